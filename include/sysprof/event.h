@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the kernel tells us: the one wire format of the program.
+ *
+ * The eBPF program writes samples in it, capture/ puts everything else that was read from outside
+ * into it (perf side-band records, /proc, clocks, kallsyms), and a recording file is a sequence of
+ * these events, byte for byte. Nothing here is resolved: addresses only, raw clocks, reasons.
+ *
+ * Every event starts with a struct event_header, is a multiple of 8 bytes long and holds no
+ * pointers. Multi-byte fields are in the byte order of the machine that recorded (the recording
+ * file's header says which). Strings are NUL-terminated inside the event, of any bytes. Sizes are
+ * checked by capture/event_decode before a field is read; an event of an unknown type is skipped by
+ * its size.
+ */
+#ifndef SYSPROF_EVENT_H
+#define SYSPROF_EVENT_H
+
+#include <linux/types.h>
+
+enum event_type {
+	EVENT_NONE = 0,
+	/* written by the eBPF program */
+	EVENT_SAMPLE = 1,
+	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
+	EVENT_SAMPLE_STACK = 3, /* reserved: registers and stack bytes for late unwinding */
+	/* perf side-band, or /proc with EVENT_FROM_PROC set */
+	EVENT_MMAP = 8,
+	EVENT_COMM = 9,
+	EVENT_FORK = 10,
+	EVENT_EXIT = 11,
+	EVENT_LOST = 12,
+	/* /proc only */
+	EVENT_PROCESS = 16,
+	EVENT_THREAD = 17,
+	EVENT_MAPS_READ = 18, /* all mappings of a process have just been told */
+	/* the session */
+	EVENT_CLOCK_ANCHOR = 24,
+	EVENT_BOOKS = 25,
+	EVENT_META = 26,
+	EVENT_KALLSYMS = 27,
+	EVENT_END = 28, /* sampling stopped; time is that of the stop */
+	/* the symbols chunk, appended by a normal stop */
+	EVENT_SYMBOL = 32,
+	EVENT_SYMBOL_DSO = 33,
+	EVENT_SYMBOLS_END = 34, /* every location of the profile has been told */
+	/* reserved for JIT code: perf map bytes, jitdump records */
+	EVENT_JIT_MAP = 40,
+	EVENT_JIT_DUMP = 41,
+};
+
+/* header.flags */
+#define EVENT_FROM_PROC 0x0001 /* state that already held at header.time, not a change */
+#define EVENT_COMM_EXEC 0x0002 /* EVENT_COMM: the name comes from an execve */
+#define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
+#define EVENT_EXITED	0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
+#define EVENT_FINAL	0x0010 /* EVENT_BOOKS: no tick comes after these figures */
+#define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
+
+#define EVENT_ALIGN	8u
+#define EVENT_SIZE_MAX	(64u * 1024)
+#define EVENT_PATH_MAX	4096u
+#define EVENT_COMM_SIZE 16
+#define BUILD_ID_SIZE	20
+
+struct event_header {
+	__u32 size; /* of the whole event, this header included */
+	__u16 type; /* enum event_type */
+	__u16 flags;
+	__u64 time; /* CLOCK_MONOTONIC in ns; a sample taken with the TSC gets it from the queue */
+};
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/*
+ * A frame is its address with the way it was found in the top byte. Kernel addresses have 0xff
+ * there by nature (with 4 and with 5 page-table levels), so they are stored as they are.
+ */
+enum frame_kind {
+	FRAME_IP = 1,		/* user instruction pointer, exact */
+	FRAME_POINTER = 2,	/* return address found by frame pointer */
+	FRAME_TABLE = 3,	/* return address found by unwind table */
+	FRAME_LEAF_PEEK = 4,	/* return address found by reading the prologue */
+	FRAME_AFTER_SIGNAL = 5, /* interrupted instruction, exact */
+	FRAME_KERNEL = 0xff, /* the first kernel frame is exact, the others are return addresses */
+};
+#define FRAME_KIND_SHIFT   56
+#define FRAME_ADDRESS_MASK ((1ULL << FRAME_KIND_SHIFT) - 1)
+
+static inline __u64 frame_pack(enum frame_kind kind, __u64 address)
+{
+	return ((__u64)kind << FRAME_KIND_SHIFT) | (address & FRAME_ADDRESS_MASK);
+}
+
+static inline enum frame_kind frame_kind(__u64 frame)
+{
+	return (enum frame_kind)(frame >> FRAME_KIND_SHIFT);
+}
+
+/* The virtual address of a packed frame. */
+static inline __u64 frame_address(__u64 frame)
+{
+	return frame_kind(frame) == FRAME_KERNEL ? frame : frame & FRAME_ADDRESS_MASK;
+}
+
+/*
+ * How a user stack ended. X(ENUM, name, complete, sentence): `complete` says whether the stack
+ * reached its root (or rightly has no user part), which is what the complete-stack share counts.
+ */
+#define STACK_ENDS(X)                                                                              \
+	X(ROOT, "root", 1, "the thread's entry point was reached")                                 \
+	X(NO_USER, "no-user", 1, "a kernel thread, which has no user stack")                       \
+	X(DISABLED, "disabled", 1, "user stacks were not asked for")                               \
+	X(DEPTH, "depth", 0, "deeper than --max-depth")                                            \
+	X(FAULT, "fault", 0, "a page of the stack could not be read")                              \
+	X(NO_FRAME, "no-frame", 0, "the frame pointer does not lead to a frame")                   \
+	X(COMPAT, "compat", 0, "a 32-bit task")                                                    \
+	X(USER_WORKER, "user-worker", 0, "a kernel worker that runs for a user process")           \
+	X(NO_REGS, "no-regs", 0, "the user registers could not be read")                           \
+	X(BUDGET, "budget", 0, "the time budget of one stack was used up")
+
+enum stack_end {
+#define X(id, name, complete, text) STACK_END_##id,
+	STACK_ENDS(X)
+#undef X
+		STACK_END_COUNT
+};
+
+#define SAMPLE_KERNEL_DEPTH_MAX 127
+#define SAMPLE_USER_DEPTH_MAX	1024 /* the limit of --max-depth */
+
+struct sample_event {
+	struct event_header header;
+	__u64 tsc;	/* raw TSC of this CPU; 0: header.time was set by the program */
+	__u64 cpu_time; /* CPU the thread has used in its life, ns, as CLOCK_THREAD_CPUTIME_ID */
+	__u32 tgid;	/* in the pid namespace of the recorder, as in every event */
+	__u32 tid;
+	__u32 cpu;
+	__u16 kernel_frames; /* leaf first */
+	__u16 user_frames;   /* leaf first, after the kernel's */
+	__u8 user_end;	     /* enum stack_end */
+	__u8 from_user;	     /* 1: the tick met user code; 0: kernel code */
+	__u16 reserved;
+	__u32 reserved2;
+	__u64 frames[]; /* kernel_frames + user_frames packed frames */
+};
+
+struct thread_cpu_event {
+	struct event_header header;
+	__u32 tgid, tid;
+	__u64 cpu_time; /* ns */
+};
+
+/* ---- processes and mappings ------------------------------------------------------------------ */
+
+/*
+ * What was found when the mapped file was opened, right when the mapping was first seen.
+ * X(ENUM, sentence)
+ */
+#define FILE_STATES(X)                                                                             \
+	X(NONE, "not backed by a file")                                                            \
+	X(UNOPENED, "not opened")                                                                  \
+	X(RIGHT, "opened, and its build-id or inode agrees with the mapping")                      \
+	X(MISSING, "gone, and the process too")                                                    \
+	X(REPLACED, "another file has its name now")                                               \
+	X(NOT_REGULAR, "not a regular file")                                                       \
+	X(TOO_BIG, "larger than we read")                                                          \
+	X(DENIED, "may not be opened")                                                             \
+	X(NO_FDS, "no file descriptor left for it")
+
+enum file_state {
+#define X(id, text) FILE_STATE_##id,
+	FILE_STATES(X)
+#undef X
+		FILE_STATE_COUNT
+};
+
+/* An executable mapping appeared. Non-executable mappings are not told. */
+struct mmap_event {
+	struct event_header header;
+	__u32 pid, tid;
+	__u64 start, length, page_offset; /* bytes */
+	__u32 protection, map_flags;	  /* PROT_*, MAP_* */
+	__u32 major, minor;		  /* device, 0 where the record had a build-id alone */
+	__u64 inode, inode_generation;
+	__u8 build_id_size; /* 0..BUILD_ID_SIZE, from the record or from the opened file */
+	__u8 file_state;    /* enum file_state */
+	__u8 build_id[BUILD_ID_SIZE];
+	__u8 reserved[2];
+	char path[]; /* as the kernel names it: "//anon", "[vdso]", "/usr/lib/…", " (deleted)" */
+};
+
+struct comm_event {
+	struct event_header header;
+	__u32 pid, tid;
+	char comm[EVENT_COMM_SIZE];
+};
+
+/* FORK: a thread (pid == ppid) or a process (pid != ppid) was made. EXIT: thread tid ended. */
+struct task_event {
+	struct event_header header;
+	__u32 pid, ppid, tid, ptid;
+};
+
+enum lost_source {
+	LOST_SAMPLES = 0,   /* the kernel could not write samples (also in the books) */
+	LOST_SIDEBAND = 1,  /* mmap, comm, fork or exit records: processes may be wrong here */
+	LOST_LATE = 2,	    /* events that came after later ones had been handed on */
+	LOST_RECORDING = 3, /* a damaged chunk of the recording file; count is chunks */
+	LOST_SOURCE_COUNT
+};
+
+struct lost_event {
+	struct event_header header;
+	__u32 source; /* enum lost_source */
+	__u32 cpu;    /* ~0 where it does not apply */
+	__u64 count;
+	__u64 since; /* CLOCK_MONOTONIC: the loss happened in (since, header.time]; 0 unknown */
+};
+
+struct process_event {
+	struct event_header header;
+	__u32 pid, ppid;
+	__u64 start_time; /* CLOCK_MONOTONIC ns, from /proc/PID/stat (10 ms grain) */
+	__u32 is_target;  /* 1: samples of this process are wanted */
+	__u32 is_kernel;  /* 1: a kernel thread */
+	char name[];	  /* comm of the leader */
+};
+
+struct thread_event {
+	struct event_header header;
+	__u32 pid, tid;
+	__u64 start_time; /* as above */
+	__u64 cpu_time;	  /* ns used so far, from schedstat; ~0 unknown */
+	char comm[EVENT_COMM_SIZE];
+};
+
+struct maps_read_event {
+	struct event_header header;
+	__u32 pid;
+	__u32 reserved;
+};
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+struct clock_anchor_event {
+	struct event_header header; /* time == monotonic */
+	__u64 tsc;		    /* 0 where samples use the monotonic clock */
+	__u64 monotonic;	    /* ns */
+	__u64 realtime;		    /* ns since the Unix epoch */
+	__u64 tsc_khz; /* running TSC frequency measured over the anchors of this epoch, 0 unknown */
+	__u32 error_ns; /* half the bracket around this reading */
+	__u32 epoch;
+	__s64 extrapolation_error_ns; /* how far the previous anchor's line missed this one */
+};
+
+/*
+ * The books of one CPU. X(ENUM, name, sentence): DELIVERED is what the program handed to the ring,
+ * the others are why a tick is not in the profile. due = time_running / period, from the kernel's
+ * own account of the event; due - sum of lines is what nobody can explain and must be 0.
+ */
+#define BOOK_LINES(X)                                                                              \
+	X(DELIVERED, "delivered", "handed to the collector")                                       \
+	X(IDLE, "idle", "the CPU was idle")                                                        \
+	X(FILTERED, "filtered", "not a target")                                                    \
+	X(RING_FULL, "ring-full", "the collector was too slow or stopped")                         \
+	X(REENTRY, "re-entry", "the program was already running on this CPU")                      \
+	X(INTERNAL, "internal", "a map lookup failed")                                             \
+	X(NOT_RUN, "not-run",                                                                      \
+	  "the kernel did not run the program: the timer was late, or bpf() was active")
+
+enum book_line {
+#define X(id, name, text) BOOK_##id,
+	BOOK_LINES(X)
+#undef X
+		BOOK_COUNT
+};
+
+/* Kept by the program, one per CPU, in an mmapable array; read by the collector without a syscall. */
+struct cpu_books {
+	__u64 count[BOOK_COUNT];
+	__u64 last_tick; /* bpf_ktime_get_ns() of the last run */
+	__u64 reserved[7];
+};
+
+struct books_event {
+	struct event_header header;
+	__u32 cpu;
+	__u32 lines;	    /* BOOK_COUNT of the recorder */
+	__u64 period;	    /* ns; 0: not a clock event, due is unknown */
+	__u64 time_enabled; /* ns since the event was opened */
+	__u64 time_running;
+	__u64 received; /* samples of this CPU that the collector has read */
+	__u64 count[BOOK_COUNT];
+};
+
+/* "key\0value\0": facts about the machine and the recording, see capture/session_meta.h */
+struct meta_event {
+	struct event_header header;
+	char text[];
+};
+
+/* A piece of /proc/kallsyms, whole lines, text symbols only; pieces are in file order. */
+struct kallsyms_event {
+	struct event_header header;
+	__u32 text_size;
+	__u32 piece; /* 0 starts anew */
+	char text[];
+};
+
+/* ---- the symbols chunk ----------------------------------------------------------------------- */
+
+/* Which dso the EVENT_SYMBOLs up to the next EVENT_SYMBOL_DSO speak of, by its place in the profile. */
+struct symbol_dso_event {
+	struct event_header header;
+	__u32 dso;   /* struct dso_id */
+	__u32 state; /* enum symbol_state of profile.h: how its symbols were got, or why not */
+};
+
+struct symbol_event {
+	struct event_header header;
+	__u64 address; /* of the location, as the recorder made it (file offset or kernel address) */
+	__u64 elf_address; /* virtual address in the ELF file; ~0 unknown */
+	__u32 frames;	   /* innermost first, then packed as struct symbol_event_frame + strings */
+	__u32 reserved;
+	char payload[];
+};
+
+struct symbol_event_frame {
+	__u64 function_address; /* ELF virtual address of the function, ~0 unknown */
+	__u64 function_size;	/* 0 unknown */
+	__u32 line, column;	/* executing line, 1-based, 0 unknown */
+	__u32 definition_line, definition_column;	  /* 1-based, 0 unknown */
+	__u16 name_size, file_size, definition_file_size; /* with their NUL; 0: none */
+	__u16 reserved;
+	/* the three strings follow, then padding to 8 */
+};
+
+#ifndef __bpf__
+#define EVENT_ASSERT(type) _Static_assert(sizeof(struct type) % EVENT_ALIGN == 0, #type)
+EVENT_ASSERT(event_header);
+EVENT_ASSERT(sample_event);
+EVENT_ASSERT(thread_cpu_event);
+EVENT_ASSERT(mmap_event);
+EVENT_ASSERT(comm_event);
+EVENT_ASSERT(task_event);
+EVENT_ASSERT(lost_event);
+EVENT_ASSERT(process_event);
+EVENT_ASSERT(thread_event);
+EVENT_ASSERT(maps_read_event);
+EVENT_ASSERT(clock_anchor_event);
+EVENT_ASSERT(cpu_books);
+EVENT_ASSERT(books_event);
+EVENT_ASSERT(kallsyms_event);
+EVENT_ASSERT(symbol_event);
+EVENT_ASSERT(symbol_dso_event);
+EVENT_ASSERT(symbol_event_frame);
+#undef EVENT_ASSERT
+#endif
+
+#endif

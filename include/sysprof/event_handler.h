@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who listens to events: one table of callbacks, fed by live capture and by a recording alike.
+ *
+ * Events come in time order (header.time, CLOCK_MONOTONIC ns, never decreasing) and have been
+ * checked by capture/event_decode: sizes agree, strings end, counts are in range. A callback that
+ * is NULL is skipped. A callback returns 0 or a negative errno, which ends the stream with that
+ * error. Pointers are valid during the call only.
+ */
+#ifndef SYSPROF_EVENT_HANDLER_H
+#define SYSPROF_EVENT_HANDLER_H
+
+#include <sysprof/event.h>
+
+struct event_handler {
+	void *context; /* first argument of every callback */
+	int (*sample)(void *context, const struct sample_event *event);
+	int (*thread_cpu)(void *context, const struct thread_cpu_event *event);
+	int (*mmap)(void *context, const struct mmap_event *event);
+	int (*comm)(void *context, const struct comm_event *event);
+	int (*fork)(void *context, const struct task_event *event);
+	int (*exit)(void *context, const struct task_event *event);
+	int (*lost)(void *context, const struct lost_event *event);
+	int (*process)(void *context, const struct process_event *event);
+	int (*thread)(void *context, const struct thread_event *event);
+	int (*maps_read)(void *context, const struct maps_read_event *event);
+	int (*clock_anchor)(void *context, const struct clock_anchor_event *event);
+	int (*books)(void *context, const struct books_event *event);
+	int (*meta)(void *context, const char *key, const char *value);
+	int (*kallsyms)(void *context, const struct kallsyms_event *event);
+	int (*end)(void *context, const struct event_header *event);
+	int (*symbol_dso)(void *context, const struct symbol_dso_event *event);
+	int (*symbol)(void *context, const struct symbol_event *event);
+	int (*symbols_end)(void *context, const struct event_header *event);
+};
+
+/*
+ * What the recorder asks of whoever feeds it: "read the mappings of this process again". Live
+ * capture answers with events (rate-limited); a recording has the answer in it already and does
+ * nothing.
+ */
+struct event_source_requests {
+	void *context;
+	void (*reread_process)(void *context, __u32 pid);
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An index over elements that live elsewhere (in a vector): hash -> element number.
+ *
+ * The map holds element numbers and hashes only; the owner says what equality is. So one small
+ * open-addressing table serves strings, stacks, locations, processes and files.
+ */
+#ifndef BASE_HASHMAP_H
+#define BASE_HASHMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASHMAP_NONE UINT32_MAX
+
+/* Does element `index` of the owner have this key? */
+typedef bool (*hashmap_equal_fn)(const void *owner, uint32_t index, const void *key);
+
+struct hashmap {
+	struct hashmap_slot *slots;
+	uint32_t capacity; /* a power of two, or 0 */
+	uint32_t count, tombstones;
+	hashmap_equal_fn equal;
+	const void *owner;
+};
+
+void hashmap__init(struct hashmap *map, hashmap_equal_fn equal, const void *owner);
+void hashmap__fini(struct hashmap *map);
+
+/* The element with this key, or HASHMAP_NONE. */
+uint32_t hashmap__find(const struct hashmap *map, uint64_t hash, const void *key);
+
+/* Add element `index`, which must not be there yet. 0, -ENOMEM. */
+int hashmap__add(struct hashmap *map, uint64_t hash, uint32_t index);
+
+/* Take the element with this key out; its number, or HASHMAP_NONE. */
+uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key);
+
+void hashmap__clear(struct hashmap *map);
+
+uint64_t hash_u64(uint64_t value);
+uint64_t hash_combine(uint64_t a, uint64_t b);
+uint64_t hash_bytes(const void *data, size_t size);
+uint64_t hash_string(const char *s);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading and writing files whole, with every error told. Descriptors are O_CLOEXEC. */
+#ifndef BASE_IO_H
+#define BASE_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* Write everything, through EINTR and short writes. 0 or negative errno. */
+int write_full(int fd, const void *data, size_t size);
+/* Like pread, through EINTR and short reads: bytes read (less than size only at the end), or errno. */
+ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset);
+/*
+ * A file of unknown size (as in /proc) into a fresh NUL-terminated buffer; at most `limit` bytes, else
+ * -EFBIG. `dirfd`/`path` as openat. Caller frees.
+ */
+int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t *size);
+/* First line of a small file, without its newline, into buffer. 0 or negative errno. */
+int read_line(const char *path, char *buffer, size_t size);
+
+uint64_t monotonic_ns(void);
+uint64_t realtime_ns(void);
+
+/*
+ * A result file: written under a temporary name beside its target and renamed when it is whole, mode
+ * 0600, owned by SUDO_UID:SUDO_GID where those are set. "-" is standard output; what exists and is
+ * not a regular file (a pipe, /dev/null) is written to as it is. Symbolic links: the file they point to is replaced.
+ */
+struct output_file;
+
+/* 0, or negative errno: the directory is missing, not writable, … */
+int output_file__open(const char *path, struct output_file **file);
+FILE *output_file__stream(struct output_file *file);
+/* Flush, check every write, sync the data, rename into place, free. On failure nothing is left behind. */
+int output_file__commit(struct output_file *file);
+/* Remove the temporary file and free. NULL is fine. */
+void output_file__abort(struct output_file *file);
+
+/* Give an open file to SUDO_UID:SUDO_GID, if those are set. 0 or negative errno. */
+int give_to_sudo_user(int fd);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Streaming JSON: commas, nesting and escapes are its business.
+ *
+ * Every byte is escaped: control characters as \u00XX, and whatever is not valid UTF-8 (overlong
+ * forms, surrogates, stray bytes) as U+FFFD, one for each offending byte, so the output is valid
+ * UTF-8 whatever came in. Numbers are written by exact rules, so equal input gives equal bytes.
+ * Write errors are sticky and show in json_writer__finish().
+ */
+#ifndef BASE_JSON_WRITER_H
+#define BASE_JSON_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json_writer {
+	FILE *out;
+	unsigned int depth;
+	bool comma; /* the next value needs a comma before it */
+	int error;
+};
+
+void json_writer__init(struct json_writer *w, FILE *out);
+/* 0, or the first error; asserts that everything was closed. */
+int json_writer__finish(struct json_writer *w);
+
+void json_begin_object(struct json_writer *w);
+void json_end_object(struct json_writer *w);
+void json_begin_array(struct json_writer *w);
+void json_end_array(struct json_writer *w);
+void json_key(struct json_writer *w, const char *key);
+void json_string(struct json_writer *w, const char *value); /* NULL writes null */
+void json_int(struct json_writer *w, int64_t value);
+void json_uint(struct json_writer *w, uint64_t value);
+/* `value` ns as milliseconds or microseconds with all digits that matter, e.g. 1234567 -> 1.234567 */
+void json_ns_as_ms(struct json_writer *w, int64_t value);
+void json_ns_as_us(struct json_writer *w, int64_t value);
+/* Fixed number of decimals (0..9); not finite writes null. */
+void json_fixed(struct json_writer *w, double value, unsigned int decimals);
+void json_bool(struct json_writer *w, bool value);
+void json_null(struct json_writer *w);
+
+/* key + value in one call */
+void json_key_string(struct json_writer *w, const char *key, const char *value);
+void json_key_int(struct json_writer *w, const char *key, int64_t value);
+void json_key_uint(struct json_writer *w, const char *key, uint64_t value);
+void json_key_bool(struct json_writer *w, const char *key, bool value);
+void json_key_null(struct json_writer *w, const char *key);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Strict parsing of numbers and lists: the whole text, or -EINVAL / -ERANGE. */
+#ifndef BASE_PARSE_H
+#define BASE_PARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decimal, without sign, space or prefix. min..max inclusive, else -ERANGE. */
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value);
+/* Seconds with an optional fraction ("2", "0.5") to ns; > 0. */
+int parse_seconds(const char *text, uint64_t *nanoseconds);
+/* "12,34,56": numbers min..max into a fresh array (caller frees). -EINVAL, -ERANGE, -ENOMEM. */
+int parse_u32_list(const char *text, uint32_t min, uint32_t max, uint32_t **values, size_t *count);
+/* "0,2-4": a CPU list as in /sys, sorted and without doubles. */
+int parse_cpu_list(const char *text, uint32_t max, uint32_t **values, size_t *count);
+/* Hexadecimal digits at *cursor (no prefix), moving it behind them. -EINVAL: none; -ERANGE: > 16. */
+int parse_hex(const char **cursor, uint64_t *value);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A growing array. `VEC(int) v = {}; vec_push(&v, 3); v.data[0]; v.count; vec_free(&v);`
+ *
+ * vec_push and vec_reserve evaluate to 0 or -ENOMEM and leave the vector as it was on failure.
+ */
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include <stddef.h>
+
+#define VEC(type)                                                                                  \
+	struct {                                                                                   \
+		type *data;                                                                        \
+		size_t count, capacity;                                                            \
+	}
+
+/* Make room for at least `want` elements of `size` bytes: 0, -ENOMEM (overflow too). */
+int vec_grow(void **data, size_t *capacity, size_t want, size_t size);
+
+#define vec_reserve(v, want)                                                                       \
+	((want) <= (v)->capacity                                                                   \
+		 ? 0                                                                               \
+		 : vec_grow((void **)&(v)->data, &(v)->capacity, (want), sizeof(*(v)->data)))
+
+#define vec_push(v, ...)                                                                           \
+	({                                                                                         \
+		int vec_err_ = vec_reserve((v), (v)->count + 1);                                   \
+		if (!vec_err_)                                                                     \
+			(v)->data[(v)->count++] = (__VA_ARGS__);                                   \
+		vec_err_;                                                                          \
+	})
+
+#define vec_free(v)                                                                                \
+	do {                                                                                       \
+		free((v)->data);                                                                   \
+		(v)->data = NULL;                                                                  \
+		(v)->count = (v)->capacity = 0;                                                    \
+	} while (0)
+
+#endif
