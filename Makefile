@@ -1,47 +1,65 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-#   make            build build/sysprof (installs nothing)
-#   make demo       install what is missing, build, record a few seconds, show the result
+#   make            build build/sysprof, as any user; installs nothing
+#   make demo       install what is missing, build, record the system for 5 s, show the result
 #   make test       install what is missing, build, run every test
-#   make install    PREFIX=/usr/local DESTDIR=
+#   make install    PREFIX=/usr/local DESTDIR=        make uninstall undoes it
 #
-# V=1 shows the commands, SANITIZE=1 builds with ASan, UBSan and LSan into build-asan/.
+#   make unit golden e2e     one suite of the tests          make sanitize    all three under
+#   make golden-update       accept what the goldens see       ASan, UBSan and LSan
+#   make vmtest              boot distribution kernels in qemu and record inside
+#   make bench               measure the budgets             make format      clang-format -i
+#
+# V=1 shows the commands, SANITIZE=1 builds with the sanitizers into build-asan/.
 
 VERSION	  := 0.1.0
 PREFIX	  ?= /usr/local
+MANDIR	  ?= $(PREFIX)/share/man
 BUILD	  ?= $(if $(SANITIZE),build-asan,build)
 CC	  ?= cc
 CLANG	  ?= clang
-BPFTOOL	  ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
-PKGS	  := libbpf libelf libdw libcjson zlib
+# often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
+BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
+			 $(wildcard /usr/lib/linux-tools/*/bpftool))
+PKGS	  := libbpf libelf zlib
 
 CFLAGS	  ?= -O2 -g
 WARNINGS  := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZE_FLAGS) -fno-omit-frame-pointer \
-	     -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' \
-	     $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LDLIBS	   = $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty
-ifdef SANITIZE
-SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all
-endif
+SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all)
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
+	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
+LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -lpthread
 
 ARCH	  := $(shell uname -m)
-BPF_ARCH  := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64,$(ARCH)))
-BPF_CFLAGS = -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra -Werror \
-	     -Wno-missing-declarations -Iinclude -I/usr/include/$(ARCH)-linux-gnu
+BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
+BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Wextra -Werror \
+	      -Wno-missing-declarations -Iinclude -I/usr/include/$(ARCH)-linux-gnu
 
-Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
+# Programs to be profiled: what their stacks look like is part of the tests, so CFLAGS and the
+# sanitizers do not reach them.
+FIXTURE_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -fno-omit-frame-pointer \
+		 -fno-optimize-sibling-calls -Iinclude
 
-LIB_SOURCES := $(filter-out userspace/cli/%,$(wildcard userspace/*/*.c))
-CLI_SOURCES := $(wildcard userspace/cli/*.c)
-LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
-CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/%.o)
-BPF_SOURCES := $(wildcard bpf/*.bpf.c)
-SKELETONS   := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
-UNIT_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
+sub  = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: all unit clean
+LIB_SOURCES   := $(filter-out userspace/cli/%,$(wildcard userspace/*/*.c))
+CLI_SOURCES   := $(wildcard userspace/cli/*.c)
+BPF_SOURCES   := $(wildcard bpf/*.bpf.c)
+LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
+CLI_OBJECTS   := $(CLI_SOURCES:%.c=$(BUILD)/%.o)
+BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(BUILD)/%.o)
+SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
+UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
+FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
+		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c))
+BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
+DEMO	      := $(BUILD)/tools/demo_workload
+
+.PHONY: all tests-build test unit golden golden-update e2e sanitize demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -55,27 +73,101 @@ $(BUILD)/libsysprof.a: $(LIB_OBJECTS)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/userspace/%.o: userspace/%.c | $(SKELETONS)
+# What is missing is said by name, before a compiler says it by line.
+$(BUILD)/.deps: tools/install-deps.sh
+	$(Q)tools/install-deps.sh --check build && mkdir -p $(@D) && touch $@
+
+$(BUILD)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(SKELETONS)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile | $(BUILD)/.deps
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
 
+# gen object drops the DWARF, which nothing reads once the BTF is there
 $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
-	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf >$@
+	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
+		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
 
-# unit tests: each file is a cmocka program against the library
-$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a
+# Tests: a cmocka program each against the library.
+$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS) -lcmocka
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
+		$(BUILD)/libsysprof.a $(LDLIBS) -lcmocka
+
+$(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
+		$(BUILD)/libsysprof.a $(LDLIBS) -lcmocka
+
+$(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -fPIC -shared -o $@ $<
+
+$(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
+
+$(BUILD)/tests/bench/%: tests/bench/%.c Makefile | $(BUILD)/.deps
+	$(call say,BENCH,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
+
+$(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
+	$(call say,DEMO,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
+
+# Installing and building are separate makes: what the first puts there, the second has to look for.
+test:
+	$(Q)tools/install-deps.sh test
+	$(Q)+$(sub) tests-build
+	$(Q)+$(sub) SANITIZE=1 tests-build
+	$(Q)tests/run.sh layers format build:unit build:golden build:e2e \
+		build-asan:unit build-asan:golden build-asan:e2e
+
+sanitize:
+	$(Q)+$(sub) SANITIZE=1 tests-build
+	$(Q)tests/run.sh build-asan:unit build-asan:golden build-asan:e2e
 
 unit: $(UNIT_TESTS)
-	$(Q)for t in $^; do echo "$$t"; $$t || exit 1; done
+	$(Q)tests/run.sh $(BUILD):unit
+
+golden: $(GOLDEN_TESTS) $(BUILD)/sysprof
+	$(Q)tests/run.sh $(BUILD):golden
+
+golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
+	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
+
+e2e: all $(FIXTURES)
+	$(Q)tests/run.sh $(BUILD):e2e
+
+demo:
+	$(Q)tools/install-deps.sh demo
+	$(Q)+$(sub) $(BUILD)/sysprof $(DEMO)
+	$(Q)tools/demo.sh $(BUILD)
+
+vmtest: all $(BUILD)/tests/fixtures/chain
+	$(Q)vmtest/run.sh $(BUILD)
+
+bench: all $(FIXTURES) $(BENCHES)
+	$(Q)tools/install-deps.sh --check bench
+	$(Q)tests/bench/run.sh $(BUILD)
+
+install: all
+	install -D -m 755 $(BUILD)/sysprof $(DESTDIR)$(PREFIX)/bin/sysprof
+	install -D -m 644 docs/sysprof.1 $(DESTDIR)$(MANDIR)/man1/sysprof.1
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/sysprof $(DESTDIR)$(MANDIR)/man1/sysprof.1
+
+format:
+	$(Q)tests/check-format.sh --fix
 
 clean:
 	rm -rf build build-asan
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_SOURCES:%.c=$(BUILD)/%.d) $(UNIT_TESTS:=.d)
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d)
+-include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(BENCHES:=.d) $(DEMO).d

@@ -275,12 +275,23 @@ enum book_line {
 		BOOK_COUNT
 };
 
-/* Kept by the program, one per CPU, in an mmapable array; read by the collector without a syscall. */
+/*
+ * Kept by the program, one per CPU, in an mmapable array; read by the collector without a syscall.
+ * Behind the counts is what the program remembers of its CPU from run to run (bpf/clock.bpf.h,
+ * bpf/cputime.bpf.h). Two cache lines, so that no CPU writes into another's.
+ */
 struct cpu_books {
 	__u64 count[BOOK_COUNT];
-	__u64 last_tick; /* bpf_ktime_get_ns() of the last run */
-	__u64 reserved[7];
-};
+	__u64 last_tick;   /* bpf_ktime_get_ns() of the last run */
+	__u64 grid_origin; /* CLOCK_MONOTONIC at which the timer started, 0: not run yet */
+	__u64 grid_point;  /* periods from there to the last run */
+	__u64 tsc_base;	   /* TSC at which this CPU's counter was 0; set by the collector */
+	__s64 clock_offset
+		[2]; /* event clock minus run queue clock: least of this window and the last */
+	__u64 clock_window;
+	__u64 busy; /* the program is running */
+	__u64 reserved;
+} __attribute__((aligned(128)));
 
 struct books_event {
 	struct event_header header;

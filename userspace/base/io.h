@@ -37,6 +37,17 @@ FILE *output_file__stream(struct output_file *file);
 int output_file__commit(struct output_file *file);
 /* Remove the temporary file and free. NULL is fine. */
 void output_file__abort(struct output_file *file);
+/*
+ * For a file that is of use before it is whole: flush, rename it into place now and go on writing.
+ * From then on commit only flushes and closes, and abort leaves the file there. Where nothing would
+ * be renamed ("-", a pipe) it just flushes. 0 or negative errno.
+ */
+int output_file__publish(struct output_file *file);
+/* Path of its temporary name, for who must remove it in a hurry: 0, -ENOENT (there is none, or not
+ * any more), -ENAMETOOLONG. */
+int output_file__temporary(const struct output_file *file, char *path, size_t size);
+/* The descriptor under the stream, for those who write past the stream. It stays the file's. */
+int output_file__fd(const struct output_file *file);
 
 /* Give an open file to SUDO_UID:SUDO_GID, if those are set. 0 or negative errno. */
 int give_to_sudo_user(int fd);

@@ -2,9 +2,10 @@
 /*
  * The door to libelf: segments, notes, symbols of an open file.
  *
- * The file is somebody else's: everything is read with pread through libelf's read mode (never
- * mmap), and every count, offset and size that it claims is bounded by the file's real size and by
- * fixed limits. A damaged file gives what can be read of it.
+ * The file is somebody else's: everything is read with pread (never mmap), and every count, offset
+ * and size that it claims is bounded by the file's real size and by fixed limits. libelf translates
+ * class and byte order of what was read; it does not get to see the file. A damaged file gives what
+ * can be read of it.
  */
 #ifndef ELF_FILE_H
 #define ELF_FILE_H
@@ -16,8 +17,8 @@
 struct elf_file;
 
 /*
- * `fd` stays the caller's and must live as long as the object. 0; -ENOEXEC: not ELF (or too short to
- * be); -EBADMSG: ELF, but damaged beyond use; -ENOMEM; -EIO. Any class and byte order is read.
+ * `fd` stays the caller's and must live as long as the object. 0; -ENOEXEC: not ELF (or too short
+ * to be); -EBADMSG: ELF, but damaged beyond use; -ENOMEM; -EIO. Any class and byte order is read.
  */
 int elf_file__open(int fd, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
@@ -29,20 +30,23 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size);
 /* File offset -> virtual address by PT_LOAD, and back. -ENOENT: no segment covers it. */
 int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address);
 int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, uint64_t *offset);
-/* The lowest p_vaddr of all PT_LOAD, rounded down to a page: Firefox's addresses are relative to it. */
+/* The lowest p_vaddr of all PT_LOAD, rounded down to a page (Firefox's addresses are relative to
+ * it); 0 where there is none. */
 uint64_t elf_file__base_address(const struct elf_file *file);
 
 struct elf_symbol {
 	const char *name; /* as in the file; versions ("@@GLIBC_2.2.5") cut off */
 	uint64_t address, size;
+	uint64_t section_end;  /* where the section it is defined in ends; 0 unknown */
 	uint8_t type, binding; /* STT_*, STB_* */
 	bool dynamic;	       /* from .dynsym */
 };
 
 /*
  * Every function-like symbol (STT_FUNC, STT_GNU_IFUNC, and STT_NOTYPE in executable sections) that
- * is defined and named, from .symtab and .dynsym. Names are valid until the file is freed. `visit` nonzero stops
- * and is returned. 0 done; -ENODATA: no symbol table at all; -EBADMSG: a damaged one (what could be read was told).
+ * is defined and named, from .symtab and .dynsym; without section headers, from the dynamic
+ * segment. Names are valid until the file is freed. `visit` nonzero stops and is returned. 0 done;
+ * -ENODATA: no symbol table at all; -EBADMSG: a damaged one (what could be read was told).
  */
 typedef int (*elf_symbol_fn)(void *context, const struct elf_symbol *symbol);
 int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * When a tick came, and whether ticks before it did not run us.
+ *
+ * The kernel runs no perf_event program on a CPU that is inside bpf() (a map update, say), and tells
+ * nobody. The timer of a clock event, however, stays on a grid of CLOCK_MONOTONIC, origin + k *
+ * period: a tick can be late, never early, and a missed one does not move the next. So the number
+ * of grid points between two runs is the number of ticks that did not run the program.
+ *
+ * The origin is the time at which the event was enabled, which perf tells in the event's own clock.
+ * Where a tick comes a little before its point, the origin was late (or the timer was restarted,
+ * with another phase) and moves. Points are counted with a sign: what a wrong origin adds to one
+ * gap it takes from the next.
+ */
+#ifndef BPF_CLOCK_BPF_H
+#define BPF_CLOCK_BPF_H
+
+#include <linux/bpf_perf_event.h>
+
+#include "maps.bpf.h"
+
+static __always_inline void note_tick(struct bpf_perf_event_data *ctx, struct cpu_books *books,
+				      __u64 now)
+{
+	struct bpf_perf_event_value value = {};
+	__u64 since, point, rest;
+
+	books->last_tick = now;
+	if (!period)
+		return;
+	if (!books->grid_origin) {
+		if (bpf_perf_prog_read_value(ctx, &value, sizeof(value)))
+			return;
+		books->grid_origin = now - value.enabled;
+	}
+	since = now - books->grid_origin;
+	point = since / period;
+	rest = since - point * period;
+	if (rest > period - period / 8) {
+		books->grid_origin -= period - rest;
+		point++;
+	}
+	books->count[BOOK_NOT_RUN] += point - books->grid_point - 1;
+	books->grid_point = point;
+}
+
+/* The TSC of this CPU; 0: it could not be read. */
+static __always_inline __u64 read_tsc(const struct cpu_books *books)
+{
+	__u64 count = bpf_perf_event_read(&tsc_counters, BPF_F_CURRENT_CPU);
+
+	return (__s64)count < 0 ? 0 : books->tsc_base + count;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The CPU time of the running thread, exact, without a hook on context switches.
+ *
+ * The scheduler brings se.sum_exec_runtime up to date at switches and at its own tick, up to 10 ms
+ * ago, and notes in se.exec_start when that was. What is missing is the time since, in the same
+ * clock: rq->clock_task, which is local_clock() less interrupt and stolen time. That clock has to be
+ * read *now*, but rq->clock itself is as old as sum_exec_runtime.
+ *
+ *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was
+ *    enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock.
+ *    Its minimum over all looks is the constant; no drift, both are one clock. The collector gets it
+ *    right to a microsecond before the first sample, by looking right after a sched_yield() on
+ *    each CPU; every later look can only better it.
+ *  - rq->clock - rq->clock_task is the time taken out so far.
+ *
+ * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task).
+ *
+ * The run queue is reached through the task, se.cfs_rq->rq, which is there with
+ * CONFIG_FAIR_GROUP_SCHED (the per-CPU symbol `runqueues` is only where CONFIG_KALLSYMS_ALL is). Without,
+ * exec_start stands in for rq->clock_task: the "constant" then grows with interrupt and stolen
+ * time, and its minimum is taken over the last 4 to 8 seconds.
+ */
+#ifndef BPF_CPUTIME_BPF_H
+#define BPF_CPUTIME_BPF_H
+
+#include "maps.bpf.h"
+
+#define HAVE_RQ_CLOCK                                                                              \
+	(bpf_core_field_exists(struct sched_entity, cfs_rq) &&                                     \
+	 bpf_core_field_exists(struct cfs_rq, rq))
+
+#define CLOCK_WINDOW_SHIFT 32 /* ns: 4.3 s */
+
+/* The run queue's task clock now, for event time `enabled`; both in ns. */
+static __always_inline __u64 task_clock_by_rq(struct cpu_books *books, struct task_struct *task,
+					      __u64 enabled)
+{
+	__u64 clock, taken;
+	__s64 offset;
+
+	if (HAVE_TYPED_TASK) {
+		struct rq *rq = task->se.cfs_rq->rq;
+
+		clock = rq->clock;
+		taken = clock - rq->clock_task;
+	} else {
+		struct rq *rq = BPF_CORE_READ(task, se.cfs_rq, rq);
+
+		clock = BPF_CORE_READ(rq, clock);
+		taken = clock - BPF_CORE_READ(rq, clock_task);
+	}
+	offset = enabled - clock;
+	if (!books->clock_offset[0] || offset < books->clock_offset[0])
+		books->clock_offset[0] = offset;
+	return enabled - books->clock_offset[0] - taken;
+}
+
+static __always_inline __u64 task_clock_by_exec_start(struct cpu_books *books, __u64 enabled,
+						      __u64 exec_start)
+{
+	__s64 offset = enabled - exec_start;
+	__u64 window = (enabled >> CLOCK_WINDOW_SHIFT) + 1;
+
+	if (books->clock_window != window) {
+		books->clock_offset[1] = books->clock_window ? books->clock_offset[0] : offset;
+		books->clock_offset[0] = offset;
+		books->clock_window = window;
+	}
+	if (offset < books->clock_offset[0])
+		books->clock_offset[0] = offset;
+	if (books->clock_offset[1] < books->clock_offset[0])
+		return enabled - books->clock_offset[1];
+	return enabled - books->clock_offset[0];
+}
+
+/* CPU time of `task`, which is the current one; `enabled`: of this CPU's event in `ticks`, now. */
+static __always_inline __u64 cpu_time(struct cpu_books *books, struct task_struct *task,
+				      __u64 enabled)
+{
+	__u64 exec_start = TASK_READ(task, se.exec_start);
+	__u64 used = TASK_READ(task, se.sum_exec_runtime);
+	__u64 now;
+
+	if (HAVE_RQ_CLOCK)
+		now = task_clock_by_rq(books, task, enabled);
+	else
+		now = task_clock_by_exec_start(books, enabled, exec_start);
+	return (__s64)(now - exec_start) > 0 ? used + (now - exec_start) : used;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What this kernel has, one line per feature. The answers are put in by libbpf when the program
+ * is loaded; it only has to run once (BPF_PROG_TEST_RUN) to write them down.
+ */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+bool typed_task;   /* bpf_get_current_task_btf(): fields of a task are plain loads */
+bool task_pt_regs; /* bpf_task_pt_regs(): user registers of a task that is in the kernel */
+bool bpf_loop_helper;
+bool rq_clock; /* a task leads to its run queue (CONFIG_FAIR_GROUP_SCHED) */
+bool ran;
+
+SEC("raw_tp")
+int probe(void *ctx __attribute__((unused)))
+{
+	/* 5.11 */
+	typed_task = bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
+	/* 5.15 */
+	task_pt_regs = bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
+	/* 5.17 */
+	bpf_loop_helper = bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+	/* any, by configuration */
+	rq_clock = bpf_core_field_exists(struct sched_entity, cfs_rq) &&
+		   bpf_core_field_exists(struct cfs_rq, rq);
+	ran = true;
+	return 0;
+}

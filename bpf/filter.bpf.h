@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which tasks are wanted, and what they are called.
+ *
+ * Membership is kept in numbers of the initial pid namespace: the hooks know those at a task's birth
+ * and at its very end, and they cost nothing to get. In a pid namespace of its own the collector cannot
+ * know them, so what it adds is marked TARGET_IN_NAMESPACE, and looked up by the task's number in that
+ * namespace. All that leaves the programs is in the collector's numbers.
+ *
+ * A member is removed when its task is freed, not when it exits: a process that gives back a lot of
+ * memory spends most of its exit after the exit hook (since 6.15).
+ */
+#ifndef BPF_FILTER_BPF_H
+#define BPF_FILTER_BPF_H
+
+#include "maps.bpf.h"
+
+#define PID_NAMESPACE_DEPTH 32 /* MAX_PID_NS_LEVEL of the kernel */
+
+struct task_ids {
+	__u32 tgid, tid;
+};
+
+/* The task's number in the collector's pid namespace; 0: it is not visible there. */
+static __noinline __u32 number_in_namespace(const struct task_struct *task)
+{
+	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const void *number = pid;
+	__u32 level;
+
+	if (!pid)
+		return 0;
+	level = BPF_CORE_READ(pid, level);
+	number += bpf_core_field_offset(pid->numbers);
+	for (__u32 i = 0; i <= PID_NAMESPACE_DEPTH; i++) {
+		const struct upid *upid = number;
+
+		if (i > level)
+			break;
+		if (BPF_CORE_READ(upid, ns, ns.inum) == pid_namespace_inode)
+			return BPF_CORE_READ(upid, nr);
+		number += bpf_core_type_size(struct upid);
+	}
+	return 0;
+}
+
+/* The collector's numbers of any task. False: it has none. */
+static __always_inline bool collector_ids(const struct task_struct *task, struct task_ids *ids)
+{
+	if (!pid_namespace_inode) {
+		ids->tgid = BPF_CORE_READ(task, tgid);
+		ids->tid = BPF_CORE_READ(task, pid);
+		return true;
+	}
+	ids->tid = number_in_namespace(task);
+	if (!ids->tid)
+		return false;
+	ids->tgid = number_in_namespace(BPF_CORE_READ(task, group_leader));
+	return ids->tgid != 0;
+}
+
+/* `initial`: the task's numbers in the initial pid namespace. */
+static __always_inline bool in_targets(const struct task_ids *initial, const struct task_ids *ours)
+{
+	__u64 key = filter_threads ? initial->tid : initial->tgid;
+
+	if (bpf_map_lookup_elem(&targets, &key))
+		return true;
+	if (!pid_namespace_inode)
+		return false;
+	key = TARGET_IN_NAMESPACE | (filter_threads ? ours->tid : ours->tgid);
+	return bpf_map_lookup_elem(&targets, &key);
+}
+
+/*
+ * Is the current task wanted? `initial` are its numbers in the initial pid namespace; fills those
+ * of the collector's.
+ */
+static __always_inline bool current_is_wanted(const struct task_ids *initial, struct task_ids *ours)
+{
+	if (exclude_self && initial->tgid == self_tgid)
+		return false;
+	if (!pid_namespace_inode)
+		*ours = *initial;
+	else if (!collector_ids(current_task(), ours))
+		return false;
+	if ((filter_processes || filter_threads) && !in_targets(initial, ours))
+		return false;
+	if (filter_cgroup && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
+		return false;
+	return true;
+}
+
+/* The current task (`parent`) has made `child`. */
+static __always_inline void follow_fork(const struct task_ids *parent,
+					const struct task_struct *child)
+{
+	struct task_ids initial = {BPF_CORE_READ(child, tgid), BPF_CORE_READ(child, pid)};
+	struct task_ids ours = {};
+	__u64 key = filter_threads ? initial.tid : initial.tgid;
+	__u64 start_time = BPF_CORE_READ(child, start_time);
+
+	if (filter_processes && initial.tgid == parent->tgid)
+		return;
+	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
+		return;
+	if (!in_targets(parent, &ours))
+		return;
+	if (bpf_map_update_elem(&targets, &key, &start_time, BPF_ANY))
+		__sync_fetch_and_add(&target_set_full, 1);
+}
+
+/*
+ * A task that is exiting was added by its number in the collector's namespace, which it is about to
+ * lose. Its other number serves it for the rest of its way.
+ */
+static __always_inline void rename_exiting(struct task_struct *task, const struct task_ids *initial,
+					   const struct task_ids *ours)
+{
+	__u64 key = TARGET_IN_NAMESPACE | (filter_threads ? ours->tid : ours->tgid);
+	__u64 start_time;
+
+	if (filter_processes && initial->tid != initial->tgid)
+		return;
+	if (!bpf_map_lookup_elem(&targets, &key))
+		return;
+	start_time = BPF_CORE_READ(task, start_time);
+	bpf_map_delete_elem(&targets, &key);
+	key = filter_threads ? initial->tid : initial->tgid;
+	bpf_map_update_elem(&targets, &key, &start_time, BPF_ANY);
+}
+
+/* The task is gone for good. Of a process its leader is the last to go. */
+static __always_inline void forget_task(const struct task_struct *task)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	__u64 key = tid, *start_time;
+
+	if (filter_processes && tid != (__u32)BPF_CORE_READ(task, tgid))
+		return;
+	start_time = bpf_map_lookup_elem(&targets, &key);
+	/* a new task may have got the number already */
+	if (start_time && (!*start_time || *start_time == BPF_CORE_READ(task, start_time)))
+		bpf_map_delete_elem(&targets, &key);
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The parts of kernel structures that we touch, and nothing else. Offsets are filled in from the
+ * running kernel's BTF when the program is loaded, so only names and kinds matter here.
+ */
+#ifndef BPF_KERNEL_H
+#define BPF_KERNEL_H
+
+#include <linux/types.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct rq {
+	__u64 clock;	  /* local_clock() of this CPU, as of the scheduler's last look */
+	__u64 clock_task; /* the same less interrupt and stolen time, where those are accounted */
+};
+
+struct cfs_rq {
+	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct sched_entity {
+	__u64 exec_start; /* rq.clock_task when sum_exec_runtime was last brought up to date */
+	__u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED; of the task's CPU, in any class */
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 of them, the initial namespace's first */
+};
+
+struct task_struct {
+	unsigned int flags;
+	void *stack;
+	struct sched_entity se;
+	int pid, tgid;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	__u64 start_time;
+};
+
+#pragma clang attribute pop
+
+#define PF_IO_WORKER   0x00000010
+#define PF_USER_WORKER 0x00004000
+#define PF_KTHREAD     0x00200000
+
+#endif

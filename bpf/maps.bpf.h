@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the programs share with the collector: knobs (fixed at load), maps and counters. */
+#ifndef BPF_MAPS_BPF_H
+#define BPF_MAPS_BPF_H
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include <sysprof/event.h>
+
+#include "kernel.h"
+
+/* Knobs. Constants to the verifier: what they switch off is not even in the loaded program. */
+const volatile bool filter_processes; /* only tgids in `targets` */
+const volatile bool filter_threads;   /* only tids in `targets` */
+const volatile bool filter_cgroup;    /* only tasks below the cgroup in `cgroups` */
+const volatile bool exclude_self;     /* not the process that ran `prepare` */
+const volatile bool inherit;	      /* children of targets are targets */
+const volatile bool kernel_stacks;
+const volatile bool user_stacks;
+const volatile bool use_tsc;
+const volatile __u32 max_depth = 256;	  /* user frames */
+const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
+const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock */
+
+#define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
+
+/* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
+struct scratch {
+	__u64 ip, sp, bp; /* of the user frame that was found last */
+	/*
+	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it in
+	 * the ring, and takes no room: the kernel would pad the end instead.
+	 */
+	__u32 unused, lead;
+	union {
+		struct sample_event sample;
+		char space[sizeof(struct sample_event) + FRAMES_MAX * sizeof(__u64)];
+	};
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* By CPU; one entry for each possible one, set when loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_books);
+} books SEC(".maps");
+
+/* Keys of `targets`: a number of the initial pid namespace, or of the collector's with this bit. */
+#define TARGET_IN_NAMESPACE (1ULL << 32)
+
+/*
+ * The set of targets. The value is the start time of the task that the key stands for, 0 where it
+ * is not known (added by the collector). Preallocated: this is used where nothing may be allocated.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u64);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} cgroups SEC(".maps");
+
+/* The tick events, by CPU; where a CPU has no ticks its side-band event, which is a clock as well. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} ticks SEC(".maps");
+
+/* TSC counters, by CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} tsc_counters SEC(".maps");
+
+/* The rings, by CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} outputs SEC(".maps");
+
+/* Counters of the hooks, and what `prepare` found. */
+__u64 target_set_full;	/* children that did not fit into `targets` */
+__u64 hook_output_lost; /* EVENT_THREAD_CPU that did not fit into the ring */
+__u32 self_tgid;	/* the collector, in the initial pid namespace */
+__u32 have_rq_clock;	/* 1: CPU time by the run queue's clock, 2: by exec_start */
+
+static __always_inline struct cpu_books *cpu_books(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&books, &cpu);
+}
+
+static __always_inline struct scratch *scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
+
+/*
+ * The current task. From 5.11 on the verifier knows its type and its fields are plain loads; before, they
+ * are read by helper. TASK_READ() takes what there is, decided when loading.
+ */
+#define HAVE_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+
+static __always_inline struct task_struct *current_task(void)
+{
+	if (HAVE_TYPED_TASK)
+		return bpf_get_current_task_btf();
+	return (struct task_struct *)bpf_get_current_task();
+}
+
+#define TASK_READ(task, field) (HAVE_TYPED_TASK ? (task)->field : BPF_CORE_READ(task, field))
+
+#endif

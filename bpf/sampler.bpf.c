@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The programs in the kernel: entry points only.
+ *
+ *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter, clocks,
+ *            kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
+ *  on_fork   makes children of targets targets, before they run their first instruction
+ *  on_exec   a thread that is a target gets its process's number when it execs
+ *  on_exit   tells the last CPU time of a thread
+ *  on_free   takes it out of the set
+ *  prepare   is run by the collector (BPF_PROG_TEST_RUN), not by an event
+ */
+#include "maps.bpf.h"
+#include "filter.bpf.h"
+#include "clock.bpf.h"
+#include "cputime.bpf.h"
+#include "unwind.bpf.h"
+#include "emit.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+static __always_inline void current_ids(struct task_ids *ids)
+{
+	__u64 both = bpf_get_current_pid_tgid();
+
+	ids->tgid = both >> 32;
+	ids->tid = (__u32)both;
+}
+
+static __always_inline void kernel_stack(struct bpf_perf_event_data *ctx, struct scratch *s)
+{
+	long size;
+
+	if (!kernel_stacks)
+		return;
+	size = bpf_get_stack(ctx, s->sample.frames, SAMPLE_KERNEL_DEPTH_MAX * sizeof(__u64), 0);
+	if (size > 0)
+		s->sample.kernel_frames = size / sizeof(__u64);
+}
+
+static __always_inline enum book_line take_sample(struct bpf_perf_event_data *ctx,
+						  struct cpu_books *books, __u32 cpu)
+{
+	struct bpf_perf_event_value value = {};
+	struct task_ids initial, ours;
+	struct scratch *s;
+	bool from_user;
+
+	current_ids(&initial);
+	if (!initial.tid)
+		return BOOK_IDLE;
+	if (!current_is_wanted(&initial, &ours))
+		return BOOK_FILTERED;
+	s = scratch();
+	if (!s || bpf_perf_prog_read_value(ctx, &value, sizeof(value)))
+		return BOOK_INTERNAL;
+
+	from_user = (ctx->regs.cs & 3) == 3;
+	s->sample.header.type = EVENT_SAMPLE;
+	s->sample.header.flags = 0;
+	s->sample.tsc = use_tsc ? read_tsc(books) : 0;
+	s->sample.header.time = s->sample.tsc ? 0 : books->last_tick;
+	s->sample.cpu_time = cpu_time(books, current_task(), value.enabled);
+	s->sample.tgid = ours.tgid;
+	s->sample.tid = ours.tid;
+	s->sample.cpu = cpu;
+	s->sample.kernel_frames = 0;
+	s->sample.user_frames = 0;
+	s->sample.from_user = from_user;
+	if (!from_user)
+		kernel_stack(ctx, s);
+	s->sample.user_end = unwind_user(ctx, s, from_user);
+	return emit_sample(ctx, s);
+}
+
+SEC("perf_event")
+int tick(struct bpf_perf_event_data *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_books *books = cpu_books(cpu);
+	enum book_line line;
+
+	if (!books)
+		return 0;
+	if (books->busy) {
+		__sync_fetch_and_add(&books->count[BOOK_REENTRY], 1);
+		return 0;
+	}
+	books->busy = 1;
+	note_tick(ctx, books, bpf_ktime_get_ns());
+	line = take_sample(ctx, books, cpu);
+	if (line < BOOK_COUNT)
+		books->count[line]++;
+	books->busy = 0;
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_ids parent;
+
+	current_ids(&parent);
+	follow_fork(&parent, (struct task_struct *)ctx->args[1]);
+	return 0;
+}
+
+/* args: task, its number before, bprm. A thread that execs gets the number of its leader. */
+SEC("raw_tp/sched_process_exec")
+int on_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 old = (__u32)ctx->args[1], new = (__u32)bpf_get_current_pid_tgid();
+	__u64 *start_time;
+
+	if (old == new)
+		return 0;
+	start_time = bpf_map_lookup_elem(&targets, &old);
+	if (start_time && bpf_map_update_elem(&targets, &new, start_time, BPF_ANY))
+		__sync_fetch_and_add(&target_set_full, 1);
+	return 0;
+}
+
+/* This CPU's event clock, now; 0: it has none. */
+static __always_inline __u64 event_clock(void)
+{
+	struct bpf_perf_event_value value = {};
+
+	if (bpf_perf_event_read_value(&ticks, BPF_F_CURRENT_CPU, &value, sizeof(value)))
+		return 0;
+	return value.enabled;
+}
+
+SEC("raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = current_task();
+	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
+	struct task_ids initial, ours;
+	__u64 enabled, used;
+
+	current_ids(&initial);
+	if (!books || !initial.tid || TASK_READ(task, flags) & PF_KTHREAD)
+		return 0;
+	if (!current_is_wanted(&initial, &ours))
+		return 0;
+	enabled = event_clock();
+	used = enabled ? cpu_time(books, task, enabled) : TASK_READ(task, se.sum_exec_runtime);
+	emit_thread_cpu(ctx, ours.tgid, ours.tid, used);
+	if (pid_namespace_inode && (filter_processes || filter_threads))
+		rename_exiting(task, &initial, &ours);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_free")
+int on_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	forget_task((struct task_struct *)ctx->args[0]);
+	return 0;
+}
+
+/*
+ * Run by the collector itself, on each CPU in turn right after a sched_yield(): who the collector
+ * is, and how far the run queue's clock is from the event's (see cputime.bpf.h).
+ */
+SEC("raw_tp")
+int prepare(void *ctx __attribute__((unused)))
+{
+	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
+	__u64 enabled = event_clock();
+
+	self_tgid = bpf_get_current_pid_tgid() >> 32;
+	have_rq_clock = HAVE_RQ_CLOCK ? 1 : 2;
+	if (books && enabled)
+		cpu_time(books, current_task(), enabled);
+	return 0;
+}

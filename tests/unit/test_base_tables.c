@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* vec, hashmap and strtab. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+
+static uint64_t random_state = 42;
+
+static uint64_t next_random(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static void vec_grows_and_keeps(void **state)
+{
+	VEC(int) v = {};
+
+	(void)state;
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(vec_push(&v, i), 0);
+	assert_int_equal(v.count, 10000);
+	assert_true(v.capacity >= 10000 && v.capacity < 20000);
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(v.data[i], i);
+	vec_free(&v);
+	assert_null(v.data);
+	assert_int_equal(v.capacity, 0);
+}
+
+static void vec_refuses_overflow(void **state)
+{
+	VEC(uint64_t) v = {};
+	uint64_t *before;
+
+	(void)state;
+	assert_int_equal(vec_push(&v, 7), 0);
+	before = v.data;
+	assert_int_equal(vec_reserve(&v, SIZE_MAX), -ENOMEM);
+	assert_int_equal(vec_reserve(&v, SIZE_MAX / 8 + 1), -ENOMEM);
+	assert_int_equal(vec_reserve(&v, SIZE_MAX / 16 + 1), -ENOMEM);
+	assert_ptr_equal(v.data, before);
+	assert_int_equal(v.data[0], 7);
+	vec_free(&v);
+}
+
+static void vec_reserves_exactly_large(void **state)
+{
+	VEC(char) v = {};
+
+	(void)state;
+	assert_int_equal(vec_reserve(&v, 12345), 0);
+	assert_true(v.capacity >= 12345);
+	assert_int_equal(v.count, 0);
+	vec_free(&v);
+}
+
+/* ---- hashmap --------------------------------------------------------------------------------- */
+
+#define KEYS 2000
+
+/* The naive model: present[key], with element number = key. */
+struct model {
+	uint64_t keys[KEYS];
+	bool present[KEYS];
+	uint64_t hash_mask; /* few bits: many collisions */
+};
+
+static bool model_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct model *m = owner;
+
+	return m->keys[index] == *(const uint64_t *)key;
+}
+
+static void check_all(const struct hashmap *map, const struct model *m)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < KEYS; i++) {
+		uint64_t hash = hash_u64(m->keys[i]) & m->hash_mask;
+		uint32_t found = hashmap__find(map, hash, &m->keys[i]);
+
+		assert_int_equal(found, m->present[i] ? i : HASHMAP_NONE);
+		count += m->present[i];
+	}
+	assert_int_equal(map->count, count);
+	assert_true(map->count + map->tombstones <= map->capacity);
+}
+
+static void run_against_model(uint64_t hash_mask)
+{
+	struct model *m = calloc(1, sizeof(*m));
+	struct hashmap map;
+
+	assert_non_null(m);
+	m->hash_mask = hash_mask;
+	for (uint32_t i = 0; i < KEYS; i++)
+		m->keys[i] = i * UINT64_C(4096);
+	hashmap__init(&map, model_equal, m);
+	for (int step = 0; step < 60000; step++) {
+		uint32_t i = next_random() % KEYS;
+		uint64_t hash = hash_u64(m->keys[i]) & hash_mask;
+
+		if (next_random() % 20000 == 0) {
+			hashmap__clear(&map);
+			memset(m->present, 0, sizeof(m->present));
+		} else if (m->present[i]) {
+			assert_int_equal(hashmap__remove(&map, hash, &m->keys[i]), i);
+			m->present[i] = false;
+		} else {
+			assert_int_equal(hashmap__remove(&map, hash, &m->keys[i]), HASHMAP_NONE);
+			assert_int_equal(hashmap__add(&map, hash, i), 0);
+			m->present[i] = true;
+		}
+		if (step % 5000 == 0)
+			check_all(&map, m);
+	}
+	check_all(&map, m);
+	assert_true(map.capacity <= 8 * KEYS); /* tombstones do not make it grow */
+	hashmap__fini(&map);
+	hashmap__fini(&map);
+	free(m);
+}
+
+static void hashmap_agrees_with_model(void **state)
+{
+	(void)state;
+	run_against_model(UINT64_MAX);
+}
+
+static void hashmap_survives_collisions(void **state)
+{
+	(void)state;
+	run_against_model(0x3f);
+}
+
+static void hashmap_empty(void **state)
+{
+	struct model m = {};
+	struct hashmap map;
+	uint64_t key = 1;
+
+	(void)state;
+	hashmap__init(&map, model_equal, &m);
+	assert_int_equal(hashmap__find(&map, 0, &key), HASHMAP_NONE);
+	assert_int_equal(hashmap__remove(&map, 0, &key), HASHMAP_NONE);
+	hashmap__clear(&map);
+	assert_int_equal(hashmap__add(&map, 0, HASHMAP_NONE), -ENOMEM);
+	assert_int_equal(hashmap__add(&map, 0, HASHMAP_NONE - 1), -ENOMEM);
+	hashmap__fini(&map);
+}
+
+static void hashes_depend_on_everything(void **state)
+{
+	static const char text[] = "0123456789abcdef0";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text); i++) {
+		for (size_t j = 0; j < i; j++)
+			assert_true(hash_bytes(text, i) != hash_bytes(text, j));
+	}
+	for (size_t i = 0; i < sizeof(text) - 1; i++) {
+		char other[sizeof(text)];
+
+		memcpy(other, text, sizeof(text));
+		other[i] ^= 1;
+		assert_true(hash_string(other) != hash_string(text));
+	}
+	assert_true(hash_string(text) == hash_bytes(text, strlen(text)));
+	assert_true(hash_combine(1, 2) != hash_combine(2, 1));
+	assert_true(hash_u64(1) != hash_u64(2));
+}
+
+/* ---- strtab ---------------------------------------------------------------------------------- */
+
+static void strtab_interns(void **state)
+{
+	struct strtab *t = strtab__new();
+	const char *first;
+
+	(void)state;
+	assert_non_null(t);
+	assert_int_equal(strtab__count(t), 1);
+	assert_string_equal(strtab__get(t, 0), "");
+	assert_int_equal(strtab__intern(t, ""), 0);
+	assert_int_equal(strtab__intern(t, "main"), 1);
+	first = strtab__get(t, 1);
+	for (int i = 0; i < 50000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "function_%d", i);
+		assert_int_equal(strtab__intern(t, name), i + 2);
+	}
+	assert_ptr_equal(strtab__get(t, 1), first); /* never moves */
+	assert_int_equal(strtab__intern(t, "main"), 1);
+	assert_int_equal(strtab__intern(t, "function_4711"), 4713);
+	assert_string_equal(strtab__get(t, 4713), "function_4711");
+	assert_int_equal(strtab__count(t), 50002);
+	assert_string_equal(strtab__array(t)[4713], "function_4711");
+	assert_string_equal(strtab__get(t, 50002), "");
+	assert_string_equal(strtab__get(t, UINT32_MAX), "");
+	strtab__free(t);
+	strtab__free(NULL);
+}
+
+static void strtab_takes_large_strings(void **state)
+{
+	struct strtab *t = strtab__new();
+	size_t sizes[] = {8190, 8191, 8192, 65534, 65535, 65536, 65537, 1 << 20};
+	char *text = malloc((1 << 20) + 1);
+	int64_t numbers[8];
+
+	(void)state;
+	assert_non_null(t);
+	assert_non_null(text);
+	for (int i = 0; i < 8; i++) {
+		memset(text, 'a' + i, sizes[i]);
+		text[sizes[i]] = '\0';
+		numbers[i] = strtab__intern(t, text);
+		assert_int_equal(numbers[i], 2 * i + 1);
+		assert_int_equal(strtab__intern(t, text), numbers[i]);
+		snprintf(text, 32, "small %d", i);
+		assert_int_equal(strtab__intern(t, text), 2 * i + 2);
+	}
+	for (int i = 0; i < 8; i++) {
+		const char *s = strtab__get(t, numbers[i]);
+
+		assert_int_equal(strlen(s), sizes[i]);
+		assert_int_equal(s[0], 'a' + i);
+		assert_int_equal(s[sizes[i] - 1], 'a' + i);
+	}
+	free(text);
+	strtab__free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vec_grows_and_keeps),
+		cmocka_unit_test(vec_refuses_overflow),
+		cmocka_unit_test(vec_reserves_exactly_large),
+		cmocka_unit_test(hashmap_agrees_with_model),
+		cmocka_unit_test(hashmap_survives_collisions),
+		cmocka_unit_test(hashmap_empty),
+		cmocka_unit_test(hashes_depend_on_everything),
+		cmocka_unit_test(strtab_interns),
+		cmocka_unit_test(strtab_takes_large_strings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

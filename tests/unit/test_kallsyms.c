@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The kernel's symbols: from written text, hostile text, and the live /proc/kallsyms. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "symbolize/kallsyms.h"
+
+static const char SMALL[] = "0000000000000000 A fixed_percpu_data\n"
+			    "ffffffff81000000 T _text\n"
+			    "ffffffff81000000 T _stext\n"
+			    "ffffffff81000000 t first_code\n"
+			    "ffffffff81000100 t __pfx_do_work\n"
+			    "ffffffff81000110 T do_work\n"
+			    "ffffffff81000200 t local_name\n"
+			    "ffffffff81000200 T global_name\n"
+			    "ffffffff81000200 W weak\n"
+			    "ffffffff81000300 T __sched_text_start\n"
+			    "ffffffff81000300 T longer_name\n"
+			    "ffffffff81000300 T same_b\n"
+			    "ffffffff81000300 T same_a\n"
+			    "ffffffff81000400 T __sched_text_end\n"
+			    "ffffffff81000480 T after_the_gap\n"
+			    "ffffffff81000500 T _etext\n"
+			    "ffffffff81001000 D some_data\n"
+			    "ffffffff81002000 T _sinittext\n"
+			    "ffffffff81002000 t start_kernel\n"
+			    "ffffffff81003000 T _einittext\n"
+			    "ffffffff81004000 T stray_text\n"
+			    "ffffffffc0001000 t mod_b\t[two]\n"
+			    "ffffffffc0000000 t mod_a\t[one]\n"
+			    "ffffffffc0000080 d mod_data\t[one]\n"
+			    "ffffffffc0300000 t bpf_prog_0123456789abcdef_f\t[bpf]\n";
+
+static struct kallsyms *table_of(const char *text)
+{
+	struct kallsyms *k = kallsyms__new();
+
+	assert_non_null(k);
+	assert_int_equal(kallsyms__add(k, text, strlen(text)), 0);
+	return k;
+}
+
+static void assert_function(struct kallsyms *k, uint64_t address, const char *name, uint64_t start,
+			    uint64_t size)
+{
+	struct kernel_function f;
+
+	assert_int_equal(kallsyms__find(k, address, &f), 0);
+	assert_string_equal(f.name, name);
+	assert_int_equal(f.address, start);
+	assert_int_equal(f.size, size);
+}
+
+static void assert_nameless(struct kallsyms *k, uint64_t address)
+{
+	struct kernel_function f = {.name = "untouched"};
+
+	assert_int_equal(kallsyms__find(k, address, &f), -ENOENT);
+	assert_string_equal(f.name, "untouched");
+}
+
+static void test_lookup(void **state)
+{
+	struct kallsyms *k = table_of(SMALL);
+
+	(void)state;
+	assert_function(k, 0xffffffff81000000, "first_code", 0xffffffff81000000, 0x100);
+	assert_function(k, 0xffffffff810000ff, "first_code", 0xffffffff81000000, 0x100);
+	assert_function(k, 0xffffffff81000104, "__pfx_do_work", 0xffffffff81000100, 0x10);
+	assert_function(k, 0xffffffff81000110, "do_work", 0xffffffff81000110, 0xf0);
+	assert_function(k, 0xffffffff81000201, "global_name", 0xffffffff81000200, 0x100);
+	assert_function(k, 0xffffffff81000333, "same_a", 0xffffffff81000300, 0x100);
+	assert_function(k, 0xffffffff810004ff, "after_the_gap", 0xffffffff81000480, 0x80);
+	assert_function(k, 0xffffffff81002fff, "start_kernel", 0xffffffff81002000, 0x1000);
+	kallsyms__free(k);
+}
+
+static void test_nothing_is_invented(void **state)
+{
+	struct kallsyms *k = table_of(SMALL);
+
+	(void)state;
+	assert_nameless(k, 0);
+	assert_nameless(k, 0xffffffff80ffffff);
+	assert_nameless(k, 0xffffffff81000440); /* behind a linker's mark */
+	assert_nameless(k, 0xffffffff81000500); /* past _etext */
+	assert_nameless(k, 0xffffffff81001001); /* data */
+	assert_nameless(k, 0xffffffff81004000); /* outside every range of text */
+	assert_nameless(k, UINT64_MAX);
+	kallsyms__free(k);
+}
+
+static void test_modules(void **state)
+{
+	struct kallsyms *k = table_of(SMALL);
+
+	(void)state;
+	assert_function(k, 0xffffffffc000007f, "mod_a", 0xffffffffc0000000, 0x80);
+	assert_nameless(k, 0xffffffffc0000080);
+	/* The last of its module: what is next lies 3 MB off, so its size is not known. */
+	assert_function(k, 0xffffffffc0001100, "mod_b", 0xffffffffc0001000, 0);
+	assert_nameless(k, 0xffffffffc0101000);
+	assert_function(k, 0xffffffffc0300010, "bpf_prog_0123456789abcdef_f", 0xffffffffc0300000,
+			0);
+	kallsyms__free(k);
+}
+
+static void test_pieces_and_late_text(void **state)
+{
+	struct kallsyms *k = kallsyms__new();
+
+	(void)state;
+	assert_true(kallsyms__empty(k));
+	assert_nameless(k, 0xffffffff81000000);
+	for (const char *p = SMALL; *p;) {
+		const char *end = strchr(p, '\n') + 1;
+
+		assert_int_equal(kallsyms__add(k, p, (size_t)(end - p)), 0);
+		p = end;
+	}
+	assert_function(k, 0xffffffff81000110, "do_work", 0xffffffff81000110, 0xf0);
+	/* Text that comes after a look-up counts as well, also without its last newline. */
+	assert_int_equal(kallsyms__add(k, "ffffffff81000180 t cut_in", 25), 0);
+	assert_function(k, 0xffffffff81000110, "do_work", 0xffffffff81000110, 0x70);
+	assert_function(k, 0xffffffff81000180, "cut_in", 0xffffffff81000180, 0x80);
+	assert_int_equal(kallsyms__malformed(k), 0);
+	kallsyms__free(k);
+}
+
+static void test_hidden(void **state)
+{
+	struct kallsyms *k = table_of("0000000000000000 T _text\n0000000000000000 T do_work\n");
+	struct kallsyms *junk = table_of("nonsense\n\n");
+
+	(void)state;
+	assert_true(kallsyms__hidden(k));
+	assert_true(kallsyms__empty(k));
+	assert_nameless(k, 0);
+	assert_nameless(k, 0xffffffff81000000);
+	assert_int_equal(kallsyms__add(k, "1000 T f\n", 9), 0);
+	assert_false(kallsyms__hidden(k));
+	assert_false(kallsyms__hidden(junk));
+	kallsyms__free(k);
+	kallsyms__free(junk);
+}
+
+static void test_malformed_lines(void **state)
+{
+	static const char *const lines[] = {
+		"T do_work",
+		" ffffffff81000000 T a",
+		"ffffffff81000000",
+		"ffffffff81000000 ",
+		"ffffffff81000000 T",
+		"ffffffff81000000 T ",
+		"ffffffff81000000  x",
+		"ffffffff81000000 T a b",
+		"1ffffffff81000000 T too_many_digits",
+		"ffffffff81000000 T a [x",
+		"ffffffff81000000 T a []",
+		"ffffffff81000000 ? a",
+		"ffffffff81000000 T a\x01",
+		"0xffffffff81000000 T a",
+		"ffffffff81000000 TT a",
+	};
+	struct kallsyms *k = kallsyms__new();
+	size_t count = sizeof(lines) / sizeof(lines[0]);
+	char longest[700];
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		/* A copy of exactly its size, so that a read past the end is seen. */
+		_cleanup_free_ char *copy = malloc(strlen(lines[i]));
+
+		memcpy(copy, lines[i], strlen(lines[i]));
+		assert_int_equal(kallsyms__add(k, copy, strlen(lines[i])), 0);
+		assert_int_equal(kallsyms__malformed(k), i + 1);
+	}
+	snprintf(longest, sizeof(longest), "ffffffff81000000 T %0600d\n", 0);
+	assert_int_equal(kallsyms__add(k, longest, strlen(longest)), 0);
+	assert_int_equal(kallsyms__malformed(k), count + 1);
+	assert_true(kallsyms__empty(k));
+	assert_int_equal(kallsyms__add(k, "1000 T good\n", 12), 0);
+	assert_function(k, 0x1000, "good", 0x1000, 0);
+	kallsyms__free(k);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+static void test_mutated_text(void **state)
+{
+	uint64_t seed = 0x2545f4914f6cdd1d;
+
+	(void)state;
+	for (int round = 0; round < 3000; round++) {
+		size_t size = 1 + next_random(&seed) % (sizeof(SMALL) - 1);
+		_cleanup_free_ char *copy = malloc(size);
+		struct kallsyms *k = kallsyms__new();
+
+		memcpy(copy, SMALL, size);
+		for (uint64_t n = next_random(&seed) % 20; n; n--)
+			copy[next_random(&seed) % size] = (char)next_random(&seed);
+		assert_int_equal(kallsyms__add(k, copy, size), 0);
+		for (int i = 0; i < 20; i++) {
+			struct kernel_function f;
+			uint64_t address = 0xffffffff81000000 + next_random(&seed) % 0x5000;
+
+			if (!kallsyms__find(k, address, &f)) {
+				assert_true(f.address <= address && *f.name);
+				assert_true(!f.size || address - f.address < f.size);
+			}
+		}
+		kallsyms__free(k);
+	}
+}
+
+/* ---- the live kernel ------------------------------------------------------------------------- */
+
+static char *read_live(size_t *size)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");
+	size_t capacity = 64 << 20;
+	char *text = malloc(capacity);
+
+	assert_non_null(text);
+	*size = file ? fread(text, 1, capacity - 1, file) : 0;
+	text[*size] = '\0';
+	return text;
+}
+
+/* At the very start of each function, the answer is one of the names that the kernel gives it. */
+static void check_each_line(struct kallsyms *k, char *text)
+{
+	size_t checked = 0;
+	char *rest = text;
+
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		char type, name[600];
+		unsigned long long address;
+		struct kernel_function f;
+
+		if (sscanf(line, "%llx %c %599s", &address, &type, name) != 3 || !address ||
+		    !strchr("Tt", type) || checked++ % 7)
+			continue;
+		if (kallsyms__find(k, address, &f))
+			continue; /* a mark, or text outside of the kernel's text */
+		assert_int_equal(f.address, address);
+	}
+	assert_true(checked > 1000);
+}
+
+static void test_live_kernel(void **state)
+{
+	static const char *const known[] = {"schedule", "vfs_read", "do_exit", NULL};
+	size_t size, found = 0;
+	_cleanup_free_ char *text = read_live(&size);
+	struct kallsyms *k = kallsyms__new();
+
+	(void)state;
+	assert_int_equal(kallsyms__add(k, text, size), 0);
+	if (!size || kallsyms__hidden(k)) {
+		kallsyms__free(k);
+		print_message("skipped: this kernel shows no symbols to this user\n");
+		skip();
+	}
+	assert_int_equal(kallsyms__malformed(k), 0);
+	for (int i = 0; known[i]; i++) {
+		char pattern[64];
+		const char *line;
+		struct kernel_function f;
+
+		snprintf(pattern, sizeof(pattern), " T %s\n", known[i]);
+		line = strstr(text, pattern);
+		if (!line)
+			continue;
+		assert_int_equal(kallsyms__find(k, strtoull(line - 16, NULL, 16) + 1, &f), 0);
+		assert_string_equal(f.name, known[i]);
+		assert_true(f.size > 16);
+		found++;
+	}
+	assert_true(found > 0);
+	check_each_line(k, text);
+	kallsyms__free(k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lookup),	     cmocka_unit_test(test_nothing_is_invented),
+		cmocka_unit_test(test_modules),	     cmocka_unit_test(test_pieces_and_late_text),
+		cmocka_unit_test(test_hidden),	     cmocka_unit_test(test_malformed_lines),
+		cmocka_unit_test(test_mutated_text), cmocka_unit_test(test_live_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# install-deps.sh [--check] build|demo|test|vmtest|bench
+#
+# Looks what the named task still needs on this machine and installs just that: on Debian and Ubuntu
+# with apt-get (through sudo where the caller is not root), elsewhere it prints the package names and
+# the command. With --check it installs nothing anywhere and exits 1 if something is missing.
+# Running it twice is the same as running it once.
+#
+# What counts is whether the thing itself is there (a command, a header, a library of a sufficient
+# version), not whether a package of some name is: so tools from other sources are left alone.
+set -euo pipefail
+
+# One row a need: task | what must be there | Debian | Fedora | Arch | openSUSE.
+#   cmd:NAME        a command, also in the sbin directories
+#   pc:NAME:MIN     a library that pkg-config knows
+#   h:PATH          a header that the compiler finds by itself
+#   file:PATH       a file
+needs() {
+	cat <<-'TABLE'
+	build | cmd:gcc                  | gcc             | gcc             | gcc        | gcc
+	build | cmd:make                 | make            | make            | make       | make
+	build | cmd:pkg-config           | pkg-config      | pkgconf-pkg-config | pkgconf | pkg-config
+	build | h:sys/types.h            | libc6-dev       | glibc-devel     | glibc      | glibc-devel
+	build | cmd:clang                | clang           | clang           | clang      | clang
+	build | cmd:bpftool              | bpftool         | bpftool         | bpf        | bpftool
+	build | pc:libbpf:1.1            | libbpf-dev      | libbpf-devel    | libbpf     | libbpf-devel
+	build | pc:libelf:0.188          | libelf-dev      | elfutils-libelf-devel | libelf | libelf-devel
+	build | pc:zlib:1.2              | zlib1g-dev      | zlib-devel      | zlib       | zlib-devel
+	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
+	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
+	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
+	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
+	test  | cmd:python3              | python3         | python3         | python     | python3
+	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
+	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
+	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
+	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
+	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio
+	vmtest | cmd:apt-get             | apt             | apt             | apt        | apt
+	vmtest | cmd:dpkg-deb            | dpkg            | dpkg            | dpkg       | dpkg
+	vmtest | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
+	bench | cmd:perf                 | linux-perf      | perf            | perf       | perf
+	TABLE
+}
+
+# Which rows a task takes.
+rows_of() {
+	case $1 in
+	build | demo) echo build ;;
+	test) echo "build test" ;;
+	vmtest) echo "build vmtest" ;;
+	bench) echo "build bench" ;;
+	*) return 1 ;;
+	esac
+}
+
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+present() {
+	local kind=${1%%:*} rest=${1#*:}
+
+	case $kind in
+	cmd) command -v "$rest" >/dev/null || compgen -G "/usr/lib/linux-tools/*/$rest" >/dev/null ;;
+	pc) pkg-config --exists "${rest%:*} >= ${rest#*:}" 2>/dev/null ;;
+	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
+	file) [ -e "$rest" ] ;;
+	esac
+}
+
+distribution() {
+	local ID="" ID_LIKE=""
+	# shellcheck source=/dev/null
+	[ -r /etc/os-release ] && . /etc/os-release
+	case " $ID $ID_LIKE " in
+	*" ubuntu "*) echo ubuntu ;;
+	*" debian "*) echo debian ;;
+	*" fedora "* | *" rhel "*) echo fedora ;;
+	*" arch "*) echo arch ;;
+	*" suse "* | *" opensuse "*) echo suse ;;
+	*) echo unknown ;;
+	esac
+}
+
+column_of() {
+	case $1 in
+	fedora) echo 4 ;;
+	arch) echo 5 ;;
+	suse) echo 6 ;;
+	*) echo 3 ;;
+	esac
+}
+
+# Ubuntu keeps the kernel's own tools (bpftool, perf) in packages of its own names.
+ubuntu_name() {
+	case $1 in
+	bpftool | linux-perf) echo "linux-tools-common linux-tools-generic" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# Prints "what package…" for everything that is missing.
+missing() {
+	local tasks=" $1 " distro=$2 column task what package
+	column=$(column_of "$distro")
+	needs | sed 's/ *| */|/g; s/[ \t]*$//' | while IFS= read -r row; do
+		task=$(cut -d'|' -f1 <<<"$row")
+		what=$(cut -d'|' -f2 <<<"$row")
+		package=$(cut -d'|' -f"$column" <<<"$row")
+		[[ $tasks == *" $task "* ]] || continue
+		present "$what" && continue
+		[ "$distro" = ubuntu ] && package=$(ubuntu_name "$package")
+		echo "$what $package"
+	done
+}
+
+install_command() {
+	case $1 in
+	debian | ubuntu) echo "apt-get install --no-install-recommends" ;;
+	fedora) echo "dnf install" ;;
+	arch) echo "pacman -S --needed" ;;
+	suse) echo "zypper install" ;;
+	*) echo "" ;;
+	esac
+}
+
+apt_install() {
+	local as_root=() package
+	[ "$(id -u)" -eq 0 ] || as_root=(sudo)
+
+	for package in "$@"; do
+		apt-cache show "$package" >/dev/null 2>&1 && continue
+		echo "apt does not know $package yet: ${as_root[*]} apt-get update"
+		"${as_root[@]}" apt-get -q update
+		break
+	done
+	local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+		apt-get -q -y install --no-install-recommends "$@")
+	"${install[@]}" && return
+	echo "that failed: once more with fresh package lists"
+	"${as_root[@]}" apt-get -q update
+	"${install[@]}"
+}
+
+main() {
+	local check="" task="" tasks distro lacking packages command
+	[ "${1:-}" = --check ] && check=yes && shift
+	task=${1:-}
+	tasks=$(rows_of "$task") || {
+		echo "usage: $0 [--check] build|demo|test|vmtest|bench" >&2
+		exit 2
+	}
+
+	distro=$(distribution)
+	lacking=$(missing "$tasks" "$distro")
+	[ -n "$lacking" ] || exit 0
+	packages=$(cut -d' ' -f2- <<<"$lacking" | tr ' ' '\n' | sort -u | tr '\n' ' ')
+	packages=${packages% }
+	command=$(install_command "$distro")
+
+	{
+		echo "missing for '$task':"
+		sed 's/^\([^ ]*\) \(.*\)/  \1 (package \2)/; s/^  [a-z]*:/  /' <<<"$lacking"
+	} >&2
+	if [ -z "$command" ]; then
+		echo "install these, or what your distribution calls them (Debian's names): $packages" >&2
+		exit 1
+	fi
+	[ "$(id -u)" -eq 0 ] || command="sudo $command"
+	if [ -n "$check" ] || [[ $distro != debian && $distro != ubuntu ]]; then
+		echo "install it with:" >&2
+		echo "  $command $packages" >&2
+		exit 1
+	fi
+	if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+		echo "there is no sudo here; as root, run:" >&2
+		echo "  ${command#sudo } $packages" >&2
+		exit 1
+	fi
+
+	echo "installing: $packages"
+	# shellcheck disable=SC2086 # a list of names
+	apt_install $packages
+	lacking=$(missing "$tasks" "$distro")
+	[ -z "$lacking" ] && exit 0
+	{
+		echo "the packages are installed, yet these are missing or too old:"
+		sed 's/^[a-z]*:/  /' <<<"$lacking"
+	} >&2
+	exit 1
+}
+
+main "$@"

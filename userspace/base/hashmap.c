@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Open addressing with linear probing. A slot is 8 bytes: 32 bits of the (scrambled) hash and the
+ * element's number, so a probe that does not match rarely asks the owner, and growing never does.
+ *
+ * A removed element leaves a tombstone; used slots and tombstones together stay below 3/4 of the
+ * capacity, so that every probe ends at an empty slot. Where tombstones are what fills the table it
+ * is rebuilt at the same size.
+ *
+ * Strings come from other people's files, and whoever can choose keys that collide makes
+ * every look-up a walk through the whole table. So byte strings go through SipHash-1-3 under a key
+ * that is new in each run. Nothing iterates over a map, hence no output depends on that key.
+ */
+#include "base/hashmap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#define MIN_CAPACITY 16
+#define MAX_CAPACITY (UINT32_C(1) << 31)
+#define EMPTY	     HASHMAP_NONE
+#define TOMBSTONE    (HASHMAP_NONE - 1)
+
+struct hashmap_slot {
+	uint32_t hash, index;
+};
+
+static struct {
+	uint64_t k0, k1;
+} hash_key;
+
+/* Before main(), so that no first use has to be synchronised. */
+__attribute__((constructor)) static void choose_hash_key(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes from the kernel */
+
+	if (random)
+		memcpy(&hash_key, random, sizeof(hash_key));
+}
+
+static uint32_t scramble(uint64_t hash)
+{
+	return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+}
+
+void hashmap__init(struct hashmap *map, hashmap_equal_fn equal, const void *owner)
+{
+	*map = (struct hashmap){.equal = equal, .owner = owner};
+}
+
+void hashmap__fini(struct hashmap *map)
+{
+	free(map->slots);
+	map->slots = NULL;
+	map->capacity = map->count = map->tombstones = 0;
+}
+
+/* The slot that holds the key, or NULL. */
+static struct hashmap_slot *find_slot(const struct hashmap *map, uint64_t hash, const void *key)
+{
+	uint32_t mask = map->capacity - 1, scrambled = scramble(hash);
+
+	if (!map->count)
+		return NULL;
+	for (uint32_t i = scrambled & mask;; i = (i + 1) & mask) {
+		struct hashmap_slot *slot = &map->slots[i];
+
+		if (slot->index == EMPTY)
+			return NULL;
+		if (slot->index != TOMBSTONE && slot->hash == scrambled &&
+		    map->equal(map->owner, slot->index, key))
+			return slot;
+	}
+}
+
+uint32_t hashmap__find(const struct hashmap *map, uint64_t hash, const void *key)
+{
+	const struct hashmap_slot *slot = find_slot(map, hash, key);
+
+	return slot ? slot->index : HASHMAP_NONE;
+}
+
+/* Put an element into the first slot that is free or a tombstone. */
+static bool place(struct hashmap_slot *slots, uint32_t capacity, uint32_t hash, uint32_t index)
+{
+	uint32_t mask = capacity - 1, i = hash & mask;
+	bool buried;
+
+	while (slots[i].index < TOMBSTONE)
+		i = (i + 1) & mask;
+	buried = slots[i].index == TOMBSTONE;
+	slots[i] = (struct hashmap_slot){.hash = hash, .index = index};
+	return buried;
+}
+
+static int rebuild(struct hashmap *map, uint32_t capacity)
+{
+	struct hashmap_slot *slots = malloc(capacity * sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	memset(slots, 0xff, capacity * sizeof(*slots)); /* EMPTY */
+	for (uint32_t i = 0; i < map->capacity; i++) {
+		if (map->slots[i].index < TOMBSTONE)
+			place(slots, capacity, map->slots[i].hash, map->slots[i].index);
+	}
+	free(map->slots);
+	map->slots = slots;
+	map->capacity = capacity;
+	map->tombstones = 0;
+	return 0;
+}
+
+static int make_room(struct hashmap *map)
+{
+	uint64_t used = (uint64_t)map->count + map->tombstones + 1;
+	uint32_t capacity = map->capacity ? map->capacity : MIN_CAPACITY;
+
+	if (used * 4 <= (uint64_t)map->capacity * 3)
+		return 0;
+	while (((uint64_t)map->count + 1) * 2 > capacity) {
+		if (capacity == MAX_CAPACITY)
+			return -ENOMEM;
+		capacity *= 2;
+	}
+	return rebuild(map, capacity);
+}
+
+int hashmap__add(struct hashmap *map, uint64_t hash, uint32_t index)
+{
+	int err;
+
+	if (index >= TOMBSTONE)
+		return -ENOMEM;
+	err = make_room(map);
+	if (err)
+		return err;
+	if (place(map->slots, map->capacity, scramble(hash), index))
+		map->tombstones--;
+	map->count++;
+	return 0;
+}
+
+uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key)
+{
+	struct hashmap_slot *slot = find_slot(map, hash, key);
+	uint32_t index;
+
+	if (!slot)
+		return HASHMAP_NONE;
+	index = slot->index;
+	slot->index = TOMBSTONE;
+	map->tombstones++;
+	map->count--;
+	return index;
+}
+
+void hashmap__clear(struct hashmap *map)
+{
+	if (map->slots)
+		memset(map->slots, 0xff, map->capacity * sizeof(*map->slots));
+	map->count = map->tombstones = 0;
+}
+
+uint64_t hash_u64(uint64_t value)
+{
+	value ^= hash_key.k0;
+	value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return value ^ (value >> 31);
+}
+
+uint64_t hash_combine(uint64_t a, uint64_t b)
+{
+	return hash_u64(hash_u64(a) + b);
+}
+
+static uint64_t rotate(uint64_t value, unsigned int bits)
+{
+	return value << bits | value >> (64 - bits);
+}
+
+static void sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[2] += v[3];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] = rotate(v[0], 32);
+	v[2] += v[1];
+	v[0] += v[3];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[2] = rotate(v[2], 32);
+}
+
+uint64_t hash_bytes(const void *data, size_t size)
+{
+	uint64_t v[4] = {
+		hash_key.k0 ^ UINT64_C(0x736f6d6570736575),
+		hash_key.k1 ^ UINT64_C(0x646f72616e646f6d),
+		hash_key.k0 ^ UINT64_C(0x6c7967656e657261),
+		hash_key.k1 ^ UINT64_C(0x7465646279746573),
+	};
+	const unsigned char *byte = data;
+	uint64_t word, last = (uint64_t)size << 56;
+	size_t left = size;
+
+	for (; left >= sizeof(word); left -= sizeof(word), byte += sizeof(word)) {
+		memcpy(&word, byte, sizeof(word));
+		v[3] ^= word;
+		sip_round(v);
+		v[0] ^= word;
+	}
+	for (size_t i = 0; i < left; i++)
+		last |= (uint64_t)byte[i] << (8 * i);
+	v[3] ^= last;
+	sip_round(v);
+	v[0] ^= last;
+	v[2] ^= 0xff;
+	for (int i = 0; i < 3; i++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t hash_string(const char *s)
+{
+	return hash_bytes(s, strlen(s));
+}

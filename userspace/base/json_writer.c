@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * JSON goes out in runs: a table says of each byte whether it can be written as it is, and what
+ * lies between two bytes that cannot is one fwrite. Integers are formatted here rather than by
+ * printf, which is slow and knows no exact division of nanoseconds.
+ */
+#include "base/json_writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define MAX_DECIMALS 9
+
+static void write_bytes(struct json_writer *w, const char *data, size_t size)
+{
+	if (w->error || !size)
+		return;
+	errno = 0;
+	if (fwrite_unlocked(data, 1, size, w->out) != size)
+		w->error = errno ? -errno : -EIO;
+}
+
+static void write_char(struct json_writer *w, char c)
+{
+	if (w->error)
+		return;
+	errno = 0;
+	if (putc_unlocked(c, w->out) == EOF)
+		w->error = errno ? -errno : -EIO;
+}
+
+void json_writer__init(struct json_writer *w, FILE *out)
+{
+	*w = (struct json_writer){.out = out};
+}
+
+int json_writer__finish(struct json_writer *w)
+{
+	assert(w->error || !w->depth);
+	if (!w->error && ferror(w->out))
+		w->error = -EIO;
+	return w->error;
+}
+
+/* Before each value: the comma that parts it from the one before. */
+static void begin_value(struct json_writer *w)
+{
+	if (w->comma)
+		write_char(w, ',');
+	w->comma = true;
+}
+
+static void begin_container(struct json_writer *w, char bracket)
+{
+	begin_value(w);
+	write_char(w, bracket);
+	w->depth++;
+	w->comma = false;
+}
+
+static void end_container(struct json_writer *w, char bracket)
+{
+	assert(w->depth);
+	write_char(w, bracket);
+	w->depth--;
+	w->comma = true;
+}
+
+void json_begin_object(struct json_writer *w)
+{
+	begin_container(w, '{');
+}
+
+void json_end_object(struct json_writer *w)
+{
+	end_container(w, '}');
+}
+
+void json_begin_array(struct json_writer *w)
+{
+	begin_container(w, '[');
+}
+
+void json_end_array(struct json_writer *w)
+{
+	end_container(w, ']');
+}
+
+/* Bytes that cannot be written as they are: NUL included, as it ends the string. */
+static const bool is_special[256] = {
+	[0 ... 0x1f] = true, [0x7f] = true, ['"'] = true, ['\\'] = true, [0x80 ... 0xff] = true,
+};
+
+/* Write one special character and return how many bytes of the text it was. */
+static size_t write_special(struct json_writer *w, const char *s, size_t left)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char byte = *s;
+	size_t size;
+
+	if (byte >= 0x80) {
+		size = utf8_sequence(s, left);
+		if (size)
+			write_bytes(w, s, size);
+		else
+			write_bytes(w, "\xef\xbf\xbd", 3);
+		return size ? size : 1;
+	}
+	if (byte == '"' || byte == '\\')
+		write_bytes(w, (char[]){'\\', byte}, 2);
+	else
+		write_bytes(w, (char[]){'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]},
+			    6);
+	return 1;
+}
+
+static void write_text(struct json_writer *w, const char *s)
+{
+	const char *end = s + strlen(s);
+
+	write_char(w, '"');
+	while (s < end) {
+		const char *run = s;
+
+		while (!is_special[(unsigned char)*s])
+			s++;
+		write_bytes(w, run, s - run);
+		if (s < end)
+			s += write_special(w, s, end - s);
+	}
+	write_char(w, '"');
+}
+
+void json_key(struct json_writer *w, const char *key)
+{
+	begin_value(w);
+	write_text(w, key);
+	write_char(w, ':');
+	w->comma = false;
+}
+
+void json_string(struct json_writer *w, const char *value)
+{
+	if (!value)
+		return json_null(w);
+	begin_value(w);
+	write_text(w, value);
+}
+
+/* Digits of `value` that end at `end`, at least `width` of them; where they begin. */
+static char *format_digits(char *end, uint64_t value, unsigned int width)
+{
+	char *p = end;
+
+	for (; value || width; value /= 10) {
+		*--p = '0' + value % 10;
+		if (width)
+			width--;
+	}
+	return p;
+}
+
+static uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+static void write_integer(struct json_writer *w, bool negative, uint64_t value)
+{
+	char text[24], *end = text + sizeof(text), *p = format_digits(end, value, 1);
+
+	if (negative)
+		*--p = '-';
+	begin_value(w);
+	write_bytes(w, p, end - p);
+}
+
+void json_int(struct json_writer *w, int64_t value)
+{
+	write_integer(w, value < 0, magnitude(value));
+}
+
+void json_uint(struct json_writer *w, uint64_t value)
+{
+	write_integer(w, false, value);
+}
+
+/* value / 10^decimals, exactly, without zeros at the end. */
+static void write_scaled(struct json_writer *w, int64_t value, unsigned int decimals)
+{
+	uint64_t rest = magnitude(value), divisor = 1;
+	char text[32], *end = text + sizeof(text), *p = end;
+
+	while (decimals && rest % 10 == 0) {
+		rest /= 10;
+		decimals--;
+	}
+	if (decimals) {
+		for (unsigned int i = 0; i < decimals; i++)
+			divisor *= 10;
+		p = format_digits(p, rest % divisor, decimals);
+		*--p = '.';
+	}
+	p = format_digits(p, rest / divisor, 1);
+	if (value < 0)
+		*--p = '-';
+	begin_value(w);
+	write_bytes(w, p, end - p);
+}
+
+void json_ns_as_ms(struct json_writer *w, int64_t value)
+{
+	write_scaled(w, value, 6);
+}
+
+void json_ns_as_us(struct json_writer *w, int64_t value)
+{
+	write_scaled(w, value, 3);
+}
+
+void json_fixed(struct json_writer *w, double value, unsigned int decimals)
+{
+	char text[352]; /* DBL_MAX has 309 digits before the point */
+	const char *p = text;
+	size_t digits;
+
+	if (!isfinite(value))
+		return json_null(w);
+	if (decimals > MAX_DECIMALS)
+		decimals = MAX_DECIMALS;
+	snprintf(text, sizeof(text), "%.*f", (int)decimals, value);
+	if (*p == '-' && !strpbrk(p, "123456789"))
+		p++; /* what rounds to zero has no sign */
+	begin_value(w);
+	digits = strspn(p, "-0123456789");
+	write_bytes(w, p, digits);
+	if (!decimals)
+		return;
+	write_char(w, '.'); /* whatever the locale has there */
+	write_bytes(w, text + strlen(text) - decimals, decimals);
+}
+
+void json_bool(struct json_writer *w, bool value)
+{
+	begin_value(w);
+	if (value)
+		write_bytes(w, "true", 4);
+	else
+		write_bytes(w, "false", 5);
+}
+
+void json_null(struct json_writer *w)
+{
+	begin_value(w);
+	write_bytes(w, "null", 4);
+}
+
+void json_key_string(struct json_writer *w, const char *key, const char *value)
+{
+	json_key(w, key);
+	json_string(w, value);
+}
+
+void json_key_int(struct json_writer *w, const char *key, int64_t value)
+{
+	json_key(w, key);
+	json_int(w, value);
+}
+
+void json_key_uint(struct json_writer *w, const char *key, uint64_t value)
+{
+	json_key(w, key);
+	json_uint(w, value);
+}
+
+void json_key_bool(struct json_writer *w, const char *key, bool value)
+{
+	json_key(w, key);
+	json_bool(w, value);
+}
+
+void json_key_null(struct json_writer *w, const char *key)
+{
+	json_key(w, key);
+	json_null(w);
+}

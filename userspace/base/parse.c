@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Strict parsing: every function takes the whole text or nothing of it. */
+#include "base/parse.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Digits at *cursor, moving it behind them. -EINVAL: none; -ERANGE: more than 64 bits. */
+static int take_u64(const char **cursor, uint64_t *value)
+{
+	const char *p = *cursor;
+	uint64_t sum = 0;
+	bool overflow = false;
+
+	if (!is_digit(*p))
+		return -EINVAL;
+	for (; is_digit(*p); p++) {
+		overflow |= __builtin_mul_overflow(sum, 10, &sum) ||
+			    __builtin_add_overflow(sum, (uint64_t)(*p - '0'), &sum);
+	}
+	*cursor = p; /* also on overflow: what follows decides between -EINVAL and -ERANGE */
+	if (overflow)
+		return -ERANGE;
+	*value = sum;
+	return 0;
+}
+
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	uint64_t number;
+	int err = take_u64(&text, &number);
+
+	if (err == -EINVAL || *text)
+		return -EINVAL;
+	if (err || number < min || number > max)
+		return -ERANGE;
+	*value = number;
+	return 0;
+}
+
+/* The digits behind the point, as ns; digits below 1 ns are read and dropped. */
+static int take_fraction(const char **cursor, uint64_t *nanoseconds)
+{
+	const char *p = *cursor;
+	uint64_t unit = NS_PER_SECOND / 10, sum = 0;
+
+	if (!is_digit(*p))
+		return -EINVAL;
+	for (; is_digit(*p); p++, unit /= 10)
+		sum += unit * (*p - '0');
+	*cursor = p;
+	*nanoseconds = sum;
+	return 0;
+}
+
+int parse_seconds(const char *text, uint64_t *nanoseconds)
+{
+	uint64_t seconds = 0, fraction = 0, total;
+	int err = *text == '.' ? 0 : take_u64(&text, &seconds);
+
+	if (err == -EINVAL)
+		return err;
+	if (*text == '.') {
+		text++;
+		if (take_fraction(&text, &fraction))
+			return -EINVAL;
+	}
+	if (*text)
+		return -EINVAL;
+	if (err || __builtin_mul_overflow(seconds, NS_PER_SECOND, &total) ||
+	    __builtin_add_overflow(total, fraction, &total) || !total)
+		return -ERANGE;
+	*nanoseconds = total;
+	return 0;
+}
+
+/* One number of a list, and whether it is in min..max. */
+static int take_u32(const char **cursor, uint32_t min, uint32_t max, uint32_t *value)
+{
+	uint64_t number;
+	int err = take_u64(cursor, &number);
+
+	if (err)
+		return err;
+	if (number < min || number > max)
+		return -ERANGE;
+	*value = number;
+	return 0;
+}
+
+int parse_u32_list(const char *text, uint32_t min, uint32_t max, uint32_t **values, size_t *count)
+{
+	VEC(uint32_t) list = {};
+	uint32_t value;
+	int err;
+
+	for (;; text++) {
+		err = take_u32(&text, min, max, &value);
+		if (!err)
+			err = vec_push(&list, value);
+		if (err)
+			goto err_out;
+		if (*text != ',')
+			break;
+	}
+	if (*text) {
+		err = -EINVAL;
+		goto err_out;
+	}
+	*values = list.data;
+	*count = list.count;
+	return 0;
+err_out:
+	vec_free(&list);
+	return err;
+}
+
+struct range {
+	uint32_t first, last;
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int take_range(const char **cursor, uint32_t max, struct range *range)
+{
+	struct range taken;
+	int err = take_u32(cursor, 0, max, &taken.first);
+
+	if (err)
+		return err;
+	taken.last = taken.first;
+	if (**cursor == '-') {
+		(*cursor)++;
+		err = take_u32(cursor, 0, max, &taken.last);
+		if (err)
+			return err;
+	}
+	if (taken.last < taken.first)
+		return -EINVAL;
+	*range = taken;
+	return 0;
+}
+
+/*
+ * Sorted ranges to single numbers. A text that says "0-1000" a thousand times must not cost a
+ * million numbers, so doubles are dropped before anything is stored.
+ */
+static int expand_ranges(const struct range *ranges, size_t range_count, uint32_t **values,
+			 size_t *count)
+{
+	VEC(uint32_t) list = {};
+	uint64_t next = 0; /* the lowest number that may still come */
+	int err = 0;
+
+	for (size_t i = 0; i < range_count && !err; i++) {
+		uint64_t number = ranges[i].first > next ? ranges[i].first : next;
+
+		for (; number <= ranges[i].last && !err; number++)
+			err = vec_push(&list, number);
+		next = number > next ? number : next;
+	}
+	if (err) {
+		vec_free(&list);
+		return err;
+	}
+	*values = list.data;
+	*count = list.count;
+	return 0;
+}
+
+int parse_cpu_list(const char *text, uint32_t max, uint32_t **values, size_t *count)
+{
+	VEC(struct range) ranges = {};
+	struct range range;
+	int err;
+
+	for (;; text++) {
+		err = take_range(&text, max, &range);
+		if (!err)
+			err = vec_push(&ranges, range);
+		if (err || *text != ',')
+			break;
+	}
+	if (!err && *text)
+		err = -EINVAL;
+	if (!err) {
+		qsort(ranges.data, ranges.count, sizeof(range), compare_ranges);
+		err = expand_ranges(ranges.data, ranges.count, values, count);
+	}
+	vec_free(&ranges);
+	return err;
+}
+
+static int hex_digit(char c)
+{
+	if (is_digit(c))
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int parse_hex(const char **cursor, uint64_t *value)
+{
+	const char *p = *cursor;
+	uint64_t sum = 0;
+
+	for (; hex_digit(*p) >= 0; p++) {
+		if (p - *cursor == 16)
+			return -ERANGE;
+		sum = sum << 4 | hex_digit(*p);
+	}
+	if (p == *cursor)
+		return -EINVAL;
+	*cursor = p;
+	*value = sum;
+	return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Strings lie in blocks that are never resized, so they never move; a vector gives them numbers and
+ * a hashmap finds them. A string that is large beside a block gets one of its own.
+ */
+#include "base/strtab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+#define BLOCK_SIZE   (64 * 1024)
+#define LARGE_STRING (BLOCK_SIZE / 8)
+
+struct strtab {
+	VEC(const char *) strings;
+	VEC(char *) blocks;
+	struct hashmap by_text;
+	char *room; /* free part of the block that is being filled */
+	size_t room_size;
+};
+
+static bool has_text(const void *owner, uint32_t index, const void *key)
+{
+	const struct strtab *table = owner;
+
+	return !strcmp(table->strings.data[index], key);
+}
+
+struct strtab *strtab__new(void)
+{
+	struct strtab *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return NULL;
+	hashmap__init(&table->by_text, has_text, table);
+	if (strtab__intern(table, "") == 0)
+		return table;
+	strtab__free(table);
+	return NULL;
+}
+
+void strtab__free(struct strtab *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->blocks.count; i++)
+		free(table->blocks.data[i]);
+	vec_free(&table->blocks);
+	vec_free(&table->strings);
+	hashmap__fini(&table->by_text);
+	free(table);
+}
+
+/* Room for `size` bytes that will not move, or NULL. */
+static char *allocate(struct strtab *table, size_t size)
+{
+	bool large = size > LARGE_STRING;
+	char *block;
+
+	if (!large && size <= table->room_size) {
+		block = table->room;
+		table->room += size;
+		table->room_size -= size;
+		return block;
+	}
+	if (vec_reserve(&table->blocks, table->blocks.count + 1))
+		return NULL;
+	block = malloc(large ? size : BLOCK_SIZE);
+	if (!block)
+		return NULL;
+	table->blocks.data[table->blocks.count++] = block;
+	if (!large) {
+		table->room = block + size;
+		table->room_size = BLOCK_SIZE - size;
+	}
+	return block;
+}
+
+int64_t strtab__intern(struct strtab *table, const char *s)
+{
+	size_t size = strlen(s) + 1;
+	uint64_t hash = hash_bytes(s, size - 1);
+	uint32_t number = hashmap__find(&table->by_text, hash, s);
+	char *copy;
+
+	if (number != HASHMAP_NONE)
+		return number;
+	if (table->strings.count >= HASHMAP_NONE - 1 ||
+	    vec_reserve(&table->strings, table->strings.count + 1))
+		return -ENOMEM;
+	copy = allocate(table, size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, s, size);
+	number = table->strings.count;
+	if (hashmap__add(&table->by_text, hash, number))
+		return -ENOMEM;
+	table->strings.data[table->strings.count++] = copy;
+	return number;
+}
+
+const char *strtab__get(const struct strtab *table, uint32_t number)
+{
+	return number < table->strings.count ? table->strings.data[number] : "";
+}
+
+size_t strtab__count(const struct strtab *table)
+{
+	return table->strings.count;
+}
+
+const char *const *strtab__array(const struct strtab *table)
+{
+	return table->strings.data;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* UTF-8 by the table of well-formed byte sequences (Unicode, table 3-7). */
+#include "base/utf8.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+static bool in_range(unsigned char byte, unsigned char first, unsigned char last)
+{
+	return byte >= first && byte <= last;
+}
+
+size_t utf8_sequence(const char *s, size_t available)
+{
+	const unsigned char *b = (const unsigned char *)s;
+	unsigned char low = 0x80, high = 0xbf; /* what the second byte may be */
+	size_t size;
+
+	if (!available)
+		return 0;
+	if (b[0] < 0x80)
+		return 1;
+	if (b[0] < 0xc2 || b[0] > 0xf4) /* stray, overlong (c0, c1), above U+10FFFF */
+		return 0;
+	size = b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
+	if (b[0] == 0xe0)
+		low = 0xa0; /* overlong */
+	else if (b[0] == 0xed)
+		high = 0x9f; /* surrogates */
+	else if (b[0] == 0xf0)
+		low = 0x90; /* overlong */
+	else if (b[0] == 0xf4)
+		high = 0x8f; /* above U+10FFFF */
+	if (available < size || !in_range(b[1], low, high))
+		return 0;
+	for (size_t i = 2; i < size; i++) {
+		if (!in_range(b[i], 0x80, 0xbf))
+			return 0;
+	}
+	return size;
+}
+
+/* U+0080..U+009F: terminals obey them as they obey ESC sequences. */
+static bool is_c1(const unsigned char *b, size_t size)
+{
+	return size == 2 && b[0] == 0xc2 && b[1] < 0xa0;
+}
+
+char *utf8_sanitize(char *buffer, size_t size, const char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t left = strlen(text), used = 0;
+
+	if (!size)
+		return buffer;
+	while (left) {
+		const unsigned char *b = (const unsigned char *)text;
+		size_t taken = utf8_sequence(text, left);
+		bool plain = taken && *b >= 0x20 && *b != 0x7f && !is_c1(b, taken);
+		size_t written = plain ? taken : 4;
+
+		if (written >= size - used)
+			break;
+		if (plain) {
+			memcpy(buffer + used, text, taken);
+		} else {
+			memcpy(buffer + used, "\\x", 2);
+			buffer[used + 2] = digits[*b >> 4];
+			buffer[used + 3] = digits[*b & 15];
+			taken = 1; /* the second byte of a C1 is stray by itself */
+		}
+		used += written;
+		text += taken;
+		left -= taken;
+	}
+	buffer[used] = '\0';
+	return buffer;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One recording's kernel side: the door to libbpf.
+ *
+ * Order of calls:
+ *   open              everything is loaded, opened and mapped; the fork, exit and exec hooks run;
+ *                     nothing ticks and the side-band is silent
+ *   enable_sideband   now, before /proc is read, so that no change falls between
+ *   add_target …      any time after open; a child that a target forks later is added by the kernel
+ *                     side. COMMAND: while it is held before exec
+ *   enable_ticks
+ *   drain …           on a timer (100 ms), and when epoll_fd is readable (a ring is half full)
+ *   disable, drain    idempotent; after that drain the books are final
+ *   books             any time; no bpf() call while recording
+ *   free              NULL and half-open are fine
+ * One thread calls all of it.
+ */
+#ifndef CAPTURE_BPF_SESSION_H
+#define CAPTURE_BPF_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/event.h>
+
+#include "base/log.h"
+#include "capture/perf_events.h"
+#include "capture/target.h"
+
+struct bpf_session;
+
+enum clock_choice {
+	CLOCK_CHOICE_AUTO, /* the TSC where it can be trusted and read */
+	CLOCK_CHOICE_TSC,  /* or fail, with the reason */
+	CLOCK_CHOICE_MONOTONIC,
+};
+
+struct bpf_session_options {
+	struct target target;
+	const char *event; /* -e; NULL: "cpu-clock" */
+	unsigned int hz;   /* > 0 */
+	bool user_stacks, kernel_stacks;
+	unsigned int max_depth; /* user frames, 1..SAMPLE_USER_DEPTH_MAX */
+	enum clock_choice clock;
+};
+
+/* What was got, for the recording's metadata and the summary. Valid as long as the session. */
+struct bpf_session_info {
+	const char *event;	  /* name of the tick event */
+	uint64_t period;	  /* ns; 0: not a clock event */
+	bool tsc;		  /* sample.tsc is set and header.time is not; else the reverse */
+	const char *clock_reason; /* why this clock, a sentence without a stop */
+	const char *cpu_time_source; /* "rq-clock" or "exec-start", see bpf/cputime.bpf.h */
+	bool build_ids;		     /* side-band mappings carry build-ids */
+	uint32_t pid_namespace;	     /* inode of our own pid namespace; 0: the initial one */
+	uint32_t cpus;		     /* CPUs that are sampled; books have index 0..cpus-1 */
+	uint32_t sideband_cpus;	     /* CPUs whose side-band is read: all that are online */
+	size_t sample_ring_size;     /* bytes, of one CPU: the smallest that was got */
+	size_t sample_ring_wanted;   /* less got than wanted: say it, samples may be lost sooner */
+	size_t sideband_ring_size, sideband_ring_wanted;
+};
+
+int bpf_session__open(const struct bpf_session_options *options, struct bpf_session **session,
+		      struct failure *failure);
+void bpf_session__free(struct bpf_session *session);
+
+const struct bpf_session_info *bpf_session__info(const struct bpf_session *session);
+
+/* A process or thread (by target.mode) to sample, in our pid namespace's numbers. -E2BIG: too many. */
+int bpf_session__add_target(struct bpf_session *session, uint32_t id);
+
+int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
+int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
+
+/* Stop ticks, hooks and side-band, in this order. What is in the rings stays there for a last drain. */
+void bpf_session__disable(struct bpf_session *session);
+
+/*
+ * Hand everything that is in the rings now to `sink`: for each CPU its samples (EVENT_SAMPLE,
+ * EVENT_THREAD_CPU), then its side-band (EVENT_MMAP with file_state UNOPENED or NONE, EVENT_COMM,
+ * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across. With the TSC the
+ * header.time of samples and thread_cpu events is 0 and the sink must set it from sample.tsc; EVENT_THREAD_CPU always has its
+ * time. 0, or the first error of `sink`.
+ */
+int bpf_session__drain(struct bpf_session *session, event_push_fn sink, void *context);
+
+/* Readable when a ring is past its fill mark. The session's own; poll it, then drain. */
+int bpf_session__epoll_fd(const struct bpf_session *session);
+
+/*
+ * The books of sampled CPU `index`, header included (header.time is now). EVENT_FINAL is set after
+ * disable and the drain that follows it; only then do the lines add up to what was due.
+ */
+void bpf_session__books(struct bpf_session *session, uint32_t index, struct books_event *event);
+
+struct bpf_session_stats {
+	uint64_t target_set_full;  /* children that are not sampled, for want of room in the set */
+	uint64_t hook_output_lost; /* EVENT_THREAD_CPU of ended threads that found the ring full */
+	uint64_t sideband_damaged; /* records that made no sense */
+};
+void bpf_session__stats(struct bpf_session *session, struct bpf_session_stats *stats);
+
+struct bpf_program_info {
+	char name[32];
+	uint32_t
+		verified_insns; /* that the verifier looked at; 0: the kernel does not tell (< 5.16) */
+	uint64_t runs, run_ns; /* 0 unless kernel.bpf_stats_enabled */
+};
+/* Loaded programs, at most `capacity`; returns their number. Makes bpf() calls: not while recording. */
+size_t bpf_session__programs(struct bpf_session *session, struct bpf_program_info *programs,
+			     size_t capacity);
+
+/* Bytes of maps and rings. */
+size_t bpf_session__memory(const struct bpf_session *session);
+
+#endif

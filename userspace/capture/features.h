@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What this kernel and these privileges allow. Everything is tried, nothing is concluded from a
+ * version number.
+ */
+#ifndef CAPTURE_FEATURES_H
+#define CAPTURE_FEATURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/log.h"
+
+enum feature_level {
+	FEATURE_REQUIRED, /* recording is impossible without */
+	FEATURE_WANTED,	  /* something is lost or slower without */
+	FEATURE_INFO,	  /* good to know */
+};
+
+struct feature {
+	const char *group; /* "kernel", "clock", "privileges", "limits" */
+	const char *name;  /* "btf", "cap_perfmon", … stable, for --json */
+	enum feature_level level;
+	bool available;
+	char detail[160]; /* what was found: a value, or why the attempt failed; may be empty */
+	const char *cost; /* what its lack costs, one sentence; "" where it costs nothing */
+	char remedy
+		[320]; /* command or setting that mends it; empty where there is none or none is needed */
+};
+
+struct features;
+
+/* Probe. 0 or -ENOMEM; a failing probe is a feature that is not available. Takes a few ms. */
+int features__probe(struct features **features);
+void features__free(struct features *features);
+
+const struct feature *features__list(const struct features *features, size_t *count);
+/* By name; NULL: no such feature. */
+const struct feature *features__find(const struct features *features, const char *name);
+/* Is every FEATURE_REQUIRED one available? */
+bool features__can_record(const struct features *features);
+
+/*
+ * Why did this privileged call fail? Fills `failure` with `attempt` ("cannot load the eBPF program"), the cause as
+ * far as it can be told (a missing capability by its name, lockdown, perf_event_paranoid, a container's
+ * seccomp filter, the limit of open files, missing BTF) and the remedy. Returns `error`.
+ */
+int features_explain(struct failure *failure, int error, const char *attempt);
+
+#endif

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All sources, one stream.
+ *
+ * A tick reads every ring once. What it finds is complete up to the moment before it began, but for
+ * records that were being written just then; so the queue hands on what is older than that moment
+ * less HOLD_BACK. Samples get their time from the clock's anchors as they are read.
+ *
+ * Side-band records are kept aside until all rings of the tick are read: a fork may lie in one CPU's
+ * ring and the child's mappings in another's, and whether a process is a target decides whether its
+ * files are opened at all. Opening waits no longer than that.
+ *
+ * One thread does all of it, so no record can be older than an anchor that was taken after it was
+ * read: the conversion of a TSC uses nothing that comes later.
+ */
+#include "capture/live.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "capture/clock.h"
+#include "capture/family.h"
+#include "capture/kernel_snapshot.h"
+#include "capture/proc_snapshot.h"
+#include "capture/session_meta.h"
+
+#define HOLD_BACK	20000000ull   /* ns */
+#define ANCHOR_INTERVAL 1000000000ull /* ns */
+
+struct live {
+	struct bpf_session *session;
+	struct clock clock;
+	struct event_queue *queue;
+	struct family *family;
+	struct dso_opener *opener;
+	struct proc_snapshot *proc;
+	struct proc_reread *reread;
+	struct event_source_requests requests;
+
+	enum target_mode mode;
+	bool everyone;	   /* no target list to go by: -a, or a cgroup */
+	VEC(pid_t) roots;  /* processes asked for, or those of the threads asked for */
+	VEC(uint32_t) ids; /* what was asked for */
+	char *target_text, *command_line;
+	unsigned int hz;
+
+	struct {
+		VEC(char) bytes; /* events, one behind the other */
+	} sideband;
+	uint64_t last_anchor;
+	uint64_t start_time;
+	uint64_t samples;
+	uint64_t cpu_at_start, threads_counted;
+	bool started, stopped;
+};
+
+/* ---- into the queue -------------------------------------------------------------------------- */
+
+static int see_and_push(struct live *live, struct event_header *event)
+{
+	struct mmap_event *mmap = (struct mmap_event *)event;
+	int err;
+
+	if (event->type == EVENT_MMAP) {
+		err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
+		if (err)
+			return err;
+	}
+	return event_queue__push(live->queue, event);
+}
+
+/* What /proc tells: of targets only, so it needs no judging. An event_push_fn. */
+static int push_from_proc(void *context, struct event_header *event)
+{
+	struct live *live = context;
+
+	if (event->type == EVENT_PROCESS) {
+		const struct process_event *process = (const struct process_event *)event;
+		int err = family__add_parent(live->family, process->pid, process->ppid);
+
+		if (err)
+			return err;
+	}
+	return see_and_push(live, event);
+}
+
+static int set_aside(struct live *live, const struct event_header *event)
+{
+	size_t used = live->sideband.bytes.count;
+	int err = vec_reserve(&live->sideband.bytes, used + event->size);
+
+	if (err)
+		return err;
+	memcpy(live->sideband.bytes.data + used, event, event->size);
+	live->sideband.bytes.count += event->size;
+	return 0;
+}
+
+/* What the rings tell. An event_push_fn. */
+static int push_from_rings(void *context, struct event_header *event)
+{
+	struct live *live = context;
+	int err;
+
+	switch (event->type) {
+	case EVENT_SAMPLE:
+		if (!event->time)
+			event->time = clock__to_monotonic(
+				&live->clock, ((const struct sample_event *)event)->tsc);
+		live->samples++;
+		return event_queue__push(live->queue, event);
+	case EVENT_FORK:
+		err = family__fork(live->family, (const struct task_event *)event);
+		return err ? err : set_aside(live, event);
+	case EVENT_MMAP:
+	case EVENT_COMM:
+	case EVENT_EXIT:
+		return set_aside(live, event);
+	default:
+		return event_queue__push(live->queue, event);
+	}
+}
+
+/* The process a side-band event speaks of. */
+static pid_t sideband_pid(const struct event_header *event)
+{
+	switch (event->type) {
+	case EVENT_MMAP:
+		return ((const struct mmap_event *)event)->pid;
+	case EVENT_COMM:
+		return ((const struct comm_event *)event)->pid;
+	default:
+		return ((const struct task_event *)event)->pid;
+	}
+}
+
+static int push_sideband(struct live *live)
+{
+	char *at = live->sideband.bytes.data;
+	char *end = at + live->sideband.bytes.count;
+	int err = 0;
+
+	for (; at < end && !err; at += ((struct event_header *)at)->size) {
+		struct event_header *event = (struct event_header *)at;
+
+		if (family__is_target(live->family, sideband_pid(event), event->time))
+			err = see_and_push(live, event);
+	}
+	for (at = live->sideband.bytes.data; at < end && !err;
+	     at += ((struct event_header *)at)->size) {
+		struct event_header *event = (struct event_header *)at;
+		const struct task_event *task = (const struct task_event *)event;
+
+		if (event->type == EVENT_EXIT)
+			family__exit(live->family, task);
+		if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
+		    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC))
+			proc_reread__forget(live->reread, sideband_pid(event));
+	}
+	live->sideband.bytes.count = 0;
+	return err;
+}
+
+static int push_books(struct live *live)
+{
+	uint32_t cpus = bpf_session__info(live->session)->cpus;
+
+	for (uint32_t i = 0; i < cpus; i++) {
+		struct books_event books;
+		int err;
+
+		bpf_session__books(live->session, i, &books);
+		err = event_queue__push(live->queue, &books.header);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int push_anchor(struct live *live)
+{
+	struct clock_anchor_event anchor;
+
+	clock__anchor(&live->clock, &anchor);
+	live->last_anchor = anchor.monotonic;
+	return event_queue__push(live->queue, &anchor.header);
+}
+
+static int read_everything(struct live *live)
+{
+	int err = bpf_session__drain(live->session, push_from_rings, live);
+
+	if (!err)
+		err = push_sideband(live);
+	if (!err)
+		err = proc_reread__run(live->reread);
+	return err;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int add_root(struct live *live, uint32_t id)
+{
+	pid_t pid = live->mode == TARGET_THREADS ? target_process_of(id) : (pid_t)id;
+	int err;
+
+	if (pid <= 0)
+		return pid < 0 ? pid : -ESRCH;
+	for (size_t i = 0; i < live->roots.count; i++)
+		if (live->roots.data[i] == pid)
+			return 0;
+	err = family__add_target(live->family, pid);
+	return err ? err : vec_push(&live->roots, pid);
+}
+
+int live__add_target(struct live *live, uint32_t id, struct failure *failure)
+{
+	int err = bpf_session__add_target(live->session, id);
+
+	if (!err)
+		err = vec_push(&live->ids, id);
+	if (!err)
+		err = add_root(live, id);
+	if (err == -E2BIG)
+		return fail(failure, err, "cannot record %u: too many targets", id);
+	return err ? fail(failure, err, "cannot record %u: %s", id, strerror(-err)) : 0;
+}
+
+static int add_targets(struct live *live, const struct live_options *options,
+		       struct failure *failure)
+{
+	for (size_t i = 0; i < options->id_count; i++) {
+		int err = live__add_target(live, options->ids[i], failure);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Children that a target had before: the kernel follows those that come. */
+static int add_descendants(struct live *live, struct failure *failure)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err = proc_snapshot__descendants(live->proc, live->roots.data, live->roots.count, &pids,
+					     &count);
+
+	for (size_t i = 0; i < count && !err; i++) {
+		err = bpf_session__add_target(live->session, pids[i]);
+		if (!err)
+			err = family__add_target(live->family, pids[i]);
+	}
+	return err ? fail(failure, err, "cannot follow the children: %s", strerror(-err)) : 0;
+}
+
+static int init_parts(struct live *live, const struct live_options *options)
+{
+	const struct target *target = &options->session.target;
+	int err;
+
+	live->mode = target->mode;
+	live->everyone = target->mode == TARGET_ALL;
+	live->hz = options->session.hz;
+	live->target_text = strdup(options->target_text);
+	live->command_line = strdup(options->command_line);
+	live->queue = event_queue__new(0);
+	live->family = family__new(live->everyone, target->inherit);
+	if (!live->target_text || !live->command_line || !live->queue || !live->family)
+		return -ENOMEM;
+	err = dso_opener__new(&live->opener);
+	if (!err)
+		err = proc_snapshot__new(&live->proc);
+	if (err)
+		return err;
+	live->reread = proc_reread__new(live->proc, push_from_proc, live);
+	if (!live->reread)
+		return -ENOMEM;
+	live->requests = (struct event_source_requests){
+		.context = live->reread,
+		.reread_process = proc_reread__request,
+	};
+	return 0;
+}
+
+int live__open(const struct live_options *options, struct live **result, struct failure *failure)
+{
+	struct live *live = calloc(1, sizeof(*live));
+	int err = live ? init_parts(live, options) : -ENOMEM;
+
+	if (err) {
+		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
+		goto err_out;
+	}
+	err = bpf_session__open(&options->session, &live->session, failure);
+	if (err)
+		goto err_out;
+	err = add_targets(live, options, failure);
+	if (err)
+		goto err_out;
+	*result = live;
+	return 0;
+err_out:
+	live__free(live);
+	return err;
+}
+
+void live__free(struct live *live)
+{
+	if (!live)
+		return;
+	bpf_session__free(live->session);
+	proc_reread__free(live->reread);
+	proc_snapshot__free(live->proc);
+	dso_opener__free(live->opener);
+	family__free(live->family);
+	event_queue__free(live->queue);
+	vec_free(&live->roots);
+	vec_free(&live->ids);
+	vec_free(&live->sideband.bytes);
+	free(live->target_text);
+	free(live->command_line);
+	free(live);
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static int push_meta(struct live *live)
+{
+	const struct bpf_session_info *info = bpf_session__info(live->session);
+	uint64_t now = monotonic_ns();
+	char number[32];
+	const struct {
+		const char *key, *value;
+	} facts[] = {
+		{"command", live->command_line},
+		{"target", live->target_text},
+		{"event", info->event},
+		{"clock", info->tsc ? "tsc" : "monotonic"},
+		{"clock_reason", info->clock_reason},
+		{"cpu_time_method", info->cpu_time_source},
+	};
+	int err = session_meta__emit(event_queue__push, live->queue, now);
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]) && !err; i++)
+		err = meta_event__emit(event_queue__push, live->queue, now, facts[i].key,
+				       facts[i].value);
+	snprintf(number, sizeof(number), "%u", live->hz);
+	if (!err)
+		err = meta_event__emit(event_queue__push, live->queue, now, "hz", number);
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)info->period);
+	if (!err)
+		err = meta_event__emit(event_queue__push, live->queue, now, "period_ns", number);
+	return err;
+}
+
+static int snapshot(struct live *live)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err;
+
+	if (live->everyone)
+		return proc_snapshot__all(live->proc, true, push_from_proc, live);
+	err = family__living_targets(live->family, &pids, &count);
+	for (size_t i = 0; i < count && !err; i++)
+		err = proc_snapshot__process(live->proc, pids[i], true, push_from_proc, live);
+	return err;
+}
+
+struct cpu_reading {
+	struct live *live;
+	uint64_t threads;
+	uint64_t time; /* 0: that of each reading */
+};
+
+static int push_thread_cpu(void *context, struct event_header *event)
+{
+	struct cpu_reading *reading = context;
+
+	reading->threads++;
+	if (reading->time)
+		event->time = reading->time;
+	return event_queue__push(reading->live->queue, event);
+}
+
+/* CPU of every thread of every target, as of now. */
+static int read_thread_cpu(struct live *live, struct cpu_reading *reading)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err;
+
+	if (live->everyone)
+		return proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, reading);
+	err = family__living_targets(live->family, &pids, &count);
+	for (size_t i = 0; i < count && !err; i++)
+		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, reading);
+	return err;
+}
+
+struct cpu_sum {
+	const struct live *live;
+	uint64_t sum;
+};
+
+static int sum_thread_cpu(void *context, struct event_header *event)
+{
+	const struct thread_cpu_event *thread = (const struct thread_cpu_event *)event;
+	struct cpu_sum *sum = context;
+	bool wanted = sum->live->mode != TARGET_THREADS;
+
+	for (size_t i = 0; i < sum->live->ids.count && !wanted; i++)
+		wanted = sum->live->ids.data[i] == thread->tid;
+	sum->sum += wanted ? thread->cpu_time : 0;
+	return 0;
+}
+
+/* CPU time so far of what was asked for and still lives, without children. */
+static uint64_t asked_for_cpu(const struct live *live)
+{
+	struct cpu_sum sum = {.live = live};
+
+	for (size_t i = 0; i < live->roots.count; i++)
+		proc_snapshot__thread_cpu(live->proc, live->roots.data[i], sum_thread_cpu, &sum);
+	return sum.sum;
+}
+
+static int push_first_events(struct live *live)
+{
+	struct clock_anchor_event anchors[2];
+	int err;
+
+	clock__start(&live->clock, bpf_session__info(live->session)->tsc, anchors);
+	live->last_anchor = anchors[1].monotonic;
+	err = event_queue__push(live->queue, &anchors[0].header);
+	if (!err)
+		err = event_queue__push(live->queue, &anchors[1].header);
+	if (!err)
+		err = push_meta(live);
+	if (!err)
+		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
+	/* a kernel without kallsyms has no names; that is said with the profile, not an error */
+	return err == -ENOMEM || !err ? err : 0;
+}
+
+int live__start(struct live *live, struct failure *failure)
+{
+	struct cpu_reading reading = {.live = live};
+	char number[32];
+	int err = push_first_events(live);
+
+	if (err)
+		return fail(failure, err, "cannot read the clocks and the kernel's symbols: %s",
+			    strerror(-err));
+	err = bpf_session__enable_sideband(live->session, failure);
+	if (err)
+		return err;
+	if (!live->everyone && live->mode == TARGET_PROCESSES) {
+		err = add_descendants(live, failure);
+		if (err)
+			return err;
+	}
+	err = snapshot(live);
+	/* baselines, as late as can be: a snapshot of a big system takes its time */
+	if (!err)
+		err = read_thread_cpu(live, &reading);
+	if (err)
+		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
+	live->cpu_at_start = asked_for_cpu(live);
+	live->start_time = monotonic_ns();
+	err = bpf_session__enable_ticks(live->session, failure);
+	if (err)
+		return err;
+	live->started = true;
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)live->start_time);
+	err = meta_event__emit(event_queue__push, live->queue, live->start_time, "sampling_start",
+			       number);
+	return err ? fail(failure, err, "cannot start: %s", strerror(-err)) : 0;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+int live__tick(struct live *live, event_sink_fn sink, void *context)
+{
+	uint64_t began = monotonic_ns();
+	int err = read_everything(live);
+
+	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
+		err = push_anchor(live);
+		if (!err)
+			err = push_books(live);
+	}
+	if (!err)
+		err = event_queue__release(live->queue, began - HOLD_BACK, sink, context);
+	return err;
+}
+
+int live__stop(struct live *live, event_sink_fn sink, void *context)
+{
+	struct event_header end = {.size = sizeof(end), .type = EVENT_END};
+	struct cpu_reading reading = {.live = live};
+	int err;
+
+	if (live->stopped || !live->started)
+		return 0;
+	live->stopped = true;
+	bpf_session__disable(live->session);
+	end.time = monotonic_ns();
+	reading.time = end.time;
+	err = read_everything(live);
+	if (!err)
+		err = read_thread_cpu(live, &reading);
+	live->threads_counted = reading.threads;
+	if (!err)
+		err = push_books(live);
+	if (!err)
+		err = push_anchor(live);
+	if (!err)
+		err = event_queue__flush(live->queue, sink, context);
+	if (err)
+		return err;
+	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
+	return sink(context, &end);
+}
+
+int live__fd(const struct live *live)
+{
+	return bpf_session__epoll_fd(live->session);
+}
+
+const struct event_source_requests *live__requests(struct live *live)
+{
+	return &live->requests;
+}
+
+uint64_t live__target_cpu(const struct live *live)
+{
+	uint64_t sum = asked_for_cpu(live);
+
+	return sum > live->cpu_at_start ? sum - live->cpu_at_start : 0;
+}
+
+struct dso_opener *live__dso_opener(struct live *live)
+{
+	return live->opener;
+}
+
+struct bpf_session *live__session(struct live *live)
+{
+	return live->session;
+}
+
+void live__stats(const struct live *live, struct live_stats *stats)
+{
+	*stats = (struct live_stats){
+		.samples = live->samples,
+		.threads_at_stop = live->threads_counted,
+		.memory = bpf_session__memory(live->session),
+	};
+	event_queue__stats(live->queue, &stats->queue);
+	stats->memory += stats->queue.memory_peak;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perf events: the ticks that drive the program, the rings its samples come out of, and the
+ * side-band (mmap, comm, fork, exit), all one per CPU; and what their records mean.
+ *
+ * Used by bpf_session alone (and by tests); the rest of the program sees events.
+ */
+#ifndef CAPTURE_PERF_EVENTS_H
+#define CAPTURE_PERF_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+
+#include <sysprof/event.h>
+
+#include "base/log.h"
+#include "capture/event_queue.h" /* event_push_fn */
+#include "capture/perf_ring.h"
+
+/* What drives the ticks. */
+struct tick_source {
+	const char *name; /* "cpu-clock", …, as for -e */
+	uint32_t type;
+	uint64_t config;
+	bool clock; /* a clock: period in ns, so the books know what is due */
+};
+
+/* By its name. -ENOENT: there is no such event; the failure lists what there is. */
+int tick_source__find(const char *name, struct tick_source *source, struct failure *failure);
+
+/* A tick event of one CPU, disabled. hz > 0. Returns the fd or negative errno. */
+int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
+/* The event samples come through (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader when `mark` bytes wait. */
+int output_event_open(int cpu, uint32_t mark);
+/* mmap2, comm, fork and exit of one CPU, disabled. *build_ids: whether the kernel (5.12) tells build-ids. */
+int sideband_event_open(int cpu, uint32_t mark, bool *build_ids);
+/* A free-running TSC counter (msr PMU). -ENOENT: there is no such PMU. */
+int tsc_event_open(int cpu);
+
+int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu);
+
+/*
+ * A record of the side-band as an event (a few kinds are no event: 0). Sizes are checked;
+ * -EBADMSG: the record contradicts itself. *lost_since is the time of the last record of this ring, kept for
+ * EVENT_LOST.
+ */
+struct sideband_decoder {
+	uint32_t cpu;
+	uint64_t last_time; /* CLOCK_MONOTONIC of the last record */
+	uint64_t damaged;   /* records that made no sense */
+	union {
+		struct mmap_event mmap;
+		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	} out;
+};
+int sideband_decode(struct sideband_decoder *decoder, const struct perf_event_header *record,
+		    event_push_fn sink, void *context);
+
+/*
+ * A record of an output ring as the event the program wrote; NULL: it is none (lost records, which
+ * the program counts itself, or damage).
+ */
+struct event_header *output_decode(struct perf_event_header *record);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel writes records at data_head and never overtakes data_tail; we read from tail to head
+ * and then move the tail. Both only grow; a position in the ring is their rest by its size. The head
+ * is loaded with acquire, so that the records up to it are whole, and the tail stored with release, so that the
+ * kernel writes over nothing that is still being read.
+ *
+ * The page is shared with the kernel alone, but nothing is believed: a record whose size is out of
+ * bounds costs what is left in the ring, never more.
+ */
+#include "capture/perf_ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RECORD_SIZE_MAX (64u * 1024) /* header.size is 16 bits wide */
+
+int perf_ring__map(struct perf_ring *ring, int fd, size_t want, size_t floor)
+{
+	size_t page_size = sysconf(_SC_PAGESIZE);
+
+	if (floor < page_size)
+		floor = page_size;
+	for (size_t size = want; size >= floor; size /= 2) {
+		void *page = mmap(NULL, page_size + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+		if (page != MAP_FAILED) {
+			*ring = (struct perf_ring){ .page = page, .data_size = size };
+			return 0;
+		}
+		if (errno != EPERM && errno != ENOMEM)
+			return -errno;
+	}
+	return -ENOMEM;
+}
+
+void perf_ring__unmap(struct perf_ring *ring)
+{
+	if (!ring || !ring->page)
+		return;
+	munmap(ring->page, sysconf(_SC_PAGESIZE) + ring->data_size);
+	free(ring->bounce);
+	*ring = (struct perf_ring){};
+}
+
+static char *ring_data(const struct perf_ring *ring)
+{
+	return (char *)ring->page + sysconf(_SC_PAGESIZE);
+}
+
+/* The record at `at`, which has `available` bytes behind it, in one piece. NULL: it makes no sense. */
+static struct perf_event_header *record_at(struct perf_ring *ring, char *data, uint64_t at,
+					   uint64_t available)
+{
+	size_t offset = at & (ring->data_size - 1);
+	struct perf_event_header *record = (struct perf_event_header *)(data + offset);
+	size_t size, first;
+
+	if ((at & 7) || available < sizeof(*record))
+		return NULL;
+	/* 8-aligned and 8 long: a header never wraps */
+	size = record->size;
+	if (size < sizeof(*record) || (size & 7) || size > available)
+		return NULL;
+	first = ring->data_size - offset;
+	if (size <= first)
+		return record;
+	memcpy(ring->bounce, record, first);
+	memcpy((char *)ring->bounce + first, data, size - first);
+	return ring->bounce;
+}
+
+int perf_ring__drain(struct perf_ring *ring, perf_record_fn record, void *context)
+{
+	struct perf_event_mmap_page *page = ring->page;
+	uint64_t head, tail;
+	int err = 0;
+
+	if (!page)
+		return 0;
+	if (!ring->bounce) {
+		ring->bounce = aligned_alloc(64, RECORD_SIZE_MAX);
+		if (!ring->bounce)
+			return -ENOMEM;
+	}
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	tail = page->data_tail;
+	if (head - tail > ring->data_size) {
+		ring->damaged++;
+		tail = head;
+	}
+	while (tail != head && !err) {
+		struct perf_event_header *r = record_at(ring, ring_data(ring), tail, head - tail);
+
+		if (!r) {
+			ring->damaged++;
+			tail = head;
+			break;
+		}
+		tail += r->size;
+		err = record(context, r);
+		/* early, so that a slow reader does not keep the kernel from writing */
+		__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+	return err;
+}
+
+size_t perf_ring__used(const struct perf_ring *ring)
+{
+	if (!ring->page)
+		return 0;
+	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) - ring->page->data_tail;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading a perf event's mmapped ring. */
+#ifndef CAPTURE_PERF_RING_H
+#define CAPTURE_PERF_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/perf_event.h>
+
+struct perf_ring {
+	struct perf_event_mmap_page *page; /* NULL: not mapped */
+	size_t data_size;		   /* a power of two */
+	void *bounce;	  /* a record that wraps is made whole here; 64 KB, on demand */
+	uint64_t damaged; /* times the ring made no sense and was skipped to its head */
+};
+
+/*
+ * Map the ring of `fd` with `want` bytes of data (a power of two); where the kernel refuses for want
+ * of locked memory, half of it, and so on down to `floor`. 0 or negative errno.
+ */
+int perf_ring__map(struct perf_ring *ring, int fd, size_t want, size_t floor);
+/* NULL and unmapped are fine. */
+void perf_ring__unmap(struct perf_ring *ring);
+
+/*
+ * Hand everything that is in the ring now to `record`, oldest first, and return: what comes in
+ * meanwhile waits for the next call. The record is contiguous, 8-aligned, record->size bytes
+ * long (at least a header), and may be written to. Space is given back to the kernel as records are
+ * done. 0, or the first non-zero value of `record` (that record counts as read), or -ENOMEM.
+ */
+typedef int (*perf_record_fn)(void *context, struct perf_event_header *record);
+int perf_ring__drain(struct perf_ring *ring, perf_record_fn record, void *context);
+
+/* Bytes waiting. */
+size_t perf_ring__used(const struct perf_ring *ring);
+
+#endif

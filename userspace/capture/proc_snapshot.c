@@ -1,0 +1,932 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * /proc as events.
+ *
+ * Each process is read through a descriptor of its directory, which stays that process's: once it
+ * is gone every file below gives ESRCH, whoever has its pid by then. A name or a path in /proc is
+ * whatever a process chose: the comm in stat is found by the last ')', and a path in maps may hold
+ * anything but NUL, of which the kernel escapes the newline alone, as "\012", so that a path with
+ * these four bytes looks the same; map_files then says which it is.
+ *
+ * Nothing is read whole but small files: maps may have 65,530 lines, and goes by in pieces.
+ */
+#include "capture/proc_snapshot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/io.h"
+#include "base/parse.h"
+#include "base/vec.h"
+
+#define SMALL_FILE	  4096u
+#define MAPS_STEP	  (64u * 1024)
+#define MAPS_LINE_MAX	  (1u << 20)
+#define NS_PER_SECOND	  1000000000ULL
+#define CPU_TIME_UNKNOWN  UINT64_MAX
+#define REREAD_FIRST	  100000000ULL /* ns */
+#define REREAD_STEPS	  7u
+#define REREAD_PROCESSES  65536u
+#define REREADS_PER_ROUND 32u
+
+struct proc_snapshot {
+	int proc_fd;
+	uint64_t tick_ns;
+	char *lines; /* of maps */
+	size_t lines_size;
+	VEC(pid_t) tids; /* of the process being read */
+	char link[PATH_MAX + 1];
+	/* the event being made */
+	union {
+		struct event_header header;
+		struct process_event process;
+		struct thread_event thread;
+		struct thread_cpu_event thread_cpu;
+		struct mmap_event mmap;
+		struct maps_read_event maps_read;
+		char bytes[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	} event;
+};
+
+int proc_snapshot__new(struct proc_snapshot **snapshot)
+{
+	struct proc_snapshot *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (!s)
+		return -ENOMEM;
+	s->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->proc_fd < 0) {
+		err = -errno;
+		goto err_out;
+	}
+	s->tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
+	s->lines_size = MAPS_STEP;
+	s->lines = malloc(s->lines_size);
+	if (!s->lines)
+		goto err_out;
+	*snapshot = s;
+	return 0;
+err_out:
+	proc_snapshot__free(s);
+	return err;
+}
+
+void proc_snapshot__free(struct proc_snapshot *s)
+{
+	if (!s)
+		return;
+	if (s->proc_fd >= 0)
+		close(s->proc_fd);
+	free(s->lines);
+	vec_free(&s->tids);
+	free(s);
+}
+
+/* ---- parsers --------------------------------------------------------------------------------- */
+
+/* A decimal number, perhaps with a sign, and the spaces after it. */
+static bool take_number(const char **at, const char *end, int64_t *value)
+{
+	bool negative = *at < end && **at == '-';
+	uint64_t number = 0;
+	const char *p = *at + negative;
+	const char *first = p;
+
+	for (; p < end && *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(*p - '0'), &number))
+			return false;
+	}
+	if (p == first)
+		return false;
+	while (p < end && (*p == ' ' || *p == '\n'))
+		p++;
+	*at = p;
+	*value = negative ? (int64_t)(0 - number) : (int64_t)number;
+	return true;
+}
+
+/* pid (comm) state ppid pgrp session tty tpgid flags … utime stime … threads … start: see proc(5) */
+int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
+{
+	const char *open = memchr(text, '(', size);
+	const char *close = memrchr(text, ')', size);
+	const char *at, *end = text + size;
+	int64_t fields[23] = {};
+	size_t length;
+
+	if (!open || !close || close < open || end - close < 4 || close[1] != ' ' ||
+	    close[3] != ' ')
+		return -EBADMSG;
+	at = close + 4;
+	for (unsigned int field = 4; field <= 22; field++) {
+		if (!take_number(&at, end, &fields[field]))
+			return -EBADMSG;
+	}
+	if (fields[4] < 0 || fields[4] > INT_MAX)
+		return -EBADMSG;
+	length = close - open - 1;
+	if (length >= sizeof(stat->comm))
+		length = sizeof(stat->comm) - 1;
+	memcpy(stat->comm, open + 1, length);
+	stat->comm[length] = '\0';
+	stat->state = close[2];
+	stat->ppid = fields[4];
+	stat->flags = fields[9];
+	stat->cpu_ticks = fields[14] + fields[15];
+	stat->threads = fields[20];
+	stat->start_ticks = fields[22];
+	return 0;
+}
+
+static bool take_hex(const char **at, uint64_t *value, char then)
+{
+	return !parse_hex(at, value) && *(*at)++ == then;
+}
+
+/* "rwxp": false for anything else */
+static bool take_permissions(const char **at, struct proc_mapping *mapping)
+{
+	const char *p = *at;
+
+	if (strnlen(p, 5) < 5 || p[4] != ' ')
+		return false;
+	mapping->protection = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+			      (p[2] == 'x' ? PROT_EXEC : 0);
+	mapping->map_flags = p[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	*at += 5;
+	return true;
+}
+
+/* In place; the new length. */
+static size_t decode_newlines(char *path, bool *found)
+{
+	static const char escape[] = "\\012";
+	char *to = path;
+
+	*found = false;
+	for (const char *from = path; *from; to++) {
+		if (strncmp(from, escape, sizeof(escape) - 1)) {
+			*to = *from++;
+			continue;
+		}
+		*to = '\n';
+		from += sizeof(escape) - 1;
+		*found = true;
+	}
+	*to = '\0';
+	return to - path;
+}
+
+int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping)
+{
+	struct proc_mapping m = {};
+	const char *at = line;
+	uint64_t major, minor;
+	int64_t inode;
+
+	line[size] = '\0';
+	if (!take_hex(&at, &m.start, '-') || !take_hex(&at, &m.end, ' ') || m.end <= m.start ||
+	    !take_permissions(&at, &m) || !take_hex(&at, &m.offset, ' ') ||
+	    !take_hex(&at, &major, ':') || !take_hex(&at, &minor, ' ') || major > UINT32_MAX ||
+	    minor > UINT32_MAX || !take_number(&at, line + size, &inode))
+		return -EBADMSG;
+	m.major = major;
+	m.minor = minor;
+	m.inode = inode;
+	m.path = at;
+	m.path_size = decode_newlines(line + (at - line), &m.newline);
+	*mapping = m;
+	return 0;
+}
+
+/* ---- small files ----------------------------------------------------------------------------- */
+
+/* Bytes read (at most size), or negative errno. */
+static ssize_t read_small(int dir, const char *path, char *buffer, size_t size)
+{
+	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (used < size) {
+		ssize_t got = read(fd, buffer + used, size - used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		used += got;
+	}
+	return used;
+}
+
+/* The stat of a process or thread: `path` is "stat" or "task/TID/stat". */
+static int read_stat(int dir, const char *path, struct proc_stat *stat)
+{
+	char text[SMALL_FILE];
+	ssize_t size = read_small(dir, path, text, sizeof(text));
+
+	return size < 0 ? size : proc_parse_stat(text, size, stat);
+}
+
+static uint64_t read_cpu_time(int dir, const char *path)
+{
+	char text[128];
+	ssize_t size = read_small(dir, path, text, sizeof(text));
+	const char *at = text;
+	int64_t value;
+
+	if (size <= 0 || !take_number(&at, text + size, &value))
+		return CPU_TIME_UNKNOWN;
+	return value;
+}
+
+static int open_process(int proc_fd, pid_t pid)
+{
+	char name[16];
+	int fd;
+
+	snprintf(name, sizeof(name), "%d", pid);
+	fd = openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = {};
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+/* Ticks since boot, which count suspended time, to CLOCK_MONOTONIC, which does not. */
+static uint64_t start_time(uint64_t ticks, uint64_t tick_ns)
+{
+	uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - monotonic_ns();
+	uint64_t since_boot;
+
+	if (__builtin_mul_overflow(ticks, tick_ns, &since_boot))
+		return 0;
+	return since_boot > suspended ? since_boot - suspended : 0;
+}
+
+static bool is_dead(const struct proc_stat *stat)
+{
+	return stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
+}
+
+/*
+ * The 15 bytes that perf calls a thread. For a kernel worker stat adds what it works at
+ * ("kworker/0:1-events"), which changes by the moment and is no part of the name.
+ */
+static void copy_comm(char *comm, const struct proc_stat *stat)
+{
+	size_t length = strnlen(stat->comm, sizeof(stat->comm));
+
+	if ((stat->flags & PROC_FLAG_KTHREAD) && !strncmp(stat->comm, "kworker/", 8) &&
+	    strncmp(stat->comm, "kworker/R-", 10))
+		length = strcspn(stat->comm, "+-");
+	if (length > EVENT_COMM_SIZE - 1)
+		length = EVENT_COMM_SIZE - 1;
+	memset(comm, 0, EVENT_COMM_SIZE);
+	memcpy(comm, stat->comm, length);
+}
+
+/* Does reading go on after this? What vanishes, or may not be read, is passed over. */
+static bool is_fatal(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
+/* ---- directories of numbers ------------------------------------------------------------------ */
+
+static int open_numbers(int dir, const char *path, DIR **numbers)
+{
+	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*numbers = fdopendir(fd);
+	if (!*numbers)
+		return -errno;
+	fd = -1;
+	return 0;
+}
+
+/* The next name that is a number, or 0 at the end. */
+static pid_t next_number(DIR *numbers)
+{
+	struct dirent *entry;
+	uint64_t number;
+
+	while ((entry = readdir(numbers))) {
+		if (!parse_u64(entry->d_name, 1, INT_MAX, &number))
+			return number;
+	}
+	return 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void begin_event(struct proc_snapshot *s, enum event_type type, size_t size, uint64_t time)
+{
+	memset(&s->event, 0, size);
+	s->event.header = (struct event_header){
+		.size = size,
+		.type = type,
+		.flags = EVENT_FROM_PROC,
+		.time = time,
+	};
+}
+
+static int push_process(struct proc_snapshot *s, pid_t pid, const struct proc_stat *stat,
+			bool is_target, uint64_t time, event_push_fn push, void *context)
+{
+	struct process_event *e = &s->event.process;
+
+	begin_event(s, EVENT_PROCESS, sizeof(*e) + EVENT_COMM_SIZE, time);
+	e->pid = pid;
+	e->ppid = stat->ppid;
+	e->start_time = start_time(stat->start_ticks, s->tick_ns);
+	e->is_target = is_target;
+	e->is_kernel = (stat->flags & PROC_FLAG_KTHREAD) != 0;
+	copy_comm(e->name, stat);
+	return push(context, &e->header);
+}
+
+static int push_thread(struct proc_snapshot *s, int dir, pid_t pid, pid_t tid, uint64_t time,
+		       event_push_fn push, void *context)
+{
+	struct thread_event *e = &s->event.thread;
+	struct proc_stat stat;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "task/%d/stat", tid);
+	err = read_stat(dir, path, &stat);
+	if (err)
+		return is_fatal(err) ? err : 0;
+	if (is_dead(&stat))
+		return 0;
+	begin_event(s, EVENT_THREAD, sizeof(*e), time);
+	e->pid = pid;
+	e->tid = tid;
+	e->start_time = start_time(stat.start_ticks, s->tick_ns);
+	snprintf(path, sizeof(path), "task/%d/schedstat", tid);
+	e->cpu_time = read_cpu_time(dir, path);
+	if (e->cpu_time == 0 && stat.cpu_ticks > 0) /* a kernel that does not keep it */
+		e->cpu_time = CPU_TIME_UNKNOWN;
+	copy_comm(e->comm, &stat);
+	return push(context, &e->header);
+}
+
+/* All living threads into s->tids. */
+static int list_threads(struct proc_snapshot *s, int dir)
+{
+	_cleanup_closedir_ DIR *tasks = NULL;
+	int err = open_numbers(dir, "task", &tasks);
+	pid_t tid;
+
+	s->tids.count = 0;
+	if (err)
+		return is_fatal(err) ? err : 0;
+	while ((tid = next_number(tasks))) {
+		if (vec_push(&s->tids, tid))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, uint64_t time,
+			event_push_fn push, void *context)
+{
+	int err = list_threads(s, dir);
+
+	for (size_t i = 0; i < s->tids.count && !err; i++)
+		err = push_thread(s, dir, pid, s->tids.data[i], time, push, context);
+	return err;
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* Where the mappings being told come from. */
+struct maps_source {
+	int dir;
+	pid_t pid, tid;
+	uint64_t time;
+	event_push_fn push;
+	void *context;
+	size_t lines; /* seen so far */
+};
+
+/* The path of a mapping to the byte. The text of maps is right but for an ambiguous "\012". */
+static const char *exact_path(struct proc_snapshot *s, const struct maps_source *source,
+			      const struct proc_mapping *mapping, size_t *size)
+{
+	char name[96];
+	ssize_t got;
+
+	*size = mapping->path_size;
+	if (!mapping->newline)
+		return mapping->path;
+	snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
+	got = readlinkat(source->dir, name, s->link, sizeof(s->link));
+	if (got <= 0 || (size_t)got == sizeof(s->link))
+		return mapping->path;
+	*size = got;
+	return s->link;
+}
+
+static int push_mapping(struct proc_snapshot *s, const struct maps_source *source,
+			const struct proc_mapping *mapping)
+{
+	struct mmap_event *e = &s->event.mmap;
+	size_t path_size, size;
+	const char *path = exact_path(s, source, mapping, &path_size);
+
+	if (path_size > EVENT_PATH_MAX - 1)
+		path_size = EVENT_PATH_MAX - 1;
+	size = offsetof(struct mmap_event, path) + path_size + 1;
+	begin_event(s, EVENT_MMAP, (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1),
+		    source->time);
+	e->pid = source->pid;
+	e->tid = source->tid;
+	e->start = mapping->start;
+	e->length = mapping->end - mapping->start;
+	e->page_offset = mapping->offset;
+	e->protection = mapping->protection;
+	e->map_flags = mapping->map_flags;
+	e->major = mapping->major;
+	e->minor = mapping->minor;
+	e->inode = mapping->inode;
+	e->file_state = FILE_STATE_UNOPENED;
+	memcpy(e->path, path, path_size);
+	return source->push(source->context, &e->header);
+}
+
+static int take_maps_line(struct proc_snapshot *s, struct maps_source *source, char *line,
+			  size_t size)
+{
+	struct proc_mapping mapping;
+
+	source->lines++;
+	if (proc_parse_mapping(line, size, &mapping) || !(mapping.protection & PROT_EXEC))
+		return 0;
+	return push_mapping(s, source, &mapping);
+}
+
+/* Whole lines in the first `used` bytes; what is left over is moved to the front. */
+static int take_maps_lines(struct proc_snapshot *s, struct maps_source *source, size_t *used)
+{
+	char *line = s->lines, *end = s->lines + *used, *newline;
+	int err = 0;
+
+	while (!err && (newline = memchr(line, '\n', end - line))) {
+		err = take_maps_line(s, source, line, newline - line);
+		line = newline + 1;
+	}
+	*used = end - line;
+	memmove(s->lines, line, *used);
+	return err;
+}
+
+/* A line does not fit: more room, or, beyond reason, the line goes. */
+static int make_line_room(struct proc_snapshot *s, size_t *used)
+{
+	char *grown;
+
+	if (s->lines_size >= MAPS_LINE_MAX) {
+		*used = 0;
+		return 0;
+	}
+	grown = realloc(s->lines, s->lines_size * 2);
+	if (!grown)
+		return -ENOMEM;
+	s->lines = grown;
+	s->lines_size *= 2;
+	return 0;
+}
+
+static int read_maps_file(struct proc_snapshot *s, struct maps_source *source, const char *path)
+{
+	_cleanup_close_ int fd = openat(source->dir, path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	int err = 0;
+
+	if (fd < 0)
+		return is_fatal(-errno) ? -errno : 0;
+	while (!err) {
+		ssize_t got = read(fd, s->lines + used, s->lines_size - used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 && is_fatal(-errno) ? -errno : 0;
+		used += got;
+		err = take_maps_lines(s, source, &used);
+		if (!err && used == s->lines_size)
+			err = make_line_room(s, &used);
+	}
+	return err;
+}
+
+static int push_maps_read(struct proc_snapshot *s, const struct maps_source *source)
+{
+	struct maps_read_event *e = &s->event.maps_read;
+
+	begin_event(s, EVENT_MAPS_READ, sizeof(*e), source->time);
+	e->pid = source->pid;
+	return source->push(source->context, &e->header);
+}
+
+/* Mappings of a process; s->tids are its threads. */
+static int push_maps(struct proc_snapshot *s, struct maps_source *source)
+{
+	int err = read_maps_file(s, source, "maps");
+
+	/* a leader that has ended has no mappings any more, its threads have */
+	for (size_t i = 0; i < s->tids.count && !err && source->lines == 0; i++) {
+		char path[64];
+
+		source->tid = s->tids.data[i];
+		snprintf(path, sizeof(path), "task/%d/maps", source->tid);
+		err = read_maps_file(s, source, path);
+	}
+	return err || source->lines == 0 ? err : push_maps_read(s, source);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
+			   void *context)
+{
+	uint64_t time = monotonic_ns();
+	_cleanup_close_ int dir = open_process(s->proc_fd, pid);
+	struct maps_source source = {dir, pid, pid, time, push, context, 0};
+	struct proc_stat stat;
+	int err;
+
+	if (dir < 0)
+		return is_fatal(dir) ? dir : 0;
+	err = read_stat(dir, "stat", &stat);
+	if (err)
+		return is_fatal(err) ? err : 0;
+	if (is_dead(&stat) && stat.threads <= 1)
+		return 0; /* a zombie: nothing of it runs any more */
+	err = push_process(s, pid, &stat, is_target, time, push, context);
+	if (!err)
+		err = push_threads(s, dir, pid, time, push, context);
+	if (err || (stat.flags & PROC_FLAG_KTHREAD))
+		return err;
+	return push_maps(s, &source);
+}
+
+int proc_snapshot__maps(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context)
+{
+	uint64_t time = monotonic_ns();
+	_cleanup_close_ int dir = open_process(s->proc_fd, pid);
+	struct maps_source source = {dir, pid, pid, time, push, context, 0};
+	int err;
+
+	if (dir < 0)
+		return is_fatal(dir) ? dir : 0;
+	err = list_threads(s, dir);
+	return err ? err : push_maps(s, &source);
+}
+
+int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context)
+{
+	_cleanup_closedir_ DIR *processes = NULL;
+	int err = open_numbers(s->proc_fd, ".", &processes);
+	pid_t pid;
+
+	while (!err && (pid = next_number(processes)))
+		err = proc_snapshot__process(s, pid, is_target, push, context);
+	return err;
+}
+
+int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context)
+{
+	_cleanup_close_ int dir = open_process(s->proc_fd, pid);
+	struct thread_cpu_event *e = &s->event.thread_cpu;
+	int err;
+
+	if (dir < 0)
+		return is_fatal(dir) ? dir : 0;
+	err = list_threads(s, dir);
+	for (size_t i = 0; i < s->tids.count && !err; i++) {
+		char path[64];
+
+		begin_event(s, EVENT_THREAD_CPU, sizeof(*e), monotonic_ns());
+		e->tgid = pid;
+		e->tid = s->tids.data[i];
+		snprintf(path, sizeof(path), "task/%d/schedstat", s->tids.data[i]);
+		e->cpu_time = read_cpu_time(dir, path);
+		/* 0 also stands for a kernel that does not keep it; either way there is no news */
+		if (e->cpu_time != CPU_TIME_UNKNOWN && e->cpu_time != 0)
+			err = push(context, &e->header);
+	}
+	return err;
+}
+
+int proc_snapshot__thread_cpu_all(struct proc_snapshot *s, event_push_fn push, void *context)
+{
+	_cleanup_closedir_ DIR *processes = NULL;
+	int err = open_numbers(s->proc_fd, ".", &processes);
+	pid_t pid;
+
+	while (!err && (pid = next_number(processes)))
+		err = proc_snapshot__thread_cpu(s, pid, push, context);
+	return err;
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+struct kinship {
+	pid_t parent, pid;
+	bool taken;
+};
+
+static int compare_parents(const void *a, const void *b)
+{
+	const struct kinship *x = a, *y = b;
+
+	if (x->parent != y->parent)
+		return x->parent < y->parent ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+typedef VEC(struct kinship) kinships;
+typedef VEC(pid_t) pids;
+
+/* Every process and its parent, by parent. */
+static int list_kinships(struct proc_snapshot *s, kinships *all)
+{
+	_cleanup_closedir_ DIR *processes = NULL;
+	int err = open_numbers(s->proc_fd, ".", &processes);
+	pid_t pid;
+
+	if (err)
+		return err;
+	while ((pid = next_number(processes))) {
+		struct proc_stat stat;
+		char path[32];
+
+		snprintf(path, sizeof(path), "%d/stat", pid);
+		err = read_stat(s->proc_fd, path, &stat);
+		if (is_fatal(err) ||
+		    (!err && vec_push(all, (struct kinship){stat.ppid, pid, false})))
+			return err ? err : -ENOMEM;
+	}
+	if (all->count > 0)
+		qsort(all->data, all->count, sizeof(*all->data), compare_parents);
+	return 0;
+}
+
+/* Number of the first child of `parent`, or where it would be. */
+static size_t first_child(const kinships *all, pid_t parent)
+{
+	size_t low = 0, high = all->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (all->data[middle].parent < parent)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_among(const pid_t *list, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (list[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+/* The children of `parent` that are neither roots nor found before. */
+static int add_children(kinships *all, pid_t parent, const pid_t *roots, size_t root_count,
+			pids *found)
+{
+	for (size_t i = first_child(all, parent); i < all->count && all->data[i].parent == parent;
+	     i++) {
+		struct kinship *child = &all->data[i];
+
+		if (child->taken || is_among(roots, root_count, child->pid))
+			continue;
+		child->taken = true;
+		if (vec_push(found, child->pid))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int proc_snapshot__descendants(struct proc_snapshot *s, const pid_t *roots, size_t root_count,
+			       pid_t **list, size_t *count)
+{
+	kinships all = {};
+	pids found = {};
+	int err = list_kinships(s, &all);
+
+	for (size_t i = 0; i < root_count && !err; i++)
+		err = add_children(&all, roots[i], roots, root_count, &found);
+	for (size_t i = 0; i < found.count && !err; i++)
+		err = add_children(&all, found.data[i], roots, root_count, &found);
+	vec_free(&all);
+	if (err) {
+		vec_free(&found);
+		return err;
+	}
+	*list = found.data;
+	*count = found.count;
+	return 0;
+}
+
+/* ---- one process ----------------------------------------------------------------------------- */
+
+/* The process a thread belongs to, by the line "Tgid:" of status; newlines in names are escaped there. */
+static pid_t read_tgid(int dir, pid_t otherwise)
+{
+	char text[SMALL_FILE + 1];
+	ssize_t size = read_small(dir, "status", text, SMALL_FILE);
+	const char *at, *end = text + (size > 0 ? size : 0);
+	int64_t tgid;
+
+	if (size <= 0)
+		return otherwise;
+	text[size] = '\0';
+	at = strstr(text, "\nTgid:\t");
+	if (!at)
+		return otherwise;
+	at += strlen("\nTgid:\t");
+	return take_number(&at, end, &tgid) && tgid > 0 && tgid <= INT_MAX ? tgid : otherwise;
+}
+
+/* What /proc does not show may be there all the same. */
+static enum proc_state hidden_or_none(pid_t pid)
+{
+	_cleanup_close_ int fd = syscall(SYS_pidfd_open, pid, 0);
+
+	/* EINVAL: a thread that leads no process */
+	return fd >= 0 || errno == EINVAL ? PROC_HIDDEN : PROC_NONE;
+}
+
+enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
+{
+	_cleanup_close_ int proc = -1, dir = -1;
+	struct proc_stat stat;
+
+	if (pid <= 0)
+		return PROC_NONE;
+	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return hidden_or_none(pid);
+	dir = open_process(proc, pid);
+	if (dir < 0 || read_stat(dir, "stat", &stat))
+		return hidden_or_none(pid);
+	if (identity) {
+		identity->tgid = read_tgid(dir, pid);
+		identity->ppid = stat.ppid;
+		identity->start_time = start_time(stat.start_ticks,
+						  NS_PER_SECOND / sysconf(_SC_CLK_TCK));
+		copy_comm(identity->comm, &stat);
+	}
+	if (stat.flags & PROC_FLAG_KTHREAD)
+		return PROC_KERNEL;
+	return is_dead(&stat) && stat.threads <= 1 ? PROC_ZOMBIE : PROC_ALIVE;
+}
+
+/* ---- reading again --------------------------------------------------------------------------- */
+
+struct reread_entry {
+	uint32_t pid;
+	uint32_t times; /* read so far, up to REREAD_STEPS */
+	uint64_t next;	/* not before this time */
+	bool wanted;
+};
+
+struct proc_reread {
+	struct proc_snapshot *snapshot;
+	event_push_fn push;
+	void *context;
+	VEC(struct reread_entry) entries;
+	VEC(uint32_t) wanted; /* numbers of entries */
+	struct hashmap by_pid;
+};
+
+static bool reread_has_pid(const void *owner, uint32_t index, const void *key)
+{
+	const struct proc_reread *r = owner;
+
+	return r->entries.data[index].pid == *(const uint32_t *)key;
+}
+
+struct proc_reread *proc_reread__new(struct proc_snapshot *s, event_push_fn push, void *context)
+{
+	struct proc_reread *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->snapshot = s;
+	r->push = push;
+	r->context = context;
+	hashmap__init(&r->by_pid, reread_has_pid, r);
+	return r;
+}
+
+void proc_reread__free(struct proc_reread *r)
+{
+	if (!r)
+		return;
+	hashmap__fini(&r->by_pid);
+	vec_free(&r->entries);
+	vec_free(&r->wanted);
+	free(r);
+}
+
+/* The entry of a process, made if there is none; NULL: no memory, then the wish is forgotten. */
+static struct reread_entry *reread_entry(struct proc_reread *r, uint32_t pid)
+{
+	uint64_t hash = hash_u64(pid);
+	uint32_t index = hashmap__find(&r->by_pid, hash, &pid);
+
+	if (index != HASHMAP_NONE)
+		return &r->entries.data[index];
+	if (r->entries.count >= REREAD_PROCESSES) { /* only a record of waiting times: start anew */
+		hashmap__clear(&r->by_pid);
+		r->entries.count = r->wanted.count = 0;
+	}
+	if (vec_push(&r->entries, (struct reread_entry){.pid = pid}))
+		return NULL;
+	if (hashmap__add(&r->by_pid, hash, r->entries.count - 1)) {
+		r->entries.count--;
+		return NULL;
+	}
+	return &r->entries.data[r->entries.count - 1];
+}
+
+void proc_reread__request(void *reread, __u32 pid)
+{
+	struct proc_reread *r = reread;
+	struct reread_entry *entry = reread_entry(r, pid);
+
+	if (!entry || entry->wanted)
+		return;
+	entry->wanted = !vec_push(&r->wanted, (uint32_t)(entry - r->entries.data));
+}
+
+int proc_reread__run(struct proc_reread *r)
+{
+	uint64_t now = monotonic_ns();
+	unsigned int reads = 0;
+	size_t kept = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < r->wanted.count; i++) {
+		uint32_t number = r->wanted.data[i];
+		struct reread_entry *entry = &r->entries.data[number];
+
+		if (entry->next > now || reads == REREADS_PER_ROUND || err) {
+			r->wanted.data[kept++] = number;
+			continue;
+		}
+		reads++;
+		entry->wanted = false;
+		entry->next = now + (REREAD_FIRST << entry->times);
+		entry->times += entry->times < REREAD_STEPS;
+		err = proc_snapshot__maps(r->snapshot, entry->pid, r->push, r->context);
+	}
+	r->wanted.count = kept;
+	return err;
+}
+
+void proc_reread__forget(struct proc_reread *r, __u32 pid)
+{
+	uint32_t index = hashmap__find(&r->by_pid, hash_u64(pid), &pid);
+
+	if (index == HASHMAP_NONE)
+		return;
+	r->entries.data[index].times = 0;
+	r->entries.data[index].next = 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "capture/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define PF_KTHREAD  0x00200000ul
+#define STATUS_SIZE (64u * 1024)
+
+/* What /proc/ID/stat says. The name in it may hold anything, so look behind the last ')'. */
+struct task_stat {
+	char state;
+	unsigned long flags;
+};
+
+static int read_stat(pid_t id, struct task_stat *stat)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64], *end;
+	size_t size;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", id);
+	err = read_file_at(AT_FDCWD, path, STATUS_SIZE, &text, &size);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	end = strrchr(text, ')');
+	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu", &stat->state, &stat->flags) != 2)
+		return -EPROTO;
+	return 0;
+}
+
+pid_t target_process_of(pid_t tid)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64], *line;
+	size_t size;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	err = read_file_at(AT_FDCWD, path, STATUS_SIZE, &text, &size);
+	if (err)
+		return err == -ENOENT ? -ESRCH : err;
+	/* the name, on the first line, has its newlines escaped */
+	line = strstr(text, "\nTgid:");
+	return line ? (pid_t)strtol(line + strlen("\nTgid:"), NULL, 10) : -EPROTO;
+}
+
+static int check(pid_t id, const char *kind, struct failure *failure)
+{
+	struct task_stat stat;
+	int err = read_stat(id, &stat);
+
+	if (err == -ESRCH) {
+		fail(failure, err, "there is no %s %d", kind, id);
+		return fail_remedy(failure, err, "list the running ones: ps -eLo pid,tid,comm");
+	}
+	if (err)
+		return fail(failure, err, "cannot read /proc/%d/stat: %s", id, strerror(-err));
+	if (stat.state == 'Z' || stat.state == 'X')
+		return fail(failure, -ECHILD, "%s %d has exited already (it is a zombie)", kind,
+			    id);
+	if (stat.flags & PF_KTHREAD) {
+		fail(failure, -ENOTSUP, "%s %d is a kernel thread, which has no user space", kind,
+		     id);
+		return fail_remedy(failure, -ENOTSUP,
+				   "kernel threads are in a recording of the whole system: -a");
+	}
+	return 0;
+}
+
+int target_check_process(pid_t pid, struct failure *failure)
+{
+	pid_t process = target_process_of(pid);
+
+	if (process > 0 && process != pid) {
+		fail(failure, -ESRCH, "%d is a thread of process %d, not a process", pid, process);
+		return fail_remedy(failure, -ESRCH, "sample the thread with -t %d, or -p %d", pid,
+				   process);
+	}
+	return check(pid, "process", failure);
+}
+
+int target_check_thread(pid_t tid, struct failure *failure)
+{
+	return check(tid, "thread", failure);
+}

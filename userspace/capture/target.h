@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whom to sample, and whether that can be done at all. */
+#ifndef CAPTURE_TARGET_H
+#define CAPTURE_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+
+enum target_mode {
+	TARGET_ALL,	  /* -a: every process, without idle */
+	TARGET_PROCESSES, /* -p and COMMAND: ids are processes */
+	TARGET_THREADS,	  /* -t: ids are threads */
+};
+
+struct target {
+	enum target_mode mode;
+	bool inherit;	   /* children too: new processes; in TARGET_THREADS new threads as well */
+	bool exclude_self; /* not our own process */
+	const char *
+		cgroup; /* path (below /sys/fs/cgroup, or absolute) to limit all that to; NULL: none */
+	const uint32_t *cpus; /* sample on these CPUs only; NULL: on all */
+	size_t cpu_count;
+};
+
+/*
+ * Can this process (thread) be sampled in user space? 0; -ESRCH: there is none; -ECHILD: a zombie; -ENOTSUP: a
+ * kernel thread (only -a shows those). `failure` has the sentence.
+ */
+int target_check_process(pid_t pid, struct failure *failure);
+int target_check_thread(pid_t tid, struct failure *failure);
+
+/* The process a thread belongs to, or negative errno. */
+pid_t target_process_of(pid_t tid);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From the event stream to a finished profile, the same way for a live recording and for a file:
+ *
+ *   stream → [recording file] → recorder → profile builder → symbols → finished profile
+ *
+ * Symbols pass through the stream too (EVENT_SYMBOL), so what a recording replays is what the live
+ * profile was made of.
+ */
+#ifndef CLI_ASSEMBLY_H
+#define CLI_ASSEMBLY_H
+
+#include <stdbool.h>
+
+#include <sysprof/event_handler.h>
+#include <sysprof/profile.h>
+
+#include "base/log.h"
+#include "capture/dso_opener.h"
+#include "capture/recording_file.h"
+
+struct assembly;
+
+/* `requests`: what the recorder may ask of a live source; NULL in replay. -ENOMEM. */
+int assembly__new(const struct event_source_requests *requests, struct assembly **assembly);
+void assembly__free(struct assembly *a);
+
+/* Write the stream to this file as well; stays the caller's. NULL: no more. */
+void assembly__set_writer(struct assembly *a, struct recording_writer *writer);
+
+/* An event_sink_fn whose context is the assembly. */
+int assembly__sink(void *assembly, const struct event_header *event);
+
+/* Called while symbols are sought: `done` of `total` locations. */
+typedef void (*assembly_progress_fn)(void *context, size_t done, size_t total);
+
+/*
+ * Find a name for every location. `live`: files are those the opener has seen mapped; else they are
+ * sought by identity on this machine. 0 or negative errno; a file without symbols is no error.
+ */
+int assembly__symbolize(struct assembly *a, struct dso_opener *opener, bool live,
+			assembly_progress_fn progress, void *context);
+
+/* The profile, the assembly's own. 0 or negative errno, with `failure` filled. */
+int assembly__finish(struct assembly *a, const struct profile **profile, struct failure *failure);
+
+/* A recording, from its file to a finished profile; caller frees the assembly. */
+int assembly__load(const char *path, struct assembly **assembly, const struct profile **profile,
+		   struct recording_summary *summary, struct failure *failure);
+
+#endif

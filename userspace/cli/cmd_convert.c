@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sysprof convert: a recording into any format, without root, on any machine. */
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/assembly.h"
+#include "cli/commands.h"
+#include "cli/give_up.h"
+#include "cli/outputs.h"
+#include "cli/recording_notes.h"
+#include "cli/summary.h"
+
+struct convert_options {
+	const char *input;
+	struct outputs outputs;
+	struct export_request request;
+};
+
+static const struct option long_options[] = {
+	{"output", required_argument, NULL, 'o'},
+	{"thread", required_argument, NULL, 't'},
+	{"lines", no_argument, NULL, 'l'},
+	{NULL, 0, NULL, 0},
+};
+
+static int parse_option(struct convert_options *options, int option, char **argv)
+{
+	struct failure failure = {};
+	uint64_t tid;
+
+	switch (option) {
+	case 'o':
+		if (outputs__add(&options->outputs, optarg, &failure))
+			return usage_error(&cmd_convert, "%s", failure.what);
+		return 0;
+	case 't':
+		if (parse_u64(optarg, 1, UINT32_MAX, &tid))
+			return usage_error(&cmd_convert, "--thread %s: wanted is a thread's number",
+					   optarg);
+		options->request.thread = tid;
+		return 0;
+	case 'l':
+		options->request.lines = true;
+		return 0;
+	case ':':
+		return usage_error(&cmd_convert, "%s wants a value", argv[optind - 1]);
+	}
+	return usage_error(&cmd_convert, "there is no option '%s'", argv[optind - 1]);
+}
+
+static int parse_options(struct convert_options *options, int argc, char **argv)
+{
+	int option, status;
+
+	optind = 1;
+	/* IN and -o come in any order */
+	while ((option = getopt_long(argc, argv, ":o:", long_options, NULL)) != -1) {
+		status = parse_option(options, option, argv);
+		if (status)
+			return status;
+	}
+	if (argc - optind != 1)
+		return usage_error(&cmd_convert, argc - optind
+							 ? "one input at a time"
+							 : "which recording shall be converted?");
+	options->input = argv[optind];
+	if (!options->outputs.count)
+		return usage_error(&cmd_convert, "where to? Give -o FILE");
+	if (outputs__recording(&options->outputs))
+		return usage_error(&cmd_convert, "a recording is what is converted from, not to");
+	return 0;
+}
+
+static int convert(const struct convert_options *options)
+{
+	struct recording_summary summary = {};
+	struct written_files written = {};
+	struct failure failure = {};
+	const struct profile *profile;
+	struct assembly *assembly;
+	int err = assembly__load(options->input, &assembly, &profile, &summary, &failure);
+
+	if (err) {
+		print_failure(&failure);
+		return EXIT_FAILED;
+	}
+	print_recording_notes(options->input, &summary, profile);
+	give_up__arm();
+	err = outputs__write(&options->outputs, profile, &options->request, &written, &failure);
+	if (err)
+		print_failure(&failure);
+	written_files__fini(&written);
+	assembly__free(assembly);
+	return err ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int run_convert(int argc, char **argv)
+{
+	struct convert_options options = {};
+	int status = parse_options(&options, argc, argv);
+
+	if (!status)
+		status = convert(&options);
+	outputs__fini(&options.outputs);
+	return status;
+}
+
+const struct command cmd_convert = {
+	.name = "convert",
+	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines]",
+	.summary = "make other formats of a recording",
+	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
+		"\n"
+		"  -o, --output FILE   as for record; may be repeated\n"
+		"      --thread TID    the thread for formats of one thread a file\n"
+		"      --lines         with lines, where the format has room for them\n",
+	.run = run_convert,
+};

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sysprof record: parse, open and load, start the target, attach, run until a signal, the duration
+ * or the target's end, detach, drain, symbolize, finish, export, summary.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "capture/features.h"
+#include "capture/live.h"
+#include "capture/recording_file.h"
+#include "cli/assembly.h"
+#include "cli/commands.h"
+#include "cli/give_up.h"
+#include "cli/held_command.h"
+#include "cli/progress.h"
+#include "cli/record_options.h"
+#include "cli/summary.h"
+
+#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
+#define SILENCE_PERIODS 20	     /* a target that used so much CPU must have been sampled */
+
+struct recording {
+	struct record_options options;
+	struct live *live;
+	struct assembly *assembly;
+	struct recording_writer *writer;
+	struct held_command command;
+	VEC(int) pidfds; /* of the processes asked for; -1: this one has ended */
+	struct progress progress;
+	int signal_fd;
+	uint64_t started, flushed;
+	uint64_t target_cpu; /* used while recording, ns, as far as known */
+	bool interrupted;    /* Ctrl-C went to COMMAND too: it decides when we end */
+	bool given_up;	     /* and a second one does not wait for that */
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int check_targets(const struct record_options *options, struct failure *failure)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < options->process_count && !err; i++)
+		err = target_check_process(options->processes[i], failure);
+	for (size_t i = 0; i < options->thread_count && !err; i++)
+		err = target_check_thread(options->threads[i], failure);
+	return err;
+}
+
+static int watch_processes(struct recording *r, struct failure *failure)
+{
+	for (size_t i = 0; i < r->options.process_count; i++) {
+		pid_t pid = r->options.processes[i];
+		int fd = syscall(SYS_pidfd_open, pid, 0), err;
+
+		if (fd < 0 && errno == ESRCH)
+			return fail(failure, -ESRCH, "process %d has ended", pid);
+		if (fd < 0)
+			return fail(failure, -errno, "cannot watch process %d: %s", pid,
+				    strerror(errno));
+		err = vec_push(&r->pidfds, fd);
+		if (err) {
+			close(fd);
+			return fail(failure, err, "cannot watch process %d: no memory", pid);
+		}
+	}
+	return 0;
+}
+
+static char *join_words(int argc, char **argv)
+{
+	size_t size = sizeof("sysprof");
+	char *text, *at;
+
+	for (int i = 0; i < argc; i++)
+		size += strlen(argv[i]) + 1;
+	text = malloc(size);
+	if (!text)
+		return NULL;
+	at = stpcpy(text, "sysprof");
+	for (int i = 0; i < argc; i++) {
+		*at++ = ' ';
+		at = stpcpy(at, argv[i]);
+	}
+	return text;
+}
+
+static void fill_live_options(const struct record_options *options, struct live_options *live)
+{
+	bool threads = options->thread_count > 0;
+
+	*live = (struct live_options){
+		.session =
+			{
+				.target =
+					{
+						.mode = threads ? TARGET_THREADS
+							: options->process_count || options->command
+								? TARGET_PROCESSES
+								: TARGET_ALL,
+						.inherit = options->inherit,
+						.exclude_self = options->exclude_self,
+						.cgroup = options->cgroup,
+						.cpus = options->cpus,
+						.cpu_count = options->cpu_count,
+					},
+				.event = options->event,
+				.hz = options->hz,
+				.user_stacks = options->user_stacks,
+				.kernel_stacks = options->kernel_stacks,
+				.max_depth = options->max_depth,
+				.clock = options->clock,
+			},
+		.ids = threads ? options->threads : options->processes,
+		.id_count = threads ? options->thread_count : options->process_count,
+	};
+}
+
+static int open_live(struct recording *r, int argc, char **argv, struct failure *failure)
+{
+	_cleanup_free_ char *command_line = join_words(argc, argv);
+	struct live_options options;
+	char target[1024];
+	int err;
+
+	if (!command_line)
+		return fail(failure, -ENOMEM, "cannot begin: no memory");
+	record_options__describe_target(&r->options, target, sizeof(target));
+	fill_live_options(&r->options, &options);
+	options.target_text = target;
+	options.command_line = command_line;
+	err = live__open(&options, &r->live, failure);
+	if (err)
+		return err;
+	err = assembly__new(live__requests(r->live), &r->assembly);
+	return err ? fail(failure, err, "cannot begin: no memory") : 0;
+}
+
+static int open_recording_file(struct recording *r, struct failure *failure)
+{
+	const char *path = outputs__recording(&r->options.outputs);
+	int err;
+
+	if (!path)
+		return 0;
+	err = recording_writer__open(path, &r->writer, failure);
+	if (!err)
+		assembly__set_writer(r->assembly, r->writer);
+	return err;
+}
+
+/* Everything up to the first tick. COMMAND is held meanwhile. */
+static int open_everything(struct recording *r, int argc, char **argv, struct failure *failure)
+{
+	int err = outputs__check(&r->options.outputs, failure);
+
+	if (!err)
+		err = check_targets(&r->options, failure);
+	if (!err)
+		err = watch_processes(r, failure);
+	/* before live__open raises the limit of open files: COMMAND keeps ours */
+	if (!err && r->options.command)
+		err = held_command__start(&r->command, r->options.command, failure);
+	if (!err)
+		err = open_live(r, argc, argv, failure);
+	if (!err)
+		err = open_recording_file(r, failure);
+	if (!err && r->options.command)
+		err = live__add_target(r->live, r->command.pid, failure);
+	if (!err)
+		err = live__start(r->live, failure);
+	return err;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static bool processes_ended(struct recording *r)
+{
+	bool any = false;
+
+	if (!r->pidfds.count)
+		return false;
+	for (size_t i = 0; i < r->pidfds.count; i++) {
+		struct pollfd ended = {.fd = r->pidfds.data[i], .events = POLLIN};
+
+		if (ended.fd >= 0 && poll(&ended, 1, 0) == 1)
+			close(steal_fd(r->pidfds.data[i]));
+		any |= r->pidfds.data[i] >= 0;
+	}
+	return !any;
+}
+
+static bool threads_ended(const struct record_options *options)
+{
+	for (size_t i = 0; i < options->thread_count; i++)
+		if (target_process_of(options->threads[i]) > 0)
+			return false;
+	return options->thread_count > 0;
+}
+
+/* Is it time to stop? Reads what signals have come. */
+static bool should_stop(struct recording *r, uint64_t now)
+{
+	struct signalfd_siginfo signal;
+
+	while (read(r->signal_fd, &signal, sizeof(signal)) == sizeof(signal)) {
+		/* a terminal's Ctrl-C reached COMMAND too; kill(1) meant us alone */
+		bool from_terminal = signal.ssi_signo == SIGINT && signal.ssi_code == SI_KERNEL;
+
+		r->given_up = r->interrupted;
+		if (!from_terminal || !r->command.pid || r->given_up)
+			return true;
+		r->interrupted = true;
+	}
+	if (r->options.duration && now - r->started >= r->options.duration)
+		return true;
+	if (r->command.pid)
+		return held_command__poll(&r->command);
+	return processes_ended(r) || threads_ended(&r->options);
+}
+
+static void show_status(struct recording *r, uint64_t now)
+{
+	struct bpf_session *session = live__session(r->live);
+	uint32_t cpus = bpf_session__info(session)->cpus;
+	struct live_stats stats;
+	struct books_event books;
+	struct timespec cpu;
+	uint64_t lost = 0;
+
+	if (!r->progress.wanted)
+		return;
+	for (uint32_t i = 0; i < cpus; i++) {
+		bpf_session__books(session, i, &books);
+		lost += books.count[BOOK_RING_FULL] + books.count[BOOK_REENTRY] +
+			books.count[BOOK_INTERNAL] + books.count[BOOK_NOT_RUN];
+	}
+	live__stats(r->live, &stats);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	progress__line(&r->progress,
+		       "%.1f s · %llu samples · %llu lost · own CPU %.2f s · Ctrl-C ends",
+		       (now - r->started) / 1e9, (unsigned long long)stats.samples,
+		       (unsigned long long)lost, cpu.tv_sec + cpu.tv_nsec / 1e9);
+}
+
+static int flush_recording(struct recording *r, uint64_t now)
+{
+	if (!r->writer || now - r->flushed < FLUSH_INTERVAL)
+		return 0;
+	r->flushed = now;
+	return recording_writer__flush(r->writer);
+}
+
+static int wait_timeout(const struct recording *r, uint64_t now)
+{
+	uint64_t left = LIVE_TICK_MS;
+
+	if (r->options.duration) {
+		uint64_t end = r->started + r->options.duration;
+		uint64_t until_end = end > now ? (end - now + 999999) / 1000000 : 0;
+
+		left = until_end < left ? until_end : left;
+	}
+	return left;
+}
+
+static int run_until_the_end(struct recording *r, struct failure *failure)
+{
+	struct pollfd wake[] = {
+		{.fd = r->signal_fd, .events = POLLIN},
+		{.fd = live__fd(r->live), .events = POLLIN},
+		{.fd = r->command.pid ? r->command.pidfd : -1, .events = POLLIN},
+	};
+	uint64_t now = monotonic_ns();
+	int err = 0;
+
+	while (!err && !should_stop(r, now)) {
+		poll(wake, sizeof(wake) / sizeof(wake[0]), wait_timeout(r, now));
+		now = monotonic_ns();
+		err = live__tick(r->live, assembly__sink, r->assembly);
+		if (!err)
+			err = flush_recording(r, now);
+		show_status(r, now);
+	}
+	r->target_cpu = r->command.ended ? r->command.cpu_time : live__target_cpu(r->live);
+	progress__clear(&r->progress);
+	if (!err && r->given_up)
+		return fail(failure, -ECANCELED, "given up: no profile was written");
+	return err ? fail(failure, err, "recording stopped: %s", strerror(-err)) : 0;
+}
+
+/* ---- finishing ------------------------------------------------------------------------------- */
+
+/* The stream's rest. Tried after a failure too: a recording that has its end is worth more. */
+static int stop(struct recording *r, struct failure *failure)
+{
+	int err = live__stop(r->live, assembly__sink, r->assembly);
+
+	return err ? fail(failure, err, "cannot read the last samples: %s", strerror(-err)) : 0;
+}
+
+static int close_recording_file(struct recording *r, uint64_t *bytes, struct failure *failure)
+{
+	int err;
+
+	assembly__set_writer(r->assembly, NULL);
+	err = recording_writer__flush(r->writer);
+	*bytes = recording_writer__bytes(r->writer);
+	return recording_writer__close(steal_ptr(r->writer), failure) ?: err;
+}
+
+/*
+ * A target that ran and was never seen is not an empty profile, it is a failure of ours: another
+ * pid namespace, a filter that does not match.
+ */
+static int check_silence(const struct recording *r, const struct profile *profile,
+			 struct failure *failure)
+{
+	uint64_t period = 1000000000ull / r->options.hz;
+
+	if (profile->sample_count || r->options.cpus || r->options.cgroup ||
+	    r->target_cpu < SILENCE_PERIODS * period)
+		return 0;
+	fail_remedy(failure, -ENODATA, "sysprof check; run sysprof outside of containers");
+	return fail(failure, -ENODATA,
+		    "the target used %.3f s of CPU, but not one sample of it came",
+		    r->target_cpu / 1e9);
+}
+
+static int finish(struct recording *r, struct failure *failure)
+{
+	struct summary summary = {.options = &r->options};
+	struct written_files files = {};
+	int err;
+
+	give_up__arm();
+	err = assembly__symbolize(r->assembly, live__dso_opener(r->live), true, progress__symbols,
+				  &r->progress);
+	progress__clear(&r->progress);
+	if (err)
+		fail(failure, err, "cannot read symbols: %s", strerror(-err));
+	if (r->writer) {
+		int close_err = close_recording_file(r, &summary.recording_bytes, failure);
+
+		err = err ? err : close_err;
+	}
+	if (!err)
+		err = assembly__finish(r->assembly, &summary.profile, failure);
+	if (!err)
+		err = check_silence(r, summary.profile, failure);
+	if (!err)
+		err = outputs__write(&r->options.outputs, summary.profile, &r->options.request,
+				     &files, failure);
+	if (!err && r->options.verbosity != QUIET) {
+		live__stats(r->live, &summary.live);
+		bpf_session__stats(live__session(r->live), &summary.session);
+		summary.files = &files;
+		summary__print(&summary);
+	}
+	written_files__fini(&files);
+	return err;
+}
+
+static void print_session(const struct recording *r)
+{
+	const struct bpf_session_info *info = bpf_session__info(live__session(r->live));
+	struct bpf_program_info programs[8];
+	size_t count = bpf_session__programs(live__session(r->live), programs, 8);
+
+	for (size_t i = 0; i < count; i++)
+		log_print(LOG_INFO, "program %s: %u verified instructions", programs[i].name,
+			  programs[i].verified_insns);
+	log_print(LOG_INFO, "event %s on %u CPUs, clock %s (%s), CPU time by %s", info->event,
+		  info->cpus, info->tsc ? "tsc" : "monotonic", info->clock_reason,
+		  info->cpu_time_source);
+	log_print(LOG_INFO,
+		  "rings: %zu of %zu bytes wanted for samples, %zu of %zu for side-band, each CPU",
+		  info->sample_ring_size, info->sample_ring_wanted, info->sideband_ring_size,
+		  info->sideband_ring_wanted);
+}
+
+/* COMMAND may have ended in the meantime, or runs on. */
+static int exit_code(const struct recording *r)
+{
+	return r->command.ended ? held_command__exit_code(&r->command) : EXIT_DONE;
+}
+
+static int failed(const struct failure *failure)
+{
+	print_failure(failure);
+	return EXIT_FAILED;
+}
+
+static int record(struct recording *r, int argc, char **argv)
+{
+	struct failure failure = {};
+	int err = open_everything(r, argc, argv, &failure), stop_err;
+
+	if (err)
+		return failed(&failure);
+	if (r->options.verbosity == VERBOSE)
+		print_session(r);
+	r->started = r->flushed = monotonic_ns();
+	if (r->options.command) {
+		err = held_command__release(&r->command, r->options.command[0], &failure);
+		if (err) {
+			failed(&failure);
+			return err == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+		}
+	}
+	err = run_until_the_end(r, &failure);
+	stop_err = stop(r, err ? NULL : &failure);
+	if (!err)
+		err = stop_err;
+	if (!err)
+		err = finish(r, &failure);
+	return err ? failed(&failure) : exit_code(r);
+}
+
+static void recording__fini(struct recording *r)
+{
+	/* COMMAND was never let go: it must not outlive us waiting */
+	held_command__fini(&r->command);
+	recording_writer__free(r->writer);
+	assembly__free(r->assembly);
+	live__free(r->live);
+	for (size_t i = 0; i < r->pidfds.count; i++)
+		if (r->pidfds.data[i] >= 0)
+			close(r->pidfds.data[i]);
+	vec_free(&r->pidfds);
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+	record_options__fini(&r->options);
+}
+
+static int run_record(int argc, char **argv)
+{
+	struct recording r = {
+		.signal_fd = -1,
+		.command = {.pidfd = -1, .release_fd = -1, .error_fd = -1},
+	};
+	int status = record_options__parse(&r.options, argc, argv);
+
+	if (!status) {
+		log_set_level(r.options.verbosity == QUIET     ? LOG_ERROR
+			      : r.options.verbosity == VERBOSE ? LOG_INFO
+							       : LOG_WARNING);
+		progress__init(&r.progress, r.options.verbosity == QUIET);
+		r.signal_fd = give_up__signal_fd();
+		status = record(&r, argc, argv);
+	}
+	recording__fini(&r);
+	return status;
+}
+
+const struct command cmd_record = {
+	.name = "record",
+	.arguments = "(-p PID[,PID…] | -t TID[,TID…] | -a | -- COMMAND [ARG…]) [OPTION…]",
+	.summary = "sample stacks and write a profile",
+	.help = "  sudo sysprof record -p 1234                    until Ctrl-C; writes sysprof.json.gz\n"
+		"  sudo sysprof record -a -d 10 -o all.json.gz    the whole system, ten seconds\n"
+		"  sudo sysprof record -o a.cpuprofile -o a.folded -- make\n"
+		"\n"
+		"What to record:\n"
+		"  -p, --pid PID[,PID…]      processes: every thread, and children to come and there\n"
+		"  -t, --tid TID[,TID…]      threads\n"
+		"  -a, --all-cpus            the whole system\n"
+		"  -- COMMAND [ARG…]         a command, from its first instruction to its end\n"
+		"  -C, --cpus LIST           only on these CPUs, as in 0,2-4\n"
+		"      --cgroup PATH         only in this cgroup (v2) and those below it\n"
+		"      --no-inherit          without child processes\n"
+		"      --exclude-self        without sysprof itself\n"
+		"\n"
+		"How:\n"
+		"  -F, --frequency HZ        samples a second of CPU time; 999, with -a 99\n"
+		"  -d, --duration SECONDS    stop after that time\n"
+		"  -e, --event EVENT         cpu-clock (default), task-clock, cycles, …\n"
+		"  -g, --call-graph MODE     user stacks: auto, fp (by frame pointer), none\n"
+		"      --no-kernel           without kernel stacks\n"
+		"      --max-depth N         user frames a stack, 256\n"
+		"      --clock CLOCK         auto, tsc or monotonic\n"
+		"\n"
+		"Output:\n"
+		"  -o, --output FILE         may be repeated; the suffix picks the format, or FORMAT:FILE:\n"
+		"                            .json .json.gz (Firefox Profiler), .cpuprofile (Chrome),\n"
+		"                            .folded, .txt, .sysprof (the recording itself); - is standard output\n"
+		"      --thread TID          the thread for formats of one thread a file\n"
+		"      --lines               with lines, where the format has room for them\n"
+		"  -q, --quiet               errors only\n"
+		"  -v, --verbose             more about how it is done\n",
+	.run = run_record,
+};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sysprof report: the top of a recording as text, without root. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/assembly.h"
+#include "cli/commands.h"
+#include "cli/recording_notes.h"
+#include "cli/summary.h"
+#include "export/report.h"
+
+#define TOP_MAX 1000000
+
+static const struct option long_options[] = {
+	{"by", required_argument, NULL, 'b'},
+	{"top", required_argument, NULL, 'n'},
+	{"json", no_argument, NULL, 'j'},
+	{NULL, 0, NULL, 0},
+};
+
+static int parse_option(struct report_options *options, int option, char **argv)
+{
+	uint64_t top;
+
+	switch (option) {
+	case 'b':
+		if (report_by_parse(optarg, &options->by))
+			return usage_error(
+				&cmd_report,
+				"--by %s: wanted is function, thread, process, dso or line",
+				optarg);
+		return 0;
+	case 'n':
+		if (parse_u64(optarg, 1, TOP_MAX, &top))
+			return usage_error(&cmd_report, "--top %s: wanted is a number of rows",
+					   optarg);
+		options->top = top;
+		return 0;
+	case 'j':
+		options->json = true;
+		return 0;
+	case ':':
+		return usage_error(&cmd_report, "%s wants a value", argv[optind - 1]);
+	}
+	return usage_error(&cmd_report, "there is no option '%s'", argv[optind - 1]);
+}
+
+static int report(const char *input, const struct report_options *options)
+{
+	struct recording_summary summary = {};
+	struct failure failure = {};
+	const struct profile *profile;
+	struct assembly *assembly;
+	int err = assembly__load(input, &assembly, &profile, &summary, &failure);
+
+	if (err) {
+		print_failure(&failure);
+		return EXIT_FAILED;
+	}
+	print_recording_notes(input, &summary, profile);
+	err = report_write(profile, options, stdout);
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		err = errno ? -errno : -EIO;
+	if (err)
+		log_print(LOG_ERROR, "cannot write the report: %s", strerror(-err));
+	assembly__free(assembly);
+	return err ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int run_report(int argc, char **argv)
+{
+	struct report_options options = {.by = REPORT_FUNCTION};
+	int option, status;
+
+	optind = 1;
+	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		status = parse_option(&options, option, argv);
+		if (status)
+			return status;
+	}
+	if (argc - optind != 1)
+		return usage_error(&cmd_report,
+				   argc - optind ? "one recording at a time" : "which recording?");
+	return report(argv[optind], &options);
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.arguments = "IN [--by function|thread|process|dso|line] [--top N] [--json]",
+	.summary = "print where the time went",
+	.help = "  sysprof report x.sysprof\n"
+		"  sysprof report x.sysprof --by thread --top 10\n"
+		"\n"
+		"      --by WHAT   function (default), thread, process, dso or line\n"
+		"      --top N     rows, 40\n"
+		"      --json      for programs\n",
+	.run = run_report,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The commands, as data: one file each, listed in main.c. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+/* Exit codes of the contract. COMMAND's own status may come instead of EXIT_DONE. */
+enum {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+	EXIT_SIGNAL_BASE = 128,
+};
+
+struct command {
+	const char *name;
+	const char *arguments;		   /* for the usage line */
+	const char *summary;		   /* one line */
+	const char *help;		   /* examples first, then the options */
+	int (*run)(int argc, char **argv); /* argv[0] is the command; returns an exit code */
+};
+
+extern const struct command cmd_record;
+extern const struct command cmd_convert;
+extern const struct command cmd_report;
+extern const struct command cmd_check;
+
+/* "sysprof COMMAND: what is wrong", with where to read on. Returns EXIT_USAGE. */
+int usage_error(const struct command *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Fork, wait on a pipe, exec: see held_command.h. */
+#include "cli/held_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/commands.h"
+#include "cli/give_up.h"
+
+/* In the child: nothing but system calls until execvp. */
+static void wait_and_exec(int release_fd, int error_fd, char **argv)
+{
+	char go;
+	int error;
+
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, give_up__original_mask(), NULL);
+	/* end of file: the recording could not begin, so there is nothing to run */
+	if (read(release_fd, &go, 1) != 1)
+		_exit(EXIT_FAILED);
+	execvp(argv[0], argv);
+	error = errno;
+	write_full(error_fd, &error, sizeof(error));
+	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+int held_command__start(struct held_command *c, char **argv, struct failure *failure)
+{
+	_cleanup_close_ int release_read = -1, release_write = -1;
+	_cleanup_close_ int error_read = -1, error_write = -1;
+	int pipes[2];
+	pid_t pid;
+
+	*c = (struct held_command){.pidfd = -1, .release_fd = -1, .error_fd = -1};
+	if (pipe2(pipes, O_CLOEXEC))
+		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
+	release_read = pipes[0];
+	release_write = pipes[1];
+	if (pipe2(pipes, O_CLOEXEC))
+		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
+	error_read = pipes[0];
+	error_write = pipes[1];
+	pid = fork();
+	if (pid < 0)
+		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
+	if (pid == 0) {
+		close(steal_fd(release_write)); /* or our own end of it would hold us for ever */
+		wait_and_exec(release_read, error_write, argv);
+	}
+	c->pid = pid;
+	c->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	c->release_fd = steal_fd(release_write);
+	c->error_fd = steal_fd(error_read);
+	if (c->pidfd < 0)
+		return fail(failure, -errno, "cannot watch %s: %s", argv[0], strerror(errno));
+	fcntl(c->pidfd, F_SETFD, FD_CLOEXEC);
+	return 0;
+}
+
+int held_command__release(struct held_command *c, const char *name, struct failure *failure)
+{
+	int error = 0;
+	ssize_t got;
+
+	if (write_full(c->release_fd, "g", 1))
+		return fail(failure, -ESRCH, "%s was killed before it began", name);
+	close(steal_fd(c->release_fd));
+	do {
+		got = read(c->error_fd, &error, sizeof(error));
+	} while (got < 0 && errno == EINTR);
+	close(steal_fd(c->error_fd));
+	c->running = true;
+	if (got == sizeof(error))
+		return fail(failure, -error, "cannot run %s: %s", name, strerror(error));
+	return 0;
+}
+
+bool held_command__poll(struct held_command *c)
+{
+	struct rusage usage;
+
+	if (c->ended || !c->pid)
+		return c->ended;
+	if (wait4(c->pid, &c->status, WNOHANG, &usage) != c->pid)
+		return false;
+	c->ended = true;
+	c->cpu_time = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ull +
+		      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ull;
+	return true;
+}
+
+int held_command__exit_code(const struct held_command *c)
+{
+	if (WIFSIGNALED(c->status))
+		return EXIT_SIGNAL_BASE + WTERMSIG(c->status);
+	return WEXITSTATUS(c->status);
+}
+
+void held_command__fini(struct held_command *c)
+{
+	if (c->release_fd >= 0)
+		close(steal_fd(c->release_fd));
+	if (c->pid && !c->running && !c->ended)
+		waitpid(c->pid, &c->status, 0); /* it meets the end of file and exits */
+	if (c->error_fd >= 0)
+		close(steal_fd(c->error_fd));
+	if (c->pidfd >= 0)
+		close(steal_fd(c->pidfd));
+	c->pid = 0;
+}

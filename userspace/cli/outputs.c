@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From -o arguments to files: choose the format, write under temporary names, rename all. */
+#include "cli/outputs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "cli/give_up.h"
+#include "export/exporters.h"
+
+#define RECORDING_NAME	 "sysprof"
+#define RECORDING_SUFFIX ".sysprof"
+#define SIBLING_SHARE	 100 /* threads with at least 1/100 of the samples get a file of their own */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), wanted = strlen(end);
+
+	return length >= wanted && !strcmp(text + length - wanted, end);
+}
+
+static bool is_stdout(const char *path)
+{
+	return !strcmp(path, "-");
+}
+
+/* Standard output, a pipe or a device: one stream, written as it is. */
+static bool is_stream(const char *path)
+{
+	struct stat st;
+
+	return is_stdout(path) || (!stat(path, &st) && !S_ISREG(st.st_mode));
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static int choose_by_name(const char *argument, const char *colon, struct output *output)
+{
+	_cleanup_free_ char *name = strndup(argument, colon - argument);
+
+	if (!name)
+		return -ENOMEM;
+	if (strcmp(name, RECORDING_NAME)) {
+		output->exporter = exporter_by_name(name);
+		if (!output->exporter)
+			return -ENOENT;
+	}
+	output->path = strdup(colon + 1);
+	return output->path ? 0 : -ENOMEM;
+}
+
+static int choose_by_suffix(const char *argument, struct output *output, struct failure *failure)
+{
+	if (is_stdout(argument))
+		return fail(failure, -EINVAL,
+			    "-o -: standard output has no suffix; say the format, as in folded:-");
+	if (!ends_with(argument, RECORDING_SUFFIX)) {
+		const char *why;
+
+		output->exporter = exporter_for_path(argument, &why);
+		if (!output->exporter)
+			return fail(failure, -EINVAL, "-o %s: %s", argument, why);
+	}
+	output->path = strdup(argument);
+	return output->path ? 0 : -ENOMEM;
+}
+
+static int parse_output(const char *argument, struct output *output, struct failure *failure)
+{
+	const char *colon = strchr(argument, ':');
+	const char *slash = strchr(argument, '/');
+	int err;
+
+	*output = (struct output){};
+	if (colon && (!slash || colon < slash)) {
+		err = choose_by_name(argument, colon, output);
+		if (err != -ENOENT) /* else: a file name with a colon in it */
+			goto check;
+	}
+	err = choose_by_suffix(argument, output, failure);
+	if (err)
+		return err;
+check:
+	if (err)
+		return fail(failure, err, "-o %s: no memory", argument);
+	if (!*output->path) {
+		free(steal_ptr(output->path));
+		return fail(failure, -EINVAL, "-o %s: the file has no name", argument);
+	}
+	return 0;
+}
+
+int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure)
+{
+	struct output output, *items;
+	int err = parse_output(argument, &output, failure);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < outputs->count; i++) {
+		if (!strcmp(outputs->items[i].path, output.path))
+			err = fail(failure, -EINVAL, "-o %s is given twice", argument);
+		else if (!output.exporter && !outputs->items[i].exporter)
+			err = fail(failure, -EINVAL, "-o %s: one recording is enough", argument);
+	}
+	items = err ? NULL : reallocarray(outputs->items, outputs->count + 1, sizeof(*items));
+	if (!items) {
+		free(output.path);
+		return err ? err : fail(failure, -ENOMEM, "-o %s: no memory", argument);
+	}
+	items[outputs->count++] = output;
+	outputs->items = items;
+	return 0;
+}
+
+void outputs__fini(struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->count; i++)
+		free(outputs->items[i].path);
+	free(outputs->items);
+	*outputs = (struct outputs){};
+}
+
+const char *outputs__recording(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->count; i++)
+		if (!outputs->items[i].exporter)
+			return outputs->items[i].path;
+	return NULL;
+}
+
+bool outputs__any_profile(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->count; i++)
+		if (outputs->items[i].exporter)
+			return true;
+	return false;
+}
+
+int outputs__check(const struct outputs *outputs, struct failure *failure)
+{
+	for (size_t i = 0; i < outputs->count; i++) {
+		const char *path = outputs->items[i].path;
+		struct output_file *file;
+		int err;
+
+		if (is_stream(path))
+			continue;
+		err = output_file__open(path, &file);
+		if (err) {
+			fail_remedy(failure, err,
+				    "make the directory, or choose another place with -o");
+			return fail(failure, err, "cannot create %s: %s", path, strerror(-err));
+		}
+		output_file__abort(file);
+	}
+	return 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+struct pending_file {
+	struct output_file *file;
+	char *path;
+	const struct exporter *exporter;
+	bool stream;
+};
+
+struct pending_files {
+	VEC(struct pending_file) files;
+};
+
+static void pending_files__abort(struct pending_files *pending)
+{
+	for (size_t i = 0; i < pending->files.count; i++) {
+		output_file__abort(pending->files.data[i].file);
+		free(pending->files.data[i].path);
+	}
+	vec_free(&pending->files);
+	give_up__forget_files();
+}
+
+static int export_to(const struct exporter *exporter, const struct profile *profile,
+		     const struct export_options *options, const char *path, FILE *out)
+{
+	FILE *gzip;
+	int err;
+
+	if (!exporter->may_gzip || !ends_with(path, ".gz"))
+		return exporter->write(profile, options, out);
+	gzip = gzip_writer(out);
+	if (!gzip)
+		return -errno;
+	err = exporter->write(profile, options, gzip);
+	if (fclose(gzip) && !err)
+		err = -errno;
+	return err;
+}
+
+static int write_one(struct pending_files *pending, const struct exporter *exporter,
+		     const struct profile *profile, const struct export_options *options,
+		     const char *path, struct failure *failure)
+{
+	struct pending_file file = {.exporter = exporter, .stream = is_stream(path)};
+	char temporary[PATH_MAX];
+	FILE *out;
+	int err = output_file__open(path, &file.file);
+
+	if (err)
+		return fail(failure, err, "cannot create %s: %s", path, strerror(-err));
+	if (!output_file__temporary(file.file, temporary, sizeof(temporary)))
+		give_up__remember_file(temporary);
+	file.path = strdup(path);
+	err = file.path ? vec_push(&pending->files, file) : -ENOMEM;
+	if (err) {
+		free(file.path);
+		output_file__abort(file.file);
+		return fail(failure, err, "cannot write %s: %s", path, strerror(-err));
+	}
+	out = output_file__stream(file.file);
+	errno = 0;
+	err = export_to(exporter, profile, options, path, out);
+	if (!err && (fflush(out) || ferror(out)))
+		err = errno ? -errno : -EIO;
+	if (err)
+		return fail(failure, err, "cannot write %s: %s", path, strerror(-err));
+	return 0;
+}
+
+/* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n tells further lives of the numbers. */
+static int sibling_path(const struct output *output, const struct profile *profile,
+			const struct profile_thread *thread, char **sibling)
+{
+	const char *slash = strrchr(output->path, '/');
+	const char *dot = strrchr(slash ? slash : output->path, '.');
+	const char *end = dot ? dot : "";
+	int stem = strlen(output->path) - strlen(end);
+	uint32_t pid = profile->processes[thread->process.v].pid;
+	unsigned int life = 1;
+	char suffix[32] = "";
+	int n;
+
+	for (const struct profile_thread *t = profile->threads + 1; t < thread; t++)
+		if (t->tid == thread->tid && t->sample_count &&
+		    profile->processes[t->process.v].pid == pid)
+			life++;
+	if (life > 1)
+		snprintf(suffix, sizeof(suffix), "-%u", life);
+	n = asprintf(sibling, "%.*s.%u-%u%s%s", stem, output->path, pid, thread->tid, suffix, end);
+	return n < 0 ? -ENOMEM : 0;
+}
+
+/* Of a tid's lives the one with most samples; 0: it has none. */
+static uint32_t thread_by_tid(const struct profile *profile, uint32_t tid)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < profile->thread_count; i++)
+		if (profile->threads[i].tid == tid &&
+		    (!found ||
+		     profile->threads[i].sample_count > profile->threads[found].sample_count))
+			found = i;
+	return found;
+}
+
+static int write_siblings(struct pending_files *pending, const struct output *output,
+			  const struct profile *profile, struct export_options options,
+			  uint32_t busiest, struct written_files *written, struct failure *failure)
+{
+	written->threads_left_out = 0;
+	for (uint32_t i = 1; i < profile->thread_count; i++) {
+		const struct profile_thread *thread = &profile->threads[i];
+		_cleanup_free_ char *path = NULL;
+		int err;
+
+		if (i == busiest || !thread->sample_count)
+			continue;
+		if (thread->sample_count * SIBLING_SHARE < profile->sample_count) {
+			written->threads_left_out++;
+			continue;
+		}
+		err = sibling_path(output, profile, thread, &path);
+		if (err)
+			return fail(failure, err, "cannot name a file for thread %u: no memory",
+				    thread->tid);
+		options.thread.v = i;
+		err = write_one(pending, output->exporter, profile, &options, path, failure);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int write_output(struct pending_files *pending, const struct output *output,
+			const struct profile *profile, const struct export_request *request,
+			struct written_files *written, struct failure *failure)
+{
+	struct export_options options = {.lines = request->lines, .top = request->top};
+	uint32_t chosen;
+	int err;
+
+	if (!output->exporter->one_thread)
+		return write_one(pending, output->exporter, profile, &options, output->path,
+				 failure);
+	chosen = request->thread ? thread_by_tid(profile, request->thread)
+				 : export_busiest_thread(profile).v;
+	if (request->thread && !chosen)
+		return fail(failure, -ESRCH, "--thread %u: no such thread was recorded",
+			    request->thread);
+	options.thread.v = chosen;
+	err = write_one(pending, output->exporter, profile, &options, output->path, failure);
+	if (err || request->thread || is_stream(output->path))
+		return err;
+	return write_siblings(pending, output, profile, options, chosen, written, failure);
+}
+
+/*
+ * Rename everything into place. What was renamed before a failure is taken away again: a set of
+ * files that do not belong together is worse than none.
+ */
+static int commit_all(struct pending_files *pending, struct written_files *written,
+		      struct failure *failure)
+{
+	size_t count = pending->files.count;
+	int err = 0;
+
+	written->items = calloc(count ? count : 1, sizeof(*written->items));
+	if (!written->items)
+		return fail(failure, -ENOMEM, "cannot finish the files: no memory");
+	for (size_t i = 0; i < count && !err; i++) {
+		struct pending_file *file = &pending->files.data[i];
+
+		err = output_file__commit(steal_ptr(file->file));
+		if (err) {
+			fail(failure, err, "cannot finish %s: %s", file->path, strerror(-err));
+			for (size_t j = 0; j < i; j++)
+				if (!pending->files.data[j].stream)
+					unlink(pending->files.data[j].path);
+		}
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < count; i++)
+		written->items[written->count++] = (struct written_file){
+			.path = steal_ptr(pending->files.data[i].path),
+			.exporter = pending->files.data[i].exporter,
+		};
+	return 0;
+}
+
+int outputs__write(const struct outputs *outputs, const struct profile *profile,
+		   const struct export_request *request, struct written_files *written,
+		   struct failure *failure)
+{
+	struct pending_files pending = {};
+	int err = 0;
+
+	*written = (struct written_files){};
+	for (size_t i = 0; i < outputs->count && !err; i++)
+		if (outputs->items[i].exporter)
+			err = write_output(&pending, &outputs->items[i], profile, request, written,
+					   failure);
+	if (!err)
+		err = commit_all(&pending, written, failure);
+	pending_files__abort(&pending);
+	if (err)
+		written_files__fini(written);
+	return err;
+}
+
+void written_files__fini(struct written_files *written)
+{
+	for (size_t i = 0; i < written->count; i++)
+		free(written->items[i].path);
+	free(written->items);
+	*written = (struct written_files){};
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The files a run leaves: what `-o` asked for, and writing it.
+ *
+ * All of them are written under temporary names first and renamed once every one is whole, so that
+ * a failure leaves none of them behind. The recording itself (.sysprof) is not here: it grows while
+ * sampling, see capture/recording_file.h.
+ */
+#ifndef CLI_OUTPUTS_H
+#define CLI_OUTPUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/exporter.h>
+#include <sysprof/profile.h>
+
+#include "base/log.h"
+
+struct output {
+	char *path;
+	const struct exporter *exporter; /* NULL: the recording itself */
+};
+
+struct outputs {
+	struct output *items;
+	size_t count;
+};
+
+/*
+ * Add what one -o says: PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that suffix, "-"
+ * without a format, the recording asked for twice, a path given twice.
+ */
+int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure);
+void outputs__fini(struct outputs *outputs);
+
+/* Path of the recording, if one was asked for, or NULL. */
+const char *outputs__recording(const struct outputs *outputs);
+/* Is there a file to be made from the profile? */
+bool outputs__any_profile(const struct outputs *outputs);
+
+/* Can every file be created where it is wanted? Tried before sampling: a typo must not cost a recording. */
+int outputs__check(const struct outputs *outputs, struct failure *failure);
+
+struct export_request {
+	bool lines;
+	unsigned int top;
+	uint32_t thread; /* --thread TID; 0: the busiest */
+};
+
+struct written_file {
+	char *path;
+	const struct exporter *exporter;
+};
+
+struct written_files {
+	struct written_file *items;
+	size_t count;
+	size_t threads_left_out; /* of one-thread formats: threads without a file of their own */
+};
+
+/*
+ * Write all of them, or none. `written` (caller frees with written_files__fini) lists them, the siblings of one-thread formats
+ * included. Negative errno with a sentence.
+ */
+int outputs__write(const struct outputs *outputs, const struct profile *profile,
+		   const struct export_request *request, struct written_files *written,
+		   struct failure *failure);
+void written_files__fini(struct written_files *written);
+
+#endif

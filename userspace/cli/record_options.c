@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Options of `record`: getopt_long into a struct, then what goes with what. */
+#include "cli/record_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/commands.h"
+
+#define HZ_DEFAULT	  999
+#define HZ_DEFAULT_SYSTEM 99
+#define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
+#define DEPTH_DEFAULT	  256
+#define PID_LIMIT	  4194304 /* PID_MAX_LIMIT of 64-bit kernels */
+#define CPU_LIMIT	  8191
+#define OUTPUT_DEFAULT	  "sysprof.json.gz"
+
+enum {
+	OPT_CGROUP = 256,
+	OPT_NO_INHERIT,
+	OPT_NO_KERNEL,
+	OPT_EXCLUDE_SELF,
+	OPT_CLOCK,
+	OPT_MAX_DEPTH,
+	OPT_THREAD,
+	OPT_LINES
+};
+
+static const struct option long_options[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"tid", required_argument, NULL, 't'},
+	{"all-cpus", no_argument, NULL, 'a'},
+	{"frequency", required_argument, NULL, 'F'},
+	{"duration", required_argument, NULL, 'd'},
+	{"output", required_argument, NULL, 'o'},
+	{"event", required_argument, NULL, 'e'},
+	{"call-graph", required_argument, NULL, 'g'},
+	{"cpus", required_argument, NULL, 'C'},
+	{"cgroup", required_argument, NULL, OPT_CGROUP},
+	{"no-inherit", no_argument, NULL, OPT_NO_INHERIT},
+	{"no-kernel", no_argument, NULL, OPT_NO_KERNEL},
+	{"exclude-self", no_argument, NULL, OPT_EXCLUDE_SELF},
+	{"clock", required_argument, NULL, OPT_CLOCK},
+	{"max-depth", required_argument, NULL, OPT_MAX_DEPTH},
+	{"thread", required_argument, NULL, OPT_THREAD},
+	{"lines", no_argument, NULL, OPT_LINES},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{NULL, 0, NULL, 0},
+};
+
+static int bad_value(const char *option, const char *value, const char *wanted)
+{
+	return usage_error(&cmd_record, "%s %s: wanted is %s", option, value, wanted);
+}
+
+static int parse_number(const char *option, uint64_t min, uint64_t max, unsigned int *value)
+{
+	uint64_t number;
+	char wanted[80];
+
+	if (parse_u64(optarg, min, max, &number)) {
+		snprintf(wanted, sizeof(wanted), "a whole number from %lu to %lu",
+			 (unsigned long)min, (unsigned long)max);
+		return bad_value(option, optarg, wanted);
+	}
+	*value = number;
+	return 0;
+}
+
+static int parse_ids(const char *option, uint32_t **ids, size_t *count)
+{
+	if (*ids)
+		return usage_error(&cmd_record, "%s is given twice; list all with commas", option);
+	if (parse_u32_list(optarg, 1, PID_LIMIT, ids, count))
+		return bad_value(option, optarg, "a list of numbers, as in 12,34");
+	return 0;
+}
+
+static int parse_call_graph(struct record_options *options)
+{
+	if (!strcmp(optarg, "auto") || !strcmp(optarg, "fp"))
+		options->user_stacks = true;
+	else if (!strcmp(optarg, "none"))
+		options->user_stacks = false;
+	else
+		return bad_value("-g", optarg, "auto, fp or none");
+	return 0;
+}
+
+static int parse_clock(struct record_options *options)
+{
+	if (!strcmp(optarg, "auto"))
+		options->clock = CLOCK_CHOICE_AUTO;
+	else if (!strcmp(optarg, "tsc"))
+		options->clock = CLOCK_CHOICE_TSC;
+	else if (!strcmp(optarg, "monotonic"))
+		options->clock = CLOCK_CHOICE_MONOTONIC;
+	else
+		return bad_value("--clock", optarg, "auto, tsc or monotonic");
+	return 0;
+}
+
+static int parse_output(struct record_options *options)
+{
+	struct failure failure = {};
+
+	if (outputs__add(&options->outputs, optarg, &failure))
+		return usage_error(&cmd_record, "%s", failure.what);
+	return 0;
+}
+
+static int parse_target_option(struct record_options *options, int option)
+{
+	switch (option) {
+	case 'p':
+		return parse_ids("-p", &options->processes, &options->process_count);
+	case 't':
+		return parse_ids("-t", &options->threads, &options->thread_count);
+	case 'a':
+		options->all = true;
+		return 0;
+	case 'C':
+		if (options->cpus ||
+		    parse_cpu_list(optarg, CPU_LIMIT, &options->cpus, &options->cpu_count))
+			return bad_value("-C", optarg, "one list of CPUs, as in 0,2-4");
+		return 0;
+	case OPT_CGROUP:
+		options->cgroup = optarg;
+		return 0;
+	case OPT_NO_INHERIT:
+		options->inherit = false;
+		return 0;
+	case OPT_EXCLUDE_SELF:
+		options->exclude_self = true;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int parse_option(struct record_options *options, int option)
+{
+	switch (option) {
+	case 'F':
+		return parse_number("-F", 1, HZ_MAX, &options->hz);
+	case 'd':
+		if (parse_seconds(optarg, &options->duration))
+			return bad_value("-d", optarg, "a number of seconds above 0");
+		return 0;
+	case 'o':
+		return parse_output(options);
+	case 'e':
+		options->event = optarg;
+		return 0;
+	case 'g':
+		return parse_call_graph(options);
+	case OPT_NO_KERNEL:
+		options->kernel_stacks = false;
+		return 0;
+	case OPT_CLOCK:
+		return parse_clock(options);
+	case OPT_MAX_DEPTH:
+		return parse_number("--max-depth", 1, SAMPLE_USER_DEPTH_MAX, &options->max_depth);
+	case OPT_THREAD:
+		return parse_number("--thread", 1, PID_LIMIT, &options->request.thread);
+	case OPT_LINES:
+		options->request.lines = true;
+		return 0;
+	case 'q':
+		options->verbosity = QUIET;
+		return 0;
+	case 'v':
+		options->verbosity = VERBOSE;
+		return 0;
+	case ':':
+		return usage_error(&cmd_record, "-%c wants a value", optopt);
+	case '?':
+		return usage_error(&cmd_record, "there is no such option");
+	}
+	return parse_target_option(options, option);
+}
+
+static int check_together(const struct record_options *options)
+{
+	int targets = !!options->processes + !!options->threads + options->all + !!options->command;
+
+	/* a cgroup alone is a choice of the whole system */
+	if (targets == 0 && !options->cgroup)
+		return usage_error(&cmd_record,
+				   "what shall be recorded? Give -p PID, -t TID, -a or -- COMMAND");
+	if (targets > 1)
+		return usage_error(&cmd_record, "-p, -t, -a and COMMAND exclude one another");
+	return 0;
+}
+
+static int set_defaults(struct record_options *options)
+{
+	struct failure failure = {};
+	bool system = options->all ||
+		      (!options->processes && !options->threads && !options->command);
+
+	if (!options->hz)
+		options->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
+	if (!options->outputs.count && outputs__add(&options->outputs, OUTPUT_DEFAULT, &failure))
+		return usage_error(&cmd_record, "%s", failure.what);
+	return 0;
+}
+
+int record_options__parse(struct record_options *options, int argc, char **argv)
+{
+	int option, status;
+
+	*options = (struct record_options){
+		.user_stacks = true,
+		.kernel_stacks = true,
+		.inherit = true,
+		.max_depth = DEPTH_DEFAULT,
+		.verbosity = NORMAL,
+	};
+	optind = 1;
+	/* "+": options end where COMMAND begins; ":": we word the errors */
+	while ((option = getopt_long(argc, argv, "+:p:t:aF:d:o:e:g:C:qv", long_options, NULL)) !=
+	       -1) {
+		if (option == '?' && optind > 1)
+			return usage_error(&cmd_record, "there is no option '%s'",
+					   argv[optind - 1]);
+		if (option == ':')
+			return usage_error(&cmd_record, "%s wants a value", argv[optind - 1]);
+		status = parse_option(options, option);
+		if (status)
+			return status;
+	}
+	if (optind < argc)
+		options->command = argv + optind;
+	status = check_together(options);
+	return status ? status : set_defaults(options);
+}
+
+void record_options__fini(struct record_options *options)
+{
+	free(options->processes);
+	free(options->threads);
+	free(options->cpus);
+	outputs__fini(&options->outputs);
+}
+
+static size_t append(char *text, size_t size, size_t used, const char *piece)
+{
+	int n = used < size ? snprintf(text + used, size - used, "%s", piece) : 0;
+
+	return n < 0 ? used : used + n;
+}
+
+void record_options__describe_target(const struct record_options *options, char *text, size_t size)
+{
+	const uint32_t *ids = options->processes ? options->processes : options->threads;
+	size_t count = options->processes ? options->process_count : options->thread_count;
+	size_t used = 0;
+	char number[16];
+
+	*text = '\0';
+	if (options->command) {
+		used = append(text, size, used, "--");
+		for (char **word = options->command; *word; word++) {
+			used = append(text, size, used, " ");
+			used = append(text, size, used, *word);
+		}
+	} else if (ids) {
+		used = append(text, size, used, options->processes ? "-p " : "-t ");
+		for (size_t i = 0; i < count; i++) {
+			snprintf(number, sizeof(number), "%s%u", i ? "," : "", ids[i]);
+			used = append(text, size, used, number);
+		}
+	} else {
+		used = append(text, size, used, "-a");
+	}
+	if (options->cgroup) {
+		used = append(text, size, used, " --cgroup ");
+		append(text, size, used, options->cgroup);
+	}
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of `sysprof record`, parsed; nothing is acted on here. */
+#ifndef CLI_RECORD_OPTIONS_H
+#define CLI_RECORD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/bpf_session.h"
+#include "cli/outputs.h"
+
+enum verbosity { QUIET, NORMAL, VERBOSE };
+
+struct record_options {
+	uint32_t *processes, *threads, *cpus; /* -p, -t, -C */
+	size_t process_count, thread_count, cpu_count;
+	bool all;
+	char **command; /* NULL-ended, or NULL; points into argv */
+	const char *cgroup;
+
+	unsigned int hz;
+	uint64_t duration; /* ns, 0: no limit */
+	const char *event;
+	bool user_stacks, kernel_stacks, inherit, exclude_self;
+	enum clock_choice clock;
+	unsigned int max_depth;
+
+	struct outputs outputs;
+	struct export_request request;
+	enum verbosity verbosity;
+};
+
+/* 0, or EXIT_USAGE after telling the user what is wrong. */
+int record_options__parse(struct record_options *options, int argc, char **argv);
+void record_options__fini(struct record_options *options);
+
+/* "-p 12,34", "-a", "-- make -j2": what was asked for, for the metadata. */
+void record_options__describe_target(const struct record_options *options, char *text, size_t size);
+
+#endif

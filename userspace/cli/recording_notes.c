@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Warnings about a recording, one line each. */
+#include "cli/recording_notes.h"
+
+#include "base/log.h"
+
+void print_recording_notes(const char *path, const struct recording_summary *summary,
+			   const struct profile *profile)
+{
+	if (summary->damaged_chunks)
+		log_print(LOG_WARNING, "%s: %llu of %llu chunks are damaged and left out", path,
+			  (unsigned long long)summary->damaged_chunks,
+			  (unsigned long long)(summary->chunks + summary->damaged_chunks));
+	if (summary->bad_events)
+		log_print(LOG_WARNING, "%s: %llu events make no sense and are left out", path,
+			  (unsigned long long)summary->bad_events);
+	if (summary->truncated)
+		log_print(LOG_WARNING, "%s: the last chunk is cut off", path);
+	if (summary->cut_short)
+		log_print(LOG_WARNING, "%s: the recording has no end: it was killed, or still runs",
+			  path);
+	if (!summary->has_symbols)
+		log_print(
+			LOG_WARNING,
+			"%s: no symbols in it; %.1f %% of the addresses got a name on this machine",
+			path, 100 * profile__named_share(profile));
+}

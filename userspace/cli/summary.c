@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The summary: counts, losses by reason, costs, files and how to open them. */
+#include "cli/summary.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+
+static const char *const book_names[] = {
+#define X(id, name, text) [BOOK_##id] = name " (" text ")",
+	BOOK_LINES(X)
+#undef X
+};
+
+static const char *const end_texts[] = {
+#define X(id, name, complete, text) [STACK_END_##id] = complete ? NULL : text,
+	STACK_ENDS(X)
+#undef X
+};
+
+void print_failure(const struct failure *failure)
+{
+	log_print(LOG_ERROR, "%s", *failure->what ? failure->what : "failed");
+	if (*failure->remedy)
+		log_print(LOG_ERROR, "  try: %s", failure->remedy);
+}
+
+static size_t sampled_threads(const struct profile *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 1; i < p->thread_count; i++)
+		n += p->threads[i].sample_count > 0;
+	return n;
+}
+
+static bool is_loss(enum book_line line)
+{
+	return line != BOOK_DELIVERED && line != BOOK_IDLE && line != BOOK_FILTERED;
+}
+
+static void print_lost(const struct profile *p)
+{
+	uint64_t sums[BOOK_COUNT] = {}, total = 0;
+	int64_t unexplained = profile__unexplained_ticks(p);
+
+	for (size_t i = 0; i < p->books_count; i++)
+		for (int line = 0; line < BOOK_COUNT; line++)
+			sums[line] += p->books[i].count[line];
+	for (int line = 0; line < BOOK_COUNT; line++)
+		total += is_loss(line) ? sums[line] : 0;
+	fprintf(stderr, "  lost: %llu\n", (unsigned long long)total);
+	for (int line = 0; line < BOOK_COUNT; line++)
+		if (is_loss(line) && sums[line])
+			fprintf(stderr, "    %llu %s\n", (unsigned long long)sums[line],
+				book_names[line]);
+	if (p->lost[LOST_SIDEBAND])
+		fprintf(stderr,
+			"    %llu process and mapping records: names may be wrong in that range\n",
+			(unsigned long long)p->lost[LOST_SIDEBAND]);
+	/* two ticks a CPU may fall on the edges of the recording */
+	if (unexplained > 2 * (int64_t)p->books_count || unexplained < -2 * (int64_t)p->books_count)
+		fprintf(stderr, "    %lld ticks that the books do not explain\n",
+			(long long)unexplained);
+}
+
+static void print_stacks(const struct profile *p)
+{
+	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * profile__complete_share(p));
+	for (int end = 0; end < STACK_END_COUNT; end++)
+		if (end_texts[end] && p->stack_ends[end])
+			fprintf(stderr, "    %llu cut short: %s\n",
+				(unsigned long long)p->stack_ends[end], end_texts[end]);
+	if (p->unmapped_frames)
+		fprintf(stderr, "    %llu frames outside every known mapping\n",
+			(unsigned long long)p->unmapped_frames);
+}
+
+static const char *cost_text(char *text, size_t size, const struct summary *s)
+{
+	struct rusage usage;
+	double seconds = (s->profile->end - s->profile->start) / 1e9, cpu;
+
+	getrusage(RUSAGE_SELF, &usage);
+	cpu = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+	      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	snprintf(text, size,
+		 "%.2f s CPU for %.1f s recorded, %.0f MB peak memory, %.0f MB of rings and maps",
+		 cpu, seconds, usage.ru_maxrss / 1024.0, s->live.memory / 1048576.0);
+	return text;
+}
+
+static void print_files(const struct summary *s)
+{
+	const char *recording = outputs__recording(&s->options->outputs);
+
+	for (size_t i = 0; i < s->files->count; i++) {
+		const struct written_file *file = &s->files->items[i];
+
+		if (!strcmp(file->path, "-"))
+			continue;
+		fprintf(stderr, "  wrote %s\n", file->path);
+		/* siblings are opened like the first of their kind */
+		if (file->exporter->how_to_open &&
+		    (!i || file->exporter != s->files->items[i - 1].exporter)) {
+			fputs("    ", stderr);
+			fprintf(stderr, file->exporter->how_to_open, file->path);
+			fputc('\n', stderr);
+		}
+	}
+	if (s->files->threads_left_out)
+		fprintf(stderr,
+			"  %zu threads with less than 1 %% of the samples have no file of their own; --thread TID picks one\n",
+			s->files->threads_left_out);
+	if (recording && strcmp(recording, "-"))
+		fprintf(stderr,
+			"  wrote %s\n    sysprof report %s, or sysprof convert %s -o FILE\n",
+			recording, recording, recording);
+}
+
+void summary__print(const struct summary *s)
+{
+	const struct profile *p = s->profile;
+	char cost[160];
+
+	fprintf(stderr, "sysprof: %llu samples of %zu threads\n",
+		(unsigned long long)p->sample_count, sampled_threads(p));
+	print_lost(p);
+	print_stacks(p);
+	if (s->session.target_set_full)
+		fprintf(stderr, "  %llu children were not sampled: too many at one time\n",
+			(unsigned long long)s->session.target_set_full);
+	if (s->options->command)
+		fprintf(stderr, "  the command ran as the user of sysprof itself\n");
+	fprintf(stderr, "  sysprof itself: %s\n", cost_text(cost, sizeof(cost), s));
+	print_files(s);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a recording came to, in a few lines on stderr. */
+#ifndef CLI_SUMMARY_H
+#define CLI_SUMMARY_H
+
+#include <sysprof/profile.h>
+
+#include "capture/live.h"
+#include "cli/outputs.h"
+#include "cli/record_options.h"
+
+struct summary {
+	const struct record_options *options;
+	const struct profile *profile;
+	struct live_stats live;
+	struct bpf_session_stats session;
+	const struct written_files *files;
+	uint64_t recording_bytes; /* of the .sysprof file, 0: none */
+};
+
+void summary__print(const struct summary *s);
+
+/* "cannot X: why" and the remedy under it. */
+void print_failure(const struct failure *failure);
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Headers, segments and notes of an ELF file that nobody vouches for.
+ *
+ * libelf would read such a file by itself, but it allocates what a header claims before it looks at
+ * what is there, and its limits are not ours. So reading is done here, by one function:
+ * elf_file__read_records() takes as many records as the file holds, and has libelf turn them from
+ * the file's byte order into ours. 32-bit records are then widened in place, so everything behind
+ * that function knows the 64-bit forms only.
+ *
+ * A file may be truncated while it is read: then a table is short, which is the same as a header
+ * that promises too much. Tables are cut to what is there, the rest of the file stays useful.
+ */
+#include "elf/elf_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "elf/elf_private.h"
+
+#define MAX_SEGMENTS	4096
+#define MAX_SECTIONS	(1 << 18)
+#define MAX_NOTE_BYTES	(16 << 20) /* of all notes together */
+#define MAX_NOTES_CHUNK (1 << 20)  /* of one segment or section */
+#define PAGE_SIZE	4096
+
+size_t elf_file__record_size(const struct elf_file *file, Elf_Type type)
+{
+	switch (type) {
+	case ELF_T_EHDR:
+		return file->is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
+	case ELF_T_PHDR:
+		return file->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+	case ELF_T_SHDR:
+		return file->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+	case ELF_T_SYM:
+		return file->is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+	case ELF_T_DYN:
+		return file->is_64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
+	default:
+		return sizeof(Elf32_Word);
+	}
+}
+
+static Elf64_Ehdr widen_header(const void *raw)
+{
+	Elf32_Ehdr h;
+	Elf64_Ehdr wide;
+
+	memcpy(&h, raw, sizeof(h));
+	wide = (Elf64_Ehdr){
+		.e_type = h.e_type,
+		.e_machine = h.e_machine,
+		.e_version = h.e_version,
+		.e_entry = h.e_entry,
+		.e_phoff = h.e_phoff,
+		.e_shoff = h.e_shoff,
+		.e_flags = h.e_flags,
+		.e_ehsize = h.e_ehsize,
+		.e_phentsize = h.e_phentsize,
+		.e_phnum = h.e_phnum,
+		.e_shentsize = h.e_shentsize,
+		.e_shnum = h.e_shnum,
+		.e_shstrndx = h.e_shstrndx,
+	};
+	memcpy(wide.e_ident, h.e_ident, EI_NIDENT);
+	return wide;
+}
+
+static Elf64_Phdr widen_segment(const void *raw)
+{
+	Elf32_Phdr p;
+
+	memcpy(&p, raw, sizeof(p));
+	return (Elf64_Phdr){
+		.p_type = p.p_type,
+		.p_flags = p.p_flags,
+		.p_offset = p.p_offset,
+		.p_vaddr = p.p_vaddr,
+		.p_paddr = p.p_paddr,
+		.p_filesz = p.p_filesz,
+		.p_memsz = p.p_memsz,
+		.p_align = p.p_align,
+	};
+}
+
+static Elf64_Shdr widen_section(const void *raw)
+{
+	Elf32_Shdr s;
+
+	memcpy(&s, raw, sizeof(s));
+	return (Elf64_Shdr){
+		.sh_name = s.sh_name,
+		.sh_type = s.sh_type,
+		.sh_flags = s.sh_flags,
+		.sh_addr = s.sh_addr,
+		.sh_offset = s.sh_offset,
+		.sh_size = s.sh_size,
+		.sh_link = s.sh_link,
+		.sh_info = s.sh_info,
+		.sh_addralign = s.sh_addralign,
+		.sh_entsize = s.sh_entsize,
+	};
+}
+
+static Elf64_Sym widen_symbol(const void *raw)
+{
+	Elf32_Sym s;
+
+	memcpy(&s, raw, sizeof(s));
+	return (Elf64_Sym){
+		.st_name = s.st_name,
+		.st_info = s.st_info,
+		.st_other = s.st_other,
+		.st_shndx = s.st_shndx,
+		.st_value = s.st_value,
+		.st_size = s.st_size,
+	};
+}
+
+static Elf64_Dyn widen_dynamic(const void *raw)
+{
+	Elf32_Dyn d;
+
+	memcpy(&d, raw, sizeof(d));
+	return (Elf64_Dyn){.d_tag = d.d_tag, .d_un.d_val = d.d_un.d_val};
+}
+
+/*
+ * 32-bit records at the start of `records` to 64-bit ones, in place: from the last to the first, as
+ * the wide form of one only covers narrow forms behind it.
+ */
+static void widen(Elf_Type type, void *records, size_t size, size_t count)
+{
+	for (size_t i = count; i-- > 0;) {
+		const char *raw = (const char *)records + i * size;
+
+		if (type == ELF_T_EHDR)
+			((Elf64_Ehdr *)records)[i] = widen_header(raw);
+		else if (type == ELF_T_PHDR)
+			((Elf64_Phdr *)records)[i] = widen_segment(raw);
+		else if (type == ELF_T_SHDR)
+			((Elf64_Shdr *)records)[i] = widen_section(raw);
+		else if (type == ELF_T_SYM)
+			((Elf64_Sym *)records)[i] = widen_symbol(raw);
+		else if (type == ELF_T_DYN)
+			((Elf64_Dyn *)records)[i] = widen_dynamic(raw);
+	}
+}
+
+uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint64_t size)
+{
+	uint64_t left = offset < file->size ? file->size - offset : 0;
+
+	return size < left ? size : left;
+}
+
+ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
+			       void *records, size_t count)
+{
+	size_t size = elf_file__record_size(file, type);
+	Elf_Data data = {.d_buf = records, .d_type = type, .d_version = EV_CURRENT};
+	uint64_t available = elf_file__available(file, offset, UINT64_MAX) / size;
+	ssize_t got;
+
+	if (count > available)
+		count = available;
+	if (!count)
+		return 0;
+	got = pread_full(file->fd, records, count * size, offset);
+	if (got < (ssize_t)size)
+		return got < 0 ? got : 0;
+	count = got / size;
+	data.d_size = count * size;
+	if (!(file->is_64 ? elf64_xlatetom : elf32_xlatetom)(&data, &data, file->encoding))
+		return -EBADMSG;
+	if (!file->is_64)
+		widen(type, records, size, count);
+	return count;
+}
+
+/* Magic, class and byte order, then the rest of the header. */
+static int read_header(struct elf_file *file)
+{
+	unsigned char ident[EI_NIDENT];
+	ssize_t got = pread_full(file->fd, ident, sizeof(ident), 0);
+
+	if (got < 0)
+		return got;
+	if (got < (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG))
+		return -ENOEXEC;
+	if ((ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64) ||
+	    (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB))
+		return -EBADMSG;
+	file->is_64 = ident[EI_CLASS] == ELFCLASS64;
+	file->encoding = ident[EI_DATA];
+	got = elf_file__read_records(file, 0, ELF_T_EHDR, &file->header, 1);
+	if (got < 1)
+		return got < 0 ? got : -ENOEXEC;
+	return 0;
+}
+
+/* Section 0 holds the numbers that were too large for the ELF header. */
+static int read_first_section(const struct elf_file *file, Elf64_Shdr *section)
+{
+	ssize_t got;
+
+	if (!file->header.e_shoff ||
+	    file->header.e_shentsize != elf_file__record_size(file, ELF_T_SHDR))
+		return -ENOENT;
+	got = elf_file__read_records(file, file->header.e_shoff, ELF_T_SHDR, section, 1);
+	if (got < 1)
+		return got < 0 ? got : -ENOENT;
+	return 0;
+}
+
+static int load_segments(struct elf_file *file)
+{
+	const Elf64_Ehdr *header = &file->header;
+	size_t size = elf_file__record_size(file, ELF_T_PHDR), count = header->e_phnum;
+	Elf64_Shdr first;
+	ssize_t got;
+
+	if (!count || !header->e_phoff || header->e_phentsize != size)
+		return 0;
+	if (count == PN_XNUM && !read_first_section(file, &first))
+		count = first.sh_info;
+	if (count > MAX_SEGMENTS)
+		count = MAX_SEGMENTS;
+	count = elf_file__available(file, header->e_phoff, count * size) / size;
+	if (vec_reserve(&file->segments, count))
+		return -ENOMEM;
+	got = elf_file__read_records(file, header->e_phoff, ELF_T_PHDR, file->segments.data, count);
+	if (got < 0)
+		return got;
+	file->segments.count = got;
+	return 0;
+}
+
+int elf_file__load_sections(struct elf_file *file)
+{
+	const Elf64_Ehdr *header = &file->header;
+	size_t size = elf_file__record_size(file, ELF_T_SHDR);
+	uint64_t wanted = header->e_shnum, count;
+	Elf64_Shdr first;
+	ssize_t got;
+
+	if (file->sections_read)
+		return 0;
+	if (!header->e_shoff) {
+		file->sections_read = true;
+		return 0;
+	}
+	got = read_first_section(file, &first);
+	if (got == -ENOENT) {
+		file->sections_read = file->sections_damaged = true;
+		return 0;
+	}
+	if (got)
+		return got;
+	if (!wanted)
+		wanted = first.sh_size;
+	count = wanted < MAX_SECTIONS ? wanted : MAX_SECTIONS;
+	count = elf_file__available(file, header->e_shoff, count * size) / size;
+	if (vec_reserve(&file->sections, count))
+		return -ENOMEM;
+	got = elf_file__read_records(file, header->e_shoff, ELF_T_SHDR, file->sections.data, count);
+	if (got < 0)
+		return got;
+	file->sections.count = got;
+	file->sections_read = true;
+	file->sections_damaged = (uint64_t)got < wanted;
+	return 0;
+}
+
+/* A file that has neither of the tables it promises is of no use to anybody. */
+static int check_useful(const struct elf_file *file)
+{
+	const Elf64_Ehdr *header = &file->header;
+	Elf64_Shdr first;
+
+	if (file->segments.count || (!header->e_phnum && !header->e_shoff))
+		return 0;
+	return read_first_section(file, &first) ? -EBADMSG : 0;
+}
+
+int elf_file__open(int fd, struct elf_file **file)
+{
+	struct elf_file *f;
+	struct stat st;
+	int err;
+
+	elf_version(EV_CURRENT);
+	if (fstat(fd, &st))
+		return -errno;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->fd = fd;
+	f->size = st.st_size;
+	err = read_header(f);
+	if (!err)
+		err = load_segments(f);
+	if (!err)
+		err = check_useful(f);
+	if (err) {
+		elf_file__free(f);
+		return err;
+	}
+	*file = f;
+	return 0;
+}
+
+void elf_file__free(struct elf_file *file)
+{
+	if (!file)
+		return;
+	vec_free(&file->segments);
+	vec_free(&file->sections);
+	free(file->symbol_names.data);
+	free(file->dynamic_names.data);
+	free(file);
+}
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+	return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* The build-id among the notes in a buffer: its size as it is there, or 0. */
+static size_t find_build_id(const struct elf_file *file, const uint8_t *notes, size_t size,
+			    uint64_t alignment, const uint8_t **id)
+{
+	uint64_t offset = 0;
+
+	while (offset + 12 <= size) {
+		uint32_t words[3]; /* size of the name, size of the content, type */
+		Elf_Data data = {.d_buf = words,
+				 .d_size = sizeof(words),
+				 .d_type = ELF_T_WORD,
+				 .d_version = EV_CURRENT};
+		uint64_t name = offset + sizeof(words), content, end;
+
+		memcpy(words, notes + offset, sizeof(words));
+		if (!elf32_xlatetom(&data, &data, file->encoding))
+			return 0;
+		content = align_up(name + words[0], alignment);
+		end = content + words[1];
+		if (end > size)
+			return 0;
+		if (words[2] == NT_GNU_BUILD_ID && words[1] && words[0] == sizeof("GNU") &&
+		    !memcmp(notes + name, "GNU", sizeof("GNU"))) {
+			*id = notes + content;
+			return words[1];
+		}
+		offset = align_up(end, alignment);
+	}
+	return 0;
+}
+
+/* Look for a build-id in one range of notes; `budget` is what may still be read of this file. */
+static int build_id_in_range(const struct elf_file *file, uint64_t offset, uint64_t size,
+			     uint64_t alignment, uint64_t *budget, uint8_t *id, size_t id_size)
+{
+	_cleanup_free_ uint8_t *notes = NULL;
+	const uint8_t *found;
+	size_t found_size;
+	ssize_t got;
+
+	size = elf_file__available(file, offset, size);
+	if (size > MAX_NOTES_CHUNK)
+		size = MAX_NOTES_CHUNK;
+	if (!size || size > *budget)
+		return -ENOENT;
+	*budget -= size;
+	notes = malloc(size);
+	if (!notes)
+		return -ENOMEM;
+	got = pread_full(file->fd, notes, size, offset);
+	if (got < 0)
+		return got;
+	found_size = find_build_id(file, notes, got, alignment == 8 ? 8 : 4, &found);
+	if (!found_size)
+		return -ENOENT;
+	if (found_size > id_size)
+		found_size = id_size;
+	memcpy(id, found, found_size);
+	return found_size;
+}
+
+int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size)
+{
+	uint64_t budget = MAX_NOTE_BYTES;
+	int result;
+
+	for (size_t i = 0; i < file->segments.count; i++) {
+		const Elf64_Phdr *s = &file->segments.data[i];
+
+		if (s->p_type != PT_NOTE)
+			continue;
+		result = build_id_in_range(file, s->p_offset, s->p_filesz, s->p_align, &budget, id,
+					   size);
+		if (result != -ENOENT)
+			return result;
+	}
+	result = elf_file__load_sections(file);
+	if (result)
+		return result;
+	for (size_t i = 0; i < file->sections.count; i++) {
+		const Elf64_Shdr *s = &file->sections.data[i];
+
+		if (s->sh_type != SHT_NOTE || s->sh_flags & SHF_COMPRESSED)
+			continue;
+		result = build_id_in_range(file, s->sh_offset, s->sh_size, s->sh_addralign, &budget,
+					   id, size);
+		if (result != -ENOENT)
+			return result;
+	}
+	return -ENOENT;
+}
+
+/*
+ * The PT_LOAD that covers a position, in the file or in memory. Where a damaged file has several,
+ * the executable one counts: it is code that we are asked about.
+ */
+static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t position, bool in_file)
+{
+	const Elf64_Phdr *other = NULL;
+
+	for (size_t i = 0; i < file->segments.count; i++) {
+		const Elf64_Phdr *s = &file->segments.data[i];
+		uint64_t start = in_file ? s->p_offset : s->p_vaddr;
+		uint64_t end;
+
+		if (s->p_type != PT_LOAD || position < start || position - start >= s->p_filesz)
+			continue;
+		if (__builtin_add_overflow(s->p_offset, s->p_filesz, &end) ||
+		    __builtin_add_overflow(s->p_vaddr, s->p_filesz, &end))
+			continue;
+		if (s->p_flags & PF_X)
+			return s;
+		if (!other)
+			other = s;
+	}
+	return other;
+}
+
+int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address)
+{
+	const Elf64_Phdr *s = find_load(file, offset, true);
+
+	if (!s)
+		return -ENOENT;
+	*address = s->p_vaddr + (offset - s->p_offset);
+	return 0;
+}
+
+int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, uint64_t *offset)
+{
+	const Elf64_Phdr *s = find_load(file, address, false);
+
+	if (!s)
+		return -ENOENT;
+	*offset = s->p_offset + (address - s->p_vaddr);
+	return 0;
+}
+
+uint64_t elf_file__base_address(const struct elf_file *file)
+{
+	uint64_t lowest = UINT64_MAX;
+
+	for (size_t i = 0; i < file->segments.count; i++) {
+		const Elf64_Phdr *s = &file->segments.data[i];
+
+		if (s->p_type == PT_LOAD && s->p_vaddr < lowest)
+			lowest = s->p_vaddr;
+	}
+	return lowest == UINT64_MAX ? 0 : lowest & ~(uint64_t)(PAGE_SIZE - 1);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of elf/ share. Tables are kept in the 64-bit form, whatever the file's class. */
+#ifndef ELF_PRIVATE_H
+#define ELF_PRIVATE_H
+
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+
+/* The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. */
+struct elf_strings {
+	char *data;
+	size_t size;
+};
+
+struct elf_file {
+	int fd;
+	uint64_t size; /* of the file, when it was opened */
+	bool is_64;
+	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
+	Elf64_Ehdr header;
+	VEC(Elf64_Phdr) segments;
+	VEC(Elf64_Shdr) sections; /* read when first needed */
+	bool sections_read;
+	bool sections_damaged; /* the header promises more than there is */
+	struct elf_strings symbol_names, dynamic_names;
+};
+
+/* How many bytes one record of this type takes in the file. */
+size_t elf_file__record_size(const struct elf_file *file, Elf_Type type);
+
+/*
+ * Read up to `count` records (ELF_T_EHDR, PHDR, SHDR, SYM, DYN: Elf64_*; ELF_T_WORD: uint32_t) that
+ * lie one behind the other at `offset`. How many the file really has there, or negative errno.
+ */
+ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
+			       void *records, size_t count);
+
+/* Read the section headers if that was not done yet. 0, -ENOMEM, or what reading met. */
+int elf_file__load_sections(struct elf_file *file);
+
+/* How much of a range that starts at `offset` and claims `size` bytes is inside the file. */
+uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint64_t size);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Function symbols from .symtab and .dynsym, or, in a file without section headers, from the tables
+ * that the dynamic linker uses.
+ *
+ * A symbol table is read in pieces, its strings whole, since names are handed out. Cutting the
+ * version off a name is done in place: strings may share their ends, but then they share the
+ * version too.
+ *
+ * Time is bounded as well as memory: a million symbols could all point at the start of one endless
+ * name, so the bytes that are looked at for names are on a budget of some multiples of the string
+ * table.
+ */
+#include "elf/elf_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "elf/elf_private.h"
+
+#define MAX_STRINGS	(UINT64_C(1) << 30)
+#define MAX_SYMBOLS	(UINT64_C(1) << 24)
+#define MAX_NAME	(64 * 1024)
+#define MAX_DYNAMIC	1024
+#define SYMBOLS_AT_ONCE 2048
+#define WORDS_AT_ONCE	1024
+
+/* A symbol table that is being told. */
+struct table {
+	struct elf_file *file;
+	uint64_t offset, count;
+	struct elf_strings *strings;
+	uint64_t name_budget;
+	bool dynamic, damaged;
+	elf_symbol_fn visit;
+	void *context;
+};
+
+/* Read a string table, unless an earlier walk has. Sets `damaged` where not all of it is there. */
+static int load_strings(struct table *t, uint64_t offset, uint64_t size)
+{
+	uint64_t readable = elf_file__available(t->file, offset, size);
+	_cleanup_free_ char *data = NULL;
+	ssize_t got;
+
+	if (readable > MAX_STRINGS)
+		readable = MAX_STRINGS;
+	t->damaged |= readable < size;
+	if (!t->strings->data) {
+		data = malloc(readable + 1);
+		if (!data)
+			return -ENOMEM;
+		got = readable ? pread_full(t->file->fd, data, readable, offset) : 0;
+		if (got < 0)
+			return got;
+		data[got] = '\0';
+		t->damaged |= (uint64_t)got < readable;
+		t->strings->size = got;
+		t->strings->data = steal_ptr(data);
+	}
+	t->name_budget = t->strings->size * 8 + (16 << 20);
+	return 0;
+}
+
+/* The name without its version; NULL: there is none, or it is not to be believed. */
+static const char *symbol_name(struct table *t, uint32_t offset)
+{
+	size_t limit, length;
+	char *name, *version;
+
+	if (!offset)
+		return NULL;
+	if (offset >= t->strings->size) {
+		t->damaged = true;
+		return NULL;
+	}
+	name = t->strings->data + offset;
+	limit = t->strings->size - offset;
+	length = strnlen(name, limit < MAX_NAME ? limit : MAX_NAME);
+	t->name_budget -= length < t->name_budget ? length : t->name_budget;
+	if (length == MAX_NAME) {
+		t->damaged = true;
+		return NULL;
+	}
+	version = memchr(name, '@', length);
+	if (version)
+		*version = '\0';
+	return *name ? name : NULL;
+}
+
+static const Elf64_Shdr *symbol_section(const struct table *t, const Elf64_Sym *symbol)
+{
+	size_t index = symbol->st_shndx;
+
+	if (index >= SHN_LORESERVE || index >= t->file->sections.count)
+		return NULL;
+	return &t->file->sections.data[index];
+}
+
+/* Assembly without .type leaves STT_NOTYPE on functions, but also on local labels and data. */
+static bool is_function(const Elf64_Sym *symbol, const Elf64_Shdr *section)
+{
+	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
+
+	if (symbol->st_shndx == SHN_UNDEF)
+		return false;
+	if (type == STT_FUNC || type == STT_GNU_IFUNC)
+		return true;
+	return type == STT_NOTYPE && section && section->sh_flags & SHF_EXECINSTR;
+}
+
+/* Labels of the assembler, and marks of where code and data begin ($x, $d). */
+static bool is_label(const char *name)
+{
+	return name[0] == '$' || !strncmp(name, ".L", 2);
+}
+
+static int tell_symbol(struct table *t, const Elf64_Sym *symbol)
+{
+	const Elf64_Shdr *section = symbol_section(t, symbol);
+	struct elf_symbol told = {
+		.address = symbol->st_value,
+		.size = symbol->st_size,
+		.type = ELF64_ST_TYPE(symbol->st_info),
+		.binding = ELF64_ST_BIND(symbol->st_info),
+		.dynamic = t->dynamic,
+	};
+
+	if (!is_function(symbol, section))
+		return 0;
+	told.name = symbol_name(t, symbol->st_name);
+	if (!told.name || (told.type == STT_NOTYPE && is_label(told.name)))
+		return 0;
+	if (section &&
+	    __builtin_add_overflow(section->sh_addr, section->sh_size, &told.section_end))
+		told.section_end = 0;
+	return t->visit(t->context, &told);
+}
+
+/* 0 (look at t->damaged), what the visitor returned, or negative errno. */
+static int tell_table(struct table *t)
+{
+	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
+	_cleanup_free_ Elf64_Sym *symbols = malloc(SYMBOLS_AT_ONCE * sizeof(*symbols));
+
+	if (!symbols)
+		return -ENOMEM;
+	for (uint64_t done = 0; done < t->count;) {
+		uint64_t left = t->count - done;
+		ssize_t got =
+			elf_file__read_records(t->file, t->offset + done * size, ELF_T_SYM, symbols,
+					       left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE);
+
+		if (got < 0)
+			return got;
+		for (ssize_t i = 0; i < got; i++) {
+			int result = tell_symbol(t, &symbols[i]);
+
+			if (result)
+				return result;
+		}
+		if (!got || !t->name_budget) {
+			t->damaged = true;
+			return 0;
+		}
+		done += got;
+	}
+	return 0;
+}
+
+static void limit_symbols(struct table *t)
+{
+	if (t->count <= MAX_SYMBOLS)
+		return;
+	t->count = MAX_SYMBOLS;
+	t->damaged = true;
+}
+
+/* The first section of a type; a file has at most one .symtab and one .dynsym. */
+static const Elf64_Shdr *find_section(const struct elf_file *file, uint32_t type)
+{
+	for (size_t i = 0; i < file->sections.count; i++) {
+		if (file->sections.data[i].sh_type == type)
+			return &file->sections.data[i];
+	}
+	return NULL;
+}
+
+static int tell_section(struct table *t, const Elf64_Shdr *section)
+{
+	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
+	const Elf64_Shdr *strings;
+	int err;
+
+	if (section->sh_entsize != size || section->sh_link >= t->file->sections.count ||
+	    section->sh_flags & SHF_COMPRESSED) {
+		t->damaged = true;
+		return 0;
+	}
+	strings = &t->file->sections.data[section->sh_link];
+	if (strings->sh_type != SHT_STRTAB || strings->sh_flags & SHF_COMPRESSED) {
+		t->damaged = true;
+		return 0;
+	}
+	err = load_strings(t, strings->sh_offset, strings->sh_size);
+	if (err)
+		return err;
+	t->offset = section->sh_offset;
+	t->count = section->sh_size / size;
+	limit_symbols(t);
+	return tell_table(t);
+}
+
+/* ---- without section headers ----------------------------------------------------------------- */
+
+/* Addresses out of the dynamic segment; 0: not there. */
+struct dynamic {
+	uint64_t symbols, strings, strings_size, hash, gnu_hash;
+};
+
+static int read_dynamic(const struct elf_file *file, struct dynamic *dynamic)
+{
+	size_t size = elf_file__record_size(file, ELF_T_DYN), count;
+	_cleanup_free_ Elf64_Dyn *entries = NULL;
+	const Elf64_Phdr *segment = NULL;
+	ssize_t got;
+
+	for (size_t i = 0; i < file->segments.count && !segment; i++) {
+		if (file->segments.data[i].p_type == PT_DYNAMIC)
+			segment = &file->segments.data[i];
+	}
+	if (!segment)
+		return -ENODATA;
+	count = segment->p_filesz / size < MAX_DYNAMIC ? segment->p_filesz / size : MAX_DYNAMIC;
+	entries = calloc(count + 1, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	got = elf_file__read_records(file, segment->p_offset, ELF_T_DYN, entries, count);
+	if (got < 0)
+		return got;
+	for (ssize_t i = 0; i < got && entries[i].d_tag != DT_NULL; i++) {
+		uint64_t value = entries[i].d_un.d_val;
+
+		if (entries[i].d_tag == DT_SYMTAB)
+			dynamic->symbols = value;
+		else if (entries[i].d_tag == DT_STRTAB)
+			dynamic->strings = value;
+		else if (entries[i].d_tag == DT_STRSZ)
+			dynamic->strings_size = value;
+		else if (entries[i].d_tag == DT_HASH)
+			dynamic->hash = value;
+		else if (entries[i].d_tag == DT_GNU_HASH)
+			dynamic->gnu_hash = value;
+	}
+	return dynamic->symbols && dynamic->strings ? 0 : -ENODATA;
+}
+
+/* DT_HASH: buckets, chains; there are as many chain words as symbols. */
+static int count_by_hash(const struct elf_file *file, uint64_t address, uint64_t *count)
+{
+	uint32_t words[2];
+	uint64_t offset;
+
+	if (elf_file__offset_of_address(file, address, &offset) ||
+	    elf_file__read_records(file, offset, ELF_T_WORD, words, 2) != 2)
+		return -EBADMSG;
+	*count = words[1];
+	return 0;
+}
+
+/* The number of the first symbol of the last chain: the largest of all buckets. */
+static int last_bucket(const struct elf_file *file, uint64_t offset, uint32_t bucket_count,
+		       uint32_t *last)
+{
+	uint32_t words[WORDS_AT_ONCE], largest = 0;
+
+	for (uint64_t done = 0; done < bucket_count;) {
+		uint64_t left = bucket_count - done;
+		ssize_t got = elf_file__read_records(file, offset + done * sizeof(*words),
+						     ELF_T_WORD, words,
+						     left < WORDS_AT_ONCE ? left : WORDS_AT_ONCE);
+
+		if (got <= 0)
+			return -EBADMSG;
+		for (ssize_t i = 0; i < got; i++)
+			largest = words[i] > largest ? words[i] : largest;
+		done += got;
+	}
+	*last = largest;
+	return 0;
+}
+
+/* How many words a chain has from `offset` on: its last one is odd. */
+static int chain_length(const struct elf_file *file, uint64_t offset, uint64_t *length)
+{
+	uint32_t words[WORDS_AT_ONCE];
+
+	for (uint64_t done = 0; done < MAX_SYMBOLS;) {
+		ssize_t got = elf_file__read_records(file, offset + done * sizeof(*words),
+						     ELF_T_WORD, words, WORDS_AT_ONCE);
+
+		if (got <= 0)
+			return -EBADMSG;
+		for (ssize_t i = 0; i < got; i++) {
+			if (words[i] & 1) {
+				*length = done + i + 1;
+				return 0;
+			}
+		}
+		done += got;
+	}
+	return -EBADMSG;
+}
+
+/*
+ * DT_GNU_HASH: header (buckets, first hashed symbol, words of the filter, shift), filter, buckets,
+ * and a chain word for each symbol from the first hashed one on.
+ */
+static int count_by_gnu_hash(const struct elf_file *file, uint64_t address, uint64_t *count)
+{
+	uint32_t header[4], last;
+	uint64_t offset, buckets, chain, length;
+	int err;
+
+	if (elf_file__offset_of_address(file, address, &offset) ||
+	    elf_file__read_records(file, offset, ELF_T_WORD, header, 4) != 4)
+		return -EBADMSG;
+	buckets = offset + sizeof(header) + (uint64_t)header[2] * (file->is_64 ? 8 : 4);
+	err = last_bucket(file, buckets, header[0], &last);
+	if (err)
+		return err;
+	if (last < header[1]) { /* nothing is hashed */
+		*count = header[1];
+		return 0;
+	}
+	chain = buckets + (uint64_t)header[0] * 4 + (uint64_t)(last - header[1]) * 4;
+	err = chain_length(file, chain, &length);
+	if (err)
+		return err;
+	*count = last + length;
+	return 0;
+}
+
+static int count_symbols(const struct elf_file *file, const struct dynamic *d, uint64_t *count)
+{
+	int err = d->hash ? count_by_hash(file, d->hash, count) : -ENODATA;
+
+	return err && d->gnu_hash ? count_by_gnu_hash(file, d->gnu_hash, count) : err;
+}
+
+/* As tell_table(). Sets `missing` where there is no dynamic symbol table. */
+static int tell_dynamic(struct table *t, bool *missing)
+{
+	struct dynamic d = {};
+	uint64_t strings;
+	int err = read_dynamic(t->file, &d);
+
+	if (!err)
+		err = count_symbols(t->file, &d, &t->count);
+	*missing = err == -ENODATA;
+	if (err == -ENODATA)
+		return 0;
+	if (!err && (elf_file__offset_of_address(t->file, d.symbols, &t->offset) ||
+		     elf_file__offset_of_address(t->file, d.strings, &strings)))
+		err = -EBADMSG;
+	if (!err)
+		err = load_strings(t, strings, d.strings_size);
+	if (err)
+		return err;
+	limit_symbols(t);
+	return tell_table(t);
+}
+
+int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context)
+{
+	struct table symtab = {
+		.file = file, .strings = &file->symbol_names, .visit = visit, .context = context};
+	struct table dynsym = {.file = file,
+			       .strings = &file->dynamic_names,
+			       .visit = visit,
+			       .context = context,
+			       .dynamic = true};
+	const Elf64_Shdr *section, *dynamic_section;
+	bool missing = false;
+	int err = elf_file__load_sections(file);
+
+	if (err)
+		return err;
+	section = find_section(file, SHT_SYMTAB);
+	dynamic_section = find_section(file, SHT_DYNSYM);
+	if (section)
+		err = tell_section(&symtab, section);
+	if (!err && dynamic_section)
+		err = tell_section(&dynsym, dynamic_section);
+	else if (!err && !section)
+		err = tell_dynamic(&dynsym, &missing);
+	if (err)
+		return err;
+	if (missing)
+		return file->sections_damaged ? -EBADMSG : -ENODATA;
+	return symtab.damaged || dynsym.damaged ? -EBADMSG : 0;
+}

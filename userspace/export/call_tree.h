@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tree of call paths: stacks merged by what their frames are called, not by their addresses.
+ *
+ * What makes two frames equal is the caller's business: it gives a number (a key) to each line of
+ * profile->lines, and frames with equal keys below one parent are one node. So recursion makes one
+ * node for each call path, however many return addresses there are. Inline levels are nodes too.
+ */
+#ifndef EXPORT_CALL_TREE_H
+#define EXPORT_CALL_TREE_H
+
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+#define CALL_TREE_ROOT 0u
+
+/* Links are node numbers; the root is nobody's child, so 0 ends a list. */
+struct call_node {
+	uint32_t parent, key;
+	uint32_t first_child, last_child, next_sibling; /* children in order of first use */
+	uint64_t hits;					/* counted by the owner */
+};
+
+struct call_tree_memo {
+	uint32_t generation, node;
+};
+
+struct call_tree {
+	VEC(struct call_node) nodes;
+	struct hashmap children;
+	struct call_tree_memo *memo; /* by stack: its node below the last `below` */
+	uint32_t generation, below;
+	VEC(uint32_t) path; /* scratch */
+};
+
+/* Key of a line of a location; 0 or negative errno. */
+typedef int (*call_tree_key_fn)(void *context, const struct profile_location *location,
+				uint32_t line, uint32_t *key);
+
+int call_tree__init(struct call_tree *tree, const struct profile *p); /* 0, -ENOMEM */
+void call_tree__fini(struct call_tree *tree);
+
+/* The child of `parent` with this key, made when it is new. */
+int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint32_t *node);
+
+/*
+ * The node of a whole stack below `below`. Cheap while `below` stays the same: ask for all stacks of
+ * one before those of the next.
+ */
+int call_tree__stack(struct call_tree *tree, const struct profile *p, uint32_t below,
+		     struct stack_id stack, call_tree_key_fn key, void *context, uint32_t *node);
+
+/* The next node in preorder, 0 after the last one. */
+uint32_t call_tree__next(const struct call_tree *tree, uint32_t node);
+
+#endif

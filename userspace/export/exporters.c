@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of formats, and how a name or a path picks one. */
+#include "export/exporters.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static const struct exporter *const table[] = {
+	&firefox_exporter, &cpuprofile_exporter, &folded_exporter, &text_exporter, NULL,
+};
+
+/*
+ * Suffixes of formats that other versions write. Without this list "x.trace.json" would end up as a
+ * Firefox profile, which no reader of traces opens.
+ */
+#define NOT_HERE(suffix) "the format " suffix " is not available in this version"
+static const struct {
+	const char *suffix, *why;
+} unavailable[] = {
+	{".trace.json", NOT_HERE(".trace.json")},
+	{".trace.json.gz", NOT_HERE(".trace.json.gz")},
+	{".pb.gz", NOT_HERE(".pb.gz")},
+	{".html", NOT_HERE(".html")},
+};
+
+const struct exporter *const *exporters(void)
+{
+	return table;
+}
+
+const struct exporter *exporter_by_name(const char *name)
+{
+	for (size_t i = 0; table[i]; i++)
+		if (!strcmp(table[i]->name, name))
+			return table[i];
+	return NULL;
+}
+
+/* How long the suffix is if the path has it, else 0. "/tmp/.json" is a hidden file without one. */
+static size_t suffix_size(const char *path, const char *suffix)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t length = strlen(name), size = strlen(suffix);
+
+	return length > size && !strcmp(name + length - size, suffix) ? size : 0;
+}
+
+const struct exporter *exporter_for_path(const char *path, const char **why)
+{
+	const struct exporter *best = NULL;
+	const char *problem = "its suffix is not one of .json, .json.gz, .cpuprofile, .folded, "
+			      ".txt and .sysprof; or say the format before the name, as in "
+			      "folded:NAME";
+	size_t best_size = 0;
+
+	for (size_t i = 0; table[i]; i++) {
+		for (const char *const *suffix = table[i]->suffixes; *suffix; suffix++) {
+			size_t size = suffix_size(path, *suffix);
+
+			if (size <= best_size)
+				continue;
+			best = table[i];
+			best_size = size;
+		}
+	}
+	for (size_t i = 0; i < sizeof(unavailable) / sizeof(unavailable[0]); i++) {
+		size_t size = suffix_size(path, unavailable[i].suffix);
+
+		if (size <= best_size)
+			continue;
+		best = NULL;
+		best_size = size;
+		problem = unavailable[i].why;
+	}
+	if (!best)
+		*why = problem;
+	return best;
+}
+
+struct thread_id export_busiest_thread(const struct profile *profile)
+{
+	struct thread_id busiest = {0};
+
+	for (uint32_t i = 1; i < profile->thread_count; i++)
+		if (!busiest.v ||
+		    profile->threads[i].sample_count > profile->threads[busiest.v].sample_count)
+			busiest.v = i;
+	return busiest;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The formats, one object each, and how a name or a path picks one of exporters(). */
+#ifndef EXPORT_EXPORTERS_H
+#define EXPORT_EXPORTERS_H
+
+#include <sysprof/exporter.h>
+
+extern const struct exporter firefox_exporter;
+extern const struct exporter cpuprofile_exporter;
+extern const struct exporter folded_exporter;
+extern const struct exporter text_exporter;
+
+/* By its name ("firefox"): NULL when there is none. */
+const struct exporter *exporter_by_name(const char *name);
+
+/*
+ * By the longest suffix of the path that a format claims. NULL: none does, and *why says what is
+ * wrong with the name, in words that do not repeat it (a static text). A suffix of a format that this
+ * version does not write is an error, never the shorter suffix of another format.
+ */
+const struct exporter *exporter_for_path(const char *path, const char **why);
+
+/* The thread with the most samples, the first of equals; 0 where the profile has no thread. */
+struct thread_id export_busiest_thread(const struct profile *profile);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Figures about a whole profile that several formats show: totals, books, names of things. */
+#ifndef EXPORT_FACTS_H
+#define EXPORT_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+struct export_facts {
+	uint64_t duration;	  /* ns */
+	uint64_t threads;	  /* with at least one sample */
+	uint64_t silent_threads;  /* without */
+	uint64_t cpu, silent_cpu; /* ns, of all threads and of those without a sample */
+	bool due_known;		  /* at least one CPU's event counts time */
+	uint64_t due;		  /* over the CPUs of which it is known */
+	uint64_t received;
+	uint64_t lines[BOOK_COUNT]; /* over all CPUs */
+	uint64_t lost;		    /* ticks of the target or unknown that are no samples */
+};
+
+void export_facts__init(struct export_facts *facts, const struct profile *p);
+
+/* Is this line of the books a loss (and not a sample, idleness or somebody else's tick)? */
+bool book_line_is_loss(enum book_line line);
+
+const char *book_line_name(enum book_line line);
+const char *book_line_text(enum book_line line);
+const char *stack_end_name(enum stack_end end);
+const char *stack_end_text(enum stack_end end);
+bool stack_end_is_complete(enum stack_end end);
+const char *lost_source_text(enum lost_source source);
+
+/* What a dso is called: never empty. The kernel is "[kernel.kallsyms]", as everywhere else. */
+const char *dso_display_name(const struct profile *p, struct dso_id id);
+
+#endif

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables that all threads of a Firefox profile share.
+ *
+ * Only what the written samples use is in the file, and every number is handed out in an order that
+ * the profile alone decides, so equal profiles give equal bytes. Collecting goes from the samples
+ * down: stacks -> locations -> functions, files, libraries, names. Each step visits an element once.
+ *
+ * A location with an inline chain of n lines becomes n frames and, wherever it stands in a stack, n
+ * stack nodes: the outermost function first, the inlined ones below it, all with one address and one
+ * native symbol, inlineDepth counting up from 0. Both sets of rows are consecutive, so an element is
+ * its first row plus a depth and no map is needed. A stack's parent has a lower id than the stack
+ * itself, so writing in id order puts parents before children, as the format demands.
+ */
+#include "export/firefox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/facts.h"
+
+/* Kernel addresses without their sign bits are what a JavaScript number can hold exactly. */
+#define KERNEL_ADDRESS_MASK ((1ULL << 47) - 1)
+
+static uint32_t *unused_numbers(size_t count)
+{
+	uint32_t *numbers = malloc((count + 1) * sizeof(*numbers));
+
+	if (numbers)
+		memset(numbers, 0xff, (count + 1) * sizeof(*numbers));
+	return numbers;
+}
+
+static int index__init(struct firefox_index *index, size_t count)
+{
+	index->number = unused_numbers(count);
+	return index->number ? 0 : -ENOMEM;
+}
+
+static void index__fini(struct firefox_index *index)
+{
+	free(index->number);
+	vec_free(&index->used);
+}
+
+static int index__add(struct firefox_index *index, uint32_t element)
+{
+	int err;
+
+	if (index->number[element] != FIREFOX_UNUSED)
+		return 0;
+	err = vec_push(&index->used, element);
+	if (!err)
+		index->number[element] = (uint32_t)index->used.count - 1;
+	return err;
+}
+
+/* Names come straight from the profile's strings, but for those of libraries. */
+static int add_string(struct firefox_tables *t, struct string_id id)
+{
+	int err;
+
+	if (t->strings.number[id.v] != FIREFOX_UNUSED)
+		return 0;
+	err = vec_push(&t->texts, profile__string(t->p, id));
+	if (!err)
+		t->strings.number[id.v] = (uint32_t)t->texts.count - 1;
+	return err;
+}
+
+/* Is it something that Firefox calls a library: code with a file or an image behind it? */
+static bool dso_is_lib(const struct profile *p, struct dso_id id)
+{
+	enum dso_kind kind = p->dsos[id.v].kind;
+
+	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
+}
+
+/* Mark the stacks of the samples and all their callers, and the locations of them all. */
+static void mark_used(struct firefox_tables *t, const uint32_t *threads, size_t thread_count)
+{
+	const struct profile *p = t->p;
+
+	for (size_t i = 0; i < thread_count; i++) {
+		const struct profile_thread *thread = &p->threads[threads[i]];
+
+		for (size_t j = 0; j < thread->sample_count; j++)
+			t->stack_base[thread->stack[j].v] = 0;
+	}
+	for (size_t i = p->stack_count; i > 1; i--) {
+		const struct profile_stack *stack = &p->stacks[i - 1];
+
+		if (t->stack_base[i - 1] == FIREFOX_UNUSED)
+			continue;
+		if (stack->parent.v)
+			t->stack_base[stack->parent.v] = 0;
+		t->frame_base[stack->location.v] = 0;
+	}
+}
+
+/* Give out the rows of stacks and frames. */
+static int number_rows(struct firefox_tables *t)
+{
+	const struct profile *p = t->p;
+	uint64_t stacks = 0, frames = 0;
+
+	for (size_t i = 1; i < p->stack_count; i++) {
+		if (t->stack_base[i] == FIREFOX_UNUSED)
+			continue;
+		t->stack_base[i] = (uint32_t)stacks;
+		stacks += p->locations[p->stacks[i].location.v].line_count;
+		if (stacks >= FIREFOX_UNUSED)
+			return -EOVERFLOW;
+	}
+	for (size_t i = 1; i < p->location_count; i++) {
+		if (t->frame_base[i] == FIREFOX_UNUSED)
+			continue;
+		t->frame_base[i] = (uint32_t)frames;
+		frames += p->locations[i].line_count;
+		if (frames >= FIREFOX_UNUSED)
+			return -EOVERFLOW;
+	}
+	t->stack_count = (uint32_t)stacks;
+	t->frame_count = (uint32_t)frames;
+	return 0;
+}
+
+/* The function that a location's machine code belongs to: the outermost of its inline chain. */
+static struct function_id outermost_function(const struct profile *p,
+					     const struct profile_location *location)
+{
+	return p->lines[location->first_line + location->line_count - 1].function;
+}
+
+static bool has_native_symbol(const struct profile *p, struct function_id id)
+{
+	const struct profile_function *function = &p->functions[id.v];
+
+	return function->address != PROFILE_UNKNOWN_ADDRESS && dso_is_lib(p, function->dso);
+}
+
+/* A function's file is where it is defined, else where the first of its executing lines is. */
+static int collect_function(struct firefox_tables *t, const struct profile_line *line)
+{
+	const struct profile_function *function = &t->p->functions[line->function.v];
+	uint32_t *file = &t->source_file[line->function.v];
+	int err = 0;
+
+	if (t->functions.number[line->function.v] == FIREFOX_UNUSED) {
+		*file = function->definition_file.v;
+		err = index__add(&t->functions, line->function.v);
+		if (!err)
+			err = add_string(t, function->name);
+		if (!err && dso_is_lib(t->p, function->dso))
+			err = index__add(&t->libs, function->dso.v);
+	}
+	if (!*file)
+		*file = line->file.v;
+	return err;
+}
+
+static int collect_location(struct firefox_tables *t, const struct profile_location *location)
+{
+	struct function_id native = outermost_function(t->p, location);
+	int err = 0;
+
+	for (uint32_t i = location->line_count; i > 0 && !err; i--)
+		err = collect_function(t, &t->p->lines[location->first_line + i - 1]);
+	if (!err && has_native_symbol(t->p, native))
+		err = index__add(&t->natives, native.v);
+	return err;
+}
+
+/* The shown name of a library is the profile's, or one of the few that we give ourselves. */
+static int name_lib(struct firefox_tables *t, struct dso_id id)
+{
+	struct string_id own = t->p->dsos[id.v].name;
+	const char *name = dso_display_name(t->p, id);
+	uint32_t number = 0;
+	int err;
+
+	if (name == profile__string(t->p, own)) {
+		err = add_string(t, own);
+		return err ? err : vec_push(&t->lib_names, t->strings.number[own.v]);
+	}
+	while (number < t->texts.count && strcmp(t->texts.data[number], name))
+		number++;
+	err = number == t->texts.count ? vec_push(&t->texts, name) : 0;
+	return err ? err : vec_push(&t->lib_names, number);
+}
+
+static int collect(struct firefox_tables *t)
+{
+	int err = 0;
+
+	for (size_t i = 1; i < t->p->location_count && !err; i++)
+		if (t->frame_base[i] != FIREFOX_UNUSED)
+			err = collect_location(t, &t->p->locations[i]);
+	for (size_t i = 0; i < t->functions.used.count && !err; i++) {
+		uint32_t file = t->source_file[t->functions.used.data[i]];
+
+		if (!file)
+			continue;
+		err = index__add(&t->sources, file);
+		if (!err)
+			err = add_string(t, (struct string_id){file});
+	}
+	for (size_t i = 0; i < t->libs.used.count && !err; i++)
+		err = name_lib(t, (struct dso_id){t->libs.used.data[i]});
+	return err;
+}
+
+int firefox_tables__init(struct firefox_tables *t, const struct profile *p, const uint32_t *threads,
+			 size_t thread_count)
+{
+	int err;
+
+	*t = (struct firefox_tables){.p = p};
+	t->stack_base = unused_numbers(p->stack_count);
+	t->frame_base = unused_numbers(p->location_count);
+	t->source_file = calloc(p->function_count + 1, sizeof(*t->source_file));
+	err = t->stack_base && t->frame_base && t->source_file ? 0 : -ENOMEM;
+	if (!err)
+		err = index__init(&t->strings, p->string_count);
+	if (!err)
+		err = index__init(&t->functions, p->function_count);
+	if (!err)
+		err = index__init(&t->libs, p->dso_count);
+	if (!err)
+		err = index__init(&t->natives, p->function_count);
+	if (!err)
+		err = index__init(&t->sources, p->string_count);
+	if (err)
+		goto err_out;
+	mark_used(t, threads, thread_count);
+	err = number_rows(t);
+	if (!err)
+		err = collect(t);
+	if (!err)
+		return 0;
+err_out:
+	firefox_tables__fini(t);
+	return err;
+}
+
+void firefox_tables__fini(struct firefox_tables *t)
+{
+	free(t->stack_base);
+	free(t->frame_base);
+	free(t->source_file);
+	index__fini(&t->strings);
+	index__fini(&t->functions);
+	index__fini(&t->libs);
+	index__fini(&t->natives);
+	index__fini(&t->sources);
+	vec_free(&t->texts);
+	vec_free(&t->lib_names);
+	*t = (struct firefox_tables){0};
+}
+
+uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id stack)
+{
+	const struct profile_location *location =
+		&t->p->locations[t->p->stacks[stack.v].location.v];
+
+	return t->stack_base[stack.v] + location->line_count - 1;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void begin_column(struct json_writer *w, const char *name)
+{
+	json_key(w, name);
+	json_begin_array(w);
+}
+
+static void null_column(struct json_writer *w, const char *name, size_t count)
+{
+	begin_column(w, name);
+	while (count--)
+		json_null(w);
+	json_end_array(w);
+}
+
+static void constant_column(struct json_writer *w, const char *name, size_t count, int64_t value)
+{
+	begin_column(w, name);
+	while (count--)
+		json_int(w, value);
+	json_end_array(w);
+}
+
+static void false_column(struct json_writer *w, const char *name, size_t count)
+{
+	begin_column(w, name);
+	while (count--)
+		json_bool(w, false);
+	json_end_array(w);
+}
+
+static void number_or_null(struct json_writer *w, uint64_t value)
+{
+	if (value)
+		json_uint(w, value);
+	else
+		json_null(w);
+}
+
+static void index_or_null(struct json_writer *w, uint32_t number)
+{
+	if (number == FIREFOX_UNUSED)
+		json_null(w);
+	else
+		json_uint(w, number);
+}
+
+/*
+ * The Breakpad form of a build-id: its first 16 bytes as a GUID, whose first three fields are
+ * written as numbers of a little-endian machine, and an age of 0. Without a build-id the convention
+ * is a hash of the code, but an exporter opens no file: the id is then empty, which viewers take as
+ * "cannot be looked up", where a made-up one would make them look.
+ */
+static void breakpad_id(const struct profile_dso *dso, char id[34])
+{
+	static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+	static const char digits[] = "0123456789ABCDEF";
+	char *out = id;
+
+	for (unsigned int i = 0; dso->build_id_size && i < sizeof(order); i++) {
+		uint8_t byte = order[i] < dso->build_id_size ? dso->build_id[order[i]] : 0;
+
+		*out++ = digits[byte >> 4];
+		*out++ = digits[byte & 15];
+	}
+	if (dso->build_id_size)
+		*out++ = '0';
+	*out = '\0';
+}
+
+static void code_id(const struct profile_dso *dso, char id[2 * BUILD_ID_SIZE + 1])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (unsigned int i = 0; i < dso->build_id_size && i < BUILD_ID_SIZE; i++) {
+		*id++ = digits[dso->build_id[i] >> 4];
+		*id++ = digits[dso->build_id[i] & 15];
+	}
+	*id = '\0';
+}
+
+static void write_lib(const struct firefox_tables *t, struct json_writer *w, struct dso_id id)
+{
+	const struct profile_dso *dso = &t->p->dsos[id.v];
+	const char *name = dso_display_name(t->p, id);
+	const char *path = profile__string(t->p, dso->path);
+	char breakpad[34], code[2 * BUILD_ID_SIZE + 1];
+
+	if (dso->kind != DSO_FILE || !*path)
+		path = name;
+	breakpad_id(dso, breakpad);
+	code_id(dso, code);
+	json_begin_object(w);
+	json_key_string(w, "name", name);
+	json_key_string(w, "path", path);
+	json_key_string(w, "debugName", name);
+	json_key_string(w, "debugPath", path);
+	json_key_string(w, "breakpadId", breakpad);
+	json_key_string(w, "codeId", dso->build_id_size ? code : NULL);
+	json_key_string(w, "arch", profile__meta(t->p, "architecture"));
+	json_end_object(w);
+}
+
+void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w)
+{
+	json_begin_array(w);
+	for (size_t i = 0; i < t->libs.used.count; i++)
+		write_lib(t, w, (struct dso_id){t->libs.used.data[i]});
+	json_end_array(w);
+}
+
+/* Call `each` for every used location, in the order of its frames. */
+typedef void (*location_fn)(const struct firefox_tables *t, struct json_writer *w,
+			    const struct profile_location *location, uint32_t depth);
+
+/* One column of the frame table: a value for each inline level of each location, outermost first. */
+static void frame_column(const struct firefox_tables *t, struct json_writer *w, const char *name,
+			 location_fn value)
+{
+	begin_column(w, name);
+	for (size_t i = 1; i < t->p->location_count; i++) {
+		const struct profile_location *location = &t->p->locations[i];
+
+		if (t->frame_base[i] == FIREFOX_UNUSED)
+			continue;
+		for (uint32_t depth = 0; depth < location->line_count; depth++)
+			value(t, w, location, depth);
+	}
+	json_end_array(w);
+}
+
+static const struct profile_line *line_at(const struct firefox_tables *t,
+					  const struct profile_location *location, uint32_t depth)
+{
+	return &t->p->lines[location->first_line + location->line_count - 1 - depth];
+}
+
+/*
+ * Relative to its library, the viewer wants. That is the ELF virtual address less the base of the
+ * first segment, which is 0 but for old-style executables and which the profile does not know, so
+ * it is the ELF address; where not even that could be found out, the offset in the file.
+ */
+static void frame_library_address(const struct firefox_tables *t, struct json_writer *w,
+				  const struct profile_location *location, uint32_t depth)
+{
+	uint64_t address = location->elf_address != PROFILE_UNKNOWN_ADDRESS ? location->elf_address
+									    : location->address;
+
+	(void)depth;
+	if (!dso_is_lib(t->p, location->dso))
+		json_int(w, -1);
+	else
+		json_uint(w, address & KERNEL_ADDRESS_MASK);
+}
+
+static void frame_inline_depth(const struct firefox_tables *t, struct json_writer *w,
+			       const struct profile_location *location, uint32_t depth)
+{
+	(void)t, (void)location;
+	json_uint(w, depth);
+}
+
+static void frame_category(const struct firefox_tables *t, struct json_writer *w,
+			   const struct profile_location *location, uint32_t depth)
+{
+	(void)t, (void)depth;
+	json_uint(w, location->category);
+}
+
+static void frame_func(const struct firefox_tables *t, struct json_writer *w,
+		       const struct profile_location *location, uint32_t depth)
+{
+	json_uint(w, t->functions.number[line_at(t, location, depth)->function.v]);
+}
+
+static void frame_native(const struct firefox_tables *t, struct json_writer *w,
+			 const struct profile_location *location, uint32_t depth)
+{
+	(void)depth;
+	index_or_null(w, t->natives.number[outermost_function(t->p, location).v]);
+}
+
+static void frame_line(const struct firefox_tables *t, struct json_writer *w,
+		       const struct profile_location *location, uint32_t depth)
+{
+	number_or_null(w, line_at(t, location, depth)->line);
+}
+
+static void frame_position(const struct firefox_tables *t, struct json_writer *w,
+			   const struct profile_location *location, uint32_t depth)
+{
+	number_or_null(w, line_at(t, location, depth)->column);
+}
+
+static void write_frames(const struct firefox_tables *t, struct json_writer *w)
+{
+	json_key(w, "frameTable");
+	json_begin_object(w);
+	json_key_uint(w, "length", t->frame_count);
+	frame_column(t, w, "address", frame_library_address);
+	frame_column(t, w, "inlineDepth", frame_inline_depth);
+	frame_column(t, w, "category", frame_category);
+	constant_column(w, "subcategory", t->frame_count, 0);
+	frame_column(t, w, "func", frame_func);
+	frame_column(t, w, "nativeSymbol", frame_native);
+	constant_column(w, "innerWindowID", t->frame_count, 0);
+	frame_column(t, w, "line", frame_line);
+	frame_column(t, w, "column", frame_position);
+	null_column(w, "originalLocation", t->frame_count);
+	json_end_object(w);
+}
+
+static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
+{
+	const struct profile *p = t->p;
+
+	json_key(w, "stackTable");
+	json_begin_object(w);
+	json_key_uint(w, "length", t->stack_count);
+	begin_column(w, "frame");
+	for (size_t i = 1; i < p->stack_count; i++) {
+		uint32_t location = p->stacks[i].location.v;
+
+		if (t->stack_base[i] == FIREFOX_UNUSED)
+			continue;
+		for (uint32_t depth = 0; depth < p->locations[location].line_count; depth++)
+			json_uint(w, t->frame_base[location] + depth);
+	}
+	json_end_array(w);
+	begin_column(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
+	for (size_t i = 1; i < p->stack_count; i++) {
+		struct stack_id parent = p->stacks[i].parent;
+
+		if (t->stack_base[i] == FIREFOX_UNUSED)
+			continue;
+		json_uint(w, parent.v ? t->stack_base[i] - firefox_tables__stack(t, parent) : 0);
+		for (uint32_t depth = 1; depth < p->locations[p->stacks[i].location.v].line_count;
+		     depth++)
+			json_uint(w, 1);
+	}
+	json_end_array(w);
+	json_end_object(w);
+}
+
+static void write_functions(const struct firefox_tables *t, struct json_writer *w)
+{
+	const struct profile_function *functions = t->p->functions;
+	const uint32_t *used = t->functions.used.data;
+	size_t count = t->functions.used.count;
+
+	json_key(w, "funcTable");
+	json_begin_object(w);
+	json_key_uint(w, "length", count);
+	begin_column(w, "name");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, t->strings.number[functions[used[i]].name.v]);
+	json_end_array(w);
+	false_column(w, "isJS", count);
+	false_column(w, "relevantForJS", count);
+	begin_column(w, "resource");
+	for (size_t i = 0; i < count; i++) {
+		uint32_t lib = t->libs.number[functions[used[i]].dso.v];
+
+		json_int(w, lib == FIREFOX_UNUSED ? -1 : (int64_t)lib);
+	}
+	json_end_array(w);
+	begin_column(w, "source");
+	for (size_t i = 0; i < count; i++) {
+		uint32_t file = t->source_file[used[i]];
+
+		index_or_null(w, file ? t->sources.number[file] : FIREFOX_UNUSED);
+	}
+	json_end_array(w);
+	begin_column(w, "lineNumber");
+	for (size_t i = 0; i < count; i++)
+		number_or_null(w, functions[used[i]].definition_line);
+	json_end_array(w);
+	begin_column(w, "columnNumber");
+	for (size_t i = 0; i < count; i++)
+		number_or_null(w, functions[used[i]].definition_column);
+	json_end_array(w);
+	null_column(w, "originalLocation", count);
+	json_end_object(w);
+}
+
+static void write_resources(const struct firefox_tables *t, struct json_writer *w)
+{
+	size_t count = t->libs.used.count;
+
+	json_key(w, "resourceTable");
+	json_begin_object(w);
+	json_key_uint(w, "length", count);
+	begin_column(w, "lib");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, i);
+	json_end_array(w);
+	begin_column(w, "name");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, t->lib_names.data[i]);
+	json_end_array(w);
+	null_column(w, "host", count);
+	constant_column(w, "type", count, 1);
+	json_end_object(w);
+}
+
+static void write_natives(const struct firefox_tables *t, struct json_writer *w)
+{
+	const struct profile_function *functions = t->p->functions;
+	const uint32_t *used = t->natives.used.data;
+	size_t count = t->natives.used.count;
+
+	json_key(w, "nativeSymbols");
+	json_begin_object(w);
+	json_key_uint(w, "length", count);
+	begin_column(w, "libIndex");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, t->libs.number[functions[used[i]].dso.v]);
+	json_end_array(w);
+	begin_column(w, "address");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, functions[used[i]].address & KERNEL_ADDRESS_MASK);
+	json_end_array(w);
+	begin_column(w, "name");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, t->strings.number[functions[used[i]].name.v]);
+	json_end_array(w);
+	begin_column(w, "functionSize");
+	for (size_t i = 0; i < count; i++)
+		number_or_null(w, functions[used[i]].size);
+	json_end_array(w);
+	json_end_object(w);
+}
+
+static void write_sources(const struct firefox_tables *t, struct json_writer *w)
+{
+	size_t count = t->sources.used.count;
+
+	json_key(w, "sources");
+	json_begin_object(w);
+	json_key_uint(w, "length", count);
+	null_column(w, "id", count);
+	begin_column(w, "filename");
+	for (size_t i = 0; i < count; i++)
+		json_uint(w, t->strings.number[t->sources.used.data[i]]);
+	json_end_array(w);
+	constant_column(w, "startLine", count, 1);
+	constant_column(w, "startColumn", count, 1);
+	null_column(w, "sourceMapURL", count);
+	null_column(w, "content", count);
+	json_end_object(w);
+	json_key(w, "sourceLocationTable");
+	json_begin_object(w);
+	json_key_uint(w, "length", 0);
+	constant_column(w, "source", 0, 0);
+	constant_column(w, "line", 0, 0);
+	constant_column(w, "column", 0, 0);
+	json_end_object(w);
+}
+
+void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w)
+{
+	json_begin_object(w);
+	write_stacks(t, w);
+	write_frames(t, w);
+	write_functions(t, w);
+	write_resources(t, w);
+	write_natives(t, w);
+	write_sources(t, w);
+	begin_column(w, "stringArray");
+	for (size_t i = 0; i < t->texts.count; i++)
+		json_string(w, t->texts.data[i]);
+	json_end_array(w);
+	json_end_object(w);
+}

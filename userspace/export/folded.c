@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts.
+ *
+ * Parsers split a line at its last space and the rest at semicolons, so both are kept out of where
+ * they would hurt, and so are line ends and whatever else is not plain text. Stacks are merged by
+ * the text of their frames, so no line comes twice; lines are in byte order, as `LC_ALL=C sort`
+ * has them.
+ */
+#include "export/exporters.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/strtab.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "export/call_tree.h"
+
+#define NO_KEY	    UINT32_MAX
+#define SUFFIX_SIZE 32 /* ":line_[k]" */
+
+struct folded {
+	const struct profile *p;
+	bool with_lines;
+	struct call_tree tree; /* keys are texts; the children of the root are comms */
+	struct strtab *texts;
+	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
+	VEC(uint64_t) stacks;  /* comm << 32 | stack, one for each sample */
+	VEC(char) text;	       /* all lines, and scratch before that */
+	VEC(size_t) line_ends;
+	VEC(uint32_t) path; /* scratch */
+};
+
+struct text_line {
+	const char *start;
+	size_t size;
+};
+
+/* One field of a line, as a number of f->texts. `suffix` is ours and stays as it is. */
+static int intern_field(struct folded *f, const char *text, const char *suffix, uint32_t *key)
+{
+	size_t size = strlen(text), cleaned;
+	_cleanup_free_ char *plain = strdup(text);
+	_cleanup_free_ char *field = malloc(4 * size + SUFFIX_SIZE + sizeof("[unknown]"));
+	int64_t number;
+
+	if (!plain || !field)
+		return -ENOMEM;
+	for (char *c = plain; *c; c++) {
+		if (*c == ';')
+			*c = ':';
+		else if (*c == '\n' || *c == '\r')
+			*c = ' ';
+	}
+	utf8_sanitize(field, 4 * size + 1, plain);
+	cleaned = strlen(field);
+	while (cleaned && field[cleaned - 1] == ' ')
+		cleaned--;
+	strcpy(field + cleaned, cleaned ? suffix : "[unknown]");
+	if (!cleaned)
+		strcat(field, suffix);
+	number = strtab__intern(f->texts, field);
+	if (number < 0)
+		return (int)number;
+	*key = (uint32_t)number;
+	return 0;
+}
+
+static int frame_key(void *context, const struct profile_location *location, uint32_t line,
+		     uint32_t *key)
+{
+	struct folded *f = context;
+	const struct profile_line *at = &f->p->lines[line];
+	const char *name = profile__string(f->p, f->p->functions[at->function.v].name);
+	const char *mark = location->category == CATEGORY_KERNEL ? "_[k]" : "";
+	char suffix[SUFFIX_SIZE];
+	int err;
+
+	if (f->key_of_line[line] == NO_KEY) {
+		if (f->with_lines && at->line)
+			snprintf(suffix, sizeof(suffix), ":%" PRIu32 "%s", at->line, mark);
+		else
+			snprintf(suffix, sizeof(suffix), "%s", mark);
+		err = intern_field(f, name, suffix, &f->key_of_line[line]);
+		if (err)
+			return err;
+	}
+	*key = f->key_of_line[line];
+	return 0;
+}
+
+static int folded__init(struct folded *f, const struct profile *p, bool with_lines)
+{
+	int err;
+
+	*f = (struct folded){.p = p, .with_lines = with_lines};
+	err = call_tree__init(&f->tree, p);
+	if (err)
+		return err;
+	f->texts = strtab__new();
+	f->key_of_line = malloc((p->line_count + 1) * sizeof(*f->key_of_line));
+	if (!f->texts || !f->key_of_line)
+		return -ENOMEM;
+	memset(f->key_of_line, 0xff, (p->line_count + 1) * sizeof(*f->key_of_line));
+	return 0;
+}
+
+static void folded__fini(struct folded *f)
+{
+	call_tree__fini(&f->tree);
+	strtab__free(f->texts);
+	free(f->key_of_line);
+	vec_free(&f->stacks);
+	vec_free(&f->text);
+	vec_free(&f->line_ends);
+	vec_free(&f->path);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* All samples as (comm, stack), sorted, so equal ones stand together and a comm's are in a row. */
+static int collect_stacks(struct folded *f)
+{
+	for (size_t i = 1; i < f->p->thread_count; i++) {
+		const struct profile_thread *thread = &f->p->threads[i];
+
+		for (size_t j = 0; j < thread->sample_count; j++)
+			if (vec_push(&f->stacks,
+				     (uint64_t)thread->comm[j].v << 32 | thread->stack[j].v))
+				return -ENOMEM;
+	}
+	if (f->stacks.count)
+		qsort(f->stacks.data, f->stacks.count, sizeof(*f->stacks.data), compare_u64);
+	return 0;
+}
+
+static int build_tree(struct folded *f)
+{
+	const uint64_t *stacks = f->stacks.data;
+	uint32_t comm_key = 0, below = 0, node = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < f->stacks.count && !err; i++) {
+		struct string_id comm = {(uint32_t)(stacks[i] >> 32)};
+		struct stack_id stack = {(uint32_t)stacks[i]};
+
+		if (i && stacks[i] == stacks[i - 1]) {
+			f->tree.nodes.data[node].hits++;
+			continue;
+		}
+		if (!i || comm.v != (uint32_t)(stacks[i - 1] >> 32)) {
+			err = intern_field(f, profile__string(f->p, comm), "", &comm_key);
+			if (!err)
+				err = call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &below);
+		}
+		if (!err)
+			err = call_tree__stack(&f->tree, f->p, below, stack, frame_key, f, &node);
+		if (!err)
+			f->tree.nodes.data[node].hits++;
+	}
+	return err;
+}
+
+static int append(struct folded *f, const char *text, size_t size)
+{
+	if (vec_reserve(&f->text, f->text.count + size))
+		return -ENOMEM;
+	memcpy(f->text.data + f->text.count, text, size);
+	f->text.count += size;
+	return 0;
+}
+
+static int append_line(struct folded *f, uint32_t node)
+{
+	char count[32];
+	int err = 0;
+
+	f->path.count = 0;
+	for (uint32_t at = node; at != CALL_TREE_ROOT && !err; at = f->tree.nodes.data[at].parent)
+		err = vec_push(&f->path, f->tree.nodes.data[at].key);
+	for (size_t i = f->path.count; i > 0 && !err; i--) {
+		const char *field = strtab__get(f->texts, f->path.data[i - 1]);
+
+		err = append(f, field, strlen(field));
+		if (!err && i > 1)
+			err = append(f, ";", 1);
+	}
+	snprintf(count, sizeof(count), " %" PRIu64 "\n", f->tree.nodes.data[node].hits);
+	if (!err)
+		err = append(f, count, strlen(count));
+	return err ? err : vec_push(&f->line_ends, f->text.count);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct text_line *x = a, *y = b;
+	size_t shorter = x->size < y->size ? x->size : y->size;
+	int order = memcmp(x->start, y->start, shorter);
+
+	return order ? order : (x->size > y->size) - (x->size < y->size);
+}
+
+static int write_lines(struct folded *f, FILE *out)
+{
+	size_t count = f->line_ends.count, start = 0;
+	_cleanup_free_ struct text_line *lines = calloc(count + 1, sizeof(*lines));
+
+	if (!lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		size_t end = f->line_ends.data[i];
+
+		lines[i] = (struct text_line){f->text.data + start, end - start};
+		start = end;
+	}
+	qsort(lines, count, sizeof(*lines), compare_lines);
+	for (size_t i = 0; i < count; i++)
+		if (fwrite(lines[i].start, 1, lines[i].size, out) != lines[i].size)
+			return -EIO;
+	return 0;
+}
+
+static int write_folded(const struct profile *profile, const struct export_options *options,
+			FILE *out)
+{
+	struct folded f;
+	int err = folded__init(&f, profile, options->lines);
+
+	if (!err)
+		err = collect_stacks(&f);
+	if (!err)
+		err = build_tree(&f);
+	for (uint32_t node = CALL_TREE_ROOT; !err;) {
+		node = call_tree__next(&f.tree, node);
+		if (node == CALL_TREE_ROOT)
+			break;
+		if (f.tree.nodes.data[node].hits)
+			err = append_line(&f, node);
+	}
+	if (!err)
+		err = write_lines(&f, out);
+	folded__fini(&f);
+	return err;
+}
+
+static const char *const suffixes[] = {".folded", NULL};
+
+const struct exporter folded_exporter = {
+	.name = "folded",
+	.suffixes = suffixes,
+	.description = "folded stacks, for flame graphs",
+	.how_to_open = "give %s to flamegraph.pl, inferno-flamegraph or speedscope",
+	.write = write_folded,
+};

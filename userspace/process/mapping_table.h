@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The executable mappings of one process: sorted, without overlaps.
+ *
+ * A fork shares the table and the first change after it makes a copy, so the functions that change
+ * one take the address of the owner's pointer. NULL is an empty table.
+ */
+#ifndef PROCESS_MAPPING_TABLE_H
+#define PROCESS_MAPPING_TABLE_H
+
+#include <stdbool.h>
+
+#include <sysprof/profile.h>
+
+struct mapping {
+	uint64_t start, end; /* [start, end) */
+	uint64_t page_offset;
+	struct dso_id dso;
+	uint32_t read;	/* the table's own: the last reading that told it */
+	uint64_t since; /* when it was first told, CLOCK_MONOTONIC ns */
+};
+
+struct mapping_table;
+
+struct mapping_table *mapping_table__ref(struct mapping_table *table); /* also returns it */
+void mapping_table__unref(struct mapping_table *table);
+
+size_t mapping_table__count(const struct mapping_table *table);
+const struct mapping *mapping_table__get(const struct mapping_table *table, size_t i);
+/* The mapping of an address, or NULL; valid until the table changes. */
+const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address);
+
+enum mapping_change {
+	MAPPING_ADDED = 0, /* what it overlaps has made way */
+	MAPPING_KNOWN = 1, /* it says nothing new; nothing was allocated for it */
+};
+
+/*
+ * A mapping appeared at mapping->since, or (from_read) was found in /proc then; `read` is ignored.
+ * enum mapping_change; -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM.
+ */
+int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);
+
+/*
+ * All mappings of the process have been told since the first from_read one: whatever was there
+ * before and was not told again is gone. Returns the number of mappings taken out, or -ENOMEM.
+ */
+int mapping_table__end_read(struct mapping_table **table);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Small questions about a finished profile. */
+#include "profile/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, const char *dso_name,
+			     uint64_t address)
+{
+	switch (kind) {
+	case DSO_KERNEL:
+		snprintf(buffer, size, "[kernel]");
+		return buffer;
+	case DSO_JIT:
+		snprintf(buffer, size, "0x%" PRIx64, address);
+		return buffer;
+	case DSO_FILE:
+	case DSO_VDSO:
+		if (!*dso_name)
+			break;
+		/* "[vdso]" has its brackets already */
+		snprintf(buffer, size, *dso_name == '[' ? "%s" : "[%s]", dso_name);
+		return buffer;
+	case DSO_NONE:
+	case DSO_UNKNOWN:
+		break;
+	}
+	snprintf(buffer, size, "[unknown]");
+	return buffer;
+}
+
+const char *profile__meta(const struct profile *p, const char *key)
+{
+	for (size_t i = 0; i < p->meta_count; i++)
+		if (!strcmp(profile__string(p, p->meta[i].key), key))
+			return profile__string(p, p->meta[i].value);
+	return NULL;
+}
+
+uint64_t profile_thread__cpu(const struct profile_thread *thread)
+{
+	uint64_t sum = thread->cpu_tail;
+
+	for (size_t i = 0; i < thread->sample_count; i++)
+		sum += thread->cpu_delta[i];
+	return sum;
+}
+
+double profile__complete_share(const struct profile *p)
+{
+	static const bool complete[STACK_END_COUNT] = {
+#define X(id, name, is_complete, text) [STACK_END_##id] = is_complete,
+		STACK_ENDS(X)
+#undef X
+	};
+	uint64_t all = 0, good = 0;
+
+	for (int i = 0; i < STACK_END_COUNT; i++) {
+		all += p->stack_ends[i];
+		if (complete[i])
+			good += p->stack_ends[i];
+	}
+	return all ? (double)good / (double)all : 1.0;
+}
+
+/* A location without a symbol has exactly the one line that finish() gave it. */
+static bool location_is_named(const struct profile *p, const struct profile_location *l)
+{
+	const struct profile_dso *dso = &p->dsos[l->dso.v];
+	char buffer[UNNAMED_LOCATION_SIZE];
+	const struct profile_function *f;
+
+	if (l->line_count != 1)
+		return l->line_count > 1;
+	f = &p->functions[p->lines[l->first_line].function.v];
+	if (f->address != PROFILE_UNKNOWN_ADDRESS || f->size)
+		return true;
+	unnamed_location(buffer, sizeof(buffer), dso->kind, profile__string(p, dso->name),
+			 l->address);
+	return strcmp(buffer, profile__string(p, f->name)) != 0;
+}
+
+double profile__named_share(const struct profile *p)
+{
+	size_t named = 0;
+
+	if (p->location_count <= 1)
+		return 1.0;
+	for (size_t i = 1; i < p->location_count; i++)
+		named += location_is_named(p, &p->locations[i]);
+	return (double)named / (double)(p->location_count - 1);
+}
+
+int64_t profile__unexplained_ticks(const struct profile *p)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < p->books_count; i++) {
+		const struct profile_cpu_books *books = &p->books[i];
+
+		if (!books->period)
+			continue;
+		sum += (int64_t)books->due;
+		for (int line = 0; line < BOOK_COUNT; line++)
+			sum -= (int64_t)books->count[line];
+	}
+	return sum;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the modules of profile/ share about the profile; the model itself is <sysprof/profile.h>. */
+#ifndef PROFILE_PROFILE_H
+#define PROFILE_PROFILE_H
+
+#include <sysprof/profile.h>
+
+/* Times and sums stay below this, so that differences fit into signed 64 bits. */
+#define PROFILE_TIME_MAX (UINT64_MAX >> 2)
+
+/* Do addresses of such a dso mean something within one process only? */
+static inline bool dso_kind_is_private(enum dso_kind kind)
+{
+	return kind == DSO_JIT || kind == DSO_UNKNOWN;
+}
+
+/*
+ * The name of an address for which there is no symbol: "[libfoo.so]", "[kernel]", "0x7f12…" (JIT),
+ * "[unknown]". Returns buffer.
+ */
+const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, const char *dso_name,
+			     uint64_t address);
+#define UNNAMED_LOCATION_SIZE (EVENT_PATH_MAX + 3)
+
+#endif

@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The write side of the profile.
+ *
+ * Every table is a vector whose element 0 is a zero placeholder, with a hash index beside it where
+ * equal input must give an equal id. A thread's samples are columns of its own (24 bytes a sample).
+ * The builder owns all of it; finish() names what has no name, settles the bounds of lives (nothing
+ * starts before the session or ends after it, and threads lie within their processes), and lets the
+ * struct profile inside the builder point at the vectors.
+ *
+ * The first lack of memory is remembered; from then on adders return 0 and finish() fails.
+ */
+#include "base/hashmap.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+#include "profile/profile.h"
+#include "profile/profile_check.h"
+#include "profile/stack_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* More are ignored: a damaged recording must not make the linear searches below expensive. */
+#define META_MAX      4096
+#define BOOKS_CPU_MAX 65536
+
+struct thread_columns {
+	VEC(uint64_t) time;
+	VEC(struct stack_id) stack;
+	VEC(uint64_t) cpu_delta;
+	VEC(struct string_id) comm;
+	uint64_t cpu; /* Σ cpu_delta */
+};
+
+struct profile_builder {
+	int error;
+	bool finished;
+	struct profile profile;
+	struct strtab *strings;
+
+	VEC(struct profile_dso) dsos;
+	VEC(struct profile_function) functions;
+	VEC(struct profile_line) lines;
+	VEC(struct profile_location) locations;
+	struct hashmap dso_index, function_index, location_index;
+	struct stack_table stacks;
+
+	VEC(struct profile_process) processes;
+	VEC(struct profile_thread) threads;
+	VEC(struct thread_columns) columns; /* by thread */
+	VEC(struct profile_cpu_books) books;
+	VEC(struct profile_meta) meta;
+	VEC(struct profile_lost_range) lost_ranges;
+};
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- equality of interned things ------------------------------------------------------------- */
+
+static bool dso_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct profile_builder *b = owner;
+	const struct profile_dso *a = &b->dsos.data[index], *k = key;
+
+	if (a->kind != k->kind || a->build_id_size != k->build_id_size)
+		return false;
+	if (k->build_id_size)
+		return !memcmp(a->build_id, k->build_id, k->build_id_size);
+	return a->major == k->major && a->minor == k->minor && a->inode == k->inode &&
+	       a->inode_generation == k->inode_generation && a->path.v == k->path.v;
+}
+
+static uint64_t dso_hash(const struct profile_dso *dso)
+{
+	uint64_t hash = hash_u64(dso->kind);
+
+	if (dso->build_id_size)
+		return hash_combine(hash, hash_bytes(dso->build_id, dso->build_id_size));
+	hash = hash_combine(hash, hash_u64((uint64_t)dso->major << 32 | dso->minor));
+	hash = hash_combine(hash, hash_u64(dso->inode));
+	hash = hash_combine(hash, hash_u64(dso->inode_generation));
+	return hash_combine(hash, hash_u64(dso->path.v));
+}
+
+static bool function_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct profile_builder *b = owner;
+	const struct profile_function *a = &b->functions.data[index], *k = key;
+
+	return a->name.v == k->name.v && a->dso.v == k->dso.v && a->address == k->address &&
+	       a->size == k->size && a->definition_file.v == k->definition_file.v &&
+	       a->definition_line == k->definition_line &&
+	       a->definition_column == k->definition_column;
+}
+
+static uint64_t function_hash(const struct profile_function *f)
+{
+	uint64_t hash = hash_u64((uint64_t)f->name.v << 32 | f->dso.v);
+
+	hash = hash_combine(hash, hash_u64(f->address));
+	hash = hash_combine(hash,
+			    hash_u64((uint64_t)f->definition_file.v << 32 | f->definition_line));
+	return hash;
+}
+
+static bool location_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct profile_builder *b = owner;
+	const struct profile_location *a = &b->locations.data[index], *k = key;
+
+	return a->dso.v == k->dso.v && a->address == k->address && a->process.v == k->process.v;
+}
+
+static uint64_t location_hash(const struct profile_location *l)
+{
+	return hash_combine(hash_u64((uint64_t)l->dso.v << 32 | l->process.v),
+			    hash_u64(l->address));
+}
+
+/* ---- life and errors ------------------------------------------------------------------------- */
+
+/* All of it zero, padding too: profile_check looks at the bytes. */
+#define add_placeholder(table)                                                                     \
+	({                                                                                         \
+		int err_ = vec_reserve((table), 1);                                                \
+		if (!err_) {                                                                       \
+			memset((table)->data, 0, sizeof(*(table)->data));                          \
+			(table)->count = 1;                                                        \
+		}                                                                                  \
+		err_;                                                                              \
+	})
+
+struct profile_builder *profile_builder__new(void)
+{
+	struct profile_builder *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	hashmap__init(&b->dso_index, dso_equal, b);
+	hashmap__init(&b->function_index, function_equal, b);
+	hashmap__init(&b->location_index, location_equal, b);
+	b->strings = strtab__new();
+	if (stack_table__init(&b->stacks) || !b->strings || add_placeholder(&b->dsos) ||
+	    add_placeholder(&b->functions) || add_placeholder(&b->locations) ||
+	    add_placeholder(&b->processes) || add_placeholder(&b->threads) ||
+	    add_placeholder(&b->columns))
+		goto err_out;
+	return b;
+
+err_out:
+	profile_builder__free(b);
+	return NULL;
+}
+
+void profile_builder__free(struct profile_builder *b)
+{
+	if (!b)
+		return;
+	for (size_t i = 0; i < b->columns.count; i++) {
+		vec_free(&b->columns.data[i].time);
+		vec_free(&b->columns.data[i].stack);
+		vec_free(&b->columns.data[i].cpu_delta);
+		vec_free(&b->columns.data[i].comm);
+	}
+	vec_free(&b->columns);
+	vec_free(&b->threads);
+	vec_free(&b->processes);
+	vec_free(&b->books);
+	vec_free(&b->meta);
+	vec_free(&b->lost_ranges);
+	stack_table__fini(&b->stacks);
+	hashmap__fini(&b->dso_index);
+	hashmap__fini(&b->function_index);
+	hashmap__fini(&b->location_index);
+	vec_free(&b->dsos);
+	vec_free(&b->functions);
+	vec_free(&b->lines);
+	vec_free(&b->locations);
+	strtab__free(b->strings);
+	free(b);
+}
+
+int profile_builder__error(const struct profile_builder *b)
+{
+	return b->error;
+}
+
+/* Remember the first error; true if there is one. */
+static bool failed(struct profile_builder *b, int err)
+{
+	if (err && !b->error)
+		b->error = err;
+	return b->error != 0;
+}
+
+/* ---- interned tables ------------------------------------------------------------------------- */
+
+struct string_id profile_builder__string(struct profile_builder *b, const char *s)
+{
+	int64_t number;
+
+	if (!s || !*s || b->error)
+		return (struct string_id){0};
+	number = strtab__intern(b->strings, s);
+	if (number < 0 || number > UINT32_MAX) {
+		failed(b, -ENOMEM);
+		return (struct string_id){0};
+	}
+	return (struct string_id){(uint32_t)number};
+}
+
+/*
+ * Add `element` to a table with an index, unless an equal one is there: its number, 0 on failure.
+ * The three tables have different types, hence a macro.
+ */
+#define intern(b, table, table_index, hash, element)                                               \
+	({                                                                                         \
+		uint64_t hash_ = (hash);                                                           \
+		uint32_t number_ = hashmap__find((table_index), hash_, (element));                 \
+		if (number_ == HASHMAP_NONE) {                                                     \
+			int err_ = (table)->count >= HASHMAP_NONE ? -ENOMEM                        \
+								  : vec_push((table), *(element)); \
+			number_ = 0;                                                               \
+			if (!failed(b, err_)) {                                                    \
+				number_ = (table)->count - 1;                                      \
+				if (failed(b, hashmap__add((table_index), hash_, number_))) {      \
+					(table)->count--;                                          \
+					number_ = 0;                                               \
+				}                                                                  \
+			}                                                                          \
+		}                                                                                  \
+		number_;                                                                           \
+	})
+
+struct dso_id profile_builder__dso(struct profile_builder *b, const struct profile_dso *dso)
+{
+	struct dso_id id;
+
+	if (b->error)
+		return (struct dso_id){0};
+	id.v = intern(b, &b->dsos, &b->dso_index, dso_hash(dso), dso);
+	/* a later mapping of the same file may have been opened where the first one was not */
+	if (id.v && dso->file_state == FILE_STATE_RIGHT)
+		b->dsos.data[id.v].file_state = FILE_STATE_RIGHT;
+	return id;
+}
+
+static struct profile_location location_key(const struct profile_builder *b, struct dso_id dso,
+					    uint64_t address, struct process_id process)
+{
+	bool private = dso_kind_is_private(b->dsos.data[dso.v].kind);
+
+	return (struct profile_location){
+		.dso = dso,
+		.address = address,
+		.elf_address = PROFILE_UNKNOWN_ADDRESS,
+		.process = private ? process : (struct process_id){0},
+	};
+}
+
+struct location_id profile_builder__location(struct profile_builder *b, struct dso_id dso,
+					     uint64_t address, struct process_id process,
+					     enum profile_category category)
+{
+	struct profile_location l;
+
+	if (b->error || dso.v >= b->dsos.count)
+		return (struct location_id){0};
+	l = location_key(b, dso, address, process);
+	l.category = category;
+	return (struct location_id){
+		intern(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+}
+
+struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
+				       struct location_id location)
+{
+	struct stack_id id = {0};
+
+	if (b->error || parent.v >= b->stacks.stacks.count)
+		return id;
+	failed(b, stack_table__intern(&b->stacks, parent, location, &id));
+	return id;
+}
+
+struct function_id profile_builder__function(struct profile_builder *b,
+					     const struct profile_function *function)
+{
+	if (b->error)
+		return (struct function_id){0};
+	return (struct function_id){
+		intern(b, &b->functions, &b->function_index, function_hash(function), function)};
+}
+
+/* ---- processes, threads, samples ------------------------------------------------------------- */
+
+struct process_id profile_builder__process(struct profile_builder *b,
+					   const struct profile_process *process)
+{
+	struct profile_process p = *process;
+
+	p.start = min_u64(p.start, PROFILE_TIME_MAX);
+	p.end = min_u64(p.end, PROFILE_TIME_MAX);
+	if (b->error || failed(b, vec_push(&b->processes, p)))
+		return (struct process_id){0};
+	return (struct process_id){b->processes.count - 1};
+}
+
+void profile_builder__process_name(struct profile_builder *b, struct process_id id,
+				   struct string_id name)
+{
+	if (id.v)
+		b->processes.data[id.v].name = name;
+}
+
+void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time)
+{
+	if (id.v)
+		b->processes.data[id.v].end = min_u64(time, PROFILE_TIME_MAX);
+}
+
+struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
+					 uint32_t tid, bool is_main, struct string_id name,
+					 uint64_t start)
+{
+	struct profile_thread t = {
+		.process = process,
+		.tid = tid,
+		.name = name,
+		.is_main = is_main,
+		.start = min_u64(start, PROFILE_TIME_MAX),
+	};
+
+	if (b->error || failed(b, vec_reserve(&b->columns, b->columns.count + 1)) ||
+	    failed(b, vec_push(&b->threads, t)))
+		return (struct thread_id){0};
+	b->columns.data[b->columns.count++] = (struct thread_columns){};
+	return (struct thread_id){b->threads.count - 1};
+}
+
+void profile_builder__thread_name(struct profile_builder *b, struct thread_id id,
+				  struct string_id name)
+{
+	if (id.v)
+		b->threads.data[id.v].name = name;
+}
+
+void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time)
+{
+	if (id.v)
+		b->threads.data[id.v].end = min_u64(time, PROFILE_TIME_MAX);
+}
+
+void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns)
+{
+	if (id.v)
+		b->threads.data[id.v].cpu_tail =
+			min_u64(ns, PROFILE_TIME_MAX - b->columns.data[id.v].cpu);
+}
+
+void profile_builder__sample(struct profile_builder *b, struct thread_id thread, uint64_t time,
+			     struct stack_id stack, uint64_t cpu_delta, struct string_id comm,
+			     enum stack_end end)
+{
+	struct thread_columns *c = &b->columns.data[thread.v];
+	uint64_t last;
+
+	if (b->error || !thread.v)
+		return;
+	if (vec_reserve(&c->time, c->time.count + 1) ||
+	    vec_reserve(&c->stack, c->stack.count + 1) ||
+	    vec_reserve(&c->cpu_delta, c->cpu_delta.count + 1) ||
+	    vec_reserve(&c->comm, c->comm.count + 1)) {
+		failed(b, -ENOMEM);
+		return;
+	}
+	last = c->time.count ? c->time.data[c->time.count - 1] : b->threads.data[thread.v].start;
+	time = max_u64(min_u64(time, PROFILE_TIME_MAX), last + 1);
+	cpu_delta = min_u64(cpu_delta, PROFILE_TIME_MAX - c->cpu);
+
+	c->time.data[c->time.count++] = time;
+	c->stack.data[c->stack.count++] = stack;
+	c->cpu_delta.data[c->cpu_delta.count++] = cpu_delta;
+	c->comm.data[c->comm.count++] = comm;
+	c->cpu += cpu_delta;
+	b->profile.sample_count++;
+	b->profile.stack_ends[end]++;
+}
+
+/* ---- facts about the session ----------------------------------------------------------------- */
+
+void profile_builder__meta(struct profile_builder *b, const char *key, const char *value)
+{
+	struct profile_meta entry = {profile_builder__string(b, key),
+				     profile_builder__string(b, value)};
+
+	if (!entry.key.v)
+		return;
+	for (size_t i = 0; i < b->meta.count; i++) {
+		if (b->meta.data[i].key.v == entry.key.v) {
+			b->meta.data[i].value = entry.value;
+			return;
+		}
+	}
+	if (b->meta.count < META_MAX)
+		failed(b, vec_push(&b->meta, entry));
+}
+
+/* The books of a CPU; later figures replace earlier ones. Kept sorted by CPU. */
+void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *given)
+{
+	struct profile_cpu_books copy = *given, *books = &copy;
+	size_t at = b->books.count;
+
+	if (books->cpu >= BOOKS_CPU_MAX)
+		return;
+	for (int line = 0; line < BOOK_COUNT; line++)
+		copy.count[line] = min_u64(copy.count[line], PROFILE_TIME_MAX / BOOK_COUNT);
+	while (at && b->books.data[at - 1].cpu >= books->cpu)
+		at--;
+	if (at < b->books.count && b->books.data[at].cpu == books->cpu) {
+		b->books.data[at] = *books;
+		return;
+	}
+	if (failed(b, vec_push(&b->books, *books)))
+		return;
+	memmove(&b->books.data[at + 1], &b->books.data[at],
+		(b->books.count - 1 - at) * sizeof(*books));
+	b->books.data[at] = *books;
+}
+
+/* Ranges come in order of their ends; those that touch become one. */
+void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
+			   uint64_t since, uint64_t until)
+{
+	uint64_t *sum = &b->profile.lost[source];
+	struct profile_lost_range range;
+
+	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
+
+	range.until = min_u64(until, PROFILE_TIME_MAX);
+	range.since = since ? min_u64(since, range.until) : range.until;
+	while (b->lost_ranges.count) {
+		const struct profile_lost_range *last =
+			&b->lost_ranges.data[b->lost_ranges.count - 1];
+
+		if (range.since > last->until)
+			break;
+		range.since = min_u64(range.since, last->since);
+		range.until = max_u64(range.until, last->until);
+		b->lost_ranges.count--;
+	}
+	failed(b, vec_push(&b->lost_ranges, range));
+}
+
+struct profile *profile_builder__session(struct profile_builder *b)
+{
+	return &b->profile;
+}
+
+/* ---- symbols --------------------------------------------------------------------------------- */
+
+size_t profile_builder__dso_count(const struct profile_builder *b)
+{
+	return b->dsos.count;
+}
+
+const struct profile_dso *profile_builder__get_dso(const struct profile_builder *b,
+						   struct dso_id id)
+{
+	return &b->dsos.data[id.v];
+}
+
+const char *profile_builder__get_string(const struct profile_builder *b, struct string_id id)
+{
+	return strtab__get(b->strings, id.v);
+}
+
+size_t profile_builder__location_count(const struct profile_builder *b)
+{
+	return b->locations.count;
+}
+
+const struct profile_location *profile_builder__get_location(const struct profile_builder *b,
+							     struct location_id id)
+{
+	return &b->locations.data[id.v];
+}
+
+struct location_id profile_builder__find_location(const struct profile_builder *b,
+						  struct dso_id dso, uint64_t address)
+{
+	struct profile_location key;
+	uint32_t number;
+
+	if (!dso.v || dso.v >= b->dsos.count)
+		return (struct location_id){0};
+	key = location_key(b, dso, address, (struct process_id){0});
+	number = hashmap__find(&b->location_index, location_hash(&key), &key);
+	return (struct location_id){number == HASHMAP_NONE ? 0 : number};
+}
+
+void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
+				enum symbol_state state)
+{
+	if (id.v && id.v < b->dsos.count)
+		b->dsos.data[id.v].symbol_state = state;
+}
+
+void profile_builder__resolve(struct profile_builder *b, struct location_id id,
+			      uint64_t elf_address, const struct profile_line *lines,
+			      size_t line_count)
+{
+	struct profile_location *l = &b->locations.data[id.v];
+	size_t first = b->lines.count;
+
+	if (b->error || !id.v || l->line_count)
+		return;
+	if (line_count > UINT32_MAX - first || vec_reserve(&b->lines, first + line_count)) {
+		failed(b, -ENOMEM);
+		return;
+	}
+	l->elf_address = elf_address;
+	if (!line_count)
+		return;
+	memcpy(&b->lines.data[first], lines, line_count * sizeof(*lines));
+	b->lines.count += line_count;
+	l->first_line = first;
+	l->line_count = line_count;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void name_the_unnamed(struct profile_builder *b)
+{
+	char buffer[UNNAMED_LOCATION_SIZE];
+
+	for (uint32_t i = 1; i < b->locations.count && !b->error; i++) {
+		const struct profile_location *l = &b->locations.data[i];
+		const struct profile_dso *dso = &b->dsos.data[l->dso.v];
+		struct profile_function f = {.dso = l->dso, .address = PROFILE_UNKNOWN_ADDRESS};
+		struct profile_line line = {};
+
+		if (l->line_count)
+			continue;
+		unnamed_location(buffer, sizeof(buffer), dso->kind,
+				 profile_builder__get_string(b, dso->name), l->address);
+		f.name = profile_builder__string(b, buffer);
+		line.function = profile_builder__function(b, &f);
+		profile_builder__resolve(b, (struct location_id){i}, l->elf_address, &line, 1);
+	}
+}
+
+static uint64_t last_sample(const struct thread_columns *c)
+{
+	return c->time.count ? c->time.data[c->time.count - 1] : 0;
+}
+
+/* The session covers every sample, and the moment before it from which its CPU time counts. */
+static void settle_session(struct profile_builder *b)
+{
+	struct profile *p = &b->profile;
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (size_t i = 1; i < b->threads.count; i++) {
+		const struct thread_columns *c = &b->columns.data[i];
+
+		last = max_u64(last, last_sample(c));
+		if (c->time.count)
+			first = min_u64(first, c->time.data[0] - 1);
+	}
+	p->start = min_u64(p->start, PROFILE_TIME_MAX);
+	p->end = max_u64(min_u64(p->end, PROFILE_TIME_MAX), last);
+	if (!p->start)
+		p->start = p->end;
+	p->start = min_u64(p->start, first);
+	p->end = max_u64(p->start, p->end);
+}
+
+static uint64_t clip(const struct profile *p, uint64_t time)
+{
+	return min_u64(max_u64(time, p->start), p->end);
+}
+
+static void settle_lives(struct profile_builder *b)
+{
+	const struct profile *p = &b->profile;
+
+	for (size_t i = 1; i < b->processes.count; i++) {
+		struct profile_process *process = &b->processes.data[i];
+
+		process->start = clip(p, process->start);
+		if (process->end)
+			process->end = max_u64(clip(p, process->end), process->start);
+	}
+	for (size_t i = 1; i < b->threads.count; i++) {
+		struct profile_thread *t = &b->threads.data[i];
+		struct profile_process *process = &b->processes.data[t->process.v];
+
+		t->start = clip(p, t->start);
+		if (!t->end)
+			t->end = process->end; /* a thread does not outlive its process */
+		if (t->end)
+			t->end = max_u64(max_u64(clip(p, t->end), t->start),
+					 last_sample(&b->columns.data[i]));
+		process->start = min_u64(process->start, t->start);
+		if (process->end)
+			process->end = max_u64(process->end, t->end);
+	}
+}
+
+static void freeze(struct profile_builder *b)
+{
+	struct profile *p = &b->profile;
+
+	for (size_t i = 1; i < b->threads.count; i++) {
+		const struct thread_columns *c = &b->columns.data[i];
+		struct profile_thread *t = &b->threads.data[i];
+
+		t->sample_count = c->time.count;
+		t->time = c->time.data;
+		t->stack = c->stack.data;
+		t->cpu_delta = c->cpu_delta.data;
+		t->comm = c->comm.data;
+	}
+	p->strings = strtab__array(b->strings);
+	p->string_count = strtab__count(b->strings);
+	p->dsos = b->dsos.data;
+	p->dso_count = b->dsos.count;
+	p->functions = b->functions.data;
+	p->function_count = b->functions.count;
+	p->lines = b->lines.data;
+	p->line_count = b->lines.count;
+	p->locations = b->locations.data;
+	p->location_count = b->locations.count;
+	p->stacks = b->stacks.stacks.data;
+	p->stack_count = b->stacks.stacks.count;
+	p->processes = b->processes.data;
+	p->process_count = b->processes.count;
+	p->threads = b->threads.data;
+	p->thread_count = b->threads.count;
+	p->books = b->books.data;
+	p->books_count = b->books.count;
+	p->meta = b->meta.data;
+	p->meta_count = b->meta.count;
+	p->lost_ranges = b->lost_ranges.data;
+	p->lost_range_count = b->lost_ranges.count;
+	b->finished = true;
+}
+
+int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
+			    size_t why_size)
+{
+	int err;
+
+	if (!b->finished) {
+		name_the_unnamed(b);
+		if (b->error)
+			return b->error;
+		settle_session(b);
+		settle_lives(b);
+		freeze(b);
+	}
+	err = profile_check(&b->profile, why, why_size);
+	if (err)
+		return err;
+	*profile = &b->profile;
+	return 0;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The invariants, table by table. A broken one is a bug of whoever filled the profile, so the first
+ * is enough: `why` names the element and what is wrong with it.
+ */
+#include "profile/profile_check.h"
+#include "base/cleanup.h"
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct checker {
+	const struct profile *p;
+	char *why;
+	size_t why_size;
+};
+
+static int __attribute__((format(printf, 2, 3)))
+broken(const struct checker *c, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (c->why && c->why_size)
+		vsnprintf(c->why, c->why_size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static bool is_zero(const void *data, size_t size)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+/* A table with ids: present, countable in 32 bits, a zero placeholder first. */
+static int check_table(const struct checker *c, const char *name, const void *data, size_t count,
+		       size_t size)
+{
+	if (!count || !data)
+		return broken(c, "%s: no placeholder", name);
+	if (count > UINT32_MAX)
+		return broken(c, "%s: %zu elements", name, count);
+	if (!is_zero(data, size))
+		return broken(c, "%s: the placeholder is not zero", name);
+	return 0;
+}
+
+static int check_tables(const struct checker *c)
+{
+	const struct profile *p = c->p;
+	int err;
+
+#define TABLE(array, count)                                                                        \
+	err = check_table(c, #array, p->array, p->count, sizeof(*p->array));                       \
+	if (err)                                                                                   \
+	return err
+	TABLE(dsos, dso_count);
+	TABLE(functions, function_count);
+	TABLE(locations, location_count);
+	TABLE(stacks, stack_count);
+	TABLE(processes, process_count);
+	TABLE(threads, thread_count);
+#undef TABLE
+	if ((p->line_count && !p->lines) || (p->books_count && !p->books) ||
+	    (p->meta_count && !p->meta) || (p->lost_range_count && !p->lost_ranges))
+		return broken(c, "an array is missing");
+	return 0;
+}
+
+static int check_strings(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	if (!p->string_count || !p->strings || !p->strings[0] || *p->strings[0])
+		return broken(c, "string 0 is not \"\"");
+	for (size_t i = 1; i < p->string_count; i++)
+		if (!p->strings[i])
+			return broken(c, "string %zu is missing", i);
+	return 0;
+}
+
+static bool is_string(const struct checker *c, struct string_id id)
+{
+	return id.v < c->p->string_count;
+}
+
+static int check_dsos(const struct checker *c)
+{
+	for (size_t i = 1; i < c->p->dso_count; i++) {
+		const struct profile_dso *d = &c->p->dsos[i];
+
+		if (d->kind <= DSO_NONE || d->kind > DSO_UNKNOWN)
+			return broken(c, "dso %zu: kind %d", i, d->kind);
+		if (!is_string(c, d->path) || !is_string(c, d->name))
+			return broken(c, "dso %zu: string out of range", i);
+		if ((unsigned int)d->file_state >= FILE_STATE_COUNT ||
+		    (unsigned int)d->symbol_state >= SYMBOL_STATE_COUNT)
+			return broken(c, "dso %zu: state out of range", i);
+		if (d->build_id_size > BUILD_ID_SIZE)
+			return broken(c, "dso %zu: build-id of %u bytes", i, d->build_id_size);
+	}
+	return 0;
+}
+
+static int check_functions(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	for (size_t i = 1; i < p->function_count; i++) {
+		const struct profile_function *f = &p->functions[i];
+
+		if (!f->name.v || !is_string(c, f->name) || !is_string(c, f->definition_file))
+			return broken(c, "function %zu: name or file out of range", i);
+		if (!f->dso.v || f->dso.v >= p->dso_count)
+			return broken(c, "function %zu: dso %u", i, f->dso.v);
+	}
+	for (size_t i = 0; i < p->line_count; i++) {
+		const struct profile_line *l = &p->lines[i];
+
+		if (!l->function.v || l->function.v >= p->function_count)
+			return broken(c, "line %zu: function %u", i, l->function.v);
+		if (!is_string(c, l->file))
+			return broken(c, "line %zu: file out of range", i);
+	}
+	return 0;
+}
+
+static int check_location(const struct checker *c, size_t i)
+{
+	const struct profile *p = c->p;
+	const struct profile_location *l = &p->locations[i];
+
+	if (!l->dso.v || l->dso.v >= p->dso_count)
+		return broken(c, "location %zu: dso %u", i, l->dso.v);
+	if ((unsigned int)l->category >= CATEGORY_COUNT || l->category == CATEGORY_IDLE)
+		return broken(c, "location %zu: category %d", i, l->category);
+	if (l->process.v >= p->process_count)
+		return broken(c, "location %zu: process %u", i, l->process.v);
+	if (dso_kind_is_private(p->dsos[l->dso.v].kind) != (l->process.v != 0))
+		return broken(c, "location %zu: process %u does not suit its dso", i, l->process.v);
+	if (!l->line_count)
+		return broken(c, "location %zu: no line", i);
+	if (l->first_line > p->line_count || l->line_count > p->line_count - l->first_line)
+		return broken(c, "location %zu: lines out of range", i);
+	return 0;
+}
+
+static int check_stack(const struct checker *c, size_t i)
+{
+	const struct profile *p = c->p;
+	const struct profile_stack *s = &p->stacks[i];
+
+	if (s->parent.v >= i)
+		return broken(c, "stack %zu: its parent is %u", i, s->parent.v);
+	if (!s->location.v || s->location.v >= p->location_count)
+		return broken(c, "stack %zu: location %u", i, s->location.v);
+	if (s->depth != p->stacks[s->parent.v].depth + 1)
+		return broken(c, "stack %zu: depth %u", i, s->depth);
+	return 0;
+}
+
+static int check_life(const struct checker *c, const char *what, size_t i, uint64_t start,
+		      uint64_t end)
+{
+	if (start < c->p->start || start > c->p->end)
+		return broken(c, "%s %zu: starts outside the session", what, i);
+	if (end && (end < start || end > c->p->end))
+		return broken(c, "%s %zu: ends before its start or after the session", what, i);
+	return 0;
+}
+
+static int check_processes(const struct checker *c)
+{
+	for (size_t i = 1; i < c->p->process_count; i++) {
+		const struct profile_process *process = &c->p->processes[i];
+		int err = check_life(c, "process", i, process->start, process->end);
+
+		if (err)
+			return err;
+		if (!is_string(c, process->name))
+			return broken(c, "process %zu: name out of range", i);
+	}
+	return 0;
+}
+
+static int check_samples(const struct checker *c, size_t i, const struct profile_thread *t)
+{
+	const struct profile *p = c->p;
+	uint64_t last = t->start, end = t->end ? t->end : p->end, cpu = t->cpu_tail;
+
+	if (t->sample_count && (!t->time || !t->stack || !t->cpu_delta || !t->comm))
+		return broken(c, "thread %zu: a column is missing", i);
+	if (cpu > PROFILE_TIME_MAX)
+		return broken(c, "thread %zu: its CPU time overflows", i);
+	for (size_t k = 0; k < t->sample_count; k++) {
+		if (t->time[k] <= last)
+			return broken(c, "thread %zu: sample %zu is not after the one before", i,
+				      k);
+		if (t->time[k] > end)
+			return broken(c, "thread %zu: sample %zu is after its end", i, k);
+		if (!t->stack[k].v || t->stack[k].v >= p->stack_count)
+			return broken(c, "thread %zu: sample %zu has stack %u", i, k,
+				      t->stack[k].v);
+		if (!is_string(c, t->comm[k]))
+			return broken(c, "thread %zu: sample %zu: comm out of range", i, k);
+		if (t->cpu_delta[k] > PROFILE_TIME_MAX - cpu)
+			return broken(c, "thread %zu: its CPU time overflows", i);
+		cpu += t->cpu_delta[k];
+		last = t->time[k];
+	}
+	return 0;
+}
+
+static int check_thread(const struct checker *c, size_t i, bool *has_main)
+{
+	const struct profile *p = c->p;
+	const struct profile_thread *t = &p->threads[i];
+	const struct profile_process *process;
+	int err = check_life(c, "thread", i, t->start, t->end);
+
+	if (err)
+		return err;
+	if (!t->process.v || t->process.v >= p->process_count)
+		return broken(c, "thread %zu: process %u", i, t->process.v);
+	if (!is_string(c, t->name))
+		return broken(c, "thread %zu: name out of range", i);
+	process = &p->processes[t->process.v];
+	if (t->start < process->start || (process->end && (!t->end || t->end > process->end)))
+		return broken(c, "thread %zu: lives outside its process", i);
+	if (t->is_main && has_main[t->process.v])
+		return broken(c, "thread %zu: a second main thread of process %u", i, t->process.v);
+	if (t->is_main)
+		has_main[t->process.v] = true;
+	return check_samples(c, i, t);
+}
+
+static int check_threads(const struct checker *c)
+{
+	const struct profile *p = c->p;
+	_cleanup_free_ bool *has_main = calloc(p->process_count, sizeof(*has_main));
+	uint64_t samples = 0, ends = 0;
+
+	if (!has_main)
+		return -ENOMEM;
+	for (size_t i = 1; i < p->thread_count; i++) {
+		int err = check_thread(c, i, has_main);
+
+		if (err)
+			return err;
+		samples += p->threads[i].sample_count;
+	}
+	if (samples != p->sample_count)
+		return broken(c, "the threads have %llu samples, the profile %llu",
+			      (unsigned long long)samples, (unsigned long long)p->sample_count);
+	for (int i = 0; i < STACK_END_COUNT; i++)
+		ends += p->stack_ends[i];
+	if (ends != p->sample_count)
+		return broken(c, "%llu stacks ended for %llu samples", (unsigned long long)ends,
+			      (unsigned long long)p->sample_count);
+	return 0;
+}
+
+static int check_books(const struct checker *c)
+{
+	for (size_t i = 0; i < c->p->books_count; i++) {
+		const struct profile_cpu_books *b = &c->p->books[i];
+		uint64_t sum = 0;
+
+		if (i && b->cpu <= b[-1].cpu)
+			return broken(c, "books %zu: CPU %u is out of order", i, b->cpu);
+		if (b->due != (b->period ? b->time_running / b->period : 0))
+			return broken(c, "books of CPU %u: due is not time / period", b->cpu);
+		for (int line = 0; line < BOOK_COUNT; line++) {
+			if (b->count[line] > PROFILE_TIME_MAX - sum)
+				return broken(c, "books of CPU %u: the sum overflows", b->cpu);
+			sum += b->count[line];
+		}
+	}
+	return 0;
+}
+
+static int check_session(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	if (p->start > p->end)
+		return broken(c, "the session ends before its start");
+	if (p->end > PROFILE_TIME_MAX)
+		return broken(c, "the session ends too late to be subtracted from");
+	for (size_t i = 0; i < p->meta_count; i++)
+		if (!p->meta[i].key.v || !is_string(c, p->meta[i].key) ||
+		    !is_string(c, p->meta[i].value))
+			return broken(c, "meta %zu: string out of range", i);
+	for (size_t i = 0; i < p->lost_range_count; i++) {
+		const struct profile_lost_range *r = &p->lost_ranges[i];
+
+		if (r->since > r->until || (i && r->since <= r[-1].until))
+			return broken(c, "lost range %zu is out of order", i);
+	}
+	return 0;
+}
+
+int profile_check(const struct profile *p, char *why, size_t n)
+{
+	const struct checker c = {p, why, n};
+	int err;
+
+	if ((err = check_tables(&c)) || (err = check_strings(&c)) || (err = check_session(&c)) ||
+	    (err = check_dsos(&c)) || (err = check_functions(&c)))
+		return err;
+	for (size_t i = 1; i < p->location_count; i++)
+		if ((err = check_location(&c, i)))
+			return err;
+	for (size_t i = 1; i < p->stack_count; i++)
+		if ((err = check_stack(&c, i)))
+			return err;
+	if ((err = check_processes(&c)) || (err = check_threads(&c)))
+		return err;
+	return check_books(&c);
+}

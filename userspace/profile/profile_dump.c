@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The profile as text: one line an element, strings in quotes with their odd bytes escaped. */
+#include "profile/profile_dump.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+
+static const char *const dso_kinds[] = {"none", "file", "vdso", "kernel", "jit", "unknown"};
+static const char *const categories[] = {"other", "user", "kernel", "library", "jit", "idle"};
+static const char *const file_states[] = {
+#define X(id, text) #id,
+	FILE_STATES(X)
+#undef X
+};
+static const char *const symbol_states[] = {
+#define X(id, text) #id,
+	SYMBOL_STATES(X)
+#undef X
+};
+static const char *const stack_ends[] = {
+#define X(id, name, complete, text) name,
+	STACK_ENDS(X)
+#undef X
+};
+static const char *const book_lines[] = {
+#define X(id, name, text) name,
+	BOOK_LINES(X)
+#undef X
+};
+static const char *const lost_sources[] = {"samples", "sideband", "late", "recording"};
+
+static void put_string(const struct profile *p, const char *key, struct string_id id, FILE *out)
+{
+	char buffer[1024];
+
+	fprintf(out, " %s=\"%s\"", key,
+		utf8_sanitize(buffer, sizeof(buffer), profile__string(p, id)));
+}
+
+static void put_address(const char *key, uint64_t address, FILE *out)
+{
+	if (address == PROFILE_UNKNOWN_ADDRESS)
+		fprintf(out, " %s=?", key);
+	else
+		fprintf(out, " %s=0x%" PRIx64, key, address);
+}
+
+static void dump_session(const struct profile *p, FILE *out)
+{
+	fprintf(out,
+		"session start=%" PRIu64 " end=%" PRIu64 " realtime=%" PRIu64 " period=%" PRIu64
+		" samples=%" PRIu64 "%s%s\n",
+		p->start, p->end, p->start_realtime, p->period, p->sample_count,
+		p->cut_short ? " cut-short" : "", p->finished_symbols ? " finished-symbols" : "");
+	fprintf(out, "clock tsc_khz=%" PRIu64 " error=%" PRIu64 " epochs=%" PRIu32 "\n", p->tsc_khz,
+		p->clock_error_ns, p->clock_epochs);
+	for (size_t i = 0; i < p->meta_count; i++) {
+		fprintf(out, "meta");
+		put_string(p, "key", p->meta[i].key, out);
+		put_string(p, "value", p->meta[i].value, out);
+		fputc('\n', out);
+	}
+	for (int i = 0; i < STACK_END_COUNT; i++)
+		if (p->stack_ends[i])
+			fprintf(out, "ends %s=%" PRIu64 "\n", stack_ends[i], p->stack_ends[i]);
+	for (int i = 0; i < LOST_SOURCE_COUNT; i++)
+		if (p->lost[i])
+			fprintf(out, "lost %s=%" PRIu64 "\n", lost_sources[i], p->lost[i]);
+	for (size_t i = 0; i < p->lost_range_count; i++)
+		fprintf(out, "lost-range %" PRIu64 "..%" PRIu64 "\n", p->lost_ranges[i].since,
+			p->lost_ranges[i].until);
+	if (p->unmapped_frames)
+		fprintf(out, "unmapped-frames %" PRIu64 "\n", p->unmapped_frames);
+}
+
+static void dump_books(const struct profile *p, FILE *out)
+{
+	for (size_t i = 0; i < p->books_count; i++) {
+		const struct profile_cpu_books *b = &p->books[i];
+
+		fprintf(out,
+			"books cpu=%" PRIu32 " period=%" PRIu64 " enabled=%" PRIu64
+			" running=%" PRIu64 " due=%" PRIu64 " received=%" PRIu64,
+			b->cpu, b->period, b->time_enabled, b->time_running, b->due, b->received);
+		for (int line = 0; line < BOOK_COUNT; line++)
+			fprintf(out, " %s=%" PRIu64, book_lines[line], b->count[line]);
+		fputc('\n', out);
+	}
+}
+
+static void dump_dsos(const struct profile *p, FILE *out)
+{
+	for (size_t i = 1; i < p->dso_count; i++) {
+		const struct profile_dso *d = &p->dsos[i];
+
+		fprintf(out, "dso %zu %s", i, dso_kinds[d->kind]);
+		put_string(p, "path", d->path, out);
+		put_string(p, "name", d->name, out);
+		fprintf(out, " file=%s symbols=%s", file_states[d->file_state],
+			symbol_states[d->symbol_state]);
+		if (d->is_library)
+			fprintf(out, " library");
+		if (d->deleted)
+			fprintf(out, " deleted");
+		if (d->build_id_size) {
+			fprintf(out, " build-id=");
+			for (int k = 0; k < d->build_id_size; k++)
+				fprintf(out, "%02x", d->build_id[k]);
+		}
+		if (d->major || d->minor || d->inode)
+			fprintf(out, " inode=%" PRIu32 ":%" PRIu32 ":%" PRIu64 ".%" PRIu64,
+				d->major, d->minor, d->inode, d->inode_generation);
+		fputc('\n', out);
+	}
+}
+
+static void dump_code(const struct profile *p, FILE *out)
+{
+	for (size_t i = 1; i < p->function_count; i++) {
+		const struct profile_function *f = &p->functions[i];
+
+		fprintf(out, "function %zu dso=%" PRIu32, i, f->dso.v);
+		put_string(p, "name", f->name, out);
+		put_address("address", f->address, out);
+		fprintf(out, " size=%" PRIu64, f->size);
+		put_string(p, "file", f->definition_file, out);
+		fprintf(out, " at=%" PRIu32 ":%" PRIu32 "\n", f->definition_line,
+			f->definition_column);
+	}
+	for (size_t i = 1; i < p->location_count; i++) {
+		const struct profile_location *l = &p->locations[i];
+
+		fprintf(out, "location %zu dso=%" PRIu32 " %s", i, l->dso.v,
+			categories[l->category]);
+		put_address("address", l->address, out);
+		put_address("elf", l->elf_address, out);
+		fprintf(out, " process=%" PRIu32 "\n", l->process.v);
+		for (uint32_t k = 0; k < l->line_count; k++) {
+			const struct profile_line *line = &p->lines[l->first_line + k];
+
+			fprintf(out, "  line function=%" PRIu32, line->function.v);
+			put_string(p, "file", line->file, out);
+			fprintf(out, " at=%" PRIu32 ":%" PRIu32 "\n", line->line, line->column);
+		}
+	}
+	for (size_t i = 1; i < p->stack_count; i++)
+		fprintf(out,
+			"stack %zu parent=%" PRIu32 " location=%" PRIu32 " depth=%" PRIu32 "\n", i,
+			p->stacks[i].parent.v, p->stacks[i].location.v, p->stacks[i].depth);
+}
+
+static void dump_lives(const struct profile *p, FILE *out)
+{
+	for (size_t i = 1; i < p->process_count; i++) {
+		const struct profile_process *process = &p->processes[i];
+
+		fprintf(out, "process %zu pid=%" PRIu32 " ppid=%" PRIu32, i, process->pid,
+			process->ppid);
+		put_string(p, "name", process->name, out);
+		fprintf(out, " start=%" PRIu64 " end=%" PRIu64 "%s%s\n", process->start,
+			process->end, process->is_kernel ? " kernel" : "",
+			process->is_target ? " target" : "");
+	}
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_thread *t = &p->threads[i];
+
+		fprintf(out, "thread %zu process=%" PRIu32 " tid=%" PRIu32, i, t->process.v,
+			t->tid);
+		put_string(p, "name", t->name, out);
+		fprintf(out, " start=%" PRIu64 " end=%" PRIu64 " tail=%" PRIu64 "%s\n", t->start,
+			t->end, t->cpu_tail, t->is_main ? " main" : "");
+		for (size_t k = 0; k < t->sample_count; k++) {
+			fprintf(out, "  sample %" PRIu64 " stack=%" PRIu32 " cpu=%" PRIu64,
+				t->time[k], t->stack[k].v, t->cpu_delta[k]);
+			put_string(p, "comm", t->comm[k], out);
+			fputc('\n', out);
+		}
+	}
+}
+
+void profile_dump(const struct profile *p, FILE *out)
+{
+	dump_session(p, out);
+	dump_books(p, out);
+	dump_dsos(p, out);
+	dump_code(p, out);
+	dump_lives(p, out);
+}

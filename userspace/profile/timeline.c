@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between two samples of a thread. What is shown, and why, is told in timeline.h. */
+#include "profile/timeline.h"
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The time between sample i - 1 (or the start) and sample i (or the end) of a thread. */
+struct interval {
+	uint64_t from, to, cpu;
+	bool after_sample, before_sample; /* is there a sample at this end? */
+};
+
+uint64_t timeline_end(const struct profile *p, const struct profile_thread *thread)
+{
+	size_t n = thread->sample_count;
+	uint64_t end = thread->end ? thread->end : p->end;
+
+	return max_u64(end, n ? thread->time[n - 1] : thread->start);
+}
+
+static struct interval interval_of(const struct profile *p, const struct profile_thread *thread,
+				   size_t i)
+{
+	bool before = i < thread->sample_count;
+
+	return (struct interval){
+		.from = i ? thread->time[i - 1] : thread->start,
+		.to = before ? thread->time[i] : timeline_end(p, thread),
+		.cpu = before ? thread->cpu_delta[i] : thread->cpu_tail,
+		.after_sample = i > 0,
+		.before_sample = before,
+	};
+}
+
+/* Longer than 1.5 periods, with at least half a period less CPU than time. */
+static bool holds_gap(const struct interval *v, uint64_t period)
+{
+	uint64_t length = v->to - v->from, half = period / 2;
+
+	return period && length > period && length - period > half && v->cpu < length - half;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static struct string_id comm_of(const struct profile_thread *thread, size_t i)
+{
+	return i < thread->sample_count ? thread->comm[i] : thread->name;
+}
+
+static struct timeline_entry *push(struct timeline *t, enum timeline_kind kind, uint64_t time,
+				   uint64_t cpu_delta)
+{
+	struct timeline_entry *e = &t->pending[t->pending_count++];
+
+	/* a marker is called as the thread was at the sample before it */
+	*e = (struct timeline_entry){
+		.time = time,
+		.kind = kind,
+		.comm = comm_of(t->thread, t->next ? t->next - 1 : 0),
+		.cpu_delta = cpu_delta,
+		.sample = t->next,
+	};
+	return e;
+}
+
+static void push_sample(struct timeline *t, uint64_t cpu_delta)
+{
+	struct timeline_entry *e = push(t, TIMELINE_SAMPLE, t->thread->time[t->next], cpu_delta);
+
+	e->stack = t->thread->stack[t->next];
+	e->comm = t->thread->comm[t->next];
+}
+
+static void push_busy(struct timeline *t, const struct interval *v)
+{
+	if (v->before_sample)
+		push_sample(t, v->cpu);
+	else if (v->to > v->from || v->cpu)
+		push(t, TIMELINE_END, max_u64(v->to, v->from + 1), v->cpu);
+}
+
+/*
+ * a + b is at most v->cpu, which is at least period / 2 + 1 less than the length, and the length is
+ * above 1.5 periods; so A < B, and the rest fits between them.
+ */
+static void push_gap(struct timeline *t, const struct interval *v, uint64_t period)
+{
+	uint64_t a = 0, b = 0;
+
+	if (v->after_sample)
+		a = min_u64(v->before_sample ? v->cpu / 2 : v->cpu, period);
+	if (v->before_sample)
+		b = min_u64(v->cpu - a, period);
+
+	if (v->after_sample)
+		push(t, TIMELINE_IDLE_BEGIN, v->from + max_u64(a, 1), a)->idle_after = true;
+	if (!v->before_sample) {
+		push(t, TIMELINE_END, v->to, v->cpu - a);
+		return;
+	}
+	push(t, TIMELINE_IDLE_END, v->to - max_u64(b, 1), v->cpu - a - b);
+	push_sample(t, b);
+}
+
+static void look_at_next_interval(struct timeline *t)
+{
+	struct interval v = interval_of(t->profile, t->thread, t->next);
+	bool gap = holds_gap(&v, t->profile->period);
+
+	t->pending_count = t->pending_next = 0;
+	if (!t->started) {
+		push(t, TIMELINE_START, t->thread->start, 0)->idle_after = gap;
+		t->started = true;
+	}
+	if (gap)
+		push_gap(t, &v, t->profile->period);
+	else
+		push_busy(t, &v);
+	t->next++;
+}
+
+void timeline__init(struct timeline *t, const struct profile *p,
+		    const struct profile_thread *thread)
+{
+	*t = (struct timeline){.profile = p, .thread = thread};
+}
+
+bool timeline__next(struct timeline *t, struct timeline_entry *entry)
+{
+	while (t->pending_next == t->pending_count) {
+		if (t->next > t->thread->sample_count)
+			return false;
+		look_at_next_interval(t);
+	}
+	*entry = t->pending[t->pending_next++];
+	return true;
+}
+
+/* ---- idle samples ---------------------------------------------------------------------------- */
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+/*
+ * Ticks come a period apart, a sample is one of them, and only the start and the end of a thread lie
+ * anywhere between two ticks. Between two samples the ticks are counted by rounding, since none of
+ * them is quite on time.
+ */
+struct timeline_idle timeline_idle_before(const struct profile *p,
+					  const struct profile_thread *thread, size_t i)
+{
+	struct interval v = interval_of(p, thread, i);
+	uint64_t length = v.to - v.from, period = p->period;
+	struct timeline_idle idle = {};
+	uint64_t missed;
+
+	if (!holds_gap(&v, period))
+		return idle;
+
+	if (v.after_sample && v.before_sample)
+		missed = (length - period / 2 - 1) / period;
+	else if (v.after_sample)
+		missed = divide_up(length, period) - 1;
+	else
+		missed = length / period;
+	idle.count = min_u64(missed, divide_up(length - v.cpu, period));
+
+	/* those that the thread's CPU time takes away are the first ones, after the sample */
+	if (v.before_sample)
+		idle.first = v.to - idle.count * period;
+	else if (v.after_sample)
+		idle.first = v.from + (missed - idle.count + 1) * period;
+	else
+		idle.first = v.from + (missed - idle.count) * period;
+	return idle;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names made readable.
+ *
+ * A mangled name is a small program: its back references let a kilobyte ask for an output that no
+ * machine can hold. So the printing goes through libiberty's callbacks into a buffer of fixed size,
+ * and once that is full the demangler is left with a longjmp. That is sound because the demanglers
+ * of C++ and Rust keep everything they need on the stack while they print to a callback. Their own
+ * limit on recursion stays on, and names that are longer than any compiler's are left as they are.
+ *
+ * The D demangler has no callback. A name in D grows by its back references ('Q') only, at most
+ * threefold for every three of them, so a name with many of those is left mangled.
+ *
+ * What comes out is c++filt's output with --no-verbose, as perf shows it: `std::string` and not its
+ * whole expansion, no hash behind names of Rust.
+ */
+#include "symbolize/demangle.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+#include "base/utf8.h"
+
+#define MANGLED_MAX	 8192
+#define D_BACKREFS_MAX	 12
+#define DEMANGLE_OPTIONS (DMGL_PARAMS | DMGL_ANSI)
+
+struct output {
+	char *buffer;
+	size_t size; /* room, with the NUL */
+	size_t length;
+	jmp_buf full;
+};
+
+/* Length of the longest prefix of text[0..length) that does not end inside a character. */
+static size_t whole_characters(const char *text, size_t length)
+{
+	size_t start = length;
+
+	/* The last character starts at most three bytes before the end. */
+	while (start && length - start < 3 && ((unsigned char)text[start - 1] & 0xc0) == 0x80)
+		start--;
+	if (!start || (unsigned char)text[start - 1] < 0xc0)
+		return length;
+	start--;
+	return utf8_sequence(text + start, length - start) ? length : start;
+}
+
+static size_t copy_cut(char *buffer, size_t size, const char *text, size_t length)
+{
+	bool cut = length > size - 1;
+
+	if (cut)
+		length = size - 1;
+	memcpy(buffer, text, length);
+	if (cut)
+		length = whole_characters(buffer, length);
+	buffer[length] = '\0';
+	return length;
+}
+
+static void append(const char *text, size_t length, void *context)
+{
+	struct output *out = context;
+	size_t room = out->size - 1 - out->length;
+	size_t taken = length < room ? length : room;
+
+	if (!length)
+		return; /* some come with a NULL */
+	memcpy(out->buffer + out->length, text, taken);
+	out->length += taken;
+	if (length > room)
+		longjmp(out->full, 1);
+}
+
+typedef int (*demangler_fn)(const char *mangled, int options, demangle_callbackref callback,
+			    void *opaque);
+
+/* Was there something to demangle? Then it is in the buffer, cut if need be. */
+static bool print_within(demangler_fn demangler, const char *name, struct output *out)
+{
+	out->length = 0;
+	if (setjmp(out->full)) {
+		out->length = whole_characters(out->buffer, out->length);
+		return true;
+	}
+	return demangler(name, DEMANGLE_OPTIONS, append, out) && out->length;
+}
+
+static bool demangle_d(const char *name, struct output *out)
+{
+	unsigned int backrefs = 0;
+	char *text;
+
+	for (const char *p = name; *p; p++)
+		backrefs += *p == 'Q';
+	if (backrefs > D_BACKREFS_MAX)
+		return false;
+	text = dlang_demangle(name, DEMANGLE_OPTIONS);
+	if (!text)
+		return false;
+	out->length = copy_cut(out->buffer, out->size, text, strlen(text));
+	free(text);
+	return out->length > 0;
+}
+
+/* Rust first: its old scheme is C++'s with a hash at the end. */
+static bool demangle_into(const char *name, struct output *out)
+{
+	if (name[0] != '_')
+		return false;
+	switch (name[1]) {
+	case 'R':
+		return print_within(rust_demangle_callback, name, out);
+	case 'Z':
+		return print_within(rust_demangle_callback, name, out) ||
+		       print_within(cplus_demangle_v3_callback, name, out);
+	case 'D':
+		if (name[2] < '0' || name[2] > '9')
+			return false;
+		return demangle_d(name, out);
+	case 'G': /* _GLOBAL__sub_I_…: constructors and destructors of a whole file */
+		return print_within(cplus_demangle_v3_callback, name, out);
+	default:
+		return false;
+	}
+}
+
+size_t demangle(const char *name, char *buffer, size_t size)
+{
+	size_t length = strnlen(name, MANGLED_MAX + 1);
+	struct output out = {.buffer = buffer, .size = size};
+
+	if (length <= MANGLED_MAX && demangle_into(name, &out)) {
+		buffer[out.length] = '\0';
+		return out.length;
+	}
+	return copy_cut(buffer, size, name, length);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel's own symbol table.
+ *
+ * /proc/kallsyms gives starts without sizes, so a function ends where the next symbol of any kind
+ * begins, and what lies further behind its start than a function can be long has no name: that is
+ * the space behind the last symbol of a module. The kernel's image has its text marked by
+ * _stext.._etext and _sinittext.._einittext; a symbol of the image answers inside those only.
+ *
+ * One address often has many names. The one shown is, in this order:
+ *   1. a function's; next the padding before it (__pfx_, __cfi_). The linker's marks
+ *      (__sched_text_start, _stext, …) and data only end what is before them and name nothing;
+ *   2. a global one (T, W) before a local one (t, w), and T before W;
+ *   3. the shortest, then the first in byte order.
+ *
+ * Names lie behind one another in one block, a symbol is 16 bytes: 5 MB for a kernel of 120,000
+ * symbols.
+ */
+#include "symbolize/kallsyms.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define SYMBOLS_MAX	    (8U << 20)
+#define NAMES_MAX	    (1U << 30)
+#define NAME_LENGTH_MAX	    512
+#define FUNCTION_EXTENT_MAX (1U << 20)
+
+/* Best first: what a symbol is worth as the name of its address. */
+enum worth {
+	WORTH_GLOBAL,
+	WORTH_WEAK,
+	WORTH_LOCAL,
+	WORTH_LOCAL_WEAK,
+	WORTH_PADDING,
+	WORTH_NOTHING,
+};
+
+struct kernel_symbol {
+	uint64_t address;
+	uint32_t name; /* offset in names */
+	uint8_t worth; /* enum worth */
+	bool in_module;
+};
+
+struct text_range {
+	uint64_t start, end; /* 0 unknown */
+};
+
+enum { TEXT_KERNEL, TEXT_INIT, TEXT_COUNT };
+
+struct kallsyms {
+	VEC(struct kernel_symbol) symbols;
+	VEC(char) names;
+	struct text_range text[TEXT_COUNT];
+	bool sorted; /* and one symbol per address */
+	uint64_t lines, malformed, nonzero;
+};
+
+struct line {
+	uint64_t address;
+	char type;
+	const char *name;
+	size_t name_length;
+	bool in_module;
+};
+
+struct kallsyms *kallsyms__new(void)
+{
+	return calloc(1, sizeof(struct kallsyms));
+}
+
+void kallsyms__free(struct kallsyms *k)
+{
+	if (!k)
+		return;
+	vec_free(&k->symbols);
+	vec_free(&k->names);
+	free(k);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The text is not terminated by a NUL, so the digits are read with the end in view. */
+static const char *parse_address(const char *p, const char *end, uint64_t *address)
+{
+	const char *start = p;
+
+	*address = 0;
+	for (; p < end && hex_digit(*p) >= 0; p++) {
+		if (p - start == 16)
+			return NULL;
+		*address = *address << 4 | (uint64_t)hex_digit(*p);
+	}
+	return p > start ? p : NULL;
+}
+
+static bool parse_line(const char *p, const char *end, struct line *line)
+{
+	p = parse_address(p, end, &line->address);
+	if (!p || end - p < 4 || p[0] != ' ' || p[2] != ' ')
+		return false;
+	line->type = p[1];
+	if ((line->type | 0x20) < 'a' || (line->type | 0x20) > 'z')
+		return false;
+	p += 3;
+	line->name = p;
+	while (p < end && !is_blank(*p)) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return false;
+		p++;
+	}
+	line->name_length = (size_t)(p - line->name);
+	if (!line->name_length || line->name_length > NAME_LENGTH_MAX)
+		return false;
+	while (p < end && is_blank(*p))
+		p++;
+	line->in_module = p < end;
+	return p == end || (*p == '[' && end[-1] == ']' && end - p > 2);
+}
+
+static bool name_is(const struct line *line, const char *name)
+{
+	return strlen(name) == line->name_length && !memcmp(line->name, name, line->name_length);
+}
+
+static bool name_starts(const struct line *line, const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	return length <= line->name_length && !memcmp(line->name, prefix, length);
+}
+
+static bool name_ends(const struct line *line, const char *suffix)
+{
+	size_t length = strlen(suffix);
+
+	return length <= line->name_length &&
+	       !memcmp(line->name + line->name_length - length, suffix, length);
+}
+
+/* Keep the bounds of the image's text; true if the symbol is one of them. */
+static bool note_text_bound(struct kallsyms *k, const struct line *line)
+{
+	if (name_is(line, "_stext"))
+		k->text[TEXT_KERNEL].start = line->address;
+	else if (name_is(line, "_etext"))
+		k->text[TEXT_KERNEL].end = line->address;
+	else if (name_is(line, "_sinittext"))
+		k->text[TEXT_INIT].start = line->address;
+	else if (name_is(line, "_einittext"))
+		k->text[TEXT_INIT].end = line->address;
+	else
+		return name_is(line, "_text") || name_is(line, "_end");
+	return true;
+}
+
+static enum worth name_worth(struct kallsyms *k, const struct line *line)
+{
+	if (!line->in_module && note_text_bound(k, line))
+		return WORTH_NOTHING;
+	if (name_starts(line, "__") &&
+	    (name_ends(line, "_text_start") || name_ends(line, "_text_end")))
+		return WORTH_NOTHING;
+	if (!memchr("TtWw", line->type, 4))
+		return WORTH_NOTHING;
+	if (name_starts(line, "__pfx_") || name_starts(line, "__cfi_"))
+		return WORTH_PADDING;
+	switch (line->type) {
+	case 'T':
+		return WORTH_GLOBAL;
+	case 'W':
+		return WORTH_WEAK;
+	case 't':
+		return WORTH_LOCAL;
+	default:
+		return WORTH_LOCAL_WEAK;
+	}
+}
+
+static int add_symbol(struct kallsyms *k, const struct line *line)
+{
+	struct kernel_symbol symbol = {
+		.address = line->address,
+		.worth = (uint8_t)name_worth(k, line),
+		.in_module = line->in_module,
+	};
+	int err;
+
+	if (symbol.worth != WORTH_NOTHING) {
+		symbol.name = (uint32_t)k->names.count;
+		err = vec_reserve(&k->names, k->names.count + line->name_length + 1);
+		if (err)
+			return err;
+		memcpy(k->names.data + k->names.count, line->name, line->name_length);
+		k->names.data[k->names.count + line->name_length] = '\0';
+	}
+	err = vec_push(&k->symbols, symbol);
+	if (err)
+		return err;
+	if (symbol.worth != WORTH_NOTHING)
+		k->names.count += line->name_length + 1;
+	k->sorted = false;
+	return 0;
+}
+
+static int add_line(struct kallsyms *k, const char *start, const char *end)
+{
+	struct line line;
+
+	k->lines++;
+	if (!parse_line(start, end, &line) || k->symbols.count >= SYMBOLS_MAX ||
+	    k->names.count > NAMES_MAX) {
+		k->malformed++;
+		return 0;
+	}
+	if (!line.address)
+		return 0;
+	k->nonzero++;
+	return add_symbol(k, &line);
+}
+
+int kallsyms__add(struct kallsyms *k, const char *text, size_t size)
+{
+	const char *end = text + size;
+
+	for (const char *p = text; p < end;) {
+		const char *newline = memchr(p, '\n', (size_t)(end - p));
+		const char *line_end = newline ? newline : end;
+		int err = line_end > p ? add_line(k, p, line_end) : 0;
+
+		if (err)
+			return err;
+		p = line_end + 1;
+	}
+	return 0;
+}
+
+static int compare_symbols(const void *a, const void *b, void *names)
+{
+	const struct kernel_symbol *x = a, *y = b;
+	const char *x_name = (const char *)names + x->name;
+	const char *y_name = (const char *)names + y->name;
+	size_t x_length, y_length;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->worth != y->worth)
+		return x->worth < y->worth ? -1 : 1;
+	if (x->worth == WORTH_NOTHING)
+		return 0;
+	x_length = strlen(x_name);
+	y_length = strlen(y_name);
+	if (x_length != y_length)
+		return x_length < y_length ? -1 : 1;
+	return strcmp(x_name, y_name);
+}
+
+/* Sort by address and keep the best name of each. */
+static void kallsyms__sort(struct kallsyms *k)
+{
+	size_t kept = 0;
+
+	if (k->sorted || !k->symbols.count)
+		return;
+	qsort_r(k->symbols.data, k->symbols.count, sizeof(*k->symbols.data), compare_symbols,
+		k->names.data);
+	for (size_t i = 0; i < k->symbols.count; i++) {
+		if (kept && k->symbols.data[kept - 1].address == k->symbols.data[i].address)
+			continue;
+		k->symbols.data[kept++] = k->symbols.data[i];
+	}
+	k->symbols.count = kept;
+	k->sorted = true;
+}
+
+/* Number of symbols at or before the address. */
+static size_t count_up_to(const struct kallsyms *k, uint64_t address)
+{
+	size_t low = 0, high = k->symbols.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (k->symbols.data[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool in_kernel_text(const struct kallsyms *k, uint64_t address)
+{
+	bool known = false;
+
+	for (int i = 0; i < TEXT_COUNT; i++) {
+		const struct text_range *range = &k->text[i];
+
+		if (!range->start || range->end <= range->start)
+			continue;
+		if (address >= range->start && address < range->end)
+			return true;
+		known |= i == TEXT_KERNEL;
+	}
+	return !known;
+}
+
+int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function)
+{
+	const struct kernel_symbol *symbol;
+	uint64_t extent = 0;
+	size_t count;
+
+	kallsyms__sort(k);
+	count = count_up_to(k, address);
+	if (!count)
+		return -ENOENT;
+	symbol = &k->symbols.data[count - 1];
+	if (symbol->worth == WORTH_NOTHING || address - symbol->address >= FUNCTION_EXTENT_MAX)
+		return -ENOENT;
+	if (!symbol->in_module && !in_kernel_text(k, address))
+		return -ENOENT;
+	if (count < k->symbols.count)
+		extent = symbol[1].address - symbol->address;
+	*function = (struct kernel_function){
+		.name = k->names.data + symbol->name,
+		.address = symbol->address,
+		.size = extent <= FUNCTION_EXTENT_MAX ? extent : 0,
+	};
+	return 0;
+}
+
+bool kallsyms__hidden(const struct kallsyms *k)
+{
+	return k->lines > k->malformed && !k->nonzero;
+}
+
+bool kallsyms__empty(const struct kallsyms *k)
+{
+	return !k->symbols.count;
+}
+
+uint64_t kallsyms__malformed(const struct kallsyms *k)
+{
+	return k->malformed;
+}

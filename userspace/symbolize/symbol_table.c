@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which symbol covers an address.
+ *
+ * All addresses of a file are known when it is asked, and they are few beside its symbols. So no
+ * table of symbols is built: the symbols stream past once, each is tried on the addresses that it
+ * covers, and each address keeps the best it has seen. Memory goes with the addresses, whatever a
+ * file claims to hold.
+ *
+ * A symbol with a size covers [address, address + size): a range of the sorted addresses. It is left
+ * at the O(log n) nodes of a segment tree which that range consists of, where the better one stays;
+ * an address has the best of the nodes above it. So a file in which every symbol covers everything
+ * costs no more than another.
+ *
+ * A symbol without a size (hand-written assembly) reaches to the next symbol, to the end of its
+ * section, or 64 KB, whichever comes first. Only the last one at or before an address can be its
+ * answer, and only if no symbol with a size reaches beyond that one's start: either it covers the
+ * address and is the better answer, or it lies between the two. What lies between two symbols with
+ * sizes (padding, stubs of the linker) has no answer, rather than its neighbour's name.
+ *
+ * Of all symbols that cover an address one is taken, always the same whatever their order:
+ *   1. one with a size before one without;
+ *   2. the one that starts last: the innermost;
+ *   3. GLOBAL before WEAK before LOCAL;
+ *   4. functions before symbols without a type;
+ *   5. the shortest name, then the first in byte order: malloc, not __libc_malloc;
+ *   6. the smallest size.
+ */
+#include "symbolize/symbol_table.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "elf/elf_file.h"
+
+#define SYMBOLS_MAX	20000000
+#define UNSIZED_EXTENT	(64 << 10)
+#define NAME_LENGTH_MAX 4096 /* longer ones are equal in length and compared so far */
+
+struct candidate {
+	const char *name; /* NULL: none */
+	uint64_t start, end;
+	uint32_t name_length;
+	uint32_t rank; /* by binding and type, the lowest is the best */
+};
+
+struct matcher {
+	const uint64_t *addresses;
+	size_t count;
+	size_t symbols;
+	/* A tree over the addresses: node n is above 2n and 2n + 1, address i is the leaf count + i. */
+	struct candidate *sized;
+	/* By the first address at or behind their start: the last symbol without a size, … */
+	struct candidate *unsized;
+	uint64_t *sized_end; /* … and where the symbols with sizes end at the latest. */
+};
+
+static uint32_t symbol_rank(const struct elf_symbol *symbol)
+{
+	uint32_t binding = symbol->binding == STB_LOCAL ? 2 : symbol->binding == STB_WEAK ? 1 : 0;
+
+	return binding * 2 + (symbol->type == STT_NOTYPE);
+}
+
+static int compare_names(const struct candidate *a, const struct candidate *b)
+{
+	if (a->name == b->name)
+		return 0;
+	if (a->name_length != b->name_length)
+		return a->name_length < b->name_length ? -1 : 1;
+	return memcmp(a->name, b->name, a->name_length);
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+	int order;
+
+	if (!b->name)
+		return true;
+	if (a->start != b->start)
+		return a->start > b->start;
+	if (a->rank != b->rank)
+		return a->rank < b->rank;
+	order = compare_names(a, b);
+	return order ? order < 0 : a->end < b->end;
+}
+
+static void offer(struct candidate *place, const struct candidate *candidate)
+{
+	if (is_better(candidate, place))
+		*place = *candidate;
+}
+
+/* Number of addresses below `address`. */
+static size_t count_below(const struct matcher *m, uint64_t address)
+{
+	size_t low = 0, high = m->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (m->addresses[middle] < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void offer_range(struct matcher *m, size_t first, size_t end, const struct candidate *c)
+{
+	first += m->count;
+	end += m->count;
+	for (; first < end; first /= 2, end /= 2) {
+		if (first & 1)
+			offer(&m->sized[first++], c);
+		if (end & 1)
+			offer(&m->sized[--end], c);
+	}
+}
+
+/* Marks of assemblers and annotating compilers, which name no function: $x, $d.1, .L12, .annobin_… */
+static bool is_mark(const struct elf_symbol *symbol)
+{
+	return symbol->type == STT_NOTYPE && (symbol->name[0] == '$' || symbol->name[0] == '.');
+}
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t unsized_end(const struct elf_symbol *symbol)
+{
+	uint64_t end = saturating_add(symbol->address, UNSIZED_EXTENT);
+
+	return symbol->section_end && symbol->section_end < end ? symbol->section_end : end;
+}
+
+static int visit_symbol(void *context, const struct elf_symbol *symbol)
+{
+	struct matcher *m = context;
+	struct candidate c = {.name = symbol->name, .start = symbol->address};
+	size_t first, end;
+
+	if (++m->symbols > SYMBOLS_MAX)
+		return -EBADMSG;
+	first = count_below(m, symbol->address);
+	if (first == m->count || !symbol->name || !symbol->name[0] || is_mark(symbol))
+		return 0;
+	c.rank = symbol_rank(symbol);
+	c.name_length = (uint32_t)strnlen(symbol->name, NAME_LENGTH_MAX);
+	if (!symbol->size) {
+		c.end = unsized_end(symbol);
+		offer(&m->unsized[first], &c);
+		return 0;
+	}
+	c.end = saturating_add(symbol->address, symbol->size);
+	if (c.end > m->sized_end[first])
+		m->sized_end[first] = c.end;
+	end = count_below(m, c.end);
+	if (first < end)
+		offer_range(m, first, end, &c);
+	return 0;
+}
+
+static struct candidate best_sized(const struct matcher *m, size_t index)
+{
+	struct candidate best = {};
+
+	for (size_t node = m->count + index; node; node /= 2) {
+		if (m->sized[node].name)
+			offer(&best, &m->sized[node]);
+	}
+	return best;
+}
+
+static void collect(const struct matcher *m, struct symbol_match *matches)
+{
+	struct candidate unsized = {};
+	uint64_t sized_end = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		struct candidate best = best_sized(m, i);
+
+		if (m->unsized[i].name)
+			offer(&unsized, &m->unsized[i]);
+		if (m->sized_end[i] > sized_end)
+			sized_end = m->sized_end[i];
+		matches[i] = (struct symbol_match){};
+		if (best.name)
+			matches[i] = (struct symbol_match){best.name, best.start,
+							   best.end - best.start};
+		else if (unsized.name && sized_end <= unsized.start &&
+			 m->addresses[i] < unsized.end)
+			matches[i] = (struct symbol_match){.name = unsized.name,
+							   .address = unsized.start};
+	}
+}
+
+int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
+			struct symbol_match *matches)
+{
+	_cleanup_free_ struct candidate *sized = calloc(count + 1, 2 * sizeof(*sized));
+	_cleanup_free_ struct candidate *unsized = calloc(count + 1, sizeof(*unsized));
+	_cleanup_free_ uint64_t *sized_end = calloc(count + 1, sizeof(*sized_end));
+	struct matcher m = {
+		.addresses = addresses,
+		.count = count,
+		.sized = sized,
+		.unsized = unsized,
+		.sized_end = sized_end,
+	};
+	int err;
+
+	if (!sized || !unsized || !sized_end)
+		return -ENOMEM;
+	err = elf_file__each_symbol(file, visit_symbol, &m);
+	if (err == -ENOMEM)
+		return err;
+	collect(&m, matches);
+	return err;
+}

@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# run.sh BUILD [SERIES…]: boots each kernel of kernels.txt (or just the series named) in qemu with the
+# build in BUILD and a root file system that holds nothing else, records the chain fixture inside,
+# and asserts that its known call chain is in at least 80 % of the samples. Needs no root.
+#
+# Kernels are Debian's own packages, taken through an apt root of our own in BUILD/vmtest: its own
+# configuration, source list, state and cache, checked with Debian's archive keyring. Nothing of the
+# system's apt is written, and none of its hooks is run; its proxy settings and the name of its mirror
+# are read (DEBIAN_MIRROR=URL overrides the mirror, and is needed where the system is not Debian).
+#
+# Whatever is missing (qemu, a package, the mirror) is a failure with its reason, never a skip.
+# Emulation is the default, since it works everywhere and a /dev/kvm in a virtual machine may not;
+# VMTEST_ACCEL=kvm is faster. VMTEST_KEEP=1 prints the whole console.
+set -euo pipefail
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+boot_limit=${VMTEST_LIMIT:-180}
+memory=1G
+share_wanted=80 # percent of the samples
+samples_wanted=100
+
+die() {
+	echo "vmtest: $*" >&2
+	exit 1
+}
+
+mirror_of_system() {
+	apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+		awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }'
+}
+
+# ---- packages ------------------------------------------------------------------------------------
+
+apt_root__init() { # suite, architecture
+	local suite=$1 arch=$2 mirror
+	mirror=${DEBIAN_MIRROR:-$(mirror_of_system)}
+	[ -n "$mirror" ] || die "the system's apt sources name no Debian mirror: set DEBIAN_MIRROR=URL" \
+		"(or run apt-get update, if this is Debian)"
+	apt_root=$work/apt-$suite-$arch
+	mkdir -p "$apt_root"/{state/lists/partial,cache/archives/partial,etc}
+	: >"$apt_root/status"
+	echo "deb [arch=$arch signed-by=$keyring] $mirror $suite main" >"$apt_root/etc/sources.list"
+	{
+		apt-config dump | grep -E '^Acquire::(http|https|socks|Retries|ForceIP|Languages)' || true
+		cat <<-CONFIG
+		Dir::Etc::main "/dev/null";
+		Dir::Etc::parts "/dev/null";
+		Dir::Etc::sourcelist "$apt_root/etc/sources.list";
+		Dir::Etc::sourceparts "/dev/null";
+		Dir::Etc::preferences "/dev/null";
+		Dir::Etc::preferencesparts "/dev/null";
+		Dir::State "$apt_root/state";
+		Dir::State::status "$apt_root/status";
+		Dir::Cache "$apt_root/cache";
+		Dir::Log "$apt_root";
+		APT::Architecture "$arch";
+		APT::Architectures { "$arch"; };
+		APT::Sandbox::User "";
+		Acquire::Languages "none";
+		CONFIG
+	} >"$apt_root/etc/apt.conf"
+	export APT_CONFIG=$apt_root/etc/apt.conf
+	apt-get -qq update || die "reading the index of $suite from $mirror failed"
+}
+
+# The newest cloud kernel of a series: "package version".
+newest_kernel() { # series, architecture
+	apt-cache dumpavail | awk -v want="^linux-image-${1//./\\.}\\.[0-9].*-cloud-$2(-unsigned)?\$" '
+		/^Package: / { package = $2 }
+		/^Version: / && package ~ want { print package, $2 }' |
+		while read -r package version; do
+			echo "$version $package"
+		done | sort -V -k1,1 -k2,2r | tail -n 1 | awk '{ print $2, $1 }'
+}
+
+# Prints the path of the kernel, fetched and unpacked once per version.
+fetch_kernel() { # series, suite, architecture
+	local found package version dir
+	found=$(newest_kernel "$1" "$3")
+	[ -n "$found" ] || die "suite $2 has no package linux-image-$1.*-cloud-$3"
+	read -r package version <<<"$found"
+	dir=$work/kernel-$version
+	if [ ! -e "$dir/done" ]; then
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		(cd "$dir" && apt-get -qq download "$package=$version" && dpkg-deb -x ./*.deb .) ||
+			die "downloading $package $version failed"
+		rm -f "$dir"/*.deb
+		rm -rf "$dir/lib" "$dir/usr" # modules: what the guest needs is built in
+		touch "$dir/done"
+	fi
+	echo "$package $version" >&2
+	compgen -G "$dir/boot/vmlinuz-*" || die "$package $version holds no boot/vmlinuz-*"
+}
+
+# ---- the guest -----------------------------------------------------------------------------------
+
+# A program with the loader and every library it names, at the paths where it looks for them.
+add_program() { # source, destination, root
+	install -D -m 755 "$1" "$3$2"
+	ldd "$1" | sed -n 's/.*\(=> \|^[ \t]*\)\(\/[^ ]*\) (0x.*/\2/p' | while read -r library; do
+		[ -e "$3$library" ] || install -D -m 755 "$(realpath "$library")" "$3$library"
+	done
+}
+
+make_initramfs() {
+	local root=$work/root
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,dev,proc,sys,tmp}
+	install -m 755 /bin/busybox "$root/bin/busybox"
+	"$root/bin/busybox" --list | while read -r applet; do
+		[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
+	done
+	add_program "$build/sysprof" /bin/sysprof "$root"
+	add_program "$build/tests/fixtures/chain" /bin/chain "$root"
+	install -m 755 "$here/init" "$root/init"
+	(cd "$root" && find . -print0 | cpio --null --quiet -o -H newc -R 0:0) | gzip -1 >"$work/initramfs.gz"
+}
+
+boot() { # kernel, console file
+	timeout -k 5 "$boot_limit" qemu-system-x86_64 \
+		-machine "pc,accel=${VMTEST_ACCEL:-tcg}" -cpu max -smp 2 -m "$memory" \
+		-display none -serial stdio -monitor none -nic none -no-reboot \
+		-kernel "$1" -initrd "$work/initramfs.gz" \
+		-append "console=ttyS0 panic=-1 quiet loglevel=3 oops=panic" </dev/null 2>&1 |
+		tr -d '\r' >"$2"
+}
+
+# The lines that the guest printed between its marks of that name.
+section() { # name, console file
+	sed -n "/^@@begin $1\$/,/^@@end $1\$/{/^@@/d;p}" "$2"
+}
+
+# ---- what is asserted ----------------------------------------------------------------------------
+
+check_chain() { # console file
+	section folded "$1" | awk -v share="$share_wanted" -v least="$samples_wanted" '
+		{
+			count = $NF
+			total += count
+			if ($0 ~ /;main;outer;middle;inner;leaf[; ]/)
+				known += count
+		}
+		END {
+			if (total < least) {
+				printf "only %d samples, fewer than %d\n", total, least
+				exit 1
+			}
+			printf "main;outer;middle;inner;leaf is in %d of %d samples (%.1f %%)\n",
+				known, total, 100 * known / total
+			exit known * 100 < total * share
+		}'
+}
+
+check_guest() { # series, console file
+	local failed="" status
+	status=$(sed -n 's/^@@exit \([0-9]*\)$/\1/p' "$2")
+	if [ -z "$status" ]; then
+		echo "the guest did not come to its end within $boot_limit s; its last lines:"
+		tail -n 30 "$2" | sed 's/^/  | /'
+		return 1
+	fi
+	[ -z "${VMTEST_KEEP:-}" ] || sed 's/^/  | /' "$2"
+	echo "uname: $(section uname "$2")"
+	[[ $(section uname "$2") == *" $1."* ]] || { echo "that is not $1"; failed=yes; }
+	section check "$2" | sed 's/^/  check: /'
+	section record "$2" | sed 's/^/  record: /'
+	section record "$2" | grep -q 'verified instructions' || {
+		echo "record -v did not say the programs' instruction counts"
+		failed=yes
+	}
+	section folded "$2" | sort -rn -k "$(section folded "$2" | awk '{ print NF; exit }')" |
+		head -n 3 | cut -c 1-160 | sed 's/^/  folded: /'
+	check_chain "$2" || failed=yes
+	if [ "$status" -ne 0 ]; then
+		echo "in the guest a step failed:"
+		sed -n 's/^@@failed /  /p' "$2"
+		failed=yes
+	fi
+	[ -z "$failed" ]
+}
+
+test_kernel() { # series, suite, architecture
+	local kernel console=$work/console-$1
+	[ "$3" = "$(dpkg --print-architecture)" ] || die "$1: $3 is not this machine's architecture"
+	echo "== $1 ($2)"
+	apt_root__init "$2" "$3"
+	kernel=$(fetch_kernel "$1" "$2" "$3")
+	boot "$kernel" "$console" || true
+	check_guest "$1" "$console"
+}
+
+main() {
+	local series suite arch tool failed="" count=0
+	[ $# -ge 1 ] || die "usage: run.sh BUILD [SERIES…]"
+	build=$(realpath "$1")
+	shift
+	work=$build/vmtest
+	mkdir -p "$work"
+	for tool in qemu-system-x86_64 cpio gzip ldd apt-get dpkg-deb; do
+		command -v "$tool" >/dev/null ||
+			die "$tool is missing; 'tools/install-deps.sh vmtest' installs what this needs"
+	done
+	[ -e "$keyring" ] || die "$keyring is missing; 'tools/install-deps.sh vmtest' installs it"
+	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 ||
+		die "a static /bin/busybox is missing; 'tools/install-deps.sh vmtest' installs it"
+	make_initramfs
+
+	while read -r series suite arch; do
+		[[ -z $series || $series == "#"* ]] && continue
+		[ $# -eq 0 ] || [[ " $* " == *" $series "* ]] || continue
+		count=$((count + 1))
+		(test_kernel "$series" "$suite" "$arch") || failed="$failed $series"
+	done <"$here/kernels.txt"
+	[ "$count" -gt 0 ] || die "no kernel of kernels.txt was asked for"
+	[ -z "$failed" ] || die "failed on:$failed"
+	echo "vmtest: $count kernels passed"
+}
+
+main "$@"
