@@ -10,8 +10,8 @@
  *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was
  *    enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock.
  *    Its minimum over all looks is the constant; no drift, both are one clock. The collector gets it
- *    right to a microsecond before the first sample, by looking right after a sched_yield() on
- *    each CPU; every later look can only better it.
+ *    right to a microsecond before the first sample, by looking on each CPU right after it asked for
+ *    its own CPU time, which sets rq->clock; every later look can only better it.
  *  - rq->clock - rq->clock_task is the time taken out so far.
  *
  * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task).

@@ -17,7 +17,6 @@ const volatile bool filter_processes; /* only tgids in `targets` */
 const volatile bool filter_threads;   /* only tids in `targets` */
 const volatile bool filter_cgroup;    /* only tasks below the cgroup in `cgroups` */
 const volatile bool exclude_self;     /* not the process that ran `prepare` */
-const volatile bool inherit;	      /* children of targets are targets */
 const volatile bool kernel_stacks;
 const volatile bool user_stacks;
 const volatile bool use_tsc;

@@ -159,7 +159,7 @@ int on_free(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /*
- * Run by the collector itself, on each CPU in turn right after a sched_yield(): who the collector
+ * Run by the collector itself, on each CPU in turn right after rq->clock was set: who the collector
  * is, and how far the run queue's clock is from the event's (see cputime.bpf.h).
  */
 SEC("raw_tp")

@@ -109,7 +109,7 @@ run_test() {
 	begin=${EPOCHREALTIME/./}
 	"${prefix[@]}" env BUILD="$build" SYSPROF="$build/sysprof" \
 		SCRATCH="$scratch/work" TMPDIR="$scratch/work" PYTHONDONTWRITEBYTECODE=1 \
-		GOLDEN_UPDATE="${GOLDEN_UPDATE:-}" CI="${CI:-}" \
+		CI="${CI:-}" \
 		ASAN_OPTIONS="exitcode=99:detect_leaks=1:log_path=$scratch/reports/asan" \
 		LSAN_OPTIONS="exitcode=99" \
 		UBSAN_OPTIONS="exitcode=99:print_stacktrace=1:log_path=$scratch/reports/ubsan" \

@@ -443,6 +443,14 @@ static void output_when_the_directory_vanishes(void **state)
 	assert_int_equal(output_file__commit(f), -ENOENT);
 	assert_int_equal(count_entries("moved"), 0);
 
+	assert_int_equal(rename("moved", "d"), 0); /* and another takes its place */
+	assert_int_equal(output_file__open("d/f", &f), 0);
+	assert_int_equal(rename("d", "moved"), 0);
+	mkdir("d", 0700);
+	assert_int_equal(output_file__commit(f), -ENOENT);
+	assert_int_equal(count_entries("moved"), 0);
+	assert_int_equal(count_entries("d"), 0);
+
 	assert_int_equal(output_file__open("moved/f", &f), 0);
 	assert_int_equal(system("rm -rf moved && mkdir moved"), 0);
 	assert_int_equal(output_file__commit(f), -ENOENT);
@@ -574,7 +582,8 @@ static void gzip_round_trip(void **state)
 	assert_non_null(data);
 	for (size_t i = 0; i < 3000000; i++) {
 		random = random * 1103515245 + 12345;
-		data[i] = i % 3 ? "sysprof"[i % 7] : random >> 24; /* half of it compresses */
+		data[i] = i % 3 ? "sysprof"[i % 7]
+				: (char)(random >> 24); /* half of it compresses */
 	}
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		char *first = NULL;

@@ -163,6 +163,23 @@ static void hashmap_empty(void **state)
 	hashmap__fini(&map);
 }
 
+static void hashmap_reuses_tombstones(void **state)
+{
+	struct model m = {.keys = {7}};
+	struct hashmap map;
+
+	(void)state;
+	hashmap__init(&map, model_equal, &m);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(hashmap__add(&map, 99, 0), 0);
+		assert_int_equal(map.tombstones, 0);
+		assert_int_equal(hashmap__remove(&map, 99, &m.keys[0]), 0);
+		assert_int_equal(map.tombstones, 1);
+	}
+	assert_int_equal(map.capacity, 16);
+	hashmap__fini(&map);
+}
+
 static void hashes_depend_on_everything(void **state)
 {
 	static const char text[] = "0123456789abcdef0";
@@ -255,6 +272,7 @@ int main(void)
 		cmocka_unit_test(hashmap_agrees_with_model),
 		cmocka_unit_test(hashmap_survives_collisions),
 		cmocka_unit_test(hashmap_empty),
+		cmocka_unit_test(hashmap_reuses_tombstones),
 		cmocka_unit_test(hashes_depend_on_everything),
 		cmocka_unit_test(strtab_interns),
 		cmocka_unit_test(strtab_takes_large_strings),

@@ -155,11 +155,12 @@ static void test_names_that_explode(void **state)
 		assert_true(levels < 12 || strlen(buffer) == sizeof(buffer) - 1);
 	}
 	/* D has no end to leave it by: past the limit such a name stays mangled. */
-	strcpy(name, "_D1a1fF");
-	for (int i = 0; i < 100; i++)
-		strcat(name, "HQbQb");
+	strcpy(name, "_D1a1fFHiiHQeQg");
+	for (int i = 0; i < 30; i++)
+		strcat(name, "HQgQi");
 	strcat(name, "Zv");
 	assert_demangled(name, name);
+	assert_demangled("_D1a1fFHiiHQeQgZv", "a.f(int[int], int[int][int[int]])");
 	/* Nesting without end. */
 	for (const char *p = "PKFTIXN"; *p; p++) {
 		for (size_t length = 100; length < 8500; length += 2100) {

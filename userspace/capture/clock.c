@@ -220,10 +220,10 @@ void clock__add(struct clock *clock, const struct clock_reading *reading,
 	if (clock->tsc)
 		push(clock, reading->tsc, reading->monotonic);
 	*event = (struct clock_anchor_event){
-		.header = { .size = sizeof(*event),
-			    .type = EVENT_CLOCK_ANCHOR,
-			    .flags = new_epoch ? EVENT_NEW_EPOCH : 0,
-			    .time = reading->monotonic },
+		.header = {.size = sizeof(*event),
+			   .type = EVENT_CLOCK_ANCHOR,
+			   .flags = new_epoch ? EVENT_NEW_EPOCH : 0,
+			   .time = reading->monotonic},
 		.tsc = clock->tsc ? reading->tsc : 0,
 		.monotonic = reading->monotonic,
 		.realtime = reading->realtime,
@@ -256,6 +256,6 @@ void clock__start(struct clock *clock, bool tsc, struct clock_anchor_event event
 	clock__init(clock, tsc);
 	clock__anchor(clock, &events[0]);
 	if (tsc)
-		nanosleep(&(struct timespec){ .tv_nsec = FIRST_ANCHORS_NS }, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = FIRST_ANCHORS_NS}, NULL);
 	clock__anchor(clock, &events[1]);
 }

@@ -22,10 +22,9 @@ struct feature {
 	const char *name;  /* "btf", "cap_perfmon", … stable, for --json */
 	enum feature_level level;
 	bool available;
-	char detail[160]; /* what was found: a value, or why the attempt failed; may be empty */
+	char detail[256]; /* what was found: a value, or why the attempt failed; may be empty */
 	const char *cost; /* what its lack costs, one sentence; "" where it costs nothing */
-	char remedy
-		[320]; /* command or setting that mends it; empty where there is none or none is needed */
+	char remedy[512]; /* command or setting that mends it; empty: none is, or none is needed */
 };
 
 struct features;

@@ -36,6 +36,8 @@ int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
 int output_event_open(int cpu, uint32_t mark);
 /* mmap2, comm, fork and exit of one CPU, disabled. *build_ids: whether the kernel (5.12) tells build-ids. */
 int sideband_event_open(int cpu, uint32_t mark, bool *build_ids);
+/* Why the TSC of this machine is no clock, a sentence without a stop; NULL: it is one. */
+const char *tsc_refused(void);
 /* A free-running TSC counter (msr PMU). -ENOENT: there is no such PMU. */
 int tsc_event_open(int cpu);
 

@@ -5,8 +5,9 @@
  * is loaded with acquire, so that the records up to it are whole, and the tail stored with release, so that the
  * kernel writes over nothing that is still being read.
  *
- * The page is shared with the kernel alone, but nothing is believed: a record whose size is out of
- * bounds costs what is left in the ring, never more.
+ * Records are copied out: one that wraps has to be made whole, and the others may be written to by
+ * whoever reads them, while the ring itself is read-only to us in all but its first page. Nothing is
+ * believed: a record whose size is out of bounds costs what is left in the ring, never more.
  */
 #include "capture/perf_ring.h"
 
@@ -25,10 +26,11 @@ int perf_ring__map(struct perf_ring *ring, int fd, size_t want, size_t floor)
 	if (floor < page_size)
 		floor = page_size;
 	for (size_t size = want; size >= floor; size /= 2) {
-		void *page = mmap(NULL, page_size + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		void *page = mmap(NULL, page_size + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+				  0);
 
 		if (page != MAP_FAILED) {
-			*ring = (struct perf_ring){ .page = page, .data_size = size };
+			*ring = (struct perf_ring){.page = page, .data_size = size};
 			return 0;
 		}
 		if (errno != EPERM && errno != ENOMEM)
@@ -46,29 +48,23 @@ void perf_ring__unmap(struct perf_ring *ring)
 	*ring = (struct perf_ring){};
 }
 
-static char *ring_data(const struct perf_ring *ring)
+/* Copy of the record at `at`, which has `available` bytes before the head. NULL: it makes no sense. */
+static struct perf_event_header *copy_record(struct perf_ring *ring, uint64_t at,
+					     uint64_t available)
 {
-	return (char *)ring->page + sysconf(_SC_PAGESIZE);
-}
+	const char *data = (const char *)ring->page + sysconf(_SC_PAGESIZE);
+	size_t offset = at & (ring->data_size - 1), size, first;
 
-/* The record at `at`, which has `available` bytes behind it, in one piece. NULL: it makes no sense. */
-static struct perf_event_header *record_at(struct perf_ring *ring, char *data, uint64_t at,
-					   uint64_t available)
-{
-	size_t offset = at & (ring->data_size - 1);
-	struct perf_event_header *record = (struct perf_event_header *)(data + offset);
-	size_t size, first;
-
-	if ((at & 7) || available < sizeof(*record))
+	if ((at & 7) || available < sizeof(struct perf_event_header))
 		return NULL;
 	/* 8-aligned and 8 long: a header never wraps */
-	size = record->size;
-	if (size < sizeof(*record) || (size & 7) || size > available)
+	size = ((const struct perf_event_header *)(data + offset))->size;
+	if (size < sizeof(struct perf_event_header) || (size & 7) || size > available)
 		return NULL;
 	first = ring->data_size - offset;
-	if (size <= first)
-		return record;
-	memcpy(ring->bounce, record, first);
+	if (first > size)
+		first = size;
+	memcpy(ring->bounce, data + offset, first);
 	memcpy((char *)ring->bounce + first, data, size - first);
 	return ring->bounce;
 }
@@ -93,7 +89,7 @@ int perf_ring__drain(struct perf_ring *ring, perf_record_fn record, void *contex
 		tail = head;
 	}
 	while (tail != head && !err) {
-		struct perf_event_header *r = record_at(ring, ring_data(ring), tail, head - tail);
+		struct perf_event_header *r = copy_record(ring, tail, head - tail);
 
 		if (!r) {
 			ring->damaged++;

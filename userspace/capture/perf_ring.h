@@ -10,7 +10,7 @@
 struct perf_ring {
 	struct perf_event_mmap_page *page; /* NULL: not mapped */
 	size_t data_size;		   /* a power of two */
-	void *bounce;	  /* a record that wraps is made whole here; 64 KB, on demand */
+	void *bounce;	  /* the record being read; 64 KB, made by the first drain */
 	uint64_t damaged; /* times the ring made no sense and was skipped to its head */
 };
 

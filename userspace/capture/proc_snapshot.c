@@ -833,6 +833,7 @@ struct proc_reread {
 	VEC(struct reread_entry) entries;
 	VEC(uint32_t) wanted; /* numbers of entries */
 	struct hashmap by_pid;
+	bool running; /* entries are being walked: none may go */
 };
 
 static bool reread_has_pid(const void *owner, uint32_t index, const void *key)
@@ -874,6 +875,8 @@ static struct reread_entry *reread_entry(struct proc_reread *r, uint32_t pid)
 	if (index != HASHMAP_NONE)
 		return &r->entries.data[index];
 	if (r->entries.count >= REREAD_PROCESSES) { /* only a record of waiting times: start anew */
+		if (r->running)
+			return NULL;
 		hashmap__clear(&r->by_pid);
 		r->entries.count = r->wanted.count = 0;
 	}
@@ -903,6 +906,7 @@ int proc_reread__run(struct proc_reread *r)
 	size_t kept = 0;
 	int err = 0;
 
+	r->running = true;
 	for (size_t i = 0; i < r->wanted.count; i++) {
 		uint32_t number = r->wanted.data[i];
 		struct reread_entry *entry = &r->entries.data[number];
@@ -918,6 +922,7 @@ int proc_reread__run(struct proc_reread *r)
 		err = proc_snapshot__maps(r->snapshot, entry->pid, r->push, r->context);
 	}
 	r->wanted.count = kept;
+	r->running = false;
 	return err;
 }
 

@@ -299,6 +299,7 @@ struct reader {
 	uint32_t next_sequence;
 	bool failed;	    /* by itself, not by the sink */
 	bool searched;	    /* bytes were skipped to find the current chunk */
+	uint64_t suspect;   /* inside a damaged chunk, whose length may be wrong too; 0 none */
 	uint64_t gap;	    /* chunks missing that were not told yet */
 	uint64_t gap_since; /* the last event before them */
 	uint64_t last_time; /* of the event handed on last */
@@ -470,6 +471,7 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 {
 	size_t payload = header->payload_size;
 	struct chunk_trailer trailer;
+	uint64_t start;
 	ssize_t got;
 	int err = make_room(r, payload + sizeof(trailer));
 
@@ -478,6 +480,7 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 	got = pread_full(r->fd, r->buffer, payload + sizeof(trailer), r->at + sizeof(*header));
 	if (got < 0)
 		return reader_failed(r, got);
+	start = r->at;
 	r->at += sizeof(*header) + payload + sizeof(trailer);
 	account_sequence(r, header);
 	if ((size_t)got == payload + sizeof(trailer))
@@ -485,34 +488,46 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 	if ((size_t)got != payload + sizeof(trailer) || trailer.end_mark != END_MARK ||
 	    trailer.payload_crc != crc32_update(0, r->buffer, payload)) {
 		count_gap(r, 1);
+		r->suspect = start + 1;
 		return 0;
 	}
 	r->summary->chunks++;
 	return take_payload(r, payload);
 }
 
+/* There is no chunk where one should be. Go to the next that can be found; 1, 0: none, or errno. */
+static int resynchronize(struct reader *r)
+{
+	bool counted = r->suspect > 0; /* the chunk that led here */
+	int found = search_chunk(r, counted ? r->suspect : r->at + 1, &r->at);
+
+	r->suspect = 0;
+	r->searched = found == 1 && !counted;
+	if (found == 0 && !counted)
+		count_gap(r, 1);
+	return found < 0 ? reader_failed(r, found) : found;
+}
+
 /* One step: a chunk, or on to the next one that can be found. 1: go on; 0: the end. */
 static int read_step(struct reader *r)
 {
-	uint64_t left = r->size - r->at;
+	uint64_t left = r->size > r->at ? r->size - r->at : 0;
 	struct chunk_header header;
 	ssize_t got;
 	int err;
 
-	if (left < sizeof(header)) {
-		r->summary->truncated = left > 0;
+	if (left == 0)
+		return 0;
+	if (left < sizeof(header) && r->suspect == 0) {
+		r->summary->truncated = true;
 		return 0;
 	}
 	got = pread_full(r->fd, &header, sizeof(header), r->at);
 	if (got < 0)
 		return reader_failed(r, got);
-	if ((size_t)got < sizeof(header) || !chunk_header_is_sound(r, &header)) {
-		err = search_chunk(r, r->at + 1, &r->at);
-		r->searched = err == 1;
-		if (err == 0)
-			count_gap(r, 1);
-		return err < 0 ? reader_failed(r, err) : err;
-	}
+	if ((size_t)got < sizeof(header) || !chunk_header_is_sound(r, &header))
+		return resynchronize(r);
+	r->suspect = 0;
 	r->have_id = true;
 	r->file_id = header.file_id;
 	if (header.payload_size + sizeof(struct chunk_trailer) > left - sizeof(header)) {
@@ -561,7 +576,7 @@ static int read_chunks(struct reader *r, struct failure *failure)
 	int more;
 
 	do
-		more = r->at < r->size ? read_step(r) : 0;
+		more = read_step(r);
 	while (more > 0);
 	if (more < 0 && r->failed)
 		return fail(failure, more, "cannot read the recording: %s", strerror(-more));

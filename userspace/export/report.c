@@ -58,7 +58,7 @@ static char *printable(const char *text)
 	if (!copy)
 		return NULL;
 	utf8_sanitize(copy, size, text);
-	if (!*copy)
+	if (!copy[strspn(copy, " ")])
 		strcpy(copy, "[unknown]");
 	return copy;
 }
@@ -137,14 +137,15 @@ static int print_header(const struct profile *p, FILE *out)
 		return err;
 	fprintf(out, "# started    %s, for %.3f s%s\n", date, (double)facts.duration / 1e9,
 		p->cut_short ? " (cut short: the recording has no end)" : "");
-	fprintf(out, "# samples    %" PRIu64 " of %" PRIu64 " threads", p->sample_count,
-		facts.threads);
+	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,
+		facts.threads, facts.threads == 1 ? "" : "s");
 	if (p->period)
 		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
 	fprintf(out, "\n# CPU        %.3f s", (double)facts.cpu / 1e9);
 	if (facts.silent_threads)
-		fprintf(out, ", of which %.3f s by %" PRIu64 " threads without a sample",
-			(double)facts.silent_cpu / 1e9, facts.silent_threads);
+		fprintf(out, ", of which %.3f s by %" PRIu64 " thread%s without a sample",
+			(double)facts.silent_cpu / 1e9, facts.silent_threads,
+			facts.silent_threads == 1 ? "" : "s");
 	fputc('\n', out);
 	print_losses(p, &facts, out);
 	print_stacks(p, out);

@@ -4,8 +4,8 @@
  *
  * The kernel reports no munmap. Two things make up for it: a new mapping replaces what lies under
  * it, and a reading of /proc (numbered, each mapping keeps the number of the last one that told it)
- * drops what it did not find. A mapping that appeared while /proc was being read may rightly be
- * missing there, so the young ones are spared.
+ * drops what it did not find. A reading bears the time of its beginning, so what appeared while it
+ * went on comes after it in the stream and is never among the stale.
  */
 #include "process/mapping_table.h"
 #include "base/vec.h"
@@ -17,14 +17,10 @@
 /* Four times the kernel's default limit of mappings of a process, of any kind. */
 #define MAPPINGS_MAX 262144u
 
-/* No reading of /proc/PID/maps takes longer. */
-#define READ_TIME_NS 100000000ull
-
 struct mapping_table {
 	unsigned int refs;
 	bool reading;
 	uint32_t read; /* number of the current or last reading */
-	uint64_t read_start;
 	VEC(struct mapping) maps;
 };
 
@@ -65,7 +61,6 @@ static int own(struct mapping_table **table)
 		copy->maps.count = old->maps.count;
 		copy->reading = old->reading;
 		copy->read = old->read;
-		copy->read_start = old->read_start;
 		old->refs--;
 	}
 	*table = copy;
@@ -145,15 +140,6 @@ static int replace(struct mapping_table *table, size_t first, size_t behind,
 	return 0;
 }
 
-static void begin_read(struct mapping_table *table, uint64_t time)
-{
-	if (table->reading)
-		return;
-	table->reading = true;
-	table->read++;
-	table->read_start = time;
-}
-
 int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read)
 {
 	struct mapping m = *mapping;
@@ -172,8 +158,10 @@ int mapping_table__add(struct mapping_table **table, const struct mapping *mappi
 	err = own(table);
 	if (err)
 		return err;
-	if (from_read)
-		begin_read(*table, m.since);
+	if (from_read && !(*table)->reading) {
+		(*table)->reading = true;
+		(*table)->read++;
+	}
 	m.read = (*table)->read;
 	if (known) {
 		(*table)->maps.data[first].read = m.read;
@@ -197,12 +185,9 @@ int mapping_table__end_read(struct mapping_table **table)
 	if (own(table))
 		return -ENOMEM;
 	t = *table;
-	for (size_t i = 0; i < t->maps.count; i++) {
-		const struct mapping *m = &t->maps.data[i];
-
-		if (m->read == t->read || m->since + READ_TIME_NS > t->read_start)
-			t->maps.data[kept++] = *m;
-	}
+	for (size_t i = 0; i < t->maps.count; i++)
+		if (t->maps.data[i].read == t->read)
+			t->maps.data[kept++] = t->maps.data[i];
 	removed = (int)(t->maps.count - kept);
 	t->maps.count = kept;
 	t->reading = false;

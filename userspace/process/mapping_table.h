@@ -16,8 +16,7 @@ struct mapping {
 	uint64_t start, end; /* [start, end) */
 	uint64_t page_offset;
 	struct dso_id dso;
-	uint32_t read;	/* the table's own: the last reading that told it */
-	uint64_t since; /* when it was first told, CLOCK_MONOTONIC ns */
+	uint32_t read; /* the table's own: the last reading that told it */
 };
 
 struct mapping_table;
@@ -36,7 +35,7 @@ enum mapping_change {
 };
 
 /*
- * A mapping appeared at mapping->since, or (from_read) was found in /proc then; `read` is ignored.
+ * A mapping appeared, or (from_read) was found in /proc; mapping->read is ignored.
  * enum mapping_change; -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM.
  */
 int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);

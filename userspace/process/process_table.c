@@ -100,6 +100,7 @@ struct process_table {
 	struct id_map pids, tids;
 	struct process_list living, dead;
 	struct thread_list dead_threads;
+	bool whole_system;
 };
 
 struct process_table *process_table__new(struct profile_builder *builder)
@@ -225,10 +226,10 @@ static void settle_thread(struct process_table *table, struct thread_life *threa
 						 thread->cpu_seen - thread->cpu_last);
 }
 
-/* A thread of a process that was asked for is shown, sampled or not. */
+/* A thread of a process that was asked for by name is shown, sampled or not. */
 static void show_if_asked(struct process_table *table, struct thread_life *thread, uint64_t time)
 {
-	if (thread->told && thread->process->asked)
+	if (thread->told && thread->process->asked && !table->whole_system)
 		thread_life__show(table, thread, time, 0);
 }
 
@@ -403,7 +404,7 @@ struct thread_life *process_table__add_thread(struct process_table *table,
 		return NULL;
 	thread->process = process;
 	thread->tid = tid;
-	thread->start = start;
+	thread->start = thread->clock_start = start;
 	set_name(thread->comm, comm);
 	TAILQ_INSERT_TAIL(&process->threads, thread, sibling);
 	process->living++;
@@ -436,6 +437,14 @@ struct process_life *process_table__exec(struct process_table *table, struct pro
 	process->asked = old->asked;
 	process->maps_version = old->maps_version + 1;
 	return process;
+}
+
+void process_table__ask(struct process_table *table, struct process_life *process)
+{
+	process->is_target = true;
+	process->asked = true;
+	if (process->is_kernel)
+		table->whole_system = true;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

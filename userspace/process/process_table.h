@@ -68,6 +68,7 @@ struct thread_life {
 	 */
 	bool cpu_known, sampled;
 	uint64_t cpu_last, cpu_seen;
+	uint64_t clock_start; /* start of the thread that the clock began with, before any execve */
 	struct stack_memo memo;
 
 	/* process_table's own */
@@ -112,6 +113,13 @@ void process_table__exit_thread(struct process_table *table, struct thread_life 
 void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time);
 /* A process that was thought to have ended shows a sign of life. */
 void process_table__revive(struct process_table *table, struct process_life *process);
+
+/*
+ * The process is asked for: it is in the profile with the threads that /proc told, even without a
+ * sample. Not so once a kernel thread is asked for, which happens in recordings of the whole system
+ * only: those want what ran, not everything there is.
+ */
+void process_table__ask(struct process_table *table, struct process_life *process);
 
 /* Names, told to the profile where it knows the life. A main thread's is its process's too. */
 void process_life__rename(struct process_table *table, struct process_life *process,

@@ -25,6 +25,9 @@
 #define META_MAX      4096
 #define BOOKS_CPU_MAX 65536
 
+/* Later times are this one, which leaves room to count on from it. */
+#define TIME_LIMIT (PROFILE_TIME_MAX / 2)
+
 struct thread_columns {
 	VEC(uint64_t) time;
 	VEC(struct stack_id) stack;
@@ -308,8 +311,8 @@ struct process_id profile_builder__process(struct profile_builder *b,
 {
 	struct profile_process p = *process;
 
-	p.start = min_u64(p.start, PROFILE_TIME_MAX);
-	p.end = min_u64(p.end, PROFILE_TIME_MAX);
+	p.start = min_u64(p.start, TIME_LIMIT);
+	p.end = min_u64(p.end, TIME_LIMIT);
 	if (b->error || failed(b, vec_push(&b->processes, p)))
 		return (struct process_id){0};
 	return (struct process_id){b->processes.count - 1};
@@ -325,7 +328,7 @@ void profile_builder__process_name(struct profile_builder *b, struct process_id 
 void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time)
 {
 	if (id.v)
-		b->processes.data[id.v].end = min_u64(time, PROFILE_TIME_MAX);
+		b->processes.data[id.v].end = min_u64(time, TIME_LIMIT);
 }
 
 struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
@@ -337,7 +340,7 @@ struct thread_id profile_builder__thread(struct profile_builder *b, struct proce
 		.tid = tid,
 		.name = name,
 		.is_main = is_main,
-		.start = min_u64(start, PROFILE_TIME_MAX),
+		.start = min_u64(start, TIME_LIMIT),
 	};
 
 	if (b->error || failed(b, vec_reserve(&b->columns, b->columns.count + 1)) ||
@@ -357,7 +360,7 @@ void profile_builder__thread_name(struct profile_builder *b, struct thread_id id
 void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time)
 {
 	if (id.v)
-		b->threads.data[id.v].end = min_u64(time, PROFILE_TIME_MAX);
+		b->threads.data[id.v].end = min_u64(time, TIME_LIMIT);
 }
 
 void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns)
@@ -384,7 +387,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 		return;
 	}
 	last = c->time.count ? c->time.data[c->time.count - 1] : b->threads.data[thread.v].start;
-	time = max_u64(min_u64(time, PROFILE_TIME_MAX), last + 1);
+	time = max_u64(min_u64(time, TIME_LIMIT), last + 1);
 	cpu_delta = min_u64(cpu_delta, PROFILE_TIME_MAX - c->cpu);
 
 	c->time.data[c->time.count++] = time;
@@ -447,7 +450,7 @@ void profile_builder__lost(struct profile_builder *b, enum lost_source source, u
 
 	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
 
-	range.until = min_u64(until, PROFILE_TIME_MAX);
+	range.until = min_u64(until, TIME_LIMIT);
 	range.since = since ? min_u64(since, range.until) : range.until;
 	while (b->lost_ranges.count) {
 		const struct profile_lost_range *last =
@@ -578,11 +581,14 @@ static void settle_session(struct profile_builder *b)
 		if (c->time.count)
 			first = min_u64(first, c->time.data[0] - 1);
 	}
-	p->start = min_u64(p->start, PROFILE_TIME_MAX);
-	p->end = max_u64(min_u64(p->end, PROFILE_TIME_MAX), last);
+	p->start = min_u64(p->start, TIME_LIMIT);
+	p->end = max_u64(min_u64(p->end, TIME_LIMIT), last);
 	if (!p->start)
 		p->start = p->end;
-	p->start = min_u64(p->start, first);
+	if (first < p->start) {
+		p->start_realtime -= min_u64(p->start_realtime, p->start - first);
+		p->start = first;
+	}
 	p->end = max_u64(p->start, p->end);
 }
 

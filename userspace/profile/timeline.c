@@ -45,7 +45,7 @@ static bool holds_gap(const struct interval *v, uint64_t period)
 {
 	uint64_t length = v->to - v->from, half = period / 2;
 
-	return period && length > period && length - period > half && v->cpu < length - half;
+	return period > 1 && length > period && length - period > half && v->cpu < length - half;
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -173,7 +173,9 @@ struct timeline_idle timeline_idle_before(const struct profile *p,
 		missed = divide_up(length, period) - 1;
 	else
 		missed = length / period;
-	idle.count = min_u64(missed, divide_up(length - v.cpu, period));
+	idle.count = missed;
+	if (v.cpu / period >= TIMELINE_LOST_PERIODS)
+		idle.count = min_u64(missed, divide_up(length - v.cpu, period));
 
 	/* those that the thread's CPU time takes away are the first ones, after the sample */
 	if (v.before_sample)

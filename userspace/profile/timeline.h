@@ -5,7 +5,7 @@
  * A thread is seen at its samples only; beside each stands the exact CPU time since the one before.
  * An interval (t1, t2] of length L and CPU time D holds an off-CPU gap when it is longer than 1.5
  * periods (a tick missed the thread) and D < L - period / 2 (it was not just a lost sample). Where
- * the period is unknown (0) no gap is ever found.
+ * the period is unknown (0; a nonsensical 1 counts as that) no gap is ever found.
  *
  * Two views of a gap, for the two kinds of viewers there are:
  *
@@ -21,8 +21,9 @@
  *    the place of IDLE_BEGIN; after the last one b = 0, and END takes that of IDLE_END.
  *
  * 2. timeline_idle_before(), for viewers in which a sample lasts until the next one or stands for
- *    one period (.cpuprofile): one idle sample for each tick that missed the thread, but no more
- *    than its idle time has periods (rounded up).
+ *    one period (.cpuprofile): one idle sample for each tick that missed the thread. A thread whose
+ *    CPU time in the gap is TIMELINE_LOST_PERIODS or more was not missed by chance: samples of it
+ *    were lost, and there are no more idle samples than its idle time has periods (rounded up).
  */
 #ifndef PROFILE_TIMELINE_H
 #define PROFILE_TIMELINE_H
@@ -30,6 +31,9 @@
 #include <stdbool.h>
 
 #include <sysprof/profile.h>
+
+/* By chance ticks miss that much CPU time once in e^8 times. */
+#define TIMELINE_LOST_PERIODS 8
 
 enum timeline_kind {
 	TIMELINE_START,	 /* the first entry, at thread.start; cpu_delta 0, so it may be ignored */

@@ -25,7 +25,7 @@
 #include "base/vec.h"
 
 #define SYMBOLS_MAX	    (8U << 20)
-#define NAMES_MAX	    (1U << 30)
+#define NAMES_MAX	    (256U << 20)
 #define NAME_LENGTH_MAX	    512
 #define FUNCTION_EXTENT_MAX (1U << 20)
 

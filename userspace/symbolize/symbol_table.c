@@ -5,12 +5,12 @@
  * All addresses of a file are known when it is asked, and they are few beside its symbols. So no
  * table of symbols is built: the symbols stream past once, each is tried on the addresses that it
  * covers, and each address keeps the best it has seen. Memory goes with the addresses, whatever a
- * file claims to hold.
+ * file claims to hold; how many symbols and how long names there can be is bounded by elf_file.
  *
- * A symbol with a size covers [address, address + size): a range of the sorted addresses. It is left
- * at the O(log n) nodes of a segment tree which that range consists of, where the better one stays;
- * an address has the best of the nodes above it. So a file in which every symbol covers everything
- * costs no more than another.
+ * A symbol with a size covers [address, address + size): a range of the sorted addresses. It is
+ * left at the O(log n) nodes of a segment tree which that range consists of, where the better one
+ * stays; an address has the best of the nodes above it. So a file in which every symbol covers
+ * everything costs no more than another.
  *
  * A symbol without a size (hand-written assembly) reaches to the next symbol, to the end of its
  * section, or 64 KB, whichever comes first. Only the last one at or before an address can be its
@@ -37,7 +37,6 @@
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 
-#define SYMBOLS_MAX	20000000
 #define UNSIZED_EXTENT	(64 << 10)
 #define NAME_LENGTH_MAX 4096 /* longer ones are equal in length and compared so far */
 
@@ -51,7 +50,6 @@ struct candidate {
 struct matcher {
 	const uint64_t *addresses;
 	size_t count;
-	size_t symbols;
 	/* A tree over the addresses: node n is above 2n and 2n + 1, address i is the leaf count + i. */
 	struct candidate *sized;
 	/* By the first address at or behind their start: the last symbol without a size, … */
@@ -123,7 +121,7 @@ static void offer_range(struct matcher *m, size_t first, size_t end, const struc
 	}
 }
 
-/* Marks of assemblers and annotating compilers, which name no function: $x, $d.1, .L12, .annobin_… */
+/* Marks of assemblers and annotating compilers name no function: $x, $d.1, .L12, .annobin_… */
 static bool is_mark(const struct elf_symbol *symbol)
 {
 	return symbol->type == STT_NOTYPE && (symbol->name[0] == '$' || symbol->name[0] == '.');
@@ -147,8 +145,6 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 	struct candidate c = {.name = symbol->name, .start = symbol->address};
 	size_t first, end;
 
-	if (++m->symbols > SYMBOLS_MAX)
-		return -EBADMSG;
 	first = count_below(m, symbol->address);
 	if (first == m->count || !symbol->name || !symbol->name[0] || is_mark(symbol))
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which symbol of an ELF file covers an address: many addresses at once, in one pass over its tables. */
+/* Which symbol of an ELF file covers an address: many at once, in one pass over its tables. */
 #ifndef SYMBOLIZE_SYMBOL_TABLE_H
 #define SYMBOLIZE_SYMBOL_TABLE_H
 

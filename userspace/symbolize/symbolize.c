@@ -2,9 +2,9 @@
 /*
  * The symbolizer: one file at a time is opened, asked for all its addresses, and closed.
  *
- * Addresses come as file offsets, in ascending order, and go out in that order. In between they are
- * ELF virtual addresses, which sort differently where a file's segments are not laid out in order; so
- * each travels with the place it has to return to.
+ * Addresses come as file offsets, in ascending order, and go out in that order. In between they
+ * are ELF virtual addresses, which sort differently where a file's segments are not laid out in
+ * order; so each travels with the place it has to return to.
  */
 #include "symbolize/symbolize.h"
 

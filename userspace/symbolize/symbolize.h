@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the names of an ELF file's addresses come from: a chain of sources, each asked for what those
- * before it left open.
+ * Where the names of an ELF file's addresses come from: a chain of sources, each asked for what
+ * those before it left open.
  */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H

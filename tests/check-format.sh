@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# check-format.sh [--fix]: every C file of the tree as .clang-format wants it, every script readable by
+# its shell, no trailing blanks, scripts executable. --fix formats the C files instead.
+#
+# The files are those that git knows and those it would add; outside of a clone, all but the builds.
+set -euo pipefail
+
+cd "$(dirname -- "$0")/.."
+
+files() { # patterns of names
+	local pattern
+	if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+		git ls-files --cached --others --exclude-standard -- "$@" |
+			while IFS= read -r file; do [ ! -e "$file" ] || echo "$file"; done
+	else
+		for pattern in "$@"; do
+			find . \( -name 'build*' -o -name .git \) -prune -o -name "$pattern" -print
+		done
+	fi | sort -u
+}
+
+command -v clang-format >/dev/null || {
+	echo "clang-format is missing: tools/install-deps.sh test"
+	exit 1
+}
+mapfile -t c_files < <(files '*.c' '*.h')
+[ ${#c_files[@]} -gt 0 ] || { echo "no C file found: nothing was checked"; exit 1; }
+
+if [ "${1:-}" = --fix ]; then
+	clang-format -i "${c_files[@]}"
+	exit
+fi
+
+# The check must see a badly formatted line when there is one.
+if printf 'int  x ;\n' | clang-format --style=file --assume-filename=x.c --dry-run -Werror 2>/dev/null; then
+	echo "clang-format accepts anything: is .clang-format there?"
+	exit 1
+fi
+
+status=0
+clang-format --style=file --dry-run -Werror "${c_files[@]}" || status=1
+
+mapfile -t scripts < <(files '*.sh' && echo .ci/run && echo vmtest/init)
+[ ${#scripts[@]} -gt 0 ] || { echo "no script found: nothing was checked"; exit 1; }
+for script in "${scripts[@]}"; do
+	case $(head -n 1 "$script") in
+	'#!/usr/bin/env bash' | '#!/bin/bash') bash -n "$script" || status=1 ;;
+	'#!/bin/sh') sh -n "$script" || status=1 ;;
+	*)
+		echo "$script: the first line names neither bash nor sh"
+		status=1
+		;;
+	esac
+	[ -x "$script" ] || [[ $(basename "$script") == lib* ]] || {
+		echo "$script: is not executable"
+		status=1
+	}
+done
+
+mapfile -t python < <(files '*.py')
+for script in "${python[@]}"; do
+	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script" || status=1
+done
+
+if grep -nE '[[:blank:]]+$' "${c_files[@]}" "${scripts[@]}" "${python[@]}" Makefile; then
+	echo "trailing blanks"
+	status=1
+fi
+exit $status

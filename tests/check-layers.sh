@@ -1,0 +1,320 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# check-layers.sh [TREE]: which part of the program may include which, which file is the door to which
+# foreign library, who may print, and what nobody may call. The tables below are the rule; move a line
+# of them on purpose, together with docs/ARCHITECTURE.md.
+#
+# Without TREE it checks itself first: a small tree that keeps every rule must pass, and the same tree
+# with one violation planted must fail, once per rule. A tree without sources fails as well.
+set -euo pipefail
+
+top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+
+# layer: directories of userspace/ it may include | headers of include/sysprof/
+layers='
+base      : base                                        |
+elf       : base elf                                    |
+profile   : base profile                                | event.h profile.h
+capture   : base elf capture                            | event.h event_handler.h unwind_table.h
+unwind    : base elf unwind                             | unwind_table.h
+jit       : base jit                                    |
+process   : base elf process profile unwind jit         | event.h event_handler.h profile.h
+symbolize : base elf symbolize                          | symbolizer.h profile.h
+export    : base profile export                         | exporter.h profile.h
+import    : base profile import                         | exporter.h profile.h
+cli       : base elf profile capture unwind jit process symbolize export import cli | event.h event_handler.h unwind_table.h profile.h symbolizer.h exporter.h
+bpf       :                                             | event.h unwind_table.h
+sysprof   :                                             | event.h unwind_table.h profile.h
+'
+
+# foreign header (a prefix of its name) : the only files that may include it
+doors='
+bpf/libbpf  : userspace/capture/bpf_session.c userspace/capture/features.c
+bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/features.c
+bpf/btf     : userspace/capture/features.c
+libelf      : userspace/elf/elf_private.h
+gelf        : userspace/elf/elf_private.h
+elfutils/   : userspace/symbolize/dwarf.c
+dwarf.h     : userspace/symbolize/dwarf.c
+zlib        : userspace/base/gzip.c
+cjson/      : userspace/import/json.c
+cJSON       : userspace/import/json.c
+libiberty   : userspace/symbolize/demangle.c
+demangle.h  : userspace/symbolize/demangle.c
+'
+
+# log.c prints what cli/ tells it to; io.c opens standard output for "-"
+printers='userspace/cli/ userspace/base/log.c userspace/base/io.c'
+forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
+
+check_tree() { # tree
+	local files
+	cd "$1"
+	files=$(find bpf include userspace -name '*.[ch]' 2>/dev/null | sort) || true
+	for part in bpf include/sysprof userspace/base userspace/cli; do
+		grep -q "^$part/" <<<"$files" || {
+			echo "no source found in $part/: nothing was checked"
+			return 1
+		}
+	done
+	# shellcheck disable=SC2086 # names without blanks, all our own
+	awk -v layers="$layers" -v doors="$doors" -v printers="$printers" -v forbidden="$forbidden" \
+		"$program" $files
+}
+
+# shellcheck disable=SC2016 # awk's dollars
+program='
+function complain(what) {
+	printf "%s:%d: %s\n", FILENAME, FNR, what
+	bad = 1
+}
+
+function has(list, word) {
+	return index(" " list " ", " " word " ") > 0
+}
+
+function begins(text, prefix) {
+	return substr(text, 1, length(prefix)) == prefix
+}
+
+BEGIN {
+	count = split(layers, lines, "\n")
+	for (i = 1; i <= count; i++) {
+		if (split(lines[i], part, /[:|]/) < 3)
+			continue
+		name = part[1]
+		gsub(/ /, "", name)
+		gsub(/ +/, " ", part[2])
+		gsub(/ +/, " ", part[3])
+		directories[name] = part[2]
+		headers[name] = part[3]
+	}
+	count = split(doors, lines, "\n")
+	for (i = 1; i <= count; i++)
+		if (split(lines[i], part, / +: /) == 2)
+			door[part[1]] = part[2]
+	printer_count = split(printers, printer, " ")
+	forbidden_words = forbidden
+	gsub(/ /, "|", forbidden_words)
+}
+
+FNR == 1 {
+	in_comment = 0
+	split(FILENAME, path, "/")
+	layer = path[1] == "bpf" ? "bpf" : path[2]
+	if (!(layer in directories))
+		complain("directory " layer "/ is in no layer")
+	may_print = layer == "bpf"
+	for (i = 1; i <= printer_count; i++)
+		if (begins(FILENAME, printer[i]))
+			may_print = 1
+	dual = layer == "bpf" || FILENAME == "include/sysprof/event.h" ||
+	       FILENAME == "include/sysprof/unwind_table.h"
+	license = dual ? "GPL-2.0-only OR BSD-2-Clause" : "BSD-2-Clause"
+	if ($0 != "/* SPDX-License-Identifier: " license " */")
+		complain("the first line is not the SPDX line of " license)
+}
+
+# The line without comments, and with its strings and characters emptied.
+function code_of(line,    out, c, two) {
+	out = ""
+	while (line != "") {
+		two = substr(line, 1, 2)
+		c = substr(line, 1, 1)
+		if (in_comment) {
+			if (!match(line, /\*\//))
+				return out
+			line = substr(line, RSTART + 2)
+			in_comment = 0
+		} else if (two == "/*") {
+			in_comment = 1
+			line = substr(line, 3)
+		} else if (two == "//") {
+			return out
+		} else if (c == "\"" && match(line, /^"([^"\\]|\\.)*"/)) {
+			out = out "\"\""
+			line = substr(line, RLENGTH + 1)
+		} else if (c == "\047" && match(line, /^\047([^\047\\]|\\.[^\047]*)\047/)) {
+			out = out "0"
+			line = substr(line, RLENGTH + 1)
+		} else {
+			out = out c
+			line = substr(line, 2)
+		}
+	}
+	return out
+}
+
+function check_quoted(header,    slash, directory) {
+	slash = index(header, "/")
+	directory = substr(header, 1, slash - 1)
+	if (layer == "bpf") {
+		if (slash)
+			complain("bpf/ may not include \"" header "\"")
+	} else if (header ~ /\.skel\.h$/) {
+		if (!has(door["bpf/libbpf"], FILENAME))
+			complain("libbpf has its doors elsewhere: \"" header "\"")
+	} else if (!slash) {
+		complain("\"" header "\" is not named with its directory")
+	} else if (!has(directories[layer], directory)) {
+		complain(layer "/ may not include \"" header "\"")
+	} else if (header ~ /_private\.h$/ && directory != layer) {
+		complain("\"" header "\" is private to " directory "/")
+	}
+}
+
+function check_system(header,    prefix) {
+	if (begins(header, "sysprof/")) {
+		if (!has(headers[layer], substr(header, 9)))
+			complain(layer "/ may not include <" header ">")
+		return
+	}
+	if (layer == "bpf") {
+		if (header !~ /^(std(bool|def)|bpf\/bpf_[a-z_]*|linux\/[a-z_]*)\.h$/)
+			complain("bpf/ may not include <" header ">")
+		return
+	}
+	for (prefix in door)
+		if (begins(header, prefix) && !has(door[prefix], FILENAME))
+			complain("<" header "> has its door in " door[prefix])
+}
+
+{
+	was_comment = in_comment
+	code = code_of($0)
+	if (!was_comment && match($0, /^[ \t]*#[ \t]*include[ \t]*[<"][^>"]+/)) {
+		name = substr($0, RSTART, RLENGTH)
+		quoted = name ~ /"/
+		sub(/^[^<"]*[<"]/, "", name)
+		if (quoted)
+			check_quoted(name)
+		else
+			check_system(name)
+	}
+	if (match(code, "(^|[^A-Za-z0-9_.>])(" forbidden_words ")[ \t]*\\(")) {
+		name = substr(code, RSTART, RLENGTH)
+		gsub(/[^a-z]/, "", name)
+		complain(name "() is forbidden")
+	}
+	if (!may_print && code ~ /(^|[^A-Za-z0-9_.>])(v?printf|puts|putchar|perror)[ \t]*\(/)
+		complain("only cli/ prints")
+	if (!may_print && code ~ /(^|[^A-Za-z0-9_])(stdout|stderr)([^A-Za-z0-9_]|$)/)
+		complain("only cli/ knows standard output and standard error")
+	if ($0 ~ /(^|[^A-Za-z0-9_])(TO[D]O|FIX[M]E|X[X]X)([^A-Za-z0-9_]|$)/)
+		complain("unfinished work is an issue, not a comment")
+}
+
+END { exit bad }
+'
+
+# ---- the check of the check ----------------------------------------------------------------------
+
+bsd='/* SPDX-License-Identifier: BSD-2-Clause */'
+dual='/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */'
+
+make_good_tree() { # directory
+	mkdir -p "$1"/{bpf,include/sysprof}
+	for layer in base elf profile capture process symbolize export cli; do
+		mkdir -p "$1/userspace/$layer"
+		printf '%s\n#include "base/vec.h"\n' "$bsd" >"$1/userspace/$layer/good.c"
+	done
+	printf '%s\n#include <linux/types.h>\n' "$dual" >"$1/include/sysprof/event.h"
+	printf '%s\n#include <bpf/bpf_helpers.h>\n#include <sysprof/event.h>\n' "$dual" >"$1/bpf/a.bpf.c"
+	cat >"$1/userspace/export/quiet.c" <<-SOURCE
+	$bsd
+	/* strcpy(a, b) in a comment,
+	 * and printf() on its second line */
+	#include <stdio.h>
+	void quiet(FILE *f) __attribute__((format(printf, 1, 2)));
+	const char *text = "system(\"x\"); // stderr";
+	int ecosystem(struct s *s) { return s->system(0) + fprintf(s->out, "stdout"); }
+	SOURCE
+}
+
+must_pass() { # tree
+	(check_tree "$1") || {
+		echo "self-test: a tree that keeps the rules was refused"
+		return 1
+	}
+}
+
+must_fail() { # tree, what was planted
+	local said
+	said=$(check_tree "$1") && {
+		echo "self-test: not found: $2"
+		return 1
+	}
+	grep -q 'planted\|nothing was checked' <<<"$said" || {
+		echo "self-test: found for the wrong reason: $2: $said"
+		return 1
+	}
+}
+
+# directory | a line that breaks a rule there
+violations='
+userspace/base      | #include "elf/elf_file.h"
+userspace/base      | #include <sysprof/event.h>
+userspace/elf       | #include "profile/profile.h"
+userspace/profile   | #include <sysprof/symbolizer.h>
+userspace/capture   | #include "export/folded.h"
+userspace/capture   | #include "symbolize/symbolize.h"
+userspace/capture   | #include <sysprof/profile.h>
+userspace/process   | #include "capture/clock.h"
+userspace/symbolize | #include "process/recorder.h"
+userspace/symbolize | #include "elf/elf_private.h"
+userspace/export    | #include "capture/clock.h"
+userspace/export    | #  include <sysprof/event_handler.h>
+userspace/export    | #include "folded.h"
+userspace/export    | #include "../base/vec.h"
+userspace/newlayer  | int x;
+bpf                 | #include "base/vec.h"
+bpf                 | #include <sysprof/profile.h>
+bpf                 | #include <stdio.h>
+userspace/process   | #include <bpf/libbpf.h>
+userspace/capture   | #include "sampler.skel.h"
+userspace/symbolize | #include <libelf.h>
+userspace/export    | #include <zlib.h>
+userspace/export    | #include <cjson/cJSON.h>
+userspace/cli       | #include <libiberty/demangle.h>
+userspace/export    | void f(void) { printf("x"); }
+userspace/capture   | void f(void) { fprintf(stderr, "x"); }
+userspace/base      | void f(void) { perror("x"); }
+userspace/cli       | void f(char *a, char *b) { strcpy (a, b); }
+userspace/cli       | int f(char *a) { return atoi(a); }
+userspace/cli       | void f(void) { if (1) system("x"); }
+userspace/base      | /* comment */ char *f(char *a) { return strtok(a, "/*"); }
+userspace/base      | char c = 0x27; /* FIX''ME: later */
+'
+
+self_test() {
+	local tree part line planted
+	tree=$(mktemp -d)
+	# shellcheck disable=SC2064 # this directory, now
+	trap "rm -rf '$tree'" EXIT
+	(must_fail "$tree" "an empty tree")
+	make_good_tree "$tree"
+	must_pass "$tree"
+	while IFS='|' read -r part line; do
+		part=${part// /}
+		[ -n "$part" ] || continue
+		line=${line# }
+		planted=$tree/$part/planted.c
+		mkdir -p "$tree/$part"
+		[ "$part" = bpf ] && echo "$dual" >"$planted" || echo "$bsd" >"$planted"
+		echo "${line//\'\'/}" >>"$planted"
+		(must_fail "$tree" "$part: $line")
+		rm "$planted"
+	done <<<"$violations"
+	echo "int no_license;" >"$tree/userspace/base/planted.c"
+	(must_fail "$tree" "a file without SPDX line")
+	rm "$tree/userspace/base/planted.c"
+	must_pass "$tree"
+}
+
+if [ $# -gt 0 ]; then
+	check_tree "$1"
+else
+	self_test
+	check_tree "$top"
+fi

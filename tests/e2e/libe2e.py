@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the end-to-end tests share: running the program, reading what it wrote, saying what differs.
+
+A test is a script with functions named test_*; `main(globals())` at its end runs them in order (or
+those named on the command line), prints a line for each and exits 0, 1, or 77 if all were skipped.
+"""
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+BUILD = os.environ.get("BUILD", os.path.abspath("build"))
+SYSPROF = os.environ.get("SYSPROF", os.path.join(BUILD, "sysprof"))
+SCRATCH = os.environ.get("SCRATCH") or os.getcwd()
+SANITIZED = "asan" in os.path.basename(BUILD)
+
+
+class Skip(Exception):
+    """This case cannot run here; its text says why."""
+
+
+def fixture(name):
+    path = os.path.join(BUILD, "tests", "fixtures", name)
+    assert os.path.exists(path), f"fixture {path} is not built"
+    return path
+
+
+def scratch(name):
+    return os.path.join(SCRATCH, name)
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip(f"needs root: this is uid {os.geteuid()}")
+
+
+class Result:
+    def __init__(self, status, out, err, seconds):
+        self.status, self.out, self.err, self.seconds = status, out, err, seconds
+
+    def __repr__(self):
+        return f"status {self.status} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
+
+
+def run(*args, timeout=60, check=None, **options):
+    """Run a program to its end. `check`: the exit status it must have."""
+    begin = time.monotonic()
+    p = subprocess.run([str(a) for a in args], stdin=subprocess.DEVNULL, capture_output=True,
+                       timeout=timeout, text=True, errors="replace", **options)
+    result = Result(p.returncode, p.stdout, p.stderr, time.monotonic() - begin)
+    if check is not None:
+        assert p.returncode == check, f"{' '.join(map(str, args))}: {result}"
+    return result
+
+
+def sysprof(*args, **options):
+    return run(SYSPROF, *args, **options)
+
+
+def record(*args, check=0, **options):
+    """sysprof record to its end, which must be good unless `check` says otherwise."""
+    need_root()
+    return sysprof("record", *args, check=check, **options)
+
+
+class Background:
+    """A program that runs beside; terminated at the end of the with block if it is still there."""
+
+    def __init__(self, *args, **options):
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        self.p = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, text=True,
+                                  errors="replace", **options)
+        self.pid = self.p.pid
+
+    def __enter__(self):
+        return self
+
+    def finish(self, timeout=60, check=None):
+        out, err = self.p.communicate(timeout=timeout)
+        result = Result(self.p.returncode, out or "", err or "", 0)
+        if check is not None:
+            assert self.p.returncode == check, f"{self.p.args}: {result}"
+        return result
+
+    def signal(self, number):
+        self.p.send_signal(number)
+
+    def __exit__(self, *_):
+        if self.p.poll() is None:
+            self.p.send_signal(signal.SIGCONT)
+            self.p.kill()
+        self.p.communicate()
+
+
+def wait_for(condition, timeout=10, what="a condition"):
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"waited {timeout} s for {what}")
+
+
+def started_sampling(recorder, path):
+    """A running `record -o PATH.sysprof` whose first chunk is on disk samples by now."""
+    wait_for(lambda: os.path.exists(path) or recorder.p.poll() is not None, 30, path)
+    assert recorder.p.poll() is None, recorder.finish()
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+def folded(path):
+    """[(frames, count)], root first; frames[0] is the comm."""
+    rows = []
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            match = re.fullmatch(r"(.*) (\d+)\n", line)
+            assert match, f"not a folded line: {line!r}"
+            rows.append((match[1].split(";"), int(match[2])))
+    return rows
+
+
+def share(rows, predicate):
+    """Share of the samples whose frames satisfy the predicate."""
+    total = sum(count for _, count in rows)
+    assert total, "no samples at all"
+    return sum(count for frames, count in rows if predicate(frames)) / total
+
+
+def has_chain(frames, *chain):
+    """Do these functions follow one another somewhere in the stack, caller first?"""
+    return any(tuple(frames[i:i + len(chain)]) == chain for i in range(len(frames)))
+
+
+def load_json(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as f:
+        return json.load(f)
+
+
+class FirefoxThread:
+    """One thread of a Firefox file, with the columns resolved to names."""
+
+    def __init__(self, profile, thread):
+        shared = profile["shared"]
+        self.profile, self.thread = profile, thread
+        self.pid, self.tid = int(thread["pid"].split(".")[0]), int(thread["tid"].split(".")[0])
+        self.name, self.process = thread["name"], thread["processName"]
+        samples = thread["samples"]
+        self.stacks = samples["stack"]
+        self.deltas = samples["threadCPUDelta"]
+        if "time" in samples:
+            self.times = samples["time"]
+        else:
+            self.times, now = [], 0.0
+            for delta in samples["timeDeltas"]:
+                now += delta
+                self.times.append(now)
+        self.count = sum(s is not None for s in self.stacks)
+        self.cpu_ns = sum(self.deltas[1:])
+        self._shared = shared
+
+    def frames(self, stack):
+        """Function names, root first."""
+        table, frames = self._shared["stackTable"], []
+        while True:
+            frame = table["frame"][stack]
+            func = self._shared["frameTable"]["func"][frame]
+            frames.append(self._shared["stringArray"][self._shared["funcTable"]["name"][func]])
+            if not table["prefixOffset"][stack]:
+                return frames[::-1]
+            stack -= table["prefixOffset"][stack]
+
+
+def firefox_threads(path):
+    profile = load_json(path)
+    return [FirefoxThread(profile, t) for t in profile["threads"]]
+
+
+def firefox_extra(path):
+    """meta.extra as {section: {label: value}}."""
+    return {s["label"]: {e["label"]: e["value"] for e in s["entries"]}
+            for s in load_json(path)["meta"]["extra"]}
+
+
+def key_values(text):
+    """Lines `key value …` as [(key, rest)]."""
+    return [tuple(line.split(None, 1)) for line in text.splitlines() if " " in line]
+
+
+# ---- running tests ------------------------------------------------------------------------------
+
+def main(scope):
+    wanted = sys.argv[1:]
+    tests = [(n, f) for n, f in scope.items() if n.startswith("test_") and callable(f)]
+    if wanted:
+        tests = [(n, f) for n, f in tests if n in wanted]
+    failed = skipped = passed = 0
+    reason = ""
+    for name, test in tests:
+        begin = time.monotonic()
+        try:
+            test()
+        except Skip as skip:
+            skipped, reason = skipped + 1, str(skip)
+            print(f"skip {name}: {reason}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"FAIL {name}", flush=True)
+            traceback.print_exc(file=sys.stdout)
+        else:
+            passed += 1
+            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    if failed or not tests:
+        sys.exit(1)
+    if skipped:  # a skipped case is told, never hidden among those that passed
+        print(reason)
+        sys.exit(77)
+    sys.exit(0)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every named profile in every format, byte for byte as in tests/golden/expected/NAME.FORMAT.
+ *
+ *   golden_profiles                 compare (from the top of the tree); GOLDEN_UPDATE=1 rewrites
+ *   golden_profiles NAME FORMAT     write one to standard output
+ *   golden_profiles DIR/            write all of them into a directory, with their suffixes
+ */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "export/exporters.h"
+#include "golden/profiles.h"
+
+#define EXPECTED "tests/golden/expected"
+
+struct bytes {
+	char *data;
+	size_t size;
+};
+
+static int export_profile(const struct named_profile *named, const struct exporter *exporter,
+			  struct bytes *bytes)
+{
+	const struct export_options options = {0};
+	const struct profile *p;
+	struct fixture f;
+	char why[256] = "";
+	FILE *out;
+	int err;
+
+	named->build(&f);
+	err = profile_builder__finish(f.b, &p, why, sizeof(why));
+	if (err) {
+		fprintf(stderr, "%s: finish: %s: %s\n", named->name, strerror(-err), why);
+		profile_builder__free(f.b);
+		return err;
+	}
+	out = open_memstream(&bytes->data, &bytes->size);
+	if (!out) {
+		profile_builder__free(f.b);
+		return -ENOMEM;
+	}
+	err = exporter->write(p, &options, out);
+	if (fclose(out) && !err)
+		err = -EIO;
+	if (err)
+		fprintf(stderr, "%s.%s: %s\n", named->name, exporter->name, strerror(-err));
+	profile_builder__free(f.b);
+	return err;
+}
+
+static int write_bytes(const char *path, const struct bytes *bytes)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "we");
+
+	if (!file || fwrite(bytes->data, 1, bytes->size, file) != bytes->size || fflush(file)) {
+		perror(path);
+		return -EIO;
+	}
+	return 0;
+}
+
+static void tell_difference(const char *path, const struct bytes *want, const struct bytes *got)
+{
+	size_t i = 0, from;
+
+	while (i < want->size && i < got->size && want->data[i] == got->data[i])
+		i++;
+	from = i > 60 ? i - 60 : 0;
+	fprintf(stderr, "%s differs at byte %zu (expected %zu bytes, got %zu)\n", path, i,
+		want->size, got->size);
+	fprintf(stderr, "  expected …%.*s…\n",
+		(int)(want->size - from < 120 ? want->size - from : 120), want->data + from);
+	fprintf(stderr, "  got      …%.*s…\n",
+		(int)(got->size - from < 120 ? got->size - from : 120), got->data + from);
+}
+
+static int compare_bytes(const char *path, const struct bytes *got)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	struct bytes want = {0};
+	_cleanup_free_ char *data = NULL;
+	bool equal;
+
+	if (!file) {
+		perror(path);
+		return -ENOENT;
+	}
+	data = malloc(got->size + (1 << 20));
+	if (!data)
+		return -ENOMEM;
+	want.data = data;
+	want.size = fread(data, 1, got->size + (1 << 20), file);
+	equal = want.size == got->size && !memcmp(want.data, got->data, want.size);
+	if (!equal)
+		tell_difference(path, &want, got);
+	return equal ? 0 : -EINVAL;
+}
+
+static int each(const char *dir, bool write)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < NAMED_PROFILES; i++) {
+		for (const struct exporter *const *e = exporters(); *e; e++) {
+			struct bytes bytes = {0};
+			char path[4096];
+			int err = export_profile(&named_profiles[i], *e, &bytes);
+
+			snprintf(path, sizeof(path), "%s/%s%s", dir, named_profiles[i].name,
+				 (*e)->suffixes[0]);
+			if (!err)
+				err = write ? write_bytes(path, &bytes)
+					    : compare_bytes(path, &bytes);
+			failed += err != 0;
+			free(bytes.data);
+		}
+	}
+	return failed;
+}
+
+static int write_one(const char *name, const char *format)
+{
+	const struct exporter *exporter = exporter_by_name(format);
+	struct bytes bytes = {0};
+	int err = -ENOENT;
+
+	for (size_t i = 0; exporter && i < NAMED_PROFILES; i++)
+		if (!strcmp(named_profiles[i].name, name))
+			err = export_profile(&named_profiles[i], exporter, &bytes);
+	if (err == -ENOENT)
+		fprintf(stderr, "no such profile or format\n");
+	if (!err && fwrite(bytes.data, 1, bytes.size, stdout) != bytes.size)
+		err = -EIO;
+	free(bytes.data);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	const char *update = getenv("GOLDEN_UPDATE");
+	int failed;
+
+	if (argc == 3)
+		return write_one(argv[1], argv[2]) ? 1 : 0;
+	if (argc == 2)
+		return each(argv[1], true) ? 1 : 0;
+	failed = each(EXPECTED, update && *update == '1');
+	if (failed)
+		fprintf(stderr,
+			"%d files differ; after a look at each, make golden-update accepts them\n",
+			failed);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For tests of exporters: a finished profile, its output as text, and as parsed JSON. */
+#ifndef TESTS_UNIT_EXPORT_SUPPORT_H
+#define TESTS_UNIT_EXPORT_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+
+#include "export/exporters.h"
+#include "golden/profiles.h"
+
+static inline const struct profile *finish(struct fixture *f)
+{
+	const struct profile *p = NULL;
+	char why[256] = "";
+
+	if (profile_builder__finish(f->b, &p, why, sizeof(why)))
+		fail_msg("%s", why);
+	return p;
+}
+
+static inline const struct profile *build_profile(struct fixture *f, const char *name)
+{
+	for (size_t i = 0; i < NAMED_PROFILES; i++) {
+		if (strcmp(named_profiles[i].name, name))
+			continue;
+		named_profiles[i].build(f);
+		return finish(f);
+	}
+	fail_msg("no profile %s", name);
+	return NULL;
+}
+
+static inline char *export_text(const struct exporter *exporter, const struct profile *p,
+				const struct export_options *options)
+{
+	const struct export_options none = {0};
+	char *data = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&data, &size);
+
+	assert_non_null(out);
+	assert_int_equal(exporter->write(p, options ? options : &none, out), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(strlen(data), size);
+	return data;
+}
+
+static inline cJSON *export_json(const struct exporter *exporter, const struct profile *p,
+				 const struct export_options *options)
+{
+	char *data = export_text(exporter, p, options);
+	cJSON *json = cJSON_ParseWithOpts(data, NULL, 1);
+
+	assert_non_null(json);
+	free(data);
+	return json;
+}
+
+static inline const cJSON *get(const cJSON *object, const char *key)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (!value)
+		fail_msg("no \"%s\"", key);
+	return value;
+}
+
+static inline double number(const cJSON *object, const char *key)
+{
+	const cJSON *value = get(object, key);
+
+	assert_true(cJSON_IsNumber(value));
+	return value->valuedouble;
+}
+
+static inline const char *string(const cJSON *object, const char *key)
+{
+	const cJSON *value = get(object, key);
+
+	assert_true(cJSON_IsString(value));
+	return value->valuestring;
+}
+
+/* An array as one that can be indexed, cJSON's being lists. The caller frees it. */
+static inline const cJSON **elements(const cJSON *array, size_t *count)
+{
+	const cJSON **list, *element;
+	size_t used = 0;
+
+	assert_true(cJSON_IsArray(array));
+	*count = (size_t)cJSON_GetArraySize(array);
+	list = calloc(*count + 1, sizeof(*list));
+	assert_non_null(list);
+	cJSON_ArrayForEach(element, array) list[used++] = element;
+	return list;
+}
+
+/* A profile of many threads whose stacks share prefixes, have inline chains and repeat functions. */
+static inline const struct profile *build_random(struct fixture *f, unsigned int seed,
+						 size_t thread_count, size_t sample_count)
+{
+	struct location_id locations[64];
+	char name[32];
+
+	fixture__init(f, (double)(sample_count + 10) * 2);
+	for (unsigned int i = 0; i < 64; i++)
+		locations[i] = add_location(f, i % 7 ? f->program : f->kernel, 0x100 + 16 * i);
+	for (size_t t = 0; t < thread_count; t++) {
+		struct process_id process;
+		struct thread_id thread;
+
+		snprintf(name, sizeof(name), "t%zu", t % 10);
+		process = add_process(f, (uint32_t)(100 + t / 2), name, 0, 0);
+		thread = add_thread(f, process, (uint32_t)(100 + t), t % 3 == 0, name, 0);
+		for (size_t s = 0; s < sample_count / thread_count; s++) {
+			struct stack_id stack = {0};
+			int depth = 1 + rand_r(&seed) % 30;
+
+			for (int d = 0; d < depth; d++)
+				stack = profile_builder__stack(
+					f->b, stack, locations[(rand_r(&seed) % 3 + d * 2) % 64]);
+			add_sample(f, thread, 1 + s + (double)(rand_r(&seed) % 1000) / 2000, stack,
+				   (double)(rand_r(&seed) % 1000000) / 1e6, name);
+		}
+	}
+	for (unsigned int i = 0; i < 64; i++) {
+		char inner[32], outer[32];
+
+		snprintf(inner, sizeof(inner), "inner%u", i % 5);
+		snprintf(outer, sizeof(outer), "outer%u", i % 20);
+		if (i % 4)
+			NAME(f, locations[i],
+			     {outer, "/src/outer.c", 10 + i, 5 + i % 20, 1, 0x1000 + i % 20, 8});
+		else
+			NAME(f, locations[i], {inner, "/src/inner.h", 3 + i, 2, 1, 0, 0},
+			     {outer, "/src/outer.c", 10 + i, 5 + i % 20, 1, 0x1000 + i % 20, 8});
+	}
+	return finish(f);
+}
+
+#endif

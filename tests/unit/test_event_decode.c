@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Checking events: one sound event of each type, every way to break it, and the symbol codec. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/event_decode.h"
+#include "capture/symbol_codec.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+union event {
+	struct event_header header;
+	struct sample_event sample;
+	struct mmap_event mmap;
+	struct comm_event comm;
+	struct lost_event lost;
+	struct process_event process;
+	struct thread_event thread;
+	struct books_event books;
+	struct meta_event meta;
+	struct kallsyms_event kallsyms;
+	struct symbol_event symbol;
+	char bytes[EVENT_SIZE_MAX];
+};
+
+/* ---- sound events ---------------------------------------------------------------------------- */
+
+static void make(union event *e, enum event_type type, size_t size)
+{
+	memset(e, 0, sizeof(*e));
+	e->header.type = type;
+	e->header.size = size;
+	e->header.time = 42;
+}
+
+static void make_sample(union event *e)
+{
+	make(e, EVENT_SAMPLE, sizeof(e->sample) + 5 * sizeof(uint64_t));
+	e->sample.kernel_frames = 2;
+	e->sample.user_frames = 3;
+	e->sample.frames[0] = 0xffffffff81000010;
+	e->sample.frames[1] = 0xff11000000000020; /* 5-level paging */
+	e->sample.frames[2] = frame_pack(FRAME_IP, 0x401000);
+	e->sample.frames[3] = frame_pack(FRAME_POINTER, 0x401100);
+	e->sample.frames[4] = frame_pack(FRAME_TABLE, 0x401200);
+}
+
+static void make_mmap(union event *e)
+{
+	make(e, EVENT_MMAP, sizeof(e->mmap) + 16);
+	strcpy(e->mmap.path, "/usr/bin/cat");
+}
+
+static void make_process(union event *e)
+{
+	make(e, EVENT_PROCESS, sizeof(e->process) + 8);
+	strcpy(e->process.name, "cat");
+}
+
+static void make_meta(union event *e)
+{
+	make(e, EVENT_META, sizeof(e->meta) + 16);
+	memcpy(e->meta.text, "key\0value", 10);
+}
+
+static void make_kallsyms(union event *e)
+{
+	make(e, EVENT_KALLSYMS, sizeof(e->kallsyms) + 24);
+	memcpy(e->kallsyms.text, "ffffffff81000000 T _text\n", 24);
+	e->kallsyms.text_size = 24;
+}
+
+static void make_symbol(union event *e)
+{
+	const struct symbol_entry entries[] = {
+		{.function = "inner", .file = "a.c", .function_address = 16, .line = 3},
+		{.function = "outer", .definition_file = "b.c", .function_address = ~0ULL},
+	};
+
+	symbol_event__encode(e, 42, 0x1000, 0x2000, entries, 2);
+}
+
+static void make_fixed(union event *e, enum event_type type)
+{
+	static const struct {
+		enum event_type type;
+		size_t size;
+	} sizes[] = {
+		{EVENT_THREAD_CPU, sizeof(struct thread_cpu_event)},
+		{EVENT_COMM, sizeof(struct comm_event)},
+		{EVENT_FORK, sizeof(struct task_event)},
+		{EVENT_EXIT, sizeof(struct task_event)},
+		{EVENT_LOST, sizeof(struct lost_event)},
+		{EVENT_THREAD, sizeof(struct thread_event)},
+		{EVENT_MAPS_READ, sizeof(struct maps_read_event)},
+		{EVENT_CLOCK_ANCHOR, sizeof(struct clock_anchor_event)},
+		{EVENT_BOOKS, sizeof(struct books_event)},
+		{EVENT_END, sizeof(struct event_header)},
+		{EVENT_SYMBOL_DSO, sizeof(struct symbol_dso_event)},
+		{EVENT_SYMBOLS_END, sizeof(struct event_header)},
+	};
+
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		if (sizes[i].type == type)
+			make(e, type, sizes[i].size);
+	}
+	if (type == EVENT_BOOKS)
+		e->books.lines = BOOK_COUNT;
+}
+
+static const enum event_type types[] = {
+	EVENT_SAMPLE,	    EVENT_THREAD_CPU, EVENT_MMAP,	 EVENT_COMM,   EVENT_FORK,
+	EVENT_EXIT,	    EVENT_LOST,	      EVENT_PROCESS,	 EVENT_THREAD, EVENT_MAPS_READ,
+	EVENT_BOOKS,	    EVENT_META,	      EVENT_KALLSYMS,	 EVENT_END,    EVENT_SYMBOL,
+	EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
+};
+
+static void make_sound(union event *e, enum event_type type)
+{
+	switch (type) {
+	case EVENT_SAMPLE:
+		make_sample(e);
+		break;
+	case EVENT_MMAP:
+		make_mmap(e);
+		break;
+	case EVENT_PROCESS:
+		make_process(e);
+		break;
+	case EVENT_META:
+		make_meta(e);
+		break;
+	case EVENT_KALLSYMS:
+		make_kallsyms(e);
+		break;
+	case EVENT_SYMBOL:
+		make_symbol(e);
+		break;
+	default:
+		make_fixed(e, type);
+	}
+}
+
+/* ---- dispatch -------------------------------------------------------------------------------- */
+
+struct calls {
+	unsigned int of_type[64];
+	unsigned int others;
+	int answer;
+	char key[16], value[16];
+};
+
+#define CALLBACK(name, event_type, kind)                                                           \
+	static int heard_##name(void *context, const struct kind *event)                           \
+	{                                                                                          \
+		struct calls *calls = context;                                                     \
+                                                                                                   \
+		assert_non_null(event);                                                            \
+		calls->of_type[event_type]++;                                                      \
+		return calls->answer;                                                              \
+	}
+
+CALLBACK(sample, EVENT_SAMPLE, sample_event)
+CALLBACK(thread_cpu, EVENT_THREAD_CPU, thread_cpu_event)
+CALLBACK(mmap, EVENT_MMAP, mmap_event)
+CALLBACK(comm, EVENT_COMM, comm_event)
+CALLBACK(fork, EVENT_FORK, task_event)
+CALLBACK(exit, EVENT_EXIT, task_event)
+CALLBACK(lost, EVENT_LOST, lost_event)
+CALLBACK(process, EVENT_PROCESS, process_event)
+CALLBACK(thread, EVENT_THREAD, thread_event)
+CALLBACK(maps_read, EVENT_MAPS_READ, maps_read_event)
+CALLBACK(clock_anchor, EVENT_CLOCK_ANCHOR, clock_anchor_event)
+CALLBACK(books, EVENT_BOOKS, books_event)
+CALLBACK(kallsyms, EVENT_KALLSYMS, kallsyms_event)
+CALLBACK(end, EVENT_END, event_header)
+CALLBACK(symbol_dso, EVENT_SYMBOL_DSO, symbol_dso_event)
+CALLBACK(symbol, EVENT_SYMBOL, symbol_event)
+CALLBACK(symbols_end, EVENT_SYMBOLS_END, event_header)
+
+static int heard_meta(void *context, const char *key, const char *value)
+{
+	struct calls *calls = context;
+
+	calls->of_type[EVENT_META]++;
+	snprintf(calls->key, sizeof(calls->key), "%s", key);
+	snprintf(calls->value, sizeof(calls->value), "%s", value);
+	return calls->answer;
+}
+
+static struct event_handler handler_for(struct calls *calls)
+{
+	return (struct event_handler){
+		.context = calls,
+		.sample = heard_sample,
+		.thread_cpu = heard_thread_cpu,
+		.mmap = heard_mmap,
+		.comm = heard_comm,
+		.fork = heard_fork,
+		.exit = heard_exit,
+		.lost = heard_lost,
+		.process = heard_process,
+		.thread = heard_thread,
+		.maps_read = heard_maps_read,
+		.clock_anchor = heard_clock_anchor,
+		.books = heard_books,
+		.meta = heard_meta,
+		.kallsyms = heard_kallsyms,
+		.end = heard_end,
+		.symbol_dso = heard_symbol_dso,
+		.symbol = heard_symbol,
+		.symbols_end = heard_symbols_end,
+	};
+}
+
+static void test_each_type_reaches_its_callback(void **state)
+{
+	union event *e = malloc(sizeof(*e));
+	struct event_handler nobody = {};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(types); i++) {
+		struct calls calls = {};
+		struct event_handler handler = handler_for(&calls);
+
+		make_sound(e, types[i]);
+		assert_int_equal(event_decode(&e->header, &handler), 0);
+		for (unsigned int type = 0; type < COUNT(calls.of_type); type++)
+			assert_int_equal(calls.of_type[type], type == types[i]);
+		calls.answer = -ECANCELED;
+		assert_int_equal(event_decode(&e->header, &handler), -ECANCELED);
+		assert_int_equal(event_decode(&e->header, &nobody), 0);
+		if (types[i] == EVENT_META) {
+			assert_string_equal(calls.key, "key");
+			assert_string_equal(calls.value, "value");
+		}
+	}
+	free(e);
+}
+
+static void test_unknown_types_are_skipped(void **state)
+{
+	const int unknown[] = {EVENT_NONE, EVENT_SAMPLE_STACK, EVENT_JIT_MAP, EVENT_JIT_DUMP, 999};
+	struct calls calls = {};
+	struct event_handler handler = handler_for(&calls);
+	union event *e = malloc(sizeof(*e));
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(unknown); i++) {
+		make(e, unknown[i], 64);
+		assert_int_equal(event_decode(&e->header, &handler), 0);
+	}
+	for (unsigned int type = 0; type < COUNT(calls.of_type); type++)
+		assert_int_equal(calls.of_type[type], 0);
+	free(e);
+}
+
+/* ---- broken events --------------------------------------------------------------------------- */
+
+/* At every smaller size than its own, an event in memory that ends there is refused or is sound. */
+static void test_cut_events_are_not_read_beyond(void **state)
+{
+	union event *e = malloc(sizeof(*e));
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(types); i++) {
+		uint32_t whole;
+
+		make_sound(e, types[i]);
+		whole = e->header.size;
+		for (uint32_t available = 0; available < whole; available++) {
+			char *cut = malloc(available ? available : 1); /* for ASan to guard */
+
+			memcpy(cut, e, available);
+			if (available < sizeof(struct event_header)) {
+				struct event_header *header = (void *)cut;
+
+				assert_int_equal(event_check(header, available), -EBADMSG);
+			} else {
+				struct event_header *header = (void *)cut;
+
+				assert_int_equal(event_check(header, available), -EBADMSG);
+				header->size = available;
+				(void)event_check(header, available);
+			}
+			free(cut);
+		}
+		assert_int_equal(event_check(&e->header, whole), 0);
+	}
+	free(e);
+}
+
+/* Every byte of every event, with every bit pattern of a few: no reading beyond, no crash. */
+static void test_changed_bytes_are_not_believed(void **state)
+{
+	static const unsigned char patterns[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+	union event *e = malloc(sizeof(*e));
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(types); i++) {
+		make_sound(e, types[i]);
+		uint32_t whole = e->header.size;
+		char *copy = malloc(whole);
+
+		for (uint32_t at = 0; at < whole; at++) {
+			for (size_t p = 0; p < COUNT(patterns); p++) {
+				memcpy(copy, e, whole);
+				copy[at] = patterns[p];
+				(void)event_check((struct event_header *)copy, whole);
+			}
+		}
+		free(copy);
+	}
+	free(e);
+}
+
+#define REFUSED(make_it, change)                                                                   \
+	do {                                                                                       \
+		make_it;                                                                           \
+		assert_int_equal(event_check(&e->header, sizeof(*e)), 0);                          \
+		change;                                                                            \
+		assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);                   \
+	} while (0)
+
+static void test_each_rule_refuses(void **state)
+{
+	union event *e = malloc(sizeof(*e));
+
+	(void)state;
+	REFUSED(make_sample(e), e->header.size += 4);
+	REFUSED(make_sample(e), e->header.size = 8);
+	REFUSED(make_sample(e), e->header.size = EVENT_SIZE_MAX + 8);
+	REFUSED(make_sample(e), e->sample.user_frames = 4);
+	REFUSED(make_sample(e), e->sample.kernel_frames = 3);
+	REFUSED(make_sample(e), e->sample.kernel_frames = 65535);
+	REFUSED(make_sample(e), (e->header.size = sizeof(*e), e->sample.kernel_frames = 128));
+	REFUSED(make_sample(e), (e->header.size = sizeof(*e), e->sample.user_frames = 1025));
+	REFUSED(make_sample(e), e->sample.user_end = STACK_END_COUNT);
+	REFUSED(make_sample(e), e->sample.from_user = 2);
+	REFUSED(make_sample(e), e->sample.cpu = EVENT_CPU_LIMIT);
+	REFUSED(make_sample(e), e->sample.frames[3] = 0x401100);
+	REFUSED(make_sample(e), e->sample.frames[2] = frame_pack(6, 0x401000));
+	REFUSED(make_sample(e), e->sample.frames[4] = 0xffffffff81000010);
+	REFUSED(make_mmap(e), memset(e->mmap.path, 'x', 16));
+	REFUSED(make_mmap(e), e->mmap.build_id_size = BUILD_ID_SIZE + 1);
+	REFUSED(make_mmap(e), e->mmap.file_state = FILE_STATE_COUNT);
+	REFUSED(make_mmap(e), e->header.flags = EVENT_BUILD_ID);
+	REFUSED(make_mmap(e), (e->mmap.start = 4096, e->mmap.length = ~0ULL));
+	REFUSED(make_mmap(e), (e->header.size = 8192, memset(e->mmap.path, 'x', EVENT_PATH_MAX)));
+	REFUSED(make_fixed(e, EVENT_COMM), memset(e->comm.comm, 'x', EVENT_COMM_SIZE));
+	REFUSED(make_fixed(e, EVENT_THREAD), memset(e->thread.comm, 'x', EVENT_COMM_SIZE));
+	REFUSED(make_fixed(e, EVENT_LOST), e->lost.source = LOST_SOURCE_COUNT);
+	REFUSED(make_fixed(e, EVENT_LOST), e->lost.cpu = EVENT_CPU_LIMIT);
+	REFUSED(make_process(e), e->process.is_target = 2);
+	REFUSED(make_process(e), e->process.is_kernel = 2);
+	REFUSED(make_process(e), memset(e->process.name, 'x', 8));
+	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.cpu = EVENT_CPU_LIMIT);
+	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT - 1);
+	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT + 1);
+	REFUSED(make_meta(e), e->meta.text[0] = '\0');
+	REFUSED(make_meta(e), memset(e->meta.text, 'x', 16));
+	REFUSED(make_meta(e), memset(e->meta.text + 4, 'x', 12));
+	REFUSED(make_kallsyms(e), e->kallsyms.text_size = 25);
+	REFUSED(make_symbol(e), e->symbol.frames = 3);
+	REFUSED(make_symbol(e), e->symbol.frames = SYMBOL_CHAIN_MAX + 1);
+	REFUSED(make_symbol(e), ((struct symbol_event_frame *)e->symbol.payload)->name_size = 7);
+	REFUSED(make_symbol(e),
+		((struct symbol_event_frame *)e->symbol.payload)->name_size = 65535);
+	make_fixed(e, EVENT_LOST);
+	e->lost.cpu = ~0u;
+	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
+	free(e);
+}
+
+/* ---- symbols --------------------------------------------------------------------------------- */
+
+static void expect_text(const char *actual, const char *expected)
+{
+	if (!expected)
+		assert_null(actual);
+	else
+		assert_string_equal(actual, expected);
+}
+
+static void test_a_chain_comes_back(void **state)
+{
+	const struct symbol_entry entries[] = {
+		{"std::vector<int>::push_back(int&&)", "/usr/include/v.h", "/usr/include/w.h",
+		 0x1234, 0x56, 78, 9, 70, 3},
+		{"f", NULL, NULL, ~0ULL, 0, 0, 0, 0, 0},
+		{NULL, "x", NULL, 1, 2, 3, 4, 5, 6},
+		{"\xff\xfe\n", "", "seven77", 1, 2, 3, 4, 5, 6},
+	};
+	union event *e = malloc(sizeof(*e));
+	struct symbol_walk walk;
+	struct symbol_entry got;
+
+	(void)state;
+	symbol_event__encode(e, 99, 0xabc, ~0ULL, entries, COUNT(entries));
+	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
+	assert_int_equal(e->header.time, 99);
+	assert_int_equal(e->symbol.address, 0xabc);
+	assert_true(e->symbol.elf_address == ~0ULL);
+	symbol_walk__init(&walk, &e->symbol);
+	for (size_t i = 0; i < COUNT(entries); i++) {
+		const struct symbol_entry *want = &entries[i];
+
+		assert_int_equal(symbol_walk__next(&walk, &got), 1);
+		expect_text(got.function, want->function);
+		expect_text(got.file, want->file && want->file[0] ? want->file : NULL);
+		expect_text(got.definition_file, want->definition_file);
+		assert_true(got.function_address == want->function_address);
+		assert_int_equal(got.function_size, want->function_size);
+		assert_int_equal(got.line, want->line);
+		assert_int_equal(got.column, want->column);
+		assert_int_equal(got.definition_line, want->definition_line);
+		assert_int_equal(got.definition_column, want->definition_column);
+	}
+	assert_int_equal(symbol_walk__next(&walk, &got), 0);
+
+	symbol_event__encode(e, 99, 1, 2, NULL, 0);
+	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
+	symbol_walk__init(&walk, &e->symbol);
+	assert_int_equal(symbol_walk__next(&walk, &got), 0);
+	free(e);
+}
+
+static void test_long_chains_and_strings_are_cut(void **state)
+{
+	enum { LENGTH = 20000, FRAMES = 100 };
+	struct symbol_entry entries[FRAMES];
+	union event *e = malloc(sizeof(*e));
+	char *name = malloc(LENGTH + 1);
+	struct symbol_walk walk;
+	struct symbol_entry got;
+	unsigned int frames = 0;
+
+	(void)state;
+	name[0] = 'a'; /* so that no power of two falls between characters */
+	for (size_t i = 1; i + 2 < LENGTH; i += 3)
+		memcpy(name + i, "\xe2\x82\xac", 4);
+	for (size_t i = 0; i < FRAMES; i++)
+		entries[i] = (struct symbol_entry){
+			.function = name, .file = name, .definition_file = name, .line = i};
+
+	symbol_event__encode(e, 1, 2, 3, entries, 1);
+	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
+	symbol_walk__init(&walk, &e->symbol);
+	assert_int_equal(symbol_walk__next(&walk, &got), 1);
+	assert_int_equal(strlen(got.function), 4093); /* 1 + 3 * 1364, at most 4095 */
+	assert_memory_equal(got.function, name, 4093);
+
+	symbol_event__encode(e, 1, 2, 3, entries, FRAMES);
+	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
+	symbol_walk__init(&walk, &e->symbol);
+	while (symbol_walk__next(&walk, &got) == 1) {
+		assert_int_equal(got.line, frames++);
+		assert_int_equal((strlen(got.file) - 1) % 3, 0);
+		assert_true(strlen(got.file) > 200);
+	}
+	assert_int_equal(frames, SYMBOL_CHAIN_MAX);
+	free(name);
+	free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_type_reaches_its_callback),
+		cmocka_unit_test(test_unknown_types_are_skipped),
+		cmocka_unit_test(test_cut_events_are_not_read_beyond),
+		cmocka_unit_test(test_changed_bytes_are_not_believed),
+		cmocka_unit_test(test_each_rule_refuses),
+		cmocka_unit_test(test_a_chain_comes_back),
+		cmocka_unit_test(test_long_chains_and_strings_are_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

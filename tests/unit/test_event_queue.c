@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The queue: order, stability, late events, the memory limit, pushing from within a sink. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "capture/event_queue.h"
+
+/* A sample that says when it was pushed. */
+struct numbered {
+	struct sample_event sample;
+	uint64_t padding[64];
+};
+
+struct output {
+	uint64_t count;
+	uint64_t last_time;
+	uint64_t samples;
+	bool ordered;
+	VEC(uint64_t) numbers;
+	VEC(struct lost_event) lost;
+	uint64_t fail_at; /* event number to fail at, 0 none */
+	struct event_queue *push_into;
+	uint64_t pushes_left;
+};
+
+static void output_init(struct output *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->ordered = true;
+}
+
+static void output_fini(struct output *out)
+{
+	vec_free(&out->numbers);
+	vec_free(&out->lost);
+}
+
+static void push_sized(struct event_queue *q, uint64_t time, uint64_t number, size_t size)
+{
+	struct numbered event = {};
+
+	event.sample.header.size = size;
+	event.sample.header.type = EVENT_SAMPLE;
+	event.sample.header.time = time;
+	event.sample.cpu_time = number;
+	assert_int_equal(event_queue__push(q, &event.sample.header), 0);
+}
+
+static void push(struct event_queue *q, uint64_t time, uint64_t number)
+{
+	push_sized(q, time, number, sizeof(struct sample_event));
+}
+
+static int take(void *context, const struct event_header *event)
+{
+	struct output *out = context;
+
+	if (event->time < out->last_time)
+		out->ordered = false;
+	out->last_time = event->time;
+	out->count++;
+	if (event->type == EVENT_LOST) {
+		assert_int_equal(vec_push(&out->lost, *(const struct lost_event *)event), 0);
+	} else if (event->type == EVENT_SAMPLE) {
+		out->samples++;
+		assert_int_equal(
+			vec_push(&out->numbers, ((const struct sample_event *)event)->cpu_time), 0);
+	}
+	if (out->push_into && out->pushes_left > 0) {
+		out->pushes_left--;
+		push(out->push_into, event->time + 1, 1000 + out->pushes_left);
+		push_sized(out->push_into, event->time + 1000000, 1, sizeof(struct numbered));
+	}
+	return out->fail_at == out->count ? -EIO : 0;
+}
+
+static void test_order_is_by_time_and_stable(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct output out;
+	uint64_t number = 0;
+
+	(void)state;
+	output_init(&out);
+	push(q, 30, number++);
+	push(q, 10, number++);
+	push(q, 20, number++);
+	push(q, 10, number++);
+	push(q, 20, number++);
+	push(q, 10, number++);
+	assert_int_equal(event_queue__release(q, 20, take, &out), 0);
+	assert_int_equal(out.samples, 3); /* those of time 20 are not older than 20 */
+	assert_int_equal(event_queue__release(q, 21, take, &out), 0);
+	assert_int_equal(out.samples, 5);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_int_equal(out.samples, 6);
+	const uint64_t expected[] = {1, 3, 5, 2, 4, 0};
+	assert_memory_equal(out.numbers.data, expected, sizeof(expected));
+	assert_int_equal(out.lost.count, 0);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_a_burst_comes_out_in_order(void **state)
+{
+	enum { COUNT = 200000 };
+	struct event_queue *q = event_queue__new(0);
+	struct event_queue_stats stats;
+	struct output out;
+	bool *seen = calloc(COUNT, sizeof(*seen));
+
+	(void)state;
+	output_init(&out);
+	srand(7);
+	for (uint64_t i = 0; i < COUNT; i++)
+		push_sized(q, 1000 + rand() % 100000, i,
+			   sizeof(struct sample_event) + 8 * (rand() % 60));
+	for (uint64_t until = 1000; until < 90000; until += 10000)
+		assert_int_equal(event_queue__release(q, until, take, &out), 0);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_true(out.ordered);
+	assert_int_equal(out.samples, COUNT);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		assert_false(seen[out.numbers.data[i]]);
+		seen[out.numbers.data[i]] = true;
+	}
+	event_queue__stats(q, &stats);
+	assert_int_equal(stats.pushed, COUNT);
+	assert_int_equal(stats.released, COUNT);
+	assert_int_equal(stats.held, 0);
+	free(seen);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_late_events_are_moved_and_told(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct event_queue_stats stats;
+	struct output out;
+
+	(void)state;
+	output_init(&out);
+	push(q, 100, 0);
+	assert_int_equal(event_queue__release(q, 200, take, &out), 0);
+	push(q, 70, 1);
+	push(q, 60, 2);
+	push(q, 100, 3); /* equal is not late */
+	push(q, 150, 4);
+	assert_int_equal(event_queue__release(q, 200, take, &out), 0);
+	assert_true(out.ordered);
+	const uint64_t expected[] = {0, 2, 1, 3, 4};
+	assert_int_equal(out.samples, 5);
+	assert_memory_equal(out.numbers.data, expected, sizeof(expected));
+	assert_int_equal(out.lost.count, 1);
+	assert_int_equal(out.lost.data[0].source, LOST_LATE);
+	assert_int_equal(out.lost.data[0].count, 2);
+	assert_int_equal(out.lost.data[0].since, 59); /* the range does not include it */
+	assert_int_equal(out.lost.data[0].header.time, 150);
+	/* nothing new: nothing told */
+	assert_int_equal(event_queue__release(q, 300, take, &out), 0);
+	assert_int_equal(out.lost.count, 1);
+	event_queue__stats(q, &stats);
+	assert_int_equal(stats.late, 2);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_over_the_limit_events_are_counted(void **state)
+{
+	enum { COUNT = 10000 };
+	struct event_queue *q = event_queue__new(1 << 20);
+	struct event_queue_stats stats;
+	struct output out;
+	uint64_t lost = 0;
+
+	(void)state;
+	output_init(&out);
+	for (uint64_t i = 0; i < COUNT; i++)
+		push_sized(q, 1000 + i, i, sizeof(struct numbered));
+	struct comm_event comm = {
+		.header = {.size = sizeof(comm), .type = EVENT_COMM, .time = 500000}};
+	for (int i = 0; i < 20000; i++)
+		assert_int_equal(event_queue__push(q, &comm.header), 0);
+	event_queue__stats(q, &stats);
+	assert_true(stats.memory_peak <= 1 << 20);
+	assert_true(stats.dropped > 0);
+	/* the range of a loss is told when it is past, not before */
+	assert_int_equal(event_queue__release(q, 1500, take, &out), 0);
+	assert_int_equal(out.samples, 500);
+	assert_int_equal(out.lost.count, 0);
+	assert_int_equal(event_queue__release(q, 400000, take, &out), 0);
+	assert_int_equal(out.lost.count, 1);
+	assert_int_equal(out.lost.data[0].source, LOST_SAMPLES);
+	assert_int_equal(out.lost.data[0].count + out.samples, COUNT);
+	assert_int_equal(out.lost.data[0].since, 1000 + out.samples - 1);
+	assert_int_equal(out.lost.data[0].header.time, 1000 + COUNT - 1);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_true(out.ordered);
+	for (size_t i = 0; i < out.lost.count; i++)
+		lost += out.lost.data[i].count;
+	event_queue__stats(q, &stats);
+	assert_int_equal(stats.dropped, lost);
+	assert_int_equal(out.lost.data[out.lost.count - 1].source, LOST_SIDEBAND);
+	/* and there is room again */
+	push(q, 600000, 7);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_int_equal(out.numbers.data[out.numbers.count - 1], 7);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_the_sink_may_push(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct event_queue_stats stats;
+	struct output out;
+
+	(void)state;
+	output_init(&out);
+	out.push_into = q;
+	out.pushes_left = 5000;
+	push(q, 10, 1);
+	assert_int_equal(event_queue__release(q, 20000, take, &out), 0);
+	assert_int_equal(out.samples, 5001);
+	event_queue__stats(q, &stats);
+	assert_int_equal(stats.held, 5000);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_int_equal(out.samples, 10001);
+	assert_true(out.ordered);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_an_error_of_the_sink_ends_the_release(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct output out;
+
+	(void)state;
+	output_init(&out);
+	out.fail_at = 2;
+	for (uint64_t i = 0; i < 4; i++)
+		push(q, i + 1, i);
+	assert_int_equal(event_queue__flush(q, take, &out), -EIO);
+	assert_int_equal(out.samples, 2);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_int_equal(out.samples, 4); /* none twice */
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_a_steady_stream_does_not_grow(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct event_queue_stats stats;
+	struct output out;
+
+	(void)state;
+	output_init(&out);
+	for (uint64_t i = 0; i < 200000; i++) {
+		push_sized(q, i, i, sizeof(struct numbered));
+		if (i % 100 == 99)
+			assert_int_equal(event_queue__release(q, i - 50, take, &out), 0);
+	}
+	event_queue__stats(q, &stats);
+	assert_true(stats.memory_peak <= 4u << 20);
+	assert_true(out.ordered);
+	output_fini(&out);
+	event_queue__free(q); /* with events in it */
+}
+
+static void test_impossible_sizes_are_refused(void **state)
+{
+	const uint32_t sizes[] = {0, 8, 17, EVENT_SIZE_MAX + 8, UINT32_MAX};
+	struct event_queue *q = event_queue__new(0);
+	struct output out;
+	char *big = calloc(1, EVENT_SIZE_MAX);
+	struct event_header *event = (struct event_header *)big;
+
+	(void)state;
+	output_init(&out);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		event->size = sizes[i];
+		assert_int_equal(event_queue__push(q, event), -EBADMSG);
+	}
+	event->size = EVENT_SIZE_MAX;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(event_queue__push(q, event), 0);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_int_equal(out.count, 10);
+	free(big);
+	output_fini(&out);
+	event_queue__free(q);
+	event_queue__free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order_is_by_time_and_stable),
+		cmocka_unit_test(test_a_burst_comes_out_in_order),
+		cmocka_unit_test(test_late_events_are_moved_and_told),
+		cmocka_unit_test(test_over_the_limit_events_are_counted),
+		cmocka_unit_test(test_the_sink_may_push),
+		cmocka_unit_test(test_an_error_of_the_sink_ends_the_release),
+		cmocka_unit_test(test_a_steady_stream_does_not_grow),
+		cmocka_unit_test(test_impossible_sizes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

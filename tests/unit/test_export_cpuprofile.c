@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The .cpuprofile of every thread says what the profile says of it: stacks, times, CPU, lines. */
+#include "export_support.h"
+
+#include "profile/timeline.h"
+
+struct node {
+	const cJSON *json;
+	uint32_t parent;
+	uint64_t hits;
+};
+
+/* Nodes by id; checks that ids are 1.. and that parents come first. */
+static struct node *read_nodes(const cJSON *file, size_t *count)
+{
+	const cJSON **list = elements(get(file, "nodes"), count), *child;
+	struct node *nodes = calloc(*count + 1, sizeof(*nodes));
+
+	assert_non_null(nodes);
+	for (size_t i = 0; i < *count; i++) {
+		assert_true(number(list[i], "id") == (double)(i + 1));
+		nodes[i + 1].json = list[i];
+		cJSON_ArrayForEach(child, cJSON_GetObjectItem(list[i], "children"))
+		{
+			assert_true(child->valueint > (int)i + 1 && child->valueint <= (int)*count);
+			assert_int_equal(nodes[child->valueint].parent, 0);
+			nodes[child->valueint].parent = (uint32_t)i + 1;
+		}
+	}
+	free(list);
+	return nodes;
+}
+
+static const char *name_of(const struct node *node)
+{
+	return string(get(node->json, "callFrame"), "functionName");
+}
+
+static void check_stack(const struct profile *p, const struct node *nodes, uint32_t id,
+			struct stack_id stack)
+{
+	for (uint32_t at = stack.v; at; at = p->stacks[at].parent.v) {
+		const struct profile_location *l = &p->locations[p->stacks[at].location.v];
+
+		for (uint32_t i = 0; i < l->line_count; i++) {
+			const struct profile_function *function =
+				&p->functions[p->lines[l->first_line + i].function.v];
+			const cJSON *frame = get(nodes[id].json, "callFrame");
+
+			assert_true(id > 1);
+			assert_string_equal(name_of(&nodes[id]),
+					    profile__string(p, function->name));
+			assert_int_equal(get(frame, "lineNumber")->valueint,
+					 (int)function->definition_line - 1);
+			assert_int_equal(get(frame, "columnNumber")->valueint,
+					 (int)function->definition_column - 1);
+			id = nodes[id].parent;
+		}
+	}
+	assert_int_equal(id, 1);
+}
+
+/* Real samples in order at the microsecond they were taken, all others idle; CPU adds up. */
+static void check_thread(const struct profile *p, uint32_t id)
+{
+	const struct profile_thread *thread = &p->threads[id];
+	const struct export_options options = {.thread = {id}};
+	cJSON *file = export_json(&cpuprofile_exporter, p, &options);
+	const cJSON *own = get(file, "$sysprof");
+	size_t node_count, count, delta_count, cpu_count, real = 0;
+	struct node *nodes = read_nodes(file, &node_count);
+	const cJSON **samples = elements(get(file, "samples"), &count);
+	const cJSON **deltas = elements(get(file, "timeDeltas"), &delta_count);
+	const cJSON **cpu = elements(get(own, "threadCPUDeltas"), &cpu_count);
+	uint64_t time = (uint64_t)number(file, "startTime"), total = 0;
+
+	assert_int_equal(count, delta_count);
+	assert_int_equal(count, cpu_count);
+	assert_true(count > 0);
+	assert_int_equal(time, thread->start / 1000);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t node = (uint32_t)samples[i]->valueint;
+
+		assert_true(node >= 1 && node <= node_count);
+		assert_true(deltas[i]->valuedouble >= 0);
+		nodes[node].hits++;
+		time += (uint64_t)deltas[i]->valuedouble;
+		total += (uint64_t)cpu[i]->valuedouble;
+		if (!strcmp(name_of(&nodes[node]), "(idle)")) {
+			assert_int_equal(nodes[node].parent, 1);
+			continue;
+		}
+		assert_true(real < thread->sample_count);
+		assert_int_equal(time, thread->time[real] / 1000);
+		check_stack(p, nodes, node, thread->stack[real]);
+		real++;
+	}
+	assert_int_equal(real, thread->sample_count);
+	assert_true(number(file, "endTime") > (double)time);
+	assert_int_equal(total, profile_thread__cpu(thread));
+	assert_true(number(own, "cpuTimeNs") == (double)total);
+	for (size_t i = 1; i <= node_count; i++)
+		assert_true(number(nodes[i].json, "hitCount") == (double)nodes[i].hits);
+	free(nodes);
+	free(samples);
+	free(deltas);
+	free(cpu);
+	cJSON_Delete(file);
+}
+
+static void test_every_thread(void **state)
+{
+	struct fixture f;
+	const struct profile *p;
+
+	(void)state;
+	for (size_t i = 0; i < NAMED_PROFILES; i++) {
+		if (!strcmp(named_profiles[i].name, "hostile")) /* names are changed there */
+			continue;
+		p = build_profile(&f, named_profiles[i].name);
+		for (uint32_t t = 1; t < p->thread_count; t++)
+			check_thread(p, t);
+		profile_builder__free(f.b);
+	}
+	p = build_random(&f, 11, 6, 1200);
+	for (uint32_t t = 1; t < p->thread_count; t++)
+		check_thread(p, t);
+	profile_builder__free(f.b);
+}
+
+/* One node for each call path, one definition site, ticks where the leaf was, in its own file. */
+static void test_recursion(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "recursion"), NULL);
+	size_t count, fibs = 0, ticks = 0;
+	struct node *nodes = read_nodes(file, &count);
+
+	(void)state;
+	for (size_t i = 1; i <= count; i++) {
+		const cJSON *frame = get(nodes[i].json, "callFrame"), *tick;
+
+		if (strcmp(name_of(&nodes[i]), "fib"))
+			continue;
+		fibs++;
+		assert_string_equal(string(frame, "url"), "file:///src/a%20dir/fib.c");
+		assert_true(number(frame, "lineNumber") == 9);
+		assert_true(number(frame, "columnNumber") == 11);
+		cJSON_ArrayForEach(tick, cJSON_GetObjectItem(nodes[i].json, "positionTicks"))
+		{
+			assert_true(number(tick, "line") == 11);
+			ticks += (size_t)number(tick, "ticks");
+		}
+	}
+	/* main calls fib, which goes 4 deep at most: 4 call paths, though 15 addresses make them */
+	assert_int_equal(fibs, 4);
+	assert_int_equal(ticks, 5);
+	free(nodes);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
+static void test_gaps(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&cpuprofile_exporter, build_profile(&f, "gaps"), NULL);
+	size_t count;
+	struct node *nodes = read_nodes(file, &count);
+	double duration = number(file, "endTime") - number(file, "startTime"), hits = 0, work = 0;
+
+	(void)state;
+	for (size_t i = 1; i <= count; i++) {
+		hits += number(nodes[i].json, "hitCount");
+		if (!strcmp(name_of(&nodes[i]), "work"))
+			work += number(nodes[i].json, "hitCount");
+	}
+	assert_float_equal(work * duration / hits / 1000, 101, 1.5);
+	free(nodes);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* Equal names in different binaries are different functions to DevTools, by their scripts. */
+static void test_scripts(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "processes");
+	const struct export_options options = {.thread = {4}};
+	cJSON *file = export_json(&cpuprofile_exporter, p, &options);
+	size_t count, mains = 0;
+	struct node *nodes = read_nodes(file, &count);
+	const char *scripts[2];
+
+	(void)state;
+	for (size_t i = 1; i <= count; i++)
+		if (!strcmp(name_of(&nodes[i]), "main")) {
+			assert_true(mains < 2);
+			scripts[mains++] = string(get(nodes[i].json, "callFrame"), "scriptId");
+		}
+	assert_int_equal(mains, 2);
+	assert_string_not_equal(scripts[0], scripts[1]);
+	free(nodes);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* A path of any bytes is a URL of plain ones; a relative one is none. */
+static void test_urls(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "hostile");
+	char *text = export_text(&cpuprofile_exporter, p, NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "\"file:///src/%FF%20%22%23%3F%25.c\""));
+	assert_null(strstr(text, "relative"));
+	free(text);
+	profile_builder__free(f.b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_thread), cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_gaps),	     cmocka_unit_test(test_scripts),
+		cmocka_unit_test(test_urls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

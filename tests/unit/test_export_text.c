@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Folded stacks and the report. */
+#include "export_support.h"
+
+#include <errno.h>
+
+#include "base/utf8.h"
+#include "export/report.h"
+
+static char *report_text(const struct profile *p, enum report_by by, unsigned int top, bool json)
+{
+	const struct report_options options = {.by = by, .top = top, .json = json};
+	char *data = NULL;
+	size_t size;
+	FILE *out = open_memstream(&data, &size);
+
+	assert_non_null(out);
+	assert_int_equal(report_write(p, &options, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return data;
+}
+
+static cJSON *report_json(const struct profile *p, enum report_by by, unsigned int top)
+{
+	char *data = report_text(p, by, top, true);
+	cJSON *json = cJSON_Parse(data);
+
+	assert_non_null(json);
+	free(data);
+	return json;
+}
+
+static void assert_valid_utf8(const char *text)
+{
+	for (size_t left = strlen(text); left;) {
+		size_t size = utf8_sequence(text, left);
+
+		assert_true(size > 0);
+		text += size;
+		left -= size;
+	}
+}
+
+/* ---- folded ---------------------------------------------------------------------------------- */
+
+static void test_folded(void **state)
+{
+	struct fixture f;
+	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), NULL);
+
+	(void)state;
+	assert_string_equal(
+		text, "fixture;__libc_start_call_main;main;fib 1\n"
+		      "fixture;__libc_start_call_main;main;fib;do_syscall_64_[k];schedule_[k] 1\n"
+		      "fixture;__libc_start_call_main;main;fib;fib 2\n"
+		      "fixture;__libc_start_call_main;main;fib;fib;clamp;min 2\n"
+		      "fixture;__libc_start_call_main;main;fib;fib;fib;fib 2\n"
+		      "fixture;do_syscall_64_[k];schedule_[k] 1\n");
+	free(text);
+	profile_builder__free(f.b);
+}
+
+static void test_folded_lines(void **state)
+{
+	const struct export_options options = {.lines = true};
+	struct fixture f;
+	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), &options);
+
+	(void)state;
+	assert_non_null(strstr(text, "__libc_start_call_main;main:40;fib:12;fib:11 1\n"));
+	assert_non_null(strstr(text, "main:40;fib:12;fib:14;clamp:7;min:3 1\n"));
+	free(text);
+	profile_builder__free(f.b);
+}
+
+/* The name of the thread is that of the time of the sample. */
+static void test_folded_comm(void **state)
+{
+	struct fixture f;
+	char *text = export_text(&folded_exporter, build_profile(&f, "processes"), NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "fixture;main;0x7f0000001000;write 2\n"));
+	assert_non_null(strstr(text, "worker-1;main;0x7f0000001000;write 2\n"));
+	free(text);
+	profile_builder__free(f.b);
+}
+
+static void test_folded_hostile(void **state)
+{
+	struct fixture f;
+	char *text = export_text(&folded_exporter, build_profile(&f, "hostile"), NULL);
+	size_t lines = 0;
+
+	(void)state;
+	assert_valid_utf8(text);
+	for (const char *c = text; *c; c++) {
+		assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
+		lines += *c == '\n';
+	}
+	assert_int_equal(lines, 5);
+	assert_non_null(
+		strstr(text, "co mm:\"x\"\\xff;operator\"\" _x: \\ \\x09\\x1b[31m;new line"));
+	assert_non_null(strstr(text, "\n__proto__;new line  and \\xff\\xfe\\xc0\\xaf;LLLL"));
+	assert_non_null(strstr(text, "[unknown];operator\"\" _x: \\ \\x09\\x1b[31m;[unknown] 1\n"));
+	assert_non_null(strstr(text, "\ntrailing;operator"));
+	free(text);
+	profile_builder__free(f.b);
+}
+
+/* Byte order, no line twice, and no sample lost. */
+static void test_folded_order(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_random(&f, 5, 20, 8000);
+	char *text = export_text(&folded_exporter, p, NULL), *rest = text, *line, *last = NULL;
+	unsigned long samples = 0;
+
+	(void)state;
+	while ((line = strsep(&rest, "\n")) && *line) {
+		assert_true(!last || strcmp(last, line) < 0);
+		samples += strtoul(strrchr(line, ' ') + 1, NULL, 10);
+		last = line;
+	}
+	assert_int_equal(samples, p->sample_count);
+	free(text);
+	profile_builder__free(f.b);
+}
+
+/* ---- report ---------------------------------------------------------------------------------- */
+
+static const cJSON *find_row(const cJSON *report, const char *key, const char *value)
+{
+	const cJSON *row;
+
+	cJSON_ArrayForEach(row, get(report, "rows"))
+	{
+		if (!strcmp(string(row, key), value))
+			return row;
+	}
+	fail_msg("no row with %s %s", key, value);
+	return NULL;
+}
+
+static void test_report_counts_recursion_once(void **state)
+{
+	struct fixture f;
+	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_FUNCTION, 0);
+	const cJSON *fib = find_row(report, "function", "fib");
+	const cJSON *clamp = find_row(report, "function", "clamp");
+
+	(void)state;
+	assert_true(number(fib, "self") == 5);
+	assert_true(number(fib, "total") == 8);
+	assert_string_equal(string(fib, "dso"), "fixture");
+	assert_true(number(clamp, "self") == 0);
+	assert_true(number(clamp, "total") == 2);
+	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 7);
+	cJSON_Delete(report);
+	profile_builder__free(f.b);
+}
+
+static void test_report_by_line(void **state)
+{
+	struct fixture f;
+	cJSON *report = report_json(build_profile(&f, "recursion"), REPORT_LINE, 0);
+	const cJSON *row;
+	bool found = false;
+
+	(void)state;
+	cJSON_ArrayForEach(row, get(report, "rows"))
+	{
+		const cJSON *line = cJSON_GetObjectItem(row, "line");
+
+		if (!line || line->valueint != 12)
+			continue;
+		found = true;
+		assert_string_equal(string(row, "file"), "/src/a dir/fib.c");
+		assert_true(number(row, "self") == 0);
+		assert_true(number(row, "total") == 4);
+	}
+	assert_true(found);
+	assert_string_equal(string(find_row(report, "function", "schedule"), "dso"),
+			    "[kernel.kallsyms]");
+	cJSON_Delete(report);
+	profile_builder__free(f.b);
+}
+
+static void test_report_by_dso(void **state)
+{
+	struct fixture f;
+	cJSON *report = report_json(build_profile(&f, "processes"), REPORT_DSO, 0);
+
+	(void)state;
+	assert_true(number(find_row(report, "dso", "libc.so.6"), "self") == 21);
+	assert_true(number(find_row(report, "dso", "fixture"), "total") == 11);
+	assert_true(number(find_row(report, "dso", "[jit]"), "self") == 0);
+	assert_true(number(find_row(report, "dso", "[kernel.kallsyms]"), "self") == 4);
+	assert_true(number(find_row(report, "dso", "[unknown]"), "self") == 4);
+	cJSON_Delete(report);
+	profile_builder__free(f.b);
+}
+
+static void test_report_by_task(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "processes");
+	cJSON *report = report_json(p, REPORT_THREAD, 0);
+	const cJSON *row = find_row(report, "thread", "worker-1");
+
+	(void)state;
+	assert_true(number(row, "self") == 8);
+	assert_true(number(row, "tid") == 301);
+	assert_true(number(row, "pid") == 300);
+	assert_true(number(row, "cpu_ns") == 7920777);
+	assert_string_equal(string(row, "process"), "fixture");
+	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 5);
+	cJSON_Delete(report);
+
+	report = report_json(p, REPORT_PROCESS, 0);
+	row = find_row(report, "process", "fixture");
+	assert_true(number(row, "self") == 11);
+	assert_true(number(row, "threads") == 2);
+	assert_true(number(row, "cpu_ns") == 7920777 + 1500000 + 4321);
+	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 4);
+	cJSON_Delete(report);
+	profile_builder__free(f.b);
+}
+
+/* Self samples add up to all samples, and no total is above them, whatever the grouping. */
+static void test_report_sums(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_random(&f, 9, 15, 3000);
+
+	(void)state;
+	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
+		cJSON *report = report_json(p, (enum report_by)by, 1000000);
+		const cJSON *row;
+		double self = 0, last = 1e18;
+
+		cJSON_ArrayForEach(row, get(report, "rows"))
+		{
+			const cJSON *total = cJSON_GetObjectItem(row, "total");
+
+			assert_true(number(row, "self") <= last);
+			last = number(row, "self");
+			self += last;
+			if (total)
+				assert_true(total->valuedouble >= last &&
+					    total->valuedouble <= (double)p->sample_count);
+		}
+		assert_true(self == (double)p->sample_count);
+		cJSON_Delete(report);
+	}
+	profile_builder__free(f.b);
+}
+
+static void test_report_top(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_random(&f, 9, 15, 3000);
+	cJSON *report = report_json(p, REPORT_FUNCTION, 3);
+	char *text = report_text(p, REPORT_FUNCTION, 3, false);
+	const char *more;
+
+	(void)state;
+	assert_int_equal(cJSON_GetArraySize(get(report, "rows")), 3);
+	assert_true(number(report, "row_count") > 3);
+	more = strstr(text, " more\n");
+	assert_non_null(more);
+	assert_int_equal(strlen(more), strlen(" more\n"));
+	free(text);
+	cJSON_Delete(report);
+	profile_builder__free(f.b);
+}
+
+static void test_report_is_printable(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "hostile");
+
+	(void)state;
+	for (unsigned int by = 0; by < REPORT_BY_COUNT; by++) {
+		char *text = report_text(p, (enum report_by)by, 0, false);
+
+		assert_valid_utf8(text);
+		for (const char *c = text; *c; c++)
+			assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
+		free(text);
+	}
+	profile_builder__free(f.b);
+}
+
+static void test_report_header(void **state)
+{
+	struct fixture f;
+	char *text = export_text(&text_exporter, build_profile(&f, "recursion"), NULL);
+
+	(void)state;
+	assert_non_null(strstr(text, "started    2023-11-14 22:13:20 UTC, for 0.050 s\n"));
+	assert_non_null(strstr(text, "# lost       2 ring-full"));
+	assert_non_null(strstr(text, "88.9 % complete; cut: 1 fault"));
+	assert_non_null(strstr(text, "TSC at 2400.000 MHz"));
+	free(text);
+	profile_builder__free(f.b);
+}
+
+static void test_report_by_parse(void **state)
+{
+	enum report_by by = REPORT_BY_COUNT;
+
+	(void)state;
+	assert_int_equal(report_by_parse("line", &by), 0);
+	assert_int_equal(by, REPORT_LINE);
+	assert_int_equal(report_by_parse("lines", &by), -EINVAL);
+	assert_int_equal(report_by_parse("", &by), -EINVAL);
+	assert_int_equal(by, REPORT_LINE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_folded_lines),
+		cmocka_unit_test(test_folded_comm),
+		cmocka_unit_test(test_folded_hostile),
+		cmocka_unit_test(test_folded_order),
+		cmocka_unit_test(test_report_counts_recursion_once),
+		cmocka_unit_test(test_report_by_line),
+		cmocka_unit_test(test_report_by_dso),
+		cmocka_unit_test(test_report_by_task),
+		cmocka_unit_test(test_report_sums),
+		cmocka_unit_test(test_report_top),
+		cmocka_unit_test(test_report_is_printable),
+		cmocka_unit_test(test_report_header),
+		cmocka_unit_test(test_report_by_parse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The write side of the profile: interning, naming, the bounds of lives, the read helpers. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profile/profile_check.h"
+#include "profile/profile_dump.h"
+
+#include <sysprof/profile.h>
+
+static struct profile_builder *b;
+
+static int set_up(void **state)
+{
+	(void)state;
+	b = profile_builder__new();
+	return b ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	profile_builder__free(b);
+	return 0;
+}
+
+static struct string_id str(const char *s)
+{
+	return profile_builder__string(b, s);
+}
+
+static struct dso_id file(const char *path, uint64_t inode)
+{
+	struct profile_dso dso = {
+		.kind = DSO_FILE, .path = str(path), .name = str(path), .inode = inode};
+
+	return profile_builder__dso(b, &dso);
+}
+
+static const struct process_id nobody = {0};
+
+static const struct profile *finish(void)
+{
+	const struct profile *p = NULL;
+	char why[256] = "";
+
+	if (profile_builder__finish(b, &p, why, sizeof(why)))
+		fail_msg("%s", why);
+	return p;
+}
+
+static void strings_are_interned(void **state)
+{
+	(void)state;
+	assert_int_equal(str(NULL).v, 0);
+	assert_int_equal(str("").v, 0);
+	assert_int_not_equal(str("a").v, str("b").v);
+	assert_int_equal(str("a").v, str("a").v);
+	assert_string_equal(profile_builder__get_string(b, str("b")), "b");
+}
+
+static void dsos_are_what_they_are_built_from(void **state)
+{
+	struct profile_dso one = {.kind = DSO_FILE,
+				  .path = str("/bin/one"),
+				  .name = str("one"),
+				  .inode = 5,
+				  .build_id_size = 2,
+				  .build_id = {1, 2}};
+	struct profile_dso copy = one;
+	struct dso_id id;
+
+	(void)state;
+	id = profile_builder__dso(b, &one);
+	/* the same build somewhere else is the same dso; and this time it could be opened */
+	copy.path = str("/bin/copy");
+	copy.inode = 6;
+	copy.file_state = FILE_STATE_RIGHT;
+	assert_int_equal(profile_builder__dso(b, &copy).v, id.v);
+	assert_int_equal(profile_builder__get_dso(b, id)->file_state, FILE_STATE_RIGHT);
+	copy.build_id[1] = 3;
+	assert_int_not_equal(profile_builder__dso(b, &copy).v, id.v);
+
+	/* without one, the inode and the path say it */
+	id = file("/lib/x", 7);
+	assert_int_equal(file("/lib/x", 7).v, id.v);
+	assert_int_not_equal(file("/lib/x", 8).v, id.v);
+	assert_int_not_equal(file("/lib/y", 7).v, id.v);
+}
+
+static void locations_of_files_belong_to_nobody(void **state)
+{
+	struct dso_id dso = file("/lib/x", 7);
+	struct profile_dso jit = {.kind = DSO_JIT, .path = str("//anon"), .name = str("[anon]")};
+	struct dso_id code = profile_builder__dso(b, &jit);
+	struct location_id l;
+
+	(void)state;
+	l = profile_builder__location(b, dso, 16, (struct process_id){1}, CATEGORY_LIBRARY);
+	assert_int_equal(
+		profile_builder__location(b, dso, 16, (struct process_id){2}, CATEGORY_LIBRARY).v,
+		l.v);
+	assert_int_equal(profile_builder__find_location(b, dso, 16).v, l.v);
+	assert_int_equal(profile_builder__find_location(b, dso, 17).v, 0);
+	assert_int_equal(profile_builder__find_location(b, (struct dso_id){99}, 16).v, 0);
+
+	l = profile_builder__location(b, code, 16, (struct process_id){1}, CATEGORY_JIT);
+	assert_int_not_equal(
+		profile_builder__location(b, code, 16, (struct process_id){2}, CATEGORY_JIT).v,
+		l.v);
+}
+
+static void stacks_are_a_tree(void **state)
+{
+	struct dso_id dso = file("/lib/x", 7);
+	struct location_id x = profile_builder__location(b, dso, 1, nobody, CATEGORY_USER);
+	struct location_id y = profile_builder__location(b, dso, 2, nobody, CATEGORY_USER);
+	struct stack_id root = profile_builder__stack(b, (struct stack_id){0}, x);
+	struct stack_id leaf = profile_builder__stack(b, root, y);
+	const struct profile *p;
+
+	(void)state;
+	assert_int_equal(profile_builder__stack(b, (struct stack_id){0}, x).v, root.v);
+	assert_int_equal(profile_builder__stack(b, root, y).v, leaf.v);
+	assert_int_not_equal(profile_builder__stack(b, root, x).v, root.v);
+	p = finish();
+	assert_int_equal(p->stacks[leaf.v].parent.v, root.v);
+	assert_int_equal(p->stacks[leaf.v].depth, 2);
+}
+
+/* Interning at some size, so that the indexes grow. */
+static void many_of_everything(void **state)
+{
+	enum { COUNT = 20000 };
+	struct dso_id dso = file("/lib/x", 7);
+	struct stack_id parent = {0};
+	char name[32];
+
+	(void)state;
+	for (unsigned int round = 0; round < 2; round++) {
+		parent.v = 0;
+		for (unsigned int i = 1; i <= COUNT; i++) {
+			struct profile_function f = {.dso = dso, .address = i};
+			struct location_id l = profile_builder__location(b, dso, i, nobody,
+									 CATEGORY_USER);
+
+			snprintf(name, sizeof(name), "f%u", i);
+			f.name = str(name);
+			assert_int_equal(l.v, i);
+			parent = profile_builder__stack(b, parent, l);
+			assert_int_equal(parent.v, i);
+			assert_int_equal(profile_builder__function(b, &f).v, i);
+		}
+	}
+	assert_int_equal(finish()->stacks[COUNT].depth, COUNT);
+}
+
+static const char *name_of(const struct profile *p, struct location_id l)
+{
+	const struct profile_location *location = &p->locations[l.v];
+
+	assert_int_equal(location->line_count, 1);
+	return profile__string(p, p->functions[p->lines[location->first_line].function.v].name);
+}
+
+static void unnamed_locations_get_names(void **state)
+{
+	struct profile_process process = {.pid = 1, .start = 1};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct profile_dso special = {
+		.kind = DSO_KERNEL, .path = str("k"), .name = str("[kernel]")};
+	struct location_id l[7];
+	struct profile_line line = {};
+	struct profile_function f = {.name = str("main"), .address = 16, .size = 4};
+	const struct profile *p;
+
+	(void)state;
+	f.dso = file("libx.so", 1);
+	l[0] = profile_builder__location(b, f.dso, 1, nobody, CATEGORY_LIBRARY);
+	l[1] = profile_builder__location(b, f.dso, 2, nobody, CATEGORY_LIBRARY);
+	l[2] = profile_builder__location(b, profile_builder__dso(b, &special), 3, nobody,
+					 CATEGORY_KERNEL);
+	special.kind = DSO_VDSO;
+	special.name = special.path = str("[vdso]");
+	l[3] = profile_builder__location(b, profile_builder__dso(b, &special), 3, nobody,
+					 CATEGORY_LIBRARY);
+	special.kind = DSO_JIT;
+	l[4] = profile_builder__location(b, profile_builder__dso(b, &special), 0x7f12, pid,
+					 CATEGORY_JIT);
+	special.kind = DSO_UNKNOWN;
+	l[5] = profile_builder__location(b, profile_builder__dso(b, &special), 3, pid,
+					 CATEGORY_OTHER);
+	l[6] = profile_builder__location(b, f.dso, 6, nobody, CATEGORY_LIBRARY);
+	line.function = profile_builder__function(b, &f);
+	profile_builder__resolve(b, l[6], 0x1006, &line, 1);
+	profile_builder__resolve(b, l[6], 0x9999, &line, 1); /* once */
+	profile_builder__resolve(b, l[1], 0x1002, NULL, 0);  /* no symbol covers it */
+
+	p = finish();
+	assert_string_equal(name_of(p, l[0]), "[libx.so]");
+	assert_int_equal(p->lines[p->locations[l[0].v].first_line].function.v,
+			 p->lines[p->locations[l[1].v].first_line].function.v);
+	assert_string_equal(name_of(p, l[2]), "[kernel]");
+	assert_string_equal(name_of(p, l[3]), "[vdso]");
+	assert_string_equal(name_of(p, l[4]), "0x7f12");
+	assert_string_equal(name_of(p, l[5]), "[unknown]");
+	assert_string_equal(name_of(p, l[6]), "main");
+	assert_int_equal(p->locations[l[6].v].elf_address, 0x1006);
+	assert_int_equal(p->locations[l[1].v].elf_address, 0x1002);
+	assert_true(profile__named_share(p) > 0.99 / 7 && profile__named_share(p) < 1.01 / 7);
+}
+
+static struct stack_id some_stack(void)
+{
+	return profile_builder__stack(
+		b, (struct stack_id){0},
+		profile_builder__location(b, file("/bin/x", 1), 1, nobody, CATEGORY_USER));
+}
+
+static void times_and_lives_are_settled(void **state)
+{
+	struct profile_process process = {.pid = 1, .start = 5};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id early = profile_builder__thread(b, pid, 1, true, str("a"), 5);
+	struct thread_id ended = profile_builder__thread(b, pid, 2, false, str("b"), 150);
+	const struct profile *p;
+	const struct profile_thread *t;
+
+	(void)state;
+	profile_builder__session(b)->start = 100;
+	profile_builder__session(b)->end = 200;
+	profile_builder__session(b)->start_realtime = 1000;
+	profile_builder__sample(b, early, 90, some_stack(), 3, str("a"), STACK_END_ROOT);
+	profile_builder__sample(b, early, 90, some_stack(), 4, str("a"), STACK_END_DEPTH);
+	profile_builder__sample(b, early, 80, some_stack(), 5, str("a"), STACK_END_ROOT);
+	profile_builder__thread_cpu_tail(b, early, 7);
+	profile_builder__sample(b, ended, 150, some_stack(), 1, str("b"), STACK_END_ROOT);
+	profile_builder__thread_end(b, ended, 149);
+	profile_builder__process_end(b, pid, 300);
+
+	p = finish();
+	/* a sample before the start moves it, and the wall clock of it */
+	assert_int_equal(p->start, 89);
+	assert_int_equal(p->start_realtime, 989);
+	t = &p->threads[early.v];
+	assert_int_equal(t->start, 89);
+	assert_int_equal(t->time[0], 90);
+	assert_int_equal(t->time[1], 91);
+	assert_int_equal(t->time[2], 92);
+	assert_int_equal(profile_thread__cpu(t), 19);
+	assert_int_equal(t->end, 200); /* with its process, which is clipped */
+	t = &p->threads[ended.v];
+	assert_int_equal(t->time[0], 151);
+	assert_int_equal(t->end, 151);
+	assert_int_equal(p->processes[pid.v].end, 200);
+	assert_int_equal(p->sample_count, 4);
+	assert_true(profile__complete_share(p) == 0.75);
+}
+
+static void hostile_numbers_do_not_overflow(void **state)
+{
+	struct profile_process process = {.pid = 1, .start = UINT64_MAX, .end = UINT64_MAX};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), UINT64_MAX);
+	struct profile_cpu_books books = {.cpu = 1};
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		profile_builder__sample(b, t, UINT64_MAX, some_stack(), UINT64_MAX, str("a"),
+					STACK_END_ROOT);
+	profile_builder__thread_cpu_tail(b, t, UINT64_MAX);
+	profile_builder__session(b)->end = UINT64_MAX;
+	memset(books.count, 0xff, sizeof(books.count));
+	profile_builder__books(b, &books);
+	profile_builder__lost(b, LOST_SAMPLES, UINT64_MAX, UINT64_MAX, 1);
+	profile_builder__lost(b, LOST_SAMPLES, UINT64_MAX, 0, UINT64_MAX);
+	/* refused for its absurd CPU */
+	books.cpu = UINT32_MAX;
+	profile_builder__books(b, &books);
+	assert_int_equal(finish()->books_count, 1);
+}
+
+static void books_meta_and_losses(void **state)
+{
+	struct profile_cpu_books books = {
+		.cpu = 2, .period = 10, .time_running = 105, .due = 10, .count = {4, 3}};
+	const struct profile *p;
+
+	(void)state;
+	profile_builder__books(b, &books);
+	books.cpu = 0;
+	books.count[BOOK_FILTERED] = 2;
+	profile_builder__books(b, &books);
+	books.count[BOOK_FILTERED] = 3; /* the last word on CPU 0 */
+	profile_builder__books(b, &books);
+	books.cpu = 1;
+	books.period = books.due = 0; /* not a clock event */
+	profile_builder__books(b, &books);
+	profile_builder__meta(b, "hz", "99");
+	profile_builder__meta(b, "kernel", "6.1");
+	profile_builder__meta(b, "hz", "999");
+	profile_builder__lost(b, LOST_SIDEBAND, 2, 10, 20);
+	profile_builder__lost(b, LOST_SIDEBAND, 1, 15, 30);
+	profile_builder__lost(b, LOST_SAMPLES, 1, 40, 50);
+
+	p = finish();
+	assert_int_equal(p->books_count, 3);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(p->books[i].cpu, i);
+	assert_int_equal(profile__unexplained_ticks(p), (10 - 10) + (10 - 7));
+	assert_int_equal(p->meta_count, 2);
+	assert_string_equal(profile__meta(p, "hz"), "999");
+	assert_null(profile__meta(p, "none"));
+	assert_int_equal(p->lost[LOST_SIDEBAND], 3);
+	assert_int_equal(p->lost_range_count, 2);
+	assert_int_equal(p->lost_ranges[0].since, 10);
+	assert_int_equal(p->lost_ranges[0].until, 30);
+}
+
+static void dump_is_deterministic(void **state)
+{
+	struct profile_process process = {.pid = 1, .start = 5, .name = str("a\n\"b")};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), 5);
+	const struct profile *p;
+	char *text[2];
+	size_t size[2];
+
+	(void)state;
+	profile_builder__sample(b, t, 9, some_stack(), 3, str("a"), STACK_END_ROOT);
+	p = finish();
+	for (int i = 0; i < 2; i++) {
+		FILE *out = open_memstream(&text[i], &size[i]);
+
+		profile_dump(p, out);
+		fclose(out);
+	}
+	assert_string_equal(text[0], text[1]);
+	assert_non_null(strstr(text[0], "process 1 pid=1 ppid=0 name=\"a\\x0a"));
+	assert_non_null(strstr(text[0], "  sample 9 stack=1 cpu=3 comm=\"a\"\n"));
+	free(text[0]);
+	free(text[1]);
+}
+
+static void a_stack_of_nothing_is_found(void **state)
+{
+	struct profile_process process = {.pid = 1, .start = 5};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), 5);
+	const struct profile *p = NULL;
+	char why[128];
+
+	(void)state;
+	profile_builder__sample(b, t, 9, (struct stack_id){0}, 3, str("a"), STACK_END_ROOT);
+	assert_int_equal(profile_builder__finish(b, &p, why, sizeof(why)), -EINVAL);
+	assert_null(p);
+	assert_non_null(strstr(why, "stack 0"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(strings_are_interned),
+		TEST(dsos_are_what_they_are_built_from),
+		TEST(locations_of_files_belong_to_nobody),
+		TEST(stacks_are_a_tree),
+		TEST(many_of_everything),
+		TEST(unnamed_locations_get_names),
+		TEST(times_and_lives_are_settled),
+		TEST(hostile_numbers_do_not_overflow),
+		TEST(books_meta_and_losses),
+		TEST(dump_is_deterministic),
+		TEST(a_stack_of_nothing_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

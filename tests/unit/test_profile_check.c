@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every invariant of a profile, broken in turn.
+ *
+ * The profile below is right; each case spoils a copy of it in one place and says a word that the
+ * complaint must contain.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profile/profile_check.h"
+
+#include <sysprof/profile.h>
+
+/* Tables of their own for each case, so that a case can write to them. */
+struct fixture {
+	struct profile p;
+	const char *strings[3];
+	struct profile_dso dsos[3];
+	struct profile_function functions[2];
+	struct profile_line lines[2];
+	struct profile_location locations[3];
+	struct profile_stack stacks[3];
+	struct profile_process processes[2];
+	struct profile_thread threads[3];
+	struct profile_cpu_books books[2];
+	struct profile_meta meta[1];
+	struct profile_lost_range lost_ranges[2];
+	uint64_t time[2], cpu_delta[2];
+	struct stack_id stack[2];
+	struct string_id comm[2];
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void fill_tables(struct fixture *f)
+{
+	f->strings[0] = "";
+	f->strings[1] = "one";
+	f->strings[2] = "two";
+	f->dsos[1] = (struct profile_dso){.kind = DSO_FILE, .path = {1}, .name = {1}};
+	f->dsos[2] = (struct profile_dso){.kind = DSO_JIT, .path = {2}, .name = {2}};
+	f->functions[1] = (struct profile_function){.name = {1}, .dso = {1}};
+	f->lines[0].function.v = f->lines[1].function.v = 1;
+	f->locations[1] = (struct profile_location){
+		.dso = {1}, .category = CATEGORY_USER, .first_line = 0, .line_count = 1};
+	f->locations[2] = (struct profile_location){.dso = {2},
+						    .category = CATEGORY_JIT,
+						    .process = {1},
+						    .first_line = 1,
+						    .line_count = 1};
+	f->stacks[1] = (struct profile_stack){.location = {1}, .depth = 1};
+	f->stacks[2] = (struct profile_stack){.parent = {1}, .location = {2}, .depth = 2};
+	f->processes[1] = (struct profile_process){.pid = 7, .name = {1}, .start = 100, .end = 180};
+	f->threads[1] = (struct profile_thread){.process = {1},
+						.tid = 7,
+						.name = {1},
+						.is_main = true,
+						.start = 100,
+						.end = 180,
+						.cpu_tail = 5,
+						.sample_count = 2,
+						.time = f->time,
+						.stack = f->stack,
+						.cpu_delta = f->cpu_delta,
+						.comm = f->comm};
+	f->threads[2] = (struct profile_thread){
+		.process = {1}, .tid = 8, .name = {2}, .start = 100, .end = 170};
+	f->time[0] = 110;
+	f->time[1] = 120;
+	f->cpu_delta[0] = f->cpu_delta[1] = 10;
+	f->stack[0].v = 1;
+	f->stack[1].v = 2;
+	f->comm[0].v = f->comm[1].v = 1;
+	f->books[0] =
+		(struct profile_cpu_books){.cpu = 0, .period = 10, .time_running = 55, .due = 5};
+	f->books[1] = (struct profile_cpu_books){.cpu = 1};
+	f->meta[0] = (struct profile_meta){{1}, {2}};
+	f->lost_ranges[0] = (struct profile_lost_range){110, 120};
+	f->lost_ranges[1] = (struct profile_lost_range){130, 130};
+}
+
+static void fill(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	fill_tables(f);
+	f->p = (struct profile){
+		.strings = f->strings,
+		.string_count = COUNT(f->strings),
+		.dsos = f->dsos,
+		.dso_count = COUNT(f->dsos),
+		.functions = f->functions,
+		.function_count = COUNT(f->functions),
+		.lines = f->lines,
+		.line_count = COUNT(f->lines),
+		.locations = f->locations,
+		.location_count = COUNT(f->locations),
+		.stacks = f->stacks,
+		.stack_count = COUNT(f->stacks),
+		.processes = f->processes,
+		.process_count = COUNT(f->processes),
+		.threads = f->threads,
+		.thread_count = COUNT(f->threads),
+		.books = f->books,
+		.books_count = COUNT(f->books),
+		.meta = f->meta,
+		.meta_count = COUNT(f->meta),
+		.lost_ranges = f->lost_ranges,
+		.lost_range_count = COUNT(f->lost_ranges),
+		.start = 100,
+		.end = 200,
+		.sample_count = 2,
+		.stack_ends = {2},
+	};
+}
+
+/* X(the spoiling statement, a part of the complaint) */
+#define CASES(X)                                                                                   \
+	X(f->p.string_count = 0, "string 0")                                                       \
+	X(f->strings[0] = "x", "string 0")                                                         \
+	X(f->strings[2] = NULL, "string 2")                                                        \
+	X(f->p.dso_count = 0, "dsos: no placeholder")                                              \
+	X(f->p.stacks = NULL, "stacks: no placeholder")                                            \
+	X(f->p.location_count = (size_t)UINT32_MAX + 1, "locations: 4294967296")                   \
+	X(f->dsos[0].kind = DSO_FILE, "dsos: the placeholder")                                     \
+	X(f->functions[0].size = 1, "functions: the placeholder")                                  \
+	X(f->locations[0].line_count = 1, "locations: the placeholder")                            \
+	X(f->stacks[0].depth = 1, "stacks: the placeholder")                                       \
+	X(f->processes[0].pid = 1, "processes: the placeholder")                                   \
+	X(f->threads[0].tid = 1, "threads: the placeholder")                                       \
+	X(f->p.lines = NULL, "array is missing")                                                   \
+	X(f->p.books = NULL, "array is missing")                                                   \
+	X(f->p.meta = NULL, "array is missing")                                                    \
+	X(f->p.lost_ranges = NULL, "array is missing")                                             \
+	X(f->p.end = 99, "session ends before")                                                    \
+	X(f->p.end = UINT64_MAX, "too late")                                                       \
+	X(f->meta[0].key.v = 0, "meta 0")                                                          \
+	X(f->meta[0].value.v = 3, "meta 0")                                                        \
+	X(f->lost_ranges[0].since = 121, "lost range 0")                                           \
+	X(f->lost_ranges[1].since = 120, "lost range 1")                                           \
+	X(f->dsos[1].kind = DSO_NONE, "dso 1: kind")                                               \
+	X(f->dsos[1].kind = 77, "dso 1: kind")                                                     \
+	X(f->dsos[1].path.v = 3, "dso 1: string")                                                  \
+	X(f->dsos[1].name.v = 3, "dso 1: string")                                                  \
+	X(f->dsos[1].file_state = FILE_STATE_COUNT, "dso 1: state")                                \
+	X(f->dsos[1].symbol_state = SYMBOL_STATE_COUNT, "dso 1: state")                            \
+	X(f->dsos[1].build_id_size = BUILD_ID_SIZE + 1, "dso 1: build-id")                         \
+	X(f->functions[1].name.v = 0, "function 1: name")                                          \
+	X(f->functions[1].name.v = 3, "function 1: name")                                          \
+	X(f->functions[1].definition_file.v = 3, "function 1: name or file")                       \
+	X(f->functions[1].dso.v = 0, "function 1: dso")                                            \
+	X(f->functions[1].dso.v = 3, "function 1: dso")                                            \
+	X(f->lines[1].function.v = 0, "line 1: function")                                          \
+	X(f->lines[1].function.v = 2, "line 1: function")                                          \
+	X(f->lines[1].file.v = 3, "line 1: file")                                                  \
+	X(f->locations[1].dso.v = 0, "location 1: dso")                                            \
+	X(f->locations[1].dso.v = 3, "location 1: dso")                                            \
+	X(f->locations[1].category = CATEGORY_COUNT, "location 1: category")                       \
+	X(f->locations[1].category = CATEGORY_IDLE, "location 1: category")                        \
+	X(f->locations[2].process.v = 2, "location 2: process")                                    \
+	X(f->locations[2].process.v = 0, "location 2: process 0 does not suit")                    \
+	X(f->locations[1].process.v = 1, "location 1: process 1 does not suit")                    \
+	X(f->locations[1].line_count = 0, "location 1: no line")                                   \
+	X(f->locations[1].line_count = 3, "location 1: lines")                                     \
+	X(f->locations[1].first_line = 3, "location 1: lines")                                     \
+	X(f->stacks[1].parent.v = 1, "stack 1: its parent")                                        \
+	X(f->stacks[1].parent.v = 2, "stack 1: its parent")                                        \
+	X(f->stacks[2].location.v = 0, "stack 2: location")                                        \
+	X(f->stacks[2].location.v = 3, "stack 2: location")                                        \
+	X(f->stacks[2].depth = 3, "stack 2: depth")                                                \
+	X(f->processes[1].name.v = 3, "process 1: name")                                           \
+	X(f->processes[1].start = 99, "process 1: starts outside")                                 \
+	X(f->processes[1].start = 201, "process 1: starts outside")                                \
+	X(f->processes[1].end = 99, "process 1: ends")                                             \
+	X(f->processes[1].end = 201, "process 1: ends")                                            \
+	X(f->threads[1].process.v = 0, "thread 1: process")                                        \
+	X(f->threads[1].process.v = 2, "thread 1: process")                                        \
+	X(f->threads[1].name.v = 3, "thread 1: name")                                              \
+	X(f->threads[1].start = 99, "thread 1: starts outside")                                    \
+	X(f->threads[2].end = 201, "thread 2: ends")                                               \
+	X(f->processes[1].start = 101, "thread 1: lives outside")                                  \
+	X(f->processes[1].end = 179, "thread 1: lives outside")                                    \
+	X(f->threads[2].end = 0, "thread 2: lives outside")                                        \
+	X(f->threads[2].is_main = true, "thread 2: a second main")                                 \
+	X(f->threads[1].time = NULL, "thread 1: a column")                                         \
+	X(f->threads[1].comm = NULL, "thread 1: a column")                                         \
+	X(f->time[0] = 100, "sample 0 is not after")                                               \
+	X(f->time[1] = 110, "sample 1 is not after")                                               \
+	X(f->time[1] = 181, "sample 1 is after its end")                                           \
+	X(f->stack[1].v = 0, "sample 1 has stack 0")                                               \
+	X(f->stack[1].v = 3, "sample 1 has stack 3")                                               \
+	X(f->comm[1].v = 3, "sample 1: comm")                                                      \
+	X(f->cpu_delta[1] = UINT64_MAX - 8, "CPU time overflows")                                  \
+	X(f->threads[1].cpu_tail = UINT64_MAX, "CPU time overflows")                               \
+	X(f->p.sample_count = 3, "have 2 samples")                                                 \
+	X(f->p.stack_ends[1] = 1, "3 stacks ended")                                                \
+	X(f->books[1].cpu = 0, "books 1: CPU 0")                                                   \
+	X(f->books[0].due = 6, "books of CPU 0: due")                                              \
+	X(f->books[1].due = 1, "books of CPU 1: due")                                              \
+	X(f->books[0].count[BOOK_IDLE] = UINT64_MAX, "books of CPU 0: the sum")
+
+static void right_profile_passes(void **state)
+{
+	struct fixture f;
+	char why[128] = "";
+
+	(void)state;
+	fill(&f);
+	assert_int_equal(profile_check(&f.p, why, sizeof(why)), 0);
+	assert_string_equal(why, "");
+}
+
+static void each_broken_invariant_is_found(void **state)
+{
+	struct fixture fixture, *f = &fixture;
+	char why[128];
+
+	(void)state;
+#define X(spoil, word)                                                                             \
+	fill(f);                                                                                   \
+	why[0] = '\0';                                                                             \
+	spoil;                                                                                     \
+	if (profile_check(&f->p, why, sizeof(why)) != -EINVAL || !strstr(why, word))               \
+		fail_msg("%s: said \"%s\"", #spoil, why);
+	CASES(X)
+#undef X
+}
+
+static void no_room_for_the_reason(void **state)
+{
+	struct fixture f;
+	char why[4] = "abc";
+
+	(void)state;
+	fill(&f);
+	f.stacks[1].depth = 9;
+	assert_int_equal(profile_check(&f.p, NULL, 0), -EINVAL);
+	assert_int_equal(profile_check(&f.p, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "sta");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(right_profile_passes),
+		cmocka_unit_test(each_broken_invariant_is_found),
+		cmocka_unit_test(no_room_for_the_reason),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

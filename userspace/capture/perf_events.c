@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "capture/perf_events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/parse.h"
+
+#define NS_PER_S 1000000000ull
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static const struct tick_source sources[] = {
+	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
+	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+	{"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false},
+	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
+	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+	{"branch-instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
+	{"bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, false},
+	{"stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND,
+	 false},
+	{"stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, false},
+	{"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, false},
+};
+
+int tick_source__find(const char *name, struct tick_source *source, struct failure *failure)
+{
+	char names[400];
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (!strcmp(name, sources[i].name)) {
+			*source = sources[i];
+			return 0;
+		}
+		used += snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+				 sources[i].name);
+	}
+	fail(failure, -ENOENT, "there is no event \"%s\"", name);
+	return fail_remedy(failure, -ENOENT, "-e takes one of: %s", names);
+}
+
+int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu)
+{
+	int fd;
+
+	attr->size = sizeof(*attr);
+	fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz)
+{
+	struct perf_event_attr attr = {
+		.type = source->type,
+		.config = source->config,
+		.disabled = 1,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	if (source->clock) {
+		attr.sample_period = NS_PER_S / hz;
+	} else {
+		attr.freq = 1;
+		attr.sample_freq = hz;
+	}
+	return perf_event_open_attr(&attr, -1, cpu);
+}
+
+int output_event_open(int cpu, uint32_t mark)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_RAW,
+		.watermark = 1,
+		.wakeup_watermark = mark,
+	};
+
+	return perf_event_open_attr(&attr, -1, cpu);
+}
+
+/* What follows each record of the side-band, in the order of perf's sample_id. */
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+};
+#define SAMPLE_ID_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+int sideband_event_open(int cpu, uint32_t mark, bool *build_ids)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.mmap = 1, /* executable mappings; mmap_data would be the others */
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.build_id = 1,
+		.sample_id_all = 1,
+		.sample_type = SAMPLE_ID_TYPE,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = mark,
+	};
+	int fd = perf_event_open_attr(&attr, -1, cpu);
+
+	if (fd == -EINVAL) {
+		attr.build_id = 0;
+		fd = perf_event_open_attr(&attr, -1, cpu);
+	}
+	if (fd >= 0)
+		*build_ids = attr.build_id;
+	return fd;
+}
+
+const char *tsc_refused(void)
+{
+	_cleanup_free_ char *cpuinfo = NULL;
+	char clocks[256], *flags;
+	size_t size;
+
+	if (read_file_at(AT_FDCWD, "/proc/cpuinfo", 64u << 20, &cpuinfo, &size))
+		return "/proc/cpuinfo cannot be read";
+	flags = strstr(cpuinfo, "\nflags");
+	if (flags)
+		flags[1 + strcspn(flags + 1, "\n")] = '\0';
+	if (!flags || !strstr(flags, " constant_tsc") || !strstr(flags, " nonstop_tsc"))
+		return "the CPU has no invariant TSC (constant_tsc, nonstop_tsc)";
+	if (read_line("/sys/devices/system/clocksource/clocksource0/available_clocksource", clocks,
+		      sizeof(clocks)) ||
+	    !strstr(clocks, "tsc"))
+		return "the kernel does not trust the TSC (it is no available clocksource)";
+	return NULL;
+}
+
+int tsc_event_open(int cpu)
+{
+	struct perf_event_attr attr = {};
+	char text[64];
+	const char *digits = text + strlen("event=0x");
+	uint64_t value;
+
+	/* the numbers differ from machine to machine */
+	if (read_line("/sys/bus/event_source/devices/msr/type", text, sizeof(text)) ||
+	    parse_u64(text, 0, UINT32_MAX, &value))
+		return -ENOENT;
+	attr.type = value;
+	if (read_line("/sys/bus/event_source/devices/msr/events/tsc", text, sizeof(text)) ||
+	    strncmp(text, "event=0x", strlen("event=0x")) || parse_hex(&digits, &value))
+		return -ENOENT;
+	attr.config = value;
+	return perf_event_open_attr(&attr, -1, cpu);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* As in the kernel's documentation of PERF_RECORD_MMAP2. */
+struct mmap2_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t start, length, page_offset;
+	union {
+		struct {
+			uint32_t major, minor;
+			uint64_t inode, inode_generation;
+		};
+		struct {
+			uint8_t build_id_size, reserved1;
+			uint16_t reserved2;
+			uint8_t build_id[20];
+		};
+	};
+	uint32_t protection, flags;
+	char path[];
+};
+
+struct comm_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	char comm[];
+};
+
+struct task_record {
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+struct lost_record {
+	struct perf_event_header header;
+	uint64_t id, lost;
+};
+
+static int emit(struct event_header *event, uint16_t type, uint16_t flags, size_t size,
+		uint64_t time, event_push_fn sink, void *context)
+{
+	event->size = size;
+	event->type = type;
+	event->flags = flags;
+	event->time = time;
+	return sink(context, event);
+}
+
+/* Is there a file behind a mapping of this name? */
+static bool names_file(const char *path)
+{
+	return path[0] == '/' && path[1] != '/';
+}
+
+static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r, size_t text_size,
+		       uint64_t time, event_push_fn sink, void *context)
+{
+	struct mmap_event *event = &d->out.mmap;
+	size_t length = strnlen(r->path, text_size), size;
+	uint16_t flags = 0;
+
+	if (!(r->protection & PROT_EXEC))
+		return 0;
+	if (length == text_size)
+		return -EBADMSG;
+	if (length >= EVENT_PATH_MAX)
+		length = EVENT_PATH_MAX - 1;
+	size = (sizeof(*event) + length + 1 + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	memset(event, 0, size);
+	event->pid = r->pid;
+	event->tid = r->tid;
+	event->start = r->start;
+	event->length = r->length;
+	event->page_offset = r->page_offset;
+	event->protection = r->protection;
+	event->map_flags = r->flags;
+	if (r->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		if (r->build_id_size > BUILD_ID_SIZE)
+			return -EBADMSG;
+		event->build_id_size = r->build_id_size;
+		memcpy(event->build_id, r->build_id, r->build_id_size);
+		flags = r->build_id_size ? EVENT_BUILD_ID : 0;
+	} else {
+		event->major = r->major;
+		event->minor = r->minor;
+		event->inode = r->inode;
+		event->inode_generation = r->inode_generation;
+	}
+	memcpy(event->path, r->path, length);
+	event->file_state = names_file(event->path) ? FILE_STATE_UNOPENED : FILE_STATE_NONE;
+	return emit(&event->header, EVENT_MMAP, flags, size, time, sink, context);
+}
+
+static int decode_comm(const struct comm_record *r, size_t text_size, uint64_t time,
+		       event_push_fn sink, void *context)
+{
+	struct comm_event event = {.pid = r->pid, .tid = r->tid};
+	size_t length = strnlen(r->comm, text_size);
+
+	if (length >= sizeof(event.comm))
+		length = sizeof(event.comm) - 1;
+	memcpy(event.comm, r->comm, length);
+	return emit(&event.header, EVENT_COMM,
+		    r->header.misc & PERF_RECORD_MISC_COMM_EXEC ? EVENT_COMM_EXEC : 0,
+		    sizeof(event), time, sink, context);
+}
+
+static int decode_task(const struct task_record *r, uint64_t time, event_push_fn sink,
+		       void *context)
+{
+	struct task_event event = {.pid = r->pid, .ppid = r->ppid, .tid = r->tid, .ptid = r->ptid};
+
+	return emit(&event.header, r->header.type == PERF_RECORD_FORK ? EVENT_FORK : EVENT_EXIT, 0,
+		    sizeof(event), time, sink, context);
+}
+
+static int decode_lost(const struct sideband_decoder *d, const struct lost_record *r, uint64_t time,
+		       event_push_fn sink, void *context)
+{
+	struct lost_event event = {
+		.source = LOST_SIDEBAND, .cpu = d->cpu, .count = r->lost, .since = d->last_time};
+
+	return emit(&event.header, EVENT_LOST, 0, sizeof(event), time, sink, context);
+}
+
+/* Bytes of a record of this type before its text or its sample_id; 0: a kind we do not read. */
+static size_t fixed_size(uint32_t type)
+{
+	switch (type) {
+	case PERF_RECORD_MMAP2:
+		return sizeof(struct mmap2_record);
+	case PERF_RECORD_COMM:
+		return sizeof(struct comm_record);
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		return sizeof(struct task_record);
+	case PERF_RECORD_LOST:
+		return sizeof(struct lost_record);
+	default:
+		return 0;
+	}
+}
+
+int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *record,
+		    event_push_fn sink, void *context)
+{
+	size_t fixed = fixed_size(record->type), text_size;
+	const struct sample_id *id;
+	uint64_t time;
+	int err = 0;
+
+	if (!fixed)
+		return 0;
+	if (record->size < fixed + sizeof(*id))
+		return -EBADMSG;
+	text_size = record->size - fixed - sizeof(*id);
+	id = (const struct sample_id *)((const char *)record + record->size - sizeof(*id));
+	time = id->time;
+	switch (record->type) {
+	case PERF_RECORD_MMAP2:
+		err = decode_mmap(d, (const void *)record, text_size, time, sink, context);
+		break;
+	case PERF_RECORD_COMM:
+		err = decode_comm((const void *)record, text_size, time, sink, context);
+		break;
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		err = decode_task((const void *)record, time, sink, context);
+		break;
+	case PERF_RECORD_LOST:
+		err = decode_lost(d, (const void *)record, time, sink, context);
+		break;
+	}
+	d->last_time = time;
+	return err;
+}
+
+/* As the kernel writes PERF_SAMPLE_RAW, and the program behind it (bpf/emit.bpf.h). */
+struct output_record {
+	struct perf_event_header header;
+	uint32_t raw_size, lead;
+	struct event_header event;
+};
+
+struct event_header *output_decode(struct perf_event_header *record)
+{
+	struct output_record *r = (struct output_record *)record;
+	size_t available;
+
+	if (record->type != PERF_RECORD_SAMPLE || record->size < sizeof(*r))
+		return NULL;
+	available = record->size - offsetof(struct output_record, event);
+	if (r->event.size < sizeof(r->event) || r->event.size > available ||
+	    r->event.size % EVENT_ALIGN)
+		return NULL;
+	return &r->event;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Facts as events. */
+#include "capture/session_meta.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/utf8.h"
+
+#define CPU_INFO_LINES 200 /* the first CPU's are enough */
+
+/* Bytes of `value` to keep: whole characters. */
+static size_t value_length(const char *value)
+{
+	size_t length = strnlen(value, META_VALUE_MAX), whole = 0;
+
+	if (length < META_VALUE_MAX)
+		return length;
+	while (whole < META_VALUE_MAX - 1) {
+		size_t sequence = utf8_sequence(value + whole, length - whole);
+
+		if (sequence == 0)
+			sequence = 1; /* bytes that are no text stay as they are */
+		if (whole + sequence > META_VALUE_MAX - 1)
+			break;
+		whole += sequence;
+	}
+	return whole;
+}
+
+int meta_event__emit(event_push_fn push, void *context, uint64_t time, const char *key,
+		     const char *value)
+{
+	size_t key_length = strlen(key), length = value_length(value);
+	size_t size = sizeof(struct meta_event) + key_length + 1 + length + 1;
+	_cleanup_free_ struct meta_event *event = NULL;
+
+	if (key_length == 0 || key_length >= META_KEY_MAX)
+		return -EINVAL;
+	size = (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	event = calloc(1, size);
+	if (!event)
+		return -ENOMEM;
+	event->header = (struct event_header){.size = size, .type = EVENT_META, .time = time};
+	memcpy(event->text, key, key_length);
+	memcpy(event->text + key_length + 1, value, length);
+	return push(context, &event->header);
+}
+
+/* The CPU's name from /proc/cpuinfo, where the architecture tells one. */
+static int read_cpu_name(char *name, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/cpuinfo", "re");
+	char line[512];
+
+	if (!file)
+		return -errno;
+	for (int i = 0; i < CPU_INFO_LINES && fgets(line, sizeof(line), file); i++) {
+		const char *colon = strchr(line, ':');
+
+		if (!colon || strncmp(line, "model name", strlen("model name")))
+			continue;
+		colon += 1 + strspn(colon + 1, " \t");
+		snprintf(name, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int session_meta__emit(event_push_fn push, void *context, uint64_t time)
+{
+	struct utsname machine = {};
+	char text[512];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int err;
+
+	uname(&machine);
+	err = meta_event__emit(push, context, time, "product", "sysprof " SYSPROF_VERSION);
+	if (!err)
+		err = meta_event__emit(push, context, time, "hostname", machine.nodename);
+	if (!err)
+		err = meta_event__emit(push, context, time, "kernel", machine.release);
+	if (!err)
+		err = meta_event__emit(push, context, time, "architecture", machine.machine);
+	if (!err && !read_cpu_name(text, sizeof(text)))
+		err = meta_event__emit(push, context, time, "cpu", text);
+	if (!err && cpus > 0) {
+		snprintf(text, sizeof(text), "%ld", cpus);
+		err = meta_event__emit(push, context, time, "cpus", text);
+	}
+	return err;
+}
