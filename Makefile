@@ -30,6 +30,7 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -lpthread
+TEST_LIBS := $(shell pkg-config --libs cmocka libcjson 2>/dev/null)
 
 ARCH	  := $(shell uname -m)
 BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
@@ -95,12 +96,12 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
-		$(BUILD)/libsysprof.a $(LDLIBS) -lcmocka
+		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
-		$(BUILD)/libsysprof.a $(LDLIBS) -lcmocka
+		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)

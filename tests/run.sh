@@ -9,15 +9,15 @@
 # A test is a program: unit and golden are the built C files of those directories; e2e is every .sh
 # and .py in tests/e2e whose name does not begin with "lib". It runs at the top of the tree under a
 # time limit (its own, where a line of its source says "time-limit: SECONDS") and passes by exit 0.
-# Exit 77 skips it, with the reason as its last line; a reason that begins with "needs root" or
-# "needs CAP_" fails the run where CI=true, since there the root-only tests are the point. It finds
+# Exit 77 skips it, with the reason as its last line; a reason that says "needs root" or "needs CAP_…"
+# fails the run where CI=true, since there the root-only tests are the point. A test finds
 #   BUILD     the build directory, absolute     SYSPROF   the program
 #   SCRATCH   an empty directory of its own, also TMPDIR, removed afterwards
 # and its output goes to DIR/tests/log/NAME.log, which is shown when it fails.
 #
-# End-to-end tests need root. As a user they run through sudo, one by one, while logs and everything
-# else in the build directory stay the user's. A report of a sanitizer fails a test that otherwise
-# passed, whichever of its processes wrote it.
+# End-to-end tests need root, and so do some cases of unit tests. As a user they run through sudo, one by
+# one, while logs and everything else in the build directory stay the user's. A report of a sanitizer
+# fails a test that otherwise passed, whichever of its processes wrote it.
 set -uo pipefail
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -34,7 +34,7 @@ result() { # word, name, seconds, remark
 	FAIL) failed=$((failed + 1)) ;;
 	skip)
 		skipped=$((skipped + 1))
-		[[ $4 == "needs root"* || $4 == "needs CAP_"* ]] && root_skipped=$((root_skipped + 1))
+		[[ $4 =~ needs\ root|needs\ CAP_|only\ root ]] && root_skipped=$((root_skipped + 1))
 		;;
 	esac
 }
@@ -48,7 +48,7 @@ find_root() {
 		refusal="needs root: this is uid $(id -u), and there is no sudo"
 		return 1
 	fi
-	echo "the end-to-end tests need root: running them with sudo"
+	echo "some tests need root: running them with sudo"
 	if ! sudo -v; then
 		refusal="needs root: this is uid $(id -u), and sudo refused"
 		return 1
@@ -142,8 +142,8 @@ run_test() {
 # The sources of a suite's tests, one a line.
 sources_of() {
 	case $1 in
-	unit) compgen -G "tests/unit/test_*.c" ;;
-	golden) compgen -G "tests/golden/*.c" ;;
+	unit) compgen -G "tests/unit/test_*.c" | sort ;;
+	golden) compgen -G "tests/golden/*.c" | sort ;;
 	e2e) { compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort ;;
 	layers) echo tests/check-layers.sh ;;
 	format) echo tests/check-format.sh ;;
@@ -151,12 +151,13 @@ sources_of() {
 }
 
 run_suite() {
-	local dir=build suite=$1 sources source name label log build command
+	local dir=build suite=$1 sources source name label log build command needs_root=""
 	[[ $suite == *:* ]] && dir=${suite%%:*} && suite=${suite#*:}
 	build=$(realpath -m -- "$dir")
 	sources=$(sources_of "$suite")
 	privileged="" default_limit=120
-	[ "$suite" = e2e ] && privileged=yes default_limit=300
+	[ "$suite" = e2e ] && needs_root=yes default_limit=300
+	[[ $suite == e2e || $suite == unit ]] && find_root && privileged=yes
 	[ -n "$sources" ] || { result FAIL "$dir/$suite" "" "no test found"; return; }
 
 	for source in $sources; do
@@ -168,7 +169,7 @@ run_suite() {
 		log=$build/tests/log/$suite-${name%.*}.log
 		command=$top/$source
 		[[ $suite == unit || $suite == golden ]] && command=$build/${source%.c}
-		if [ -n "$privileged" ] && ! find_root; then
+		if [ -n "$needs_root" ] && [ -z "$privileged" ]; then
 			result skip "$label" "" "$refusal"
 		elif [ ! -x "$command" ]; then
 			result FAIL "$label" "" "$command is not there, or not executable"

@@ -30,6 +30,7 @@ needs() {
 	build | pc:zlib:1.2              | zlib1g-dev      | zlib-devel      | zlib       | zlib-devel
 	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
+	test  | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:python3              | python3         | python3         | python     | python3

@@ -300,6 +300,7 @@ struct reader {
 	bool failed;	    /* by itself, not by the sink */
 	bool searched;	    /* bytes were skipped to find the current chunk */
 	uint64_t suspect;   /* inside a damaged chunk, whose length may be wrong too; 0 none */
+	uint64_t doubted;   /* bytes of such chunks */
 	uint64_t gap;	    /* chunks missing that were not told yet */
 	uint64_t gap_since; /* the last event before them */
 	uint64_t last_time; /* of the event handed on last */
@@ -488,7 +489,9 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 	if ((size_t)got != payload + sizeof(trailer) || trailer.end_mark != END_MARK ||
 	    trailer.payload_crc != crc32_update(0, r->buffer, payload)) {
 		count_gap(r, 1);
-		r->suspect = start + 1;
+		r->doubted += payload;
+		if (r->doubted <= r->size) /* or chunks within chunks would take for ever */
+			r->suspect = start + 1;
 		return 0;
 	}
 	r->summary->chunks++;
@@ -506,6 +509,21 @@ static int resynchronize(struct reader *r)
 	if (found == 0 && !counted)
 		count_gap(r, 1);
 	return found < 0 ? reader_failed(r, found) : found;
+}
+
+/* A chunk that is longer than the file: the last one, cut off, or one that has lost bytes. */
+static int pass_cut_chunk(struct reader *r, const struct chunk_header *header)
+{
+	int found = search_chunk(r, r->at + 1, &r->at);
+
+	if (found < 0)
+		return reader_failed(r, found);
+	account_sequence(r, header);
+	if (found == 0)
+		r->summary->truncated = true;
+	else
+		count_gap(r, 1);
+	return found;
 }
 
 /* One step: a chunk, or on to the next one that can be found. 1: go on; 0: the end. */
@@ -530,11 +548,8 @@ static int read_step(struct reader *r)
 	r->suspect = 0;
 	r->have_id = true;
 	r->file_id = header.file_id;
-	if (header.payload_size + sizeof(struct chunk_trailer) > left - sizeof(header)) {
-		account_sequence(r, &header);
-		r->summary->truncated = true;
-		return 0;
-	}
+	if (header.payload_size + sizeof(struct chunk_trailer) > left - sizeof(header))
+		return pass_cut_chunk(r, &header);
 	err = take_chunk(r, &header);
 	return err ? err : 1;
 }

@@ -276,8 +276,9 @@ int assembly__load(const char *path, struct assembly **assembly, const struct pr
 	if (fd < 0)
 		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
 	if (!recording_probe(fd)) {
-		fail_remedy(failure, -ENOEXEC, "make one with 'sysprof record -o NAME.sysprof …'");
-		return fail(failure, -ENOEXEC, "%s is not a recording (.sysprof)", path);
+		fail(failure, -ENOEXEC, "%s is not a recording (.sysprof)", path);
+		return fail_remedy(failure, -ENOEXEC,
+				   "make one with 'sysprof record -o NAME.sysprof …'");
 	}
 	err = assembly__new(NULL, &a);
 	if (err)

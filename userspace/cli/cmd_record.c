@@ -332,10 +332,9 @@ static int check_silence(const struct recording *r, const struct profile *profil
 	if (profile->sample_count || r->options.cpus || r->options.cgroup ||
 	    r->target_cpu < SILENCE_PERIODS * period)
 		return 0;
-	fail_remedy(failure, -ENODATA, "sysprof check; run sysprof outside of containers");
-	return fail(failure, -ENODATA,
-		    "the target used %.3f s of CPU, but not one sample of it came",
-		    r->target_cpu / 1e9);
+	fail(failure, -ENODATA, "the target used %.3f s of CPU, but not one sample of it came",
+	     r->target_cpu / 1e9);
+	return fail_remedy(failure, -ENODATA, "sysprof check; run sysprof outside of containers");
 }
 
 static int finish(struct recording *r, struct failure *failure)

@@ -157,9 +157,9 @@ int outputs__check(const struct outputs *outputs, struct failure *failure)
 			continue;
 		err = output_file__open(path, &file);
 		if (err) {
-			fail_remedy(failure, err,
-				    "make the directory, or choose another place with -o");
-			return fail(failure, err, "cannot create %s: %s", path, strerror(-err));
+			fail(failure, err, "cannot create %s: %s", path, strerror(-err));
+			return fail_remedy(failure, err,
+					   "make the directory, or choose another place with -o");
 		}
 		output_file__abort(file);
 	}

@@ -45,7 +45,7 @@ class Checker:
         totals = {}
         for thread in self.threads:
             # lives of one number ("123", "123.1") are one thread to a test that knows numbers
-            key = "%s/%s" % (thread["pid"].split(".")[0], thread["tid"].split(".")[0])
+            key = "%s/%s" % (str(thread["pid"]).split(".")[0], str(thread["tid"]).split(".")[0])
             total = totals.setdefault(key, {"samples": 0, "cpu_ns": 0})
             total["samples"] += thread["samples"]
             total["cpu_ns"] += thread["cpu_ns"]
@@ -573,7 +573,7 @@ def main():
     for path in args.files:
         try:
             results.append(check_file(path))
-        except (OSError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
+        except Exception as error:  # a file so wrong that a rule tripped over it
             results.append({"path": path, "format": None, "samples": 0, "cpu_ns": 0, "totals": {},
                             "threads": [], "errors": ["%s: %s" % (type(error).__name__, error)]})
     if args.json:

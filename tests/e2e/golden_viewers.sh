@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The golden files, empty and hostile ones among them, as the viewers' own code reads them.
+set -eu
+
+consumers=tests/e2e/consumers
+cache=${CONSUMERS:-$(dirname "$BUILD")/build/consumers}
+command -v npm >/dev/null || { echo "npm is not installed"; exit 77; }
+if ! node=$($consumers/install.sh "$cache"); then
+	echo "the viewers cannot be installed (no network?)"
+	exit 77
+fi
+"$node" $consumers/check_cpuprofile.mjs "$cache" tests/golden/expected/*.cpuprofile
+$consumers/check_firefox.sh "$cache" tests/golden/expected/*.json
+
+# and they can say no: a sample of a node that is not there, a file without marker schema
+sed 's/"samples":\[4,/"samples":[99,/' tests/golden/expected/recursion.cpuprofile >"$SCRATCH/bad.cpuprofile"
+if "$node" $consumers/check_cpuprofile.mjs "$cache" "$SCRATCH/bad.cpuprofile"; then
+	echo "check_cpuprofile.mjs accepts a broken file"
+	exit 1
+fi
+sed 's/"markerSchema":\[\],//' tests/golden/expected/recursion.json >"$SCRATCH/bad.json"
+if $consumers/check_firefox.sh "$cache" "$SCRATCH/bad.json"; then
+	echo "check_firefox.sh accepts a broken file"
+	exit 1
+fi

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The structural checker passes the golden files, and notices each of many ways to break them.
+
+A checker that says yes to everything is worth nothing, so every rule of it is broken here once, on
+a copy of a golden file, and must be what is complained about.
+"""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from decimal import Decimal
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
+EXPECTED = os.path.join(TOP, "tests/golden/expected")
+
+
+def shared(p, table):
+    return p["shared"][table]
+
+
+def samples(p, thread=0):
+    return p["threads"][thread]["samples"]
+
+
+def put(container, key, value):
+    container[key] = value
+
+
+# (golden file, how to break it, a part of the complaint)
+FIREFOX = [
+    ("recursion", lambda p: p["meta"].pop("markerSchema"), "markerSchema"),
+    ("recursion", lambda p: put(p["meta"], "preprocessedProfileVersion", 67), "format version"),
+    ("recursion", lambda p: put(p["meta"], "interval", 0), "interval"),
+    ("recursion", lambda p: put(p["meta"]["categories"][0], "color", "red"), "no grey"),
+    ("recursion", lambda p: put(p["meta"]["categories"][5], "name", "Sleep"), "no category Idle"),
+    ("recursion", lambda p: put(p["meta"], "initialVisibleThreads", [1]), "initialVisible"),
+    ("recursion", lambda p: put(p["meta"], "initialSelectedThreads", [-1]), "initialSelected"),
+    ("recursion", lambda p: put(p["meta"]["sampleUnits"], "threadCPUDelta", "us"), "sampleUnits"),
+    ("recursion", lambda p: p["meta"]["extra"].pop(2), "Books"),
+    ("recursion", lambda p: p.pop("counters"), "no counters"),
+    ("recursion", lambda p: p["shared"].pop("nativeSymbols"), "no nativeSymbols"),
+    ("recursion", lambda p: shared(p, "frameTable").pop("innerWindowID"), "innerWindowID"),
+    ("recursion", lambda p: shared(p, "funcTable")["name"].append(0), "funcTable.name"),
+    ("recursion", lambda p: put(shared(p, "stackTable"), "length", 5), "stackTable.frame"),
+    ("recursion", lambda p: put(shared(p, "stackTable")["prefixOffset"], 2, -1), "prefixOffset"),
+    ("recursion", lambda p: put(shared(p, "stackTable")["prefixOffset"], 2, 3), "prefixOffset"),
+    ("recursion", lambda p: put(shared(p, "stackTable")["frame"], 2, 99), "stack 2: frame"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["func"], 1, 99), "frame 1: func"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["category"], 1, 6), "frame 1: category"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["subcategory"], 1, 1), "subcategory"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["line"], 1, 0), "frame 1: line"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["address"], 1, 1 << 60), "address"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["nativeSymbol"], 1, 4), "nativeSymbol"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["inlineDepth"], 6, 2), "inlined into"),
+    ("recursion", lambda p: put(shared(p, "frameTable")["address"], 6, 1), "inlined into"),
+    ("recursion", lambda p: put(shared(p, "funcTable")["name"], 1, 1000), "func 1: string"),
+    ("recursion", lambda p: put(shared(p, "funcTable")["resource"], 1, 3), "func 1: resource"),
+    ("recursion", lambda p: put(shared(p, "funcTable")["source"], 1, 2), "func 1: source"),
+    ("recursion", lambda p: put(shared(p, "funcTable")["lineNumber"], 1, 0), "lineNumber"),
+    ("recursion", lambda p: put(shared(p, "resourceTable")["lib"], 0, 3), "resource 0: lib"),
+    ("recursion", lambda p: put(shared(p, "nativeSymbols")["libIndex"], 0, 3), "native 0: lib"),
+    ("recursion", lambda p: put(p["libs"][1], "breakpadId", "13"), "breakpadId"),
+    ("recursion", lambda p: put(p["libs"][1], "codeId", None), "ids disagree"),
+    ("recursion", lambda p: p["shared"]["stringArray"].append("x"), "strings that nothing uses"),
+    ("recursion", lambda p: put(samples(p)["stack"], 1, 99), "stack 1"),
+    ("recursion", lambda p: put(samples(p)["stack"], 9, None), "without a"),
+    ("recursion", lambda p: put(samples(p)["time"], 3, 2), "not after"),
+    ("recursion", lambda p: put(samples(p)["time"], 3, Decimal("3.0000001")), "finer"),
+    ("recursion", lambda p: put(samples(p)["time"], 9, 20), "too late"),
+    ("recursion", lambda p: put(samples(p)["threadCPUDelta"], 3, -1), "threadCPUDelta 3"),
+    ("recursion", lambda p: put(samples(p)["threadCPUDelta"], 3, None), "threadCPUDelta 3"),
+    ("recursion", lambda p: put(samples(p)["threadCPUDelta"], 3, Decimal("0.5")), "CPUDelta 3"),
+    ("recursion", lambda p: samples(p)["threadCPUDelta"].pop(), "threadCPUDelta has"),
+    ("recursion", lambda p: put(samples(p), "weightType", "bytes"), "weightType"),
+    ("recursion", lambda p: put(p["threads"][0], "pid", 42), "pid or tid"),
+    ("recursion", lambda p: put(p["threads"][0], "tid", 42), "pid or tid"),
+    ("recursion", lambda p: p["threads"][0].pop("markers"), "no markers"),
+    ("recursion", lambda p: p["threads"][0]["markers"].pop("phase"), "phase"),
+    ("recursion", lambda p: put(p, "threads", []), "no threads"),
+    ("processes", lambda p: put(p["threads"][2], "tid", "300"), "there twice"),
+    ("processes", lambda p: p["threads"].insert(2, p["threads"].pop(3)), "not the first"),
+    ("processes", lambda p: p["threads"].insert(1, p["threads"].pop(3)), "split"),
+    ("processes", lambda p: put(p["threads"][3], "processName", "x"), "processName differs"),
+]
+
+
+def node(p, i):
+    return p["nodes"][i - 1]
+
+
+def swap_nodes(p):
+    p["nodes"][4], p["nodes"][5] = p["nodes"][5], p["nodes"][4]
+
+
+CPUPROFILE = [
+    ("recursion", lambda p: p.pop("samples"), "no samples"),
+    ("recursion", lambda p: p.pop("endTime"), "no endTime"),
+    ("recursion", swap_nodes, "ids are not"),
+    ("recursion", lambda p: node(p, 3)["callFrame"].pop("url"), "url"),
+    ("recursion", lambda p: put(node(p, 3)["callFrame"], "scriptId", 2), "scriptId"),
+    ("recursion", lambda p: put(node(p, 3)["callFrame"], "lineNumber", -2), "lineNumber"),
+    ("recursion", lambda p: put(node(p, 3)["callFrame"], "url", "file:///a b"), "url"),
+    ("recursion", lambda p: put(node(p, 1)["callFrame"], "functionName", "root"), "not the root"),
+    ("recursion", lambda p: node(p, 1).pop("hitCount"), "hitCount"),
+    ("recursion", lambda p: put(node(p, 5), "hitCount", 3), "node 5: hitCount"),
+    ("recursion", lambda p: node(p, 4)["children"].append(99), "child 99"),
+    ("recursion", lambda p: node(p, 4)["children"].append(2), "child 2"),
+    ("recursion", lambda p: node(p, 4)["children"].append(6), "two parents"),
+    ("recursion", lambda p: node(p, 4)["children"].pop(), "nobody's children"),
+    ("recursion", lambda p: node(p, 4)["children"].reverse(), "preorder"),
+    ("recursion", lambda p: put(node(p, 10), "callFrame", node(p, 5)["callFrame"]), "merged"),
+    ("recursion", lambda p: put(node(p, 4), "positionTicks", []), "empty positionTicks"),
+    ("recursion", lambda p: put(node(p, 5)["positionTicks"][0], "ticks", 3), "too many ticks"),
+    ("recursion", lambda p: put(node(p, 5)["positionTicks"][0], "line", 0), "tick"),
+    ("recursion", lambda p: put(node(p, 5), "positionTicks", [
+        {"line": 2, "ticks": 1}, {"line": 1, "ticks": 1}]), "not sorted"),
+    ("recursion", lambda p: put(p["samples"], 0, 99), "node 99"),
+    ("recursion", lambda p: put(p["samples"], 0, 5), "hitCount"),
+    ("recursion", lambda p: p["timeDeltas"].pop(), "timeDeltas"),
+    ("recursion", lambda p: put(p["timeDeltas"], 2, -1), "timeDeltas"),
+    ("recursion", lambda p: put(p["timeDeltas"], 2, Decimal("0.5")), "timeDeltas"),
+    ("recursion", lambda p: put(p, "endTime", p["startTime"]), "endTime"),
+    ("recursion", lambda p: put(p["$sysprof"], "samples", 8), "$sysprof.samples"),
+    ("recursion", lambda p: put(p["$sysprof"], "cpuTimeNs", 8), "add up"),
+    ("gaps", lambda p: (put(p["$sysprof"]["threadCPUDeltas"], 0, 5),
+                        put(p["$sysprof"]["threadCPUDeltas"], 99, 699995)), "has CPU time"),
+]
+
+FOLDED = [
+    ("recursion", lambda text: text[:-1], "cut off"),
+    ("recursion", lambda text: "x;y 1\n" + text, "byte order"),
+    ("recursion", lambda text: text + "x;;y 1\n", "empty frame"),
+    ("recursion", lambda text: text + "x;y 0\n", "stack count"),
+    ("recursion", lambda text: text + "x;y\n", "stack count"),
+    ("recursion", lambda text: text + "x;y  1\n", "trailing space"),
+    ("recursion", lambda text: text + "x;\x1by 1\n", "control"),
+    ("recursion", lambda text: text + "x;y 1\nx;y 2\n", "twice"),
+]
+
+
+class Decimals(json.JSONEncoder):
+    def default(self, o):
+        return float(o) if isinstance(o, Decimal) else super().default(o)
+
+
+def run_checker(paths):
+    out = subprocess.run([sys.executable, "-B", CHECKER, "--json", *paths], check=False,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return out.returncode, json.loads(out.stdout)["files"]
+
+
+def main():
+    golden = [os.path.join(EXPECTED, name) for name in sorted(os.listdir(EXPECTED))
+              if not name.endswith(".txt")]
+    assert len(golden) >= 18, golden
+    status, results = run_checker(golden)
+    assert status == 0, [r["errors"] for r in results if r["errors"]]
+
+    # one profile is the same in all of its files
+    totals = {os.path.basename(r["path"]): r for r in results}
+    assert totals["recursion.json"]["totals"] == totals["recursion.cpuprofile"]["totals"]
+    assert totals["recursion.json"]["samples"] == totals["recursion.folded"]["samples"] == 9
+    assert totals["processes.json"]["totals"]["300/301"] == {"samples": 8, "cpu_ns": 7920777}
+
+    broken = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for suffix, cases in ((".json", FIREFOX), (".cpuprofile", CPUPROFILE), (".folded", FOLDED)):
+            for i, (name, damage, complaint) in enumerate(cases):
+                with open(os.path.join(EXPECTED, name + suffix), encoding="utf-8") as file:
+                    text = file.read()
+                if suffix == ".folded":
+                    text = damage(text)
+                else:
+                    document = copy.deepcopy(json.loads(text, parse_float=Decimal))
+                    damage(document)
+                    text = json.dumps(document, cls=Decimals)
+                path = os.path.join(scratch, "%d-%s%s" % (i, name, suffix))
+                with open(path, "w", encoding="utf-8", newline="") as file:
+                    file.write(text)
+                broken.append((path, complaint))
+        # not JSON at all, and JSON that is no profile
+        for i, text in enumerate(("", "{", "[]", '{"nodes": NaN}', '{"nodes":[],"nodes":[]}')):
+            path = os.path.join(scratch, "bad%d.cpuprofile" % i)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            broken.append((path, ""))
+        status, results = run_checker([path for path, _ in broken])
+        assert status == 1
+    failed = 0
+    for (path, complaint), result in zip(broken, results):
+        if not any(complaint in error for error in result["errors"]):
+            failed += 1
+            print("%s: no word of “%s” in %r" % (os.path.basename(path), complaint,
+                                               result["errors"]))
+    print("%d golden files pass, %d of %d broken ones are noticed" % (
+        len(golden), len(broken) - failed, len(broken)))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

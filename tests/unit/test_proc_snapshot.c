@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* /proc as events: the parsers on text, and everything else on real processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/vec.h"
+#include "capture/event_decode.h"
+#include "capture/proc_snapshot.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define MS	     1000000ULL
+
+/* ---- what was told --------------------------------------------------------------------------- */
+
+struct told {
+	VEC(struct event_header *) events;
+	unsigned int of_type[64];
+	int answer;
+	bool ignore; /* count only */
+};
+
+static int take(void *context, struct event_header *event)
+{
+	struct told *told = context;
+	struct event_header *copy;
+
+	assert_int_equal(event_check(event, event->size), 0);
+	assert_true(event->flags & EVENT_FROM_PROC);
+	told->of_type[event->type]++;
+	if (told->ignore || told->answer)
+		return told->answer;
+	copy = malloc(event->size);
+	memcpy(copy, event, event->size);
+	assert_int_equal(vec_push(&told->events, copy), 0);
+	return 0;
+}
+
+static void told_fini(struct told *told)
+{
+	for (size_t i = 0; i < told->events.count; i++)
+		free(told->events.data[i]);
+	vec_free(&told->events);
+	memset(told, 0, sizeof(*told));
+}
+
+static const struct thread_event *told_thread(const struct told *told, pid_t tid)
+{
+	for (size_t i = 0; i < told->events.count; i++) {
+		const struct thread_event *e = (void *)told->events.data[i];
+
+		if (e->header.type == EVENT_THREAD && e->tid == (uint32_t)tid)
+			return e;
+	}
+	return NULL;
+}
+
+static const struct mmap_event *told_mapping(const struct told *told, const void *address)
+{
+	for (size_t i = 0; i < told->events.count; i++) {
+		const struct mmap_event *e = (void *)told->events.data[i];
+
+		if (e->header.type == EVENT_MMAP && (uintptr_t)address >= e->start &&
+		    (uintptr_t)address - e->start < e->length)
+			return e;
+	}
+	return NULL;
+}
+
+static struct proc_snapshot *open_snapshot(void)
+{
+	struct proc_snapshot *s = NULL;
+
+	assert_int_equal(proc_snapshot__new(&s), 0);
+	return s;
+}
+
+/* ---- parsers --------------------------------------------------------------------------------- */
+
+#define REST                                                                                       \
+	" S 12 34 34 0 -1 4194560 100 0 0 0 70 30 0 0 20 0 3 0 987654 1000 2 18446744073709551615"
+
+static void test_stat(void **state)
+{
+	static const char *const names[] = {"cat",  "a b",	 "(x)",	  ") S 1 2 3",
+					    ")\n(", "(((((((((", "",	  "\xff\x01) R 1",
+					    "))))", "a) (b",	 "x\ny\n"};
+	struct proc_stat stat;
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(text, sizeof(text), "77 (%s)%s\n", names[i], REST);
+		assert_int_equal(proc_parse_stat(text, strlen(text), &stat), 0);
+		assert_string_equal(stat.comm, names[i]);
+		assert_int_equal(stat.state, 'S');
+		assert_int_equal(stat.ppid, 12);
+		assert_int_equal(stat.flags, 4194560);
+		assert_int_equal(stat.cpu_ticks, 100);
+		assert_int_equal(stat.threads, 3);
+		assert_int_equal(stat.start_ticks, 987654);
+	}
+	/* cut anywhere before its 22nd field, it is refused; nothing behind the end is read */
+	snprintf(text, sizeof(text), "77 (cat)%s\n", REST);
+	for (size_t size = 0; size < strlen(text); size++) {
+		char *cut = malloc(size ? size : 1);
+		int err;
+
+		memcpy(cut, text, size);
+		err = proc_parse_stat(cut, size, &stat);
+		assert_true(err == 0 || err == -EBADMSG);
+		assert_true(err || text + size > strstr(text, "987654"));
+		free(cut);
+	}
+	snprintf(text, sizeof(text), "77 (%0300d)%s\n", 1, REST);
+	assert_int_equal(proc_parse_stat(text, strlen(text), &stat), 0);
+	assert_int_equal(strlen(stat.comm), sizeof(stat.comm) - 1);
+	assert_int_equal(proc_parse_stat("1 (x) S x", 9, &stat), -EBADMSG);
+	assert_int_equal(proc_parse_stat("1 )x( S 1", 9, &stat), -EBADMSG);
+}
+
+static int parse_line(const char *text, struct proc_mapping *mapping, char *line)
+{
+	strcpy(line, text);
+	return proc_parse_mapping(line, strlen(text), mapping);
+}
+
+static void test_mapping_lines(void **state)
+{
+	char line[512];
+	struct proc_mapping m;
+
+	(void)state;
+	assert_int_equal(parse_line("00400000-0047e000 r-xp 00001000 103:0a 12345    /usr/bin/x y",
+				    &m, line),
+			 0);
+	assert_int_equal(m.start, 0x400000);
+	assert_int_equal(m.end, 0x47e000);
+	assert_int_equal(m.protection, PROT_READ | PROT_EXEC);
+	assert_int_equal(m.map_flags, MAP_PRIVATE);
+	assert_int_equal(m.offset, 0x1000);
+	assert_int_equal(m.major, 0x103);
+	assert_int_equal(m.minor, 10);
+	assert_int_equal(m.inode, 12345);
+	assert_string_equal(m.path, "/usr/bin/x y");
+	assert_int_equal(m.path_size, 12);
+	assert_false(m.newline);
+
+	assert_int_equal(parse_line("7fff00000000-7fff00001000 -wxs 00000000 00:00 0 ", &m, line),
+			 0);
+	assert_int_equal(m.protection, PROT_WRITE | PROT_EXEC);
+	assert_int_equal(m.map_flags, MAP_SHARED);
+	assert_string_equal(m.path, "");
+	assert_int_equal(parse_line("7fff00000000-7fff00001000 r--p 00000000 00:00 0", &m, line),
+			 0);
+	assert_string_equal(m.path, "");
+
+	/* the kernel escapes the newline and nothing else */
+	assert_int_equal(
+		parse_line("1000-2000 r-xp 0 08:01 9 /a\\012b\\\\012\\134\\0\\012 (deleted)", &m,
+			   line),
+		0);
+	assert_string_equal(m.path, "/a\nb\\\n\\134\\0\n (deleted)");
+	assert_int_equal(m.path_size, strlen(m.path));
+	assert_true(m.newline);
+
+	assert_int_equal(
+		parse_line("ffffffffff600000-ffffffffff601000 --xp 0 00:00 0 [vsyscall]", &m, line),
+		0);
+	assert_string_equal(m.path, "[vsyscall]");
+
+	static const char *const bad[] = {
+		"",
+		"x",
+		"1000",
+		"1000-",
+		"1000-2000",
+		"2000-1000 r-xp 0 08:01 9 /a",
+		"1000-1000 r-xp 0 08:01 9 /a",
+		"11112222333344445-2 r-xp 0 08:01 9 /a",
+		"1000-2000 r-x",
+		"1000-2000 r-xp",
+		"1000-2000 r-xp 0",
+		"1000-2000 r-xp 0 08",
+		"1000-2000 r-xp 0 08:01",
+		"1000-2000 r-xp 0 08:01 x",
+		"1000-2000 r-xp 0 108000000:01 9 /a",
+		"1000-2000 r-xp 0 08:01 99999999999999999999999 /a",
+	};
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_int_equal(parse_line(bad[i], &m, line), -EBADMSG);
+}
+
+/* ---- one's own process ----------------------------------------------------------------------- */
+
+static pthread_barrier_t barrier;
+static pid_t helper_tid;
+
+static void *helper_thread(void *context)
+{
+	(void)context;
+	helper_tid = syscall(SYS_gettid);
+	prctl(PR_SET_NAME, "a)\n(\xff S 1 2 3");
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void test_this_process(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	uint64_t before = monotonic_ns();
+	const struct process_event *process;
+	const struct mmap_event *mapping;
+	const struct thread_event *thread;
+	struct told told = {};
+	pthread_t helper;
+	char path[4096] = "";
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&helper, NULL, helper_thread, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &told), 0);
+	pthread_barrier_wait(&barrier);
+	pthread_join(helper, NULL);
+
+	process = (void *)told.events.data[0];
+	assert_int_equal(process->header.type, EVENT_PROCESS);
+	assert_int_equal(process->pid, getpid());
+	assert_int_equal(process->ppid, getppid());
+	assert_int_equal(process->is_target, 1);
+	assert_int_equal(process->is_kernel, 0);
+	assert_memory_equal(process->name, "test_proc_snaps", 16);
+	assert_true(process->start_time > 0 && process->start_time < before);
+	assert_true(before - process->start_time < 3600 * 1000 * MS);
+
+	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
+	assert_int_equal(told.of_type[EVENT_THREAD], 2);
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
+	thread = told_thread(&told, getpid());
+	assert_non_null(thread);
+	assert_true(thread->cpu_time > 0 && thread->cpu_time != UINT64_MAX);
+	thread = told_thread(&told, helper_tid);
+	assert_non_null(thread);
+	assert_string_equal(thread->comm, "a)\n(\xff S 1 2 3");
+	assert_true(thread->start_time + 20 * MS >= before);
+	assert_true(thread->start_time <= monotonic_ns());
+
+	mapping = told_mapping(&told, (void *)(uintptr_t)test_this_process);
+	assert_non_null(mapping);
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	assert_string_equal(mapping->path, path);
+	assert_true(mapping->inode != 0);
+	assert_int_equal(mapping->protection, PROT_READ | PROT_EXEC);
+	assert_int_equal(mapping->file_state, FILE_STATE_UNOPENED);
+	assert_null(told_mapping(&told, &told)); /* the stack is no code */
+	assert_int_equal(told.events.data[told.events.count - 1]->type, EVENT_MAPS_READ);
+	for (size_t i = 0; i < told.events.count; i++) {
+		assert_true(told.events.data[i]->time == told.events.data[0]->time);
+		assert_true(told.events.data[i]->time >= before);
+	}
+	told_fini(&told);
+
+	told.answer = -ECANCELED;
+	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &told), -ECANCELED);
+	assert_int_equal(proc_snapshot__all(s, true, take, &told), -ECANCELED);
+	told_fini(&told);
+	proc_snapshot__free(s);
+	proc_snapshot__free(NULL);
+}
+
+/* Map a page of a file of this name, and see what name comes back. */
+static void expect_exact_path(const char *path, bool deleted)
+{
+	struct proc_snapshot *s = open_snapshot();
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	const struct mmap_event *mapping;
+	struct told told = {};
+	struct stat st;
+	void *page;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_true(page != MAP_FAILED);
+	if (deleted)
+		unlink(path);
+	assert_int_equal(proc_snapshot__maps(s, getpid(), take, &told), 0);
+	mapping = told_mapping(&told, page);
+	assert_non_null(mapping);
+	assert_memory_equal(mapping->path, path, strlen(path));
+	assert_string_equal(mapping->path + strlen(path), deleted ? " (deleted)" : "");
+	assert_int_equal(mapping->inode, st.st_ino);
+	told_fini(&told);
+	munmap(page, 4096);
+	unlink(path);
+	close(fd);
+	proc_snapshot__free(s);
+}
+
+static void test_paths_are_exact(void **state)
+{
+	static const char *const names[] = {"plain",	   "new\nline",	 "literal\\012",
+					    "both\n\\012", "  spaces  ", "\xff\xfe\x01",
+					    "x (deleted)", "a\\134b"};
+	char directory[] = "/tmp/sysprof-test-XXXXXX";
+	char path[256], deep[4500] = "";
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
+		/* map_files needs privileges; without them "\012" stays ambiguous */
+		if (strstr(names[i], "\\012") && geteuid() != 0)
+			continue;
+		expect_exact_path(path, false);
+		expect_exact_path(path, true);
+	}
+	/* as long as the kernel takes it */
+	strcpy(deep, directory);
+	while (strlen(deep) < 3600) {
+		strcat(deep, "/");
+		memset(deep + strlen(deep), 'd', 250);
+		assert_int_equal(mkdir(deep, 0700), 0);
+	}
+	strcat(deep, "/f");
+	expect_exact_path(deep, false);
+	snprintf(path, sizeof(path), "rm -r %s", directory);
+	assert_int_equal(system(path), 0);
+}
+
+/* ---- other processes ------------------------------------------------------------------------- */
+
+/* Run `body` in a child that then waits to be killed; returns when body is done. */
+static pid_t start_child(void (*body)(void))
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		body();
+		if (write(ready[1], "x", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void stop_child(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+enum { MANY = 60000 };
+
+static void map_much(void)
+{
+	char *pages = mmap(NULL, MANY * 4096UL, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+
+	if (pages == MAP_FAILED)
+		_exit(1);
+	for (int i = 1; i < MANY; i += 2) {
+		if (mprotect(pages + i * 4096UL, 4096, PROT_READ))
+			_exit(1);
+	}
+}
+
+static void test_many_mappings(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	struct told told = {.ignore = true};
+	pid_t pid = start_child(map_much);
+
+	(void)state;
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
+	assert_in_range(told.of_type[EVENT_MMAP], MANY / 2 + 1, MANY / 2 + 100);
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
+	stop_child(pid);
+	/* and now it is gone */
+	told_fini(&told);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
+	assert_int_equal(proc_snapshot__maps(s, pid, take, &told), 0);
+	assert_int_equal(proc_snapshot__thread_cpu(s, pid, take, &told), 0);
+	assert_int_equal(told.events.count, 0);
+	proc_snapshot__free(s);
+}
+
+static void nothing(void)
+{
+}
+
+static void *signal_and_sleep(void *fd)
+{
+	/* wait until the leader is a zombie */
+	for (;;) {
+		struct proc_stat stat = {};
+		char text[1024];
+		int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+		ssize_t size = read(file, text, sizeof(text));
+
+		close(file);
+		if (size > 0 && !proc_parse_stat(text, size, &stat) && stat.state == 'Z')
+			break;
+		usleep(1000);
+	}
+	if (write(*(int *)fd, "x", 1) == 1)
+		for (;;)
+			pause();
+	return NULL;
+}
+
+static void test_a_leader_that_has_ended(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	struct told told = {};
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		pthread_t thread;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pthread_create(&thread, NULL, signal_and_sleep, &ready[1]);
+		syscall(SYS_exit, 0); /* this thread alone */
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(proc_process_state(pid, NULL), PROC_ALIVE);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
+	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
+	assert_int_equal(told.of_type[EVENT_THREAD], 1); /* the dead one is not told */
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
+	assert_non_null(told_mapping(&told, (void *)(uintptr_t)test_this_process));
+	assert_true(told_mapping(&told, (void *)(uintptr_t)test_this_process)->tid !=
+		    (uint32_t)pid);
+	told_fini(&told);
+	stop_child(pid);
+	close(ready[0]);
+	close(ready[1]);
+	proc_snapshot__free(s);
+}
+
+static void test_process_states(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	struct proc_identity identity = {};
+	struct told told = {};
+	pthread_t helper;
+	siginfo_t info;
+	pid_t pid = start_child(nothing);
+	char comm[32];
+
+	(void)state;
+	assert_int_equal(proc_process_state(pid, &identity), PROC_ALIVE);
+	assert_int_equal(identity.tgid, pid);
+	assert_int_equal(identity.ppid, getpid());
+	assert_string_equal(identity.comm, "test_proc_snaps");
+	assert_true(identity.start_time + 1000 * MS >= monotonic_ns());
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(proc_process_state(pid, &identity), PROC_ZOMBIE);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
+	assert_int_equal(told.events.count, 0);
+	stop_child(pid);
+	assert_int_equal(proc_process_state(pid, NULL), PROC_NONE);
+	assert_int_equal(proc_process_state(0, NULL), PROC_NONE);
+	assert_int_equal(proc_process_state(-1, NULL), PROC_NONE);
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&helper, NULL, helper_thread, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(proc_process_state(helper_tid, &identity), PROC_ALIVE);
+	assert_int_equal(identity.tgid, getpid());
+	assert_string_equal(identity.comm, "a)\n(\xff S 1 2 3");
+	pthread_barrier_wait(&barrier);
+	pthread_join(helper, NULL);
+
+	if (read_line("/proc/2/comm", comm, sizeof(comm)) || strcmp(comm, "kthreadd")) {
+		print_message("kernel threads are not visible here: not tested\n");
+	} else {
+		assert_int_equal(proc_process_state(2, &identity), PROC_KERNEL);
+		assert_int_equal(proc_snapshot__process(s, 2, false, take, &told), 0);
+		assert_int_equal(((struct process_event *)told.events.data[0])->is_kernel, 1);
+		assert_int_equal(told.of_type[EVENT_THREAD], 1);
+		assert_int_equal(told.of_type[EVENT_MMAP], 0);
+		assert_int_equal(told.of_type[EVENT_MAPS_READ], 0);
+	}
+	told_fini(&told);
+	proc_snapshot__free(s);
+}
+
+static void make_four(void)
+{
+	for (int i = 0; i < 4; i++)
+		start_child(nothing);
+}
+
+static void make_grandchildren(void)
+{
+	start_child(make_four);
+	start_child(nothing);
+}
+
+static void test_descendants(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	pid_t pid = start_child(make_grandchildren), *found = NULL;
+	size_t count = 0;
+
+	(void)state;
+	assert_int_equal(proc_snapshot__descendants(s, &pid, 1, &found, &count), 0);
+	assert_int_equal(count, 6); /* 2 children, 4 grandchildren */
+	for (size_t i = 0; i < count; i++) {
+		struct proc_identity identity;
+		bool parent_known = false;
+
+		assert_int_equal(proc_process_state(found[i], &identity), PROC_ALIVE);
+		parent_known = identity.ppid == pid;
+		for (size_t j = 0; j < i; j++) {
+			assert_int_not_equal(found[i], found[j]);
+			parent_known |= identity.ppid == found[j];
+		}
+		assert_true(parent_known);
+	}
+	/* a root among the descendants of another is not told, what is below it is, once */
+	pid_t roots[] = {pid, found[0], found[1]};
+	pid_t *again = NULL;
+	size_t count_again;
+	assert_int_equal(proc_snapshot__descendants(s, roots, 3, &again, &count_again), 0);
+	assert_int_equal(count_again, 4);
+	free(again);
+	for (size_t i = 0; i < count; i++)
+		kill(found[i], SIGKILL);
+	free(found);
+	stop_child(pid);
+	pid_t nobody[] = {pid};
+	assert_int_equal(proc_snapshot__descendants(s, nobody, 1, &found, &count), 0);
+	assert_int_equal(count, 0);
+	free(found);
+	proc_snapshot__free(s);
+}
+
+static uint64_t thread_cpu_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000 * MS + now.tv_nsec;
+}
+
+static void test_thread_cpu(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	const struct thread_cpu_event *e;
+	struct told told = {};
+	uint64_t start = thread_cpu_now(), before, after;
+
+	(void)state;
+	while (thread_cpu_now() < start + 50 * MS)
+		;
+	before = thread_cpu_now();
+	assert_int_equal(proc_snapshot__thread_cpu(s, getpid(), take, &told), 0);
+	after = thread_cpu_now();
+	assert_int_equal(told.events.count, 1);
+	e = (void *)told.events.data[0];
+	assert_int_equal(e->header.type, EVENT_THREAD_CPU);
+	assert_int_equal(e->tgid, getpid());
+	assert_int_equal(e->tid, getpid());
+	assert_true(e->cpu_time + 20 * MS >= before && e->cpu_time <= after);
+	told_fini(&told);
+	assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &told), 0);
+	assert_true(told.events.count > 1);
+	told_fini(&told);
+	proc_snapshot__free(s);
+}
+
+static void fork_storm(void)
+{
+	if (fork() != 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0)
+			_exit(0);
+		waitpid(pid, &status, 0);
+	}
+}
+
+static void test_the_whole_system_while_it_changes(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	struct told told = {};
+	pid_t storm = start_child(fork_storm);
+	uint64_t end = monotonic_ns() + 300 * MS;
+	unsigned int kernel = 0;
+
+	(void)state;
+	do {
+		told_fini(&told);
+		assert_int_equal(proc_snapshot__all(s, false, take, &told), 0);
+		assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &told), 0);
+	} while (monotonic_ns() < end);
+	assert_non_null(told_thread(&told, getpid()));
+	assert_non_null(told_thread(&told, 1));
+	for (size_t i = 0; i < told.events.count; i++) {
+		const struct process_event *e = (void *)told.events.data[i];
+
+		if (e->header.type == EVENT_PROCESS && e->is_kernel) {
+			kernel++;
+			if (!strncmp(e->name, "kworker/", 8) && e->name[8] != 'R')
+				assert_null(strpbrk(e->name, "+-"));
+		}
+	}
+	assert_true(kernel == 0 || kernel > 5);
+	told_fini(&told);
+	stop_child(storm);
+	proc_snapshot__free(s);
+}
+
+/* ---- reading again --------------------------------------------------------------------------- */
+
+static void test_rereading_is_limited(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	struct told told = {.ignore = true};
+	struct proc_reread *r = proc_reread__new(s, take, &told);
+	uint64_t start;
+
+	(void)state;
+	assert_non_null(r);
+	assert_int_equal(proc_reread__run(r), 0);
+	proc_reread__request(r, getpid());
+	proc_reread__request(r, getpid());
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 0); /* not yet */
+	start = monotonic_ns();
+	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
+	assert_true(told.of_type[EVENT_MMAP] > 2);
+	assert_int_equal(told.of_type[EVENT_PROCESS], 0);
+	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1); /* not asked for */
+	proc_reread__request(r, getpid());
+	while (told.of_type[EVENT_MAPS_READ] == 1) {
+		assert_int_equal(proc_reread__run(r), 0);
+		usleep(1000);
+	}
+	assert_true(monotonic_ns() - start >= 100 * MS);
+	start = monotonic_ns();
+	proc_reread__request(r, getpid());
+	while (told.of_type[EVENT_MAPS_READ] == 2) {
+		assert_int_equal(proc_reread__run(r), 0);
+		usleep(1000);
+	}
+	assert_true(monotonic_ns() - start >= 190 * MS);
+	proc_reread__forget(r, getpid());
+	proc_reread__forget(r, 1);
+	proc_reread__request(r, getpid());
+	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
+	/* more processes than are remembered, none of which exists */
+	for (uint32_t pid = 5000000; pid < 5150000; pid++)
+		proc_reread__request(r, pid);
+	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
+	proc_reread__free(r);
+	proc_reread__free(NULL);
+	proc_snapshot__free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_mapping_lines),
+		cmocka_unit_test(test_this_process),
+		cmocka_unit_test(test_paths_are_exact),
+		cmocka_unit_test(test_many_mappings),
+		cmocka_unit_test(test_a_leader_that_has_ended),
+		cmocka_unit_test(test_process_states),
+		cmocka_unit_test(test_descendants),
+		cmocka_unit_test(test_thread_cpu),
+		cmocka_unit_test(test_the_whole_system_while_it_changes),
+		cmocka_unit_test(test_rereading_is_limited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
