@@ -121,16 +121,22 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 
 tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
 
+# The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
+# root; without a network the tests that want them say so.
+build/consumers/stamp: tests/e2e/consumers/package.json
+	$(call say,NPM,$(@D))
+	-$(Q)tests/e2e/consumers/install.sh $(@D) >/dev/null
+
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 test:
 	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build
+	$(Q)+$(sub) tests-build build/consumers/stamp
 	$(Q)+$(sub) SANITIZE=1 tests-build
 	$(Q)tests/run.sh layers format build:unit build:golden build:e2e \
 		build-asan:unit build-asan:golden build-asan:e2e
 
 sanitize:
-	$(Q)+$(sub) SANITIZE=1 tests-build
+	$(Q)+$(sub) SANITIZE=1 tests-build build/consumers/stamp
 	$(Q)tests/run.sh build-asan:unit build-asan:golden build-asan:e2e
 
 unit: $(UNIT_TESTS)
@@ -142,7 +148,7 @@ golden: $(GOLDEN_TESTS) $(BUILD)/sysprof
 golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
 	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
 
-e2e: all $(FIXTURES)
+e2e: all $(FIXTURES) build/consumers/stamp
 	$(Q)tests/run.sh $(BUILD):e2e
 
 demo:

@@ -119,14 +119,13 @@ __attribute__((noinline)) int unwind_step(void)
 static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
 				       bool from_user)
 {
-	int end;
+	int end = user_registers(ctx, s, from_user);
 
-	if (!user_stacks)
-		return STACK_END_DISABLED;
-	end = user_registers(ctx, s, from_user);
 	if (end != STEP_ON)
 		return end;
 	push_frame(s, FRAME_IP, s->ip);
+	if (!user_stacks)
+		return STACK_END_DISABLED;
 	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX; i++) {
 		end = unwind_step();
 		if (end != STEP_ON)

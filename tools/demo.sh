@@ -18,6 +18,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	sudo -v
 fi
 
+rm -rf "$out"
 mkdir -p "$out"
 "$build/tools/demo_workload" 8 &
 workload=$!

@@ -32,7 +32,6 @@ needs() {
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
 	test  | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
-	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm

@@ -207,7 +207,7 @@ test_kernel() { # series, suite, architecture
 	[ "$3" = "$(dpkg --print-architecture)" ] || die "$1: $3 is not this machine's architecture"
 	echo "== $1 ($2)"
 	apt_root__init "$2" "$3"
-	kernel=$(fetch_kernel "$1" "$2" "$3")
+	kernel=$(fetch_kernel "$1" "$2" "$3") || exit 1
 	boot "$kernel" "$console" || true
 	check_guest "$1" "$console"
 }

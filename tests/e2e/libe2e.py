@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -187,6 +188,70 @@ def firefox_extra(path):
     """meta.extra as {section: {label: value}}."""
     return {s["label"]: {e["label"]: e["value"] for e in s["entries"]}
             for s in load_json(path)["meta"]["extra"]}
+
+
+# Numbers of include/sysprof/event.h.
+EVENT_SAMPLE, EVENT_BOOKS = 1, 25
+EVENT_FINAL = 0x0010
+BOOK_NAMES = ("delivered", "idle", "filtered", "ring-full", "re-entry", "internal", "not-run")
+
+
+def recording_events(path):
+    """(type, flags, time, bytes behind the header) of every event of a sound recording."""
+    with open(path, "rb") as f:
+        data = f.read()
+    assert data[:8] == b"SYSPROF\n", f"{path} is not a recording"
+    at = struct.unpack_from("<I", data, 16)[0]
+    while at < len(data):
+        magic, _, _, payload = struct.unpack_from("<8sIIQ", data, at)
+        assert magic == b"\x89CHUNK\r\n", f"{path}: no chunk at {at}"
+        at += 48
+        end = at + payload
+        while at < end:
+            size, kind, flags, when = struct.unpack_from("<IHHQ", data, at)
+            assert 16 <= size <= end - at, f"{path}: an event of {size} bytes at {at}"
+            yield kind, flags, when, data[at + 16:at + size]
+            at += size
+        at = end + 8
+
+
+class CpuBooks:
+    """The last books of one CPU, from the recording itself; `samples` are the events in it."""
+
+    def __init__(self, flags, body):
+        self.cpu, lines, self.period, _, self.running, self.received = \
+            struct.unpack_from("<IIQQQQ", body)
+        assert lines == len(BOOK_NAMES), f"{lines} lines in the books"
+        self.count = dict(zip(BOOK_NAMES, struct.unpack_from(f"<{lines}Q", body, 40)))
+        self.final = bool(flags & EVENT_FINAL)
+        self.due = self.running / self.period
+        self.samples = 0
+
+    def __repr__(self):
+        counts = " + ".join(f"{n} {name}" for name, n in self.count.items())
+        return (f"CPU {self.cpu}: {self.due:.2f} due = {counts}; {self.received} received, "
+                f"{self.samples} in the recording")
+
+
+def recording_books(path):
+    """{cpu: CpuBooks}"""
+    books, samples = {}, {}
+    for kind, flags, _, body in recording_events(path):
+        if kind == EVENT_BOOKS:
+            b = CpuBooks(flags, body)
+            books[b.cpu] = b
+        elif kind == EVENT_SAMPLE:
+            cpu = struct.unpack_from("<I", body, 24)[0]
+            samples[cpu] = samples.get(cpu, 0) + 1
+    for cpu, count in samples.items():
+        books[cpu].samples = count
+    return books
+
+
+def lost_ticks(path):
+    """Ticks of all CPUs that a target may have got and the profile has not."""
+    return sum(b.count[name] for b in recording_books(path).values()
+               for name in ("ring-full", "re-entry", "internal", "not-run"))
 
 
 def key_values(text):

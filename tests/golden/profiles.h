@@ -30,6 +30,7 @@ struct place {
 	const char *function, *file;
 	uint32_t line, definition_line, definition_column;
 	uint64_t function_address, function_size;
+	const char *definition_file; /* NULL: the same file */
 };
 
 static inline struct string_id text(struct fixture *f, const char *s)
@@ -177,8 +178,11 @@ static inline void name_location(struct fixture *f, struct location_id id,
 			.address = places->function_address ? places->function_address
 							    : PROFILE_UNKNOWN_ADDRESS,
 			.size = places->function_size,
-			.definition_file = places->definition_line ? text(f, places->file)
-								   : (struct string_id){0},
+			.definition_file = places->definition_line
+						   ? text(f, places->definition_file
+								     ? places->definition_file
+								     : places->file)
+						   : (struct string_id){0},
 			.definition_line = places->definition_line,
 			.definition_column = places->definition_column,
 		};
@@ -251,12 +255,12 @@ static inline void build_recursion(struct fixture *f)
 	profile_builder__thread_end(f->b, thread, AT(9.25));
 	profile_builder__thread_cpu_tail(f->b, thread, 250000);
 	NAME(f, start, {.function = "__libc_start_call_main"});
-	NAME(f, main_, {"main", file, 40, 38, 5, 0x401100, 64});
-	NAME(f, call_a, {"fib", file, 12, 10, 12, 0x401200, 96});
-	NAME(f, call_b, {"fib", file, 13, 10, 12, 0x401200, 96});
-	NAME(f, leaf, {"fib", file, 11, 10, 12, 0x401200, 96});
-	NAME(f, inlined, {"min", "/src/a dir/min.h", 3, 2, 1, 0, 0}, {"clamp", file, 7, 5, 1, 0, 0},
-	     {"fib", file, 14, 10, 12, 0x401200, 96});
+	NAME(f, main_, {"main", file, 40, 38, 5, 0x401100, 64, NULL});
+	NAME(f, call_a, {"fib", file, 12, 10, 12, 0x401200, 96, NULL});
+	NAME(f, call_b, {"fib", file, 13, 10, 12, 0x401200, 96, NULL});
+	NAME(f, leaf, {"fib", file, 11, 10, 12, 0x401200, 96, NULL});
+	NAME(f, inlined, {"min", "/src/a dir/min.h", 3, 2, 1, 0, 0, NULL},
+	     {"clamp", file, 7, 5, 1, 0, 0, NULL}, {"fib", file, 14, 10, 12, 0x401200, 96, NULL});
 	NAME(f, sys, {.function = "do_syscall_64", .function_address = 0xffffffff81000000});
 	NAME(f, tick, {.function = "schedule", .function_address = 0xffffffff81200000});
 	add_books(f, 0, 5, 45, 0);
@@ -335,7 +339,7 @@ static inline void build_gaps(struct fixture *f)
 	for (int i = 1; i < 20; i++)
 		add_sample(f, ticker, 50 * i + 0.0007, STACK(f, work), 0.1, "ticker");
 	profile_builder__thread_cpu_tail(f->b, thread, 300000);
-	NAME(f, work, {"work", "/src/work.c", 8, 5, 0, 0x401000, 48});
+	NAME(f, work, {"work", "/src/work.c", 8, 5, 0, 0x401000, 48, NULL});
 	add_books(f, 0, 120, 880, 0);
 }
 
@@ -360,8 +364,9 @@ static inline void build_hostile(struct fixture *f)
 	add_sample(f, thread, 3, STACK(f, a, e), 1, "trailing  ");
 	add_sample(f, thread, 4, STACK(f, e), 1, "\xc3\xa9t\xc3\xa9");
 	add_sample(f, thread, 5, STACK(f, b, c), 1, "__proto__");
-	NAME(f, a, {"operator\"\" _x; \\ \t\x1b[31m", "relative/path.c", 9, 1, 1, 0, 0});
-	NAME(f, b, {"new\nline\r and \xff\xfe\xc0\xaf  ", "/src/\xff \"#?%.c", 5, 4, 3, 0, 0});
+	NAME(f, a, {"operator\"\" _x; \\ \t\x1b[31m", "relative/path.c", 9, 1, 1, 0, 0, NULL});
+	NAME(f, b,
+	     {"new\nline\r and \xff\xfe\xc0\xaf  ", "/src/\xff \"#?%.c", 5, 4, 3, 0, 0, NULL});
 	NAME(f, c, {.function = long_name});
 	NAME(f, d, {.function = "   "});
 	add_books(f, 0, 5, 5, 0);

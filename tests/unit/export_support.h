@@ -136,10 +136,12 @@ static inline const struct profile *build_random(struct fixture *f, unsigned int
 		snprintf(outer, sizeof(outer), "outer%u", i % 20);
 		if (i % 4)
 			NAME(f, locations[i],
-			     {outer, "/src/outer.c", 10 + i, 5 + i % 20, 1, 0x1000 + i % 20, 8});
+			     {outer, "/src/outer.c", 10 + i, 5 + i % 20, 1, 0x1000 + i % 20, 8,
+			      NULL});
 		else
-			NAME(f, locations[i], {inner, "/src/inner.h", 3 + i, 2, 1, 0, 0},
-			     {outer, "/src/outer.c", 10 + i, 5 + i % 20, 1, 0x1000 + i % 20, 8});
+			NAME(f, locations[i], {inner, "/src/inner.h", 3 + i, 2, 1, 0, 0, NULL},
+			     {outer, "/src/outer.c", 10 + i, 5 + i % 20, 1, 0x1000 + i % 20, 8,
+			      NULL});
 	}
 	return finish(f);
 }

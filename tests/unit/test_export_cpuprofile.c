@@ -160,6 +160,35 @@ static void test_recursion(void **state)
 	profile_builder__free(f.b);
 }
 
+/* Lines of a file that was included into the function are not drawn on the function's own file. */
+static void test_ticks_are_of_the_url(void **state)
+{
+	struct location_id own, other;
+	struct thread_id thread;
+	struct fixture f;
+	cJSON *file;
+	const cJSON *ticks;
+
+	(void)state;
+	fixture__init(&f, 10);
+	f.process = add_process(&f, 1, "a", 0, 0);
+	thread = add_thread(&f, f.process, 1, true, "a", 0);
+	own = add_location(&f, f.program, 0x10);
+	other = add_location(&f, f.program, 0x20);
+	add_sample(&f, thread, 1, STACK(&f, own), 1, "a");
+	add_sample(&f, thread, 2, STACK(&f, other), 1, "a");
+	add_sample(&f, thread, 3, STACK(&f, own), 1, "a");
+	NAME(&f, own, {"g", "/src/g.c", 8, 5, 1, 0x100, 64, NULL});
+	NAME(&f, other, {"g", "/src/table.inc", 9, 5, 1, 0x100, 64, "/src/g.c"});
+	file = export_json(&cpuprofile_exporter, finish(&f), NULL);
+	ticks = get(cJSON_GetArrayItem(get(file, "nodes"), 1), "positionTicks");
+	assert_int_equal(cJSON_GetArraySize(ticks), 1);
+	assert_true(number(cJSON_GetArrayItem(ticks, 0), "line") == 8);
+	assert_true(number(cJSON_GetArrayItem(ticks, 0), "ticks") == 2);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
 /* 101 samples in a second are 101 ms of work, and idleness stands for the rest of it. */
 static void test_gaps(void **state)
 {
@@ -223,8 +252,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_thread), cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_gaps),	     cmocka_unit_test(test_scripts),
-		cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_gaps),	     cmocka_unit_test(test_ticks_are_of_the_url),
+		cmocka_unit_test(test_scripts),	     cmocka_unit_test(test_urls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

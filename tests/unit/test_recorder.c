@@ -77,7 +77,7 @@ static void start_sampling(void)
 	assert_int_equal(ev.h.meta(ev.h.context, "sampling_start", value), 0);
 }
 
-static void process(uint32_t pid, uint64_t start, bool target, const char *name)
+static void tell_process(uint32_t pid, uint64_t start, bool target, bool kernel, const char *name)
 {
 	struct process_event *e = calloc(1, sizeof(*e) + 64);
 
@@ -86,9 +86,15 @@ static void process(uint32_t pid, uint64_t start, bool target, const char *name)
 	e->ppid = 1;
 	e->start_time = start;
 	e->is_target = target;
+	e->is_kernel = kernel;
 	strcpy(e->name, name);
 	assert_int_equal(ev.h.process(ev.h.context, e), 0);
 	free(e);
+}
+
+static void process(uint32_t pid, uint64_t start, bool target, const char *name)
+{
+	tell_process(pid, start, target, false, name);
 }
 
 static void thread(uint32_t pid, uint32_t tid, uint64_t start, uint64_t cpu, const char *comm)
@@ -287,16 +293,18 @@ static void kernel_and_user_frames(void **state)
 	       IP(0x40010), RET(0x20010), frame_pack(FRAME_AFTER_SIGNAL, 0x10080),
 	       frame_pack(FRAME_TABLE, 0x30040), frame_pack(FRAME_LEAF_PEEK, 0x10020), END);
 	ev.now += MS;
+	sample(10, 10, 5 * S + 2 * MS, (uint64_t)0xffffffff81000100, IP(0x40010), END);
+	ev.now += MS;
 	/* the same kernel address, now as the caller: not to be taken from the last sample */
-	sample(10, 10, 5 * S + 2 * MS, (uint64_t)0xffffffff81000300, (uint64_t)0xffffffff81000100,
-	       (uint64_t)0xffffffff81000200, IP(0x40010), END);
+	sample(10, 10, 5 * S + 3 * MS, (uint64_t)0xffffffff81000300, (uint64_t)0xffffffff81000100,
+	       IP(0x40010), END);
 	finish();
 	expect_stack(thread_of(10, 0), 0,
 		     "prog+0x41f [anon]+0x3003f prog+0x480 libx.so.1+0xf [vdso]+0x10 "
 		     "[kernel]+0xffffffff810001ff [kernel]+0xffffffff81000100");
-	expect_stack(thread_of(10, 0), 1,
-		     "[vdso]+0x10 [kernel]+0xffffffff810001ff [kernel]+0xffffffff810000ff "
-		     "[kernel]+0xffffffff81000300");
+	expect_stack(thread_of(10, 0), 1, "[vdso]+0x10 [kernel]+0xffffffff81000100");
+	expect_stack(thread_of(10, 0), 2,
+		     "[vdso]+0x10 [kernel]+0xffffffff810000ff [kernel]+0xffffffff81000300");
 	for (size_t i = 1; i < ev.p->location_count; i++) {
 		const struct profile_location *l = &ev.p->locations[i];
 		const struct profile_dso *d = &ev.p->dsos[l->dso.v];
@@ -502,6 +510,7 @@ static void exec_replaces_names_and_maps(void **state)
 	ev.now += MS;
 	sample(11, 11, MS, HERE);
 	ev.now += MS;
+	thread_cpu(11, 11, MS + 200, 0); /* the next life's to account for */
 	comm(11, 11, "tool", EVENT_COMM_EXEC);
 	ev.now += MS;
 	sample(11, 11, 2 * MS + 300, HERE); /* the new image is not mapped yet */
@@ -604,6 +613,23 @@ static void a_sample_after_the_exit_record(void **state)
 	assert_int_equal(process_of(t)->end, t->end);
 	assert_int_equal(profile_thread__cpu(t), MS + 500);
 	assert_string_equal(str(process_of(t)->name), "prog");
+}
+
+/* Not all of its threads were known: the last known one is not the last one. */
+static void a_sign_of_life_after_the_end(void **state)
+{
+	(void)state;
+	prog();
+	ev.now += MS;
+	exit_(10, 10);
+	ev.now += MS;
+	sample(10, 12, MS, HERE);
+	ev.now += MS;
+	stop();
+	finish();
+	assert_int_equal(process_of(thread_of(12, 0))->end, 0);
+	assert_int_equal(thread_of(12, 0)->process.v, thread_of(10, 0)->process.v);
+	expect_stack(thread_of(12, 0), 0, "prog+0x410");
 }
 
 static void pid_reuse(void **state)
@@ -767,8 +793,13 @@ static void cpu_before_the_start_does_not_count(void **state)
 	process(10, S / 2, true, "prog");
 	thread(10, 10, S / 2, 5 * S, "prog");
 	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
-	thread_cpu(10, 10, 6 * S, 0); /* a later baseline */
-	ev.now += 100 * MS;	      /* it runs on while the rest of the system is read */
+	process(20, S / 2, true, "idler");
+	thread(20, 20, S / 2, 5 * S, "idler");
+	process(30, S / 2, true, "shell");
+	thread(30, 30, S / 2, 5 * S, "shell");
+	thread_cpu(10, 10, 6 * S, 0); /* later baselines */
+	thread_cpu(20, 20, 6 * S, 0);
+	ev.now += 100 * MS; /* it runs on while the rest of the system is read */
 	start_sampling();
 	ev.now += MS;
 	sample(10, 10, 6 * S + 101 * MS, HERE);
@@ -776,7 +807,15 @@ static void cpu_before_the_start_does_not_count(void **state)
 	/* an execve does not bring it back */
 	comm(10, 10, "tool", EVENT_COMM_EXEC);
 	sample(10, 10, 6 * S + 102 * MS, HERE);
+	/* nor one before the first sample */
+	comm(30, 30, "tool", EVENT_COMM_EXEC);
+	ev.now += MS;
+	sample(30, 30, 6 * S, HERE);
+	ev.now += 10 * MS;
+	sample(20, 20, 6 * S + 300, HERE);
 	finish();
+	assert_int_equal(cpu_of_tid(20), 300);
+	assert_int_equal(cpu_of_tid(30), 3 * MS);
 	assert_int_equal(thread_of(10, 0)->cpu_delta[0], MS);
 	assert_int_equal(cpu_of_tid(10), 2 * MS);
 }
@@ -791,12 +830,17 @@ static void an_empty_profile_has_its_threads(void **state)
 	thread(10, 12, S / 2, 5 * S, "worker");
 	process(20, S / 2, false, "other");
 	thread(20, 20, S / 2, 5 * S, "other");
+	process(30, S / 2, true, "held");
+	thread(30, 30, S / 2, 0, "held");
 	start_sampling();
+	/* a command that was held: what it was before is nobody's business */
+	comm(30, 30, "command", EVENT_COMM_EXEC);
 	ev.now += S;
 	thread_cpu(10, 12, 5 * S + 9, 0);
 	stop();
 	finish();
-	assert_int_equal(ev.p->thread_count, 3);
+	assert_int_equal(ev.p->thread_count, 4);
+	assert_string_equal(str(thread_of(30, 0)->name), "command");
 	assert_string_equal(str(thread_of(12, 0)->name), "worker");
 	assert_int_equal(thread_of(12, 0)->cpu_tail, 9);
 	assert_int_equal(thread_of(12, 0)->sample_count, 0);
@@ -808,11 +852,9 @@ static void an_empty_profile_has_its_threads(void **state)
 /* The whole system is not asked for by name: what did not run is not in the profile. */
 static void the_whole_system_has_what_ran(void **state)
 {
-	struct process_event kernel = {.pid = 2, .is_target = 1, .is_kernel = 1};
-
 	(void)state;
 	prog();
-	ev.h.process(ev.h.context, &kernel);
+	tell_process(2, S / 2, true, true, "kthreadd");
 	thread(2, 2, S / 2, 0, "kthreadd");
 	process(20, S / 2, true, "other");
 	thread(20, 20, S / 2, 5 * S, "other");
@@ -1035,6 +1077,78 @@ static void same_events_same_profile(void **state)
 	free(two);
 }
 
+/* ---- any order at all ------------------------------------------------------------------------ */
+
+static uint64_t seed;
+
+static uint64_t random_below(uint64_t limit)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 33) % limit;
+}
+
+/* One event about few tasks, with no regard to whether it makes sense. */
+static void random_event(void)
+{
+	static const char *const names[] = {"a", "b", "c", ""};
+	static const char *const paths[] = {"/bin/x", "/lib/y.so", "//anon", "[vdso]"};
+	uint32_t pid = 1 + random_below(4), tid = 1 + random_below(8), other = 1 + random_below(4);
+	const char *name = names[random_below(4)];
+	uint64_t start = 0x10000 + random_below(4) * 0x800;
+
+	switch (random_below(14)) {
+	case 0:
+		process(pid, random_below(3) * S / 2, random_below(2), name);
+		break;
+	case 1:
+		thread(pid, random_below(2) ? pid : tid, random_below(3) * S / 2,
+		       random_below(5 * MS), name);
+		break;
+	case 2:
+		fork_(pid, tid, other, random_below(2) ? other : tid);
+		break;
+	case 3:
+		exit_(pid, random_below(2) ? pid : tid);
+		break;
+	case 4:
+		comm(pid, random_below(2) ? pid : tid, name, random_below(2) * EVENT_COMM_EXEC);
+		break;
+	case 5:
+		map(pid, start, 0x800 * random_below(4), random_below(2) * 0x1000,
+		    paths[random_below(4)], random_below(2) * EVENT_FROM_PROC);
+		break;
+	case 6:
+		maps_read(pid);
+		break;
+	case 7:
+		thread_cpu(pid, tid, random_below(5 * MS), random_below(2) * EVENT_EXITED);
+		break;
+	default:
+		sample(pid, random_below(2) ? pid : tid, random_below(5 * MS), IP(start + 0x10),
+		       RET(0x10020 + random_below(4) * 0x800), RET(0x10000), END);
+	}
+}
+
+static void any_order_keeps_the_invariants(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		set_up(NULL);
+		seed = round;
+		ev.now = S / 2;
+		for (int i = 0; i < 400; i++) {
+			random_event();
+			ev.now += random_below(20) ? random_below(MS) : random_below(3 * S);
+			if (i == 50)
+				start_sampling();
+		}
+		if (random_below(2))
+			stop();
+		assert_true(finish()->sample_count > 0);
+		tear_down(NULL);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -1053,6 +1167,7 @@ int main(void)
 		TEST(exec_by_another_thread),
 		TEST(leader_exits_first),
 		TEST(a_sample_after_the_exit_record),
+		TEST(a_sign_of_life_after_the_end),
 		TEST(pid_reuse),
 		TEST(tid_reuse_in_another_process),
 		TEST(told_before_its_fork_record),
@@ -1067,6 +1182,7 @@ int main(void)
 		TEST(symbols_from_the_stream),
 		TEST(damaged_symbol_events),
 		cmocka_unit_test(same_events_same_profile),
+		cmocka_unit_test(any_order_keeps_the_invariants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

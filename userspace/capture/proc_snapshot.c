@@ -34,6 +34,7 @@
 #define MAPS_STEP	  (64u * 1024)
 #define MAPS_LINE_MAX	  (1u << 20)
 #define NS_PER_SECOND	  1000000000ULL
+#define SUSPEND_MIN	  5000000ULL /* ns; less is no suspending but the clocks being read */
 #define CPU_TIME_UNKNOWN  UINT64_MAX
 #define REREAD_FIRST	  100000000ULL /* ns */
 #define REREAD_STEPS	  7u
@@ -43,7 +44,8 @@
 struct proc_snapshot {
 	int proc_fd;
 	uint64_t tick_ns;
-	char *lines; /* of maps */
+	uint64_t suspended; /* see steady_suspended_ns */
+	char *lines;	    /* of maps */
 	size_t lines_size;
 	VEC(pid_t) tids; /* of the process being read */
 	char link[PATH_MAX + 1];
@@ -59,6 +61,29 @@ struct proc_snapshot {
 	} event;
 };
 
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = {};
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+/* How far CLOCK_MONOTONIC has fallen behind the time since boot, by suspending. */
+static uint64_t suspended_ns(void)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 3; i++) { /* being interrupted between the clocks makes it larger */
+		uint64_t monotonic = monotonic_ns();
+		uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - monotonic;
+
+		if (suspended < best)
+			best = suspended;
+	}
+	return best;
+}
+
 int proc_snapshot__new(struct proc_snapshot **snapshot)
 {
 	struct proc_snapshot *s = calloc(1, sizeof(*s));
@@ -72,6 +97,7 @@ int proc_snapshot__new(struct proc_snapshot **snapshot)
 		goto err_out;
 	}
 	s->tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
+	s->suspended = suspended_ns();
 	s->lines_size = MAPS_STEP;
 	s->lines = malloc(s->lines_size);
 	if (!s->lines)
@@ -267,18 +293,19 @@ static int open_process(int proc_fd, pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static uint64_t clock_ns(clockid_t clock)
+/* The same within the life of a snapshot, so that a process keeps its start time to the ns. */
+static uint64_t steady_suspended_ns(struct proc_snapshot *s)
 {
-	struct timespec now = {};
+	uint64_t now = suspended_ns();
 
-	clock_gettime(clock, &now);
-	return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+	if (now > s->suspended + SUSPEND_MIN || s->suspended > now + SUSPEND_MIN)
+		s->suspended = now;
+	return s->suspended;
 }
 
-/* Ticks since boot, which count suspended time, to CLOCK_MONOTONIC, which does not. */
-static uint64_t start_time(uint64_t ticks, uint64_t tick_ns)
+/* Ticks since boot to CLOCK_MONOTONIC. */
+static uint64_t start_time(uint64_t ticks, uint64_t tick_ns, uint64_t suspended)
 {
-	uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - monotonic_ns();
 	uint64_t since_boot;
 
 	if (__builtin_mul_overflow(ticks, tick_ns, &since_boot))
@@ -363,7 +390,7 @@ static int push_process(struct proc_snapshot *s, pid_t pid, const struct proc_st
 	begin_event(s, EVENT_PROCESS, sizeof(*e) + EVENT_COMM_SIZE, time);
 	e->pid = pid;
 	e->ppid = stat->ppid;
-	e->start_time = start_time(stat->start_ticks, s->tick_ns);
+	e->start_time = start_time(stat->start_ticks, s->tick_ns, steady_suspended_ns(s));
 	e->is_target = is_target;
 	e->is_kernel = (stat->flags & PROC_FLAG_KTHREAD) != 0;
 	copy_comm(e->name, stat);
@@ -387,7 +414,7 @@ static int push_thread(struct proc_snapshot *s, int dir, pid_t pid, pid_t tid, u
 	begin_event(s, EVENT_THREAD, sizeof(*e), time);
 	e->pid = pid;
 	e->tid = tid;
-	e->start_time = start_time(stat.start_ticks, s->tick_ns);
+	e->start_time = start_time(stat.start_ticks, s->tick_ns, steady_suspended_ns(s));
 	snprintf(path, sizeof(path), "task/%d/schedstat", tid);
 	e->cpu_time = read_cpu_time(dir, path);
 	if (e->cpu_time == 0 && stat.cpu_ticks > 0) /* a kernel that does not keep it */
@@ -808,8 +835,8 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
 	if (identity) {
 		identity->tgid = read_tgid(dir, pid);
 		identity->ppid = stat.ppid;
-		identity->start_time = start_time(stat.start_ticks,
-						  NS_PER_SECOND / sysconf(_SC_CLK_TCK));
+		identity->start_time = start_time(
+			stat.start_ticks, NS_PER_SECOND / sysconf(_SC_CLK_TCK), suspended_ns());
 		copy_comm(identity->comm, &stat);
 	}
 	if (stat.flags & PROC_FLAG_KTHREAD)

@@ -60,9 +60,8 @@ static int intern_field(struct folded *f, const char *text, const char *suffix, 
 	cleaned = strlen(field);
 	while (cleaned && field[cleaned - 1] == ' ')
 		cleaned--;
-	strcpy(field + cleaned, cleaned ? suffix : "[unknown]");
-	if (!cleaned)
-		strcat(field, suffix);
+	snprintf(field + cleaned, SUFFIX_SIZE + sizeof("[unknown]"), "%s%s",
+		 cleaned ? "" : "[unknown]", suffix);
 	number = strtab__intern(f->texts, field);
 	if (number < 0)
 		return (int)number;

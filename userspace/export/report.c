@@ -59,7 +59,7 @@ static char *printable(const char *text)
 		return NULL;
 	utf8_sanitize(copy, size, text);
 	if (!copy[strspn(copy, " ")])
-		strcpy(copy, "[unknown]");
+		snprintf(copy, size, "[unknown]");
 	return copy;
 }
 

@@ -233,20 +233,6 @@ static void show_if_asked(struct process_table *table, struct thread_life *threa
 		thread_life__show(table, thread, time, 0);
 }
 
-void thread_life__seen_at(struct process_table *table, struct thread_life *thread, uint64_t time)
-{
-	struct process_life *process = thread->process;
-
-	if (thread->ended && time > thread->end) {
-		thread->end = time;
-		profile_builder__thread_end(table->builder, thread->id, time);
-	}
-	if (process->ended && time > process->end) {
-		process->end = time;
-		profile_builder__process_end(table->builder, process->id, time);
-	}
-}
-
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 static void end_thread(struct process_table *table, struct thread_life *thread, uint64_t time)
@@ -322,7 +308,6 @@ void process_table__advance(struct process_table *table, uint64_t now)
 
 	while ((thread = TAILQ_FIRST(&table->dead_threads)) && grace_is_over(thread->end, now))
 		bury_thread(table, thread);
-	/* a thread may have been seen later than its process's end was told: wait for it */
 	while ((process = TAILQ_FIRST(&table->dead)) && grace_is_over(process->end, now) &&
 	       TAILQ_EMPTY(&process->threads))
 		free_process(table, process);

@@ -133,9 +133,6 @@ void thread_life__rename(struct process_table *table, struct thread_life *thread
 void thread_life__show(struct process_table *table, struct thread_life *thread, uint64_t time,
 		       uint64_t earlier);
 
-/* A sample at `time`: an ended life did not end before it. */
-void thread_life__seen_at(struct process_table *table, struct thread_life *thread, uint64_t time);
-
 /* Living processes, in the order in which they were first told; NULL ends. */
 struct process_life *process_table__first(const struct process_table *table);
 struct process_life *process_life__next(const struct process_life *process);

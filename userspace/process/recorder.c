@@ -322,7 +322,6 @@ static int on_sample(void *context, const struct sample_event *e)
 	thread = need_thread(r, e->tgid, e->tid, time);
 	if (!thread)
 		return -ENOMEM;
-	thread_life__seen_at(r->lives, thread, time);
 	thread_life__show(r->lives, thread, time, period_of(r));
 	delta = account_cpu(r, thread, time, e->cpu_time);
 	stack = make_stack(r, thread, e);
