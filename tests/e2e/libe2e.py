@@ -99,6 +99,54 @@ class Background:
         self.p.communicate()
 
 
+class Facts:
+    """What a fixture told: lines `key value…`."""
+
+    def __init__(self, text):
+        self.rows = [line.split() for line in text.splitlines() if line.strip()]
+
+    def all(self, key):
+        """The values of each line with that key."""
+        return [row[1:] for row in self.rows if row[0] == key]
+
+    def number(self, key):
+        """The one number of the one line with that key."""
+        rows = self.all(key)
+        assert len(rows) == 1, f"{len(rows)} lines of {key}: {self.rows}"
+        return int(rows[0][0])
+
+
+class Fixture(Background):
+    """A program that runs beside and tells facts, which go to a file: readable while it runs."""
+
+    def __init__(self, program, *args, wrap=(), **options):
+        path = program if os.sep in program else fixture(program)
+        Fixture.count = getattr(Fixture, "count", 0) + 1
+        self.log = scratch(f"facts.{Fixture.count}")
+        with open(self.log, "w", encoding="utf-8") as out:
+            super().__init__(*wrap, path, *args, stdout=out, **options)
+
+    def facts(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return Facts("".join(line for line in f if line.endswith("\n")))
+
+    def wait_facts(self, key, count=1, timeout=20):
+        """Until so many lines with that key are there; returns their values."""
+        wait_for(lambda: len(self.facts().all(key)) >= count or self.p.poll() is not None, timeout,
+                 f"{count} facts {key} of {self.p.args}")
+        rows = self.facts().all(key)
+        assert len(rows) >= count, f"{self.p.args} has ended: {self.finish()}"
+        return rows
+
+    def wait_number(self, key, timeout=20):
+        return int(self.wait_facts(key, 1, timeout)[0][0])
+
+    def finish(self, timeout=60, check=None):
+        """Until it ends; its facts."""
+        super().finish(timeout, check)
+        return self.facts()
+
+
 def wait_for(condition, timeout=10, what="a condition"):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -135,6 +183,27 @@ def share(rows, predicate):
     return sum(count for frames, count in rows if predicate(frames)) / total
 
 
+def user_part(frames):
+    """The frames of a folded stack without comm and kernel."""
+    return [f for f in frames[1:] if not f.endswith("_[k]")]
+
+
+def kernel_part(frames):
+    return [f for f in frames[1:] if f.endswith("_[k]")]
+
+
+def comms(rows):
+    """{comm: samples}"""
+    result = {}
+    for frames, count in rows:
+        result[frames[0]] = result.get(frames[0], 0) + count
+    return result
+
+
+def total(rows):
+    return sum(count for _, count in rows)
+
+
 def has_chain(frames, *chain):
     """Do these functions follow one another somewhere in the stack, caller first?"""
     return any(tuple(frames[i:i + len(chain)]) == chain for i in range(len(frames)))
@@ -165,18 +234,44 @@ class FirefoxThread:
                 self.times.append(now)
         self.count = sum(s is not None for s in self.stacks)
         self.cpu_ns = sum(self.deltas[1:])
+        self.start_ns = profile["meta"]["startTimeAsClockMonotonicNanosecondsSinceBoot"]
         self._shared = shared
 
     def frames(self, stack):
         """Function names, root first."""
-        table, frames = self._shared["stackTable"], []
+        return [name for name, _ in self.located_frames(stack)]
+
+    def located_frames(self, stack):
+        """(function name, path of its library or None), root first."""
+        shared, frames = self._shared, []
+        table, functions = shared["stackTable"], shared["funcTable"]
         while True:
-            frame = table["frame"][stack]
-            func = self._shared["frameTable"]["func"][frame]
-            frames.append(self._shared["stringArray"][self._shared["funcTable"]["name"][func]])
+            func = shared["frameTable"]["func"][table["frame"][stack]]
+            resource, lib = functions["resource"][func], None
+            if resource is not None and resource >= 0:
+                lib = shared["resourceTable"]["lib"][resource]
+            frames.append((shared["stringArray"][functions["name"][func]],
+                           None if lib is None else self.profile["libs"][lib]["path"]))
             if not table["prefixOffset"][stack]:
                 return frames[::-1]
             stack -= table["prefixOffset"][stack]
+
+    def samples(self):
+        """(CLOCK_MONOTONIC in ns, located frames) of each sample that is not idle."""
+        known = {}
+        for stack, when in zip(self.stacks, self.times):
+            if stack is not None:
+                if stack not in known:
+                    known[stack] = self.located_frames(stack)
+                yield self.start_ns + round(when * 1e6), known[stack]
+
+    def functions(self):
+        """{function: samples that have it somewhere in the stack}"""
+        result = {}
+        for _, frames in self.samples():
+            for name in {name for name, _ in frames}:
+                result[name] = result.get(name, 0) + 1
+        return result
 
 
 def firefox_threads(path):

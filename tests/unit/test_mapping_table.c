@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mappings of a process: replacing, trimming, sharing after fork, dropping what /proc does not show. */
+/* Mappings of a process: replacing, trimming, sharing after fork, dropping what is gone. */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 /*
  * Hand-made event sequences through the recorder, and what the profile says then.
  *
- * Every test tells a story in events, one call each, with times in ns around 1 s; ev.now is the time
- * of the next event. Addresses: programs are mapped at 0x10000, libraries at 0x20000.
+ * Every test tells a story in events, one call each, with times in ns around 1 s; ev.now is the
+ * time of the next event. Addresses: programs are mapped at 0x10000, libraries at 0x20000.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -164,7 +164,7 @@ static void thread_cpu(uint32_t pid, uint32_t tid, uint64_t cpu, uint16_t flags)
 	assert_int_equal(ev.h.thread_cpu(ev.h.context, &e), 0);
 }
 
-/* Frames leaf first; kernel ones are full addresses, user ones made by frame_pack(). Ends with 0. */
+/* Frames leaf first; kernel ones are full addresses, user ones made by frame_pack(); 0 ends. */
 static void sample(uint32_t pid, uint32_t tid, uint64_t cpu, ...)
 {
 	struct sample_event *e = calloc(1, sizeof(*e) + 32 * sizeof(e->frames[0]));

@@ -325,7 +325,7 @@ static void properties_hold(void **state)
 	}
 }
 
-/* A thread that works 30 % of the time, seen by ticks: idle samples are the ticks that missed it. */
+/* A thread that works 30 % of the time: idle samples are the ticks that missed it. */
 static void idle_samples_are_the_missed_ticks(void **state)
 {
 	uint64_t idle = 0, samples = 0;

@@ -426,18 +426,45 @@ static int close_data(struct output_file *file)
 	return close(steal_fd(file->fd)) && errno != EINTR ? -errno : 0;
 }
 
-static int rename_into_place(struct output_file *file)
+/* Is the directory still what the user was told? */
+static int check_directory(const struct output_file *file)
 {
 	struct stat now, then;
 
 	if (stat(file->dir_path, &now) || fstat(file->dir_fd, &then))
 		return -errno;
-	if (!same_file(&now, &then))
-		return -ENOENT;
+	return same_file(&now, &then) ? 0 : -ENOENT;
+}
+
+/* A published file may have been removed, moved or replaced while it was written. */
+static int check_published(const struct output_file *file)
+{
+	struct stat now, ours;
+	int err = check_directory(file);
+
+	if (err)
+		return err;
+	if (fstatat(file->dir_fd, file->name, &now, AT_SYMLINK_NOFOLLOW) ||
+	    fstat(file->fd, &ours))
+		return -errno;
+	return same_file(&now, &ours) ? 0 : -ENOENT;
+}
+
+static int rename_into_place(struct output_file *file)
+{
+	int err = check_directory(file);
+
+	if (err)
+		return err;
 	if (renameat(file->dir_fd, file->temp_name, file->dir_fd, file->name))
 		return -errno;
 	free(steal_ptr(file->temp_name)); /* nothing is left to remove */
 	return 0;
+}
+
+int output_file__error(const struct output_file *file)
+{
+	return file->error;
 }
 
 int output_file__publish(struct output_file *file)
@@ -466,6 +493,8 @@ int output_file__commit(struct output_file *file)
 {
 	int err = flush_stream(file);
 
+	if (!err && file->dir_path && !file->temp_name)
+		err = check_published(file);
 	if (!err && file->temp_name && fsync(file->fd))
 		err = -errno;
 	if (!err)

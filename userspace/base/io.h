@@ -33,14 +33,17 @@ struct output_file;
 /* 0, or negative errno: the directory is missing, not writable, … */
 int output_file__open(const char *path, struct output_file **file);
 FILE *output_file__stream(struct output_file *file);
+/* The first error that a write met, which stdio forgets; 0: none so far. */
+int output_file__error(const struct output_file *file);
 /* Flush, check every write, sync the data, rename into place, free. On failure nothing is left behind. */
 int output_file__commit(struct output_file *file);
 /* Remove the temporary file and free. NULL is fine. */
 void output_file__abort(struct output_file *file);
 /*
  * For a file that is of use before it is whole: flush, rename it into place now and go on writing.
- * From then on commit only flushes and closes, and abort leaves the file there. Where nothing would
- * be renamed ("-", a pipe) it just flushes. 0 or negative errno.
+ * From then on commit only flushes, closes and looks whether the file is still there under its name,
+ * and abort leaves it there. Where nothing would be renamed ("-", a pipe) it just flushes. 0 or
+ * negative errno.
  */
 int output_file__publish(struct output_file *file);
 /* Path of its temporary name, for who must remove it in a hurry: 0, -ENOENT (there is none, or not

@@ -342,6 +342,21 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }
 
+/* What libbpf said helps where it is not about privileges: then it says what it tried to do about them. */
+static int explain_load(int err, struct failure *failure)
+{
+	char attempt[LIBBPF_MESSAGE_SIZE + 64];
+
+	if (err == -EPERM || !libbpf_message[0])
+		return features_explain(failure, err, "cannot load the eBPF programs");
+	snprintf(attempt, sizeof(attempt), "cannot load the eBPF programs (%s)", libbpf_message);
+	if (err != -EACCES && err != -EINVAL && err != -E2BIG)
+		return features_explain(failure, err, attempt);
+	fail(failure, err, "%s: this kernel's verifier refuses them", attempt);
+	return fail_remedy(failure, err,
+			   "report it with the kernel's version (uname -a); others may work");
+}
+
 static int load(struct bpf_session *s, const struct bpf_session_options *o, struct failure *failure)
 {
 	int possible = libbpf_num_possible_cpus(), err;
@@ -357,14 +372,8 @@ static int load(struct bpf_session *s, const struct bpf_session_options *o, stru
 	err = bpf_map__set_max_entries(s->skel->maps.books, possible);
 	if (!err)
 		err = sampler_bpf__load(s->skel);
-	if (err) {
-		char attempt[LIBBPF_MESSAGE_SIZE + 64];
-
-		snprintf(attempt, sizeof(attempt), "cannot load the eBPF programs%s%s%s",
-			 libbpf_message[0] ? " (" : "", libbpf_message,
-			 libbpf_message[0] ? ")" : "");
-		return features_explain(failure, err, attempt);
-	}
+	if (err)
+		return explain_load(err, failure);
 	s->books_size = (size_t)possible * sizeof(struct cpu_books);
 	s->books = mmap(NULL, s->books_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			bpf_map__fd(s->skel->maps.books), 0);

@@ -2,22 +2,22 @@
 /*
  * From a mapping to an open file, as early as can be.
  *
- * Three tables. A `struct image` is one file as it was when it was opened: what it is recognized by, and a
- * descriptor while there are descriptors. A `struct sighting` is a way in which such a file shows in
- * mappings without a build-id: the root of the process, device, inode and path as the kernel tells
- * them. A `struct root` is the root directory of some processes, with its mount: containers and
- * services with mounts of their own have others than ours.
+ * Three tables. A `struct image` is one file as it was when it was opened: what it is recognized
+ * by, and a descriptor while there are descriptors. A `struct sighting` is a way in which such a
+ * file shows in mappings without a build-id: the root of the process, device, inode and path as the
+ * kernel tells them. A `struct root` is the root directory of some processes, with its mount:
+ * containers and services with mounts of their own have others than ours.
  *
  * A mapping with a build-id that is known needs nothing more, so a thousand execs of one program
  * open it once. One without is looked up among the sightings. As long as the image's descriptor is
- * open its inode cannot be given to another file, so the numbers are enough, but the file can be written
- * over in place: size and modification time are compared each time.
+ * open its inode cannot be given to another file, so the numbers are enough, but the file can be
+ * written over in place: size and modification time are compared each time.
  *
- * Which file is the right one is never decided by its name: its build-id has to be the mapping's or,
- * where the mapping tells none, its inode. (Not its device: on overlayfs and btrfs stat and maps
- * tell different ones.) The places tried, in order: the name below the process's root; the
- * mapping itself, by map_files, which has deleted and replaced files too; and, for a process
- * that is gone, the same name below its parent's root, ours and the latest ones known.
+ * Which file is the right one is never decided by its name: its build-id has to be the mapping's
+ * or, where the mapping tells none, its inode. (Not its device: on overlayfs and btrfs stat and
+ * maps tell different ones.) The places tried, in order: the name below the process's root; the
+ * mapping itself, by map_files, which has deleted and replaced files too; and, for a process that
+ * is gone, the same name below its parent's root, ours and the latest ones known.
  *
  * Descriptors are a limited good. Beyond the limit an image is recognized but not kept, and opened
  * again when it is asked for.

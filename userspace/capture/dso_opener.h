@@ -33,11 +33,12 @@ void dso_opener__free(struct dso_opener *o);
 void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit);
 
 /*
- * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size (with EVENT_BUILD_ID)
- * and file_state. Where the same file was seen before without a build-id, inode_generation becomes
- * what it was then (/proc does not tell it, perf does), so that one file has one identity.
- * `parent` is the pid of the parent process, 0 where it is unknown: its root is tried when the
- * process is gone. 0 or -ENOMEM: a file that cannot be had is a file_state, not an error.
+ * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size
+ * (with EVENT_BUILD_ID) and file_state. Where the same file was seen before without a build-id,
+ * inode_generation becomes what it was then (/proc does not tell it, perf does), so that one file
+ * has one identity. `parent` is the pid of the parent process, 0 where it is unknown: its root is
+ * tried when the process is gone. 0 or -ENOMEM: a file that cannot be had is a file_state, not an
+ * error.
  */
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent);
 
@@ -52,8 +53,8 @@ struct dso_identity {
 
 /*
  * The descriptor of a file seen before, or -1. It stays the opener's. A file for which there was no
- * descriptor left is opened again if its path still leads to it. *root_fd (NULL is fine) is the root
- * directory of the process that mapped it, or -1.
+ * descriptor left is opened again if its path still leads to it. *root_fd (NULL is fine) is the
+ * root directory of the process that mapped it, or -1.
  */
 int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd);
 

@@ -3,8 +3,8 @@
  * Checking and handing on one event.
  *
  * Two tables by type would do for the fixed structs, but nearly every type has one rule of its own;
- * so each is a small function, and the fixed size comes from one switch. Reserved types and those of
- * a newer recorder are let through and skipped.
+ * so each is a small function, and the fixed size comes from one switch. Reserved types and those
+ * of a newer recorder are let through and skipped.
  */
 #include "capture/event_decode.h"
 

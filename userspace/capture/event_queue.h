@@ -41,9 +41,9 @@ struct event_queue *event_queue__new(size_t memory_limit);
 void event_queue__free(struct event_queue *q);
 
 /*
- * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An event over the memory limit is
- * dropped, counted, and told at the next release as LOST_SAMPLES or LOST_SIDEBAND: the call still
- * gives 0, so that the source goes on.
+ * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An
+ * event over the memory limit is dropped, counted, and told at the next release as LOST_SAMPLES or
+ * LOST_SIDEBAND: the call still gives 0, so that the source goes on.
  */
 int event_queue__push(void *queue, struct event_header *event);
 

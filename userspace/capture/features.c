@@ -135,6 +135,7 @@ static bool under_seccomp(void)
 static int explain_eperm(struct failure *f, int error, const char *attempt)
 {
 	const char *errno_text = strerror(-error);
+	struct rlimit locked = {};
 
 	if (!may_bpf() || !may_perfmon()) {
 		fail(f, error, "%s: %s: missing %s%s%s", attempt, errno_text,
@@ -166,10 +167,15 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 		     errno_text, MLOCK_PATH);
 		return fail_remedy(f, error, "sysctl -w kernel.perf_event_mlock_kb=65536");
 	}
+	getrlimit(RLIMIT_MEMLOCK, &locked);
 	fail(f, error,
-	     "%s: %s: a security module forbids it, or a sysctl (kernel.perf_event_paranoid is %ld)",
-	     attempt, errno_text, read_number(PARANOID_PATH, -2));
-	return fail_remedy(f, error, "sysctl -w kernel.perf_event_paranoid=-1; see also dmesg");
+	     "%s: %s: a security module forbids it, or a limit does (kernel.perf_event_paranoid is "
+	     "%ld; before Linux 5.11, RLIMIT_MEMLOCK, which is %llu)",
+	     attempt, errno_text, read_number(PARANOID_PATH, -2),
+	     (unsigned long long)locked.rlim_cur);
+	return fail_remedy(f, error,
+			   "sysctl -w kernel.perf_event_paranoid=-1; "
+			   "ulimit -l unlimited; see also dmesg");
 }
 
 int features_explain(struct failure *f, int error, const char *attempt)

@@ -44,6 +44,7 @@ struct live {
 
 	enum target_mode mode;
 	bool everyone;	   /* no target list to go by: -a, or a cgroup */
+	bool inherit;	   /* children are targets too */
 	VEC(pid_t) roots;  /* processes asked for, or those of the threads asked for */
 	VEC(uint32_t) ids; /* what was asked for */
 	char *target_text, *command_line;
@@ -266,6 +267,7 @@ static int init_parts(struct live *live, const struct live_options *options)
 
 	live->mode = target->mode;
 	live->everyone = target->mode == TARGET_ALL;
+	live->inherit = target->inherit;
 	live->hz = options->session.hz;
 	live->target_text = strdup(options->target_text);
 	live->command_line = strdup(options->command_line);
@@ -461,7 +463,7 @@ int live__start(struct live *live, struct failure *failure)
 	err = bpf_session__enable_sideband(live->session, failure);
 	if (err)
 		return err;
-	if (!live->everyone && live->mode == TARGET_PROCESSES) {
+	if (live->inherit && live->mode == TARGET_PROCESSES) {
 		err = add_descendants(live, failure);
 		if (err)
 			return err;

@@ -221,6 +221,15 @@ static int emit(struct event_header *event, uint16_t type, uint16_t flags, size_
 	return sink(context, event);
 }
 
+/*
+ * Does the record speak of a task that our pid namespace shows? Others are 0 there, and so is idle; a task that
+ * is dead already can be -1.
+ */
+static bool names_task(uint32_t pid, uint32_t tid)
+{
+	return pid && tid && pid != UINT32_MAX && tid != UINT32_MAX;
+}
+
 /* Is there a file behind a mapping of this name? */
 static bool names_file(const char *path)
 {
@@ -234,7 +243,7 @@ static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r,
 	size_t length = strnlen(r->path, text_size), size;
 	uint16_t flags = 0;
 
-	if (!(r->protection & PROT_EXEC))
+	if (!(r->protection & PROT_EXEC) || !names_task(r->pid, r->tid))
 		return 0;
 	if (length == text_size)
 		return -EBADMSG;
@@ -272,6 +281,8 @@ static int decode_comm(const struct comm_record *r, size_t text_size, uint64_t t
 	struct comm_event event = {.pid = r->pid, .tid = r->tid};
 	size_t length = strnlen(r->comm, text_size);
 
+	if (!names_task(r->pid, r->tid))
+		return 0;
 	if (length >= sizeof(event.comm))
 		length = sizeof(event.comm) - 1;
 	memcpy(event.comm, r->comm, length);
@@ -285,6 +296,8 @@ static int decode_task(const struct task_record *r, uint64_t time, event_push_fn
 {
 	struct task_event event = {.pid = r->pid, .ppid = r->ppid, .tid = r->tid, .ptid = r->ptid};
 
+	if (!names_task(r->pid, r->tid))
+		return 0;
 	return emit(&event.header, r->header.type == PERF_RECORD_FORK ? EVENT_FORK : EVENT_EXIT, 0,
 		    sizeof(event), time, sink, context);
 }

@@ -144,7 +144,7 @@ static bool take_number(const char **at, const char *end, int64_t *value)
 	return true;
 }
 
-/* pid (comm) state ppid pgrp session tty tpgid flags … utime stime … threads … start: see proc(5) */
+/* pid (comm) state ppid … flags … utime stime … threads … start: proc(5) has the numbers */
 int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
 {
 	const char *open = memchr(text, '(', size);
@@ -792,7 +792,7 @@ int proc_snapshot__descendants(struct proc_snapshot *s, const pid_t *roots, size
 
 /* ---- one process ----------------------------------------------------------------------------- */
 
-/* The process a thread belongs to, by the line "Tgid:" of status; newlines in names are escaped there. */
+/* The process a thread belongs to: "Tgid:" of status, where newlines in names are escaped. */
 static pid_t read_tgid(int dir, pid_t otherwise)
 {
 	char text[SMALL_FILE + 1];

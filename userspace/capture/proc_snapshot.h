@@ -41,8 +41,8 @@ int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn 
 int proc_snapshot__thread_cpu_all(struct proc_snapshot *s, event_push_fn push, void *context);
 
 /*
- * All living descendants of `roots`, without the roots themselves, parents before children. Caller frees *pids.
- * A fork during the call may be missed: have the kernel follow forks first.
+ * All living descendants of `roots`, without the roots themselves, parents before children. Caller
+ * frees *pids. A fork during the call may be missed: have the kernel follow forks first.
  */
 int proc_snapshot__descendants(struct proc_snapshot *s, const pid_t *roots, size_t root_count,
 			       pid_t **pids, size_t *count);
@@ -71,8 +71,8 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity);
 
 /*
  * Mappings of processes that were asked for again because an address had no mapping. A process is
- * read at once the first time, then no sooner than 100 ms, 200 ms, … 12.8 s after the last; a request that
- * comes earlier waits.
+ * read at once the first time, then no sooner than 100 ms, 200 ms, … 12.8 s after the last; a
+ * request that comes earlier waits.
  */
 struct proc_reread;
 
@@ -116,7 +116,8 @@ struct proc_mapping {
 
 /*
  * One line of /proc/PID/maps, `size` bytes without its newline; line[size] may be overwritten. The
- * path is decoded in place: the kernel writes a newline as "\012" and escapes nothing else. 0 or -EBADMSG.
+ * path is decoded in place: the kernel writes a newline as "\012" and escapes nothing else. 0 or
+ * -EBADMSG.
  */
 int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping);
 

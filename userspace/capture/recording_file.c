@@ -4,19 +4,19 @@
  *
  *   file header (64) | chunk header (48) | events | trailer (8) | chunk header | events | …
  *
- * A chunk is written with one write(2) when it is full or when the caller says so, so whatever kills
- * the writer, the file ends with at most one broken chunk. Chunks do not need one another: each has
- * its checksums, its place in the sequence and a clock anchor at its start. The anchor of a chunk that
- * has none by itself is a copy of the last one, which the reader recognizes, having handed on the
- * very same one before, and keeps to itself.
+ * A chunk is written with one write(2) when it is full or when the caller says so, so whatever
+ * kills the writer, the file ends with at most one broken chunk. Chunks do not need one another:
+ * each has its checksums, its place in the sequence and a clock anchor at its start. The anchor of
+ * a chunk that has none by itself is a copy of the last one, which the reader recognizes, having
+ * handed on the very same one before, and keeps to itself.
  *
  * Every chunk header repeats a random number from the file header. When the reader has lost the
  * thread it searches the bytes for the next chunk header, and these bytes hold names that any
  * process may have chosen; without the number one could plant a chunk.
  *
- * The reader believes nothing: sizes are bounded before memory is asked for, headers and payloads have
- * to match their checksums, and every event is checked although its chunk was sound. What is missing
- * is told where it is missed: as an EVENT_LOST before the first event behind the gap.
+ * The reader believes nothing: sizes are bounded before memory is asked for, headers and payloads
+ * have to match their checksums, and every event is checked although its chunk was sound. What is
+ * missing is told where it is missed: as an EVENT_LOST before the first event behind the gap.
  */
 #include "capture/recording_file.h"
 

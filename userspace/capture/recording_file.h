@@ -18,16 +18,16 @@ struct recording_writer;
 
 /*
  * Begin a recording at `path`. The file appears under its name with its first whole chunk, and only
- * then replaces an older one; it stays whatever happens later. "-" is standard output; what exists and is not a
- * regular file is written to as it is. 0 or negative errno with `failure` filled.
+ * then replaces an older one; it stays whatever happens later. "-" is standard output; what exists
+ * and is not a regular file is written to as it is. 0 or negative errno with `failure` filled.
  */
 int recording_writer__open(const char *path, struct recording_writer **writer,
 			   struct failure *failure);
 
 /*
- * Add an event; a full chunk is written at once, with one write(2). The first event should be a clock anchor, then every
- * chunk starts with one. A write error is returned by the call that met it, once: the file is cut
- * back to its last whole chunk, and later calls do nothing and return 0.
+ * Add an event; a full chunk is written at once, with one write(2). The first event should be a
+ * clock anchor, then every chunk starts with one. A write error is returned by the call that met
+ * it, once: the file is cut back to its last whole chunk, and later calls do nothing and return 0.
  */
 int recording_writer__append(struct recording_writer *w, const struct event_header *event);
 
@@ -35,8 +35,8 @@ int recording_writer__append(struct recording_writer *w, const struct event_head
 int recording_writer__flush(struct recording_writer *w);
 
 /*
- * Flush, close, free. 0, or the first error of the writer's whole life, with `failure` filled. Without
- * any whole chunk nothing is left behind, and an older file is untouched. NULL is fine.
+ * Flush, close, free. 0, or the first error of the writer's whole life, with `failure` filled.
+ * Without any whole chunk nothing is left behind, and an older file is untouched. NULL is fine.
  */
 int recording_writer__close(struct recording_writer *w, struct failure *failure);
 
@@ -72,7 +72,9 @@ struct recording_summary {
 int recording_read(int fd, event_sink_fn sink, void *context, struct recording_summary *summary,
 		   struct failure *failure);
 
-/* Does the file start like a recording, of any version and byte order? Leaves the position alone. */
+/*
+ * Does the file start like a recording, of any version and byte order? Leaves the position alone.
+ */
 bool recording_probe(int fd);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * EVENT_SYMBOL in and out: the inline chain of one location.
  *
- * Strings and chains are bounded, so an encoded chain may be shorter than what went in. A live profile
- * takes its names from the encoded event as well, or it would differ from its replay.
+ * Strings and chains are bounded, so an encoded chain may be shorter than what went in. A live
+ * profile takes its names from the encoded event as well, or it would differ from its replay.
  */
 #ifndef CAPTURE_SYMBOL_CODEC_H
 #define CAPTURE_SYMBOL_CODEC_H
@@ -25,8 +25,8 @@ struct symbol_entry {
 };
 
 /*
- * Write the event for `count` frames, innermost first, into `buffer` (EVENT_SIZE_MAX bytes, aligned to
- * 8). Where all strings together are too long for an event, each is cut further, by halves.
+ * Write the event for `count` frames, innermost first, into `buffer` (EVENT_SIZE_MAX bytes, aligned
+ * to 8). Where all strings together are too long for an event, each is cut further, by halves.
  */
 void symbol_event__encode(void *buffer, uint64_t time, uint64_t address, uint64_t elf_address,
 			  const struct symbol_entry *entries, size_t count);

@@ -269,12 +269,18 @@ static int symbolize_cut_short(struct assembly *a)
 int assembly__load(const char *path, struct assembly **assembly, const struct profile **profile,
 		   struct recording_summary *summary, struct failure *failure)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* a pipe that nobody writes to would keep us waiting in open */
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct assembly *a;
+	struct stat st;
 	int err;
 
 	if (fd < 0)
 		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+		fail(failure, -ENOTSUP, "%s is not a regular file, as a recording has to be", path);
+		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
+	}
 	if (!recording_probe(fd)) {
 		fail(failure, -ENOEXEC, "%s is not a recording (.sysprof)", path);
 		return fail_remedy(failure, -ENOEXEC,

@@ -79,7 +79,7 @@ static int print_text(const struct features *features)
 	printf("\n%s\n", features__can_record(features)
 				 ? "sysprof can record here"
 				 : "sysprof cannot record here: see MISSING above");
-	return ferror(stdout) ? -EIO : 0;
+	return 0;
 }
 
 static int run_check(int argc, char **argv)
@@ -108,6 +108,9 @@ static int run_check(int argc, char **argv)
 	can_record = features__can_record(features);
 	err = json ? print_json(features) : print_text(features);
 	features__free(features);
+	errno = 0;
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		err = errno ? -errno : -EIO;
 	if (err)
 		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
 	return err || !can_record ? EXIT_FAILED : EXIT_DONE;

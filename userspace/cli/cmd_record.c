@@ -312,12 +312,29 @@ static int stop(struct recording *r, struct failure *failure)
 
 static int close_recording_file(struct recording *r, uint64_t *bytes, struct failure *failure)
 {
+	const char *path = outputs__recording(&r->options.outputs);
 	int err;
 
 	assembly__set_writer(r->assembly, NULL);
-	err = recording_writer__flush(r->writer);
+	recording_writer__flush(r->writer);
 	*bytes = recording_writer__bytes(r->writer);
-	return recording_writer__close(steal_ptr(r->writer), failure) ?: err;
+	err = recording_writer__close(steal_ptr(r->writer), NULL);
+	if (!err)
+		return 0;
+	fail(failure, err, "cannot write %s: %s", path, strerror(-err));
+	if (*bytes && err != -ENOENT)
+		fail_remedy(failure, err, "sysprof report %s: what it held before is kept", path);
+	return err;
+}
+
+/* After a failure the recording keeps what it has. If it was what failed, say so. */
+static void abandon_recording_file(struct recording *r, int err, struct failure *failure)
+{
+	struct failure why = {};
+	uint64_t bytes;
+
+	if (r->writer && close_recording_file(r, &bytes, &why) == err)
+		*failure = why;
 }
 
 /*
@@ -343,6 +360,9 @@ static int finish(struct recording *r, struct failure *failure)
 	struct written_files files = {};
 	int err;
 
+	/* given up or not, the recording stays: under its own name */
+	if (r->writer)
+		recording_writer__flush(r->writer);
 	give_up__arm();
 	err = assembly__symbolize(r->assembly, live__dso_opener(r->live), true, progress__symbols,
 				  &r->progress);
@@ -415,14 +435,18 @@ static int record(struct recording *r, int argc, char **argv)
 		err = held_command__release(&r->command, r->options.command[0], &failure);
 		if (err) {
 			failed(&failure);
-			return err == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+			return err == -ESRCH	? EXIT_FAILED
+			       : err == -ENOENT ? EXIT_NOT_FOUND
+						: EXIT_NOT_EXECUTABLE;
 		}
 	}
 	err = run_until_the_end(r, &failure);
 	stop_err = stop(r, err ? NULL : &failure);
 	if (!err)
 		err = stop_err;
-	if (!err)
+	if (err)
+		abandon_recording_file(r, err, &failure);
+	else
 		err = finish(r, &failure);
 	return err ? failed(&failure) : exit_code(r);
 }

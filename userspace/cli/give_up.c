@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -21,6 +22,7 @@ static struct {
 	char paths[FILES_MAX][PATH_MAX];
 	volatile sig_atomic_t count;
 	sigset_t original;
+	struct sigaction original_sigpipe;
 } state;
 
 static sigset_t ending_signals(void)
@@ -45,16 +47,29 @@ int give_up__signal_fd(void)
 	return fd < 0 ? -errno : fd;
 }
 
-const sigset_t *give_up__original_mask(void)
+void give_up__ignore_sigpipe(void)
 {
-	return &state.original;
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGPIPE, &ignore, &state.original_sigpipe);
+}
+
+void give_up__restore_signals(void)
+{
+	sigaction(SIGPIPE, &state.original_sigpipe, NULL);
+	sigprocmask(SIG_SETMASK, &state.original, NULL);
 }
 
 static void give_up_now(int signal_number)
 {
+	static const char text[] = "sysprof: given up: no profile was written\n";
+	ssize_t ignored;
+
 	(void)signal_number;
 	for (int i = 0; i < state.count; i++)
 		unlink(state.paths[i]);
+	ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)ignored;
 	_exit(EXIT_FAILED);
 }
 

@@ -9,13 +9,14 @@
 #ifndef CLI_GIVE_UP_H
 #define CLI_GIVE_UP_H
 
-#include <signal.h>
-
 /* Block the three signals and return a descriptor that tells them (struct signalfd_siginfo), or errno. */
 int give_up__signal_fd(void);
 
-/* The signal mask from before give_up__signal_fd(): COMMAND gets it. */
-const sigset_t *give_up__original_mask(void);
+/* A reader that went away is a write error, told as such, and no reason to die. */
+void give_up__ignore_sigpipe(void);
+
+/* In a child: the signal mask and what SIGPIPE does, as our caller left them to us. */
+void give_up__restore_signals(void);
 
 /* From now on any of the three ends the process at once. */
 void give_up__arm(void);

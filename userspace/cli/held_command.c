@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,8 +20,7 @@ static void wait_and_exec(int release_fd, int error_fd, char **argv)
 	char go;
 	int error;
 
-	signal(SIGPIPE, SIG_DFL);
-	sigprocmask(SIG_SETMASK, give_up__original_mask(), NULL);
+	give_up__restore_signals();
 	/* end of file: the recording could not begin, so there is nothing to run */
 	if (read(release_fd, &go, 1) != 1)
 		_exit(EXIT_FAILED);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof: find the command, run it. */
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/give_up.h"
 
 static const struct command *const commands[] = {
 	&cmd_record, &cmd_convert, &cmd_report, &cmd_check, NULL,
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
-	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error, told as such */
+	give_up__ignore_sigpipe();
 	if (argc < 2) {
 		print_overview(stderr);
 		return EXIT_USAGE;

@@ -38,7 +38,8 @@ static bool is_stream(const char *path)
 {
 	struct stat st;
 
-	return is_stdout(path) || (!stat(path, &st) && !S_ISREG(st.st_mode));
+	return is_stdout(path) ||
+	       (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -231,6 +232,8 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	err = export_to(exporter, profile, options, path, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
+	if (err && output_file__error(file.file))
+		err = output_file__error(file.file);
 	if (err)
 		return fail(failure, err, "cannot write %s: %s", path, strerror(-err));
 	return 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "capture/perf_events.h"
 #include "cli/commands.h"
 
 #define HZ_DEFAULT	  999
@@ -105,6 +106,17 @@ static int parse_clock(struct record_options *options)
 	return 0;
 }
 
+static int parse_event(struct record_options *options)
+{
+	struct tick_source source;
+	struct failure failure = {};
+
+	if (tick_source__find(optarg, &source, &failure))
+		return usage_error(&cmd_record, "%s; %s", failure.what, failure.remedy);
+	options->event = optarg;
+	return 0;
+}
+
 static int parse_output(struct record_options *options)
 {
 	struct failure failure = {};
@@ -154,8 +166,7 @@ static int parse_option(struct record_options *options, int option)
 	case 'o':
 		return parse_output(options);
 	case 'e':
-		options->event = optarg;
-		return 0;
+		return parse_event(options);
 	case 'g':
 		return parse_call_graph(options);
 	case OPT_NO_KERNEL:

@@ -90,7 +90,7 @@ struct dso_id dso_table__of_mapping(struct dso_table *table, const struct mmap_e
 	if (dso.kind == DSO_JIT) {
 		dso = (struct profile_dso){.kind = DSO_JIT};
 		if (!*path)
-			strcpy(path, ANONYMOUS);
+			memcpy(path, ANONYMOUS, sizeof(ANONYMOUS));
 	} else if (event->file_state < FILE_STATE_COUNT && *path == '/') {
 		dso.file_state = event->file_state;
 	}

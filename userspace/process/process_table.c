@@ -3,10 +3,10 @@
  * Lives, and who owns them.
  *
  * A process life owns its thread lives (the `threads` list). It is in one of two lists of the
- * table, `living` or `dead` (in the order of their ends), and is freed when its grace is over and its last
- * thread is gone. An ended thread is in the table's `dead_threads` until its grace is over. Both are
- * found through an index by number; a number that is given out anew, or an execve, takes the old
- * life out of the index at once, so at most one life answers to a number.
+ * table, `living` or `dead` (in the order of their ends), and is freed when its grace is over and
+ * its last thread is gone. An ended thread is in the table's `dead_threads` until its grace is
+ * over. Both are found through an index by number; a number that is given out anew, or an execve,
+ * takes the old life out of the index at once, so at most one life answers to a number.
  */
 #include "process/process_table.h"
 #include "base/hashmap.h"

@@ -46,7 +46,7 @@ struct process_life {
 	TAILQ_ENTRY(process_life) link;	   /* in living or dead of the table */
 };
 
-/* The last sample's frames, root first, and their stacks: most samples begin like the one before. */
+/* The last sample's frames, root first, and their stacks: most samples begin like the last. */
 struct stack_memo {
 	VEC(uint64_t) frames;
 	VEC(struct stack_id) stacks;
@@ -95,7 +95,8 @@ struct process_life *process_table__find(const struct process_table *table, uint
 struct thread_life *process_table__find_thread(const struct process_table *table, uint32_t tid);
 
 /*
- * Start a life; whoever had the number before ends at `time`. NULL: no memory. `start` 0 is unknown.
+ * Start a life; whoever had the number before ends at `time`. `start` 0 is unknown. NULL: no
+ * memory.
  */
 struct process_life *process_table__add(struct process_table *table, uint32_t pid, const char *name,
 					uint64_t start, uint64_t time);
@@ -127,8 +128,9 @@ void process_life__rename(struct process_table *table, struct process_life *proc
 void thread_life__rename(struct process_table *table, struct thread_life *thread, const char *comm);
 
 /*
- * Bring a life into the profile, where it is not yet, for a sample at `time`. `earlier` is how long before it
- * a life of unknown start began. After that thread->id is not 0, unless memory ran out.
+ * Bring a life into the profile, where it is not yet, for a sample at `time`. `earlier` is how
+ * long before it a life of unknown start began. After that thread->id is not 0, unless memory ran
+ * out.
  */
 void thread_life__show(struct process_table *table, struct thread_life *thread, uint64_t time,
 		       uint64_t earlier);

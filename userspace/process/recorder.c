@@ -12,9 +12,9 @@
  * address is looked up, here and nowhere else. The exact ones stay: the interrupted instruction of
  * user and of kernel code, and the instruction that a signal interrupted.
  *
- * CPU time. Samples carry the thread's own CPU clock, the profile wants differences that sum up to what
- * the thread used while it was recorded. cpu_last of a thread is what has been accounted for. It
- * starts at
+ * CPU time. Samples carry the thread's own CPU clock, the profile wants differences that sum up to
+ * what the thread used while it was recorded. cpu_last of a thread is what has been accounted for.
+ * It starts at
  *   - 0 for a thread whose birth was seen;
  *   - what /proc told of it before sampling began; what it used between that reading and the start
  *     is cut off its first difference, which cannot be longer than the time since the start;
@@ -31,6 +31,7 @@
 #include "process/process_table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,9 +251,9 @@ static struct stack_id stack_without_frames(struct recorder *r, const struct pro
 }
 
 /*
- * Outermost frame first, as stacks grow. The kernel's innermost frame is never in the memo: the same
- * value further out would be a return address. Nor is anything inside of an unmapped frame, which
- * may be mapped, and must be counted, the next time.
+ * Outermost frame first, as stacks grow. The kernel's innermost frame is never in the memo: the
+ * same value further out would be a return address. Nor is anything inside of an unmapped frame,
+ * which may be mapped, and must be counted, the next time.
  */
 static struct stack_id make_stack(struct recorder *r, struct thread_life *thread,
 				  const struct sample_event *e)
@@ -462,7 +463,10 @@ static int on_fork(void *context, const struct task_event *e)
 	}
 	creator = process_table__find_thread(r->lives, e->ptid);
 	parent = process_table__find(r->lives, e->ppid);
-	strcpy(comm, creator ? creator->comm : parent ? parent->name : LIFE_UNKNOWN_NAME);
+	snprintf(comm, sizeof(comm), "%s",
+		 creator  ? creator->comm
+		 : parent ? parent->name
+			  : LIFE_UNKNOWN_NAME);
 	if (e->pid != e->ppid && fork_process(r, e, comm))
 		return -ENOMEM;
 	process = need_process(r, e->pid, e->header.time);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From events to a profile: an event_handler that keeps processes, threads and mappings as they were
- * at the time of each sample. It reads nothing from outside, so a live stream and its replay give
- * the same profile.
+ * From events to a profile: an event_handler that keeps processes, threads and mappings as they
+ * were at the time of each sample. It reads nothing from outside, so a live stream and its replay
+ * give the same profile.
  */
 #ifndef PROCESS_RECORDER_H
 #define PROCESS_RECORDER_H
@@ -25,7 +25,8 @@ struct recorder_stats {
 
 /*
  * `builder` stays the caller's and must outlive the recorder; so must `requests` (NULL: nobody to
- * ask). A request is answered by later events, never before it returns. `options` may be NULL. NULL: no memory.
+ * ask). A request is answered by later events, never before it returns. `options` may be NULL.
+ * NULL: no memory.
  */
 struct recorder *recorder__new(struct profile_builder *builder,
 			       const struct recorder_options *options,

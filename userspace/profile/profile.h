@@ -15,7 +15,7 @@ static inline bool dso_kind_is_private(enum dso_kind kind)
 }
 
 /*
- * The name of an address for which there is no symbol: "[libfoo.so]", "[kernel]", "0x7f12…" (JIT),
+ * The name of an address for which there is no symbol: "[libfoo.so]", "[kernel]", "0x7f12" (JIT),
  * "[unknown]". Returns buffer.
  */
 const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, const char *dso_name,

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The invariants of a finished profile, every one of them; exporters rely on them without looking. */
+/* The invariants of a finished profile; exporters rely on every one of them without looking. */
 #ifndef PROFILE_PROFILE_CHECK_H
 #define PROFILE_PROFILE_CHECK_H
 
 #include <sysprof/profile.h>
 
-/* 0; -EINVAL with a sentence in `why` (n bytes, may be NULL / 0) about the first broken one; -ENOMEM. */
+/*
+ * 0; -EINVAL with a sentence in `why` (n bytes, may be NULL / 0) about the first broken one;
+ * -ENOMEM.
+ */
 int profile_check(const struct profile *p, char *why, size_t n);
 
 #endif

@@ -152,9 +152,9 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 }
 
 /*
- * Ticks come a period apart, a sample is one of them, and only the start and the end of a thread lie
- * anywhere between two ticks. Between two samples the ticks are counted by rounding, since none of
- * them is quite on time.
+ * Ticks come a period apart, a sample is one of them, and only the start and the end of a thread
+ * lie anywhere between two ticks. Between two samples the ticks are counted by rounding, since none
+ * of them is quite on time.
  */
 struct timeline_idle timeline_idle_before(const struct profile *p,
 					  const struct profile_thread *thread, size_t i)

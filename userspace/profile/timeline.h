@@ -38,9 +38,9 @@
 enum timeline_kind {
 	TIMELINE_START,	 /* the first entry, at thread.start; cpu_delta 0, so it may be ignored */
 	TIMELINE_SAMPLE, /* a sample of the thread */
-	TIMELINE_IDLE_BEGIN, /* from here on the thread is off CPU (but for what the next entry says) */
-	TIMELINE_IDLE_END, /* the thread is back on CPU */
-	TIMELINE_END,	   /* the last entry, at the end of the thread or of the profile */
+	TIMELINE_IDLE_BEGIN, /* from here it is off CPU (but for what the next entry says) */
+	TIMELINE_IDLE_END,   /* the thread is back on CPU */
+	TIMELINE_END,	     /* the last entry, at the end of the thread or of the profile */
 };
 
 struct timeline_entry {
@@ -77,7 +77,7 @@ bool timeline__next(struct timeline *t, struct timeline_entry *entry); /* false:
 /* When a thread's time is over: its end, else that of the profile, never before its last sample. */
 uint64_t timeline_end(const struct profile *p, const struct profile_thread *thread);
 
-/* Idle samples: `count` of them, at first, first + period, …; all of them before the next sample. */
+/* Idle samples: `count` of them, at first, first + period, …; all before the next sample. */
 struct timeline_idle {
 	uint64_t first, count;
 };

@@ -1,0 +1,462 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""What `sysprof record` is asked for, and what comes: targets, known call chains, rates, clocks,
+CPUs, depths, durations and files."""
+import glob
+import json
+import os
+import subprocess
+import time
+
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra,
+                    firefox_threads, fixture, folded, has_chain, kernel_part, load_json, main,
+                    record, run, scratch, share, started_sampling, total, user_part, wait_for)
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
+CHAIN = ("outer", "middle", "inner", "leaf")
+SLACK_NS = 2_000_000
+
+
+def check_structure(*paths):
+    """The checker's findings about files of one run, all of them good."""
+    result = run("python3", "-B", CHECKER, "--json", *paths, check=0)
+    return json.loads(result.out)["files"]
+
+
+def lost(path):
+    """Ticks that came to nothing, all CPUs together: a sample may be missing for each."""
+    books = next(v for k, v in firefox_extra(path).items() if k.startswith("Books"))
+    return sum(v for k, v in books.items()
+               if k.split(" ")[0] in ("not-run", "ring-full", "re-entry", "internal"))
+
+
+def assert_sample_count(samples, cpu_ns, period_ns, missing, what):
+    due = cpu_ns / period_ns
+    spread = 4 * due ** 0.5
+    assert due - spread - missing <= samples <= due + spread, \
+        f"{what}: {samples} samples, {due:.0f} ± {spread:.0f} are due, {missing} were lost"
+
+
+def of_user(rows):
+    """The samples that were taken in user space."""
+    return [(frames, count) for frames, count in rows if not kernel_part(frames)]
+
+
+# ---- targets ------------------------------------------------------------------------------------
+
+def test_command_has_its_known_chain():
+    path = scratch("chain.folded")
+    record("-o", path, "--", fixture("chain"), "0.7")
+    rows = of_user(folded(path))
+    assert total(rows) > 100, rows
+    assert set(comms(rows)) == {"chain"}, comms(rows)
+    good = share(rows, lambda f: has_chain(f, "main", *CHAIN) and f[-1] == "leaf")
+    assert good >= 0.95, f"{good:.3f} have the chain: {rows}"
+
+
+def test_command_with_threads():
+    path = scratch("threads.json.gz")
+    told = Facts(record("-o", path, "--", fixture("chain"), "-t", "3", "0.9").out)
+    tids = {int(row[0]) for row in told.all("tid")}
+    threads = {t.tid: t for t in firefox_threads(path)}
+    assert len(tids) == 3 and tids <= set(threads), f"{tids} are not all in {set(threads)}"
+    for tid in tids:
+        samples = list(threads[tid].samples())
+        good = sum(has_chain([n for n, _ in frames], "chain_thread", *CHAIN)
+                   for _, frames in samples)
+        assert len(samples) >= 50 and good >= 0.95 * len(samples), \
+            f"thread {tid}: {good} of {len(samples)}"
+        assert threads[tid].pid == told.number("pid") and threads[tid].process == "chain"
+
+
+def test_process_and_all_its_threads():
+    path = scratch("process.json.gz")
+    with Fixture("chain", "-t", "3", "4") as chain, Fixture("loop", "4"):
+        tids = {int(row[0]) for row in chain.wait_facts("tid", 3)}
+        record("-p", chain.pid, "-d", "1", "-o", path)
+        assert chain.p.poll() is None, "the target was ended"
+    threads = firefox_threads(path)
+    assert {t.pid for t in threads} == {chain.pid}, threads
+    assert {t.tid for t in threads if t.count} == tids
+    functions = [t.functions() for t in threads if t.count]
+    for seen in functions:
+        assert seen["leaf"] >= 0.9 * max(seen.values()), seen
+
+
+def test_process_and_threads_to_come():
+    """chain starts its threads 0.5 s after sampling began."""
+    path = scratch("later.json.gz")
+    with Fixture("chain", "-w", "1.5", "-t", "2", "0.5") as chain:
+        chain.wait_facts("pid")
+        record("-p", chain.pid, "-o", path)
+        told = chain.finish(check=0)
+    tids = {int(row[0]) for row in told.all("tid")}
+    assert {t.tid for t in firefox_threads(path) if t.count >= 20} == tids
+
+
+def test_two_processes():
+    path = scratch("two.json.gz")
+    with Fixture("chain", "3") as one, Fixture("loop", "3") as two, Fixture("chain", "3"):
+        one.wait_facts("start"), two.wait_facts("pid")
+        record("-p", f"{one.pid},{two.pid}", "-d", "0.8", "-o", path)
+    seen = {t.pid: t.functions() for t in firefox_threads(path)}
+    assert set(seen) == {one.pid, two.pid}, seen
+    assert "leaf" in seen[one.pid] and "count_iterations" in seen[two.pid], seen
+
+
+def test_only_the_thread_that_was_asked_for():
+    path = scratch("tid.json.gz")
+    with Fixture("chain", "-t", "3", "4") as chain:
+        tid = int(chain.wait_facts("tid", 3)[1][0])
+        record("-t", tid, "-d", "0.8", "-o", path)
+    threads = firefox_threads(path)
+    assert [(t.pid, t.tid) for t in threads if t.count] == [(chain.pid, tid)], \
+        [(t.pid, t.tid, t.count) for t in threads]
+    assert threads[0].count >= 30
+
+
+def test_recording_ends_with_its_target():
+    for option in "-p", "-t":
+        with Fixture("chain", "0.5") as chain:
+            chain.wait_facts("start")
+            took = record(option, chain.pid, "-o", scratch("ends.folded"), timeout=20).seconds
+            assert took < 8, took
+            assert has_chain(folded(scratch("ends.folded"))[0][0], *CHAIN)
+
+
+SHELL = """
+{chain} 4 & echo existing $!
+sleep 1.2
+{chain} 1 & echo future $!
+sh -c '{loop} 1 & echo grandchild $!; wait; true'
+wait
+"""
+
+
+def test_children_that_are_there_and_that_come():
+    path, own = scratch("children.json.gz"), scratch("no-children.json.gz")
+    script = SHELL.format(chain=fixture("chain"), loop=fixture("loop"))
+    with Fixture("/bin/sh", "-c", script) as shell:
+        shell.wait_facts("existing")
+        with Background(SYSPROF, "record", "-p", shell.pid, "--no-inherit", "-d", "2.3", "-o",
+                        own) as other:
+            record("-p", shell.pid, "-d", "2.3", "-o", path)
+            other.finish(check=0)
+    told = shell.facts()
+    seen = {t.pid: t.count for t in firefox_threads(path)}
+    for who in "existing", "future", "grandchild":
+        assert seen.get(told.number(who), 0) >= 30, f"{who} {told.number(who)}: {seen}"
+    others = {t.pid for t in firefox_threads(own)} - {shell.pid}
+    assert not others, f"--no-inherit: {others}"
+
+
+def test_no_inherit_of_a_command():
+    path = scratch("inherit.folded")
+    storm = [fixture("storm"), "-n", "fork", "30", "10000", scratch("storm.log")]
+    record("-o", path, "--", *storm)
+    assert len(comms(folded(path))) >= 30, comms(folded(path))
+    # it sleeps while its children burn CPU: no samples of it are no failure
+    record("--no-inherit", "-o", path, "--", *storm)
+    assert set(comms(folded(path))) <= {"storm"}, comms(folded(path))
+
+
+def test_whole_system():
+    path = scratch("all.json.gz")
+    with Fixture("chain", "3") as one, Fixture("loop", "3") as two:
+        one.wait_facts("start"), two.wait_facts("pid")
+        record("-a", "-d", "1", "-F", "499", "-o", path)
+    threads = firefox_threads(path)
+    seen = {t.pid: t for t in threads}
+    for pid, function in (one.pid, "leaf"), (two.pid, "count_iterations"):
+        assert pid in seen and seen[pid].functions().get(function, 0) >= 30, (pid, set(seen))
+    assert 0 not in seen, "idle is no thread"
+    assert seen[one.pid].name == "chain" and seen[two.pid].name == "loop"
+
+
+def test_exclude_self():
+    counts = []
+    for option in [], ["--exclude-self"]:
+        path = scratch("self.json.gz")
+        # a rate at which the collector is busy enough to be seen
+        with Fixture("chain", "3") as chain:
+            chain.wait_facts("start")
+            with Background(SYSPROF, "record", "-a", "-F", "4999", "-d", "1.2", *option, "-o",
+                            path) as recorder:
+                recorder.finish(check=0)
+        seen = {t.pid: t.count for t in firefox_threads(path)}
+        assert seen[chain.pid] > 100
+        counts.append(seen.get(recorder.pid, 0))
+    assert counts[0] > 0 and counts[1] == 0, counts
+
+
+# ---- stacks -------------------------------------------------------------------------------------
+
+def test_kernel_stack_follows_user_stack():
+    """From the kernel's root on: user frames, the entry, the system call, the function."""
+    path = scratch("kernel.folded")
+    record("-o", path, "--", fixture("kstack"), "read", "0.7")
+    rows = folded(path)
+    for frames, _ in rows:
+        kernel = [f.endswith("_[k]") for f in frames[1:]]
+        assert kernel == sorted(kernel), f"a user frame below the kernel: {frames}"
+    reading = share(rows, lambda f: has_chain(f, "main", "spend_in_kernel", "read",
+                                              "entry_SYSCALL_64_after_hwframe_[k]",
+                                              "do_syscall_64_[k]"))
+    assert reading >= 0.9, f"{reading:.3f}: {rows}"
+    function = share(rows, lambda f: has_chain(f, "ksys_read_[k]", "vfs_read_[k]",
+                                               "read_zero_[k]"))
+    assert function >= 0.8, f"{function:.3f}: {rows}"
+
+    record("-o", path, "--", fixture("kstack"), "getdents", "0.5")
+    listing = share(folded(path), lambda f: "spend_in_kernel" in f and any(
+        "getdents64" in x and x.endswith("_[k]") for x in f) and "proc_pid_readdir_[k]" in f)
+    assert listing >= 0.5, folded(path)
+
+
+def test_no_kernel():
+    path = scratch("no-kernel.folded")
+    record("--no-kernel", "-o", path, "--", fixture("kstack"), "read", "0.5")
+    rows = folded(path)
+    assert not any(kernel_part(frames) for frames, _ in rows), rows
+    assert share(rows, lambda f: has_chain(f, "main", "spend_in_kernel", "read")
+                 and f[-1] == "read") >= 0.9, rows
+
+
+def test_no_call_graph():
+    path = scratch("leaf.folded")
+    record("-g", "none", "-o", path, "--", fixture("chain"), "0.5")
+    rows = of_user(folded(path))
+    assert all(len(frames) == 2 for frames, _ in rows), rows
+    assert share(rows, lambda f: f[1] == "leaf") >= 0.95, rows
+    record("-g", "none", "-o", path, "--", fixture("kstack"), "read", "0.5")
+    assert share(folded(path), lambda f: user_part(f) == ["read"]
+                 and "vfs_read_[k]" in kernel_part(f)) >= 0.8, folded(path)
+
+
+def test_frame_pointers_are_said_by_name():
+    path = scratch("fp.folded")
+    for mode in "fp", "auto":
+        record("-g", mode, "-o", path, "--", fixture("chain"), "0.3")
+        assert share(of_user(folded(path)), lambda f: has_chain(f, "main", *CHAIN)) >= 0.95
+
+
+def test_max_depth():
+    path, firefox = scratch("depth.folded"), scratch("depth.json.gz")
+    result = record("--max-depth", "3", "-o", path, "-o", firefox, "--", fixture("chain"), "0.5")
+    rows = of_user(folded(path))
+    assert share(rows, lambda f: f[1:] == ["middle", "inner", "leaf"]) >= 0.95, rows
+    assert all(len(user_part(frames)) <= 3 for frames, _ in folded(path)), folded(path)
+    assert "deeper than --max-depth" in result.err, result
+    stacks = firefox_extra(firefox)["Stacks"]
+    cut = next(v for k, v in stacks.items() if "--max-depth" in k)
+    assert cut >= 0.95 * total(rows), stacks
+
+
+# ---- how often, when, where ---------------------------------------------------------------------
+
+def test_rates():
+    for hz in 49, 999, 4999:
+        path = scratch("rate.json.gz")
+        told = Facts(record("-F", hz, "-o", path, "--", fixture("loop"), "1").out)
+        samples = sum(t.count for t in firefox_threads(path))
+        assert load_json(path)["meta"]["interval"] - 1000 / hz < 0.001
+        assert_sample_count(samples, told.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
+
+
+def test_cpus():
+    if os.sysconf("SC_NPROCESSORS_ONLN") < 2:
+        raise Skip("one CPU only")
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        raise Skip(f"may use CPU {allowed} only")
+    here, there = allowed[:2]
+    with Fixture("loop", "-c", here, "3") as one, Fixture("loop", "-c", there, "3") as two:
+        one.wait_facts("pid"), two.wait_facts("pid")
+        pids = f"{one.pid},{two.pid}"
+        for cpus, wanted in (f"{there}", {two.pid}), (f"{here},{there}", {one.pid, two.pid}):
+            path = scratch("cpus.json.gz")
+            record("-C", cpus, "-p", pids, "-d", "0.6", "-o", path)
+            assert {t.pid for t in firefox_threads(path) if t.count} == wanted, (cpus, pids)
+            books = next(v for k, v in firefox_extra(path).items() if k.startswith("Books"))
+            assert {k for k in books if k.startswith("CPU ")} == \
+                {f"CPU {cpu}" for cpu in cpus.split(",")}, books
+        # on the other CPU only: an empty profile, since that is what was asked for
+        record("-C", here, "-p", two.pid, "-d", "0.3", "-o", scratch("none.folded"))
+        assert folded(scratch("none.folded")) == []
+
+
+def test_clocks():
+    """Either clock puts each sample into the phase in which its function ran."""
+    for clock, source in ("tsc", "TSC"), ("monotonic", "CLOCK_MONOTONIC"):
+        path = scratch("clock.json.gz")
+        told = Facts(record("--clock", clock, "-o", path, "--", fixture("rename"), "0.12").out)
+        assert source in firefox_extra(path)["Clock"]["Timestamps from"], firefox_extra(path)
+        phases = [(row[1], int(row[2]), int(row[3])) for row in told.all("phase")]
+        assert len(phases) == 10
+        (thread,) = [t for t in firefox_threads(path) if t.tid == told.number("tid")]
+        seen = 0
+        for when, frames in thread.samples():
+            names = {name for name, _ in frames} & {"f_one", "f_two"}
+            if not names:
+                continue
+            seen += 1
+            assert any({function} == names and start - SLACK_NS <= when <= end + SLACK_NS
+                       for function, start, end in phases), (clock, when, names, phases)
+        assert seen >= 200, seen
+
+
+def test_duration():
+    with Fixture("chain", "6") as chain:
+        chain.wait_facts("start")
+        for duration in 0.4, 1.5:
+            path = scratch("duration.json.gz")
+            begin = time.monotonic()
+            result = record("-p", chain.pid, "-d", duration, "-o", path)
+            took = time.monotonic() - begin
+            assert result.status == 0 and took >= duration
+            meta = load_json(path)["meta"]
+            recorded = meta["profilingEndTime"] / 1000
+            assert abs(recorded - duration) < 0.3, f"{recorded} s, not {duration}"
+            (thread,) = [t for t in firefox_threads(path) if t.count]
+            span = (max(thread.times) - min(thread.times)) / 1000
+            assert span <= duration + 0.3, span
+        assert chain.p.poll() is None
+
+
+def test_duration_ends_the_recording_and_not_the_command():
+    path, facts = scratch("goes-on.folded"), scratch("goes-on.facts")
+    with open(facts, "w", encoding="utf-8") as out:
+        p = subprocess.Popen([SYSPROF, "record", "-d", "0.5", "-o", path, "--", fixture("chain"),
+                              "2"], stdout=out, stderr=subprocess.DEVNULL)
+        assert p.wait(20) == 0
+    with open(facts, encoding="utf-8") as f:
+        told = f.read()
+    assert "start" in told and "end" not in told, told
+    assert share(folded(path), lambda f: has_chain(f, *CHAIN)) > 0.9
+
+    def ended():
+        with open(facts, encoding="utf-8") as f:
+            return "end" in f.read()
+    wait_for(ended, 10, "the command to end by itself")
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+def test_one_run_many_files():
+    """Several formats, the totals in all of them, and a cpuprofile for each busy thread."""
+    path, base = scratch("many.json.gz"), scratch("many")
+    # of 200 % of a CPU at most, 1 % is 0.5 % of the samples at least
+    record("-F", "1999", "-o", path, "-o", base + ".cpuprofile", "-o", base + ".folded", "-o",
+           base + ".txt", "-o", base + ".sysprof", "--", fixture("duty"), "-p", "100", "2.5", "100",
+           "60", "20", "1")
+    files = {f["path"]: f for f in check_structure(path, base + ".folded",
+                                                   *glob.glob(base + "*.cpuprofile"))}
+    firefox = files[path]
+    totals = firefox["totals"]
+    assert firefox["samples"] == files[base + ".folded"]["samples"] > 1000
+    busiest = max(totals, key=lambda key: totals[key]["samples"])
+    wanted = {base + ".cpuprofile" if key == busiest else
+              base + "." + key.replace("/", "-") + ".cpuprofile": key
+              for key, thread in totals.items() if thread["samples"] >= 0.01 * firefox["samples"]}
+    written = {p for p in files if p.endswith(".cpuprofile")}
+    assert written == set(wanted), (written, wanted)
+    assert len(wanted) >= 3 and len(wanted) < len(totals), totals
+    for name, key in wanted.items():
+        seen, due = files[name]["totals"], totals[key]
+        assert list(seen) == [key], (name, seen)
+        assert seen[key]["samples"] == due["samples"], (name, seen, due)
+        assert abs(seen[key]["cpu_ns"] - due["cpu_ns"]) <= 1000, (name, seen, due)
+        own = load_json(name)["$sysprof"]
+        pid, tid = map(int, key.split("/"))
+        (thread,) = [t for t in firefox_threads(path) if t.tid == tid]
+        assert (own["pid"], own["tid"], own["comm"], own["process"]) == \
+            (pid, tid, thread.name, "duty"), own
+    names = sorted(load_json(n)["$sysprof"]["comm"] for n in wanted)
+    assert {"duty-100", "duty-60", "duty-20"} <= set(names), names
+    with open(base + ".txt", encoding="utf-8") as f:
+        assert "burn_until_cpu" in f.read() and os.path.getsize(base + ".sysprof") > 1000
+    for name in files:
+        assert os.stat(name).st_mode & 0o777 == 0o600, name
+
+
+def test_thread_picks_one():
+    path = scratch("picked.cpuprofile")
+    with Fixture("chain", "-t", "3", "3") as chain:
+        tid = int(chain.wait_facts("tid", 3)[2][0])
+        record("-p", chain.pid, "-d", "0.8", "--thread", tid, "-o", path)
+    assert glob.glob(scratch("picked*")) == [path]
+    own = load_json(path)["$sysprof"]
+    assert (own["pid"], own["tid"]) == (chain.pid, tid), own
+    assert own["samples"] >= 50
+    assert check_structure(path)[0]["samples"] == own["samples"]
+
+
+def test_standard_output_and_named_formats():
+    path = scratch("stacks.out")
+    result = record("-o", "folded:" + path, "-o", "folded:-", "--", fixture("chain"), "0.3")
+    lines = [line for line in result.out.splitlines() if ";" in line]
+    with open(path, encoding="utf-8") as f:
+        assert f.read().splitlines() == lines
+    assert share(of_user(folded(path)), lambda f: has_chain(f, "main", *CHAIN)) >= 0.95
+
+
+def test_default_file():
+    record("--", fixture("chain"), "0.2", cwd=SCRATCH)
+    assert check_structure(scratch("sysprof.json.gz"))[0]["samples"] > 30
+
+
+BIG_SOURCE = "#include <stdio.h>\n" + "".join(
+    f"struct s{i} {{ int a[{i % 7 + 1}]; double b; }};\n"
+    f"int f{i}(struct s{i} *s, int n) {{ int x = 0; for (int i = 0; i < n; i++) "
+    f"x += s[i].a[i % {i % 7 + 1}] * {i}; return x + printf(\"%d\", x); }}\n" for i in range(1500))
+
+
+def test_whole_system_beside_a_compiler_and_a_storm():
+    source, base = scratch("big.c"), scratch("busy")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(BIG_SOURCE)
+    compiler = ["sh", "-c", f"while :; do cc -O2 -c -o {scratch('big.o')} {source} || exit; done"]
+    storm = ["sh", "-c", f"while :; do {fixture('storm')} -j 2 exec 200 1000 {scratch('log')} "
+             ">/dev/null || exit; done"]
+    with Background(*compiler, stdout=subprocess.DEVNULL, start_new_session=True) as cc, \
+            Background(*storm, stdout=subprocess.DEVNULL, start_new_session=True) as tasks, \
+            Fixture("kstack", "getdents", "6"):
+        try:
+            result = record("-a", "-F", "499", "-d", "3", "-o", base + ".json.gz", "-o",
+                            base + ".cpuprofile", "-o", base + ".folded", "-o", base + ".sysprof")
+        finally:
+            os.killpg(cc.pid, 9), os.killpg(tasks.pid, 9)
+    files = check_structure(base + ".json.gz", base + ".folded",
+                            *glob.glob(base + "*.cpuprofile"))
+    rows = folded(base + ".folded")
+    assert files[0]["samples"] == total(rows) > 500, result
+    seen = comms(rows)
+    for comm in "cc1", "storm", "kstack":
+        assert seen.get(comm, 0) >= 20, (comm, seen)
+    unknown = sum(count for frames, count in rows if "[unknown]" in frames
+                  and not any("execve" in f for f in frames))
+    assert unknown <= 0.02 * total(rows), [r for r in rows if "[unknown]" in r[0]]
+    again = scratch("again.json.gz")
+    run(SYSPROF, "convert", base + ".sysprof", "-o", again, check=0)
+    assert check_structure(again)[0]["totals"] == files[0]["totals"]
+
+
+def test_recording_grows_while_it_runs():
+    path = scratch("grows.sysprof")
+    with Fixture("chain", "5") as chain:
+        chain.wait_facts("start")
+        with Background(SYSPROF, "record", "-p", chain.pid, "-o", path) as recorder:
+            started_sampling(recorder, path)
+            size = os.path.getsize(path)
+            wait_for(lambda: os.path.getsize(path) > size, 3, "another chunk")
+            recorder.signal(15)
+            recorder.finish(check=0)
+        assert chain.p.poll() is None
+    run(SYSPROF, "convert", path, "-o", scratch("grows.folded"), check=0)
+    assert share(of_user(folded(scratch("grows.folded"))),
+                 lambda f: has_chain(f, "main", *CHAIN)) >= 0.95
+
+
+main(globals())
