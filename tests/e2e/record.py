@@ -119,11 +119,12 @@ def test_only_the_thread_that_was_asked_for():
 
 def test_recording_ends_with_its_target():
     for option in "-p", "-t":
-        with Fixture("chain", "0.5") as chain:
+        path = scratch("ends.folded")
+        with Fixture("chain", "2") as chain:
             chain.wait_facts("start")
-            took = record(option, chain.pid, "-o", scratch("ends.folded"), timeout=20).seconds
-            assert took < 8, took
-            assert has_chain(folded(scratch("ends.folded"))[0][0], *CHAIN)
+            took = record(option, chain.pid, "-o", path, timeout=20).seconds
+            assert took < 10, took
+        assert share(of_user(folded(path)), lambda f: has_chain(f, *CHAIN)) > 0.9, folded(path)
 
 
 SHELL = """
@@ -435,9 +436,9 @@ def test_whole_system_beside_a_compiler_and_a_storm():
     seen = comms(rows)
     for comm in "cc1", "storm", "kstack":
         assert seen.get(comm, 0) >= 20, (comm, seen)
-    unknown = sum(count for frames, count in rows if "[unknown]" in frames
-                  and not any("execve" in f for f in frames))
-    assert unknown <= 0.02 * total(rows), [r for r in rows if "[unknown]" in r[0]]
+    # callers may be: neither of the programs was built with frame pointers
+    unknown = [(frames, count) for frames, count in of_user(rows) if frames[-1] == "[unknown]"]
+    assert total(unknown) <= 0.01 * total(rows), unknown
     again = scratch("again.json.gz")
     run(SYSPROF, "convert", base + ".sysprof", "-o", again, check=0)
     assert check_structure(again)[0]["totals"] == files[0]["totals"]

@@ -25,6 +25,8 @@
 #include "base/vec.h"
 #include "capture/event_decode.h"
 #include "capture/proc_snapshot.h"
+#include "capture/proc_parse.h"
+#include "capture/proc_reread.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define MS	     1000000ULL

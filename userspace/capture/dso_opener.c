@@ -30,8 +30,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +38,7 @@
 #include "base/io.h"
 #include "base/tenant_open.h"
 #include "base/vec.h"
-#include "capture/proc_snapshot.h"
+#include "capture/vdso.h"
 #include "elf/elf_file.h"
 
 #define FILE_SIZE_MAX  (8ULL << 30)
@@ -51,7 +49,6 @@
 #define ROOTS_TRIED    16u
 #define PLAIN_KEPT     16u
 #define TABLE_MAX      (1u << 18)
-#define OWN_MAPS_MAX   (16u << 20)
 #define NO_ROOT	       (-1)
 #define DELETED_SUFFIX " (deleted)"
 #define VDSO_NAME      "[vdso]"
@@ -651,55 +648,17 @@ static int add_sighting(struct dso_opener *o, const struct wanted *w, int root, 
 	return err; /* half indexed does no harm */
 }
 
-/* ---- the vDSO -------------------------------------------------------------------------------- */
-
-/* Length of our own vDSO, whose address the kernel told us; 0 unknown. */
-static uint64_t own_vdso_length(uint64_t address)
-{
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	char *line, *newline;
-
-	if (read_file_at(AT_FDCWD, "/proc/self/maps", OWN_MAPS_MAX, &text, &size))
-		return 0;
-	for (line = text; (newline = strchr(line, '\n')); line = newline + 1) {
-		struct proc_mapping mapping;
-
-		if (!proc_parse_mapping(line, newline - line, &mapping) && mapping.start == address)
-			return mapping.end - mapping.start;
-	}
-	return 0;
-}
-
-/* A copy in a file, which nobody can change. */
-static int copy_vdso(uint64_t address, uint64_t length)
-{
-	_cleanup_close_ int fd = memfd_create("sysprof-vdso", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write_full(fd, (const void *)(uintptr_t)address, length);
-	if (err)
-		return err;
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
-		return -errno;
-	return steal_fd(fd);
-}
+/* ---- the vDSO ---------------------------------------------------------------------------------- */
 
 /* Our own vDSO is everybody's (but for 32-bit programs'). Its image, or HASHMAP_NONE. */
 static uint32_t vdso_image(struct dso_opener *o)
 {
-	uint64_t address = getauxval(AT_SYSINFO_EHDR);
 	struct found found = {.root = NO_ROOT};
 
 	if (o->vdso_tried)
 		return o->vdso;
 	o->vdso_tried = true;
-	o->vdso_length = address ? own_vdso_length(address) : 0;
-	if (o->vdso_length == 0)
-		return HASHMAP_NONE;
-	found.fd = copy_vdso(address, o->vdso_length);
+	found.fd = vdso_copy(&o->vdso_length);
 	if (found.fd < 0)
 		return HASHMAP_NONE;
 	if (fstat(found.fd, &found.st)) {

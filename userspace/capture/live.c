@@ -27,6 +27,7 @@
 #include "capture/family.h"
 #include "capture/kernel_snapshot.h"
 #include "capture/proc_snapshot.h"
+#include "capture/proc_reread.h"
 #include "capture/session_meta.h"
 
 #define HOLD_BACK	20000000ull   /* ns */

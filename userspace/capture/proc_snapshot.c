@@ -25,21 +25,16 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
 #include "base/io.h"
-#include "base/parse.h"
 #include "base/vec.h"
+#include "capture/proc_parse.h"
 
-#define SMALL_FILE	  4096u
-#define MAPS_STEP	  (64u * 1024)
-#define MAPS_LINE_MAX	  (1u << 20)
-#define NS_PER_SECOND	  1000000000ULL
-#define SUSPEND_MIN	  5000000ULL /* ns; less is no suspending but the clocks being read */
-#define CPU_TIME_UNKNOWN  UINT64_MAX
-#define REREAD_FIRST	  100000000ULL /* ns */
-#define REREAD_STEPS	  7u
-#define REREAD_PROCESSES  65536u
-#define REREADS_PER_ROUND 32u
+#define SMALL_FILE	 4096u
+#define MAPS_STEP	 (64u * 1024)
+#define MAPS_LINE_MAX	 (1u << 20)
+#define NS_PER_SECOND	 1000000000ULL
+#define SUSPEND_MIN	 5000000ULL /* ns; less is no suspending but the clocks being read */
+#define CPU_TIME_UNKNOWN UINT64_MAX
 
 struct proc_snapshot {
 	int proc_fd;
@@ -118,124 +113,6 @@ void proc_snapshot__free(struct proc_snapshot *s)
 	free(s->lines);
 	vec_free(&s->tids);
 	free(s);
-}
-
-/* ---- parsers --------------------------------------------------------------------------------- */
-
-/* A decimal number, perhaps with a sign, and the spaces after it. */
-static bool take_number(const char **at, const char *end, int64_t *value)
-{
-	bool negative = *at < end && **at == '-';
-	uint64_t number = 0;
-	const char *p = *at + negative;
-	const char *first = p;
-
-	for (; p < end && *p >= '0' && *p <= '9'; p++) {
-		if (__builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_add_overflow(number, (uint64_t)(*p - '0'), &number))
-			return false;
-	}
-	if (p == first)
-		return false;
-	while (p < end && (*p == ' ' || *p == '\n'))
-		p++;
-	*at = p;
-	*value = negative ? (int64_t)(0 - number) : (int64_t)number;
-	return true;
-}
-
-/* pid (comm) state ppid … flags … utime stime … threads … start: proc(5) has the numbers */
-int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
-{
-	const char *open = memchr(text, '(', size);
-	const char *close = memrchr(text, ')', size);
-	const char *at, *end = text + size;
-	int64_t fields[23] = {};
-	size_t length;
-
-	if (!open || !close || close < open || end - close < 4 || close[1] != ' ' ||
-	    close[3] != ' ')
-		return -EBADMSG;
-	at = close + 4;
-	for (unsigned int field = 4; field <= 22; field++) {
-		if (!take_number(&at, end, &fields[field]))
-			return -EBADMSG;
-	}
-	if (fields[4] < 0 || fields[4] > INT_MAX)
-		return -EBADMSG;
-	length = close - open - 1;
-	if (length >= sizeof(stat->comm))
-		length = sizeof(stat->comm) - 1;
-	memcpy(stat->comm, open + 1, length);
-	stat->comm[length] = '\0';
-	stat->state = close[2];
-	stat->ppid = fields[4];
-	stat->flags = fields[9];
-	stat->cpu_ticks = fields[14] + fields[15];
-	stat->threads = fields[20];
-	stat->start_ticks = fields[22];
-	return 0;
-}
-
-static bool take_hex(const char **at, uint64_t *value, char then)
-{
-	return !parse_hex(at, value) && *(*at)++ == then;
-}
-
-/* "rwxp": false for anything else */
-static bool take_permissions(const char **at, struct proc_mapping *mapping)
-{
-	const char *p = *at;
-
-	if (strnlen(p, 5) < 5 || p[4] != ' ')
-		return false;
-	mapping->protection = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
-			      (p[2] == 'x' ? PROT_EXEC : 0);
-	mapping->map_flags = p[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
-	*at += 5;
-	return true;
-}
-
-/* In place; the new length. */
-static size_t decode_newlines(char *path, bool *found)
-{
-	static const char escape[] = "\\012";
-	char *to = path;
-
-	*found = false;
-	for (const char *from = path; *from; to++) {
-		if (strncmp(from, escape, sizeof(escape) - 1)) {
-			*to = *from++;
-			continue;
-		}
-		*to = '\n';
-		from += sizeof(escape) - 1;
-		*found = true;
-	}
-	*to = '\0';
-	return to - path;
-}
-
-int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping)
-{
-	struct proc_mapping m = {};
-	const char *at = line;
-	uint64_t major, minor;
-	int64_t inode;
-
-	line[size] = '\0';
-	if (!take_hex(&at, &m.start, '-') || !take_hex(&at, &m.end, ' ') || m.end <= m.start ||
-	    !take_permissions(&at, &m) || !take_hex(&at, &m.offset, ' ') ||
-	    !take_hex(&at, &major, ':') || !take_hex(&at, &minor, ' ') || major > UINT32_MAX ||
-	    minor > UINT32_MAX || !take_number(&at, line + size, &inode))
-		return -EBADMSG;
-	m.major = major;
-	m.minor = minor;
-	m.inode = inode;
-	m.path = at;
-	m.path_size = decode_newlines(line + (at - line), &m.newline);
-	*mapping = m;
-	return 0;
 }
 
 /* ---- small files ----------------------------------------------------------------------------- */
@@ -842,123 +719,4 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
 	if (stat.flags & PROC_FLAG_KTHREAD)
 		return PROC_KERNEL;
 	return is_dead(&stat) && stat.threads <= 1 ? PROC_ZOMBIE : PROC_ALIVE;
-}
-
-/* ---- reading again --------------------------------------------------------------------------- */
-
-struct reread_entry {
-	uint32_t pid;
-	uint32_t times; /* read so far, up to REREAD_STEPS */
-	uint64_t next;	/* not before this time */
-	bool wanted;
-};
-
-struct proc_reread {
-	struct proc_snapshot *snapshot;
-	event_push_fn push;
-	void *context;
-	VEC(struct reread_entry) entries;
-	VEC(uint32_t) wanted; /* numbers of entries */
-	struct hashmap by_pid;
-	bool running; /* entries are being walked: none may go */
-};
-
-static bool reread_has_pid(const void *owner, uint32_t index, const void *key)
-{
-	const struct proc_reread *r = owner;
-
-	return r->entries.data[index].pid == *(const uint32_t *)key;
-}
-
-struct proc_reread *proc_reread__new(struct proc_snapshot *s, event_push_fn push, void *context)
-{
-	struct proc_reread *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	r->snapshot = s;
-	r->push = push;
-	r->context = context;
-	hashmap__init(&r->by_pid, reread_has_pid, r);
-	return r;
-}
-
-void proc_reread__free(struct proc_reread *r)
-{
-	if (!r)
-		return;
-	hashmap__fini(&r->by_pid);
-	vec_free(&r->entries);
-	vec_free(&r->wanted);
-	free(r);
-}
-
-/* The entry of a process, made if there is none; NULL: no memory, then the wish is forgotten. */
-static struct reread_entry *reread_entry(struct proc_reread *r, uint32_t pid)
-{
-	uint64_t hash = hash_u64(pid);
-	uint32_t index = hashmap__find(&r->by_pid, hash, &pid);
-
-	if (index != HASHMAP_NONE)
-		return &r->entries.data[index];
-	if (r->entries.count >= REREAD_PROCESSES) { /* only a record of waiting times: start anew */
-		if (r->running)
-			return NULL;
-		hashmap__clear(&r->by_pid);
-		r->entries.count = r->wanted.count = 0;
-	}
-	if (vec_push(&r->entries, (struct reread_entry){.pid = pid}))
-		return NULL;
-	if (hashmap__add(&r->by_pid, hash, r->entries.count - 1)) {
-		r->entries.count--;
-		return NULL;
-	}
-	return &r->entries.data[r->entries.count - 1];
-}
-
-void proc_reread__request(void *reread, __u32 pid)
-{
-	struct proc_reread *r = reread;
-	struct reread_entry *entry = reread_entry(r, pid);
-
-	if (!entry || entry->wanted)
-		return;
-	entry->wanted = !vec_push(&r->wanted, (uint32_t)(entry - r->entries.data));
-}
-
-int proc_reread__run(struct proc_reread *r)
-{
-	uint64_t now = monotonic_ns();
-	unsigned int reads = 0;
-	size_t kept = 0;
-	int err = 0;
-
-	r->running = true;
-	for (size_t i = 0; i < r->wanted.count; i++) {
-		uint32_t number = r->wanted.data[i];
-		struct reread_entry *entry = &r->entries.data[number];
-
-		if (entry->next > now || reads == REREADS_PER_ROUND || err) {
-			r->wanted.data[kept++] = number;
-			continue;
-		}
-		reads++;
-		entry->wanted = false;
-		entry->next = now + (REREAD_FIRST << entry->times);
-		entry->times += entry->times < REREAD_STEPS;
-		err = proc_snapshot__maps(r->snapshot, entry->pid, r->push, r->context);
-	}
-	r->wanted.count = kept;
-	r->running = false;
-	return err;
-}
-
-void proc_reread__forget(struct proc_reread *r, __u32 pid)
-{
-	uint32_t index = hashmap__find(&r->by_pid, hash_u64(pid), &pid);
-
-	if (index == HASHMAP_NONE)
-		return;
-	r->entries.data[index].times = 0;
-	r->entries.data[index].next = 0;
 }
