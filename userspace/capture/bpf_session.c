@@ -399,19 +399,23 @@ static int set_cgroup(struct bpf_session *s, const char *cgroup, struct failure 
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ char *path = NULL;
+	const char *root = target_cgroup_root();
 	uint32_t zero = 0;
 
 	if (!cgroup)
 		return 0;
-	if (asprintf(&path, "%s%s", cgroup[0] == '/' ? "" : "/sys/fs/cgroup/", cgroup) < 0)
+	if (!root)
+		root = "/sys/fs/cgroup";
+	if (cgroup[0] == '/' ? !(path = strdup(cgroup))
+			     : asprintf(&path, "%s/%s", root, cgroup) < 0)
 		return -ENOMEM;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		int err = -errno;
 
 		fail(failure, err, "cannot open the cgroup %s: %s", path, strerror(-err));
-		return fail_remedy(failure, err,
-				   "give its path below /sys/fs/cgroup, as in /proc/PID/cgroup");
+		return fail_remedy(failure, err, "give its path below %s, as in /proc/PID/cgroup",
+				   root);
 	}
 	if (bpf_map__update_elem(s->skel->maps.cgroups, &zero, sizeof(zero), &fd, sizeof(fd), 0)) {
 		fail(failure, -EINVAL, "%s is not a cgroup of version 2", path);

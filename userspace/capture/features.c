@@ -11,10 +11,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <linux/capability.h>
-#include <linux/magic.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -24,6 +22,7 @@
 #include "base/vec.h"
 #include "capture/perf_events.h"
 #include "capture/pid_namespace.h"
+#include "capture/target.h"
 
 #include "features.skel.h"
 
@@ -341,7 +340,7 @@ static void probe_perf(struct features *f)
 static void probe_kernel(struct features *f)
 {
 	struct utsname name = {};
-	struct statfs fs;
+	const char *cgroup_root = target_cgroup_root();
 
 	uname(&name);
 	add(f, "kernel", "release", FEATURE_INFO, true, "", "%.64s %.32s", name.release,
@@ -351,10 +350,9 @@ static void probe_kernel(struct features *f)
 	remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
 	probe_bpf(f);
 	probe_perf(f);
-	add(f, "kernel", "cgroup2", FEATURE_INFO,
-	    !statfs("/sys/fs/cgroup", &fs) && fs.f_type == CGROUP2_SUPER_MAGIC,
-	    "--cgroup does not work", "/sys/fs/cgroup");
-	remedy(f, "boot with systemd.unified_cgroup_hierarchy=1");
+	add(f, "kernel", "cgroup2", FEATURE_INFO, cgroup_root, "--cgroup does not work", "%s",
+	    cgroup_root ? cgroup_root : "not mounted");
+	remedy(f, "mount -t cgroup2 none /sys/fs/cgroup");
 }
 
 static void probe_clock(struct features *f)

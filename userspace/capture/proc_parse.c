@@ -6,6 +6,7 @@
 #include "capture/proc_parse.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -63,6 +64,16 @@ int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
 	stat->cpu_ticks = fields[14] + fields[15];
 	stat->threads = fields[20];
 	stat->start_ticks = fields[22];
+	return 0;
+}
+
+int proc_parse_number(const char *text, size_t size, uint64_t *number)
+{
+	int64_t value;
+
+	if (!take_number(&text, text + size, &value) || value < 0)
+		return -EBADMSG;
+	*number = value;
 	return 0;
 }
 

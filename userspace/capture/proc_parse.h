@@ -23,6 +23,9 @@ struct proc_stat {
 /* The whole text of /proc/PID/stat. 0 or -EBADMSG. */
 int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat);
 
+/* The decimal number, not negative, that the text begins with. 0 or -EBADMSG. */
+int proc_parse_number(const char *text, size_t size, uint64_t *number);
+
 struct proc_mapping {
 	uint64_t start, end, offset, inode;
 	uint32_t protection, map_flags; /* PROT_*, MAP_SHARED or MAP_PRIVATE */

@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "capture/proc_parse.h"
 
@@ -152,12 +153,11 @@ static uint64_t read_cpu_time(int dir, const char *path)
 {
 	char text[128];
 	ssize_t size = read_small(dir, path, text, sizeof(text));
-	const char *at = text;
-	int64_t value;
+	uint64_t run_time;
 
-	if (size <= 0 || !take_number(&at, text + size, &value))
+	if (size <= 0 || proc_parse_number(text, size, &run_time))
 		return CPU_TIME_UNKNOWN;
-	return value;
+	return run_time;
 }
 
 static int open_process(int proc_fd, pid_t pid)
@@ -674,8 +674,8 @@ static pid_t read_tgid(int dir, pid_t otherwise)
 {
 	char text[SMALL_FILE + 1];
 	ssize_t size = read_small(dir, "status", text, SMALL_FILE);
-	const char *at, *end = text + (size > 0 ? size : 0);
-	int64_t tgid;
+	const char *at;
+	uint64_t tgid;
 
 	if (size <= 0)
 		return otherwise;
@@ -684,7 +684,9 @@ static pid_t read_tgid(int dir, pid_t otherwise)
 	if (!at)
 		return otherwise;
 	at += strlen("\nTgid:\t");
-	return take_number(&at, end, &tgid) && tgid > 0 && tgid <= INT_MAX ? tgid : otherwise;
+	if (proc_parse_number(at, text + size - at, &tgid) || !tgid || tgid > INT_MAX)
+		return otherwise;
+	return tgid;
 }
 
 /* What /proc does not show may be there all the same. */

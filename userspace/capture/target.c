@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -34,6 +36,13 @@ static int read_stat(pid_t id, struct task_stat *stat)
 	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu", &stat->state, &stat->flags) != 2)
 		return -EPROTO;
 	return 0;
+}
+
+bool target_thread_runs(pid_t tid)
+{
+	struct task_stat stat;
+
+	return !read_stat(tid, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
 pid_t target_process_of(pid_t tid)
@@ -90,4 +99,17 @@ int target_check_process(pid_t pid, struct failure *failure)
 int target_check_thread(pid_t tid, struct failure *failure)
 {
 	return check(tid, "thread", failure);
+}
+
+const char *target_cgroup_root(void)
+{
+	/* the second is where the older hierarchy has the first place */
+	static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	struct statfs fs;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (!statfs(places[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
+			return places[i];
+	}
+	return NULL;
 }

@@ -21,7 +21,7 @@ struct target {
 	bool inherit;	   /* children too: new processes; in TARGET_THREADS new threads as well */
 	bool exclude_self; /* not our own process */
 	const char *
-		cgroup; /* path (below /sys/fs/cgroup, or absolute) to limit all that to; NULL: none */
+		cgroup; /* limit all that to this one: absolute, or below the root; NULL: none */
 	const uint32_t *cpus; /* sample on these CPUs only; NULL: on all */
 	size_t cpu_count;
 };
@@ -32,6 +32,12 @@ struct target {
  */
 int target_check_process(pid_t pid, struct failure *failure);
 int target_check_thread(pid_t tid, struct failure *failure);
+
+/* Is it there, and not a zombie that nobody has waited for? */
+bool target_thread_runs(pid_t tid);
+
+/* Where cgroups of version 2 are mounted; NULL: nowhere. */
+const char *target_cgroup_root(void);
 
 /* The process a thread belongs to, or negative errno. */
 pid_t target_process_of(pid_t tid);

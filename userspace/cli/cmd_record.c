@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,7 +206,7 @@ static bool processes_ended(struct recording *r)
 static bool threads_ended(const struct record_options *options)
 {
 	for (size_t i = 0; i < options->thread_count; i++)
-		if (target_process_of(options->threads[i]) > 0)
+		if (target_thread_runs(options->threads[i]))
 			return false;
 	return options->thread_count > 0;
 }
