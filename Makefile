@@ -119,7 +119,7 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 	$(call say,DEMO,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
 
-tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
+tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) build/consumers/stamp
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
@@ -130,13 +130,13 @@ build/consumers/stamp: tests/e2e/consumers/package.json
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 test:
 	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build build/consumers/stamp
+	$(Q)+$(sub) tests-build
 	$(Q)+$(sub) SANITIZE=1 tests-build
 	$(Q)tests/run.sh layers format build:unit build:golden build:e2e \
 		build-asan:unit build-asan:golden build-asan:e2e
 
 sanitize:
-	$(Q)+$(sub) SANITIZE=1 tests-build build/consumers/stamp
+	$(Q)+$(sub) SANITIZE=1 tests-build
 	$(Q)tests/run.sh build-asan:unit build-asan:golden build-asan:e2e
 
 unit: $(UNIT_TESTS)

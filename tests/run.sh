@@ -132,7 +132,7 @@ run_test() {
 		result ok "$name" "$took" ""
 		report_skipped_cases "$name" "$log"
 	fi
-	[ $status -eq 77 ] || [ $status -eq 0 -a -z "$reports" ] || {
+	[ $status -eq 77 ] || { [ $status -eq 0 ] && [ -z "$reports" ]; } || {
 		echo "  ---- the end of $log"
 		tail -n 40 "$log" | sed 's/^/  | /'
 	}

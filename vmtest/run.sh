@@ -121,8 +121,8 @@ make_initramfs() {
 	(cd "$root" && find . -print0 | cpio --null --quiet -o -H newc -R 0:0) | gzip -1 >"$work/initramfs.gz"
 }
 
-# cx16=off: qemu 7.2 emulates cmpxchg16b such that a 6.12 kernel dies in one boot of six, in kmalloc or
-# with garbage in its flags; without that instruction it did not die in 30. la57=off saves page walks.
+# Under qemu 7.2's TCG a 6.12 kernel sometimes dies early, in kmalloc or with garbage in its flags; with
+# this CPU it booted 30 times of 30. Why is not known; cmpxchg16b is suspected, 5-level paging may share in it.
 boot() { # kernel, console file
 	timeout -k 5 "$boot_limit" qemu-system-x86_64 \
 		-machine "pc,accel=${VMTEST_ACCEL:-tcg}" -cpu max,la57=off,cx16=off -smp 2 -m "$memory" \

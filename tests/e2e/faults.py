@@ -7,6 +7,7 @@ behind: no file that was not there before, temporary ones included, and no proce
 time-limit: 600
 """
 import ctypes
+import difflib
 import os
 import resource
 import shutil
@@ -729,7 +730,7 @@ def test_streams_of_command():
 
 # not Python, which changes signals by itself
 ATTRIBUTES = """
-grep -E '^(Sig|Cap|Uid|Gid|Groups|Umask|Cpus_allowed|NoNewPrivs|Seccomp)' /proc/self/status
+grep -E '^(Sig[BIC]|Cap|Uid|Gid|Groups|Umask|Cpus_allowed|NoNewPrivs|Seccomp)' /proc/self/status
 cat /proc/self/limits /proc/self/oom_score_adj /proc/self/cgroup
 awk '{print $5, $6, $7, $8}' /proc/self/stat
 pwd; env | sort | cksum
@@ -766,7 +767,8 @@ def test_attributes_of_command():
         got = subprocess.run([SYSPROF, "record", "-q", "-d", "20", "-o", "x.folded", "--",
                               *command], **options)
         assert wanted.returncode == 0 and got.returncode == 0, (wanted, got)
-        assert got.stdout == wanted.stdout, f"{prepare.__name__}: {got.stdout} is not {wanted.stdout}"
+        assert got.stdout == wanted.stdout, "\n".join(difflib.ndiff(
+            wanted.stdout.splitlines(), got.stdout.splitlines()))
 
 
 def test_command_killed_while_held():

@@ -676,7 +676,7 @@ static void test_rereading_is_limited(void **state)
 	assert_int_equal(proc_reread__run(r), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
 	assert_true(told.of_type[EVENT_MMAP] > 2);
-	assert_int_equal(told.of_type[EVENT_PROCESS], 0);
+	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
 	assert_int_equal(proc_reread__run(r), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1); /* not asked for */
 	proc_reread__request(r, getpid());

@@ -181,6 +181,9 @@ static bool departs(const struct clock *clock, const struct clock_reading *readi
 	if (!clock->khz)
 		return false;
 	*departure = reading->monotonic - on_line(clock, last, reading->tsc);
+	/* an epoch's first line is drawn by its second anchor; until then the speed is the last one's */
+	if (line_start(clock, last) == last)
+		return false;
 	elapsed = reading->monotonic - clock->history[last].monotonic;
 	limit = elapsed / (1000000 / DEPARTURE_PPM);
 	if (limit < DEPARTURE_MIN_NS + 2ull * reading->error_ns)

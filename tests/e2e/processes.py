@@ -1,0 +1,466 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""Processes as they were at the time: mappings, names, lives and files that come and go."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra,
+                    firefox_threads, fixture, folded, has_chain, kernel_part, main, record, run,
+                    scratch, share, total, user_part, wait_for)
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHAIN = ("outer", "middle", "inner", "leaf")
+SLACK_NS = 2_000_000
+PERIOD_NS = 1e9 / 999
+
+
+def lost(path):
+    books = next(v for k, v in firefox_extra(path).items() if k.startswith("Books"))
+    return sum(v for k, v in books.items()
+               if k.split(" ")[0] in ("not-run", "ring-full", "re-entry", "internal"))
+
+
+def assert_sample_count(samples, cpu_ns, missing, what):
+    due = cpu_ns / PERIOD_NS
+    spread = 4 * due ** 0.5 + 2
+    assert due - spread - missing <= samples <= due + spread, \
+        f"{what}: {samples} samples, {due:.0f} ± {spread:.0f} are due, {missing} were lost"
+
+
+def compiled(name, source, *flags):
+    """A program of the test's own, with frame pointers like the fixtures."""
+    path = scratch(name)
+    with open(path + ".c", "w", encoding="utf-8") as f:
+        f.write(source)
+    run("cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls", "-I", os.path.join(TOP, "tests/fixtures"), "-o", path,
+        path + ".c", *flags, "-lpthread", check=0)
+    return path
+
+
+def copied(name, target):
+    path = scratch(target)
+    shutil.copy(fixture(name), path)
+    return path
+
+
+def is_exec(frames):
+    """In the middle of exec: the program of before has gone, the next one is not there yet."""
+    return any("execve" in f or "bprm_" in f for f in kernel_part(frames))
+
+
+def assert_known(rows):
+    """Every sample was taken in a function that has a name."""
+    bad = [(frames, count) for frames, count in rows
+           if user_part(frames)[-1:] == ["[unknown]"] and not is_exec(frames)]
+    assert not bad, bad
+
+
+def assert_chain(rows, at_least=100):
+    rows = [(frames, count) for frames, count in rows if not kernel_part(frames)]
+    assert total(rows) >= at_least, rows
+    assert share(rows, lambda f: has_chain(f, *CHAIN)) >= 0.95, rows
+
+
+# ---- mappings -----------------------------------------------------------------------------------
+
+def test_libraries_in_turns_at_one_address():
+    path = scratch("dl.json.gz")
+    told = Facts(record("-o", path, "--", fixture("dl"), "50", "1.5").out)
+    turns = [(row[0], *map(int, row[1:4])) for row in told.all("turn")]
+    assert len(turns) >= 20 and told.number("addresses") < len(turns), "no address was reused"
+    (thread,) = firefox_threads(path)
+    seen = {"libdl_one": 0, "libdl_two": 0}
+    for when, frames in thread.samples():
+        turn = next((t for t in turns if t[1] <= when <= t[2]), None)
+        for name, library in frames:
+            owner = {"libdl_one_spin": "libdl_one", "one_inner": "libdl_one",
+                     "libdl_two_spin": "libdl_two", "two_inner": "libdl_two"}.get(name)
+            assert not owner or os.path.basename(library) == owner + ".so", (name, library)
+            if owner:
+                assert any(t[0] == owner and t[1] - SLACK_NS <= when <= t[2] + SLACK_NS
+                           for t in turns), f"{name} at {when}: {turns}"
+        if turn and turn[1] + SLACK_NS <= when <= turn[2] - SLACK_NS:
+            names = [name for name, _ in frames]
+            assert turn[0] + "_spin" in names, (turn, frames)
+            seen[turn[0]] += 1
+    for library, samples in seen.items():
+        cpu = sum(t[3] for t in turns if t[0] == library)
+        edges = 2 * 2 * len(turns)  # ms left out above
+        assert_sample_count(samples, cpu, lost(path) + edges, library)
+
+
+def test_fork_takes_its_mappings_along():
+    path = scratch("fork.folded")
+    record("-o", path, "--", fixture("storm"), "-n", "fork", "40", "10000", scratch("log"))
+    rows = folded(path)
+    assert_known(rows)
+    children = [row for row in rows if row[0][0].startswith("storm-")]
+    assert len(comms(children)) == 40, comms(children)
+    assert share(children, lambda f: has_chain(f, "main", "live", "burn_cpu")
+                 or has_chain(f, "main", "live", "clock_gettime")) >= 0.95, children
+
+
+BEFORE = """
+#include "fixture.h"
+#include <pthread.h>
+static char **next;
+static noinline uint64_t before_exec(uint64_t t) { return work_until(t); }
+static void *go(void *unused)
+{
+	before_exec(now_ns() + 400000000);
+	fact("exec %llu", (unsigned long long)now_ns());
+	execv(next[0], next);
+	die(1, "exec");
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+
+	next = argv + 2;
+	if (*argv[1] == 'm')
+		go(NULL);
+	pthread_create(&thread, NULL, go, NULL);
+	pthread_join(thread, NULL);
+}
+"""
+
+AFTER = """
+#include "fixture.h"
+static noinline uint64_t after_exec(uint64_t t) { return work_until(t); }
+int main(void) { uint64_t x = after_exec(now_ns() + 400000000); barrier(); return x == 1; }
+"""
+
+
+def test_exec_replaces_name_and_mappings():
+    """Both programs lie at the same addresses; a thread that execs becomes the process."""
+    before, after = compiled("before", BEFORE, "-no-pie"), compiled("after", AFTER, "-no-pie")
+    for who in "main", "thread":
+        path, firefox = scratch("exec.folded"), scratch("exec.json.gz")
+        told = Facts(record("-o", path, "-o", firefox, "--", before, who, after).out)
+        rows = folded(path)
+        assert_known(rows)
+        assert set(comms(rows)) == {"before", "after"}, comms(rows)
+        for frames, count in rows:
+            assert ("before_exec" not in frames or frames[0] == "before"), frames
+            assert ("after_exec" not in frames or frames[0] == "after"), frames
+        for name in "before", "after":
+            own = [row for row in rows if row[0][0] == name]
+            assert total(own) >= 50 and share(own, lambda f: name + "_exec" in f) >= 0.9, own
+        when_exec, pids = told.number("exec"), set()
+        for thread in firefox_threads(firefox):
+            pids.add(thread.pid)
+            for when, frames in thread.samples():
+                for name, library in frames:
+                    if name == "before_exec":
+                        assert library == before and when <= when_exec + SLACK_NS
+                    if name == "after_exec":
+                        assert library == after and when >= when_exec - SLACK_NS
+                        assert thread.tid == thread.pid
+        assert len(pids) == 1, pids
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+def test_names_at_the_time():
+    path, firefox = scratch("rename.folded"), scratch("rename.json.gz")
+    told = Facts(record("-o", path, "-o", firefox, "--", fixture("rename"), "0.15").out)
+    rows, missing = folded(path), lost(firefox)
+    # control bytes and what is no UTF-8 is escaped; ; and line ends would be separators
+    names = ["name-one", "name-two", "new line", "quo\"te", "back\\slash", "\\xff\\xfe\\x80 bad",
+             "semi:colon 7", "esc\\x1b[31mred", "café", "cut-in-a-chara\\xc3"]
+    phases = told.all("phase")
+    assert len(phases) == len(names)
+    assert set(comms(rows)) <= {"rename", *names}, comms(rows)
+    for name, (_, function, _, _, cpu) in zip(names, phases):
+        own = [row for row in rows if row[0][0] == name]
+        assert_sample_count(total(own), int(cpu), missing, name)
+        other = {"f_one": "f_two", "f_two": "f_one"}[function]
+        # a timer that was due before the name was changed
+        assert sum(count for frames, count in own if other in frames) <= 1, own
+        assert share(own, lambda f: function in f) >= 0.9, own
+
+
+BRIEF = """
+#include "fixture.h"
+static noinline uint64_t brief_work(void)
+{
+	uint64_t x = 1;
+	while (thread_cpu_ns() < 10000000)
+		x = work_a_little(x);
+	return x;
+}
+int main(void) { uint64_t x = brief_work(); barrier(); return x == 7; }
+"""
+
+
+def test_processes_of_10_ms():
+    """300 programs, each of its own name: all that was sampled is known, by name and symbol."""
+    program, count = compiled("brief", BRIEF), 300
+    directory = scratch("briefs")
+    os.mkdir(directory)
+    for i in range(count):
+        shutil.copy(program, f"{directory}/brief-{i}")
+    path, firefox = scratch("brief.folded"), scratch("brief.json.gz")
+    script = f"i=0; while [ $i -lt {count} ]; do {directory}/brief-$i; i=$((i+1)); done"
+    record("-o", path, "-o", firefox, "--", "/bin/sh", "-c", script)
+    rows = folded(path)
+    assert_known(rows)
+    seen = comms(rows)
+    assert set(seen) <= {"sh"} | {f"brief-{i}" for i in range(count)}, seen
+    assert len(seen) >= 0.99 * count, f"{len(seen)} of {count} were sampled"
+    wrong = [frames for frames, _ in rows if "brief_work" in frames and frames[0] == "sh"]
+    assert not wrong, wrong
+    briefs = [row for row in rows if row[0][0] != "sh"]
+    assert share(briefs, lambda f: "brief_work" in f) >= 0.5, briefs
+    for thread in firefox_threads(firefox):
+        for _, frames in thread.samples():
+            for name, library in frames:
+                if name == "brief_work":
+                    assert thread.process == thread.name, (thread.process, thread.name)
+                    assert library == f"{directory}/{thread.process}", (library, thread.process)
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+def test_binary_deleted_after_start():
+    path, binary = scratch("deleted.folded"), copied("chain", "to-delete")
+    with Fixture(binary, "4") as chain:
+        chain.wait_facts("start")
+        os.unlink(binary)
+        record("-p", chain.pid, "-d", "0.6", "-o", path)
+    assert_chain(folded(path))
+
+
+def test_binary_replaced_after_start():
+    """By another program, whose symbols lie elsewhere, and before and while we record."""
+    path, binary = scratch("replaced.folded"), copied("chain", "to-replace")
+    with Fixture(binary, "4") as chain:
+        chain.wait_facts("start")
+        os.rename(copied("storm", "replacement"), binary)
+        record("-p", chain.pid, "-d", "0.6", "-o", path)
+    assert_chain(folded(path))
+    assert comms(folded(path)).keys() == {"to-replace"}
+
+    binary = copied("chain", "to-replace-2")
+    script = (f"{binary} 0.9 & sleep 0.4; mv {copied('storm', 'replacement')} {binary}; wait; "
+              f"exec {binary} fork 20 10000 {scratch('log')}")
+    record("-o", path, "--", "/bin/sh", "-c", script)
+    rows = [row for row in folded(path) if row[0][0].startswith("to-replace-2")]
+    assert_known(rows)
+    assert total([row for row in rows if has_chain(row[0], *CHAIN)]) >= 100, rows
+    assert total([row for row in rows if "burn_cpu" in row[0]]) >= 50, rows
+    for frames, _ in rows:
+        assert len({"leaf", "burn_cpu"} & set(frames)) < 2, frames
+
+
+def test_binary_deleted_and_process_gone_at_the_end():
+    path, binary = scratch("gone.folded"), copied("chain", "goes")
+    script = f"{binary} 0.9 & sleep 0.4; rm {binary}; wait; {fixture('loop')} 0.3"
+    record("-o", path, "--", "/bin/sh", "-c", script)
+    assert_chain([row for row in folded(path) if row[0][0] == "goes"])
+
+
+# ---- lives --------------------------------------------------------------------------------------
+
+def test_two_lives_with_one_number():
+    if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
+        raise Skip("this kernel has no ns_last_pid (CONFIG_CHECKPOINT_RESTORE)")
+    for kind in "process", "thread":
+        path, stacks = scratch("reuse.json.gz"), scratch("reuse.folded")
+        result = record("-o", path, "-o", stacks, "--", fixture("reuse"), kind, "0.4", check=None)
+        if result.status == 3:
+            raise Skip(f"no number could be used again: {result.err}")
+        assert result.status == 0, result
+        lives = Facts(result.out).all("life")
+        assert len(lives) == 2 and lives[0][2] == lives[1][2], lives
+        for frames, _ in folded(stacks):
+            assert ("f_first" not in frames or frames[0] == "first-life"), frames
+            assert ("f_second" not in frames or frames[0] == "second-life"), frames
+        tid, seen = int(lives[0][2]), {}
+        for thread in firefox_threads(path):
+            functions = thread.functions()
+            if thread.tid == tid:
+                both = {"f_first", "f_second"} & set(functions)
+                assert len(both) <= 1, f"two lives in one track: {functions}"
+                if both:
+                    assert not seen.get(min(both)), "one life in two tracks"
+                    seen[min(both)] = thread
+        for life, function in zip(lives, ("f_first", "f_second")):
+            assert function in seen, (kind, seen)
+            thread, cpu = seen[function], int(life[5])
+            assert thread.name == life[0], (thread.name, life)
+            assert_sample_count(thread.functions()[function], cpu, lost(path), function)
+            assert abs(thread.cpu_ns - cpu) <= 0.01 * cpu + 2_000_000, (thread.cpu_ns, cpu)
+
+
+def test_leader_that_exits_first():
+    path = scratch("leader.json.gz")
+    told = Facts(record("-o", path, "--", fixture("exits_leader"), "0.6").out)
+    tids = {int(row[0]) for row in told.all("tid")}
+    seen = {t.tid: t for t in firefox_threads(path) if t.count >= 20}
+    assert set(seen) == tids, seen
+    for thread in seen.values():
+        assert thread.pid == told.number("pid") and thread.process == "exits_leader"
+        assert thread.functions()["others_go_on"] >= 0.9 * thread.count
+
+    with Fixture("exits_leader", "4") as target:  # and when we come, it has gone already
+        tids = {int(row[0]) for row in target.wait_facts("tid", 2)}
+        target.wait_facts("leader_exits")
+        record("-p", target.pid, "-d", "0.8", "-o", path)
+    seen = {t.tid: t for t in firefox_threads(path) if t.count >= 20}
+    assert set(seen) == tids, seen
+    for thread in seen.values():
+        assert thread.functions().get("others_go_on", 0) >= 0.9 * thread.count, thread.functions()
+
+
+SPAWN = """
+#include "fixture.h"
+#include <spawn.h>
+#include <sys/wait.h>
+int main(int argc, char **argv)
+{
+	int vforks = *argv[1] == 'v';
+	pid_t pid;
+
+	if (vforks) {
+		pid = vfork();
+		if (!pid) {
+			execv(argv[2], argv + 2);
+			_exit(1);
+		}
+	} else if (posix_spawn(&pid, argv[2], NULL, NULL, argv + 2, NULL)) {
+		return 1;
+	}
+	fact("child %d", pid);
+	return waitpid(pid, NULL, 0) != pid;
+}
+"""
+
+
+def test_vfork_and_posix_spawn():
+    program = compiled("spawn", SPAWN)
+    for how in "vfork", "spawn":
+        path, firefox = scratch("spawn.folded"), scratch("spawn.json.gz")
+        told = Facts(record("-o", path, "-o", firefox, "--", program, how, fixture("chain"),
+                            "0.5").out)
+        rows = folded(path)
+        assert_known(rows)
+        assert_chain([row for row in rows if row[0][0] == "chain"])
+        (child,) = [t for t in firefox_threads(firefox) if t.tid == told.number("child")]
+        assert child.process == "chain" and child.functions()["leaf"] > 100
+        parent = [row for row in rows if row[0][0] == "spawn"]
+        assert not [row for row in parent if "leaf" in row[0]], parent
+
+
+def test_setuid_exec():
+    """Counters that belong to a task vanish when it executes a set-user-ID program."""
+    path, binary = scratch("setuid.folded"), copied("chain", "suid-chain")
+    os.chmod(binary, 0o4755)
+    if os.statvfs(SCRATCH).f_flag & os.ST_NOSUID:
+        raise Skip(f"{SCRATCH} is mounted nosuid")
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    with Fixture("/bin/sh", "-c", f"echo ready 1; sleep 1.5; exec {binary} 1.2",
+                 wrap=as_nobody) as shell:
+        shell.wait_facts("ready")
+        with Background(SYSPROF, "record", "-p", shell.pid, "-o", path) as recorder:
+            shell.wait_facts("start")
+            with open(f"/proc/{shell.pid}/status", encoding="utf-8") as f:
+                ids = next(line for line in f if line.startswith("Uid:")).split()
+            assert ids[1:3] == ["65534", "0"], ids
+            shell.finish(check=0)
+            recorder.finish(check=0)
+    rows = [row for row in folded(path) if row[0][0] == "suid-chain"]
+    assert_known(rows)
+    assert_chain(rows)
+
+
+# ---- real programs ------------------------------------------------------------------------------
+
+def assert_real(command, process, library, at_least=100):
+    """It runs for about a second: its name, and its library in the stacks."""
+    path = scratch("real.json.gz")
+    record("-o", path, "--", *command)
+    threads = [t for t in firefox_threads(path) if t.process == process]
+    assert threads, [(t.process, t.name, t.count) for t in firefox_threads(path)]
+    samples, inside, unknown = 0, 0, 0
+    for thread in threads:
+        for _, frames in thread.samples():
+            samples += 1
+            inside += any(lib and library in os.path.basename(lib) for _, lib in frames)
+            unknown += frames[-1] == ("[unknown]", None)
+    assert samples >= at_least, samples
+    assert inside >= 0.3 * samples, f"{inside} of {samples} in {library}"
+    return threads, samples, unknown
+
+
+PYTHON_WORK = "import time\nend = time.monotonic() + 1\nx = 0\nwhile time.monotonic() < end: x += 1"
+
+
+def test_python_of_the_system():
+    if not os.path.exists("/usr/bin/python3"):
+        raise Skip("no /usr/bin/python3")
+    assert_real(["/usr/bin/python3", "-c", PYTHON_WORK], "python3", "python3")
+
+
+def test_python_that_runs_this_test():
+    """Its own build, often with a shared library."""
+    own = os.path.realpath(sys.executable)
+    assert_real([own, "-c", PYTHON_WORK], os.path.basename(own)[:15], "python3")
+
+
+def test_node():
+    if not shutil.which("node"):
+        raise Skip("node is not installed")
+    script = "const end = Date.now() + 1000; let a = []; " \
+        "while (Date.now() < end) a = JSON.parse(JSON.stringify([1, 2, {a: 'b', c: [1, 2, 3]}]));"
+    node = os.path.realpath(shutil.which("node"))
+    with open(node, "rb") as f:
+        assert f.read(4) == b"\x7fELF", node
+    assert_real([node, "-e", script], os.path.basename(node), "node")
+
+
+def test_clang():
+    if not shutil.which("clang"):
+        raise Skip("clang is not installed")
+    source = scratch("work.c")
+    with open(source, "w", encoding="utf-8") as f:
+        for i in range(1200):
+            f.write(f"int f{i}(int *a, int n) {{ int x = {i}; for (int i = 0; i < n; i++) "
+                    f"x += a[i] * {i} + (x >> 3); return x; }}\n")
+    clang = shutil.which("clang")
+    assert_real([clang, "-O2", "-c", "-o", scratch("work.o"), source], "clang", "LLVM")
+
+
+JAVA_WORK = """
+public class Work {
+	public static void main(String[] args) {
+		long end = System.nanoTime() + 1000000000L, x = 0;
+		java.util.HashMap<Long, Long> map = new java.util.HashMap<>();
+		while (System.nanoTime() < end) {
+			map.put(x % 1000, x);
+			x++;
+		}
+		System.out.println(map.size());
+	}
+}
+"""
+
+
+def test_java():
+    if not shutil.which("java"):
+        raise Skip("java is not installed")
+    source = scratch("Work.java")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(JAVA_WORK)
+    # the source launcher compiles first: libjvm has its share of the time
+    threads, _, _ = assert_real(["java", source], "java", "libjvm")
+    names = {t.name for t in threads}
+    assert any("Compiler" in name for name in names), names
+
+
+main(globals())

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bpf_session against the running kernel: books that balance, exact CPU time, children, both clocks,
+ * stacks of known depth. Needs root.
+ */
+#include "capture/bpf_session.h" /* before cmocka, which has a macro of the name fail */
+#include "capture/clock.h"
+#include "base/io.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HZ	  997
+#define DEPTH	  30
+#define SAMPLES	  20000
+#define MS	  1000000ull
+#define DUE_SLACK 2
+
+struct sample {
+	uint64_t time, tsc, cpu_time;
+	uint32_t tgid, tid;
+	uint16_t kernel_frames, user_frames;
+	uint8_t user_end, from_user;
+};
+
+struct recording {
+	struct bpf_session *session;
+	struct clock clock;
+	size_t count;
+	struct sample samples[SAMPLES];
+	size_t events[64];   /* by type */
+	uint64_t exited_cpu; /* sum of EVENT_THREAD_CPU */
+};
+
+static int take(void *context, struct event_header *event)
+{
+	struct recording *r = context;
+
+	assert_true(event->type < 64);
+	r->events[event->type]++;
+	if (event->type == EVENT_THREAD_CPU)
+		r->exited_cpu += ((struct thread_cpu_event *)event)->cpu_time;
+	if (event->type == EVENT_SAMPLE) {
+		const struct sample_event *e = (const struct sample_event *)event;
+		size_t frames = e->kernel_frames + e->user_frames;
+
+		assert_int_equal(event->size, sizeof(*e) + frames * sizeof(e->frames[0]));
+		for (size_t i = 0; i < frames; i++)
+			assert_int_equal(frame_kind(e->frames[i]),
+					 i < e->kernel_frames	 ? FRAME_KERNEL
+					 : i == e->kernel_frames ? FRAME_IP
+								 : FRAME_POINTER);
+		assert_true(e->user_end < STACK_END_COUNT);
+		assert_true(r->count < SAMPLES);
+		r->samples[r->count++] = (struct sample){
+			.time = e->tsc ? clock__to_monotonic(&r->clock, e->tsc) : event->time,
+			.tsc = e->tsc,
+			.cpu_time = e->cpu_time,
+			.tgid = e->tgid,
+			.tid = e->tid,
+			.kernel_frames = e->kernel_frames,
+			.user_frames = e->user_frames,
+			.user_end = e->user_end,
+			.from_user = e->from_user,
+		};
+	}
+	return 0;
+}
+
+static struct bpf_session_options defaults(void)
+{
+	return (struct bpf_session_options){
+		.target = {.mode = TARGET_PROCESSES, .inherit = true},
+		.hz = HZ,
+		.user_stacks = true,
+		.kernel_stacks = true,
+		.max_depth = 256,
+	};
+}
+
+static struct recording *open_recording(const struct bpf_session_options *options)
+{
+	struct recording *r = calloc(1, sizeof(*r));
+	struct clock_anchor_event anchors[2];
+	struct failure failure = {};
+	int err;
+
+	if (geteuid()) {
+		print_message("needs root\n");
+		free(r);
+		skip();
+	}
+	err = bpf_session__open(options, &r->session, &failure);
+	if (err)
+		print_error("%s; %s\n", failure.what, failure.remedy);
+	assert_int_equal(err, 0);
+	clock__start(&r->clock, bpf_session__info(r->session)->tsc, anchors);
+	assert_int_equal(bpf_session__enable_sideband(r->session, &failure), 0);
+	return r;
+}
+
+static void start(struct recording *r)
+{
+	struct failure failure = {};
+
+	assert_int_equal(bpf_session__enable_ticks(r->session, &failure), 0);
+}
+
+/* Disable and drain; the books of every CPU must balance. */
+static void stop(struct recording *r)
+{
+	const struct bpf_session_info *info = bpf_session__info(r->session);
+	uint64_t received = 0;
+
+	bpf_session__disable(r->session);
+	bpf_session__disable(r->session);
+	assert_int_equal(bpf_session__drain(r->session, take, r), 0);
+	for (uint32_t i = 0; i < info->cpus; i++) {
+		struct books_event books;
+		uint64_t sum = 0, due;
+
+		bpf_session__books(r->session, i, &books);
+		assert_int_equal(books.header.flags, EVENT_FINAL);
+		assert_int_equal(books.lines, BOOK_COUNT);
+		for (int k = 0; k < BOOK_COUNT; k++)
+			sum += books.count[k];
+		due = books.time_running / books.period;
+		if (due > sum + DUE_SLACK || sum > due + DUE_SLACK)
+			print_error("CPU %u: due %llu, booked %llu\n", books.cpu,
+				    (unsigned long long)due, (unsigned long long)sum);
+		assert_in_range(sum, due - DUE_SLACK, due + DUE_SLACK);
+		assert_int_equal(books.count[BOOK_DELIVERED], books.received);
+		assert_int_equal(books.count[BOOK_INTERNAL], 0);
+		received += books.received;
+	}
+	assert_int_equal(received, r->count);
+}
+
+static void close_recording(struct recording *r)
+{
+	bpf_session__free(r->session);
+	free(r);
+}
+
+static uint64_t thread_cpu(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* Burn CPU time, `depth` frames deep. */
+static __attribute__((noinline)) uint64_t burn(uint64_t ns, int depth)
+{
+	uint64_t end, spins = 0;
+
+	if (depth > 1) {
+		spins = burn(ns, depth - 1);
+		__asm__ volatile("" : "+r"(spins)); /* no tail call */
+		return spins + 1;
+	}
+	end = thread_cpu() + ns;
+	while (thread_cpu() < end) {
+		for (volatile int i = 0; i < 20000; i++)
+			spins++;
+	}
+	return spins;
+}
+
+static void a_spinner_is_seen_exactly(struct recording *r)
+{
+	uint64_t period, first, last;
+	size_t steps = 0, deep = 0;
+	struct sample *previous = NULL;
+
+	assert_int_equal(bpf_session__add_target(r->session, getpid()), 0);
+	start(r);
+	first = thread_cpu();
+	burn(400 * MS, DEPTH);
+	last = thread_cpu();
+	stop(r);
+	period = bpf_session__info(r->session)->period;
+	assert_int_equal(period, 1000000000 / HZ);
+	assert_in_range(r->count, 400 * MS / period * 8 / 10, 400 * MS / period * 12 / 10 + 5);
+	for (size_t i = 0; i < r->count; i++) {
+		struct sample *s = &r->samples[i];
+
+		assert_int_equal(s->tgid, getpid());
+		assert_int_equal(s->tid, getpid());
+		if (s->from_user)
+			assert_int_equal(s->kernel_frames, 0);
+		deep += s->user_frames >= DEPTH;
+		/* a sample overstates by what the hypervisor stole since the scheduler looked */
+		assert_in_range(s->cpu_time, first - MS, last + 100 * MS);
+		if (previous && s->cpu_time > previous->cpu_time + period * 3 / 4 &&
+		    s->cpu_time < previous->cpu_time + period * 5 / 4)
+			steps++;
+		previous = s;
+	}
+	/* the rest: preempted between two ticks, or in the kernel, or in a prologue */
+	assert_true(steps * 10 > r->count * 5);
+	assert_true(deep * 10 > r->count * 7);
+}
+
+static void exact_with_the_tsc(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r = open_recording(&options);
+
+	(void)state;
+	a_spinner_is_seen_exactly(r);
+	for (size_t i = 0; i < r->count; i++)
+		assert_int_equal(r->samples[i].tsc != 0, bpf_session__info(r->session)->tsc);
+	close_recording(r);
+}
+
+static void exact_with_the_monotonic_clock(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r;
+
+	(void)state;
+	options.clock = CLOCK_CHOICE_MONOTONIC;
+	r = open_recording(&options);
+	assert_false(bpf_session__info(r->session)->tsc);
+	assert_string_equal(bpf_session__info(r->session)->clock_reason, "asked for");
+	a_spinner_is_seen_exactly(r);
+	for (size_t i = 0; i < r->count; i++)
+		assert_int_equal(r->samples[i].tsc, 0);
+	close_recording(r);
+}
+
+/* Of both clocks: the samples lie between the start and the stop as we see them. */
+static void times_are_ours(void **state)
+{
+	for (int choice = CLOCK_CHOICE_AUTO; choice <= CLOCK_CHOICE_MONOTONIC; choice += 2) {
+		struct bpf_session_options options = defaults();
+		struct recording *r;
+		uint64_t from, to, last = 0;
+
+		(void)state;
+		options.clock = choice;
+		r = open_recording(&options);
+		bpf_session__add_target(r->session, getpid());
+		from = monotonic_ns();
+		start(r);
+		burn(50 * MS, 1);
+		stop(r);
+		to = monotonic_ns();
+		assert_true(r->count > 10);
+		for (size_t i = 0; i < r->count; i++) {
+			assert_in_range(r->samples[i].time, from, to);
+			if (r->samples[i].time > last)
+				last = r->samples[i].time;
+		}
+		assert_true(to - last < 500 * MS);
+		close_recording(r);
+	}
+}
+
+static void depth_is_limited(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r;
+	size_t cut = 0;
+
+	(void)state;
+	options.max_depth = 5;
+	options.kernel_stacks = false;
+	r = open_recording(&options);
+	bpf_session__add_target(r->session, getpid());
+	start(r);
+	burn(100 * MS, DEPTH);
+	stop(r);
+	for (size_t i = 0; i < r->count; i++) {
+		assert_true(r->samples[i].user_frames <= 5);
+		assert_int_equal(r->samples[i].kernel_frames, 0);
+		cut += r->samples[i].user_end == STACK_END_DEPTH;
+	}
+	assert_true(cut * 10 > r->count * 7);
+	close_recording(r);
+
+	options.user_stacks = false;
+	r = open_recording(&options);
+	bpf_session__add_target(r->session, getpid());
+	start(r);
+	burn(50 * MS, DEPTH);
+	stop(r);
+	assert_true(r->count > 0);
+	for (size_t i = 0; i < r->count; i++) {
+		assert_int_equal(r->samples[i].user_frames, 0);
+		assert_int_equal(r->samples[i].user_end, STACK_END_DISABLED);
+	}
+	close_recording(r);
+}
+
+/* CPU time that children use, `count` of them, one after the other. */
+static void make_children(int count, uint64_t ns)
+{
+	for (int i = 0; i < count; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			burn(ns, 1);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static void short_children_are_seen(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r = open_recording(&options);
+	struct bpf_session_stats stats;
+	uint64_t expected, variance;
+	size_t of_children = 0;
+
+	(void)state;
+	bpf_session__add_target(r->session, getpid());
+	start(r);
+	make_children(200, 500000);
+	stop(r);
+	for (size_t i = 0; i < r->count; i++)
+		of_children += r->samples[i].tgid != (uint32_t)getpid();
+	assert_int_equal(r->events[EVENT_THREAD_CPU], 200);
+	assert_true(r->events[EVENT_FORK] >= 200);
+	assert_true(r->events[EVENT_EXIT] >= 200);
+	expected = r->exited_cpu / bpf_session__info(r->session)->period;
+	assert_true(expected >= 200 * 500000 / bpf_session__info(r->session)->period);
+	/* within 4 sigma */
+	variance = (of_children - expected) * (of_children - expected);
+	assert_true(variance <= 16 * expected);
+	bpf_session__stats(r->session, &stats);
+	assert_int_equal(stats.target_set_full, 0);
+	assert_int_equal(stats.hook_output_lost, 0);
+	assert_int_equal(stats.sideband_damaged, 0);
+	close_recording(r);
+}
+
+static void children_are_not_followed_unasked(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r;
+
+	(void)state;
+	options.target.inherit = false;
+	r = open_recording(&options);
+	bpf_session__add_target(r->session, getpid());
+	start(r);
+	make_children(4, 20 * MS);
+	burn(20 * MS, 1);
+	stop(r);
+	assert_true(r->count > 0);
+	for (size_t i = 0; i < r->count; i++)
+		assert_int_equal(r->samples[i].tgid, getpid());
+	assert_int_equal(r->events[EVENT_THREAD_CPU], 0);
+	close_recording(r);
+}
+
+static void the_whole_system_but_us(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r;
+	size_t of_child = 0;
+	pid_t pid;
+
+	(void)state;
+	options.target.mode = TARGET_ALL;
+	options.target.exclude_self = true;
+	r = open_recording(&options);
+	pid = fork();
+	if (!pid) {
+		burn(100 * MS, 1);
+		_exit(0);
+	}
+	start(r);
+	burn(50 * MS, 1);
+	waitpid(pid, NULL, 0);
+	stop(r);
+	for (size_t i = 0; i < r->count; i++) {
+		assert_int_not_equal(r->samples[i].tgid, getpid());
+		assert_int_not_equal(r->samples[i].tid, 0);
+		of_child += r->samples[i].tgid == (uint32_t)pid;
+	}
+	assert_true(of_child > 20);
+	close_recording(r);
+}
+
+/* Rings smaller than what comes in while nobody reads: each lost sample is in the books (stop()). */
+static void a_full_ring_is_counted(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct recording *r;
+	struct books_event books;
+	uint64_t full = 0;
+
+	(void)state;
+	options.hz = 20000;
+	options.max_depth = 1;
+	options.kernel_stacks = false;
+	r = open_recording(&options);
+	bpf_session__add_target(r->session, getpid());
+	start(r);
+	/* 64 + 16 bytes a sample into what 2 s at full depth want: at most 8 MB, 100,000 samples */
+	burn(1000 * MS, 1);
+	for (uint32_t i = 0; i < bpf_session__info(r->session)->cpus; i++) {
+		bpf_session__books(r->session, i, &books);
+		assert_int_equal(books.header.flags, 0);
+		full += books.count[BOOK_RING_FULL];
+	}
+	assert_int_equal(full, 0); /* room for 2 s, as promised */
+	r->count = 0;
+	bpf_session__free(r->session);
+	free(r);
+}
+
+static void failures_have_words(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct bpf_session *session = NULL;
+	struct failure failure = {};
+	uint32_t no_cpu = 8000;
+
+	(void)state;
+	options.event = "no-such-event";
+	assert_int_equal(bpf_session__open(&options, &session, &failure), -ENOENT);
+	assert_non_null(strstr(failure.remedy, "cpu-clock"));
+	options.event = NULL;
+	options.target.cpus = &no_cpu;
+	options.target.cpu_count = 1;
+	assert_int_equal(bpf_session__open(&options, &session, &failure), -ENODEV);
+	assert_non_null(strstr(failure.what, "not online"));
+	assert_null(session);
+	bpf_session__free(NULL);
+}
+
+static void programs_are_small(void **state)
+{
+	struct bpf_session_options options = defaults();
+	struct bpf_program_info programs[8];
+	struct recording *r;
+	size_t count;
+
+	(void)state;
+	options.max_depth = SAMPLE_USER_DEPTH_MAX;
+	r = open_recording(&options);
+	count = bpf_session__programs(r->session, programs, 8);
+	assert_in_range(count, 4, 6);
+	for (size_t i = 0; i < count; i++)
+		assert_true(programs[i].verified_insns < 20000);
+	assert_true(bpf_session__memory(r->session) > bpf_session__info(r->session)->cpus * 65536);
+	close_recording(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact_with_the_tsc),
+		cmocka_unit_test(exact_with_the_monotonic_clock),
+		cmocka_unit_test(times_are_ours),
+		cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(short_children_are_seen),
+		cmocka_unit_test(children_are_not_followed_unasked),
+		cmocka_unit_test(the_whole_system_but_us),
+		cmocka_unit_test(a_full_ring_is_counted),
+		cmocka_unit_test(failures_have_words),
+		cmocka_unit_test(programs_are_small),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* clock: lines through synthetic anchors; suspend, migration, steps; and one look at the real ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "capture/clock.h"
+
+#define S    1000000000ull
+#define MS   1000000ull
+#define T0   5000000000000ull /* TSC of the first anchor */
+#define M0   (100 * S)
+#define REAL (1700000000 * S)
+
+static uint64_t difference(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* An anchor `ns` after the first, of a TSC that runs at `mhz`. */
+static struct clock_reading at(uint64_t ns, uint64_t mhz)
+{
+	return (struct clock_reading){
+		.tsc = T0 + ns * mhz / 1000,
+		.monotonic = M0 + ns,
+		.realtime = REAL + ns,
+		.error_ns = 40,
+	};
+}
+
+static struct clock_anchor_event add(struct clock *clock, struct clock_reading reading)
+{
+	struct clock_anchor_event event;
+
+	clock__add(clock, &reading, &event);
+	assert_int_equal(event.header.size, sizeof(event));
+	assert_int_equal(event.header.type, EVENT_CLOCK_ANCHOR);
+	assert_int_equal(event.header.time, reading.monotonic);
+	return event;
+}
+
+static void a_line_through_two_anchors(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event event;
+
+	(void)state;
+	clock__init(&clock, true);
+	assert_int_equal(clock__to_monotonic(&clock, T0), 0);
+	event = add(&clock, at(0, 3000));
+	assert_int_equal(event.tsc_khz, 0);
+	assert_int_equal(clock__to_monotonic(&clock, T0 + 99), M0);
+	event = add(&clock, at(20 * MS, 3000));
+	assert_int_equal(event.tsc_khz, 3000000);
+	assert_int_equal(event.epoch, 0);
+	assert_int_equal(clock__to_monotonic(&clock, T0 + 3 * 20 * MS), M0 + 20 * MS);
+	assert_int_equal(clock__to_monotonic(&clock, T0 + 3 * S), M0 + S);
+	/* between and before the anchors too */
+	assert_int_equal(clock__to_monotonic(&clock, T0 + 3 * 10 * MS), M0 + 10 * MS);
+	assert_int_equal(clock__to_monotonic(&clock, T0 - 3 * MS), M0 - MS);
+}
+
+static void what_comes_later_changes_nothing(void **state)
+{
+	struct clock clock;
+	uint64_t tsc = T0 + 3 * S + 3 * S / 2, before;
+
+	(void)state;
+	clock__init(&clock, true);
+	add(&clock, at(0, 3000));
+	add(&clock, at(20 * MS, 3000));
+	add(&clock, at(1 * S, 3000));
+	before = clock__to_monotonic(&clock, tsc);
+	assert_int_equal(before, M0 + S + S / 2);
+	/* 300 ppm faster from here on: NTP at work, not a new epoch */
+	for (int i = 2; i < 40; i++) {
+		struct clock_reading reading = at(i * S, 3000);
+		struct clock_anchor_event event;
+
+		reading.monotonic += (i - 1) * 300000;
+		event = add(&clock, reading);
+		assert_int_equal(event.header.flags, 0);
+		assert_int_equal(event.epoch, 0);
+		if (i == 2)
+			assert_int_equal(event.extrapolation_error_ns, 300000);
+		if (i > 3)
+			assert_true(llabs(event.extrapolation_error_ns) < 100);
+	}
+	assert_int_equal(clock__to_monotonic(&clock, tsc), before);
+}
+
+static void readings_err_and_lines_stay_close(void **state)
+{
+	struct clock clock;
+	unsigned int seed = 7;
+
+	(void)state;
+	clock__init(&clock, true);
+	for (uint64_t ns = 0; ns < 100 * S; ns += ns ? 100 * MS : 20 * MS) {
+		struct clock_reading reading = at(ns, 2111);
+
+		reading.monotonic += rand_r(&seed) % 101 - 50;
+		add(&clock, reading);
+		if (ns < 2 * S)
+			continue;
+		/* what comes until the next anchor */
+		for (uint64_t ahead = 0; ahead <= 100 * MS; ahead += 25 * MS)
+			assert_true(
+				difference(clock__to_monotonic(&clock, at(ns + ahead, 2111).tsc),
+					   M0 + ns + ahead) < 130);
+	}
+	assert_true(difference(clock.khz, 2111000) <= 1);
+}
+
+static void suspend_begins_an_epoch(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event event;
+	struct clock_reading reading;
+
+	(void)state;
+	clock__init(&clock, true);
+	for (int i = 0; i < 5; i++)
+		add(&clock, at(i * S, 3000));
+	/* an hour of sleep: the TSC went on, CLOCK_MONOTONIC did not */
+	reading = at(5 * S, 3000);
+	reading.tsc += 3600 * 3 * S;
+	event = add(&clock, reading);
+	assert_int_equal(event.header.flags, EVENT_NEW_EPOCH);
+	assert_int_equal(event.epoch, 1);
+	assert_int_equal(event.tsc_khz, 3000000);
+	/* a moment before, a moment after; nothing between */
+	assert_int_equal(clock__to_monotonic(&clock, at(4 * S + S / 2, 3000).tsc),
+			 M0 + 4 * S + S / 2);
+	assert_int_equal(clock__to_monotonic(&clock, reading.tsc + 3 * MS), M0 + 5 * S + MS);
+	event = add(&clock,
+		    (struct clock_reading){.tsc = reading.tsc + 3 * S, .monotonic = M0 + 6 * S});
+	assert_int_equal(event.header.flags, 0);
+	assert_int_equal(event.epoch, 1);
+	assert_int_equal(event.extrapolation_error_ns, 0);
+}
+
+static void migration_resets_the_tsc(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event event;
+
+	(void)state;
+	clock__init(&clock, true);
+	for (int i = 0; i < 5; i++)
+		add(&clock, at(i * S, 3000));
+	/* a host that has just booted, and is slower */
+	event = add(&clock, (struct clock_reading){.tsc = 1000, .monotonic = M0 + 5 * S});
+	assert_int_equal(event.header.flags, EVENT_NEW_EPOCH);
+	event = add(&clock, (struct clock_reading){.tsc = 1000 + 2 * S, .monotonic = M0 + 6 * S});
+	/* the second anchor of an epoch cannot depart: there is no line yet, only the last host's speed */
+	assert_int_equal(event.header.flags, 0);
+	assert_int_equal(event.tsc_khz, 2000000);
+	event = add(&clock, (struct clock_reading){.tsc = 1000 + 4 * S, .monotonic = M0 + 7 * S});
+	assert_int_equal(event.header.flags, 0);
+	assert_int_equal(event.tsc_khz, 2000000);
+	assert_int_equal(clock__to_monotonic(&clock, 1000 + 5 * S), M0 + 7 * S + S / 2);
+	/* a late one of the old host */
+	assert_int_equal(clock__to_monotonic(&clock, at(4 * S + MS, 3000).tsc), M0 + 4 * S + MS);
+}
+
+/* Back by a little, so that TSC values of both epochs overlap: the newer one has them. */
+static void a_small_step_back(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event event;
+
+	(void)state;
+	clock__init(&clock, true);
+	for (int i = 0; i < 10; i++)
+		add(&clock, at(i * S, 3000));
+	for (int i = 10; i < 14; i++) {
+		struct clock_reading reading = at(i * S, 3000);
+
+		reading.tsc -= 5 * 3 * S;
+		event = add(&clock, reading);
+		assert_int_equal(event.header.flags, i == 10 ? EVENT_NEW_EPOCH : 0);
+	}
+	assert_int_equal(clock__to_monotonic(&clock, at(8 * S, 3000).tsc), M0 + 13 * S);
+	assert_int_equal(clock__to_monotonic(&clock, at(2 * S, 3000).tsc), M0 + 2 * S);
+}
+
+static void realtime_may_step(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event event;
+	struct clock_reading reading;
+
+	(void)state;
+	clock__init(&clock, true);
+	add(&clock, at(0, 3000));
+	add(&clock, at(S, 3000));
+	reading = at(2 * S, 3000);
+	reading.realtime -= 3600 * S;
+	event = add(&clock, reading);
+	assert_int_equal(event.header.flags, 0);
+	assert_int_equal(event.extrapolation_error_ns, 0);
+	assert_int_equal(event.realtime, REAL + 2 * S - 3600 * S);
+}
+
+static void replay_agrees_with_live(void **state)
+{
+	struct clock live, replay;
+	unsigned int seed = 3;
+	uint64_t tsc = T0, monotonic = M0;
+
+	(void)state;
+	clock__init(&live, true);
+	clock__init(&replay, false);
+	for (int i = 0; i < 300; i++) {
+		struct clock_reading reading;
+		struct clock_anchor_event event;
+
+		tsc += 3 * S / 10 + rand_r(&seed) % 1000;
+		monotonic += S / 10;
+		if (i % 50 == 49)
+			tsc -= 7 * S;
+		reading = (struct clock_reading){.tsc = tsc, .monotonic = monotonic};
+		clock__add(&live, &reading, &event);
+		clock__observe(&replay, &event);
+		for (int k = -5; k < 5; k++)
+			assert_int_equal(clock__to_monotonic(&live, tsc + k * (int64_t)S / 7),
+					 clock__to_monotonic(&replay, tsc + k * (int64_t)S / 7));
+	}
+	assert_int_equal(live.epoch, replay.epoch);
+	assert_true(live.epoch >= 6);
+}
+
+static void without_a_tsc(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event events[2];
+
+	(void)state;
+	clock__start(&clock, false, events);
+	assert_int_equal(events[0].tsc, 0);
+	assert_int_equal(events[1].tsc_khz, 0);
+	assert_true(events[1].realtime > S * 1600000000);
+	assert_true(events[0].monotonic <= events[1].monotonic);
+	assert_int_equal(clock__to_monotonic(&clock, 12345), 0);
+}
+
+static void the_real_clocks(void **state)
+{
+	struct clock clock;
+	struct clock_anchor_event events[2];
+	struct clock_reading reading;
+	uint64_t worst = 0;
+
+	(void)state;
+#if !defined(__x86_64__)
+	skip();
+#endif
+	clock__start(&clock, true, events);
+	assert_true(events[1].monotonic - events[0].monotonic >= 20 * MS);
+	assert_in_range(events[1].tsc_khz, 100000, 10000000);
+	for (int i = 0; i < 100; i++) {
+		uint64_t off;
+
+		clock_read(true, &reading);
+		off = difference(clock__to_monotonic(&clock, reading.tsc), reading.monotonic);
+		/* what was interrupted says so itself */
+		if (off > reading.error_ns && off - reading.error_ns > worst)
+			worst = off - reading.error_ns;
+	}
+	/* 20 ms of line and microseconds of extrapolation */
+	assert_true(worst < 20000 + events[0].error_ns + events[1].error_ns);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_line_through_two_anchors),
+		cmocka_unit_test(what_comes_later_changes_nothing),
+		cmocka_unit_test(readings_err_and_lines_stay_close),
+		cmocka_unit_test(suspend_begins_an_epoch),
+		cmocka_unit_test(migration_resets_the_tsc),
+		cmocka_unit_test(a_small_step_back),
+		cmocka_unit_test(realtime_may_step),
+		cmocka_unit_test(replay_agrees_with_live),
+		cmocka_unit_test(without_a_tsc),
+		cmocka_unit_test(the_real_clocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
