@@ -4,8 +4,8 @@
  *
  * The scheduler brings se.sum_exec_runtime up to date at switches and at its own tick, up to 10 ms
  * ago, and notes in se.exec_start when that was. What is missing is the time since, in the same
- * clock: rq->clock_task, which is local_clock() less interrupt and stolen time. That clock has to be
- * read *now*, but rq->clock itself is as old as sum_exec_runtime.
+ * clock: rq->clock_task, which is local_clock() less interrupt and stolen time. That clock has to
+ * be read *now*, but rq->clock itself is as old as sum_exec_runtime.
  *
  *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was
  *    enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock.
@@ -17,9 +17,9 @@
  * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task).
  *
  * The run queue is reached through the task, se.cfs_rq->rq, which is there with
- * CONFIG_FAIR_GROUP_SCHED (the per-CPU symbol `runqueues` is only where CONFIG_KALLSYMS_ALL is). Without,
- * exec_start stands in for rq->clock_task: the "constant" then grows with interrupt and stolen
- * time, and its minimum is taken over the last 4 to 8 seconds.
+ * CONFIG_FAIR_GROUP_SCHED (the per-CPU symbol `runqueues` is only where CONFIG_KALLSYMS_ALL is).
+ * Without, exec_start stands in for rq->clock_task: the "constant" then grows with interrupt and
+ * stolen time, and its minimum is taken over the last 4 to 8 seconds.
  */
 #ifndef BPF_CPUTIME_BPF_H
 #define BPF_CPUTIME_BPF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Handing events to the collector: perf rings, one per CPU, which a program writes to without a lock
- * and without waking anyone until the ring is half full.
+ * Handing events to the collector: perf rings, one per CPU, which a program writes to without a
+ * lock and without waking anyone until the ring is half full.
  */
 #ifndef BPF_EMIT_BPF_H
 #define BPF_EMIT_BPF_H

@@ -2,10 +2,10 @@
 /*
  * Which tasks are wanted, and what they are called.
  *
- * Membership is kept in numbers of the initial pid namespace: the hooks know those at a task's birth
- * and at its very end, and they cost nothing to get. In a pid namespace of its own the collector cannot
- * know them, so what it adds is marked TARGET_IN_NAMESPACE, and looked up by the task's number in that
- * namespace. All that leaves the programs is in the collector's numbers.
+ * Membership is kept in numbers of the initial pid namespace: the hooks know those at a task's
+ * birth and at its very end, and they cost nothing to get. In a pid namespace of its own the
+ * collector cannot know them, so what it adds is marked TARGET_IN_NAMESPACE, and looked up by the
+ * task's number in that namespace. All that leaves the programs is in the collector's numbers.
  *
  * A member is removed when its task is freed, not when it exits: a process that gives back a lot of
  * memory spends most of its exit after the exit hook (since 6.15).

@@ -30,8 +30,8 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 struct scratch {
 	__u64 ip, sp, bp; /* of the user frame that was found last */
 	/*
-	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it in
-	 * the ring, and takes no room: the kernel would pad the end instead.
+	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
+	 * in the ring, and takes no room: the kernel would pad the end instead.
 	 */
 	__u32 unused, lead;
 	union {
@@ -77,7 +77,9 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } cgroups SEC(".maps");
 
-/* The tick events, by CPU; where a CPU has no ticks its side-band event, which is a clock as well. */
+/*
+ * The tick events, by CPU; where a CPU has no ticks its side-band event, which is a clock as well.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));
@@ -117,8 +119,8 @@ static __always_inline struct scratch *scratch(void)
 }
 
 /*
- * The current task. From 5.11 on the verifier knows its type and its fields are plain loads; before, they
- * are read by helper. TASK_READ() takes what there is, decided when loading.
+ * The current task. From 5.11 on the verifier knows its type and its fields are plain loads;
+ * before, they are read by helper. TASK_READ() takes what there is, decided when loading.
  */
 #define HAVE_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
 

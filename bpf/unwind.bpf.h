@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The user stack of the current task: unwind_user(), into scratch->sample.frames behind the kernel's.
+ * The user stack of the current task: unwind_user(), into scratch->sample.frames behind the
+ * kernel's.
  *
  * A frame pointer leads to two words, the caller's frame pointer and the return address. Code
  * without frame pointers uses that register for anything, so each step is checked: aligned, above
- * the stack pointer, growing, not by more than a megabyte, and an address that user code can have. What
- * fails ends the stack with its reason; nothing is guessed, no frame is invented.
+ * the stack pointer, growing, not by more than a megabyte, and an address that user code can have.
+ * What fails ends the stack with its reason; nothing is guessed, no frame is invented.
  *
- * Each step is a global function, which the verifier checks once and not for every turn of the loop.
+ * Each step is a global function, which the verifier checks once and not for every turn of the
+ * loop.
  */
 #ifndef BPF_UNWIND_BPF_H
 #define BPF_UNWIND_BPF_H
@@ -24,7 +26,7 @@
 #define USER_ADDRESS_BITS   47
 #define LOWEST_CODE_ADDRESS 4096
 #define FRAME_SIZE_MAX	    (1ULL << 20)
-#define THREAD_SIZE	    (16ULL * 1024) /* of a kernel stack, before 5.15 told us its registers */
+#define THREAD_SIZE	    (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
 
 #define STEP_ON		    (-1) /* not an end: there may be another frame */
 

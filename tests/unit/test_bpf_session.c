@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bpf_session against the running kernel: books that balance, exact CPU time, children, both clocks,
- * stacks of known depth. Needs root.
+ * bpf_session against the running kernel: books that balance, exact CPU time, children, both
+ * clocks, stacks of known depth. Needs root.
  */
 #include "capture/bpf_session.h" /* before cmocka, which has a macro of the name fail */
 #include "capture/clock.h"
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -298,7 +299,7 @@ static void depth_is_limited(void **state)
 	stop(r);
 	assert_true(r->count > 0);
 	for (size_t i = 0; i < r->count; i++) {
-		assert_int_equal(r->samples[i].user_frames, 0);
+		assert_in_range(r->samples[i].user_frames, 0, 1); /* where it was, and no caller */
 		assert_int_equal(r->samples[i].user_end, STACK_END_DISABLED);
 	}
 	close_recording(r);
@@ -318,12 +319,22 @@ static void make_children(int count, uint64_t ns)
 	}
 }
 
+/* CPU time of all children that were waited for. */
+static uint64_t children_cpu(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 * MS +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ull;
+}
+
 static void short_children_are_seen(void **state)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r = open_recording(&options);
 	struct bpf_session_stats stats;
-	uint64_t expected, variance;
+	uint64_t expected, variance, used = children_cpu();
 	size_t of_children = 0;
 
 	(void)state;
@@ -336,8 +347,10 @@ static void short_children_are_seen(void **state)
 	assert_int_equal(r->events[EVENT_THREAD_CPU], 200);
 	assert_true(r->events[EVENT_FORK] >= 200);
 	assert_true(r->events[EVENT_EXIT] >= 200);
-	expected = r->exited_cpu / bpf_session__info(r->session)->period;
-	assert_true(expected >= 200 * 500000 / bpf_session__info(r->session)->period);
+	/* EVENT_THREAD_CPU comes before memory is given back (since Linux 6.15), samples do not */
+	used = children_cpu() - used;
+	assert_in_range(r->exited_cpu, 200 * 500000, used + MS);
+	expected = used / bpf_session__info(r->session)->period;
 	/* within 4 sigma */
 	variance = (of_children - expected) * (of_children - expected);
 	assert_true(variance <= 16 * expected);
@@ -397,32 +410,31 @@ static void the_whole_system_but_us(void **state)
 	close_recording(r);
 }
 
-/* Rings smaller than what comes in while nobody reads: each lost sample is in the books (stop()). */
+/*
+ * More comes in than the ring holds while nobody reads: what is lost is in the books (see stop()).
+ */
 static void a_full_ring_is_counted(void **state)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
-	struct books_event books;
 	uint64_t full = 0;
 
 	(void)state;
-	options.hz = 20000;
-	options.max_depth = 1;
-	options.kernel_stacks = false;
+	options.hz = 20000; /* of 2 KB, into 8 MB */
 	r = open_recording(&options);
 	bpf_session__add_target(r->session, getpid());
 	start(r);
-	/* 64 + 16 bytes a sample into what 2 s at full depth want: at most 8 MB, 100,000 samples */
-	burn(1000 * MS, 1);
+	burn(500 * MS, 250);
+	stop(r);
 	for (uint32_t i = 0; i < bpf_session__info(r->session)->cpus; i++) {
+		struct books_event books;
+
 		bpf_session__books(r->session, i, &books);
-		assert_int_equal(books.header.flags, 0);
 		full += books.count[BOOK_RING_FULL];
 	}
-	assert_int_equal(full, 0); /* room for 2 s, as promised */
-	r->count = 0;
-	bpf_session__free(r->session);
-	free(r);
+	assert_true(full > 100);
+	assert_true(r->count > 1000);
+	close_recording(r);
 }
 
 static void failures_have_words(void **state)

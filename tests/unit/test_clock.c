@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* clock: lines through synthetic anchors; suspend, migration, steps; and one look at the real ones. */
+/*
+ * clock: lines through synthetic anchors; suspend, migration, steps; and one look at the real ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -158,7 +160,10 @@ static void migration_resets_the_tsc(void **state)
 	event = add(&clock, (struct clock_reading){.tsc = 1000, .monotonic = M0 + 5 * S});
 	assert_int_equal(event.header.flags, EVENT_NEW_EPOCH);
 	event = add(&clock, (struct clock_reading){.tsc = 1000 + 2 * S, .monotonic = M0 + 6 * S});
-	/* the second anchor of an epoch cannot depart: there is no line yet, only the last host's speed */
+	/*
+	 * the second anchor of an epoch cannot depart: there is no line yet, only the last host's
+	 * speed
+	 */
 	assert_int_equal(event.header.flags, 0);
 	assert_int_equal(event.tsc_khz, 2000000);
 	event = add(&clock, (struct clock_reading){.tsc = 1000 + 4 * S, .monotonic = M0 + 7 * S});

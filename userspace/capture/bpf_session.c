@@ -12,9 +12,9 @@
  * call would keep the kernel from running programs on our CPU, and cost samples.
  *
  * Two things have to be done on each CPU itself, so the calling thread moves there for a moment:
- * the TSC base, whose error is 13 us from elsewhere and 0.3 us at home, and a look at the run queue's
- * clock right after it was set (see bpf/cputime.bpf.h). Where a cpuset forbids to go there, the first
- * is bracketed and refused if it is bad, and the second comes with the first samples.
+ * the TSC base, whose error is 13 us from elsewhere and 0.3 us at home, and a look at the run
+ * queue's clock right after it was set (see bpf/cputime.bpf.h). Where a cpuset forbids to go there,
+ * the first is bracketed and refused if it is bad, and the second comes with the first samples.
  */
 #include "capture/bpf_session.h"
 
@@ -178,7 +178,9 @@ static bool go_to_cpu(uint32_t cpu)
 	return there;
 }
 
-/* The affinity of the calling thread, to be given back. NULL: it cannot be told; then do not move. */
+/*
+ * The affinity of the calling thread, to be given back. NULL: it cannot be told; then do not move.
+ */
 static cpu_set_t *save_affinity(void)
 {
 	cpu_set_t *set = CPU_ALLOC(CPU_MAX);
@@ -342,7 +344,10 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }
 
-/* What libbpf said helps where it is not about privileges: then it says what it tried to do about them. */
+/*
+ * What libbpf said helps where it is not about privileges: then it says what it tried to do about
+ * them.
+ */
 static int explain_load(int err, struct failure *failure)
 {
 	char attempt[LIBBPF_MESSAGE_SIZE + 64];
@@ -679,8 +684,9 @@ int bpf_session__add_target(struct bpf_session *s, uint32_t id)
 }
 
 /*
- * Enable an event of CPU `c`, on that CPU if we may go there, and then look at the run queue's clock
- * right after it was set, which asking for our own CPU time does. The first tick is a period away.
+ * Enable an event of CPU `c`, on that CPU if we may go there, and then look at the run queue's
+ * clock right after it was set, which asking for our own CPU time does. The first tick is a period
+ * away.
  */
 static int start_event(struct bpf_session *s, const struct session_cpu *c, int fd, bool look)
 {
@@ -813,8 +819,8 @@ int bpf_session__epoll_fd(const struct bpf_session *s)
 }
 
 /*
- * Ticks between the program's last run and the end of ticking, which no run has seen. The end is when
- * the event was disabled, or, if the CPU went offline, when it stopped counting time.
+ * Ticks between the program's last run and the end of ticking, which no run has seen. The end is
+ * when the event was disabled, or, if the CPU went offline, when it stopped counting time.
  */
 static uint64_t ticks_after_last_run(const struct bpf_session *s, const struct session_cpu *c)
 {

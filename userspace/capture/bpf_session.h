@@ -67,21 +67,32 @@ void bpf_session__free(struct bpf_session *session);
 
 const struct bpf_session_info *bpf_session__info(const struct bpf_session *session);
 
-/* A process or thread (by target.mode) to sample, in our pid namespace's numbers. -E2BIG: too many. */
+/*
+ * A process or thread (by target.mode) to sample, in our pid namespace's numbers. -E2BIG: too many.
+ */
 int bpf_session__add_target(struct bpf_session *session, uint32_t id);
 
 int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
 int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
 
-/* Stop ticks, hooks and side-band, in this order. What is in the rings stays there for a last drain. */
+/*
+ * Stop ticks, hooks and side-band, in this order. What is in the rings stays there for a last
+ * drain.
+ */
 void bpf_session__disable(struct bpf_session *session);
 
 /*
  * Hand everything that is in the rings now to `sink`: for each CPU its samples (EVENT_SAMPLE,
  * EVENT_THREAD_CPU), then its side-band (EVENT_MMAP with file_state UNOPENED or NONE, EVENT_COMM,
- * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across. With the TSC the
- * header.time of samples and thread_cpu events is 0 and the sink must set it from sample.tsc; EVENT_THREAD_CPU always has its
- * time. 0, or the first error of `sink`.
+ * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across.
+ *
+ * A sample that has a TSC has 0 as its header.time, which the sink has to set; all other events
+ * have their time. A sample's cpu_time can be too large, never too small: it includes what a
+ * hypervisor stole since the scheduler last looked (at most one of its ticks in the ordinary case),
+ * and a later sample of the thread then shows less. So the truth of a sample is the least value of
+ * it and of all later ones of the thread.
+ *
+ * 0, or the first error of `sink`.
  */
 int bpf_session__drain(struct bpf_session *session, event_push_fn sink, void *context);
 
@@ -103,11 +114,13 @@ void bpf_session__stats(struct bpf_session *session, struct bpf_session_stats *s
 
 struct bpf_program_info {
 	char name[32];
-	uint32_t
-		verified_insns; /* that the verifier looked at; 0: the kernel does not tell (< 5.16) */
-	uint64_t runs, run_ns; /* 0 unless kernel.bpf_stats_enabled */
+	uint32_t verified_insns; /* the verifier's work; 0: the kernel does not tell (< 5.16) */
+	uint64_t runs, run_ns;	 /* 0 unless kernel.bpf_stats_enabled */
 };
-/* Loaded programs, at most `capacity`; returns their number. Makes bpf() calls: not while recording. */
+/*
+ * Loaded programs, at most `capacity`; returns their number. Makes bpf() calls: not while
+ * recording.
+ */
 size_t bpf_session__programs(struct bpf_session *session, struct bpf_program_info *programs,
 			     size_t capacity);
 

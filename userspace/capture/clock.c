@@ -4,8 +4,8 @@
  *
  * One end is the newest anchor at or before the TSC in question; the other is the newest anchor of
  * the same epoch that is at least a second older, or the epoch's first known one. A second makes
- * the bracket of a reading (some 50 ns) an error of a few parts in 10^8; much longer lines would lag
- * behind when NTP changes the speed of CLOCK_MONOTONIC.
+ * the bracket of a reading (some 50 ns) an error of a few parts in 10^8; much longer lines would
+ * lag behind when NTP changes the speed of CLOCK_MONOTONIC.
  *
  * TSC values order anchors within an epoch only. Which epoch a TSC belongs to is told by where it
  * lies: inside the range of an epoch, newest first, with some room behind its last anchor for what
@@ -181,7 +181,10 @@ static bool departs(const struct clock *clock, const struct clock_reading *readi
 	if (!clock->khz)
 		return false;
 	*departure = reading->monotonic - on_line(clock, last, reading->tsc);
-	/* an epoch's first line is drawn by its second anchor; until then the speed is the last one's */
+	/*
+	 * an epoch's first line is drawn by its second anchor; until then the speed is the last
+	 * one's
+	 */
 	if (line_start(clock, last) == last)
 		return false;
 	elapsed = reading->monotonic - clock->history[last].monotonic;

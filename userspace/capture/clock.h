@@ -2,10 +2,10 @@
 /*
  * From raw TSC to CLOCK_MONOTONIC, by anchors.
  *
- * An anchor is one moment read on both clocks (and on CLOCK_REALTIME), with the error of that reading. A TSC is
- * converted along the line through the newest anchor taken at or before it and an older one of the
- * same epoch, so the answer depends on nothing that comes later: live capture and replay agree if
- * they show the same anchors at the same places of the stream.
+ * An anchor is one moment read on both clocks (and on CLOCK_REALTIME), with the error of that
+ * reading. A TSC is converted along the line through the newest anchor taken at or before it and an
+ * older one of the same epoch, so the answer depends on nothing that comes later: live capture and
+ * replay agree if they show the same anchors at the same places of the stream.
  *
  * An anchor that departs from that line by more than 1000 ppm, or where the TSC ran backwards
  * (suspend, VM migration), starts a new epoch: no line is drawn across it.
@@ -47,8 +47,8 @@ void clock__init(struct clock *clock, bool tsc);
 void clock_read(bool with_tsc, struct clock_reading *reading);
 
 /*
- * Make the anchor event of a reading, and let the clock know it. The first two must be at least
- * 20 ms apart and come before the first conversion (clock__start does so); after that at least one a
+ * Make the anchor event of a reading, and let the clock know it. The first two must be at least 20
+ * ms apart and come before the first conversion (clock__start does so); after that at least one a
  * second, one before a chunk is begun, one at the end.
  */
 void clock__add(struct clock *clock, const struct clock_reading *reading,
@@ -64,7 +64,8 @@ void clock__start(struct clock *clock, bool tsc, struct clock_anchor_event event
 void clock__observe(struct clock *clock, const struct clock_anchor_event *event);
 
 /*
- * CLOCK_MONOTONIC ns of a TSC value. With no anchor 0; with one anchor and no frequency the anchor's own time.
+ * CLOCK_MONOTONIC ns of a TSC value. With no anchor 0; with one anchor and no frequency the
+ * anchor's own time.
  */
 uint64_t clock__to_monotonic(const struct clock *clock, uint64_t tsc);
 

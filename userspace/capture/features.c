@@ -305,7 +305,7 @@ static void probe_bpf(struct features *f)
 		add(f, "kernel", "typed-task", FEATURE_INFO, skel->bss->typed_task,
 		    "each sample costs some 100 ns more", "since 5.11");
 		add(f, "kernel", "rq-clock", FEATURE_WANTED, skel->bss->rq_clock,
-		    "the CPU time of a sample is less exact where interrupts or a hypervisor take time",
+		    "the CPU time of a sample is less exact where a hypervisor takes time",
 		    "CONFIG_FAIR_GROUP_SCHED");
 		remedy(f, "a kernel with CONFIG_FAIR_GROUP_SCHED=y");
 	}
@@ -406,7 +406,9 @@ static void probe_capabilities(struct features *f)
 	}
 }
 
-/* Does kallsyms tell addresses? The first symbol of x86-64 may be at 0 (per-CPU), the text is not. */
+/*
+ * Does kallsyms tell addresses? The first symbol of x86-64 may be at 0 (per-CPU), the text is not.
+ */
 static bool kallsyms_shows(void)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");

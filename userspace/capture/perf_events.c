@@ -222,8 +222,8 @@ static int emit(struct event_header *event, uint16_t type, uint16_t flags, size_
 }
 
 /*
- * Does the record speak of a task that our pid namespace shows? Others are 0 there, and so is idle; a task that
- * is dead already can be -1.
+ * Does the record speak of a task that our pid namespace shows? Others are 0 there, and so is idle;
+ * a task that is dead already can be -1.
  */
 static bool names_task(uint32_t pid, uint32_t tid)
 {

@@ -32,9 +32,15 @@ int tick_source__find(const char *name, struct tick_source *source, struct failu
 
 /* A tick event of one CPU, disabled. hz > 0. Returns the fd or negative errno. */
 int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
-/* The event samples come through (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader when `mark` bytes wait. */
+/*
+ * The event samples come through (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader when `mark` bytes
+ * wait.
+ */
 int output_event_open(int cpu, uint32_t mark);
-/* mmap2, comm, fork and exit of one CPU, disabled. *build_ids: whether the kernel (5.12) tells build-ids. */
+/*
+ * mmap2, comm, fork and exit of one CPU, disabled. *build_ids: whether the kernel (5.12) tells
+ * build-ids.
+ */
 int sideband_event_open(int cpu, uint32_t mark, bool *build_ids);
 /* Why the TSC of this machine is no clock, a sentence without a stop; NULL: it is one. */
 const char *tsc_refused(void);
@@ -44,9 +50,9 @@ int tsc_event_open(int cpu);
 int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu);
 
 /*
- * A record of the side-band as an event (a few kinds are no event: 0). Sizes are checked;
- * -EBADMSG: the record contradicts itself. *lost_since is the time of the last record of this ring, kept for
- * EVENT_LOST.
+ * A record of the side-band as an event, to `sink`. Kinds that are none, mappings that are not
+ * executable and tasks that our pid namespace does not show give nothing: 0. Sizes are checked;
+ * -EBADMSG: the record contradicts itself. One decoder for each ring: it remembers.
  */
 struct sideband_decoder {
 	uint32_t cpu;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The kernel writes records at data_head and never overtakes data_tail; we read from tail to head
- * and then move the tail. Both only grow; a position in the ring is their rest by its size. The head
- * is loaded with acquire, so that the records up to it are whole, and the tail stored with release, so that the
- * kernel writes over nothing that is still being read.
+ * and then move the tail. Both only grow; a position in the ring is their rest by its size. The
+ * head is loaded with acquire, so that the records up to it are whole, and the tail stored with
+ * release, so that the kernel writes over nothing that is still being read.
  *
  * Records are copied out: one that wraps has to be made whole, and the others may be written to by
- * whoever reads them, while the ring itself is read-only to us in all but its first page. Nothing is
- * believed: a record whose size is out of bounds costs what is left in the ring, never more.
+ * whoever reads them, while the ring itself is read-only to us in all but its first page. Nothing
+ * is believed: a record whose size is out of bounds costs what is left in the ring, never more.
  */
 #include "capture/perf_ring.h"
 
@@ -48,7 +48,9 @@ void perf_ring__unmap(struct perf_ring *ring)
 	*ring = (struct perf_ring){};
 }
 
-/* Copy of the record at `at`, which has `available` bytes before the head. NULL: it makes no sense. */
+/*
+ * Copy of the record at `at`, which has `available` bytes before the head. NULL: it makes no sense.
+ */
 static struct perf_event_header *copy_record(struct perf_ring *ring, uint64_t at,
 					     uint64_t available)
 {

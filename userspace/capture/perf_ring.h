@@ -15,8 +15,8 @@ struct perf_ring {
 };
 
 /*
- * Map the ring of `fd` with `want` bytes of data (a power of two); where the kernel refuses for want
- * of locked memory, half of it, and so on down to `floor`. 0 or negative errno.
+ * Map the ring of `fd` with `want` bytes of data (a power of two); where the kernel refuses for
+ * want of locked memory, half of it, and so on down to `floor`. 0 or negative errno.
  */
 int perf_ring__map(struct perf_ring *ring, int fd, size_t want, size_t floor);
 /* NULL and unmapped are fine. */

@@ -20,7 +20,7 @@ int pid_namespace__detect(struct pid_namespace *ns, struct failure *failure)
 		return fail_remedy(failure, -ENOENT, "mount /proc: mount -t proc proc /proc");
 	}
 	self[size] = '\0';
-	if (atol(self) != getpid()) {
+	if (strtol(self, NULL, 10) != getpid()) {
 		fail(failure, -EXDEV,
 		     "/proc belongs to another pid namespace: there we are %s, here %d", self,
 		     getpid());

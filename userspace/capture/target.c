@@ -18,7 +18,7 @@
 /* What /proc/ID/stat says. The name in it may hold anything, so look behind the last ')'. */
 struct task_stat {
 	char state;
-	unsigned long flags;
+	unsigned long flags, threads;
 };
 
 static int read_stat(pid_t id, struct task_stat *stat)
@@ -33,16 +33,24 @@ static int read_stat(pid_t id, struct task_stat *stat)
 	if (err)
 		return err == -ENOENT ? -ESRCH : err;
 	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu", &stat->state, &stat->flags) != 2)
+	if (!end ||
+	    sscanf(end + 1,
+		   " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %lu",
+		   &stat->state, &stat->flags, &stat->threads) != 3)
 		return -EPROTO;
 	return 0;
+}
+
+static bool has_exited(const struct task_stat *stat)
+{
+	return stat->state == 'Z' || stat->state == 'X';
 }
 
 bool target_thread_runs(pid_t tid)
 {
 	struct task_stat stat;
 
-	return !read_stat(tid, &stat) && stat.state != 'Z' && stat.state != 'X';
+	return !read_stat(tid, &stat) && !has_exited(&stat);
 }
 
 pid_t target_process_of(pid_t tid)
@@ -61,8 +69,9 @@ pid_t target_process_of(pid_t tid)
 	return line ? (pid_t)strtol(line + strlen("\nTgid:"), NULL, 10) : -EPROTO;
 }
 
-static int check(pid_t id, const char *kind, struct failure *failure)
+static int check(pid_t id, bool is_thread, struct failure *failure)
 {
+	const char *kind = is_thread ? "thread" : "process";
 	struct task_stat stat;
 	int err = read_stat(id, &stat);
 
@@ -72,7 +81,10 @@ static int check(pid_t id, const char *kind, struct failure *failure)
 	}
 	if (err)
 		return fail(failure, err, "cannot read /proc/%d/stat: %s", id, strerror(-err));
-	if (stat.state == 'Z' || stat.state == 'X')
+	/*
+	 * of a process whose first thread has ended before the others, that one alone is a zombie
+	 */
+	if (has_exited(&stat) && (is_thread || stat.threads <= 1))
 		return fail(failure, -ECHILD, "%s %d has exited already (it is a zombie)", kind,
 			    id);
 	if (stat.flags & PF_KTHREAD) {
@@ -93,12 +105,12 @@ int target_check_process(pid_t pid, struct failure *failure)
 		return fail_remedy(failure, -ESRCH, "sample the thread with -t %d, or -p %d", pid,
 				   process);
 	}
-	return check(pid, "process", failure);
+	return check(pid, false, failure);
 }
 
 int target_check_thread(pid_t tid, struct failure *failure)
 {
-	return check(tid, "thread", failure);
+	return check(tid, true, failure);
 }
 
 const char *target_cgroup_root(void)

@@ -20,15 +20,15 @@ struct target {
 	enum target_mode mode;
 	bool inherit;	   /* children too: new processes; in TARGET_THREADS new threads as well */
 	bool exclude_self; /* not our own process */
-	const char *
-		cgroup; /* limit all that to this one: absolute, or below the root; NULL: none */
+	const char
+		*cgroup; /* limit all that to this one: absolute, or below the root; NULL: none */
 	const uint32_t *cpus; /* sample on these CPUs only; NULL: on all */
 	size_t cpu_count;
 };
 
 /*
- * Can this process (thread) be sampled in user space? 0; -ESRCH: there is none; -ECHILD: a zombie; -ENOTSUP: a
- * kernel thread (only -a shows those). `failure` has the sentence.
+ * Can this process (thread) be sampled in user space? 0; -ESRCH: there is none; -ECHILD: a zombie;
+ * -ENOTSUP: a kernel thread (only -a shows those). `failure` has the sentence.
  */
 int target_check_process(pid_t pid, struct failure *failure);
 int target_check_thread(pid_t tid, struct failure *failure);
