@@ -3,9 +3,10 @@
  * When a tick came, and whether ticks before it did not run us.
  *
  * The kernel runs no perf_event program on a CPU that is inside bpf() (a map update, say), and
- * tells nobody. The timer of a clock event, however, stays on a grid of CLOCK_MONOTONIC, origin + k
- * * period: a tick can be late, never early, and a missed one does not move the next. So the number
- * of grid points between two runs is the number of ticks that did not run the program.
+ * tells nobody. The timer of a clock event, however, stays on a grid of CLOCK_MONOTONIC, a whole
+ * number of periods from its origin: a tick can be late, never early, and a missed one does not
+ * move the next. So the number of grid points between two runs is the number of ticks that did not
+ * run the program.
  *
  * The origin is the time at which the event was enabled, which perf tells in the event's own clock;
  * the timer starts some 5 to 20 us later. Points are counted with a sixteenth of a period to spare,

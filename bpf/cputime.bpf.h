@@ -8,13 +8,15 @@
  * be read *now*, but rq->clock itself is as old as sum_exec_runtime.
  *
  *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was
- *    enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock.
- *    Its minimum over all looks is the constant; no drift, both are one clock. The collector gets it
- *    right to a microsecond before the first sample, by looking on each CPU right after it asked for
- *    its own CPU time, which sets rq->clock; every later look can only better it.
+ *    enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock. Its
+ *    minimum over all looks is the constant; no drift, both are one clock. The collector gets it
+ *    right to a microsecond before the first sample: on each CPU it asks for its own CPU time,
+ *    which sets rq->clock, and looks at once. Every later look can only better it.
  *  - rq->clock - rq->clock_task is the time taken out so far.
  *
- * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task).
+ * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task). Time that a hypervisor has
+ * stolen since the scheduler's last look is not in there yet: a sample can be that much too large,
+ * never too small, and a later one shows it.
  *
  * The run queue is reached through the task, se.cfs_rq->rq, which is there with
  * CONFIG_FAIR_GROUP_SCHED (the per-CPU symbol `runqueues` is only where CONFIG_KALLSYMS_ALL is).

@@ -2,8 +2,8 @@
 /*
  * The programs in the kernel: entry points only.
  *
- *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter, clocks,
- *            kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
+ *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter,
+ *            clocks, kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
  *  on_fork   makes children of targets targets, before they run their first instruction
  *  on_exec   a thread that is a target gets its process's number when it execs
  *  on_exit   tells the last CPU time of a thread

@@ -297,6 +297,7 @@ const struct profile_dso *profile_builder__get_dso(const struct profile_builder 
 						   struct dso_id id);
 const char *profile_builder__get_string(const struct profile_builder *b, struct string_id id);
 size_t profile_builder__location_count(const struct profile_builder *b);
+size_t profile_builder__thread_count(const struct profile_builder *b); /* without id 0 */
 const struct profile_location *profile_builder__get_location(const struct profile_builder *b,
 							     struct location_id id);
 /* The location of (dso, address) if it is in the table, else 0; for the symbols chunk. */

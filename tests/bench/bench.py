@@ -101,7 +101,7 @@ def helper_costs():
 
 def program_cost():
     helpers = helper_costs()
-    seconds, rounds = pick((0.8, 3), (0.4, 1))
+    seconds, rounds = pick((0.8, 3), (0.3, 1))
     ns, depths, verified = Runs(), Runs(), {}
     by_name = {name: (shape, options) for shape, options, name in COSTS}
     with BpfStats() as stats:
@@ -118,7 +118,8 @@ def program_cost():
            for n in by_name])
     deep, deeper, flat = "C, 110 deep", "C, 27 deep", "C, 27 deep, -g none"
     plain = "shallow, -g none --no-kernel"
-    frames = median(depths[deep]) - median(depths[deeper])
+    frames = max(median(depths[deep]) - median(depths[deeper]), 1)
+    frame_ns = [d / frames for d in ns.minus(deep, deeper)]
     parts = [
         ["bookkeeping and event clock of a tick", ns["idle CPU"]],
         ["filter, hot program", ns.minus("a process that is no target", "idle CPU")],
@@ -126,8 +127,7 @@ def program_cost():
                                                       "a process that is no target")],
         ["TSC instead of the monotonic clock", ns.minus(plain, plain + " --clock monotonic")],
         ["user frames, 27", ns.minus(deeper, flat)],
-        ["a user frame (110 deep less 27 deep)",
-         [d / frames for d in ns.minus(deep, deeper)] if frames > 10 else []],
+        ["a user frame (110 deep less 27 deep)", frame_ns],
         ["kernel stack in read()", ns.minus("in read()", "in read(), --no-kernel")],
         ["kernel stack in getdents()", ns.minus("in getdents()", "in getdents(), --no-kernel")],
         ["emit of 64 bytes, from the table before", helpers.minus("perf-ring-64", "empty")],
@@ -137,6 +137,8 @@ def program_cost():
     table("… and its parts, differences of those within each round", "(the table above)",
           ["part", "ns"], [[n, spread(v)] for n, v in parts],
           ["verified instructions: " + ", ".join(f"{n} {c}" for n, c in sorted(verified.items())),
+           budget("unwinding by frame pointer, copy to the ring included", median(frame_ns), 60,
+                  "ns a frame", 0),
            budget("verifier, tick program", insns, 20000, "instructions", 0)])
 
 
@@ -186,7 +188,7 @@ def whole_system():
 # ---- the target ---------------------------------------------------------------------------------
 
 def slowdown():
-    seconds, rounds = pick((0.8, 13), (0.5, 9))
+    seconds, rounds = pick((0.8, 13), (0.4, 5))
     makers = {
         "nothing": lambda _: Nothing(),
         "bare timer": lambda _: BareTimer(999),
@@ -240,28 +242,25 @@ def collector():
 
 
 def memory():
-    seconds = pick(6, 3)
+    seconds = pick(5, 2)
     rows, notes = [], []
     with workloads.Busy("clang", "node", "java") as busy:
-        with Sysprof("-a", "-F", 99) as s:
-            time.sleep(seconds)
-            resident, share = s.memory_mb()
-            s.stop()
-            kernel = int(s.told(r"(\d+) MB of rings and maps")[1])
-            peak = s.usage.ru_maxrss / 1024
-        rows.append(["sysprof", f"{resident:.0f}", f"{share:.0f}", kernel, f"{peak:.0f}"])
-        notes.append(budget("memory while recording, with rings and maps", resident + kernel, 100,
-                            "MB", 0))
-        if PERF:
-            with Perf("-a", "-F", 99) as p:
-                time.sleep(seconds)
-                resident, share = p.memory_mb()
-                p.stop()
-                rows.append(["perf record", f"{resident:.0f}", f"{share:.0f}", "",
-                             f"{p.usage.ru_maxrss / 1024:.0f}"])
-    table(f"Memory, MB, after {seconds} s of the whole system at 99 Hz beside {busy.names()}",
-          ["sysprof record -a -F 99; smaps_rollup, and its own summary for what the kernel holds for it",
-           "perf record -a -g -F 99 -e cpu-clock"],
+        for hz in (99, 999):
+            for profiler in (Sysprof, Perf) if PERF else (Sysprof,):
+                with profiler("-a", "-F", hz) as p:
+                    time.sleep(seconds)
+                    resident, share = p.memory_mb()
+                    p.stop()
+                row = [f"{p.name}, {hz} Hz", f"{resident:.0f}", f"{share:.0f}", "",
+                       f"{p.usage.ru_maxrss / 1024:.0f}"]
+                if profiler is Sysprof:
+                    row[3] = int(p.told(r"(\d+) MB of rings and maps")[1])
+                    notes.append(budget(f"memory at {hz} Hz, with rings and maps", resident + row[3],
+                                        100, "MB", 0))
+                rows.append(row)
+    table(f"Memory, MB, after {seconds} s of the whole system beside {busy.names()}",
+          ["sysprof record -a -F HZ; smaps_rollup, and its own summary for what the kernel holds for it",
+           "perf record -a -g -F HZ -e cpu-clock"],
           ["", "RSS", "PSS", "rings and maps", "peak RSS, symbols included"], rows,
           notes + ["RSS contains the pages of rings that were touched, so the sum counts those twice."])
 
@@ -363,7 +362,7 @@ def idle_share():
 
 
 def idle_cpus():
-    seconds, rounds = pick((1.5, 3), (1, 1))
+    seconds, rounds = pick((1.5, 3), (0.6, 1))
     makers = {
         "nothing": Nothing,
         "bare timer, 99 Hz": lambda: BareTimer(99),

@@ -128,6 +128,7 @@ class Program:
         self.lines, self.ended_with, self.usage = [], None, None
         self.p = subprocess.Popen(
             self.args, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, cwd=SCRATCH,
+            start_new_session=True,
             preexec_fn=(lambda: os.sched_setaffinity(0, cpus)) if cpus else None)
         self.pid = self.p.pid
         self.reader = threading.Thread(target=self._read_errors, daemon=True)
@@ -176,8 +177,9 @@ class Program:
                      for k in ("Rss", "Pss"))
 
     def close(self):
+        """It ends, with what it started."""
         if self.running():
-            self.p.kill()
+            os.killpg(self.pid, signal.SIGKILL)
             self.wait(10)
 
     def __exit__(self, *_):

@@ -52,11 +52,11 @@ def java():
     # a source file by itself needs the compiler, which a runtime alone does not have
     if not shutil.which("java") or not shutil.which("javac"):
         return None
-    return Program("java", "-Xmx128m", write("Busy.java", JAVA))
+    return Program("java", "-Xmx128m", "-XX:-UsePerfData", write("Busy.java", JAVA))
 
 
 def node():
-    return shutil.which("node") and Program("node", "--perf-basic-prof", "-e", NODE)
+    return shutil.which("node") and Program("node", "-e", NODE)
 
 
 STARTERS = {

@@ -135,7 +135,7 @@ class Fixture(Background):
         wait_for(lambda: len(self.facts().all(key)) >= count or self.p.poll() is not None, timeout,
                  f"{count} facts {key} of {self.p.args}")
         rows = self.facts().all(key)
-        assert len(rows) >= count, f"{self.p.args} has ended: {self.finish()}"
+        assert len(rows) >= count, f"{self.p.args} has ended: {super().finish()}"
         return rows
 
     def wait_number(self, key, timeout=20):

@@ -70,17 +70,25 @@ class Storm:
         with open(log, encoding="utf-8") as f:
             rows = [line.split()[1:] for line in f]
         self.tasks = [Task(row) for row in rows]
-        self.by_id = {(t.pid, t.tid): t for t in self.tasks}
-        assert len(self.by_id) == len(self.tasks), "a pid was used twice: too long a storm"
+        self.by_id = {}
+        for task in self.tasks:
+            self.by_id.setdefault((task.pid, task.tid), []).append(task)
         self.lost = e.lost_ticks(self.recording)
         self.rows = e.folded(folded_path)
         profile = e.load_json(json_path)
         self.start = profile["meta"]["startTimeAsClockMonotonicNanosecondsSinceBoot"]
         self.threads = [e.FirefoxThread(profile, t) for t in profile["threads"]]
         for thread in self.threads:
-            task = self.by_id.get((thread.pid, thread.tid))
+            task = self.task_of(thread)
             if task:
                 task.samples += thread.count
+
+    def task_of(self, thread):
+        """The task that a thread of the profile is. Numbers are used again: the nearest in time."""
+        end = self.sample_times(thread)[-1]
+        tasks = [t for t in self.by_id.get((thread.pid, thread.tid), ())
+                 if t.start - 1000000000 < end < t.exit + 1000000000]
+        return min(tasks, key=lambda t: abs(t.start - end), default=None)
 
     def absolute(self, milliseconds):
         return self.start + round(milliseconds * 1000000)
@@ -115,7 +123,7 @@ class Storm:
         wrong = []
         certain, possible = {}, {}
         for thread in self.threads:
-            task = self.by_id.get((thread.pid, thread.tid))
+            task = self.task_of(thread)
             if task:
                 wrong += self.check_life(task, thread)
                 self.count_names(task, thread, certain, possible)

@@ -6,8 +6,8 @@
  *   open              everything is loaded, opened and mapped; the fork, exit and exec hooks run;
  *                     nothing ticks and the side-band is silent
  *   enable_sideband   now, before /proc is read, so that no change falls between
- *   add_target …      any time after open; a child that a target forks later is added by the kernel
- *                     side. COMMAND: while it is held before exec
+ *   add_target …      any time after open; a child that a target forks later is added by the
+ *                     kernel side. COMMAND: while it is held before exec
  *   enable_ticks
  *   drain …           on a timer (100 ms), and when epoll_fd is readable (a ring is half full)
  *   disable, drain    idempotent; after that drain the books are final

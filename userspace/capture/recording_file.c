@@ -277,6 +277,11 @@ int recording_writer__close(struct recording_writer *w, struct failure *failure)
 	return 0;
 }
 
+int recording_writer__temporary(const struct recording_writer *w, char *path, size_t size)
+{
+	return output_file__temporary(w->file, path, size);
+}
+
 uint64_t recording_writer__bytes(const struct recording_writer *w)
 {
 	return w->bytes;

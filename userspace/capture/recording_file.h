@@ -7,6 +7,7 @@
 #define CAPTURE_RECORDING_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/log.h"
@@ -42,6 +43,9 @@ int recording_writer__close(struct recording_writer *w, struct failure *failure)
 
 /* Stop: what is on disk stays, the chunk begun is dropped. NULL is fine. */
 void recording_writer__free(struct recording_writer *w);
+
+/* Path of its temporary name: as output_file__temporary. */
+int recording_writer__temporary(const struct recording_writer *w, char *path, size_t size);
 
 uint64_t recording_writer__bytes(const struct recording_writer *w); /* in whole chunks so far */
 

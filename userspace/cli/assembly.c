@@ -82,6 +82,11 @@ int assembly__sink(void *assembly, const struct event_header *event)
 	return event_decode(event, &a->handler);
 }
 
+size_t assembly__thread_count(const struct assembly *a)
+{
+	return profile_builder__thread_count(a->builder);
+}
+
 /* ---- symbols --------------------------------------------------------------------------------- */
 
 struct address_list {

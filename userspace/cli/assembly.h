@@ -31,6 +31,9 @@ void assembly__set_writer(struct assembly *a, struct recording_writer *writer);
 /* An event_sink_fn whose context is the assembly. */
 int assembly__sink(void *assembly, const struct event_header *event);
 
+/* Threads seen so far. */
+size_t assembly__thread_count(const struct assembly *a);
+
 /* Called while symbols are sought: `done` of `total` locations. */
 typedef void (*assembly_progress_fn)(void *context, size_t done, size_t total);
 

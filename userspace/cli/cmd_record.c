@@ -4,13 +4,11 @@
  * or the target's end, detach, drain, symbolize, finish, export, summary.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
-#include <signal.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,8 +41,6 @@ struct recording {
 	int signal_fd;
 	uint64_t started, flushed;
 	uint64_t target_cpu; /* used while recording, ns, as far as known */
-	bool interrupted;    /* Ctrl-C went to COMMAND too: it decides when we end */
-	bool given_up;	     /* and a second one does not wait for that */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -152,14 +148,18 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 static int open_recording_file(struct recording *r, struct failure *failure)
 {
 	const char *path = outputs__recording(&r->options.outputs);
+	char temporary[PATH_MAX];
 	int err;
 
 	if (!path)
 		return 0;
 	err = recording_writer__open(path, &r->writer, failure);
-	if (!err)
-		assembly__set_writer(r->assembly, r->writer);
-	return err;
+	if (err)
+		return err;
+	assembly__set_writer(r->assembly, r->writer);
+	if (!recording_writer__temporary(r->writer, temporary, sizeof(temporary)))
+		give_up__remember_file(temporary);
+	return 0;
 }
 
 /* Everything up to the first tick. COMMAND is held meanwhile. */
@@ -211,20 +211,13 @@ static bool threads_ended(const struct record_options *options)
 	return options->thread_count > 0;
 }
 
-/* Is it time to stop? Reads what signals have come. */
+/* Is it time to stop? A Ctrl-C went to COMMAND too, so that decides when we end. */
 static bool should_stop(struct recording *r, uint64_t now)
 {
-	struct signalfd_siginfo signal;
+	bool from_terminal;
 
-	while (read(r->signal_fd, &signal, sizeof(signal)) == sizeof(signal)) {
-		/* a terminal's Ctrl-C reached COMMAND too; kill(1) meant us alone */
-		bool from_terminal = signal.ssi_signo == SIGINT && signal.ssi_code == SI_KERNEL;
-
-		r->given_up = r->interrupted;
-		if (!from_terminal || !r->command.pid || r->given_up)
-			return true;
-		r->interrupted = true;
-	}
+	if (give_up__signalled(&from_terminal) && !(from_terminal && r->command.pid))
+		return true;
 	if (r->options.duration && now - r->started >= r->options.duration)
 		return true;
 	if (r->command.pid)
@@ -251,9 +244,9 @@ static void show_status(struct recording *r, uint64_t now)
 	live__stats(r->live, &stats);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	progress__line(&r->progress,
-		       "%.1f s · %llu samples · %llu lost · own CPU %.2f s · Ctrl-C ends",
+		       "%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C ends",
 		       (now - r->started) / 1e9, (unsigned long long)stats.samples,
-		       (unsigned long long)lost, cpu.tv_sec + cpu.tv_nsec / 1e9);
+		       assembly__thread_count(r->assembly), (unsigned long long)lost, cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
 
 static int flush_recording(struct recording *r, uint64_t now)
@@ -295,10 +288,10 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 			err = flush_recording(r, now);
 		show_status(r, now);
 	}
-	r->target_cpu = r->command.ended ? r->command.cpu_time : live__target_cpu(r->live);
+	/* what is known of a command that has ended includes its children */
+	r->target_cpu = r->command.ended && r->options.inherit ? r->command.cpu_time
+							       : live__target_cpu(r->live);
 	progress__clear(&r->progress);
-	if (!err && r->given_up)
-		return fail(failure, -ECANCELED, "given up: no profile was written");
 	return err ? fail(failure, err, "recording stopped: %s", strerror(-err)) : 0;
 }
 
@@ -482,7 +475,7 @@ static int run_record(int argc, char **argv)
 			      : r.options.verbosity == VERBOSE ? LOG_INFO
 							       : LOG_WARNING);
 		progress__init(&r.progress, r.options.verbosity == QUIET);
-		r.signal_fd = give_up__signal_fd();
+		r.signal_fd = give_up__watch();
 		status = record(&r, argc, argv);
 	}
 	recording__fini(&r);

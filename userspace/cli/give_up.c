@@ -5,14 +5,18 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 
 #define FILES_MAX 256
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define ENDING_COUNT (sizeof(ending_signals) / sizeof(ending_signals[0]))
 
 /*
  * The handler may come at any instruction: a path is whole before `count` counts it. All of it is
@@ -21,30 +25,92 @@
 static struct {
 	char paths[FILES_MAX][PATH_MAX];
 	volatile sig_atomic_t count;
-	sigset_t original;
-	struct sigaction original_sigpipe;
-} state;
+	volatile sig_atomic_t armed; /* the next signal ends the process */
+	volatile sig_atomic_t signalled, from_terminal;
+	int notice_fd; /* an eventfd, to wake who polls */
+	bool watching;
+	sigset_t original_mask;
+	struct sigaction original[ENDING_COUNT], original_sigpipe;
+} state = {.notice_fd = -1};
 
-static sigset_t ending_signals(void)
+static void give_up_now(void)
 {
-	sigset_t set;
+	static const char text[] = "\nsysprof: given up: no profile was written\n";
+	ssize_t ignored;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	return set;
+	for (int i = 0; i < state.count; i++)
+		unlink(state.paths[i]);
+	ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)ignored;
+	_exit(EXIT_FAILED);
 }
 
-int give_up__signal_fd(void)
+static void handle(int number, siginfo_t *info, void *context)
 {
-	sigset_t set = ending_signals();
-	int fd;
+	const uint64_t one = 1;
+	int saved = errno;
+	ssize_t ignored;
 
-	if (sigprocmask(SIG_BLOCK, &set, &state.original))
+	(void)context;
+	if (state.armed)
+		give_up_now();
+	state.armed = 1;
+	/* a terminal's Ctrl-C comes from the kernel, kill(1) from a process */
+	state.from_terminal = number == SIGINT && info->si_code == SI_KERNEL;
+	state.signalled = 1;
+	ignored = write(state.notice_fd, &one, sizeof(one));
+	(void)ignored;
+	errno = saved;
+}
+
+/*
+ * An ignored SIGHUP (nohup) stays ignored. An ignored SIGINT does not: shells ignore it for jobs in
+ * the background, where `kill -INT` is how a script ends a recording.
+ */
+static void install_handlers(void)
+{
+	struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART};
+	sigset_t set;
+
+	if (state.watching)
+		return;
+	state.watching = true;
+	sigfillset(&action.sa_mask);
+	sigemptyset(&set);
+	for (size_t i = 0; i < ENDING_COUNT; i++) {
+		sigaddset(&set, ending_signals[i]);
+		sigaction(ending_signals[i], NULL, &state.original[i]);
+		if (ending_signals[i] != SIGHUP || state.original[i].sa_handler != SIG_IGN)
+			sigaction(ending_signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_UNBLOCK, &set, &state.original_mask);
+}
+
+int give_up__watch(void)
+{
+	state.notice_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (state.notice_fd < 0)
 		return -errno;
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	install_handlers();
+	return state.notice_fd;
+}
+
+bool give_up__signalled(bool *from_terminal)
+{
+	uint64_t count;
+	ssize_t ignored = read(state.notice_fd, &count, sizeof(count));
+
+	(void)ignored;
+	if (!state.signalled)
+		return false;
+	*from_terminal = state.from_terminal;
+	return true;
+}
+
+void give_up__arm(void)
+{
+	state.armed = 1;
+	install_handlers();
 }
 
 void give_up__ignore_sigpipe(void)
@@ -57,32 +123,9 @@ void give_up__ignore_sigpipe(void)
 void give_up__restore_signals(void)
 {
 	sigaction(SIGPIPE, &state.original_sigpipe, NULL);
-	sigprocmask(SIG_SETMASK, &state.original, NULL);
-}
-
-static void give_up_now(int signal_number)
-{
-	static const char text[] = "sysprof: given up: no profile was written\n";
-	ssize_t ignored;
-
-	(void)signal_number;
-	for (int i = 0; i < state.count; i++)
-		unlink(state.paths[i]);
-	ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
-	(void)ignored;
-	_exit(EXIT_FAILED);
-}
-
-void give_up__arm(void)
-{
-	struct sigaction action = {.sa_handler = give_up_now};
-	sigset_t set = ending_signals();
-
-	sigfillset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	for (size_t i = 0; i < ENDING_COUNT && state.watching; i++)
+		sigaction(ending_signals[i], &state.original[i], NULL);
+	sigprocmask(SIG_SETMASK, &state.original_mask, NULL);
 }
 
 void give_up__remember_file(const char *path)

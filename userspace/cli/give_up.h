@@ -2,24 +2,32 @@
 /*
  * How a run ends early.
  *
- * While sampling, SIGINT, SIGTERM and SIGHUP are read from a descriptor: the first one ends the
- * recording in order. After that the handler of this module is in force: another one removes the
- * temporary files and ends the process at once with status 1, wherever it is.
+ * The first SIGINT, SIGTERM or SIGHUP ends a recording in order. The second one, or the first while
+ * the files are written, removes the temporary files and ends the process at once with status 1,
+ * wherever it is: waiting for the reader of a pipe, too.
  */
 #ifndef CLI_GIVE_UP_H
 #define CLI_GIVE_UP_H
 
-/* Block the three signals and return a descriptor that tells them (struct signalfd_siginfo), or errno. */
-int give_up__signal_fd(void);
+#include <stdbool.h>
+
+/* Watch for the three signals: a descriptor that is readable when the first has come, or errno. */
+int give_up__watch(void);
+
+/*
+ * Has it come? From a terminal, where Ctrl-C goes to every process of the foreground, or from
+ * somebody who meant us alone. Makes the descriptor unreadable again.
+ */
+bool give_up__signalled(bool *from_terminal);
+
+/* From now on any of the three ends the process at once. */
+void give_up__arm(void);
 
 /* A reader that went away is a write error, told as such, and no reason to die. */
 void give_up__ignore_sigpipe(void);
 
-/* In a child: the signal mask and what SIGPIPE does, as our caller left them to us. */
+/* In a child: the signal mask and what the signals do, as our caller left them to us. */
 void give_up__restore_signals(void);
-
-/* From now on any of the three ends the process at once. */
-void give_up__arm(void);
 
 /* A temporary file to remove in that case. Beyond a fixed number they are forgotten. */
 void give_up__remember_file(const char *path);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,6 +35,7 @@ int held_command__start(struct held_command *c, char **argv, struct failure *fai
 {
 	_cleanup_close_ int release_read = -1, release_write = -1;
 	_cleanup_close_ int error_read = -1, error_write = -1;
+	sigset_t all, mask;
 	int pipes[2];
 	pid_t pid;
 
@@ -46,7 +48,12 @@ int held_command__start(struct held_command *c, char **argv, struct failure *fai
 		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
 	error_read = pipes[0];
 	error_write = pipes[1];
+	/* a signal is for the child, or for us: not for our handler in the child */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
 	pid = fork();
+	if (pid)
+		sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (pid < 0)
 		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
 	if (pid == 0) {

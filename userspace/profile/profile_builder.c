@@ -488,6 +488,11 @@ const char *profile_builder__get_string(const struct profile_builder *b, struct 
 	return strtab__get(b->strings, id.v);
 }
 
+size_t profile_builder__thread_count(const struct profile_builder *b)
+{
+	return b->threads.count ? b->threads.count - 1 : 0;
+}
+
 size_t profile_builder__location_count(const struct profile_builder *b)
 {
 	return b->locations.count;

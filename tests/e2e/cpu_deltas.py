@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 200
+"""CPU time beside each sample, against what threads of known duty measured of themselves.
+
+duty's threads burn 100, 60, 25 and 5 % of a CPU. At the end each tells its CLOCK_THREAD_CPUTIME_ID, and when
+it was kept from its CPU although it wanted it: on a busy machine that is not the profiler's fault.
+"""
+import bisect
+import json
+import math
+import os
+
+import libe2e as e
+
+HZ = 999
+PERIOD = 1000000000 // HZ  # ns
+DUTY = (100, 60, 25, 5)
+SECONDS, RUNS = (10, 1) if e.SANITIZED else (30, 3)
+
+
+class Absences:
+    """When a thread was kept from its CPU."""
+
+    def __init__(self, rows):
+        self.rows = sorted((int(a), int(b), int(ns)) for _, a, b, ns in rows)
+        self.ends = [row[1] for row in self.rows]
+
+    def bounds(self, begin, end):
+        """The least and the most time that it was away for in (begin, end]."""
+        least = most = 0
+        for start, stop, ns in self.rows[bisect.bisect_right(self.ends, begin):]:
+            if start >= end:
+                break
+            inside = min(stop, end) - max(start, begin)
+            least += max(0, ns - (stop - start - inside))
+            most += min(ns, inside)
+        return least, most
+
+
+class Thread:
+    """What one thread told of itself, and what the files tell of it."""
+
+    def __init__(self, fields, absences, firefox, chrome):
+        self.tid, self.name = int(fields[0]), fields[1]
+        self.cpu_ns, self.start, self.end = map(int, fields[2:5])
+        self.duty = int(self.name.split("-")[1])
+        self.absences = Absences([row for row in absences if row[0] == fields[0]])
+        self.track, = [t for t in firefox if t.tid == self.tid]
+        self.chrome = chrome[self.tid]
+        self.times = [self.track.start_ns + round(t * 1000000) for t in self.track.times]
+        self.count = self.track.count
+
+    def intervals(self):
+        """(begin, end, CPU time, has it a sample at both ends?) between the rows of the file."""
+        for i in range(1, len(self.times)):
+            yield (self.times[i - 1], self.times[i], self.track.deltas[i],
+                   self.track.stacks[i - 1] is not None and self.track.stacks[i] is not None)
+
+
+class Run:
+    """One recording of all threads."""
+
+    def __init__(self, number):
+        e.need_root()
+        name = f"duty-{number}"
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            raise e.Skip("needs two CPUs: one for a thread that spins, one for the others")
+        recording, absences = e.scratch(name + ".sysprof"), e.scratch(name + ".away")
+        json_path, chrome_path = e.scratch(name + ".json"), e.scratch(name + ".cpuprofile")
+        threads = [f"{duty}@{cpus[0 if duty == 100 else 1]}" for duty in DUTY]
+        told = e.record("-F", HZ, "-o", recording, "-o", json_path, "-o", chrome_path, "--",
+                        e.fixture("duty"), "-a", absences, SECONDS, *threads,
+                        timeout=SECONDS + 60)
+        with open(absences, encoding="utf-8") as f:
+            away = [line.split()[1:] for line in f]
+        chrome = {}
+        for file in os.listdir(e.SCRATCH):
+            if file.startswith(name) and file.endswith(".cpuprofile"):
+                with open(e.scratch(file), encoding="utf-8") as f:
+                    profile = json.load(f)
+                chrome[profile["$sysprof"]["tid"]] = profile
+        firefox = e.firefox_threads(json_path)
+        self.threads = [Thread(line.split(), away, firefox, chrome)
+                        for key, line in e.key_values(told.out) if key == "thread"]
+        assert [t.duty for t in self.threads] == list(DUTY), told
+        self.lost = e.lost_ticks(recording)
+
+
+def check_totals(run):
+    for t in run.threads:
+        error = (t.track.cpu_ns - t.cpu_ns) / t.cpu_ns
+        print(f"  {t.name}: {t.track.cpu_ns / 1e9:.6f} s of CPU, {100 * error:+.4f} %")
+        assert abs(error) < 0.01, (t.name, t.track.cpu_ns, t.cpu_ns)
+        assert t.chrome["$sysprof"]["cpuTimeNs"] == t.track.cpu_ns, t.name
+
+
+def check_shares(run):
+    """
+    A tick meets a thread with the probability of its share of the CPU; samples of n ticks that were
+    independent would have the variance n p (1 - p). They are spread more evenly than that.
+    """
+    samples, cpu = sum(t.count for t in run.threads), sum(t.cpu_ns for t in run.threads)
+    for t in run.threads:
+        share = t.cpu_ns / cpu
+        sigma = math.sqrt(samples * share * (1 - share))
+        distance = t.count - samples * share
+        print(f"  {t.name}: {t.count} samples, {distance:+.1f}: {distance / sigma:+.2f} σ")
+        assert abs(distance) <= 3 * sigma + run.lost, (t.name, t.count, samples * share, run.lost)
+
+
+def check_spinning(run):
+    """
+    Where no tick is missing between two samples of the thread that spins, the delta is one period
+    give or take a quarter; less, and exactly so much, where it was kept from its CPU in between.
+    """
+    spinning = run.threads[0]
+    pairs = on_period = off = 0
+    worst = []
+    for begin, end, delta, samples in spinning.intervals():
+        if not samples or end - begin > 1.5 * PERIOD:
+            continue
+        pairs += 1
+        least, most = spinning.absences.bounds(begin, end)
+        expected = end - begin - most, end - begin - least
+        error = max(expected[0] - delta, delta - expected[1], 0)
+        if error > PERIOD / 4:
+            off += 1
+            worst.append((begin, end - begin, delta, least, most))
+        if most < PERIOD / 8:
+            on_period += abs(delta - PERIOD) <= PERIOD / 4
+        else:
+            pairs -= 1
+    print(f"  {spinning.name}: {on_period} of {pairs} deltas are one period, {off} are wrong")
+    # thread away so often that nothing can be said would be a machine without a free CPU
+    assert pairs > 0.3 * SECONDS * HZ, f"only {pairs} pairs of samples"
+    assert on_period >= 0.99 * pairs, (on_period, pairs)
+    assert off <= 0.001 * pairs, worst[:10]
+
+
+def check_idle(run):
+    """
+    Off-CPU time is shown as such. A graph that spreads a delta over the whole gap before it has low
+    rates everywhere; here a thread is either on CPU or off it.
+    """
+    for t in run.threads[2:]:
+        gaps = markers = gap_cpu = busy_cpu = 0
+        for begin, end, delta, _ in t.intervals():
+            length = end - begin
+            if length > 3 * PERIOD:
+                gaps += length
+                gap_cpu += delta
+                assert delta <= 0.5 * length, (t.name, begin, length, delta)
+            if delta >= 0.8 * length:
+                busy_cpu += delta
+        markers = t.track.stacks.count(None)
+        idle = 1 - t.cpu_ns / (t.end - t.start)
+        told = (f"{t.name}: {gaps / (t.end - t.start):.3f} of the time in long gaps, off CPU for "
+                f"{idle:.3f}; of the CPU time {gap_cpu / t.cpu_ns:.4f} is in them and "
+                f"{busy_cpu / t.cpu_ns:.3f} at full rate; {markers} rows without a stack")
+        print("  " + told)
+        assert markers > SECONDS * 10, told
+        assert gap_cpu < 0.05 * t.cpu_ns, told
+        assert busy_cpu > 0.8 * t.cpu_ns, told
+
+
+def check_chrome(run):
+    """
+    In a .cpuprofile a sample lasts until the next one or stands for a period. By either reading the
+    time that is not idle is the CPU time.
+    """
+    for t in run.threads:
+        p = t.chrome
+        idle = {n["id"] for n in p["nodes"] if n["callFrame"]["functionName"] == "(idle)"}
+        busy = [s not in idle for s in p["samples"]]
+        deltas = [*p["timeDeltas"][1:], 0]
+        until_next = 1000 * sum(d for d, b in zip(deltas, busy) if b)
+        by_count = PERIOD * sum(busy)
+        assert sum(busy) == t.count, (t.name, sum(busy), t.count)
+        told = (f"{t.name}: {until_next / 1e9:.4f} s until the next sample, {by_count / 1e9:.4f} s "
+                f"by count, {t.cpu_ns / 1e9:.4f} s of CPU")
+        print("  " + told)
+        allowed = PERIOD * (3 * math.sqrt(t.cpu_ns / PERIOD) + run.lost)
+        for seen in (until_next, by_count):
+            assert abs(seen - t.cpu_ns) <= allowed, (told, allowed)
+        life = (p["endTime"] - p["startTime"]) * 1000
+        assert abs(len(busy) * PERIOD - life) <= 0.01 * life + PERIOD * run.lost, (told, len(busy))
+
+
+def check(number):
+    run = Run(number)
+    print(f"  {run.lost} ticks lost")
+    check_totals(run)
+    check_shares(run)
+    check_spinning(run)
+    check_idle(run)
+    check_chrome(run)
+
+
+def test_three_of_three():
+    for number in range(RUNS):
+        check(number)
+
+
+e.main(globals())
