@@ -254,22 +254,24 @@ struct clock_anchor_event {
 };
 
 /*
- * The books of one CPU. X(ENUM, name, sentence): DELIVERED is what the program handed to the ring,
- * the others are why a tick is not in the profile. due = time_running / period, from the kernel's
+ * The books of one CPU. X(ENUM, name, loss, sentence): DELIVERED is what the program handed to the ring,
+ * the others are why a tick is not in the profile. The program counts all but IDLE_NOT_RUN, which
+ * the collector takes out of NOT_RUN by the CPU's idle time (some timers of an idle CPU run no program). due = time_running / period, from the kernel's
  * own account of the event; due - sum of lines is what nobody can explain and must be 0.
  */
 #define BOOK_LINES(X)                                                                              \
-	X(DELIVERED, "delivered", "handed to the collector")                                       \
-	X(IDLE, "idle", "the CPU was idle")                                                        \
-	X(FILTERED, "filtered", "not a target")                                                    \
-	X(RING_FULL, "ring-full", "the collector was too slow or stopped")                         \
-	X(REENTRY, "re-entry", "the program was already running on this CPU")                      \
-	X(INTERNAL, "internal", "a map lookup failed")                                             \
-	X(NOT_RUN, "not-run",                                                                      \
-	  "the kernel did not run the program: the timer was late, or bpf() was active")
+	X(DELIVERED, "delivered", 0, "handed to the collector")                                    \
+	X(IDLE, "idle", 0, "the CPU was idle")                                                     \
+	X(FILTERED, "filtered", 0, "not a target")                                                 \
+	X(RING_FULL, "ring-full", 1, "the collector was too slow or stopped")                      \
+	X(REENTRY, "re-entry", 1, "the program was already running on this CPU")                   \
+	X(INTERNAL, "internal", 1, "a map lookup failed")                                          \
+	X(NOT_RUN, "not-run", 1,                                                                   \
+	  "the kernel did not run the program: the timer was late, or bpf() was active")           \
+	X(IDLE_NOT_RUN, "idle-not-run", 0, "not run either, but the CPU was idle")
 
 enum book_line {
-#define X(id, name, text) BOOK_##id,
+#define X(id, name, loss, text) BOOK_##id,
 	BOOK_LINES(X)
 #undef X
 		BOOK_COUNT
@@ -290,7 +292,6 @@ struct cpu_books {
 		[2]; /* event clock minus run queue clock: least of this window and the last */
 	__u64 clock_window;
 	__u64 busy; /* the program is running */
-	__u64 reserved;
 } __attribute__((aligned(128)));
 
 struct books_event {

@@ -235,6 +235,9 @@ double profile__named_share(const struct profile *p);
 
 /* due - Σ lines over all CPUs whose due is known: ticks that nobody can explain. */
 int64_t profile__unexplained_ticks(const struct profile *p);
+/* How many of those mean nothing: two a CPU on the edges of the recording, and 50 ppm, by which the
+ * kernel's clocks for the two figures (local_clock, CLOCK_MONOTONIC under NTP) may differ. */
+int64_t profile__unexplained_allowed(const struct profile *p);
 
 /* ---- write side ------------------------------------------------------------------------------ */
 
@@ -281,6 +284,13 @@ void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_i
 void profile_builder__sample(struct profile_builder *b, struct thread_id thread, uint64_t time,
 			     struct stack_id stack, uint64_t cpu_delta, struct string_id comm,
 			     enum stack_end end);
+
+/*
+ * The samples so far told `ns` of CPU time too much: take it out of the latest deltas. Returns how
+ * much was there to take, at most `ns`.
+ */
+uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
+					uint64_t ns);
 
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What recording costs, beside perf: bench.py [SECTION…], through run.sh.
 
-Figures are medians of rounds with (least–greatest); what is compared took turns. A budget that is not met is
-said and changes nothing: the exit status is 1 only where something could not be measured.
+Figures are medians of rounds with (least–greatest); what is compared took turns. A budget that is
+not met is said and changes nothing: the exit status is 1 only where something could not be measured.
 """
 import os
 import platform
@@ -16,8 +16,8 @@ import traceback
 
 import workloads
 from libbench import (BUILD, CPUS, PERF, BareTimer, BpfStats, Broken, Counted, Nothing, Perf,
-                      Program, Runs, Sysprof, bench, books, budget, crashes, fixture, pick, read, rounds_of, scratch,
-                      spread, table, verdicts)
+                      Program, Runs, Sysprof, bench, books, budget, crashes, fixture, pick, read,
+                      rounds_of, scratch, spread, table, verdicts)
 
 CPU = CPUS[-1]  # where the profiled programs run, if they are pinned
 OTHERS = CPUS[:-1] or CPUS
@@ -90,12 +90,13 @@ def helper_costs():
     for line in done.stdout.splitlines():
         name, *figures = line.split()
         costs[name] = [float(f) for f in figures]
-    rows = [[name, spread(costs[name]), spread(costs.minus(name, "empty")) if name != "empty" else ""]
-            for name in costs]
+    rows = [[name, spread(costs[name]),
+             spread(costs.minus(name, "empty")) if name != "empty" else ""] for name in costs]
     table("Parts of a tick alone: one helper a program, 999 Hz, beside a spinning process",
-          f"helper_cost {CPU} {seconds} {rounds}", ["part", "ns a run", "less the empty program"], rows,
-          ["The kernel's own counting is in every figure of this table and the next one: it is the empty "
-           "program.", "Rings wake nobody, and are emptied ten times a round."])
+          f"helper_cost {CPU} {seconds} {rounds}",
+          ["part", "ns a run", "less the empty program"], rows,
+          ["The kernel's own counting is in every figure of this table and the next one: it is",
+           "the empty program. Rings wake nobody, and are emptied ten times a round."])
     return costs
 
 
@@ -112,7 +113,8 @@ def program_cost():
             depths[name].append(depth)
             verified.update(insns)
     table(f"The tick program, ns a run at 999 Hz on one CPU ({rounds} rounds of {seconds} s)",
-          f"sysprof record -C {CPU} -F 999 -p PID [OPTIONS]; run_time_ns / run_cnt with BPF_ENABLE_STATS",
+          [f"sysprof record -C {CPU} -F 999 -p PID [OPTIONS]",
+           "run_time_ns / run_cnt of the program, with BPF_ENABLE_STATS"],
           ["workload", "ns a run", "frames a stack"],
           [[n, spread(ns[n]), f"{median(depths[n]):.1f}" if any(depths[n]) else ""]
            for n in by_name])
@@ -156,7 +158,8 @@ def whole_system():
     with BpfStats() as stats:
         for setting, work in settings.items():
             for _, name in rounds_of(rounds, names):
-                with work(), Perf("-a", "-F", 99) if name == "perf" else Sysprof("-a", "-F", 99) as p:
+                profiler = Perf if name == "perf" else Sysprof
+                with work(), profiler("-a", "-F", 99) as p:
                     time.sleep(0.3)
                     begin, at, ctxt = p.cpu_ns(), time.monotonic_ns(), context_switches()
                     ran = stats.of(p.programs()) if name == "sysprof" else {}
@@ -180,7 +183,7 @@ def whole_system():
                 notes.append(budget(f"whole system at 99 Hz, {setting}", median(both), 0.3,
                                     "% of one CPU", 3))
     table(f"The whole system at 99 Hz, % of one CPU ({rounds} rounds of {seconds} s)",
-          ["sysprof record -a -F 99; CPU of its threads by schedstat, BPF by run_time_ns of all its programs",
+          ["sysprof record -a -F 99; its threads by schedstat, all its programs by run_time_ns",
            "perf record -a -g -F 99 -e cpu-clock"],
           ["setting", "switches a second", "collector", "BPF", "both"], rows, notes)
 
@@ -225,7 +228,7 @@ def collector():
     pids = ",".join(str(w.pid) for w in workers)
     try:
         for _, name in rounds_of(rounds, names):
-            with Perf("-F", 999, "-p", pids) if name == "perf" else Sysprof("-p", pids, "-F", 999) as p:
+            with (Perf if name == "perf" else Sysprof)("-F", 999, "-p", pids) as p:
                 time.sleep(0.5)
                 begin, at = p.cpu_ns(), time.monotonic()
                 time.sleep(seconds)
@@ -235,7 +238,7 @@ def collector():
         for w in workers:
             w.close()
     table(f"The collector while recording {len(workers)} × 999 Hz ({rounds} rounds of {seconds} s)",
-          ["sysprof record -p A,B -F 999 (two spinning processes); CPU of its threads by schedstat",
+          ["sysprof record -F 999 -p A,B (two spinning processes); its threads by schedstat",
            "perf record -g -F 999 -e cpu-clock -p A,B"],
           ["collector", "ms CPU a second"], [[n, spread(cpu[n], 2)] for n in names],
           [budget("collector, 2 × 999 Hz", median(cpu["sysprof"]), 2, "ms a second")])
@@ -255,11 +258,11 @@ def memory():
                        f"{p.usage.ru_maxrss / 1024:.0f}"]
                 if profiler is Sysprof:
                     row[3] = int(p.told(r"(\d+) MB of rings and maps")[1])
-                    notes.append(budget(f"memory at {hz} Hz, with rings and maps", resident + row[3],
-                                        100, "MB", 0))
+                    notes.append(budget(f"memory at {hz} Hz, with rings and maps",
+                                        resident + row[3], 100, "MB", 0))
                 rows.append(row)
     table(f"Memory, MB, after {seconds} s of the whole system beside {busy.names()}",
-          ["sysprof record -a -F HZ; smaps_rollup, and its own summary for what the kernel holds for it",
+          ["sysprof record -a -F HZ; smaps_rollup, and what its summary says of the kernel's",
            "perf record -a -g -F HZ -e cpu-clock"],
           ["", "RSS", "PSS", "rings and maps", "peak RSS, symbols included"], rows,
           notes + ["RSS contains the pages of rings that were touched, so the sum counts those twice."])
@@ -286,7 +289,8 @@ def perf_row(p):
         samples = sum(1 for line in f if line[:1] not in (b"\t", b" ", b"\n"))
     os.unlink(text)
     return ["perf", f"{samples:,}", f"{p.seconds_to_stop:.2f}", f"{script:.2f}",
-            f"{p.seconds_to_stop + script:.2f}", f"{p.cpu_to_stop:.2f}", f"{size:,} + {text_size:,}"]
+            f"{p.seconds_to_stop + script:.2f}", f"{p.cpu_to_stop:.2f}",
+            f"{size:,} + {text_size:,}"]
 
 
 def stop_to_file():
@@ -346,7 +350,7 @@ def ping_pong():
         for name, row in rows.items():
             row += [spread(ns[name]), f"{median(ns.percent_above(name, 'nothing')):+.1f} %"]
     table(f"A pipe ping-pong of two processes, ns a round trip ({rounds} rounds of {seconds} s)",
-          "counted pingpong CPU CPU, beside sysprof record, perf record -g -e cpu-clock or bare_timer",
+          "counted pingpong CPU CPU; sysprof record, perf record -g -e cpu-clock, bare_timer HZ",
           ["beside"] + [h for p in places for h in (p, "")], list(rows.values()))
 
 
@@ -393,8 +397,9 @@ def idle_cpus():
                 p99[name].append(int(told["p99_ns"]) / 1000)
                 profiler.stop()
     table(f"Idle CPUs: what the timer does there ({rounds} rounds of 2 × {seconds} s)",
-          ["/proc/interrupts and /proc/stat over an idle stretch, beside sysprof record, perf record or bare_timer",
-           f"wakeups {seconds} (a thread a CPU sleeps for 1 ms, again and again: how late it wakes)"],
+          ["sysprof record, perf record -g -e cpu-clock, bare_timer HZ",
+           "/proc/interrupts and /proc/stat before and after an idle stretch",
+           f"wakeups {seconds} (a thread on each CPU sleeps for 1 ms again and again)"],
           ["beside", "timer interrupts a CPU second", "% idle", "wake-up late, p50 us", "p99 us"],
           [[n, spread(timers[n]), spread(idle[n], 1), spread(p50[n], 1), spread(p99[n], 1)]
            for n in makers])
@@ -418,7 +423,8 @@ def all_books():
            ["ticks for which the kernel did not run the program", f"{not_run:,}"],
            ["worst unexplained on a CPU", f"{worst[3]:+d} ({worst[0]}, {worst[1]})"]],
           [f"unexplained: {b[0]}, {b[1]}: {b[2]}" for b in bad] +
-          [budget("unexplained ticks on a CPU (2 may lie on the edges)", abs(worst[3]), 2, "ticks", 0)])
+          [budget("unexplained ticks on a CPU (2 may lie on the edges)", abs(worst[3]), 2,
+                  "ticks", 0)])
 
 
 SECTIONS = {

@@ -2,8 +2,8 @@
 /*
  * bpf_stats
  *
- * Lets the kernel count runs and time of BPF programs for as long as it lives. Each line on standard
- * input is the number of a program; the answer is "RUNS NS VERIFIED_INSNS NAME", or "gone".
+ * Lets the kernel count runs and time of BPF programs for as long as it lives. Each line on
+ * standard input is the number of a program; the answer is "RUNS NS VERIFIED_INSNS NAME", or "gone".
  *
  * The kernel's figure contains about one reading of its clock a run: helper_cost tells how much
  * that is, from a program that does nothing.

@@ -3,8 +3,8 @@
  * helper_cost CPU SECONDS ROUNDS
  *
  * What the parts that every profiler on BPF is made of cost on this machine: programs of a few
- * instructions, each calling one helper, run by a 999 Hz timer on CPU for SECONDS each, ROUNDS times in
- * turn. Tells "NAME NS…", ns a run by the kernel's own count, one figure a round.
+ * instructions, each calling one helper, run by a 999 Hz timer on CPU for SECONDS each, ROUNDS
+ * times in turn. Tells "NAME NS…", ns a run by the kernel's own count, one figure a round.
  *
  *  empty            does nothing: what the counting itself takes; part of every other line
  *  ktime            bpf_ktime_get_ns()

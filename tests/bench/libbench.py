@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the measurements share: programs that run beside, what they cost, medians and tables.
 
-A profiler is never judged by one figure: runs of everything that is compared take turns, in a new order each
-round, and what is told is the median of the rounds with the least and the greatest.
+A profiler is never judged by one figure: runs of everything that is compared take turns, in a new
+order each round, and what is told is the median of the rounds with the least and the greatest.
 """
 import collections
 import gzip

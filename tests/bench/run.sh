@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# run.sh BUILD [SECTION…]: measures what the profiler in BUILD costs, beside perf. Called by `make bench`.
+# run.sh BUILD [SECTION…]: measures what the profiler in BUILD costs, beside perf, for `make bench`.
 #
-# QUICK=1 takes two minutes instead of eight, with wider error bars. SECTION: those alone, see bench.py.
+# QUICK=1 takes two minutes instead of eight, with wider error bars. SECTION: those alone, see the
+# end of bench.py.
 # Exits 0 whatever the figures are, and 1 if something could not be measured.
 set -euo pipefail
 

@@ -24,6 +24,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "capture/clock.h"
+#include "capture/cpu_idle.h"
 #include "capture/family.h"
 #include "capture/kernel_snapshot.h"
 #include "capture/proc_snapshot.h"
@@ -39,6 +40,7 @@ struct live {
 	struct event_queue *queue;
 	struct family *family;
 	struct dso_opener *opener;
+	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
 	struct proc_reread *reread;
 	struct event_source_requests requests;
@@ -172,11 +174,14 @@ static int push_books(struct live *live)
 {
 	uint32_t cpus = bpf_session__info(live->session)->cpus;
 
+	cpu_idle__read(live->idle);
+
 	for (uint32_t i = 0; i < cpus; i++) {
 		struct books_event books;
 		int err;
 
 		bpf_session__books(live->session, i, &books);
+		cpu_idle__split(live->idle, &books);
 		err = event_queue__push(live->queue, &books.header);
 		if (err)
 			return err;
@@ -274,7 +279,9 @@ static int init_parts(struct live *live, const struct live_options *options)
 	live->command_line = strdup(options->command_line);
 	live->queue = event_queue__new(0);
 	live->family = family__new(live->everyone, target->inherit);
-	if (!live->target_text || !live->command_line || !live->queue || !live->family)
+	live->idle = cpu_idle__new();
+	if (!live->target_text || !live->command_line || !live->queue || !live->family ||
+	    !live->idle)
 		return -ENOMEM;
 	err = dso_opener__new(&live->opener);
 	if (!err)
@@ -321,6 +328,7 @@ void live__free(struct live *live)
 	proc_reread__free(live->reread);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
+	cpu_idle__free(live->idle);
 	family__free(live->family);
 	event_queue__free(live->queue);
 	vec_free(&live->roots);
@@ -476,6 +484,7 @@ int live__start(struct live *live, struct failure *failure)
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	live->cpu_at_start = asked_for_cpu(live);
+	cpu_idle__start(live->idle);
 	live->start_time = monotonic_ns();
 	err = bpf_session__enable_ticks(live->session, failure);
 	if (err)

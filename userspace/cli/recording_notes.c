@@ -7,6 +7,9 @@
 void print_recording_notes(const char *path, const struct recording_summary *summary,
 			   const struct profile *profile)
 {
+	if (summary->header_damaged)
+		log_print(LOG_WARNING, "%s: the file's header is damaged; it is read all the same",
+			  path);
 	if (summary->damaged_chunks)
 		log_print(LOG_WARNING, "%s: %llu of %llu chunks are damaged and left out", path,
 			  (unsigned long long)summary->damaged_chunks,

@@ -3,22 +3,12 @@
 #include "cli/summary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
-
-static const char *const book_names[] = {
-#define X(id, name, text) [BOOK_##id] = name " (" text ")",
-	BOOK_LINES(X)
-#undef X
-};
-
-static const char *const end_texts[] = {
-#define X(id, name, complete, text) [STACK_END_##id] = complete ? NULL : text,
-	STACK_ENDS(X)
-#undef X
-};
+#include "export/facts.h"
 
 void print_failure(const struct failure *failure)
 {
@@ -36,11 +26,6 @@ static size_t sampled_threads(const struct profile *p)
 	return n;
 }
 
-static bool is_loss(enum book_line line)
-{
-	return line != BOOK_DELIVERED && line != BOOK_IDLE && line != BOOK_FILTERED;
-}
-
 static void print_lost(const struct profile *p)
 {
 	uint64_t sums[BOOK_COUNT] = {}, total = 0;
@@ -50,18 +35,17 @@ static void print_lost(const struct profile *p)
 		for (int line = 0; line < BOOK_COUNT; line++)
 			sums[line] += p->books[i].count[line];
 	for (int line = 0; line < BOOK_COUNT; line++)
-		total += is_loss(line) ? sums[line] : 0;
+		total += book_line_is_loss(line) ? sums[line] : 0;
 	fprintf(stderr, "  lost: %llu\n", (unsigned long long)total);
 	for (int line = 0; line < BOOK_COUNT; line++)
-		if (is_loss(line) && sums[line])
-			fprintf(stderr, "    %llu %s\n", (unsigned long long)sums[line],
-				book_names[line]);
+		if (book_line_is_loss(line) && sums[line])
+			fprintf(stderr, "    %llu %s (%s)\n", (unsigned long long)sums[line],
+				book_line_name(line), book_line_text(line));
 	if (p->lost[LOST_SIDEBAND])
 		fprintf(stderr,
 			"    %llu process and mapping records: names may be wrong in that range\n",
 			(unsigned long long)p->lost[LOST_SIDEBAND]);
-	/* two ticks a CPU may fall on the edges of the recording */
-	if (unexplained > 2 * (int64_t)p->books_count || unexplained < -2 * (int64_t)p->books_count)
+	if (llabs(unexplained) > profile__unexplained_allowed(p))
 		fprintf(stderr, "    %lld ticks that the books do not explain\n",
 			(long long)unexplained);
 }
@@ -70,9 +54,9 @@ static void print_stacks(const struct profile *p)
 {
 	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * profile__complete_share(p));
 	for (int end = 0; end < STACK_END_COUNT; end++)
-		if (end_texts[end] && p->stack_ends[end])
+		if (!stack_end_is_complete(end) && p->stack_ends[end])
 			fprintf(stderr, "    %llu cut short: %s\n",
-				(unsigned long long)p->stack_ends[end], end_texts[end]);
+				(unsigned long long)p->stack_ends[end], stack_end_text(end));
 	if (p->unmapped_frames)
 		fprintf(stderr, "    %llu frames outside every known mapping\n",
 			(unsigned long long)p->unmapped_frames);

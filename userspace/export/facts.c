@@ -5,11 +5,11 @@
 
 struct described {
 	const char *name, *text;
-	bool complete;
+	bool flag; /* of a line: it is a loss; of an end: the stack is complete */
 };
 
 static const struct described book_lines[] = {
-#define X(id, name, text) [BOOK_##id] = {name, text, false},
+#define X(id, name, loss, text) [BOOK_##id] = {name, text, loss},
 	BOOK_LINES(X)
 #undef X
 };
@@ -29,7 +29,7 @@ static const char *const lost_sources[LOST_SOURCE_COUNT] = {
 
 bool book_line_is_loss(enum book_line line)
 {
-	return line != BOOK_DELIVERED && line != BOOK_IDLE && line != BOOK_FILTERED;
+	return book_lines[line].flag;
 }
 
 const char *book_line_name(enum book_line line)
@@ -54,7 +54,7 @@ const char *stack_end_text(enum stack_end end)
 
 bool stack_end_is_complete(enum stack_end end)
 {
-	return stack_ends[end].complete;
+	return stack_ends[end].flag;
 }
 
 const char *lost_source_text(enum lost_source source)

@@ -293,6 +293,20 @@ static struct stack_id make_stack(struct recorder *r, struct thread_life *thread
 
 /* ---- samples and CPU time -------------------------------------------------------------------- */
 
+/*
+ * A reading can be too large, by time that a hypervisor has stolen and the kernel has not noticed
+ * yet; never too small. So a smaller one that comes later corrects those before it: in the end each
+ * counts as the smallest from it on.
+ */
+static void correct_cpu(struct recorder *r, struct thread_life *thread, uint64_t cpu_time)
+{
+	if (!thread->sampled || cpu_time >= thread->cpu_last)
+		return;
+	thread->cpu_last -= profile_builder__take_back_cpu(r->builder, thread->id,
+							   thread->cpu_last - cpu_time);
+	thread->cpu_seen = thread->cpu_last;
+}
+
 static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint64_t time,
 			    uint64_t cpu_time)
 {
@@ -303,6 +317,7 @@ static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint
 		thread->cpu_last = cpu_time - min_u64(cpu_time, period_of(r));
 		thread->cpu_known = true;
 	}
+	correct_cpu(r, thread, cpu_time);
 	delta = cpu_time > thread->cpu_last ? cpu_time - thread->cpu_last : 0;
 	if (!thread->sampled && older)
 		delta = min_u64(delta, time > r->start ? time - r->start : 0);
@@ -345,6 +360,9 @@ static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 		thread->cpu_last = max_u64(thread->cpu_last, e->cpu_time);
 		thread->cpu_known = true;
 	}
+	/* what /proc tells of a running thread is up to a tick old, so it corrects nothing */
+	if (e->header.flags & EVENT_EXITED)
+		correct_cpu(r, thread, e->cpu_time);
 	thread->cpu_seen = max_u64(max_u64(thread->cpu_seen, thread->cpu_last), e->cpu_time);
 	return 0;
 }

@@ -108,3 +108,13 @@ int64_t profile__unexplained_ticks(const struct profile *p)
 	}
 	return sum;
 }
+
+int64_t profile__unexplained_allowed(const struct profile *p)
+{
+	int64_t allowed = 0;
+
+	for (size_t i = 0; i < p->books_count; i++)
+		if (p->books[i].period)
+			allowed += 2 + (int64_t)(p->books[i].due / 20000);
+	return allowed;
+}

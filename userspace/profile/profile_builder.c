@@ -399,6 +399,22 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	b->profile.stack_ends[end]++;
 }
 
+uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
+					uint64_t ns)
+{
+	struct thread_columns *c = &b->columns.data[thread.v];
+	uint64_t left = ns;
+
+	for (size_t i = c->cpu_delta.count; i-- > 0 && left;) {
+		uint64_t taken = min_u64(c->cpu_delta.data[i], left);
+
+		c->cpu_delta.data[i] -= taken;
+		left -= taken;
+	}
+	c->cpu -= ns - left;
+	return ns - left;
+}
+
 /* ---- facts about the session ----------------------------------------------------------------- */
 
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value)

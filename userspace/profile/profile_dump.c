@@ -23,7 +23,7 @@ static const char *const stack_ends[] = {
 #undef X
 };
 static const char *const book_lines[] = {
-#define X(id, name, text) name,
+#define X(id, name, loss, text) name,
 	BOOK_LINES(X)
 #undef X
 };

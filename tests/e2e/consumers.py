@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""Other people's viewers load the files of real recordings, and see in them what is there."""
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from libe2e import (BUILD, SYSPROF, Background, Fixture, Skip, comms, firefox_threads, fixture,
+                    folded, has_chain, kernel_part, main, record, run, scratch, share, total)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CONSUMERS = os.path.join(HERE, "consumers")
+CACHE = os.environ.get("CONSUMERS") or os.path.join(os.path.dirname(BUILD), "build/consumers")
+
+# Processes and threads of all kinds: with gaps, with kernel stacks, with libraries that come and
+# go, with names that nobody should have, many short ones, and one that goes on afterwards.
+RICH = """
+{duty} 2.5 100 40 5 1 & {kstack} getdents 2 & {dl} 100 2 & {rename} 0.2 &
+{storm} -n -j 2 exec 60 4000 {log} & {storm} thread 40 4000 {log2} &
+{exits_leader} 1.5 & {chain} -t 3 1 & wait
+"""
+
+
+def node():
+    """The node that runs the viewers."""
+    if not shutil.which("npm"):
+        raise Skip("npm is not installed")
+    result = run(os.path.join(CONSUMERS, "install.sh"), CACHE, timeout=200)
+    if result.status:
+        raise Skip(f"the viewers cannot be installed: {(result.err.strip() or '?').splitlines()[-1]}")
+    return result.out.strip()
+
+
+def structure(*paths):
+    """{path: what the checker finds in it}, which must be all good."""
+    result = run("python3", "-B", os.path.join(CONSUMERS, "check_structure.py"), "--json", *paths,
+                 check=0)
+    return {f["path"]: f for f in json.loads(result.out)["files"]}
+
+
+def judge(base):
+    """All files of one recording, by all judges; the totals of each thread are everywhere the same."""
+    firefox, profiles = base + ".json.gz", sorted(glob.glob(base + "*.cpuprofile"))
+    files = structure(firefox, base + ".folded", *profiles)
+    assert base + ".cpuprofile" in profiles
+    totals = files[firefox]["totals"]
+    assert files[firefox]["samples"] == files[base + ".folded"]["samples"] > 0
+    of_profiles = {}
+    for path in profiles:
+        for key, seen in files[path]["totals"].items():
+            so_far = of_profiles.setdefault(key, {"samples": 0, "cpu_ns": 0})
+            so_far["samples"] += seen["samples"]
+            so_far["cpu_ns"] += seen["cpu_ns"]
+    for key, seen in of_profiles.items():
+        lives = [t for t in files[firefox]["threads"]
+                 if f"{t['pid'].split('.')[0]}/{t['tid'].split('.')[0]}" == key]
+        if len(lives) == 1:  # of several, the short ones have no file
+            assert seen["samples"] == totals[key]["samples"], (key, seen, totals[key])
+            assert abs(seen["cpu_ns"] - totals[key]["cpu_ns"]) <= 1000, (key, seen, totals[key])
+
+    program = node()
+    run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, firefox, check=0, timeout=120)
+    seen = run(program, os.path.join(CONSUMERS, "check_cpuprofile.mjs"), CACHE, *profiles, check=0)
+    assert len(seen.out.splitlines()) == len(profiles), seen
+    return files
+
+
+def outputs(base):
+    return [word for suffix in (".json.gz", ".cpuprofile", ".folded", ".sysprof")
+            for word in ("-o", base + suffix)]
+
+
+def test_rich_command():
+    base = scratch("rich")
+    names = "duty", "kstack", "dl", "rename", "storm", "exits_leader", "chain"
+    script = RICH.format(log=scratch("log"), log2=scratch("log2"),
+                         **{name: fixture(name) for name in names})
+    record(*outputs(base), "--", "/bin/sh", "-c", script)
+    files = judge(base)
+    rows = folded(base + ".folded")
+    assert {"duty-100", "duty-40", "kstack", "dl", "name-one", "storm-7", "chain"} <= \
+        set(comms(rows)), comms(rows)
+    assert total([row for row in rows if kernel_part(row[0])]) > 100
+    assert share([row for row in rows if row[0][0] == "chain" and not kernel_part(row[0])],
+                 lambda f: has_chain(f, "outer", "middle", "inner", "leaf")) > 0.9
+    (slow,) = [t for t in firefox_threads(base + ".json.gz") if t.name == "duty-5"]
+    assert slow.stacks.count(None) > 50, "the gaps of a thread that sleeps are shown"
+    # from the recording the same comes once more
+    for suffix in ".json.gz", ".folded":
+        run(SYSPROF, "convert", base + ".sysprof", "-o", scratch("again" + suffix), check=0)
+    assert structure(scratch("again.json.gz"))[scratch("again.json.gz")]["totals"] == \
+        files[base + ".json.gz"]["totals"]
+    assert folded(scratch("again.folded")) == rows
+
+
+def test_whole_system():
+    base = scratch("system")
+    storm = f"while :; do {fixture('storm')} -j 2 fork 100 2000 {scratch('log')} >/dev/null; done"
+    with Background("sh", "-c", storm, start_new_session=True, stdout=subprocess.DEVNULL) as tasks:
+        try:
+            record("-a", "-F", "299", "-d", "2", *outputs(base))
+        finally:
+            os.killpg(tasks.pid, signal.SIGKILL)
+    judge(base)
+
+
+def test_next_to_nothing():
+    """A target that sleeps, and one that has a single thread with a single stack."""
+    base = scratch("little")
+    with Fixture("zombie", "3") as sleeper:
+        sleeper.wait_facts("zombie")
+        record("-p", sleeper.pid, "-d", "0.3", "-o", base + ".json.gz", "-o", base + ".folded",
+               "-o", base + ".cpuprofile")
+    assert folded(base + ".folded") == []
+    structure(base + ".json.gz", base + ".cpuprofile", base + ".folded")
+    run(node(), os.path.join(CONSUMERS, "check_cpuprofile.mjs"), CACHE, base + ".cpuprofile",
+        check=0)
+    run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, base + ".json.gz", check=0)
+    base = scratch("leaf")
+    record("--no-kernel", "-g", "none", *outputs(base), "--", fixture("chain"), "0.3")
+    judge(base)
+
+
+main(globals())

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long each CPU was idle, from /proc/stat.
+ *
+ * The kernel does not run perf's programs for some timers of an idle CPU (those it serves on the way
+ * out of idle). The books have such ticks as not run; with the idle time one can tell those that
+ * nobody missed from those that are a loss. The figure has a grain of 10 ms.
+ */
+#ifndef CAPTURE_CPU_IDLE_H
+#define CAPTURE_CPU_IDLE_H
+
+#include <sysprof/event.h>
+
+struct cpu_idle;
+
+struct cpu_idle *cpu_idle__new(void); /* NULL: no memory */
+void cpu_idle__free(struct cpu_idle *idle);
+
+/* Sampling begins: idle time counts from now on. */
+void cpu_idle__start(struct cpu_idle *idle);
+/* Read it again. Where /proc/stat cannot be read every CPU counts as busy. */
+void cpu_idle__read(struct cpu_idle *idle);
+
+/* Move what fell into idle time from NOT_RUN to IDLE_NOT_RUN; the sum stays. */
+void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books);
+
+/* The text of /proc/stat: ns that `cpu` was idle or waiting for I/O since boot, ~0 unknown. */
+__u64 cpu_idle_parse(const char *text, unsigned int cpu);
+
+#endif
