@@ -61,12 +61,14 @@ def wait_until(condition, seconds, what):
 
 # ---- figures ------------------------------------------------------------------------------------
 
-def spread(values, digits=0, scale=1):
+def spread(values, digits=0):
     """median (least–greatest)"""
     if not values:
         return "–"
-    v = [x * scale for x in values]
-    return f"{statistics.median(v):,.{digits}f} ({min(v):,.{digits}f}–{max(v):,.{digits}f})"
+    if len(values) == 1:
+        return f"{values[0]:,.{digits}f}"
+    return (f"{statistics.median(values):,.{digits}f} "
+            f"({min(values):,.{digits}f}–{max(values):,.{digits}f})")
 
 
 def rounds_of(count, names):

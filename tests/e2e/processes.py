@@ -105,6 +105,61 @@ def test_fork_takes_its_mappings_along():
                  or has_chain(f, "main", "live", "clock_gettime")) >= 0.95, children
 
 
+GENERATIONS = """
+#include "fixture.h"
+#include <sys/prctl.h>
+static noinline uint64_t generation_work(void)
+{
+	uint64_t x = 1, end = thread_cpu_ns() + 4000000;
+	while (thread_cpu_ns() < end)
+		x = work_a_little(x);
+	return x;
+}
+static noinline void generation(int number, int count)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "generation-%d", number);
+	prctl(PR_SET_NAME, name);
+	pin_to_cpu((number / 2) % sysconf(_SC_NPROCESSORS_ONLN));
+	generation_work();
+	barrier();
+	if (number < count && !fork())
+		generation(number + 1, count);
+	_exit(0);
+}
+int main(int argc, char **argv)
+{
+	int ends[2];
+	char byte;
+
+	if (pipe(ends))
+		return 1;
+	if (!fork()) {
+		close(ends[0]);
+		generation(1, atoi(argv[1]));
+	}
+	close(ends[1]);
+	return read(ends[0], &byte, 1) != 0; /* until the last one has gone */
+}
+"""
+
+
+def test_generations_on_alternating_cpus():
+    """Each process ends once it has a child, on another CPU half of the time: the records that
+    make a process known lie in different rings than those of its parent."""
+    path, count = scratch("generations.folded"), 150
+    record("-o", path, "--", compiled("generations", GENERATIONS), count, timeout=60)
+    rows = folded(path)
+    assert_known(rows)
+    seen = set(comms(rows))
+    assert len({f"generation-{i + 1}" for i in range(count)} & seen) >= 0.95 * count, seen
+    working = [row for row in rows if "generation_work" in row[0] and not kernel_part(row[0])]
+    assert total(working) >= count, rows
+    assert share(working, lambda f: has_chain(f, "main", "generation", "generation_work")
+                 or has_chain(f, "generation", "generation_work")) == 1, working
+
+
 BEFORE = """
 #include "fixture.h"
 #include <pthread.h>

@@ -174,7 +174,7 @@ static void test_this_kernel(void **state)
 
 static bool has_fact(const struct told *told, const char *key, const char *value)
 {
-	char fact[64];
+	char fact[256];
 
 	snprintf(fact, sizeof(fact), "%s=%s", key, value);
 	for (unsigned int i = 0; i < told->meta_count; i++) {
