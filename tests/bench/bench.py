@@ -80,7 +80,7 @@ def cost_of_ticks(shape, options, stats, seconds):
 
 
 def helper_costs():
-    seconds, rounds = pick((0.3, 5), (0.15, 3))
+    seconds, rounds = pick((0.2, 5), (0.15, 3))
     with Counted("spin", CPU):
         done = subprocess.run([bench("helper_cost"), str(CPU), str(seconds), str(rounds)],
                               capture_output=True, text=True, check=False)
@@ -102,7 +102,7 @@ def helper_costs():
 
 def program_cost():
     helpers = helper_costs()
-    seconds, rounds = pick((0.8, 3), (0.3, 1))
+    seconds, rounds = pick((0.6, 3), (0.3, 1))
     ns, depths, verified = Runs(), Runs(), {}
     by_name = {name: (shape, options) for shape, options, name in COSTS}
     with BpfStats() as stats:
@@ -151,7 +151,7 @@ def context_switches():
 
 
 def whole_system():
-    seconds, rounds = pick((4, 3), (1.5, 1))
+    seconds, rounds = pick((3, 3), (1.5, 1))
     names = ["sysprof", "perf"] if PERF else ["sysprof"]
     cpu, bpf, switches = Runs(), Runs(), Runs()
     settings = {"quiet": Nothing, "switching": lambda: Counted("paced", CPU, 30)}
@@ -191,7 +191,7 @@ def whole_system():
 # ---- the target ---------------------------------------------------------------------------------
 
 def slowdown():
-    seconds, rounds = pick((0.8, 13), (0.4, 5))
+    seconds, rounds = pick((0.8, 11), (0.4, 5))
     makers = {
         "nothing": lambda _: Nothing(),
         "bare timer": lambda _: BareTimer(999),
@@ -221,7 +221,7 @@ def slowdown():
 # ---- the collector ------------------------------------------------------------------------------
 
 def collector():
-    seconds, rounds = pick((4, 3), (1.5, 2))
+    seconds, rounds = pick((3, 3), (1.5, 2))
     names = ["sysprof", "perf"] if PERF else ["sysprof"]
     cpu = Runs()
     workers = [Counted("spin", c) for c in CPUS[:2]]
@@ -245,7 +245,7 @@ def collector():
 
 
 def memory():
-    seconds = pick(5, 2)
+    seconds = pick(4, 2)
     rows, notes = [], []
     with workloads.Busy("clang", "node", "java") as busy:
         for hz in (99, 999):
@@ -325,7 +325,7 @@ def stop_to_file():
 # ---- bystanders ---------------------------------------------------------------------------------
 
 def ping_pong():
-    seconds, rounds = pick((0.6, 3), (0.3, 1))
+    seconds, rounds = pick((0.5, 3), (0.3, 1))
     makers = {
         "nothing": lambda _, other: Nothing(),
         "bare timer 999 Hz": lambda _, other: BareTimer(999),
@@ -366,7 +366,7 @@ def idle_share():
 
 
 def idle_cpus():
-    seconds, rounds = pick((1.5, 3), (0.6, 1))
+    seconds, rounds = pick((1, 3), (0.6, 1))
     makers = {
         "nothing": Nothing,
         "bare timer, 99 Hz": lambda: BareTimer(99),
@@ -376,7 +376,6 @@ def idle_cpus():
         "sysprof -p a sleeping process, 999 Hz": None,
     }
     if PERF:
-        makers["perf -a, 99 Hz"] = lambda: Perf("-a", "-F", 99)
         makers["perf -a, 999 Hz"] = lambda: Perf("-a", "-F", 999)
     timers, idle, p50, p99 = Runs(), Runs(), Runs(), Runs()
     with Program("sleep", 600) as sleeper:

@@ -2,14 +2,15 @@
 /*
  * Targets by time: see family.h.
  *
- * A number is forgotten when it is given to a process that is no target. Entries of processes that
- * have ended are kept until FORGET_AFTER later, since their last records may still lie in another
- * CPU's ring.
+ * A number is forgotten when it is given to a process that is no target. Entries of processes whose
+ * leader has ended are kept until FORGET_AFTER later, since their last records may still be under
+ * way, and longer if threads are left: then they are looked at again after the same time.
  */
 #include "capture/family.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hashmap.h"
 #include "base/vec.h"
@@ -26,6 +27,7 @@ struct member {
 
 struct family {
 	bool everyone, inherit;
+	bool (*exists)(pid_t pid);
 	VEC(struct member) members;
 	VEC(uint32_t) free_slots;
 	VEC(uint32_t) ended; /* slots in order of their end, from `first_ended` on */
@@ -40,7 +42,7 @@ static bool same_pid(const void *owner, uint32_t index, const void *key)
 	return f->members.data[index].pid == *(const pid_t *)key;
 }
 
-struct family *family__new(bool everyone, bool inherit)
+struct family *family__new(bool everyone, bool inherit, bool (*exists)(pid_t pid))
 {
 	struct family *f = calloc(1, sizeof(*f));
 
@@ -48,6 +50,7 @@ struct family *family__new(bool everyone, bool inherit)
 		return NULL;
 	f->everyone = everyone;
 	f->inherit = inherit;
+	f->exists = exists;
 	hashmap__init(&f->by_pid, same_pid, f);
 	return f;
 }
@@ -119,6 +122,28 @@ int family__add_parent(struct family *f, pid_t pid, pid_t parent)
 	return add(f, &member);
 }
 
+static void forget(struct family *f, uint32_t slot)
+{
+	struct member *m = &f->members.data[slot];
+
+	hashmap__remove(&f->by_pid, hash_u64(m->pid), &m->pid);
+	m->pid = 0;
+	vec_push(&f->free_slots, slot); /* on -ENOMEM the slot stays unused */
+}
+
+/* What was taken off in front is given back once it is more than what is left. */
+static void compact_ended(struct family *f)
+{
+	size_t left = f->ended.count - f->first_ended;
+
+	if (left > f->first_ended)
+		return;
+	if (left)
+		memcpy(f->ended.data, f->ended.data + f->first_ended, left * sizeof(uint32_t));
+	f->ended.count = left;
+	f->first_ended = 0;
+}
+
 static void forget_ended(struct family *f, uint64_t now)
 {
 	while (f->first_ended < f->ended.count) {
@@ -131,17 +156,25 @@ static void forget_ended(struct family *f, uint64_t now)
 		f->first_ended++;
 		if (m->ended == NEVER || !m->pid)
 			continue;
-		hashmap__remove(&f->by_pid, hash_u64(m->pid), &m->pid);
-		m->pid = 0;
-		vec_push(&f->free_slots, slot); /* on -ENOMEM the slot stays unused */
+		if (m->until != NEVER || !f->exists || !f->exists(m->pid)) {
+			forget(f, slot);
+			continue;
+		}
+		m->ended = now;
+		vec_push(&f->ended, slot); /* on -ENOMEM it is kept for good */
 	}
-	if (f->first_ended == f->ended.count)
-		f->first_ended = f->ended.count = 0;
+	compact_ended(f);
+}
+
+static bool was_target(const struct family *f, pid_t pid, uint64_t time)
+{
+	const struct member *m = find(f, pid);
+
+	return m && m->is_target && time >= m->since && time < m->until;
 }
 
 int family__fork(struct family *f, const struct task_event *event)
 {
-	const struct member *parent = find(f, event->ppid);
 	struct member member = {
 		.pid = event->pid,
 		.parent = event->ppid,
@@ -154,7 +187,7 @@ int family__fork(struct family *f, const struct task_event *event)
 	if (event->pid == event->ppid)
 		return 0;
 	forget_ended(f, event->header.time);
-	member.is_target = f->inherit && parent && parent->is_target;
+	member.is_target = f->inherit && was_target(f, event->ppid, event->header.time);
 	known = find(f, event->pid);
 	if (member.is_target || f->everyone)
 		return add(f, &member);
@@ -175,12 +208,7 @@ void family__exit(struct family *f, const struct task_event *event)
 
 bool family__is_target(const struct family *f, pid_t pid, uint64_t time)
 {
-	const struct member *m;
-
-	if (f->everyone)
-		return true;
-	m = find(f, pid);
-	return m && m->is_target && time >= m->since && time < m->until;
+	return f->everyone || was_target(f, pid, time);
 }
 
 pid_t family__parent(const struct family *f, pid_t pid)

@@ -5,7 +5,7 @@
  *
  * Side-band records come from every process of the system, and in order within one CPU only. So
  * membership has a time: a process is a target from its fork until its number is given to another
- * one, and a record is judged by its own time.
+ * one, and a record is judged by its own time. Records should come ordered by time.
  */
 #ifndef CAPTURE_FAMILY_H
 #define CAPTURE_FAMILY_H
@@ -19,8 +19,12 @@
 
 struct family;
 
-/* `everyone`: every process is a target (parents are kept all the same). NULL: no memory. */
-struct family *family__new(bool everyone, bool inherit);
+/*
+ * `everyone`: every process is a target (parents are kept all the same). `exists` is asked before a
+ * process whose leader has ended is forgotten, since its other threads may go on; NULL: none does.
+ * NULL: no memory.
+ */
+struct family *family__new(bool everyone, bool inherit, bool (*exists)(pid_t pid));
 void family__free(struct family *f);
 
 /* A process that was asked for. 0, -ENOMEM. */
@@ -29,7 +33,7 @@ int family__add_target(struct family *f, pid_t pid);
 int family__add_parent(struct family *f, pid_t pid, pid_t parent);
 /* A fork record (threads are ignored). 0, -ENOMEM. */
 int family__fork(struct family *f, const struct task_event *event);
-/* Its leader has ended: nothing needs to be known of it after a while. */
+/* An exit record. Once a leader has ended, nothing needs to be known of its process after a while. */
 void family__exit(struct family *f, const struct task_event *event);
 
 bool family__is_target(const struct family *f, pid_t pid, uint64_t time);

@@ -6,9 +6,11 @@
  * records that were being written just then; so the queue hands on what is older than that moment
  * less HOLD_BACK. Samples get their time from the clock's anchors as they are read.
  *
- * Side-band records are kept aside until all rings of the tick are read: a fork may lie in one CPU's
- * ring and the child's mappings in another's, and whether a process is a target decides whether its
- * files are opened at all. Opening waits no longer than that.
+ * Side-band records are kept aside until all rings of the tick are read, and then gone through by
+ * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
+ * and whether a process is a target decides whether its files are opened at all. Rings are read one
+ * after the other, so what was written since the first of them was read has to wait for the next
+ * tick: its cause may lie in a ring that was read before.
  *
  * One thread does all of it, so no record can be older than an anchor that was taken after it was
  * read: the conversion of a TSC uses nothing that comes later.
@@ -16,6 +18,7 @@
 #include "capture/live.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +36,13 @@
 
 #define HOLD_BACK	20000000ull   /* ns */
 #define ANCHOR_INTERVAL 1000000000ull /* ns */
+#define WRITING_TIME	1000000ull    /* ns: from a record's time to its being in the ring */
+
+/* Events kept aside, one behind the other in `bytes`. */
+struct aside {
+	uint64_t time;
+	size_t offset;
+};
 
 struct live {
 	struct bpf_session *session;
@@ -54,7 +64,8 @@ struct live {
 	unsigned int hz;
 
 	struct {
-		VEC(char) bytes; /* events, one behind the other */
+		VEC(char) bytes, rest;
+		VEC(struct aside) order;
 	} sideband;
 	uint64_t last_anchor;
 	uint64_t start_time;
@@ -95,12 +106,14 @@ static int push_from_proc(void *context, struct event_header *event)
 
 static int set_aside(struct live *live, const struct event_header *event)
 {
-	size_t used = live->sideband.bytes.count;
-	int err = vec_reserve(&live->sideband.bytes, used + event->size);
+	struct aside aside = {event->time, live->sideband.bytes.count};
+	int err = vec_reserve(&live->sideband.bytes, aside.offset + event->size);
 
+	if (!err)
+		err = vec_push(&live->sideband.order, aside);
 	if (err)
 		return err;
-	memcpy(live->sideband.bytes.data + used, event, event->size);
+	memcpy(live->sideband.bytes.data + aside.offset, event, event->size);
 	live->sideband.bytes.count += event->size;
 	return 0;
 }
@@ -109,7 +122,6 @@ static int set_aside(struct live *live, const struct event_header *event)
 static int push_from_rings(void *context, struct event_header *event)
 {
 	struct live *live = context;
-	int err;
 
 	switch (event->type) {
 	case EVENT_SAMPLE:
@@ -119,8 +131,6 @@ static int push_from_rings(void *context, struct event_header *event)
 		live->samples++;
 		return event_queue__push(live->queue, event);
 	case EVENT_FORK:
-		err = family__fork(live->family, (const struct task_event *)event);
-		return err ? err : set_aside(live, event);
 	case EVENT_MMAP:
 	case EVENT_COMM:
 	case EVENT_EXIT:
@@ -143,31 +153,71 @@ static pid_t sideband_pid(const struct event_header *event)
 	}
 }
 
-static int push_sideband(struct live *live)
+static int take_sideband(struct live *live, struct event_header *event)
 {
-	char *at = live->sideband.bytes.data;
-	char *end = at + live->sideband.bytes.count;
+	const struct task_event *task = (const struct task_event *)event;
 	int err = 0;
 
-	for (; at < end && !err; at += ((struct event_header *)at)->size) {
-		struct event_header *event = (struct event_header *)at;
-
-		if (family__is_target(live->family, sideband_pid(event), event->time))
-			err = see_and_push(live, event);
-	}
-	for (at = live->sideband.bytes.data; at < end && !err;
-	     at += ((struct event_header *)at)->size) {
-		struct event_header *event = (struct event_header *)at;
-		const struct task_event *task = (const struct task_event *)event;
-
-		if (event->type == EVENT_EXIT)
-			family__exit(live->family, task);
-		if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
-		    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC))
-			proc_reread__forget(live->reread, sideband_pid(event));
-	}
-	live->sideband.bytes.count = 0;
+	if (event->type == EVENT_FORK)
+		err = family__fork(live->family, task);
+	if (!err && family__is_target(live->family, sideband_pid(event), event->time))
+		err = see_and_push(live, event);
+	if (event->type == EVENT_EXIT)
+		family__exit(live->family, task);
+	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
+	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC))
+		proc_reread__forget(live->reread, sideband_pid(event));
 	return err;
+}
+
+static int compare_aside(const void *left, const void *right)
+{
+	const struct aside *a = left, *b = right;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static struct event_header *aside_event(const struct live *live, size_t i)
+{
+	return (void *)(live->sideband.bytes.data + live->sideband.order.data[i].offset);
+}
+
+/* Forgets the first `done` of what lies aside. */
+static int keep_rest(struct live *live, size_t done)
+{
+	size_t left = live->sideband.order.count - done, used = 0;
+	__typeof__(live->sideband.bytes) bytes = live->sideband.bytes, rest = live->sideband.rest;
+
+	if (vec_reserve(&rest, left ? bytes.count : 0))
+		return -ENOMEM;
+	for (size_t i = 0; i < left; i++) {
+		const struct event_header *event = aside_event(live, done + i);
+
+		memcpy(rest.data + used, event, event->size);
+		live->sideband.order.data[i] = (struct aside){event->time, used};
+		used += event->size;
+	}
+	live->sideband.order.count = left;
+	rest.count = used;
+	live->sideband.bytes = rest;
+	live->sideband.rest = bytes;
+	return 0;
+}
+
+/* Side-band records that are older than `before`, by their time. */
+static int push_sideband(struct live *live, uint64_t before)
+{
+	size_t count = live->sideband.order.count, i;
+	int err = 0, keep_err;
+
+	if (count)
+		qsort(live->sideband.order.data, count, sizeof(struct aside), compare_aside);
+	for (i = 0; i < count && live->sideband.order.data[i].time < before && !err; i++)
+		err = take_sideband(live, aside_event(live, i));
+	keep_err = keep_rest(live, i);
+	return err ? err : keep_err;
 }
 
 static int push_books(struct live *live)
@@ -198,12 +248,13 @@ static int push_anchor(struct live *live)
 	return event_queue__push(live->queue, &anchor.header);
 }
 
-static int read_everything(struct live *live)
+/* Side-band records that are younger than `before` wait for the next time. */
+static int read_everything(struct live *live, uint64_t before)
 {
 	int err = bpf_session__drain(live->session, push_from_rings, live);
 
 	if (!err)
-		err = push_sideband(live);
+		err = push_sideband(live, before);
 	if (!err)
 		err = proc_reread__run(live->reread);
 	return err;
@@ -266,6 +317,12 @@ static int add_descendants(struct live *live, struct failure *failure)
 	return err ? fail(failure, err, "cannot follow the children: %s", strerror(-err)) : 0;
 }
 
+/* A zombie does, until it is waited for. */
+static bool process_exists(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
 static int init_parts(struct live *live, const struct live_options *options)
 {
 	const struct target *target = &options->session.target;
@@ -278,7 +335,7 @@ static int init_parts(struct live *live, const struct live_options *options)
 	live->target_text = strdup(options->target_text);
 	live->command_line = strdup(options->command_line);
 	live->queue = event_queue__new(0);
-	live->family = family__new(live->everyone, target->inherit);
+	live->family = family__new(live->everyone, target->inherit, process_exists);
 	live->idle = cpu_idle__new();
 	if (!live->target_text || !live->command_line || !live->queue || !live->family ||
 	    !live->idle)
@@ -334,6 +391,8 @@ void live__free(struct live *live)
 	vec_free(&live->roots);
 	vec_free(&live->ids);
 	vec_free(&live->sideband.bytes);
+	vec_free(&live->sideband.rest);
+	vec_free(&live->sideband.order);
 	free(live->target_text);
 	free(live->command_line);
 	free(live);
@@ -501,7 +560,7 @@ int live__start(struct live *live, struct failure *failure)
 int live__tick(struct live *live, event_sink_fn sink, void *context)
 {
 	uint64_t began = monotonic_ns();
-	int err = read_everything(live);
+	int err = read_everything(live, began - WRITING_TIME);
 
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
 		err = push_anchor(live);
@@ -525,7 +584,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	bpf_session__disable(live->session);
 	end.time = monotonic_ns();
 	reading.time = end.time;
-	err = read_everything(live);
+	err = read_everything(live, UINT64_MAX);
 	if (!err)
 		err = read_thread_cpu(live, &reading);
 	live->threads_counted = reading.threads;

@@ -243,10 +243,12 @@ static void show_status(struct recording *r, uint64_t now)
 	}
 	live__stats(r->live, &stats);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	progress__line(&r->progress,
-		       "%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C ends",
-		       (now - r->started) / 1e9, (unsigned long long)stats.samples,
-		       assembly__thread_count(r->assembly), (unsigned long long)lost, cpu.tv_sec + cpu.tv_nsec / 1e9);
+	progress__line(
+		&r->progress,
+		"%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C ends",
+		(now - r->started) / 1e9, (unsigned long long)stats.samples,
+		assembly__thread_count(r->assembly), (unsigned long long)lost,
+		cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
 
 static int flush_recording(struct recording *r, uint64_t now)

@@ -2,13 +2,23 @@
 /* The summary: counts, losses by reason, costs, files and how to open them. */
 #include "cli/summary.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "export/facts.h"
+
+#define SHOWN_MAX (4 * PATH_MAX) /* every byte of a path may become \xNN */
+
+static const char *const symbol_state_texts[] = {
+#define X(id, text) [SYMBOL_STATE_##id] = text,
+	SYMBOL_STATES(X)
+#undef X
+};
 
 void print_failure(const struct failure *failure)
 {
@@ -62,6 +72,19 @@ static void print_stacks(const struct profile *p)
 			(unsigned long long)p->unmapped_frames);
 }
 
+/* Files whose code has no names, by reason. "Not asked yet": no sample lies in it. */
+static void print_symbols(const struct profile *p)
+{
+	size_t files[SYMBOL_STATE_COUNT] = {};
+
+	for (size_t i = 1; i < p->dso_count; i++)
+		files[p->dsos[i].symbol_state]++;
+	for (int state = 0; state < SYMBOL_STATE_COUNT; state++)
+		if (files[state] && state != SYMBOL_STATE_PENDING && state != SYMBOL_STATE_RESOLVED)
+			fprintf(stderr, "  no symbols from %zu file%s: %s\n", files[state],
+				files[state] == 1 ? "" : "s", symbol_state_texts[state]);
+}
+
 static const char *cost_text(char *text, size_t size, const struct summary *s)
 {
 	struct rusage usage;
@@ -79,18 +102,20 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 static void print_files(const struct summary *s)
 {
 	const char *recording = outputs__recording(&s->options->outputs);
+	char path[SHOWN_MAX];
 
 	for (size_t i = 0; i < s->files->count; i++) {
 		const struct written_file *file = &s->files->items[i];
 
 		if (!strcmp(file->path, "-"))
 			continue;
-		fprintf(stderr, "  wrote %s\n", file->path);
+		utf8_sanitize(path, sizeof(path), file->path);
+		fprintf(stderr, "  wrote %s\n", path);
 		/* siblings are opened like the first of their kind */
 		if (file->exporter->how_to_open &&
 		    (!i || file->exporter != s->files->items[i - 1].exporter)) {
 			fputs("    ", stderr);
-			fprintf(stderr, file->exporter->how_to_open, file->path);
+			fprintf(stderr, file->exporter->how_to_open, path);
 			fputc('\n', stderr);
 		}
 	}
@@ -98,10 +123,12 @@ static void print_files(const struct summary *s)
 		fprintf(stderr,
 			"  %zu threads with less than 1 %% of the samples have no file of their own; --thread TID picks one\n",
 			s->files->threads_left_out);
-	if (recording && strcmp(recording, "-"))
+	if (recording && strcmp(recording, "-")) {
+		utf8_sanitize(path, sizeof(path), recording);
 		fprintf(stderr,
-			"  wrote %s\n    sysprof report %s, or sysprof convert %s -o FILE\n",
-			recording, recording, recording);
+			"  wrote %s\n    sysprof report %s, or sysprof convert %s -o FILE\n", path,
+			path, path);
+	}
 }
 
 void summary__print(const struct summary *s)
@@ -113,6 +140,7 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, sampled_threads(p));
 	print_lost(p);
 	print_stacks(p);
+	print_symbols(p);
 	if (s->session.target_set_full)
 		fprintf(stderr, "  %llu children were not sampled: too many at one time\n",
 			(unsigned long long)s->session.target_set_full);

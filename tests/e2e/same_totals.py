@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 120
+"""All files of one run tell the same: by thread as many samples, and the same CPU time.
+
+And `convert` makes of the run's recording the very bytes that the run itself wrote.
+"""
+import json
+import os
+import re
+import sys
+
+import libe2e as e
+
+CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers",
+                       "check_structure.py")
+CPU_TOLERANCE = 1000  # ns
+FORMATS = ("json.gz", "json", "cpuprofile", "folded", "txt")
+
+
+def summaries(*paths):
+    """What the structural checker finds in the files; it must like them, too."""
+    result = e.run(sys.executable, CHECKER, "--json", *paths, timeout=100, check=0)
+    return {os.path.basename(f["path"]): f for f in json.loads(result.out)["files"]}
+
+
+def files_of(folder, suffix):
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder)
+                  if name.endswith("." + suffix))
+
+
+class Run:
+    """One recording that was written in every format at once."""
+
+    def __init__(self, name, *target, beside=()):
+        e.need_root()
+        self.folder = e.scratch(name)
+        os.mkdir(self.folder)
+        self.recording = os.path.join(self.folder, "x.sysprof")
+        running = [e.Background(*command) for command in beside]
+        try:
+            self.told = e.record("-o", self.recording, *self.outputs(self.folder), *target)
+        finally:
+            for process in running:
+                process.__exit__()
+        self.chrome_files = files_of(self.folder, "cpuprofile")
+        self.summaries = summaries(*self.chrome_files, *files_of(self.folder, "folded"),
+                                   *files_of(self.folder, "json"),
+                                   *files_of(self.folder, "json.gz"))
+
+    @staticmethod
+    def outputs(folder):
+        return [word for suffix in FORMATS for word in ("-o", os.path.join(folder, "x." + suffix))]
+
+
+def of_thread(rows):
+    """{(pid, tid): [(samples, CPU time) of each life]} without an order of lives."""
+    threads = {}
+    for pid, tid, samples, cpu_ns in rows:
+        threads.setdefault((pid, tid), []).append((samples, cpu_ns))
+    return {key: sorted(lives) for key, lives in threads.items()}
+
+
+def of_summary(summary):
+    return of_thread((int(t["pid"].split(".")[0]), int(t["tid"].split(".")[0]), t["samples"],
+                      t["cpu_ns"]) for t in summary["threads"])
+
+
+def of_report(recording):
+    rows = json.loads(e.sysprof("report", recording, "--by", "thread", "--top", 1000000, "--json",
+                                check=0).out)["rows"]
+    return of_thread((r["pid"], r["tid"], r["self"], r["cpu_ns"]) for r in rows)
+
+
+def compare(a, b, what):
+    """The same threads, as many lives of each, as many samples and as much CPU time."""
+    assert set(a) == set(b), (what, set(a) ^ set(b))
+    for key, lives in a.items():
+        others = b[key]
+        assert [s for s, _ in lives] == [s for s, _ in others], (what, key, lives, others)
+        for (_, cpu), (_, other_cpu) in zip(lives, others):
+            assert abs(cpu - other_cpu) <= CPU_TOLERANCE, (what, key, lives, others)
+
+
+def check_threads(run):
+    firefox = of_summary(run.summaries["x.json.gz"])
+    compare(firefox, of_summary(run.summaries["x.json"]), "plain and compressed")
+    compare(firefox, of_report(run.recording), "Firefox and report")
+    return firefox
+
+
+def check_chrome(run, firefox):
+    """The busiest thread's file and its siblings, each against its thread; none forgotten."""
+    total = sum(samples for lives in firefox.values() for samples, _ in lives)
+    seen = []
+    for path in run.chrome_files:
+        name = os.path.basename(path)
+        thread, = run.summaries[name]["threads"]
+        pid, tid = int(thread["pid"]), int(thread["tid"])
+        if name != "x.cpuprofile":
+            match = re.fullmatch(r"x\.(\d+)-(\d+)(-\d+)?\.cpuprofile", name)
+            assert match and (int(match[1]), int(match[2])) == (pid, tid), (name, thread)
+        assert any(samples == thread["samples"] and abs(cpu - thread["cpu_ns"]) <= CPU_TOLERANCE
+                   for samples, cpu in firefox.get((pid, tid), ())), (name, thread)
+        seen.append((pid, tid, thread["samples"]))
+    assert len(set(seen)) == len(seen), seen
+    wanted = sorted((samples, pid, tid) for (pid, tid), lives in firefox.items()
+                    for samples, _ in lives if samples * 100 >= total)
+    assert sorted((s, p, t) for p, t, s in seen) == wanted, (seen, wanted)
+    assert run.summaries["x.cpuprofile"]["samples"] == wanted[-1][0], wanted
+    return len(seen)
+
+
+def check_folded(run, firefox):
+    """It knows no threads: all samples together, and those of each name."""
+    rows = e.folded(os.path.join(run.folder, "x.folded"))
+    total = sum(samples for lives in firefox.values() for samples, _ in lives)
+    assert e.total(rows) == run.summaries["x.folded"]["samples"] == total, total
+    # threads that were never called otherwise, so that their samples can be found by name
+    by_name = {}
+    for thread in e.firefox_threads(os.path.join(run.folder, "x.json")):
+        by_name[thread.name] = by_name.get(thread.name, 0) + thread.count
+    return e.comms(rows), by_name
+
+
+def check_text(run, firefox):
+    total = sum(samples for lives in firefox.values() for samples, _ in lives)
+    for text in (run.told.err, open(os.path.join(run.folder, "x.txt"), encoding="utf-8").read()):
+        assert re.search(rf"\b{total}\b", text), (total, text)
+
+
+def check_convert(run):
+    """The same names, the same bytes."""
+    folder = run.folder + "-converted"
+    os.mkdir(folder)
+    for words in zip(*[iter(run.outputs(folder))] * 2):
+        e.sysprof("convert", run.recording, *words, check=0)
+    names = sorted(set(os.listdir(run.folder)) - {"x.sysprof"})
+    assert sorted(os.listdir(folder)) == names, (names, os.listdir(folder))
+    for name in names:
+        with open(os.path.join(run.folder, name), "rb") as live, \
+                open(os.path.join(folder, name), "rb") as converted:
+            assert live.read() == converted.read(), f"{name} differs between record and convert"
+    return len(names)
+
+
+def check(run):
+    firefox = check_threads(run)
+    count = check_chrome(run, firefox)
+    folded, by_name = check_folded(run, firefox)
+    check_text(run, firefox)
+    names = check_convert(run)
+    print(f"  {len(firefox)} threads, {count} .cpuprofile files, {names} files converted")
+    return firefox, folded, by_name
+
+
+def test_whole_system():
+    """Processes that come and go, threads, names that change, other people's programs."""
+    run = Run("system", "-a", "-F", 999, "-d", 4, beside=(
+        (e.fixture("duty"), 60, 40, 20, 5),
+        (e.fixture("storm"), "-N", "same", "-j", 2, "exec", 100000, 2000, "/dev/null"),
+        (e.fixture("chain"), "-t", 3, 60)))
+    _, folded, by_name = check(run)
+    # these never change their names once they run
+    for name in ("chain",):
+        assert folded[name] == by_name[name], (name, folded[name], by_name[name])
+
+
+def test_threads_of_a_command():
+    """Everything that was sampled has a file, since nothing is small here."""
+    run = Run("command", "--", e.fixture("chain"), "-t", 4, 2)
+    firefox, folded, by_name = check(run)
+    assert folded["chain"] == by_name["chain"], (folded, by_name)
+    big = [key for key, lives in firefox.items() for samples, _ in lives
+           if samples * 100 >= e.total(e.folded(os.path.join(run.folder, "x.folded")))]
+    assert len(big) >= 4 and len(run.chrome_files) == len(big), (firefox, run.chrome_files)
+
+
+def test_lives_of_one_number():
+    """An execve makes a new life of the same pid and tid: it is told apart in every file."""
+    run = Run("lives", "--", "sh", "-c",
+              f"x=0; while [ $x -lt 100000 ]; do x=$((x+1)); done; exec {e.fixture('chain')} 0.5")
+    firefox, _, _ = check(run)
+    assert any(len(lives) > 1 for lives in firefox.values()), firefox
+    assert any(re.search(r"-\d+-2\.cpuprofile$", path) or path.endswith("x.cpuprofile")
+               for path in run.chrome_files), run.chrome_files
+
+
+e.main(globals())
