@@ -25,12 +25,12 @@ class Truth:
 
     def __init__(self, fields, rows):
         self.points = [(int(fields[3]), 0)]
-        self.gaps, self.slept = [], []
+        self.gaps, self.kinds = [], []
         for kind, _, *row in rows:
             begin, end, cpu_begin, cpu_end = map(int, row)
             self.points += [(begin, cpu_begin), (end, cpu_end)]
             self.gaps.append((begin, end, end - begin - (cpu_end - cpu_begin)))
-            self.slept.append(kind == "slept")
+            self.kinds.append(kind)
         self.points.append((int(fields[4]), int(fields[2])))
         self.walls = [wall for wall, _ in self.points]
 
@@ -45,16 +45,20 @@ class Truth:
         there = cpu + (next_cpu - cpu) * (when - wall) // max(1, next_wall - wall)
         return there, there
 
-    def kept_away(self, begin, end):
-        """For how long it was off its CPU in (begin, end] although it wanted it, at most."""
+    def absent(self, begin, end, kinds=("slept", "away", "stolen")):
+        """For how long it was off its CPU in (begin, end] for such a reason, at most."""
         time = 0
         i = max(0, (bisect.bisect_left(self.walls, begin) - 2) // 2)
         while i < len(self.gaps) and self.gaps[i][0] < end:
             start, stop, ns = self.gaps[i]
-            if stop > begin and not self.slept[i]:
+            if stop > begin and self.kinds[i] in kinds:
                 time += min(ns, min(stop, end) - max(start, begin))
             i += 1
         return time
+
+    def stolen(self, when):
+        """What the hypervisor took just before, and the scheduler may not know of yet."""
+        return self.absent(when - KNOWN_AFTER, when, ("stolen",))
 
 
 class Thread:
@@ -138,8 +142,9 @@ def check_spinning(run):
     thread = run.threads[0]
     pairs = good = 0
     for begin, end, delta, samples in thread.intervals():
+        truth = thread.truth
         if (samples and end - begin <= 1.5 * PERIOD
-                and thread.truth.kept_away(begin - KNOWN_AFTER, end) < PERIOD / 8):
+                and truth.absent(begin, end) + truth.stolen(begin) < PERIOD / 8):
             pairs += 1
             good += abs(delta - PERIOD) <= PERIOD / 4
     print(f"  {thread.name}: {good} of {pairs} deltas are one period")
@@ -161,12 +166,12 @@ def check_clock(run):
             if not bounds:
                 continue
             looks += 1
-            ahead = PERIOD / 10 + t.truth.kept_away(when - KNOWN_AFTER, when)
+            ahead = PERIOD / 10 + t.truth.stolen(when)
             if not bounds[0] - PERIOD / 10 <= clock <= bounds[1] + ahead:
                 wrong.append((when, clock, bounds, ahead))
         print(f"  {t.name}: {len(wrong)} of {looks} samples are off the thread's clock")
         assert looks > 0.9 * t.count, (looks, t.count)
-        assert len(wrong) <= 0.001 * looks, (t.name, len(wrong), wrong[:10])
+        assert len(wrong) <= 1 + 0.002 * looks, (t.name, len(wrong), wrong[:10])
 
 
 def check_idle(run):

@@ -105,7 +105,7 @@ def test_comm():
     for by in ("thread", "process", "function"):
         for options in ((), ("--json",)):
             text = sysprof("report", f"{path}/x.sysprof", "--by", by, *options, check=0).out
-            assert "\x1b" not in text and "\ufffd" not in text.replace("\ufffd\ufffd", ""), text
+            assert "\x1b" not in text, text
 
 
 WEIRD = (b"new\nline", b"quo\"te's", b"esc\x1b[31mred", b"bad\xff\xfe\x80utf", b"semi;co:lon",
@@ -132,7 +132,8 @@ def test_paths():
         mine = [lib for lib in libs if f"place{count}" in lib]
         assert len(mine) == 1, (weird, libs)
         try:
-            if weird.decode().isprintable():  # as it is where that can be shown
+            # as it is where that can be shown; the kernel writes " (deleted)" behind names itself
+            if weird.decode().isprintable() and weird != b" (deleted)":
                 assert mine[0] == program, (mine, program)
         except UnicodeDecodeError:
             pass
@@ -324,9 +325,9 @@ def strip_sections(source, target):
 def test_sectionless_program():
     need_root()
     path = directory()
-    program = strip_sections(fixture("chain"), os.path.join(directory(), "chain"))
+    program = strip_sections(fixture("loop"), os.path.join(directory(), "loop"))
     result = record(path, "--", program, "0.4")
-    assert_samples(path, 0.3e9 if not SANITIZED else 0.1e9)
+    assert_samples(path, Facts(result.out).number("cpu_ns"))
     found = files_in(path)
     assert found.get(program, 0) > 20, (found, result)
 
@@ -477,12 +478,11 @@ def test_many_threads():
     """2,000 threads, there before or started while we look."""
     need_root()
     path = directory()
-    result = record(path, "--", fixture("crowd"), "2000", "2")
+    result = record(path, "--", fixture("crowd"), "2000", "3")
     assert_samples(path, Facts(result.out).number("cpu_ns"), least=0.8)
     rows = folded(f"{path}/x.folded")
     assert share(rows, lambda f: "elbow" in f) > 0.5, rows
-    # each of them has a track, and on two CPUs most get their turns within two seconds
-    assert len(e.firefox_threads(f"{path}/x.json.gz")) > 300
+    assert len(e.firefox_threads(f"{path}/x.json.gz")) > 1000
     path = directory()
     with Background(fixture("crowd"), "2000", "60") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("started"), LIMIT, "started")

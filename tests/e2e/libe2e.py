@@ -101,9 +101,9 @@ class Background:
 
 class NoIdleCpus:
     """
-    Within the with block no CPU is idle; whoever wants one gets it at once all the same. There are
-    machines whose kernel runs no timer program on some idle CPU (nor do perf's samples come), and ticks
-    that met an idle CPU cannot be told there from ticks that were lost.
+    Within the with block no CPU is idle; whoever wants one gets it at once all the same. The kernel
+    runs no program for some timers of idle CPUs, and the books can tell those ticks from ticks that were
+    lost to a 10 ms only.
     """
 
     def __init__(self):

@@ -117,6 +117,28 @@ def test_only_the_thread_that_was_asked_for():
     assert threads[0].count >= 30
 
 
+def test_threads_of_a_thread():
+    """The first thread waits and starts two others: they belong to it, unless it is said otherwise."""
+    path = scratch("tid-inherit.json.gz")
+    for options, wanted in ([], 2), (["--no-inherit"], 0):
+        with Fixture("chain", "-w", "1.5", "-t", "2", "0.7") as chain:
+            chain.wait_facts("pid")
+            record("-t", chain.pid, *options, "-o", path)
+        busy = {t.tid for t in firefox_threads(path) if t.count >= 20}
+        assert len(busy) == wanted and chain.pid not in busy, (options, busy)
+
+
+def test_process_that_is_also_a_child():
+    """Asked for twice, sampled once."""
+    path = scratch("twice.json.gz")
+    with Fixture("/bin/sh", "-c", f"{fixture('loop')} 3 & echo child $!; wait") as shell:
+        child = shell.wait_number("child")
+        shell.wait_facts("pid")
+        record("-p", f"{shell.pid},{child}", "-d", "0.8", "-o", path)
+    (thread,) = [t for t in firefox_threads(path) if t.pid == child]
+    assert_sample_count(thread.count, thread.cpu_ns, 1e9 / 999, lost(path), "child")
+
+
 def test_recording_ends_with_its_target():
     for option in "-p", "-t":
         path = scratch("ends.folded")

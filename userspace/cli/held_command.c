@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +19,12 @@
 /* In the child: nothing but system calls until execvp. */
 static void wait_and_exec(int release_fd, int error_fd, char **argv)
 {
+	const char *slash = strrchr(argv[0], '/');
 	char go;
 	int error;
 
+	/* what a tick sees of us on the way to exec is not sysprof */
+	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0]);
 	give_up__restore_signals();
 	/* end of file: the recording could not begin, so there is nothing to run */
 	if (read(release_fd, &go, 1) != 1)
