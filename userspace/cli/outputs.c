@@ -173,7 +173,7 @@ struct pending_file {
 	struct output_file *file;
 	char *path;
 	const struct exporter *exporter;
-	bool stream;
+	bool stream, sibling;
 };
 
 struct pending_files {
@@ -299,6 +299,7 @@ static int write_siblings(struct pending_files *pending, const struct output *ou
 		err = write_one(pending, output->exporter, profile, &options, path, failure);
 		if (err)
 			return err;
+		pending->files.data[pending->files.count - 1].sibling = true;
 	}
 	return 0;
 }
@@ -356,6 +357,7 @@ static int commit_all(struct pending_files *pending, struct written_files *writt
 		written->items[written->count++] = (struct written_file){
 			.path = steal_ptr(pending->files.data[i].path),
 			.exporter = pending->files.data[i].exporter,
+			.sibling = pending->files.data[i].sibling,
 		};
 	return 0;
 }

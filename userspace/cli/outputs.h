@@ -52,6 +52,7 @@ struct export_request {
 struct written_file {
 	char *path;
 	const struct exporter *exporter;
+	bool sibling; /* of the file before it: another thread */
 };
 
 struct written_files {

@@ -99,25 +99,36 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 	return text;
 }
 
+static void print_how_to_open(const struct written_file *file)
+{
+	if (!file->exporter->how_to_open)
+		return;
+	fputs("    ", stderr);
+	fprintf(stderr, file->exporter->how_to_open, file->path);
+	fputc('\n', stderr);
+}
+
+/* The siblings of a file of one thread come right behind it: they are counted, not listed. */
 static void print_files(const struct summary *s)
 {
 	const char *recording = outputs__recording(&s->options->outputs);
-	char path[SHOWN_MAX];
+	size_t siblings;
 
-	for (size_t i = 0; i < s->files->count; i++) {
+	for (size_t i = 0; i < s->files->count; i += 1 + siblings) {
 		const struct written_file *file = &s->files->items[i];
 
+		for (siblings = 0;
+		     i + siblings + 1 < s->files->count && file[siblings + 1].sibling;)
+			siblings++;
 		if (!strcmp(file->path, "-"))
 			continue;
-		utf8_sanitize(path, sizeof(path), file->path);
-		fprintf(stderr, "  wrote %s\n", path);
-		/* siblings are opened like the first of their kind */
-		if (file->exporter->how_to_open &&
-		    (!i || file->exporter != s->files->items[i - 1].exporter)) {
-			fputs("    ", stderr);
-			fprintf(stderr, file->exporter->how_to_open, path);
-			fputc('\n', stderr);
-		}
+		fprintf(stderr, "  wrote %s\n", file->path);
+		if (siblings == 1)
+			fprintf(stderr, "  wrote %s\n", file[1].path);
+		else if (siblings)
+			fprintf(stderr, "  wrote %zu more beside it, one a thread, up to %s\n",
+				siblings, file[siblings].path);
+		print_how_to_open(file);
 	}
 	if (s->files->threads_left_out)
 		fprintf(stderr,
