@@ -31,7 +31,8 @@ def node():
         raise Skip("npm is not installed")
     result = run(os.path.join(CONSUMERS, "install.sh"), CACHE, timeout=200)
     if result.status:
-        raise Skip(f"the viewers cannot be installed: {(result.err.strip() or '?').splitlines()[-1]}")
+        reason = (result.err.strip() or "no reason given").splitlines()[-1]
+        raise Skip(f"the viewers cannot be installed: {reason}")
     return result.out.strip()
 
 
@@ -43,7 +44,7 @@ def structure(*paths):
 
 
 def judge(base):
-    """All files of one recording, by all judges; the totals of each thread are everywhere the same."""
+    """All files of one recording, by all judges. A thread's totals are the same in all of them."""
     firefox, profiles = base + ".json.gz", sorted(glob.glob(base + "*.cpuprofile"))
     files = structure(firefox, base + ".folded", *profiles)
     assert base + ".cpuprofile" in profiles
@@ -84,7 +85,7 @@ def test_rich_command():
     rows = folded(base + ".folded")
     assert {"duty-100", "duty-40", "kstack", "dl", "name-one", "storm-7", "chain"} <= \
         set(comms(rows)), comms(rows)
-    assert total([row for row in rows if kernel_part(row[0])]) > 100
+    assert total([row for row in rows if kernel_part(row[0])]) > 50
     assert share([row for row in rows if row[0][0] == "chain" and not kernel_part(row[0])],
                  lambda f: has_chain(f, "outer", "middle", "inner", "leaf")) > 0.9
     (slow,) = [t for t in firefox_threads(base + ".json.gz") if t.name == "duty-5"]

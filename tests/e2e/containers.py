@@ -82,7 +82,7 @@ def test_symbols_from_inside_the_targets_root():
     root = new_root("root", chain=("/opt/app/inside", fixture("chain")))
     for number, enter in enumerate((in_chroot, in_pivoted)):
         path = scratch("root.folded")
-        with Fixture("/opt/app/inside", "-t", "1", "4", wrap=enter(root)) as outer:
+        with Fixture("/opt/app/inside", "-t", "1", "30", wrap=enter(root)) as outer:
             outer.wait_facts("start")
             pid = only_child(outer.pid)
             assert not os.path.exists("/opt/app/inside")
@@ -105,7 +105,7 @@ def test_another_file_at_the_same_path_on_the_host():
         put("", place + "/app", outside)
         for enter in in_chroot, in_pivoted:
             path = scratch("decoy.folded")
-            with Fixture(place + "/app", "3", wrap=enter(root)) as outer:
+            with Fixture(place + "/app", "30", wrap=enter(root)) as outer:
                 outer.wait_facts("start")
                 record("-p", only_child(outer.pid), "-d", "0.5", "-o", path)
                 assert_chain(folded(path), "app")
@@ -143,7 +143,7 @@ def test_root_on_overlayfs():
         raise Skip(f"no overlayfs here: {mount.err.strip()}")
     try:
         path = scratch("overlay.folded")
-        with Fixture("/opt/app/inside", "3", wrap=in_pivoted(merged)) as outer:
+        with Fixture("/opt/app/inside", "30", wrap=in_pivoted(merged)) as outer:
             outer.wait_facts("start")
             record("-p", only_child(outer.pid), "-d", "0.6", "-o", path)
             assert_chain(folded(path), "inside")
@@ -161,7 +161,7 @@ def test_target_in_a_user_namespace():
     probe = run(*wrap, "true")
     if probe.status:
         raise Skip(f"no user namespaces here: {probe.err.strip()}")
-    with Fixture("chain", "3", wrap=wrap) as outer:
+    with Fixture("chain", "30", wrap=wrap) as outer:
         outer.wait_facts("start")
         record("-p", only_child(outer.pid), "-d", "0.6", "-o", path)
     assert_chain(folded(path), "chain")
@@ -241,7 +241,7 @@ def test_thread_inside():
 def test_whole_system_inside():
     """That is the namespace: what runs outside of it has no number there."""
     path, stacks = scratch("inside-all.json.gz"), scratch("inside-all.folded")
-    with Fixture("loop", "4") as outside:
+    with Fixture("loop", "30") as outside:
         outside.wait_facts("pid")
         result = inside(f"""
             "$2" 2 & sleep 0.2
@@ -271,7 +271,7 @@ def test_silence_of_a_busy_target_is_an_error():
     with open(shown, "w", encoding="utf-8") as f:
         f.write(f"{cpus[0]}\n")
     for cpu, status in (cpus[1], 1), (cpus[0], 0):
-        with Fixture("loop", "-c", cpu, "5") as loop:
+        with Fixture("loop", "-c", cpu, "30") as loop:
             loop.wait_facts("pid")
             result = run("unshare", "-m", "sh", "-c",
                          f"mount --bind {shown} /sys/devices/system/cpu/online && exec \"$@\"",

@@ -355,9 +355,9 @@ def test_stopped_for_five_seconds():
     """The collector stands still: the file is complete, and every tick is in the books."""
     need_root()
     path = directory()
-    with Background(fixture("deep"), "200", "120") as target:
+    with Background(fixture("deep"), "250", "120") as target:
         before = cpu_seconds(target.pid)
-        with Background(SYSPROF, "record", "-p", target.pid, "-F", "1999",
+        with Background(SYSPROF, "record", "-p", target.pid, "-F", "4999",
                         *outputs(path)) as recorder:
             sampling(path)
             recorder.signal(signal.SIGSTOP)
@@ -373,7 +373,7 @@ def test_stopped_for_five_seconds():
     assert "do not explain" not in result.err, result
     kept = sum(n for _, n in folded(os.path.join(path, "x.folded")))
     # lost ticks are counted for the CPU, so those of other programs are among them
-    assert kept + lost > 0.7 * used * 1999, (kept, lost, used)
+    assert kept + lost > 0.7 * used * 4999, (kept, lost, used)
 
 
 def test_closed_pipe():

@@ -99,46 +99,55 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 	return text;
 }
 
-static void print_how_to_open(const struct written_file *file)
+/* Names of files may hold anything. */
+struct shown_path {
+	char text[4 * PATH_MAX];
+};
+
+static const char *show_path(struct shown_path *shown, const char *path)
 {
-	if (!file->exporter->how_to_open)
-		return;
-	fputs("    ", stderr);
-	fprintf(stderr, file->exporter->how_to_open, file->path);
-	fputc('\n', stderr);
+	return utf8_sanitize(shown->text, sizeof(shown->text), path);
+}
+
+static void print_file(const struct written_file *file, size_t siblings)
+{
+	struct shown_path path;
+
+	fprintf(stderr, "  wrote %s\n", show_path(&path, file->path));
+	if (file->exporter->how_to_open) {
+		fputs("    ", stderr);
+		fprintf(stderr, file->exporter->how_to_open, path.text);
+		fputc('\n', stderr);
+	}
+	if (siblings)
+		fprintf(stderr, "    and %zu more beside it, one a thread%s %s\n", siblings,
+			siblings == 1 ? ":" : ", the last is",
+			show_path(&path, file[siblings].path));
 }
 
 /* The siblings of a file of one thread come right behind it: they are counted, not listed. */
 static void print_files(const struct summary *s)
 {
+	const struct written_files *files = s->files;
 	const char *recording = outputs__recording(&s->options->outputs);
-	size_t siblings;
+	struct shown_path path;
 
-	for (size_t i = 0; i < s->files->count; i += 1 + siblings) {
-		const struct written_file *file = &s->files->items[i];
-
-		for (siblings = 0;
-		     i + siblings + 1 < s->files->count && file[siblings + 1].sibling;)
+	for (size_t i = 0, siblings; i < files->count; i += 1 + siblings) {
+		siblings = 0;
+		while (i + siblings + 1 < files->count && files->items[i + siblings + 1].sibling)
 			siblings++;
-		if (!strcmp(file->path, "-"))
-			continue;
-		fprintf(stderr, "  wrote %s\n", file->path);
-		if (siblings == 1)
-			fprintf(stderr, "  wrote %s\n", file[1].path);
-		else if (siblings)
-			fprintf(stderr, "  wrote %zu more beside it, one a thread, up to %s\n",
-				siblings, file[siblings].path);
-		print_how_to_open(file);
+		if (strcmp(files->items[i].path, "-"))
+			print_file(&files->items[i], siblings);
 	}
-	if (s->files->threads_left_out)
+	if (files->threads_left_out)
 		fprintf(stderr,
 			"  %zu threads with less than 1 %% of the samples have no file of their own; --thread TID picks one\n",
-			s->files->threads_left_out);
+			files->threads_left_out);
 	if (recording && strcmp(recording, "-")) {
-		utf8_sanitize(path, sizeof(path), recording);
+		show_path(&path, recording);
 		fprintf(stderr,
-			"  wrote %s\n    sysprof report %s, or sysprof convert %s -o FILE\n", path,
-			path, path);
+			"  wrote %s\n    sysprof report %s, or sysprof convert %s -o FILE\n",
+			path.text, path.text, path.text);
 	}
 }
 
