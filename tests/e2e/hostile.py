@@ -469,9 +469,12 @@ def test_many_mappings():
         wait_for(lambda: target.p.stdout.readline().startswith("mapped"), LIMIT, "mapped")
         record(path, "-p", target.pid, "-d", "0.7")
     assert files_in(path).get(file, 0) > 50, files_in(path)
+    # so many at once may be more than the kernel can tell; /proc is read again then, a bit later
     path = directory()
-    record(path, "--", fixture("mapexec"), "-c", "20000", file, PAGE, "0.7", "0.001")
-    assert files_in(path).get(file, 0) > 50, files_in(path)
+    result = record(path, "--", fixture("mapexec"), "-c", "20000", file, PAGE, "3", "0.001")
+    assert files_in(path).get(file, 0) > 50, (files_in(path), result)
+    if "outside every known mapping" in result.err:
+        assert "process and mapping records" in result.err, result
 
 
 def test_many_threads():
@@ -482,7 +485,7 @@ def test_many_threads():
     assert_samples(path, Facts(result.out).number("cpu_ns"), least=0.8)
     rows = folded(f"{path}/x.folded")
     assert share(rows, lambda f: "elbow" in f) > 0.5, rows
-    assert len(e.firefox_threads(f"{path}/x.json.gz")) > 300
+    assert len(e.firefox_threads(f"{path}/x.json.gz")) > 200
     path = directory()
     with Background(fixture("crowd"), "2000", "60") as target:
         wait_for(lambda: target.p.stdout.readline().startswith("started"), LIMIT, "started")

@@ -407,6 +407,47 @@ def test_two_lives_with_one_number():
             assert abs(thread.cpu_ns - cpu) <= 0.01 * cpu + 2_000_000, (thread.cpu_ns, cpu)
 
 
+STRANGER = """
+"$2" 60 >"$5" & target=$!
+"$3" read 60 >"$5" & other=$!
+sleep 0.2
+"$1" record -p $target,$other -d 3 -q -o "$4" & recorder=$!
+sleep 1.3
+kill -9 $target; wait $target
+i=0
+while [ $i -lt 50 ]; do
+	echo $((target - 1)) >/proc/sys/kernel/ns_last_pid
+	"$6" 60 >"$5" & stranger=$!
+	[ $stranger -eq $target ] && break
+	kill $stranger; wait $stranger; i=$((i + 1))
+done
+wait $recorder; status=$?
+kill $stranger $other
+[ $stranger -eq $target ] || exit 3
+echo target $target
+exit $status
+"""
+
+
+def test_stranger_with_the_number_of_a_target():
+    """It has ended, while another target goes on; who gets its number then is nobody's target."""
+    if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
+        raise Skip("this kernel has no ns_last_pid (CONFIG_CHECKPOINT_RESTORE)")
+    for wrap in [], ["unshare", "-p", "-f", "--kill-child", "--mount-proc"]:
+        path = scratch("stranger.json.gz")
+        result = run(*wrap, "/bin/sh", "-c", STRANGER, "sh", SYSPROF, fixture("chain"),
+                     fixture("kstack"), path, scratch("facts"), fixture("loop"))
+        if result.status == 3:
+            raise Skip("no number could be used again")
+        assert result.status == 0, result
+        target, seen = Facts(result.out).number("target"), {}
+        for thread in firefox_threads(path):
+            seen.setdefault(thread.pid, set()).update(thread.functions())
+        assert "leaf" in seen[target], seen
+        assert not any("count_iterations" in functions for functions in seen.values()), seen
+        assert len(seen) == 2, seen
+
+
 def test_leader_that_exits_first():
     path = scratch("leader.json.gz")
     told = Facts(record("-o", path, "--", fixture("exits_leader"), "0.6").out)
@@ -425,6 +466,51 @@ def test_leader_that_exits_first():
     assert set(seen) == tids, seen
     for thread in seen.values():
         assert thread.functions().get("others_go_on", 0) >= 0.9 * thread.count, thread.functions()
+
+
+LATE = """
+#include "fixture.h"
+#include <dlfcn.h>
+#include <pthread.h>
+static const char *library;
+static void *late(void *unused)
+{
+	uint64_t (*spin)(uint64_t);
+
+	usleep(2600000);
+	spin = (uint64_t (*)(uint64_t))dlsym(dlopen(library, RTLD_NOW), "libdl_one_spin");
+	if (!fork()) {
+		spin(now_ns() + 400000000);
+		_exit(0);
+	}
+	spin(now_ns() + 400000000);
+	usleep(300000);
+	exit(0);
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+
+	library = argv[1];
+	fact("pid %d", getpid());
+	pthread_create(&thread, NULL, late, NULL);
+	pthread_exit(NULL);
+}
+"""
+
+
+def test_leader_that_exited_long_ago():
+    """What its process maps and forks then is known all the same."""
+    path, program = scratch("late.folded"), compiled("late", LATE, "-ldl")
+    # others come and go meanwhile
+    with Background("sh", "-c", "while :; do sleep 0.1; /bin/true; done"), \
+            Fixture(program, fixture("libdl_one.so")) as target:
+        target.wait_facts("pid")
+        record("-p", target.pid, "-o", path, "-o", scratch("late.json.gz"))
+    assert_known(folded(path))
+    spinning = {t.pid for t in firefox_threads(scratch("late.json.gz"))
+                if t.functions().get("one_inner", 0) >= 20}
+    assert len(spinning) == 2 and target.pid in spinning, folded(path)
 
 
 SPAWN = """
@@ -492,21 +578,21 @@ def test_setuid_exec():
 
 # ---- real programs ------------------------------------------------------------------------------
 
-def assert_real(command, process, library, at_least=50):
-    """It runs for about a second: its name, and its library in the stacks."""
+def assert_real(command, process, *libraries, at_least=50):
+    """It runs for about a second: its name, and one of its libraries in the stacks."""
     path = scratch("real.json.gz")
     record("-o", path, "--", *command)
     threads = [t for t in firefox_threads(path) if t.process == process]
     assert threads, [(t.process, t.name, t.count) for t in firefox_threads(path)]
-    samples, inside, unknown = 0, 0, 0
+    samples, inside = 0, 0
     for thread in threads:
         for _, frames in thread.samples():
             samples += 1
-            inside += any(lib and library in os.path.basename(lib) for _, lib in frames)
-            unknown += frames[-1] == ("[unknown]", None)
+            inside += any(lib and any(wanted in os.path.basename(lib) for wanted in libraries)
+                          for _, lib in frames)
     assert samples >= at_least, samples
-    assert inside >= 0.3 * samples, f"{inside} of {samples} in {library}"
-    return threads, samples, unknown
+    assert inside >= 0.3 * samples, f"{inside} of {samples} in {libraries}"
+    return threads
 
 
 PYTHON_WORK = "import time\nend = time.monotonic() + 1\nx = 0\nwhile time.monotonic() < end: x += 1"
@@ -531,7 +617,8 @@ def test_node():
         "while (Date.now() < end) a = JSON.parse(JSON.stringify([1, 2, {a: 'b', c: [1, 2, 3]}]));"
     node = os.path.realpath(shutil.which("node"))
     with open(node, "rb") as f:
-        assert f.read(4) == b"\x7fELF", node
+        if f.read(4) != b"\x7fELF":
+            raise Skip(f"{node} is a wrapper of node")
     assert_real([node, "-e", script], os.path.basename(node), "node")
 
 
@@ -544,7 +631,7 @@ def test_clang():
             f.write(f"int f{i}(int *a, int n) {{ int x = {i}; for (int i = 0; i < n; i++) "
                     f"x += a[i] * {i} + (x >> 3); return x; }}\n")
     clang = shutil.which("clang")
-    assert_real([clang, "-O2", "-c", "-o", scratch("work.o"), source], "clang", "LLVM")
+    assert_real([clang, "-O2", "-c", "-o", scratch("work.o"), source], "clang", "LLVM", "clang")
 
 
 JAVA_WORK = """
@@ -569,7 +656,7 @@ def test_java():
     with open(source, "w", encoding="utf-8") as f:
         f.write(JAVA_WORK)
     # the source launcher compiles first: libjvm has its share of the time
-    threads, _, _ = assert_real(["java", source], "java", "libjvm")
+    threads = assert_real(["java", source], "java", "libjvm")
     names = {t.name for t in threads}
     assert any("Compiler" in name for name in names), names
 

@@ -457,6 +457,31 @@ static void output_when_the_directory_vanishes(void **state)
 	assert_int_equal(count_entries("moved"), 0);
 }
 
+/* A published file is watched no less: commit tells that it is gone, and puts it nowhere else. */
+static void output_published_and_taken_away(void **state)
+{
+	static const char *const ways[] = {"rm f", "mv f moved", "rm f && touch f", "rm -rf ../d",
+					   "mv ../d ../moved"};
+	struct output_file *f;
+
+	(void)state;
+	mkdir("d", 0700);
+	assert_int_equal(output_file__open("d/f", &f), 0);
+	assert_int_equal(output_file__publish(f), 0);
+	assert_int_equal(output_file__commit(f), 0);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		char command[100];
+
+		assert_int_equal(system("rm -rf d moved && mkdir d"), 0);
+		assert_int_equal(output_file__open("d/f", &f), 0);
+		fputs("text", output_file__stream(f));
+		assert_int_equal(output_file__publish(f), 0);
+		snprintf(command, sizeof(command), "cd d && %s", ways[i]);
+		assert_int_equal(system(command), 0);
+		assert_int_equal(output_file__commit(f), -ENOENT);
+	}
+}
+
 static void output_beyond_the_file_size_limit(void **state)
 {
 	struct rlimit saved, limit;
@@ -492,6 +517,7 @@ static void output_on_a_full_disk(void **state)
 	assert_int_equal(output_file__open("disk/old", &f), 0);
 	for (int i = 0; i < 20000; i++)
 		fputs("0123456789", output_file__stream(f));
+	assert_int_equal(output_file__error(f), -ENOSPC);
 	assert_int_equal(output_file__commit(f), -ENOSPC);
 	expect_text("disk/old", "kept");
 	assert_int_equal(count_entries("disk"), 1);
@@ -678,6 +704,7 @@ int main(void)
 		in_directory(output_refuses),
 		in_directory(output_with_the_longest_name),
 		in_directory(output_when_the_directory_vanishes),
+		in_directory(output_published_and_taken_away),
 		in_directory(output_beyond_the_file_size_limit),
 		in_directory(output_on_a_full_disk),
 		in_directory(output_belongs_to_the_sudo_user),

@@ -444,8 +444,7 @@ static int check_published(const struct output_file *file)
 
 	if (err)
 		return err;
-	if (fstatat(file->dir_fd, file->name, &now, AT_SYMLINK_NOFOLLOW) ||
-	    fstat(file->fd, &ours))
+	if (fstatat(file->dir_fd, file->name, &now, AT_SYMLINK_NOFOLLOW) || fstat(file->fd, &ours))
 		return -errno;
 	return same_file(&now, &ours) ? 0 : -ENOENT;
 }
