@@ -59,7 +59,7 @@ static __always_inline enum book_line take_sample(struct bpf_perf_event_data *ct
 	s->sample.header.type = EVENT_SAMPLE;
 	s->sample.header.flags = 0;
 	s->sample.tsc = use_tsc ? read_tsc(books) : 0;
-	s->sample.header.time = s->sample.tsc ? 0 : books->last_tick;
+	s->sample.header.time = books->last_tick;
 	s->sample.cpu_time = cpu_time(books, current_task(), value.enabled);
 	s->sample.tgid = ours.tgid;
 	s->sample.tid = ours.tid;

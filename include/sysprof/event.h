@@ -66,7 +66,7 @@ struct event_header {
 	__u32 size; /* of the whole event, this header included */
 	__u16 type; /* enum event_type */
 	__u16 flags;
-	__u64 time; /* CLOCK_MONOTONIC in ns; a sample taken with the TSC gets it from the queue */
+	__u64 time; /* CLOCK_MONOTONIC in ns; capture/live refines a sample's by its TSC */
 };
 
 /* ---- samples --------------------------------------------------------------------------------- */

@@ -139,6 +139,20 @@ static int add_cpus(struct bpf_session *s, struct failure *failure)
 	return 0;
 }
 
+/* The first CPU of -C that we do not have. */
+static uint32_t missing_cpu(const struct bpf_session *s, const struct target *target)
+{
+	for (size_t k = 0; k < target->cpu_count; k++) {
+		bool online = false;
+
+		for (size_t i = 0; i < s->cpu_count && !online; i++)
+			online = s->cpus[i].cpu == target->cpus[k];
+		if (!online)
+			return target->cpus[k];
+	}
+	return 0;
+}
+
 static int choose_cpus(struct bpf_session *s, const struct target *target, struct failure *failure)
 {
 	size_t found = 0;
@@ -155,7 +169,7 @@ static int choose_cpus(struct bpf_session *s, const struct target *target, struc
 	s->info.cpus = found;
 	s->info.sideband_cpus = s->cpu_count;
 	if (target->cpus && found != target->cpu_count) {
-		fail(failure, -ENODEV, "a CPU of -C is not online");
+		fail(failure, -ENODEV, "CPU %u of -C is not online", missing_cpu(s, target));
 		return fail_remedy(failure, -ENODEV,
 				   "see /sys/devices/system/cpu/online for those that are");
 	}

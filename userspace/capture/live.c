@@ -36,6 +36,7 @@
 
 #define HOLD_BACK	20000000ull   /* ns */
 #define ANCHOR_INTERVAL 1000000000ull /* ns */
+#define TSC_ERROR_MAX	2000ull	      /* ns by which a sample's two clocks may differ */
 #define WRITING_TIME	1000000ull    /* ns: from a record's time to its being in the ring */
 
 /* Events kept aside, one behind the other in `bytes`. */
@@ -47,6 +48,7 @@ struct aside {
 struct live {
 	struct bpf_session *session;
 	struct clock clock;
+	VEC(uint64_t) tsc_lags; /* by CPU: ns that its TSC counter stood still for */
 	struct event_queue *queue;
 	struct family *family;
 	struct dso_opener *opener;
@@ -118,18 +120,47 @@ static int set_aside(struct live *live, const struct event_header *event)
 	return 0;
 }
 
+/*
+ * The time of a sample, by its TSC. perf's counter of the TSC stands still for some microseconds
+ * whenever the kernel rearranges a CPU's counters, as it does for each profiler that starts or ends,
+ * and is late from then on. The program's own reading of the clock, half a microsecond before that
+ * of the TSC, gives this away, and also where a new epoch has begun or the program was held up
+ * between the two.
+ */
+static int refine_time(struct live *live, struct sample_event *sample)
+{
+	uint64_t told = sample->header.time, time, *lag;
+
+	if (!sample->tsc)
+		return 0;
+	while (live->tsc_lags.count <= sample->cpu) {
+		int err = vec_push(&live->tsc_lags, 0);
+
+		if (err)
+			return err;
+	}
+	lag = &live->tsc_lags.data[sample->cpu];
+	time = clock__to_monotonic(&live->clock, sample->tsc) + *lag;
+	if (time + TSC_ERROR_MAX < told)
+		*lag += told - time;
+	else if (time > told + TSC_ERROR_MAX)
+		*lag -= time - told < *lag ? time - told : *lag;
+	else
+		sample->header.time = time;
+	return 0;
+}
+
 /* What the rings tell. An event_push_fn. */
 static int push_from_rings(void *context, struct event_header *event)
 {
 	struct live *live = context;
+	int err;
 
 	switch (event->type) {
 	case EVENT_SAMPLE:
-		if (!event->time)
-			event->time = clock__to_monotonic(
-				&live->clock, ((const struct sample_event *)event)->tsc);
+		err = refine_time(live, (struct sample_event *)event);
 		live->samples++;
-		return event_queue__push(live->queue, event);
+		return err ? err : event_queue__push(live->queue, event);
 	case EVENT_FORK:
 	case EVENT_MMAP:
 	case EVENT_COMM:
@@ -388,6 +419,7 @@ void live__free(struct live *live)
 	cpu_idle__free(live->idle);
 	family__free(live->family);
 	event_queue__free(live->queue);
+	vec_free(&live->tsc_lags);
 	vec_free(&live->roots);
 	vec_free(&live->ids);
 	vec_free(&live->sideband.bytes);
