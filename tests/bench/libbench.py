@@ -290,14 +290,18 @@ crashes = []  # how runs of perf went wrong at their end
 
 
 class Perf(Profiler):
-    """perf record -g of cpu-clock, attached when this returns."""
+    """perf record -g of cpu-clock, attached when this returns.
+
+    -B leaves out the search for build-ids when it ends: a perf may crash over a process that maps a
+    strange ELF file, and it is quicker without.
+    """
     serial = 0
 
     def __init__(self, *args, cpus=None):
         Perf.serial += 1
         self.data = scratch(f"perf-{Perf.serial}.data")
         self.files = [self.data]
-        super().__init__(PERF, "record", "-q", "-e", "cpu-clock", "-g", "-o", self.data, *args,
+        super().__init__(PERF, "record", "-q", "-B", "-e", "cpu-clock", "-g", "-o", self.data, *args,
                          cpus=cpus)
         wait_until(lambda: not self.running() or self._attached(), 20, "perf to attach")
         time.sleep(0.1)
@@ -338,14 +342,20 @@ class Counted(Program):
     def count(self):
         return struct.unpack_from("<Q", self.map)[0]
 
+    def waited_ns(self):
+        """How long it has been runnable and some other task had the CPU."""
+        return int(read(f"/proc/{self.pid}/schedstat").split()[1])
+
     def ns_each(self, seconds):
-        """Wall time that a piece of the work takes, over so many seconds from now."""
-        begin, at = self.count(), time.monotonic_ns()
+        """Wall time that a piece of the work takes, over so many seconds from now; and the same
+        less the time it waited for a CPU."""
+        begin, waited, at = self.count(), self.waited_ns(), time.monotonic_ns()
         time.sleep(seconds)
-        done, now = self.count(), time.monotonic_ns()
+        done, waited_now, now = self.count(), self.waited_ns(), time.monotonic_ns()
         if done == begin:
             raise Broken(f"{' '.join(self.args)} does nothing")
-        return (now - at) / (done - begin)
+        wall = now - at
+        return wall / (done - begin), (wall - (waited_now - waited)) / (done - begin)
 
 
 class BpfStats(Program):

@@ -68,15 +68,13 @@ __u64 cpu_idle_parse(const char *text, unsigned int cpu)
 	return (idle + iowait) * (NS_PER_SECOND / sysconf(_SC_CLK_TCK));
 }
 
-void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books)
+void cpu_idle_move(struct books_event *books, __u64 idle_time)
 {
-	uint64_t before = cpu_idle_parse(idle->start, books->cpu);
-	uint64_t after = cpu_idle_parse(idle->now, books->cpu);
 	uint64_t ticks, moved;
 
-	if (!books->period || before == IDLE_UNKNOWN || after == IDLE_UNKNOWN || after <= before)
+	if (!books->period)
 		return;
-	ticks = (after - before) / books->period;
+	ticks = idle_time / books->period;
 	if (ticks <= books->count[BOOK_IDLE])
 		return;
 	moved = ticks - books->count[BOOK_IDLE];
@@ -84,4 +82,13 @@ void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books)
 		moved = books->count[BOOK_NOT_RUN];
 	books->count[BOOK_NOT_RUN] -= moved;
 	books->count[BOOK_IDLE_NOT_RUN] += moved;
+}
+
+void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books)
+{
+	uint64_t before = cpu_idle_parse(idle->start, books->cpu);
+	uint64_t now = cpu_idle_parse(idle->now, books->cpu);
+
+	if (before != IDLE_UNKNOWN && now != IDLE_UNKNOWN && now > before)
+		cpu_idle_move(books, now - before);
 }
