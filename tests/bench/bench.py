@@ -2,7 +2,8 @@
 """What recording costs, beside perf: bench.py [SECTION…], through run.sh.
 
 Figures are medians of rounds with (least–greatest); what is compared took turns. A budget that is
-not met is said and changes nothing: the exit status is 1 only where something could not be measured.
+not met is said and changes nothing: the exit status is 1 only where something could not be
+measured.
 """
 import os
 import platform
@@ -272,7 +273,7 @@ def memory():
           ["sysprof record -a -F HZ; smaps_rollup, and what its summary says of the kernel's",
            "perf record -a -B -g -F HZ -e cpu-clock"],
           ["", "RSS", "PSS", "rings and maps", "peak RSS, symbols included"], rows,
-          notes + ["RSS contains the pages of rings that were touched, so the sum counts those twice."])
+          notes + ["RSS contains the pages of rings that were touched: the sum has those twice."])
 
 
 def drop_caches():
@@ -289,12 +290,14 @@ def perf_row(p):
     size, text = os.path.getsize(p.data), scratch("perf.txt")
     begin = time.monotonic()
     with open(text, "wb") as out:
-        subprocess.run([PERF, "script", "-i", p.data], stdout=out, check=False,
-                       stderr=subprocess.DEVNULL, timeout=300)
+        status = subprocess.run([PERF, "script", "-i", p.data], stdout=out, check=False,
+                                stderr=subprocess.DEVNULL, timeout=300).returncode
     script, text_size = time.monotonic() - begin, os.path.getsize(text)
     with open(text, "rb") as f:
         samples = sum(1 for line in f if line[:1] not in (b"\t", b" ", b"\n"))
     os.unlink(text)
+    if status:
+        crashes.append(f"perf script: status {status}, its row is that of a part of the file")
     return ["perf", f"{samples:,}", f"{p.seconds_to_stop:.2f}", f"{script:.2f}",
             f"{p.seconds_to_stop + script:.2f}", f"{p.cpu_to_stop:.2f}",
             f"{size:,} + {text_size:,}"]

@@ -301,8 +301,8 @@ class Perf(Profiler):
         Perf.serial += 1
         self.data = scratch(f"perf-{Perf.serial}.data")
         self.files = [self.data]
-        super().__init__(PERF, "record", "-q", "-B", "-e", "cpu-clock", "-g", "-o", self.data, *args,
-                         cpus=cpus)
+        super().__init__(PERF, "record", "-q", "-B", "-e", "cpu-clock", "-g", "-o", self.data,
+                         *args, cpus=cpus)
         wait_until(lambda: not self.running() or self._attached(), 20, "perf to attach")
         time.sleep(0.1)
         if not self.running():

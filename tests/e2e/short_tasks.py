@@ -220,7 +220,7 @@ def check_thousand(mode, used, target=None):
         name = f"thousand-{mode}-{'command' if target is None else 'system'}-{attempt}"
         with e.NoIdleCpus():
             storm = Storm(name, ["-g", 1000, mode, 1000, 500], target)
-        if storm.lost + storm.stolen < 2 * math.sqrt(1000 * 500000 / PERIOD):
+        if storm.lost + storm.stolen < 3 * math.sqrt(1000 * 500000 / PERIOD):
             storm.check_count(used(storm))
             storm.check_names()
             return
