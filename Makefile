@@ -160,7 +160,7 @@ vmtest: all $(BUILD)/tests/fixtures/chain
 	$(Q)vmtest/run.sh $(BUILD)
 
 bench: all $(FIXTURES) $(BENCHES)
-	$(Q)tools/install-deps.sh --check bench
+	$(Q)tools/install-deps.sh --check bench || echo "going on without"
 	$(Q)tests/bench/run.sh $(BUILD)
 
 install: all

@@ -42,6 +42,7 @@ needs() {
 	vmtest | cmd:dpkg-deb            | dpkg            | dpkg            | dpkg       | dpkg
 	vmtest | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	bench | cmd:perf                 | linux-perf      | perf            | perf       | perf
+	bench | cmd:python3              | python3         | python3         | python     | python3
 	TABLE
 }
 

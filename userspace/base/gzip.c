@@ -11,7 +11,8 @@
 
 #include "base/cleanup.h"
 
-#define LEVEL	    6
+/* 6 is 4 % smaller on profiles, and takes 3 times as long: most of the time after the stop */
+#define LEVEL	    4
 #define OUTPUT_SIZE (64 * 1024)
 #define STREAM_SIZE (64 * 1024)
 #define OS_UNKNOWN  255
