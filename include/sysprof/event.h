@@ -130,7 +130,7 @@ enum stack_end {
 
 struct sample_event {
 	struct event_header header;
-	__u64 tsc;	/* raw TSC of this CPU; 0: header.time was set by the program */
+	__u64 tsc;	/* raw TSC of this CPU as perf's counter has it; 0: not read */
 	__u64 cpu_time; /* CPU the thread has used in its life, ns, as CLOCK_THREAD_CPUTIME_ID */
 	__u32 tgid;	/* in the pid namespace of the recorder, as in every event */
 	__u32 tid;

@@ -47,10 +47,10 @@ struct bpf_session_options {
 
 /* What was got, for the recording's metadata and the summary. Valid as long as the session. */
 struct bpf_session_info {
-	const char *event;	  /* name of the tick event */
-	uint64_t period;	  /* ns; 0: not a clock event */
-	bool tsc;		  /* sample.tsc is set and header.time is not; else the reverse */
-	const char *clock_reason; /* why this clock, a sentence without a stop */
+	const char *event;	     /* name of the tick event */
+	uint64_t period;	     /* ns; 0: not a clock event */
+	bool tsc;		     /* sample.tsc is set, which is more exact than header.time */
+	const char *clock_reason;    /* why this clock, a sentence without a stop */
 	const char *cpu_time_source; /* "rq-clock" or "exec-start", see bpf/cputime.bpf.h */
 	bool build_ids;		     /* side-band mappings carry build-ids */
 	uint32_t pid_namespace;	     /* inode of our own pid namespace; 0: the initial one */
@@ -86,8 +86,8 @@ void bpf_session__disable(struct bpf_session *session);
  * EVENT_THREAD_CPU), then its side-band (EVENT_MMAP with file_state UNOPENED or NONE, EVENT_COMM,
  * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across.
  *
- * A sample that has a TSC has 0 as its header.time, which the sink has to set; all other events
- * have their time. A sample's cpu_time can be too large, never too small: it includes what a
+ * All events have their time; that of a sample is the program's own reading of the clock, half a
+ * microsecond before that of its TSC. A sample's cpu_time can be too large, never too small: it includes what a
  * hypervisor stole since the scheduler last looked (at most one of its ticks in the ordinary case),
  * and a later sample of the thread then shows less. So the truth of a sample is the least value of
  * it and of all later ones of the thread.
