@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +29,6 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -40,13 +36,14 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/parse.h"
+#include "capture/cpu_visit.h"
 #include "capture/features.h"
 #include "capture/perf_ring.h"
 #include "capture/pid_namespace.h"
+#include "capture/tsc_counter.h"
 
 #include "sampler.skel.h"
 
-#define CPU_MAX		    8192u
 #define SAMPLE_RING_MIN	    (256u * 1024)
 #define SAMPLE_RING_MAX	    (8u * 1024 * 1024)
 #define EXIT_RING	    (64u * 1024) /* of CPUs that are not sampled */
@@ -54,7 +51,6 @@
 #define RING_FLOOR	    (64u * 1024)
 #define RING_SECONDS	    2
 #define TSC_ERROR_MAX_NS    5000
-#define TSC_READINGS	    16
 #define CLOCK_LOOKS	    16
 #define LIBBPF_MESSAGE_SIZE 400
 
@@ -122,7 +118,7 @@ static int add_cpus(struct bpf_session *s, struct failure *failure)
 	int err = read_line("/sys/devices/system/cpu/online", text, sizeof(text));
 
 	if (!err)
-		err = parse_cpu_list(text, CPU_MAX - 1, &online, &s->cpu_count);
+		err = parse_cpu_list(text, CPU_VISIT_MAX - 1, &online, &s->cpu_count);
 	if (err)
 		return fail(failure, err, "cannot read /sys/devices/system/cpu/online: %s",
 			    strerror(-err));
@@ -176,87 +172,7 @@ static int choose_cpus(struct bpf_session *s, const struct target *target, struc
 	return 0;
 }
 
-/* Move the calling thread; false: the cpuset forbids it. */
-static bool go_to_cpu(uint32_t cpu)
-{
-	cpu_set_t *set = CPU_ALLOC(CPU_MAX);
-	size_t size = CPU_ALLOC_SIZE(CPU_MAX);
-	bool there;
-
-	if (!set)
-		return false;
-	CPU_ZERO_S(size, set);
-	CPU_SET_S(cpu, size, set);
-	there = !sched_setaffinity(0, size, set) && sched_getcpu() == (int)cpu;
-	CPU_FREE(set);
-	return there;
-}
-
-/*
- * The affinity of the calling thread, to be given back. NULL: it cannot be told; then do not move.
- */
-static cpu_set_t *save_affinity(void)
-{
-	cpu_set_t *set = CPU_ALLOC(CPU_MAX);
-
-	if (set && sched_getaffinity(0, CPU_ALLOC_SIZE(CPU_MAX), set)) {
-		CPU_FREE(set);
-		set = NULL;
-	}
-	return set;
-}
-
-static void restore_affinity(cpu_set_t *set)
-{
-	if (!set)
-		return;
-	sched_setaffinity(0, CPU_ALLOC_SIZE(CPU_MAX), set);
-	CPU_FREE(set);
-}
-
 /* ---- the clock ------------------------------------------------------------------------------- */
-
-static uint64_t rdtsc(void)
-{
-#if defined(__x86_64__)
-	unsigned int processor;
-
-	return __rdtscp(&processor);
-#else
-	return 0;
-#endif
-}
-
-/* TSC at which this CPU's counter stood at 0; *error is half the bracket, in TSC ticks. */
-static int measure_tsc_base(struct session_cpu *c, uint64_t *error)
-{
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < TSC_READINGS; i++) {
-		uint64_t count, before = rdtsc(), after;
-
-		if (read(c->tsc_fd, &count, sizeof(count)) != sizeof(count))
-			return -EIO;
-		after = rdtsc();
-		if (after - before >= best)
-			continue;
-		best = after - before;
-		c->tsc_base = before + (after - before) / 2 - count;
-	}
-	*error = best / 2;
-	return 0;
-}
-
-/* TSC ticks per microsecond, well enough to judge an error by. */
-static uint64_t tsc_per_us(void)
-{
-	uint64_t start = monotonic_ns(), tsc = rdtsc(), now;
-
-	do
-		now = monotonic_ns();
-	while (now - start < 1000000);
-	return (rdtsc() - tsc) * 1000 / (now - start);
-}
 
 /* Open and calibrate the TSC counters of all sampled CPUs. 0, or an error with the reason. */
 static int open_tsc(struct bpf_session *s)
@@ -285,7 +201,7 @@ static int open_tsc(struct bpf_session *s)
 		}
 		if (home)
 			go_to_cpu(c->cpu);
-		err = measure_tsc_base(c, &error);
+		err = tsc_counter_base(c->tsc_fd, &c->tsc_base, &error);
 		if (!err && error > worst)
 			worst = error;
 		if (err)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Readings of the TSC on both sides of a reading of its counter. */
+#include "capture/tsc_counter.h"
+
+#include <errno.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "base/io.h"
+
+#define TSC_READINGS 16
+
+static uint64_t rdtsc(void)
+{
+#if defined(__x86_64__)
+	unsigned int processor;
+
+	return __rdtscp(&processor);
+#else
+	return 0;
+#endif
+}
+
+int tsc_counter_base(int fd, uint64_t *base, uint64_t *error)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < TSC_READINGS; i++) {
+		uint64_t count, before = rdtsc(), after;
+
+		if (read(fd, &count, sizeof(count)) != sizeof(count))
+			return -EIO;
+		after = rdtsc();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		*base = before + (after - before) / 2 - count;
+	}
+	*error = best / 2;
+	return 0;
+}
+
+uint64_t tsc_per_us(void)
+{
+	uint64_t start = monotonic_ns(), tsc = rdtsc(), now;
+
+	do
+		now = monotonic_ns();
+	while (now - start < 1000000);
+	return (rdtsc() - tsc) * 1000 / (now - start);
+}
