@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the
+ * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Runs in the parent, opens only what it verified.
+ */
+#ifndef SYMBOLIZE_DEBUG_FILE_H
+#define SYMBOLIZE_DEBUG_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct debug_file_request {
+	int elf_fd;  /* the mapped file, or -1 */
+	int root_fd; /* root directory of its process, or -1: sought there first, then on the host */
+	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
+	uint8_t build_id_size;
+	const uint8_t *build_id;
+	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS */
+	/* called now and then while a download goes on; nonzero gives up. May be NULL */
+	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
+	void *context;
+};
+
+struct debug_file_counts {
+	uint64_t by_build_id, by_link, by_debuginfod;
+	uint64_t wrong_build_id, wrong_crc; /* files that had the name and were not it */
+};
+
+/*
+ * Open the debug file; the caller closes the descriptors. *debug_fd is -1 where there is none, *alt_fd where
+ * there is no dwz file or none is needed. 0 or negative errno (no memory, no descriptors): not
+ * finding one is no error.
+ */
+int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
+		    struct debug_file_counts *counts);
+
+#endif
