@@ -7,6 +7,10 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
+#include "cli/assembly.h"
+
+#define LINES_LOST_SHOWN 2048
 
 static const char *const book_names[] = {
 #define X(id, name, text) [BOOK_##id] = name " (" text ")",
@@ -120,6 +124,35 @@ static void print_files(const struct summary *s)
 			recording, recording, recording);
 }
 
+static void print_lines_lost(const struct profile *profile)
+{
+	const char *lost = profile__meta(profile, LINES_LOST_KEY);
+	char text[LINES_LOST_SHOWN];
+
+	if (lost)
+		fprintf(stderr, "  lines are missing: %s\n",
+			utf8_sanitize(text, sizeof(text), lost));
+}
+
+static void print_symbols(const struct summary *s)
+{
+	if (s->symbols.cancelled)
+		fprintf(stderr, "  symbols: you did not wait for all of them\n");
+	print_lines_lost(s->profile);
+	if (s->symbols.cpu_time)
+		fprintf(stderr, "  reading symbols: %.2f s CPU, %.0f MB peak memory\n",
+			s->symbols.cpu_time / 1e9, s->symbols.peak_memory / 1048576.0);
+	if (s->symbols.debug_files_fetched)
+		fprintf(stderr, "  %llu debug files were fetched\n",
+			(unsigned long long)s->symbols.debug_files_fetched);
+	if (s->symbols.fetch_failures)
+		fprintf(stderr, "  %llu debug files could not be fetched\n",
+			(unsigned long long)s->symbols.fetch_failures);
+	if (s->symbols.debug_files_wrong)
+		fprintf(stderr, "  %llu debug files are of another build and were not used\n",
+			(unsigned long long)s->symbols.debug_files_wrong);
+}
+
 void summary__print(const struct summary *s)
 {
 	const struct profile *p = s->profile;
@@ -129,6 +162,7 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, sampled_threads(p));
 	print_lost(p);
 	print_stacks(p);
+	print_symbols(s);
 	if (s->session.target_set_full)
 		fprintf(stderr, "  %llu children were not sampled: too many at one time\n",
 			(unsigned long long)s->session.target_set_full);

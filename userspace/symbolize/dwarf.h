@@ -5,6 +5,7 @@
 #ifndef SYMBOLIZE_DWARF_H
 #define SYMBOLIZE_DWARF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,12 +16,14 @@ struct dwarf_reader;
 struct dwarf_stats {
 	uint64_t units, units_indexed, units_skipped;
 	uint64_t inflated; /* bytes */
+	bool incomplete;   /* sections are damaged, or the dwz file is missing */
 };
 
 /*
  * `fd`: a file with DWARF (the module itself or its debug file); `alt_fd`: its dwz file, or -1. Both
  * stay the caller's. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections
- * claim more than `memory_limit` bytes when inflated; -ENOMEM; -EIO.
+ * claim more than `memory_limit` bytes when inflated; -ENOTSUP: compressed in a way that libelf
+ * does not know; -ENOMEM; -EIO.
  */
 int dwarf_reader__open(int fd, int alt_fd, uint64_t memory_limit, struct dwarf_reader **reader);
 void dwarf_reader__free(struct dwarf_reader *r);

@@ -13,6 +13,9 @@ struct kernel_function {
 	const char *name; /* valid until text is added or the table is freed */
 	uint64_t address;
 	uint64_t size; /* to the next symbol; 0 where that is too far to mean anything */
+	/* Where it is from: "[ext4]", "[bpf]" (programs, trampolines, dispatchers), "[ftrace]",
+	 * "[kprobes]"; NULL: the kernel's own image. */
+	const char *module;
 };
 
 struct kallsyms *kallsyms__new(void); /* NULL: no memory */

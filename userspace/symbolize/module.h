@@ -9,6 +9,7 @@
 #ifndef SYMBOLIZE_MODULE_H
 #define SYMBOLIZE_MODULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@ struct module_files {
 	int elf_fd;   /* the mapped file, or -1: then debug_fd stands for it */
 	int debug_fd; /* its separate debug file, already found to belong to it, or -1 */
 	int alt_fd;   /* the dwz file its DWARF refers to, or -1 */
+	bool symbols_only;     /* leave the DWARF alone: names from symbol tables */
+	uint64_t memory_limit; /* bytes that inflated DWARF may take; 0: a fixed default */
 };
 
 /* How lines were got, or why there are none. X(ENUM, sentence) */
@@ -27,8 +30,10 @@ struct module_files {
 	X(READ, "debug information was read")                                                      \
 	X(PARTLY, "a part of the debug information is damaged or missing")                         \
 	X(DAMAGED, "its debug information is damaged")                                             \
+	X(UNSUPPORTED, "its debug information is compressed in a way that libelf does not know")   \
 	X(TOO_BIG, "its debug information is larger than there is memory for")                     \
 	X(LIMIT, "reading its debug information took too long")                                    \
+	X(UNSEALED, "the process to read its debug information could not be sealed")               \
 	X(CRASHED, "the process that read its debug information died")
 
 enum dwarf_state {

@@ -21,7 +21,10 @@ struct sealed_job {
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */
 	void *context;
-	struct module_report report; /* filled */
+	/* filled before the sink is called */
+	struct module_report report;
+	uint64_t cpu_time;    /* ns, of its children */
+	uint64_t peak_memory; /* bytes, of the larger one */
 };
 
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */

@@ -14,14 +14,19 @@
 
 #include <sysprof/symbolizer.h>
 
+#define SYMBOL_CACHE_LIMIT	(UINT64_C(512) << 20) /* all files together */
+#define SYMBOL_CACHE_FILE_LIMIT (UINT64_C(64) << 20)
+
 struct symbol_cache;
 
 /* NULL: no cache can be had (no home, foreign directory); everything works without. */
 struct symbol_cache *symbol_cache__open(void);
+/* The same in a directory of the caller's choice, whose last component is made if it is not there. */
+struct symbol_cache *symbol_cache__open_at(const char *directory, uint64_t limit);
 void symbol_cache__free(struct symbol_cache *c);
 
 /* What is known of this build-id; `debug_id` tells what the answers were made from (which debug file), so that a debug
- * package installed later is not hidden by older answers. */
+ * package installed later is not hidden by older answers: debug_file_identity(). */
 struct symbol_cache_key {
 	const uint8_t *build_id;
 	uint8_t build_id_size;
@@ -35,6 +40,8 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *ke
 /* Add one answer; kept in memory until symbol_cache__commit writes all of this key. */
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_cache_key *key, uint64_t address,
 		      const struct symbol_result *result);
+/* Merge what was added with what is there, the new before the old. 0 or negative errno: nothing was written, the added answers
+ * are gone all the same. */
 int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key);
 
 #endif
