@@ -24,7 +24,8 @@ template <typename F> NOINLINE int run(F f, int x) { return f(x) + f(x + 1); }
 extern volatile int sink;
 """
 
-# The name being defined is marked by a § before it, where the compiler's column is; the mark is taken out.
+# A § is where the definition is, by gcc's columns: before the name with its qualifiers; a lambda's is behind
+# its captures. The marks are taken out.
 KINDS_CXX = {
     "free": "NOINLINE int\n§df_free_{n}(int x)\n{{\n\treturn x * {n} + sink;\n}}\n",
     "declared": "static NOINLINE int df_declared_{n}(int);\n\n\n"
@@ -34,16 +35,16 @@ KINDS_CXX = {
              "  NOINLINE int §df_space_{n}(int x) {{ return x + sink * {n}; }}\n}} }}\n",
     "inclass": "struct in_{n} {{\n\tint f;\n\n\tNOINLINE int §df_inclass_{n}(int x) {{ return x + f; }}\n}};\n",
     "outclass": "struct out_{n} {{\n\tint f;\n\tint df_outclass_{n}(int x) const;\n}};\n\n"
-                "NOINLINE int out_{n}::§df_outclass_{n}(int x) const {{ return x * f; }}\n",
+                "NOINLINE int §out_{n}::df_outclass_{n}(int x) const {{ return x * f; }}\n",
     "virtual": "struct virtual_{n} {{\n\tvirtual ~virtual_{n}() {{}}\n\tint f;\n"
                "\tvirtual NOINLINE int §df_virtual_{n}(int x) {{ return x - f; }}\n}};\n",
     "static": "struct static_{n} {{\n\tstatic int df_static_{n}(int);\n}};\n"
-              "NOINLINE int static_{n}::§df_static_{n}(int x) {{ return x ^ sink; }}\n",
+              "NOINLINE int §static_{n}::df_static_{n}(int x) {{ return x ^ sink; }}\n",
     "template": "template <typename T, int N>\nNOINLINE T\n  §df_template_{n}(T x)\n{{\n\treturn x * N + sink;\n}}\n",
     "tclass": "template <typename T> struct tclass_{n} {{\n\tT f;\n\tT df_tclass_{n}(T x);\n}};\n\n"
-              "template <typename T> NOINLINE T tclass_{n}<T>::§df_tclass_{n}(T x) {{ return x + f; }}\n",
+              "template <typename T> NOINLINE T §tclass_{n}<T>::df_tclass_{n}(T x) {{ return x + f; }}\n",
     "inlined": "static INLINE int §df_inlined_{n}(int x)\n{{\n\treturn sink / (x + {n});\n}}\n",
-    "lambda": "NOINLINE int use_lambda_{n}(int v)\n{{\n\tauto df_lambda_{n} = §[v](int x) NOINLINE\n"
+    "lambda": "NOINLINE int use_lambda_{n}(int v)\n{{\n\tauto df_lambda_{n} = [v§](int x) NOINLINE\n"
               "\t{{ return x * v + sink; }};\n\treturn run(df_lambda_{n}, v);\n}}\n",
 }
 
@@ -57,13 +58,13 @@ CALLS_CXX = {
 }
 
 KINDS_RUST = {
-    "free": "#[inline(never)]\npub fn\n§df_free_{n}(x: u32) -> u32 {{\n    x * {n} + sink()\n}}\n",
+    "free": "#[inline(never)]\n\npub fn §df_free_{n}(\n    x: u32) -> u32 {{\n    x * {n} + sink() + 17\n}}\n",
     "method": "pub struct S{n} {{ pub f: u32 }}\nimpl S{n} {{\n    #[inline(never)]\n"
-              "    pub fn §df_method_{n}(&self, x: u32) -> u32 {{ x + self.f + sink() }}\n}}\n",
+              "    pub fn §df_method_{n}(&self, x: u32) -> u32 {{ (x << {n}) + self.f + sink() }}\n}}\n",
     "trait": "pub trait T{n} {{ fn df_trait_{n}(&self) -> u32; }}\nimpl T{n} for u32 {{\n"
              "    #[inline(never)]\n    fn §df_trait_{n}(&self) -> u32 {{ *self + sink() + {n} }}\n}}\n",
     "generic": "#[inline(never)]\npub fn §df_generic_{n}<T: Into<u32>>(x: T) -> u32 {{\n"
-               "    x.into() * {n} + sink()\n}}\n",
+               "    x.into() * {n} + sink() + 23\n}}\n",
     "inlined": "#[inline(always)]\npub fn §df_inlined_{n}(x: u32) -> u32 {{ sink() / (x + {n}) }}\n",
     "module": "pub mod m{n} {{\n    #[inline(never)]\n"
               "    pub fn §df_module_{n}(x: u32) -> u32 {{ x ^ super::sink() ^ {n} }}\n}}\n",
@@ -85,7 +86,7 @@ def marked(text, path, sites):
         at = line.find("§")
         if at < 0:
             continue
-        name = re.search(r"df_[a-z]+_\d+", line)[0]
+        name = re.search(r"df_[a-z]+_\d+", line[at:] if "lambda" not in line else line)[0]
         assert name not in sites, name
         sites[name] = (path, number, at + 1)
         lines[number - 1] = line.replace("§", "")
@@ -135,33 +136,41 @@ def functions_of(program):
     addresses = set()
     for line in out.stdout.splitlines():
         fields = line.split()
-        if len(fields) == 4 and fields[2] in "tTwW" and re.search(r"df_|everything|main", fields[3]):
+        if len(fields) == 4 and fields[2] in "tTwW" and re.search(r"df_|use_|everything|main", fields[3]):
             start, size = int(fields[0], 16), int(fields[1], 16)
             addresses.update(range(start, start + size))
     return sorted(addresses)
 
 
 def found_sites(program):
-    """name -> set of (file, line, column), from every level of every chain."""
+    """name -> set of (file, line, column), from every level of every chain.
+
+    gcc gives lambdas no linkage name: the symbol table has it, and the module takes it from there.
+    """
     addresses = functions_of(program)
     result = subprocess.run([RESOLVE, program], input="".join(f"{a:x}\n" for a in addresses),
                             capture_output=True, text=True, check=True)
-    found = {}
+    found, site = {}, None
     for line in result.stdout.splitlines():
         fields = line.split("\t")
-        if fields[0] != "D":
+        if fields[0] == "D":
+            site = (fields[5], int(fields[6]), int(fields[7]))
+            name = key_of(fields[1])
+        elif fields[0] == "M" and "{lambda" in fields[1]:
+            name = key_of(fields[1])
+        else:
             continue
-        name = key_of(fields[1])
-        if name:
-            found.setdefault(name, set()).add((fields[5], int(fields[6]), int(fields[7])))
+        if name and site:
+            found.setdefault(name, set()).add(site)
     return found
 
 
 def key_of(linkage):
-    """Which function of ours a mangled name is; a lambda goes by the function around it."""
-    lambdas = re.search(r"use_lambda_(\d+).*Ul", linkage)
+    """Which function of ours a name is; a lambda goes by the function around it."""
+    lambdas = re.match(r"_ZZN?\d*use_lambda_(\d+).*clE|use_lambda_(\d+)\(int\)::\{lambda[^{}]*\}::operator",
+                       linkage)
     if lambdas:
-        return "df_lambda_" + lambdas[1] if re.match(r"_ZZN?.*clE", linkage) else None
+        return "df_lambda_" + (lambdas[1] or lambdas[2])
     match = re.search(r"(df_[a-z]+_\d+)", linkage)
     return match[1] if match else None
 

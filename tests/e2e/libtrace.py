@@ -57,6 +57,12 @@ class Child:
             return ""
 
 
+def traceable():
+    """The environment, but that leaks are not looked for: LSan does that by ptrace itself."""
+    options = os.environ.get("ASAN_OPTIONS", "")
+    return dict(os.environ, ASAN_OPTIONS=f"{options}:detect_leaks=0".lstrip(":"))
+
+
 class Traced:
     """Runs a program to its end; `look(child, registers)` is called at the entry of each system call
     of its children. True from it leaves the child stopped for good."""
@@ -67,7 +73,7 @@ class Traced:
         self.look, self.children = look, {}
         actions = [(os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
-        self.pid = os.posix_spawn(args[0], [str(a) for a in args], os.environ,
+        self.pid = os.posix_spawn(args[0], [str(a) for a in args], traceable(),
                                   file_actions=actions)
         ptrace(SEIZE, self.pid, 0, TRACESYSGOOD | TRACEFORK | TRACEVFORK | TRACECLONE | EXITKILL)
 

@@ -293,6 +293,44 @@ def test_debug_file_by_build_id():
             os.unlink(debug)
 
 
+def split_program(root, name):
+    """The fixture with its DWARF in a .dwo file: (program, that file), as named inside the root."""
+    directory = f"/{name}"
+    os.makedirs(root + directory, exist_ok=True)
+    built = run("cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-gsplit-dwarf", "-w",
+                "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-static",
+                f"-ffile-prefix-map={root}=", "-Wl,--build-id=sha1", "-c",
+                os.path.join(FIXTURES, "inlined.c"), "-o", "inlined.o", cwd=root + directory)
+    assert built.status == 0, built
+    built = run("cc", "-static", "-o", f"{root}{directory}/inlined",
+                f"{root}{directory}/inlined.o")
+    if built.status:
+        raise Skip("no static C library to build a container's program with")
+    return f"{directory}/inlined", f"{root}{directory}/inlined.dwo"
+
+
+def test_split_dwarf_inside_a_container():
+    """The .dwo file has the name that it has in the program's root; then it is gone, which is said."""
+    root = scratch("split-root")
+    program, dwo = split_program(root, "build")
+    assert os.path.exists(dwo)
+    for there in (True, False):
+        if not there:
+            os.unlink(dwo)
+        out = scratch("split.folded")
+        result = record("--lines", "--no-symbol-cache", "-o", out, "--", "chroot", root, program,
+                        "1")
+        rows = [(f, n) for f, n in user_rows(out) if any("spin" in x for x in f)]
+        assert rows, result
+        if there:
+            assert_hot(rows, "own_spin")
+        else:
+            named = share(rows, lambda f: f[-1].startswith("own_spin"))
+            assert named >= 0.9, rows
+        said = re.search(r"lines are missing: .*inlined: a part .* missing", result.err)
+        assert bool(said) != there, result
+
+
 def test_debug_file_inside_a_container():
     """The program's root has it, the host has not."""
     root = scratch("root")

@@ -12,7 +12,7 @@ import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, Fixture, fixture, load_json, main, need_root, run,
                     scratch, started_sampling, sysprof)
-from libtrace import Traced
+from libtrace import Traced, traceable
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures")
@@ -71,14 +71,15 @@ class Accidents:
         self.happened, self.reads = {}, {}
 
     def look(self, child, registers):
-        call = registers.orig_rax
-        if not is_sealed(child, registers) or call not in (SYS_PREAD, SYS_PRLIMIT):
+        if not is_sealed(child, registers):
             return False
         name = module_of(child)
         if name not in MODULES or name == "sound" or name in self.happened:
             return False
-        self.reads[name] = self.reads.get(name, 0) + 1
-        if call != SYS_PRLIMIT if name == "hungry" else self.reads[name] < 3:
+        if registers.orig_rax == SYS_PREAD:
+            self.reads[name] = self.reads.get(name, 0) + 1
+        limits = registers.orig_rax == SYS_PRLIMIT and registers.rdx
+        if not limits if name == "hungry" else self.reads.get(name, 0) < 3:
             return False
         self.happened[name] = child.pid
         getattr(self, name)(child, registers)
@@ -206,7 +207,7 @@ def test_system_calls_of_a_child():
         recorder.signal(signal.SIGKILL)
         recorder.finish()
     run("strace", "-f", "-o", log, SYSPROF, "convert", recording, "--no-symbol-cache", "-o",
-        scratch("strace.json"), check=0)
+        scratch("strace.json"), check=0, env=traceable())
     assert lines_of(frames(scratch("strace.json")), "libsound.so")
     calls = sealed_calls(log)
     assert len(calls) >= 3, f"{len(calls)} children: {calls.keys()}"

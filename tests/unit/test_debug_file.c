@@ -52,8 +52,8 @@ static int setup(void **state)
 	write_scratch("prog.c", SOURCE, sizeof(SOURCE) - 1);
 	/* two builds with a build-id, two without; each whole, its debug part, and what is left */
 	run("for n in 1 2; do"
-	    " ${CC:-cc} -O1 -g -gdwarf-4 -DNUMBER=$n -Wl,--build-id=sha1 -o id$n prog.c;"
-	    " ${CC:-cc} -O1 -g -DNUMBER=$n -Wl,--build-id=none -o plain$n prog.c; done;"
+	    " ${CC:-cc} -O1 -g -gdwarf-4 -DNUMBER=$n -Duse=use$n -Wl,--build-id=sha1 -o id$n prog.c;"
+	    " ${CC:-cc} -O1 -g -DNUMBER=$n -Duse=use$n -Wl,--build-id=none -o plain$n prog.c; done;"
 	    "for f in id1 id2 plain1 plain2; do objcopy --only-keep-debug $f $f.debug;"
 	    " strip -o $f.stripped $f;"
 	    " objcopy --add-gnu-debuglink=$f.debug $f.stripped $f.linked; done");
@@ -245,7 +245,7 @@ static void test_build_id_of_request(void **state)
 /* A note of `size` bytes instead of 20. */
 static void make_with_build_id(const char *name, unsigned int size)
 {
-	run("printf '.section .note.gnu.build-id,\"a\",%%%%note\\n.long 4,%u,3\\n.asciz \"GNU\"\\n"
+	run("printf '.section .note.forged,\"a\",%%%%note\\n.long 4,%u,3\\n.asciz \"GNU\"\\n"
 	    ".fill %u,1,0xab\\n.text\\n.globl _start\\n_start: ret\\n' >id.s && "
 	    "${CC:-cc} -nostdlib -static -Wl,--build-id=none -o %s id.s",
 	    size, size, name);
@@ -636,7 +636,37 @@ static bool finds(const char *module, int root_fd, const char *path, const char 
 	return !strcmp(found, where);
 }
 
-static void check_host(void)
+static bool finds_kernel(const uint8_t *id, size_t size, const char *release, const char *where)
+{
+	struct debug_file_request request = {
+		.elf_fd = -1, .root_fd = -1, .build_id = id, .build_id_size = size};
+	struct debug_file_counts counts = {};
+	char link[64], found[512] = "";
+	int debug = -7, alternate = -7;
+
+	CHILD_ASSERT(!debug_file_find_kernel(&request, release, &debug, &alternate, &counts));
+	CHILD_ASSERT(alternate == -1);
+	if (debug >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", debug);
+		CHILD_ASSERT(readlink(link, found, sizeof(found) - 1) > 0);
+		close(debug);
+	}
+	return !strcmp(found, where);
+}
+
+static void check_kernel(const uint8_t *id, size_t size)
+{
+	static const char place[] = "/usr/lib/debug/boot/vmlinux-6.1.0-test";
+
+	CHILD_ASSERT(finds_kernel(id, size, "6.1.0-test", place));
+	CHILD_ASSERT(finds_kernel(id, size, "6.1.0-other", "")); /* another build */
+	CHILD_ASSERT(finds_kernel(id, size, "../boot/vmlinux-6.1.0-test", ""));
+	CHILD_ASSERT(finds_kernel(id, 0, "6.1.0-test", ""));
+	CHILD_ASSERT(!rename(place, "/boot/vmlinux-6.1.0-test"));
+	CHILD_ASSERT(finds_kernel(id, size, "6.1.0-test", "/boot/vmlinux-6.1.0-test"));
+}
+
+static void check_host(const uint8_t *id, size_t size)
 {
 	int root, host;
 
@@ -656,11 +686,14 @@ static void check_host(void)
 	CHILD_ASSERT(finds("/plain2.linked", root, "/opt/app/prog", ""));
 	CHILD_ASSERT(finds("/plain2.linked", -1, "/opt/app/prog", "/opt/app/plain2.debug"));
 	CHILD_ASSERT(finds("/plain2.linked", host, "/opt/app/prog", "/opt/app/plain2.debug"));
+	check_kernel(id, size);
 	_exit(0);
 }
 
 static void test_host(void **state)
 {
+	uint8_t id[64];
+	size_t size = build_id_of("id1", id);
 	pid_t pid;
 	int status;
 
@@ -672,10 +705,12 @@ static void test_host(void **state)
 	run("mkdir -p root/usr/lib/debug/opt/app usr/lib/debug/opt/app opt/app && "
 	    "cp plain1.debug root/usr/lib/debug/opt/app/ && "
 	    "cp plain1.debug usr/lib/debug/opt/app/ && cp plain2.debug opt/app/");
+	run("mkdir -p boot usr/lib/debug/boot && cp id1 usr/lib/debug/boot/vmlinux-6.1.0-test && "
+	    "cp id2 usr/lib/debug/boot/vmlinux-6.1.0-other");
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid)
-		check_host();
+		check_host(id, size);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (status == 77 << 8) {
 		print_message("skipped: no mount namespace to be had\n");

@@ -192,6 +192,20 @@ static void test_pieces_and_late_text(void **state)
 	kallsyms__free(k);
 }
 
+static void test_text_start(void **state)
+{
+	struct kallsyms *k = table_of(SMALL), *none = table_of("1000 t f\n1000 t _stext\t[m]\n");
+	uint64_t address = 1;
+
+	(void)state;
+	assert_int_equal(kallsyms__text_start(k, &address), 0);
+	assert_int_equal(address, 0xffffffff81000000);
+	assert_int_equal(kallsyms__text_start(none, &address), -ENOENT);
+	assert_int_equal(address, 0xffffffff81000000);
+	kallsyms__free(k);
+	kallsyms__free(none);
+}
+
 static void test_hidden(void **state)
 {
 	struct kallsyms *k = table_of("0000000000000000 T _text\n0000000000000000 T do_work\n");
@@ -360,8 +374,9 @@ int main(void)
 		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_nothing_is_invented),
 		cmocka_unit_test(test_modules),		cmocka_unit_test(test_module_names),
 		cmocka_unit_test(test_hostile_modules), cmocka_unit_test(test_pieces_and_late_text),
-		cmocka_unit_test(test_hidden),		cmocka_unit_test(test_malformed_lines),
-		cmocka_unit_test(test_mutated_text),	cmocka_unit_test(test_live_kernel),
+		cmocka_unit_test(test_text_start),	cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_malformed_lines), cmocka_unit_test(test_mutated_text),
+		cmocka_unit_test(test_live_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,8 @@
 #include "base/gzip.h"
 #include "elf/elf_file.h"
 #include "symbolize/minidebug.h"
+#include "symbolize/module.h"
+#include "symbolize/sealed.h"
 #include "symbolize/symbol_table.h"
 
 #include "unit/tools.h"
@@ -107,6 +109,60 @@ static void test_names(void **state)
 	assert_int_equal(fcntl(inflated, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	close(inflated);
 	close(fd);
+}
+
+static int keep_name(void *context, size_t index, const struct symbol_result *result)
+{
+	char *name = context;
+
+	assert_int_equal(index, 0);
+	snprintf(name, 64, "%s", result->frame_count ? result->frames[0].function : "");
+	return 0;
+}
+
+/* In the sealed child it works as well. */
+static void assert_child_says(const struct module_files *files, uint64_t offset,
+			      const char *expected)
+{
+	char said[64] = "";
+	struct sealed_job job = {
+		.files = *files,
+		.root_fd = -1,
+		.addresses = &offset,
+		.count = 1,
+		.sink = keep_name,
+		.context = said,
+	};
+
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL), 0);
+	assert_string_equal(said, expected);
+}
+
+/* The whole way: the module's answer to an address of hidden_one. */
+static void assert_module_says(const char *name, const char *expected)
+{
+	struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
+	uint64_t address = address_of("hidden_one"), offset;
+	struct module_report report;
+	struct elf_file *file;
+	char said[64] = "";
+
+	files.elf_fd = open_scratch(name, O_RDONLY);
+	assert_int_equal(elf_file__open(files.elf_fd, &file), 0);
+	assert_int_equal(elf_file__offset_of_address(file, address, &offset), 0);
+	elf_file__free(file);
+	assert_int_equal(module_resolve(&files, &offset, 1, keep_name, said, &report), 0);
+	assert_string_equal(said, expected);
+	assert_child_says(&files, offset, expected);
+	close(files.elf_fd);
+}
+
+static void test_module(void **state)
+{
+	(void)state;
+	assert_module_says("stripped", "");
+	assert_module_says("fedora", "hidden_one");
+	assert_module_says("prog", "hidden_one");
 }
 
 /* The result for a file, which must not hand out a descriptor when it fails. */
@@ -233,9 +289,9 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_not_there),
-		cmocka_unit_test(test_limits),	cmocka_unit_test(test_huge_dictionary),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_names),		cmocka_unit_test(test_module),
+		cmocka_unit_test(test_not_there),	cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_huge_dictionary), cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -4,10 +4,9 @@
  *
  * Names come from files that a process chose, so no name is trusted: each is resolved inside a root
  * directory and cannot leave it, and what is found is used only if it proves to be the right file,
- * by the build-id in it, or, for .gnu_debuglink alone, by the CRC of all its bytes. The roots are the
- * process's own and then the host's. Where these are two, the host is asked for what is below
- * /usr/lib/debug only: that another container's file is beside a path of the same name means
- * nothing.
+ * by the build-id in it, or, for .gnu_debuglink alone, by the CRC of all its bytes. The roots are
+ * the process's own and then the host's. Where these are two, the host is asked for what is below
+ * /usr/lib/debug only: what lies beside a path of the same name there means nothing.
  *
  *   build-id        /usr/lib/debug/.build-id/xx/yyyy.debug
  *   .gnu_debuglink  beside the file, in .debug/ beside it, /usr/lib/debug/DIRECTORY/, and the same
@@ -29,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/gzip.h"
@@ -161,6 +161,27 @@ static int prove(const struct search *s, int fd, uint64_t size, const struct pro
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
+/* Does the text have a component ".."? */
+static bool climbs(const char *path)
+{
+	for (const char *p = strstr(path, ".."); p; p = strstr(p + 1, ".."))
+		if ((p == path || p[-1] == '/') && (p[2] == '/' || !p[2]))
+			return true;
+	return false;
+}
+
+/* On a host that is not the target's root, names of the target lead below /usr/lib/debug only. */
+static bool may_look(const struct search *s, int root, const char *path)
+{
+	static const char below[] = DEBUG_DIRECTORY "/";
+
+	if (s->roots[root] < 0)
+		return false;
+	if (root == ROOT_TARGET || s->roots[ROOT_TARGET] < 0)
+		return true;
+	return !strncmp(path, below, strlen(below)) && !climbs(path);
+}
+
 /* 0: found; -ENOENT: not there, or not the one; hard errors. */
 static int try_path(const struct search *s, int root, const struct proof *proof,
 		    struct debug_file *found, const char *path)
@@ -169,7 +190,7 @@ static int try_path(const struct search *s, int root, const struct proof *proof,
 	struct stat st;
 	int err;
 
-	if (s->roots[root] < 0 || strlen(path) >= sizeof(found->path))
+	if (!may_look(s, root, path) || strlen(path) >= sizeof(found->path))
 		return -ENOENT;
 	fd = tenant_open(s->roots[root], path, 0, FILE_SIZE_MAX, &st);
 	if (fd < 0)
@@ -247,12 +268,11 @@ static int try_link(const struct search *s, int root, const struct proof *proof,
 		    struct debug_file *found, const char *name)
 {
 	const char *path = s->request->path;
-	int length = directory_length(path), err = -ENOENT;
+	int length = directory_length(path), err;
 
 	if (length < 0)
 		return -ENOENT;
-	if (root == ROOT_TARGET || s->roots[ROOT_TARGET] < 0)
-		err = try_beside(s, root, proof, found, name);
+	err = try_beside(s, root, proof, found, name);
 	if (err == -ENOENT)
 		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "%.*s/%s", length, path,
 				 name);
@@ -303,7 +323,8 @@ static int try_servers(const struct search *s, const struct identity *id, struct
 static int try_alternate(const struct search *s, int root, const struct proof *proof,
 			 const struct debug_file *from, struct debug_file *found, const char *name)
 {
-	const char *tail = strstr(name, ".dwz/");
+	static const char usual[] = DEBUG_DIRECTORY "/.dwz/";
+	const char *tail = strncmp(name, usual, strlen(usual)) ? strstr(name, ".dwz/") : NULL;
 	int length = directory_length(from->path), err = -ENOENT;
 
 	if (name[0] == '/')
@@ -356,6 +377,16 @@ static bool has_section(struct elf_file *file, const char *name)
 	return !elf_file__find_section(file, name, &section) && section.type != SHT_NOBITS;
 }
 
+static void take_requested_id(struct search *s)
+{
+	const struct debug_file_request *r = s->request;
+
+	if (r->build_id_size < BUILD_ID_MIN || r->build_id_size > BUILD_ID_MAX)
+		return;
+	s->id.size = r->build_id_size;
+	memcpy(s->id.bytes, r->build_id, r->build_id_size);
+}
+
 static int read_module(struct search *s, struct module_facts *facts)
 {
 	const struct debug_file_request *r = s->request;
@@ -364,10 +395,7 @@ static int read_module(struct search *s, struct module_facts *facts)
 	struct elf_file *file;
 	int err;
 
-	if (r->build_id_size >= BUILD_ID_MIN && r->build_id_size <= BUILD_ID_MAX) {
-		s->id.size = r->build_id_size;
-		memcpy(s->id.bytes, r->build_id, r->build_id_size);
-	}
+	take_requested_id(s);
 	if (r->elf_fd < 0)
 		return 0;
 	s->has_self = !fstat(r->elf_fd, &s->self);
@@ -422,38 +450,103 @@ static int open_host_root(int root_fd)
 	return steal_fd(fd);
 }
 
-int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
-		    struct debug_file_counts *counts)
+static int search__init(struct search *s)
 {
-	_cleanup_free_ struct module_facts *facts = calloc(1, sizeof(*facts));
-	_cleanup_close_ int host = -1, debug = -1;
-	struct search s = {.request = request, .counts = counts};
-	struct debug_file found = {.fd = -1}, self = {.fd = request->elf_fd},
-			  alternate = {.fd = -1};
-	int err;
+	int host = open_host_root(s->request->root_fd);
 
-	if (!facts)
-		return -ENOMEM;
-	host = open_host_root(request->root_fd);
-	s.roots[ROOT_TARGET] = request->root_fd;
-	s.roots[ROOT_HOST] = host;
-	if (is_hard(host))
-		return host;
-	err = read_module(&s, facts);
-	if (!err && !facts->has_debug_info)
-		err = find_debug(&s, facts, &found);
-	if (err)
-		return err;
-	debug = found.fd;
-	snprintf(self.path, sizeof(self.path), "%s", request->path ? request->path : "");
-	if (debug >= 0 || facts->has_debug_info)
-		err = find_alternate(&s, debug >= 0 ? &found : &self, &alternate);
+	s->roots[ROOT_TARGET] = s->request->root_fd;
+	s->roots[ROOT_HOST] = host;
+	return is_hard(host) ? host : 0;
+}
+
+static void search__fini(struct search *s)
+{
+	if (s->roots[ROOT_HOST] >= 0)
+		close(s->roots[ROOT_HOST]);
+}
+
+/* The dwz file of `from`, which may be none itself, and both to the caller. */
+static int finish(const struct search *s, const struct debug_file *from, int found_fd,
+		  int *debug_fd, int *alt_fd)
+{
+	_cleanup_close_ int debug = found_fd;
+	struct debug_file alternate = {.fd = -1};
+	int err = from->fd >= 0 ? find_alternate(s, from, &alternate) : 0;
+
 	if (err)
 		return err;
 	*debug_fd = steal_fd(debug);
 	*alt_fd = alternate.fd;
 	return 0;
 }
+
+int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
+		    struct debug_file_counts *counts)
+{
+	_cleanup_(search__fini) struct search s = {.request = request, .counts = counts};
+	_cleanup_free_ struct module_facts *facts = calloc(1, sizeof(*facts));
+	struct debug_file from = {.fd = -1};
+	int err = search__init(&s);
+
+	if (!err)
+		err = facts ? read_module(&s, facts) : -ENOMEM;
+	if (err)
+		return err;
+	if (!facts->has_debug_info) {
+		err = find_debug(&s, facts, &from);
+		return err ? err : finish(&s, &from, from.fd, debug_fd, alt_fd);
+	}
+	from.fd = request->elf_fd;
+	snprintf(from.path, sizeof(from.path), "%s", request->path ? request->path : "");
+	return finish(&s, &from, -1, debug_fd, alt_fd);
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* Before and after the kernel's release. */
+static const struct {
+	const char *before, *after;
+} VMLINUX_PLACES[] = {
+	{DEBUG_DIRECTORY "/boot/vmlinux-", ""},	       /* Debian, Ubuntu */
+	{DEBUG_DIRECTORY "/lib/modules/", "/vmlinux"}, /* Fedora, Debian */
+	{DEBUG_DIRECTORY "/usr/lib/modules/", "/vmlinux"},
+	{"/usr/lib/modules/", "/build/vmlinux"}, /* Arch; who builds his own */
+	{"/lib/modules/", "/build/vmlinux"},
+	{"/boot/vmlinux-", ""},
+};
+
+static int find_vmlinux(const struct search *s, const char *release, struct debug_file *found)
+{
+	struct proof proof = {.id = s->id};
+	int err = try_build_id(s, ROOT_HOST, &s->id, found);
+
+	for (size_t i = 0; i < sizeof(VMLINUX_PLACES) / sizeof(*VMLINUX_PLACES) && err == -ENOENT;
+	     i++)
+		err = try_format(s, ROOT_HOST, &proof, found, "%s%s%s", VMLINUX_PLACES[i].before,
+				 release, VMLINUX_PLACES[i].after);
+	if (!err)
+		s->counts->by_build_id++;
+	if (err == -ENOENT)
+		err = try_servers(s, &s->id, found);
+	return err == -ENOENT ? 0 : err;
+}
+
+int debug_file_find_kernel(const struct debug_file_request *request, const char *release,
+			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts)
+{
+	_cleanup_(search__fini) struct search s = {.request = request, .counts = counts};
+	struct debug_file found = {.fd = -1};
+	int err = search__init(&s);
+
+	take_requested_id(&s);
+	s.roots[ROOT_TARGET] = -1;
+	/* the release may be what a recording says */
+	if (!err && s.id.size && !strchr(release, '/'))
+		err = find_vmlinux(&s, release, &found);
+	return err ? err : finish(&s, &found, found.fd, debug_fd, alt_fd);
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
 
 /* Fixed fields, without holes. */
 struct file_stamp {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the
- * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Runs in the parent, opens only what it verified.
+ * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Runs in the parent, opens
+ * only what it verified.
  */
 #ifndef SYMBOLIZE_DEBUG_FILE_H
 #define SYMBOLIZE_DEBUG_FILE_H
@@ -33,13 +34,20 @@ struct debug_file_counts {
 };
 
 /*
- * Open the debug file; the caller closes the descriptors. *debug_fd is -1 where there is none, or none is needed
- * because the module has its debug information itself. *alt_fd is -1 where
- * there is no dwz file or none is needed. 0 or negative errno (no memory, no descriptors): not
- * finding one is no error.
+ * Open the debug file; the caller closes the descriptors. *debug_fd is -1 where there is none, or
+ * none is needed because the module has its debug information itself; *alt_fd is -1 where there is
+ * no dwz file or none is needed. 0 or negative errno (no memory, no descriptors): not finding one
+ * is no error.
  */
 int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
 		    struct debug_file_counts *counts);
+
+/*
+ * The same for a kernel: the vmlinux of `release` (uname -r) on this host whose build-id is the
+ * request's, without which there is none. The request's elf_fd is -1, its root_fd too.
+ */
+int debug_file_find_kernel(const struct debug_file_request *request, const char *release,
+			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts);
 
 /*
  * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Called now and then while a download goes on; nonzero gives up. `total` is 0 where it is unknown. */
+/* Called now and then while a download goes on; nonzero gives up. `total` is 0 if it is unknown. */
 typedef int (*debuginfod_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 /*
@@ -14,7 +14,8 @@ typedef int (*debuginfod_progress_fn)(void *context, uint64_t done, uint64_t tot
  * build-id is yet to be checked. `progress` may be NULL. 0, or
  * -ENOENT: no server has it;  -ECANCELED: the callback gave up;
  * -ENOPKG: libdebuginfod is not installed;  -EDESTADDRREQ: no server is configured;
- * -EFBIG: too large;  -ETIME: too slow;  others: no server could be reached, or no place for the file.
+ * -EFBIG: too large;  -ETIME: too slow;
+ * others: no server could be reached, or there is no place for the file.
  */
 int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_fn progress,
 		     void *context, int *fd);

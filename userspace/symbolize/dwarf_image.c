@@ -164,6 +164,14 @@ static bool is_compressed(struct elf_image *image)
 	return false;
 }
 
+/* libdw passes over a section that libelf cannot inflate. */
+static bool has_units(Dwarf *dwarf)
+{
+	Dwarf_CU *unit = NULL;
+
+	return !dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL);
+}
+
 static int begin(struct dwarf_image *image)
 {
 	struct elf_image_section *info = elf_image__section(image->image, ".debug_info");
@@ -173,7 +181,7 @@ static int begin(struct dwarf_image *image)
 	void *bytes;
 	int err;
 
-	if (!info || !abbrev)
+	if (!info || !abbrev || !info->size)
 		return elf_image__damaged(image->image) ? -EBADMSG : -ENODATA;
 	if (!compressed)
 		check_units(image, info, abbrev->size);
@@ -187,7 +195,7 @@ static int begin(struct dwarf_image *image)
 	image->dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!image->dwarf)
 		return compressed ? -ENOTSUP : -EBADMSG;
-	return 0;
+	return compressed && !has_units(image->dwarf) ? -ENOTSUP : 0;
 }
 
 static int open_file(struct elf_file *file, enum dwarf_role role, uint64_t memory_limit,

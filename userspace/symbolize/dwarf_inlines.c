@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define FUNCTION_DIES_MAX   (UINT64_C(1) << 24)
-#define FUNCTION_RANGES_MAX (UINT64_C(1) << 22)
+#define FUNCTION_RANGES_MAX (UINT64_C(1) << 20)
 
 static int add_inline_range(void *context, uint64_t start, uint64_t end)
 {

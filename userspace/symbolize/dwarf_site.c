@@ -85,7 +85,7 @@ static const char *file_of(struct memo *paths, Dwarf_Attribute *attribute)
 	return file_of_unit(paths, attribute->cu, number);
 }
 
-struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
+static struct dwarf_place declaration(struct memo *paths, Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 
@@ -94,6 +94,35 @@ struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
 		.line = number_of(dwarf_attr_integrate(die, DW_AT_decl_line, &attribute)),
 		.column = number_of(dwarf_attr_integrate(die, DW_AT_decl_column, &attribute)),
 	};
+}
+
+/* The DIE that an attribute refers to, of this DIE or of what it comes from. */
+static bool follow(Dwarf_Die *die, unsigned int code, Dwarf_Die *target)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_formref_die(dwarf_attr_integrate(die, code, &attribute), target) != NULL;
+}
+
+/* The class whose member a function is, by the type of its `this`. */
+static bool class_of_member(Dwarf_Die *die, Dwarf_Die *class)
+{
+	Dwarf_Die self, type;
+
+	return follow(die, DW_AT_object_pointer, &self) && follow(&self, DW_AT_type, &type) &&
+	       !dwarf_peel_type(&type, &type) && dwarf_tag(&type) == DW_TAG_pointer_type &&
+	       follow(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
+}
+
+struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
+{
+	struct dwarf_place place = declaration(paths, die);
+	Dwarf_Die class;
+
+	/* gcc says where a lambda is, not where its operator() is. */
+	if (!place.line && class_of_member(die, &class))
+		place = declaration(paths, &class);
+	return place;
 }
 
 struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die)

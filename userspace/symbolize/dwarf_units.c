@@ -20,11 +20,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define UNITS_MAX	   (1U << 22)
-#define UNIT_DIES_MAX	   (UINT64_C(1) << 26)
-#define RANGELESS_DIES_MAX (UINT64_C(1) << 26) /* of all such units together */
-#define RANGES_MAX	   (UINT64_C(1) << 24) /* of all units together; of the functions of one */
-#define REMOVED_START	   1
+#define UNITS_MAX	    (1U << 22)
+#define UNIT_DIES_MAX	    (UINT64_C(1) << 26)
+#define RANGELESS_DIES_MAX  (UINT64_C(1) << 26) /* of all such units together */
+#define UNIT_RANGES_MAX	    (UINT64_C(1) << 22) /* of all units together */
+#define FUNCTION_RANGES_MAX (UINT64_C(1) << 21) /* of the functions of one unit */
+#define REMOVED_START	    1
 
 int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context)
 {
@@ -90,7 +91,7 @@ int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf)
 	Dwarf_Die die;
 	int err, result;
 
-	*u = (struct dwarf_units){.range_budget = RANGES_MAX};
+	*u = (struct dwarf_units){.range_budget = UNIT_RANGES_MAX};
 	while (!(result = dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL))) {
 		int tag = dwarf_tag(&die);
 
@@ -169,7 +170,7 @@ static int add_function(struct dwarf_unit *unit, Dwarf_Die *die, uint64_t *range
 
 static int walk_functions(struct dwarf_unit *unit, Dwarf_Die *root, uint64_t *die_budget)
 {
-	uint64_t range_budget = RANGES_MAX;
+	uint64_t range_budget = FUNCTION_RANGES_MAX;
 	struct dwarf_walk walk;
 	int more = dwarf_walk__start(&walk, root, *die_budget);
 

@@ -423,6 +423,14 @@ int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function 
 	return 0;
 }
 
+int kallsyms__text_start(const struct kallsyms *k, uint64_t *address)
+{
+	if (!k->text[TEXT_KERNEL].start)
+		return -ENOENT;
+	*address = k->text[TEXT_KERNEL].start;
+	return 0;
+}
+
 bool kallsyms__hidden(const struct kallsyms *k)
 {
 	return k->lines > k->malformed && !k->nonzero;

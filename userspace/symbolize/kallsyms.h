@@ -30,6 +30,10 @@ int kallsyms__add(struct kallsyms *k, const char *text, size_t size);
 /* The function at the address: 0, or -ENOENT. */
 int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function);
 
+/* Where the kernel's text begins (_stext): what vmlinux calls by the same name lies as many bytes
+ * away from it as everything else does. 0, or -ENOENT. */
+int kallsyms__text_start(const struct kallsyms *k, uint64_t *address);
+
 /* Lines were there, and every one of them had address 0: kptr_restrict. */
 bool kallsyms__hidden(const struct kallsyms *k);
 bool kallsyms__empty(const struct kallsyms *k);

@@ -8,13 +8,14 @@
  * DWARF has only the bare one (lambdas).
  *
  * Symbols come from the separate debug file first, whose table is whole; a mapped file is often
- * left with the dynamic one.
+ * left with the dynamic one. Where there is no debug file, .gnu_debugdata stands in for its table.
  */
 #include "symbolize/module.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
@@ -22,9 +23,12 @@
 #include "symbolize/demangle.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/memo.h"
+#include "symbolize/minidebug.h"
 #include "symbolize/symbol_table.h"
 
 #define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)
+
+#define COUNT(array)	     (sizeof(array) / sizeof(*(array)))
 
 struct place {
 	uint64_t address;
@@ -34,9 +38,11 @@ struct place {
 struct module {
 	const struct module_files *files;
 	struct elf_file *elf, *debug; /* NULL: not to be had */
+	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
 	int elf_error;
 	struct dwarf_reader *dwarf; /* NULL: no lines */
 	struct memo *names;	    /* readable ones */
+	struct memo *functions;	    /* of symbols that are parts of them */
 	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
 	size_t covered;
 	struct place *places;
@@ -57,7 +63,10 @@ static void module__fini(struct module *m)
 	dwarf_reader__free(m->dwarf);
 	elf_file__free(m->elf);
 	elf_file__free(m->debug);
+	if (m->minidebug_fd >= 0)
+		close(m->minidebug_fd);
 	memo__free(m->names);
+	memo__free(m->functions);
 	free(m->places);
 	free(m->matches);
 	free(m->addresses);
@@ -101,15 +110,28 @@ static void open_dwarf(struct module *m)
 	m->report.dwarf = err ? state_of_dwarf_error(err) : DWARF_STATE_READ;
 }
 
+static int open_debug_symbols(struct module *m)
+{
+	int err;
+
+	if (m->files->debug_fd >= 0 || !m->elf)
+		return open_elf(m->files->debug_fd, &m->debug);
+	err = minidebug_inflate(m->files->elf_fd, MINIDEBUG_LIMIT, &m->minidebug_fd);
+	if (err) /* one that wants too much memory does not cost the file's own table */
+		return err == -ENOMEM ? -EFBIG : err;
+	return elf_file__open(m->minidebug_fd, &m->debug);
+}
+
 static int open_files(struct module *m)
 {
 	int debug_error;
 
 	m->names = memo__new();
-	if (!m->names)
+	m->functions = memo__new();
+	if (!m->names || !m->functions)
 		return -ENOMEM;
 	m->elf_error = open_elf(m->files->elf_fd, &m->elf);
-	debug_error = open_elf(m->files->debug_fd, &m->debug);
+	debug_error = open_debug_symbols(m);
 	if (m->elf_error == -ENOMEM || debug_error == -ENOMEM)
 		return -ENOMEM;
 	open_dwarf(m);
@@ -234,18 +256,57 @@ static bool is_mangled(const char *name)
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
 }
 
-/*
- * The name of one level. That of the outermost is in the symbol table too, and better there where
- * DWARF has no linkage name. But a symbol of a part ("f.cold") is not the function's name.
- */
-static const char *frame_name(const struct dwarf_frame *frame, const struct symbol_match *symbol)
+/* Where in a symbol's name the compiler's mark of a part or a copy begins; its end if there is none. */
+static size_t length_without_clone(const char *name)
 {
-	if (frame->linkage)
-		return frame->linkage;
-	if (symbol && symbol->name && !strchr(symbol->name, '.') &&
-	    (!frame->name || is_mangled(symbol->name)))
-		return symbol->name;
-	return frame->name ? frame->name : symbol ? symbol->name : NULL;
+	static const char *const marks[] = {".cold",	 ".part.", ".isra.",	  ".constprop.",
+					    ".lto_priv", ".llvm.", ".localalias", ".clone."};
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < COUNT(marks); i++) {
+		const char *at = strstr(name, marks[i]);
+
+		if (at && at > name && (size_t)(at - name) < length)
+			length = at - name;
+	}
+	return length;
+}
+
+/* "f.isra.0.cold" is a part of "f". NULL: no memory. */
+static const char *name_of_function(struct module *m, const char *symbol)
+{
+	size_t length = length_without_clone(symbol);
+	const char *known;
+	char *name;
+
+	if (!symbol[length])
+		return symbol;
+	known = memo__get(m->functions, symbol);
+	if (known)
+		return known;
+	name = strndup(symbol, length);
+	known = name ? memo__put(m->functions, symbol, name) : NULL;
+	free(name);
+	return known;
+}
+
+/*
+ * The readable name of one level. That of the outermost is in the symbol table too, and better
+ * there where DWARF has no linkage name. NULL: no memory.
+ */
+static const char *frame_name(struct module *m, const struct dwarf_frame *frame,
+			      const struct symbol_match *symbol)
+{
+	const char *name = frame->linkage;
+
+	if (!name && symbol && symbol->name && (!frame->name || is_mangled(symbol->name))) {
+		name = name_of_function(m, symbol->name);
+		if (!name)
+			return NULL;
+	}
+	if (!name)
+		name = frame->name;
+	return name ? readable_name(m, name) : "";
 }
 
 static int add_symbol_frame(struct module *m, const struct symbol_match *match)
@@ -265,14 +326,13 @@ static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, 
 	for (size_t i = 0; i < count; i++) {
 		bool outermost = i + 1 == count;
 		struct symbol_frame frame = frames[i].where;
-		const char *name = frame_name(&frames[i], outermost ? match : NULL);
 		int err;
 
 		if (outermost && match->name && frame.function_address == PROFILE_UNKNOWN_ADDRESS) {
 			frame.function_address = match->address;
 			frame.function_size = match->size;
 		}
-		frame.function = name ? readable_name(m, name) : "";
+		frame.function = frame_name(m, &frames[i], outermost ? match : NULL);
 		if (!frame.function)
 			return -ENOMEM;
 		err = vec_push(&m->frames, frame);
@@ -348,7 +408,7 @@ static void finish_report(struct module *m, size_t count)
 int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
 		   symbol_sink_fn sink, void *context, struct module_report *report)
 {
-	_cleanup_(module__fini) struct module m = {.files = files};
+	_cleanup_(module__fini) struct module m = {.files = files, .minidebug_fd = -1};
 	int err = open_files(&m);
 
 	if (!err)

@@ -17,9 +17,9 @@
 
 struct module_files {
 	enum dso_kind kind;
-	int elf_fd;   /* the mapped file, or -1: then debug_fd stands for it */
-	int debug_fd; /* its separate debug file, already found to belong to it, or -1 */
-	int alt_fd;   /* the dwz file its DWARF refers to, or -1 */
+	int elf_fd;	       /* the mapped file, or -1: then debug_fd stands for it */
+	int debug_fd;	       /* its separate debug file, already found to belong to it, or -1 */
+	int alt_fd;	       /* the dwz file its DWARF refers to, or -1 */
 	bool symbols_only;     /* leave the DWARF alone: names from symbol tables */
 	uint64_t memory_limit; /* bytes that inflated DWARF may take; 0: a fixed default */
 };

@@ -74,7 +74,7 @@ static bool is_ours(const struct stat *st)
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A directory of our own below `parent`, made if it is not there. Negative errno: it is not ours. */
+/* A directory of ours below `parent`, made if it is not there. Negative errno: it is not ours. */
 static int open_own(int parent, const char *name)
 {
 	_cleanup_close_ int fd = -1;

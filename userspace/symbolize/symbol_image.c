@@ -42,7 +42,7 @@ struct image_answer {
 	uint32_t first_frame, frame_count;
 };
 
-/* Strings are offsets into the strings (while answers are collected: numbers of strtab); 0 is "". */
+/* Strings are offsets into the strings (numbers of strtab until they are written); 0 is "". */
 struct image_frame {
 	uint64_t function_address, function_size;
 	uint32_t function, file, definition_file;

@@ -37,8 +37,8 @@ int symbol_answers__encode(struct symbol_answers *a, const struct symbol_image_i
 struct symbol_image;
 
 /*
- * Takes `data` over (malloced), whatever it returns. 0; -EBADMSG: it is not what it should be in some
- * way or other; -ENOMEM.
+ * Takes `data` over (malloced), whatever it returns. 0; -EBADMSG: it is not what it should be in
+ * some way or other; -ENOMEM.
  */
 int symbol_image__open(void *data, size_t size, const struct symbol_image_id *id,
 		       struct symbol_image **image);
