@@ -21,7 +21,7 @@ CLANG	  ?= clang
 # often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
 BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
 			 $(wildcard /usr/lib/linux-tools/*/bpftool))
-PKGS	  := libbpf libelf zlib
+PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib
 
 CFLAGS	  ?= -O2 -g
 WARNINGS  := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla
@@ -29,7 +29,7 @@ SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sani
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
-LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -lpthread
+LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread
 TEST_LIBS := $(shell pkg-config --libs cmocka libcjson 2>/dev/null)
 
 ARCH	  := $(shell uname -m)
@@ -57,6 +57,7 @@ UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
 FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
 		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c))
+E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 DEMO	      := $(BUILD)/tools/demo_workload
 
@@ -98,6 +99,10 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a Makefile
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
 		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
 
+$(BUILD)/tests/e2e/%: tests/e2e/%.c $(BUILD)/libsysprof.a Makefile
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
+
 $(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
@@ -119,13 +124,19 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 	$(call say,DEMO,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
 
-tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) build/consumers/stamp
+tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/oracle/programs
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
 build/consumers/stamp: tests/e2e/consumers/package.json
 	$(call say,NPM,$(@D))
 	-$(Q)tests/e2e/consumers/install.sh $(@D) >/dev/null
+
+# Programs whose inline chains are compared with another symbolizer's; also fetched and built by the
+# caller. What cannot be had is listed, and said by the test.
+build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf/*)
+	$(call say,ORACLE,$(@D))
+	$(Q)$< $(@D)
 
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 test:
@@ -148,7 +159,7 @@ golden: $(GOLDEN_TESTS) $(BUILD)/sysprof
 golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
 	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
 
-e2e: all $(FIXTURES) build/consumers/stamp
+e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/oracle/programs
 	$(Q)tests/run.sh $(BUILD):e2e
 
 demo:
@@ -177,4 +188,4 @@ clean:
 	rm -rf build build-asan
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d)
--include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(BENCHES:=.d) $(DEMO).d
+-include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d

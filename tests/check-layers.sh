@@ -35,12 +35,16 @@ bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/features.c
 bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h
-elfutils/   : userspace/symbolize/dwarf.c
-dwarf.h     : userspace/symbolize/dwarf.c
+elfutils/   : userspace/symbolize/dwarf_private.h
+dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_inlines.c userspace/symbolize/dwarf_site.c
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c
 cJSON       : userspace/import/json.c
+lzma        : userspace/symbolize/minidebug.c
+dlfcn       : userspace/symbolize/debuginfod.c
 libiberty   : userspace/symbolize/demangle.c
+seccomp.h   : userspace/symbolize/sandbox.c
+sys/capability : userspace/symbolize/sandbox.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 

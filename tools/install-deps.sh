@@ -27,6 +27,10 @@ needs() {
 	build | cmd:bpftool              | bpftool         | bpftool         | bpf        | bpftool
 	build | pc:libbpf:1.1            | libbpf-dev      | libbpf-devel    | libbpf     | libbpf-devel
 	build | pc:libelf:0.188          | libelf-dev      | elfutils-libelf-devel | libelf | libelf-devel
+	build | pc:liblzma:5.2           | liblzma-dev     | xz-devel        | xz         | xz-devel
+	build | pc:libdw:0.188           | libdw-dev       | elfutils-devel  | libelf     | libdw-devel
+	build | pc:libseccomp:2.5        | libseccomp-dev  | libseccomp-devel | libseccomp | libseccomp-devel
+	build | pc:libcap:2.25           | libcap-dev      | libcap-devel    | libcap     | libcap-devel
 	build | pc:zlib:1.2              | zlib1g-dev      | zlib-devel      | zlib       | zlib-devel
 	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
@@ -35,6 +39,13 @@ needs() {
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
+	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
+	test  | cmd:llvm-symbolizer      | llvm            | llvm            | llvm       | llvm
+	test  | cmd:strace               | strace          | strace          | strace     | strace
+	test  | cmd:objcopy              | binutils        | binutils        | binutils   | binutils
+	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
+	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
+	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
 	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
 	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio

@@ -9,6 +9,7 @@
 #ifndef SYSPROF_SYMBOLIZER_H
 #define SYSPROF_SYMBOLIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,12 +54,60 @@ int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size
 
 /*
  * Resolve `count` distinct addresses of one dso, sorted ascending (file offsets for DSO_FILE and
- * DSO_VDSO, virtual addresses for DSO_KERNEL). Returns 0 with *state saying how it went: a file that is
- * damaged or has no symbols is no error, its addresses come with no frames. Negative errno: no
- * memory, or what the sink returned.
+ * DSO_VDSO, virtual addresses for DSO_KERNEL), in this process and from its mapped file alone. Returns 0
+ * with *state saying how it went: a file that is damaged or has no symbols is no error, its addresses
+ * come with no frames. Negative errno: no memory, or what the sink returned.
  */
 int symbolizer__resolve(struct symbolizer *s, const struct symbolizer_dso *dso,
 			const uint64_t *addresses, size_t count, symbol_sink_fn sink, void *context,
 			enum symbol_state *state);
+
+/* ---- many dsos ------------------------------------------------------------------------------- */
+
+struct symbolizer_job {
+	struct symbolizer_dso dso;
+	const uint64_t *addresses; /* as for symbolizer__resolve() */
+	size_t count;
+	symbol_sink_fn sink;
+	/* After the last address, with the fields below filled. Nonzero stops. */
+	int (*done)(void *context, const struct symbolizer_job *job);
+	void *context; /* of both */
+
+	enum symbol_state state;
+	const char
+		*lines_lost; /* why lines are missing, a sentence; NULL: none are that were there */
+};
+
+struct symbolizer_progress {
+	size_t done, total;	  /* addresses */
+	const char *file;	  /* that is being fetched or verified, or NULL */
+	uint64_t bytes, of_bytes; /* of it */
+};
+
+struct symbolizer_options {
+	bool cache;	 /* look up and keep answers on disk, by build-id */
+	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
+	/* Called now and then. Nonzero: the user does not wait, what is open is CANCELLED. May be NULL */
+	int (*progress)(void *context, const struct symbolizer_progress *progress);
+	void *context;
+};
+
+/* What became of it all; zeroed by the caller. */
+struct symbolizer_counts {
+	size_t modules, modules_cached; /* files, and those that nobody had to look at */
+	uint64_t debug_files_fetched, debug_files_wrong, fetch_failures;
+	uint64_t cpu_time;    /* ns, of the sealed processes */
+	uint64_t peak_memory; /* bytes, of the largest */
+	bool cancelled;
+};
+
+/*
+ * Resolve all jobs, strangers' files in sealed processes, as many at a time as there are idle CPUs, with
+ * the separate debug files that belong to them. Sinks are called in the order of the jobs and of their
+ * addresses: the result depends neither on which process was quicker nor on the cache.
+ */
+int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, size_t count,
+			    const struct symbolizer_options *options,
+			    struct symbolizer_counts *counts);
 
 #endif

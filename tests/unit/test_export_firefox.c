@@ -226,6 +226,41 @@ static void test_busiest_threads_are_shown(void **state)
 	profile_builder__free(f.b);
 }
 
+/* A function that is called in one place and inlined in another is one row of funcTable. */
+static void test_inlined_and_called_is_one_function(void **state)
+{
+	struct fixture f;
+	struct location_id called, inlined, other;
+	struct thread_id thread;
+	const cJSON *shared, *functions, *frames;
+	cJSON *file;
+
+	(void)state;
+	fixture__init(&f, 10);
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	called = add_location(&f, f.program, 0x100);
+	inlined = add_location(&f, f.program, 0x200);
+	other = add_location(&f, f.program, 0x300);
+	add_sample(&f, thread, 1, STACK(&f, called), 0.5, "fixture");
+	add_sample(&f, thread, 2, STACK(&f, inlined), 0.5, "fixture");
+	add_sample(&f, thread, 3, STACK(&f, other), 0.5, "fixture");
+	NAME(&f, called, {"f", "/src/f.c", 11, 10, 1, 0x400100, 16, NULL});
+	NAME(&f, inlined, {"f", "/src/f.c", 12, 10, 1, 0, 0, NULL},
+	     {"g", "/src/g.c", 21, 20, 1, 0x400200, 16, NULL});
+	/* another one of that name */
+	NAME(&f, other, {"f", "/src/h.c", 31, 30, 1, 0x400300, 16, NULL});
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	shared = get(file, "shared");
+	functions = get(shared, "funcTable");
+	frames = get(shared, "frameTable");
+	assert_int_equal(number(functions, "length"), 3);
+	assert_int_equal(number(frames, "length"), 4);
+	assert_int_equal(number(get(shared, "nativeSymbols"), "length"), 3);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
 static void test_profiles_without_samples(void **state)
 {
 	struct fixture f;
@@ -275,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_every_sample),
 		cmocka_unit_test(test_lives_of_a_pid),
 		cmocka_unit_test(test_busiest_threads_are_shown),
+		cmocka_unit_test(test_inlined_and_called_is_one_function),
 		cmocka_unit_test(test_profiles_without_samples),
 		cmocka_unit_test(test_meta),
 	};

@@ -37,7 +37,10 @@ static const char SMALL[] = "0000000000000000 A fixed_percpu_data\n"
 			    "ffffffffc0001000 t mod_b\t[two]\n"
 			    "ffffffffc0000000 t mod_a\t[one]\n"
 			    "ffffffffc0000080 d mod_data\t[one]\n"
-			    "ffffffffc0300000 t bpf_prog_0123456789abcdef_f\t[bpf]\n";
+			    "ffffffffc0300000 t bpf_prog_0123456789abcdef_f\t[bpf]\n"
+			    "ffffffffc0300200 t bpf_trampoline_6442\t[bpf]\n"
+			    "ffffffffc0400000 t ftrace_trampoline\t[__builtin__ftrace]\n"
+			    "ffffffffc0400040 t kprobe_insn_page\t[__builtin__kprobes]\n";
 
 static struct kallsyms *table_of(const char *text)
 {
@@ -107,9 +110,63 @@ static void test_modules(void **state)
 	assert_nameless(k, 0xffffffffc0000080);
 	/* The last of its module: what is next lies 3 MB off, so its size is not known. */
 	assert_function(k, 0xffffffffc0001100, "mod_b", 0xffffffffc0001000, 0);
+	assert_function(k, 0xffffffffc0010fff, "mod_b", 0xffffffffc0001000, 0);
+	assert_nameless(k, 0xffffffffc0011000); /* 64 KB on it is nobody's */
 	assert_nameless(k, 0xffffffffc0101000);
+	kallsyms__free(k);
+}
+
+static void assert_module(struct kallsyms *k, uint64_t address, const char *name,
+			  const char *module)
+{
+	struct kernel_function f;
+
+	assert_int_equal(kallsyms__find(k, address, &f), 0);
+	assert_string_equal(f.name, name);
+	if (module)
+		assert_string_equal(f.module, module);
+	else
+		assert_null(f.module);
+}
+
+static void test_module_names(void **state)
+{
+	struct kallsyms *k = table_of(SMALL);
+
+	(void)state;
+	assert_module(k, 0xffffffff81000110, "do_work", NULL);
+	assert_module(k, 0xffffffffc0000000, "mod_a", "[one]");
+	assert_module(k, 0xffffffffc0001000, "mod_b", "[two]");
+	assert_module(k, 0xffffffffc0300010, "bpf_prog_0123456789abcdef_f", "[bpf]");
 	assert_function(k, 0xffffffffc0300010, "bpf_prog_0123456789abcdef_f", 0xffffffffc0300000,
-			0);
+			0x200);
+	/* programs can be long */
+	assert_module(k, 0xffffffffc0320000, "bpf_trampoline_6442", "[bpf]");
+	assert_module(k, 0xffffffffc0400020, "ftrace_trampoline", "[ftrace]");
+	assert_function(k, 0xffffffffc0400020, "ftrace_trampoline", 0xffffffffc0400000, 0);
+	assert_module(k, 0xffffffffc0400040, "kprobe_insn_page", "[kprobes]");
+	kallsyms__free(k);
+}
+
+/* Tags as they must not be; and so many that they have no numbers. */
+static void test_hostile_modules(void **state)
+{
+	struct kallsyms *k = kallsyms__new();
+	char line[128];
+
+	(void)state;
+	snprintf(line, sizeof(line), "1000 t f\t[%065d]\n", 0);
+	assert_int_equal(kallsyms__add(k, line, strlen(line)), 0);
+	assert_int_equal(kallsyms__add(k, "1000 t f\t[a b]\n", 15), 0);
+	assert_int_equal(kallsyms__malformed(k), 2);
+	assert_int_equal(kallsyms__add(k, "1000 t f\t[__builtin__]\n", 23), 0);
+	assert_module(k, 0x1000, "f", "[__builtin__]");
+	for (unsigned int i = 0; i < 70000; i++) {
+		snprintf(line, sizeof(line), "%x t f%u\t[m%u]\n", 0x2000 + i * 16, i, i);
+		assert_int_equal(kallsyms__add(k, line, strlen(line)), 0);
+	}
+	assert_module(k, 0x2000 + 60000 * 16, "f60000", "[m60000]");
+	assert_true(kallsyms__malformed(k) > 4000);
 	kallsyms__free(k);
 }
 
@@ -133,6 +190,20 @@ static void test_pieces_and_late_text(void **state)
 	assert_function(k, 0xffffffff81000180, "cut_in", 0xffffffff81000180, 0x80);
 	assert_int_equal(kallsyms__malformed(k), 0);
 	kallsyms__free(k);
+}
+
+static void test_text_start(void **state)
+{
+	struct kallsyms *k = table_of(SMALL), *none = table_of("1000 t f\n1000 t _stext\t[m]\n");
+	uint64_t address = 1;
+
+	(void)state;
+	assert_int_equal(kallsyms__text_start(k, &address), 0);
+	assert_int_equal(address, 0xffffffff81000000);
+	assert_int_equal(kallsyms__text_start(none, &address), -ENOENT);
+	assert_int_equal(address, 0xffffffff81000000);
+	kallsyms__free(k);
+	kallsyms__free(none);
 }
 
 static void test_hidden(void **state)
@@ -300,10 +371,12 @@ static void test_live_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lookup),	     cmocka_unit_test(test_nothing_is_invented),
-		cmocka_unit_test(test_modules),	     cmocka_unit_test(test_pieces_and_late_text),
-		cmocka_unit_test(test_hidden),	     cmocka_unit_test(test_malformed_lines),
-		cmocka_unit_test(test_mutated_text), cmocka_unit_test(test_live_kernel),
+		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_nothing_is_invented),
+		cmocka_unit_test(test_modules),		cmocka_unit_test(test_module_names),
+		cmocka_unit_test(test_hostile_modules), cmocka_unit_test(test_pieces_and_late_text),
+		cmocka_unit_test(test_text_start),	cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_malformed_lines), cmocka_unit_test(test_mutated_text),
+		cmocka_unit_test(test_live_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

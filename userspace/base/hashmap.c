@@ -196,13 +196,13 @@ static void sip_round(uint64_t v[4])
 	v[2] = rotate(v[2], 32);
 }
 
-uint64_t hash_bytes(const void *data, size_t size)
+static uint64_t sip_hash(uint64_t k0, uint64_t k1, const void *data, size_t size)
 {
 	uint64_t v[4] = {
-		hash_key.k0 ^ UINT64_C(0x736f6d6570736575),
-		hash_key.k1 ^ UINT64_C(0x646f72616e646f6d),
-		hash_key.k0 ^ UINT64_C(0x6c7967656e657261),
-		hash_key.k1 ^ UINT64_C(0x7465646279746573),
+		k0 ^ UINT64_C(0x736f6d6570736575),
+		k1 ^ UINT64_C(0x646f72616e646f6d),
+		k0 ^ UINT64_C(0x6c7967656e657261),
+		k1 ^ UINT64_C(0x7465646279746573),
 	};
 	const unsigned char *byte = data;
 	uint64_t word, last = (uint64_t)size << 56;
@@ -223,6 +223,16 @@ uint64_t hash_bytes(const void *data, size_t size)
 	for (int i = 0; i < 3; i++)
 		sip_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t hash_bytes(const void *data, size_t size)
+{
+	return sip_hash(hash_key.k0, hash_key.k1, data, size);
+}
+
+uint64_t hash_stable(const void *data, size_t size)
+{
+	return sip_hash(0, 0, data, size);
 }
 
 uint64_t hash_string(const char *s)

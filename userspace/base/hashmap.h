@@ -43,5 +43,7 @@ uint64_t hash_u64(uint64_t value);
 uint64_t hash_combine(uint64_t a, uint64_t b);
 uint64_t hash_bytes(const void *data, size_t size);
 uint64_t hash_string(const char *s);
+/* The same in every process, for what is kept on disk: the others are keyed anew each time. */
+uint64_t hash_stable(const void *data, size_t size);
 
 #endif

@@ -4,17 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <sysprof/symbolizer.h>
-
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "capture/event_decode.h"
+#include "capture/session_meta.h"
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
+
+#define LOSSES_SIZE 4096
 
 struct assembly {
 	struct profile_builder *builder;
@@ -89,16 +91,20 @@ size_t assembly__thread_count(const struct assembly *a)
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-struct address_list {
+/* What is asked of one dso. */
+struct symbol_task {
+	struct symbolizing *all;
+	struct dso_id dso;
 	VEC(uint64_t) addresses;
 };
 
 struct symbolizing {
 	struct assembly *a;
-	const uint64_t *addresses; /* of the dso at hand */
-	size_t done, total;
-	assembly_progress_fn progress;
-	void *progress_context;
+	struct symbol_task *tasks; /* by dso */
+	struct symbolizer_job *jobs;
+	size_t job_count;
+	char losses[LOSSES_SIZE]; /* whose lines are missing, and why */
+	size_t losses_used, losses_untold;
 };
 
 static int compare_addresses(const void *a, const void *b)
@@ -108,18 +114,28 @@ static int compare_addresses(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int emit_dso(struct assembly *a, struct dso_id id, enum symbol_state state)
+{
+	struct symbol_dso_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_SYMBOL_DSO, .time = a->last_time},
+		.dso = id.v,
+		.state = state,
+	};
+
+	return assembly__sink(a, &event.header);
+}
+
 static int emit_symbol(void *context, size_t index, const struct symbol_result *result)
 {
-	struct symbolizing *s = context;
+	struct symbol_task *task = context;
+	struct assembly *a = task->all->a;
 	struct symbol_entry entries[SYMBOL_CHAIN_MAX];
 	size_t count = result->frame_count < SYMBOL_CHAIN_MAX ? result->frame_count
 							      : SYMBOL_CHAIN_MAX;
+	int err = index ? 0 : emit_dso(a, task->dso, SYMBOL_STATE_PENDING);
 
-	s->done++;
-	if (s->progress)
-		s->progress(s->progress_context, s->done, s->total);
-	if (!count && result->elf_address == PROFILE_UNKNOWN_ADDRESS)
-		return 0;
+	if (err || (!count && result->elf_address == PROFILE_UNKNOWN_ADDRESS))
+		return err;
 	for (size_t i = 0; i < count; i++) {
 		const struct symbol_frame *frame = &result->frames[i];
 
@@ -135,20 +151,56 @@ static int emit_symbol(void *context, size_t index, const struct symbol_result *
 			.definition_column = frame->definition_column,
 		};
 	}
-	symbol_event__encode(&s->a->out, s->a->last_time, s->addresses[index], result->elf_address,
-			     entries, count);
-	return assembly__sink(s->a, &s->a->out.event.header);
+	symbol_event__encode(&a->out, a->last_time, task->addresses.data[index],
+			     result->elf_address, entries, count);
+	return assembly__sink(a, &a->out.event.header);
 }
 
-static int emit_dso(struct assembly *a, struct dso_id id, enum symbol_state state)
+/* "libfoo.so: the process that read its debug information died; …" */
+static void note_loss(struct symbolizing *s, struct dso_id id, const char *why)
 {
-	struct symbol_dso_event event = {
-		.header = {.size = sizeof(event), .type = EVENT_SYMBOL_DSO, .time = a->last_time},
-		.dso = id.v,
-		.state = state,
-	};
+	const struct profile_dso *dso = profile_builder__get_dso(s->a->builder, id);
+	const char *name = profile_builder__get_string(s->a->builder, dso->name);
+	size_t room = sizeof(s->losses) - s->losses_used;
+	int length = snprintf(s->losses + s->losses_used, room, "%s%s: %s",
+			      s->losses_used ? "; " : "", *name ? name : "[unknown]", why);
 
-	return assembly__sink(a, &event.header);
+	if (length > 0 && (size_t)length < room) {
+		s->losses_used += length;
+	} else {
+		s->losses[s->losses_used] = '\0';
+		s->losses_untold++;
+	}
+}
+
+static int finish_dso(void *context, const struct symbolizer_job *job)
+{
+	struct symbol_task *task = context;
+
+	if (job->state == SYMBOL_STATE_CANCELLED)
+		note_loss(task->all, task->dso, "the user did not wait");
+	else if (job->lines_lost)
+		note_loss(task->all, task->dso, job->lines_lost);
+	return emit_dso(task->all->a, task->dso, job->state);
+}
+
+static int push_event(void *context, struct event_header *event)
+{
+	return assembly__sink(context, event);
+}
+
+static int emit_losses(struct symbolizing *s)
+{
+	struct assembly *a = s->a;
+	char text[LOSSES_SIZE + 64];
+
+	if (!s->losses_used && !s->losses_untold)
+		return 0;
+	snprintf(text, sizeof(text), "%s", s->losses);
+	if (s->losses_untold)
+		snprintf(text + s->losses_used, sizeof(text) - s->losses_used, "%s%zu more",
+			 s->losses_used ? "; and " : "", s->losses_untold);
+	return meta_event__emit(push_event, a, a->last_time, LINES_LOST_KEY, text);
 }
 
 static bool can_be_symbolized(enum dso_kind kind)
@@ -180,68 +232,74 @@ static int find_file(const struct assembly *a, const struct profile_dso *dso,
 	return fd < 0 ? -1 : fd;
 }
 
-static int symbolize_dso(struct symbolizing *s, struct dso_id id, struct address_list *list,
-			 struct dso_opener *opener, bool live)
+static void make_job(struct symbolizing *s, struct dso_id id, struct dso_opener *opener, bool live)
 {
 	struct assembly *a = s->a;
 	const struct profile_dso *dso = profile_builder__get_dso(a->builder, id);
-	enum symbol_state state = SYMBOL_STATE_PENDING;
-	struct symbolizer_dso wanted = {
-		.kind = dso->kind,
-		.path = profile_builder__get_string(a->builder, dso->path),
-		.build_id = dso->build_id,
-		.build_id_size = dso->build_id_size,
-	};
-	int err;
+	struct symbol_task *task = &s->tasks[id.v];
+	struct symbolizer_job *job = &s->jobs[s->job_count++];
 
-	qsort(list->addresses.data, list->addresses.count, sizeof(uint64_t), compare_addresses);
-	s->addresses = list->addresses.data;
-	wanted.fd = find_file(a, dso, opener, live, &wanted.root_fd);
-	err = emit_dso(a, id, state);
-	if (!err)
-		err = symbolizer__resolve(a->symbolizer, &wanted, list->addresses.data,
-					  list->addresses.count, emit_symbol, s, &state);
-	return err ? err : emit_dso(a, id, state);
+	qsort(task->addresses.data, task->addresses.count, sizeof(uint64_t), compare_addresses);
+	task->all = s;
+	task->dso = id;
+	*job = (struct symbolizer_job){
+		.dso =
+			{
+				.kind = dso->kind,
+				.path = profile_builder__get_string(a->builder, dso->path),
+				.build_id = dso->build_id,
+				.build_id_size = dso->build_id_size,
+			},
+		.addresses = task->addresses.data,
+		.count = task->addresses.count,
+		.sink = emit_symbol,
+		.done = finish_dso,
+		.context = task,
+	};
+	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd);
 }
 
 /* The addresses of every dso that has symbols to be asked for, by dso. */
-static int collect_addresses(const struct assembly *a, struct address_list *lists, size_t *total)
+static int collect_addresses(struct symbolizing *s)
 {
-	size_t count = profile_builder__location_count(a->builder);
+	const struct profile_builder *builder = s->a->builder;
+	size_t count = profile_builder__location_count(builder);
 
-	*total = 0;
 	for (uint32_t i = 1; i < count; i++) {
 		const struct profile_location *location =
-			profile_builder__get_location(a->builder, (struct location_id){i});
-		const struct profile_dso *dso = profile_builder__get_dso(a->builder, location->dso);
+			profile_builder__get_location(builder, (struct location_id){i});
+		const struct profile_dso *dso = profile_builder__get_dso(builder, location->dso);
 		int err;
 
 		if (!can_be_symbolized(dso->kind))
 			continue;
-		err = vec_push(&lists[location->dso.v].addresses, location->address);
+		err = vec_push(&s->tasks[location->dso.v].addresses, location->address);
 		if (err)
 			return err;
-		(*total)++;
 	}
 	return 0;
 }
 
 int assembly__symbolize(struct assembly *a, struct dso_opener *opener, bool live,
-			assembly_progress_fn progress, void *context)
+			const struct symbolizer_options *options, struct symbolizer_counts *counts)
 {
-	struct symbolizing s = {.a = a, .progress = progress, .progress_context = context};
 	struct event_header end = {
 		.size = sizeof(end), .type = EVENT_SYMBOLS_END, .time = a->last_time};
 	size_t dsos = profile_builder__dso_count(a->builder);
-	struct address_list *lists = calloc(dsos ? dsos : 1, sizeof(*lists));
-	int err = lists ? collect_addresses(a, lists, &s.total) : -ENOMEM;
+	_cleanup_free_ struct symbol_task *tasks = calloc(dsos + 1, sizeof(*tasks));
+	_cleanup_free_ struct symbolizer_job *jobs = calloc(dsos + 1, sizeof(*jobs));
+	struct symbolizing s = {.a = a, .tasks = tasks, .jobs = jobs};
+	int err = tasks && jobs ? collect_addresses(&s) : -ENOMEM;
 
 	for (uint32_t i = 1; i < dsos && !err; i++)
-		if (lists[i].addresses.count)
-			err = symbolize_dso(&s, (struct dso_id){i}, &lists[i], opener, live);
-	for (size_t i = 0; lists && i < dsos; i++)
-		vec_free(&lists[i].addresses);
-	free(lists);
+		if (tasks[i].addresses.count)
+			make_job(&s, (struct dso_id){i}, opener, live);
+	if (!err)
+		err = symbolizer__resolve_all(a->symbolizer, jobs, s.job_count, options, counts);
+	if (!err)
+		err = emit_losses(&s);
+	for (size_t i = 0; tasks && i < dsos; i++)
+		vec_free(&tasks[i].addresses);
 	return err ? err : assembly__sink(a, &end);
 }
 
@@ -260,19 +318,21 @@ int assembly__finish(struct assembly *a, const struct profile **profile, struct 
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
-static int symbolize_cut_short(struct assembly *a)
+static int symbolize_cut_short(struct assembly *a, const struct symbolizer_options *options)
 {
+	struct symbolizer_counts counts = {};
 	struct dso_opener *opener;
 	int err = dso_opener__new(&opener);
 
 	if (err)
 		return err;
-	err = assembly__symbolize(a, opener, false, NULL, NULL);
+	err = assembly__symbolize(a, opener, false, options, &counts);
 	dso_opener__free(opener);
 	return err;
 }
 
-int assembly__load(const char *path, struct assembly **assembly, const struct profile **profile,
+int assembly__load(const char *path, const struct symbolizer_options *options,
+		   struct assembly **assembly, const struct profile **profile,
 		   struct recording_summary *summary, struct failure *failure)
 {
 	/* a pipe that nobody writes to would keep us waiting in open */
@@ -299,7 +359,7 @@ int assembly__load(const char *path, struct assembly **assembly, const struct pr
 	if (err && failure && !*failure->what)
 		fail(failure, err, "cannot read %s: %s", path, strerror(-err));
 	if (!err && !summary->has_symbols) {
-		err = symbolize_cut_short(a);
+		err = symbolize_cut_short(a, options);
 		if (err)
 			fail(failure, err, "cannot read symbols: %s", strerror(-err));
 	}

@@ -14,12 +14,16 @@
 
 #include <sysprof/event_handler.h>
 #include <sysprof/profile.h>
+#include <sysprof/symbolizer.h>
 
 #include "base/log.h"
 #include "capture/dso_opener.h"
 #include "capture/recording_file.h"
 
 struct assembly;
+
+/* A fact in the profile: whose lines are missing although they were there, and why. */
+#define LINES_LOST_KEY "lines_missing"
 
 /* `requests`: what the recorder may ask of a live source; NULL in replay. -ENOMEM. */
 int assembly__new(const struct event_source_requests *requests, struct assembly **assembly);
@@ -34,21 +38,22 @@ int assembly__sink(void *assembly, const struct event_header *event);
 /* Threads seen so far. */
 size_t assembly__thread_count(const struct assembly *a);
 
-/* Called while symbols are sought: `done` of `total` locations. */
-typedef void (*assembly_progress_fn)(void *context, size_t done, size_t total);
-
 /*
  * Find a name for every location. `live`: files are those the opener has seen mapped; else they are
  * sought by identity on this machine. 0 or negative errno; a file without symbols is no error.
  */
 int assembly__symbolize(struct assembly *a, struct dso_opener *opener, bool live,
-			assembly_progress_fn progress, void *context);
+			const struct symbolizer_options *options, struct symbolizer_counts *counts);
 
 /* The profile, the assembly's own. 0 or negative errno, with `failure` filled. */
 int assembly__finish(struct assembly *a, const struct profile **profile, struct failure *failure);
 
-/* A recording, from its file to a finished profile; caller frees the assembly. */
-int assembly__load(const char *path, struct assembly **assembly, const struct profile **profile,
+/*
+ * A recording, from its file to a finished profile; caller frees the assembly. `options`: how symbols
+ * are sought where the recording has none, because it was cut short.
+ */
+int assembly__load(const char *path, const struct symbolizer_options *options,
+		   struct assembly **assembly, const struct profile **profile,
 		   struct recording_summary *summary, struct failure *failure);
 
 #endif

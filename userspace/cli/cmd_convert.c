@@ -16,13 +16,13 @@ struct convert_options {
 	const char *input;
 	struct outputs outputs;
 	struct export_request request;
+	struct symbolizer_options symbols; /* for a recording that has none */
 };
 
 static const struct option long_options[] = {
-	{"output", required_argument, NULL, 'o'},
-	{"thread", required_argument, NULL, 't'},
-	{"lines", no_argument, NULL, 'l'},
-	{NULL, 0, NULL, 0},
+	{"output", required_argument, NULL, 'o'},    {"thread", required_argument, NULL, 't'},
+	{"lines", no_argument, NULL, 'l'},	     {"debuginfod", no_argument, NULL, 'd'},
+	{"no-symbol-cache", no_argument, NULL, 'c'}, {NULL, 0, NULL, 0},
 };
 
 static int parse_option(struct convert_options *options, int option, char **argv)
@@ -43,6 +43,12 @@ static int parse_option(struct convert_options *options, int option, char **argv
 		return 0;
 	case 'l':
 		options->request.lines = true;
+		return 0;
+	case 'd':
+		options->symbols.debuginfod = true;
+		return 0;
+	case 'c':
+		options->symbols.cache = false;
 		return 0;
 	case ':':
 		return usage_error(&cmd_convert, "%s wants a value", argv[optind - 1]);
@@ -80,7 +86,8 @@ static int convert(const struct convert_options *options)
 	struct failure failure = {};
 	const struct profile *profile;
 	struct assembly *assembly;
-	int err = assembly__load(options->input, &assembly, &profile, &summary, &failure);
+	int err = assembly__load(options->input, &options->symbols, &assembly, &profile, &summary,
+				 &failure);
 
 	if (err) {
 		print_failure(&failure);
@@ -98,7 +105,7 @@ static int convert(const struct convert_options *options)
 
 static int run_convert(int argc, char **argv)
 {
-	struct convert_options options = {};
+	struct convert_options options = {.symbols = {.cache = true}};
 	int status = parse_options(&options, argc, argv);
 
 	if (!status)
@@ -109,12 +116,17 @@ static int run_convert(int argc, char **argv)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines]",
+	.arguments =
+		"IN -o OUT [-o OUT…] [--thread TID] [--lines] [--debuginfod] [--no-symbol-cache]",
 	.summary = "make other formats of a recording",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
 		"\n"
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    the thread for formats of one thread a file\n"
-		"      --lines         with lines, where the format has room for them\n",
+		"      --lines         with lines, where the format has room for them\n"
+		"\n"
+		"Where the recording was cut short and has no symbols:\n"
+		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"
+		"      --no-symbol-cache  neither read nor keep answers of former recordings\n",
 	.run = run_convert,
 };

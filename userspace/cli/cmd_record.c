@@ -351,6 +351,33 @@ static int check_silence(const struct recording *r, const struct profile *profil
 	return fail_remedy(failure, -ENODATA, "sysprof check; run sysprof outside of containers");
 }
 
+/* A symbolizer_progress_fn: shows it, and says whether the user still waits. */
+static int on_symbols(void *context, const struct symbolizer_progress *symbols)
+{
+	struct recording *r = context;
+	bool from_terminal;
+
+	progress__symbols(&r->progress, symbols);
+	return give_up__signalled(&from_terminal);
+}
+
+/* A signal in here means "no more symbols"; another one, once we write, gives up. */
+static int symbolize(struct recording *r, struct symbolizer_counts *counts, struct failure *failure)
+{
+	const struct symbolizer_options options = {
+		.cache = r->options.symbol_cache,
+		.debuginfod = r->options.debuginfod,
+		.progress = on_symbols,
+		.context = r,
+	};
+	int err;
+
+	give_up__expect_one_more();
+	err = assembly__symbolize(r->assembly, live__dso_opener(r->live), true, &options, counts);
+	progress__clear(&r->progress);
+	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
+}
+
 static int finish(struct recording *r, struct failure *failure)
 {
 	struct summary summary = {.options = &r->options};
@@ -360,12 +387,8 @@ static int finish(struct recording *r, struct failure *failure)
 	/* given up or not, the recording stays: under its own name */
 	if (r->writer)
 		recording_writer__flush(r->writer);
+	err = symbolize(r, &summary.symbols, failure);
 	give_up__arm();
-	err = assembly__symbolize(r->assembly, live__dso_opener(r->live), true, progress__symbols,
-				  &r->progress);
-	progress__clear(&r->progress);
-	if (err)
-		fail(failure, err, "cannot read symbols: %s", strerror(-err));
 	if (r->writer) {
 		int close_err = close_recording_file(r, &summary.recording_bytes, failure);
 
@@ -517,6 +540,11 @@ const struct command cmd_record = {
 		"                            .folded, .txt, .sysprof (the recording itself); - is standard output\n"
 		"      --thread TID          the thread for formats of one thread a file\n"
 		"      --lines               with lines, where the format has room for them\n"
+		"\n"
+		"Symbols:\n"
+		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
+		"      --no-symbol-cache     neither read nor keep answers of former recordings\n"
+		"\n"
 		"  -q, --quiet               errors only\n"
 		"  -v, --verbose             more about how it is done\n",
 	.run = run_record,

@@ -50,11 +50,12 @@ static int parse_option(struct report_options *options, int option, char **argv)
 
 static int report(const char *input, const struct report_options *options)
 {
+	const struct symbolizer_options symbols = {.cache = true};
 	struct recording_summary summary = {};
 	struct failure failure = {};
 	const struct profile *profile;
 	struct assembly *assembly;
-	int err = assembly__load(input, &assembly, &profile, &summary, &failure);
+	int err = assembly__load(input, &symbols, &assembly, &profile, &summary, &failure);
 
 	if (err) {
 		print_failure(&failure);

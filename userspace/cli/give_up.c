@@ -107,6 +107,12 @@ bool give_up__signalled(bool *from_terminal)
 	return true;
 }
 
+void give_up__expect_one_more(void)
+{
+	state.signalled = 0;
+	state.armed = 0;
+}
+
 void give_up__arm(void)
 {
 	state.armed = 1;

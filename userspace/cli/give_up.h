@@ -20,6 +20,9 @@ int give_up__watch(void);
  */
 bool give_up__signalled(bool *from_terminal);
 
+/* The next one is told by give_up__signalled() again, and ends the process only after that. */
+void give_up__expect_one_more(void);
+
 /* From now on any of the three ends the process at once. */
 void give_up__arm(void);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/utf8.h"
 
 #define INTERVAL 100000000ull /* ns */
 
@@ -43,8 +44,19 @@ void progress__clear(struct progress *p)
 	fflush(stderr);
 }
 
-void progress__symbols(void *progress, size_t done, size_t total)
+void progress__symbols(struct progress *p, const struct symbolizer_progress *symbols)
 {
-	if (!(done & 63) || done == total)
-		progress__line(progress, "symbols: %zu of %zu addresses", done, total);
+	char name[256];
+
+	if (!symbols->file)
+		progress__line(p, "symbols: %zu of %zu addresses · Ctrl-C leaves it at that",
+			       symbols->done, symbols->total);
+	else if (symbols->of_bytes)
+		progress__line(p, "debug file of %s: %.1f of %.1f MB",
+			       utf8_sanitize(name, sizeof(name), symbols->file),
+			       symbols->bytes / 1048576.0, symbols->of_bytes / 1048576.0);
+	else
+		progress__line(p, "debug file of %s: %.1f MB",
+			       utf8_sanitize(name, sizeof(name), symbols->file),
+			       symbols->bytes / 1048576.0);
 }

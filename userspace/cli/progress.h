@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <sysprof/symbolizer.h>
+
 struct progress {
 	bool wanted;		 /* stderr is a terminal and the user did not say -q */
 	bool shown;		 /* a line is on the screen */
@@ -19,7 +21,7 @@ void progress__line(struct progress *p, const char *format, ...)
 /* Take the line away before something else is printed. */
 void progress__clear(struct progress *p);
 
-/* An assembly_progress_fn whose context is a struct progress. */
-void progress__symbols(void *progress, size_t done, size_t total);
+/* What is being done about symbols. */
+void progress__symbols(struct progress *p, const struct symbolizer_progress *symbols);
 
 #endif

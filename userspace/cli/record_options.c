@@ -28,7 +28,9 @@ enum {
 	OPT_CLOCK,
 	OPT_MAX_DEPTH,
 	OPT_THREAD,
-	OPT_LINES
+	OPT_LINES,
+	OPT_DEBUGINFOD,
+	OPT_NO_SYMBOL_CACHE
 };
 
 static const struct option long_options[] = {
@@ -49,6 +51,8 @@ static const struct option long_options[] = {
 	{"max-depth", required_argument, NULL, OPT_MAX_DEPTH},
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"lines", no_argument, NULL, OPT_LINES},
+	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
+	{"no-symbol-cache", no_argument, NULL, OPT_NO_SYMBOL_CACHE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{NULL, 0, NULL, 0},
@@ -181,6 +185,12 @@ static int parse_option(struct record_options *options, int option)
 	case OPT_LINES:
 		options->request.lines = true;
 		return 0;
+	case OPT_DEBUGINFOD:
+		options->debuginfod = true;
+		return 0;
+	case OPT_NO_SYMBOL_CACHE:
+		options->symbol_cache = false;
+		return 0;
 	case 'q':
 		options->verbosity = QUIET;
 		return 0;
@@ -230,6 +240,7 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		.kernel_stacks = true,
 		.inherit = true,
 		.max_depth = DEPTH_DEFAULT,
+		.symbol_cache = true,
 		.verbosity = NORMAL,
 	};
 	optind = 1;

@@ -28,6 +28,7 @@ struct record_options {
 
 	struct outputs outputs;
 	struct export_request request;
+	bool symbol_cache, debuginfod;
 	enum verbosity verbosity;
 };
 

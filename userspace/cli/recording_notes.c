@@ -3,6 +3,7 @@
 #include "cli/recording_notes.h"
 
 #include "base/log.h"
+#include "cli/assembly.h"
 
 void print_recording_notes(const char *path, const struct recording_summary *summary,
 			   const struct profile *profile)
@@ -22,6 +23,9 @@ void print_recording_notes(const char *path, const struct recording_summary *sum
 	if (summary->cut_short)
 		log_print(LOG_WARNING, "%s: the recording has no end: it was killed, or still runs",
 			  path);
+	if (profile__meta(profile, LINES_LOST_KEY))
+		log_print(LOG_WARNING, "%s: lines are missing: %s", path,
+			  profile__meta(profile, LINES_LOST_KEY));
 	if (!summary->has_symbols)
 		log_print(
 			LOG_WARNING,

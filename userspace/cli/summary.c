@@ -10,7 +10,10 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "cli/assembly.h"
 #include "export/facts.h"
+
+#define LINES_LOST_SHOWN 2048
 
 #define SHOWN_MAX (4 * PATH_MAX) /* every byte of a path may become \xNN */
 
@@ -73,7 +76,7 @@ static void print_stacks(const struct profile *p)
 }
 
 /* Files whose code has no names, by reason. "Not asked yet": no sample lies in it. */
-static void print_symbols(const struct profile *p)
+static void print_unnamed_files(const struct profile *p)
 {
 	size_t files[SYMBOL_STATE_COUNT] = {};
 
@@ -151,6 +154,35 @@ static void print_files(const struct summary *s)
 	}
 }
 
+static void print_lines_lost(const struct profile *profile)
+{
+	const char *lost = profile__meta(profile, LINES_LOST_KEY);
+	char text[LINES_LOST_SHOWN];
+
+	if (lost)
+		fprintf(stderr, "  lines are missing: %s\n",
+			utf8_sanitize(text, sizeof(text), lost));
+}
+
+static void print_symbols(const struct summary *s)
+{
+	if (s->symbols.cancelled)
+		fprintf(stderr, "  symbols: you did not wait for all of them\n");
+	print_lines_lost(s->profile);
+	if (s->symbols.cpu_time)
+		fprintf(stderr, "  reading symbols: %.2f s CPU, %.0f MB peak memory\n",
+			s->symbols.cpu_time / 1e9, s->symbols.peak_memory / 1048576.0);
+	if (s->symbols.debug_files_fetched)
+		fprintf(stderr, "  %llu debug files were fetched\n",
+			(unsigned long long)s->symbols.debug_files_fetched);
+	if (s->symbols.fetch_failures)
+		fprintf(stderr, "  %llu debug files could not be fetched\n",
+			(unsigned long long)s->symbols.fetch_failures);
+	if (s->symbols.debug_files_wrong)
+		fprintf(stderr, "  %llu debug files are of another build and were not used\n",
+			(unsigned long long)s->symbols.debug_files_wrong);
+}
+
 void summary__print(const struct summary *s)
 {
 	const struct profile *p = s->profile;
@@ -160,7 +192,8 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, sampled_threads(p));
 	print_lost(p);
 	print_stacks(p);
-	print_symbols(p);
+	print_unnamed_files(p);
+	print_symbols(s);
 	if (s->session.target_set_full)
 		fprintf(stderr, "  %llu children were not sampled: too many at one time\n",
 			(unsigned long long)s->session.target_set_full);

@@ -4,6 +4,7 @@
 #define CLI_SUMMARY_H
 
 #include <sysprof/profile.h>
+#include <sysprof/symbolizer.h>
 
 #include "capture/live.h"
 #include "cli/outputs.h"
@@ -15,6 +16,7 @@ struct summary {
 	struct live_stats live;
 	struct bpf_session_stats session;
 	const struct written_files *files;
+	struct symbolizer_counts symbols;
 	uint64_t recording_bytes; /* of the .sysprof file, 0: none */
 };
 

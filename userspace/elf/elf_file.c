@@ -323,6 +323,7 @@ void elf_file__free(struct elf_file *file)
 	vec_free(&file->sections);
 	free(file->symbol_names.data);
 	free(file->dynamic_names.data);
+	free(file->section_names.data);
 	free(file);
 }
 
@@ -480,4 +481,9 @@ uint64_t elf_file__base_address(const struct elf_file *file)
 			lowest = s->p_vaddr;
 	}
 	return lowest == UINT64_MAX ? 0 : lowest & ~(uint64_t)(PAGE_SIZE - 1);
+}
+
+bool elf_file__is_relocatable(const struct elf_file *file)
+{
+	return file->header.e_type == ET_REL;
 }

@@ -34,6 +34,30 @@ int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, u
  * it); 0 where there is none. */
 uint64_t elf_file__base_address(const struct elf_file *file);
 
+/* An object file, whose parts are not yet where they will be (ET_REL); a dwz file says so as well. */
+bool elf_file__is_relocatable(const struct elf_file *file);
+
+struct elf_section {
+	uint64_t address, offset, size; /* as the header claims; not bounded by the file */
+	uint64_t flags;			/* SHF_* */
+	uint32_t type; /* SHT_*; of SHT_NOBITS (left out by strip) nothing is in the file */
+};
+
+/* The first section of this name. 0, -ENOENT, -EBADMSG (the names are damaged), -ENOMEM, -EIO. */
+int elf_file__find_section(struct elf_file *file, const char *name, struct elf_section *section);
+
+/*
+ * The bytes of the first section of this name, with a NUL behind them that does not count; the
+ * caller frees. -ENOENT: there is none, or not in this file; -ENOTSUP: it is compressed; -EFBIG:
+ * larger than `limit`; -EBADMSG: cut short, or the names are damaged; -ENOMEM; -EIO.
+ */
+int elf_file__section_data(struct elf_file *file, const char *name, size_t limit, void **data,
+			   size_t *size);
+
+/* Bytes of the sections that no program needs (DWARF, mostly), inflated, as far as the file can be
+ * believed: what it claims, UINT64_MAX at most. */
+uint64_t elf_file__debug_size(struct elf_file *file);
+
 struct elf_symbol {
 	const char *name; /* as in the file; versions ("@@GLIBC_2.2.5") cut off */
 	uint64_t address, size;

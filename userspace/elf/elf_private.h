@@ -28,6 +28,7 @@ struct elf_file {
 	bool sections_read;
 	bool sections_damaged; /* the header promises more than there is */
 	struct elf_strings symbol_names, dynamic_names;
+	struct elf_strings section_names; /* read when first needed */
 };
 
 /* How many bytes one record of this type takes in the file. */

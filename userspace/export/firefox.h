@@ -21,9 +21,10 @@ struct firefox_index {
 
 struct firefox_tables {
 	const struct profile *p;
-	uint32_t *stack_base;  /* by stack: the outermost of its nodes in the file */
-	uint32_t *frame_base;  /* by location: the outermost of its frames in the file */
-	uint32_t *source_file; /* by function: string of the file that its lines are in */
+	uint32_t *stack_base;	 /* by stack: the outermost of its nodes in the file */
+	uint32_t *frame_base;	 /* by location: the outermost of its frames in the file */
+	uint32_t *source_file;	 /* by function: string of the file that its lines are in */
+	uint32_t *same_function; /* by function: the first one that is shown as this one is */
 	uint32_t stack_count, frame_count;
 	struct firefox_index strings, functions, libs, natives, sources;
 	VEC(const char *) texts; /* the string array: by number, so names of our own fit in */

@@ -140,16 +140,68 @@ static bool has_native_symbol(const struct profile *p, struct function_id id)
 	return function->address != PROFILE_UNKNOWN_ADDRESS && dso_is_lib(p, function->dso);
 }
 
+/* All that is shown of a function. Without a definition site, its place in the code is its identity. */
+static int compare_functions(const struct profile_function *a, const struct profile_function *b)
+{
+	const uint64_t x[] = {a->dso.v, a->name.v, a->definition_file.v, a->definition_line,
+			      a->definition_column};
+	const uint64_t y[] = {b->dso.v, b->name.v, b->definition_file.v, b->definition_line,
+			      b->definition_column};
+
+	for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	return 0;
+}
+
+static int compare_by_function(const void *a, const void *b, void *functions)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct profile_function *table = functions;
+	int order = compare_functions(&table[x], &table[y]);
+
+	return order ? order : x < y ? -1 : x > y;
+}
+
+/*
+ * A function that is called here and inlined there is two in the profile, with and without an
+ * address. It is one for the viewer, which counts by rows of funcTable.
+ */
+static int merge_functions(struct firefox_tables *t)
+{
+	const struct profile_function *functions = t->p->functions;
+	VEC(uint32_t) defined = {};
+	int err = 0;
+
+	for (uint32_t i = 0; i < t->p->function_count && !err; i++) {
+		t->same_function[i] = i;
+		if (functions[i].definition_file.v && functions[i].definition_line)
+			err = vec_push(&defined, i);
+	}
+	if (!err && defined.count)
+		qsort_r(defined.data, defined.count, sizeof(*defined.data), compare_by_function,
+			(void *)functions);
+	for (size_t i = 1; i < defined.count && !err; i++) {
+		uint32_t before = defined.data[i - 1], here = defined.data[i];
+
+		if (!compare_functions(&functions[before], &functions[here]))
+			t->same_function[here] = t->same_function[before];
+	}
+	vec_free(&defined);
+	return err;
+}
+
 /* A function's file is where it is defined, else where the first of its executing lines is. */
 static int collect_function(struct firefox_tables *t, const struct profile_line *line)
 {
-	const struct profile_function *function = &t->p->functions[line->function.v];
-	uint32_t *file = &t->source_file[line->function.v];
+	uint32_t id = t->same_function[line->function.v];
+	const struct profile_function *function = &t->p->functions[id];
+	uint32_t *file = &t->source_file[id];
 	int err = 0;
 
-	if (t->functions.number[line->function.v] == FIREFOX_UNUSED) {
+	if (t->functions.number[id] == FIREFOX_UNUSED) {
 		*file = function->definition_file.v;
-		err = index__add(&t->functions, line->function.v);
+		err = index__add(&t->functions, id);
 		if (!err)
 			err = add_string(t, function->name);
 		if (!err && dso_is_lib(t->p, function->dso))
@@ -220,7 +272,8 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 	t->stack_base = unused_numbers(p->stack_count);
 	t->frame_base = unused_numbers(p->location_count);
 	t->source_file = calloc(p->function_count + 1, sizeof(*t->source_file));
-	err = t->stack_base && t->frame_base && t->source_file ? 0 : -ENOMEM;
+	t->same_function = calloc(p->function_count + 1, sizeof(*t->same_function));
+	err = t->stack_base && t->frame_base && t->source_file && t->same_function ? 0 : -ENOMEM;
 	if (!err)
 		err = index__init(&t->strings, p->string_count);
 	if (!err)
@@ -236,6 +289,8 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 	mark_used(t, threads, thread_count);
 	err = number_rows(t);
 	if (!err)
+		err = merge_functions(t);
+	if (!err)
 		err = collect(t);
 	if (!err)
 		return 0;
@@ -249,6 +304,7 @@ void firefox_tables__fini(struct firefox_tables *t)
 	free(t->stack_base);
 	free(t->frame_base);
 	free(t->source_file);
+	free(t->same_function);
 	index__fini(&t->strings);
 	index__fini(&t->functions);
 	index__fini(&t->libs);
@@ -440,7 +496,9 @@ static void frame_category(const struct firefox_tables *t, struct json_writer *w
 static void frame_func(const struct firefox_tables *t, struct json_writer *w,
 		       const struct profile_location *location, uint32_t depth)
 {
-	json_uint(w, t->functions.number[line_at(t, location, depth)->function.v]);
+	uint32_t function = line_at(t, location, depth)->function.v;
+
+	json_uint(w, t->functions.number[t->same_function[function]]);
 }
 
 static void frame_native(const struct firefox_tables *t, struct json_writer *w,

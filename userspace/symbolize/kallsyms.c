@@ -13,6 +13,13 @@
  *   2. a global one (T, W) before a local one (t, w), and T before W;
  *   3. the shortest, then the first in byte order.
  *
+ * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and
+ * trampolines, "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So
+ * /proc/modules is not needed; it could not say more either, as since 6.4 a module lies in several
+ * places and its line there has one address and the sum of their sizes. What it cannot say, the
+ * space behind a module's last function, is nobody's after 64 KB: there may be code that the kernel
+ * keeps out of this file (BPF programs, under net.core.bpf_jit_harden).
+ *
  * Names lie behind one another in one block, a symbol is 16 bytes: 5 MB for a kernel of 120,000
  * symbols.
  */
@@ -22,12 +29,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strtab.h"
 #include "base/vec.h"
 
 #define SYMBOLS_MAX	    (8U << 20)
 #define NAMES_MAX	    (256U << 20)
 #define NAME_LENGTH_MAX	    512
 #define FUNCTION_EXTENT_MAX (1U << 20)
+#define MODULE_TAIL_MAX	    (64U << 10) /* behind the start of a module's last function */
+#define MODULES_MAX	    UINT16_MAX
+#define MODULE_NAME_MAX	    64 /* the kernel's own limit is 56 */
+#define BUILTIN		    "__builtin__"
 
 /* Best first: what a symbol is worth as the name of its address. */
 enum worth {
@@ -41,9 +53,9 @@ enum worth {
 
 struct kernel_symbol {
 	uint64_t address;
-	uint32_t name; /* offset in names */
-	uint8_t worth; /* enum worth */
-	bool in_module;
+	uint32_t name;	 /* offset in names */
+	uint16_t module; /* number in `modules`, 0: the image */
+	uint8_t worth;	 /* enum worth */
 };
 
 struct text_range {
@@ -55,6 +67,7 @@ enum { TEXT_KERNEL, TEXT_INIT, TEXT_COUNT };
 struct kallsyms {
 	VEC(struct kernel_symbol) symbols;
 	VEC(char) names;
+	struct strtab *modules; /* "[ext4]", … */
 	struct text_range text[TEXT_COUNT];
 	bool sorted; /* and one symbol per address */
 	uint64_t lines, malformed, nonzero;
@@ -65,12 +78,22 @@ struct line {
 	char type;
 	const char *name;
 	size_t name_length;
-	bool in_module;
+	const char *module; /* behind its bracket, NULL: none */
+	size_t module_length;
 };
 
 struct kallsyms *kallsyms__new(void)
 {
-	return calloc(1, sizeof(struct kallsyms));
+	struct kallsyms *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->modules = strtab__new();
+	if (!k->modules) {
+		kallsyms__free(k);
+		return NULL;
+	}
+	return k;
 }
 
 void kallsyms__free(struct kallsyms *k)
@@ -79,6 +102,7 @@ void kallsyms__free(struct kallsyms *k)
 		return;
 	vec_free(&k->symbols);
 	vec_free(&k->names);
+	strtab__free(k->modules);
 	free(k);
 }
 
@@ -112,6 +136,25 @@ static const char *parse_address(const char *p, const char *end, uint64_t *addre
 	return p > start ? p : NULL;
 }
 
+/* " [NAME]" or nothing, up to the end of the line. */
+static bool parse_module(const char *p, const char *end, struct line *line)
+{
+	while (p < end && is_blank(*p))
+		p++;
+	line->module = NULL;
+	line->module_length = 0;
+	if (p == end)
+		return true;
+	if (*p != '[' || end[-1] != ']' || end - p <= 2)
+		return false;
+	line->module = p + 1;
+	line->module_length = (size_t)(end - p) - 2;
+	for (size_t i = 0; i < line->module_length; i++)
+		if ((unsigned char)line->module[i] <= ' ' || line->module[i] == 0x7f)
+			return false;
+	return line->module_length <= MODULE_NAME_MAX;
+}
+
 static bool parse_line(const char *p, const char *end, struct line *line)
 {
 	p = parse_address(p, end, &line->address);
@@ -130,10 +173,7 @@ static bool parse_line(const char *p, const char *end, struct line *line)
 	line->name_length = (size_t)(p - line->name);
 	if (!line->name_length || line->name_length > NAME_LENGTH_MAX)
 		return false;
-	while (p < end && is_blank(*p))
-		p++;
-	line->in_module = p < end;
-	return p == end || (*p == '[' && end[-1] == ']' && end - p > 2);
+	return parse_module(p, end, line);
 }
 
 static bool name_is(const struct line *line, const char *name)
@@ -174,7 +214,7 @@ static bool note_text_bound(struct kallsyms *k, const struct line *line)
 
 static enum worth name_worth(struct kallsyms *k, const struct line *line)
 {
-	if (!line->in_module && note_text_bound(k, line))
+	if (!line->module && note_text_bound(k, line))
 		return WORTH_NOTHING;
 	if (name_starts(line, "__") &&
 	    (name_ends(line, "_text_start") || name_ends(line, "_text_end")))
@@ -195,15 +235,38 @@ static enum worth name_worth(struct kallsyms *k, const struct line *line)
 	}
 }
 
+/* Number of the line's module. -ENOMEM. */
+static int module_number(struct kallsyms *k, const struct line *line)
+{
+	const char *name = line->module;
+	size_t length = line->module_length, builtin = sizeof(BUILTIN) - 1;
+	char tag[MODULE_NAME_MAX + 3];
+	int64_t number;
+
+	if (!name)
+		return 0;
+	if (length > builtin && !memcmp(name, BUILTIN, builtin)) {
+		name += builtin;
+		length -= builtin;
+	}
+	tag[0] = '[';
+	memcpy(tag + 1, name, length);
+	memcpy(tag + 1 + length, "]", 2);
+	number = strtab__intern(k->modules, tag);
+	return (int)number;
+}
+
 static int add_symbol(struct kallsyms *k, const struct line *line)
 {
 	struct kernel_symbol symbol = {
 		.address = line->address,
 		.worth = (uint8_t)name_worth(k, line),
-		.in_module = line->in_module,
 	};
-	int err;
+	int err = module_number(k, line);
 
+	if (err < 0)
+		return err;
+	symbol.module = (uint16_t)err;
 	if (symbol.worth != WORTH_NOTHING) {
 		symbol.name = (uint32_t)k->names.count;
 		err = vec_reserve(&k->names, k->names.count + line->name_length + 1);
@@ -227,7 +290,7 @@ static int add_line(struct kallsyms *k, const char *start, const char *end)
 
 	k->lines++;
 	if (!parse_line(start, end, &line) || k->symbols.count >= SYMBOLS_MAX ||
-	    k->names.count > NAMES_MAX) {
+	    k->names.count > NAMES_MAX || strtab__count(k->modules) > MODULES_MAX) {
 		k->malformed++;
 		return 0;
 	}
@@ -323,10 +386,20 @@ static bool in_kernel_text(const struct kallsyms *k, uint64_t address)
 	return !known;
 }
 
+/* How far the function of a symbol can reach. */
+static uint64_t extent_limit(const struct kallsyms *k, const struct kernel_symbol *symbol,
+			     bool is_last)
+{
+	if (!symbol->module || !is_last ||
+	    !strcmp(strtab__get(k->modules, symbol->module), "[bpf]"))
+		return FUNCTION_EXTENT_MAX;
+	return MODULE_TAIL_MAX;
+}
+
 int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function)
 {
 	const struct kernel_symbol *symbol;
-	uint64_t extent = 0;
+	bool is_last; /* of its module: the next symbol does not tell where it ends */
 	size_t count;
 
 	kallsyms__sort(k);
@@ -334,17 +407,27 @@ int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function 
 	if (!count)
 		return -ENOENT;
 	symbol = &k->symbols.data[count - 1];
-	if (symbol->worth == WORTH_NOTHING || address - symbol->address >= FUNCTION_EXTENT_MAX)
+	is_last = count == k->symbols.count || symbol[1].module != symbol->module;
+	if (symbol->worth == WORTH_NOTHING ||
+	    address - symbol->address >= extent_limit(k, symbol, is_last))
 		return -ENOENT;
-	if (!symbol->in_module && !in_kernel_text(k, address))
+	if (!symbol->module && !in_kernel_text(k, address))
 		return -ENOENT;
-	if (count < k->symbols.count)
-		extent = symbol[1].address - symbol->address;
 	*function = (struct kernel_function){
 		.name = k->names.data + symbol->name,
 		.address = symbol->address,
-		.size = extent <= FUNCTION_EXTENT_MAX ? extent : 0,
+		.module = symbol->module ? strtab__get(k->modules, symbol->module) : NULL,
 	};
+	if (!is_last && symbol[1].address - symbol->address <= FUNCTION_EXTENT_MAX)
+		function->size = symbol[1].address - symbol->address;
+	return 0;
+}
+
+int kallsyms__text_start(const struct kallsyms *k, uint64_t *address)
+{
+	if (!k->text[TEXT_KERNEL].start)
+		return -ENOENT;
+	*address = k->text[TEXT_KERNEL].start;
 	return 0;
 }
 

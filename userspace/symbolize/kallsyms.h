@@ -13,6 +13,9 @@ struct kernel_function {
 	const char *name; /* valid until text is added or the table is freed */
 	uint64_t address;
 	uint64_t size; /* to the next symbol; 0 where that is too far to mean anything */
+	/* Where it is from: "[ext4]", "[bpf]" (programs, trampolines, dispatchers), "[ftrace]",
+	 * "[kprobes]"; NULL: the kernel's own image. */
+	const char *module;
 };
 
 struct kallsyms *kallsyms__new(void); /* NULL: no memory */
@@ -26,6 +29,10 @@ int kallsyms__add(struct kallsyms *k, const char *text, size_t size);
 
 /* The function at the address: 0, or -ENOENT. */
 int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function);
+
+/* Where the kernel's text begins (_stext): what vmlinux calls by the same name lies as many bytes
+ * away from it as everything else does. 0, or -ENOENT. */
+int kallsyms__text_start(const struct kallsyms *k, uint64_t *address);
 
 /* Lines were there, and every one of them had address 0: kptr_restrict. */
 bool kallsyms__hidden(const struct kallsyms *k);

@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Where the names of an ELF file's addresses come from: a chain of sources, each asked for what
- * those before it left open.
- */
+/* What the files of the symbolizer share. */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <sysprof/symbolizer.h>
 
-#include "symbolize/symbol_table.h"
+/* Are its addresses file offsets? */
+bool symbolize_is_file(enum dso_kind kind);
 
-struct elf_file;
-
-/* The addresses of one file that some segment of it covers. */
-struct symbol_query {
-	const struct symbolizer_dso *dso;
-	struct elf_file *file;
-	const uint64_t *addresses; /* ELF virtual addresses, sorted ascending */
-	size_t count;
-	struct symbol_match *matches; /* name NULL: still open */
-};
-
-/*
- * Fill the matches that are open. 0; -ENODATA: nothing to read names from; -EBADMSG: it is damaged;
- * -ENOMEM. Names live as long as the query's file.
- */
-typedef int (*symbol_source_fn)(const struct symbol_query *query);
+/* Tell the sink that nothing is known of so many addresses. What the sink returned. */
+int symbolize_nothing(size_t count, symbol_sink_fn sink, void *context);
 
 #endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many dsos at once, in sealed processes: the same answers as one by one in this process, in the order
+ * of the jobs, whatever of them there is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <sysprof/symbolizer.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "elf/elf_file.h"
+
+#define ADDRESSES	 400
+#define KERNEL_ADDRESSES 3
+
+/* Everything that a sink is told, as text. */
+struct told {
+	char *text;
+	size_t size;
+	FILE *stream;
+	size_t count;
+	bool done;
+	unsigned int *turn, came;
+};
+
+static void told__init(struct told *t)
+{
+	*t = (struct told){};
+	t->stream = open_memstream(&t->text, &t->size);
+	assert_non_null(t->stream);
+}
+
+static void told__fini(struct told *t)
+{
+	fclose(t->stream);
+	free(t->text);
+}
+
+static int tell(void *context, size_t index, const struct symbol_result *result)
+{
+	struct told *t = context;
+
+	assert_int_equal(index, t->count);
+	assert_false(t->done);
+	t->count++;
+	fprintf(t->stream, "%zu %llx\n", index, (unsigned long long)result->elf_address);
+	for (size_t i = 0; i < result->frame_count; i++) {
+		const struct symbol_frame *f = &result->frames[i];
+
+		fprintf(t->stream, "  %s %llx+%llx %s:%u:%u %s:%u:%u\n", f->function,
+			(unsigned long long)f->function_address,
+			(unsigned long long)f->function_size, f->file ? f->file : "-", f->line,
+			f->column, f->definition_file ? f->definition_file : "-",
+			f->definition_line, f->definition_column);
+	}
+	return 0;
+}
+
+static int on_done(void *context, const struct symbolizer_job *job)
+{
+	struct told *t = context;
+
+	assert_int_equal(t->count, job->count);
+	assert_false(t->done);
+	t->done = true;
+	if (t->turn)
+		t->came = ++*t->turn;
+	return 0;
+}
+
+static int own_file(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* Offsets of code of this program, some of its functions being longer than one step. */
+static size_t own_offsets(int fd, uint64_t *offsets)
+{
+	struct elf_file *file;
+	struct elf_section text;
+
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(elf_file__find_section(file, ".text", &text), 0);
+	elf_file__free(file);
+	for (size_t i = 0; i < ADDRESSES; i++)
+		offsets[i] = text.offset + i * (text.size / ADDRESSES);
+	return ADDRESSES;
+}
+
+static struct symbolizer *symbolizer_of_kernel(void)
+{
+	static const char kallsyms[] = "ffffffff81000000 T one\nffffffff81000100 T two\n"
+				       "ffffffff81000200 T end\n"
+				       "ffffffffc0000000 t read_block\t[ext4]\n"
+				       "ffffffffc0000100 t last\t[ext4]\n";
+	struct symbolizer *s = symbolizer__new();
+
+	assert_non_null(s);
+	assert_int_equal(symbolizer__add_kallsyms(s, kallsyms, sizeof(kallsyms) - 1), 0);
+	return s;
+}
+
+enum { KERNEL, OWN, MISSING, JIT, TEXT, EMPTY, OWN_AGAIN, JOBS };
+
+struct world {
+	struct symbolizer *symbolizer;
+	uint64_t offsets[ADDRESSES], kernel[KERNEL_ADDRESSES];
+	int own, text;
+	struct symbolizer_job jobs[JOBS];
+	struct told told[JOBS];
+	unsigned int turn;
+	size_t polls, cancel_at; /* the poll that does not wait any more; 0: none */
+};
+
+static void world__init(struct world *w)
+{
+	static const enum dso_kind kinds[JOBS] = {DSO_KERNEL, DSO_FILE, DSO_FILE, DSO_JIT,
+						  DSO_FILE,   DSO_FILE, DSO_VDSO};
+
+	*w = (struct world){.kernel = {0xffffffff81000010, 0xffffffff81000110, 0xffffffffc0000080}};
+	w->symbolizer = symbolizer_of_kernel();
+	w->own = own_file();
+	w->text = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	own_offsets(w->own, w->offsets);
+	for (size_t i = 0; i < JOBS; i++) {
+		bool own = i == OWN || i == OWN_AGAIN || i == EMPTY;
+
+		told__init(&w->told[i]);
+		w->told[i].turn = &w->turn;
+		w->jobs[i] = (struct symbolizer_job){
+			.dso = {.kind = kinds[i],
+				.fd = own	  ? w->own
+				      : i == TEXT ? w->text
+						  : -1,
+				.root_fd = -1,
+				.path = "/nowhere/test"},
+			.addresses = i == KERNEL ? w->kernel : w->offsets,
+			.count = i == KERNEL  ? KERNEL_ADDRESSES
+				 : i == EMPTY ? 0
+					      : ADDRESSES,
+			.sink = tell,
+			.done = on_done,
+			.context = &w->told[i],
+		};
+	}
+}
+
+static void world__fini(struct world *w)
+{
+	for (size_t i = 0; i < JOBS; i++)
+		told__fini(&w->told[i]);
+	close(w->own);
+	close(w->text);
+	symbolizer__free(w->symbolizer);
+}
+
+static int on_progress(void *context, const struct symbolizer_progress *progress)
+{
+	struct world *w = context;
+
+	assert_true(progress->done <= progress->total);
+	assert_int_equal(progress->total, 5 * ADDRESSES + KERNEL_ADDRESSES);
+	return ++w->polls == w->cancel_at;
+}
+
+static void run(struct world *w, struct symbolizer_counts *counts)
+{
+	const struct symbolizer_options options = {.progress = on_progress, .context = w};
+
+	*counts = (struct symbolizer_counts){};
+	assert_int_equal(symbolizer__resolve_all(w->symbolizer, w->jobs, JOBS, &options, counts),
+			 0);
+	for (size_t i = 0; i < JOBS; i++) {
+		assert_true(w->told[i].done);
+		assert_int_equal(w->told[i].came, i + 1);
+		fflush(w->told[i].stream);
+	}
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void test_same_answers_as_one_by_one(void **state)
+{
+	struct symbolizer_counts counts;
+	struct world w;
+
+	(void)state;
+	world__init(&w);
+	run(&w, &counts);
+	for (size_t i = 0; i < JOBS; i++) {
+		const struct symbolizer_job *job = &w.jobs[i];
+		enum symbol_state alone;
+		struct told told;
+
+		if (!job->count)
+			continue;
+		told__init(&told);
+		assert_int_equal(symbolizer__resolve(w.symbolizer, &job->dso, job->addresses,
+						     job->count, tell, &told, &alone),
+				 0);
+		fflush(told.stream);
+		assert_string_equal(w.told[i].text, told.text);
+		assert_int_equal(job->state, alone);
+		assert_null(job->lines_lost);
+		told__fini(&told);
+	}
+	assert_non_null(strstr(w.told[OWN].text, "test_batch.c:"));
+	assert_non_null(strstr(w.told[KERNEL].text, "  two "));
+	assert_non_null(strstr(w.told[KERNEL].text, "  read_block [ext4] "));
+	assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(w.jobs[MISSING].state, SYMBOL_STATE_NO_FILE);
+	assert_int_equal(w.jobs[TEXT].state, SYMBOL_STATE_NOT_ELF);
+	assert_int_equal(counts.modules, 3);
+	assert_int_equal(counts.modules_cached, 0);
+	assert_false(counts.cancelled);
+	assert_true(counts.cpu_time > 0);
+	world__fini(&w);
+}
+
+/* Whenever that is: every address is told, and what could be known without a child is. */
+static void test_the_user_does_not_wait(void **state)
+{
+	(void)state;
+	for (size_t at = 1; at < 6; at++) {
+		struct symbolizer_counts counts;
+		struct world w;
+
+		world__init(&w);
+		w.cancel_at = at;
+		run(&w, &counts);
+		assert_true(counts.cancelled);
+		assert_int_equal(w.jobs[KERNEL].state, SYMBOL_STATE_RESOLVED);
+		assert_int_equal(w.jobs[MISSING].state, SYMBOL_STATE_NO_FILE);
+		assert_int_equal(w.told[OWN].count, ADDRESSES);
+		if (at == 1) {
+			assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_CANCELLED);
+			assert_int_equal(w.jobs[OWN_AGAIN].state, SYMBOL_STATE_CANCELLED);
+		}
+		world__fini(&w);
+	}
+}
+
+static int refuse(void *context, size_t index, const struct symbol_result *result)
+{
+	(void)context, (void)index, (void)result;
+	return -ENOSPC;
+}
+
+static int refuse_end(void *context, const struct symbolizer_job *job)
+{
+	(void)context, (void)job;
+	return -EDQUOT;
+}
+
+static void test_errors_of_the_caller(void **state)
+{
+	const struct symbolizer_options options = {};
+	struct symbolizer_counts counts = {};
+
+	(void)state;
+	for (size_t i = 0; i < JOBS; i++) {
+		struct world w;
+
+		world__init(&w);
+		w.jobs[i].sink = refuse;
+		assert_int_equal(
+			symbolizer__resolve_all(w.symbolizer, w.jobs, JOBS, &options, &counts),
+			i == EMPTY ? 0 : -ENOSPC);
+		world__fini(&w);
+		world__init(&w);
+		w.jobs[i].done = refuse_end;
+		assert_int_equal(
+			symbolizer__resolve_all(w.symbolizer, w.jobs, JOBS, &options, &counts),
+			-EDQUOT);
+		world__fini(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_answers_as_one_by_one),
+		cmocka_unit_test(test_the_user_does_not_wait),
+		cmocka_unit_test(test_errors_of_the_caller),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

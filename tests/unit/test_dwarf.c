@@ -1,0 +1,780 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The DWARF reader against forged files: what is right in them, and every way to be wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <zlib.h>
+
+#include "base/io.h"
+#include "symbolize/dwarf.h"
+#include "symbolize/module.h"
+#include "unit/forge_dwarf.h"
+
+#define LIMIT	 (UINT64_C(256) << 20)
+#define BASE	 0x10000
+#define MUTATION 3000
+
+static struct dwarf_reader *open_fd(int fd)
+{
+	struct dwarf_reader *reader = NULL;
+
+	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), 0);
+	close(fd);
+	return reader;
+}
+
+static struct dwarf_reader *open_forged(struct forged_dwarf *d)
+{
+	return open_fd(forge_finish(d));
+}
+
+static const struct dwarf_frame *resolve(struct dwarf_reader *r, uint64_t address, size_t expected)
+{
+	const struct dwarf_frame *frames = NULL;
+	size_t count = SIZE_MAX;
+
+	assert_int_equal(dwarf_reader__resolve(r, address, &frames, &count), 0);
+	assert_int_equal(count, expected);
+	return frames;
+}
+
+static struct dwarf_stats stats_of(const struct dwarf_reader *r)
+{
+	struct dwarf_stats stats;
+
+	dwarf_reader__stats(r, &stats);
+	return stats;
+}
+
+static void assert_named(struct dwarf_reader *r, uint64_t address, const char *name)
+{
+	const struct dwarf_frame *frames = resolve(r, address, 1);
+
+	assert_string_equal(frames[0].name, name);
+}
+
+/* outer [0, 0x100) with middle [0x10, 0x40) in it, and inner [0x18, 0x20) in that. */
+static void forge_chain(struct forged_dwarf *d)
+{
+	uint32_t middle, inner;
+
+	forge_unit(d, BASE, 0x100);
+	middle = forge_abstract(d, "middle", 1, 31);
+	inner = forge_abstract(d, "inner", 2, 32);
+	forge_function(d, "outer", 33, BASE, 0x100);
+	forge_uleb(forge_info(d), BLOCK);
+	forge_inlined(d, INLINED, middle, BASE + 0x10, 0x30, 101);
+	forge_inlined(d, LEAF_INLINED, inner, BASE + 0x18, 8, 102);
+	forge_end(d);
+	forge_end(d);
+	forge_end(d);
+	forge_unit_end(d);
+}
+
+static void chain_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+	const struct dwarf_frame *f;
+
+	(void)state;
+	forge_begin(&d);
+	forge_chain(&d);
+	r = open_forged(&d);
+	f = resolve(r, BASE + 0x18, 3);
+	assert_string_equal(f[0].name, "inner");
+	assert_string_equal(f[0].where.file, "/work/lib/file.c");
+	assert_int_equal(f[0].where.line, 20);
+	assert_string_equal(f[0].where.definition_file, "/work/build/include/file.h");
+	assert_int_equal(f[0].where.definition_line, 32);
+	assert_true(f[0].where.function_address == PROFILE_UNKNOWN_ADDRESS);
+	assert_string_equal(f[1].name, "middle");
+	assert_int_equal(f[1].where.line, 102);
+	assert_string_equal(f[1].where.definition_file, "/work/lib/file.c");
+	assert_string_equal(f[2].name, "outer");
+	assert_int_equal(f[2].where.line, 101);
+	assert_int_equal(f[2].where.function_address, BASE);
+	assert_int_equal(f[2].where.function_size, 0x100);
+	assert_int_equal(f[2].where.definition_line, 33);
+	assert_null(f[2].where.definition_file);
+	assert_int_equal(resolve(r, BASE + 0x3f, 2)[0].where.line, 20);
+	assert_int_equal(resolve(r, BASE, 1)[0].where.line, 10);
+	resolve(r, BASE + 0x40, 1);
+	resolve(r, BASE + 0xff, 1);
+	resolve(r, BASE + 0x100, 0);
+	resolve(r, BASE - 1, 0);
+	resolve(r, UINT64_MAX, 0);
+	assert_int_equal(stats_of(r).units, 1);
+	assert_int_equal(stats_of(r).units_indexed, 1);
+	assert_int_equal(stats_of(r).units_skipped, 0);
+	assert_false(stats_of(r).incomplete);
+	dwarf_reader__free(r);
+}
+
+static void no_dwarf_test(void **state)
+{
+	struct forged_section other = {".text", {}, SHF_EXECINSTR};
+	struct dwarf_reader *reader = NULL;
+	struct forged_dwarf d;
+	int fd;
+
+	(void)state;
+	forge_text(&other.content, "code");
+	fd = forge_elf(&other, 1, ET_DYN);
+	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), -ENODATA);
+	assert_int_equal(ftruncate(fd, 3), 0);
+	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), -ENODATA);
+	close(fd);
+	forge_free(&other.content);
+	/* an object file: its addresses are all 0 yet */
+	forge_begin(&d);
+	forge_chain(&d);
+	fd = forge_elf(d.sections, FORGED_SECTIONS, ET_REL);
+	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), -ENODATA);
+	close(fd);
+	close(forge_finish(&d));
+	assert_null(reader);
+}
+
+/* ---- units ----------------------------------------------------------------------------------- */
+
+enum header_fault { VERSION, ADDRESS_SIZE, ABBREVIATIONS, NO_DIE, FAULTS };
+
+/* A unit whose header is wrong, between two that are right. */
+static void bad_header_test(void **state)
+{
+	(void)state;
+	for (enum header_fault fault = 0; fault < FAULTS; fault++) {
+		struct forged_dwarf d;
+		struct dwarf_reader *r;
+		size_t bad;
+
+		forge_begin(&d);
+		forge_simple_unit(&d, "first", BASE);
+		bad = forge_info(&d)->size;
+		forge_simple_unit(&d, "second", BASE + 0x1000);
+		forge_simple_unit(&d, "third", BASE + 0x2000);
+		if (fault == VERSION)
+			forge_patch(forge_info(&d), bad + 4, 99, 2);
+		if (fault == ADDRESS_SIZE)
+			forge_patch(forge_info(&d), bad + 10, 3, 1);
+		if (fault == ABBREVIATIONS)
+			forge_patch(forge_info(&d), bad + 6, 0x7fffffff, 4);
+		if (fault == NO_DIE)
+			forge_patch(forge_info(&d), bad + 11, 0x7f, 1);
+		r = open_forged(&d);
+		assert_named(r, BASE + 8, "first");
+		assert_named(r, BASE + 0x2008, "third");
+		resolve(r, BASE + 0x1008, 0);
+		if (fault != NO_DIE)
+			assert_int_equal(stats_of(r).units_skipped, 1);
+		dwarf_reader__free(r);
+	}
+}
+
+static void bad_length_test(void **state)
+{
+	static const uint32_t lengths[] = {0, 3, 0x7fffffff, 0xfffffff5, 0xffffffff};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		struct forged_dwarf d;
+		struct dwarf_reader *r;
+		size_t bad;
+
+		forge_begin(&d);
+		forge_simple_unit(&d, "first", BASE);
+		bad = forge_info(&d)->size;
+		forge_simple_unit(&d, "second", BASE + 0x1000);
+		forge_patch(forge_info(&d), bad, lengths[i], 4);
+		r = open_forged(&d);
+		assert_named(r, BASE + 8, "first");
+		resolve(r, BASE + 0x1008, 0);
+		assert_int_equal(stats_of(r).units_skipped, 1);
+		assert_true(stats_of(r).incomplete);
+		dwarf_reader__free(r);
+	}
+}
+
+/* A unit without ranges of its own is found by its functions. */
+static void rangeless_unit_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	forge_header(&d);
+	forge_uleb(forge_info(&d), BARE_UNIT);
+	forge_text(forge_info(&d), "bare.c");
+	forge_function(&d, "hidden", 7, BASE + 0x40, 0x10);
+	forge_end(&d);
+	forge_unit_end(&d);
+	forge_simple_unit(&d, "plain", BASE + 0x1000);
+	r = open_forged(&d);
+	assert_named(r, BASE + 0x1008, "plain");
+	assert_int_equal(stats_of(r).units_indexed, 1);
+	assert_named(r, BASE + 0x48, "hidden");
+	resolve(r, BASE + 0x50, 0);
+	dwarf_reader__free(r);
+}
+
+/* ---- hostile DIEs ---------------------------------------------------------------------------- */
+
+/* A million blocks, each in the one before; what is inlined down there is passed over. */
+static void depth_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+	uint64_t start = monotonic_ns();
+	uint32_t origin;
+
+	(void)state;
+	forge_begin(&d);
+	forge_unit(&d, BASE, 0x100);
+	origin = forge_abstract(&d, "deep", 1, 5);
+	forge_function(&d, "outer", 33, BASE, 0x100);
+	for (unsigned int i = 0; i < 1000000; i++)
+		forge_uleb(forge_info(&d), BLOCK);
+	forge_inlined(&d, LEAF_INLINED, origin, BASE, 0x100, 1);
+	for (unsigned int i = 0; i < 1000000; i++)
+		forge_end(&d);
+	forge_function(&d, "behind", 34, BASE + 0x80, 0x10);
+	forge_end(&d);
+	forge_end(&d);
+	forge_unit_end(&d);
+	forge_simple_unit(&d, "other", BASE + 0x1000);
+	r = open_forged(&d);
+	assert_named(r, BASE + 8, "outer");
+	assert_named(r, BASE + 0x88, "behind");
+	assert_named(r, BASE + 0x1008, "other");
+	dwarf_reader__free(r);
+	assert_true(monotonic_ns() - start < UINT64_C(10000000000));
+}
+
+/* As deep as inlined calls may nest, and one of them outside of what it is in. */
+static void nesting_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+	uint32_t origin;
+
+	(void)state;
+	forge_begin(&d);
+	forge_unit(&d, BASE, 0x1000);
+	origin = forge_abstract(&d, "level", 1, 5);
+	forge_function(&d, "outer", 33, BASE, 0x1000);
+	for (unsigned int i = 0; i < 200; i++)
+		forge_inlined(&d, INLINED, origin, BASE + i, 0x1000 - i, i);
+	for (unsigned int i = 0; i < 200; i++)
+		forge_end(&d);
+	forge_end(&d);
+	forge_unit_end(&d);
+	r = open_forged(&d);
+	resolve(r, BASE, 2);
+	resolve(r, BASE + 99, 101);
+	resolve(r, BASE + 0xfff, 201);
+	dwarf_reader__free(r);
+}
+
+static void circle_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+	uint32_t first, second;
+
+	(void)state;
+	forge_begin(&d);
+	forge_unit(&d, BASE, 0x100);
+	first = forge_here(&d);
+	second = first + 5;
+	forge_uleb(forge_info(&d), REFERRING);
+	forge_number(forge_info(&d), second, 4);
+	forge_uleb(forge_info(&d), REFERRING);
+	forge_number(forge_info(&d), first, 4);
+	forge_function(&d, "outer", 33, BASE, 0x100);
+	forge_inlined(&d, LEAF_INLINED, first, BASE, 0x10, 1);
+	forge_inlined(&d, LEAF_INLINED, 0x7ffffff0, BASE + 0x20, 0x10, 2);
+	forge_inlined(&d, LEAF_INLINED, 3, BASE + 0x30, 0x10, 3);
+	/* one that is its own origin */
+	forge_inlined(&d, LEAF_INLINED, forge_here(&d), BASE + 0x40, 0x10, 4);
+	forge_end(&d);
+	forge_unit_end(&d);
+	r = open_forged(&d);
+	for (unsigned int at = 0; at < 0x50; at += 8) {
+		const struct dwarf_frame *f;
+
+		if (at >= 0x10 && at < 0x20)
+			continue;
+		f = resolve(r, BASE + at, 2);
+		assert_null(f[0].linkage);
+		assert_string_equal(f[1].name, "outer");
+	}
+	dwarf_reader__free(r);
+}
+
+static void far_string_test(void **state)
+{
+	static const uint32_t offsets[] = {2, 8, 9, 0x7fffffff, UINT32_MAX};
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	forge_unit(&d, BASE, 0x1000);
+	for (unsigned int i = 0; i < 5; i++) {
+		forge_uleb(forge_info(&d), FAR_STRING);
+		forge_number(forge_info(&d), offsets[i], 4);
+		forge_number(forge_info(&d), BASE + i * 0x10, 8);
+		forge_number(forge_info(&d), 0x10, 8);
+	}
+	forge_unit_end(&d);
+	r = open_forged(&d);
+	assert_string_equal(resolve(r, BASE, 1)[0].name, "string");
+	for (unsigned int i = 1; i < 5; i++) {
+		const char *name = resolve(r, BASE + i * 0x10, 1)[0].name;
+
+		assert_true(!name || !*name);
+	}
+	dwarf_reader__free(r);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+static void add_range(struct forged_dwarf *d, uint64_t start, uint64_t end)
+{
+	forge_number(&d->sections[RANGES].content, start, 8);
+	forge_number(&d->sections[RANGES].content, end, 8);
+}
+
+static void add_ranged(struct forged_dwarf *d, const char *name, uint32_t ranges)
+{
+	forge_uleb(forge_info(d), RANGED);
+	forge_text(forge_info(d), name);
+	forge_number(forge_info(d), ranges, 4);
+}
+
+static void ranges_test(void **state)
+{
+	uint32_t unit, parts, removed, odd;
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	parts = d.sections[RANGES].content.size;
+	add_range(&d, BASE + 0x40, BASE + 0x50); /* where it is entered */
+	add_range(&d, BASE + 0x10, BASE + 0x20); /* its cold part */
+	add_range(&d, 0, 0);
+	removed = d.sections[RANGES].content.size;
+	add_range(&d, 1, 0x50000);
+	add_range(&d, 0, 0);
+	odd = d.sections[RANGES].content.size;
+	add_range(&d, BASE + 0x90, BASE + 0x80);
+	add_range(&d, BASE + 0x60, BASE + 0x60);
+	add_range(&d, UINT64_MAX - 1, UINT64_MAX);
+	add_range(&d, BASE + 0xa0, BASE + 0xa8);
+	add_range(&d, 0, 0);
+	unit = d.sections[RANGES].content.size;
+	add_range(&d, BASE, BASE + 0x100);
+	add_range(&d, 0, 0);
+	forge_ranged_unit(&d, unit);
+	add_ranged(&d, "parts", parts);
+	add_ranged(&d, "removed", removed);
+	add_ranged(&d, "far", 0x7fffffff);
+	add_ranged(&d, "odd", odd);
+	forge_unit_end(&d);
+	r = open_forged(&d);
+	assert_named(r, BASE + 0x18, "parts");
+	assert_named(r, BASE + 0x48, "parts");
+	assert_int_equal(resolve(r, BASE + 0x18, 1)[0].where.function_address, BASE + 0x40);
+	assert_int_equal(resolve(r, BASE + 0x18, 1)[0].where.function_size, 0x10);
+	resolve(r, BASE + 0x30, 0);
+	assert_named(r, BASE + 0xa4, "odd");
+	assert_int_equal(stats_of(r).units_skipped, 1);
+	dwarf_reader__free(r);
+}
+
+/* Functions that share one list of 100,000 ranges, all overlapping: 10^9 to look at, were they. */
+static void many_ranges_test(void **state)
+{
+	uint64_t start = monotonic_ns();
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	for (unsigned int i = 0; i < 100000; i++)
+		add_range(&d, BASE + i, BASE + 0x100000 - i);
+	add_range(&d, 0, 0);
+	forge_ranged_unit(&d, 0);
+	for (unsigned int i = 0; i < 10000; i++)
+		add_ranged(&d, "many", 0);
+	forge_unit_end(&d);
+	forge_simple_unit(&d, "other", BASE + 0x200000);
+	r = open_forged(&d);
+	assert_named(r, BASE + 0x1000, "many");
+	assert_named(r, BASE + 0x200008, "other");
+	assert_int_equal(stats_of(r).units_skipped, 1);
+	dwarf_reader__free(r);
+	assert_true(monotonic_ns() - start < UINT64_C(60000000000));
+}
+
+/* ---- abbreviations and lines ----------------------------------------------------------------- */
+
+static void abbreviations_test(void **state)
+{
+	static const unsigned char garbage[] = {1,    0x11, 1,	  0xff, 0xff, 0xff,
+						0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+						0xff, 0xff, 0xff, 0x01, 0x80, 0x80};
+
+	(void)state;
+	for (size_t size = 1; size <= sizeof(garbage); size++) {
+		struct forged_dwarf d;
+		struct dwarf_reader *r;
+		uint32_t offset;
+
+		forge_begin(&d);
+		forge_simple_unit(&d, "first", BASE);
+		offset = d.sections[ABBREV].content.size;
+		forge_bytes(&d.sections[ABBREV].content, garbage, size);
+		forge_simple_unit(&d, "second", BASE + 0x1000);
+		forge_patch(forge_info(&d), d.unit + 6, offset, 4);
+		r = open_forged(&d);
+		assert_named(r, BASE + 8, "first");
+		resolve(r, BASE + 0x1008, 0);
+		dwarf_reader__free(r);
+	}
+}
+
+static void forge_long_lines(struct forge *f, uint64_t rows)
+{
+	forge_lines(f, BASE + 0x1000, 0x100);
+	f->size -= 3; /* its end */
+	for (uint64_t i = 0; i < rows; i++)
+		forge_number(f, 255, 1);
+}
+
+static void endless_lines_test(void **state)
+{
+	uint64_t start = monotonic_ns();
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+	struct forge *lines;
+	size_t table;
+
+	(void)state;
+	forge_begin(&d);
+	lines = &d.sections[LINE].content;
+	forge_simple_unit(&d, "first", BASE);
+	table = lines->size;
+	forge_simple_unit(&d, "second", BASE + 0x1000);
+	lines->size = table;
+	forge_long_lines(lines, 4 << 20);
+	forge_patch(lines, table, lines->size - table - 4, 4);
+	r = open_forged(&d);
+	assert_int_equal(resolve(r, BASE + 8, 1)[0].where.line, 10);
+	/* 4 million rows are more than the limit allows */
+	assert_int_equal(resolve(r, BASE + 0x1008, 1)[0].where.line, 0);
+	assert_named(r, BASE + 0x1008, "second");
+	dwarf_reader__free(r);
+	assert_true(monotonic_ns() - start < UINT64_C(10000000000));
+}
+
+static void cut_lines_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	forge_simple_unit(&d, "first", BASE);
+	forge_patch(&d.sections[LINE].content, 0, 0x7fffffff, 4);
+	r = open_forged(&d);
+	assert_named(r, BASE + 8, "first");
+	assert_null(resolve(r, BASE + 8, 1)[0].where.file);
+	dwarf_reader__free(r);
+}
+
+/* ---- compressed sections --------------------------------------------------------------------- */
+
+/* The section deflated, behind a header that claims `claimed` bytes. */
+static void compress_section(struct forged_section *s, uint32_t type, uint64_t claimed)
+{
+	Elf64_Chdr header = {.ch_type = type, .ch_size = claimed, .ch_addralign = 1};
+	uLongf size = compressBound(s->content.size);
+	unsigned char *packed = malloc(size);
+	struct forge f = {};
+
+	assert_non_null(packed);
+	assert_int_equal(compress(packed, &size, s->content.data, s->content.size), Z_OK);
+	forge_bytes(&f, &header, sizeof(header));
+	forge_bytes(&f, packed, size);
+	free(packed);
+	forge_free(&s->content);
+	s->content = f;
+	s->flags = SHF_COMPRESSED;
+}
+
+static void compressed_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	forge_chain(&d);
+	compress_section(&d.sections[INFO], ELFCOMPRESS_ZLIB, forge_info(&d)->size);
+	compress_section(&d.sections[LINE], ELFCOMPRESS_ZLIB, d.sections[LINE].content.size);
+	r = open_forged(&d);
+	assert_int_equal(resolve(r, BASE + 0x18, 3)[0].where.line, 20);
+	assert_true(stats_of(r).inflated > 0);
+	dwarf_reader__free(r);
+}
+
+static int open_result(int fd, uint64_t limit)
+{
+	struct dwarf_reader *reader = NULL;
+	int err = dwarf_reader__open(fd, -1, limit, &reader);
+
+	dwarf_reader__free(reader);
+	return err;
+}
+
+static void claims_test(void **state)
+{
+	static const uint64_t claims[] = {UINT64_C(1) << 60, UINT64_MAX, 1 << 30, 0};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct forged_dwarf d;
+		int fd;
+
+		forge_begin(&d);
+		forge_chain(&d);
+		compress_section(&d.sections[INFO], ELFCOMPRESS_ZLIB, claims[i]);
+		fd = forge_finish(&d);
+		assert_int_equal(open_result(fd, LIMIT), -EBADMSG);
+		close(fd);
+	}
+}
+
+static void limit_test(void **state)
+{
+	struct forged_dwarf d;
+	int fd;
+
+	(void)state;
+	forge_begin(&d);
+	forge_chain(&d);
+	fd = forge_finish(&d);
+	assert_int_equal(open_result(fd, 100), -EFBIG);
+	assert_int_equal(open_result(fd, LIMIT), 0);
+	close(fd);
+}
+
+/* The first unit came out before the stream broke off. */
+static void cut_stream_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	forge_simple_unit(&d, "first", BASE);
+	srandom(1);
+	for (unsigned int i = 1; i < 2000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "f%lx%lx", random(), random());
+		forge_simple_unit(&d, name, BASE + i * 0x1000);
+	}
+	compress_section(&d.sections[INFO], ELFCOMPRESS_ZLIB, forge_info(&d)->size);
+	forge_info(&d)->size /= 2;
+	r = open_forged(&d);
+	assert_named(r, BASE + 8, "first");
+	resolve(r, BASE + 1999 * 0x1000 + 8, 0);
+	assert_true(stats_of(r).incomplete);
+	dwarf_reader__free(r);
+}
+
+static void unknown_compression_test(void **state)
+{
+	struct forged_dwarf d;
+	int fd;
+
+	(void)state;
+	forge_begin(&d);
+	forge_chain(&d);
+	compress_section(&d.sections[INFO], 77, forge_info(&d)->size);
+	fd = forge_finish(&d);
+	assert_int_equal(open_result(fd, LIMIT), -ENOTSUP);
+	close(fd);
+}
+
+/* ---- everything else ------------------------------------------------------------------------- */
+
+static unsigned char *read_all(int fd, size_t *size)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	unsigned char *data = malloc(end);
+
+	assert_non_null(data);
+	assert_int_equal(pread_full(fd, data, end, 0), end);
+	*size = end;
+	return data;
+}
+
+static void ask_everything(int fd)
+{
+	struct dwarf_reader *reader = NULL;
+	const struct dwarf_frame *frames;
+	size_t count;
+
+	if (dwarf_reader__open(fd, -1, LIMIT, &reader))
+		return;
+	for (uint64_t at = 0; at < 0x100; at += 4)
+		assert_int_equal(dwarf_reader__resolve(reader, BASE + at, &frames, &count), 0);
+	dwarf_reader__free(reader);
+}
+
+static int chain_file(void)
+{
+	struct forged_dwarf d;
+
+	forge_begin(&d);
+	forge_chain(&d);
+	return forge_finish(&d);
+}
+
+static void truncated_test(void **state)
+{
+	int fd = chain_file();
+	size_t size;
+
+	(void)state;
+	free(read_all(fd, &size));
+	while (size--) {
+		assert_int_equal(ftruncate(fd, size), 0);
+		ask_everything(fd);
+	}
+	close(fd);
+}
+
+static void mutated_test(void **state)
+{
+	int fd = chain_file();
+	unsigned char *good;
+	size_t size;
+
+	(void)state;
+	good = read_all(fd, &size);
+	srandom(4);
+	for (unsigned int round = 0; round < MUTATION; round++) {
+		unsigned int changes = 1 + random() % 4;
+
+		assert_int_equal(pwrite(fd, good, size, 0), size);
+		while (changes--) {
+			unsigned char byte = random();
+
+			/* the headers are test_elf_file's */
+			assert_int_equal(pwrite(fd, &byte, 1, 120 + random() % (size - 120)), 1);
+		}
+		ask_everything(fd);
+	}
+	free(good);
+	close(fd);
+}
+
+/* ---- module.c -------------------------------------------------------------------------------- */
+
+struct seen {
+	size_t calls, frames;
+	char function[64];
+	uint32_t line;
+};
+
+static int see(void *context, size_t index, const struct symbol_result *result)
+{
+	struct seen *seen = context;
+
+	assert_int_equal(index, seen->calls);
+	seen->calls++;
+	seen->frames += result->frame_count;
+	if (result->frame_count) {
+		snprintf(seen->function, sizeof(seen->function), "%s", result->frames[0].function);
+		seen->line = result->frames[0].line;
+	}
+	return 0;
+}
+
+static void module_test(void **state)
+{
+	static const uint64_t addresses[] = {4, BASE + 0x18, 0x200000};
+	struct module_files files = {
+		.kind = DSO_FILE, .elf_fd = chain_file(), .debug_fd = -1, .alt_fd = -1};
+	struct module_report report;
+	struct seen seen = {};
+
+	(void)state;
+	assert_int_equal(module_resolve(&files, addresses, 3, see, &seen, &report), 0);
+	assert_int_equal(seen.calls, 3);
+	assert_int_equal(seen.frames, 3);
+	assert_string_equal(seen.function, "inner");
+	assert_int_equal(seen.line, 20);
+	assert_int_equal(report.state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(report.dwarf, DWARF_STATE_READ);
+	assert_int_equal(report.addresses, 3);
+	assert_int_equal(report.with_lines, 1);
+	assert_int_equal(report.with_symbol, 0);
+
+	seen = (struct seen){};
+	files.symbols_only = true;
+	assert_int_equal(module_resolve(&files, addresses, 3, see, &seen, &report), 0);
+	assert_int_equal(seen.frames, 0);
+	assert_int_equal(report.state, SYMBOL_STATE_NO_SYMBOLS);
+	assert_int_equal(report.dwarf, DWARF_STATE_NONE);
+
+	seen = (struct seen){};
+	files.symbols_only = false;
+	files.memory_limit = 100;
+	assert_int_equal(module_resolve(&files, addresses, 3, see, &seen, &report), 0);
+	assert_int_equal(report.dwarf, DWARF_STATE_TOO_BIG);
+	close(files.elf_fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chain_test),
+		cmocka_unit_test(no_dwarf_test),
+		cmocka_unit_test(bad_header_test),
+		cmocka_unit_test(bad_length_test),
+		cmocka_unit_test(rangeless_unit_test),
+		cmocka_unit_test(depth_test),
+		cmocka_unit_test(nesting_test),
+		cmocka_unit_test(circle_test),
+		cmocka_unit_test(far_string_test),
+		cmocka_unit_test(ranges_test),
+		cmocka_unit_test(many_ranges_test),
+		cmocka_unit_test(abbreviations_test),
+		cmocka_unit_test(endless_lines_test),
+		cmocka_unit_test(cut_lines_test),
+		cmocka_unit_test(compressed_test),
+		cmocka_unit_test(claims_test),
+		cmocka_unit_test(limit_test),
+		cmocka_unit_test(cut_stream_test),
+		cmocka_unit_test(unknown_compression_test),
+		cmocka_unit_test(truncated_test),
+		cmocka_unit_test(mutated_test),
+		cmocka_unit_test(module_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

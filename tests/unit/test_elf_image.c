@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Images of sections: copied, inflated, cut, and read again by elf_file; and the inflater alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <zlib.h>
+
+#include "base/gzip.h"
+#include "elf/elf_image.h"
+#include "unit/forge_dwarf.h"
+
+#define LIMIT (UINT64_C(1) << 30)
+
+static const char *const names[] = {".debug_one", ".debug_two", ".debug_three"};
+
+static void forge_pattern(struct forge *f, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		forge_number(f, (i >> 8) ^ i * 7, 1);
+}
+
+/* The content as zlib writes it, behind what is in `out` already. */
+static void deflate_into(struct forge *out, const struct forge *content)
+{
+	uLongf size = compressBound(content->size);
+	unsigned char *packed = malloc(size);
+
+	assert_non_null(packed);
+	assert_int_equal(compress(packed, &size, content->data, content->size), Z_OK);
+	forge_bytes(out, packed, size);
+	free(packed);
+}
+
+static struct elf_image *load(int fd, uint64_t limit, int expected)
+{
+	struct elf_image *image = NULL;
+	struct elf_file *file;
+
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(elf_image__load(file, names, 3, limit, &image), expected);
+	elf_file__free(file);
+	return image;
+}
+
+/* One section plain, one compressed, one compressed the old way, and one that nobody wants. */
+static int forge_file(size_t size)
+{
+	struct forged_section sections[4] = {{".debug_one", {}, 0},
+					     {".debug_two", {}, SHF_COMPRESSED},
+					     {".zdebug_three", {}, 0},
+					     {".debug_loc", {}, 0}};
+	Elf64_Chdr header = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = size, .ch_addralign = 1};
+	struct forge content = {};
+	int fd;
+
+	forge_pattern(&content, size);
+	forge_bytes(&sections[0].content, content.data, size);
+	forge_bytes(&sections[1].content, &header, sizeof(header));
+	deflate_into(&sections[1].content, &content);
+	forge_bytes(&sections[2].content, "ZLIB", 4);
+	forge_number(&sections[2].content, __builtin_bswap64(size), 8);
+	deflate_into(&sections[2].content, &content);
+	forge_bytes(&sections[3].content, content.data, size);
+	fd = forge_elf(sections, 4, ET_DYN);
+	for (size_t i = 0; i < 4; i++)
+		forge_free(&sections[i].content);
+	forge_free(&content);
+	return fd;
+}
+
+static void sections_test(void **state)
+{
+	const size_t size = 700000;
+	int fd = forge_file(size), copy;
+	struct elf_image *image = load(fd, LIMIT, 0);
+	struct forge content = {};
+	struct elf_section found;
+	struct elf_file *file;
+	size_t image_size;
+	void *bytes;
+
+	(void)state;
+	forge_pattern(&content, size);
+	for (size_t i = 0; i < 3; i++) {
+		struct elf_image_section *section = elf_image__section(image, names[i]);
+
+		assert_non_null(section);
+		assert_int_equal(section->size, size);
+		assert_memory_equal(section->data, content.data, size);
+	}
+	assert_null(elf_image__section(image, ".debug_loc"));
+	assert_false(elf_image__damaged(image));
+	assert_int_equal(elf_image__inflated(image), 2 * size);
+	assert_int_equal(elf_image__finish(image, &bytes, &image_size), 0);
+	copy = memfd_create("image", MFD_CLOEXEC);
+	assert_int_equal(write(copy, bytes, image_size), image_size);
+	assert_int_equal(elf_file__open(copy, &file), 0);
+	assert_int_equal(elf_file__find_section(file, ".debug_three", &found), 0);
+	assert_int_equal(found.size, size);
+	assert_memory_equal((char *)bytes + found.offset, content.data, size);
+	elf_file__free(file);
+	elf_image__free(image);
+	elf_image__free(NULL);
+	forge_free(&content);
+	close(copy);
+	close(fd);
+}
+
+static void limit_test(void **state)
+{
+	int fd = forge_file(1000);
+
+	(void)state;
+	assert_null(load(fd, 2999, -EFBIG));
+	elf_image__free(load(fd, 3000, 0));
+	close(fd);
+}
+
+static void nothing_test(void **state)
+{
+	struct forged_section other = {".text", {}, 0};
+	int fd;
+
+	(void)state;
+	forge_text(&other.content, "code");
+	fd = forge_elf(&other, 1, ET_DYN);
+	assert_null(load(fd, LIMIT, -ENODATA));
+	forge_free(&other.content);
+	close(fd);
+}
+
+/* Two sections claim 2^63 bytes each: too much for any limit, also where their sum overflows. */
+static void overflow_test(void **state)
+{
+	Elf64_Chdr header = {.ch_type = 2, .ch_size = UINT64_C(1) << 63, .ch_addralign = 1};
+	struct forged_section sections[2] = {{".debug_one", {}, SHF_COMPRESSED},
+					     {".debug_two", {}, SHF_COMPRESSED}};
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		forge_bytes(&sections[i].content, &header, sizeof(header));
+		forge_text(&sections[i].content, "not zstd");
+	}
+	fd = forge_elf(sections, 2, ET_DYN);
+	assert_null(load(fd, UINT64_MAX, -EFBIG));
+	close(fd);
+	fd = forge_elf(sections, 1, ET_DYN);
+	assert_null(load(fd, UINT64_MAX, -EFBIG));
+	close(fd);
+	forge_free(&sections[0].content);
+	forge_free(&sections[1].content);
+}
+
+/* ---- the inflater ---------------------------------------------------------------------------- */
+
+static int file_of(const struct forge *f)
+{
+	int fd = memfd_create("stream", MFD_CLOEXEC);
+
+	assert_int_equal(write(fd, f->data, f->size), f->size);
+	return fd;
+}
+
+static void inflate_test(void **state)
+{
+	const size_t size = 600000;
+	struct forge content = {}, stream = {};
+	unsigned char *out = malloc(2 * size);
+	uint64_t inflated;
+	int fd;
+
+	(void)state;
+	assert_non_null(out);
+	forge_pattern(&content, size);
+	forge_text(&stream, "before");
+	deflate_into(&stream, &content);
+	fd = file_of(&stream);
+	assert_int_equal(inflate_at(fd, 7, stream.size - 7, out, size, &inflated), 0);
+	assert_int_equal(inflated, size);
+	assert_memory_equal(out, content.data, size);
+	/* room for more than comes; for less; nothing left out of the bound */
+	assert_int_equal(inflate_at(fd, 7, stream.size - 7, out, 2 * size, &inflated), 0);
+	assert_int_equal(inflated, size);
+	memset(out, 0xee, 2 * size);
+	assert_int_equal(inflate_at(fd, 7, stream.size - 7, out, size - 1, &inflated), -EFBIG);
+	assert_int_equal(inflated, size - 1);
+	assert_int_equal(out[size - 1], 0xee);
+	assert_int_equal(inflate_at(fd, 7, stream.size - 7, out, 0, &inflated), -EFBIG);
+	/* cut, and not a stream at all */
+	assert_int_equal(inflate_at(fd, 7, stream.size / 2, out, size, &inflated), -EBADMSG);
+	assert_true(inflated > 0 && inflated < size);
+	assert_memory_equal(out, content.data, inflated);
+	assert_int_equal(inflate_at(fd, 7, stream.size + 100, out, 2 * size, &inflated), -EBADMSG);
+	assert_int_equal(inflate_at(fd, 0, stream.size, out, size, &inflated), -EBADMSG);
+	assert_int_equal(inflate_at(fd, stream.size, 10, out, size, &inflated), -EBADMSG);
+	close(fd);
+	/* two streams, one behind the other */
+	deflate_into(&stream, &content);
+	fd = file_of(&stream);
+	assert_int_equal(inflate_at(fd, 7, stream.size - 7, out, 2 * size, &inflated), 0);
+	assert_int_equal(inflated, 2 * size);
+	assert_memory_equal(out + size, content.data, size);
+	close(fd);
+	forge_free(&content);
+	forge_free(&stream);
+	free(out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sections_test), cmocka_unit_test(limit_test),
+		cmocka_unit_test(nothing_test),	 cmocka_unit_test(overflow_test),
+		cmocka_unit_test(inflate_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * .gnu_debugdata, made as Fedora makes it: with nm, objcopy and xz. Then damaged, cut, and built to
+ * do harm.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "elf/elf_file.h"
+#include "symbolize/minidebug.h"
+#include "symbolize/module.h"
+#include "symbolize/sealed.h"
+#include "symbolize/symbol_table.h"
+
+#include "unit/tools.h"
+
+static const char SOURCE[] = "static int __attribute__((noinline)) hidden_one(int x)\n"
+			     "{ return x * 3 + 1; }\n"
+			     "static int __attribute__((noinline)) hidden_two(int x)\n"
+			     "{ return hidden_one(x) ^ 5; }\n"
+			     "int main(int argc, char **argv)\n"
+			     "{ (void)argv; return hidden_two(argc); }\n";
+
+/* A binary `name` that has the bytes of `data` as its .gnu_debugdata. */
+static void attach(const char *name, const char *data)
+{
+	run("objcopy --add-section .gnu_debugdata=%s stripped %s", data, name);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	if (make_scratch())
+		return -1;
+	write_scratch("prog.c", SOURCE, sizeof(SOURCE) - 1);
+	run("${CC:-cc} -O1 -g -o prog prog.c");
+	run("nm prog --format=posix --defined-only | awk '$2 == \"t\" || $2 == \"T\" { print $1 }' "
+	    ">keep");
+	run("objcopy -S --keep-symbols=keep prog mini && xz -k mini && strip -o stripped prog");
+	attach("fedora", "mini.xz");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return remove_scratch();
+}
+
+static uint64_t address_of(const char *symbol)
+{
+	char command[256];
+	unsigned long long address = 0;
+	FILE *nm;
+
+	snprintf(command, sizeof(command), "nm %s/prog | grep ' %s$'", scratch, symbol);
+	nm = popen(command, "r");
+	assert_non_null(nm);
+	assert_int_equal(fscanf(nm, "%llx", &address), 1);
+	pclose(nm);
+	return address;
+}
+
+static void assert_name(struct elf_file *file, const char *name)
+{
+	uint64_t address = address_of(name) + 1;
+	struct symbol_match match = {};
+
+	assert_int_equal(symbol_table__match(file, &address, 1, &match), 0);
+	assert_string_equal(match.name, name);
+	assert_int_equal(match.address, address - 1);
+	assert_true(match.size > 1);
+}
+
+static void test_names(void **state)
+{
+	int fd = open_scratch("fedora", O_RDONLY), inflated = -1;
+	uint64_t address = address_of("hidden_one");
+	struct symbol_match match;
+	struct elf_file *file;
+
+	(void)state;
+	/* the file itself does not tell */
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	symbol_table__match(file, &address, 1, &match);
+	assert_true(!match.name || strcmp(match.name, "hidden_one"));
+	elf_file__free(file);
+	assert_int_equal(minidebug_inflate(fd, MINIDEBUG_LIMIT, &inflated), 0);
+	assert_int_equal(elf_file__open(inflated, &file), 0);
+	assert_name(file, "hidden_one");
+	assert_name(file, "hidden_two");
+	assert_name(file, "main");
+	elf_file__free(file);
+	/* nobody can change it any more */
+	assert_int_equal(write(inflated, "x", 1), -1);
+	assert_int_equal(ftruncate(inflated, 1), -1);
+	assert_int_equal(fcntl(inflated, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	close(inflated);
+	close(fd);
+}
+
+static int keep_name(void *context, size_t index, const struct symbol_result *result)
+{
+	char *name = context;
+
+	assert_int_equal(index, 0);
+	snprintf(name, 64, "%s", result->frame_count ? result->frames[0].function : "");
+	return 0;
+}
+
+/* In the sealed child it works as well. */
+static void assert_child_says(const struct module_files *files, uint64_t offset,
+			      const char *expected)
+{
+	char said[64] = "";
+	struct sealed_job job = {
+		.files = *files,
+		.root_fd = -1,
+		.addresses = &offset,
+		.count = 1,
+		.sink = keep_name,
+		.context = said,
+	};
+
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL), 0);
+	assert_string_equal(said, expected);
+}
+
+/* The whole way: the module's answer to an address of hidden_one. */
+static void assert_module_says(const char *name, const char *expected)
+{
+	struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
+	uint64_t address = address_of("hidden_one"), offset;
+	struct module_report report;
+	struct elf_file *file;
+	char said[64] = "";
+
+	files.elf_fd = open_scratch(name, O_RDONLY);
+	assert_int_equal(elf_file__open(files.elf_fd, &file), 0);
+	assert_int_equal(elf_file__offset_of_address(file, address, &offset), 0);
+	elf_file__free(file);
+	assert_int_equal(module_resolve(&files, &offset, 1, keep_name, said, &report), 0);
+	assert_string_equal(said, expected);
+	assert_child_says(&files, offset, expected);
+	close(files.elf_fd);
+}
+
+static void test_module(void **state)
+{
+	(void)state;
+	assert_module_says("stripped", "");
+	assert_module_says("fedora", "hidden_one");
+	assert_module_says("prog", "hidden_one");
+}
+
+/* The result for a file, which must not hand out a descriptor when it fails. */
+static int inflate_named(const char *name, uint64_t limit)
+{
+	int fd = open_scratch(name, O_RDONLY), inflated = -1, err;
+
+	err = minidebug_inflate(fd, limit, &inflated);
+	assert_true(err ? inflated == -1 : inflated >= 0);
+	if (!err)
+		close(inflated);
+	close(fd);
+	return err;
+}
+
+static void test_not_there(void **state)
+{
+	(void)state;
+	assert_int_equal(inflate_named("stripped", MINIDEBUG_LIMIT), -ENOENT);
+	assert_int_equal(inflate_named("prog.c", MINIDEBUG_LIMIT), -ENOENT);
+	assert_true(inflate_named("", MINIDEBUG_LIMIT) < 0); /* a directory */
+	write_scratch("empty", "", 0);
+	assert_int_equal(inflate_named("empty", MINIDEBUG_LIMIT), -ENOENT);
+	attach("with-empty", "empty");
+	assert_true(inflate_named("with-empty", MINIDEBUG_LIMIT) < 0);
+	attach("with-source", "prog.c");
+	assert_int_equal(inflate_named("with-source", MINIDEBUG_LIMIT), -EBADMSG);
+	run("xz -k --format=lzma mini -c >mini.lzma");
+	attach("with-lzma", "mini.lzma");
+	assert_int_equal(inflate_named("with-lzma", MINIDEBUG_LIMIT), -EBADMSG);
+}
+
+static void test_limits(void **state)
+{
+	struct stat st;
+	char path[512];
+
+	(void)state;
+	scratch_path("mini", path, sizeof(path));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(inflate_named("fedora", st.st_size), 0);
+	assert_int_equal(inflate_named("fedora", st.st_size - 1), -EFBIG);
+	assert_int_equal(inflate_named("fedora", 0), -EFBIG);
+	/* 40 MB of nothing in a few kilobytes */
+	run("head -c 40M /dev/zero | xz -0 >bomb.xz");
+	attach("bomb", "bomb.xz");
+	assert_int_equal(inflate_named("bomb", 39 << 20), -EFBIG);
+	assert_int_equal(inflate_named("bomb", MINIDEBUG_LIMIT), 0);
+}
+
+/* A block header that asks for a dictionary of 4 GB, with its checksum right. */
+static void test_huge_dictionary(void **state)
+{
+	static const unsigned char header[] = {0x02, 0x00, 0x21, 0x01};
+	size_t size;
+	_cleanup_free_ unsigned char *data = read_scratch("mini.xz", &size);
+	uint32_t crc;
+
+	(void)state;
+	assert_memory_equal(data + 12, header, sizeof(header));
+	data[16] = 40;
+	crc = crc32_update(0, data + 12, 8);
+	for (int i = 0; i < 4; i++)
+		data[20 + i] = crc >> 8 * i;
+	write_scratch("dictionary.xz", data, size);
+	attach("dictionary", "dictionary.xz");
+	assert_int_equal(inflate_named("dictionary", MINIDEBUG_LIMIT), -EFBIG);
+}
+
+/* Where the compressed bytes are in "fedora". */
+static struct elf_section find_data(void)
+{
+	int fd = open_scratch("fedora", O_RDONLY);
+	struct elf_section section;
+	struct elf_file *file;
+
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(elf_file__find_section(file, ".gnu_debugdata", &section), 0);
+	elf_file__free(file);
+	close(fd);
+	return section;
+}
+
+static int inflate_bytes(const void *data, size_t size)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC), inflated = -1, err;
+
+	assert_int_equal(pwrite(fd, data, size, 0), (ssize_t)size);
+	err = minidebug_inflate(fd, 1 << 20, &inflated);
+	if (!err)
+		close(inflated);
+	close(fd);
+	return err;
+}
+
+static void test_damaged(void **state)
+{
+	struct elf_section section = find_data();
+	uint64_t seed = 0x2545f4914f6cdd1d;
+	size_t size;
+	_cleanup_free_ unsigned char *good = read_scratch("fedora", &size);
+	_cleanup_free_ unsigned char *bad = malloc(size);
+
+	(void)state;
+	assert_int_equal(inflate_bytes(good, size), 0);
+	for (int round = 0; round < 1500; round++) {
+		size_t at = section.offset + next_random(&seed) % section.size;
+		int err;
+
+		/* the stream is under a CRC as a whole, but for its padding */
+		memcpy(bad, good, size);
+		bad[at] ^= 1 << next_random(&seed) % 8;
+		err = inflate_bytes(bad, size);
+		assert_true(err == -EBADMSG || err == -EFBIG);
+		/* zeroes from somewhere on */
+		memcpy(bad, good, size);
+		memset(bad + at, 0, section.offset + section.size - at);
+		assert_true(inflate_bytes(bad, size) < 0);
+	}
+	for (size_t cut = 0; cut < size; cut += 1 + size / 300)
+		assert_true(inflate_bytes(good, cut) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),		cmocka_unit_test(test_module),
+		cmocka_unit_test(test_not_there),	cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_huge_dictionary), cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

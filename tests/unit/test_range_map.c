@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* range_map against a plain search through all ranges. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "symbolize/range_map.h"
+
+#define ROUNDS	  300
+#define RANGES	  40
+#define ADDRESSES 120
+
+struct plain {
+	uint64_t start, end, rank;
+};
+
+static bool plain_find(const struct plain *ranges, size_t count, uint64_t address, uint32_t *value)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (address < ranges[i].start || address >= ranges[i].end)
+			continue;
+		if (!found || ranges[i].rank >= ranges[*value].rank)
+			*value = i;
+		found = true;
+	}
+	return found;
+}
+
+static void random_test(void **state)
+{
+	(void)state;
+	srandom(7);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		struct plain ranges[RANGES];
+		struct range_map map = {};
+		size_t count = 1 + random() % RANGES;
+
+		for (size_t i = 0; i < count; i++) {
+			ranges[i] = (struct plain){random() % ADDRESSES, random() % ADDRESSES,
+						   round % 3 ? (uint64_t)random() % 4 : i};
+			assert_int_equal(range_map__add(&map, ranges[i].start, ranges[i].end, i,
+							ranges[i].rank),
+					 0);
+		}
+		assert_int_equal(range_map__build(&map), 0);
+		for (uint64_t address = 0; address <= ADDRESSES; address++) {
+			uint32_t expected = 0, value = 0;
+			bool found = plain_find(ranges, count, address, &expected);
+
+			assert_int_equal(range_map__find(&map, address, &value), found);
+			if (found)
+				assert_int_equal(value, expected);
+		}
+		range_map__fini(&map);
+	}
+}
+
+static void edges_test(void **state)
+{
+	struct range_map map = {};
+	uint32_t value = 0;
+
+	(void)state;
+	assert_false(range_map__find(&map, 0, &value));
+	assert_int_equal(range_map__build(&map), 0);
+	assert_int_equal(range_map__add(&map, 5, 5, 1, 0), 0);
+	assert_int_equal(range_map__add(&map, 6, 5, 1, 0), 0);
+	assert_int_equal(range_map__add(&map, 0, UINT64_MAX, 2, 0), 0);
+	assert_int_equal(range_map__add(&map, UINT64_MAX - 1, UINT64_MAX, 3, 1), 0);
+	assert_int_equal(range_map__build(&map), 0);
+	assert_true(range_map__find(&map, 5, &value));
+	assert_int_equal(value, 2);
+	assert_true(range_map__find(&map, UINT64_MAX - 1, &value));
+	assert_int_equal(value, 3);
+	assert_false(range_map__find(&map, UINT64_MAX, &value));
+	range_map__clear(&map);
+	assert_int_equal(range_map__build(&map), 0);
+	assert_false(range_map__find(&map, 5, &value));
+	range_map__fini(&map);
+}
+
+/* All over each other: nothing that grows with the square of their number. */
+static void many_test(void **state)
+{
+	const uint32_t count = 200000;
+	struct range_map map = {};
+	uint32_t value = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(range_map__add(&map, i, 2 * count - i, i, i), 0);
+	assert_int_equal(range_map__build(&map), 0);
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(range_map__find(&map, i, &value));
+		assert_int_equal(value, i);
+		assert_true(range_map__find(&map, 2 * count - i - 1, &value));
+		assert_int_equal(value, i);
+	}
+	range_map__fini(&map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_test),
+		cmocka_unit_test(edges_test),
+		cmocka_unit_test(many_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sealed children: what they may and may not, and what becomes of a job whose child crashes, hangs,
+ * eats memory or lies. The children are real; what they do in place of reading a module is said here.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "symbolize/sealed_private.h"
+#include "symbolize/sealed_protocol.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+#define ADDRESSES 8
+#define SECOND	  1000000000ull
+
+/* ---- jobs, and a sink that keeps what it is told --------------------------------------------- */
+
+struct answer {
+	char name[64], file[64];
+	size_t frames;
+	uint64_t elf_address;
+	uint32_t line, definition_line;
+};
+
+struct test_job {
+	uint64_t addresses[ADDRESSES];
+	struct answer answers[ADDRESSES];
+	size_t told;
+	int stop_with; /* the sink returns it at the first address */
+	unsigned int *turn, came;
+};
+
+static int keep(void *context, size_t index, const struct symbol_result *result)
+{
+	struct test_job *job = context;
+	struct answer *answer = &job->answers[index];
+
+	assert_int_equal(index, job->told);
+	if (!job->told++ && job->turn)
+		job->came = ++*job->turn;
+	answer->frames = result->frame_count;
+	answer->elf_address = result->elf_address;
+	if (result->frame_count) {
+		const struct symbol_frame *f = &result->frames[0];
+
+		snprintf(answer->name, sizeof(answer->name), "%s", f->function);
+		snprintf(answer->file, sizeof(answer->file), "%s", f->file ? f->file : "");
+		answer->line = f->line;
+		answer->definition_line = f->definition_line;
+	}
+	return job->stop_with;
+}
+
+static void make_jobs(struct sealed_job *jobs, struct test_job *tests, size_t count)
+{
+	memset(tests, 0, count * sizeof(*tests));
+	for (size_t i = 0; i < count; i++) {
+		for (size_t n = 0; n < ADDRESSES; n++)
+			tests[i].addresses[n] = 0x1000 * (i + 1) + n;
+		jobs[i] = (struct sealed_job){
+			.files = {.kind = DSO_FILE, .elf_fd = -1, .debug_fd = -1, .alt_fd = -1},
+			.root_fd = -1,
+			.addresses = tests[i].addresses,
+			.count = ADDRESSES,
+			.sink = keep,
+			.context = &tests[i],
+		};
+	}
+}
+
+/* ---- what children do ------------------------------------------------------------------------ */
+
+/* A name and a line for each address, both made from it. */
+static int answer_all(const struct module_files *files, const uint64_t *addresses, size_t count,
+		      symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	for (size_t i = 0; i < count; i++) {
+		char name[64];
+		struct symbol_frame frames[2] = {
+			{.function = name, .file = "file.c", .line = addresses[i] & 0xff},
+			{.function = "outer", .function_address = 1, .definition_line = 7},
+		};
+		struct symbol_result result = {
+			.elf_address = addresses[i] + 1, .frames = frames, .frame_count = 2};
+		int err;
+
+		frames[0].definition_line = 3;
+		if (files->symbols_only)
+			frames[0].file = NULL;
+		snprintf(name, sizeof(name), "f_%llx", (unsigned long long)addresses[i]);
+		err = sink(context, i, &result);
+		if (err)
+			return err;
+	}
+	*report = (struct module_report){
+		.state = SYMBOL_STATE_RESOLVED,
+		.dwarf = files->symbols_only ? DWARF_STATE_NONE : DWARF_STATE_READ,
+		.addresses = count,
+		.with_symbol = count,
+		.with_lines = files->symbols_only ? 0 : count,
+	};
+	return 0;
+}
+
+/* The second job misbehaves in its first child, in the way that the test is about. */
+static bool is_bad(const struct module_files *files, const uint64_t *addresses)
+{
+	return !files->symbols_only && addresses[0] == 0x2000;
+}
+
+#define BAD_CHILD(name, how)                                                                       \
+	static int name(const struct module_files *files, const uint64_t *addresses, size_t count, \
+			symbol_sink_fn sink, void *context, struct module_report *report)          \
+	{                                                                                          \
+		if (is_bad(files, addresses)) {                                                    \
+			struct symbol_result nothing = {.elf_address = 1};                         \
+                                                                                                   \
+			sink(context, 0, &nothing);                                                \
+			how;                                                                       \
+		}                                                                                  \
+		return answer_all(files, addresses, count, sink, context, report);                 \
+	}
+
+static void say(const void *data, size_t size)
+{
+	if (write_full(SEALED_SOCKET, data, size))
+		_exit(1);
+}
+
+static void say_record(uint32_t type, uint32_t size, const void *body, size_t body_size)
+{
+	uint32_t header[] = {size, type};
+
+	say(header, sizeof(header));
+	say(body, body_size);
+}
+
+static void say_noise(void)
+{
+	char noise[4096];
+
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = (char)(i * 167 + 13);
+	for (;;)
+		say(noise, sizeof(noise));
+}
+
+/* Whole strings, one after the other, without end. */
+static void say_strings(void)
+{
+	char text[4000];
+
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	for (;;)
+		say_record(1, sizeof(text) + 8, text, sizeof(text));
+}
+
+static void say_open_string(void)
+{
+	say_record(1, 16, "12345678", 8);
+	pause();
+}
+
+static void say_wrong_index(void)
+{
+	uint64_t body[] = {1, 0, 0};
+
+	say_record(2, 32, body, sizeof(body));
+	pause();
+}
+
+static void say_unknown_string(void)
+{
+	uint64_t body[3 + 6] = {0, 0, 1, 0, 0, 0x0000000500000005ull};
+
+	say_record(2, 8 + sizeof(body), body, sizeof(body));
+	pause();
+}
+
+static void say_too_many_frames(void)
+{
+	uint64_t body[] = {0, 0, 1ull << 60};
+
+	say_record(2, 32, body, sizeof(body));
+	pause();
+}
+
+static void say_early_end(void)
+{
+	char body[8 + sizeof(struct module_report)] = {};
+
+	say_record(3, 8 + sizeof(body), body, sizeof(body));
+	pause();
+}
+
+static void say_record_without_size(void)
+{
+	say_record(1, 0, "", 0);
+	pause();
+}
+
+static void eat_memory(void)
+{
+	for (;;) {
+		void *p = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+		if (p == MAP_FAILED)
+			return;
+		memset(p, 1, 16 << 20);
+	}
+}
+
+static void burn_cpu(void)
+{
+	for (volatile uint64_t i = 0;; i++)
+		;
+}
+
+static void write_to_null(void)
+{
+	volatile uintptr_t nowhere = 8;
+
+	*(volatile int *)nowhere = 1;
+}
+
+BAD_CHILD(crash, signal(SIGSEGV, SIG_DFL); write_to_null())
+BAD_CHILD(noise, say_noise())
+BAD_CHILD(flood, say_strings())
+BAD_CHILD(open_string, say_open_string())
+BAD_CHILD(wrong_index, say_wrong_index())
+BAD_CHILD(unknown_string, say_unknown_string())
+BAD_CHILD(too_many_frames, say_too_many_frames())
+BAD_CHILD(early_end, say_early_end())
+BAD_CHILD(no_size, say_record_without_size())
+BAD_CHILD(closes, close(SEALED_SOCKET); pause())
+BAD_CHILD(exits, _exit(0))
+BAD_CHILD(hang, for (;;) pause())
+BAD_CHILD(burn, burn_cpu())
+BAD_CHILD(hog, eat_memory(); return -ENOMEM)
+BAD_CHILD(fails, return -EIO)
+BAD_CHILD(opens_socket, socket(AF_UNIX, SOCK_STREAM, 0))
+BAD_CHILD(executes, execl("/bin/true", "true", NULL))
+BAD_CHILD(forks, syscall(SYS_fork))
+BAD_CHILD(traces, ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+BAD_CHILD(kills, kill(getppid(), 0))
+
+/* ---- what the parent makes of it ------------------------------------------------------------- */
+
+static size_t open_descriptors(void)
+{
+	_cleanup_closedir_ DIR *d = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	while (readdir(d))
+		count++;
+	return count;
+}
+
+static void assert_answered(const struct test_job *job, bool with_lines)
+{
+	assert_int_equal(job->told, ADDRESSES);
+	for (size_t i = 0; i < ADDRESSES; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "f_%llx", (unsigned long long)job->addresses[i]);
+		assert_string_equal(job->answers[i].name, name);
+		assert_string_equal(job->answers[i].file, with_lines ? "file.c" : "");
+		assert_int_equal(job->answers[i].line, job->addresses[i] & 0xff);
+		assert_int_equal(job->answers[i].definition_line, 3);
+		assert_int_equal(job->answers[i].frames, 2);
+		assert_int_equal(job->answers[i].elf_address, job->addresses[i] + 1);
+	}
+}
+
+static void run_bad(const struct sealed_work *work, enum dwarf_state expected)
+{
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+	size_t descriptors = open_descriptors();
+
+	make_jobs(jobs, tests, 3);
+	assert_int_equal(sealed_run_work(jobs, 3, 2, NULL, NULL, work), 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_answered(&tests[i], i != 1);
+		assert_int_equal(jobs[i].report.state, SYMBOL_STATE_RESOLVED);
+		assert_int_equal(jobs[i].report.dwarf, i == 1 ? expected : DWARF_STATE_READ);
+	}
+	assert_int_equal(open_descriptors(), descriptors);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left behind */
+	assert_int_equal(errno, ECHILD);
+}
+
+static void expect_crash(sealed_resolve_fn child)
+{
+	run_bad(&(struct sealed_work){.resolve = child}, DWARF_STATE_CRASHED);
+}
+
+static void test_answers(void **state)
+{
+	const struct sealed_work work = {.resolve = answer_all};
+	struct sealed_job jobs[5];
+	struct test_job tests[5];
+
+	(void)state;
+	for (unsigned int parallel = 0; parallel < 4; parallel++) {
+		make_jobs(jobs, tests, 5);
+		jobs[3].count = 0;
+		assert_int_equal(sealed_run_work(jobs, 5, parallel, NULL, NULL, &work), 0);
+		for (size_t i = 0; i < 5; i++) {
+			if (i == 3)
+				continue;
+			assert_answered(&tests[i], true);
+			assert_int_equal(jobs[i].report.with_lines, ADDRESSES);
+		}
+		assert_int_equal(tests[3].told, 0);
+		assert_int_equal(jobs[3].report.state, SYMBOL_STATE_RESOLVED);
+	}
+	assert_int_equal(sealed_run_work(NULL, 0, 0, NULL, NULL, &work), 0);
+}
+
+static void spin(uint64_t time)
+{
+	uint64_t end = monotonic_ns() + time;
+
+	while (monotonic_ns() < end)
+		;
+}
+
+static int answer_late(const struct module_files *files, const uint64_t *addresses, size_t count,
+		       symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	if (addresses[0] == 0x1000)
+		spin(SECOND);
+	return answer_all(files, addresses, count, sink, context, report);
+}
+
+/* Whichever child is quicker, sinks are called in the order of the jobs. */
+static void test_order_of_jobs(void **state)
+{
+	const struct sealed_work work = {.resolve = answer_late};
+	struct sealed_job jobs[4];
+	struct test_job tests[4];
+	unsigned int turn = 0;
+
+	(void)state;
+	make_jobs(jobs, tests, 4);
+	for (size_t i = 0; i < 4; i++)
+		tests[i].turn = &turn;
+	assert_int_equal(sealed_run_work(jobs, 4, 4, NULL, NULL, &work), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(tests[i].came, i + 1);
+}
+
+static int answer_long(const struct module_files *files, const uint64_t *addresses, size_t count,
+		       symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	static char name[3 * SEALED_STRING_MAX];
+	static struct symbol_frame frames[2 * SEALED_CHAIN_MAX];
+
+	(void)files, (void)addresses;
+	memset(name, 'n', sizeof(name) - 1);
+	for (size_t i = 0; i < 2 * SEALED_CHAIN_MAX; i++)
+		frames[i] = (struct symbol_frame){.function = name + i, .file = name};
+	for (size_t i = 0; i < count; i++) {
+		struct symbol_result result = {.frames = frames,
+					       .frame_count = 2 * SEALED_CHAIN_MAX};
+		int err = sink(context, i, &result);
+
+		if (err)
+			return err;
+	}
+	report->state = SYMBOL_STATE_RESOLVED;
+	return 0;
+}
+
+static void test_long_answers_are_cut(void **state)
+{
+	const struct sealed_work work = {.resolve = answer_long};
+	struct sealed_job job;
+	struct test_job test;
+
+	(void)state;
+	make_jobs(&job, &test, 1);
+	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+	assert_int_equal(test.told, ADDRESSES);
+	assert_int_equal(test.answers[7].frames, SEALED_CHAIN_MAX);
+	assert_int_equal(strlen(test.answers[7].name), sizeof(test.answers[7].name) - 1);
+}
+
+static void test_crash(void **state)
+{
+	(void)state;
+	expect_crash(crash);
+	expect_crash(exits);
+	expect_crash(closes);
+	expect_crash(fails);
+}
+
+static void test_lies(void **state)
+{
+	static const sealed_resolve_fn liars[] = {
+		noise,		 open_string, wrong_index, unknown_string,
+		too_many_frames, early_end,   no_size,	   flood};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(liars) / sizeof(liars[0]); i++)
+		expect_crash(liars[i]);
+}
+
+static void test_forbidden_calls_kill(void **state)
+{
+	static const sealed_resolve_fn breakers[] = {opens_socket, executes, forks, traces, kills};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(breakers) / sizeof(breakers[0]); i++)
+		expect_crash(breakers[i]);
+}
+
+static void test_limits(void **state)
+{
+	(void)state;
+	run_bad(&(struct sealed_work){.resolve = hang, .wall_time = SECOND}, DWARF_STATE_LIMIT);
+	run_bad(&(struct sealed_work){.resolve = burn, .cpu_seconds = 1}, DWARF_STATE_LIMIT);
+	run_bad(&(struct sealed_work){.resolve = hog, .memory = 512 << 20}, DWARF_STATE_TOO_BIG);
+}
+
+static int always_crash(const struct module_files *files, const uint64_t *addresses, size_t count,
+			symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	if (addresses[0] == 0x2000) {
+		signal(SIGSEGV, SIG_DFL);
+		write_to_null();
+	}
+	return answer_all(files, addresses, count, sink, context, report);
+}
+
+static void test_crash_of_both_children(void **state)
+{
+	const struct sealed_work work = {.resolve = always_crash};
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+
+	(void)state;
+	make_jobs(jobs, tests, 3);
+	assert_int_equal(sealed_run_work(jobs, 3, 1, NULL, NULL, &work), 0);
+	assert_answered(&tests[0], true);
+	assert_answered(&tests[2], true);
+	assert_int_equal(tests[1].told, ADDRESSES);
+	assert_int_equal(tests[1].answers[0].frames, 0);
+	assert_true(tests[1].answers[0].elf_address == PROFILE_UNKNOWN_ADDRESS);
+	assert_int_equal(jobs[1].report.state, SYMBOL_STATE_DAMAGED);
+	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_CRASHED);
+}
+
+static void test_error_of_a_sink(void **state)
+{
+	const struct sealed_work work = {.resolve = answer_all};
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+
+	(void)state;
+	make_jobs(jobs, tests, 3);
+	tests[1].stop_with = -ENOSPC;
+	assert_int_equal(sealed_run_work(jobs, 3, 1, NULL, NULL, &work), -ENOSPC);
+	assert_answered(&tests[0], true);
+	assert_int_equal(tests[1].told, 1);
+	assert_int_equal(tests[2].told, 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* ---- while they run -------------------------------------------------------------------------- */
+
+/* Half of the answers of the second job, then nothing. */
+static int answer_half(const struct module_files *files, const uint64_t *addresses, size_t count,
+		       symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	if (!is_bad(files, addresses))
+		return answer_all(files, addresses, count, sink, context, report);
+	answer_all(files, addresses, count / 2, sink, context, report);
+	spin(SECOND / 2); /* what is old is sent with the next answer */
+	sink(context, count / 2, &(struct symbol_result){.elf_address = 1});
+	for (;;)
+		pause();
+}
+
+static pid_t first_child(void)
+{
+	char path[64];
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	if (read_file_at(AT_FDCWD, path, 4096, &text, &size) || !size)
+		return 0;
+	return atoi(text);
+}
+
+struct watch {
+	char status[8192];
+	size_t descriptors;
+	uint64_t since;
+	int action; /* a signal for the child; 0: cancel */
+	pid_t acted_on;
+};
+
+static void look_at(struct watch *w, pid_t pid)
+{
+	char path[64];
+	_cleanup_free_ char *text = NULL;
+	_cleanup_closedir_ DIR *d = NULL;
+	struct dirent *entry;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	assert_int_equal(read_file_at(AT_FDCWD, path, sizeof(w->status) - 1, &text, &size), 0);
+	memcpy(w->status, text, size + 1);
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
+	w->descriptors = 0;
+	while (d && (entry = readdir(d)))
+		w->descriptors += entry->d_name[0] != '.';
+}
+
+static int watch(void *context, size_t done, size_t total)
+{
+	struct watch *w = context;
+	pid_t pid = first_child();
+
+	assert_int_equal(total, 3 * ADDRESSES);
+	assert_true(done <= total);
+	/* it is the one that hangs, once the others are through */
+	if (done < 2 * ADDRESSES)
+		return 0;
+	if (!w->since)
+		w->since = monotonic_ns();
+	if (!pid || monotonic_ns() - w->since < SECOND * 3 / 2)
+		return 0;
+	if (w->acted_on)
+		return 0;
+	look_at(w, pid);
+	w->acted_on = pid;
+	if (w->action)
+		assert_int_equal(kill(pid, w->action), 0);
+	return !w->action;
+}
+
+static void test_kill_in_the_middle(void **state)
+{
+	const struct sealed_work work = {.resolve = hang};
+	struct watch w = {.action = SIGKILL};
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+
+	(void)state;
+	make_jobs(jobs, tests, 3);
+	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
+	assert_true(w.acted_on);
+	for (size_t i = 0; i < 3; i++)
+		assert_answered(&tests[i], i != 1);
+	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_CRASHED);
+}
+
+static void test_cancel(void **state)
+{
+	const struct sealed_work work = {.resolve = answer_half};
+	struct watch w = {.action = 0};
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+
+	(void)state;
+	make_jobs(jobs, tests, 3);
+	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
+	assert_answered(&tests[0], true);
+	assert_answered(&tests[2], true);
+	assert_int_equal(tests[1].told, ADDRESSES);
+	assert_int_equal(jobs[0].report.state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(jobs[1].report.state, SYMBOL_STATE_CANCELLED);
+	assert_string_equal(tests[1].answers[0].name, "f_2000");
+	assert_string_equal(tests[1].answers[ADDRESSES / 2 - 1].file, "file.c");
+	assert_int_equal(tests[1].answers[ADDRESSES - 1].frames, 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static unsigned long long status_field(const char *status, const char *field, int base)
+{
+	const char *at = strstr(status, field);
+
+	assert_non_null(at);
+	return strtoull(at + strlen(field), NULL, base);
+}
+
+/* Not so in a user namespace that knows a few only. */
+static bool every_uid_is_mapped(void)
+{
+	char line[128];
+	unsigned long first, outside, count;
+
+	return !read_line("/proc/self/uid_map", line, sizeof(line)) &&
+	       sscanf(line, "%lu %lu %lu", &first, &outside, &count) == 3 && count > 1u << 31;
+}
+
+static void test_what_a_child_has(void **state)
+{
+	const struct sealed_work work = {.resolve = hang};
+	struct watch w = {.action = SIGKILL};
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+	_cleanup_close_ int elf = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	make_jobs(jobs, tests, 3);
+	jobs[1].files.elf_fd = elf;
+	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
+	assert_int_equal(w.descriptors, 5); /* 0, 1, 2, the socket, the file */
+	assert_int_equal(status_field(w.status, "\nCapEff:\t", 16), 0);
+	assert_int_equal(status_field(w.status, "\nCapPrm:\t", 16), 0);
+	assert_int_equal(status_field(w.status, "\nNoNewPrivs:\t", 10), 1);
+	assert_int_equal(status_field(w.status, "\nSeccomp:\t", 10), 2);
+	assert_int_equal(status_field(w.status, "\nThreads:\t", 10), 1);
+	assert_non_null(strstr(w.status, "Name:\tsysprof-sealed\n"));
+	if (getuid() != 0)
+		return;
+	assert_int_equal(status_field(w.status, "\nCapBnd:\t", 16), 0);
+	if (every_uid_is_mapped()) {
+		assert_int_not_equal(status_field(w.status, "\nUid:\t", 10), 0);
+		assert_int_not_equal(status_field(w.status, "\nGid:\t", 10), 0);
+	}
+}
+
+/* ---- files and paths ------------------------------------------------------------------------- */
+
+static char dwo_path[256], secret_path[256];
+
+#define MUST(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			return -(__LINE__ % 1000) - 1000;                                          \
+	} while (0)
+
+static bool refused(long result)
+{
+	return result == -1 && errno == EACCES;
+}
+
+/* Every way to a path, from inside. A child that gets through fails, and its lines are missing. */
+static int try_paths(const struct module_files *files, const uint64_t *addresses, size_t count,
+		     symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	char text[256];
+	struct stat st;
+
+	if (files->symbols_only)
+		return answer_all(files, addresses, count, sink, context, report);
+	MUST(refused(open("/etc/passwd", O_RDONLY)));
+	MUST(refused(open(secret_path, O_RDONLY)));
+	MUST(refused(open("relative.dwo", O_RDONLY)));
+	MUST(refused(open(dwo_path, O_RDWR)));
+	MUST(refused(open(dwo_path, O_WRONLY | O_CREAT, 0600)));
+	MUST(refused(open("/proc/self/mem", O_RDWR)));
+	MUST(refused(stat("/etc/passwd", &st)));
+	MUST(refused(lstat("/etc/passwd", &st)));
+	MUST(refused(syscall(SYS_statx, AT_FDCWD, "/etc/passwd", 0, 0, text)));
+	MUST(refused(access("/etc/passwd", R_OK)));
+	MUST(refused(readlink("/proc/self/fd/3", text, sizeof(text))));
+	MUST(refused(unlink(dwo_path)));
+	MUST(refused(rename(dwo_path, secret_path)));
+	MUST(refused(mkdir("/tmp/sealed", 0700)));
+	MUST(refused(chdir("/")));
+	MUST(syscall(SYS_getdents64, SEALED_SOCKET, text, sizeof(text)) == -1);
+	MUST(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+	     MAP_FAILED);
+	MUST(fcntl(SEALED_SOCKET, F_SETOWN, 1) == -1);
+	MUST(syscall(SYS_ioctl, SEALED_SOCKET, 0x541b, text) == -1);
+	return answer_all(files, addresses, count, sink, context, report);
+}
+
+static int read_dwo(const struct module_files *files, const uint64_t *addresses, size_t count,
+		    symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	char text[64] = "";
+	struct symbol_frame frame = {.function = text};
+	struct symbol_result result = {.frames = &frame, .frame_count = 1};
+	struct stat st;
+	int fd = open(dwo_path, O_RDONLY);
+
+	(void)files, (void)addresses, (void)count;
+	MUST(fd >= 0);
+	MUST(!fstat(fd, &st) && S_ISREG(st.st_mode));
+	MUST(pread(fd, text, sizeof(text) - 1, 0) > 0);
+	close(fd);
+	MUST(open("/nowhere/at/all.dwo", O_RDONLY) == -1 && errno == ENOENT);
+	report->state = SYMBOL_STATE_RESOLVED;
+	report->dwarf = DWARF_STATE_READ;
+	return sink(context, 0, &result);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write_full(fd, text, strlen(text)), 0);
+}
+
+static const char *scratch_directory(void)
+{
+	static char path[] = "/tmp/test_sealed.XXXXXX";
+
+	static bool made;
+
+	if (!made)
+		assert_non_null(mkdtemp(path));
+	made = true;
+	return path;
+}
+
+static void test_paths_are_refused(void **state)
+{
+	struct sealed_job job;
+	struct test_job test;
+
+	(void)state;
+	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
+	snprintf(secret_path, sizeof(secret_path), "%s/x.txt", scratch_directory());
+	write_file(dwo_path, "split");
+	write_file(secret_path, "secret");
+	make_jobs(&job, &test, 1);
+	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL,
+					 &(struct sealed_work){.resolve = try_paths}),
+			 0);
+	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
+	assert_answered(&test, true);
+	unlink(secret_path);
+}
+
+/* The file of the process's root comes before that of ours. */
+static void test_split_files_are_handed_in(void **state)
+{
+	const struct sealed_work work = {.resolve = read_dwo};
+	char root[300], inside[1200];
+	struct sealed_job job;
+	struct test_job test;
+	_cleanup_close_ int root_fd = -1;
+
+	(void)state;
+	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
+	write_file(dwo_path, "of the host");
+	make_jobs(&job, &test, 1);
+	job.count = 1;
+	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
+	assert_string_equal(test.answers[0].name, "of the host");
+
+	snprintf(root, sizeof(root), "%s/root", scratch_directory());
+	snprintf(inside, sizeof(inside), "mkdir -p %s%s && printf 'of the container' >%s%s", root,
+		 scratch_directory(), root, dwo_path);
+	assert_int_equal(system(inside), 0);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	make_jobs(&job, &test, 1);
+	job.count = 1;
+	job.root_fd = root_fd;
+	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+	assert_string_equal(test.answers[0].name, "of the container");
+	snprintf(inside, sizeof(inside), "rm -r %s", scratch_directory());
+	assert_int_equal(system(inside), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_order_of_jobs),
+		cmocka_unit_test(test_long_answers_are_cut),
+		cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_forbidden_calls_kill),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_crash_of_both_children),
+		cmocka_unit_test(test_error_of_a_sink),
+		cmocka_unit_test(test_kill_in_the_middle),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_what_a_child_has),
+		cmocka_unit_test(test_paths_are_refused),
+		cmocka_unit_test(test_split_files_are_handed_in),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

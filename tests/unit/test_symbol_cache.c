@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The symbol cache: what was put in comes out, across instances and merges; files that are damaged,
+ * forged or somebody else's are thrown away; the limit; several writers at once.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "symbolize/symbol_cache.h"
+
+#define ADDRESSES 300
+
+static char directory[64];
+
+static const uint8_t BUILD_ID[20] = {0xab, 0xcd, 1, 2, 3};
+static const struct symbol_cache_key KEY = {BUILD_ID, sizeof(BUILD_ID), 7};
+
+/* ---- answers that can be told from their address --------------------------------------------- */
+
+struct sample_answer {
+	char function[3][40], file[40];
+	struct symbol_frame frames[3];
+	struct symbol_result result;
+};
+
+/* `salt` makes a different answer for the same address. */
+static const struct symbol_result *make_answer(struct sample_answer *s, uint64_t address,
+					       unsigned int salt)
+{
+	size_t count = (address + salt) % 4;
+
+	*s = (struct sample_answer){};
+	snprintf(s->file, sizeof(s->file), "/src/%d.c", (int)(address % 7));
+	for (size_t i = 0; i < count; i++) {
+		snprintf(s->function[i], sizeof(s->function[i]), "f%d_%d_%u", (int)address, (int)i,
+			 salt);
+		s->frames[i] = (struct symbol_frame){
+			.function = s->function[i],
+			.function_address = address - 16,
+			.function_size = i ? 0 : 64,
+			.file = address % 3 ? s->file : NULL,
+			.line = address % 1000,
+			.column = i,
+			.definition_file = address % 5 ? s->file : NULL,
+			.definition_line = 3,
+			.definition_column = 4,
+		};
+	}
+	s->result = (struct symbol_result){address + 0x1000, count ? s->frames : NULL, count};
+	return &s->result;
+}
+
+static void assert_text(const char *a, const char *b)
+{
+	if (a && b)
+		assert_string_equal(a, b);
+	else
+		assert_ptr_equal(a, b);
+}
+
+static void assert_same(const struct symbol_result *a, const struct symbol_result *b)
+{
+	assert_int_equal(a->elf_address, b->elf_address);
+	assert_int_equal(a->frame_count, b->frame_count);
+	for (size_t i = 0; i < a->frame_count; i++) {
+		const struct symbol_frame *x = &a->frames[i], *y = &b->frames[i];
+
+		assert_string_equal(x->function, y->function);
+		assert_text(x->file, y->file);
+		assert_text(x->definition_file, y->definition_file);
+		assert_int_equal(x->function_address, y->function_address);
+		assert_int_equal(x->function_size, y->function_size);
+		assert_int_equal(x->line, y->line);
+		assert_int_equal(x->column, y->column);
+		assert_int_equal(x->definition_line, y->definition_line);
+		assert_int_equal(x->definition_column, y->definition_column);
+	}
+}
+
+struct reading {
+	const uint64_t *addresses;
+	size_t told, stop_at;
+	int64_t last;
+	int salt; /* -1: whichever the answer says */
+	bool forged;
+};
+
+static int check_answer(void *context, size_t index, const struct symbol_result *result)
+{
+	struct reading *r = context;
+	struct sample_answer expected;
+	int salt = r->salt;
+
+	assert_true((int64_t)index > r->last);
+	r->last = index;
+	r->told++;
+	if (r->forged) {
+		/* whatever it says, it can be read */
+		for (size_t i = 0; i < result->frame_count; i++)
+			assert_true(strlen(result->frames[i].function) < 1 << 20);
+		return 0;
+	}
+	if (salt < 0)
+		salt = result->frame_count ? strrchr(result->frames[0].function, '_')[1] - '0' : 0;
+	if (r->salt >= 0 || result->frame_count)
+		assert_same(result, make_answer(&expected, r->addresses[index], salt));
+	return r->told == r->stop_at ? -EINTR : 0;
+}
+
+/* How many of the addresses are known; each is checked. */
+static size_t read_cache(struct symbol_cache *c, const struct symbol_cache_key *key,
+			 const uint64_t *addresses, size_t count, int salt)
+{
+	struct reading r = {.addresses = addresses, .last = -1, .salt = salt};
+	_cleanup_free_ unsigned char *known = malloc(count);
+	size_t marked = 0;
+
+	memset(known, 0xee, count);
+	assert_int_equal(symbol_cache__read(c, key, addresses, count, known, check_answer, &r), 0);
+	for (size_t i = 0; i < count; i++) {
+		assert_true(known[i] <= 1);
+		marked += known[i];
+	}
+	assert_int_equal(marked, r.told);
+	return r.told;
+}
+
+static void add_answers(struct symbol_cache *c, const struct symbol_cache_key *key,
+			const uint64_t *addresses, size_t count, unsigned int salt)
+{
+	struct sample_answer s;
+
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(symbol_cache__add(c, key, addresses[i],
+						   make_answer(&s, addresses[i], salt)),
+				 0);
+}
+
+static struct symbol_cache *open_cache(void)
+{
+	struct symbol_cache *c = symbol_cache__open_at(directory, SYMBOL_CACHE_LIMIT);
+
+	assert_non_null(c);
+	return c;
+}
+
+static void write_cache(const struct symbol_cache_key *key, const uint64_t *addresses, size_t count,
+			unsigned int salt)
+{
+	struct symbol_cache *c = open_cache();
+
+	add_answers(c, key, addresses, count, salt);
+	assert_int_equal(symbol_cache__commit(c, key), 0);
+	symbol_cache__free(c);
+}
+
+static size_t read_fresh(const struct symbol_cache_key *key, const uint64_t *addresses,
+			 size_t count, int salt)
+{
+	struct symbol_cache *c = open_cache();
+	size_t known = read_cache(c, key, addresses, count, salt);
+
+	symbol_cache__free(c);
+	return known;
+}
+
+static void fill_addresses(uint64_t *addresses, size_t count, uint64_t first)
+{
+	for (size_t i = 0; i < count; i++)
+		addresses[i] = first + i * 13;
+}
+
+/* ---- the directory --------------------------------------------------------------------------- */
+
+static void clear_directory(void)
+{
+	DIR *d = opendir(directory);
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (unlinkat(dirfd(d), e->d_name, 0))
+			assert_int_equal(unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR), 0);
+	}
+	closedir(d);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/test_symbol_cache.XXXXXX");
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(chmod(directory, 0700), 0);
+	clear_directory();
+	return rmdir(directory);
+}
+
+static size_t list_directory(char *first, size_t size)
+{
+	DIR *d = opendir(directory);
+	size_t count = 0;
+
+	for (struct dirent *e; (e = readdir(d));) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (!count++ && first)
+			snprintf(first, size, "%s/%s", directory, e->d_name);
+	}
+	closedir(d);
+	return count;
+}
+
+/* Path of the only file there is. */
+static void only_file(char *path, size_t size)
+{
+	assert_int_equal(list_directory(path, size), 1);
+}
+
+/* ---- what comes out -------------------------------------------------------------------------- */
+
+static void test_round_trip(void **state)
+{
+	uint64_t addresses[ADDRESSES], others[ADDRESSES];
+	struct symbol_cache *c = open_cache();
+	char path[512];
+	struct stat st;
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	fill_addresses(others, ADDRESSES, 1001);
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 0);
+	/* in no order, and some twice: the last one counts */
+	add_answers(c, &KEY, addresses + 100, 200, 2);
+	add_answers(c, &KEY, addresses + 100, 200, 1);
+	add_answers(c, &KEY, addresses, 100, 1);
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 0); /* not yet */
+	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	assert_int_equal(symbol_cache__commit(c, &KEY), 0); /* nothing to do */
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), ADDRESSES);
+	symbol_cache__free(c);
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), ADDRESSES);
+	assert_int_equal(read_fresh(&KEY, others, ADDRESSES, 1), 0);
+	only_file(path, sizeof(path));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void test_sink_stops(void **state)
+{
+	uint64_t addresses[10];
+	unsigned char known[10];
+	struct reading r = {.addresses = addresses, .last = -1, .salt = 1, .stop_at = 3};
+	struct symbol_cache *c;
+
+	(void)state;
+	fill_addresses(addresses, 10, 50);
+	write_cache(&KEY, addresses, 10, 1);
+	c = open_cache();
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 10, known, check_answer, &r),
+			 -EINTR);
+	assert_int_equal(r.told, 3);
+	symbol_cache__free(c);
+}
+
+static void test_merge(void **state)
+{
+	uint64_t first[ADDRESSES], second[ADDRESSES];
+
+	(void)state;
+	fill_addresses(first, ADDRESSES, 1000);
+	fill_addresses(second, ADDRESSES, 1000 + 200 * 13); /* a third in common */
+	write_cache(&KEY, first, ADDRESSES, 1);
+	write_cache(&KEY, second, ADDRESSES, 2);
+	assert_int_equal(read_fresh(&KEY, first, 200, 1), 200);
+	assert_int_equal(read_fresh(&KEY, second, ADDRESSES, 2), ADDRESSES);
+}
+
+static void test_keys(void **state)
+{
+	static const uint8_t long_id[255] = {1, 2, 3};
+	struct symbol_cache_key other_debug = KEY, shorter = KEY, longest = {long_id, 64, 0};
+	struct symbol_cache_key none = {long_id, 0, 0}, too_long = {long_id, 65, 0};
+	struct symbol_cache_key far_too_long = {long_id, 255, 0};
+	uint64_t addresses[10];
+	struct symbol_cache *c = open_cache();
+
+	(void)state;
+	fill_addresses(addresses, 10, 50);
+	other_debug.debug_id = 8;
+	shorter.build_id_size--;
+	add_answers(c, &KEY, addresses, 10, 1);
+	add_answers(c, &longest, addresses, 10, 2);
+	add_answers(c, &other_debug, addresses, 5, 3);
+	add_answers(c, &none, addresses, 10, 1);
+	add_answers(c, &too_long, addresses, 10, 1);
+	add_answers(c, &far_too_long, addresses, 10, 1);
+	assert_int_equal(symbol_cache__commit(c, &longest), 0);
+	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	assert_int_equal(symbol_cache__commit(c, &none), 0);
+	assert_int_equal(symbol_cache__commit(c, &too_long), 0);
+	assert_int_equal(symbol_cache__commit(c, &far_too_long), 0);
+	symbol_cache__free(c); /* other_debug is not committed: gone */
+	assert_int_equal(read_fresh(&KEY, addresses, 10, 1), 10);
+	assert_int_equal(read_fresh(&longest, addresses, 10, 2), 10);
+	assert_int_equal(read_fresh(&other_debug, addresses, 10, 3), 0);
+	assert_int_equal(read_fresh(&shorter, addresses, 10, 3), 0);
+	assert_int_equal(read_fresh(&none, addresses, 10, 3), 0);
+	assert_int_equal(read_fresh(&too_long, addresses, 10, 3), 0);
+	assert_int_equal(list_directory(NULL, 0), 2);
+}
+
+/* More than a file may hold is left out, and what is there can be read. */
+static void test_too_much(void **state)
+{
+	static char name[1 << 20];
+	struct symbol_frame frame = {.function = name};
+	struct symbol_frame *deep = calloc(5000, sizeof(*deep));
+	struct symbol_result result = {1, &frame, 1}, too_deep = {1, deep, 5000};
+	struct symbol_cache *c = open_cache();
+	uint64_t addresses[100];
+	struct reading r = {.addresses = addresses, .last = -1, .forged = true};
+	unsigned char known[100];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	for (size_t i = 0; i < 5000; i++)
+		deep[i].function = "f";
+	for (size_t i = 0; i < 100; i++) {
+		addresses[i] = i;
+		snprintf(name, 10, "%09zu", i);
+		name[9] = 'n';
+		assert_int_equal(symbol_cache__add(c, &KEY, i, &result), 0);
+	}
+	assert_int_equal(symbol_cache__add(c, &KEY, 100, &too_deep), 0);
+	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 100, known, check_answer, &r), 0);
+	assert_in_range(r.told, 60, 64);
+	/* and more of it does not replace what is there */
+	assert_int_equal(symbol_cache__add(c, &KEY, 99, &result), 0);
+	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	r = (struct reading){.addresses = addresses, .last = -1, .forged = true};
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 100, known, check_answer, &r), 0);
+	assert_in_range(r.told, 60, 64);
+	assert_true(known[99]);
+	symbol_cache__free(c);
+	free(deep);
+}
+
+/* ---- bad files ------------------------------------------------------------------------------- */
+
+static void *load(const char *path, size_t *size)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	struct stat st;
+	char *data;
+
+	assert_non_null(f);
+	assert_int_equal(fstat(fileno(f), &st), 0);
+	data = malloc(st.st_size + 1);
+	*size = fread(data, 1, st.st_size, f);
+	assert_int_equal(*size, st.st_size);
+	return data;
+}
+
+static void store(const char *path, const void *data, size_t size)
+{
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), (ssize_t)size);
+	close(fd);
+}
+
+static void test_damaged(void **state)
+{
+	uint64_t addresses[20];
+	_cleanup_free_ char *good = NULL, *bad = NULL;
+	char path[512];
+	size_t size;
+
+	(void)state;
+	fill_addresses(addresses, 20, 50);
+	write_cache(&KEY, addresses, 20, 1);
+	only_file(path, sizeof(path));
+	good = load(path, &size);
+	bad = malloc(size + 1);
+	for (size_t i = 0; i < size; i++) {
+		memcpy(bad, good, size);
+		bad[i] ^= 1 << i % 8;
+		store(path, bad, size);
+		assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
+		assert_int_equal(access(path, F_OK), -1); /* thrown away */
+		store(path, good, i);
+		assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
+	}
+	memcpy(bad, good, size);
+	bad[size] = 0;
+	store(path, bad, size + 1);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
+	/* committing over a damaged one mends it */
+	store(path, bad, size / 2);
+	write_cache(&KEY, addresses, 20, 1);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
+	store(path, good, size);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* Somebody who writes nonsense on purpose has the checksum right. */
+static void test_forged(void **state)
+{
+	uint64_t addresses[20], seed = 0x9e3779b97f4a7c15;
+	_cleanup_free_ char *good = NULL, *bad = NULL;
+	size_t size, taken = 0, refused = 0;
+	char path[512];
+
+	(void)state;
+	fill_addresses(addresses, 20, 50);
+	write_cache(&KEY, addresses, 20, 1);
+	only_file(path, sizeof(path));
+	good = load(path, &size);
+	bad = malloc(size);
+	for (int round = 0; round < 4000; round++) {
+		struct reading r = {.addresses = addresses, .last = -1, .forged = true};
+		struct symbol_cache *c = open_cache();
+		unsigned char known[20];
+		uint32_t crc;
+
+		memcpy(bad, good, size);
+		for (uint64_t n = 1 + next_random(&seed) % 3; n; n--)
+			bad[16 + next_random(&seed) % (size - 16)] =
+				next_random(&seed) % 3 ? (char)next_random(&seed) : (char)0xff;
+		crc = crc32_update(0, bad + 16, size - 16);
+		memcpy(bad + 12, &crc, sizeof(crc));
+		store(path, bad, size);
+		assert_int_equal(
+			symbol_cache__read(c, &KEY, addresses, 20, known, check_answer, &r), 0);
+		r.told ? taken++ : refused++;
+		/* what was taken can be merged with as well */
+		add_answers(c, &KEY, addresses, 3, 1);
+		assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+		symbol_cache__free(c);
+	}
+	assert_true(taken > 100 && refused > 100);
+}
+
+static void assert_thrown_away(const char *path, const uint64_t *addresses, const char *good,
+			       size_t size)
+{
+	struct stat st;
+
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
+	assert_int_equal(lstat(path, &st), -1);
+	store(path, good, size);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
+}
+
+/* The content is right, the file is not. */
+static void test_foreign_files(void **state)
+{
+	uint64_t addresses[20];
+	_cleanup_free_ char *good = NULL;
+	char path[512], elsewhere[512];
+	size_t size;
+
+	(void)state;
+	fill_addresses(addresses, 20, 50);
+	write_cache(&KEY, addresses, 20, 1);
+	only_file(path, sizeof(path));
+	good = load(path, &size);
+	assert_int_equal(chmod(path, 0620), 0);
+	assert_thrown_away(path, addresses, good, size);
+	assert_int_equal(chmod(path, 0602), 0);
+	assert_thrown_away(path, addresses, good, size);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", directory);
+	assert_int_equal(rename(path, elsewhere), 0);
+	assert_int_equal(symlink("elsewhere", path), 0);
+	assert_thrown_away(path, addresses, good, size);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_thrown_away(path, addresses, good, size);
+	assert_int_equal(truncate(path, SYMBOL_CACHE_FILE_LIMIT + 1), 0);
+	assert_thrown_away(path, addresses, good, size);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_thrown_away(path, addresses, good, size);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_thrown_away(path, addresses, good, size);
+	}
+	/* a directory cannot be thrown away, but does no harm */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
+}
+
+static void test_foreign_directories(void **state)
+{
+	char link[80];
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s.link", directory);
+	assert_int_equal(symlink(directory, link), 0);
+	assert_null(symbol_cache__open_at(link, 1 << 20));
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(chmod(directory, 0770), 0);
+	assert_null(symbol_cache__open_at(directory, 1 << 20));
+	assert_int_equal(chmod(directory, 01777), 0);
+	assert_null(symbol_cache__open_at(directory, 1 << 20));
+	assert_int_equal(chmod(directory, 0700), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(directory, 12345, 12345), 0);
+		assert_null(symbol_cache__open_at(directory, 1 << 20));
+		assert_int_equal(chown(directory, 0, 0), 0);
+	}
+	assert_null(symbol_cache__open_at("/nonexistent/directory", 1 << 20));
+	symbol_cache__free(open_cache());
+	symbol_cache__free(NULL);
+}
+
+/* Runs `test` in a child that is not root. */
+static void as_user(void (*test)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (geteuid() == 0 && (setgid(12345) || setuid(12345)))
+			_exit(90);
+		test();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+#define CHILD_ASSERT(condition)                                                                    \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			_exit(100);                                                                \
+	} while (0)
+
+static void check_home(const char *made)
+{
+	struct symbol_cache *c = symbol_cache__open();
+	struct stat st;
+
+	CHILD_ASSERT(c);
+	CHILD_ASSERT(!stat(made, &st) && S_ISDIR(st.st_mode) && (st.st_mode & 07777) == 0700);
+	symbol_cache__free(c);
+}
+
+static void check_homes(void)
+{
+	char home[80], cache[80], made[256];
+
+	umask(0);
+	snprintf(home, sizeof(home), "%s/home", directory);
+	snprintf(cache, sizeof(cache), "%s/xdg", directory);
+	CHILD_ASSERT(!mkdir(home, 0755));
+	setenv("HOME", home, 1);
+	setenv("XDG_CACHE_HOME", cache, 1);
+	snprintf(made, sizeof(made), "%s/sysprof/symbols", cache);
+	check_home(made);
+	setenv("XDG_CACHE_HOME", "relative", 1);
+	snprintf(made, sizeof(made), "%s/.cache/sysprof/symbols", home);
+	check_home(made);
+	unsetenv("XDG_CACHE_HOME");
+	check_home(made);
+	unsetenv("HOME");
+	CHILD_ASSERT(!symbol_cache__open());
+	setenv("HOME", "/nonexistent", 1);
+	CHILD_ASSERT(!symbol_cache__open());
+	snprintf(made, sizeof(made), "rm -r %s %s", home, cache);
+	CHILD_ASSERT(!system(made));
+}
+
+static void test_homes(void **state)
+{
+	(void)state;
+	if (geteuid() == 0)
+		assert_int_equal(chown(directory, 12345, 12345), 0);
+	as_user(check_homes);
+	if (geteuid() == 0)
+		assert_int_equal(chown(directory, 0, 0), 0);
+}
+
+/* ---- the limit ------------------------------------------------------------------------------- */
+
+static struct symbol_cache_key numbered_key(uint8_t id[4], uint8_t number)
+{
+	memset(id, number, 4);
+	return (struct symbol_cache_key){id, 4, number};
+}
+
+static void set_age(const char *path, time_t seconds)
+{
+	struct timespec times[2] = {{.tv_sec = time(NULL) - seconds},
+				    {.tv_sec = time(NULL) - seconds}};
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void path_of_key(uint8_t number, char *path, size_t size)
+{
+	uint8_t n = number;
+
+	snprintf(path, size, "%s/%02x%02x%02x%02x-%016x.symbols", directory, n, n, n, n, n);
+}
+
+static void test_limit(void **state)
+{
+	uint64_t addresses[ADDRESSES];
+	char path[512], leftover[512], young[512];
+	struct symbol_cache *c;
+	struct stat st;
+	uint8_t id[4];
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	for (int i = 1; i <= 8; i++) {
+		struct symbol_cache_key key = numbered_key(id, i);
+
+		write_cache(&key, addresses, ADDRESSES, 1);
+		path_of_key(i, path, sizeof(path));
+		set_age(path, 10000 - i * 1000); /* 1 is the oldest */
+	}
+	assert_int_equal(stat(path, &st), 0);
+	snprintf(leftover, sizeof(leftover), "%s/.writing-0123456789abcdef", directory);
+	snprintf(young, sizeof(young), "%s/.writing-0123456789abcde0", directory);
+	store(leftover, "x", 1);
+	set_age(leftover, 10000);
+	store(young, "x", 1);
+	/* The first is used again, so the second is the oldest. The ninth goes over the limit. */
+	c = symbol_cache__open_at(directory, st.st_size * 17 / 2);
+	numbered_key(id, 1);
+	assert_int_equal(
+		read_cache(c, &(struct symbol_cache_key){id, 4, 1}, addresses, ADDRESSES, 1),
+		ADDRESSES);
+	numbered_key(id, 9);
+	add_answers(c, &(struct symbol_cache_key){id, 4, 9}, addresses, ADDRESSES, 1);
+	assert_int_equal(symbol_cache__commit(c, &(struct symbol_cache_key){id, 4, 9}), 0);
+	symbol_cache__free(c);
+	for (int i = 1; i <= 9; i++) {
+		bool expected = i == 1 || i >= 5; /* six are three quarters of the limit */
+
+		path_of_key(i, path, sizeof(path));
+		assert_int_equal(access(path, F_OK), expected ? 0 : -1);
+	}
+	assert_int_equal(access(leftover, F_OK), -1);
+	assert_int_equal(access(young, F_OK), 0);
+}
+
+/* ---- several at once ------------------------------------------------------------------------- */
+
+static void write_often(unsigned int salt)
+{
+	uint64_t addresses[ADDRESSES];
+
+	fill_addresses(addresses, ADDRESSES, 1000);
+	for (int i = 0; i < 40; i++) {
+		struct symbol_cache *c = symbol_cache__open_at(directory, SYMBOL_CACHE_LIMIT);
+		struct sample_answer s;
+
+		CHILD_ASSERT(c);
+		for (size_t k = 0; k < ADDRESSES; k++)
+			CHILD_ASSERT(!symbol_cache__add(c, &KEY, addresses[k],
+							make_answer(&s, addresses[k], salt)));
+		CHILD_ASSERT(!symbol_cache__commit(c, &KEY));
+		symbol_cache__free(c);
+	}
+	_exit(0);
+}
+
+/* Whoever wins, from the first file on there is always a whole one. */
+static void test_writers_at_once(void **state)
+{
+	uint64_t addresses[ADDRESSES];
+	pid_t writers[3];
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	write_cache(&KEY, addresses, ADDRESSES, 1);
+	for (int i = 0; i < 3; i++) {
+		writers[i] = fork();
+		assert_true(writers[i] >= 0);
+		if (!writers[i])
+			write_often(i);
+	}
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, -1), ADDRESSES);
+	for (int i = 0; i < 3; i++) {
+		int status;
+
+		assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, -1), ADDRESSES);
+	assert_int_equal(list_directory(NULL, 0), 1);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_round_trip), TEST(test_sink_stops),	 TEST(test_merge),
+		TEST(test_keys),       TEST(test_too_much),	 TEST(test_damaged),
+		TEST(test_forged),     TEST(test_foreign_files), TEST(test_foreign_directories),
+		TEST(test_homes),      TEST(test_limit),	 TEST(test_writers_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

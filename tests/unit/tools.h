@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For unit tests that make their ELF files with the machine's own compiler and binutils: a scratch
+ * directory, commands in it, open files. To be included after cmocka.h.
+ */
+#ifndef TESTS_UNIT_TOOLS_H
+#define TESTS_UNIT_TOOLS_H
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char scratch[64];
+
+static inline int make_scratch(void)
+{
+	snprintf(scratch, sizeof(scratch), "/tmp/sysprof-unit.XXXXXX");
+	return mkdtemp(scratch) ? 0 : -1;
+}
+
+static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static inline int remove_scratch(void)
+{
+	return nftw(scratch, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Run a shell command in the scratch directory; what it prints shows if it fails. */
+__attribute__((format(printf, 1, 2))) static inline void run(const char *format, ...)
+{
+	char command[4096];
+	va_list arguments;
+	int length = snprintf(command, sizeof(command), "cd %s && exec 2>&1; set -e; ", scratch);
+
+	va_start(arguments, format);
+	vsnprintf(command + length, sizeof(command) - length, format, arguments);
+	va_end(arguments);
+	if (system(command))
+		fail_msg("failed: %s", command);
+}
+
+/* 0 or the command's status. */
+static inline int has_tool(const char *name)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "command -v %s >/dev/null 2>&1", name);
+	return !system(command);
+}
+
+static inline void scratch_path(const char *name, char *path, size_t size)
+{
+	snprintf(path, size, "%s/%s", scratch, name);
+}
+
+static inline int open_scratch(const char *name, int flags)
+{
+	char path[512];
+	int fd;
+
+	scratch_path(name, path, sizeof(path));
+	fd = open(path, flags | O_CLOEXEC, 0600);
+	if (fd < 0)
+		fail_msg("cannot open %s", path);
+	return fd;
+}
+
+static inline void write_scratch(const char *name, const void *data, size_t size)
+{
+	int fd = open_scratch(name, O_WRONLY | O_CREAT | O_TRUNC);
+
+	assert_int_equal(write(fd, data, size), (ssize_t)size);
+	close(fd);
+}
+
+/* The whole of a file; the caller frees. */
+static inline unsigned char *read_scratch(const char *name, size_t *size)
+{
+	int fd = open_scratch(name, O_RDONLY);
+	unsigned char *data;
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	data = malloc(st.st_size + 1);
+	assert_non_null(data);
+	assert_int_equal(read(fd, data, st.st_size), st.st_size);
+	close(fd);
+	*size = st.st_size;
+	return data;
+}
+
+static inline uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+#endif

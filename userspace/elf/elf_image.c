@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Some sections of an ELF file, copied and inflated into anonymous memory of ours.
+ *
+ * libdw would inflate every debug section of a file when it opens it, needed or not, and would go
+ * on reading a file that its owner may cut short. So libdw gets this image and nothing else: only
+ * what is wanted is in it, inflated straight to where it stays, and libelf reads it in place.
+ *
+ * What a header claims costs address space only: pages come into being as bytes are written to
+ * them. The claims are added up and held against the limit before the first byte is inflated.
+ *
+ * The layout: ELF header, section headers, section names, and the sections, each aligned. The image
+ * is always of the 64-bit class (nothing in a debug section depends on the file's), in the file's
+ * byte order.
+ */
+#include "elf/elf_image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/io.h"
+#include "elf/elf_private.h"
+
+#define MAX_IMAGE_SECTIONS 64
+#define SECTION_ALIGNMENT  64
+#define NAME_MAX_LENGTH	   32
+/* No deflate stream grows by more than a factor of 1032. */
+#define DEFLATE_FACTOR 1032
+#define DEFLATE_SLACK  1024
+#define ZDEBUG_HEADER  12
+#define NAMES_NAME     ".shstrtab"
+
+enum coding { CODING_PLAIN, CODING_ZLIB, CODING_OTHER };
+
+/* Where a section is in the file, and what it claims to be when inflated. */
+struct source {
+	const char *name;
+	uint64_t offset, stored; /* in the file */
+	uint64_t claimed;	 /* in the image */
+	enum coding coding;
+	bool cut; /* the file does not hold all of it */
+};
+
+struct elf_image {
+	struct elf_file *file;
+	unsigned char encoding;
+	Elf64_Half type, machine;
+	unsigned char *bytes;
+	size_t size;
+	size_t count;
+	struct elf_image_section sections[MAX_IMAGE_SECTIONS];
+	uint64_t inflated;
+	bool damaged;
+};
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+static uint64_t big_endian_64(const unsigned char *p)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < 8; i++)
+		value = value << 8 | p[i];
+	return value;
+}
+
+/* The old way: ".zdebug_x", which begins with "ZLIB" and the size. */
+static int read_zdebug_header(const struct elf_file *file, struct source *s)
+{
+	unsigned char header[ZDEBUG_HEADER];
+	ssize_t got;
+
+	if (s->stored < sizeof(header))
+		return -EBADMSG;
+	got = pread_full(file->fd, header, sizeof(header), s->offset);
+	if (got < 0)
+		return got;
+	if (got < (ssize_t)sizeof(header) || memcmp(header, "ZLIB", 4))
+		return -EBADMSG;
+	s->coding = CODING_ZLIB;
+	s->claimed = big_endian_64(header + 4);
+	s->offset += sizeof(header);
+	s->stored -= sizeof(header);
+	return 0;
+}
+
+static int read_compression_header(const struct elf_file *file, struct source *s)
+{
+	union {
+		Elf32_Chdr narrow;
+		Elf64_Chdr wide;
+	} header;
+	size_t size = file->is_64 ? sizeof(header.wide) : sizeof(header.narrow);
+	Elf_Data data = {
+		.d_buf = &header, .d_size = size, .d_type = ELF_T_CHDR, .d_version = EV_CURRENT};
+	uint32_t type;
+	ssize_t got;
+
+	if (s->stored < size)
+		return -EBADMSG;
+	got = pread_full(file->fd, &header, size, s->offset);
+	if (got < (ssize_t)size)
+		return got < 0 ? (int)got : -EBADMSG;
+	if (!(file->is_64 ? elf64_xlatetom : elf32_xlatetom)(&data, &data, file->encoding))
+		return -EBADMSG;
+	type = file->is_64 ? header.wide.ch_type : header.narrow.ch_type;
+	s->claimed = file->is_64 ? header.wide.ch_size : header.narrow.ch_size;
+	s->coding = type == ELFCOMPRESS_ZLIB ? CODING_ZLIB : CODING_OTHER;
+	if (s->coding == CODING_ZLIB) {
+		s->offset += size;
+		s->stored -= size;
+	}
+	return 0;
+}
+
+/* ".debug_info" as ".zdebug_info". */
+static const char *old_name(const char *name, char *buffer, size_t size)
+{
+	size_t length = strlen(name);
+
+	if (name[0] != '.' || length + 2 > size)
+		return name;
+	memcpy(buffer, ".z", 2);
+	memcpy(buffer + 2, name + 1, length);
+	return buffer;
+}
+
+/* 0; -ENOENT: there is no such section; -EBADMSG: it makes no sense; -ENOMEM; -EIO. */
+static int find_source(struct elf_file *file, const char *name, struct source *source)
+{
+	char old[NAME_MAX_LENGTH];
+	struct elf_section section;
+	struct source s = {.name = name};
+	bool is_old = false;
+	int err = elf_file__find_section(file, name, &section);
+
+	if (err == -ENOENT) {
+		is_old = true;
+		err = elf_file__find_section(file, old_name(name, old, sizeof(old)), &section);
+	}
+	if (err)
+		return err;
+	if (section.type == SHT_NOBITS || !section.size)
+		return -ENOENT;
+	s.offset = section.offset;
+	s.stored = s.claimed = elf_file__available(file, section.offset, section.size);
+	s.cut = s.stored < section.size;
+	if (is_old)
+		err = read_zdebug_header(file, &s);
+	else if (section.flags & SHF_COMPRESSED)
+		err = read_compression_header(file, &s);
+	if (err)
+		return err;
+	if (s.coding == CODING_ZLIB && s.claimed > s.stored * DEFLATE_FACTOR + DEFLATE_SLACK)
+		return -EBADMSG;
+	*source = s;
+	return 0;
+}
+
+/* All that are there; *damaged where one makes no sense. */
+static int find_sources(struct elf_file *file, const char *const *names, size_t count,
+			struct source *sources, size_t *found, bool *damaged)
+{
+	*found = 0;
+	*damaged = false;
+	for (size_t i = 0; i < count && *found < MAX_IMAGE_SECTIONS; i++) {
+		int err = find_source(file, names[i], &sources[*found]);
+
+		if (!err)
+			(*found)++;
+		else if (err == -EBADMSG)
+			*damaged = true;
+		else if (err != -ENOENT)
+			return err;
+	}
+	if (!*found)
+		return *damaged ? -EBADMSG : -ENODATA;
+	return 0;
+}
+
+static int add_claims(const struct source *sources, size_t count, uint64_t *size)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (__builtin_add_overflow(total, sources[i].claimed, &total))
+			return -EFBIG;
+	}
+	*size = total;
+	return 0;
+}
+
+/* ---- the copy -------------------------------------------------------------------------------- */
+
+static size_t align_up(size_t value)
+{
+	return (value + SECTION_ALIGNMENT - 1) & ~(size_t)(SECTION_ALIGNMENT - 1);
+}
+
+/* The headers are for `count` sections, the empty one and the names. */
+static size_t headers_size(size_t count)
+{
+	return align_up(sizeof(Elf64_Ehdr) + (count + 2) * sizeof(Elf64_Shdr) +
+			(count + 2) * NAME_MAX_LENGTH);
+}
+
+static int map_image(struct elf_image *image, const struct source *sources, size_t count,
+		     uint64_t claimed)
+{
+	size_t at = headers_size(count);
+	void *bytes;
+
+	image->size = at + claimed + count * SECTION_ALIGNMENT;
+	bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (bytes == MAP_FAILED)
+		return -ENOMEM;
+	image->bytes = bytes;
+	madvise(bytes, image->size,
+		MADV_HUGEPAGE); /* a quarter of the time goes into page faults */
+	for (size_t i = 0; i < count; i++) {
+		image->sections[i].name = sources[i].name;
+		image->sections[i].data = image->bytes + at;
+		at = align_up(at + sources[i].claimed);
+	}
+	image->count = count;
+	return 0;
+}
+
+/* Sets the section's size to what came; being damaged is no error. */
+static int read_source(struct elf_image *image, const struct source *s,
+		       struct elf_image_section *section)
+{
+	uint64_t inflated;
+	ssize_t got;
+	int err;
+
+	image->damaged |= s->cut;
+	if (s->coding == CODING_ZLIB) {
+		err = inflate_at(image->file->fd, s->offset, s->stored, section->data, s->claimed,
+				 &inflated);
+		section->size = inflated;
+		image->inflated += inflated;
+		image->damaged |= err || inflated < s->claimed;
+		return err == -ENOMEM ? err : 0;
+	}
+	got = pread_full(image->file->fd, section->data, s->stored, s->offset);
+	if (got < 0)
+		return got;
+	image->damaged |= (uint64_t)got < s->stored;
+	section->size = got;
+	section->flags = s->coding == CODING_OTHER ? SHF_COMPRESSED : 0;
+	return 0;
+}
+
+int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
+		    struct elf_image **image)
+{
+	struct source sources[MAX_IMAGE_SECTIONS];
+	struct elf_image *im;
+	uint64_t claimed;
+	size_t found;
+	bool damaged;
+	int err;
+
+	err = find_sources(file, names, count, sources, &found, &damaged);
+	if (err)
+		return err;
+	if (add_claims(sources, found, &claimed) || claimed > limit || claimed > SIZE_MAX / 2)
+		return -EFBIG;
+	im = calloc(1, sizeof(*im));
+	if (!im)
+		return -ENOMEM;
+	im->file = file;
+	im->encoding = file->encoding;
+	im->type = file->header.e_type;
+	im->machine = file->header.e_machine;
+	im->damaged = damaged;
+	err = map_image(im, sources, found, claimed);
+	for (size_t i = 0; i < found && !err; i++)
+		err = read_source(im, &sources[i], &im->sections[i]);
+	if (err)
+		goto err_out;
+	*image = im;
+	return 0;
+
+err_out:
+	elf_image__free(im);
+	return err;
+}
+
+void elf_image__free(struct elf_image *image)
+{
+	if (!image)
+		return;
+	if (image->bytes)
+		munmap(image->bytes, image->size);
+	free(image);
+}
+
+struct elf_image_section *elf_image__section(struct elf_image *image, const char *name)
+{
+	for (size_t i = 0; i < image->count; i++) {
+		if (!strcmp(image->sections[i].name, name))
+			return &image->sections[i];
+	}
+	return NULL;
+}
+
+bool elf_image__damaged(const struct elf_image *image)
+{
+	return image->damaged;
+}
+
+bool elf_image__big_endian(const struct elf_image *image)
+{
+	return image->encoding == ELFDATA2MSB;
+}
+
+uint64_t elf_image__inflated(const struct elf_image *image)
+{
+	return image->inflated;
+}
+
+/* ---- the headers ----------------------------------------------------------------------------- */
+
+/* Copy a name behind the others; its offset. */
+static size_t add_name(char *names, size_t *used, const char *name)
+{
+	size_t at = *used, length = strnlen(name, NAME_MAX_LENGTH - 1);
+
+	memcpy(names + at, name, length);
+	names[at + length] = '\0';
+	*used = at + length + 1;
+	return at;
+}
+
+static bool to_file_order(const struct elf_image *image, void *records, size_t size, Elf_Type type)
+{
+	Elf_Data data = {.d_buf = records, .d_size = size, .d_type = type, .d_version = EV_CURRENT};
+
+	return elf64_xlatetof(&data, &data, image->encoding);
+}
+
+int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
+{
+	Elf64_Ehdr header = {
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, image->encoding,
+			    EV_CURRENT},
+		.e_type = image->type,
+		.e_machine = image->machine,
+		.e_version = EV_CURRENT,
+		.e_shoff = sizeof(header),
+		.e_ehsize = sizeof(header),
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = image->count + 2,
+		.e_shstrndx = image->count + 1,
+	};
+	Elf64_Shdr sections[MAX_IMAGE_SECTIONS + 2] = {};
+	size_t table = header.e_shnum * sizeof(*sections), used = 0;
+	char *names = (char *)image->bytes + sizeof(header) + table;
+
+	add_name(names, &used, "");
+	for (size_t i = 0; i < image->count; i++) {
+		sections[i + 1] = (Elf64_Shdr){
+			.sh_name = add_name(names, &used, image->sections[i].name),
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = image->sections[i].flags,
+			.sh_offset = image->sections[i].data - image->bytes,
+			.sh_size = image->sections[i].size,
+			.sh_addralign = image->sections[i].flags & SHF_COMPRESSED ? 8 : 1,
+		};
+	}
+	sections[image->count + 1] = (Elf64_Shdr){
+		.sh_name = add_name(names, &used, NAMES_NAME),
+		.sh_type = SHT_STRTAB,
+		.sh_offset = (unsigned char *)names - image->bytes,
+		.sh_size = used,
+		.sh_addralign = 1,
+	};
+	if (!to_file_order(image, &header, sizeof(header), ELF_T_EHDR) ||
+	    !to_file_order(image, sections, table, ELF_T_SHDR))
+		return -EBADMSG;
+	memcpy(image->bytes, &header, sizeof(header));
+	memcpy(image->bytes + sizeof(header), sections, table);
+	*bytes = image->bytes;
+	*size = image->size;
+	return 0;
+}

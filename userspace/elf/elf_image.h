@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A small ELF file in our own memory, made of some sections of another: compressed ones inflated,
+ * all others left out. What comes after the copy, the file's owner cannot touch.
+ */
+#ifndef ELF_IMAGE_H
+#define ELF_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/elf_file.h"
+
+struct elf_image;
+
+struct elf_image_section {
+	const char *name;
+	unsigned char *data; /* may be written to before elf_image__finish() */
+	uint64_t size;	     /* may be lowered before elf_image__finish() */
+	uint64_t flags;	     /* SHF_COMPRESSED: by an algorithm that is not zlib, as in the file */
+};
+
+/*
+ * Read the sections of these names (which must live as long as the image); ".zdebug_x" stands for
+ * ".debug_x". A section that is damaged is as long as what could be had of it. -ENODATA: none of
+ * them is there; -EFBIG: together they claim more than `limit`, nothing was inflated; -EBADMSG;
+ * -ENOMEM; -EIO.
+ */
+int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
+		    struct elf_image **image);
+void elf_image__free(struct elf_image *image);
+
+/* NULL: the file does not have it. */
+struct elf_image_section *elf_image__section(struct elf_image *image, const char *name);
+bool elf_image__damaged(const struct elf_image *image);
+bool elf_image__big_endian(const struct elf_image *image);
+uint64_t elf_image__inflated(const struct elf_image *image); /* bytes that were compressed */
+
+/* Write the headers; the image as an ELF file. 0, -EBADMSG. */
+int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many dsos at once: debug files are found, the cache is asked, and what it does not know goes to
+ * sealed children.
+ *
+ * Answers come from three places: from here (the kernel, files that are not to be had), from the
+ * cache, and from the children, who answer in the order of their jobs. The caller gets
+ * them in the order of its jobs and of their addresses all the same. So what the cache says is put aside, and
+ * every answer of a child first lets out what comes before it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "symbolize/debug_file.h"
+#include "symbolize/result_store.h"
+#include "symbolize/sealed.h"
+#include "symbolize/symbol_cache.h"
+#include "symbolize/symbolize.h"
+
+struct batch;
+
+/* One job's part of the work. */
+struct part {
+	struct batch *batch;
+	struct symbolizer_job *job;
+	int debug_fd, alt_fd; /* -1: none */
+	struct symbol_cache_key key;
+	struct result_store *cached;
+	/* What the cache does not know: addresses, and their indices in the job. */
+	VEC(uint64_t) addresses;
+	VEC(size_t) indices;
+	struct sealed_job *sealed; /* NULL: no child is needed */
+	bool keeps;		   /* something was added to the cache */
+};
+
+struct batch {
+	struct symbolizer *symbolizer;
+	const struct symbolizer_options *options;
+	struct symbolizer_counts *counts;
+	struct debug_file_counts files;
+	struct symbol_cache *cache;
+	struct part *parts;
+	size_t count;
+	size_t finished; /* parts before this one have been told to their end */
+	struct sealed_job *sealed;
+	size_t sealed_count;
+	size_t done_before, total; /* addresses: those without a child, and all */
+};
+
+static const char *const lost_lines[] = {
+#define X(id, text) [DWARF_STATE_##id] = text,
+	DWARF_STATES(X)
+#undef X
+};
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static int tell_progress(struct batch *b, const struct symbolizer_progress *progress)
+{
+	if (b->options->progress && b->options->progress(b->options->context, progress))
+		b->counts->cancelled = true;
+	return b->counts->cancelled;
+}
+
+static int on_fetch(void *context, const char *what, uint64_t done, uint64_t total)
+{
+	struct batch *b = context;
+
+	return tell_progress(
+		b, &(struct symbolizer_progress){
+			   .total = b->total, .file = what, .bytes = done, .of_bytes = total});
+}
+
+static int on_poll(void *context, size_t done, size_t total)
+{
+	struct batch *b = context;
+
+	(void)total;
+	return tell_progress(
+		b, &(struct symbolizer_progress){.done = b->done_before + done, .total = b->total});
+}
+
+/* ---- preparing ------------------------------------------------------------------------------- */
+
+static int find_debug_file(struct batch *b, struct part *part)
+{
+	const struct symbolizer_dso *dso = &part->job->dso;
+	const struct debug_file_request request = {
+		.elf_fd = dso->fd,
+		.root_fd = dso->root_fd,
+		.path = dso->path,
+		.build_id_size = dso->build_id_size,
+		.build_id = dso->build_id,
+		.debuginfod = b->options->debuginfod,
+		.progress = on_fetch,
+		.context = b,
+	};
+	int err = debug_file_find(&request, &part->debug_fd, &part->alt_fd, &b->files);
+
+	/* no descriptor left for it: the module's own tables have to do */
+	return err == -ENOMEM ? err : 0;
+}
+
+static int ask_cache(struct batch *b, struct part *part, unsigned char *known)
+{
+	const struct symbolizer_dso *dso = &part->job->dso;
+
+	memset(known, 0, part->job->count);
+	if (!b->cache || !dso->build_id_size)
+		return 0;
+	part->key = (struct symbol_cache_key){
+		.build_id = dso->build_id,
+		.build_id_size = dso->build_id_size,
+		.debug_id = debug_file_identity(dso->fd, part->debug_fd, part->alt_fd),
+	};
+	part->cached = result_store__new();
+	if (!part->cached)
+		return -ENOMEM;
+	return symbol_cache__read(b->cache, &part->key, part->job->addresses, part->job->count,
+				  known, result_store__keep, part->cached);
+}
+
+/* Set aside what is known; what is not is for a child. */
+static int divide(struct batch *b, struct part *part)
+{
+	_cleanup_free_ unsigned char *known = malloc(part->job->count + 1);
+	int err = known ? ask_cache(b, part, known) : -ENOMEM;
+
+	for (size_t i = 0; i < part->job->count && !err; i++) {
+		if (known[i])
+			continue;
+		err = vec_push(&part->addresses, part->job->addresses[i]);
+		if (!err)
+			err = vec_push(&part->indices, i);
+	}
+	return err;
+}
+
+static int tell_fresh(void *context, size_t number, const struct symbol_result *result);
+
+static void hand_to_child(struct batch *b, struct part *part)
+{
+	const struct symbolizer_dso *dso = &part->job->dso;
+
+	part->sealed = &b->sealed[b->sealed_count++];
+	*part->sealed = (struct sealed_job){
+		.files =
+			{
+				.kind = dso->kind,
+				.elf_fd = dso->fd,
+				.debug_fd = part->debug_fd,
+				.alt_fd = part->alt_fd,
+			},
+		.root_fd = dso->root_fd,
+		.addresses = part->addresses.data,
+		.count = part->addresses.count,
+		.sink = tell_fresh,
+		.context = part,
+	};
+}
+
+static bool needs_its_file(const struct symbolizer_job *job)
+{
+	return symbolize_is_file(job->dso.kind) && job->dso.fd >= 0;
+}
+
+static int prepare(struct batch *b, struct part *part)
+{
+	int err;
+
+	if (!needs_its_file(part->job) || !part->job->count)
+		return 0;
+	b->counts->modules++;
+	if (tell_progress(b, &(struct symbolizer_progress){.total = b->total}))
+		return 0;
+	err = find_debug_file(b, part);
+	if (!err && !b->counts->cancelled)
+		err = divide(b, part);
+	if (!err && part->addresses.count)
+		hand_to_child(b, part);
+	else if (!err && part->cached)
+		b->counts->modules_cached++;
+	return err;
+}
+
+static int batch__init(struct batch *b, struct symbolizer_job *jobs)
+{
+	int err = 0;
+
+	b->parts = calloc(b->count + 1, sizeof(*b->parts));
+	b->sealed = calloc(b->count + 1, sizeof(*b->sealed));
+	if (!b->parts || !b->sealed)
+		return -ENOMEM;
+	if (b->options->cache)
+		b->cache = symbol_cache__open();
+	for (size_t i = 0; i < b->count; i++) {
+		b->parts[i] =
+			(struct part){.batch = b, .job = &jobs[i], .debug_fd = -1, .alt_fd = -1};
+		b->total += jobs[i].count;
+	}
+	for (size_t i = 0; i < b->count && !err; i++) {
+		err = prepare(b, &b->parts[i]);
+		b->done_before += jobs[i].count - b->parts[i].addresses.count;
+	}
+	return err;
+}
+
+static void part__fini(struct part *part)
+{
+	if (part->debug_fd >= 0)
+		close(part->debug_fd);
+	if (part->alt_fd >= 0)
+		close(part->alt_fd);
+	result_store__free(part->cached);
+	vec_free(&part->addresses);
+	vec_free(&part->indices);
+}
+
+static void batch__fini(struct batch *b)
+{
+	for (size_t i = 0; b->parts && i < b->count; i++)
+		part__fini(&b->parts[i]);
+	symbol_cache__free(b->cache);
+	free(b->parts);
+	free(b->sealed);
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* Answers of a whole file are worth keeping; those of half a file would hide the other half. */
+static bool may_be_kept(const struct part *part)
+{
+	const struct module_report *report = &part->sealed->report;
+
+	return part->cached && report->state == SYMBOL_STATE_RESOLVED &&
+	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
+}
+
+static void fill_in(struct part *part)
+{
+	struct symbolizer_job *job = part->job;
+	const struct module_report *report = part->sealed ? &part->sealed->report : NULL;
+
+	job->lines_lost = NULL;
+	job->state = report ? report->state : SYMBOL_STATE_RESOLVED;
+	if (report && report->dwarf != DWARF_STATE_NONE && report->dwarf != DWARF_STATE_READ)
+		job->lines_lost = lost_lines[report->dwarf];
+}
+
+/* A job that no child has a part in. */
+static int tell_here(struct batch *b, struct part *part)
+{
+	struct symbolizer_job *job = part->job;
+	int err;
+
+	if (!needs_its_file(job))
+		return symbolizer__resolve(b->symbolizer, &job->dso, job->addresses, job->count,
+					   job->sink, job->context, &job->state);
+	if (part->cached) {
+		fill_in(part);
+		return result_store__tell(part->cached, job->count, job->sink, job->context);
+	}
+	err = symbolize_nothing(job->count, job->sink, job->context);
+	job->state = job->count ? SYMBOL_STATE_CANCELLED : SYMBOL_STATE_PENDING;
+	return err;
+}
+
+/* Everything of the part that has not been told. */
+static int finish_part(struct batch *b, struct part *part)
+{
+	struct symbolizer_job *job = part->job;
+	int err = 0;
+
+	if (!part->sealed) {
+		err = tell_here(b, part);
+	} else {
+		fill_in(part);
+		if (part->cached)
+			err = result_store__tell(part->cached, job->count, job->sink, job->context);
+	}
+	/* that it cannot be kept is no reason to be without it now */
+	if (part->keeps)
+		symbol_cache__commit(b->cache, &part->key);
+	return err || !job->done ? err : job->done(job->context, job);
+}
+
+static int finish_until(struct batch *b, const struct part *end)
+{
+	int err = 0;
+
+	while (!err && &b->parts[b->finished] < end)
+		err = finish_part(b, &b->parts[b->finished++]);
+	return err;
+}
+
+/* What a child says of its address number `number`. */
+static int tell_fresh(void *context, size_t number, const struct symbol_result *result)
+{
+	struct part *part = context;
+	struct symbolizer_job *job = part->job;
+	size_t index = part->indices.data[number];
+	int err = finish_until(part->batch, part);
+
+	if (!err && part->cached)
+		err = result_store__tell(part->cached, index, job->sink, job->context);
+	if (!err)
+		err = job->sink(job->context, index, result);
+	if (!err && may_be_kept(part)) {
+		part->keeps = true;
+		err = symbol_cache__add(part->batch->cache, &part->key, job->addresses[index],
+					result);
+	}
+	return err;
+}
+
+static void count_up(const struct batch *b)
+{
+	struct symbolizer_counts *counts = b->counts;
+
+	counts->debug_files_fetched = b->files.by_debuginfod;
+	counts->debug_files_wrong = b->files.wrong_build_id + b->files.wrong_crc;
+	counts->fetch_failures = b->files.debuginfod_failures;
+	for (size_t i = 0; i < b->sealed_count; i++) {
+		counts->cpu_time += b->sealed[i].cpu_time;
+		if (b->sealed[i].peak_memory > counts->peak_memory)
+			counts->peak_memory = b->sealed[i].peak_memory;
+	}
+}
+
+int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, size_t count,
+			    const struct symbolizer_options *options,
+			    struct symbolizer_counts *counts)
+{
+	struct batch b = {.symbolizer = s, .options = options, .counts = counts, .count = count};
+	int err = batch__init(&b, jobs);
+
+	if (!err && b.sealed_count)
+		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b);
+	if (!err)
+		err = finish_until(&b, b.parts + count);
+	count_up(&b);
+	batch__fini(&b);
+	return err;
+}

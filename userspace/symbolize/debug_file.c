@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The search for debug files.
+ *
+ * Names come from files that a process chose, so no name is trusted: each is resolved inside a root
+ * directory and cannot leave it, and what is found is used only if it proves to be the right file,
+ * by the build-id in it, or, for .gnu_debuglink alone, by the CRC of all its bytes. The roots are
+ * the process's own and then the host's. Where these are two, the host is asked for what is below
+ * /usr/lib/debug only: what lies beside a path of the same name there means nothing.
+ *
+ *   build-id        /usr/lib/debug/.build-id/xx/yyyy.debug
+ *   .gnu_debuglink  beside the file, in .debug/ beside it, /usr/lib/debug/DIRECTORY/, and the same
+ *                   without /usr (packages from before the merge of /lib with /usr/lib)
+ *   dwz             as named, absolute or from the debug file's directory; the part from ".dwz/"
+ *                   on below /usr/lib/debug (the name is relative to where the debug file
+ *                   really lies, which a symbolic link in .build-id hides); by its build-id
+ *
+ * A module that has .debug_info itself needs no other file but dwz's.
+ */
+#include "symbolize/debug_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/hashmap.h"
+#include "base/io.h"
+#include "base/tenant_open.h"
+#include "elf/elf_file.h"
+#include "elf/elf_links.h"
+#include "symbolize/debuginfod.h"
+
+#define DEBUG_DIRECTORY	    "/usr/lib/debug"
+#define FILE_SIZE_MAX	    (16ULL << 30)
+#define CRC_SIZE_MAX	    (4ULL << 30) /* all of it has to be read */
+#define CRC_STEP	    (256u << 10)
+#define BUILD_ID_MIN	    2
+#define BUILD_ID_MAX	    64
+#define SERVER_FAILURES_MAX 3
+
+struct identity {
+	size_t size; /* 0: none */
+	uint8_t bytes[BUILD_ID_MAX];
+};
+
+enum { ROOT_TARGET, ROOT_HOST, ROOT_COUNT };
+
+/* One request being worked on. */
+struct search {
+	const struct debug_file_request *request;
+	struct debug_file_counts *counts;
+	int roots[ROOT_COUNT]; /* -1: not to be looked in */
+	bool has_self;
+	struct stat self; /* the module: it is not its own debug file */
+	struct identity id;
+};
+
+/* What makes a file the right one. */
+struct proof {
+	struct identity id; /* where both have one it decides */
+	bool has_crc;
+	uint32_t crc;
+};
+
+/* What was found: where, for names that are relative to it. */
+struct debug_file {
+	int fd; /* -1: nothing */
+	char path[PATH_MAX];
+};
+
+/* ---- is it the right file? ------------------------------------------------------------------- */
+
+static bool is_hard(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
+/* The build-id of an open file; none is no error. 0; -ENOEXEC, -EBADMSG: no ELF file; hard ones. */
+static int read_identity(int fd, struct identity *id)
+{
+	uint8_t bytes[BUILD_ID_MAX + 1];
+	struct elf_file *file;
+	int result = elf_file__open(fd, &file);
+
+	if (result)
+		return result;
+	id->size = 0;
+	result = elf_file__build_id(file, bytes, sizeof(bytes));
+	elf_file__free(file);
+	if (result == -ENOMEM)
+		return result;
+	if (result < BUILD_ID_MIN || result > BUILD_ID_MAX)
+		return 0;
+	memcpy(id->bytes, bytes, result);
+	id->size = result;
+	return 0;
+}
+
+static bool same_identity(const struct identity *a, const struct identity *b)
+{
+	return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
+}
+
+/* CRC of a whole file. -ECANCELED: the user does not want to wait. */
+static int calculate_crc(const struct search *s, int fd, uint64_t size, uint32_t *crc)
+{
+	const struct debug_file_request *r = s->request;
+	_cleanup_free_ char *buffer = malloc(CRC_STEP);
+	uint32_t so_far = 0;
+
+	if (!buffer)
+		return -ENOMEM;
+	if (size > CRC_SIZE_MAX)
+		return -EFBIG;
+	for (uint64_t offset = 0; offset < size;) {
+		ssize_t got = pread_full(fd, buffer, CRC_STEP, offset);
+
+		if (got <= 0)
+			return got ? got : -EBADMSG;
+		so_far = crc32_update(so_far, buffer, got);
+		offset += got;
+		if (r->progress && r->progress(r->context, r->path, offset, size))
+			return -ECANCELED;
+	}
+	*crc = so_far;
+	return 0;
+}
+
+/* 0: it is the one; -ENOENT: it is not, which is counted; hard errors. */
+static int prove(const struct search *s, int fd, uint64_t size, const struct proof *proof)
+{
+	struct identity id;
+	uint32_t crc = 0;
+	int err = read_identity(fd, &id);
+
+	if (is_hard(err))
+		return err;
+	if (!err && proof->id.size && same_identity(&id, &proof->id))
+		return 0;
+	if (err || !proof->has_crc || (id.size && proof->id.size)) {
+		s->counts->wrong_build_id++;
+		return -ENOENT;
+	}
+	err = calculate_crc(s, fd, size, &crc);
+	if (err)
+		return is_hard(err) ? err : -ENOENT;
+	if (crc == proof->crc)
+		return 0;
+	s->counts->wrong_crc++;
+	return -ENOENT;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Does the text have a component ".."? */
+static bool climbs(const char *path)
+{
+	for (const char *p = strstr(path, ".."); p; p = strstr(p + 1, ".."))
+		if ((p == path || p[-1] == '/') && (p[2] == '/' || !p[2]))
+			return true;
+	return false;
+}
+
+/* On a host that is not the target's root, names of the target lead below /usr/lib/debug only. */
+static bool may_look(const struct search *s, int root, const char *path)
+{
+	static const char below[] = DEBUG_DIRECTORY "/";
+
+	if (s->roots[root] < 0)
+		return false;
+	if (root == ROOT_TARGET || s->roots[ROOT_TARGET] < 0)
+		return true;
+	return !strncmp(path, below, strlen(below)) && !climbs(path);
+}
+
+/* 0: found; -ENOENT: not there, or not the one; hard errors. */
+static int try_path(const struct search *s, int root, const struct proof *proof,
+		    struct debug_file *found, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int err;
+
+	if (!may_look(s, root, path) || strlen(path) >= sizeof(found->path))
+		return -ENOENT;
+	fd = tenant_open(s->roots[root], path, 0, FILE_SIZE_MAX, &st);
+	if (fd < 0)
+		return is_hard(fd) ? fd : -ENOENT;
+	if (s->has_self && st.st_dev == s->self.st_dev && st.st_ino == s->self.st_ino)
+		return -ENOENT;
+	err = prove(s, fd, st.st_size, proof);
+	if (err)
+		return err;
+	snprintf(found->path, sizeof(found->path), "%s", path);
+	found->fd = steal_fd(fd);
+	return 0;
+}
+
+/* The same with a path put together; one that is too long does not exist. */
+__attribute__((format(printf, 5, 6))) static int try_format(const struct search *s, int root,
+							    const struct proof *proof,
+							    struct debug_file *found,
+							    const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(path, sizeof(path), format, arguments);
+	va_end(arguments);
+	if (length < 0 || (size_t)length >= sizeof(path))
+		return -ENOENT;
+	return try_path(s, root, proof, found, path);
+}
+
+static void format_hex(const uint8_t *bytes, size_t size, char *text)
+{
+	for (size_t i = 0; i < size; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static int try_build_id(const struct search *s, int root, const struct identity *id,
+			struct debug_file *found)
+{
+	struct proof proof = {.id = *id};
+	char hex[2 * BUILD_ID_MAX + 1];
+
+	if (!id->size)
+		return -ENOENT;
+	format_hex(id->bytes + 1, id->size - 1, hex);
+	return try_format(s, root, &proof, found, DEBUG_DIRECTORY "/.build-id/%02x/%s.debug",
+			  id->bytes[0], hex);
+}
+
+/* Length of a path's directory without its last slash; -1: the path is not absolute. */
+static int directory_length(const char *path)
+{
+	const char *slash = path && path[0] == '/' ? strrchr(path, '/') : NULL;
+
+	return slash ? slash - path : -1;
+}
+
+static int try_beside(const struct search *s, int root, const struct proof *proof,
+		      struct debug_file *found, const char *name)
+{
+	const char *path = s->request->path;
+	int length = directory_length(path), err;
+
+	if (name[0] == '/')
+		return try_path(s, root, proof, found, name);
+	err = try_format(s, root, proof, found, "%.*s/%s", length, path, name);
+	if (err == -ENOENT)
+		err = try_format(s, root, proof, found, "%.*s/.debug/%s", length, path, name);
+	return err;
+}
+
+static int try_link(const struct search *s, int root, const struct proof *proof,
+		    struct debug_file *found, const char *name)
+{
+	const char *path = s->request->path;
+	int length = directory_length(path), err;
+
+	if (length < 0)
+		return -ENOENT;
+	err = try_beside(s, root, proof, found, name);
+	if (err == -ENOENT)
+		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "%.*s/%s", length, path,
+				 name);
+	if (err == -ENOENT && length > 4 && !strncmp(path, "/usr/", 5))
+		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "%.*s/%s", length - 4,
+				 path + 4, name);
+	return err;
+}
+
+/* ---- debuginfod ------------------------------------------------------------------------------ */
+
+static int pass_progress(void *context, uint64_t done, uint64_t total)
+{
+	const struct debug_file_request *r = context;
+
+	return r->progress(r->context, r->path, done, total);
+}
+
+static int try_servers(const struct search *s, const struct identity *id, struct debug_file *found)
+{
+	const struct debug_file_request *r = s->request;
+	struct debug_file_counts *counts = s->counts;
+	_cleanup_close_ int fd = -1;
+	struct proof proof = {.id = *id};
+	int err;
+
+	if (!r->debuginfod || !id->size || counts->debuginfod_failures >= SERVER_FAILURES_MAX)
+		return -ENOENT;
+	err = debuginfod_fetch(id->bytes, id->size, r->progress ? pass_progress : NULL, (void *)r,
+			       &fd);
+	if (err && err != -ENOENT && err != -ECANCELED) {
+		counts->debuginfod_failures++;
+		counts->debuginfod_error = err;
+	}
+	if (err)
+		return is_hard(err) ? err : -ENOENT;
+	err = prove(s, fd, 0, &proof);
+	if (err)
+		return err;
+	counts->by_debuginfod++;
+	found->path[0] = '\0';
+	found->fd = steal_fd(fd);
+	return 0;
+}
+
+/* ---- dwz ------------------------------------------------------------------------------------- */
+
+static int try_alternate(const struct search *s, int root, const struct proof *proof,
+			 const struct debug_file *from, struct debug_file *found, const char *name)
+{
+	static const char usual[] = DEBUG_DIRECTORY "/.dwz/";
+	const char *tail = strncmp(name, usual, strlen(usual)) ? strstr(name, ".dwz/") : NULL;
+	int length = directory_length(from->path), err = -ENOENT;
+
+	if (name[0] == '/')
+		err = try_path(s, root, proof, found, name);
+	else if (length >= 0)
+		err = try_format(s, root, proof, found, "%.*s/%s", length, from->path, name);
+	if (err == -ENOENT && tail)
+		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "/%s", tail);
+	return err == -ENOENT ? try_build_id(s, root, &proof->id, found) : err;
+}
+
+/* The dwz file that `from` refers to; nothing (0, fd -1) where it refers to none. */
+static int find_alternate(const struct search *s, const struct debug_file *from,
+			  struct debug_file *found)
+{
+	struct proof proof = {};
+	struct elf_file *file;
+	char name[PATH_MAX];
+	int result = elf_file__open(from->fd, &file);
+
+	if (!result) {
+		result = elf_file__alternate_link(file, name, sizeof(name), proof.id.bytes,
+						  sizeof(proof.id.bytes));
+		elf_file__free(file);
+	}
+	if (result < BUILD_ID_MIN)
+		return is_hard(result) ? result : 0;
+	proof.id.size = result;
+	result = -ENOENT;
+	for (int root = 0; root < ROOT_COUNT && result == -ENOENT; root++)
+		result = try_alternate(s, root, &proof, from, found, name);
+	if (result == -ENOENT)
+		result = try_servers(s, &proof.id, found);
+	return result == -ENOENT ? 0 : result;
+}
+
+/* ---- the search ------------------------------------------------------------------------------ */
+
+/* What the module says of itself. */
+struct module_facts {
+	bool has_debug_info, has_link;
+	char link[PATH_MAX];
+	struct proof link_proof;
+};
+
+static bool has_section(struct elf_file *file, const char *name)
+{
+	struct elf_section section;
+
+	return !elf_file__find_section(file, name, &section) && section.type != SHT_NOBITS;
+}
+
+static void take_requested_id(struct search *s)
+{
+	const struct debug_file_request *r = s->request;
+
+	if (r->build_id_size < BUILD_ID_MIN || r->build_id_size > BUILD_ID_MAX)
+		return;
+	s->id.size = r->build_id_size;
+	memcpy(s->id.bytes, r->build_id, r->build_id_size);
+}
+
+static int read_module(struct search *s, struct module_facts *facts)
+{
+	const struct debug_file_request *r = s->request;
+	struct proof *proof = &facts->link_proof;
+	struct identity own = {};
+	struct elf_file *file;
+	int err;
+
+	take_requested_id(s);
+	if (r->elf_fd < 0)
+		return 0;
+	s->has_self = !fstat(r->elf_fd, &s->self);
+	/* the request's may have been cut to what an event holds */
+	err = read_identity(r->elf_fd, &own);
+	if (!err && own.size)
+		s->id = own;
+	if (!err)
+		err = elf_file__open(r->elf_fd, &file);
+	if (err)
+		return is_hard(err) ? err : 0;
+	facts->has_debug_info = has_section(file, ".debug_info") ||
+				has_section(file, ".zdebug_info");
+	proof->id = s->id;
+	err = elf_file__debug_link(file, facts->link, sizeof(facts->link), &proof->crc);
+	facts->has_link = proof->has_crc = !err;
+	elf_file__free(file);
+	return is_hard(err) ? err : 0;
+}
+
+static int find_debug(const struct search *s, const struct module_facts *facts,
+		      struct debug_file *found)
+{
+	int err = -ENOENT;
+
+	for (int root = 0; root < ROOT_COUNT && err == -ENOENT; root++)
+		err = try_build_id(s, root, &s->id, found);
+	if (!err)
+		s->counts->by_build_id++;
+	if (err != -ENOENT)
+		return err;
+	for (int root = 0; facts->has_link && root < ROOT_COUNT && err == -ENOENT; root++)
+		err = try_link(s, root, &facts->link_proof, found, facts->link);
+	if (!err)
+		s->counts->by_link++;
+	if (err == -ENOENT)
+		err = try_servers(s, &s->id, found);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* The host's root, unless it is the target's as well. */
+static int open_host_root(int root_fd)
+{
+	_cleanup_close_ int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat host, target;
+
+	if (fd < 0)
+		return -errno;
+	if (root_fd >= 0 && !fstat(fd, &host) && !fstat(root_fd, &target) &&
+	    host.st_dev == target.st_dev && host.st_ino == target.st_ino)
+		return -1;
+	return steal_fd(fd);
+}
+
+static int search__init(struct search *s)
+{
+	int host = open_host_root(s->request->root_fd);
+
+	s->roots[ROOT_TARGET] = s->request->root_fd;
+	s->roots[ROOT_HOST] = host;
+	return is_hard(host) ? host : 0;
+}
+
+static void search__fini(struct search *s)
+{
+	if (s->roots[ROOT_HOST] >= 0)
+		close(s->roots[ROOT_HOST]);
+}
+
+/* The dwz file of `from`, which may be none itself, and both to the caller. */
+static int finish(const struct search *s, const struct debug_file *from, int found_fd,
+		  int *debug_fd, int *alt_fd)
+{
+	_cleanup_close_ int debug = found_fd;
+	struct debug_file alternate = {.fd = -1};
+	int err = from->fd >= 0 ? find_alternate(s, from, &alternate) : 0;
+
+	if (err)
+		return err;
+	*debug_fd = steal_fd(debug);
+	*alt_fd = alternate.fd;
+	return 0;
+}
+
+int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
+		    struct debug_file_counts *counts)
+{
+	_cleanup_(search__fini) struct search s = {.request = request, .counts = counts};
+	_cleanup_free_ struct module_facts *facts = calloc(1, sizeof(*facts));
+	struct debug_file from = {.fd = -1};
+	int err = search__init(&s);
+
+	if (!err)
+		err = facts ? read_module(&s, facts) : -ENOMEM;
+	if (err)
+		return err;
+	if (!facts->has_debug_info) {
+		err = find_debug(&s, facts, &from);
+		return err ? err : finish(&s, &from, from.fd, debug_fd, alt_fd);
+	}
+	from.fd = request->elf_fd;
+	snprintf(from.path, sizeof(from.path), "%s", request->path ? request->path : "");
+	return finish(&s, &from, -1, debug_fd, alt_fd);
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* Before and after the kernel's release. */
+static const struct {
+	const char *before, *after;
+} VMLINUX_PLACES[] = {
+	{DEBUG_DIRECTORY "/boot/vmlinux-", ""},	       /* Debian, Ubuntu */
+	{DEBUG_DIRECTORY "/lib/modules/", "/vmlinux"}, /* Fedora, Debian */
+	{DEBUG_DIRECTORY "/usr/lib/modules/", "/vmlinux"},
+	{"/usr/lib/modules/", "/build/vmlinux"}, /* Arch; who builds his own */
+	{"/lib/modules/", "/build/vmlinux"},
+	{"/boot/vmlinux-", ""},
+};
+
+static int find_vmlinux(const struct search *s, const char *release, struct debug_file *found)
+{
+	struct proof proof = {.id = s->id};
+	int err = try_build_id(s, ROOT_HOST, &s->id, found);
+
+	for (size_t i = 0; i < sizeof(VMLINUX_PLACES) / sizeof(*VMLINUX_PLACES) && err == -ENOENT;
+	     i++)
+		err = try_format(s, ROOT_HOST, &proof, found, "%s%s%s", VMLINUX_PLACES[i].before,
+				 release, VMLINUX_PLACES[i].after);
+	if (!err)
+		s->counts->by_build_id++;
+	if (err == -ENOENT)
+		err = try_servers(s, &s->id, found);
+	return err == -ENOENT ? 0 : err;
+}
+
+int debug_file_find_kernel(const struct debug_file_request *request, const char *release,
+			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts)
+{
+	_cleanup_(search__fini) struct search s = {.request = request, .counts = counts};
+	struct debug_file found = {.fd = -1};
+	int err = search__init(&s);
+
+	take_requested_id(&s);
+	s.roots[ROOT_TARGET] = -1;
+	/* the release may be what a recording says */
+	if (!err && s.id.size && !strchr(release, '/'))
+		err = find_vmlinux(&s, release, &found);
+	return err ? err : finish(&s, &found, found.fd, debug_fd, alt_fd);
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+/* Fixed fields, without holes. */
+struct file_stamp {
+	uint64_t device, inode, size;
+	int64_t changed, changed_ns;
+};
+
+static struct file_stamp stamp_of(int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return (struct file_stamp){};
+	return (struct file_stamp){st.st_dev, st.st_ino, st.st_size, st.st_ctim.tv_sec,
+				   st.st_ctim.tv_nsec};
+}
+
+uint64_t debug_file_identity(int elf_fd, int debug_fd, int alt_fd)
+{
+	struct file_stamp stamps[] = {stamp_of(elf_fd), stamp_of(debug_fd), stamp_of(alt_fd)};
+	uint64_t hash = hash_stable(stamps, sizeof(stamps));
+
+	return hash ? hash : 1;
+}

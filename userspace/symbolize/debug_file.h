@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the
+ * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Runs in the parent, opens
+ * only what it verified.
+ */
+#ifndef SYMBOLIZE_DEBUG_FILE_H
+#define SYMBOLIZE_DEBUG_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct debug_file_request {
+	int elf_fd;  /* the mapped file, or -1 */
+	int root_fd; /* root directory of its process, or -1: sought there first, then on the host */
+	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
+	uint8_t build_id_size;
+	const uint8_t *build_id;
+	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS */
+	/* called now and then while a file is downloaded (`what` is its module's path) or its CRC
+	 * calculated; nonzero gives up. May be NULL */
+	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
+	void *context;
+};
+
+/* Of all requests of a session: zero it once and pass the same to each. */
+struct debug_file_counts {
+	uint64_t by_build_id, by_link, by_debuginfod;
+	uint64_t wrong_build_id, wrong_crc; /* files that had the name and were not it */
+	/* Downloads that failed, other than by "no server has it"; after a few nobody is asked any
+	 * more. debuginfod_strerror() of the last one's errno says why. */
+	uint64_t debuginfod_failures;
+	int debuginfod_error;
+};
+
+/*
+ * Open the debug file; the caller closes the descriptors. *debug_fd is -1 where there is none, or
+ * none is needed because the module has its debug information itself; *alt_fd is -1 where there is
+ * no dwz file or none is needed. 0 or negative errno (no memory, no descriptors): not finding one
+ * is no error.
+ */
+int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
+		    struct debug_file_counts *counts);
+
+/*
+ * The same for a kernel: the vmlinux of `release` (uname -r) on this host whose build-id is the
+ * request's, without which there is none. The request's elf_fd is -1, its root_fd too.
+ */
+int debug_file_find_kernel(const struct debug_file_request *request, const char *release,
+			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts);
+
+/*
+ * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and
+ * time of the last change of each. Build-ids do not do: a process can give its file any build-id,
+ * and must not answer for everybody else's file of that build-id. Never 0.
+ */
+uint64_t debug_file_identity(int elf_fd, int debug_fd, int alt_fd);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The one door to libdebuginfod: debug files by build-id from the servers that the user chose. */
+#ifndef SYMBOLIZE_DEBUGINFOD_H
+#define SYMBOLIZE_DEBUGINFOD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Called now and then while a download goes on; nonzero gives up. `total` is 0 if it is unknown. */
+typedef int (*debuginfod_progress_fn)(void *context, uint64_t done, uint64_t total);
+
+/*
+ * The debug file (or dwz file) of this build-id, open for reading: whatever the server sent, so its
+ * build-id is yet to be checked. `progress` may be NULL. 0, or
+ * -ENOENT: no server has it;  -ECANCELED: the callback gave up;
+ * -ENOPKG: libdebuginfod is not installed;  -EDESTADDRREQ: no server is configured;
+ * -EFBIG: too large;  -ETIME: too slow;
+ * others: no server could be reached, or there is no place for the file.
+ */
+int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_fn progress,
+		     void *context, int *fd);
+
+/* What such an error means, as the end of a sentence: "debuginfod: no server is configured …". */
+const char *debuginfod_strerror(int error);
+
+#endif

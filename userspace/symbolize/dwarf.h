@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The door to libdw: an address to its inline chain, with executing lines and definition sites.
+ */
+#ifndef SYMBOLIZE_DWARF_H
+#define SYMBOLIZE_DWARF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/symbolizer.h>
+
+struct dwarf_reader;
+
+struct dwarf_stats {
+	uint64_t units, units_indexed, units_skipped;
+	uint64_t inflated; /* bytes */
+	bool incomplete;   /* sections are damaged, or the dwz file is missing */
+};
+
+/*
+ * `fd`: a file with DWARF (the module itself or its debug file); `alt_fd`: its dwz file, or -1. Both
+ * stay the caller's. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections
+ * claim more than `memory_limit` bytes when inflated; -ENOTSUP: compressed in a way that libelf
+ * does not know; -ENOMEM; -EIO.
+ */
+int dwarf_reader__open(int fd, int alt_fd, uint64_t memory_limit, struct dwarf_reader **reader);
+void dwarf_reader__free(struct dwarf_reader *r);
+
+/*
+ * The chain of one ELF virtual address of that file, innermost first; ascending addresses are
+ * quickest. *frames is valid until the next call. 0 with *count 0: no DWARF covers it. Names are
+ * linkage names where DWARF has them (`linkage` of each frame), else plain ones.
+ */
+struct dwarf_frame {
+	const char *name;    /* DW_AT_name, or NULL */
+	const char *linkage; /* DW_AT_linkage_name, or NULL */
+	struct symbol_frame
+		where; /* function is NULL here; the files are joined with the comp dir */
+};
+int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address,
+			  const struct dwarf_frame **frames, size_t *count);
+
+void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats);
+
+#endif

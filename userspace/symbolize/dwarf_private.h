@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files behind the door to libdw share. */
+#ifndef DWARF_PRIVATE_H
+#define DWARF_PRIVATE_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "symbolize/dwarf.h"
+#include "symbolize/range_map.h"
+
+struct elf_image;
+struct memo;
+
+/* ---- dwarf_image: a file's sections, checked, under libdw ------------------------------------- */
+
+struct dwarf_image {
+	struct elf_image *image;
+	Elf *elf;
+	Dwarf *dwarf;
+	uint64_t bad_units; /* their headers made no sense */
+	bool damaged;	    /* sections were cut short, or bytes of them made no sense */
+	bool needs_alt;	    /* it refers to a dwz file */
+};
+
+enum dwarf_role { DWARF_MAIN, DWARF_ALTERNATE };
+
+/* As dwarf_reader__open(). */
+int dwarf_image__open(int fd, enum dwarf_role role, uint64_t memory_limit,
+		      struct dwarf_image *image);
+void dwarf_image__close(struct dwarf_image *image);
+uint64_t dwarf_image__inflated(const struct dwarf_image *image);
+/* May libdw run the line program of this unit? It keeps a row in memory for each byte of some. */
+bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *unit_die,
+				    uint64_t memory_limit);
+
+/* ---- dwarf_walk: the DIEs below one, in their order ------------------------------------------- */
+
+#define WALK_DEPTH_MAX 256
+
+struct dwarf_walk {
+	Dwarf_Die die;	    /* where the walk is */
+	unsigned int depth; /* of it; children of the root have 1 */
+	uint64_t budget;    /* DIEs it may still visit */
+	const unsigned char *end;
+};
+
+/* To the first child of `root`; dwarf_walk__next() goes to where the next visit is due, below the
+ * DIE at hand only if `enter`. 1: there is one; 0: no more; -EBADMSG: damaged, or out of budget. */
+int dwarf_walk__start(struct dwarf_walk *w, Dwarf_Die *root, uint64_t budget);
+int dwarf_walk__next(struct dwarf_walk *w, bool enter);
+
+/* ---- dwarf_units: where the code of units and functions is ------------------------------------ */
+
+struct dwarf_function {
+	Dwarf_Die die;
+	uint64_t start, size; /* of its first range: where it is entered */
+};
+
+struct dwarf_unit {
+	Dwarf_Die die; /* of the file itself; of a split unit the skeleton */
+	bool indexed, lines_checked, lines_fit, damaged;
+	VEC(struct dwarf_function) functions;
+	struct range_map map; /* address -> number in functions */
+};
+
+struct dwarf_units {
+	VEC(struct dwarf_unit) units;
+	struct range_map map;		/* address -> number in units */
+	struct range_map rangeless_map; /* the same, of units that do not say it themselves */
+	VEC(uint32_t) rangeless;	/* units that do not say where their code is */
+	bool rangeless_indexed;
+	uint64_t range_budget; /* what may still be spent on ranges of all of them */
+	uint64_t seen, indexed, damaged;
+};
+
+/* Called for each range of a DIE that can be true. 0, -EBADMSG, or what `visit` returned. */
+typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
+int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context);
+
+int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf);
+void dwarf_units__fini(struct dwarf_units *u);
+/* The unit whose code the address is, with its functions indexed; *unit is NULL where there is
+ * none. 0, -ENOMEM. */
+int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit);
+
+/* ---- dwarf_inlines: what was inlined into one function ---------------------------------------- */
+
+struct dwarf_inline {
+	Dwarf_Die die;
+	uint32_t parent; /* number of the one around it, or INLINE_NONE: the function itself */
+};
+
+#define INLINE_NONE UINT32_MAX
+
+struct dwarf_inlines {
+	const struct dwarf_function *function; /* NULL: none yet */
+	VEC(struct dwarf_inline) nodes;
+	struct range_map map; /* address -> number in nodes */
+};
+
+/* 0; -EBADMSG: damaged, what could be read is there; -ENOMEM. */
+int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function);
+void dwarf_inlines__fini(struct dwarf_inlines *inlines);
+/* Number of the innermost one that covers the address, or INLINE_NONE. */
+uint32_t dwarf_inlines__find(const struct dwarf_inlines *inlines, uint64_t address);
+
+/* ---- dwarf_site: names and places of a DIE ---------------------------------------------------- */
+
+struct dwarf_place {
+	const char *file; /* NULL unknown */
+	uint32_t line, column;
+};
+
+const char *dwarf_linkage_name(Dwarf_Die *die);
+/* `paths` keeps the files' whole paths. */
+struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die);
+struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die);
+/* False: the unit's line table does not cover the address. */
+bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t address,
+			  struct dwarf_place *place);
+
+#endif

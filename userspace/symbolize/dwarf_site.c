@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names and places: what a DIE is called, where it was defined, where it was called from, and which
+ * line is executed at an address.
+ *
+ * An attribute may come from another DIE than the one asked (the abstract origin, the
+ * declaration), and that from another unit, even another file. A file is a number in the table of
+ * the unit that the attribute was found in, so the two always travel together.
+ */
+#include "symbolize/dwarf_private.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+#include "symbolize/memo.h"
+#include "symbolize/source_path.h"
+
+const char *dwarf_linkage_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	const char *name;
+
+	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
+	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		return NULL;
+	name = dwarf_formstring(&attribute);
+	return name && *name ? name : NULL;
+}
+
+/* The directory the unit was compiled in, or NULL. */
+static const char *compilation_directory(Dwarf_Die *unit_die)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_formstring(dwarf_attr_integrate(unit_die, DW_AT_comp_dir, &attribute));
+}
+
+/* libdw's name of a file, which lies at one place as long as libdw does, to the whole path. */
+static const char *whole_path(struct memo *paths, Dwarf_Die *unit_die, const char *name)
+{
+	char path[SOURCE_PATH_SIZE];
+	const char *known;
+
+	if (!name || !*name || !strcmp(name, "???"))
+		return NULL;
+	known = memo__get(paths, name);
+	if (known)
+		return known;
+	if (source_path(compilation_directory(unit_die), name, path, sizeof(path)))
+		return NULL;
+	return memo__put(paths, name, path);
+}
+
+static const char *file_of_unit(struct memo *paths, Dwarf_CU *unit, Dwarf_Word number)
+{
+	Dwarf_Die unit_die;
+	Dwarf_Files *files;
+	Dwarf_Half version;
+	size_t count;
+
+	if (dwarf_cu_info(unit, &version, NULL, &unit_die, NULL, NULL, NULL, NULL) ||
+	    dwarf_getsrcfiles(&unit_die, &files, &count) || number >= count)
+		return NULL;
+	/* Before DWARF 5 number 0 means that there is none. */
+	if (!number && version < 5)
+		return NULL;
+	return whole_path(paths, &unit_die, dwarf_filesrc(files, number, NULL, NULL));
+}
+
+static uint32_t number_of(Dwarf_Attribute *attribute)
+{
+	Dwarf_Word value;
+
+	if (!attribute || dwarf_formudata(attribute, &value) || value > INT32_MAX)
+		return 0;
+	return value;
+}
+
+static const char *file_of(struct memo *paths, Dwarf_Attribute *attribute)
+{
+	Dwarf_Word number;
+
+	if (!attribute || dwarf_formudata(attribute, &number))
+		return NULL;
+	return file_of_unit(paths, attribute->cu, number);
+}
+
+static struct dwarf_place declaration(struct memo *paths, Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	return (struct dwarf_place){
+		.file = file_of(paths, dwarf_attr_integrate(die, DW_AT_decl_file, &attribute)),
+		.line = number_of(dwarf_attr_integrate(die, DW_AT_decl_line, &attribute)),
+		.column = number_of(dwarf_attr_integrate(die, DW_AT_decl_column, &attribute)),
+	};
+}
+
+/* The DIE that an attribute refers to, of this DIE or of what it comes from. */
+static bool follow(Dwarf_Die *die, unsigned int code, Dwarf_Die *target)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_formref_die(dwarf_attr_integrate(die, code, &attribute), target) != NULL;
+}
+
+/* The class whose member a function is, by the type of its `this`. */
+static bool class_of_member(Dwarf_Die *die, Dwarf_Die *class)
+{
+	Dwarf_Die self, type;
+
+	return follow(die, DW_AT_object_pointer, &self) && follow(&self, DW_AT_type, &type) &&
+	       !dwarf_peel_type(&type, &type) && dwarf_tag(&type) == DW_TAG_pointer_type &&
+	       follow(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
+}
+
+struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
+{
+	struct dwarf_place place = declaration(paths, die);
+	Dwarf_Die class;
+
+	/* gcc says where a lambda is, not where its operator() is. */
+	if (!place.line && class_of_member(die, &class))
+		place = declaration(paths, &class);
+	return place;
+}
+
+struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	return (struct dwarf_place){
+		.file = file_of(paths, dwarf_attr(die, DW_AT_call_file, &attribute)),
+		.line = number_of(dwarf_attr(die, DW_AT_call_line, &attribute)),
+		.column = number_of(dwarf_attr(die, DW_AT_call_column, &attribute)),
+	};
+}
+
+bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t address,
+			  struct dwarf_place *place)
+{
+	Dwarf_Line *row = dwarf_getsrc_die(unit_die, address);
+	int line, column;
+
+	if (!row)
+		return false;
+	*place = (struct dwarf_place){
+		.file = whole_path(paths, unit_die, dwarf_linesrc(row, NULL, NULL)),
+		.line = !dwarf_lineno(row, &line) && line > 0 ? line : 0,
+		.column = !dwarf_linecol(row, &column) && column > 0 ? column : 0,
+	};
+	return true;
+}

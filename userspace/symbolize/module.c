@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One module's addresses to locations.
+ *
+ * Two sources, and each knows what the other does not. DWARF has the chain of inlined calls, lines,
+ * and one function for both parts of what a compiler split into a hot and a cold one. The symbol
+ * tables have a name for code without DWARF (assembly, libraries linked in), and the mangled name where
+ * DWARF has only the bare one (lambdas).
+ *
+ * Symbols come from the separate debug file first, whose table is whole; a mapped file is often
+ * left with the dynamic one. Where there is no debug file, .gnu_debugdata stands in for its table.
+ */
+#include "symbolize/module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "elf/elf_file.h"
+#include "symbolize/demangle.h"
+#include "symbolize/dwarf.h"
+#include "symbolize/memo.h"
+#include "symbolize/minidebug.h"
+#include "symbolize/symbol_table.h"
+
+#define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)
+
+#define COUNT(array)	     (sizeof(array) / sizeof(*(array)))
+
+struct place {
+	uint64_t address;
+	size_t index;
+};
+
+struct module {
+	const struct module_files *files;
+	struct elf_file *elf, *debug; /* NULL: not to be had */
+	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
+	int elf_error;
+	struct dwarf_reader *dwarf; /* NULL: no lines */
+	struct memo *names;	    /* readable ones */
+	struct memo *functions;	    /* of symbols that are parts of them */
+	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
+	size_t covered;
+	struct place *places;
+	struct symbol_match *matches;
+	uint64_t *addresses;
+	/* By index: number among the covered ones, or NOT_COVERED. */
+	size_t *order;
+	VEC(struct symbol_frame) frames;
+	struct module_report report;
+};
+
+#define NOT_COVERED SIZE_MAX
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void module__fini(struct module *m)
+{
+	dwarf_reader__free(m->dwarf);
+	elf_file__free(m->elf);
+	elf_file__free(m->debug);
+	if (m->minidebug_fd >= 0)
+		close(m->minidebug_fd);
+	memo__free(m->names);
+	memo__free(m->functions);
+	free(m->places);
+	free(m->matches);
+	free(m->addresses);
+	free(m->order);
+	vec_free(&m->frames);
+}
+
+static int open_elf(int fd, struct elf_file **file)
+{
+	return fd < 0 ? -ENOENT : elf_file__open(fd, file);
+}
+
+static enum dwarf_state state_of_dwarf_error(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return DWARF_STATE_NONE;
+	case -EFBIG:
+	case -ENOMEM:
+		return DWARF_STATE_TOO_BIG;
+	case -ENOTSUP:
+		return DWARF_STATE_UNSUPPORTED;
+	default:
+		return DWARF_STATE_DAMAGED;
+	}
+}
+
+/* The debug file's DWARF, or the module's own. That it cannot be had costs the lines only. */
+static void open_dwarf(struct module *m)
+{
+	const struct module_files *files = m->files;
+	uint64_t limit = files->memory_limit ? files->memory_limit : DEFAULT_MEMORY_LIMIT;
+	int err = -ENODATA;
+
+	if (files->symbols_only)
+		return;
+	if (files->debug_fd >= 0)
+		err = dwarf_reader__open(files->debug_fd, files->alt_fd, limit, &m->dwarf);
+	if (err == -ENODATA && files->elf_fd >= 0)
+		err = dwarf_reader__open(files->elf_fd, files->alt_fd, limit, &m->dwarf);
+	m->report.dwarf = err ? state_of_dwarf_error(err) : DWARF_STATE_READ;
+}
+
+static int open_debug_symbols(struct module *m)
+{
+	int err;
+
+	if (m->files->debug_fd >= 0 || !m->elf)
+		return open_elf(m->files->debug_fd, &m->debug);
+	err = minidebug_inflate(m->files->elf_fd, MINIDEBUG_LIMIT, &m->minidebug_fd);
+	if (err) /* one that wants too much memory does not cost the file's own table */
+		return err == -ENOMEM ? -EFBIG : err;
+	return elf_file__open(m->minidebug_fd, &m->debug);
+}
+
+static int open_files(struct module *m)
+{
+	int debug_error;
+
+	m->names = memo__new();
+	m->functions = memo__new();
+	if (!m->names || !m->functions)
+		return -ENOMEM;
+	m->elf_error = open_elf(m->files->elf_fd, &m->elf);
+	debug_error = open_debug_symbols(m);
+	if (m->elf_error == -ENOMEM || debug_error == -ENOMEM)
+		return -ENOMEM;
+	open_dwarf(m);
+	return 0;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* What the caller names by file offset, or in the kernel by address, is an ELF virtual address. */
+static int elf_address(const struct module *m, uint64_t asked, uint64_t *address)
+{
+	const struct elf_file *file = m->elf ? m->elf : m->debug;
+
+	if (m->files->kind == DSO_KERNEL) {
+		*address = asked;
+		return 0;
+	}
+	return file ? elf_file__address_of_offset(file, asked, address) : -ENOENT;
+}
+
+static int take_addresses(struct module *m, const uint64_t *asked, size_t count)
+{
+	m->places = calloc(count + 1, sizeof(*m->places));
+	m->addresses = calloc(count + 1, sizeof(*m->addresses));
+	m->matches = calloc(count + 1, sizeof(*m->matches));
+	m->order = calloc(count + 1, sizeof(*m->order));
+	if (!m->places || !m->addresses || !m->matches || !m->order)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct place place = {.index = i};
+
+		m->order[i] = NOT_COVERED;
+		if (!elf_address(m, asked[i], &place.address))
+			m->places[m->covered++] = place;
+	}
+	qsort(m->places, m->covered, sizeof(*m->places), compare_places);
+	for (size_t i = 0; i < m->covered; i++) {
+		m->addresses[i] = m->places[i].address;
+		m->order[m->places[i].index] = i;
+	}
+	return 0;
+}
+
+/* ---- symbols --------------------------------------------------------------------------------- */
+
+static enum symbol_state state_of_error(int error)
+{
+	switch (error) {
+	case 0:
+		return SYMBOL_STATE_RESOLVED;
+	case -ENOENT:
+		return SYMBOL_STATE_NO_FILE;
+	case -ENOEXEC:
+		return SYMBOL_STATE_NOT_ELF;
+	case -ENODATA:
+		return SYMBOL_STATE_NO_SYMBOLS;
+	default:
+		return SYMBOL_STATE_DAMAGED;
+	}
+}
+
+/* Match the symbols of the mapped file where the debug file has left an address open. */
+static int fill_from_elf(struct module *m)
+{
+	_cleanup_free_ struct symbol_match *matches = calloc(m->covered + 1, sizeof(*matches));
+	int err;
+
+	if (!matches)
+		return -ENOMEM;
+	err = symbol_table__match(m->elf, m->addresses, m->covered, matches);
+	if (err == -ENOMEM)
+		return err;
+	for (size_t i = 0; i < m->covered; i++) {
+		if (!m->matches[i].name)
+			m->matches[i] = matches[i];
+	}
+	return err;
+}
+
+static int match_symbols(struct module *m)
+{
+	int debug_error = -ENODATA, err = m->elf_error;
+
+	if (m->debug) {
+		debug_error = symbol_table__match(m->debug, m->addresses, m->covered, m->matches);
+		if (debug_error == -ENOMEM)
+			return debug_error;
+	}
+	if (m->elf)
+		err = fill_from_elf(m);
+	if (err == -ENOMEM)
+		return err;
+	m->report.state = debug_error ? state_of_error(err) : SYMBOL_STATE_RESOLVED;
+	return 0;
+}
+
+/* ---- merging --------------------------------------------------------------------------------- */
+
+/* The readable form; neighbours and inlined calls ask for the same few again and again. */
+static const char *readable_name(struct module *m, const char *name)
+{
+	const char *known = memo__get(m->names, name);
+	char text[DEMANGLED_SIZE];
+
+	if (known)
+		return known;
+	demangle(name, text, sizeof(text));
+	return memo__put(m->names, name, text);
+}
+
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
+}
+
+/* Where in a symbol's name the compiler's mark of a part or a copy begins; its end if there is none. */
+static size_t length_without_clone(const char *name)
+{
+	static const char *const marks[] = {".cold",	 ".part.", ".isra.",	  ".constprop.",
+					    ".lto_priv", ".llvm.", ".localalias", ".clone."};
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < COUNT(marks); i++) {
+		const char *at = strstr(name, marks[i]);
+
+		if (at && at > name && (size_t)(at - name) < length)
+			length = at - name;
+	}
+	return length;
+}
+
+/* "f.isra.0.cold" is a part of "f". NULL: no memory. */
+static const char *name_of_function(struct module *m, const char *symbol)
+{
+	size_t length = length_without_clone(symbol);
+	const char *known;
+	char *name;
+
+	if (!symbol[length])
+		return symbol;
+	known = memo__get(m->functions, symbol);
+	if (known)
+		return known;
+	name = strndup(symbol, length);
+	known = name ? memo__put(m->functions, symbol, name) : NULL;
+	free(name);
+	return known;
+}
+
+/*
+ * The readable name of one level. That of the outermost is in the symbol table too, and better
+ * there where DWARF has no linkage name. NULL: no memory.
+ */
+static const char *frame_name(struct module *m, const struct dwarf_frame *frame,
+			      const struct symbol_match *symbol)
+{
+	const char *name = frame->linkage;
+
+	if (!name && symbol && symbol->name && (!frame->name || is_mangled(symbol->name))) {
+		name = name_of_function(m, symbol->name);
+		if (!name)
+			return NULL;
+	}
+	if (!name)
+		name = frame->name;
+	return name ? readable_name(m, name) : "";
+}
+
+static int add_symbol_frame(struct module *m, const struct symbol_match *match)
+{
+	struct symbol_frame frame = {
+		.function = readable_name(m, match->name),
+		.function_address = match->address,
+		.function_size = match->size,
+	};
+
+	return frame.function ? vec_push(&m->frames, frame) : -ENOMEM;
+}
+
+static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, size_t count,
+			    const struct symbol_match *match)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool outermost = i + 1 == count;
+		struct symbol_frame frame = frames[i].where;
+		int err;
+
+		if (outermost && match->name && frame.function_address == PROFILE_UNKNOWN_ADDRESS) {
+			frame.function_address = match->address;
+			frame.function_size = match->size;
+		}
+		frame.function = frame_name(m, &frames[i], outermost ? match : NULL);
+		if (!frame.function)
+			return -ENOMEM;
+		err = vec_push(&m->frames, frame);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* The frames of one address, into m->frames. */
+static int merge(struct module *m, uint64_t address, const struct symbol_match *match)
+{
+	const struct dwarf_frame *frames = NULL;
+	size_t count = 0;
+	int err = 0;
+
+	m->frames.count = 0;
+	if (m->dwarf)
+		err = dwarf_reader__resolve(m->dwarf, address, &frames, &count);
+	if (err)
+		return err;
+	/* Code with a line and no name at all is as good as unknown. */
+	if (count == 1 && !frames[0].linkage && !frames[0].name && !match->name)
+		count = 0;
+	if (count)
+		err = add_dwarf_frames(m, frames, count, match);
+	else if (match->name)
+		err = add_symbol_frame(m, match);
+	m->report.with_symbol += match->name != NULL;
+	m->report.with_lines += count && m->frames.data[0].line;
+	return err;
+}
+
+static int deliver(struct module *m, size_t count, symbol_sink_fn sink, void *context)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct symbol_result result = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
+		size_t number = m->order[i];
+		int err;
+
+		if (number != NOT_COVERED) {
+			result.elf_address = m->addresses[number];
+			err = merge(m, result.elf_address, &m->matches[number]);
+			if (err)
+				return err;
+			result.frames = m->frames.data;
+			result.frame_count = m->frames.count;
+		}
+		err = sink(context, i, &result);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void finish_report(struct module *m, size_t count)
+{
+	struct dwarf_stats stats;
+
+	m->report.addresses = count;
+	if (!m->dwarf)
+		return;
+	dwarf_reader__stats(m->dwarf, &stats);
+	m->report.units_skipped = stats.units_skipped;
+	m->report.inflated = stats.inflated;
+	if (stats.units_skipped || stats.incomplete)
+		m->report.dwarf = DWARF_STATE_PARTLY;
+	/* names from DWARF alone are names as well */
+	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)
+		m->report.state = SYMBOL_STATE_RESOLVED;
+}
+
+int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
+		   symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	_cleanup_(module__fini) struct module m = {.files = files, .minidebug_fd = -1};
+	int err = open_files(&m);
+
+	if (!err)
+		err = take_addresses(&m, addresses, count);
+	if (!err)
+		err = match_symbols(&m);
+	if (!err)
+		err = deliver(&m, count, sink, context);
+	if (err)
+		return err;
+	finish_report(&m, count);
+	*report = m.report;
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One module's addresses to locations, from its open files alone: symbol tables, then DWARF.
+ *
+ * This is what a sealed child runs (sealed.h), and what tests run in their own process: the same
+ * code, the same answers. It opens nothing by name, but for .dwo files, which libdw opens itself;
+ * in a sealed child the parent does that for it.
+ */
+#ifndef SYMBOLIZE_MODULE_H
+#define SYMBOLIZE_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/symbolizer.h>
+
+struct module_files {
+	enum dso_kind kind;
+	int elf_fd;	       /* the mapped file, or -1: then debug_fd stands for it */
+	int debug_fd;	       /* its separate debug file, already found to belong to it, or -1 */
+	int alt_fd;	       /* the dwz file its DWARF refers to, or -1 */
+	bool symbols_only;     /* leave the DWARF alone: names from symbol tables */
+	uint64_t memory_limit; /* bytes that inflated DWARF may take; 0: a fixed default */
+};
+
+/* How lines were got, or why there are none. X(ENUM, sentence) */
+#define DWARF_STATES(X)                                                                            \
+	X(NONE, "it has no debug information")                                                     \
+	X(READ, "debug information was read")                                                      \
+	X(PARTLY, "a part of the debug information is damaged or missing")                         \
+	X(DAMAGED, "its debug information is damaged")                                             \
+	X(UNSUPPORTED, "its debug information is compressed in a way that libelf does not know")   \
+	X(TOO_BIG, "its debug information is larger than there is memory for")                     \
+	X(LIMIT, "reading its debug information took too long")                                    \
+	X(UNSEALED, "the process to read its debug information could not be sealed")               \
+	X(CRASHED, "the process that read its debug information died")
+
+enum dwarf_state {
+#define X(id, text) DWARF_STATE_##id,
+	DWARF_STATES(X)
+#undef X
+		DWARF_STATE_COUNT
+};
+
+struct module_report {
+	enum symbol_state state;
+	enum dwarf_state dwarf;
+	uint64_t addresses, with_symbol, with_lines;
+	uint64_t units_skipped; /* damaged, or their .dwo is missing */
+	uint64_t inflated;	/* bytes of DWARF that had to be inflated */
+};
+
+/*
+ * As symbolizer__resolve(): sorted distinct addresses in, the sink called once for each, in order.
+ * The outermost frame's name may come from the symbol table where DWARF has none.
+ */
+int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
+		   symbol_sink_fn sink, void *context, struct module_report *report);
+
+#endif

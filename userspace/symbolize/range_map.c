@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ranges that overlap, made into segments that do not.
+ *
+ * A sweep over the ranges by their start, with a heap of those that are open and the one that
+ * counts on its top. What has ended is taken off only when it comes to the top, so each range is
+ * pushed once and popped once. There are at most twice as many segments as ranges.
+ */
+#include "symbolize/range_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+struct range {
+	uint64_t start, end, rank;
+	uint32_t value;
+	uint32_t number; /* in the order they were added */
+};
+
+struct range_segment {
+	uint64_t start, end;
+	uint32_t value;
+};
+
+struct sweep {
+	const struct range *ranges;
+	uint32_t *heap; /* numbers of ranges, as sorted */
+	size_t open;
+};
+
+void range_map__fini(struct range_map *map)
+{
+	vec_free(&map->ranges);
+	vec_free(&map->segments);
+}
+
+void range_map__clear(struct range_map *map)
+{
+	map->ranges.count = 0;
+	map->segments.count = 0;
+}
+
+int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t value,
+		   uint64_t rank)
+{
+	if (start >= end)
+		return 0;
+	if (map->ranges.count >= UINT32_MAX)
+		return -ENOMEM;
+	return vec_push(&map->ranges, (struct range){
+					      .start = start,
+					      .end = end,
+					      .rank = rank,
+					      .value = value,
+					      .number = (uint32_t)map->ranges.count,
+				      });
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool counts_more(const struct sweep *s, uint32_t a, uint32_t b)
+{
+	const struct range *x = &s->ranges[a], *y = &s->ranges[b];
+
+	return x->rank != y->rank ? x->rank > y->rank : x->number > y->number;
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+	uint32_t kept = *a;
+
+	*a = *b;
+	*b = kept;
+}
+
+static void push(struct sweep *s, uint32_t range)
+{
+	size_t i = s->open++;
+
+	s->heap[i] = range;
+	while (i && counts_more(s, s->heap[i], s->heap[(i - 1) / 2])) {
+		swap(&s->heap[i], &s->heap[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+}
+
+static void pop(struct sweep *s)
+{
+	size_t i = 0;
+
+	s->heap[0] = s->heap[--s->open];
+	for (;;) {
+		size_t best = i, child = 2 * i + 1;
+
+		if (child < s->open && counts_more(s, s->heap[child], s->heap[best]))
+			best = child;
+		if (child + 1 < s->open && counts_more(s, s->heap[child + 1], s->heap[best]))
+			best = child + 1;
+		if (best == i)
+			return;
+		swap(&s->heap[i], &s->heap[best]);
+		i = best;
+	}
+}
+
+static int emit(struct range_map *map, uint64_t start, uint64_t end, uint32_t value)
+{
+	struct range_segment *last = map->segments.count
+					     ? &map->segments.data[map->segments.count - 1]
+					     : NULL;
+
+	if (last && last->end == start && last->value == value) {
+		last->end = end;
+		return 0;
+	}
+	return vec_push(&map->segments, (struct range_segment){start, end, value});
+}
+
+static int sweep_ranges(struct range_map *map, struct sweep *s)
+{
+	const struct range *ranges = map->ranges.data;
+	size_t next = 0, count = map->ranges.count;
+	uint64_t at = 0;
+
+	while (next < count || s->open) {
+		const struct range *top;
+		uint64_t end;
+		int err;
+
+		if (!s->open)
+			at = ranges[next].start;
+		while (next < count && ranges[next].start <= at)
+			push(s, next++);
+		while (s->open && ranges[s->heap[0]].end <= at)
+			pop(s);
+		if (!s->open)
+			continue;
+		top = &ranges[s->heap[0]];
+		end = next < count && ranges[next].start < top->end ? ranges[next].start : top->end;
+		err = emit(map, at, end, top->value);
+		if (err)
+			return err;
+		at = end;
+	}
+	return 0;
+}
+
+int range_map__build(struct range_map *map)
+{
+	_cleanup_free_ uint32_t *heap = NULL;
+	struct sweep s = {};
+	int err;
+
+	map->segments.count = 0;
+	if (!map->ranges.count)
+		return 0;
+	qsort(map->ranges.data, map->ranges.count, sizeof(*map->ranges.data), compare_ranges);
+	heap = calloc(map->ranges.count, sizeof(*heap));
+	if (!heap)
+		return -ENOMEM;
+	s.ranges = map->ranges.data;
+	s.heap = heap;
+	err = sweep_ranges(map, &s);
+	if (!err)
+		vec_free(&map->ranges);
+	return err;
+}
+
+bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value)
+{
+	size_t low = 0, high = map->segments.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (map->segments.data[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= map->segments.data[low - 1].end)
+		return false;
+	*value = map->segments.data[low - 1].value;
+	return true;
+}

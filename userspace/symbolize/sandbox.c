@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is given up, and in which order.
+ *
+ * Limits first, while their numbers can still be looked up. Then everything that needs a privilege
+ * to be given up (bounding set, root directory, uid), then the capabilities themselves. The
+ * system call filters come last, and there are two. The first has a listener, which asks the parent about
+ * every open, and allows the rest: its descriptor has to be sent to the parent, which the second
+ * filter forbids. A system call gets the strictest verdict of all filters, and "ask" is milder than
+ * "refuse" but stricter than "allow": the second filter allows open where the first one asks.
+ *
+ * libdw tries paths that it does not need (it asks /proc/self/fd what its file is called), so paths
+ * are refused and do not kill. What no library calls by chance (sockets, other programs, other
+ * processes' memory, the kernel's settings) does.
+ */
+#include "symbolize/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define FILES_MAX 256
+/* Where nobody hands out uids (systemd's table calls it unused); each process has one of its own. */
+#define UID_BASE   0x7f000000u
+#define UID_NOBODY 65534u
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static int set_limit(int resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit))
+		return -errno;
+	limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+	limit.rlim_max = hard < limit.rlim_max ? hard : limit.rlim_max;
+	return setrlimit(resource, &limit) ? -errno : 0;
+}
+
+/* Bytes of address space that the process has: what it inherited is not what it may still take. */
+static uint64_t address_space(void)
+{
+	char line[128];
+
+	if (read_line("/proc/self/statm", line, sizeof(line)))
+		return 0;
+	return strtoull(line, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+int sandbox__lower_memory(uint64_t by)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit))
+		return -errno;
+	limit.rlim_cur -= by < limit.rlim_cur ? by : limit.rlim_cur;
+	limit.rlim_max = limit.rlim_cur;
+	return setrlimit(RLIMIT_AS, &limit) ? -errno : 0;
+}
+
+int sandbox__limit(const struct sandbox_limits *limits)
+{
+	uint64_t space = saturating_add(address_space(), limits->memory);
+	int err = set_limit(RLIMIT_AS, space, space);
+
+	if (!err) /* memory files count here, not there */
+		err = set_limit(RLIMIT_FSIZE, limits->memory, limits->memory);
+	if (!err)
+		err = set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1);
+	if (!err)
+		err = set_limit(RLIMIT_CORE, 0, 0);
+	if (!err)
+		err = set_limit(RLIMIT_NOFILE, FILES_MAX, FILES_MAX);
+	if (!err)
+		err = set_limit(RLIMIT_MEMLOCK, 0, 0);
+	return err;
+}
+
+/* ---- privileges ------------------------------------------------------------------------------ */
+
+/* A root directory in which there is nothing: the numbers of the descriptors that are open anyway. */
+static int enter_empty_root(void)
+{
+	if (chroot("/proc/self/fdinfo"))
+		return 0; /* not root */
+	return chdir("/") ? -errno : 0;
+}
+
+static void change_user(void)
+{
+	uid_t own = UID_BASE + (uid_t)getpid();
+
+	/* in a user namespace that does not map them we stay who we are, without capabilities */
+	if (setgroups(0, NULL) ||
+	    (setresgid(own, own, own) && setresgid(UID_NOBODY, UID_NOBODY, UID_NOBODY)))
+		return;
+	if (setresuid(own, own, own) && setresuid(UID_NOBODY, UID_NOBODY, UID_NOBODY))
+		return;
+}
+
+static int drop_capabilities(void)
+{
+	cap_t none = cap_init();
+	int err = none && !cap_set_proc(none) ? 0 : -errno;
+
+	cap_reset_ambient();
+	if (none)
+		cap_free(none);
+	return err;
+}
+
+int sandbox__drop_privileges(void)
+{
+	int err;
+
+	/* all of these fail where there is no privilege to give up */
+	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
+		cap_drop_bound(cap);
+	err = enter_empty_root();
+	if (err)
+		return err;
+	if (geteuid() == 0)
+		change_user();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	set_limit(RLIMIT_NPROC, 0, 0);
+	return drop_capabilities();
+}
+
+/* ---- system calls ---------------------------------------------------------------------------- */
+
+static const char *const ALLOWED[] = {
+	"read",	       "readv",		  "pread64",	   "preadv",	      "write",
+	"writev",      "pwrite64",	  "lseek",	   "close",	      "dup",
+	"fstat",       "fstat64",	  "brk",	   "munmap",	      "mremap",
+	"madvise",     "memfd_create",	  "ftruncate",	   "ftruncate64",     "futex",
+	"exit",	       "exit_group",	  "rt_sigreturn",  "rt_sigprocmask",  "rt_sigaction",
+	"sigaltstack", "getrandom",	  "clock_gettime", "clock_getres",    "gettimeofday",
+	"getpid",      "gettid",	  "sched_yield",   "restart_syscall", "getuid",
+	"geteuid",     "getgid",	  "getegid",	   "getrusage",	      "sched_getaffinity",
+	"membarrier",  "set_robust_list", "rseq",
+};
+
+static const char *const PATHS[] = {
+	"openat2",
+	"creat",
+	"stat",
+	"lstat",
+	"stat64",
+	"lstat64",
+	"statx",
+	"access",
+	"faccessat",
+	"faccessat2",
+	"readlink",
+	"readlinkat",
+	"getcwd",
+	"chdir",
+	"fchdir",
+	"unlink",
+	"unlinkat",
+	"rename",
+	"renameat",
+	"renameat2",
+	"link",
+	"linkat",
+	"symlink",
+	"symlinkat",
+	"mkdir",
+	"mkdirat",
+	"rmdir",
+	"mknod",
+	"mknodat",
+	"chmod",
+	"fchmodat",
+	"chown",
+	"lchown",
+	"fchownat",
+	"truncate",
+	"truncate64",
+	"utime",
+	"utimes",
+	"utimensat",
+	"futimesat",
+	"statfs",
+	"statfs64",
+	"getxattr",
+	"lgetxattr",
+	"setxattr",
+	"lsetxattr",
+	"listxattr",
+	"llistxattr",
+	"inotify_add_watch",
+};
+
+static const char *const DEADLY[] = {
+	"socket",
+	"socketpair",
+	"connect",
+	"bind",
+	"listen",
+	"accept",
+	"accept4",
+	"sendto",
+	"sendmsg",
+	"sendmmsg",
+	"recvfrom",
+	"recvmsg",
+	"recvmmsg",
+	"execve",
+	"execveat",
+	"fork",
+	"vfork",
+	"clone",
+	"clone3",
+	"unshare",
+	"setns",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"kill",
+	"tkill",
+	"pidfd_open",
+	"pidfd_getfd",
+	"pidfd_send_signal",
+	"mount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"open_tree",
+	"move_mount",
+	"fsopen",
+	"bpf",
+	"perf_event_open",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"io_uring_setup",
+	"io_uring_enter",
+	"userfaultfd",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"reboot",
+	"swapon",
+	"open_by_handle_at",
+	"setuid",
+	"setgid",
+	"setresuid",
+	"setresgid",
+	"capset",
+	"shmget",
+	"msgget",
+	"semget",
+	"modify_ldt",
+	"iopl",
+	"ioperm",
+	"personality",
+	"seccomp",
+	"process_madvise",
+	"kcmp",
+	"memfd_secret",
+};
+
+/* The listener of the first filter has these for us. */
+static const char *const OPENS[] = {"open", "openat"};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* One verdict for system calls by name; those that this architecture does not have are left out. */
+static int add_names(scmp_filter_ctx filter, uint32_t verdict, const char *const *names,
+		     size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int number = seccomp_syscall_resolve_name(names[i]), err;
+
+		if (number < 0)
+			continue;
+		err = seccomp_rule_add(filter, verdict, number, 0);
+		if (err && err != -EEXIST)
+			return err;
+	}
+	return 0;
+}
+
+static int allow_if(scmp_filter_ctx filter, const char *name, struct scmp_arg_cmp condition)
+{
+	int number = seccomp_syscall_resolve_name(name);
+
+	return number < 0 ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1, condition);
+}
+
+/* System calls that are harmless with some arguments only. */
+static int add_conditions(scmp_filter_ctx filter)
+{
+	static const int FCNTLS[] = {F_GETFD,	      F_SETFD,	   F_GETFL,    F_DUPFD,
+				     F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS};
+	static const char *const NO_CODE[] = {"mmap", "mmap2", "mprotect"};
+	int err = 0;
+
+	for (size_t i = 0; i < COUNT_OF(NO_CODE) && !err; i++)
+		err = allow_if(filter, NO_CODE[i], SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++) {
+		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
+		if (!err)
+			err = allow_if(filter, "fcntl64", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
+	}
+	/* our own limits: they can be read and lowered */
+	if (!err)
+		err = allow_if(filter, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
+	/* abort() of our own; the C library looks up its own pid and tid */
+	if (!err)
+		err = allow_if(filter, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	return err;
+}
+
+/*
+ * fstat() of newer C libraries is newfstatat(fd, "", AT_EMPTY_PATH). The path is behind a pointer,
+ * which a filter cannot follow; the empty root directory is what keeps it harmless.
+ */
+static int add_stat(scmp_filter_ctx filter, const char *name)
+{
+	int number = seccomp_syscall_resolve_name(name), err;
+
+	if (number < 0)
+		return 0;
+	err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2, SCMP_A0(SCMP_CMP_LE, INT32_MAX),
+			       SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
+	if (err)
+		return err;
+	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), number, 1,
+				SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
+}
+
+static int add_rules(scmp_filter_ctx filter, bool files)
+{
+	int err = add_stat(filter, "newfstatat");
+
+	if (!err)
+		err = add_stat(filter, "fstatat64");
+	if (!err)
+		err = add_conditions(filter);
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ALLOW, ALLOWED, COUNT_OF(ALLOWED));
+	if (!err)
+		err = add_names(filter, files ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), OPENS,
+				COUNT_OF(OPENS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS, COUNT_OF(PATHS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY, COUNT_OF(DEADLY));
+	return err;
+}
+
+int sandbox__ask_for_files(int *listener)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int err = filter ? 0 : -ENOMEM;
+
+	if (!err)
+		err = add_names(filter, SCMP_ACT_NOTIFY, OPENS, COUNT_OF(OPENS));
+	if (!err)
+		err = seccomp_load(filter);
+	if (!err) {
+		*listener = seccomp_notify_fd(filter);
+		err = *listener < 0 ? -ENOTSUP : 0;
+	}
+	seccomp_release(filter);
+	return err;
+}
+
+int sandbox__seal(bool files)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = filter ? 0 : -ENOMEM;
+
+	if (!err)
+		err = add_rules(filter, files);
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}

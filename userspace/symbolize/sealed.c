@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parent of sealed children: starts them, listens to them, ends them.
+ *
+ * A task is a job with what became of it. It is tried at most twice: with everything, and, if the
+ * child did not live to its report, with symbol tables alone. Children start in the order of their
+ * files' sizes, so that the longest is not the last; answers are kept until all jobs before have
+ * been delivered, so that the order of what comes out is that of the jobs.
+ *
+ * One poll() waits for all of it: what children say, files they ask for, the time they have. A child is
+ * done when its socket ends. Whatever it is doing by then, it is killed and waited for: it is good if a whole
+ * report has come, else its status says why not.
+ */
+#include "symbolize/sealed.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "symbolize/sealed_files.h"
+#include "symbolize/sealed_private.h"
+#include "symbolize/sealed_protocol.h"
+
+#define CHILDREN_MAX	 64
+#define POLL_MS		 100
+#define READ_SIZE	 (256u << 10)
+#define MEMORY_DEFAULT	 (1ull << 30) /* where /proc does not say what there is */
+#define CPU_SECONDS_BASE 30
+#define CPU_SECONDS_MAX	 600
+#define BYTES_PER_SECOND (8ull << 20) /* of a file, at the least */
+#define WALL_PER_CPU	 4	      /* other processes want the CPU as well */
+#define FORK_TRIES	 20
+
+enum task_state { TASK_WAITING, TASK_RUNNING, TASK_DONE };
+
+struct task {
+	struct sealed_job *job;
+	uint64_t size; /* of its files */
+	enum task_state state;
+	bool symbols_only;	    /* the second try */
+	enum dwarf_state first_try; /* why there was a second one */
+	struct sealed_answers answers;
+};
+
+struct child {
+	struct task *task;
+	pid_t pid;
+	int socket, listener; /* listener -1: none, or not yet */
+	bool greeted;
+	uint64_t deadline;
+};
+
+struct run {
+	struct task *tasks;  /* in the order of the jobs */
+	struct task **order; /* … of their size */
+	size_t count, delivered;
+	size_t total; /* addresses */
+	struct child children[CHILDREN_MAX];
+	size_t child_count;
+	unsigned int parallel, fork_failures;
+	const struct sealed_work *work;
+	char *buffer;
+};
+
+/* ---- how much, how many ---------------------------------------------------------------------- */
+
+static uint64_t file_size(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+static uint64_t memory_available(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/meminfo", "re");
+	char line[128];
+	unsigned long long kilobytes;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
+			return kilobytes << 10;
+	return 4 * MEMORY_DEFAULT;
+}
+
+/* CPUs that nobody but us and our children wants right now; at least one. */
+static unsigned int idle_cpus(size_t children)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/loadavg", "re");
+	unsigned int running = 1, cpus = 1, busy;
+	cpu_set_t set;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		cpus = CPU_COUNT(&set);
+	if (!f || fscanf(f, "%*f %*f %*f %u/", &running) != 1)
+		running = 1;
+	busy = running > 1 + children ? running - 1 - children : 0;
+	return cpus > busy ? cpus - busy : 1;
+}
+
+static size_t children_wanted(const struct run *r)
+{
+	size_t wanted = r->parallel ? r->parallel : idle_cpus(r->child_count);
+
+	return wanted < CHILDREN_MAX ? wanted : CHILDREN_MAX;
+}
+
+static unsigned int cpu_seconds(const struct run *r, const struct task *task)
+{
+	uint64_t seconds = CPU_SECONDS_BASE + task->size / BYTES_PER_SECOND;
+
+	if (r->work->cpu_seconds)
+		return r->work->cpu_seconds;
+	return seconds < CPU_SECONDS_MAX ? seconds : CPU_SECONDS_MAX;
+}
+
+/* ---- children -------------------------------------------------------------------------------- */
+
+static void give_up_on(struct task *task)
+{
+	sealed_answers__fini(&task->answers);
+	sealed_answers__init(&task->answers, task->job->count);
+	task->state = TASK_DONE;
+	task->job->report = (struct module_report){.state = SYMBOL_STATE_DAMAGED};
+}
+
+static int start_child(struct run *r, struct task *task)
+{
+	uint64_t memory = r->work->memory ? r->work->memory : memory_available() / 4;
+	struct sealed_child_request request = {
+		.files = task->job->files,
+		.addresses = task->job->addresses,
+		.count = task->job->count,
+		.limits = {.memory = memory, .cpu_seconds = cpu_seconds(r, task)},
+		.resolve = r->work->resolve,
+	};
+	struct child *child = &r->children[r->child_count];
+	pid_t pid;
+
+	request.files.symbols_only |= task->symbols_only;
+	request.files.memory_limit = memory / 2;
+	sealed_answers__fini(&task->answers);
+	sealed_answers__init(&task->answers, task->job->count);
+	*child = (struct child){.task = task, .socket = -1, .listener = -1};
+	pid = sealed_child__start(&request, &child->socket);
+	if (pid < 0)
+		return pid;
+	child->pid = pid;
+	child->deadline = monotonic_ns() +
+			  (r->work->wall_time
+				   ? r->work->wall_time
+				   : request.limits.cpu_seconds * WALL_PER_CPU * 1000000000ull);
+	task->state = TASK_RUNNING;
+	r->child_count++;
+	return 0;
+}
+
+static struct task *next_task(const struct run *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->order[i]->state == TASK_WAITING)
+			return r->order[i];
+	return NULL;
+}
+
+/* No process to be had is a reason to wait for one that ends, and at last to go without. */
+static void start_children(struct run *r)
+{
+	struct task *task;
+	size_t wanted = children_wanted(r);
+
+	while (r->child_count < wanted && (task = next_task(r))) {
+		if (!start_child(r, task)) {
+			r->fork_failures = 0;
+			continue;
+		}
+		if (!r->child_count && ++r->fork_failures > FORK_TRIES) {
+			task->first_try = DWARF_STATE_UNSEALED;
+			give_up_on(task);
+		}
+		return;
+	}
+}
+
+static void add_costs(struct sealed_job *job, const struct rusage *usage)
+{
+	uint64_t peak = (uint64_t)usage->ru_maxrss << 10;
+
+	job->cpu_time += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
+			 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
+	if (peak > job->peak_memory)
+		job->peak_memory = peak;
+}
+
+/* Ends the child, however far it is; its wait status. */
+static int end_child(struct run *r, struct child *child)
+{
+	struct rusage usage = {};
+	int status = 0;
+
+	kill(child->pid, SIGKILL);
+	while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
+		;
+	add_costs(child->task->job, &usage);
+	close(child->socket);
+	if (child->listener >= 0)
+		close(child->listener);
+	*child = r->children[--r->child_count];
+	return status;
+}
+
+static enum dwarf_state cause_of(int status, bool too_late, int error)
+{
+	if (too_late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
+		return DWARF_STATE_LIMIT;
+	return error == -ENOMEM ? DWARF_STATE_TOO_BIG : DWARF_STATE_CRASHED;
+}
+
+/* The child has said its last. `error`: what its stream was worth. */
+static void finish_child(struct run *r, struct child *child, int error, bool too_late)
+{
+	struct task *task = child->task;
+	int status = end_child(r, child);
+
+	if (!error && task->answers.finished && !task->answers.error) {
+		task->state = TASK_DONE;
+		task->job->report = task->answers.report;
+		return;
+	}
+	if (task->symbols_only) {
+		give_up_on(task);
+		return;
+	}
+	task->first_try = cause_of(status, too_late,
+				   task->answers.finished ? task->answers.error : 0);
+	task->symbols_only = true;
+	task->state = TASK_WAITING;
+}
+
+/* The first byte, and the listener that comes with it. 0, or negative errno. */
+static int read_greeting(struct child *child)
+{
+	char greeting = 0;
+	struct iovec data = {.iov_base = &greeting, .iov_len = 1};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct msghdr message = {
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t got = recvmsg(child->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *header;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (got <= 0)
+		return got ? -errno : -EPIPE;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&child->listener, CMSG_DATA(header), sizeof(child->listener));
+	child->greeted = true;
+	return 0;
+}
+
+/* 1: there may be more; 0: the stream has ended; negative errno: it is worth nothing. */
+static int read_answers(struct run *r, struct child *child)
+{
+	ssize_t got;
+	int err;
+
+	if (!child->greeted) {
+		err = read_greeting(child);
+		return err ? err : 1;
+	}
+	got = recv(child->socket, r->buffer, READ_SIZE, MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	if (!got)
+		return 0;
+	err = sealed_answers__feed(&child->task->answers, r->buffer, got);
+	return err ? err : 1;
+}
+
+/* Something has come for the child, or it has no time left. */
+static int attend(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
+{
+	int more = 1, gone = 0;
+
+	if (fds[1].revents & POLLIN)
+		gone = sealed_files__answer(child->listener, child->task->job->root_fd);
+	else if (fds[1].revents)
+		gone = -EPIPE;
+	if (gone) {
+		/* what it still asks for fails with ENOSYS */
+		close(child->listener);
+		child->listener = -1;
+	}
+	if (fds[0].revents)
+		more = read_answers(r, child);
+	if (more == -ENOMEM)
+		return more;
+	if (more <= 0)
+		finish_child(r, child, more, false);
+	else if (now >= child->deadline)
+		finish_child(r, child, 0, true);
+	return 0;
+}
+
+static int wait_for_children(struct run *r)
+{
+	struct pollfd fds[2 * CHILDREN_MAX];
+	size_t count = r->child_count;
+	uint64_t now;
+
+	for (size_t i = 0; i < count; i++) {
+		fds[2 * i] = (struct pollfd){.fd = r->children[i].socket, .events = POLLIN};
+		fds[2 * i + 1] = (struct pollfd){.fd = r->children[i].listener, .events = POLLIN};
+	}
+	poll(fds, 2 * count, POLL_MS);
+	now = monotonic_ns();
+	/* backwards: the last child takes the place of one that ends */
+	for (size_t i = count; i-- > 0;) {
+		int err = attend(r, &r->children[i], &fds[2 * i], now);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static size_t addresses_done(const struct run *r)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < r->count; i++)
+		done += r->tasks[i].state == TASK_DONE ? r->tasks[i].job->count
+						       : r->tasks[i].answers.results;
+	return done;
+}
+
+static int deliver(struct task *task)
+{
+	struct sealed_job *job = task->job;
+	int err;
+
+	if (task->first_try != DWARF_STATE_NONE)
+		job->report.dwarf = task->first_try;
+	job->report.addresses = job->count;
+	err = sealed_answers__deliver(&task->answers, job->sink, job->context);
+	sealed_answers__fini(&task->answers);
+	return err;
+}
+
+static int deliver_in_order(struct run *r)
+{
+	while (r->delivered < r->count && r->tasks[r->delivered].state == TASK_DONE) {
+		int err = deliver(&r->tasks[r->delivered++]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void end_all(struct run *r)
+{
+	while (r->child_count)
+		end_child(r, &r->children[r->child_count - 1]);
+}
+
+/* The user does not wait: what was answered so far is kept, the rest is not known. */
+static int cancel(struct run *r)
+{
+	end_all(r);
+	for (size_t i = r->delivered; i < r->count; i++) {
+		struct task *task = &r->tasks[i];
+
+		if (task->state == TASK_DONE)
+			continue;
+		task->state = TASK_DONE;
+		task->first_try = DWARF_STATE_NONE;
+		task->job->report = (struct module_report){.state = SYMBOL_STATE_CANCELLED};
+	}
+	return deliver_in_order(r);
+}
+
+static int run(struct run *r, sealed_poll_fn poll_fn, void *context)
+{
+	int err = 0;
+
+	while (r->delivered < r->count && !err) {
+		start_children(r);
+		err = wait_for_children(r);
+		if (!err)
+			err = deliver_in_order(r);
+		if (!err && poll_fn && poll_fn(context, addresses_done(r), r->total))
+			return cancel(r);
+	}
+	return err;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct task *x = *(struct task *const *)a, *y = *(struct task *const *)b;
+
+	if (x->size != y->size)
+		return x->size > y->size ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void prepare(struct run *r, struct sealed_job *jobs)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		struct sealed_job *job = &jobs[i];
+
+		job->report = (struct module_report){};
+		job->cpu_time = job->peak_memory = 0;
+		r->tasks[i].job = job;
+		r->tasks[i].size = file_size(job->files.elf_fd) + file_size(job->files.debug_fd) +
+				   file_size(job->files.alt_fd);
+		sealed_answers__init(&r->tasks[i].answers, job->count);
+		r->order[i] = &r->tasks[i];
+		r->total += job->count;
+	}
+	qsort(r->order, r->count, sizeof(*r->order), compare_sizes);
+}
+
+int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,
+		    sealed_poll_fn poll, void *context, const struct sealed_work *work)
+{
+	_cleanup_free_ struct task *tasks = calloc(count + 1, sizeof(*tasks));
+	_cleanup_free_ struct task **order = calloc(count + 1, sizeof(*order));
+	_cleanup_free_ char *buffer = malloc(READ_SIZE);
+	struct run r = {
+		.tasks = tasks,
+		.order = order,
+		.count = count,
+		.parallel = parallel,
+		.work = work,
+		.buffer = buffer,
+	};
+	int err;
+
+	if (!tasks || !order || !buffer)
+		return -ENOMEM;
+	prepare(&r, jobs);
+	err = run(&r, poll, context);
+	end_all(&r);
+	for (size_t i = 0; i < count; i++)
+		sealed_answers__fini(&tasks[i].answers);
+	return err;
+}
+
+int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
+	       void *context)
+{
+	const struct sealed_work work = {.resolve = module_resolve};
+
+	return sealed_run_work(jobs, count, parallel, poll, context, &work);
+}

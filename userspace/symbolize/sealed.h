@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Modules resolved in children that can do nothing else: no capabilities, no new privileges, a uid of their own where
+ * possible, limits of memory and CPU time, a seccomp filter. They get open files and addresses and
+ * answer with locations over a socket. A crash, a limit or a hang in one costs that module's lines.
+ *
+ * The same children are the parallelism: as many at a time as there are idle CPUs.
+ */
+#ifndef SYMBOLIZE_SEALED_H
+#define SYMBOLIZE_SEALED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbolize/module.h"
+
+struct sealed_job {
+	struct module_files files;
+	int root_fd; /* for the .dwo files its DWARF names, or -1 */
+	const uint64_t *addresses;
+	size_t count;
+	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */
+	void *context;
+	/* filled before the sink is called */
+	struct module_report report;
+	uint64_t cpu_time;    /* ns, of its children */
+	uint64_t peak_memory; /* bytes, of the larger one */
+};
+
+/* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */
+typedef int (*sealed_poll_fn)(void *context, size_t done, size_t total);
+
+/*
+ * Run all jobs, big ones first, `parallel` at a time (0: the idle CPUs). Sinks are called in the order of the jobs, so that
+ * the result does not depend on which child was quicker. A job whose child dies is resolved by symbol table alone
+ * in another child. 0, or the first error of a sink, or -ENOMEM.
+ */
+int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
+	       void *context);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One sealed child: from fork to the last byte of its answer. */
+#ifndef SYMBOLIZE_SEALED_CHILD_H
+#define SYMBOLIZE_SEALED_CHILD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbolize/module.h"
+#include "symbolize/sandbox.h"
+
+/* What a child does, module_resolve() but for tests. */
+typedef int (*sealed_resolve_fn)(const struct module_files *files, const uint64_t *addresses,
+				 size_t count, symbol_sink_fn sink, void *context,
+				 struct module_report *report);
+
+struct sealed_child_request {
+	struct module_files files;
+	const uint64_t *addresses;
+	size_t count;
+	struct sandbox_limits limits;
+	sealed_resolve_fn resolve;
+};
+
+/*
+ * The child's pid; *socket is the caller's. Its first byte comes with the descriptor that asks for files
+ * (SCM_RIGHTS), if the kernel has such a thing; then follows what sealed_protocol.h says.
+ */
+pid_t sealed_child__start(const struct sealed_child_request *request, int *socket);
+
+/* The first byte: it asks for files, or it will do without. */
+#define SEALED_GREETING_FILES 'f'
+#define SEALED_GREETING_ALONE 'a'
+
+/* Where a child has its descriptors. What it writes to SEALED_SOCKET, the parent reads. */
+enum { SEALED_SOCKET = 3, SEALED_ELF, SEALED_DEBUG, SEALED_ALT, SEALED_FIRST_FREE };
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A child's open() stops in the kernel until we have answered it. Its path is in the child's memory,
+ * which the child can change at any time: we read it once, judge that copy, open it ourselves and put the
+ * descriptor into the child. What the child's memory says by then does not matter.
+ *
+ * Before the copy is believed the question must still stand: if the child has died, its pid may be
+ * another process by now, and the memory that we read too.
+ */
+#include "symbolize/sealed_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/tenant_open.h"
+
+#define PATH_SIZE     4096
+#define PAGE_SIZE     4096u
+#define FILE_SIZE_MAX (4ull << 30)
+#define MESSAGE_SIZE  1024 /* of the kernel's structures; they may grow */
+
+/* Read the path up to its NUL, page by page: the last one may be the end of a mapping. */
+static int read_path(pid_t pid, uint64_t address, char path[PATH_SIZE])
+{
+	size_t used = 0;
+
+	while (used < PATH_SIZE) {
+		size_t piece = PAGE_SIZE - (address + used) % PAGE_SIZE;
+		struct iovec local = {.iov_base = path + used}, remote;
+		ssize_t got;
+
+		if (piece > PATH_SIZE - used)
+			piece = PATH_SIZE - used;
+		local.iov_len = piece;
+		remote = (struct iovec){.iov_base = (void *)(uintptr_t)(address + used),
+					.iov_len = piece};
+		got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		if (got <= 0)
+			return got ? -errno : -EFAULT;
+		if (memchr(path + used, '\0', got))
+			return 0;
+		used += got;
+	}
+	return -ENAMETOOLONG;
+}
+
+static bool may_be_asked_for(const char *path)
+{
+	size_t length = strlen(path);
+	const char *suffix = length > 4 ? path + length - 4 : "";
+
+	return path[0] == '/' && (!strcmp(suffix, ".dwo") || !strcmp(suffix, ".dwp"));
+}
+
+static int open_below(int root_fd, const char *path)
+{
+	struct stat st;
+
+	return tenant_open(root_fd, path, 0, FILE_SIZE_MAX, &st);
+}
+
+static int open_for_child(int root_fd, const char *path)
+{
+	_cleanup_close_ int own = -1;
+	int fd = root_fd < 0 ? -ENOENT : open_below(root_fd, path);
+
+	if (fd >= 0)
+		return fd;
+	own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return own < 0 ? -errno : open_below(own, path);
+}
+
+/* The descriptor that answers the question, ours; or negative errno. */
+static int judge(int listener, const struct seccomp_notif *question, int root_fd)
+{
+	bool at = question->data.nr == SYS_openat;
+	uint64_t flags = question->data.args[at ? 2 : 1];
+	char path[PATH_SIZE];
+	int err;
+
+	if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC | O_DIRECTORY))
+		return -EACCES;
+	err = read_path(question->pid, question->data.args[at], path);
+	if (err)
+		return -EACCES;
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &question->id))
+		return -ENOENT;
+	return may_be_asked_for(path) ? open_for_child(root_fd, path) : -EACCES;
+}
+
+/* Put our descriptor into the child: its number there, or negative errno. */
+static int hand_over(int listener, uint64_t question, int fd)
+{
+	struct seccomp_notif_addfd add = {
+		.id = question,
+		.srcfd = fd,
+		.newfd_flags = O_CLOEXEC,
+	};
+	int number = ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+
+	return number < 0 ? -errno : number;
+}
+
+static bool messages_fit(void)
+{
+	struct seccomp_notif_sizes sizes;
+
+	return !syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) &&
+	       sizes.seccomp_notif <= MESSAGE_SIZE && sizes.seccomp_notif_resp <= MESSAGE_SIZE;
+}
+
+int sealed_files__answer(int listener, int root_fd)
+{
+	union {
+		struct seccomp_notif message;
+		char space[MESSAGE_SIZE];
+	} question = {};
+	union {
+		struct seccomp_notif_resp message;
+		char space[MESSAGE_SIZE];
+	} answer = {};
+	_cleanup_close_ int fd = -1;
+	int number;
+
+	if (!messages_fit())
+		return -ENOTSUP;
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
+		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* it has died meanwhile */
+	number = fd = judge(listener, &question.message, root_fd);
+	if (fd >= 0)
+		number = hand_over(listener, question.message.id, fd);
+	answer.message.id = question.message.id;
+	if (number < 0)
+		answer.message.error = number;
+	else
+		answer.message.val = number;
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer))
+		return errno == ENOENT ? 0 : -errno;
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What tests may have otherwise: what the children do, and how long they may. */
+#ifndef SYMBOLIZE_SEALED_PRIVATE_H
+#define SYMBOLIZE_SEALED_PRIVATE_H
+
+#include "symbolize/sealed.h"
+#include "symbolize/sealed_child.h"
+
+struct sealed_work {
+	sealed_resolve_fn resolve;
+	uint64_t memory;	  /* bytes a child; 0: a quarter of what is available */
+	unsigned int cpu_seconds; /* a child; 0: by the size of its files */
+	uint64_t wall_time;	  /* ns a child; 0: a multiple of its CPU time */
+};
+
+int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,
+		    sealed_poll_fn poll, void *context, const struct sealed_work *work);
+
+#endif

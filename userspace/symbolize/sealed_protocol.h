@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a sealed child tells its parent: strings, results in the order of their addresses, a report.
+ *
+ * Every string is told once, before the first result that has it, and is known by its number from
+ * then on: chains of inlined functions repeat each other. The parent believes nothing. It checks
+ * each record when it comes and keeps it as it came; a record that it cannot have sent itself ends
+ * the child.
+ */
+#ifndef SYMBOLIZE_SEALED_PROTOCOL_H
+#define SYMBOLIZE_SEALED_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "symbolize/module.h"
+
+#define SEALED_CHAIN_MAX  64u	/* frames of a result; the outermost ones are left out */
+#define SEALED_STRING_MAX 4096u /* with its NUL */
+
+/* ---- the child's side ------------------------------------------------------------------------ */
+
+struct sealed_writer;
+
+struct sealed_writer *sealed_writer__new(int fd); /* NULL: no memory; `fd` stays the caller's */
+void sealed_writer__free(struct sealed_writer *w);
+/* A symbol_sink_fn whose context is the writer. 0, -ENOMEM, or what writing met. */
+int sealed_writer__result(void *writer, size_t index, const struct symbol_result *result);
+/* The last record, and everything before it goes out. `error`: what resolving returned. */
+int sealed_writer__report(struct sealed_writer *w, int error, const struct module_report *report);
+
+/* ---- the parent's side ----------------------------------------------------------------------- */
+
+struct sealed_answers {
+	size_t expected;       /* addresses that were asked for */
+	size_t results;	       /* … and are answered */
+	VEC(char) bytes;       /* checked records, then what came of the next one */
+	size_t checked;	       /* so many of the bytes are */
+	VEC(uint64_t) strings; /* where they lie in `bytes`; number n is element n - 1 */
+	bool finished;	       /* the report has come */
+	int error;	       /* in it */
+	struct module_report report;
+};
+
+void sealed_answers__init(struct sealed_answers *a, size_t expected);
+void sealed_answers__fini(struct sealed_answers *a);
+
+/*
+ * Take the next bytes of the stream. 0; -EBADMSG: no child of ours says that; -EFBIG: more than the
+ * answers to so many addresses can be; -ENOMEM. After an error it is of no use but to be freed.
+ */
+int sealed_answers__feed(struct sealed_answers *a, const void *data, size_t size);
+
+/* Tell the sink all results; addresses without one get none. What the sink returned, or -ENOMEM. */
+int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context);
+
+#endif
