@@ -24,6 +24,7 @@ struct symbolizer_dso {
 	const char *path; /* for messages */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
+	const char *release; /* DSO_KERNEL: as uname -r has it, or NULL */
 };
 
 struct symbol_frame {

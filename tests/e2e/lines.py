@@ -121,7 +121,8 @@ def test_cpuprofile_definitions():
     nodes = cpuprofile_nodes(own_recording()["cpuprofile"])
     for name in ("own_spin", "many_steps", "both_steps", "step_hot", "step_warm"):
         found = [n["callFrame"] for n in nodes.values() if n["callFrame"]["functionName"] == name]
-        assert len(found) == 1, f"{name}: {found}"
+        # one node, or a second for a sample in a prologue, whose caller is not known
+        assert found and all(frame == found[0] for frame in found), f"{name}: {found}"
         if name == "many_steps":
             continue
         path, line, column = definition(name)
@@ -172,7 +173,7 @@ def test_firefox():
         seen.setdefault(name, set()).add(frame["line"])
     assert seen["step_hot"] & set(HOT) and seen["step_warm"] & set(WARM), seen
     assert set(marked(HEADER, "call of step_hot")) <= seen["both_steps"], seen
-    assert seen["own_spin"] == {marked_in("own_spin")}, seen
+    assert marked_in("own_spin") in seen["own_spin"], seen
     thread = max(firefox_threads(path), key=lambda t: t.count)
     stacks = [[n for n, _ in frames] for _, frames in thread.samples()]
     good = sum("own_spin" in s and s[s.index("own_spin") + 1:][:2] == ["many_steps", "both_steps"]

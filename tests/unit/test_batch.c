@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
+#include "tools.h"
 
 #define ADDRESSES	 400
 #define KERNEL_ADDRESSES 3
@@ -179,7 +180,7 @@ static int on_progress(void *context, const struct symbolizer_progress *progress
 	return ++w->polls == w->cancel_at;
 }
 
-static void run(struct world *w, struct symbolizer_counts *counts)
+static void resolve_world(struct world *w, struct symbolizer_counts *counts)
 {
 	const struct symbolizer_options options = {.progress = on_progress, .context = w};
 
@@ -202,7 +203,7 @@ static void test_same_answers_as_one_by_one(void **state)
 
 	(void)state;
 	world__init(&w);
-	run(&w, &counts);
+	resolve_world(&w, &counts);
 	for (size_t i = 0; i < JOBS; i++) {
 		const struct symbolizer_job *job = &w.jobs[i];
 		enum symbol_state alone;
@@ -243,7 +244,7 @@ static void test_the_user_does_not_wait(void **state)
 
 		world__init(&w);
 		w.cancel_at = at;
-		run(&w, &counts);
+		resolve_world(&w, &counts);
 		assert_true(counts.cancelled);
 		assert_int_equal(w.jobs[KERNEL].state, SYMBOL_STATE_RESOLVED);
 		assert_int_equal(w.jobs[MISSING].state, SYMBOL_STATE_NO_FILE);
@@ -292,13 +293,123 @@ static void test_errors_of_the_caller(void **state)
 	}
 }
 
+/* ---- the kernel's lines ---------------------------------------------------------------------- */
+
+#define SHIFT	0x3400000ull /* where the running kernel lies, beside its vmlinux */
+#define VMLINUX 0xffffffff81000000ull
+#define ID	"595350524f465445535400000000112233445566"
+
+static const char kernel_source[] =
+	"__asm__(\".text\\n.globl _stext\\n_stext: nop\\n\");\n"
+	"static inline __attribute__((always_inline)) int inner(int x)\n"
+	"{\n"
+	"	return x * 77 + *(volatile int *)&x;\n" /* line 4 */
+	"}\n"
+	"__attribute__((noinline)) int outer(int x)\n"
+	"{\n"
+	"	return inner(x) + 1;\n" /* line 8 */
+	"}\n";
+
+static uint64_t address_of(const char *symbol)
+{
+	char path[128], line[128];
+
+	run("nm vmlinux | sed -n 's/ [tT] %s$//p' >address", symbol);
+	snprintf(path, sizeof(path), "%s/address", scratch);
+	assert_int_equal(read_line(path, line, sizeof(line)), 0);
+	return strtoull(line, NULL, 16);
+}
+
+/* A kernel that is moved as a whole; its vmlinux is found by build-id, on the host. */
+static void test_lines_of_the_kernel(void **state)
+{
+	static const uint8_t id[] = {0x59, 0x53, 0x50, 0x52, 0x4f, 0x46, 0x54, 0x45, 0x53, 0x54,
+				     0x00, 0x00, 0x00, 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66};
+	static const char place[] = "/usr/lib/debug/.build-id/59/"
+				    "5350524f465445535400000000112233445566.debug";
+	const struct symbolizer_options options = {};
+	struct symbolizer_counts counts = {};
+	struct symbolizer *s = symbolizer__new();
+	uint64_t outer, addresses[3];
+	char kallsyms[256], path[128];
+	struct symbolizer_job job;
+	struct told told;
+	FILE *source;
+
+	(void)state;
+	if (geteuid() != 0) {
+		symbolizer__free(s);
+		print_message("needs root: a debug file has to lie below /usr/lib/debug\n");
+		skip();
+	}
+	snprintf(path, sizeof(path), "%s/k.c", scratch);
+	source = fopen(path, "w");
+	assert_non_null(source);
+	fputs(kernel_source, source);
+	fclose(source);
+	run("cc -O1 -g -mcmodel=kernel -fno-pic -no-pie -fno-asynchronous-unwind-tables -nostdlib "
+	    "-static -Wl,-Ttext=0x%llx -Wl,--build-id=0x" ID " -Wl,-e,_stext -o vmlinux k.c",
+	    (unsigned long long)VMLINUX);
+	run("mkdir -p $(dirname %s) && cp vmlinux %s", place, place);
+	outer = address_of("outer");
+	snprintf(
+		kallsyms, sizeof(kallsyms),
+		"%llx T _stext\n%llx T first\n%llx T outer\n%llx T past\nffffffffc0000000 t f\t[m]\n",
+		VMLINUX + SHIFT, VMLINUX + SHIFT, outer + SHIFT, outer + SHIFT + 0x1000);
+	assert_int_equal(symbolizer__add_kallsyms(s, kallsyms, strlen(kallsyms)), 0);
+	addresses[0] = VMLINUX + SHIFT;
+	addresses[1] = outer + SHIFT;
+	addresses[2] = 0xffffffffc0000000;
+	told__init(&told);
+	job = (struct symbolizer_job){
+		.dso = {.kind = DSO_KERNEL,
+			.fd = -1,
+			.root_fd = -1,
+			.path = "[kernel]",
+			.build_id = id,
+			.build_id_size = sizeof(id),
+			.release = "0.0.0-test"},
+		.addresses = addresses,
+		.count = 3,
+		.sink = tell,
+		.done = on_done,
+		.context = &told,
+	};
+	assert_int_equal(symbolizer__resolve_all(s, &job, 1, &options, &counts), 0);
+	unlink(place);
+	fflush(told.stream);
+	assert_int_equal(counts.modules, 1);
+	assert_int_equal(job.state, SYMBOL_STATE_RESOLVED);
+	assert_non_null(strstr(told.text, "  first "));
+	assert_non_null(strstr(told.text, "/k.c:8"));
+	assert_non_null(strstr(told.text, "/k.c:6:"));
+	snprintf(path, sizeof(path), "  outer %llx+", outer + SHIFT);
+	assert_non_null(strstr(told.text, path));
+	assert_non_null(strstr(told.text, "  f [m] "));
+	told__fini(&told);
+	symbolizer__free(s);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return make_scratch();
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return remove_scratch();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_answers_as_one_by_one),
 		cmocka_unit_test(test_the_user_does_not_wait),
 		cmocka_unit_test(test_errors_of_the_caller),
+		cmocka_unit_test(test_lines_of_the_kernel),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

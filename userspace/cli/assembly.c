@@ -16,7 +16,8 @@
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
 
-#define LOSSES_SIZE 4096
+#define LOSSES_SIZE	    4096
+#define KERNEL_RELEASE_SIZE 128
 
 struct assembly {
 	struct profile_builder *builder;
@@ -25,6 +26,10 @@ struct assembly {
 	struct symbolizer *symbolizer;
 	struct recording_writer *writer;
 	uint64_t last_time; /* of the stream; symbols come after it */
+	/* Of the kernel that was recorded; empty, 0: unknown. */
+	char kernel_release[KERNEL_RELEASE_SIZE];
+	uint8_t kernel_build_id[BUILD_ID_SIZE];
+	uint8_t kernel_build_id_size;
 	union {
 		struct symbol_event event;
 		char space[EVENT_SIZE_MAX];
@@ -65,6 +70,33 @@ void assembly__set_writer(struct assembly *a, struct recording_writer *writer)
 	a->writer = writer;
 }
 
+static void keep_kernel_build_id(struct assembly *a, const char *digits)
+{
+	size_t length = strlen(digits);
+	unsigned int byte;
+
+	a->kernel_build_id_size = 0;
+	if (length % 2 || length > 2 * sizeof(a->kernel_build_id))
+		return;
+	for (size_t i = 0; i < length / 2; i++) {
+		if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
+			return;
+		a->kernel_build_id[i] = byte;
+	}
+	a->kernel_build_id_size = length / 2;
+}
+
+/* Which vmlinux belongs to the recording. */
+static void note_kernel(struct assembly *a, const struct meta_event *event)
+{
+	const char *key = event->text, *value = key + strlen(key) + 1;
+
+	if (!strcmp(key, META_KERNEL_RELEASE))
+		snprintf(a->kernel_release, sizeof(a->kernel_release), "%s", value);
+	else if (!strcmp(key, META_KERNEL_BUILD_ID))
+		keep_kernel_build_id(a, value);
+}
+
 int assembly__sink(void *assembly, const struct event_header *event)
 {
 	struct assembly *a = assembly;
@@ -81,7 +113,10 @@ int assembly__sink(void *assembly, const struct event_header *event)
 			   : symbolizer__add_kallsyms(a->symbolizer, kallsyms->text,
 						      kallsyms->text_size);
 	}
-	return event_decode(event, &a->handler);
+	err = event_decode(event, &a->handler);
+	if (!err && event->type == EVENT_META && !event_check(event, event->size))
+		note_kernel(a, (const struct meta_event *)event);
+	return err;
 }
 
 size_t assembly__thread_count(const struct assembly *a)
@@ -257,6 +292,11 @@ static void make_job(struct symbolizing *s, struct dso_id id, struct dso_opener 
 		.context = task,
 	};
 	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd);
+	if (dso->kind == DSO_KERNEL) {
+		job->dso.release = *a->kernel_release ? a->kernel_release : NULL;
+		job->dso.build_id = a->kernel_build_id;
+		job->dso.build_id_size = a->kernel_build_id_size;
+	}
 }
 
 /* The addresses of every dso that has symbols to be asked for, by dso. */

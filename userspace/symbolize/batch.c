@@ -16,10 +16,13 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "symbolize/debug_file.h"
+#include "symbolize/kernel_image.h"
 #include "symbolize/result_store.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbolize.h"
+
+#define KERNEL_CHAIN_MAX 64
 
 struct batch;
 
@@ -35,6 +38,10 @@ struct part {
 	VEC(size_t) indices;
 	struct sealed_job *sealed; /* NULL: no child is needed */
 	bool keeps;		   /* something was added to the cache */
+	/* The kernel, if there is a vmlinux: how far it lies from that, and how many are told. */
+	bool has_vmlinux;
+	uint64_t shift;
+	size_t told;
 };
 
 struct batch {
@@ -105,11 +112,36 @@ static int find_debug_file(struct batch *b, struct part *part)
 	return err == -ENOMEM ? err : 0;
 }
 
-static int ask_cache(struct batch *b, struct part *part, unsigned char *known)
+static int find_vmlinux(struct batch *b, struct part *part)
+{
+	const struct symbolizer_dso *dso = &part->job->dso;
+	const struct debug_file_request request = {
+		.elf_fd = -1,
+		.root_fd = -1,
+		.path = dso->path,
+		.build_id_size = dso->build_id_size,
+		.build_id = dso->build_id,
+		.debuginfod = b->options->debuginfod,
+		.progress = on_fetch,
+		.context = b,
+	};
+	uint64_t start;
+	int err;
+
+	if (!dso->build_id_size || !dso->release || symbolize_kernel_start(b->symbolizer, &start))
+		return 0;
+	err = debug_file_find_kernel(&request, dso->release, &part->debug_fd, &part->alt_fd,
+				     &b->files);
+	if (!err && part->debug_fd >= 0)
+		part->has_vmlinux = !kernel_image_shift(part->debug_fd, start, &part->shift);
+	return err == -ENOMEM ? err : 0;
+}
+
+static int ask_cache(struct batch *b, struct part *part, const uint64_t *addresses,
+		     unsigned char *known)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
 
-	memset(known, 0, part->job->count);
 	if (!b->cache || !dso->build_id_size)
 		return 0;
 	part->key = (struct symbol_cache_key){
@@ -120,20 +152,27 @@ static int ask_cache(struct batch *b, struct part *part, unsigned char *known)
 	part->cached = result_store__new();
 	if (!part->cached)
 		return -ENOMEM;
-	return symbol_cache__read(b->cache, &part->key, part->job->addresses, part->job->count,
-				  known, result_store__keep, part->cached);
+	return symbol_cache__read(b->cache, &part->key, addresses, part->job->count, known,
+				  result_store__keep, part->cached);
 }
 
 /* Set aside what is known; what is not is for a child. */
 static int divide(struct batch *b, struct part *part)
 {
-	_cleanup_free_ unsigned char *known = malloc(part->job->count + 1);
-	int err = known ? ask_cache(b, part, known) : -ENOMEM;
+	const struct symbolizer_job *job = part->job;
+	_cleanup_free_ unsigned char *known = calloc(job->count + 1, 1);
+	_cleanup_free_ uint64_t *addresses = calloc(job->count + 1, sizeof(*addresses));
+	int err = known && addresses ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < part->job->count && !err; i++) {
-		if (known[i])
+	for (size_t i = 0; i < job->count && !err; i++)
+		addresses[i] = job->addresses[i] - part->shift;
+	if (!err)
+		err = ask_cache(b, part, addresses, known);
+	for (size_t i = 0; i < job->count && !err; i++) {
+		if (known[i] || (part->has_vmlinux &&
+				 !symbolize_in_kernel_image(b->symbolizer, job->addresses[i])))
 			continue;
-		err = vec_push(&part->addresses, part->job->addresses[i]);
+		err = vec_push(&part->addresses, addresses[i]);
 		if (!err)
 			err = vec_push(&part->indices, i);
 	}
@@ -168,18 +207,27 @@ static bool needs_its_file(const struct symbolizer_job *job)
 	return symbolize_is_file(job->dso.kind) && job->dso.fd >= 0;
 }
 
+static int find_files(struct batch *b, struct part *part)
+{
+	if (part->job->dso.kind == DSO_KERNEL)
+		return find_vmlinux(b, part);
+	return find_debug_file(b, part);
+}
+
 static int prepare(struct batch *b, struct part *part)
 {
+	bool kernel = part->job->dso.kind == DSO_KERNEL;
 	int err;
 
-	if (!needs_its_file(part->job) || !part->job->count)
+	if (!part->job->count || (!kernel && !needs_its_file(part->job)))
 		return 0;
-	b->counts->modules++;
 	if (tell_progress(b, &(struct symbolizer_progress){.total = b->total}))
 		return 0;
-	err = find_debug_file(b, part);
-	if (!err && !b->counts->cancelled)
-		err = divide(b, part);
+	err = find_files(b, part);
+	if (err || b->counts->cancelled || (kernel && !part->has_vmlinux))
+		return err;
+	b->counts->modules++;
+	err = divide(b, part);
 	if (!err && part->addresses.count)
 		hand_to_child(b, part);
 	else if (!err && part->cached)
@@ -251,21 +299,77 @@ static void fill_in(struct part *part)
 		job->lines_lost = lost_lines[report->dwarf];
 }
 
-/* A job that no child has a part in. */
-static int tell_here(struct batch *b, struct part *part)
+static int tell_kernel_until(struct part *part, size_t end)
 {
-	struct symbolizer_job *job = part->job;
+	const struct symbolizer_job *job = part->job;
+	int err = 0;
+
+	for (; part->told < end && !err; part->told++)
+		err = symbolize_kernel_address(part->batch->symbolizer, part->told,
+					       job->addresses[part->told], job->sink, job->context);
+	return err;
+}
+
+/* Lines of the kernel, moved to where it lies. Without lines kallsyms is as good, and has modules. */
+static int tell_kernel(struct part *part, size_t index, const struct symbol_result *result)
+{
+	const struct symbolizer_job *job = part->job;
+	struct symbol_frame frames[KERNEL_CHAIN_MAX];
+	struct symbol_result moved = *result;
+	int err = tell_kernel_until(part, index);
+
+	if (err || !result->frame_count || (result->frame_count == 1 && !result->frames[0].line))
+		return err;
+	if (moved.frame_count > KERNEL_CHAIN_MAX)
+		moved.frame_count = KERNEL_CHAIN_MAX;
+	for (size_t i = 0; i < moved.frame_count; i++) {
+		frames[i] = result->frames[i];
+		if (frames[i].function_address != PROFILE_UNKNOWN_ADDRESS)
+			frames[i].function_address += part->shift;
+	}
+	moved.elf_address = job->addresses[index];
+	moved.frames = frames;
+	part->told = index + 1;
+	return job->sink(job->context, index, &moved);
+}
+
+/* A symbol_sink_fn whose context is the part: an answer of the cache or of a child. */
+static int tell(void *context, size_t index, const struct symbol_result *result)
+{
+	struct part *part = context;
+
+	if (part->has_vmlinux)
+		return tell_kernel(part, index, result);
+	return part->job->sink(part->job->context, index, result);
+}
+
+/* A job that neither the cache nor a child knows anything of. */
+static int tell_here(struct batch *b, struct symbolizer_job *job)
+{
 	int err;
 
 	if (!needs_its_file(job))
 		return symbolizer__resolve(b->symbolizer, &job->dso, job->addresses, job->count,
 					   job->sink, job->context, &job->state);
-	if (part->cached) {
-		fill_in(part);
-		return result_store__tell(part->cached, job->count, job->sink, job->context);
-	}
 	err = symbolize_nothing(job->count, job->sink, job->context);
 	job->state = job->count ? SYMBOL_STATE_CANCELLED : SYMBOL_STATE_PENDING;
+	return err;
+}
+
+static int tell_rest(struct batch *b, struct part *part)
+{
+	struct symbolizer_job *job = part->job;
+	int err = 0;
+
+	if (!part->sealed && !part->cached)
+		return tell_here(b, job);
+	fill_in(part);
+	if (part->cached)
+		err = result_store__tell(part->cached, job->count, tell, part);
+	if (!err && part->has_vmlinux) {
+		err = tell_kernel_until(part, job->count);
+		job->state = symbolize_kernel_state(b->symbolizer);
+	}
 	return err;
 }
 
@@ -273,15 +377,8 @@ static int tell_here(struct batch *b, struct part *part)
 static int finish_part(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;
-	int err = 0;
+	int err = tell_rest(b, part);
 
-	if (!part->sealed) {
-		err = tell_here(b, part);
-	} else {
-		fill_in(part);
-		if (part->cached)
-			err = result_store__tell(part->cached, job->count, job->sink, job->context);
-	}
 	/* that it cannot be kept is no reason to be without it now */
 	if (part->keeps)
 		symbol_cache__commit(b->cache, &part->key);
@@ -301,18 +398,17 @@ static int finish_until(struct batch *b, const struct part *end)
 static int tell_fresh(void *context, size_t number, const struct symbol_result *result)
 {
 	struct part *part = context;
-	struct symbolizer_job *job = part->job;
 	size_t index = part->indices.data[number];
 	int err = finish_until(part->batch, part);
 
 	if (!err && part->cached)
-		err = result_store__tell(part->cached, index, job->sink, job->context);
+		err = result_store__tell(part->cached, index, tell, part);
 	if (!err)
-		err = job->sink(job->context, index, result);
+		err = tell(part, index, result);
 	if (!err && may_be_kept(part)) {
 		part->keeps = true;
-		err = symbol_cache__add(part->batch->cache, &part->key, job->addresses[index],
-					result);
+		err = symbol_cache__add(part->batch->cache, &part->key,
+					part->addresses.data[number], result);
 	}
 	return err;
 }

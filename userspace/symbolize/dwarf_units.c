@@ -11,14 +11,18 @@
  * address is asked for that no other unit covers: most such units have no code at all.
  *
  * Ranges overlap. Linkers leave the ranges of what they removed at address 0 (GNU ld, 1 in lists)
- * or at the end of memory (lld): the first are dropped, the others are never asked for. Of what is left, the
- * shortest range of a unit counts, and the last function.
+ * or at the end of memory (lld): the first are dropped, the others are never asked for. GNU ld also
+ * lets every copy of an inline function that it dropped claim the one it kept, which is that of the
+ * first unit. So the shortest range of a unit counts, of equal ones the first; of functions the
+ * last, which is the innermost.
  */
 #include "symbolize/dwarf_private.h"
 
 #include <dwarf.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define UNITS_MAX	    (1U << 22)
 #define UNIT_DIES_MAX	    (UINT64_C(1) << 26)
@@ -49,6 +53,16 @@ int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, voi
 
 /* ---- the units ------------------------------------------------------------------------------- */
 
+#define RANK_LENGTH_MAX ((UINT64_C(1) << 40) - 1)
+
+/* The shortest first, then the first. */
+static uint64_t unit_rank(uint64_t length, uint32_t number)
+{
+	uint64_t shortness = length < RANK_LENGTH_MAX ? RANK_LENGTH_MAX - length : 0;
+
+	return shortness * UNITS_MAX + (UNITS_MAX - 1 - number);
+}
+
 struct unit_ranges {
 	struct range_map *map;
 	uint32_t number;
@@ -60,7 +74,7 @@ static int add_unit_range(void *context, uint64_t start, uint64_t end)
 	struct unit_ranges *r = context;
 
 	r->any = true;
-	return range_map__add(r->map, start, end, r->number, UINT64_MAX - (end - start));
+	return range_map__add(r->map, start, end, r->number, unit_rank(end - start, r->number));
 }
 
 static int add_unit(struct dwarf_units *u, Dwarf_Die *die)
@@ -121,16 +135,31 @@ void dwarf_units__fini(struct dwarf_units *u)
 
 /* ---- the functions of a unit ----------------------------------------------------------------- */
 
+/*
+ * Classes are most of a unit of C++. gcc writes the code of their members outside of them, but for
+ * classes that are local to a function; and it says where a class ends, so passing over one is free.
+ */
+static bool code_is_outside_of_classes(Dwarf_Die *unit_die)
+{
+	static const char producer[] = "GNU C";
+	Dwarf_Attribute attribute;
+	const char *text =
+		dwarf_formstring(dwarf_attr_integrate(unit_die, DW_AT_producer, &attribute));
+
+	return text && !strncmp(text, producer, sizeof(producer) - 1);
+}
+
 /* Where functions with code can be; all else is not entered. */
-static bool can_hold_functions(int tag)
+static bool can_hold_functions(int tag, bool in_classes)
 {
 	switch (tag) {
-	case DW_TAG_namespace:
-	case DW_TAG_module:
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
+		return in_classes;
+	case DW_TAG_namespace:
+	case DW_TAG_module:
 	case DW_TAG_subprogram:
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:
@@ -168,9 +197,17 @@ static int add_function(struct dwarf_unit *unit, Dwarf_Die *die, uint64_t *range
 	return err;
 }
 
+/* Quicker than to look for its ranges, and most have none. */
+static bool has_code(Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
+}
+
 static int walk_functions(struct dwarf_unit *unit, Dwarf_Die *root, uint64_t *die_budget)
 {
 	uint64_t range_budget = FUNCTION_RANGES_MAX;
+	bool everywhere = !code_is_outside_of_classes(root);
+	unsigned int function_depth = UINT_MAX; /* of the outermost function around */
 	struct dwarf_walk walk;
 	int more = dwarf_walk__start(&walk, root, *die_budget);
 
@@ -178,12 +215,15 @@ static int walk_functions(struct dwarf_unit *unit, Dwarf_Die *root, uint64_t *di
 		int tag = dwarf_tag(&walk.die);
 		int err = 0;
 
-		if (tag == DW_TAG_subprogram)
+		if (walk.depth <= function_depth)
+			function_depth = tag == DW_TAG_subprogram ? walk.depth : UINT_MAX;
+		if (tag == DW_TAG_subprogram && has_code(&walk.die))
 			err = add_function(unit, &walk.die, &range_budget);
 		unit->damaged |= err == -EBADMSG;
 		if (err && (err != -EBADMSG || !range_budget))
 			return err;
-		more = dwarf_walk__next(&walk, can_hold_functions(tag));
+		more = dwarf_walk__next(
+			&walk, can_hold_functions(tag, everywhere || function_depth != UINT_MAX));
 	}
 	*die_budget = walk.budget;
 	return more;

@@ -292,15 +292,19 @@ static const char *name_of_function(struct module *m, const char *symbol)
 
 /*
  * The readable name of one level. That of the outermost is in the symbol table too, and better
- * there where DWARF has no linkage name. NULL: no memory.
+ * there where DWARF has no mangled one: of a C function's aliases DWARF knows one, perhaps an
+ * internal one ("__GI___libc_read"), and the table those that programs call ("read"). NULL: no memory.
  */
 static const char *frame_name(struct module *m, const struct dwarf_frame *frame,
 			      const struct symbol_match *symbol)
 {
+	const char *symbol_name = symbol ? symbol->name : NULL;
 	const char *name = frame->linkage;
+	bool better = symbol_name &&
+		      (name ? !is_mangled(name) : !frame->name || is_mangled(symbol_name));
 
-	if (!name && symbol && symbol->name && (!frame->name || is_mangled(symbol->name))) {
-		name = name_of_function(m, symbol->name);
+	if (better) {
+		name = name_of_function(m, symbol_name);
 		if (!name)
 			return NULL;
 	}

@@ -64,8 +64,8 @@ int symbolize_nothing(size_t count, symbol_sink_fn sink, void *context)
 	return 0;
 }
 
-static int tell_kernel_function(struct symbolizer *s, size_t index, uint64_t address,
-				symbol_sink_fn sink, void *context)
+int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t address,
+			     symbol_sink_fn sink, void *context)
 {
 	struct symbol_result result = {.elf_address = address};
 	struct kernel_function function;
@@ -87,22 +87,35 @@ static int tell_kernel_function(struct symbolizer *s, size_t index, uint64_t add
 	return sink(context, index, &result);
 }
 
+enum symbol_state symbolize_kernel_state(const struct symbolizer *s)
+{
+	if (kallsyms__hidden(s->kallsyms))
+		return SYMBOL_STATE_HIDDEN;
+	return kallsyms__empty(s->kallsyms) ? SYMBOL_STATE_NO_SYMBOLS : SYMBOL_STATE_RESOLVED;
+}
+
+bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address)
+{
+	struct kernel_function function;
+
+	return !kallsyms__find(s->kallsyms, address, &function) && !function.module;
+}
+
+int symbolize_kernel_start(const struct symbolizer *s, uint64_t *address)
+{
+	return kallsyms__text_start(s->kallsyms, address);
+}
+
 static int resolve_kernel(struct symbolizer *s, const uint64_t *addresses, size_t count,
 			  symbol_sink_fn sink, void *context, enum symbol_state *state)
 {
-	enum symbol_state how = SYMBOL_STATE_RESOLVED;
-
-	if (kallsyms__hidden(s->kallsyms))
-		how = SYMBOL_STATE_HIDDEN;
-	else if (kallsyms__empty(s->kallsyms))
-		how = SYMBOL_STATE_NO_SYMBOLS;
 	for (size_t i = 0; i < count; i++) {
-		int err = tell_kernel_function(s, i, addresses[i], sink, context);
+		int err = symbolize_kernel_address(s, i, addresses[i], sink, context);
 
 		if (err)
 			return err;
 	}
-	*state = how;
+	*state = symbolize_kernel_state(s);
 	return 0;
 }
 

@@ -14,4 +14,13 @@ bool symbolize_is_file(enum dso_kind kind);
 /* Tell the sink that nothing is known of so many addresses. What the sink returned. */
 int symbolize_nothing(size_t count, symbol_sink_fn sink, void *context);
 
+/* Tell the sink what kallsyms has about one address. What the sink returned. */
+int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t address,
+			     symbol_sink_fn sink, void *context);
+enum symbol_state symbolize_kernel_state(const struct symbolizer *s);
+/* Is the address in the kernel's own image, not in a module? */
+bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address);
+/* Where that begins: 0 or -ENOENT. */
+int symbolize_kernel_start(const struct symbolizer *s, uint64_t *address);
+
 #endif
