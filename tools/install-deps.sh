@@ -42,6 +42,7 @@ needs() {
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:llvm-symbolizer      | llvm            | llvm            | llvm       | llvm
 	test  | cmd:strace               | strace          | strace          | strace     | strace
+	test  | file:/usr/lib/debug/.build-id | libc6-dbg  | glibc-debuginfo | glibc-debug | glibc-debuginfo
 	test  | cmd:objcopy              | binutils        | binutils        | binutils   | binutils
 	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz

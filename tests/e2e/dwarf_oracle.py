@@ -99,7 +99,7 @@ def name_of(name):
 
 def readable_part(name):
     """Without which of its forms a constructor is: they read the same."""
-    return re.sub(r"([CD])[0-5](?=E)", r"\1", name)
+    return re.sub(r"([CD])[0-5](?=[EI])", r"\1", name)
 
 
 def judge(path, addresses):
@@ -181,7 +181,8 @@ def difference(address, mine, theirs, symbols):
 
 def is_name_of(name, symbols):
     """The linkage name of one of these; DWARF has but the bare name of what is not external."""
-    bare = "clE" if name == "operator()" else f"{len(name)}{name}"
+    plain = name.lstrip("~").split("<")[0]
+    bare = "cl" if plain == "operator()" else f"{len(plain)}{plain}"
     return any(bare in s or readable_part(name) == readable_part(s) for s in symbols)
 
 
@@ -261,7 +262,17 @@ def compare(program):
     return len(addresses), levels, differing
 
 
+def tell_missing():
+    """What build.sh could not make. Where everything is due, that is a failure."""
+    with open(os.path.join(PROGRAMS, "missing"), encoding="utf-8") as f:
+        missing = f.read().strip()
+    if missing:
+        print("left out:\n  " + missing.replace("\n", "\n  "))
+    assert not missing or os.environ.get("CI") != "true", "programs are missing"
+
+
 def main():
+    tell_missing()
     with open(os.path.join(PROGRAMS, "programs"), encoding="utf-8") as f:
         programs = [Program(*(line.rstrip("\n").split("\t") + [""] * 6)[:6]) for line in f]
     wanted = sys.argv[1:]

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resolve FILE [DEBUG-FILE [DWZ-FILE]] <ADDRESSES: hexadecimal ELF virtual addresses, ascending, a line each,
- * to the chains that the program itself would show, for tests that compare them with other judges.
+ * resolve FILE [DEBUG-FILE [DWZ-FILE]] <ADDRESSES: hexadecimal ELF virtual addresses, ascending, a
+ * line each, to the chains that the program itself would show, for tests that compare them with
+ * other judges. With QUIET=1 only the last two lines, for measurements.
  *
  * "A address", then a line for each level, innermost first, fields separated by tabs:
  *   D linkage-name file line column definition-file line column      what the DWARF says

@@ -202,6 +202,26 @@ static void bad_length_test(void **state)
 	}
 }
 
+/* GNU ld lets the copies of an inline function that it dropped claim the one it kept: the first. */
+static void copies_test(void **state)
+{
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+
+	(void)state;
+	forge_begin(&d);
+	forge_simple_unit(&d, "kept", BASE);
+	forge_simple_unit(&d, "dropped", BASE);
+	forge_unit(&d, BASE, 0x10000); /* one that is all around them */
+	forge_function(&d, "around", 7, BASE, 0x10000);
+	forge_end(&d);
+	forge_unit_end(&d);
+	r = open_forged(&d);
+	assert_named(r, BASE + 8, "kept");
+	assert_named(r, BASE + 0x108, "around");
+	dwarf_reader__free(r);
+}
+
 /* A unit without ranges of its own is found by its functions. */
 static void rangeless_unit_test(void **state)
 {
@@ -752,27 +772,17 @@ static void module_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chain_test),
-		cmocka_unit_test(no_dwarf_test),
-		cmocka_unit_test(bad_header_test),
-		cmocka_unit_test(bad_length_test),
-		cmocka_unit_test(rangeless_unit_test),
-		cmocka_unit_test(depth_test),
-		cmocka_unit_test(nesting_test),
-		cmocka_unit_test(circle_test),
-		cmocka_unit_test(far_string_test),
-		cmocka_unit_test(ranges_test),
-		cmocka_unit_test(many_ranges_test),
-		cmocka_unit_test(abbreviations_test),
-		cmocka_unit_test(endless_lines_test),
-		cmocka_unit_test(cut_lines_test),
-		cmocka_unit_test(compressed_test),
-		cmocka_unit_test(claims_test),
-		cmocka_unit_test(limit_test),
-		cmocka_unit_test(cut_stream_test),
-		cmocka_unit_test(unknown_compression_test),
-		cmocka_unit_test(truncated_test),
-		cmocka_unit_test(mutated_test),
+		cmocka_unit_test(chain_test),	      cmocka_unit_test(no_dwarf_test),
+		cmocka_unit_test(bad_header_test),    cmocka_unit_test(bad_length_test),
+		cmocka_unit_test(copies_test),	      cmocka_unit_test(rangeless_unit_test),
+		cmocka_unit_test(depth_test),	      cmocka_unit_test(nesting_test),
+		cmocka_unit_test(circle_test),	      cmocka_unit_test(far_string_test),
+		cmocka_unit_test(ranges_test),	      cmocka_unit_test(many_ranges_test),
+		cmocka_unit_test(abbreviations_test), cmocka_unit_test(endless_lines_test),
+		cmocka_unit_test(cut_lines_test),     cmocka_unit_test(compressed_test),
+		cmocka_unit_test(claims_test),	      cmocka_unit_test(limit_test),
+		cmocka_unit_test(cut_stream_test),    cmocka_unit_test(unknown_compression_test),
+		cmocka_unit_test(truncated_test),     cmocka_unit_test(mutated_test),
 		cmocka_unit_test(module_test),
 	};
 

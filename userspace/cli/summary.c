@@ -15,8 +15,6 @@
 
 #define LINES_LOST_SHOWN 2048
 
-#define SHOWN_MAX (4 * PATH_MAX) /* every byte of a path may become \xNN */
-
 static const char *const symbol_state_texts[] = {
 #define X(id, text) [SYMBOL_STATE_##id] = text,
 	SYMBOL_STATES(X)

@@ -20,8 +20,8 @@ struct dwarf_stats {
 };
 
 /*
- * `fd`: a file with DWARF (the module itself or its debug file); `alt_fd`: its dwz file, or -1. Both
- * stay the caller's. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections
+ * `fd`: a file with DWARF (the module itself or its debug file); `alt_fd`: its dwz file, or -1.
+ * Both stay the caller's, and are not read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections
  * claim more than `memory_limit` bytes when inflated; -ENOTSUP: compressed in a way that libelf
  * does not know; -ENOMEM; -EIO.
  */

@@ -15,7 +15,7 @@
 struct elf_image;
 struct memo;
 
-/* ---- dwarf_image: a file's sections, checked, under libdw ------------------------------------- */
+/* ---- dwarf_image: a file's sections, checked, under libdw ------------------------------------ */
 
 struct dwarf_image {
 	struct elf_image *image;
@@ -37,7 +37,7 @@ uint64_t dwarf_image__inflated(const struct dwarf_image *image);
 bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *unit_die,
 				    uint64_t memory_limit);
 
-/* ---- dwarf_walk: the DIEs below one, in their order ------------------------------------------- */
+/* ---- dwarf_walk: the DIEs below one, in their order ------------------------------------------ */
 
 #define WALK_DEPTH_MAX 256
 
@@ -53,7 +53,7 @@ struct dwarf_walk {
 int dwarf_walk__start(struct dwarf_walk *w, Dwarf_Die *root, uint64_t budget);
 int dwarf_walk__next(struct dwarf_walk *w, bool enter);
 
-/* ---- dwarf_units: where the code of units and functions is ------------------------------------ */
+/* ---- dwarf_units: where the code of units and functions is ----------------------------------- */
 
 struct dwarf_function {
 	Dwarf_Die die;
@@ -87,7 +87,7 @@ void dwarf_units__fini(struct dwarf_units *u);
  * none. 0, -ENOMEM. */
 int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit);
 
-/* ---- dwarf_inlines: what was inlined into one function ---------------------------------------- */
+/* ---- dwarf_inlines: what was inlined into one function --------------------------------------- */
 
 struct dwarf_inline {
 	Dwarf_Die die;
@@ -108,7 +108,7 @@ void dwarf_inlines__fini(struct dwarf_inlines *inlines);
 /* Number of the innermost one that covers the address, or INLINE_NONE. */
 uint32_t dwarf_inlines__find(const struct dwarf_inlines *inlines, uint64_t address);
 
-/* ---- dwarf_site: names and places of a DIE ---------------------------------------------------- */
+/* ---- dwarf_site: names and places of a DIE --------------------------------------------------- */
 
 struct dwarf_place {
 	const char *file; /* NULL unknown */

@@ -7,8 +7,8 @@
  * into it, and stay: all DIEs that can hold a function are walked, since functions are nested in
  * namespaces, types and other functions.
  *
- * A unit that does not say where its code is has its functions added to the units' ranges, but only when an
- * address is asked for that no other unit covers: most such units have no code at all.
+ * A unit that does not say where its code is has its functions added to the units' ranges, but only
+ * when an address is asked for that no other unit covers: most such units have no code at all.
  *
  * Ranges overlap. Linkers leave the ranges of what they removed at address 0 (GNU ld, 1 in lists)
  * or at the end of memory (lld): the first are dropped, the others are never asked for. GNU ld also
@@ -137,7 +137,7 @@ void dwarf_units__fini(struct dwarf_units *u)
 
 /*
  * Classes are most of a unit of C++. gcc writes the code of their members outside of them, but for
- * classes that are local to a function; and it says where a class ends, so passing over one is free.
+ * classes that are local to a function. And it says where a class ends, so passing over is free.
  */
 static bool code_is_outside_of_classes(Dwarf_Die *unit_die)
 {

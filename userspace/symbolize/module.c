@@ -4,8 +4,8 @@
  *
  * Two sources, and each knows what the other does not. DWARF has the chain of inlined calls, lines,
  * and one function for both parts of what a compiler split into a hot and a cold one. The symbol
- * tables have a name for code without DWARF (assembly, libraries linked in), and the mangled name where
- * DWARF has only the bare one (lambdas).
+ * tables have a name for code without DWARF (assembly, libraries linked in), and the mangled name
+ * where DWARF has only the bare one (lambdas).
  *
  * Symbols come from the separate debug file first, whose table is whole; a mapped file is often
  * left with the dynamic one. Where there is no debug file, .gnu_debugdata stands in for its table.
@@ -256,7 +256,7 @@ static bool is_mangled(const char *name)
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
 }
 
-/* Where in a symbol's name the compiler's mark of a part or a copy begins; its end if there is none. */
+/* Where in a symbol's name the compiler's mark of a part or a copy begins; else its end. */
 static size_t length_without_clone(const char *name)
 {
 	static const char *const marks[] = {".cold",	 ".part.", ".isra.",	  ".constprop.",

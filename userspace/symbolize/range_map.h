@@ -17,8 +17,10 @@ struct range_map {
 void range_map__fini(struct range_map *map);
 void range_map__clear(struct range_map *map);
 
-/* [start, end) is `value`'s; an empty or inverted one is left out. Of all that cover an address the highest rank
- * counts, of equal ones the one added last. 0, -ENOMEM. */
+/*
+ * [start, end) is `value`'s; an empty or inverted one is left out. Of all that cover an address the
+ * highest rank counts, of equal ones the one added last. 0, -ENOMEM.
+ */
 int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t value,
 		   uint64_t rank);
 /* After the last add, before the first find. Costs O(n log n), whatever overlaps. 0, -ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Paths of source files: joined with the directory of the compilation, and normalised by their text. */
+/* Paths of source files: joined with the directory of the compilation, normalised by their text. */
 #include "symbolize/source_path.h"
 
 #include <errno.h>
