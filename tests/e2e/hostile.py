@@ -57,7 +57,9 @@ def assert_clean(path):
     os.mkdir(converted)
     result = sysprof("convert", f"{path}/x.sysprof", *outputs(converted)[:-2], check=0,
                      timeout=LIMIT)
-    assert not result.err, result
+    # damage of their debug information is told, and nothing else
+    told = [line for line in result.err.splitlines() if "lines are missing" not in line]
+    assert not told, result
     for suffix in FORMATS[:-1]:
         with open(f"{path}/x.{suffix}", "rb") as a, open(f"{converted}/x.{suffix}", "rb") as b:
             assert a.read() == b.read(), f"x.{suffix} differs after convert"

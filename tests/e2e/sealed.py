@@ -218,7 +218,8 @@ def test_system_calls_of_a_child():
             seen.add(name)
             failed = result.startswith("-")
             assert name not in NETWORK and name not in PROGRAMS, (pid, name, arguments, result)
-            fstat = name == "newfstatat" and '"", ' in arguments and "AT_EMPTY_PATH" in arguments
+            # fstat(3); where strace tells a call in two lines only the second has the flag
+            fstat = name == "newfstatat" and "AT_EMPTY_PATH" in arguments
             assert name not in PATHS or failed or fstat, (pid, name, arguments, result)
     assert {"pread64", "write"} <= seen, seen
 
