@@ -251,8 +251,8 @@ def test_no_call_graph():
     path = scratch("leaf.folded")
     record("-g", "none", "-o", path, "--", fixture("chain"), "0.5")
     rows = of_user(folded(path))
-    assert all(len(frames) == 2 for frames, _ in rows), rows
-    assert share(rows, lambda f: f[1] == "leaf") >= 0.95, rows
+    # one address, which may be several levels of inlined functions
+    assert share(rows, lambda f: f[1:] == ["leaf"]) >= 0.95, rows
     record("-g", "none", "-o", path, "--", fixture("kstack"), "read", "0.5")
     assert share(folded(path), lambda f: user_part(f) == ["read"]
                  and "vfs_read_[k]" in kernel_part(f)) >= 0.8, folded(path)
