@@ -154,7 +154,7 @@ def check_spinning(run):
             good += abs(delta - PERIOD) <= PERIOD / 4
     print(f"  {thread.name}: {good} of {pairs} deltas are one period")
     # on a machine so busy that this thread hardly runs, nothing could be said
-    assert pairs > 100, f"only {pairs} pairs of samples"
+    assert pairs > 0.05 * thread.count, f"only {pairs} pairs of samples"
     assert good >= 0.99 * pairs, (good, pairs)
 
 
@@ -179,10 +179,24 @@ def check_clock(run):
         assert len(wrong) <= 1 + 0.002 * looks, (t.name, len(wrong), wrong[:10])
 
 
+def between_samples(track):
+    """The CPU time from each sample to the next one, over the rows without a stack between them."""
+    times, since = [], 0
+    for delta, stack in zip(track.deltas, track.stacks):
+        since += delta
+        if stack is not None:
+            times.append(since)
+            since = 0
+    return times
+
+
 def check_idle(run):
     """
     Off-CPU time is shown as such. A graph that spreads a delta over the whole gap before it has low
-    rates everywhere; here a thread is either on CPU or off it.
+    rates everywhere; here a thread is either on CPU or off it. What it ran for since its last sample is put
+    right before the next one, one period of it at most: a burst that is shorter than a period may pass
+    between two ticks, and when it was, nobody knows. For a whole number of bursts in a row the ticks can
+    fall that way, hence no fixed share for those.
     """
     for t in run.threads[2:]:
         gaps = markers = gap_cpu = busy_cpu = 0
@@ -196,13 +210,16 @@ def check_idle(run):
                 busy_cpu += delta
         markers = t.track.stacks.count(None)
         idle = 1 - t.cpu_ns / (t.end - t.start)
+        unseen = sum(max(0, cpu - PERIOD) for cpu in between_samples(t.track))
         told = (f"{t.name}: {gaps / (t.end - t.start):.3f} of the time in long gaps, off CPU for "
-                f"{idle:.3f}; of the CPU time {gap_cpu / t.cpu_ns:.4f} is in them and "
-                f"{busy_cpu / t.cpu_ns:.3f} at full rate; {markers} rows without a stack")
+                f"{idle:.3f}; of the CPU time {gap_cpu / t.cpu_ns:.4f} is in them, {unseen / t.cpu_ns:.4f} "
+                f"unseen, and {busy_cpu / t.cpu_ns:.3f} at full rate; {markers} rows without a stack")
         print("  " + told)
         assert markers > SECONDS * 10, told
-        assert gap_cpu < 0.4 * t.cpu_ns, told
-        assert busy_cpu > 0.55 * t.cpu_ns, told
+        assert gap_cpu <= unseen + 0.02 * t.cpu_ns, told
+        assert busy_cpu >= 0.9 * (t.cpu_ns - unseen), told
+        if t.duty == 25:  # each burst of it is longer than two periods
+            assert gap_cpu < 0.25 * t.cpu_ns, told
 
 
 def check_chrome(run):
