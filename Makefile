@@ -7,6 +7,7 @@
 #
 #   make unit golden e2e     one suite of the tests          make sanitize    all three under
 #   make golden-update       accept what the goldens see       ASan, UBSan and LSan
+#   make fuzz                libFuzzer on the readers of files, FUZZ_SECONDS=120 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make bench               measure the budgets             make format      clang-format -i
 #
@@ -31,6 +32,10 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread
 TEST_LIBS := $(shell pkg-config --libs cmocka libcjson 2>/dev/null)
+
+FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Wno-missing-field-initializers -Werror -O1 -g -fno-omit-frame-pointer \
+	      -fsanitize=address,undefined -fno-sanitize-recover=all -Iinclude -Iuserspace -I$(BUILD)/gen \
+	      -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 
 ARCH	  := $(shell uname -m)
 BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
@@ -60,8 +65,13 @@ FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wi
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 DEMO	      := $(BUILD)/tools/demo_workload
+# libFuzzer is clang's: the readers of files are compiled once more, by it
+FUZZ	      := $(BUILD)/fuzz
+FUZZERS	      := $(patsubst tests/fuzz/%.c,$(FUZZ)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJECTS  := $(patsubst %.c,$(FUZZ)/%.o,$(wildcard userspace/base/*.c userspace/elf/*.c userspace/symbolize/*.c))
+FUZZ_SECONDS  ?= 120
 
-.PHONY: all tests-build test unit golden golden-update e2e sanitize demo vmtest bench install uninstall format clean
+.PHONY: all tests-build test unit fuzz golden golden-update e2e sanitize demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -120,9 +130,25 @@ $(BUILD)/tests/bench/%: tests/bench/%.c Makefile | $(BUILD)/.deps
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
+$(FUZZ)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
+	$(call say,FUZZ,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(FUZZ)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS)
+	$(call say,FUZZ,$@)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
+
+$(FUZZ)/seeds: tests/fuzz/seeds.sh
+	$(call say,SEEDS,$@)
+	$(Q)tests/fuzz/seeds.sh $@
+
 $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 	$(call say,DEMO,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+# Found crashes stay in $(FUZZ)/found; FUZZ_SECONDS is for each of the fuzzers.
+fuzz: $(FUZZERS) $(FUZZ)/seeds
+	$(Q)tests/fuzz/run.sh $(FUZZ) $(FUZZ_SECONDS)
 
 tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/oracle/programs
 
@@ -141,9 +167,9 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 test:
 	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build
+	$(Q)+$(sub) tests-build $(FUZZERS) $(FUZZ)/seeds
 	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh layers format build:unit build:golden build:e2e \
+	$(Q)tests/run.sh layers format fuzz build:unit build:golden build:e2e \
 		build-asan:unit build-asan:golden build-asan:e2e
 
 sanitize:
@@ -188,4 +214,5 @@ clean:
 	rm -rf build build-asan
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d)
+-include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:=.d)
 -include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# run.sh [DIR:]SUITE…      suites: unit golden e2e layers format; DIR is the build they test (build)
+# run.sh [DIR:]SUITE…      suites: unit golden e2e fuzz layers format; DIR is the build they test (build)
 #
 # Prints a line for every test and, alone on the last line, "N passed, N failed, N skipped". Exits 1
 # if a test failed, or if nothing was there to run.
@@ -145,6 +145,7 @@ sources_of() {
 	unit) compgen -G "tests/unit/test_*.c" | sort ;;
 	golden) compgen -G "tests/golden/*.c" | sort ;;
 	e2e) { compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort ;;
+	fuzz) echo tests/fuzz/run.sh ;;
 	layers) echo tests/check-layers.sh ;;
 	format) echo tests/check-format.sh ;;
 	esac
@@ -164,6 +165,7 @@ run_suite() {
 		name=$(basename "$source")
 		label=$suite/${name%.*}
 		[[ $suite == layers || $suite == format ]] && label=${name%.*}
+		[ "$suite" = fuzz ] && label=fuzz
 		# a second build of the same tests says which it is
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
 		log=$build/tests/log/$suite-${name%.*}.log
@@ -179,7 +181,7 @@ run_suite() {
 	done
 }
 
-[ $# -gt 0 ] || { echo "usage: $0 [DIR:]unit|golden|e2e|layers|format…" >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: $0 [DIR:]unit|golden|e2e|fuzz|layers|format…" >&2; exit 2; }
 for arg in "$@"; do
 	run_suite "$arg"
 done

@@ -17,6 +17,7 @@ set -euo pipefail
 #   pc:NAME:MIN     a library that pkg-config knows
 #   h:PATH          a header that the compiler finds by itself
 #   file:PATH       a file
+#   fuzzer:NAME     a compiler that has libFuzzer
 needs() {
 	cat <<-'TABLE'
 	build | cmd:gcc                  | gcc             | gcc             | gcc        | gcc
@@ -35,6 +36,7 @@ needs() {
 	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
 	test  | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
+	test  | fuzzer:clang             | libclang-rt-dev | compiler-rt     | compiler-rt | clang
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
@@ -79,6 +81,10 @@ present() {
 	pc) pkg-config --exists "${rest%:*} >= ${rest#*:}" 2>/dev/null ;;
 	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
 	file) [ -e "$rest" ] ;;
+	fuzzer)
+		echo "int LLVMFuzzerTestOneInput(void *b, long n) { return b == 0 && n; }" |
+			"$rest" -x c -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null
+		;;
 	esac
 }
 
