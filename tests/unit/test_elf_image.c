@@ -157,6 +157,32 @@ static void overflow_test(void **state)
 	forge_free(&sections[1].content);
 }
 
+/* What cannot be inflated here is copied whole, however little it claims to become. */
+static void small_claim_test(void **state)
+{
+	Elf64_Chdr header = {.ch_type = 2, .ch_size = 1, .ch_addralign = 1};
+	struct forged_section section = {".debug_one", {}, SHF_COMPRESSED};
+	struct elf_image_section *copied;
+	struct elf_image *image;
+	size_t size;
+	int fd;
+
+	(void)state;
+	forge_bytes(&section.content, &header, sizeof(header));
+	forge_pattern(&section.content, 100000);
+	size = section.content.size;
+	fd = forge_elf(&section, 1, ET_DYN);
+	assert_null(load(fd, size - 1, -EFBIG));
+	image = load(fd, size, 0);
+	copied = elf_image__section(image, ".debug_one");
+	assert_non_null(copied);
+	assert_int_equal(copied->size, size);
+	assert_memory_equal(copied->data, section.content.data, size);
+	elf_image__free(image);
+	close(fd);
+	forge_free(&section.content);
+}
+
 /* ---- the inflater ---------------------------------------------------------------------------- */
 
 static int file_of(const struct forge *f)
@@ -215,9 +241,9 @@ static void inflate_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sections_test), cmocka_unit_test(limit_test),
-		cmocka_unit_test(nothing_test),	 cmocka_unit_test(overflow_test),
-		cmocka_unit_test(inflate_test),
+		cmocka_unit_test(sections_test),    cmocka_unit_test(limit_test),
+		cmocka_unit_test(nothing_test),	    cmocka_unit_test(overflow_test),
+		cmocka_unit_test(small_claim_test), cmocka_unit_test(inflate_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,8 @@ static int read_compression_header(const struct elf_file *file, struct source *s
 	if (s->coding == CODING_ZLIB) {
 		s->offset += size;
 		s->stored -= size;
+	} else if (s->claimed < s->stored) { /* it is copied as it is, and needs the room */
+		s->claimed = s->stored;
 	}
 	return 0;
 }
