@@ -7,7 +7,7 @@
 #
 #   make unit golden e2e     one suite of the tests          make sanitize    all three under
 #   make golden-update       accept what the goldens see       ASan, UBSan and LSan
-#   make fuzz                libFuzzer on the readers of files, FUZZ_SECONDS=120 each
+#   make fuzz                fuzz the doors to libelf and libdw, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make bench               measure the budgets             make format      clang-format -i
 #
@@ -24,6 +24,8 @@ BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool)
 			 $(wildcard /usr/lib/linux-tools/*/bpftool))
 PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib
 
+FUZZ_SECONDS ?= 60
+
 CFLAGS	  ?= -O2 -g
 WARNINGS  := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all)
@@ -32,10 +34,6 @@ ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread
 TEST_LIBS := $(shell pkg-config --libs cmocka libcjson 2>/dev/null)
-
-FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Wno-missing-field-initializers -Werror -O1 -g -fno-omit-frame-pointer \
-	      -fsanitize=address,undefined -fno-sanitize-recover=all -Iinclude -Iuserspace -I$(BUILD)/gen \
-	      -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 
 ARCH	  := $(shell uname -m)
 BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
@@ -65,13 +63,10 @@ FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wi
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 DEMO	      := $(BUILD)/tools/demo_workload
-# libFuzzer is clang's: the readers of files are compiled once more, by it
-FUZZ	      := $(BUILD)/fuzz
-FUZZERS	      := $(patsubst tests/fuzz/%.c,$(FUZZ)/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS  := $(patsubst %.c,$(FUZZ)/%.o,$(wildcard userspace/base/*.c userspace/elf/*.c userspace/symbolize/*.c))
-FUZZ_SECONDS  ?= 120
+FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf symbolize,userspace/$d/*.c)))
 
-.PHONY: all tests-build test unit fuzz golden golden-update e2e sanitize demo vmtest bench install uninstall format clean
+.PHONY: all tests-build test unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -126,29 +121,36 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
+$(BUILD)/tests/bench/symbolize: tests/bench/symbolize.c $(BUILD)/libsysprof.a Makefile
+	$(call say,BENCH,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
+
 $(BUILD)/tests/bench/%: tests/bench/%.c Makefile | $(BUILD)/.deps
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
-
-$(FUZZ)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
-	$(call say,FUZZ,$<)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
-
-$(FUZZ)/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS)
-	$(call say,FUZZ,$@)
-	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
-
-$(FUZZ)/seeds: tests/fuzz/seeds.sh
-	$(call say,SEEDS,$@)
-	$(Q)tests/fuzz/seeds.sh $@
 
 $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 	$(call say,DEMO,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
 
-# Found crashes stay in $(FUZZ)/found; FUZZ_SECONDS is for each of the fuzzers.
-fuzz: $(FUZZERS) $(FUZZ)/seeds
-	$(Q)tests/fuzz/run.sh $(FUZZ) $(FUZZ_SECONDS)
+# Fuzz targets: clang's coverage and both sanitizers, in what they reach of the library as well. That
+# one warning clang gives for initializers which gcc accepts, some of them in others' headers.
+FUZZ_CFLAGS = $(ALL_CFLAGS) -Wno-missing-field-initializers -fsanitize=address,undefined \
+	      -fno-sanitize-recover=all
+
+$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
+	$(call say,FUZZ CC,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) Makefile
+	$(call say,FUZZ,$@)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
+
+$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh
+	$(call say,SEEDS,$(@D))
+	$(Q)CLANG='$(CLANG)' $< $(@D) && touch $@
+
+fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
 
 tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/oracle/programs
 
@@ -167,10 +169,11 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 test:
 	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build $(FUZZERS) $(FUZZ)/seeds
+	$(Q)+$(sub) tests-build
 	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh layers format fuzz build:unit build:golden build:e2e \
-		build-asan:unit build-asan:golden build-asan:e2e
+	$(Q)+$(sub) fuzz-build
+	$(Q)tests/run.sh layers format build:unit build:golden build:e2e \
+		build-asan:unit build-asan:golden build-asan:e2e build:fuzz
 
 sanitize:
 	$(Q)+$(sub) SANITIZE=1 tests-build
@@ -187,6 +190,11 @@ golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
 
 e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/oracle/programs
 	$(Q)tests/run.sh $(BUILD):e2e
+
+fuzz:
+	$(Q)tools/install-deps.sh --check fuzz
+	$(Q)+$(sub) fuzz-build
+	$(Q)BUILD='$(BUILD)' FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(notdir $(FUZZERS))
 
 demo:
 	$(Q)tools/install-deps.sh demo
@@ -214,5 +222,5 @@ clean:
 	rm -rf build build-asan
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d)
--include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:=.d)
--include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d
+-include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d \
+	 $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:=.d)

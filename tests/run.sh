@@ -7,7 +7,8 @@
 # if a test failed, or if nothing was there to run.
 #
 # A test is a program: unit and golden are the built C files of those directories; e2e is every .sh
-# and .py in tests/e2e whose name does not begin with "lib". It runs at the top of the tree under a
+# and .py in tests/e2e whose name does not begin with "lib"; fuzz gives each fuzz target FUZZ_SECONDS
+# (10). It runs at the top of the tree under a
 # time limit (its own, where a line of its source says "time-limit: SECONDS") and passes by exit 0.
 # Exit 77 skips it, with the reason as its last line; a reason that says "needs root" or "needs CAP_…"
 # fails the run where CI=true, since there the root-only tests are the point. A test finds
@@ -145,7 +146,7 @@ sources_of() {
 	unit) compgen -G "tests/unit/test_*.c" | sort ;;
 	golden) compgen -G "tests/golden/*.c" | sort ;;
 	e2e) { compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort ;;
-	fuzz) echo tests/fuzz/run.sh ;;
+	fuzz) compgen -G "tests/fuzz/fuzz_*.c" | sort ;;
 	layers) echo tests/check-layers.sh ;;
 	format) echo tests/check-format.sh ;;
 	esac
@@ -165,18 +166,18 @@ run_suite() {
 		name=$(basename "$source")
 		label=$suite/${name%.*}
 		[[ $suite == layers || $suite == format ]] && label=${name%.*}
-		[ "$suite" = fuzz ] && label=fuzz
 		# a second build of the same tests says which it is
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
 		log=$build/tests/log/$suite-${name%.*}.log
-		command=$top/$source
-		[[ $suite == unit || $suite == golden ]] && command=$build/${source%.c}
+		command=("$top/$source")
+		[[ $suite == unit || $suite == golden ]] && command=("$build/${source%.c}")
+		[ "$suite" = fuzz ] && command=("$top/tests/fuzz/run.sh" "${name%.c}")
 		if [ -n "$needs_root" ] && [ -z "$privileged" ]; then
 			result skip "$label" "" "$refusal"
-		elif [ ! -x "$command" ]; then
-			result FAIL "$label" "" "$command is not there, or not executable"
+		elif [ ! -x "${command[0]}" ]; then
+			result FAIL "$label" "" "${command[0]} is not there, or not executable"
 		else
-			run_test "$label" "$log" "$source" "$build" "$command"
+			run_test "$label" "$log" "$source" "$build" "${command[@]}"
 		fi
 	done
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# install-deps.sh [--check] build|demo|test|vmtest|bench
+# install-deps.sh [--check] build|demo|test|fuzz|vmtest|bench
 #
 # Looks what the named task still needs on this machine and installs just that: on Debian and Ubuntu
 # with apt-get (through sudo where the caller is not root), elsewhere it prints the package names and
@@ -17,7 +17,7 @@ set -euo pipefail
 #   pc:NAME:MIN     a library that pkg-config knows
 #   h:PATH          a header that the compiler finds by itself
 #   file:PATH       a file
-#   fuzzer:NAME     a compiler that has libFuzzer
+#   clang-rt:NAME   a runtime library of clang
 needs() {
 	cat <<-'TABLE'
 	build | cmd:gcc                  | gcc             | gcc             | gcc        | gcc
@@ -36,7 +36,6 @@ needs() {
 	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
 	test  | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
-	test  | fuzzer:clang             | libclang-rt-dev | compiler-rt     | compiler-rt | clang
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
@@ -49,6 +48,7 @@ needs() {
 	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
+	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
 	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
 	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio
@@ -64,7 +64,8 @@ needs() {
 rows_of() {
 	case $1 in
 	build | demo) echo build ;;
-	test) echo "build test" ;;
+	test) echo "build test fuzz" ;;
+	fuzz) echo "build fuzz" ;;
 	vmtest) echo "build vmtest" ;;
 	bench) echo "build bench" ;;
 	*) return 1 ;;
@@ -81,10 +82,7 @@ present() {
 	pc) pkg-config --exists "${rest%:*} >= ${rest#*:}" 2>/dev/null ;;
 	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
 	file) [ -e "$rest" ] ;;
-	fuzzer)
-		echo "int LLVMFuzzerTestOneInput(void *b, long n) { return b == 0 && n; }" |
-			"$rest" -x c -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null
-		;;
+	clang-rt) compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/*clang_rt.$rest*.a" >/dev/null ;;
 	esac
 }
 
@@ -167,7 +165,7 @@ main() {
 	[ "${1:-}" = --check ] && check=yes && shift
 	task=${1:-}
 	tasks=$(rows_of "$task") || {
-		echo "usage: $0 [--check] build|demo|test|vmtest|bench" >&2
+		echo "usage: $0 [--check] build|demo|test|fuzz|vmtest|bench" >&2
 		exit 2
 	}
 

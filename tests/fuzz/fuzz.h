@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the fuzzers share. Each is a libFuzzer program: a file of any bytes is read through one of the doors
- * to a foreign library, and whatever comes out of it is looked at, so that a sanitizer sees what is
- * not there.
- */
+/* What the fuzz targets share: the input as a file, and properties that must hold. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -12,33 +8,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+#include "base/io.h"
 
-/* The bytes as a file; the same one each time. */
-static inline int input_file(const uint8_t *bytes, size_t size)
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* abort() is what the fuzzer takes for a crash. */
+#define MUST(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The doors take open files. The caller closes it. */
+static inline int fuzz_file(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
-	if (fd < 0)
-		fd = memfd_create("input", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)size) || pwrite(fd, bytes, size, 0) != (ssize_t)size) {
-		perror("memfd");
-		exit(1);
-	}
+	MUST(fd >= 0 && !write_full(fd, data, size));
 	return fd;
 }
 
-/* Reads all of it; what it was made of is kept from the optimizer. */
-static inline void look_at(const void *bytes, size_t size)
+/* Bytes that were handed out are read, so that the sanitizers look at them. */
+static inline void fuzz_read(const void *bytes, size_t size)
 {
-	const unsigned char *p = bytes;
-	unsigned int sum = 0;
+	const unsigned char *b = bytes;
+	volatile unsigned char sum = 0;
 
 	for (size_t i = 0; i < size; i++)
-		sum = sum * 31 + p[i];
-	__asm__ volatile("" : : "r"(sum));
+		sum ^= b[i];
+	(void)sum;
 }
 
 #endif

@@ -1,106 +1,236 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * module_resolve(), behind which are libdw and the symbol tables, on any bytes: what a sealed child does
- * with a module. The addresses are those of the file's own symbols and a few of its text.
+ * The doors to libdw and liblzma, as a sealed child uses them: module_resolve() on a file that is
+ * its own debug file and its own dwz file.
+ *
+ * Most random changes of an ELF file change what is not DWARF, or so much of it that its units are
+ * never walked. So the mutator here changes, mostly, bytes of one debug section in place.
+ *
+ * libdw itself is the system's, is not instrumented, and is known to die of some inputs. That is what
+ * children are sealed for: it costs a module's lines. Nothing can be said of this process then, so
+ * it ends with an exit status of its own and run.sh starts it again. A death counts as libdw's where
+ * libdw is on the stack, as nothing of ours is ever called by it. All else is ours.
  */
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "elf/elf_file.h"
 #include "fuzz.h"
 #include "symbolize/module.h"
 
-#define ADDRESSES    64
-#define MEMORY_LIMIT (64u << 20)
+#define MEMORY_LIMIT	(64u << 20)
+#define ADDRESSES	128 /* of symbols, and as many others */
+#define FIRST_ADDRESS	0x1000
+#define ADDRESS_STEP	12
+#define STACK_FRAMES	64
+#define DIED_IN_LIBDW	75 /* run.sh knows it */
+#define BLIND_MUTATIONS 4  /* one of so many goes anywhere in the file */
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+const char *__asan_default_options(void);
+void __asan_on_error(void);
+int open(const char *path, int flags, ...);
+int open64(const char *path, int flags, ...);
+
+/* libdw opens .dwo files by names that are in the input; none of this machine's is to be read. */
+int open(const char *path, int flags, ...)
+{
+	(void)path;
+	(void)flags;
+	errno = ENOENT;
+	return -1;
+}
+
+int open64(const char *path, int flags, ...)
+{
+	return open(path, flags);
+}
+
+/* ---- deaths in libdw ------------------------------------------------------------------------- */
+
+/* So that there is a handler to hand our own deaths to, which keeps the input. */
+const char *__asan_default_options(void)
+{
+	return "handle_abort=1:handle_sigfpe=1:handle_sigbus=1:use_sigaltstack=1";
+}
+
+static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+static struct sigaction others[COUNT(SIGNALS)];
+
+/* Ends the process if the death is libdw's. */
+static void check_whose_death(void)
+{
+	static const char message[] = "died inside libdw:\n";
+	void *frames[STACK_FRAMES];
+	int count = backtrace(frames, STACK_FRAMES);
+
+	for (int i = 0; i < count; i++) {
+		Dl_info place;
+
+		if (!dladdr(frames[i], &place) || !strstr(place.dli_fname, "/libdw"))
+			continue;
+		if (write(STDERR_FILENO, message, sizeof(message) - 1) > 0)
+			backtrace_symbols_fd(frames + i, 1, STDERR_FILENO);
+		_exit(DIED_IN_LIBDW);
+	}
+}
+
+/* What the sanitizer saw in memcpy() and the like, when libdw called it. */
+void __asan_on_error(void)
+{
+	check_whose_death();
+}
+
+static void on_death(int number, siginfo_t *info, void *context)
+{
+	check_whose_death();
+	for (size_t i = 0; i < COUNT(SIGNALS); i++) {
+		if (SIGNALS[i] == number && others[i].sa_flags & SA_SIGINFO)
+			others[i].sa_sigaction(number, info, context);
+	}
+	_exit(1);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct sigaction action = {.sa_sigaction = on_death, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	void *frame;
+
+	(void)argc;
+	(void)argv;
+	backtrace(&frame, 1); /* the first call loads a library */
+	for (size_t i = 0; i < COUNT(SIGNALS); i++)
+		MUST(!sigaction(SIGNALS[i], &action, &others[i]));
+	return 0;
+}
+
+/* ---- mutations ------------------------------------------------------------------------------- */
+
+static const char *const SECTIONS[] = {
+	".debug_info",	   ".debug_abbrev", ".debug_line", ".debug_line_str", ".debug_str",
+	".debug_rnglists", ".debug_ranges", ".debug_addr", ".gnu_debugdata",
+};
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	const char *name = SECTIONS[seed / BLIND_MUTATIONS % COUNT(SECTIONS)];
+	int fd = fuzz_file(data, size);
+	struct elf_section section = {};
+	struct elf_file *file;
+
+	if (!elf_file__open(fd, &file)) {
+		elf_file__find_section(file, name, &section);
+		elf_file__free(file);
+	}
+	close(fd);
+	if (seed % BLIND_MUTATIONS == 0 || !section.size || section.offset >= size ||
+	    section.size > size - section.offset)
+		return LLVMFuzzerMutate(data, size, max_size);
+	LLVMFuzzerMutate(data + section.offset, section.size, section.size);
+	return size;
+}
+
+/* ---- the target ------------------------------------------------------------------------------ */
 
 struct addresses {
-	const struct elf_file *file;
-	uint64_t list[ADDRESSES]; /* offsets in the file, as module_resolve() has them */
+	uint64_t data[2 * ADDRESSES];
 	size_t count;
 };
 
-static int note_symbol(void *context, const struct elf_symbol *symbol)
+static int take_symbol(void *context, const struct elf_symbol *symbol)
 {
 	struct addresses *a = context;
-	uint64_t offset;
 
-	/* room is left for the evenly spread ones */
-	if (a->count == ADDRESSES / 2)
-		return 1;
-	if (!elf_file__offset_of_address(a->file, symbol->address + symbol->size / 2, &offset))
-		a->list[a->count++] = offset;
-	return 0;
+	a->data[a->count++] = symbol->address + symbol->size / 2;
+	return a->count == ADDRESSES;
 }
 
 static int compare(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const uint64_t *x = a, *y = b;
 
-	return (x > y) - (x < y);
+	return *x < *y ? -1 : *x > *y;
 }
 
-static void sort_distinct(struct addresses *a)
+/* Sorted and distinct; symbols are where the code is. */
+static void choose_addresses(int fd, struct addresses *a)
 {
+	struct elf_file *file;
 	size_t kept = 0;
 
-	qsort(a->list, a->count, sizeof(*a->list), compare);
-	for (size_t i = 0; i < a->count; i++)
-		if (!kept || a->list[i] != a->list[kept - 1])
-			a->list[kept++] = a->list[i];
+	if (!elf_file__open(fd, &file)) {
+		elf_file__each_symbol(file, take_symbol, a);
+		elf_file__free(file);
+	}
+	for (size_t i = 0; i < ADDRESSES; i++)
+		a->data[a->count++] = FIRST_ADDRESS + i * ADDRESS_STEP;
+	qsort(a->data, a->count, sizeof(*a->data), compare);
+	for (size_t i = 0; i < a->count; i++) {
+		if (!kept || a->data[i] != a->data[kept - 1])
+			a->data[kept++] = a->data[i];
+	}
 	a->count = kept;
 }
 
-static void choose_addresses(int fd, struct addresses *a)
+static void read_text(const char *text)
 {
-	struct elf_section text;
-	struct elf_file *file;
-
-	a->list[a->count++] = 0;
-	a->list[a->count++] = UINT64_MAX - 1;
-	if (!elf_file__open(fd, &file)) {
-		a->file = file;
-		elf_file__each_symbol(file, note_symbol, a);
-		if (!elf_file__find_section(file, ".text", &text))
-			for (uint64_t i = 0; a->count < ADDRESSES; i++)
-				a->list[a->count++] = text.offset + i * (text.size / ADDRESSES + 1);
-		elf_file__free(file);
-	}
-	sort_distinct(a);
+	if (text)
+		fuzz_read(text, strlen(text));
 }
 
-static void look_at_string(const char *s)
+static int read_result(void *context, size_t index, const struct symbol_result *result)
 {
-	if (s)
-		look_at(s, strlen(s));
-}
+	size_t *next = context;
 
-static int look_at_result(void *context, size_t index, const struct symbol_result *result)
-{
-	size_t *expected = context;
-
-	if (index != (*expected)++)
-		abort();
+	MUST(index == (*next)++);
 	for (size_t i = 0; i < result->frame_count; i++) {
-		look_at_string(result->frames[i].function);
-		look_at_string(result->frames[i].file);
-		look_at_string(result->frames[i].definition_file);
-		look_at(&result->frames[i].line, sizeof(result->frames[i].line));
+		const struct symbol_frame *frame = &result->frames[i];
+
+		MUST(frame->function);
+		read_text(frame->function);
+		read_text(frame->file);
+		read_text(frame->definition_file);
 	}
 	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+static void resolve(const struct module_files *files, const struct addresses *a)
 {
-	struct module_files files = {
-		.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1, .memory_limit = MEMORY_LIMIT};
-	struct addresses addresses = {0};
 	struct module_report report;
-	size_t answers = 0;
+	size_t told = 0;
 
-	files.elf_fd = input_file(bytes, size);
-	choose_addresses(files.elf_fd, &addresses);
-	if (!module_resolve(&files, addresses.list, addresses.count, look_at_result, &answers,
-			    &report) &&
-	    answers != addresses.count)
-		abort();
+	if (module_resolve(files, a->data, a->count, read_result, &told, &report))
+		return;
+	MUST(told == a->count && report.addresses == told);
+	MUST(report.with_symbol <= told && report.with_lines <= told);
+	MUST(report.state < SYMBOL_STATE_COUNT && report.dwarf < DWARF_STATE_COUNT);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = fuzz_file(data, size);
+	/* asked by ELF address, which any symbol's is; and by file offset */
+	struct module_files kernel = {.kind = DSO_KERNEL,
+				      .elf_fd = -1,
+				      .debug_fd = fd,
+				      .alt_fd = -1,
+				      .memory_limit = MEMORY_LIMIT};
+	struct module_files mapped = {.kind = DSO_FILE,
+				      .elf_fd = fd,
+				      .debug_fd = -1,
+				      .alt_fd = fd,
+				      .memory_limit = MEMORY_LIMIT};
+	struct addresses a = {};
+
+	choose_addresses(fd, &a);
+	resolve(&kernel, &a);
+	resolve(&mapped, &a);
+	close(fd);
 	return 0;
 }

@@ -1,97 +1,115 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* elf_file and elf_image, the door to libelf, on any bytes. */
+/* The door to libelf: every question that can be asked of a file, and images of its sections. */
 #include <string.h>
+#include <unistd.h>
 
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
+#include "elf/elf_links.h"
 #include "fuzz.h"
 
 #define SECTION_LIMIT (1u << 20)
 #define IMAGE_LIMIT   (16u << 20)
 
-static const char *const section_names[] = {
-	".eh_frame",	".text",	  ".symtab",	       ".strtab",    ".dynsym",
-	".debug_info",	".debug_line",	  ".gnu_debugdata",    ".plt",	     ".note.gnu.build-id",
-	".debug_frame", ".gnu_debuglink", ".gnu_debugaltlink", ".debug_str",
+static const char *const NAMES[] = {
+	".debug_info", ".debug_abbrev", ".debug_line",	  ".debug_str",
+	".text",       ".symtab",	".gnu_debugdata", "",
 };
 
-static int visit_symbol(void *context, const struct elf_symbol *symbol)
+static int read_symbol(void *context, const struct elf_symbol *symbol)
 {
-	size_t *count = context;
+	size_t *left = context;
 
-	look_at(symbol->name, strlen(symbol->name));
-	look_at(symbol, sizeof(*symbol));
-	++*count;
-	return 0;
+	MUST(symbol->name && *symbol->name);
+	fuzz_read(symbol->name, strlen(symbol->name));
+	return --*left == 0;
+}
+
+static void read_notes_and_links(struct elf_file *file)
+{
+	char name[64];
+	uint8_t id[20];
+	uint32_t crc;
+	int size;
+
+	size = elf_file__build_id(file, id, sizeof(id));
+	MUST(size <= (int)sizeof(id) && size != 0);
+	if (size > 0)
+		fuzz_read(id, size);
+	if (!elf_file__debug_link(file, name, sizeof(name), &crc))
+		MUST(strnlen(name, sizeof(name)) < sizeof(name));
+	size = elf_file__alternate_link(file, name, sizeof(name), id, sizeof(id));
+	MUST(size <= (int)sizeof(id));
+	if (size > 0)
+		MUST(strnlen(name, sizeof(name)) < sizeof(name));
 }
 
 static void read_sections(struct elf_file *file)
 {
-	for (size_t i = 0; i < sizeof(section_names) / sizeof(*section_names); i++) {
+	for (size_t i = 0; i < COUNT(NAMES); i++) {
 		struct elf_section section;
 		void *data;
 		size_t size;
 
-		if (!elf_file__find_section(file, section_names[i], &section))
-			look_at(&section, sizeof(section));
-		if (elf_file__section_data(file, section_names[i], SECTION_LIMIT, &data, &size))
+		elf_file__find_section(file, NAMES[i], &section);
+		if (elf_file__section_data(file, NAMES[i], SECTION_LIMIT, &data, &size))
 			continue;
-		if (size > SECTION_LIMIT)
-			abort();
-		look_at(data, size);
+		MUST(size <= SECTION_LIMIT && !((char *)data)[size]);
+		fuzz_read(data, size);
 		free(data);
+	}
+	elf_file__debug_size(file);
+}
+
+static void translate(const struct elf_file *file)
+{
+	uint64_t base = elf_file__base_address(file);
+
+	elf_file__is_relocatable(file);
+	for (unsigned int shift = 0; shift < 64; shift++) {
+		uint64_t result;
+
+		elf_file__address_of_offset(file, (UINT64_C(1) << shift) - 1, &result);
+		elf_file__offset_of_address(file, base + (UINT64_C(1) << shift), &result);
 	}
 }
 
-static void read_image(struct elf_file *file)
+static void make_image(struct elf_file *file)
 {
 	struct elf_image *image;
 	void *bytes;
 	size_t size;
 
-	if (elf_image__load(file, section_names, sizeof(section_names) / sizeof(*section_names),
-			    IMAGE_LIMIT, &image))
+	if (elf_image__load(file, NAMES, COUNT(NAMES) - 1, IMAGE_LIMIT, &image))
 		return;
+	for (size_t i = 0; i < COUNT(NAMES); i++) {
+		struct elf_image_section *section = elf_image__section(image, NAMES[i]);
+
+		if (section)
+			fuzz_read(section->data, section->size);
+	}
+	elf_image__damaged(image);
+	elf_image__big_endian(image);
+	elf_image__inflated(image);
 	if (!elf_image__finish(image, &bytes, &size))
-		look_at(bytes, size);
+		fuzz_read(bytes, size);
 	elf_image__free(image);
 }
 
-static void translate(struct elf_file *file)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint64_t points[] = {0, 0x40, 0x1000, 0x401000, UINT64_MAX / 2, UINT64_MAX};
-
-	for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
-		uint64_t address, offset;
-
-		/* what leads there leads back, if not to the same offset */
-		if (!elf_file__address_of_offset(file, points[i], &address) &&
-		    elf_file__offset_of_address(file, address, &offset))
-			abort();
-	}
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
-{
-	int fd = input_file(bytes, size);
+	int fd = fuzz_file(data, size);
 	struct elf_file *file;
-	uint8_t id[20];
-	size_t symbols = 0;
-	int length;
+	size_t symbols = 10000;
 
-	if (elf_file__open(fd, &file))
-		return 0;
-	length = elf_file__build_id(file, id, sizeof(id));
-	if (length > (int)sizeof(id))
-		abort();
-	if (length > 0)
-		look_at(id, (size_t)length);
-	elf_file__each_symbol(file, visit_symbol, &symbols);
-	elf_file__debug_size(file);
-	elf_file__base_address(file);
-	translate(file);
-	read_sections(file);
-	read_image(file);
-	elf_file__free(file);
+	if (!elf_file__open(fd, &file)) {
+		read_notes_and_links(file);
+		read_sections(file);
+		translate(file);
+		elf_file__each_symbol(file, read_symbol, &symbols);
+		make_image(file);
+		elf_file__free(file);
+	}
+	close(fd);
 	return 0;
 }

@@ -1,51 +1,79 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# seeds.sh DIR: small ELF files of all kinds that the readers know, for the fuzzers to start from.
-set -euo pipefail
+# seeds.sh DIR: small ELF files of every kind that the fuzzers start from, made by the compilers here.
+#
+# What a compiler does not know (a DWARF version, a kind of compression) is left out. Small files
+# are worth more than real ones: each byte of them is worth changing.
+set -uo pipefail
 
-dir=$1
-rm -rf "$dir"
-mkdir -p "$dir"
-source=$dir.c
-cat >"$source" <<'C'
-struct point { int x, y; };
-static inline __attribute__((always_inline)) int twice(int v) { return v * 2 + 1; }
-static inline __attribute__((always_inline)) int four(int v) { return twice(twice(v)); }
-__attribute__((noinline)) int area(struct point p) { return four(p.x) * twice(p.y); }
-int table[4];
-void _start(void)
-{
-	for (int i = 0; i < 4; i++)
-		table[i] = area((struct point){i, table[i]});
-	for (;;)
-		;
-}
+dir=${1:?usage: seeds.sh DIR}
+CLANG=${CLANG:-clang}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+rm -rf "$dir" && mkdir -p "$dir" || exit 1
+
+cat >"$work/a.c" <<-'C'
+	struct pair { int left; long right; };
+	int table[4];
+	static inline int twice(int n) { return n * 2 + table[n & 3]; }
+	static inline int more(struct pair *p) { return twice(p->left) + twice(p->right); }
+	__attribute__((noinline)) int sum(struct pair *p) { return more(p) + more(p + 1); }
+	__attribute__((cold, noinline)) int seldom(int n) { return twice(n) - 1; }
+	int _start(int n, struct pair *p) { return n > 7 ? seldom(n) : sum(p); }
 C
+cat >"$work/b.cc" <<-'CC'
+	namespace outer {
+	template <class T> struct box { T value; T get() const { return value + 1; } };
+	template <class F> int apply(F f) { return f(3); }
+	}
+	extern "C" int _start(int n) {
+		outer::box<long> box{n};
+		return outer::apply([&](int m) { return m * n + int(box.get()); });
+	}
+CC
 
-# file NAME COMPILER FLAGS…
-make_file() {
-	local name=$1
+small=(-O2 -nostdlib -static -ffreestanding -fno-asynchronous-unwind-tables
+	-Wl,-z,noseparate-code -Wl,--build-id)
+made() { # NAME COMMAND…: the command's output, if it could make one
+	local out=$dir/$1
 	shift
-	"$@" -O2 -ffreestanding -nostdlib -o "$dir/$name" "$source"
+	"$@" -o "$out" 2>/dev/null || rm -f "$out"
 }
 
-link=(-static -Wl,--build-id -Wl,-z,noseparate-code)
-make_file gcc5 gcc -g -gdwarf-5 "${link[@]}"
-make_file gcc4 gcc -g -gdwarf-4 "${link[@]}"
-make_file gcc5-zlib gcc -g -gz=zlib "${link[@]}"
-make_file gcc-sections gcc -g -ffunction-sections "${link[@]}"
-make_file gcc-split gcc -g -gsplit-dwarf "${link[@]}"
-make_file gcc-shared gcc -g -shared -fPIC -Wl,--build-id
-make_file gcc-object gcc -g -c
-make_file gcc-debug-frame gcc -g -fno-asynchronous-unwind-tables "${link[@]}"
-make_file clang5 clang -g -gdwarf-5 "${link[@]}"
-make_file clang4 clang -g -gdwarf-4 "${link[@]}"
-cp "$dir/gcc5" "$dir/stripped"
-strip "$dir/stripped"
-objcopy --only-keep-debug "$dir/gcc5" "$dir/only-debug"
-(cd "$dir" && objcopy --add-gnu-debuglink=only-debug stripped linked)
-head -c 700 "$dir/gcc5" >"$dir/cut"
-rm -f "$dir"/*.dwo
-# ar and GNU ld leave nothing else behind
-rm -f "$source"
+for compiler in gcc "$CLANG"; do
+	name=$(basename "$compiler")
+	for version in 2 3 4 5; do
+		made "$name-dwarf$version" "$compiler" "${small[@]}" -gdwarf-$version "$work/a.c"
+	done
+	made "$name-dwarf64" "$compiler" "${small[@]}" -gdwarf-5 -gdwarf64 "$work/a.c"
+	made "$name-split" "$compiler" "${small[@]}" -gsplit-dwarf -dumpdir "$work/" "$work/a.c"
+	made "$name-c++" "$compiler" "${small[@]}" -g "$work/b.cc"
+	made "$name-zlib" "$compiler" "${small[@]}" -g -gz=zlib -Wl,--compress-debug-sections=zlib "$work/a.c"
+	made "$name-zlib-gnu" "$compiler" "${small[@]}" -g -Wl,--compress-debug-sections=zlib-gnu "$work/a.c"
+	made "$name-32" "$compiler" "${small[@]}" -m32 -g "$work/a.c"
+	made "$name-sections" "$compiler" "${small[@]}" -g -ffunction-sections "$work/a.c"
+	made "$name-object" "$compiler" -O2 -g -c "$work/a.c"
+done
+made shared gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code "$work/a.c"
+made big-endian "$CLANG" --target=powerpc64-linux-gnu -O2 -g -c "$work/a.c"
+
+base=$dir/gcc-dwarf5
+[ -s "$base" ] || { echo "seeds.sh: gcc could not make the first of them" >&2; exit 1; }
+strip -o "$dir/stripped" "$base"
+objcopy --only-keep-debug "$base" "$dir/debug-only"
+objcopy --add-gnu-debuglink="$dir/debug-only" "$dir/stripped" "$dir/debuglink"
+# without a checksum, changed bytes get further
+strip -g -o "$work/mini" "$base"
+xz --check=none -c "$work/mini" >"$work/mini.xz" &&
+	objcopy --strip-all --add-section .gnu_debugdata="$work/mini.xz" "$base" "$dir/minidebug"
+if command -v dwz >/dev/null; then
+	cp "$dir/gcc-c++" "$work/one" && cp "$dir/gcc-c++" "$work/two" &&
+		dwz -m "$work/shared" "$work/one" "$work/two" 2>/dev/null &&
+		cp "$work/one" "$dir/dwz" && cp "$work/shared" "$dir/dwz-shared"
+fi
+size=$(stat -c %s "$base")
+for part in 1 2 3; do
+	head -c $((size * part / 4)) "$base" >"$dir/cut-$part"
+done
+exit 0
