@@ -97,6 +97,8 @@ struct symbolizer_options {
 struct symbolizer_counts {
 	size_t modules, modules_cached; /* files, and those that nobody had to look at */
 	uint64_t debug_files_fetched, debug_files_wrong, fetch_failures;
+	const char
+		*fetch_error; /* why the last of these failures, a clause; NULL: there was none */
 	uint64_t cpu_time;    /* ns, of the sealed processes */
 	uint64_t peak_memory; /* bytes, of the largest */
 	bool cancelled;

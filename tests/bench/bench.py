@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 
+import symbols
 import workloads
 from libbench import (BUILD, CPUS, PERF, BareTimer, BpfStats, Broken, Counted, Nothing, Perf,
                       Program, Runs, Sysprof, bench, books, budget, crashes, fixture, pick, read,
@@ -445,6 +446,7 @@ SECTIONS = {
     "stop": stop_to_file,
     "pingpong": ping_pong,
     "idle": idle_cpus,
+    "symbols": symbols.symbolizing,
 }
 
 

@@ -133,7 +133,7 @@ def test_no_server():
 def test_no_server_configured():
     frames, err = profile("none", "--debuginfod")
     assert frames and not has_lines(frames), frames
-    assert "could not be fetched" in err, f"not a word about it: {err}"
+    assert "could not be fetched: no server is configured" in err, f"not a word about it: {err}"
 
 
 main(globals())

@@ -174,8 +174,8 @@ static void print_symbols(const struct summary *s)
 		fprintf(stderr, "  %llu debug files were fetched\n",
 			(unsigned long long)s->symbols.debug_files_fetched);
 	if (s->symbols.fetch_failures)
-		fprintf(stderr, "  %llu debug files could not be fetched\n",
-			(unsigned long long)s->symbols.fetch_failures);
+		fprintf(stderr, "  %llu debug files could not be fetched: %s\n",
+			(unsigned long long)s->symbols.fetch_failures, s->symbols.fetch_error);
 	if (s->symbols.debug_files_wrong)
 		fprintf(stderr, "  %llu debug files are of another build and were not used\n",
 			(unsigned long long)s->symbols.debug_files_wrong);

@@ -9,13 +9,18 @@
  * every answer of a child first lets out what comes before it.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/tenant_open.h"
 #include "base/vec.h"
 #include "symbolize/debug_file.h"
+#include "symbolize/debuginfod.h"
 #include "symbolize/kernel_image.h"
 #include "symbolize/result_store.h"
 #include "symbolize/sealed.h"
@@ -288,6 +293,24 @@ static bool may_be_kept(const struct part *part)
 	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
 }
 
+/* Is there a package of the .dwo files that were missed? */
+static bool has_package(const struct symbolizer_dso *dso)
+{
+	_cleanup_close_ int host = -1, fd = -1;
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (dso->path[0] != '/' || asprintf(&path, "%s.dwp", dso->path) < 0)
+		return false;
+	if (dso->root_fd >= 0) {
+		fd = tenant_open(dso->root_fd, path, 0, UINT64_MAX, &st);
+		return fd >= 0;
+	}
+	host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = host < 0 ? -1 : tenant_open(host, path, 0, UINT64_MAX, &st);
+	return fd >= 0;
+}
+
 static void fill_in(struct part *part)
 {
 	struct symbolizer_job *job = part->job;
@@ -297,6 +320,8 @@ static void fill_in(struct part *part)
 	job->state = report ? report->state : SYMBOL_STATE_RESOLVED;
 	if (report && report->dwarf != DWARF_STATE_NONE && report->dwarf != DWARF_STATE_READ)
 		job->lines_lost = lost_lines[report->dwarf];
+	if (report && report->dwarf == DWARF_STATE_PARTLY && has_package(&job->dso))
+		job->lines_lost = lost_lines[DWARF_STATE_PACKAGED];
 }
 
 static int tell_kernel_until(struct part *part, size_t end)
@@ -420,6 +445,8 @@ static void count_up(const struct batch *b)
 	counts->debug_files_fetched = b->files.by_debuginfod;
 	counts->debug_files_wrong = b->files.wrong_build_id + b->files.wrong_crc;
 	counts->fetch_failures = b->files.debuginfod_failures;
+	if (counts->fetch_failures)
+		counts->fetch_error = debuginfod_strerror(b->files.debuginfod_error);
 	for (size_t i = 0; i < b->sealed_count; i++) {
 		counts->cpu_time += b->sealed[i].cpu_time;
 		if (b->sealed[i].peak_memory > counts->peak_memory)

@@ -29,6 +29,7 @@ struct module_files {
 	X(NONE, "it has no debug information")                                                     \
 	X(READ, "debug information was read")                                                      \
 	X(PARTLY, "a part of the debug information is damaged or missing")                         \
+	X(PACKAGED, "its debug information is in a .dwp file, which is not read")                  \
 	X(DAMAGED, "its debug information is damaged")                                             \
 	X(UNSUPPORTED, "its debug information is compressed in a way that libelf does not know")   \
 	X(TOO_BIG, "its debug information is larger than there is memory for")                     \
