@@ -5,10 +5,8 @@
 # build in BUILD and a root file system that holds nothing else, records the chain fixture inside,
 # and asserts that its known call chain is in at least 80 % of the samples. Needs no root.
 #
-# Kernels are Debian's own packages, taken through an apt root of our own in BUILD/vmtest: its own
-# configuration, source list, state and cache, checked with Debian's archive keyring. Nothing of the
-# system's apt is written, and none of its hooks is run; its proxy settings and the name of its mirror
-# are read (DEBIAN_MIRROR=URL overrides the mirror, and is needed where the system is not Debian).
+# Kernels are Debian's own packages, taken through an apt root in BUILD/vmtest (tools/apt-root.sh), which leaves
+# the system's apt alone. DEBIAN_MIRROR=URL overrides the mirror, and is needed where the system is not Debian.
 #
 # Whatever is missing (qemu, a package, the mirror) is a failure with its reason, never a skip.
 # Emulation is the default, since it works everywhere and a /dev/kvm in a virtual machine may not;
@@ -16,7 +14,6 @@
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 boot_limit=${VMTEST_LIMIT:-180}
 memory=1G
 share_wanted=80 # percent of the samples
@@ -28,44 +25,7 @@ die() {
 	exit 1
 }
 
-mirror_of_system() {
-	apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-		awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }'
-}
-
 # ---- packages ------------------------------------------------------------------------------------
-
-apt_root__init() { # suite, architecture
-	local suite=$1 arch=$2 mirror
-	mirror=${DEBIAN_MIRROR:-$(mirror_of_system)}
-	[ -n "$mirror" ] || die "the system's apt sources name no Debian mirror: set DEBIAN_MIRROR=URL" \
-		"(or run apt-get update, if this is Debian)"
-	apt_root=$work/apt-$suite-$arch
-	mkdir -p "$apt_root"/{state/lists/partial,cache/archives/partial,etc}
-	: >"$apt_root/status"
-	echo "deb [arch=$arch signed-by=$keyring] $mirror $suite main" >"$apt_root/etc/sources.list"
-	{
-		apt-config dump | grep -E '^Acquire::(http|https|socks|Retries|ForceIP|Languages)' || true
-		cat <<-CONFIG
-		Dir::Etc::main "/dev/null";
-		Dir::Etc::parts "/dev/null";
-		Dir::Etc::sourcelist "$apt_root/etc/sources.list";
-		Dir::Etc::sourceparts "/dev/null";
-		Dir::Etc::preferences "/dev/null";
-		Dir::Etc::preferencesparts "/dev/null";
-		Dir::State "$apt_root/state";
-		Dir::State::status "$apt_root/status";
-		Dir::Cache "$apt_root/cache";
-		Dir::Log "$apt_root";
-		APT::Architecture "$arch";
-		APT::Architectures { "$arch"; };
-		APT::Sandbox::User "";
-		Acquire::Languages "none";
-		CONFIG
-	} >"$apt_root/etc/apt.conf"
-	export APT_CONFIG=$apt_root/etc/apt.conf
-	apt-get -qq update || die "reading the index of $suite from $mirror failed"
-}
 
 # The newest cloud kernel of a series: "package version".
 newest_kernel() { # series, architecture
@@ -206,7 +166,8 @@ test_kernel() { # series, suite, architecture
 	local kernel console=$work/console-$1
 	[ "$3" = "$(dpkg --print-architecture)" ] || die "$1: $3 is not this machine's architecture"
 	echo "== $1 ($2)"
-	apt_root__init "$2" "$3"
+	APT_CONFIG=$("$here/../tools/apt-root.sh" "$work/apt-$2-$3" "$2" "$3") || exit 1
+	export APT_CONFIG
 	kernel=$(fetch_kernel "$1" "$2" "$3") || exit 1
 	boot "$kernel" "$console" || true
 	check_guest "$1" "$console"
@@ -223,7 +184,6 @@ main() {
 		command -v "$tool" >/dev/null ||
 			die "$tool is missing; 'tools/install-deps.sh vmtest' installs what this needs"
 	done
-	[ -e "$keyring" ] || die "$keyring is missing; 'tools/install-deps.sh vmtest' installs it"
 	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 ||
 		die "a static /bin/busybox is missing; 'tools/install-deps.sh vmtest' installs it"
 	make_initramfs

@@ -332,22 +332,6 @@ def test_split_dwarf_inside_a_container():
         assert bool(said) != there, result
 
 
-def test_package_of_dwo_files():
-    """All .dwo files in one .dwp beside the program."""
-    root = scratch("package-root")
-    program, dwo = split_program(root, "build")
-    package = f"{root}{program}.dwp"
-    run("dwp", dwo, "-o", package, check=0)
-    os.unlink(dwo)
-    out = scratch("package.folded")
-    result = record("--lines", "--no-symbol-cache", "-o", out, "--", "chroot", root, program, "1")
-    named = share([(f, n) for f, n in user_rows(out) if any("spin" in x for x in f)],
-                  lambda f: f[-1].startswith("own_spin"))
-    assert named >= 0.9, result
-    said = re.search(r"lines are missing: .*inlined: its debug information is in a .dwp", result.err)
-    assert said, result
-
-
 def test_debug_file_inside_a_container():
     """The program's root has it, the host has not."""
     root = scratch("root")

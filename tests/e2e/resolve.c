@@ -119,6 +119,7 @@ int main(int argc, char **argv)
 		.alt_fd = open_argument(argc, argv, 3),
 		.memory_limit = MEMORY_LIMIT,
 	};
+	struct dwarf_options options = {.alt_fd = files.alt_fd, .memory_limit = MEMORY_LIMIT};
 	struct module_report report = {};
 	struct dwarf_stats stats = {};
 	int err;
@@ -126,7 +127,7 @@ int main(int argc, char **argv)
 	read_addresses(&run, files.elf_fd);
 	if (!run.quiet) {
 		err = dwarf_reader__open(files.debug_fd >= 0 ? files.debug_fd : files.elf_fd,
-					 files.alt_fd, MEMORY_LIMIT, &run.reader);
+					 &options, &run.reader);
 		if (err)
 			fprintf(stderr, "no DWARF: %s\n", strerror(-err));
 	}

@@ -20,11 +20,18 @@
 #define BASE	 0x10000
 #define MUTATION 3000
 
+static int open_reader(int fd, uint64_t limit, struct dwarf_reader **reader)
+{
+	const struct dwarf_options options = {.alt_fd = -1, .memory_limit = limit};
+
+	return dwarf_reader__open(fd, &options, reader);
+}
+
 static struct dwarf_reader *open_fd(int fd)
 {
 	struct dwarf_reader *reader = NULL;
 
-	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), 0);
+	assert_int_equal(open_reader(fd, LIMIT, &reader), 0);
 	close(fd);
 	return reader;
 }
@@ -127,16 +134,16 @@ static void no_dwarf_test(void **state)
 	(void)state;
 	forge_text(&other.content, "code");
 	fd = forge_elf(&other, 1, ET_DYN);
-	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), -ENODATA);
+	assert_int_equal(open_reader(fd, LIMIT, &reader), -ENODATA);
 	assert_int_equal(ftruncate(fd, 3), 0);
-	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), -ENODATA);
+	assert_int_equal(open_reader(fd, LIMIT, &reader), -ENODATA);
 	close(fd);
 	forge_free(&other.content);
 	/* an object file: its addresses are all 0 yet */
 	forge_begin(&d);
 	forge_chain(&d);
 	fd = forge_elf(d.sections, FORGED_SECTIONS, ET_REL);
-	assert_int_equal(dwarf_reader__open(fd, -1, LIMIT, &reader), -ENODATA);
+	assert_int_equal(open_reader(fd, LIMIT, &reader), -ENODATA);
 	close(fd);
 	close(forge_finish(&d));
 	assert_null(reader);
@@ -561,7 +568,7 @@ static void compressed_test(void **state)
 static int open_result(int fd, uint64_t limit)
 {
 	struct dwarf_reader *reader = NULL;
-	int err = dwarf_reader__open(fd, -1, limit, &reader);
+	int err = open_reader(fd, limit, &reader);
 
 	dwarf_reader__free(reader);
 	return err;
@@ -657,7 +664,7 @@ static void ask_everything(int fd)
 	const struct dwarf_frame *frames;
 	size_t count;
 
-	if (dwarf_reader__open(fd, -1, LIMIT, &reader))
+	if (open_reader(fd, LIMIT, &reader))
 		return;
 	for (uint64_t at = 0; at < 0x100; at += 4)
 		assert_int_equal(dwarf_reader__resolve(reader, BASE + at, &frames, &count), 0);

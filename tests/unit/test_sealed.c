@@ -722,6 +722,29 @@ static int read_dwo(const struct module_files *files, const uint64_t *addresses,
 	return sink(context, 0, &result);
 }
 
+/* As libdw asks where a program's .dwo files are packed: beside a name under /proc/self/fd. */
+static int read_package(const struct module_files *files, const uint64_t *addresses, size_t count,
+			symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	char text[64] = "";
+	struct symbol_frame frame = {.function = text};
+	struct symbol_result result = {.frames = &frame, .frame_count = 1};
+	int fd;
+
+	(void)addresses, (void)count;
+	MUST(readlink("/proc/self/fd/3", text, sizeof(text)) == -1);
+	MUST(errno == (files->package_size ? EINVAL : EACCES));
+	fd = open("/proc/self/fd/7.dwp", O_RDONLY);
+	MUST(fd >= 0 && pread(fd, text, sizeof(text) - 1, 0) > 0);
+	close(fd);
+	MUST(open("/proc/self/fd/sub/y.dwo", O_RDONLY) >= 0);
+	MUST(open("/proc/self/fd/none.dwo", O_RDONLY) == -1 && errno == ENOENT);
+	MUST(refused(open("/proc/self/fd/3", O_RDONLY)));
+	report->state = SYMBOL_STATE_RESOLVED;
+	report->dwarf = DWARF_STATE_READ;
+	return sink(context, 0, &result);
+}
+
 static void write_file(const char *path, const char *text)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -793,6 +816,36 @@ static void test_split_files_are_handed_in(void **state)
 	assert_int_equal(system(inside), 0);
 }
 
+static void test_packages_are_beside_the_module(void **state)
+{
+	const struct sealed_work work = {.resolve = read_package};
+	char root[] = "/tmp/test_sealed.XXXXXX", command[300];
+	_cleanup_close_ int root_fd = -1;
+	struct sealed_job job;
+	struct test_job test;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(command, sizeof(command),
+		 "mkdir -p %s/bin/sub && printf package >%s/bin/prog.dwp && "
+		 "printf split >%s/bin/sub/y.dwo",
+		 root, root, root);
+	assert_int_equal(system(command), 0);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (int packaged = 0; packaged < 2; packaged++) {
+		make_jobs(&job, &test, 1);
+		job.count = 1;
+		job.root_fd = root_fd;
+		job.path = "/bin/prog";
+		job.files.package_size = packaged;
+		assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+		assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
+		assert_string_equal(test.answers[0].name, "package");
+	}
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	assert_int_equal(system(command), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -810,6 +863,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_what_a_child_has),
 		cmocka_unit_test(test_paths_are_refused),
 		cmocka_unit_test(test_split_files_are_handed_in),
+		cmocka_unit_test(test_packages_are_beside_the_module),
 	};
 
 	if (argc > 1)

@@ -21,6 +21,7 @@
 #include "base/vec.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
+#include "symbolize/dwarf.h"
 #include "symbolize/kernel_image.h"
 #include "symbolize/result_store.h"
 #include "symbolize/sealed.h"
@@ -36,6 +37,7 @@ struct part {
 	struct batch *batch;
 	struct symbolizer_job *job;
 	int debug_fd, alt_fd; /* -1: none */
+	uint64_t package_size;
 	struct symbol_cache_key key;
 	struct result_store *cached;
 	/* What the cache does not know: addresses, and their indices in the job. */
@@ -186,10 +188,30 @@ static int divide(struct batch *b, struct part *part)
 
 static int tell_fresh(void *context, size_t number, const struct symbol_result *result);
 
+/* Bytes of the package of its .dwo files, which has its place beside it; 0: it has none. */
+static uint64_t package_size(const struct symbolizer_dso *dso)
+{
+	_cleanup_close_ int host = -1, fd = -1;
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (!symbolize_is_file(dso->kind))
+		return 0;
+	if (asprintf(&path, "%s.dwp", dso->path) < 0) {
+		path = NULL;
+		return 0;
+	}
+	if (dso->root_fd < 0)
+		host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = tenant_open(dso->root_fd < 0 ? host : dso->root_fd, path, 0, UINT64_MAX, &st);
+	return fd >= 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
 static void hand_to_child(struct batch *b, struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
 
+	part->package_size = package_size(dso);
 	part->sealed = &b->sealed[b->sealed_count++];
 	*part->sealed = (struct sealed_job){
 		.files =
@@ -198,8 +220,10 @@ static void hand_to_child(struct batch *b, struct part *part)
 				.elf_fd = dso->fd,
 				.debug_fd = part->debug_fd,
 				.alt_fd = part->alt_fd,
+				.package_size = dwarf_reads_packages() ? part->package_size : 0,
 			},
 		.root_fd = dso->root_fd,
+		.path = dso->path,
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = tell_fresh,
@@ -293,24 +317,6 @@ static bool may_be_kept(const struct part *part)
 	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
 }
 
-/* Is there a package of the .dwo files that were missed? */
-static bool has_package(const struct symbolizer_dso *dso)
-{
-	_cleanup_close_ int host = -1, fd = -1;
-	_cleanup_free_ char *path = NULL;
-	struct stat st;
-
-	if (dso->path[0] != '/' || asprintf(&path, "%s.dwp", dso->path) < 0)
-		return false;
-	if (dso->root_fd >= 0) {
-		fd = tenant_open(dso->root_fd, path, 0, UINT64_MAX, &st);
-		return fd >= 0;
-	}
-	host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = host < 0 ? -1 : tenant_open(host, path, 0, UINT64_MAX, &st);
-	return fd >= 0;
-}
-
 static void fill_in(struct part *part)
 {
 	struct symbolizer_job *job = part->job;
@@ -320,7 +326,8 @@ static void fill_in(struct part *part)
 	job->state = report ? report->state : SYMBOL_STATE_RESOLVED;
 	if (report && report->dwarf != DWARF_STATE_NONE && report->dwarf != DWARF_STATE_READ)
 		job->lines_lost = lost_lines[report->dwarf];
-	if (report && report->dwarf == DWARF_STATE_PARTLY && has_package(&job->dso))
+	if (report && report->dwarf == DWARF_STATE_PARTLY && part->package_size &&
+	    !dwarf_reads_packages())
 		job->lines_lost = lost_lines[DWARF_STATE_PACKAGED];
 }
 

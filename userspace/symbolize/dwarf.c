@@ -15,6 +15,7 @@
 #include "symbolize/dwarf.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "symbolize/dwarf_private.h"
@@ -29,21 +30,29 @@ struct dwarf_reader {
 	VEC(struct dwarf_frame) frames;
 };
 
-int dwarf_reader__open(int fd, int alt_fd, uint64_t memory_limit, struct dwarf_reader **reader)
+bool dwarf_reads_packages(void)
+{
+	unsigned int major, minor;
+
+	return sscanf(dwfl_version(NULL), "%u.%u", &major, &minor) == 2 &&
+	       (major > 0 || minor >= 191);
+}
+
+int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf_reader **reader)
 {
 	struct dwarf_reader *r = calloc(1, sizeof(*r));
 	int err;
 
 	if (!r)
 		return -ENOMEM;
-	r->memory_limit = memory_limit;
+	r->memory_limit = options->memory_limit;
 	r->paths = memo__new();
-	err = r->paths ? dwarf_image__open(fd, DWARF_MAIN, memory_limit, &r->main) : -ENOMEM;
+	err = r->paths ? dwarf_image__open(fd, DWARF_MAIN, options, &r->main) : -ENOMEM;
 	if (err)
 		goto err_out;
-	if (alt_fd >= 0 && r->main.needs_alt) {
+	if (options->alt_fd >= 0 && r->main.needs_alt) {
 		/* Without it names are missing, no more. */
-		err = dwarf_image__open(alt_fd, DWARF_ALTERNATE, memory_limit, &r->alt);
+		err = dwarf_image__open(options->alt_fd, DWARF_ALTERNATE, options, &r->alt);
 		if (err == -ENOMEM)
 			goto err_out;
 		if (!err)

@@ -19,13 +19,22 @@ struct dwarf_stats {
 	bool incomplete;   /* sections are damaged, or the dwz file is missing */
 };
 
+struct dwarf_options {
+	int alt_fd;	       /* the dwz file, or -1 */
+	bool packaged;	       /* its .dwo files may be in a .dwp file */
+	uint64_t memory_limit; /* bytes */
+};
+
+/* Does libdw know .dwp files? It looks for one called /proc/self/fd/NUMBER.dwp. */
+bool dwarf_reads_packages(void);
+
 /*
- * `fd`: a file with DWARF (the module itself or its debug file); `alt_fd`: its dwz file, or -1.
- * Both stay the caller's, and are not read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections
- * claim more than `memory_limit` bytes when inflated; -ENOTSUP: compressed in a way that libelf
- * does not know; -ENOMEM; -EIO.
+ * `fd`: a file with DWARF (the module itself or its debug file). It and the dwz file stay the
+ * caller's, and are not read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use;
+ * -EFBIG: the sections claim more than the limit when inflated; -ENOTSUP: compressed in a way that
+ * libelf does not know; -ENOMEM; -EIO.
  */
-int dwarf_reader__open(int fd, int alt_fd, uint64_t memory_limit, struct dwarf_reader **reader);
+int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf_reader **reader);
 void dwarf_reader__free(struct dwarf_reader *r);
 
 /*

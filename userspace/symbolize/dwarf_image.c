@@ -16,8 +16,12 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/io.h"
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
 
@@ -172,7 +176,25 @@ static bool has_units(Dwarf *dwarf)
 	return !dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL);
 }
 
-static int begin(struct dwarf_image *image)
+/*
+ * libdw looks for a package of .dwo files beside a file that has a descriptor, by the name of that
+ * under /proc/self/fd. What the image holds of such a program are its skeleton units, which are small.
+ */
+static int copy_to_file(struct dwarf_image *image, const void *bytes, size_t size)
+{
+	int fd = memfd_create("dwarf", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -errno;
+	image->fd = fd;
+	err = write_full(fd, bytes, size);
+	if (!err &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
+		err = -errno;
+	return err;
+}
+
+static int begin(struct dwarf_image *image, bool packaged)
 {
 	struct elf_image_section *info = elf_image__section(image->image, ".debug_info");
 	struct elf_image_section *abbrev = elf_image__section(image->image, ".debug_abbrev");
@@ -188,8 +210,13 @@ static int begin(struct dwarf_image *image)
 	err = elf_image__finish(image->image, &bytes, &size);
 	if (err)
 		return err;
+	if (packaged)
+		err = copy_to_file(image, bytes, size);
+	if (err)
+		return err;
 	elf_version(EV_CURRENT);
-	image->elf = elf_memory(bytes, size);
+	image->elf = packaged ? elf_begin(image->fd, ELF_C_READ_MMAP, NULL)
+			      : elf_memory(bytes, size);
 	if (!image->elf)
 		return -ENOMEM;
 	image->dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
@@ -198,8 +225,8 @@ static int begin(struct dwarf_image *image)
 	return compressed && !has_units(image->dwarf) ? -ENOTSUP : 0;
 }
 
-static int open_file(struct elf_file *file, enum dwarf_role role, uint64_t memory_limit,
-		     struct dwarf_image *image)
+static int open_file(struct elf_file *file, enum dwarf_role role,
+		     const struct dwarf_options *options, struct dwarf_image *image)
 {
 	struct elf_section section;
 	int err;
@@ -214,14 +241,15 @@ static int open_file(struct elf_file *file, enum dwarf_role role, uint64_t memor
 		return err == -ENOENT ? -ENODATA : err;
 	if (section.type == SHT_NOBITS || !section.size)
 		return -ENODATA;
-	err = elf_image__load(file, SECTIONS, COUNT(SECTIONS), memory_limit, &image->image);
+	err = elf_image__load(file, SECTIONS, COUNT(SECTIONS), options->memory_limit,
+			      &image->image);
 	if (err)
 		return err;
 	image->needs_alt = !elf_file__find_section(file, ".gnu_debugaltlink", &section);
-	return begin(image);
+	return begin(image, role == DWARF_MAIN && options->packaged);
 }
 
-int dwarf_image__open(int fd, enum dwarf_role role, uint64_t memory_limit,
+int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *options,
 		      struct dwarf_image *image)
 {
 	struct elf_file *file;
@@ -230,7 +258,7 @@ int dwarf_image__open(int fd, enum dwarf_role role, uint64_t memory_limit,
 	*image = (struct dwarf_image){};
 	if (err)
 		return err == -ENOEXEC ? -ENODATA : err;
-	err = open_file(file, role, memory_limit, image);
+	err = open_file(file, role, options, image);
 	elf_file__free(file);
 	if (err) {
 		dwarf_image__close(image);
@@ -246,6 +274,8 @@ void dwarf_image__close(struct dwarf_image *image)
 		dwarf_end(image->dwarf);
 	if (image->elf)
 		elf_end(image->elf);
+	if (image->fd)
+		close(image->fd);
 	elf_image__free(image->image);
 	*image = (struct dwarf_image){};
 }

@@ -4,6 +4,7 @@
 #define DWARF_PRIVATE_H
 
 #include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ struct memo;
 
 struct dwarf_image {
 	struct elf_image *image;
+	int fd; /* of a copy in a file in memory, or 0 */
 	Elf *elf;
 	Dwarf *dwarf;
 	uint64_t bad_units; /* their headers made no sense */
@@ -29,7 +31,7 @@ struct dwarf_image {
 enum dwarf_role { DWARF_MAIN, DWARF_ALTERNATE };
 
 /* As dwarf_reader__open(). */
-int dwarf_image__open(int fd, enum dwarf_role role, uint64_t memory_limit,
+int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *options,
 		      struct dwarf_image *image);
 void dwarf_image__close(struct dwarf_image *image);
 uint64_t dwarf_image__inflated(const struct dwarf_image *image);

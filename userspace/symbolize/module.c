@@ -98,15 +98,19 @@ static enum dwarf_state state_of_dwarf_error(int error)
 static void open_dwarf(struct module *m)
 {
 	const struct module_files *files = m->files;
-	uint64_t limit = files->memory_limit ? files->memory_limit : DEFAULT_MEMORY_LIMIT;
+	struct dwarf_options options = {
+		.alt_fd = files->alt_fd,
+		.packaged = files->package_size > 0,
+		.memory_limit = files->memory_limit ? files->memory_limit : DEFAULT_MEMORY_LIMIT,
+	};
 	int err = -ENODATA;
 
 	if (files->symbols_only)
 		return;
 	if (files->debug_fd >= 0)
-		err = dwarf_reader__open(files->debug_fd, files->alt_fd, limit, &m->dwarf);
+		err = dwarf_reader__open(files->debug_fd, &options, &m->dwarf);
 	if (err == -ENODATA && files->elf_fd >= 0)
-		err = dwarf_reader__open(files->elf_fd, files->alt_fd, limit, &m->dwarf);
+		err = dwarf_reader__open(files->elf_fd, &options, &m->dwarf);
 	m->report.dwarf = err ? state_of_dwarf_error(err) : DWARF_STATE_READ;
 }
 

@@ -17,10 +17,12 @@
 
 struct module_files {
 	enum dso_kind kind;
-	int elf_fd;	       /* the mapped file, or -1: then debug_fd stands for it */
-	int debug_fd;	       /* its separate debug file, already found to belong to it, or -1 */
-	int alt_fd;	       /* the dwz file its DWARF refers to, or -1 */
-	bool symbols_only;     /* leave the DWARF alone: names from symbol tables */
+	int elf_fd;   /* the mapped file, or -1: then debug_fd stands for it */
+	int debug_fd; /* its separate debug file, already found to belong to it, or -1 */
+	int alt_fd;   /* the dwz file its DWARF refers to, or -1 */
+	uint64_t
+		package_size; /* bytes of the .dwp file that libdw will ask for; 0: there is none */
+	bool symbols_only;    /* leave the DWARF alone: names from symbol tables */
 	uint64_t memory_limit; /* bytes that inflated DWARF may take; 0: a fixed default */
 };
 
@@ -29,7 +31,7 @@ struct module_files {
 	X(NONE, "it has no debug information")                                                     \
 	X(READ, "debug information was read")                                                      \
 	X(PARTLY, "a part of the debug information is damaged or missing")                         \
-	X(PACKAGED, "its debug information is in a .dwp file, which is not read")                  \
+	X(PACKAGED, "its debug information is in a .dwp file, which this libdw does not read")     \
 	X(DAMAGED, "its debug information is damaged")                                             \
 	X(UNSUPPORTED, "its debug information is compressed in a way that libelf does not know")   \
 	X(TOO_BIG, "its debug information is larger than there is memory for")                     \

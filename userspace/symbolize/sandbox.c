@@ -168,8 +168,6 @@ static const char *const PATHS[] = {
 	"access",
 	"faccessat",
 	"faccessat2",
-	"readlink",
-	"readlinkat",
 	"getcwd",
 	"chdir",
 	"fchdir",
@@ -279,6 +277,8 @@ static const char *const DEADLY[] = {
 	"memfd_secret",
 };
 
+static const char *const LINKS[] = {"readlink", "readlinkat"};
+
 /* The listener of the first filter has these for us. */
 static const char *const OPENS[] = {"open", "openat"};
 
@@ -349,7 +349,7 @@ static int add_stat(scmp_filter_ctx filter, const char *name)
 				SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
 }
 
-static int add_rules(scmp_filter_ctx filter, bool files)
+static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)
 {
 	int err = add_stat(filter, "newfstatat");
 
@@ -364,6 +364,9 @@ static int add_rules(scmp_filter_ctx filter, bool files)
 				COUNT_OF(OPENS));
 	if (!err)
 		err = add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS, COUNT_OF(PATHS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ERRNO(no_links ? EINVAL : EACCES), LINKS,
+				COUNT_OF(LINKS));
 	if (!err)
 		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY, COUNT_OF(DEADLY));
 	return err;
@@ -386,13 +389,13 @@ int sandbox__ask_for_files(int *listener)
 	return err;
 }
 
-int sandbox__seal(bool files)
+int sandbox__seal(bool files, bool no_links)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err = filter ? 0 : -ENOMEM;
 
 	if (!err)
-		err = add_rules(filter, files);
+		err = add_rules(filter, files, no_links);
 	if (!err)
 		err = seccomp_load(filter);
 	seccomp_release(filter);

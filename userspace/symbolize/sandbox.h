@@ -35,7 +35,9 @@ int sandbox__ask_for_files(int *listener);
 /*
  * Only what reading open files, memory and writing an answer take. `files`: sandbox__ask_for_files()
  * succeeded. Paths give EACCES, all else EPERM, and what has no innocent use ends the process.
+ * `no_links`: every path is said to be no symbolic link (EINVAL), and so /proc/self/fd/N is the name
+ * that libdw gives to a file that is open.
  */
-int sandbox__seal(bool files);
+int sandbox__seal(bool files, bool no_links);
 
 #endif

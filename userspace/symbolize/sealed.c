@@ -304,7 +304,8 @@ static int attend(struct run *r, struct child *child, const struct pollfd *fds, 
 	int more = 1, gone = 0;
 
 	if (fds[1].revents & POLLIN)
-		gone = sealed_files__answer(child->listener, child->task->job->root_fd);
+		gone = sealed_files__answer(child->listener, child->task->job->root_fd,
+					    child->task->job->path);
 	else if (fds[1].revents)
 		gone = -EPIPE;
 	if (gone) {

@@ -16,7 +16,8 @@
 
 struct sealed_job {
 	struct module_files files;
-	int root_fd; /* for the .dwo files its DWARF names, or -1 */
+	int root_fd;	  /* for the .dwo files its DWARF names, or -1 */
+	const char *path; /* of the module in there; NULL: it has none */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */

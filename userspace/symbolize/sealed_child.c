@@ -124,13 +124,13 @@ static int greet(int listener)
 }
 
 /* 0, or negative errno where something could not be given up. */
-static int enter_sandbox(const struct sandbox_limits *limits, pid_t parent)
+static int enter_sandbox(const struct sealed_child_request *request, pid_t parent)
 {
 	_cleanup_close_ int listener = -1;
 	int err, sent;
 
 	offer_to_be_killed();
-	err = sandbox__limit(limits);
+	err = sandbox__limit(&request->limits);
 	if (!err)
 		err = sandbox__drop_privileges();
 	/* a change of uid forgets it, so not before; the parent may have died in the meantime */
@@ -141,7 +141,7 @@ static int enter_sandbox(const struct sandbox_limits *limits, pid_t parent)
 	sent = greet(listener);
 	if (sent)
 		_exit(EXIT_FAILURE);
-	return err ? err : sandbox__seal(listener >= 0);
+	return err ? err : sandbox__seal(listener >= 0, request->files.package_size > 0);
 }
 
 static uint64_t debug_size(int fd)
@@ -160,7 +160,7 @@ static uint64_t debug_size(int fd)
 static void tighten_memory(const struct module_files *files, uint64_t memory)
 {
 	uint64_t size = 0, parts[] = {debug_size(files->elf_fd), debug_size(files->debug_fd),
-				      debug_size(files->alt_fd)};
+				      debug_size(files->alt_fd), files->package_size};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		size = parts[i] > UINT64_MAX / 4 - size ? UINT64_MAX / 4 : size + parts[i];
@@ -197,7 +197,7 @@ child_main(const struct sealed_child_request *request, int socket, pid_t parent)
 	arrange_descriptors(&files, socket);
 	reset_signals();
 	prctl(PR_SET_NAME, "sysprof-sealed");
-	sealed = !enter_sandbox(&request->limits, parent);
+	sealed = !enter_sandbox(request, parent);
 	_exit(work(request, &files, sealed));
 }
 

@@ -14,6 +14,7 @@
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -53,12 +54,37 @@ static int read_path(pid_t pid, uint64_t address, char path[PATH_SIZE])
 	return -ENAMETOOLONG;
 }
 
+static bool ends_with(const char *path, const char *suffix)
+{
+	size_t length = strlen(path), end = strlen(suffix);
+
+	return length > end && !strcmp(path + length - end, suffix);
+}
+
 static bool may_be_asked_for(const char *path)
 {
-	size_t length = strlen(path);
-	const char *suffix = length > 4 ? path + length - 4 : "";
+	return path[0] == '/' && (ends_with(path, ".dwo") || ends_with(path, ".dwp"));
+}
 
-	return path[0] == '/' && (!strcmp(suffix, ".dwo") || !strcmp(suffix, ".dwp"));
+/* The child knows its files by their numbers alone, and libdw looks for others beside them. */
+static int place_beside(const char *module, char path[PATH_SIZE])
+{
+	static const char OPEN_FILES[] = "/proc/self/fd/";
+	size_t prefix = sizeof(OPEN_FILES) - 1;
+	const char *slash = module ? strrchr(module, '/') : NULL;
+	char name[PATH_SIZE];
+	int length;
+
+	if (strncmp(path, OPEN_FILES, prefix))
+		return 0;
+	if (!slash)
+		return -ENOENT;
+	memcpy(name, path + prefix, strlen(path + prefix) + 1);
+	if (ends_with(name, ".dwp"))
+		length = snprintf(path, PATH_SIZE, "%s.dwp", module);
+	else
+		length = snprintf(path, PATH_SIZE, "%.*s/%s", (int)(slash - module), module, name);
+	return length < PATH_SIZE ? 0 : -ENAMETOOLONG;
 }
 
 static int open_below(int root_fd, const char *path)
@@ -80,7 +106,8 @@ static int open_for_child(int root_fd, const char *path)
 }
 
 /* The descriptor that answers the question, ours; or negative errno. */
-static int judge(int listener, const struct seccomp_notif *question, int root_fd)
+static int judge(int listener, const struct seccomp_notif *question, int root_fd,
+		 const char *module)
 {
 	bool at = question->data.nr == SYS_openat;
 	uint64_t flags = question->data.args[at ? 2 : 1];
@@ -94,7 +121,10 @@ static int judge(int listener, const struct seccomp_notif *question, int root_fd
 		return -EACCES;
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &question->id))
 		return -ENOENT;
-	return may_be_asked_for(path) ? open_for_child(root_fd, path) : -EACCES;
+	if (!may_be_asked_for(path))
+		return -EACCES;
+	err = place_beside(module, path);
+	return err ? err : open_for_child(root_fd, path);
 }
 
 /* Put our descriptor into the child: its number there, or negative errno. */
@@ -118,7 +148,7 @@ static bool messages_fit(void)
 	       sizes.seccomp_notif <= MESSAGE_SIZE && sizes.seccomp_notif_resp <= MESSAGE_SIZE;
 }
 
-int sealed_files__answer(int listener, int root_fd)
+int sealed_files__answer(int listener, int root_fd, const char *module)
 {
 	union {
 		struct seccomp_notif message;
@@ -135,7 +165,7 @@ int sealed_files__answer(int listener, int root_fd)
 		return -ENOTSUP;
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* it has died meanwhile */
-	number = fd = judge(listener, &question.message, root_fd);
+	number = fd = judge(listener, &question.message, root_fd, module);
 	if (fd >= 0)
 		number = hand_over(listener, question.message.id, fd);
 	answer.message.id = question.message.id;

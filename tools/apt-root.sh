@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# apt-root.sh DIR SUITE ARCHITECTURE: an apt root of our own in DIR that knows one suite of Debian's. Prints
+# the path of its configuration: with that in APT_CONFIG, apt-get and apt-cache speak of that suite.
+#
+# It has its own source list, state and cache, and what it reads is checked with Debian's archive
+# keyring. Nothing of the system's apt is written, and none of its hooks is run; its proxy settings and the
+# name of its mirror are read (DEBIAN_MIRROR=URL overrides the mirror, and is needed where the
+# system is not Debian).
+set -euo pipefail
+
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+die() {
+	echo "apt-root.sh: $*" >&2
+	exit 1
+}
+
+mirror_of_system() {
+	apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+		awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }'
+}
+
+configuration() { # directory, architecture
+	apt-config dump | grep -E '^Acquire::(http|https|socks|Retries|ForceIP|Languages)' || true
+	cat <<-CONFIG
+	Dir::Etc::main "/dev/null";
+	Dir::Etc::parts "/dev/null";
+	Dir::Etc::sourcelist "$1/etc/sources.list";
+	Dir::Etc::sourceparts "/dev/null";
+	Dir::Etc::preferences "/dev/null";
+	Dir::Etc::preferencesparts "/dev/null";
+	Dir::State "$1/state";
+	Dir::State::status "$1/status";
+	Dir::Cache "$1/cache";
+	Dir::Log "$1";
+	APT::Architecture "$2";
+	APT::Architectures { "$2"; };
+	APT::Sandbox::User "";
+	Acquire::Languages "none";
+	CONFIG
+}
+
+[ $# -eq 3 ] || die "usage: apt-root.sh DIR SUITE ARCHITECTURE"
+[ -e "$keyring" ] || die "$keyring is missing; 'tools/install-deps.sh vmtest' installs it"
+mirror=${DEBIAN_MIRROR:-$(mirror_of_system)}
+[ -n "$mirror" ] || die "the system's apt sources name no Debian mirror: set DEBIAN_MIRROR=URL" \
+	"(or run apt-get update, if this is Debian)"
+mkdir -p "$1"/{state/lists/partial,cache/archives/partial,etc}
+root=$(realpath "$1")
+: >"$root/status"
+echo "deb [arch=$3 signed-by=$keyring] $mirror $2 main" >"$root/etc/sources.list"
+configuration "$root" "$3" >"$root/etc/apt.conf"
+APT_CONFIG=$root/etc/apt.conf apt-get -qq update >&2 || die "reading the index of $2 from $mirror failed"
+echo "$root/etc/apt.conf"
