@@ -64,7 +64,7 @@ E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf symbolize,userspace/$d/*.c)))
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf symbolize unwind,userspace/$d/*.c)))
 
 .PHONY: all tests-build test unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <unistd.h>
+
 #include "base/io.h"
+#include "elf/elf_file.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -23,6 +26,8 @@
 	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
 /* The doors take open files. The caller closes it. */
 static inline int fuzz_file(const uint8_t *data, size_t size)
@@ -42,6 +47,32 @@ static inline void fuzz_read(const void *bytes, size_t size)
 	for (size_t i = 0; i < size; i++)
 		sum ^= b[i];
 	(void)sum;
+}
+
+#define FUZZ_BLIND_MUTATIONS 4 /* one of so many goes anywhere in the file */
+
+/*
+ * A LLVMFuzzerCustomMutator() for ELF files. Most random changes of one change what nobody reads, or
+ * so much of it that it is never read. So most change bytes of one of these sections, in place.
+ */
+static inline size_t fuzz_mutate_section(const char *const *names, size_t count, uint8_t *data,
+					 size_t size, size_t max_size, unsigned int seed)
+{
+	const char *name = names[seed / FUZZ_BLIND_MUTATIONS % count];
+	int fd = fuzz_file(data, size);
+	struct elf_section section = {};
+	struct elf_file *file;
+
+	if (!elf_file__open(fd, &file)) {
+		elf_file__find_section(file, name, &section);
+		elf_file__free(file);
+	}
+	close(fd);
+	if (seed % FUZZ_BLIND_MUTATIONS == 0 || !section.size || section.offset >= size ||
+	    section.size > size - section.offset)
+		return LLVMFuzzerMutate(data, size, max_size);
+	LLVMFuzzerMutate(data + section.offset, section.size, section.size);
+	return size;
 }
 
 #endif

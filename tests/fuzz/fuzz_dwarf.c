@@ -3,9 +3,6 @@
  * The doors to libdw and liblzma, as a sealed child uses them: module_resolve() on a file that is
  * its own debug file and its own dwz file.
  *
- * Most random changes of an ELF file change what is not DWARF, or so much of it that its units are
- * never walked. So the mutator here changes, mostly, bytes of one debug section in place.
- *
  * libdw itself is the system's, is not instrumented, and is known to die of some inputs. That is what
  * children are sealed for: it costs a module's lines. Nothing can be said of this process then, so
  * it ends with an exit status of its own and run.sh starts it again. A death counts as libdw's where
@@ -18,20 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elf/elf_file.h"
 #include "fuzz.h"
 #include "symbolize/module.h"
 
-#define MEMORY_LIMIT	(64u << 20)
-#define ADDRESSES	128 /* of symbols, and as many others */
-#define FIRST_ADDRESS	0x1000
-#define ADDRESS_STEP	12
-#define STACK_FRAMES	64
-#define DIED_IN_LIBDW	75 /* run.sh knows it */
-#define BLIND_MUTATIONS 4  /* one of so many goes anywhere in the file */
+#define MEMORY_LIMIT  (64u << 20)
+#define ADDRESSES     128 /* of symbols, and as many others */
+#define FIRST_ADDRESS 0x1000
+#define ADDRESS_STEP  12
+#define STACK_FRAMES  64
+#define DIED_IN_LIBDW 75 /* run.sh knows it */
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 const char *__asan_default_options(void);
 void __asan_on_error(void);
@@ -119,21 +112,7 @@ static const char *const SECTIONS[] = {
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
-	const char *name = SECTIONS[seed / BLIND_MUTATIONS % COUNT(SECTIONS)];
-	int fd = fuzz_file(data, size);
-	struct elf_section section = {};
-	struct elf_file *file;
-
-	if (!elf_file__open(fd, &file)) {
-		elf_file__find_section(file, name, &section);
-		elf_file__free(file);
-	}
-	close(fd);
-	if (seed % BLIND_MUTATIONS == 0 || !section.size || section.offset >= size ||
-	    section.size > size - section.offset)
-		return LLVMFuzzerMutate(data, size, max_size);
-	LLVMFuzzerMutate(data + section.offset, section.size, section.size);
-	return size;
+	return fuzz_mutate_section(SECTIONS, COUNT(SECTIONS), data, size, max_size, seed);
 }
 
 /* ---- the target ------------------------------------------------------------------------------ */

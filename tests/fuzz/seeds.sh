@@ -22,6 +22,13 @@ cat >"$work/a.c" <<-'C'
 	__attribute__((cold, noinline)) int seldom(int n) { return twice(n) - 1; }
 	int _start(int n, struct pair *p) { return n > 7 ? seldom(n) : sum(p); }
 C
+cat >"$work/c.c" <<-'C'
+	int other(int n);
+	int twice(int n) { return other(n) + other(n + 1); }
+	__asm__(".globl on_return\n.cfi_startproc simple\n.cfi_signal_frame\n"
+		".cfi_escape 0x0f,4,0x77,0xa0,0x01,0x06\nnop\non_return: mov $15,%rax; syscall\n"
+		".cfi_endproc");
+	C
 cat >"$work/b.cc" <<-'CC'
 	namespace outer {
 	template <class T> struct box { T value; T get() const { return value + 1; } };
@@ -53,8 +60,11 @@ for compiler in gcc "$CLANG"; do
 	made "$name-zlib-gnu" "$compiler" "${small[@]}" -g -Wl,--compress-debug-sections=zlib-gnu "$work/a.c"
 	made "$name-32" "$compiler" "${small[@]}" -m32 -g "$work/a.c"
 	made "$name-sections" "$compiler" "${small[@]}" -g -ffunction-sections "$work/a.c"
+	made "$name-eh-frame" "$compiler" "${small[@]}" -fasynchronous-unwind-tables "$work/a.c"
+	made "$name-aligned" "$compiler" "${small[@]}" -fasynchronous-unwind-tables -mstackrealign "$work/b.cc"
 	made "$name-object" "$compiler" -O2 -g -c "$work/a.c"
 done
+made plt gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code -Wl,-z,lazy "$work/c.c"
 made shared gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code "$work/a.c"
 made big-endian "$CLANG" --target=powerpc64-linux-gnu -O2 -g -c "$work/a.c"
 

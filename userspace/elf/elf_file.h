@@ -37,6 +37,9 @@ uint64_t elf_file__base_address(const struct elf_file *file);
 /* An object file, whose parts are not yet where they will be (ET_REL); a dwz file says so as well. */
 bool elf_file__is_relocatable(const struct elf_file *file);
 
+/* Code of 64-bit x86. */
+bool elf_file__is_x86_64(const struct elf_file *file);
+
 struct elf_section {
 	uint64_t address, offset, size; /* as the header claims; not bounded by the file */
 	uint64_t flags;			/* SHF_* */

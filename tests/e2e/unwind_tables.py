@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 600
+"""The unwind table of every ELF file under /usr/bin and /usr/lib against libdw, at random addresses: CFA, frame
+pointer and return address (cfi_oracle.c evaluates both with random registers and memory)."""
+import os
+import random
+
+from libe2e import BUILD, SANITIZED, main, run, scratch
+
+ADDRESSES = 600  # of each file
+FILES_DUE, ROWS_DUE = 1000, 1000000
+
+
+def elf_files():
+    seen = set()
+    for top in ("/usr/bin", "/usr/lib"):
+        for directory, _, names in os.walk(top):
+            for name in names:
+                path = os.path.join(directory, name)
+                try:
+                    st = os.stat(path, follow_symlinks=False)
+                    if (st.st_mode & 0o170000) != 0o100000 or (st.st_dev, st.st_ino) in seen:
+                        continue
+                    with open(path, "rb") as f:
+                        if f.read(4) != b"\x7fELF":
+                            continue
+                except OSError:
+                    continue
+                if "\n" not in path:
+                    seen.add((st.st_dev, st.st_ino))
+                    yield path
+
+
+def test_tables():
+    seed = random.getrandbits(63)
+    files = list(elf_files())
+    with open(scratch("files"), "w", encoding="utf-8", errors="surrogateescape") as f:
+        f.writelines(path + "\n" for path in files)
+    result = run(os.path.join(BUILD, "tests/e2e/cfi_oracle"), ADDRESSES, seed, scratch("files"),
+                 timeout=550)
+    lines = [line.split(" ") for line in result.out.splitlines()]
+    total = {name: int(value) for kind, name, value in (x for x in lines if x[0] == "total")}
+    reasons = {}
+    for line in lines:
+        if line[0] == "skip":
+            reason = " ".join(line[2:])
+            reasons[reason] = reasons.get(reason, 0) + 1
+    print(f"  seed {seed}: {total['files']} files, {total['compared']} addresses compared, "
+          f"{total['differing']} differ")
+    print(f"  {total['undescribed']} described by nobody, of which {total['padding']} are padding; "
+          f"{total['roots']} roots; {total['unknown']} rules and {total['fp_unknown']} frame pointers "
+          f"not followed")
+    print("  skipped: " + ", ".join(f"{count} ({why})" for why, count in sorted(reasons.items())))
+    print(f"  {total['rows']} rows, {total['bytes'] / total['rows']:.2f} bytes a row, "
+          f"{total['build_ns'] / total['rows'] / 1000:.3f} µs to build one")
+    different = [line for line in lines if line[0] == "differs"]
+    assert not different and total["differing"] == 0 and result.status == 0, (seed, different[:10], result.err)
+    assert total["files"] >= FILES_DUE, total
+    assert total["compared"] >= ROWS_DUE or SANITIZED, total
+    assert total["unknown"] + total["unevaluated"] <= 0.001 * total["compared"], total
+    assert set(reasons) <= {"describes no code", "not of x86-64", "not ELF"}, reasons
+
+
+if __name__ == "__main__":
+    main(globals())

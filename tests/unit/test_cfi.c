@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Call frame information that was forged: every form of a rule, and what nobody should write. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dwarf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "unit/forge_dwarf.h"
+#include "unwind/cfi.h"
+
+#define SECTION	 0x1000000
+#define CODE	 0x400000
+#define ROWS_MAX 64
+
+struct told {
+	uint64_t address[ROWS_MAX];
+	struct unwind_rule rule[ROWS_MAX];
+	size_t count, all;
+};
+
+static int keep(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct told *told = context;
+
+	if (told->count < ROWS_MAX) {
+		told->address[told->count] = address;
+		told->rule[told->count++] = *rule;
+	}
+	told->all++;
+	return 0;
+}
+
+/* ---- a section ------------------------------------------------------------------------------- */
+
+static void put_8(struct forge *f, uint8_t value)
+{
+	forge_bytes(f, &value, 1);
+}
+
+static void put_32(struct forge *f, uint32_t value)
+{
+	forge_bytes(f, &value, 4);
+}
+
+static void set_length(struct forge *f, size_t start)
+{
+	uint32_t length = f->size - start - 4;
+
+	memcpy(f->data + start, &length, 4);
+}
+
+/* A CIE as compilers write it: CFA is rsp + 8, the return address below it. */
+static size_t add_cie(struct forge *f, const char *augmentation, const void *more, size_t size)
+{
+	static const uint8_t INITIAL[] = {DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1};
+	size_t start = f->size;
+
+	put_32(f, 0);
+	put_32(f, 0);
+	put_8(f, 1);
+	forge_bytes(f, augmentation, strlen(augmentation) + 1);
+	put_8(f, 1);	/* code alignment */
+	put_8(f, 0x78); /* data alignment: -8 */
+	put_8(f, 16);	/* return address */
+	put_8(f, 1);	/* of augmentation data */
+	put_8(f, DW_EH_PE_pcrel | DW_EH_PE_sdata4);
+	forge_bytes(f, INITIAL, sizeof(INITIAL));
+	forge_bytes(f, more, size);
+	set_length(f, start);
+	return start;
+}
+
+static void add_fde(struct forge *f, size_t cie, uint64_t address, uint32_t length,
+		    const void *instructions, size_t size)
+{
+	size_t start = f->size;
+
+	put_32(f, 0);
+	put_32(f, f->size - cie);
+	put_32(f, address - (SECTION + f->size));
+	put_32(f, length);
+	put_8(f, 0);
+	forge_bytes(f, instructions, size);
+	set_length(f, start);
+}
+
+static struct told read_as(const struct forge *f, bool is_eh_frame, struct cfi_counts *counts)
+{
+	const struct cfi_section section = {
+		.data = (const uint8_t *)f->data,
+		.size = f->size,
+		.address = SECTION,
+		.is_eh_frame = is_eh_frame,
+	};
+	struct told told = {};
+
+	assert_int_equal(cfi_each_row(&section, keep, &told, counts), 0);
+	return told;
+}
+
+static struct told read_forged(const struct forge *f)
+{
+	struct cfi_counts counts;
+
+	return read_as(f, true, &counts);
+}
+
+/* What one function's instructions make, after the CIE above. */
+static struct told rows_of(const void *instructions, size_t size)
+{
+	struct forge f = {};
+	struct told told;
+
+	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x100, instructions, size);
+	told = read_forged(&f);
+	forge_free(&f);
+	return told;
+}
+
+#define ROWS_OF(...)                                                                               \
+	({                                                                                         \
+		const uint8_t instructions_[] = {__VA_ARGS__};                                     \
+		rows_of(instructions_, sizeof(instructions_));                                     \
+	})
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static void assert_row(const struct told *told, size_t row, uint64_t address,
+		       struct unwind_rule rule)
+{
+	assert_true(row < told->count);
+	assert_int_equal(told->address[row], address);
+	assert_memory_equal(&told->rule[row], &rule, sizeof(rule));
+}
+
+#define AT_CFA_8 .ra = UNWIND_RA_AT_CFA, .ra_offset = -8
+#define SP(offset)                                                                                 \
+	(struct unwind_rule)                                                                       \
+	{                                                                                          \
+		.cfa = UNWIND_CFA_SP, .cfa_register = 7, .cfa_offset = offset, AT_CFA_8            \
+	}
+#define NONE                                                                                       \
+	(struct unwind_rule)                                                                       \
+	{                                                                                          \
+	}
+#define UNKNOWN                                                                                    \
+	(struct unwind_rule)                                                                       \
+	{                                                                                          \
+		.cfa = UNWIND_CFA_UNKNOWN                                                          \
+	}
+
+static void prologue_test(void **state)
+{
+	struct told told = ROWS_OF(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
+				   DW_CFA_offset | 6, 2, DW_CFA_advance_loc | 3,
+				   DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc1, 0x80,
+				   DW_CFA_restore | 6, DW_CFA_def_cfa, 7, 8);
+	struct unwind_rule pushed = SP(16), framed = pushed;
+
+	(void)state;
+	pushed.fp = framed.fp = UNWIND_FP_AT_CFA;
+	pushed.fp_offset = framed.fp_offset = -16;
+	framed.cfa = UNWIND_CFA_FP;
+	framed.cfa_register = 6;
+	assert_int_equal(told.count, 5);
+	assert_row(&told, 0, CODE, SP(8));
+	assert_row(&told, 1, CODE + 1, pushed);
+	assert_row(&told, 2, CODE + 4, framed);
+	assert_row(&told, 3, CODE + 0x84, SP(8));
+	assert_row(&told, 4, CODE + 0x100, NONE);
+}
+
+static void remember_test(void **state)
+{
+	struct told told = ROWS_OF(DW_CFA_def_cfa_offset, 64, DW_CFA_advance_loc | 8,
+				   DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
+				   DW_CFA_advance_loc | 1, DW_CFA_restore_state);
+
+	(void)state;
+	assert_row(&told, 0, CODE, SP(64));
+	assert_row(&told, 1, CODE + 8, SP(8));
+	assert_row(&told, 2, CODE + 9, SP(64));
+}
+
+static void expressions_test(void **state)
+{
+	struct told told = ROWS_OF(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8, DW_OP_breg16, 0,
+				   DW_OP_lit15, DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3,
+				   DW_OP_shl, DW_OP_plus);
+	struct unwind_rule rule = SP(11);
+
+	(void)state;
+	rule.cfa = UNWIND_CFA_PLT;
+	assert_row(&told, 0, CODE, rule);
+
+	told = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+		       DW_CFA_expression, 6, 2, DW_OP_breg6, 0);
+	rule = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
+				    .cfa_register = 6,
+				    .cfa_offset = -8,
+				    .fp = UNWIND_FP_AT_FP,
+				    AT_CFA_8};
+	assert_row(&told, 0, CODE, rule);
+
+	told = ROWS_OF(DW_CFA_def_cfa_expression, 6, DW_OP_breg7, 0xc0, 0x00, DW_OP_deref,
+		       DW_OP_plus_uconst, 8);
+	rule = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
+				    .cfa_register = 7,
+				    .cfa_offset = 64,
+				    .cfa_addend = 8,
+				    AT_CFA_8};
+	assert_row(&told, 0, CODE, rule);
+
+	/* a form that nobody writes, and what can follow it only by mistake */
+	told = ROWS_OF(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8);
+	assert_row(&told, 0, CODE, UNKNOWN);
+	told = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+		       DW_CFA_def_cfa_offset, 8);
+	assert_row(&told, 0, CODE, UNKNOWN);
+}
+
+static void registers_test(void **state)
+{
+	struct told told = ROWS_OF(DW_CFA_def_cfa, 10, 0);
+	struct unwind_rule rule = {.cfa = UNWIND_CFA_REGISTER, .cfa_register = 10, AT_CFA_8};
+
+	(void)state;
+	assert_row(&told, 0, CODE, rule);
+	told = ROWS_OF(DW_CFA_register, 16, 5);
+	rule = SP(8);
+	rule.ra = UNWIND_RA_REGISTER;
+	rule.ra_offset = 5;
+	assert_row(&told, 0, CODE, rule);
+	told = ROWS_OF(DW_CFA_undefined, 16);
+	assert_row(&told, 0, CODE, (struct unwind_rule){.cfa = UNWIND_CFA_ROOT});
+	told = ROWS_OF(DW_CFA_register, 6, 0);
+	rule = SP(8);
+	rule.fp = UNWIND_FP_UNKNOWN;
+	assert_row(&told, 0, CODE, rule);
+	told = ROWS_OF(DW_CFA_val_offset, 16, 2);
+	assert_row(&told, 0, CODE, UNKNOWN);
+	told = ROWS_OF(DW_CFA_def_cfa, 99, 8);
+	assert_row(&told, 0, CODE, UNKNOWN);
+	/* callee-saved registers that are of no interest here */
+	told = ROWS_OF(DW_CFA_offset | 3, 4, DW_CFA_offset_extended, 12, 5, DW_CFA_GNU_args_size,
+		       32, DW_CFA_val_expression, 12, 1, DW_OP_lit0);
+	assert_row(&told, 0, CODE, SP(8));
+}
+
+/* As glibc describes what signal handlers return to. It begins a byte early. */
+static void signal_test(void **state)
+{
+	static const uint8_t RETURN[] = {
+		DW_CFA_def_cfa_expression, 4,  DW_OP_breg7, 0xa0,	 0x01, DW_OP_deref,
+		DW_CFA_expression,	   16, 3,	    DW_OP_breg7, 0xa8, 0x01,
+		DW_CFA_expression,	   6,  3,	    DW_OP_breg7, 0xf8, 0x00,
+	};
+	struct forge f = {};
+	struct told told;
+
+	(void)state;
+	add_fde(&f, add_cie(&f, "zRS", NULL, 0), CODE, 9, RETURN, sizeof(RETURN));
+	told = read_forged(&f);
+	assert_int_equal(told.count, 2);
+	assert_row(&told, 0, CODE - 1, (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
+	assert_row(&told, 1, CODE + 9, NONE);
+	forge_free(&f);
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Out of order, with padding, with a gap, none of their own, twice. */
+static void functions_test(void **state)
+{
+	static const uint8_t DEEP[] = {DW_CFA_def_cfa_offset, 32};
+	struct forge f = {};
+	struct cfi_counts counts;
+	struct told told;
+	size_t cie;
+
+	(void)state;
+	cie = add_cie(&f, "zR", NULL, 0);
+	add_fde(&f, cie, CODE + 0x200, 0x10, DEEP, sizeof(DEEP));
+	add_fde(&f, cie, CODE, 0x18, NULL, 0);
+	put_32(&f, 0); /* an end in the middle */
+	add_fde(&f, cie, CODE + 0x20, 0x20, DEEP, sizeof(DEEP));
+	add_fde(&f, cie, CODE + 0x30, 0x20, NULL, 0);
+	add_fde(&f, cie, CODE + 0x80, 0, DEEP, sizeof(DEEP));
+	told = read_as(&f, true, &counts);
+	assert_int_equal(counts.functions, 3);
+	assert_int_equal(counts.overlapping, 1);
+	assert_int_equal(counts.damaged, 0);
+	assert_int_equal(told.count, 5);
+	assert_row(&told, 0, CODE, SP(8));
+	assert_row(&told, 1, CODE + 0x20, SP(32));
+	assert_row(&told, 2, CODE + 0x40, NONE);
+	assert_row(&told, 3, CODE + 0x200, SP(32));
+	assert_row(&told, 4, CODE + 0x210, NONE);
+	forge_free(&f);
+}
+
+/* In .debug_frame addresses are plain, and a common entry may come later. */
+static void debug_frame_test(void **state)
+{
+	static const uint8_t CIE[] = {
+		0xff, 0xff, 0xff, 0xff, 3, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16,
+		1,
+	};
+	struct forge f = {};
+	struct cfi_counts counts;
+	uint64_t address = CODE, length = 0x40;
+	struct told told;
+
+	(void)state;
+	put_32(&f, 20);
+	put_32(&f, 24);
+	forge_bytes(&f, &address, 8);
+	forge_bytes(&f, &length, 8);
+	put_32(&f, sizeof(CIE));
+	forge_bytes(&f, CIE, sizeof(CIE));
+	told = read_as(&f, false, &counts);
+	assert_int_equal(counts.functions, 1);
+	assert_row(&told, 0, CODE, SP(8));
+	assert_row(&told, 1, CODE + 0x40, NONE);
+	forge_free(&f);
+}
+
+/* ---- what nobody should write ---------------------------------------------------------------- */
+
+static void damaged_functions_test(void **state)
+{
+	/* backwards, over the end, no state to restore, an instruction that there is not, cut short */
+	struct told told = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_set_loc, 0, 0, 0, 0);
+
+	(void)state;
+	assert_row(&told, 1, CODE + 4, UNKNOWN);
+	told = ROWS_OF(DW_CFA_advance_loc4, 0xff, 0xff, 0xff, 0xff);
+	assert_row(&told, 0, CODE, UNKNOWN);
+	told = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_restore_state);
+	assert_row(&told, 0, CODE, SP(8));
+	assert_row(&told, 1, CODE + 4, UNKNOWN);
+	told = ROWS_OF(0x3e);
+	assert_row(&told, 0, CODE, UNKNOWN);
+	told = ROWS_OF(DW_CFA_def_cfa, 7);
+	assert_row(&told, 0, CODE, UNKNOWN);
+	told = ROWS_OF(DW_CFA_def_cfa_expression, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		       0xff, 1);
+	assert_row(&told, 0, CODE, UNKNOWN);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* A million states to remember, a million functions of one huge common entry: no square of either. */
+static void many_test(void **state)
+{
+	enum { MANY = 1000000 };
+	_cleanup_free_ uint8_t *many = malloc(MANY);
+	struct forge f = {};
+	struct cfi_counts counts;
+	double begin = seconds();
+	size_t cie;
+
+	(void)state;
+	assert_non_null(many);
+	memset(many, DW_CFA_remember_state, MANY);
+	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x100, many, MANY);
+	read_as(&f, true, &counts);
+	assert_int_equal(counts.damaged, 1);
+	forge_free(&f);
+
+	memset(many, DW_CFA_nop, MANY);
+	cie = add_cie(&f, "zR", many, MANY);
+	for (uint64_t i = 0; i < 100000; i++)
+		add_fde(&f, cie, CODE + 32 * i, 32, NULL, 0);
+	assert_int_equal(read_as(&f, true, &counts).all, 100001);
+	assert_int_equal(counts.functions, 100000);
+	forge_free(&f);
+	assert_true(seconds() - begin < 20); /* it takes a few hundredths */
+}
+
+/* Cut at every byte: never read beyond, never a row that is not ascending. */
+static void truncation_test(void **state)
+{
+	static const uint8_t BODY[] = {DW_CFA_advance_loc | 1,
+				       DW_CFA_def_cfa_offset,
+				       16,
+				       DW_CFA_offset | 6,
+				       2,
+				       DW_CFA_expression,
+				       6,
+				       2,
+				       DW_OP_breg6,
+				       0,
+				       DW_CFA_def_cfa_expression,
+				       3,
+				       DW_OP_breg6,
+				       0x78,
+				       DW_OP_deref};
+	struct forge f = {};
+	size_t cie;
+
+	(void)state;
+	cie = add_cie(&f, "zR", NULL, 0);
+	add_fde(&f, cie, CODE, 0x40, BODY, sizeof(BODY));
+	add_fde(&f, cie, CODE + 0x40, 0x40, BODY, sizeof(BODY));
+	for (size_t size = 0; size < f.size; size++) {
+		struct forge cut = {};
+		struct told told;
+
+		forge_bytes(&cut, f.data, size);
+		told = read_forged(&cut);
+		for (size_t i = 1; i < told.count; i++)
+			assert_true(told.address[i - 1] <= told.address[i]);
+		forge_free(&cut);
+	}
+	forge_free(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prologue_test),    cmocka_unit_test(remember_test),
+		cmocka_unit_test(expressions_test), cmocka_unit_test(registers_test),
+		cmocka_unit_test(signal_test),	    cmocka_unit_test(functions_test),
+		cmocka_unit_test(debug_frame_test), cmocka_unit_test(damaged_functions_test),
+		cmocka_unit_test(many_test),	    cmocka_unit_test(truncation_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

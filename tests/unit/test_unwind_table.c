@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tables hold the rows that they were made of: of the C library, and of forged files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "unit/forge_dwarf.h"
+#include "unwind/unwind_table.h"
+
+#define LIMIT (UINT64_C(64) << 20)
+
+static int build(int fd, size_t limit, struct unwind_table_image *image)
+{
+	struct elf_file *file;
+	int err = elf_file__open(fd, &file);
+
+	if (err)
+		return err;
+	err = unwind_table__build(file, limit, image);
+	elf_file__free(file);
+	return err;
+}
+
+static struct unwind_rule find(const struct unwind_table_image *image, uint64_t address)
+{
+	return *unwind_table__find(image->bytes, &image->table, address);
+}
+
+struct walk {
+	const struct unwind_table_image *image;
+	uint64_t address;
+	struct unwind_rule rule;
+	size_t rows;
+};
+
+/* From one row up to the next the table has the row's rule. Where a .plt is not described, it has more. */
+static int compare(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct walk *w = context;
+
+	if (w->rows++ && w->rule.cfa != UNWIND_CFA_NONE && address > w->address) {
+		const uint64_t places[] = {w->address, address - 1, (w->address + address) / 2};
+
+		for (size_t i = 0; i < 3; i++) {
+			struct unwind_rule found = find(w->image, places[i]);
+
+			assert_memory_equal(&found, &w->rule, sizeof(found));
+		}
+	}
+	w->address = address;
+	w->rule = *rule;
+	return 0;
+}
+
+static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
+{
+	int *fd = context;
+
+	(void)size;
+	if (*fd < 0 && strstr(info->dlpi_name, "/libc.so"))
+		*fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
+	return 0;
+}
+
+static void c_library_test(void **state)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ void *data = NULL;
+	struct cfi_section section = {.is_eh_frame = true};
+	struct unwind_table_image image;
+	struct elf_section header;
+	struct cfi_counts counts;
+	struct elf_file *file;
+	struct walk walk = {.image = &image};
+	struct unwind_rule here;
+	size_t size;
+
+	(void)state;
+	dl_iterate_phdr(take_c_library, &fd);
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(unwind_table__build(file, LIMIT, &image), 0);
+	assert_int_equal(elf_file__find_section(file, ".eh_frame", &header), 0);
+	assert_int_equal(elf_file__section_data(file, ".eh_frame", LIMIT, &data, &section.size), 0);
+	section.data = data;
+	section.address = header.address;
+	assert_int_equal(cfi_each_row(&section, compare, &walk, &counts), 0);
+	assert_true(counts.functions > 1000 && walk.rows > 3000);
+	assert_int_equal(counts.damaged + counts.unsupported, 0);
+	here = find(&image, image.table.base - 1);
+	assert_int_equal(here.cfa, UNWIND_CFA_NONE);
+	here = find(&image, UINT64_MAX);
+	assert_int_equal(here.cfa, UNWIND_CFA_NONE);
+	size = image.size;
+	unwind_table_image__fini(&image);
+	assert_int_equal(build(fd, size - 1, &image), -EFBIG);
+	assert_int_equal(build(fd, size, &image), 0);
+	unwind_table_image__fini(&image);
+	elf_file__free(file);
+}
+
+/* ---- forged ---------------------------------------------------------------------------------- */
+
+static void put_entry(struct forge *f, const void *body, size_t size)
+{
+	forge_number(f, size, 4);
+	forge_bytes(f, body, size);
+}
+
+/* Functions of one byte each, every one with a rule of its own: more than a byte can number. */
+static void many_rules_test(void **state)
+{
+	static const uint8_t CIE[] = {0,
+				      0,
+				      0,
+				      0,
+				      1,
+				      0x7a,
+				      0x52,
+				      0,
+				      1,
+				      0x78,
+				      16,
+				      1,
+				      0,
+				      DW_CFA_def_cfa,
+				      7,
+				      8,
+				      DW_CFA_offset | 16,
+				      1};
+	struct forged_section section = {".eh_frame", {}, 0};
+	struct unwind_table_image image;
+	uint64_t code = 0x10000;
+	int fd;
+
+	(void)state;
+	put_entry(&section.content, CIE, sizeof(CIE));
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct forge fde = {};
+
+		forge_number(&fde, section.content.size + 4, 4);
+		forge_number(&fde, code + i, 8);
+		forge_number(&fde, 1, 8);
+		forge_number(&fde, 0, 1);
+		forge_number(&fde, DW_CFA_def_cfa_offset, 1);
+		forge_uleb(&fde, 8 * i);
+		put_entry(&section.content, fde.data, fde.size);
+		forge_free(&fde);
+	}
+	fd = forge_elf(&section, 1, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(image.counts.functions, 1000);
+	assert_int_equal(image.table.rules, 1001);
+	assert_int_equal(image.table.number_size, 2);
+	for (unsigned int i = 0; i < 1000; i++)
+		assert_int_equal(find(&image, code + i).cfa_offset, 8 * i);
+	assert_int_equal(find(&image, code + 1000).cfa, UNWIND_CFA_NONE);
+	unwind_table_image__fini(&image);
+	close(fd);
+	forge_free(&section.content);
+}
+
+static void nothing_test(void **state)
+{
+	struct forged_section section = {".text", {}, 0};
+	struct unwind_table_image image;
+	int fd;
+
+	(void)state;
+	forge_number(&section.content, 0xc3, 1);
+	fd = forge_elf(&section, 1, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), -ENODATA);
+	close(fd);
+	forge_free(&section.content);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(c_library_test),
+		cmocka_unit_test(many_rules_test),
+		cmocka_unit_test(nothing_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

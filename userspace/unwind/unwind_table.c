@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows are merged with their equal neighbours as they come, and rules get numbers. When all are
+ * there, the most frequent rules get the lowest numbers (they share cache lines then), and index, numbers
+ * and addresses are laid out in one piece.
+ */
+#include "unwind/unwind_table.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "unwind/plt.h"
+
+#define SECTION_MAX	(1u << 30)
+#define RULES_MAX	(UINT16_MAX + 1u)
+#define FEW_FUNCTIONS	8 /* what the C runtime's start files have */
+#define IMAGE_ALIGNMENT 64
+#define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
+#define CODE_SIZE_MAX	(UINT64_C(4) << 30)
+
+struct row {
+	uint64_t address;
+	uint32_t rule;
+};
+
+struct counted_rule {
+	struct unwind_rule rule;
+	uint32_t number; /* in the order of appearance */
+	uint32_t uses;
+};
+
+struct builder {
+	VEC(struct row) rows;
+	VEC(struct counted_rule) rules;
+	struct hashmap numbers; /* rule -> its place in rules */
+};
+
+static bool equal_rules(const void *owner, uint32_t index, const void *key)
+{
+	const struct builder *b = owner;
+
+	return !memcmp(&b->rules.data[index].rule, key, sizeof(struct unwind_rule));
+}
+
+static void builder__init(struct builder *b)
+{
+	*b = (struct builder){};
+	hashmap__init(&b->numbers, equal_rules, b);
+}
+
+static void builder__fini(struct builder *b)
+{
+	vec_free(&b->rows);
+	vec_free(&b->rules);
+	hashmap__fini(&b->numbers);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int add_rule(struct builder *b, const struct unwind_rule *rule, uint64_t hash,
+		    uint32_t *number)
+{
+	int err;
+
+	*number = b->rules.count;
+	if (*number == RULES_MAX)
+		return -EFBIG;
+	err = vec_push(&b->rules, (struct counted_rule){.rule = *rule, .number = *number});
+	return err ? err : hashmap__add(&b->numbers, hash, *number);
+}
+
+static int number_of(struct builder *b, const struct unwind_rule *rule, uint32_t *number)
+{
+	uint64_t hash;
+
+	/* most rows repeat the rule of a row shortly before them */
+	if (b->rows.count > 1) {
+		*number = b->rows.data[b->rows.count - 2].rule;
+		if (equal_rules(b, *number, rule))
+			return 0;
+	}
+	hash = hash_bytes(rule, sizeof(*rule));
+	*number = hashmap__find(&b->numbers, hash, rule);
+	return *number == HASHMAP_NONE ? add_rule(b, rule, hash, number) : 0;
+}
+
+static int add_row(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct builder *b = context;
+	struct row *last = b->rows.count ? &b->rows.data[b->rows.count - 1] : NULL;
+	uint32_t number;
+	int err;
+
+	if (last && address < last->address)
+		return 0; /* it makes no sense */
+	if (last && equal_rules(b, last->rule, rule))
+		return 0;
+	err = number_of(b, rule, &number);
+	if (err)
+		return err;
+	if (last && address == last->address) {
+		last->rule = number;
+		return 0;
+	}
+	return vec_push(&b->rows, (struct row){.address = address, .rule = number});
+}
+
+/* ---- code that nobody describes -------------------------------------------------------------- */
+
+/* How many rows are at or before the address. */
+static size_t rows_up_to(const struct builder *b, uint64_t address)
+{
+	size_t low = 0, high = b->rows.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (b->rows.data[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool says_nothing(const struct builder *b, const struct row *row)
+{
+	return b->rules.data[row->rule].rule.cfa == UNWIND_CFA_NONE;
+}
+
+typedef VEC(struct row) rows_vec;
+
+static int add_plt_row(struct builder *b, rows_vec *rows, uint64_t address, enum unwind_cfa cfa,
+		       int offset)
+{
+	const struct unwind_rule rule = {
+		.cfa = cfa,
+		.cfa_register = UNWIND_X86_RSP,
+		.cfa_offset = offset,
+		.ra = UNWIND_RA_AT_CFA,
+		.ra_offset = -(int)sizeof(uint64_t),
+	};
+	static const struct unwind_rule NONE = {};
+	struct row row = {.address = address};
+	int err = number_of(b, cfa == UNWIND_CFA_NONE ? &NONE : &rule, &row.rule);
+
+	return err ? err : vec_push(rows, row);
+}
+
+/* The first entry of a lazy one is entered with one word pushed, and pushes another. */
+static int add_plt(struct builder *b, const struct plt *plt, rows_vec *rows)
+{
+	size_t before = rows_up_to(b, plt->start);
+	int err;
+
+	if (before && !says_nothing(b, &b->rows.data[before - 1]))
+		return 0;
+	if (before < b->rows.count && b->rows.data[before].address < plt->end)
+		return 0;
+	if (plt->pushed_after) {
+		err = add_plt_row(b, rows, plt->start, UNWIND_CFA_SP, 16);
+		if (!err)
+			err = add_plt_row(b, rows, plt->start + FIRST_PUSH_END, UNWIND_CFA_SP, 24);
+		if (!err)
+			err = add_plt_row(b, rows, plt->start + PLT_ENTRY_SIZE, UNWIND_CFA_PLT,
+					  plt->pushed_after);
+	} else {
+		err = add_plt_row(b, rows, plt->start, UNWIND_CFA_SP, 8);
+	}
+	return err ? err : add_plt_row(b, rows, plt->end, UNWIND_CFA_NONE, 0);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Of two rows for one address the one that says something stays. */
+static int merge(struct builder *b, const rows_vec *added)
+{
+	__typeof__(b->rows) merged = {};
+	size_t i = 0, j = 0;
+	int err = vec_reserve(&merged, b->rows.count + added->count);
+
+	while (!err && (i < b->rows.count || j < added->count)) {
+		const struct row *x = &b->rows.data[i], *y = &added->data[j];
+
+		if (j == added->count || (i < b->rows.count && x->address < y->address)) {
+			merged.data[merged.count++] = b->rows.data[i++];
+			continue;
+		}
+		if (i < b->rows.count && x->address == y->address) {
+			i++;
+			if (says_nothing(b, y))
+				y = x;
+		}
+		merged.data[merged.count++] = *y;
+		j++;
+	}
+	if (err)
+		return err;
+	free(b->rows.data);
+	b->rows = merged;
+	return 0;
+}
+
+static int add_plts(struct elf_file *file, struct builder *b)
+{
+	struct plt tables[PLT_COUNT_MAX];
+	rows_vec rows = {};
+	int count = plt_find(file, tables), err = count < 0 ? count : 0;
+
+	for (int i = 0; i < count && !err; i++)
+		err = add_plt(b, &tables[i], &rows);
+	if (!err && rows.count) {
+		qsort(rows.data, rows.count, sizeof(*rows.data), compare_rows);
+		err = merge(b, &rows);
+	}
+	vec_free(&rows);
+	return err;
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+static int compare_uses(const void *a, const void *b)
+{
+	const struct counted_rule *x = a, *y = b;
+
+	if (x->uses != y->uses)
+		return x->uses > y->uses ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* Sorts the rules and makes the rows' numbers the new ones. */
+static int renumber(struct builder *b)
+{
+	_cleanup_free_ uint32_t *changed = calloc(b->rules.count + 1, sizeof(*changed));
+
+	if (!changed)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->rows.count; i++)
+		b->rules.data[b->rows.data[i].rule].uses++;
+	qsort(b->rules.data, b->rules.count, sizeof(*b->rules.data), compare_uses);
+	for (size_t i = 0; i < b->rules.count; i++)
+		changed[b->rules.data[i].number] = i;
+	for (size_t i = 0; i < b->rows.count; i++)
+		b->rows.data[i].rule = changed[b->rows.data[i].rule];
+	hashmap__clear(&b->numbers); /* it has the old ones */
+	return 0;
+}
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+	return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* Row 0 comes before all of the builder's. */
+static int lay_out(const struct builder *b, size_t limit, struct unwind_table_image *image)
+{
+	const struct row *first = &b->rows.data[0], *last = &b->rows.data[b->rows.count - 1];
+	struct unwind_table *t = &image->table;
+	uint64_t rows = b->rows.count + 1, size, buckets;
+
+	t->base = first->address & ~(uint64_t)(UNWIND_BUCKET_SIZE - 1);
+	if (last->address - t->base > CODE_SIZE_MAX)
+		return -EFBIG;
+	buckets = ((last->address - t->base) >> UNWIND_BUCKET_BITS) + 1;
+	t->buckets = buckets;
+	t->rules = b->rules.count;
+	t->number_size = b->rules.count <= UINT8_MAX + 1 ? 1 : 2;
+	size = b->rules.count * sizeof(struct unwind_rule);
+	t->dictionary = 0;
+	t->index = size;
+	size += (buckets + 1) * sizeof(uint32_t);
+	t->numbers = size;
+	size += rows * t->number_size;
+	t->addresses = size;
+	size = align_up(size + rows, IMAGE_ALIGNMENT);
+	if (size > limit || size > UINT32_MAX)
+		return -EFBIG;
+	image->size = size;
+	image->rows = rows;
+	return 0;
+}
+
+static void set_number(const struct unwind_table_image *image, size_t row, uint32_t number)
+{
+	unsigned char *numbers = (unsigned char *)image->bytes + image->table.numbers;
+
+	if (image->table.number_size == 1)
+		numbers[row] = number;
+	else
+		((uint16_t *)(void *)numbers)[row] = number;
+}
+
+static void fill_in(const struct builder *b, uint32_t none, struct unwind_table_image *image)
+{
+	const struct unwind_table *t = &image->table;
+	unsigned char *bytes = image->bytes, *addresses = bytes + t->addresses;
+	struct unwind_rule *dictionary = (void *)(bytes + t->dictionary);
+	uint32_t *index = (void *)(bytes + t->index);
+	size_t bucket = 0;
+
+	for (size_t i = 0; i < b->rules.count; i++)
+		dictionary[i] = b->rules.data[i].rule;
+	set_number(image, 0, none);
+	for (size_t i = 0; i < b->rows.count; i++) {
+		const struct row *row = &b->rows.data[i];
+
+		while (bucket <= (row->address - t->base) >> UNWIND_BUCKET_BITS)
+			index[bucket++] = i + 1;
+		addresses[i + 1] = row->address & (UNWIND_BUCKET_SIZE - 1);
+		set_number(image, i + 1, row->rule);
+	}
+	while (bucket <= t->buckets)
+		index[bucket++] = b->rows.count + 1;
+}
+
+static int make_image(struct builder *b, size_t limit, struct unwind_table_image *image)
+{
+	static const struct unwind_rule NONE = {};
+	uint32_t none;
+	int err = number_of(b, &NONE, &none);
+
+	if (!err)
+		err = renumber(b);
+	if (!err)
+		err = lay_out(b, limit, image);
+	if (err)
+		return err;
+	for (none = 0; !equal_rules(b, none, &NONE); none++)
+		;
+	if (posix_memalign(&image->bytes, IMAGE_ALIGNMENT, image->size))
+		return -ENOMEM;
+	memset(image->bytes, 0, image->size);
+	fill_in(b, none, image);
+	return 0;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int read_section(struct elf_file *file, const char *name, struct builder *b,
+			struct cfi_counts *counts)
+{
+	struct cfi_section section = {.is_eh_frame = !strcmp(name, ".eh_frame")};
+	_cleanup_free_ void *data = NULL;
+	struct elf_section header;
+	int err = elf_file__find_section(file, name, &header);
+
+	if (!err)
+		err = elf_file__section_data(file, name, SECTION_MAX, &data, &section.size);
+	if (err)
+		return err == -ENOENT ? -ENODATA : err;
+	section.data = data;
+	section.address = header.address;
+	b->rows.count = b->rules.count = 0;
+	hashmap__clear(&b->numbers);
+	err = cfi_each_row(&section, add_row, b, counts);
+	return err || b->rows.count ? err : -ENODATA;
+}
+
+static int read_file(struct elf_file *file, struct builder *b, struct cfi_counts *counts)
+{
+	int err = read_section(file, ".eh_frame", b, counts), other;
+	struct cfi_counts debug_counts;
+	struct builder debug;
+
+	if (err == -ENOMEM || err == -EFBIG || (!err && counts->functions >= FEW_FUNCTIONS))
+		return err;
+	builder__init(&debug);
+	other = read_section(file, ".debug_frame", &debug, &debug_counts);
+	if (!other && (err || debug_counts.functions > counts->functions)) {
+		struct builder few = *b;
+
+		*b = debug;
+		b->numbers.owner = b;
+		debug = few;
+		*counts = debug_counts;
+		err = 0;
+	}
+	builder__fini(&debug);
+	return other == -ENOMEM ? other : err;
+}
+
+int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image)
+{
+	struct builder b;
+	int err;
+
+	*image = (struct unwind_table_image){};
+	if (!elf_file__is_x86_64(file))
+		return -ENOTSUP;
+	builder__init(&b);
+	err = read_file(file, &b, &image->counts);
+	if (!err)
+		err = add_plts(file, &b);
+	if (!err)
+		err = make_image(&b, limit, image);
+	builder__fini(&b);
+	return err;
+}
+
+void unwind_table_image__fini(struct unwind_table_image *image)
+{
+	free(image->bytes);
+	*image = (struct unwind_table_image){};
+}
+
+/* ---- lookup ---------------------------------------------------------------------------------- */
+
+const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *t,
+					     uint64_t address)
+{
+	static const struct unwind_rule NONE = {};
+	const unsigned char *bytes = segment;
+	uint64_t offset = address - t->base, bucket = offset >> UNWIND_BUCKET_BITS;
+	const uint32_t *index = (const void *)(bytes + t->index);
+	const unsigned char *addresses = bytes + t->addresses, *numbers = bytes + t->numbers;
+	unsigned int low = offset & (UNWIND_BUCKET_SIZE - 1);
+	uint32_t row, number;
+
+	if (address < t->base || bucket >= t->buckets)
+		return &NONE;
+	for (row = index[bucket]; row < index[bucket + 1] && addresses[row] <= low; row++)
+		;
+	row--;
+	number = t->number_size == 1 ? numbers[row]
+				     : ((const uint16_t *)(const void *)numbers)[row];
+	return (const struct unwind_rule *)(const void *)(bytes + t->dictionary) + number;
+}

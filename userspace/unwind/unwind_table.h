@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The unwind table of an ELF file: its call frame information, compiled (sysprof/unwind_table.h). */
+#ifndef UNWIND_UNWIND_TABLE_H
+#define UNWIND_UNWIND_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/unwind_table.h>
+
+#include "elf/elf_file.h"
+#include "unwind/cfi.h"
+
+struct unwind_table_image {
+	struct unwind_table table; /* offsets from the start of `bytes` */
+	void *bytes;		   /* 8-aligned; the holder's */
+	size_t size;		   /* a multiple of 64 */
+	uint64_t rows;
+	struct cfi_counts counts;
+};
+
+/*
+ * From .eh_frame; from .debug_frame where the former describes next to nothing. 0; -ENODATA: the
+ * file describes no code; -ENOTSUP: not of this machine, or compressed; -EFBIG: it would have more
+ * than `limit` bytes; -EBADMSG; -ENOMEM; -EIO.
+ */
+int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image);
+void unwind_table_image__fini(struct unwind_table_image *image);
+
+/* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one that says nothing. */
+const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *table,
+					     uint64_t address);
+
+#endif
