@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Some sections of an ELF file, copied and inflated into anonymous memory of ours.
+ * Some sections of an ELF file, copied and inflated into a file in memory of ours, which is sealed then.
  *
  * libdw would inflate every debug section of a file when it opens it, needed or not, and would go
  * on reading a file that its owner may cut short. So libdw gets this image and nothing else: only
@@ -16,9 +16,11 @@
 #include "elf/elf_image.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/gzip.h"
@@ -49,6 +51,7 @@ struct elf_image {
 	struct elf_file *file;
 	unsigned char encoding;
 	Elf64_Half type, machine;
+	int fd; /* of the file in memory */
 	unsigned char *bytes;
 	size_t size;
 	size_t count;
@@ -217,13 +220,15 @@ static int map_image(struct elf_image *image, const struct source *sources, size
 	void *bytes;
 
 	image->size = at + claimed + count * SECTION_ALIGNMENT;
-	bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	image->fd = memfd_create("elf_image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (image->fd < 0)
+		return -errno;
+	if (ftruncate(image->fd, image->size))
+		return errno == EFBIG ? -ENOMEM : -errno;
+	bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_SHARED, image->fd, 0);
 	if (bytes == MAP_FAILED)
 		return -ENOMEM;
 	image->bytes = bytes;
-	madvise(bytes, image->size,
-		MADV_HUGEPAGE); /* a quarter of the time goes into page faults */
 	for (size_t i = 0; i < count; i++) {
 		image->sections[i].name = sources[i].name;
 		image->sections[i].data = image->bytes + at;
@@ -277,6 +282,7 @@ int elf_image__load(struct elf_file *file, const char *const *names, size_t coun
 	im = calloc(1, sizeof(*im));
 	if (!im)
 		return -ENOMEM;
+	im->fd = -1;
 	im->file = file;
 	im->encoding = file->encoding;
 	im->type = file->header.e_type;
@@ -301,6 +307,7 @@ void elf_image__free(struct elf_image *image)
 		return;
 	if (image->bytes)
 		munmap(image->bytes, image->size);
+	cleanup_close(&image->fd);
 	free(image);
 }
 
@@ -348,6 +355,24 @@ static bool to_file_order(const struct elf_image *image, void *records, size_t s
 	return elf64_xlatetof(&data, &data, image->encoding);
 }
 
+/* Nobody can write to it any more; a sealed file has no shared mapping that could. */
+static int seal(struct elf_image *image)
+{
+	void *bytes = mmap(image->bytes, image->size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_FIXED, image->fd, 0);
+
+	if (bytes == MAP_FAILED)
+		return -ENOMEM;
+	if (fcntl(image->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
+		return -errno;
+	return 0;
+}
+
+int elf_image__fd(const struct elf_image *image)
+{
+	return image->fd;
+}
+
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 {
 	Elf64_Ehdr header = {
@@ -391,5 +416,5 @@ int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 	memcpy(image->bytes + sizeof(header), sections, table);
 	*bytes = image->bytes;
 	*size = image->size;
-	return 0;
+	return seal(image);
 }

@@ -37,7 +37,9 @@ bool elf_image__damaged(const struct elf_image *image);
 bool elf_image__big_endian(const struct elf_image *image);
 uint64_t elf_image__inflated(const struct elf_image *image); /* bytes that were compressed */
 
-/* Write the headers; the image as an ELF file. 0, -EBADMSG. */
+/* Write the headers and seal it: the image as an ELF file, which nobody can change. 0, -EBADMSG, … */
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
+/* Its descriptor, the image's own. */
+int elf_image__fd(const struct elf_image *image);
 
 #endif

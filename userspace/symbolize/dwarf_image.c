@@ -16,12 +16,8 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/io.h"
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
 
@@ -176,24 +172,6 @@ static bool has_units(Dwarf *dwarf)
 	return !dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL);
 }
 
-/*
- * libdw looks for a package of .dwo files beside a file that has a descriptor, by the name of that
- * under /proc/self/fd. What the image holds of such a program are its skeleton units, which are small.
- */
-static int copy_to_file(struct dwarf_image *image, const void *bytes, size_t size)
-{
-	int fd = memfd_create("dwarf", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
-
-	if (fd < 0)
-		return -errno;
-	image->fd = fd;
-	err = write_full(fd, bytes, size);
-	if (!err &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
-		err = -errno;
-	return err;
-}
-
 static int begin(struct dwarf_image *image, bool packaged)
 {
 	struct elf_image_section *info = elf_image__section(image->image, ".debug_info");
@@ -210,12 +188,9 @@ static int begin(struct dwarf_image *image, bool packaged)
 	err = elf_image__finish(image->image, &bytes, &size);
 	if (err)
 		return err;
-	if (packaged)
-		err = copy_to_file(image, bytes, size);
-	if (err)
-		return err;
 	elf_version(EV_CURRENT);
-	image->elf = packaged ? elf_begin(image->fd, ELF_C_READ_MMAP, NULL)
+	/* beside a file that has a descriptor libdw looks for a package of its .dwo files */
+	image->elf = packaged ? elf_begin(elf_image__fd(image->image), ELF_C_READ_MMAP, NULL)
 			      : elf_memory(bytes, size);
 	if (!image->elf)
 		return -ENOMEM;
@@ -274,8 +249,6 @@ void dwarf_image__close(struct dwarf_image *image)
 		dwarf_end(image->dwarf);
 	if (image->elf)
 		elf_end(image->elf);
-	if (image->fd)
-		close(image->fd);
 	elf_image__free(image->image);
 	*image = (struct dwarf_image){};
 }

@@ -20,7 +20,6 @@ struct memo;
 
 struct dwarf_image {
 	struct elf_image *image;
-	int fd; /* of a copy in a file in memory, or 0 */
 	Elf *elf;
 	Dwarf *dwarf;
 	uint64_t bad_units; /* their headers made no sense */
