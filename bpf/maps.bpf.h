@@ -9,6 +9,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include <sysprof/event.h>
+#include <sysprof/unwind_state.h>
 
 #include "kernel.h"
 
@@ -19,16 +20,18 @@ const volatile bool filter_cgroup;    /* only tasks below the cgroup in `cgroups
 const volatile bool exclude_self;     /* not the process that ran `prepare` */
 const volatile bool kernel_stacks;
 const volatile bool user_stacks;
+const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
+const volatile __u64 segment_size = 64;	  /* of unwind tables, a power of two */
 const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock */
 
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
 
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
 struct scratch {
-	__u64 ip, sp, bp; /* of the user frame that was found last */
+	struct unwind_state unwind;
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
 	 * in the ring, and takes no room: the kernel would pad the end instead.
@@ -99,6 +102,54 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 } outputs SEC(".maps");
+
+/* Unwind tables, see sysprof/unwind_table.h. Of full size only where tables are used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_PROCESSES);
+	__type(key, __u32);
+	__type(value, __u64);
+} unwind_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_TABLES);
+	__type(key, __u32);
+	__type(value, struct unwind_table);
+} unwind_tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, UNWIND_PLACES_SIZE);
+} unwind_places SEC(".maps");
+
+/* CLOCK_MONOTONIC of the last execve, by unwind_hash() of the process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNWIND_PROCESSES);
+	__type(key, __u32);
+	__type(value, __u64);
+} unwind_execs SEC(".maps");
+
+struct segment {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, 64); /* segment_size, when loading */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_SEGMENTS);
+	__uint(key_size, sizeof(__u32));
+	__array(values, struct segment);
+} unwind_segments SEC(".maps");
 
 /* Counters of the hooks, and what `prepare` found. */
 __u64 target_set_full;	/* children that did not fit into `targets` */

@@ -105,6 +105,23 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* What is known of the process's mappings is of the program that it was. */
+static __always_inline void note_exec(void)
+{
+	struct task_ids initial, ours;
+	__u64 *time;
+	__u32 hash;
+
+	current_ids(&initial);
+	ours = initial;
+	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
+		return;
+	hash = unwind_hash(ours.tgid);
+	time = bpf_map_lookup_elem(&unwind_execs, &hash);
+	if (time)
+		*time = bpf_ktime_get_ns();
+}
+
 /* args: task, its number before, bprm. A thread that execs gets the number of its leader. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
@@ -112,6 +129,8 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 	__u64 old = (__u32)ctx->args[1], new = (__u32)bpf_get_current_pid_tgid();
 	__u64 *start_time;
 
+	if (use_tables)
+		note_exec();
 	if (old == new)
 		return 0;
 	start_time = bpf_map_lookup_elem(&targets, &old);

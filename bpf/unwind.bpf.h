@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The user stack of the current task: unwind_user(), into scratch->sample.frames behind the
- * kernel's.
- *
- * A frame pointer leads to two words, the caller's frame pointer and the return address. Code
- * without frame pointers uses that register for anything, so each step is checked: aligned, above
- * the stack pointer, growing, not by more than a megabyte, and an address that user code can have.
- * What fails ends the stack with its reason; nothing is guessed, no frame is invented.
+ * kernel's. How a frame leads to its caller is in sysprof/unwind_walk.h; here is where it finds
+ * tables, mappings and memory.
  *
  * Each step is a global function, which the verifier checks once and not for every turn of the
  * loop.
@@ -18,22 +14,134 @@
 
 #include "maps.bpf.h"
 
+#define unwind_segment_size segment_size
+
+static __always_inline long unwind_read(struct unwind_state *s, void *to, __u32 size,
+					__u64 address);
+static __always_inline const unsigned char *unwind_segment(struct unwind_state *s, __u32 number);
+static __always_inline const struct unwind_table *unwind_table_at(struct unwind_state *s,
+								  __u32 number);
+static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
+static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
+
+#include <sysprof/unwind_walk.h>
+
 #if !defined(__TARGET_ARCH_x86)
 #error "user stacks are written for x86-64 only"
 #endif
 
-#define USER32_CS	    0x23 /* code segment of 32-bit tasks */
-#define USER_ADDRESS_BITS   47
-#define LOWEST_CODE_ADDRESS 4096
-#define FRAME_SIZE_MAX	    (1ULL << 20)
-#define THREAD_SIZE	    (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
+#define USER32_CS      0x23	      /* code segment of 32-bit tasks */
+#define THREAD_SIZE    (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
+#define FRAMES_A_CHECK 32
+#define BUDGET_NS      200000 /* of one stack; interrupts are off meanwhile */
 
-#define STEP_ON		    (-1) /* not an end: there may be another frame */
+/* ---- surroundings ---------------------------------------------------------------------------- */
 
-static __always_inline bool is_code_address(__u64 address)
+static __always_inline long unwind_read(struct unwind_state *s __attribute__((unused)), void *to,
+					__u32 size, __u64 address)
 {
-	return address >= LOWEST_CODE_ADDRESS && !(address >> USER_ADDRESS_BITS);
+	return bpf_probe_read_user(to, size, (void *)address);
 }
+
+static __always_inline const unsigned char *
+unwind_segment(struct unwind_state *s __attribute__((unused)), __u32 number)
+{
+	void *map = bpf_map_lookup_elem(&unwind_segments, &number);
+	__u32 zero = 0;
+
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+static __always_inline const struct unwind_table *
+unwind_table_at(struct unwind_state *s __attribute__((unused)), __u32 number)
+{
+	return bpf_map_lookup_elem(&unwind_tables, &number);
+}
+
+static __always_inline bool unwind_knows_mappings(struct unwind_state *s)
+{
+	return s->place_count > 0;
+}
+
+static __always_inline __u64 load_place_word(const unsigned char *places, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	offset &= UNWIND_PLACES_SIZE - 8;
+	return *(const __u64 *)(places + offset);
+}
+
+/* The last of the process's places that does not begin above the address. */
+static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address)
+{
+	__u64 found = 0, count = s->place_count, offset;
+	const unsigned char *places;
+	__u32 zero = 0;
+
+	places = bpf_map_lookup_elem(&unwind_places, &zero);
+	if (!count || !places)
+		return false;
+#pragma GCC unroll 12
+	for (int bit = 11; bit >= 0; bit--) {
+		__u64 next = found + (1u << bit), take;
+		__u64 start = load_place_word(places, s->places + (next - 1) * 8);
+
+		take = ((start - address - 1) & (next - count - 1)) >> 63;
+		UNWIND_HIDE(take);
+		found += take << bit;
+	}
+	if (!found)
+		return false;
+	offset = s->places + count * 8 + (found - 1) * sizeof(struct unwind_place);
+	if (address >= load_place_word(places, offset))
+		return false;
+	s->mapping.start = load_place_word(places, s->places + (found - 1) * 8);
+	s->mapping.end = load_place_word(places, offset);
+	s->mapping.bias = load_place_word(places, offset + 8);
+	offset = load_place_word(places, offset + 16);
+	s->mapping.table = (__u32)offset;
+	s->mapping.segment = offset >> 32;
+	return true;
+}
+
+/* A process that has called execve since its mappings were read has others now. */
+static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u32 offset,
+					__u32 count)
+{
+	const unsigned char *places;
+	__u64 *exec_time;
+	__u32 zero = 0;
+
+	places = bpf_map_lookup_elem(&unwind_places, &zero);
+	exec_time = bpf_map_lookup_elem(&unwind_execs, &hash);
+	if (!places || !exec_time || *exec_time > load_place_word(places, offset))
+		return;
+	s->places = offset + 8;
+	s->place_count = count;
+}
+
+/* Where the places of a process are; none: nothing is known of it yet. */
+static __always_inline void find_process(struct unwind_state *s, __u32 tgid)
+{
+	__u32 at = unwind_hash(tgid);
+
+	s->places = s->place_count = 0;
+	if (!use_tables)
+		return;
+	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
+		__u32 key = (at + i) & (UNWIND_PROCESSES - 1);
+		__u64 *word = bpf_map_lookup_elem(&unwind_processes, &key), value;
+
+		if (!word)
+			return;
+		value = *word;
+		if (!value || unwind_word_tgid(value) != tgid)
+			continue;
+		take_places(s, at, unwind_word_offset(value), unwind_word_count(value));
+		return;
+	}
+}
+
+/* ---- registers ------------------------------------------------------------------------------- */
 
 /* The registers the current task entered the kernel with. */
 static __always_inline int entry_registers(struct task_struct *task, struct pt_regs *regs)
@@ -47,8 +155,29 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
 	return bpf_probe_read_kernel(regs, sizeof(*regs), (void *)address);
 }
 
-/* ip, sp, bp of the innermost user frame. STEP_ON, or why there is none. */
-static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct scratch *s,
+#define TAKE_REGISTERS(s, regs)                                                                    \
+	do {                                                                                       \
+		(s)->ip = (regs).rip;                                                              \
+		(s)->sp = (s)->general[7] = (regs).rsp;                                            \
+		(s)->fp = (s)->general[6] = (regs).rbp;                                            \
+		(s)->general[0] = (regs).rax;                                                      \
+		(s)->general[1] = (regs).rdx;                                                      \
+		(s)->general[2] = (regs).rcx;                                                      \
+		(s)->general[3] = (regs).rbx;                                                      \
+		(s)->general[4] = (regs).rsi;                                                      \
+		(s)->general[5] = (regs).rdi;                                                      \
+		(s)->general[8] = (regs).r8;                                                       \
+		(s)->general[9] = (regs).r9;                                                       \
+		(s)->general[10] = (regs).r10;                                                     \
+		(s)->general[11] = (regs).r11;                                                     \
+		(s)->general[12] = (regs).r12;                                                     \
+		(s)->general[13] = (regs).r13;                                                     \
+		(s)->general[14] = (regs).r14;                                                     \
+		(s)->general[15] = (regs).r15;                                                     \
+	} while (0)
+
+/* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
+static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct unwind_state *s,
 					  bool from_user)
 {
 	struct task_struct *task;
@@ -56,10 +185,9 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	__u32 flags;
 
 	if (from_user) {
-		s->ip = ctx->regs.rip;
-		s->sp = ctx->regs.rsp;
-		s->bp = ctx->regs.rbp;
-		return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : STEP_ON;
+		unwind_begin(s, false);
+		TAKE_REGISTERS(s, ctx->regs);
+		return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 	}
 	task = current_task();
 	flags = TASK_READ(task, flags);
@@ -70,11 +198,12 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	if ((regs.cs & 3) != 3 || !regs.rip)
 		return flags & (PF_USER_WORKER | PF_IO_WORKER) ? STACK_END_USER_WORKER
 							       : STACK_END_NO_REGS;
-	s->ip = regs.rip;
-	s->sp = regs.rsp;
-	s->bp = regs.rbp;
-	return regs.cs == USER32_CS ? STACK_END_COMPAT : STEP_ON;
+	unwind_begin(s, (__s64)regs.orig_rax >= 0);
+	TAKE_REGISTERS(s, regs);
+	return regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
+
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 /* Append a user frame. False: there is no room. */
 static __always_inline bool push_frame(struct scratch *s, enum frame_kind kind, __u64 address)
@@ -88,50 +217,39 @@ static __always_inline bool push_frame(struct scratch *s, enum frame_kind kind, 
 	return true;
 }
 
-/* One frame by frame pointer. STEP_ON or an end. */
+/* One frame more. UNWIND_STEP_ON or an end. */
 __attribute__((noinline)) int unwind_step(void)
 {
 	struct scratch *s = scratch();
-	struct {
-		__u64 bp, return_address;
-	} frame;
-	__u64 bp;
+	int end;
 
 	if (!s)
 		return STACK_END_NO_FRAME;
-	bp = s->bp;
-	if (!bp && s->sample.user_frames > 1)
-		return STACK_END_ROOT;
-	if ((bp & 7) || bp < s->sp || bp - s->sp > FRAME_SIZE_MAX)
-		return STACK_END_NO_FRAME;
-	if (bpf_probe_read_user(&frame, sizeof(frame), (void *)bp))
-		return STACK_END_FAULT;
-	if (!frame.return_address && !frame.bp)
-		return STACK_END_ROOT;
-	if (!is_code_address(frame.return_address))
-		return STACK_END_NO_FRAME;
-	if (!push_frame(s, FRAME_POINTER, frame.return_address))
+	end = unwind_to_caller(&s->unwind);
+	if (end == UNWIND_STEP_ON && !push_frame(s, s->unwind.kind, s->unwind.ip))
 		return STACK_END_DEPTH;
-	s->sp = bp + sizeof(frame);
-	s->bp = frame.bp;
-	return STEP_ON;
+	return end;
 }
 
 /* Walk the user stack; returns enum stack_end. kernel_frames is set, user_frames is 0. */
 static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
 				       bool from_user)
 {
-	int end = user_registers(ctx, s, from_user);
+	int end = user_registers(ctx, &s->unwind, from_user);
 
-	if (end != STEP_ON)
+	if (end != UNWIND_STEP_ON)
 		return end;
-	push_frame(s, FRAME_IP, s->ip);
+	push_frame(s, FRAME_IP, s->unwind.ip);
 	if (!user_stacks)
 		return STACK_END_DISABLED;
-	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX; i++) {
+	find_process(&s->unwind, s->sample.tgid);
+	for (__u32 i = 1; i <= SAMPLE_USER_DEPTH_MAX; i++) {
 		end = unwind_step();
-		if (end != STEP_ON)
+		if (end != UNWIND_STEP_ON)
 			return end;
+		if (i % FRAMES_A_CHECK == 0 &&
+		    bpf_ktime_get_ns() - s->sample.header.time > BUDGET_NS)
+			return STACK_END_BUDGET;
 	}
 	return STACK_END_DEPTH;
 }

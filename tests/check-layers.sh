@@ -16,16 +16,16 @@ layers='
 base      : base                                        |
 elf       : base elf                                    |
 profile   : base profile                                | event.h profile.h
-capture   : base elf capture                            | event.h event_handler.h unwind_table.h
-unwind    : base elf unwind                             | unwind_table.h
+capture   : base elf capture                            | event.h event_handler.h unwind_table.h unwind_memory.h
+unwind    : base elf unwind                             | event.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
 jit       : base jit                                    |
 process   : base elf process profile unwind jit         | event.h event_handler.h profile.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
 cli       : base elf profile capture unwind jit process symbolize export import cli | event.h event_handler.h unwind_table.h profile.h symbolizer.h exporter.h
-bpf       :                                             | event.h unwind_table.h
-sysprof   :                                             | event.h unwind_table.h profile.h
+bpf       :                                             | event.h unwind_state.h unwind_table.h unwind_walk.h
+sysprof   :                                             | event.h unwind_state.h unwind_table.h profile.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -113,8 +113,7 @@ FNR == 1 {
 	for (i = 1; i <= printer_count; i++)
 		if (begins(FILENAME, printer[i]))
 			may_print = 1
-	dual = layer == "bpf" || FILENAME == "include/sysprof/event.h" ||
-	       FILENAME == "include/sysprof/unwind_table.h"
+	dual = layer == "bpf" || has(headers["bpf"], substr(FILENAME, length("include/sysprof/") + 1))
 	license = dual ? "GPL-2.0-only OR BSD-2-Clause" : "BSD-2-Clause"
 	if ($0 != "/* SPDX-License-Identifier: " license " */")
 		complain("the first line is not the SPDX line of " license)

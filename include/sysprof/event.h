@@ -116,7 +116,9 @@ static inline __u64 frame_address(__u64 frame)
 	X(COMPAT, "compat", 0, "a 32-bit task")                                                    \
 	X(USER_WORKER, "user-worker", 0, "a kernel worker that runs for a user process")           \
 	X(NO_REGS, "no-regs", 0, "the user registers could not be read")                           \
-	X(BUDGET, "budget", 0, "the time budget of one stack was used up")
+	X(BUDGET, "budget", 0, "the time budget of one stack was used up")                         \
+	X(NO_CALLER, "no-caller", 0, "what should be a return address is none")                    \
+	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,

@@ -67,7 +67,59 @@ struct unwind_table {
 	__u16 number_size;
 };
 
+/* ---- where the kernel finds them ------------------------------------------------------------- */
+
+/*
+ * All of this is in arrays that the kernel and the collector share, and is written by the collector
+ * without a system call. A process has one word in a hash table of such words, which says where its
+ * places are: a sorted array of starts, and behind it the rest of each. What a word leads to is never
+ * changed: a process that maps something gets other places and then another word.
+ */
+#define UNWIND_PROCESSES    8192u /* words; a power of two */
+#define UNWIND_PROBES	    16u	  /* words that a process may be in, from its hash on */
+#define UNWIND_TABLES	    8192u
+#define UNWIND_PLACES_SIZE  (4u << 20) /* bytes for the places of all processes, a power of two */
+#define UNWIND_PLACES_ALIGN 64u
+#define UNWIND_PLACES_MAX   4095u /* of one process */
+#define UNWIND_SEGMENTS	    16u
+#define UNWIND_NO_TABLE	    (~0u)
+
+struct unwind_place {
+	__u64 end;   /* of an executable mapping */
+	__u64 bias;  /* address - bias is the file's virtual address */
+	__u32 table; /* UNWIND_NO_TABLE: frame pointers have to do */
+	__u32 segment;
+};
+
+/* tgid 22 bits, number of places 12, where they are (in units of UNWIND_PLACES_ALIGN) 30 */
+static inline __u64 unwind_word(__u32 tgid, __u32 count, __u32 offset)
+{
+	return ((__u64)(offset / UNWIND_PLACES_ALIGN) << 34) | (__u64)count << 22 | tgid;
+}
+
+static inline __u32 unwind_word_tgid(__u64 word)
+{
+	return word & ((1u << 22) - 1);
+}
+
+static inline __u32 unwind_word_count(__u64 word)
+{
+	return (word >> 22) & UNWIND_PLACES_MAX;
+}
+
+static inline __u32 unwind_word_offset(__u64 word)
+{
+	return (__u32)(word >> 34) * UNWIND_PLACES_ALIGN;
+}
+
+static inline __u32 unwind_hash(__u32 tgid)
+{
+	return (tgid * 2654435761u) >> 19; /* 13 bits: UNWIND_PROCESSES */
+}
+
 #ifndef __bpf__
+_Static_assert(UNWIND_PROCESSES == 1u << (32 - 19), "unwind_hash()");
+_Static_assert(sizeof(struct unwind_place) == 24, "three words");
 _Static_assert(sizeof(struct unwind_rule) == 16, "four to a cache line");
 _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #endif

@@ -50,6 +50,8 @@
 #define SIDEBAND_RING	    (512u * 1024)
 #define RING_FLOOR	    (64u * 1024)
 #define RING_SECONDS	    2
+#define SEGMENT_SIZE	    (16u << 20)
+#define SEGMENT_SIZE_OLD    (4u << 20)
 #define TSC_ERROR_MAX_NS    5000
 #define CLOCK_LOOKS	    16
 #define LIBBPF_MESSAGE_SIZE 400
@@ -79,6 +81,8 @@ struct bpf_session {
 	size_t ring_size;
 	struct cpu_books *books; /* mmapped, by CPU number */
 	size_t books_size, map_bytes;
+	struct unwind_memory unwind; /* all zero: no tables */
+	unsigned char *segments[UNWIND_SEGMENTS];
 	int epoll_fd;
 	bool disabled, final;
 };
@@ -270,7 +274,10 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->pid_namespace_inode = s->info.pid_namespace;
 	skel->rodata->period = s->info.period;
 	bpf_program__set_autoload(skel->progs.on_fork, (processes || threads) && o->target.inherit);
-	bpf_program__set_autoload(skel->progs.on_exec, threads);
+	skel->rodata->use_tables = s->unwind.segment_size;
+	if (s->unwind.segment_size)
+		skel->rodata->segment_size = s->unwind.segment_size;
+	bpf_program__set_autoload(skel->progs.on_exec, threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }
 
@@ -292,6 +299,112 @@ static int explain_load(int err, struct failure *failure)
 			   "report it with the kernel's version (uname -a); others may work");
 }
 
+static int put_fd(struct bpf_map *map, uint32_t cpu, int fd)
+{
+	return bpf_map__update_elem(map, &cpu, sizeof(cpu), &fd, sizeof(fd), 0);
+}
+
+/* ---- unwind tables --------------------------------------------------------------------------- */
+
+static int make_segment(size_t size)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t), size, 1, &options);
+}
+
+/* Values of arrays are 4 MB at most before Linux 6.0; a table has to lie within one. */
+static void choose_segment_size(struct bpf_session *s, size_t bytes)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!bytes)
+		return;
+	s->unwind.segment_size = SEGMENT_SIZE;
+	fd = make_segment(SEGMENT_SIZE);
+	if (fd < 0)
+		s->unwind.segment_size = SEGMENT_SIZE_OLD;
+	s->unwind.segment_limit = bytes / s->unwind.segment_size;
+	if (!s->unwind.segment_limit)
+		s->unwind.segment_limit = 1;
+	if (s->unwind.segment_limit > UNWIND_SEGMENTS)
+		s->unwind.segment_limit = UNWIND_SEGMENTS;
+}
+
+/* Where there are no tables the maps are there all the same, for the program to refer to. */
+static int size_unwind_maps(struct bpf_session *s)
+{
+	struct bpf_map *inner = bpf_map__inner_map(s->skel->maps.unwind_segments);
+	int err = 0;
+
+	if (s->unwind.segment_size)
+		return inner ? bpf_map__set_value_size(inner, s->unwind.segment_size) : -EINVAL;
+	err = bpf_map__set_max_entries(s->skel->maps.unwind_processes, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.unwind_tables, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.unwind_execs, 1);
+	return err;
+}
+
+static void *map_array(const struct bpf_map *map, size_t size)
+{
+	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+static int add_segment(void *context, unsigned int number, unsigned char **bytes)
+{
+	struct bpf_session *s = context;
+	_cleanup_close_ int fd = make_segment(s->unwind.segment_size);
+	void *mapped;
+
+	if (fd < 0)
+		return fd;
+	mapped = mmap(NULL, s->unwind.segment_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	s->segments[number] = *bytes = mapped;
+	s->map_bytes += s->unwind.segment_size;
+	return put_fd(s->skel->maps.unwind_segments, number, fd);
+}
+
+static int map_unwind(struct bpf_session *s, struct failure *failure)
+{
+	if (!s->unwind.segment_size)
+		return 0;
+	s->unwind.processes = map_array(s->skel->maps.unwind_processes,
+					UNWIND_PROCESSES * sizeof(*s->unwind.processes));
+	s->unwind.tables = map_array(s->skel->maps.unwind_tables,
+				     UNWIND_TABLES * sizeof(*s->unwind.tables));
+	s->unwind.places = map_array(s->skel->maps.unwind_places, UNWIND_PLACES_SIZE);
+	s->unwind.add_segment = add_segment;
+	s->unwind.context = s;
+	if (!s->unwind.processes || !s->unwind.tables || !s->unwind.places)
+		return fail(failure, -ENOMEM, "cannot map the unwind tables");
+	return 0;
+}
+
+static void unmap_unwind(struct bpf_session *s)
+{
+	if (s->unwind.processes)
+		munmap(s->unwind.processes, UNWIND_PROCESSES * sizeof(*s->unwind.processes));
+	if (s->unwind.tables)
+		munmap(s->unwind.tables, UNWIND_TABLES * sizeof(*s->unwind.tables));
+	if (s->unwind.places)
+		munmap(s->unwind.places, UNWIND_PLACES_SIZE);
+	for (size_t i = 0; i < UNWIND_SEGMENTS; i++)
+		if (s->segments[i])
+			munmap(s->segments[i], s->unwind.segment_size);
+}
+
+bool bpf_session__unwind_memory(struct bpf_session *s, struct unwind_memory *memory)
+{
+	*memory = s->unwind;
+	return s->unwind.segment_size > 0;
+}
+
 static int load(struct bpf_session *s, const struct bpf_session_options *o, struct failure *failure)
 {
 	int possible = libbpf_num_possible_cpus(), err;
@@ -303,8 +416,11 @@ static int load(struct bpf_session *s, const struct bpf_session_options *o, stru
 	s->skel = sampler_bpf__open();
 	if (!s->skel)
 		return features_explain(failure, -errno, "cannot open the eBPF programs");
+	choose_segment_size(s, o->user_stacks ? o->unwind_bytes : 0);
 	set_knobs(s, o);
 	err = bpf_map__set_max_entries(s->skel->maps.books, possible);
+	if (!err)
+		err = size_unwind_maps(s);
 	if (!err)
 		err = sampler_bpf__load(s->skel);
 	if (err)
@@ -316,7 +432,7 @@ static int load(struct bpf_session *s, const struct bpf_session_options *o, stru
 		s->books = NULL;
 		return fail(failure, -errno, "cannot map the books: %s", strerror(errno));
 	}
-	return 0;
+	return map_unwind(s, failure);
 }
 
 static int attach_hooks(struct bpf_session *s, struct failure *failure)
@@ -371,11 +487,6 @@ static size_t wanted_ring_size(const struct bpf_session_options *o)
 	while (size < want && size < SAMPLE_RING_MAX)
 		size *= 2;
 	return size;
-}
-
-static int put_fd(struct bpf_map *map, uint32_t cpu, int fd)
-{
-	return bpf_map__update_elem(map, &cpu, sizeof(cpu), &fd, sizeof(fd), 0);
 }
 
 static int open_tick(struct bpf_session *s, struct session_cpu *c)
@@ -589,6 +700,7 @@ void bpf_session__free(struct bpf_session *s)
 		close_cpu(&s->cpus[i]);
 	if (s->books)
 		munmap(s->books, s->books_size);
+	unmap_unwind(s);
 	sampler_bpf__destroy(s->skel);
 	cleanup_close(&s->epoll_fd);
 	free(s->cpus);

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include <sysprof/event.h>
+#include <sysprof/unwind_memory.h>
 
 #include "base/log.h"
 #include "capture/perf_events.h"
@@ -41,6 +42,7 @@ struct bpf_session_options {
 	const char *event; /* -e; NULL: "cpu-clock" */
 	unsigned int hz;   /* > 0 */
 	bool user_stacks, kernel_stacks;
+	size_t unwind_bytes;	/* for unwind tables at most; 0: by frame pointers alone */
 	unsigned int max_depth; /* user frames, 1..SAMPLE_USER_DEPTH_MAX */
 	enum clock_choice clock;
 };
@@ -74,6 +76,9 @@ int bpf_session__add_target(struct bpf_session *session, uint32_t id);
 
 int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
 int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
+
+/* Where unwind tables go; false: there are none. Valid as long as the session. */
+bool bpf_session__unwind_memory(struct bpf_session *session, struct unwind_memory *memory);
 
 /*
  * Stop ticks, hooks and side-band, in this order. What is in the rings stays there for a last

@@ -15,6 +15,7 @@
 #include "capture/session_meta.h"
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
+#include "process/unwind_feed.h"
 
 #define LOSSES_SIZE	    4096
 #define KERNEL_RELEASE_SIZE 128
@@ -25,7 +26,10 @@ struct assembly {
 	struct event_handler handler;
 	struct symbolizer *symbolizer;
 	struct recording_writer *writer;
-	uint64_t last_time; /* of the stream; symbols come after it */
+	struct table_store *tables; /* NULL: none are kept */
+	struct unwind_feed *feed;
+	struct dso_opener *opener; /* of the feed */
+	uint64_t last_time;	   /* of the stream; symbols come after it */
 	/* Of the kernel that was recorded; empty, 0: unknown. */
 	char kernel_release[KERNEL_RELEASE_SIZE];
 	uint8_t kernel_build_id[BUILD_ID_SIZE];
@@ -60,6 +64,8 @@ void assembly__free(struct assembly *a)
 	if (!a)
 		return;
 	recorder__free(a->recorder);
+	unwind_feed__free(a->feed);
+	table_store__free(a->tables);
 	symbolizer__free(a->symbolizer);
 	profile_builder__free(a->builder);
 	free(a);
@@ -266,6 +272,42 @@ static int find_file(const struct assembly *a, const struct profile_dso *dso,
 	fd = dso_opener__open_by_identity(opener, &identity);
 	return fd < 0 ? -1 : fd;
 }
+
+/* ---- unwinding ------------------------------------------------------------------------------- */
+
+static int file_of_dso(void *context, struct dso_id id)
+{
+	struct assembly *a = context;
+	const struct profile_dso *dso = profile_builder__get_dso(a->builder, id);
+	int root_fd;
+
+	if (dso->kind != DSO_FILE && dso->kind != DSO_VDSO)
+		return -1;
+	return find_file(a, dso, a->opener, true, &root_fd);
+}
+
+int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
+			    struct dso_opener *opener)
+{
+	struct unwind_feed_options options = {.file = file_of_dso, .context = a};
+
+	a->opener = opener;
+	a->tables = options.store = table_store__new(memory);
+	a->feed = a->tables ? unwind_feed__new(&options) : NULL;
+	if (!a->feed)
+		return -ENOMEM;
+	recorder__set_unwind_feed(a->recorder, a->feed);
+	return 0;
+}
+
+void assembly__unwind_stats(const struct assembly *a, struct table_store_stats *stats)
+{
+	*stats = (struct table_store_stats){};
+	if (a->tables)
+		table_store__stats(a->tables, stats);
+}
+
+/* ---- symbols: what is asked ------------------------------------------------------------------ */
 
 static void make_job(struct symbolizing *s, struct dso_id id, struct dso_opener *opener, bool live)
 {

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "capture/dso_opener.h"
 #include "capture/recording_file.h"
+#include "unwind/table_store.h"
 
 struct assembly;
 
@@ -28,6 +29,15 @@ struct assembly;
 /* `requests`: what the recorder may ask of a live source; NULL in replay. -ENOMEM. */
 int assembly__new(const struct event_source_requests *requests, struct assembly **assembly);
 void assembly__free(struct assembly *a);
+
+/*
+ * Live: keep the kernel's unwind tables in `memory` as processes are sampled; files are the
+ * opener's. Both must outlive the assembly. 0 or -ENOMEM.
+ */
+int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
+			    struct dso_opener *opener);
+/* All zero where no tables are kept. */
+void assembly__unwind_stats(const struct assembly *a, struct table_store_stats *stats);
 
 /* Write the stream to this file as well; stays the caller's. NULL: no more. */
 void assembly__set_writer(struct assembly *a, struct recording_writer *writer);

@@ -116,6 +116,9 @@ static void fill_live_options(const struct record_options *options, struct live_
 				.event = options->event,
 				.hz = options->hz,
 				.user_stacks = options->user_stacks,
+				.unwind_bytes = options->unwind_tables
+							? (size_t)options->unwind_memory << 20
+							: 0,
 				.kernel_stacks = options->kernel_stacks,
 				.max_depth = options->max_depth,
 				.clock = options->clock,
@@ -129,6 +132,7 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 {
 	_cleanup_free_ char *command_line = join_words(argc, argv);
 	struct live_options options;
+	struct unwind_memory memory;
 	char target[1024];
 	int err;
 
@@ -142,6 +146,8 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 	if (err)
 		return err;
 	err = assembly__new(live__requests(r->live), &r->assembly);
+	if (!err && bpf_session__unwind_memory(live__session(r->live), &memory))
+		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live));
 	return err ? fail(failure, err, "cannot begin: no memory") : 0;
 }
 
@@ -404,6 +410,7 @@ static int finish(struct recording *r, struct failure *failure)
 	if (!err && r->options.verbosity != QUIET) {
 		live__stats(r->live, &summary.live);
 		bpf_session__stats(live__session(r->live), &summary.session);
+		assembly__unwind_stats(r->assembly, &summary.tables);
 		summary.files = &files;
 		summary__print(&summary);
 	}
@@ -529,7 +536,9 @@ const struct command cmd_record = {
 		"  -F, --frequency HZ        samples a second of CPU time; 999, with -a 99\n"
 		"  -d, --duration SECONDS    stop after that time\n"
 		"  -e, --event EVENT         cpu-clock (default), task-clock, cycles, …\n"
-		"  -g, --call-graph MODE     user stacks: auto, fp (by frame pointer), none\n"
+		"  -g, --call-graph MODE     user stacks: auto (by unwind tables, and by frame pointer\n"
+		"                            where there are none), fp (by frame pointer), none\n"
+		"      --unwind-mem MIB      for unwind tables at most, 64\n"
 		"      --no-kernel           without kernel stacks\n"
 		"      --max-depth N         user frames a stack, 256\n"
 		"      --clock CLOCK         auto, tsc or monotonic\n"

@@ -12,13 +12,16 @@
 #include "capture/perf_events.h"
 #include "cli/commands.h"
 
-#define HZ_DEFAULT	  999
-#define HZ_DEFAULT_SYSTEM 99
-#define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
-#define DEPTH_DEFAULT	  256
-#define PID_LIMIT	  4194304 /* PID_MAX_LIMIT of 64-bit kernels */
-#define CPU_LIMIT	  8191
-#define OUTPUT_DEFAULT	  "sysprof.json.gz"
+#define HZ_DEFAULT	      999
+#define HZ_DEFAULT_SYSTEM     99
+#define HZ_MAX		      20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
+#define DEPTH_DEFAULT	      256
+#define UNWIND_MEMORY_DEFAULT 64 /* MiB */
+#define UNWIND_MEMORY_MIN     4
+#define UNWIND_MEMORY_MAX     256
+#define PID_LIMIT	      4194304 /* PID_MAX_LIMIT of 64-bit kernels */
+#define CPU_LIMIT	      8191
+#define OUTPUT_DEFAULT	      "sysprof.json.gz"
 
 enum {
 	OPT_CGROUP = 256,
@@ -27,6 +30,7 @@ enum {
 	OPT_EXCLUDE_SELF,
 	OPT_CLOCK,
 	OPT_MAX_DEPTH,
+	OPT_UNWIND_MEM,
 	OPT_THREAD,
 	OPT_LINES,
 	OPT_DEBUGINFOD,
@@ -49,6 +53,7 @@ static const struct option long_options[] = {
 	{"exclude-self", no_argument, NULL, OPT_EXCLUDE_SELF},
 	{"clock", required_argument, NULL, OPT_CLOCK},
 	{"max-depth", required_argument, NULL, OPT_MAX_DEPTH},
+	{"unwind-mem", required_argument, NULL, OPT_UNWIND_MEM},
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"lines", no_argument, NULL, OPT_LINES},
 	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
@@ -88,11 +93,9 @@ static int parse_ids(const char *option, uint32_t **ids, size_t *count)
 
 static int parse_call_graph(struct record_options *options)
 {
-	if (!strcmp(optarg, "auto") || !strcmp(optarg, "fp"))
-		options->user_stacks = true;
-	else if (!strcmp(optarg, "none"))
-		options->user_stacks = false;
-	else
+	options->user_stacks = strcmp(optarg, "none");
+	options->unwind_tables = !strcmp(optarg, "auto");
+	if (!options->unwind_tables && options->user_stacks && strcmp(optarg, "fp"))
 		return bad_value("-g", optarg, "auto, fp or none");
 	return 0;
 }
@@ -180,6 +183,9 @@ static int parse_option(struct record_options *options, int option)
 		return parse_clock(options);
 	case OPT_MAX_DEPTH:
 		return parse_number("--max-depth", 1, SAMPLE_USER_DEPTH_MAX, &options->max_depth);
+	case OPT_UNWIND_MEM:
+		return parse_number("--unwind-mem", UNWIND_MEMORY_MIN, UNWIND_MEMORY_MAX,
+				    &options->unwind_memory);
 	case OPT_THREAD:
 		return parse_number("--thread", 1, PID_LIMIT, &options->request.thread);
 	case OPT_LINES:
@@ -237,6 +243,8 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 
 	*options = (struct record_options){
 		.user_stacks = true,
+		.unwind_tables = true,
+		.unwind_memory = UNWIND_MEMORY_DEFAULT,
 		.kernel_stacks = true,
 		.inherit = true,
 		.max_depth = DEPTH_DEFAULT,

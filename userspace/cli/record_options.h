@@ -23,6 +23,8 @@ struct record_options {
 	uint64_t duration; /* ns, 0: no limit */
 	const char *event;
 	bool user_stacks, kernel_stacks, inherit, exclude_self;
+	bool unwind_tables;	    /* -g auto */
+	unsigned int unwind_memory; /* MiB */
 	enum clock_choice clock;
 	unsigned int max_depth;
 

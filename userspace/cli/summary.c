@@ -152,6 +152,21 @@ static void print_files(const struct summary *s)
 	}
 }
 
+static void print_tables(const struct table_store_stats *tables)
+{
+	if (tables->tables)
+		fprintf(stderr, "  unwind tables: %llu files, %.1f of %.0f MB, built in %.0f ms\n",
+			(unsigned long long)tables->tables, tables->table_bytes / 1048576.0,
+			tables->segment_bytes / 1048576.0, tables->build_ns / 1e6);
+	if (tables->failed)
+		fprintf(stderr,
+			"  %llu files have no unwind table: --unwind-mem is too little for them\n",
+			(unsigned long long)tables->failed);
+	if (tables->unpublished)
+		fprintf(stderr, "  %llu times the mappings of a process found no room\n",
+			(unsigned long long)tables->unpublished);
+}
+
 static void print_lines_lost(const struct profile *profile)
 {
 	const char *lost = profile__meta(profile, LINES_LOST_KEY);
@@ -190,6 +205,7 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, sampled_threads(p));
 	print_lost(p);
 	print_stacks(p);
+	print_tables(&s->tables);
 	print_unnamed_files(p);
 	print_symbols(s);
 	if (s->session.target_set_full)

@@ -37,6 +37,7 @@ struct process_life {
 	bool has_main; /* the profile has its main thread */
 	struct mapping_table *maps;
 	uint64_t maps_version; /* changes with maps */
+	uint64_t published;    /* to the unwinder: maps_version + 1; 0: nothing yet */
 	struct process_id id;  /* 0: not in the profile yet */
 
 	/* process_table's own */

@@ -29,6 +29,7 @@
 #include "process/dso_table.h"
 #include "process/mapping_table.h"
 #include "process/process_table.h"
+#include "process/unwind_feed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@
 #define SYMBOL_FRAMES_MAX 1024u
 
 struct recorder {
+	struct unwind_feed *feed;	 /* NULL: nobody wants to know */
 	struct profile_builder *builder; /* not owned */
 	struct profile *session;	 /* in the builder */
 	const struct event_source_requests *requests;
@@ -76,6 +78,11 @@ struct recorder *recorder__new(struct profile_builder *builder,
 		return NULL;
 	}
 	return r;
+}
+
+void recorder__set_unwind_feed(struct recorder *r, struct unwind_feed *feed)
+{
+	r->feed = feed;
 }
 
 void recorder__free(struct recorder *r)
@@ -327,6 +334,15 @@ static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint
 	return delta;
 }
 
+/* What was known of its mappings when it was sampled first, and again when that has changed. */
+static int publish(struct recorder *r, struct process_life *process, uint64_t time)
+{
+	if (!r->feed || process->published == process->maps_version + 1)
+		return 0;
+	process->published = process->maps_version + 1;
+	return unwind_feed__publish(r->feed, process->pid, process->maps, time);
+}
+
 static int on_sample(void *context, const struct sample_event *e)
 {
 	struct recorder *r = context;
@@ -343,6 +359,8 @@ static int on_sample(void *context, const struct sample_event *e)
 	stack = make_stack(r, thread, e);
 	profile_builder__sample(r->builder, thread->id, time, stack, delta, thread->comm_id,
 				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
+	if (publish(r, thread->process, time))
+		return -ENOMEM;
 	return result(r);
 }
 
@@ -512,6 +530,10 @@ static int on_task_exit(void *context, const struct task_event *e)
 		process_table__exit_thread(r->lives, thread, e->header.time);
 	else if (!process->living)
 		process_table__exit(r->lives, process, e->header.time);
+	if (r->feed && process->end) {
+		unwind_feed__withdraw(r->feed, process->pid);
+		process->published = 0;
+	}
 	return result(r);
 }
 

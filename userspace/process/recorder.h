@@ -11,6 +11,7 @@
 #include <sysprof/profile.h>
 
 struct recorder;
+struct unwind_feed;
 
 struct recorder_options {
 	uint64_t period; /* ns, where neither META nor the books tell one; 0 unknown */
@@ -32,6 +33,9 @@ struct recorder *recorder__new(struct profile_builder *builder,
 			       const struct recorder_options *options,
 			       const struct event_source_requests *requests);
 void recorder__free(struct recorder *r);
+
+/* Live: processes that are sampled have their mappings published there. It stays the caller's. */
+void recorder__set_unwind_feed(struct recorder *r, struct unwind_feed *feed);
 
 /* Valid as long as the recorder. */
 struct event_handler recorder__handler(struct recorder *r);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The arrays of unwind_table.h as the collector has them: capture/ makes them, unwind/ fills them. */
+#ifndef SYSPROF_UNWIND_MEMORY_H
+#define SYSPROF_UNWIND_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/unwind_table.h>
+
+struct unwind_memory {
+	uint64_t *processes;	     /* UNWIND_PROCESSES */
+	struct unwind_table *tables; /* UNWIND_TABLES */
+	unsigned char *places;	     /* UNWIND_PLACES_SIZE bytes */
+	size_t segment_size;
+	unsigned int segment_limit; /* at most so many, UNWIND_SEGMENTS or less */
+	/* Make segment `number`: *bytes is shared with the kernel from then on. 0, -ENOMEM, … */
+	int (*add_segment)(void *context, unsigned int number, unsigned char **bytes);
+	void *context;
+};
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where a walk up a user stack is. What it does is in unwind_walk.h. */
+#ifndef SYSPROF_UNWIND_STATE_H
+#define SYSPROF_UNWIND_STATE_H
+
+#include <stdbool.h>
+
+#include <sysprof/event.h>
+#include <sysprof/unwind_table.h>
+
+#define UNWIND_WINDOW  4096u
+#define UNWIND_GENERAL 16
+
+struct unwind_mapping {
+	__u64 start, end;
+	__u64 bias; /* address - bias is the file's virtual address */
+	__u32 table, segment;
+};
+
+struct unwind_state {
+	__u64 ip, sp, fp;	       /* of the frame that was found last */
+	__u64 general[UNWIND_GENERAL]; /* by DWARF number; while `all_known` */
+	__u32 kind;		       /* enum frame_kind of that frame */
+	bool all_known;	 /* all registers are its own: it is the innermost, or a signal met it */
+	bool after_call; /* ip is behind the call that it is in */
+	bool fp_lost;
+	__u32 places, place_count;	/* the surroundings' own */
+	struct unwind_mapping mapping;	/* of the last address looked for; start > end: none */
+	__u64 window_start, window_end; /* what `window` holds */
+	__u64 window[UNWIND_WINDOW / 8];
+};
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One frame of a user stack, by table or by frame pointer: the same source in the kernel
+ * (bpf/unwind.bpf.h) and natively (unwind/unwind.c).
+ *
+ * Who includes this defines before:
+ *
+ *   long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address)
+ *	reads user memory; 0, or it cannot be read
+ *   const unsigned char *unwind_segment(struct unwind_state *s, __u32 number)
+ *	a segment of unwind_segment_size bytes, a power of two; NULL: there is none
+ *   const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
+ *   bool unwind_find_mapping(struct unwind_state *s, __u64 address)
+ *	sets s->mapping to the executable mapping that has this address; false: none has
+ *   bool unwind_knows_mappings(struct unwind_state *s)
+ *	false: nothing is known of this process
+ *
+ * Searches have no branches that depend on what was loaded: the verifier (from 6.8 on) would follow
+ * every path of them. Offsets are masked right before each access, behind a barrier that keeps the
+ * compiler from proving the mask away.
+ */
+#ifndef SYSPROF_UNWIND_WALK_H
+#define SYSPROF_UNWIND_WALK_H
+
+#include <sysprof/unwind_state.h>
+
+#define UNWIND_FP_STEP_MAX  (1ULL << 20)
+#define UNWIND_ADDRESS_BITS 47
+#define UNWIND_CODE_LOWEST  4096
+#define UNWIND_STEP_ON	    (-1) /* not an end: there may be another frame */
+
+/* Keeps compiler and verifier from knowing anything about a value. */
+#define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))
+
+static __always_inline bool unwind_is_code(__u64 address)
+{
+	return address >= UNWIND_CODE_LOWEST && !(address >> UNWIND_ADDRESS_BITS);
+}
+
+/*
+ * Nothing of an earlier stack is known. ip, sp, fp and general are the caller's to set. In a system
+ * call ip is behind the instruction that made it.
+ */
+static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_call)
+{
+	s->kind = FRAME_IP;
+	s->all_known = true;
+	s->after_call = in_system_call;
+	s->fp_lost = false;
+	s->mapping.start = 1;
+	s->mapping.end = 0;
+	s->window_start = s->window_end = 0;
+}
+
+/*
+ * Two words of the stack. A read of 4 KB costs hardly more than one of 16 bytes, so what lies above,
+ * up to the end of the page, is read as well. 0, or it cannot be read.
+ */
+static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 address, __u64 *low,
+					     __u64 *high)
+{
+	__u64 pair[2], at, size;
+
+	if (address & 7)
+		return -1;
+	if (address < s->window_start || address + 16 > s->window_end) {
+		size = UNWIND_WINDOW - (address & (UNWIND_WINDOW - 1));
+		if (size < 16) { /* it straddles two pages */
+			if (unwind_read(s, pair, sizeof(pair), address))
+				return -1;
+			*low = pair[0];
+			*high = pair[1];
+			return 0;
+		}
+		s->window_start = s->window_end = 0;
+		UNWIND_HIDE(size);
+		if (size > UNWIND_WINDOW || unwind_read(s, s->window, size, address))
+			return -1;
+		s->window_start = address;
+		s->window_end = address + size;
+	}
+	at = (address - s->window_start) >> 3;
+	UNWIND_HIDE(at);
+	at &= UNWIND_WINDOW / 8 - 1;
+	*low = s->window[at];
+	at++;
+	UNWIND_HIDE(at);
+	at &= UNWIND_WINDOW / 8 - 1;
+	*high = s->window[at];
+	return 0;
+}
+
+static __always_inline long unwind_read_word(struct unwind_state *s, __u64 address, __u64 *word)
+{
+	__u64 other;
+
+	/* the last word of a page has no other above it */
+	if ((address & (UNWIND_WINDOW - 1)) == UNWIND_WINDOW - 8)
+		return unwind_read_pair(s, address - 8, &other, word);
+	return unwind_read_pair(s, address, word, &other);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static __always_inline __u32 unwind_load_u32(const unsigned char *segment, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	offset &= unwind_segment_size - 4;
+	return *(const __u32 *)(segment + offset);
+}
+
+static __always_inline __u64 unwind_load_u8(const unsigned char *segment, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	offset &= unwind_segment_size - 1;
+	return segment[offset];
+}
+
+static __always_inline __u32 unwind_load_u16(const unsigned char *segment, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	offset &= unwind_segment_size - 2;
+	return *(const __u16 *)(segment + offset);
+}
+
+/* How many of the `count` addresses at `offset` are not above `low`; 256 at most. */
+static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u64 offset,
+					       __u64 count, __u64 low)
+{
+	__u64 found = 0;
+
+#pragma GCC unroll 9
+	for (int bit = 8; bit >= 0; bit--) {
+		__u64 next = found + (1u << bit), take;
+		__u64 address = unwind_load_u8(segment, offset + next - 1);
+
+		/* address <= low and next <= count */
+		take = ((address - low - 1) & (next - count - 1)) >> 63;
+		UNWIND_HIDE(take);
+		found += take << bit;
+	}
+	return found;
+}
+
+/* The rule for an ELF virtual address; NULL: there is none, or no such table. */
+static __always_inline const struct unwind_rule *
+unwind_find_rule(const unsigned char *segment, const struct unwind_table *t, __u64 address)
+{
+	__u64 offset = address - t->base, bucket = offset >> UNWIND_BUCKET_BITS, row, number;
+	__u32 first, end;
+
+	if (bucket >= t->buckets)
+		return NULL;
+	first = unwind_load_u32(segment, t->index + bucket * 4);
+	end = unwind_load_u32(segment, t->index + bucket * 4 + 4);
+	row = first - 1 +
+	      unwind_count_rows(segment, (__u64)t->addresses + first, end - first,
+				offset & (UNWIND_BUCKET_SIZE - 1));
+	if (t->number_size == 1)
+		number = unwind_load_u8(segment, t->numbers + row);
+	else
+		number = unwind_load_u16(segment, t->numbers + row * 2);
+	offset = t->dictionary + number * sizeof(struct unwind_rule);
+	UNWIND_HIDE(offset);
+	offset &= unwind_segment_size - sizeof(struct unwind_rule);
+	return (const struct unwind_rule *)(segment + offset);
+}
+
+static __always_inline bool unwind_in_mapping(struct unwind_state *s, __u64 address)
+{
+	if (address >= s->mapping.start && address < s->mapping.end)
+		return true;
+	return unwind_find_mapping(s, address);
+}
+
+static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_state *s, __u64 pc)
+{
+	const unsigned char *segment;
+	const struct unwind_table *table;
+
+	if (!unwind_in_mapping(s, pc) || s->mapping.table == UNWIND_NO_TABLE)
+		return NULL;
+	table = unwind_table_at(s, s->mapping.table);
+	segment = unwind_segment(s, s->mapping.segment);
+	if (!table || !segment)
+		return NULL;
+	return unwind_find_rule(segment, table, pc - s->mapping.bias);
+}
+
+/* ---- one frame ------------------------------------------------------------------------------- */
+
+static __always_inline __u64 unwind_general(const struct unwind_state *s, __u64 number)
+{
+	UNWIND_HIDE(number);
+	return s->general[number & (UNWIND_GENERAL - 1)];
+}
+
+/* Where nothing is known of the process, every address may be one of code. */
+static __always_inline bool unwind_may_return_to(struct unwind_state *s, __u64 ra)
+{
+	return unwind_is_code(ra) && (!unwind_knows_mappings(s) || unwind_in_mapping(s, ra - 1));
+}
+
+/* The caller's: what it keeps in other registers is not followed. */
+static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u64 ip, __u64 sp,
+					__u64 fp)
+{
+	if (!ip)
+		return STACK_END_ROOT;
+	if (!unwind_may_return_to(s, ip))
+		return STACK_END_NO_CALLER;
+	s->ip = ip;
+	s->sp = sp;
+	s->fp = fp;
+	s->kind = kind;
+	s->all_known = false;
+	s->after_call = true;
+	return UNWIND_STEP_ON;
+}
+
+/* rt_sigframe: the registers as the signal found them, r8 first. */
+static __always_inline int unwind_signal(struct unwind_state *s)
+{
+	static const unsigned char ORDER[] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
+	__u64 saved[17];
+
+	if (unwind_read(s, saved, sizeof(saved), s->sp + UNWIND_X86_SIGNAL_CONTEXT))
+		return STACK_END_FAULT;
+#pragma GCC unroll 16
+	for (int i = 0; i < UNWIND_GENERAL; i++)
+		s->general[ORDER[i]] = saved[i];
+	s->fp_lost = false;
+	if (!unwind_is_code(saved[16]))
+		return STACK_END_NO_CALLER;
+	s->ip = saved[16];
+	s->sp = saved[15];
+	s->fp = saved[10];
+	s->kind = FRAME_AFTER_SIGNAL;
+	s->all_known = true;
+	s->after_call = false;
+	return UNWIND_STEP_ON;
+}
+
+/* STACK_END_ROOT stands for "no frame pointer at all", which is how the outermost frame is marked. */
+static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
+{
+	__u64 fp = s->fp, caller_fp, ra;
+
+	if (s->fp_lost)
+		return STACK_END_NO_FRAME;
+	if (!fp && s->kind != FRAME_IP)
+		return STACK_END_ROOT;
+	if ((fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
+		return STACK_END_NO_FRAME;
+	if (unwind_read_pair(s, fp, &caller_fp, &ra))
+		return STACK_END_FAULT;
+	if (!ra && !caller_fp)
+		return STACK_END_ROOT;
+	if (!unwind_may_return_to(s, ra))
+		return STACK_END_NO_FRAME;
+	return unwind_found(s, FRAME_POINTER, ra, fp + 16, caller_fp);
+}
+
+/*
+ * The innermost function may not have set up its frame yet, or not have it any more: its frame
+ * pointer is the caller's then, and following it would leave the caller out. The instruction at
+ * hand tells. UNWIND_STEP_ON: its caller was found so.
+ */
+static __always_inline int unwind_by_prologue(struct unwind_state *s)
+{
+	__u64 code, fp = s->fp, ra, other;
+	bool pushed;
+
+	if (unwind_read(s, &code, sizeof(code), s->ip))
+		return STACK_END_NO_FRAME;
+	if ((code & 0xffffff) == 0xe58948 || (code & 0xffffff) == 0xec8b48 || /* mov %rsp,%rbp */
+	    (code & 0xffff) == 0xc35d)					      /* pop %rbp; ret */
+		pushed = true;
+	else if ((code & 0xff) == 0x55 ||	      /* push %rbp */
+		 (code & 0xffffffff) == 0xfa1e0ff3 || /* endbr64 */
+		 (code & 0xff) == 0xc3)		      /* ret */
+		pushed = false;
+	else
+		return STACK_END_NO_FRAME;
+	if (unwind_read_pair(s, s->sp, &ra, &other))
+		return STACK_END_NO_FRAME;
+	if (pushed) {
+		fp = ra;
+		ra = other;
+	}
+	if (!unwind_may_return_to(s, ra))
+		return STACK_END_NO_FRAME;
+	return unwind_found(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
+}
+
+static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
+					  __u64 pc)
+{
+	__u64 cfa, ra, fp = s->fp, base = s->sp;
+	__u32 how = rule->cfa;
+
+	if (rule->cfa_register == UNWIND_X86_RBP)
+		base = fp;
+	else if (rule->cfa_register != UNWIND_X86_RSP)
+		base = unwind_general(s, rule->cfa_register);
+	if ((how == UNWIND_CFA_REGISTER || rule->ra == UNWIND_RA_REGISTER) && !s->all_known)
+		return STACK_END_NO_RULE;
+	if (rule->cfa_register == UNWIND_X86_RBP && s->fp_lost)
+		return STACK_END_NO_RULE;
+	if (how == UNWIND_CFA_DEREF) {
+		if (unwind_read_word(s, base + rule->cfa_offset, &cfa))
+			return STACK_END_FAULT;
+		cfa += rule->cfa_addend;
+	} else if (how == UNWIND_CFA_PLT) {
+		cfa = s->sp + 8 + ((pc & 15) >= (__u64)rule->cfa_offset ? 8 : 0);
+	} else {
+		cfa = base + rule->cfa_offset;
+	}
+	if (cfa <= s->sp || (cfa & 7))
+		return STACK_END_NO_CALLER;
+	if (unwind_read_pair(s, cfa - 16, &base, &ra))
+		return STACK_END_FAULT;
+	if (rule->ra == UNWIND_RA_REGISTER)
+		ra = unwind_general(s, rule->ra_offset);
+	else if (rule->ra_offset != -8 && unwind_read_word(s, cfa + rule->ra_offset, &ra))
+		return STACK_END_FAULT;
+	if (rule->fp == UNWIND_FP_AT_FP) {
+		if (unwind_read_word(s, fp + rule->fp_offset, &fp))
+			return STACK_END_FAULT;
+	} else if (rule->fp == UNWIND_FP_AT_CFA) {
+		fp = base;
+		if (rule->fp_offset != -16 && unwind_read_word(s, cfa + rule->fp_offset, &fp))
+			return STACK_END_FAULT;
+		s->fp_lost = false;
+	} else if (rule->fp == UNWIND_FP_UNKNOWN) {
+		s->fp_lost = true;
+	}
+	return unwind_found(s, FRAME_TABLE, ra, cfa, fp);
+}
+
+/*
+ * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end.
+ *
+ * A return address may lie behind the end of its function, where that calls one that never
+ * returns: its call is looked for, one byte before.
+ */
+static __always_inline int unwind_to_caller(struct unwind_state *s)
+{
+	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
+	const struct unwind_rule *rule = unwind_rule_of(s, pc);
+
+	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
+		if (s->all_known && !s->after_call && unwind_knows_mappings(s) &&
+		    unwind_by_prologue(s) == UNWIND_STEP_ON)
+			return UNWIND_STEP_ON;
+		return unwind_by_frame_pointer(s);
+	}
+	if (rule->cfa == UNWIND_CFA_SIGNAL)
+		return unwind_signal(s);
+	if (rule->cfa == UNWIND_CFA_ROOT)
+		return STACK_END_ROOT;
+	if (rule->cfa == UNWIND_CFA_UNKNOWN)
+		return STACK_END_NO_RULE;
+	return unwind_by_rule(s, rule, pc);
+}
+
+#endif

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""Stacks without frame pointers, walked in the kernel by unwind tables: they reach the root, and against a program
+that keeps a stack of its own they are right, frame by frame.
+
+The first fraction of a second of a process comes before its tables are there, and is left out here.
+"""
+import glob
+import os
+import shutil
+import time
+
+from libe2e import (BUILD, SYSPROF, Background, Skip, firefox_threads, folded, kernel_part, main, need_root, record,
+                    run, scratch, share, total)
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
+COLD = 500000000  # ns
+ROOTS = {"_start", "clone3", "__clone3", "__clone", "clone"}
+FIBONACCI = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
+
+
+def compiled(name, *flags):
+    program, source = scratch(name), glob.glob(os.path.join(SOURCES, name + ".c*"))[0]
+    compiler = "g++" if source.endswith(".cc") else "gcc"
+    run(compiler, "-O2", "-g", "-fomit-frame-pointer", *flags, "-o", program, source, check=0)
+    return program
+
+
+def warm_samples(path):
+    """(time, user frames) of all samples of user code, but for the first of each thread."""
+    for thread in firefox_threads(path):
+        start = None
+        for when, located in thread.samples():
+            start = start or when
+            frames = [name for name, _ in located]
+            if when - start > COLD:
+                yield when, frames
+
+
+def user_part(frames):
+    """Without the kernel's."""
+    for i, name in enumerate(frames):
+        if name.startswith(("entry_SYSCALL", "asm_")):
+            return frames[:i]
+    return frames
+
+
+def is_rooted(frames):
+    """In a stripped program _start has no name."""
+    return bool(frames) and (frames[0] in ROOTS
+                             or len(frames) > 1 and frames[1].startswith("__libc_start_main"))
+
+
+def rooted(path):
+    rows = [user_part(frames) for _, frames in warm_samples(path)]
+    return len(rows), sum(map(is_rooted, rows)) / max(1, len(rows))
+
+
+def recorded(name, *command, seconds=3):
+    """The Firefox file of a program that runs for ever."""
+    need_root()
+    path = scratch(name + ".json.gz")
+    with Background(*command) as program:
+        time.sleep(0.3)
+        record("-p", program.pid, "-d", seconds, "-o", path, timeout=90)
+    return path
+
+
+def check_root(name, *command, least=0.99):
+    count, reached = rooted(recorded(name, *command))
+    print(f"  {name}: {reached:.4f} of {count} stacks reach the root")
+    assert count >= 500, f"{name}: only {count} samples"
+    assert reached >= least, f"{name}: {reached:.4f} of {count}"
+
+
+def python():
+    return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else shutil.which("python3")
+
+
+def test_root_of_python():
+    check_root("python3", python(), "-c",
+               FIBONACCI + "while True: f(20); sorted(str(i) for i in range(1000))")
+
+
+def test_root_of_clang():
+    sources = glob.glob(os.path.join(os.path.dirname(BUILD), "build/oracle/**/sqlite3.c"), recursive=True)
+    if not sources or not shutil.which("clang"):
+        raise Skip("there is no clang, or nothing large for it to compile")
+    check_root("clang", "clang", "-O2", "-w", "-c", sources[0], "-o", scratch("sqlite3.o"))
+
+
+def test_root_of_node():
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    check_root("node", "node", "-e",
+               "function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); }"
+               "for (;;) { f(20); JSON.parse(JSON.stringify([...Array(1000).keys()])); }")
+
+
+def test_root_through_signals():
+    check_root("signals", compiled("signals"))
+
+
+def test_root_of_system_calls():
+    check_root("dd", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k")
+
+
+def test_shadow_stack():
+    """Each sample that falls into a call has its functions, all of them, in their order."""
+    program, path = compiled("shadow", "-finstrument-functions"), scratch("shadow.json.gz")
+    result = record("-o", path, "--", program, "4", timeout=90)
+    calls = []
+    for line in result.out.splitlines():
+        if line.startswith("was "):
+            _, begin, end, chain = line.split(" ")
+            calls.append((int(begin), int(end), chain.split(";")))
+    compared = right = 0
+    wrong, at = [], 0
+    for when, frames in sorted(warm_samples(path)):
+        while at < len(calls) and calls[at][1] < when:
+            at += 1
+        if at == len(calls) or when < calls[at][0] + 5000 or when > calls[at][1] - 5000:
+            continue
+        mine = user_part(frames)
+        if "spin" not in mine:
+            continue
+        compared += 1
+        expected = ["main", *calls[at][2], "spin"]
+        chain = mine[mine.index("main"):mine.index("spin") + 1] if "main" in mine else mine
+        if [f for f in chain if f != "go_on"] == expected and mine[0] in ROOTS:
+            right += 1
+        else:
+            wrong.append((when, expected, mine))
+    depth = sum(len(chain) for _, _, chain in calls) / max(1, len(calls))
+    print(f"  {right} of {compared} stacks are as the program kept them, {depth:.1f} calls deep on average")
+    assert compared >= 1000, (compared, len(calls))
+    assert right == compared, wrong[:3]
+
+
+def test_frame_pointers_alone():
+    """-g fp does not get through the same program."""
+    path = scratch("fp.folded")
+    record("-g", "fp", "-o", path, "--", compiled("shadow", "-finstrument-functions"), "1")
+    rows = [(f[1:], n) for f, n in folded(path) if not kernel_part(f)]
+    assert total(rows) > 300 and share(rows, lambda f: f[0] in ROOTS) < 0.5, rows[:5]
+
+
+def test_exec_in_a_loop():
+    """What is known of a process's mappings is of no use after it has called execve."""
+    path = scratch("exec.json.gz")
+    script = 'n=$1; [ "$n" -gt 0 ] || exit 0; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; ' \
+             'exec "$3" "$2" $((n - 1)) "$2" "$3"'
+    with open(scratch("again.sh"), "w", encoding="utf-8") as f:
+        f.write(script)
+    record("-o", path, "--", "sh", scratch("again.sh"), "100", scratch("again.sh"), "/bin/sh", timeout=120)
+    for thread in firefox_threads(path):
+        for _, located in thread.samples():
+            frames = user_part([name for name, _ in located])
+            roots = [i for i, name in enumerate(frames) if name in ROOTS]
+            assert roots in ([], [0]), frames
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""Our walk of user stacks against libdwfl's, frame by frame, at random ptrace stops of programs without frame
+pointers: interpreters, a compiler, signals, exceptions, assembly.
+
+Both have to reach the root in 99 % of the stops. The rest is code whose own description is wrong for a few
+instructions (libgcc, as it goes to a landing pad): neither gets through there.
+"""
+import glob
+import os
+import random
+import shutil
+import time
+
+from libe2e import BUILD, SANITIZED, Background, Skip, main, need_root, run, scratch
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STOPS = 60 if SANITIZED else 400
+FIBONACCI = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
+
+
+def compare(name, *command):
+    need_root()
+    seed = random.getrandbits(31)
+    with Background(*command) as program:
+        time.sleep(0.5)
+        result = run(os.path.join(BUILD, "tests/e2e/unwind_oracle"), program.pid, STOPS, seed, timeout=120)
+    total = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines())
+             if x[0] == "total"}
+    print(f"  {name}, seed {seed}: " + ", ".join(f"{value} {key}" for key, value in total.items()))
+    assert total["different"] == 0 and result.status == 0, f"{name}: {result}"
+    assert total["stops"] >= 0.9 * STOPS, result
+    assert total["equal_root"] + total["prologue"] >= 0.99 * total["stops"], f"{name}: {result}"
+    return total
+
+
+def python():
+    """Debian's, where it is there: others are built with frame pointers at times."""
+    return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else shutil.which("python3")
+
+
+def compiled(name):
+    program = scratch(name)
+    source = os.path.join(TOP, f"tests/fixtures/unwind/{name}.cc")
+    run("g++", "-O2", "-g", "-fomit-frame-pointer", "-o", program, source, check=0)
+    return program
+
+
+def test_python():
+    total = compare("python3", python(), "-c",
+                    FIBONACCI + "while True: f(20); sorted(str(i) for i in range(1000))")
+    assert total["by_table"] > 3 * total["stops"], total
+
+
+def test_assembly():
+    """libcrypto's SHA-512 and SHA-256, which are written by hand."""
+    compare("hashlib", python(), "-c",
+            "import hashlib\nwhile True: hashlib.pbkdf2_hmac('sha512', b'a', b'b', 3000); "
+            "hashlib.sha256(bytes(100000)).digest()")
+
+
+def test_clang():
+    sources = glob.glob(os.path.join(os.path.dirname(BUILD), "build/oracle/**/sqlite3.c"), recursive=True)
+    if not sources or not shutil.which("clang"):
+        raise Skip("there is no clang, or nothing large for it to compile")
+    compare("clang", "clang", "-O2", "-w", "-c", sources[0], "-o",
+            scratch("sqlite3.o"))
+
+
+def test_node():
+    if not shutil.which("node"):
+        raise Skip("there is no node")
+    total = compare("node", "node", "-e",
+                    "function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); }"
+                    "for (;;) { f(20); JSON.parse(JSON.stringify([...Array(1000).keys()])); }")
+    assert total["by_frame_pointer"] > 0 and total["by_table"] > 0, total
+
+
+def test_signals():
+    total = compare("signals", compiled("signals"))
+    assert total["after_signal"] > 0, total
+
+
+def test_exceptions():
+    compare("exceptions", compiled("exceptions"))
+
+
+if __name__ == "__main__":
+    main(globals())

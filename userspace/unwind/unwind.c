@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the walk needs of its surroundings, where these are not the kernel's. */
+#include "unwind/unwind.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* Tables are not masked into a map here, but the walk wants to mask them into something. */
+#define unwind_segment_size (1ULL << 32)
+
+struct unwind_state;
+
+static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address);
+static const unsigned char *unwind_segment(struct unwind_state *s, __u32 number);
+static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number);
+static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
+static bool unwind_knows_mappings(struct unwind_state *s);
+
+#include <sysprof/unwind_walk.h>
+
+struct walk {
+	struct unwind_state state;
+	const struct unwind_space *space;
+};
+
+static const struct unwind_space *space_of(struct unwind_state *s)
+{
+	return ((struct walk *)s)->space;
+}
+
+static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address)
+{
+	const struct unwind_space *space = space_of(s);
+
+	return space->read(space->context, to, size, address);
+}
+
+/* The walk has numbers where there are pointers here: they are those of the range. */
+
+static const unsigned char *unwind_segment(struct unwind_state *s, __u32 number)
+{
+	return space_of(s)->ranges[number].segment;
+}
+
+static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
+{
+	return space_of(s)->ranges[number].table;
+}
+
+static bool unwind_knows_mappings(struct unwind_state *s)
+{
+	return space_of(s)->count > 0;
+}
+
+static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
+{
+	const struct unwind_space *space = space_of(s);
+	size_t low = 0, high = space->count;
+	const struct unwind_range *range;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (space->ranges[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= space->ranges[low - 1].end)
+		return false;
+	range = &space->ranges[low - 1];
+	s->mapping = (struct unwind_mapping){
+		.start = range->start,
+		.end = range->end,
+		.bias = range->bias,
+		.table = range->table ? low - 1 : UNWIND_NO_TABLE,
+		.segment = low - 1,
+	};
+	return true;
+}
+
+enum stack_end unwind_stack(const struct unwind_space *space,
+			    const uint64_t registers[UNWIND_REGISTERS], uint64_t *frames,
+			    size_t max, size_t *count)
+{
+	struct walk walk = {.space = space};
+	struct unwind_state *s = &walk.state;
+	int end = UNWIND_STEP_ON;
+
+	unwind_begin(s, false);
+	memcpy(s->general, registers, sizeof(s->general));
+	s->ip = registers[UNWIND_X86_RA];
+	s->sp = registers[UNWIND_X86_RSP];
+	s->fp = registers[UNWIND_X86_RBP];
+	for (*count = 0; end == UNWIND_STEP_ON;) {
+		if (*count == max)
+			return STACK_END_DEPTH;
+		frames[(*count)++] = frame_pack(s->kind, s->ip);
+		end = unwind_to_caller(s);
+	}
+	return end;
+}
