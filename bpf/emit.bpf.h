@@ -10,8 +10,59 @@
 
 #include "maps.bpf.h"
 
+/* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
+#define COPY_BELOW 128
+
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
+
+/* Is there no table for this process yet, and may another stack be copied in this second? */
+static __always_inline bool wants_copy(struct scratch *s)
+{
+	if (!use_tables || s->unwind.place_count || !s->sample.user_frames ||
+	    s->sample.user_end == STACK_END_COMPAT)
+		return false;
+	if (s->sample.header.time - s->copies_since > 1000000000) {
+		s->copies_since = s->sample.header.time;
+		s->copies = 0;
+	}
+	return s->copies++ < copies_a_second;
+}
+
+/* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
+static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
+{
+	__u64 start = s->unwind.general[7] - COPY_BELOW, total = 0;
+	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));
+	struct stack_copy *copy;
+
+	UNWIND_HIDE(at);
+	if (at > COPY_AT_MAX || (start & 7))
+		return at;
+	copy = (void *)(s->space + at);
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i++)
+		copy->general[i] = s->unwind.general[i];
+	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
+	copy->start = start;
+	copy->in_system_call = s->in_system_call;
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		__u64 to = at + sizeof(*copy) + total;
+
+		UNWIND_HIDE(to);
+		UNWIND_HIDE(piece);
+		if (to > SAMPLE_SPACE - COPY_PAGE || piece > COPY_PAGE)
+			break;
+		if (bpf_probe_read_user(s->space + to, piece, (void *)(start + total)))
+			break;
+		total += piece;
+		piece = COPY_PAGE;
+	}
+	copy->size = total;
+	s->sample.header.flags = EVENT_STACK_COPY;
+	return at + sizeof(*copy) + total;
+}
 
 /* What became of the sample in scratch. */
 static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ctx,
@@ -24,6 +75,11 @@ static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ct
 	if (frames > FRAMES_MAX)
 		return BOOK_INTERNAL;
 	size = sizeof(struct sample_event) + frames * sizeof(__u64);
+	if (wants_copy(s))
+		size = append_copy(s, size);
+	UNWIND_HIDE(size);
+	if (size > SAMPLE_SPACE)
+		return BOOK_INTERNAL;
 	s->sample.header.size = size;
 	err = bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &s->lead,
 				    sizeof(s->lead) + size);

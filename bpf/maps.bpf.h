@@ -24,14 +24,24 @@ const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
+const volatile __u32 copies_a_second;	  /* of stacks, on each CPU */
 const volatile __u64 segment_size = 64;	  /* of unwind tables, a power of two */
 const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock */
 
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
 
+/* Where a copy of the stack begins at most: behind so many frames. */
+#define COPY_FRAMES_MAX 256
+#define COPY_AT_MAX	(sizeof(struct sample_event) + COPY_FRAMES_MAX * sizeof(__u64))
+#define COPY_PAGE	4096u
+#define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_COPY_MAX + COPY_PAGE)
+
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
 struct scratch {
 	struct unwind_state unwind;
+	__u64 copies_since; /* CLOCK_MONOTONIC: in the second that began then … */
+	__u32 copies;	    /* … so many stacks were copied */
+	__u32 in_system_call;
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
 	 * in the ring, and takes no room: the kernel would pad the end instead.
@@ -39,7 +49,7 @@ struct scratch {
 	__u32 unused, lead;
 	union {
 		struct sample_event sample;
-		char space[sizeof(struct sample_event) + FRAMES_MAX * sizeof(__u64)];
+		char space[SAMPLE_SPACE];
 	};
 };
 

@@ -239,6 +239,7 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 
 	if (end != UNWIND_STEP_ON)
 		return end;
+	s->in_system_call = s->unwind.after_call;
 	push_frame(s, FRAME_IP, s->unwind.ip);
 	if (!user_stacks)
 		return STACK_END_DISABLED;

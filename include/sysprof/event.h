@@ -22,7 +22,7 @@ enum event_type {
 	/* written by the eBPF program */
 	EVENT_SAMPLE = 1,
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
-	EVENT_SAMPLE_STACK = 3, /* reserved: registers and stack bytes for late unwinding */
+	/* 3 was reserved, and is not used */
 	/* perf side-band, or /proc with EVENT_FROM_PROC set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
@@ -54,6 +54,8 @@ enum event_type {
 #define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
 #define EVENT_EXITED	0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
 #define EVENT_FINAL	0x0010 /* EVENT_BOOKS: no tick comes after these figures */
+#define EVENT_STACK_COPY                                                                           \
+	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
 
 #define EVENT_ALIGN	8u
@@ -118,7 +120,8 @@ static inline __u64 frame_address(__u64 frame)
 	X(NO_REGS, "no-regs", 0, "the user registers could not be read")                           \
 	X(BUDGET, "budget", 0, "the time budget of one stack was used up")                         \
 	X(NO_CALLER, "no-caller", 0, "what should be a return address is none")                    \
-	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")
+	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")     \
+	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,
@@ -145,6 +148,20 @@ struct sample_event {
 	__u32 reserved2;
 	__u64 frames[]; /* kernel_frames + user_frames packed frames */
 };
+
+/*
+ * Of a process whose unwind tables are not there yet: what it takes to walk its stack later.
+ * `frames` were found by frame pointer.
+ */
+struct stack_copy {
+	__u64 general[16]; /* registers, by DWARF number */
+	__u64 ip;
+	__u64 start;	      /* of the copy: somewhat below the stack pointer */
+	__u32 in_system_call; /* 1: ip is behind the instruction */
+	__u32 size;	      /* of the copy */
+	unsigned char stack[];
+};
+#define STACK_COPY_MAX (16u * 1024)
 
 struct thread_cpu_event {
 	struct event_header header;
@@ -353,6 +370,7 @@ struct symbol_event_frame {
 #define EVENT_ASSERT(type) _Static_assert(sizeof(struct type) % EVENT_ALIGN == 0, #type)
 EVENT_ASSERT(event_header);
 EVENT_ASSERT(sample_event);
+EVENT_ASSERT(stack_copy);
 EVENT_ASSERT(thread_cpu_event);
 EVENT_ASSERT(mmap_event);
 EVENT_ASSERT(comm_event);

@@ -4,7 +4,7 @@
 """Stacks without frame pointers, walked in the kernel by unwind tables: they reach the root, and against a program
 that keeps a stack of its own they are right, frame by frame.
 
-The first fraction of a second of a process comes before its tables are there, and is left out here.
+The first fraction of a second of a process comes before its tables are there, and has a test of its own.
 """
 import glob
 import os
@@ -137,6 +137,20 @@ def test_shadow_stack():
     print(f"  {right} of {compared} stacks are as the program kept them, {depth:.1f} calls deep on average")
     assert compared >= 1000, (compared, len(calls))
     assert right == compared, wrong[:3]
+
+
+def test_first_samples():
+    """Those before the tables are there are walked from copies of their stacks: all as deep as the last."""
+    path, begin = scratch("first.json.gz"), time.monotonic_ns()
+    record("-o", path, "--", compiled("shadow", "-finstrument-functions"), "1")
+    (thread,) = [t for t in firefox_threads(path) if t.name == "shadow"]
+    rows = [(when, user_part([name for name, _ in located])) for when, located in thread.samples()]
+    assert begin < rows[0][0] < rows[-1][0]
+    cold = [frames for when, frames in rows if when - rows[0][0] < 100000000 and "main" in frames]
+    reached = sum(map(is_rooted, cold)) / max(1, len(cold))
+    print(f"  {reached:.4f} of the first {len(cold)} stacks reach the root")
+    assert len(cold) >= 20 and reached >= 0.99, [f for f in cold if not is_rooted(f)][:3]
+    assert any("spin" in f and len(f) > 20 for f in cold), "none of them is deep"
 
 
 def test_frame_pointers_alone():

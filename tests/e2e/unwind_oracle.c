@@ -179,7 +179,8 @@ static void walk_ours(const struct user_regs_struct *r, struct stack *stack)
 	const struct unwind_space space = {
 		.ranges = ranges.data, .count = ranges.count, .read = read_process};
 
-	stack->end = unwind_stack(&space, registers, stack->frames, FRAMES_MAX, &stack->count);
+	stack->end = unwind_stack(&space, registers, false, stack->frames, FRAMES_MAX,
+				  &stack->count);
 	stack->root = stack->end == STACK_END_ROOT;
 	stack->by_prologue = stack->count > 1 && frame_kind(stack->frames[1]) == FRAME_LEAF_PEEK;
 	for (size_t i = 0; i < stack->count; i++) {

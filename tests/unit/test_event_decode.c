@@ -53,6 +53,19 @@ static void make_sample(union event *e)
 	e->sample.frames[4] = frame_pack(FRAME_TABLE, 0x401200);
 }
 
+static struct stack_copy *copy_of(union event *e)
+{
+	return (struct stack_copy *)&e->sample.frames[5];
+}
+
+static void make_copy(union event *e)
+{
+	make_sample(e);
+	e->header.size += sizeof(struct stack_copy) + 64;
+	e->header.flags |= EVENT_STACK_COPY;
+	*copy_of(e) = (struct stack_copy){.ip = 0x401000, .size = 64};
+}
+
 static void make_mmap(union event *e)
 {
 	make(e, EVENT_MMAP, sizeof(e->mmap) + 16);
@@ -248,7 +261,7 @@ static void test_each_type_reaches_its_callback(void **state)
 
 static void test_unknown_types_are_skipped(void **state)
 {
-	const int unknown[] = {EVENT_NONE, EVENT_SAMPLE_STACK, EVENT_JIT_MAP, EVENT_JIT_DUMP, 999};
+	const int unknown[] = {EVENT_NONE, 3, EVENT_JIT_MAP, EVENT_JIT_DUMP, 999};
 	struct calls calls = {};
 	struct event_handler handler = handler_for(&calls);
 	union event *e = malloc(sizeof(*e));
@@ -349,6 +362,11 @@ static void test_each_rule_refuses(void **state)
 	REFUSED(make_sample(e), e->sample.frames[3] = 0x401100);
 	REFUSED(make_sample(e), e->sample.frames[2] = frame_pack(6, 0x401000));
 	REFUSED(make_sample(e), e->sample.frames[4] = 0xffffffff81000010);
+	REFUSED(make_sample(e), e->header.flags |= EVENT_STACK_COPY);
+	REFUSED(make_copy(e), e->header.size -= 8);
+	REFUSED(make_copy(e), e->sample.user_frames++);
+	REFUSED(make_copy(e), copy_of(e)->size = 72);
+	REFUSED(make_copy(e), copy_of(e)->size = UINT32_MAX);
 	REFUSED(make_mmap(e), memset(e->mmap.path, 'x', 16));
 	REFUSED(make_mmap(e), e->mmap.build_id_size = BUILD_ID_SIZE + 1);
 	REFUSED(make_mmap(e), e->mmap.file_state = FILE_STATE_COUNT);

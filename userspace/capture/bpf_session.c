@@ -50,6 +50,7 @@
 #define SIDEBAND_RING	    (512u * 1024)
 #define RING_FLOOR	    (64u * 1024)
 #define RING_SECONDS	    2
+#define COPY_RING_SHARE	    4 /* copies of stacks take so much of a ring, in a second */
 #define SEGMENT_SIZE	    (16u << 20)
 #define SEGMENT_SIZE_OLD    (4u << 20)
 #define TSC_ERROR_MAX_NS    5000
@@ -83,6 +84,7 @@ struct bpf_session {
 	size_t books_size, map_bytes;
 	struct unwind_memory unwind; /* all zero: no tables */
 	unsigned char *segments[UNWIND_SEGMENTS];
+	int template_fd; /* what segments are like; -1: there are none */
 	int epoll_fd;
 	bool disabled, final;
 };
@@ -255,6 +257,18 @@ static int choose_clock(struct bpf_session *s, enum clock_choice choice, struct 
 	return fail_remedy(failure, err, "--clock=monotonic works everywhere");
 }
 
+/* Room for RING_SECONDS of the deepest stacks, a power of two. */
+static size_t wanted_ring_size(const struct bpf_session_options *o)
+{
+	uint64_t sample = 64 + 8ull * (SAMPLE_KERNEL_DEPTH_MAX + o->max_depth);
+	uint64_t want = o->hz * RING_SECONDS * sample;
+	size_t size = SAMPLE_RING_MIN;
+
+	while (size < want && size < SAMPLE_RING_MAX)
+		size *= 2;
+	return size;
+}
+
 /* ---- loading --------------------------------------------------------------------------------- */
 
 static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o)
@@ -277,6 +291,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->use_tables = s->unwind.segment_size;
 	if (s->unwind.segment_size)
 		skel->rodata->segment_size = s->unwind.segment_size;
+	skel->rodata->copies_a_second = wanted_ring_size(o) / COPY_RING_SHARE / STACK_COPY_MAX;
 	bpf_program__set_autoload(skel->progs.on_exec, threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }
@@ -313,32 +328,37 @@ static int make_segment(size_t size)
 	return bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t), size, 1, &options);
 }
 
-/* Values of arrays are 4 MB at most before Linux 6.0; a table has to lie within one. */
-static void choose_segment_size(struct bpf_session *s, size_t bytes)
+/*
+ * Values of arrays are 4 MB at most before Linux 6.0; a table has to lie within one. The first segment that
+ * can be made is what all of them are like.
+ */
+static int choose_segment_size(struct bpf_session *s, size_t bytes)
 {
-	_cleanup_close_ int fd = -1;
-
 	if (!bytes)
-		return;
+		return 0;
 	s->unwind.segment_size = SEGMENT_SIZE;
-	fd = make_segment(SEGMENT_SIZE);
-	if (fd < 0)
+	s->template_fd = make_segment(SEGMENT_SIZE);
+	if (s->template_fd < 0) {
 		s->unwind.segment_size = SEGMENT_SIZE_OLD;
+		s->template_fd = make_segment(SEGMENT_SIZE_OLD);
+	}
+	if (s->template_fd < 0)
+		return s->template_fd;
 	s->unwind.segment_limit = bytes / s->unwind.segment_size;
 	if (!s->unwind.segment_limit)
 		s->unwind.segment_limit = 1;
 	if (s->unwind.segment_limit > UNWIND_SEGMENTS)
 		s->unwind.segment_limit = UNWIND_SEGMENTS;
+	return 0;
 }
 
 /* Where there are no tables the maps are there all the same, for the program to refer to. */
 static int size_unwind_maps(struct bpf_session *s)
 {
-	struct bpf_map *inner = bpf_map__inner_map(s->skel->maps.unwind_segments);
-	int err = 0;
+	int err;
 
 	if (s->unwind.segment_size)
-		return inner ? bpf_map__set_value_size(inner, s->unwind.segment_size) : -EINVAL;
+		return bpf_map__set_inner_map_fd(s->skel->maps.unwind_segments, s->template_fd);
 	err = bpf_map__set_max_entries(s->skel->maps.unwind_processes, 1);
 	if (!err)
 		err = bpf_map__set_max_entries(s->skel->maps.unwind_tables, 1);
@@ -416,7 +436,9 @@ static int load(struct bpf_session *s, const struct bpf_session_options *o, stru
 	s->skel = sampler_bpf__open();
 	if (!s->skel)
 		return features_explain(failure, -errno, "cannot open the eBPF programs");
-	choose_segment_size(s, o->user_stacks ? o->unwind_bytes : 0);
+	err = choose_segment_size(s, o->user_stacks ? o->unwind_bytes : 0);
+	if (err)
+		return features_explain(failure, err, "cannot make room for unwind tables");
 	set_knobs(s, o);
 	err = bpf_map__set_max_entries(s->skel->maps.books, possible);
 	if (!err)
@@ -425,6 +447,8 @@ static int load(struct bpf_session *s, const struct bpf_session_options *o, stru
 		err = sampler_bpf__load(s->skel);
 	if (err)
 		return explain_load(err, failure);
+	cleanup_close(&s->template_fd);
+	s->template_fd = -1;
 	s->books_size = (size_t)possible * sizeof(struct cpu_books);
 	s->books = mmap(NULL, s->books_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			bpf_map__fd(s->skel->maps.books), 0);
@@ -476,18 +500,6 @@ static int set_cgroup(struct bpf_session *s, const char *cgroup, struct failure 
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
-
-/* Room for RING_SECONDS of the deepest stacks, a power of two. */
-static size_t wanted_ring_size(const struct bpf_session_options *o)
-{
-	uint64_t sample = 64 + 8ull * (SAMPLE_KERNEL_DEPTH_MAX + o->max_depth);
-	uint64_t want = o->hz * RING_SECONDS * sample;
-	size_t size = SAMPLE_RING_MIN;
-
-	while (size < want && size < SAMPLE_RING_MAX)
-		size *= 2;
-	return size;
-}
 
 static int open_tick(struct bpf_session *s, struct session_cpu *c)
 {
@@ -640,7 +652,7 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 
 	if (!s)
 		return -ENOMEM;
-	s->epoll_fd = -1;
+	s->epoll_fd = s->template_fd = -1;
 	s->hz = options->hz;
 	s->target = options->target;
 	s->target.cpus = NULL;
@@ -703,6 +715,7 @@ void bpf_session__free(struct bpf_session *s)
 	unmap_unwind(s);
 	sampler_bpf__destroy(s->skel);
 	cleanup_close(&s->epoll_fd);
+	cleanup_close(&s->template_fd);
 	free(s->cpus);
 	free(s->sampled);
 	free(s);

@@ -32,12 +32,22 @@ static bool tail_ends(const void *event, size_t offset, size_t limit)
 
 /* ---- one rule for each type ------------------------------------------------------------------ */
 
+static bool check_copy(const struct sample_event *e, size_t frames)
+{
+	size_t left = e->header.size - sizeof(*e) - frames * sizeof(e->frames[0]);
+	const struct stack_copy *copy = (const void *)&e->frames[frames];
+
+	return left >= sizeof(*copy) && copy->size <= left - sizeof(*copy);
+}
+
 static bool check_sample(const struct sample_event *e)
 {
 	size_t frames = (size_t)e->kernel_frames + e->user_frames;
 
 	if (e->kernel_frames > SAMPLE_KERNEL_DEPTH_MAX || e->user_frames > SAMPLE_USER_DEPTH_MAX ||
 	    frames * sizeof(e->frames[0]) > e->header.size - sizeof(*e))
+		return false;
+	if (e->header.flags & EVENT_STACK_COPY && !check_copy(e, frames))
 		return false;
 	if (e->user_end >= STACK_END_COUNT || e->from_user > 1 || e->cpu >= EVENT_CPU_LIMIT)
 		return false;

@@ -34,6 +34,12 @@ struct assembly {
 	char kernel_release[KERNEL_RELEASE_SIZE];
 	uint8_t kernel_build_id[BUILD_ID_SIZE];
 	uint8_t kernel_build_id_size;
+	unsigned int max_depth; /* of user stacks that are walked here */
+	union {
+		struct sample_event sample;
+		char space[sizeof(struct sample_event) +
+			   8 * (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)];
+	} plain;
 	union {
 		struct symbol_event event;
 		char space[EVENT_SIZE_MAX];
@@ -103,10 +109,29 @@ static void note_kernel(struct assembly *a, const struct meta_event *event)
 		keep_kernel_build_id(a, value);
 }
 
+/* What goes on from here: a sample with a copy of its stack becomes one without. */
+static int deepen(struct assembly *a, const struct event_header **event)
+{
+	const struct sample_event *sample = (const struct sample_event *)*event;
+	int err;
+
+	if (sample->header.type != EVENT_SAMPLE || !(sample->header.flags & EVENT_STACK_COPY))
+		return 0;
+	err = event_check(*event, (*event)->size);
+	if (err)
+		return err;
+	err = recorder__deepen(a->recorder, sample, a->max_depth, &a->plain.sample);
+	*event = &a->plain.sample.header;
+	return err;
+}
+
 int assembly__sink(void *assembly, const struct event_header *event)
 {
 	struct assembly *a = assembly;
-	int err = a->writer ? recording_writer__append(a->writer, event) : 0;
+	int err = deepen(a, &event);
+
+	if (!err && a->writer)
+		err = recording_writer__append(a->writer, event);
 
 	if (err)
 		return err;
@@ -287,10 +312,11 @@ static int file_of_dso(void *context, struct dso_id id)
 }
 
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
-			    struct dso_opener *opener)
+			    struct dso_opener *opener, unsigned int max_depth)
 {
 	struct unwind_feed_options options = {.file = file_of_dso, .context = a};
 
+	a->max_depth = max_depth;
 	a->opener = opener;
 	a->tables = options.store = table_store__new(memory);
 	a->feed = a->tables ? unwind_feed__new(&options) : NULL;

@@ -32,10 +32,11 @@ void assembly__free(struct assembly *a);
 
 /*
  * Live: keep the kernel's unwind tables in `memory` as processes are sampled; files are the
- * opener's. Both must outlive the assembly. 0 or -ENOMEM.
+ * opener's. Both must outlive the assembly. Stacks that the kernel kept copies of get `max_depth`
+ * user frames at most. 0 or -ENOMEM.
  */
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
-			    struct dso_opener *opener);
+			    struct dso_opener *opener, unsigned int max_depth);
 /* All zero where no tables are kept. */
 void assembly__unwind_stats(const struct assembly *a, struct table_store_stats *stats);
 

@@ -147,7 +147,8 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 		return err;
 	err = assembly__new(live__requests(r->live), &r->assembly);
 	if (!err && bpf_session__unwind_memory(live__session(r->live), &memory))
-		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live));
+		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live),
+					      r->options.max_depth);
 	return err ? fail(failure, err, "cannot begin: no memory") : 0;
 }
 

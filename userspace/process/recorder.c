@@ -343,6 +343,33 @@ static int publish(struct recorder *r, struct process_life *process, uint64_t ti
 	return unwind_feed__publish(r->feed, process->pid, process->maps, time);
 }
 
+int recorder__deepen(struct recorder *r, const struct sample_event *sample, size_t max,
+		     struct sample_event *plain)
+{
+	size_t before = (size_t)sample->kernel_frames + sample->user_frames, count = 0;
+	size_t size = sizeof(*sample) + before * sizeof(sample->frames[0]);
+	const struct stack_copy *copy = (const void *)&sample->frames[before];
+	struct process_life *process = process_table__find(r->lives, sample->tgid);
+	enum stack_end end = STACK_END_NO_FRAME;
+	int err = 0;
+
+	memcpy(plain, sample, size);
+	plain->header.flags &= ~EVENT_STACK_COPY;
+	if (process && process->maps && r->feed) {
+		err = publish(r, process, sample->header.time);
+		end = unwind_feed__walk(r->feed, process->maps, copy,
+					(uint64_t *)plain->frames + sample->kernel_frames, max,
+					&count);
+	}
+	if (count) {
+		plain->user_frames = count;
+		plain->user_end = end;
+		size = sizeof(*plain) + (sample->kernel_frames + count) * sizeof(plain->frames[0]);
+	}
+	plain->header.size = size;
+	return err;
+}
+
 static int on_sample(void *context, const struct sample_event *e)
 {
 	struct recorder *r = context;

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include <sysprof/event.h>
 #include <sysprof/profile.h>
 
 #include "process/mapping_table.h"
@@ -29,6 +30,13 @@ void unwind_feed__free(struct unwind_feed *f);
 /* What a process has mapped at `as_of` (CLOCK_MONOTONIC ns). 0 or -ENOMEM: no room is no error. */
 int unwind_feed__publish(struct unwind_feed *f, uint32_t tgid, const struct mapping_table *maps,
 			 uint64_t as_of);
+/*
+ * A stack of a process that has this mapped, of which the kernel kept a copy: by tables, as it
+ * would have been. Frames are packed; *count is how many, `max` at most.
+ */
+enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct mapping_table *maps,
+				 const struct stack_copy *copy, uint64_t *frames, size_t max,
+				 size_t *count);
 /* It has ended. */
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 

@@ -148,6 +148,13 @@ int table_store__add(struct table_store *s, struct elf_file *file, uint32_t *num
 	return err;
 }
 
+const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,
+					    const void **segment)
+{
+	*segment = s->segments[s->segment_of.data[number]];
+	return &s->memory.tables[number];
+}
+
 /* ---- processes ------------------------------------------------------------------------------- */
 
 static size_t places_size(size_t count)

@@ -29,6 +29,10 @@ void table_store__free(struct table_store *s);
  */
 int table_store__add(struct table_store *s, struct elf_file *file, uint32_t *number);
 
+/* A table that was added, and the segment that it is in. */
+const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,
+					    const void **segment);
+
 /* One executable mapping. `table` is UNWIND_NO_TABLE or a number of table_store__add(). */
 struct unwind_placement {
 	uint64_t start, end, bias;

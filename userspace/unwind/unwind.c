@@ -84,14 +84,14 @@ static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
 }
 
 enum stack_end unwind_stack(const struct unwind_space *space,
-			    const uint64_t registers[UNWIND_REGISTERS], uint64_t *frames,
-			    size_t max, size_t *count)
+			    const uint64_t registers[UNWIND_REGISTERS], bool in_system_call,
+			    uint64_t *frames, size_t max, size_t *count)
 {
 	struct walk walk = {.space = space};
 	struct unwind_state *s = &walk.state;
 	int end = UNWIND_STEP_ON;
 
-	unwind_begin(s, false);
+	unwind_begin(s, in_system_call);
 	memcpy(s->general, registers, sizeof(s->general));
 	s->ip = registers[UNWIND_X86_RA];
 	s->sp = registers[UNWIND_X86_RSP];

@@ -3,6 +3,7 @@
 #ifndef UNWIND_UNWIND_H
 #define UNWIND_UNWIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,11 +30,11 @@ struct unwind_space {
 
 /*
  * From the innermost frame on, whose registers are given by DWARF number (16 is the instruction
- * pointer), to the root or as far as it goes. Frames are packed (frame_pack()); *count is how many,
+ * pointer; in a system call it is behind that instruction), to the root or as far as it goes. Frames are packed (frame_pack()); *count is how many,
  * `max` at most.
  */
 enum stack_end unwind_stack(const struct unwind_space *space,
-			    const uint64_t registers[UNWIND_REGISTERS], uint64_t *frames,
-			    size_t max, size_t *count);
+			    const uint64_t registers[UNWIND_REGISTERS], bool in_system_call,
+			    uint64_t *frames, size_t max, size_t *count);
 
 #endif
