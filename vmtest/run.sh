@@ -27,9 +27,10 @@ die() {
 
 # ---- packages ------------------------------------------------------------------------------------
 
-# The newest cloud kernel of a series: "package version".
+# The newest cloud kernel of a series: "package version". Some have the kernel itself in a package of its
+# own, linux-binary-….
 newest_kernel() { # series, architecture
-	apt-cache dumpavail | awk -v want="^linux-image-${1//./\\.}\\.[0-9].*-cloud-$2(-unsigned)?\$" '
+	apt-cache dumpavail | awk -v want="^linux-(image|binary)-${1//./\\.}\\.[0-9].*-cloud-$2(-unsigned)?\$" '
 		/^Package: / { package = $2 }
 		/^Version: / && package ~ want { print package, $2 }' |
 		while read -r package version; do
@@ -41,20 +42,22 @@ newest_kernel() { # series, architecture
 fetch_kernel() { # series, suite, architecture
 	local found package version dir
 	found=$(newest_kernel "$1" "$3")
-	[ -n "$found" ] || die "suite $2 has no package linux-image-$1.*-cloud-$3"
+	[ -n "$found" ] || die "suite $2 has no package linux-{binary,image}-$1.*-cloud-$3"
 	read -r package version <<<"$found"
-	dir=$work/kernel-$version
+	dir=$work/$package-$version
 	if [ ! -e "$dir/done" ]; then
 		rm -rf "$dir"
 		mkdir -p "$dir"
 		(cd "$dir" && apt-get -qq download "$package=$version" && dpkg-deb -x ./*.deb .) ||
 			die "downloading $package $version failed"
-		rm -f "$dir"/*.deb
-		rm -rf "$dir/lib" "$dir/usr" # modules: what the guest needs is built in
+		# in boot, or with the modules; what the guest needs of those is built in
+		find "$dir" -name 'vmlinuz*' -type f -exec mv {} "$dir/kernel" \;
+		rm -rf "$dir"/*.deb "$dir/boot" "$dir/lib" "$dir/usr"
 		touch "$dir/done"
 	fi
 	echo "$package $version" >&2
-	compgen -G "$dir/boot/vmlinuz-*" || die "$package $version holds no boot/vmlinuz-*"
+	[ -e "$dir/kernel" ] || die "$package $version holds no vmlinuz"
+	echo "$dir/kernel"
 }
 
 # ---- the guest -----------------------------------------------------------------------------------
