@@ -66,6 +66,7 @@ static __always_inline enum book_line take_sample(struct bpf_perf_event_data *ct
 	s->sample.cpu = cpu;
 	s->sample.kernel_frames = 0;
 	s->sample.user_frames = 0;
+	s->sample.places_tag = 0;
 	s->sample.from_user = from_user;
 	if (!from_user)
 		kernel_stack(ctx, s);

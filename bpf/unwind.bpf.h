@@ -108,13 +108,17 @@ static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u3
 					__u32 count)
 {
 	const unsigned char *places;
-	__u64 *exec_time;
+	__u64 *exec_time, as_of;
 	__u32 zero = 0;
 
 	places = bpf_map_lookup_elem(&unwind_places, &zero);
 	exec_time = bpf_map_lookup_elem(&unwind_execs, &hash);
-	if (!places || !exec_time || *exec_time > load_place_word(places, offset))
+	if (!places || !exec_time)
 		return;
+	as_of = load_place_word(places, offset);
+	if (*exec_time > as_of)
+		return;
+	s->places_tag = unwind_tag(as_of);
 	s->places = offset + 8;
 	s->place_count = count;
 }
@@ -124,7 +128,7 @@ static __always_inline void find_process(struct unwind_state *s, __u32 tgid)
 {
 	__u32 at = unwind_hash(tgid);
 
-	s->places = s->place_count = 0;
+	s->places = s->place_count = s->places_tag = 0;
 	if (!use_tables)
 		return;
 	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
@@ -244,6 +248,7 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	if (!user_stacks)
 		return STACK_END_DISABLED;
 	find_process(&s->unwind, s->sample.tgid);
+	s->sample.places_tag = s->unwind.places_tag;
 	for (__u32 i = 1; i <= SAMPLE_USER_DEPTH_MAX; i++) {
 		end = unwind_step();
 		if (end != UNWIND_STEP_ON)

@@ -121,7 +121,8 @@ static inline __u64 frame_address(__u64 frame)
 	X(BUDGET, "budget", 0, "the time budget of one stack was used up")                         \
 	X(NO_CALLER, "no-caller", 0, "what should be a return address is none")                    \
 	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")     \
-	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there")
+	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there") \
+	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,
@@ -145,8 +146,8 @@ struct sample_event {
 	__u8 user_end;	     /* enum stack_end */
 	__u8 from_user;	     /* 1: the tick met user code; 0: kernel code */
 	__u16 reserved;
-	__u32 reserved2;
-	__u64 frames[]; /* kernel_frames + user_frames packed frames */
+	__u32 places_tag; /* which mappings its user stack was walked by: unwind_tag(); 0: none */
+	__u64 frames[];	  /* kernel_frames + user_frames packed frames */
 };
 
 /*

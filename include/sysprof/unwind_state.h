@@ -24,6 +24,7 @@ struct unwind_state {
 	bool all_known;	 /* all registers are its own: it is the innermost, or a signal met it */
 	bool after_call; /* ip is behind the call that it is in */
 	bool fp_lost;
+	__u32 places_tag;
 	__u32 places, place_count;	/* the surroundings' own */
 	struct unwind_mapping mapping;	/* of the last address looked for; start > end: none */
 	__u64 window_start, window_end; /* what `window` holds */

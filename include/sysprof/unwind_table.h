@@ -112,6 +112,12 @@ static inline __u32 unwind_word_offset(__u64 word)
 	return (__u32)(word >> 34) * UNWIND_PLACES_ALIGN;
 }
 
+/* Tells the places of one time from those of another. */
+static inline __u32 unwind_tag(__u64 as_of)
+{
+	return (__u32)(as_of >> 10) | 1;
+}
+
 static inline __u32 unwind_hash(__u32 tgid)
 {
 	return (tgid * 2654435761u) >> 19; /* 13 bits: UNWIND_PROCESSES */

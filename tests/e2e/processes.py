@@ -69,7 +69,7 @@ def assert_chain(rows, at_least=20):
 
 def test_libraries_in_turns_at_one_address():
     path = scratch("dl.json.gz")
-    told = Facts(record("-o", path, "--", fixture("dl"), "50", "1.5").out)
+    told = Facts(record("-g", "fp", "-o", path, "--", fixture("dl"), "50", "1.5").out)
     turns = [(row[0], *map(int, row[1:4])) for row in told.all("turn")]
     assert len(turns) >= 20 and told.number("addresses") < len(turns), "no address was reused"
     thread = max(firefox_threads(path), key=lambda t: t.count)  # not what it was before exec

@@ -109,26 +109,25 @@ static void note_kernel(struct assembly *a, const struct meta_event *event)
 		keep_kernel_build_id(a, value);
 }
 
-/* What goes on from here: a sample with a copy of its stack becomes one without. */
-static int deepen(struct assembly *a, const struct event_header **event)
+/* What goes on from here: a live sample becomes what it would be in a recording. */
+static int settle(struct assembly *a, const struct event_header **event)
 {
 	const struct sample_event *sample = (const struct sample_event *)*event;
 	int err;
 
-	if (sample->header.type != EVENT_SAMPLE || !(sample->header.flags & EVENT_STACK_COPY))
+	if (!a->feed || sample->header.type != EVENT_SAMPLE)
 		return 0;
 	err = event_check(*event, (*event)->size);
-	if (err)
-		return err;
-	err = recorder__deepen(a->recorder, sample, a->max_depth, &a->plain.sample);
-	*event = &a->plain.sample.header;
+	if (!err)
+		err = recorder__settle(a->recorder, &sample, a->max_depth, &a->plain.sample);
+	*event = &sample->header;
 	return err;
 }
 
 int assembly__sink(void *assembly, const struct event_header *event)
 {
 	struct assembly *a = assembly;
-	int err = deepen(a, &event);
+	int err = settle(a, &event);
 
 	if (!err && a->writer)
 		err = recording_writer__append(a->writer, event);

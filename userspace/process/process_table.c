@@ -144,6 +144,8 @@ static void free_process(struct process_table *table, struct process_life *proce
 		id_map__remove(&table->pids, process->pid);
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	mapping_table__unref(process->maps);
+	for (size_t i = 0; i < PUBLICATIONS; i++)
+		mapping_table__unref(process->publications[i].maps);
 	free(process);
 }
 

@@ -26,6 +26,15 @@
 
 struct thread_life;
 
+/* Mappings that the kernel side has been told of. */
+struct publication {
+	uint32_t tag; /* unwind_tag(); 0: none */
+	uint64_t maps_version;
+	struct mapping_table *maps;
+};
+
+#define PUBLICATIONS 4 /* more often they do not change while a sample is on its way */
+
 struct process_life {
 	uint32_t pid, ppid;
 	char name[LIFE_NAME_SIZE];
@@ -38,7 +47,8 @@ struct process_life {
 	struct mapping_table *maps;
 	uint64_t maps_version; /* changes with maps */
 	uint64_t published;    /* to the unwinder: maps_version + 1; 0: nothing yet */
-	struct process_id id;  /* 0: not in the profile yet */
+	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
+	struct process_id id;			       /* 0: not in the profile yet */
 
 	/* process_table's own */
 	bool ended, indexed;

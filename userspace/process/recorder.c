@@ -334,39 +334,125 @@ static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint
 	return delta;
 }
 
+/* ---- samples as they come from the kernel ---------------------------------------------------- */
+
+static void remember_publication(struct process_life *process, uint64_t time)
+{
+	struct publication *p = process->publications;
+
+	mapping_table__unref(p[PUBLICATIONS - 1].maps);
+	memmove(p + 1, p, (PUBLICATIONS - 1) * sizeof(*p));
+	p[0] = (struct publication){
+		.tag = unwind_tag(time),
+		.maps_version = process->maps_version,
+		.maps = mapping_table__ref(process->maps),
+	};
+}
+
 /* What was known of its mappings when it was sampled first, and again when that has changed. */
 static int publish(struct recorder *r, struct process_life *process, uint64_t time)
 {
 	if (!r->feed || process->published == process->maps_version + 1)
 		return 0;
 	process->published = process->maps_version + 1;
+	remember_publication(process, time);
 	return unwind_feed__publish(r->feed, process->pid, process->maps, time);
 }
 
-int recorder__deepen(struct recorder *r, const struct sample_event *sample, size_t max,
-		     struct sample_event *plain)
+/* Code that is made while a program runs is walked by frame pointer, whenever it came. */
+static bool same_place(const struct recorder *r, const struct mapping *then,
+		       const struct mapping *now)
 {
-	size_t before = (size_t)sample->kernel_frames + sample->user_frames, count = 0;
-	size_t size = sizeof(*sample) + before * sizeof(sample->frames[0]);
-	const struct stack_copy *copy = (const void *)&sample->frames[before];
-	struct process_life *process = process_table__find(r->lives, sample->tgid);
-	enum stack_end end = STACK_END_NO_FRAME;
+	if (!now)
+		return false;
+	if (!then)
+		return dso_table__kind(&r->dsos, now->dso) == DSO_JIT;
+	return then->dso.v == now->dso.v &&
+	       then->start - then->page_offset == now->start - now->page_offset;
+}
+
+/* How many user frames, from the innermost on, lie where both have the same mapped. */
+static size_t frames_in_common(const struct recorder *r, const struct sample_event *sample,
+			       const struct mapping_table *then, const struct mapping_table *now)
+{
+	const __u64 *frames = sample->frames + sample->kernel_frames;
+	size_t i = 0;
+
+	while (i < sample->user_frames &&
+	       same_place(r, mapping_table__find(then, user_address(frames[i])),
+			  mapping_table__find(now, user_address(frames[i]))))
+		i++;
+	return i;
+}
+
+/* The innermost frame is where the thread was, whatever is mapped there. */
+static size_t frames_to_keep(const struct recorder *r, const struct sample_event *sample,
+			     const struct process_life *process)
+{
+	size_t same = 0;
+
+	if (!sample->places_tag || !sample->user_frames)
+		return sample->user_frames;
+	for (size_t i = 0; i < PUBLICATIONS; i++) {
+		const struct publication *p = &process->publications[i];
+
+		if (p->tag != sample->places_tag)
+			continue;
+		if (p->maps_version == process->maps_version)
+			return sample->user_frames;
+		same = frames_in_common(r, sample, p->maps, process->maps);
+		break;
+	}
+	return same ? same : 1;
+}
+
+static void copy_sample(struct sample_event *to, const struct sample_event *from,
+			size_t user_frames)
+{
+	size_t size = sizeof(*from) + (from->kernel_frames + user_frames) * sizeof(from->frames[0]);
+
+	memcpy(to, from, size);
+	to->header.size = size;
+	to->header.flags &= ~EVENT_STACK_COPY;
+	to->user_frames = user_frames;
+}
+
+static int walk_copy(struct recorder *r, struct process_life *process,
+		     const struct sample_event *sample, size_t max, struct sample_event *to)
+{
+	const struct stack_copy *copy =
+		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
+	int err = publish(r, process, sample->header.time);
+	enum stack_end end;
+	size_t count;
+
+	end = unwind_feed__walk(r->feed, process->maps, copy,
+				(uint64_t *)to->frames + to->kernel_frames, max, &count);
+	if (!count)
+		return err;
+	to->user_frames = count;
+	to->user_end = end;
+	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
+	return err;
+}
+
+int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
+		     struct sample_event *space)
+{
+	const struct sample_event *s = *sample;
+	struct process_life *process = process_table__find(r->lives, s->tgid);
+	bool copied = s->header.flags & EVENT_STACK_COPY;
+	size_t keep = process ? frames_to_keep(r, s, process) : s->user_frames;
 	int err = 0;
 
-	memcpy(plain, sample, size);
-	plain->header.flags &= ~EVENT_STACK_COPY;
-	if (process && process->maps && r->feed) {
-		err = publish(r, process, sample->header.time);
-		end = unwind_feed__walk(r->feed, process->maps, copy,
-					(uint64_t *)plain->frames + sample->kernel_frames, max,
-					&count);
-	}
-	if (count) {
-		plain->user_frames = count;
-		plain->user_end = end;
-		size = sizeof(*plain) + (sample->kernel_frames + count) * sizeof(plain->frames[0]);
-	}
-	plain->header.size = size;
+	if (!copied && keep == s->user_frames)
+		return 0;
+	copy_sample(space, s, keep);
+	if (keep < s->user_frames)
+		space->user_end = STACK_END_STALE;
+	if (copied && process && process->maps && r->feed)
+		err = walk_copy(r, process, s, max, space);
+	*sample = space;
 	return err;
 }
 

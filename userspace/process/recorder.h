@@ -41,11 +41,13 @@ void recorder__set_unwind_feed(struct recorder *r, struct unwind_feed *feed);
 struct event_handler recorder__handler(struct recorder *r);
 
 /*
- * A sample with a copy of its stack (EVENT_STACK_COPY), which comes next in the stream: *plain
- * becomes the same without, walked by tables where there are any. `max` user frames at most. 0 or -ENOMEM.
+ * A live sample that comes next in the stream, as it is to go on: what was walked by mappings that are not
+ * those of its time is cut, and one with a copy of its stack (EVENT_STACK_COPY) is walked by
+ * tables where there are any, `max` user frames at most. *sample stays, or is `space`, which holds
+ * the deepest sample. 0 or -ENOMEM.
  */
-int recorder__deepen(struct recorder *r, const struct sample_event *sample, size_t max,
-		     struct sample_event *plain);
+int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
+		     struct sample_event *space);
 
 /* After the last event, symbols included; before profile_builder__finish(). 0 or -ENOMEM. */
 int recorder__finish(struct recorder *r);
