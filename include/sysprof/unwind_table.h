@@ -10,7 +10,8 @@
  * rows have numbers of them, of one byte where the file has no more than 256.
  *
  * In the segment a table is, one behind the other: struct unwind_rule dictionary[], __u32 index[buckets + 1],
- * numbers[rows] of `number_size` bytes, __u8 address[rows].
+ * numbers[rows] of `number_size` bytes, __u8 address[rows], and UNWIND_SLACK bytes that a search may read
+ * and does not use.
  */
 #ifndef SYSPROF_UNWIND_TABLE_H
 #define SYSPROF_UNWIND_TABLE_H
@@ -19,6 +20,7 @@
 
 #define UNWIND_BUCKET_BITS 8
 #define UNWIND_BUCKET_SIZE (1u << UNWIND_BUCKET_BITS)
+#define UNWIND_SLACK	   (2 * UNWIND_BUCKET_SIZE)
 
 /* The canonical frame address (CFA): the stack pointer before the call, as it was pushed for. */
 enum unwind_cfa {

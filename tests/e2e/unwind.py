@@ -16,7 +16,7 @@ from libe2e import (BUILD, SYSPROF, Background, Skip, firefox_threads, folded, k
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
-COLD = 500000000  # ns
+COLD = 1500000000  # ns: on a slow machine the tables of a compiler take a while
 ROOTS = {"_start", "clone3", "__clone3", "__clone", "clone"}
 FIBONACCI = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
 
@@ -58,7 +58,7 @@ def rooted(path):
     return len(rows), sum(map(is_rooted, rows)) / max(1, len(rows))
 
 
-def recorded(name, *command, seconds=3):
+def recorded(name, *command, seconds=4):
     """The Firefox file of a program that runs for ever."""
     need_root()
     path = scratch(name + ".json.gz")
@@ -110,7 +110,7 @@ def test_root_of_system_calls():
 def test_shadow_stack():
     """Each sample that falls into a call has its functions, all of them, in their order."""
     program, path = compiled("shadow", "-finstrument-functions"), scratch("shadow.json.gz")
-    result = record("-o", path, "--", program, "4", timeout=90)
+    result = record("-o", path, "--", program, "5", timeout=90)
     calls = []
     for line in result.out.splitlines():
         if line.startswith("was "):
@@ -146,7 +146,8 @@ def test_first_samples():
     (thread,) = [t for t in firefox_threads(path) if t.name == "shadow"]
     rows = [(when, user_part([name for name, _ in located])) for when, located in thread.samples()]
     assert begin < rows[0][0] < rows[-1][0]
-    cold = [frames for when, frames in rows if when - rows[0][0] < 300000000 and "main" in frames]
+    # of more than these no copies are taken in a second; the linker's at the start are not all named
+    cold = [frames for _, frames in rows[:100] if "main" in frames]
     reached = sum(map(is_rooted, cold)) / max(1, len(cold))
     print(f"  {reached:.4f} of the first {len(cold)} stacks reach the root")
     assert len(cold) >= 20 and reached >= 0.99, [f for f in cold if not is_rooted(f)][:3]

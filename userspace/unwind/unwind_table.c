@@ -282,7 +282,7 @@ static int lay_out(const struct builder *b, size_t limit, struct unwind_table_im
 	t->numbers = size;
 	size += rows * t->number_size;
 	t->addresses = size;
-	size = align_up(size + rows, IMAGE_ALIGNMENT);
+	size = align_up(size + rows + UNWIND_SLACK, IMAGE_ALIGNMENT);
 	if (size > limit || size > UINT32_MAX)
 		return -EFBIG;
 	image->size = size;
