@@ -277,6 +277,15 @@ class FirefoxThread:
                 return frames[::-1]
             stack -= table["prefixOffset"][stack]
 
+    def addresses(self, stack):
+        """How many addresses were sampled: the frames without those that were inlined into one."""
+        table, count = self._shared["stackTable"], 0
+        while True:
+            count += not self._shared["frameTable"]["inlineDepth"][table["frame"][stack]]
+            if not table["prefixOffset"][stack]:
+                return count
+            stack -= table["prefixOffset"][stack]
+
     def samples(self):
         """(CLOCK_MONOTONIC in ns, located frames) of each sample that is not idle."""
         known = {}
