@@ -59,7 +59,8 @@ SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
 FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
-		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c))
+		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
+		 $(BUILD)/tests/fixtures/chain-no-fp
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 DEMO	      := $(BUILD)/tools/demo_workload
@@ -116,6 +117,11 @@ $(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
 $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -fPIC -shared -o $@ $<
+
+# As most of production code is: what main calls has no frame pointer.
+$(BUILD)/tests/fixtures/chain-no-fp: tests/fixtures/chain.c Makefile | $(BUILD)/.deps
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
@@ -206,7 +212,7 @@ demo:
 	$(Q)+$(sub) $(BUILD)/sysprof $(DEMO)
 	$(Q)tools/demo.sh $(BUILD)
 
-vmtest: all $(BUILD)/tests/fixtures/chain
+vmtest: all $(BUILD)/tests/fixtures/chain-no-fp
 	$(Q)vmtest/run.sh $(BUILD)
 
 bench: all $(FIXTURES) $(BENCHES)

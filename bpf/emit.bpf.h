@@ -16,11 +16,12 @@
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
 
-/* Is there no table for this process yet, and may another stack be copied in this second? */
+/* Are tables for this stack not here yet, and may another one be copied in this second? */
 static __always_inline bool wants_copy(struct scratch *s)
 {
-	if (!use_tables || s->unwind.place_count || !s->sample.user_frames ||
-	    s->sample.user_end == STACK_END_COMPAT)
+	if (!use_tables || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
+		return false;
+	if (s->unwind.place_count && s->sample.user_end != STACK_END_NO_TABLE)
 		return false;
 	if (s->sample.header.time - s->copies_since > 1000000000) {
 		s->copies_since = s->sample.header.time;

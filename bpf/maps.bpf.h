@@ -130,6 +130,15 @@ struct {
 	__type(value, struct unwind_table);
 } unwind_tables SEC(".maps");
 
+/* What unwind_epoch was when the table was last used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_TABLES);
+	__type(key, __u32);
+	__type(value, __u32);
+} unwind_used SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -160,6 +169,8 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__array(values, struct segment);
 } unwind_segments SEC(".maps");
+
+__u32 unwind_epoch; /* goes on by the collector */
 
 /* Counters of the hooks, and what `prepare` found. */
 __u64 target_set_full;	/* children that did not fit into `targets` */

@@ -18,7 +18,8 @@
 
 static __always_inline long unwind_read(struct unwind_state *s, void *to, __u32 size,
 					__u64 address);
-static __always_inline const unsigned char *unwind_segment(struct unwind_state *s, __u32 number);
+static __always_inline const unsigned char *unwind_segment(struct unwind_state *s,
+							   const struct unwind_table *table);
 static __always_inline const struct unwind_table *unwind_table_at(struct unwind_state *s,
 								  __u32 number);
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
@@ -44,10 +45,10 @@ static __always_inline long unwind_read(struct unwind_state *s __attribute__((un
 }
 
 static __always_inline const unsigned char *
-unwind_segment(struct unwind_state *s __attribute__((unused)), __u32 number)
+unwind_segment(struct unwind_state *s __attribute__((unused)), const struct unwind_table *table)
 {
+	__u32 number = table->segment, zero = 0;
 	void *map = bpf_map_lookup_elem(&unwind_segments, &number);
-	__u32 zero = 0;
 
 	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
 }
@@ -70,8 +71,17 @@ static __always_inline __u64 load_place_word(const unsigned char *places, __u64 
 	return *(const __u64 *)(places + offset);
 }
 
+/* Most of the time it was used a moment ago, and nothing is written. */
+static __always_inline void note_use(__u32 table)
+{
+	__u32 *used = bpf_map_lookup_elem(&unwind_used, &table);
+
+	if (used && *used != unwind_epoch)
+		*used = unwind_epoch;
+}
+
 /* The last of the process's places that does not begin above the address. */
-static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address)
+static __always_inline bool find_place(struct unwind_state *s, __u64 address)
 {
 	__u64 found = 0, count = s->place_count, offset;
 	const unsigned char *places;
@@ -82,9 +92,11 @@ static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 ad
 		return false;
 #pragma GCC unroll 12
 	for (int bit = 11; bit >= 0; bit--) {
-		__u64 next = found + (1u << bit), take;
-		__u64 start = load_place_word(places, s->places + (next - 1) * 8);
+		__u64 next = found + (1u << bit), take, start;
 
+		if (!(count >> bit)) /* most processes have a few dozens */
+			continue;
+		start = load_place_word(places, s->places + (next - 1) * 8);
 		take = ((start - address - 1) & (next - count - 1)) >> 63;
 		UNWIND_HIDE(take);
 		found += take << bit;
@@ -97,10 +109,23 @@ static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 ad
 	s->mapping.start = load_place_word(places, s->places + (found - 1) * 8);
 	s->mapping.end = load_place_word(places, offset);
 	s->mapping.bias = load_place_word(places, offset + 8);
-	offset = load_place_word(places, offset + 16);
-	s->mapping.table = (__u32)offset;
-	s->mapping.segment = offset >> 32;
+	s->mapping.table = (__u32)load_place_word(places, offset + 16);
+	note_use(s->mapping.table);
 	return true;
+}
+
+/* 1 or 0. A global function: it is wanted in many places. */
+__attribute__((noinline)) int unwind_locate(__u64 address)
+{
+	struct scratch *s = scratch();
+
+	return s && find_place(&s->unwind, address);
+}
+
+static __always_inline bool unwind_find_mapping(struct unwind_state *s __attribute__((unused)),
+						__u64 address)
+{
+	return unwind_locate(address);
 }
 
 /* A process that has called execve since its mappings were read has others now. */

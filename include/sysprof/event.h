@@ -122,7 +122,9 @@ static inline __u64 frame_address(__u64 frame)
 	X(NO_CALLER, "no-caller", 0, "what should be a return address is none")                    \
 	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")     \
 	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there") \
-	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")
+	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")                   \
+	X(NO_TABLE, "no-table", 0, "the unwind table of a file was not in memory")                 \
+	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,

@@ -11,11 +11,15 @@
 struct unwind_memory {
 	uint64_t *processes;	     /* UNWIND_PROCESSES */
 	struct unwind_table *tables; /* UNWIND_TABLES */
+	uint32_t *used;		     /* UNWIND_TABLES: what *epoch was when a table was last used */
+	uint32_t *epoch;
 	unsigned char *places;	     /* UNWIND_PLACES_SIZE bytes */
 	size_t segment_size;
 	unsigned int segment_limit; /* at most so many, UNWIND_SEGMENTS or less */
 	/* Make segment `number`: *bytes is shared with the kernel from then on. 0, -ENOMEM, … */
 	int (*add_segment)(void *context, unsigned int number, unsigned char **bytes);
+	/* After this no CPU is in a program any more that it was in before. 0 or negative errno. */
+	int (*wait_for_programs)(void *context);
 	void *context;
 };
 

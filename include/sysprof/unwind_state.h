@@ -14,7 +14,7 @@
 struct unwind_mapping {
 	__u64 start, end;
 	__u64 bias; /* address - bias is the file's virtual address */
-	__u32 table, segment;
+	__u32 table;
 };
 
 struct unwind_state {
@@ -24,6 +24,7 @@ struct unwind_state {
 	bool all_known;	 /* all registers are its own: it is the innermost, or a signal met it */
 	bool after_call; /* ip is behind the call that it is in */
 	bool fp_lost;
+	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places_tag;
 	__u32 places, place_count;	/* the surroundings' own */
 	struct unwind_mapping mapping;	/* of the last address looked for; start > end: none */

@@ -63,17 +63,17 @@ struct unwind_rule {
 /* Where a table is; offsets are bytes in its segment. */
 struct unwind_table {
 	__u64 base;    /* ELF virtual address of the first bucket, a multiple of its size */
-	__u32 buckets; /* 0: there is no table */
+	__u32 buckets; /* 0: the file describes no code */
 	__u32 dictionary, index, numbers, addresses;
-	__u16 rules; /* in the dictionary */
-	__u16 number_size;
+	__u16 segment;
+	__u16 number_size; /* 0: the table is not here: not yet, or not any more */
 };
 
 /* ---- where the kernel finds them ------------------------------------------------------------- */
 
 /*
  * All of this is in arrays that the kernel and the collector share, and is written by the collector
- * without a system call. A process has one word in a hash table of such words, which says where its
+ * without a system call. The kernel writes but one of them: when a table was last used. A process has one word in a hash table of such words, which says where its
  * places are: a sorted array of starts, and behind it the rest of each. What a word leads to is never
  * changed: a process that maps something gets other places and then another word.
  */
@@ -84,13 +84,17 @@ struct unwind_table {
 #define UNWIND_PLACES_ALIGN 64u
 #define UNWIND_PLACES_MAX   4095u /* of one process */
 #define UNWIND_SEGMENTS	    16u
-#define UNWIND_NO_TABLE	    (~0u)
+
+/* Instead of the number of a table. */
+#define UNWIND_NO_TABLE (~0u) /* frame pointers have to do */
+#define UNWIND_LATER	(~1u) /* it is not here yet */
+#define UNWIND_JAVA	(~2u) /* code of a HotSpot that uses the frame pointer for something else */
 
 struct unwind_place {
 	__u64 end;   /* of an executable mapping */
 	__u64 bias;  /* address - bias is the file's virtual address */
-	__u32 table; /* UNWIND_NO_TABLE: frame pointers have to do */
-	__u32 segment;
+	__u32 table;
+	__u32 unused;
 };
 
 /* tgid 22 bits, number of places 12, where they are (in units of UNWIND_PLACES_ALIGN) 30 */

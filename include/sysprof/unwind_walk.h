@@ -7,15 +7,16 @@
  *
  *   long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address)
  *	reads user memory; 0, or it cannot be read
- *   const unsigned char *unwind_segment(struct unwind_state *s, __u32 number)
- *	a segment of unwind_segment_size bytes, a power of two; NULL: there is none
+ *   const unsigned char *unwind_segment(struct unwind_state *s, const struct unwind_table *table)
+ *	the segment that has it, of unwind_segment_size bytes, a power of two; NULL: there is none
  *   const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
+ *	NULL: it is none, but says what there is instead
  *   bool unwind_find_mapping(struct unwind_state *s, __u64 address)
  *	sets s->mapping to the executable mapping that has this address; false: none has
  *   bool unwind_knows_mappings(struct unwind_state *s)
  *	false: nothing is known of this process
  *
- * Searches have no branches that depend on what was loaded: the verifier (from 6.8 on) would follow
+ * Searches have no branches that depend on what they compare: the verifier (from 6.8 on) would follow
  * every path of them. Offsets are masked right before each access, behind a barrier that keeps the
  * compiler from proving the mask away.
  */
@@ -131,9 +132,11 @@ static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u
 
 #pragma GCC unroll 9
 	for (int bit = 8; bit >= 0; bit--) {
-		__u64 next = found + (1u << bit), take;
-		__u64 address = unwind_load_u8(segment, offset + next - 1);
+		__u64 next = found + (1u << bit), take, address;
 
+		if (!(count >> bit)) /* most buckets have a few rows */
+			continue;
+		address = unwind_load_u8(segment, offset + next - 1);
 		/* address <= low and next <= count */
 		take = ((address - low - 1) & (next - count - 1)) >> 63;
 		UNWIND_HIDE(take);
@@ -178,11 +181,17 @@ static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_st
 	const unsigned char *segment;
 	const struct unwind_table *table;
 
+	s->missing = 0;
 	if (!unwind_in_mapping(s, pc) || s->mapping.table == UNWIND_NO_TABLE)
 		return NULL;
+	s->missing = s->mapping.table == UNWIND_JAVA ? STACK_END_JAVA : STACK_END_NO_TABLE;
 	table = unwind_table_at(s, s->mapping.table);
-	segment = unwind_segment(s, s->mapping.segment);
-	if (!table || !segment)
+	/* volatile: it says whether the rest may be read */
+	if (!table || !*(const volatile __u16 *)&table->number_size)
+		return NULL;
+	s->missing = 0;
+	segment = unwind_segment(s, table);
+	if (!segment)
 		return NULL;
 	return unwind_find_rule(segment, table, pc - s->mapping.bias);
 }
@@ -349,6 +358,8 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
 	const struct unwind_rule *rule = unwind_rule_of(s, pc);
 
+	if (!rule && s->missing)
+		return s->missing;
 	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
 		if (s->all_known && !s->after_call && unwind_knows_mappings(s) &&
 		    unwind_by_prologue(s) == UNWIND_STEP_ON)

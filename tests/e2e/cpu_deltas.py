@@ -180,7 +180,8 @@ def check_clock(run):
                 wrong.append((when, clock, bounds, ahead))
         print(f"  {t.name}: {len(wrong)} of {looks} samples are off the thread's clock")
         assert looks > 0.9 * t.count, (looks, t.count)
-        assert len(wrong) <= 1 + 0.002 * looks, (t.name, len(wrong), wrong[:10])
+        # a tick that comes in the middle of what the hypervisor steals is off by more
+        assert len(wrong) <= 1 + 0.01 * looks, (t.name, len(wrong), wrong[:10])
 
 
 def between_samples(track):

@@ -69,10 +69,16 @@ def recorded(name, *command, seconds=4):
 
 
 def check_root(name, *command, least=0.99):
-    count, reached = rooted(recorded(name, *command))
-    print(f"  {name}: {reached:.4f} of {count} stacks reach the root")
+    """On a busy machine it takes more than one recording to have enough samples."""
+    count = good = 0
+    for _ in range(5):
+        more, reached = rooted(recorded(name, *command))
+        count, good = count + more, good + more * reached
+        if count >= 500:
+            break
+    print(f"  {name}: {good / max(1, count):.4f} of {count} stacks reach the root")
     assert count >= 500, f"{name}: only {count} samples"
-    assert reached >= least, f"{name}: {reached:.4f} of {count}"
+    assert good >= least * count, f"{name}: {good} of {count}"
 
 
 def python():
@@ -179,7 +185,8 @@ def test_libraries_that_take_turns():
         for thread in firefox_threads(path):
             for _, located in thread.samples():
                 frames = user_part([name for name, _ in located])
-                kinds = {kind for kind in ("one", "two") if any(kind in f for f in frames)}
+                kinds = {kind for kind in ("one", "two") for f in frames
+                         if f.startswith((f"libdl_{kind}", f"{kind}_inner"))}
                 assert len(kinds) < 2, frames
                 if not kinds:
                     continue

@@ -27,6 +27,7 @@ struct output {
 	VEC(uint64_t) numbers;
 	VEC(struct lost_event) lost;
 	uint64_t fail_at; /* event number to fail at, 0 none */
+	uint64_t wait_at; /* event number not to take yet, 0 none */
 	struct event_queue *push_into;
 	uint64_t pushes_left;
 };
@@ -63,6 +64,9 @@ static int take(void *context, const struct event_header *event)
 {
 	struct output *out = context;
 
+	if (out->wait_at && event->type == EVENT_SAMPLE &&
+	    ((const struct sample_event *)event)->cpu_time == out->wait_at)
+		return -EAGAIN;
 	if (event->time < out->last_time)
 		out->ordered = false;
 	out->last_time = event->time;
@@ -258,6 +262,41 @@ static void test_an_error_of_the_sink_ends_the_release(void **state)
 	event_queue__free(q);
 }
 
+/* What a sink does not want yet stays, with all that is behind it, and is neither lost nor late. */
+static void test_a_sink_that_waits(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct event_queue_stats stats;
+	struct output out;
+
+	(void)state;
+	output_init(&out);
+	for (uint64_t i = 0; i < 6; i++)
+		push(q, 10 * (i + 1), i);
+	out.wait_at = 3;
+	assert_int_equal(event_queue__release(q, 100, take, &out), 0);
+	assert_int_equal(out.samples, 3);
+	push(q, 35, 100); /* before the one that waits */
+	assert_int_equal(event_queue__release(q, 100, take, &out), 0);
+	assert_int_equal(out.samples, 4);
+	push(q, 40, 101); /* as old as it, but it came later */
+	assert_int_equal(event_queue__release(q, 100, take, &out), 0);
+	assert_int_equal(out.samples, 4);
+	out.wait_at = 0;
+	assert_int_equal(event_queue__release(q, 100, take, &out), 0);
+	event_queue__stats(q, &stats);
+	assert_int_equal(out.samples, 8);
+	assert_true(out.ordered);
+	assert_int_equal(out.numbers.data[3], 100);
+	assert_int_equal(out.numbers.data[4], 3);
+	assert_int_equal(out.numbers.data[5], 101);
+	assert_int_equal(stats.released, 8);
+	assert_int_equal(stats.late, 0);
+	assert_int_equal(stats.held, 0);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
 static void test_a_steady_stream_does_not_grow(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
@@ -312,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_over_the_limit_events_are_counted),
 		cmocka_unit_test(test_the_sink_may_push),
 		cmocka_unit_test(test_an_error_of_the_sink_ends_the_release),
+		cmocka_unit_test(test_a_sink_that_waits),
 		cmocka_unit_test(test_a_steady_stream_does_not_grow),
 		cmocka_unit_test(test_impossible_sizes_are_refused),
 	};

@@ -8,20 +8,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "elf/elf_file.h"
 #include "unwind/extents.h"
+#include "unwind/table_builder.h"
 #include "unwind/table_store.h"
 #include "unwind/unwind_table.h"
 
 #define SEGMENT_SIZE (1u << 20)
+#define SECOND	     1000000000ull
 
 struct memory {
 	struct unwind_memory shared;
 	unsigned char *segments[UNWIND_SEGMENTS];
 	unsigned int count;
+	uint32_t epoch;
+	unsigned int waits;
+	bool cannot_wait;
 };
 
 static int add_segment(void *context, unsigned int number, unsigned char **bytes)
@@ -33,18 +40,29 @@ static int add_segment(void *context, unsigned int number, unsigned char **bytes
 	return *bytes ? 0 : -ENOMEM;
 }
 
+static int wait_for_programs(void *context)
+{
+	struct memory *m = context;
+
+	m->waits++;
+	return m->cannot_wait ? -EPERM : 0;
+}
+
 static void set_up(struct memory *m, unsigned int limit)
 {
 	*m = (struct memory){.shared = {
 				     .processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
 				     .tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
 				     .places = calloc(1, UNWIND_PLACES_SIZE),
+				     .used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
+				     .epoch = &m->epoch,
+				     .wait_for_programs = wait_for_programs,
 				     .segment_size = SEGMENT_SIZE,
 				     .segment_limit = limit,
 				     .add_segment = add_segment,
 				     .context = m,
 			     }};
-	assert_true(m->shared.processes && m->shared.tables && m->shared.places);
+	assert_true(m->shared.processes && m->shared.tables && m->shared.places && m->shared.used);
 }
 
 static void tear_down(struct memory *m)
@@ -52,6 +70,7 @@ static void tear_down(struct memory *m)
 	free(m->shared.processes);
 	free(m->shared.tables);
 	free(m->shared.places);
+	free(m->shared.used);
 	for (unsigned int i = 0; i < m->count; i++)
 		free(m->segments[i]);
 }
@@ -66,48 +85,207 @@ static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-/* The same rules as in the table by itself; a second one goes behind it, and then there is no room. */
-static void tables_test(void **state)
+static void build_image(struct unwind_table_image *image)
 {
 	_cleanup_close_ int fd = -1;
+	struct elf_file *file;
+
+	dl_iterate_phdr(take_c_library, &fd);
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, image), 0);
+	elf_file__free(file);
+}
+
+static struct table_number take_number(struct table_store *store)
+{
+	struct table_number number;
+
+	assert_int_equal(table_store__take_number(store, &number), 0);
+	assert_true(table_store__owns(store, &number));
+	return number;
+}
+
+static void assert_same_rules(const struct memory *m, uint32_t number,
+			      const struct unwind_table_image *image)
+{
+	const struct unwind_table *t = &m->shared.tables[number];
+
+	assert_int_equal(t->base, image->table.base);
+	assert_int_equal(t->buckets, image->table.buckets);
+	for (uint64_t a = 0; a < (uint64_t)t->buckets << UNWIND_BUCKET_BITS; a += 1013) {
+		const struct unwind_rule *here =
+			unwind_table__find(m->segments[t->segment], t, t->base + a);
+		const struct unwind_rule *there =
+			unwind_table__find(image->bytes, &image->table, t->base + a);
+
+		assert_memory_equal(here, there, sizeof(*here));
+	}
+}
+
+/* As many as there is room for: the same rules as in the table by itself. All of them were used just now. */
+static void tables_test(void **state)
+{
 	struct unwind_table_image image;
 	struct table_store_stats stats;
 	struct table_store *store;
-	struct elf_file *file;
 	struct memory m;
-	uint32_t number;
-	int err;
+	uint32_t room;
 
 	(void)state;
 	set_up(&m, 2);
-	dl_iterate_phdr(take_c_library, &fd);
-	assert_int_equal(elf_file__open(fd, &file), 0);
-	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, &image), 0);
+	build_image(&image);
 	store = table_store__new(&m.shared);
-	for (uint32_t i = 0; (err = table_store__add(store, file, &number)) == 0; i++) {
-		const struct unwind_table *t = &m.shared.tables[i];
+	room = 2 * (SEGMENT_SIZE / image.size);
+	for (uint32_t i = 0; i <= room; i++) {
+		struct table_number number = take_number(store);
+		const void *segment;
 
-		assert_int_equal(number, i);
-		assert_int_equal(t->base, image.table.base);
-		for (uint64_t a = 0; a < (uint64_t)t->buckets << UNWIND_BUCKET_BITS; a += 1013) {
-			const struct unwind_rule *here = unwind_table__find(m.segments[m.count - 1],
-									    t, t->base + a);
-			const struct unwind_rule *there =
-				unwind_table__find(image.bytes, &image.table, t->base + a);
-
-			assert_memory_equal(here, there, sizeof(*here));
-		}
+		assert_int_equal(number.number, i);
+		assert_null(table_store__get(store, i, &segment));
+		assert_int_equal(table_store__put(store, i, &image), i < room ? 0 : -ENOSPC);
+		if (i < room)
+			assert_same_rules(&m, i, &image);
 	}
-	assert_int_equal(err, -ENOSPC);
 	table_store__stats(store, &stats);
-	assert_int_equal(stats.tables, 2 * (SEGMENT_SIZE / image.size));
-	assert_int_equal(stats.table_bytes, stats.tables * image.size);
+	assert_int_equal(stats.tables, room);
+	assert_int_equal(stats.table_bytes, room * image.size);
 	assert_int_equal(stats.segment_bytes, 2 * SEGMENT_SIZE);
-	assert_int_equal(stats.failed, 1);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.evicted, 0);
 	table_store__free(store);
 	unwind_table_image__fini(&image);
-	elf_file__free(file);
 	tear_down(&m);
+}
+
+static bool is_there(const struct table_store *store, uint32_t number)
+{
+	const void *segment;
+
+	return table_store__get(store, number, &segment);
+}
+
+/* Room is made by those that were not used for longest, and never by those that were used just now. */
+static void eviction_test(void **state)
+{
+	struct unwind_table_image image;
+	struct table_store_stats stats;
+	struct table_store *store;
+	struct memory m;
+	uint32_t room;
+
+	(void)state;
+	set_up(&m, 2);
+	build_image(&image);
+	store = table_store__new(&m.shared);
+	room = 2 * (SEGMENT_SIZE / image.size);
+	assert_true(room >= 6);
+	for (uint32_t i = 0; i < room; i++)
+		assert_int_equal(table_store__put(store, take_number(store).number, &image), 0);
+	table_store__advance(store, 1000 * SECOND);
+	for (unsigned int i = 1; i < 40; i++)
+		table_store__advance(store, 1000 * SECOND + i * (SECOND / 10));
+	/* the kernel uses all but two of them */
+	for (uint32_t i = 0; i < room; i++)
+		m.shared.used[i] = *m.shared.epoch - (i == 2) * 30 - (i == 4) * 31;
+	assert_int_equal(table_store__put(store, take_number(store).number, &image), 0);
+	assert_int_equal(m.waits, 1);
+	for (uint32_t i = 0; i <= room; i++) {
+		assert_int_equal(is_there(store, i), i != 2 && i != 4);
+		if (is_there(store, i))
+			assert_same_rules(&m, i, &image);
+	}
+	/* the room of the other is still there, and then there is none */
+	assert_int_equal(table_store__put(store, 4, &image), 0);
+	assert_same_rules(&m, 4, &image);
+	assert_int_equal(table_store__put(store, 2, &image), -ENOSPC);
+	assert_false(is_there(store, 2));
+	table_store__stats(store, &stats);
+	assert_int_equal(stats.tables, room);
+	assert_int_equal(stats.evicted, 2);
+	assert_int_equal(stats.refused, 1);
+	/* who waits for all CPUs in vain keeps what it has */
+	m.cannot_wait = true;
+	m.shared.used[0] -= 30;
+	assert_int_equal(table_store__put(store, 2, &image), -EPERM);
+	table_store__free(store);
+	unwind_table_image__fini(&image);
+	tear_down(&m);
+}
+
+/* More files than numbers: those that no process has mapped lose theirs, and their holders are told. */
+static void numbers_test(void **state)
+{
+	static const struct unwind_table_image NOTHING = {};
+	struct table_number first, second, third, last = {};
+	struct unwind_placement p = {0x1000, 0x2000, 0, 0};
+	struct table_store *store;
+	struct memory m;
+
+	(void)state;
+	set_up(&m, 1);
+	store = table_store__new(&m.shared);
+	first = take_number(store);
+	second = take_number(store);
+	third = take_number(store);
+	assert_false(table_store__owns(store, &last));
+	assert_int_equal(table_store__put(store, second.number, &NOTHING), 0);
+	assert_true(is_there(store, second.number));
+	p.table = first.number;
+	assert_int_equal(table_store__publish(store, 100, &p, 1, 1), 0);
+	for (uint32_t i = 3; i < UNWIND_TABLES; i++)
+		m.shared.used[take_number(store).number] = *m.shared.epoch;
+	last = take_number(store);
+	assert_int_equal(last.number, third.number);
+	assert_false(table_store__owns(store, &third));
+	assert_true(table_store__owns(store, &first) && table_store__owns(store, &second));
+	m.shared.used[last.number] = *m.shared.epoch;
+	assert_int_equal(take_number(store).number, second.number);
+	assert_false(is_there(store, second.number));
+	assert_true(table_store__owns(store, &first));
+	table_store__withdraw(store, 100);
+	m.shared.used[second.number] = *m.shared.epoch;
+	assert_int_equal(take_number(store).number, first.number);
+	table_store__free(store);
+	tear_down(&m);
+}
+
+/* What is asked for comes back in order, what is no ELF file with an error; nothing is left to wait for. */
+static void builder_test(void **state)
+{
+	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct unwind_table_image image;
+	struct table_builder *builder;
+	struct built_table built;
+
+	(void)state;
+	build_image(&image);
+	dl_iterate_phdr(take_c_library, &library);
+	assert_int_equal(table_builder__new(SEGMENT_SIZE, &builder), 0);
+	assert_false(table_builder__take(builder, true, &built));
+	for (uint32_t id = 0; id < 6; id++)
+		assert_int_equal(table_builder__ask(builder, id, id % 3 ? library : null), 0);
+	for (uint32_t id = 0; id < 6; id++) {
+		struct pollfd done = {.fd = table_builder__fd(builder), .events = POLLIN};
+
+		if (id % 2)
+			assert_int_equal(poll(&done, 1, 10000), 1);
+		assert_true(table_builder__take(builder, !(id % 2), &built));
+		assert_int_equal(built.id, id);
+		assert_int_equal(!built.err, id % 3 != 0);
+		if (id % 3) {
+			assert_int_equal(built.image.size, image.size);
+			assert_memory_equal(built.image.bytes, image.bytes, image.size);
+			assert_true(built.cpu_ns > 0);
+		}
+		unwind_table_image__fini(&built.image);
+	}
+	assert_false(table_builder__take(builder, false, &built));
+	assert_int_equal(table_builder__ask(builder, 0, -1), -EBADF);
+	/* what is not taken is freed */
+	for (uint32_t id = 0; id < 20; id++)
+		assert_int_equal(table_builder__ask(builder, id, library), 0);
+	table_builder__free(builder);
+	unwind_table_image__fini(&image);
 }
 
 static uint64_t word_of(const struct memory *m, uint32_t tgid)
@@ -246,6 +424,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_test),
+		cmocka_unit_test(eviction_test),
+		cmocka_unit_test(numbers_test),
+		cmocka_unit_test(builder_test),
 		cmocka_unit_test(processes_test),
 		cmocka_unit_test(full_test),
 		cmocka_unit_test(extents_test),

@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,7 +52,7 @@
 #define SIDEBAND_RING	    (512u * 1024)
 #define RING_FLOOR	    (64u * 1024)
 #define RING_SECONDS	    2
-#define COPY_RING_SHARE	    4 /* copies of stacks take so much of a ring, in a second */
+#define COPY_RING_SHARE	    2 /* copies of stacks take so much of a ring, in a second */
 #define SEGMENT_SIZE	    (16u << 20)
 #define SEGMENT_SIZE_OLD    (4u << 20)
 #define TSC_ERROR_MAX_NS    5000
@@ -84,7 +86,7 @@ struct bpf_session {
 	size_t books_size, map_bytes;
 	struct unwind_memory unwind; /* all zero: no tables */
 	unsigned char *segments[UNWIND_SEGMENTS];
-	int template_fd; /* what segments are like; -1: there are none */
+	int segment_fd; /* the first segment, which also tells what segments are like; -1: none */
 	int epoll_fd;
 	bool disabled, final;
 };
@@ -337,13 +339,13 @@ static int choose_segment_size(struct bpf_session *s, size_t bytes)
 	if (!bytes)
 		return 0;
 	s->unwind.segment_size = SEGMENT_SIZE;
-	s->template_fd = make_segment(SEGMENT_SIZE);
-	if (s->template_fd < 0) {
+	s->segment_fd = make_segment(SEGMENT_SIZE);
+	if (s->segment_fd < 0) {
 		s->unwind.segment_size = SEGMENT_SIZE_OLD;
-		s->template_fd = make_segment(SEGMENT_SIZE_OLD);
+		s->segment_fd = make_segment(SEGMENT_SIZE_OLD);
 	}
-	if (s->template_fd < 0)
-		return s->template_fd;
+	if (s->segment_fd < 0)
+		return s->segment_fd;
 	s->unwind.segment_limit = bytes / s->unwind.segment_size;
 	if (!s->unwind.segment_limit)
 		s->unwind.segment_limit = 1;
@@ -358,10 +360,12 @@ static int size_unwind_maps(struct bpf_session *s)
 	int err;
 
 	if (s->unwind.segment_size)
-		return bpf_map__set_inner_map_fd(s->skel->maps.unwind_segments, s->template_fd);
+		return bpf_map__set_inner_map_fd(s->skel->maps.unwind_segments, s->segment_fd);
 	err = bpf_map__set_max_entries(s->skel->maps.unwind_processes, 1);
 	if (!err)
 		err = bpf_map__set_max_entries(s->skel->maps.unwind_tables, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.unwind_used, 1);
 	if (!err)
 		err = bpf_map__set_max_entries(s->skel->maps.unwind_execs, 1);
 	return err;
@@ -377,7 +381,8 @@ static void *map_array(const struct bpf_map *map, size_t size)
 static int add_segment(void *context, unsigned int number, unsigned char **bytes)
 {
 	struct bpf_session *s = context;
-	_cleanup_close_ int fd = make_segment(s->unwind.segment_size);
+	_cleanup_close_ int further = number ? make_segment(s->unwind.segment_size) : -1;
+	int fd = number ? further : s->segment_fd;
 	void *mapped;
 
 	if (fd < 0)
@@ -390,6 +395,19 @@ static int add_segment(void *context, unsigned int number, unsigned char **bytes
 	return put_fd(s->skel->maps.unwind_segments, number, fd);
 }
 
+/*
+ * Programs run with RCU held. membarrier waits for it, but refuses where CPUs are free of ticks
+ * (nohz_full); writing to a map of maps waits as well, and for a moment this CPU's ticks are lost.
+ */
+static int wait_for_programs(void *context)
+{
+	struct bpf_session *s = context;
+
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return 0;
+	return put_fd(s->skel->maps.unwind_segments, 0, s->segment_fd);
+}
+
 static int map_unwind(struct bpf_session *s, struct failure *failure)
 {
 	if (!s->unwind.segment_size)
@@ -399,9 +417,13 @@ static int map_unwind(struct bpf_session *s, struct failure *failure)
 	s->unwind.tables = map_array(s->skel->maps.unwind_tables,
 				     UNWIND_TABLES * sizeof(*s->unwind.tables));
 	s->unwind.places = map_array(s->skel->maps.unwind_places, UNWIND_PLACES_SIZE);
+	s->unwind.used = map_array(s->skel->maps.unwind_used,
+				   UNWIND_TABLES * sizeof(*s->unwind.used));
+	s->unwind.epoch = &s->skel->bss->unwind_epoch;
 	s->unwind.add_segment = add_segment;
+	s->unwind.wait_for_programs = wait_for_programs;
 	s->unwind.context = s;
-	if (!s->unwind.processes || !s->unwind.tables || !s->unwind.places)
+	if (!s->unwind.processes || !s->unwind.tables || !s->unwind.places || !s->unwind.used)
 		return fail(failure, -ENOMEM, "cannot map the unwind tables");
 	return 0;
 }
@@ -414,6 +436,8 @@ static void unmap_unwind(struct bpf_session *s)
 		munmap(s->unwind.tables, UNWIND_TABLES * sizeof(*s->unwind.tables));
 	if (s->unwind.places)
 		munmap(s->unwind.places, UNWIND_PLACES_SIZE);
+	if (s->unwind.used)
+		munmap(s->unwind.used, UNWIND_TABLES * sizeof(*s->unwind.used));
 	for (size_t i = 0; i < UNWIND_SEGMENTS; i++)
 		if (s->segments[i])
 			munmap(s->segments[i], s->unwind.segment_size);
@@ -447,8 +471,6 @@ static int load(struct bpf_session *s, const struct bpf_session_options *o, stru
 		err = sampler_bpf__load(s->skel);
 	if (err)
 		return explain_load(err, failure);
-	cleanup_close(&s->template_fd);
-	s->template_fd = -1;
 	s->books_size = (size_t)possible * sizeof(struct cpu_books);
 	s->books = mmap(NULL, s->books_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			bpf_map__fd(s->skel->maps.books), 0);
@@ -652,7 +674,7 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 
 	if (!s)
 		return -ENOMEM;
-	s->epoll_fd = s->template_fd = -1;
+	s->epoll_fd = s->segment_fd = -1;
 	s->hz = options->hz;
 	s->target = options->target;
 	s->target.cpus = NULL;
@@ -715,7 +737,7 @@ void bpf_session__free(struct bpf_session *s)
 	unmap_unwind(s);
 	sampler_bpf__destroy(s->skel);
 	cleanup_close(&s->epoll_fd);
-	cleanup_close(&s->template_fd);
+	cleanup_close(&s->segment_fd);
 	free(s->cpus);
 	free(s->sampled);
 	free(s);

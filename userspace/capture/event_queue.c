@@ -261,9 +261,13 @@ int event_queue__push(void *queue, struct event_header *event)
 static int hand_on(struct event_queue *q, const struct event_header *event, event_sink_fn sink,
 		   void *context)
 {
+	int err = sink(context, event);
+
+	if (err == -EAGAIN)
+		return err;
 	q->last = event->time;
 	q->released++;
-	return sink(context, event);
+	return err;
 }
 
 static int tell_lost(struct event_queue *q, enum lost_source source, uint64_t count, uint64_t since,
@@ -322,6 +326,14 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 			slot.event->time = q->last;
 		}
 		err = hand_on(q, slot.event, sink, context);
+		if (err == -EAGAIN) {
+			/* a sink may have pushed, so its room may be another's */
+			err = vec_reserve(&q->heap, q->heap.count + 1);
+			if (err)
+				return err;
+			heap_add(q, slot);
+			return 0;
+		}
 		event_release(q, slot.event);
 		if (err)
 			return err;

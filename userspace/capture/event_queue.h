@@ -21,7 +21,10 @@
  */
 typedef int (*event_push_fn)(void *context, struct event_header *event);
 
-/* Where events go once they are in order. 0 or negative errno, which ends the stream. */
+/*
+ * Where events go once they are in order. 0; -EAGAIN: not now, this one and those behind it stay in
+ * the queue; or another negative errno, which ends the stream.
+ */
 typedef int (*event_sink_fn)(void *context, const struct event_header *event);
 
 #define EVENT_QUEUE_MEMORY (256u << 20) /* what bursts may take, by default */
@@ -48,8 +51,8 @@ void event_queue__free(struct event_queue *q);
 int event_queue__push(void *queue, struct event_header *event);
 
 /*
- * Hand on every event with time < until. Returns 0, or the first error of the sink, whose event
- * counts as handed on; the others stay.
+ * Hand on every event with time < until. Returns 0, also where the sink wants no more for now; or
+ * the first error of the sink, whose event counts as handed on; the others stay.
  *
  * An event that is older than the last one handed on is given that one's time and is handed on
  * all the same; each release with such events ends with one EVENT_LOST of LOST_LATE, which counts

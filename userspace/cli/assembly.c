@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "capture/event_decode.h"
+#include "capture/hotspot.h"
 #include "capture/session_meta.h"
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
@@ -310,26 +311,66 @@ static int file_of_dso(void *context, struct dso_id id)
 	return find_file(a, dso, a->opener, true, &root_fd);
 }
 
+static enum fed_kind kind_of_dso(void *context, struct dso_id id)
+{
+	struct assembly *a = context;
+	const struct profile_dso *dso = profile_builder__get_dso(a->builder, id);
+	const char *name = profile_builder__get_string(a->builder, dso->name);
+
+	if (dso->kind == DSO_JIT)
+		return FED_JIT;
+	return dso->kind == DSO_FILE && !strcmp(name, "libjvm.so") ? FED_JVM : FED_FILE;
+}
+
+static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
+				     uint64_t bias)
+{
+	(void)context;
+	return hotspot__keeps_frame_pointers((pid_t)tgid, library, bias) == 1;
+}
+
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
 			    struct dso_opener *opener, unsigned int max_depth)
 {
-	struct unwind_feed_options options = {.file = file_of_dso, .context = a};
+	struct unwind_feed_options options = {
+		.table_limit = memory->segment_size,
+		.file = file_of_dso,
+		.kind = kind_of_dso,
+		.jvm_keeps_frame_pointers = jvm_keeps_frame_pointers,
+		.context = a,
+	};
+	int err;
 
 	a->max_depth = max_depth;
 	a->opener = opener;
 	a->tables = options.store = table_store__new(memory);
-	a->feed = a->tables ? unwind_feed__new(&options) : NULL;
-	if (!a->feed)
-		return -ENOMEM;
-	recorder__set_unwind_feed(a->recorder, a->feed);
-	return 0;
+	err = a->tables ? unwind_feed__new(&options, &a->feed) : -ENOMEM;
+	if (!err)
+		recorder__set_unwind_feed(a->recorder, a->feed);
+	return err;
 }
 
-void assembly__unwind_stats(const struct assembly *a, struct table_store_stats *stats)
+int assembly__unwinder_fd(const struct assembly *a)
 {
-	*stats = (struct table_store_stats){};
-	if (a->tables)
-		table_store__stats(a->tables, stats);
+	return a->feed ? unwind_feed__fd(a->feed) : -1;
+}
+
+int assembly__take_tables(struct assembly *a)
+{
+	return a->feed ? unwind_feed__take(a->feed) : 0;
+}
+
+void assembly__end_feeding(struct assembly *a)
+{
+	if (a->feed)
+		unwind_feed__end(a->feed);
+}
+
+void assembly__unwind_stats(const struct assembly *a, struct unwind_feed_stats *stats)
+{
+	*stats = (struct unwind_feed_stats){};
+	if (a->feed)
+		unwind_feed__stats(a->feed, stats);
 }
 
 /* ---- symbols: what is asked ------------------------------------------------------------------ */

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "capture/dso_opener.h"
 #include "capture/recording_file.h"
-#include "unwind/table_store.h"
+#include "process/unwind_feed.h"
 
 struct assembly;
 
@@ -38,7 +38,13 @@ void assembly__free(struct assembly *a);
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
 			    struct dso_opener *opener, unsigned int max_depth);
 /* All zero where no tables are kept. */
-void assembly__unwind_stats(const struct assembly *a, struct table_store_stats *stats);
+/* Readable when there are tables to take, and so reason to hand events on again; -1: never. */
+int assembly__unwinder_fd(const struct assembly *a);
+/* Often: from when on tables are in use is told by this too. 0 or -ENOMEM. */
+int assembly__take_tables(struct assembly *a);
+/* From now on no event is sent back with -EAGAIN: the stream ends. */
+void assembly__end_feeding(struct assembly *a);
+void assembly__unwind_stats(const struct assembly *a, struct unwind_feed_stats *stats);
 
 /* Write the stream to this file as well; stays the caller's. NULL: no more. */
 void assembly__set_writer(struct assembly *a, struct recording_writer *writer);

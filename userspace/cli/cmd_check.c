@@ -7,7 +7,10 @@
 
 #include "base/json_writer.h"
 #include "capture/features.h"
+#include "cli/check_stacks.h"
 #include "cli/commands.h"
+#include "cli/summary.h"
+#include "export/facts.h"
 
 static const char *level_name(enum feature_level level)
 {
@@ -22,7 +25,22 @@ static const char *level_name(enum feature_level level)
 	return "";
 }
 
-static int print_json(const struct features *features)
+/* `census` is NULL where recording is impossible. */
+static void json_stacks(const struct stack_census *census, struct json_writer *w)
+{
+	json_key(w, "stacks");
+	json_begin_object(w);
+	if (census) {
+		json_key_uint(w, "samples", census->samples);
+		json_key(w, "complete");
+		json_fixed(w, census->samples ? census->complete : 0, 4);
+		for (unsigned int end = 0; end < STACK_END_COUNT; end++)
+			json_key_uint(w, stack_end_name(end), census->ends[end]);
+	}
+	json_end_object(w);
+}
+
+static int print_json(const struct features *features, const struct stack_census *census)
 {
 	struct json_writer w;
 	size_t count;
@@ -45,6 +63,7 @@ static int print_json(const struct features *features)
 		json_end_object(&w);
 	}
 	json_end_array(&w);
+	json_stacks(census, &w);
 	json_end_object(&w);
 	fputc('\n', stdout);
 	return json_writer__finish(&w);
@@ -63,7 +82,22 @@ static void print_feature(const struct feature *f)
 		printf("  %-8s   try: %s\n", "", f->remedy);
 }
 
-static int print_text(const struct features *features)
+static void print_stacks(const struct stack_census *census)
+{
+	printf("\nuser stacks, of all that ran for a second\n");
+	if (!census->samples) {
+		printf("  nothing ran\n");
+		return;
+	}
+	printf("  complete %.1f %% of %llu samples\n", 100 * census->complete,
+	       (unsigned long long)census->samples);
+	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
+		if (census->ends[end] && !stack_end_is_complete(end))
+			printf("  cut      %.1f %%: %s\n",
+			       100.0 * census->ends[end] / census->samples, stack_end_text(end));
+}
+
+static int print_text(const struct features *features, const struct stack_census *census)
 {
 	size_t count;
 	const struct feature *list = features__list(features, &count);
@@ -76,6 +110,8 @@ static int print_text(const struct features *features)
 		}
 		print_feature(&list[i]);
 	}
+	if (census)
+		print_stacks(census);
 	printf("\n%s\n", features__can_record(features)
 				 ? "sysprof can record here"
 				 : "sysprof cannot record here: see MISSING above");
@@ -89,7 +125,9 @@ static int run_check(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	struct features *features;
-	bool json = false, can_record;
+	struct stack_census census;
+	struct failure failure = {};
+	bool json = false, can_record, counted;
 	int option, err;
 
 	optind = 1;
@@ -106,20 +144,24 @@ static int run_check(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	can_record = features__can_record(features);
-	err = json ? print_json(features) : print_text(features);
+	counted = can_record && !check_stacks(&census, &failure);
+	err = json ? print_json(features, counted ? &census : NULL)
+		   : print_text(features, counted ? &census : NULL);
 	features__free(features);
 	errno = 0;
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
 	if (err)
 		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
-	return err || !can_record ? EXIT_FAILED : EXIT_DONE;
+	if (can_record && !counted)
+		print_failure(&failure);
+	return err || !counted ? EXIT_FAILED : EXIT_DONE;
 }
 
 const struct command cmd_check = {
 	.name = "check",
 	.arguments = "[--json]",
-	.summary = "say what this kernel and these privileges allow",
+	.summary = "say what this kernel and these privileges allow, and how stacks end here",
 	.help = "  sudo sysprof check\n"
 		"\n"
 		"      --json   for programs; exit status 1 where recording is impossible\n",

@@ -27,6 +27,8 @@
 #include "cli/record_options.h"
 #include "cli/summary.h"
 
+#define FIRST_TICKS_NS	300000000ull /* while every process that is sampled is a new one */
+#define FIRST_TICK_MS	25
 #define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
 #define SILENCE_PERIODS 20	     /* a target that used so much CPU must have been sampled */
 
@@ -268,7 +270,7 @@ static int flush_recording(struct recording *r, uint64_t now)
 
 static int wait_timeout(const struct recording *r, uint64_t now)
 {
-	uint64_t left = LIVE_TICK_MS;
+	uint64_t left = now - r->started < FIRST_TICKS_NS ? FIRST_TICK_MS : LIVE_TICK_MS;
 
 	if (r->options.duration) {
 		uint64_t end = r->started + r->options.duration;
@@ -285,6 +287,7 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 		{.fd = r->signal_fd, .events = POLLIN},
 		{.fd = live__fd(r->live), .events = POLLIN},
 		{.fd = r->command.pid ? r->command.pidfd : -1, .events = POLLIN},
+		{.fd = assembly__unwinder_fd(r->assembly), .events = POLLIN},
 	};
 	uint64_t now = monotonic_ns();
 	int err = 0;
@@ -292,7 +295,9 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 	while (!err && !should_stop(r, now)) {
 		poll(wake, sizeof(wake) / sizeof(wake[0]), wait_timeout(r, now));
 		now = monotonic_ns();
-		err = live__tick(r->live, assembly__sink, r->assembly);
+		err = assembly__take_tables(r->assembly);
+		if (!err)
+			err = live__tick(r->live, assembly__sink, r->assembly);
 		if (!err)
 			err = flush_recording(r, now);
 		show_status(r, now);
@@ -309,7 +314,10 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 /* The stream's rest. Tried after a failure too: a recording that has its end is worth more. */
 static int stop(struct recording *r, struct failure *failure)
 {
-	int err = live__stop(r->live, assembly__sink, r->assembly);
+	int err;
+
+	assembly__end_feeding(r->assembly);
+	err = live__stop(r->live, assembly__sink, r->assembly);
 
 	return err ? fail(failure, err, "cannot read the last samples: %s", strerror(-err)) : 0;
 }

@@ -15,8 +15,6 @@
 #define HZ_DEFAULT	      999
 #define HZ_DEFAULT_SYSTEM     99
 #define HZ_MAX		      20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
-#define DEPTH_DEFAULT	      256
-#define UNWIND_MEMORY_DEFAULT 64 /* MiB */
 #define UNWIND_MEMORY_MIN     4
 #define UNWIND_MEMORY_MAX     256
 #define PID_LIMIT	      4194304 /* PID_MAX_LIMIT of 64-bit kernels */

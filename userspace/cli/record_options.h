@@ -10,6 +10,9 @@
 #include "capture/bpf_session.h"
 #include "cli/outputs.h"
 
+#define DEPTH_DEFAULT	      256
+#define UNWIND_MEMORY_DEFAULT 64 /* MiB */
+
 enum verbosity { QUIET, NORMAL, VERBOSE };
 
 struct record_options {

@@ -152,16 +152,25 @@ static void print_files(const struct summary *s)
 	}
 }
 
-static void print_tables(const struct table_store_stats *tables)
+static void print_tables(const struct unwind_feed_stats *feed)
 {
+	const struct table_store_stats *tables = &feed->store;
+
 	if (tables->tables)
 		fprintf(stderr, "  unwind tables: %llu files, %.1f of %.0f MB, built in %.0f ms\n",
 			(unsigned long long)tables->tables, tables->table_bytes / 1048576.0,
-			tables->segment_bytes / 1048576.0, tables->build_ns / 1e6);
-	if (tables->failed)
+			tables->segment_bytes / 1048576.0, feed->build_ns / 1e6);
+	if (tables->evicted || tables->refused)
 		fprintf(stderr,
-			"  %llu files have no unwind table: --unwind-mem is too little for them\n",
-			(unsigned long long)tables->failed);
+			"  %llu unwind tables made room for others, %llu found none: --unwind-mem gives more\n",
+			(unsigned long long)tables->evicted, (unsigned long long)tables->refused);
+	if (feed->too_big)
+		fprintf(stderr, "  %llu files have an unwind table that is too big\n",
+			(unsigned long long)feed->too_big);
+	if (feed->put_off)
+		fprintf(stderr,
+			"  %llu times the unwind table of a new process was put off: there were too many\n",
+			(unsigned long long)feed->put_off);
 	if (tables->unpublished)
 		fprintf(stderr, "  %llu times the mappings of a process found no room\n",
 			(unsigned long long)tables->unpublished);

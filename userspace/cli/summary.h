@@ -9,7 +9,7 @@
 #include "capture/live.h"
 #include "cli/outputs.h"
 #include "cli/record_options.h"
-#include "unwind/table_store.h"
+#include "process/unwind_feed.h"
 
 struct summary {
 	const struct record_options *options;
@@ -18,7 +18,7 @@ struct summary {
 	struct bpf_session_stats session;
 	const struct written_files *files;
 	struct symbolizer_counts symbols;
-	struct table_store_stats tables;
+	struct unwind_feed_stats tables;
 	uint64_t recording_bytes; /* of the .sysprof file, 0: none */
 };
 

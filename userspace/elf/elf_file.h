@@ -77,5 +77,7 @@ struct elf_symbol {
  */
 typedef int (*elf_symbol_fn)(void *context, const struct elf_symbol *symbol);
 int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context);
+/* The same for data (STT_OBJECT). */
+int elf_file__each_object(struct elf_file *file, elf_symbol_fn visit, void *context);
 
 #endif

@@ -34,6 +34,7 @@ struct table {
 	uint64_t offset, count;
 	struct elf_strings *strings;
 	uint64_t name_budget;
+	bool objects; /* not functions */
 	bool dynamic, damaged;
 	elf_symbol_fn visit;
 	void *context;
@@ -112,6 +113,11 @@ static bool is_function(const Elf64_Sym *symbol, const Elf64_Shdr *section)
 	return type == STT_NOTYPE && section && section->sh_flags & SHF_EXECINSTR;
 }
 
+static bool is_object(const Elf64_Sym *symbol)
+{
+	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
+}
+
 /* Labels of the assembler, and marks of where code and data begin ($x, $d). */
 static bool is_label(const char *name)
 {
@@ -129,7 +135,7 @@ static int tell_symbol(struct table *t, const Elf64_Sym *symbol)
 		.dynamic = t->dynamic,
 	};
 
-	if (!is_function(symbol, section))
+	if (t->objects ? !is_object(symbol) : !is_function(symbol, section))
 		return 0;
 	told.name = symbol_name(t, symbol->st_name);
 	if (!told.name || (told.type == STT_NOTYPE && is_label(told.name)))
@@ -374,12 +380,16 @@ static int tell_dynamic(struct table *t, bool *missing)
 	return tell_table(t);
 }
 
-int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context)
+static int tell_all(struct elf_file *file, bool objects, elf_symbol_fn visit, void *context)
 {
-	struct table symtab = {
-		.file = file, .strings = &file->symbol_names, .visit = visit, .context = context};
+	struct table symtab = {.file = file,
+			       .strings = &file->symbol_names,
+			       .objects = objects,
+			       .visit = visit,
+			       .context = context};
 	struct table dynsym = {.file = file,
 			       .strings = &file->dynamic_names,
+			       .objects = objects,
 			       .visit = visit,
 			       .context = context,
 			       .dynamic = true};
@@ -402,4 +412,14 @@ int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *cont
 	if (missing)
 		return file->sections_damaged ? -EBADMSG : -ENODATA;
 	return symtab.damaged || dynsym.damaged ? -EBADMSG : 0;
+}
+
+int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context)
+{
+	return tell_all(file, false, visit, context);
+}
+
+int elf_file__each_object(struct elf_file *file, elf_symbol_fn visit, void *context)
+{
+	return tell_all(file, true, visit, context);
 }

@@ -349,14 +349,22 @@ static void remember_publication(struct process_life *process, uint64_t time)
 	};
 }
 
+static struct fed_process as_fed(const struct process_life *process, uint64_t time)
+{
+	return (struct fed_process){
+		.tgid = process->pid, .born = process->born, .time = time, .maps = process->maps};
+}
+
 /* What was known of its mappings when it was sampled first, and again when that has changed. */
 static int publish(struct recorder *r, struct process_life *process, uint64_t time)
 {
+	struct fed_process now = as_fed(process, time);
+
 	if (!r->feed || process->published == process->maps_version + 1)
 		return 0;
 	process->published = process->maps_version + 1;
 	remember_publication(process, time);
-	return unwind_feed__publish(r->feed, process->pid, process->maps, time);
+	return unwind_feed__publish(r->feed, &now);
 }
 
 /* Code that is made while a program runs is walked by frame pointer, whenever it came. */
@@ -417,22 +425,41 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 	to->user_frames = user_frames;
 }
 
-static int walk_copy(struct recorder *r, struct process_life *process,
+static void walk_copy(struct recorder *r, struct process_life *process,
 		     const struct sample_event *sample, size_t max, struct sample_event *to)
 {
 	const struct stack_copy *copy =
 		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
-	int err = publish(r, process, sample->header.time);
+	struct fed_process now = as_fed(process, sample->header.time);
 	enum stack_end end;
 	size_t count;
 
-	end = unwind_feed__walk(r->feed, process->maps, copy,
+	end = unwind_feed__walk(r->feed, &now, copy,
 				(uint64_t *)to->frames + to->kernel_frames, max, &count);
 	if (!count)
-		return err;
+		return;
 	to->user_frames = count;
 	to->user_end = end;
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
+}
+
+/* Its tables are asked for, if they are not there. -EAGAIN: they will be, soon. */
+static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample,
+		bool copied)
+{
+	struct fed_process now = as_fed(process, sample->header.time);
+	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
+	int err = copied ? publish(r, process, now.time) : 0;
+
+	if (!err && sample->user_end == STACK_END_NO_TABLE && frames) {
+		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]));
+		if (err > 0) {
+			process->published = 0;
+			err = publish(r, process, now.time);
+		}
+	}
+	if (!err && copied && unwind_feed__shall_wait(r->feed, &now))
+		err = -EAGAIN;
 	return err;
 }
 
@@ -443,17 +470,18 @@ int recorder__settle(struct recorder *r, const struct sample_event **sample, siz
 	struct process_life *process = process_table__find(r->lives, s->tgid);
 	bool copied = s->header.flags & EVENT_STACK_COPY;
 	size_t keep = process ? frames_to_keep(r, s, process) : s->user_frames;
-	int err = 0;
+	bool is_fed = process && process->maps && r->feed;
+	int err = is_fed ? feed(r, process, s, copied) : 0;
 
-	if (!copied && keep == s->user_frames)
-		return 0;
+	if (err || (!copied && keep == s->user_frames))
+		return err;
 	copy_sample(space, s, keep);
 	if (keep < s->user_frames)
 		space->user_end = STACK_END_STALE;
-	if (copied && process && process->maps && r->feed)
-		err = walk_copy(r, process, s, max, space);
+	if (copied && is_fed)
+		walk_copy(r, process, s, max, space);
 	*sample = space;
-	return err;
+	return 0;
 }
 
 static int on_sample(void *context, const struct sample_event *e)

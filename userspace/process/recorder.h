@@ -44,7 +44,8 @@ struct event_handler recorder__handler(struct recorder *r);
  * A live sample that comes next in the stream, as it is to go on: what was walked by mappings that are not
  * those of its time is cut, and one with a copy of its stack (EVENT_STACK_COPY) is walked by
  * tables where there are any, `max` user frames at most. *sample stays, or is `space`, which holds
- * the deepest sample. 0 or -ENOMEM.
+ * the deepest sample. 0; -EAGAIN: not yet, for the tables of a copied stack are being built;
+ * -ENOMEM.
  */
 int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
 		     struct sample_event *space);

@@ -1,83 +1,293 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file is read when the first process that has it mapped is sampled, and once. */
+/*
+ * A file is read when the first process that has it mapped is sampled, and once; its table is built
+ * beside, and again when it had to make room for others and is missed.
+ *
+ * On a machine that makes programs all the time, most files are mapped by one process that is gone
+ * before its table would be of use. So building has a credit of CPU time, which grows slowly; when
+ * it is used up, only processes of some age have their files built.
+ */
 #include "process/unwind_feed.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "unwind/table_builder.h"
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
+#define CREDIT_MAX	  2000000000ll	 /* ns of CPU */
+#define CREDIT_DIVISOR	  20		 /* it grows by a twentieth of the time that passes */
+#define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
+#define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
+#define REFUSED_NS	  10000000000ull /* until a table that found no room is tried again */
+
+enum table_state {
+	FILE_UNREAD,
+	FILE_PLAIN,   /* it has no table; frame pointers have to do */
+	FILE_LATER,   /* not asked for yet */
+	FILE_ASKED,   /* being built */
+	FILE_THERE,   /* was put into the store, where it may have made room for others since */
+	FILE_REFUSED, /* there was no room for it */
+};
 
 struct fed_file {
-	struct elf_file *elf; /* NULL: not read yet, or not ELF */
-	uint32_t table;	      /* or UNWIND_NO_TABLE */
-	bool read;
+	enum fed_kind kind;
+	struct elf_file *elf;
+	struct table_number number;
+	enum table_state state;
+	uint64_t refused; /* when */
+};
+
+/* What a JVM said about its code. */
+struct fed_jvm {
+	uint32_t tgid;
+	uint64_t bias; /* of its library: another one is another program */
+	bool keeps_frame_pointers;
 };
 
 struct unwind_feed {
 	struct unwind_feed_options options;
+	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by dso */
 	VEC(struct unwind_placement) placements;
 	VEC(struct unwind_range) ranges;
+	VEC(struct fed_jvm) jvms;
+	int64_t credit;
+	uint64_t credited; /* when */
+	bool ending;
+	struct unwind_feed_stats stats;
 };
 
-struct unwind_feed *unwind_feed__new(const struct unwind_feed_options *options)
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed)
 {
 	struct unwind_feed *f = calloc(1, sizeof(*f));
+	int err;
 
-	if (f)
-		f->options = *options;
-	return f;
+	if (!f)
+		return -ENOMEM;
+	f->options = *options;
+	f->credit = CREDIT_MAX;
+	f->credited = now();
+	err = table_builder__new(options->table_limit, &f->builder);
+	if (err) {
+		free(f);
+		return err;
+	}
+	*feed = f;
+	return 0;
 }
 
 void unwind_feed__free(struct unwind_feed *f)
 {
 	if (!f)
 		return;
+	table_builder__free(f->builder);
 	for (size_t i = 0; i < f->files.count; i++)
 		elf_file__free(f->files.data[i].elf);
 	vec_free(&f->files);
 	vec_free(&f->placements);
 	vec_free(&f->ranges);
+	vec_free(&f->jvms);
 	free(f);
 }
 
-/* A file without a table is not tried again: there is nothing in it, or no room for it. */
-static int read_file(struct unwind_feed *f, struct fed_file *file, struct dso_id dso)
+/* ---- building -------------------------------------------------------------------------------- */
+
+static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
+{
+	return f->credit <= 0 && process->born && process->time - process->born < YOUNG_NS;
+}
+
+static int ask(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
+	       struct dso_id dso)
+{
+	int fd, err = 0;
+
+	file->state = FILE_LATER;
+	if (is_put_off(f, process)) {
+		f->stats.put_off++;
+		return 0;
+	}
+	fd = f->options.file(f->options.context, dso);
+	if (fd < 0) {
+		file->state = FILE_PLAIN;
+		return 0;
+	}
+	if (!table_store__owns(f->options.store, &file->number))
+		err = table_store__take_number(f->options.store, &file->number);
+	if (!err)
+		err = table_builder__ask(f->builder, dso.v, fd);
+	if (!err)
+		file->state = FILE_ASKED;
+	return err == -ENOMEM ? err : 0;
+}
+
+static int read_file(struct unwind_feed *f, const struct fed_process *process,
+		     struct fed_file *file, struct dso_id dso)
 {
 	int fd = f->options.file(f->options.context, dso), err;
 
-	file->read = true;
-	file->table = UNWIND_NO_TABLE;
+	file->state = FILE_PLAIN;
+	file->kind = f->options.kind(f->options.context, dso);
 	if (fd < 0)
 		return 0;
 	err = elf_file__open(fd, &file->elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	err = table_store__add(f->options.store, file->elf, &file->table);
-	if (err)
-		file->table = UNWIND_NO_TABLE;
-	return err == -ENOMEM ? err : 0;
+	return ask(f, process, file, dso);
 }
 
-static int file_of(struct unwind_feed *f, struct dso_id dso, struct fed_file **file)
+/* Valid until the next one. */
+static int file_of(struct unwind_feed *f, const struct fed_process *process, struct dso_id dso,
+		   struct fed_file **result)
 {
 	int err = vec_reserve(&f->files, dso.v + 1);
+	struct fed_file *file;
 
 	if (err)
 		return err;
 	while (f->files.count <= dso.v)
 		f->files.data[f->files.count++] = (struct fed_file){};
-	*file = &f->files.data[dso.v];
-	return (*file)->read ? 0 : read_file(f, *file, dso);
+	*result = file = &f->files.data[dso.v];
+	if (file->state == FILE_UNREAD)
+		return read_file(f, process, file, dso);
+	/* no process had it for a while, and its number is another's */
+	if (file->state == FILE_LATER ||
+	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
+		return ask(f, process, file, dso);
+	return 0;
 }
 
-static int place(struct unwind_feed *f, const struct mapping *mapping)
+static int put(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
+{
+	static const struct unwind_table_image NOTHING = {};
+	int err = built->err;
+
+	f->stats.build_ns += built->cpu_ns;
+	f->credit -= built->cpu_ns;
+	file->state = FILE_LATER;
+	if (!table_store__owns(f->options.store, &file->number))
+		return 0;
+	file->state = FILE_REFUSED;
+	file->refused = err == -EFBIG ? UINT64_MAX : now();
+	f->stats.too_big += err == -EFBIG;
+	if (err == -ENOMEM || err == -EFBIG)
+		return err == -ENOMEM ? err : 0;
+	err = table_store__put(f->options.store, file->number.number, err ? &NOTHING : &built->image);
+	if (!err)
+		file->state = FILE_THERE;
+	return err == -ENOMEM ? err : 0;
+}
+
+static int take(struct unwind_feed *f, bool wait, bool *took)
+{
+	struct built_table built;
+	int err;
+
+	*took = table_builder__take(f->builder, wait, &built);
+	if (!*took)
+		return 0;
+	err = put(f, &f->files.data[built.id], &built);
+	unwind_table_image__fini(&built.image);
+	return err;
+}
+
+static void add_credit(struct unwind_feed *f, uint64_t time)
+{
+	f->credit += (time - f->credited) / CREDIT_DIVISOR;
+	f->credited = time;
+	if (f->credit > CREDIT_MAX)
+		f->credit = CREDIT_MAX;
+}
+
+int unwind_feed__take(struct unwind_feed *f)
+{
+	uint64_t time = now();
+	bool took = true;
+	int err = 0;
+
+	add_credit(f, time);
+	table_store__advance(f->options.store, time);
+	while (took && !err)
+		err = take(f, false, &took);
+	return err;
+}
+
+static bool is_being_built(const struct unwind_feed *f, const struct mapping_table *maps)
+{
+	for (size_t i = 0; i < mapping_table__count(maps); i++) {
+		uint32_t dso = mapping_table__get(maps, i)->dso.v;
+
+		if (dso < f->files.count && f->files.data[dso].state == FILE_ASKED)
+			return true;
+	}
+	return false;
+}
+
+bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process)
+{
+	bool building = is_being_built(f, process->maps), took = true;
+
+	if (!f->ending)
+		return building && now() - process->time < WAIT_NS;
+	while (building && took && !take(f, true, &took))
+		building = is_being_built(f, process->maps);
+	return false;
+}
+
+void unwind_feed__end(struct unwind_feed *f)
+{
+	f->ending = true;
+}
+
+int unwind_feed__fd(const struct unwind_feed *f)
+{
+	return table_builder__fd(f->builder);
+}
+
+void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats)
+{
+	*stats = f->stats;
+	table_store__stats(f->options.store, &stats->store);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static uint32_t table_of(const struct fed_file *file)
+{
+	switch (file->state) {
+	case FILE_UNREAD:
+	case FILE_PLAIN:
+		return UNWIND_NO_TABLE;
+	case FILE_LATER:
+		return UNWIND_LATER;
+	default:
+		return file->number.number;
+	}
+}
+
+/* Places of code that a process made, and of the JVM that may have made it. */
+struct made_code {
+	size_t count;
+	struct elf_file *jvm; /* NULL: there is none */
+	uint64_t bias;
+};
+
+static int place(struct unwind_feed *f, const struct fed_process *process,
+		 const struct mapping *mapping, struct made_code *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
@@ -88,41 +298,108 @@ static int place(struct unwind_feed *f, const struct mapping *mapping)
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
-	err = file_of(f, mapping->dso, &file);
+	err = file_of(f, process, mapping->dso, &file);
 	if (err)
 		return err;
 	if (file->elf && !elf_file__address_of_offset(file->elf, mapping->page_offset, &address)) {
-		placement.table = file->table;
+		placement.table = table_of(file);
 		placement.bias = mapping->start - address;
+		if (file->kind == FED_JVM)
+			*made = (struct made_code){made->count, file->elf, placement.bias};
+	}
+	if (file->kind == FED_JIT) {
+		placement.table = UNWIND_JAVA; /* until it is known that it is not */
+		made->count++;
 	}
 	return vec_push(&f->placements, placement);
 }
 
-static int place_all(struct unwind_feed *f, const struct mapping_table *maps)
+static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
+				     const struct made_code *made)
 {
-	size_t count = mapping_table__count(maps);
+	struct fed_jvm jvm = {.tgid = tgid, .bias = made->bias};
+
+	for (size_t i = 0; i < f->jvms.count; i++)
+		if (f->jvms.data[i].tgid == tgid && f->jvms.data[i].bias == made->bias)
+			return f->jvms.data[i].keeps_frame_pointers;
+	jvm.keeps_frame_pointers = f->options.jvm_keeps_frame_pointers(f->options.context, tgid,
+								       made->jvm, made->bias);
+	(void)vec_push(&f->jvms, jvm); /* else it is asked again */
+	return jvm.keeps_frame_pointers;
+}
+
+/* All engines but one keep frame pointers in the code that they make, or have none to be misled by. */
+static void trust_made_code(struct unwind_feed *f, const struct fed_process *process,
+			    const struct made_code *made)
+{
+	if (!made->count || (made->jvm && !jvm_keeps_frame_pointers(f, process->tgid, made)))
+		return;
+	for (size_t i = 0; i < f->placements.count; i++)
+		if (f->placements.data[i].table == UNWIND_JAVA)
+			f->placements.data[i].table = UNWIND_NO_TABLE;
+}
+
+static int place_all(struct unwind_feed *f, const struct fed_process *process)
+{
+	size_t count = mapping_table__count(process->maps);
+	struct made_code made = {};
 	int err = 0;
 
 	f->placements.count = 0;
 	for (size_t i = 0; i < count && !err; i++)
-		err = place(f, mapping_table__get(maps, i));
+		err = place(f, process, mapping_table__get(process->maps, i), &made);
+	if (!err)
+		trust_made_code(f, process, &made);
 	return err;
 }
 
-int unwind_feed__publish(struct unwind_feed *f, uint32_t tgid, const struct mapping_table *maps,
-			 uint64_t as_of)
+int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
 {
-	int err = place_all(f, maps);
+	int err = place_all(f, process);
 
 	if (!err)
-		err = table_store__publish(f->options.store, tgid, f->placements.data,
-					   f->placements.count, as_of);
+		err = table_store__publish(f->options.store, process->tgid, f->placements.data,
+					   f->placements.count, process->time);
 	return err == -ENOSPC ? 0 : err;
+}
+
+static bool is_of_use(const struct fed_file *file)
+{
+	if (file->state == FILE_REFUSED)
+		return file->refused != UINT64_MAX && now() - file->refused > REFUSED_NS;
+	return file->state == FILE_LATER || file->state == FILE_THERE;
+}
+
+int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+{
+	const struct mapping *mapping = mapping_table__find(process->maps, address);
+	const void *segment;
+	struct fed_file *file;
+	bool later;
+	int err;
+
+	if (!mapping || mapping->dso.v >= f->files.count)
+		return 0;
+	file = &f->files.data[mapping->dso.v];
+	later = file->state == FILE_LATER;
+	if (!is_of_use(file))
+		return 0;
+	/* it has come back since */
+	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
+	    table_store__get(f->options.store, file->number.number, &segment))
+		return 0;
+	err = ask(f, process, file, mapping->dso);
+	if (err)
+		return err;
+	return later && file->state == FILE_ASKED;
 }
 
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	table_store__withdraw(f->options.store, tgid);
+	for (size_t i = f->jvms.count; i-- > 0;)
+		if (f->jvms.data[i].tgid == tgid)
+			f->jvms.data[i] = f->jvms.data[--f->jvms.count];
 }
 
 /* ---- copies of stacks ------------------------------------------------------------------------ */
@@ -138,9 +415,9 @@ static int read_copy(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-static int make_ranges(struct unwind_feed *f, const struct mapping_table *maps)
+static int make_ranges(struct unwind_feed *f, const struct fed_process *process)
 {
-	int err = place_all(f, maps);
+	int err = place_all(f, process);
 
 	if (!err)
 		err = vec_reserve(&f->ranges, f->placements.count);
@@ -151,15 +428,17 @@ static int make_ranges(struct unwind_feed *f, const struct mapping_table *maps)
 		const struct unwind_placement *p = &f->placements.data[i];
 		struct unwind_range *range = &f->ranges.data[i];
 
-		*range = (struct unwind_range){.start = p->start, .end = p->end, .bias = p->bias};
-		if (p->table != UNWIND_NO_TABLE)
-			range->table = table_store__get(f->options.store, p->table,
-							&range->segment);
+		*range = (struct unwind_range){
+			.start = p->start, .end = p->end, .bias = p->bias, .instead = p->table};
+		if (p->table >= UNWIND_TABLES)
+			continue;
+		range->instead = UNWIND_LATER;
+		range->table = table_store__get(f->options.store, p->table, &range->segment);
 	}
 	return 0;
 }
 
-enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct mapping_table *maps,
+enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
 				 const struct stack_copy *copy, uint64_t *frames, size_t max,
 				 size_t *count)
 {
@@ -170,7 +449,7 @@ enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct mapping_tab
 	memcpy(registers, copy->general, sizeof(copy->general));
 	registers[UNWIND_X86_RA] = copy->ip;
 	*count = 0;
-	if (make_ranges(f, maps))
+	if (make_ranges(f, process))
 		return STACK_END_NO_FRAME;
 	space.ranges = f->ranges.data;
 	space.count = f->ranges.count;

@@ -6,6 +6,7 @@
 #ifndef PROCESS_UNWIND_FEED_H
 #define PROCESS_UNWIND_FEED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <sysprof/event.h>
@@ -16,28 +17,76 @@
 
 struct unwind_feed;
 
+struct elf_file;
+
+enum fed_kind {
+	FED_FILE, /* or what may be one */
+	FED_JVM,  /* HotSpot's library */
+	FED_JIT,  /* code made by the process */
+};
+
 struct unwind_feed_options {
 	struct table_store *store;
+	size_t table_limit; /* bytes of one table at most */
 	/* The file of a dso, which stays the callee's; -1: not to be had. */
 	int (*file)(void *context, struct dso_id dso);
+	enum fed_kind (*kind)(void *context, struct dso_id dso);
+	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
+	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,
+					 uint64_t bias);
 	void *context;
 };
 
-/* NULL: no memory. */
-struct unwind_feed *unwind_feed__new(const struct unwind_feed_options *options);
+/* 0 or negative errno. */
+int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed);
 void unwind_feed__free(struct unwind_feed *f);
 
-/* What a process has mapped at `as_of` (CLOCK_MONOTONIC ns). 0 or -ENOMEM: no room is no error. */
-int unwind_feed__publish(struct unwind_feed *f, uint32_t tgid, const struct mapping_table *maps,
-			 uint64_t as_of);
+/* A process as its samples tell of it. Times are CLOCK_MONOTONIC ns. */
+struct fed_process {
+	uint32_t tgid;
+	uint64_t born; /* 0: unknown */
+	uint64_t time; /* of the sample */
+	const struct mapping_table *maps;
+};
+
+/* Its mappings at that time; tables of files that have none yet are asked for. 0 or -ENOMEM: no room is no error. */
+int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
+
 /*
- * A stack of a process that has this mapped, of which the kernel kept a copy: by tables, as it
- * would have been. Frames are packed; *count is how many, `max` at most.
+ * A stack of it ended at `address`, whose table is not there: it is asked for again, where that is
+ * of use. 1: its mappings are to be published again; 0; -ENOMEM.
  */
-enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct mapping_table *maps,
+int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
+
+/* Takes what has been built since. 0 or -ENOMEM. */
+int unwind_feed__take(struct unwind_feed *f);
+
+/*
+ * Shall a copied stack wait, since one of these files is being built? It does for a while only; and
+ * after unwind_feed__end() this waits itself.
+ */
+bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process);
+void unwind_feed__end(struct unwind_feed *f);
+
+/* Readable when something was built. */
+int unwind_feed__fd(const struct unwind_feed *f);
+
+/*
+ * A stack of it, of which the kernel kept a copy: by tables, as it would have been. Frames are
+ * packed; *count is how many, `max` at most.
+ */
+enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
 				 const struct stack_copy *copy, uint64_t *frames, size_t max,
 				 size_t *count);
 /* It has ended. */
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
+
+struct unwind_feed_stats {
+	struct table_store_stats store;
+	uint64_t build_ns; /* CPU time spent on building */
+	uint64_t put_off;  /* times that a young process's file had to wait: others took too long */
+	uint64_t too_big;  /* files whose table does not fit into a segment */
+};
+void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats);
 
 #endif

@@ -3,33 +3,40 @@
 #include "unwind/table_store.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/vec.h"
 #include "unwind/extents.h"
-#include "unwind/unwind_table.h"
 
-#define TABLE_ALIGN  64
-#define GRACE_PERIOD 1000000000ull /* ns between two times that we wait for all CPUs */
+#define EPOCH_NS	  100000000ull	/* what is used within one is used at the same time */
+#define EPOCHS_IN_USE	  20		/* and a table is in use for so long after */
+#define RECLAIM_RETIRED	  100		/* places that make waiting for all CPUs worth it … */
+#define RECLAIM_PERIOD_NS 1000000000ull /* … this often */
 
 struct retired {
 	uint32_t offset, size; /* in the places */
+};
+
+/* What the kernel need not know of a table. */
+struct held_table {
+	uint64_t start, size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
+	uint64_t rows;
+	uint32_t places; /* published ones that have its number */
+	uint32_t holder; /* 0: nobody's */
 };
 
 struct table_store {
 	struct unwind_memory memory;
 	unsigned char *segments[UNWIND_SEGMENTS];
 	unsigned int segment_count;
-	struct extents free_tables; /* segment number * segment_size + offset */
+	struct extents free_tables;
 	struct extents free_places;
-	VEC(uint8_t) segment_of; /* by table */
+	VEC(struct held_table) held; /* by number */
 	VEC(struct retired) retired;
-	uint64_t last_wait;
+	uint32_t last_holder;
+	uint64_t epoch_start, last_wait;
 	struct table_store_stats stats;
 };
 
@@ -48,6 +55,7 @@ struct table_store *table_store__new(const struct unwind_memory *memory)
 	if (!s)
 		return NULL;
 	s->memory = *memory;
+	*s->memory.epoch = EPOCHS_IN_USE + 1; /* what was never used is not in use */
 	/* offset 0 stays unused: a word of 0 is no process */
 	if (extents__free(&s->free_places, UNWIND_PLACES_ALIGN,
 			  UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)) {
@@ -63,9 +71,103 @@ void table_store__free(struct table_store *s)
 		return;
 	extents__fini(&s->free_tables);
 	extents__fini(&s->free_places);
-	vec_free(&s->segment_of);
+	vec_free(&s->held);
 	vec_free(&s->retired);
 	free(s);
+}
+
+void table_store__advance(struct table_store *s, uint64_t time)
+{
+	if (time - s->epoch_start < EPOCH_NS)
+		return;
+	s->epoch_start = time;
+	__atomic_store_n(s->memory.epoch, *s->memory.epoch + 1, __ATOMIC_RELAXED);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static uint32_t last_use(const struct table_store *s, uint32_t number)
+{
+	return __atomic_load_n(&s->memory.used[number], __ATOMIC_RELAXED);
+}
+
+static void unlink_table(struct table_store *s, uint32_t number)
+{
+	__atomic_store_n(&s->memory.tables[number].number_size, 0, __ATOMIC_RELEASE);
+}
+
+/* Who was in a program before has left it. */
+static int wait_for_programs(struct table_store *s)
+{
+	int err = s->memory.wait_for_programs(s->memory.context);
+
+	if (!err)
+		s->last_wait = now();
+	return err;
+}
+
+/* Its table is unlinked, and no program knows it any more. */
+static void free_room(struct table_store *s, struct held_table *table)
+{
+	if (!table->size)
+		return;
+	/* without memory to note it, its room is lost */
+	(void)extents__free(&s->free_tables, table->start, table->size);
+	s->stats.tables--;
+	s->stats.rows -= table->rows;
+	s->stats.table_bytes -= table->size;
+	table->size = table->rows = 0;
+}
+
+/* A number that no process has, of the table that was not used for longest. */
+static int find_unused_number(const struct table_store *s, uint32_t *number)
+{
+	int err = -ENOSPC;
+
+	for (uint32_t i = 0; i < s->held.count; i++) {
+		if (s->held.data[i].places || (!err && last_use(s, i) >= last_use(s, *number)))
+			continue;
+		*number = i;
+		err = 0;
+	}
+	return err;
+}
+
+static int reuse_number(struct table_store *s, uint32_t *number)
+{
+	int err = find_unused_number(s, number);
+
+	if (err)
+		return err;
+	unlink_table(s, *number);
+	/* also for whom the number was unpublished from just now */
+	err = wait_for_programs(s);
+	if (!err)
+		free_room(s, &s->held.data[*number]);
+	return err;
+}
+
+int table_store__take_number(struct table_store *s, struct table_number *number)
+{
+	static const struct held_table NOTHING = {};
+	int err;
+
+	if (s->held.count < UNWIND_TABLES) {
+		number->number = s->held.count;
+		err = vec_push(&s->held, NOTHING);
+	} else {
+		err = reuse_number(s, &number->number);
+	}
+	if (err)
+		return err;
+	number->holder = ++s->last_holder;
+	s->held.data[number->number].holder = number->holder;
+	return 0;
+}
+
+bool table_store__owns(const struct table_store *s, const struct table_number *number)
+{
+	return number->holder && s->held.data[number->number].holder == number->holder;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -87,72 +189,125 @@ static int add_segment(struct table_store *s)
 			     s->memory.segment_size);
 }
 
-static int take_room(struct table_store *s, size_t size, unsigned int *segment, size_t *offset)
+/* The table that was not used for longest, and not just now. */
+static int find_victim(const struct table_store *s, uint32_t *number)
 {
+	uint32_t oldest = *s->memory.epoch - EPOCHS_IN_USE;
+	int err = -ENOSPC;
+
+	for (uint32_t i = 0; i < s->held.count; i++) {
+		if (!s->held.data[i].size || !s->memory.tables[i].number_size ||
+		    last_use(s, i) >= oldest)
+			continue;
+		oldest = last_use(s, i);
+		*number = i;
+		err = 0;
+	}
+	return err;
+}
+
+/*
+ * Unlink tables until what they leave is twice `size`, for it may not be in one piece, or as many
+ * as there are; then wait once for all of them.
+ */
+static int evict(struct table_store *s, size_t size)
+{
+	size_t left = 0;
+	uint32_t number;
+	int err;
+
+	while (left < 2 * size && !find_victim(s, &number)) {
+		unlink_table(s, number);
+		left += s->held.data[number].size;
+		s->stats.evicted++;
+	}
+	if (!left)
+		return -ENOSPC;
+	err = wait_for_programs(s);
+	for (uint32_t i = 0; i < s->held.count && !err; i++)
+		if (!s->memory.tables[i].number_size)
+			free_room(s, &s->held.data[i]);
+	return err;
+}
+
+static int take_room(struct table_store *s, size_t size, uint64_t *start)
+{
+	int err = extents__take(&s->free_tables, size, start);
+
+	if (err && !add_segment(s))
+		err = extents__take(&s->free_tables, size, start);
+	while (err == -ENOSPC) {
+		err = evict(s, size);
+		if (err)
+			return err;
+		err = extents__take(&s->free_tables, size, start);
+	}
+	return err;
+}
+
+static void link_table(struct table_store *s, uint32_t number, const struct unwind_table *table)
+{
+	struct unwind_table *to = &s->memory.tables[number];
+
+	__atomic_store_n(&s->memory.used[number], *s->memory.epoch, __ATOMIC_RELAXED);
+	to->base = table->base;
+	to->buckets = table->buckets;
+	to->dictionary = table->dictionary;
+	to->index = table->index;
+	to->numbers = table->numbers;
+	to->addresses = table->addresses;
+	to->segment = table->segment;
+	__atomic_store_n(&to->number_size, table->number_size, __ATOMIC_RELEASE);
+}
+
+static int put_bytes(struct table_store *s, uint32_t number, const struct unwind_table_image *image,
+		     struct unwind_table *table)
+{
+	size_t offset;
 	uint64_t start;
-	int err = extents__take(&s->free_tables, size, &start);
+	int err = image->size > s->memory.segment_size ? -ENOSPC
+						       : take_room(s, image->size, &start);
 
 	if (err) {
-		err = add_segment(s);
-		if (!err)
-			err = extents__take(&s->free_tables, size, &start);
-	}
-	if (err)
+		s->stats.refused += err == -ENOSPC;
 		return err;
-	*segment = start / (2 * s->memory.segment_size);
-	*offset = start % (2 * s->memory.segment_size);
+	}
+	offset = start % (2 * s->memory.segment_size);
+	table->segment = start / (2 * s->memory.segment_size);
+	memcpy(s->segments[table->segment] + offset, image->bytes, image->size);
+	table->dictionary += offset;
+	table->index += offset;
+	table->numbers += offset;
+	table->addresses += offset;
+	s->held.data[number].start = start;
+	s->held.data[number].size = image->size;
+	s->held.data[number].rows = image->rows;
+	s->stats.tables++;
+	s->stats.rows += image->rows;
+	s->stats.table_bytes += image->size;
 	return 0;
 }
 
-static int place_table(struct table_store *s, const struct unwind_table_image *image,
-		       uint32_t *number)
+int table_store__put(struct table_store *s, uint32_t number, const struct unwind_table_image *image)
 {
 	struct unwind_table table = image->table;
-	unsigned int segment;
-	size_t offset;
-	int err = s->segment_of.count < UNWIND_TABLES
-			  ? vec_reserve(&s->segment_of, s->segment_of.count + 1)
-			  : -ENOSPC;
+	int err = image->table.buckets ? put_bytes(s, number, image, &table) : 0;
 
-	if (!err)
-		err = take_room(s, image->size, &segment, &offset);
 	if (err)
 		return err;
-	memcpy(s->segments[segment] + offset, image->bytes, image->size);
-	table.dictionary += offset;
-	table.index += offset;
-	table.numbers += offset;
-	table.addresses += offset;
-	*number = s->segment_of.count;
-	s->memory.tables[*number] = table;
-	return vec_push(&s->segment_of, segment);
-}
-
-int table_store__add(struct table_store *s, struct elf_file *file, uint32_t *number)
-{
-	struct unwind_table_image image;
-	uint64_t begin = now();
-	int err = unwind_table__build(file, s->memory.segment_size, &image);
-
-	if (!err)
-		err = place_table(s, &image, number);
-	s->stats.build_ns += now() - begin;
-	if (err == -EFBIG || err == -ENOSPC)
-		s->stats.failed++;
-	if (!err) {
-		s->stats.tables++;
-		s->stats.rows += image.rows;
-		s->stats.table_bytes += image.size;
-	}
-	unwind_table_image__fini(&image);
-	return err;
+	if (!table.buckets)
+		table.number_size = 1;
+	link_table(s, number, &table);
+	return 0;
 }
 
 const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,
 					    const void **segment)
 {
-	*segment = s->segments[s->segment_of.data[number]];
-	return &s->memory.tables[number];
+	const struct unwind_table *table = &s->memory.tables[number];
+
+	*segment = s->segments[table->segment];
+	return table->number_size ? table : NULL;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -164,22 +319,20 @@ static size_t places_size(size_t count)
 	return (size + UNWIND_PLACES_ALIGN - 1) & ~(size_t)(UNWIND_PLACES_ALIGN - 1);
 }
 
-/* After this no program reads what was retired before. It waits for a grace period of RCU. */
 static void reclaim(struct table_store *s)
 {
-	if (!s->retired.count || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+	if (!s->retired.count || wait_for_programs(s))
 		return;
 	for (size_t i = 0; i < s->retired.count; i++)
 		extents__free(&s->free_places, s->retired.data[i].offset, s->retired.data[i].size);
 	s->retired.count = 0;
-	s->last_wait = now();
 }
 
 static int take_places(struct table_store *s, size_t size, uint64_t *offset)
 {
 	int err;
 
-	if (s->retired.count > 100 && now() - s->last_wait > GRACE_PERIOD)
+	if (s->retired.count > RECLAIM_RETIRED && now() - s->last_wait > RECLAIM_PERIOD_NS)
 		reclaim(s);
 	err = extents__take(&s->free_places, size, offset);
 	if (!err)
@@ -210,15 +363,25 @@ static uint64_t *find_free_word(struct table_store *s, uint32_t tgid)
 	return NULL;
 }
 
+static const struct unwind_place *places_of(const struct table_store *s, uint32_t offset,
+					    size_t count)
+{
+	return (const void *)(s->memory.places + offset + 8 + count * 8);
+}
+
 static void retire(struct table_store *s, uint64_t word)
 {
-	const struct retired old = {
-		.offset = unwind_word_offset(word),
-		.size = places_size(unwind_word_count(word)),
-	};
+	const size_t count = unwind_word_count(word);
+	const struct retired old = {unwind_word_offset(word), places_size(count)};
+	const struct unwind_place *places = places_of(s, old.offset, count);
 
-	if (word) /* without memory to note it, its room is lost */
-		(void)vec_push(&s->retired, old);
+	if (!word)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (places[i].table != UNWIND_NO_TABLE)
+			s->held.data[places[i].table].places--;
+	/* without memory to note it, its room is lost */
+	(void)vec_push(&s->retired, old);
 }
 
 static void write_places(struct table_store *s, const struct unwind_placement *placements,
@@ -236,8 +399,9 @@ static void write_places(struct table_store *s, const struct unwind_placement *p
 			.end = p->end,
 			.bias = p->bias,
 			.table = p->table,
-			.segment = p->table == UNWIND_NO_TABLE ? 0 : s->segment_of.data[p->table],
 		};
+		if (p->table != UNWIND_NO_TABLE)
+			s->held.data[p->table].places++;
 	}
 }
 

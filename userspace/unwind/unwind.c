@@ -15,7 +15,8 @@
 struct unwind_state;
 
 static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address);
-static const unsigned char *unwind_segment(struct unwind_state *s, __u32 number);
+static const unsigned char *unwind_segment(struct unwind_state *s,
+					   const struct unwind_table *table);
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number);
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_knows_mappings(struct unwind_state *s);
@@ -41,14 +42,15 @@ static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 addr
 
 /* The walk has numbers where there are pointers here: they are those of the range. */
 
-static const unsigned char *unwind_segment(struct unwind_state *s, __u32 number)
+static const unsigned char *unwind_segment(struct unwind_state *s, const struct unwind_table *table)
 {
-	return space_of(s)->ranges[number].segment;
+	(void)table;
+	return space_of(s)->ranges[s->mapping.table].segment;
 }
 
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
 {
-	return space_of(s)->ranges[number].table;
+	return number < space_of(s)->count ? space_of(s)->ranges[number].table : NULL;
 }
 
 static bool unwind_knows_mappings(struct unwind_state *s)
@@ -77,8 +79,7 @@ static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
 		.start = range->start,
 		.end = range->end,
 		.bias = range->bias,
-		.table = range->table ? low - 1 : UNWIND_NO_TABLE,
-		.segment = low - 1,
+		.table = range->table ? low - 1 : range->instead,
 	};
 	return true;
 }

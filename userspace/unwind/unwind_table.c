@@ -273,7 +273,6 @@ static int lay_out(const struct builder *b, size_t limit, struct unwind_table_im
 		return -EFBIG;
 	buckets = ((last->address - t->base) >> UNWIND_BUCKET_BITS) + 1;
 	t->buckets = buckets;
-	t->rules = b->rules.count;
 	t->number_size = b->rules.count <= UINT8_MAX + 1 ? 1 : 2;
 	size = b->rules.count * sizeof(struct unwind_rule);
 	t->dictionary = 0;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A thread that builds unwind tables, one file after the other, so that nobody waits for them who has
+ * rings to read: a table of a big library takes a tenth of a second.
+ */
+#ifndef UNWIND_TABLE_BUILDER_H
+#define UNWIND_TABLE_BUILDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/unwind_table.h"
+
+struct table_builder;
+
+/* Tables of `limit` bytes at most. 0 or negative errno. */
+int table_builder__new(size_t limit, struct table_builder **builder);
+/* Waits for the file at hand; what else was asked for is forgotten. */
+void table_builder__free(struct table_builder *b);
+
+/* `fd` stays the caller's and may be closed at once; `id` comes back with the table. 0 or negative errno. */
+int table_builder__ask(struct table_builder *b, uint32_t id, int fd);
+
+struct built_table {
+	uint32_t id;
+	int err;			 /* of unwind_table__build() */
+	uint64_t cpu_ns;		 /* that it took */
+	struct unwind_table_image image; /* the receiver's */
+};
+
+/* The next one that is done. False: none is; with `wait`: and none is asked for. */
+bool table_builder__take(struct table_builder *b, bool wait, struct built_table *built);
+
+/* Readable when there is something to take. */
+int table_builder__fd(const struct table_builder *b);
+
+#endif
