@@ -246,6 +246,16 @@ static __always_inline bool push_frame(struct scratch *s, enum frame_kind kind, 
 	return true;
 }
 
+/* The last frame is exact: a handler returns to where nothing was called from. */
+static __always_inline void mark_trampoline(struct scratch *s)
+{
+	__u64 at = (__u64)s->sample.user_frames + s->sample.kernel_frames - 1;
+
+	if (at < FRAMES_MAX)
+		s->sample.frames[at] =
+			frame_pack(FRAME_SIGNAL_RETURN, frame_address(s->sample.frames[at]));
+}
+
 /* One frame more. UNWIND_STEP_ON or an end. */
 __attribute__((noinline)) int unwind_step(void)
 {
@@ -255,6 +265,8 @@ __attribute__((noinline)) int unwind_step(void)
 	if (!s)
 		return STACK_END_NO_FRAME;
 	end = unwind_to_caller(&s->unwind);
+	if (s->unwind.in_trampoline)
+		mark_trampoline(s);
 	if (end == UNWIND_STEP_ON && !push_frame(s, s->unwind.kind, s->unwind.ip))
 		return STACK_END_DEPTH;
 	return end;

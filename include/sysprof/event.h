@@ -77,12 +77,21 @@ struct event_header {
  * A frame is its address with the way it was found in the top byte. Kernel addresses have 0xff
  * there by nature (with 4 and with 5 page-table levels), so they are stored as they are.
  */
+#define FRAME_KINDS(X)                                                                             \
+	X(NONE, "none", 0, "")                                                                     \
+	X(IP, "ip", 1, "where the thread was")                                                     \
+	X(POINTER, "frame-pointer", 0, "by frame pointer")                                         \
+	X(TABLE, "table", 0, "by unwind table")                                                    \
+	X(LEAF_PEEK, "prologue", 0, "by the innermost function's first instructions")              \
+	X(AFTER_SIGNAL, "signal", 1, "where a signal came")                                        \
+	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")
+
+/* X(ENUM, name, exact, text): an address that is not exact is a return address. */
 enum frame_kind {
-	FRAME_IP = 1,		/* user instruction pointer, exact */
-	FRAME_POINTER = 2,	/* return address found by frame pointer */
-	FRAME_TABLE = 3,	/* return address found by unwind table */
-	FRAME_LEAF_PEEK = 4,	/* return address found by reading the prologue */
-	FRAME_AFTER_SIGNAL = 5, /* interrupted instruction, exact */
+#define X(id, name, exact, text) FRAME_##id,
+	FRAME_KINDS(X)
+#undef X
+		FRAME_KIND_COUNT,
 	FRAME_KERNEL = 0xff, /* the first kernel frame is exact, the others are return addresses */
 };
 #define FRAME_KIND_SHIFT   56

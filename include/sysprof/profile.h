@@ -209,6 +209,7 @@ struct profile {
 	uint32_t clock_epochs;
 	uint64_t sample_count; /* over all threads */
 	uint64_t stack_ends[STACK_END_COUNT];
+	uint64_t frames_found[FRAME_KIND_COUNT]; /* user frames of all samples, by how */
 	uint64_t lost[LOST_SOURCE_COUNT];
 	uint64_t unmapped_frames; /* user frames outside every known mapping */
 	bool cut_short; /* the recording has no end: its writer was killed, or is still writing */

@@ -24,6 +24,7 @@ struct unwind_state {
 	bool all_known;	 /* all registers are its own: it is the innermost, or a signal met it */
 	bool after_call; /* ip is behind the call that it is in */
 	bool fp_lost;
+	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places_tag;
 	__u32 places, place_count;	/* the surroundings' own */

@@ -348,7 +348,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 }
 
 /*
- * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end.
+ * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end. With
+ * s->in_trampoline the frame that it came from is FRAME_SIGNAL_RETURN.
  *
  * A return address may lie behind the end of its function, where that calls one that never
  * returns: its call is looked for, one byte before.
@@ -358,6 +359,7 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
 	const struct unwind_rule *rule = unwind_rule_of(s, pc);
 
+	s->in_trampoline = false;
 	if (!rule && s->missing)
 		return s->missing;
 	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
@@ -366,8 +368,10 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 			return UNWIND_STEP_ON;
 		return unwind_by_frame_pointer(s);
 	}
-	if (rule->cfa == UNWIND_CFA_SIGNAL)
+	if (rule->cfa == UNWIND_CFA_SIGNAL) {
+		s->in_trampoline = true;
 		return unwind_signal(s);
+	}
 	if (rule->cfa == UNWIND_CFA_ROOT)
 		return STACK_END_ROOT;
 	if (rule->cfa == UNWIND_CFA_UNKNOWN)

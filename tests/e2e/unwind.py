@@ -204,20 +204,5 @@ def test_libraries_that_take_turns():
     assert whole > 1000, (whole, cut)
 
 
-def test_exec_in_a_loop():
-    """What is known of a process's mappings is of no use after it has called execve."""
-    path = scratch("exec.json.gz")
-    script = 'n=$1; [ "$n" -gt 0 ] || exit 0; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; ' \
-             'exec "$3" "$2" $((n - 1)) "$2" "$3"'
-    with open(scratch("again.sh"), "w", encoding="utf-8") as f:
-        f.write(script)
-    record("-o", path, "--", "sh", scratch("again.sh"), "100", scratch("again.sh"), "/bin/sh", timeout=120)
-    for thread in firefox_threads(path):
-        for _, located in thread.samples():
-            frames = user_part([name for name, _ in located])
-            roots = [i for i, name in enumerate(frames) if name in ROOTS]
-            assert roots in ([], [0]), frames
-
-
 if __name__ == "__main__":
     main(globals())

@@ -360,6 +360,7 @@ int main(int argc, char **argv)
 	printf("total by_table %" PRIu64 "\n", our_frames_by[FRAME_TABLE]);
 	printf("total by_frame_pointer %" PRIu64 "\n", our_frames_by[FRAME_POINTER]);
 	printf("total by_prologue %" PRIu64 "\n", our_frames_by[FRAME_LEAF_PEEK]);
+	printf("total signal_returns %" PRIu64 "\n", our_frames_by[FRAME_SIGNAL_RETURN]);
 	printf("total after_signal %" PRIu64 "\n", our_frames_by[FRAME_AFTER_SIGNAL]);
 	return different > 0;
 }

@@ -339,7 +339,7 @@ static int choose_segment_size(struct bpf_session *s, size_t bytes)
 	if (!bytes)
 		return 0;
 	s->unwind.segment_size = SEGMENT_SIZE;
-	s->segment_fd = make_segment(SEGMENT_SIZE);
+	s->segment_fd = bytes < SEGMENT_SIZE ? -1 : make_segment(SEGMENT_SIZE);
 	if (s->segment_fd < 0) {
 		s->unwind.segment_size = SEGMENT_SIZE_OLD;
 		s->segment_fd = make_segment(SEGMENT_SIZE_OLD);

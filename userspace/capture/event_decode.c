@@ -54,7 +54,7 @@ static bool check_sample(const struct sample_event *e)
 	for (size_t i = e->kernel_frames; i < frames; i++) {
 		enum frame_kind kind = frame_kind(e->frames[i]);
 
-		if (kind < FRAME_IP || kind > FRAME_AFTER_SIGNAL)
+		if (kind < FRAME_IP || kind >= FRAME_KIND_COUNT)
 			return false;
 	}
 	return true;

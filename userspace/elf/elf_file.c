@@ -483,6 +483,11 @@ uint64_t elf_file__base_address(const struct elf_file *file)
 	return lowest == UINT64_MAX ? 0 : lowest & ~(uint64_t)(PAGE_SIZE - 1);
 }
 
+uint64_t elf_file__entry(const struct elf_file *file)
+{
+	return file->header.e_entry;
+}
+
 bool elf_file__is_x86_64(const struct elf_file *file)
 {
 	return file->is_64 && file->encoding == ELFDATA2LSB && file->header.e_machine == EM_X86_64;

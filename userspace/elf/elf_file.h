@@ -39,6 +39,8 @@ bool elf_file__is_relocatable(const struct elf_file *file);
 
 /* Code of 64-bit x86. */
 bool elf_file__is_x86_64(const struct elf_file *file);
+/* Where a program begins, a virtual address; 0: nowhere. */
+uint64_t elf_file__entry(const struct elf_file *file);
 
 struct elf_section {
 	uint64_t address, offset, size; /* as the header claims; not bounded by the file */

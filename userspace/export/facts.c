@@ -5,7 +5,7 @@
 
 struct described {
 	const char *name, *text;
-	bool flag; /* of a line: it is a loss; of an end: the stack is complete */
+	bool flag; /* of a line: it is a loss; of an end: the stack is complete; of a frame: exact */
 };
 
 static const struct described book_lines[] = {
@@ -20,12 +20,28 @@ static const struct described stack_ends[] = {
 #undef X
 };
 
+static const struct described frame_kinds[] = {
+#define X(id, name, exact, text) [FRAME_##id] = {name, text, exact},
+	FRAME_KINDS(X)
+#undef X
+};
+
 static const char *const lost_sources[LOST_SOURCE_COUNT] = {
 	[LOST_SAMPLES] = "samples that the kernel could not write",
 	[LOST_SIDEBAND] = "process and mapping records that the kernel could not write",
 	[LOST_LATE] = "events that came too late to be put in order",
 	[LOST_RECORDING] = "damaged chunks of the recording",
 };
+
+const char *frame_kind_name(enum frame_kind kind)
+{
+	return frame_kinds[kind].name;
+}
+
+const char *frame_kind_text(enum frame_kind kind)
+{
+	return frame_kinds[kind].text;
+}
 
 bool book_line_is_loss(enum book_line line)
 {

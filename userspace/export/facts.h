@@ -27,6 +27,8 @@ bool book_line_is_loss(enum book_line line);
 
 const char *book_line_name(enum book_line line);
 const char *book_line_text(enum book_line line);
+const char *frame_kind_name(enum frame_kind kind);
+const char *frame_kind_text(enum frame_kind kind);
 const char *stack_end_name(enum stack_end end);
 const char *stack_end_text(enum stack_end end);
 bool stack_end_is_complete(enum stack_end end);

@@ -381,6 +381,13 @@ static void write_stacks_section(const struct profile *p, struct json_writer *w)
 		if (p->stack_ends[end])
 			entry_count(w, label, (int64_t)p->stack_ends[end]);
 	}
+	for (unsigned int kind = FRAME_POINTER; kind < FRAME_KIND_COUNT; kind++) {
+		char label[128];
+
+		snprintf(label, sizeof(label), "User frames found %s", frame_kind_text(kind));
+		if (p->frames_found[kind])
+			entry_count(w, label, (int64_t)p->frames_found[kind]);
+	}
 	entry_share(w, "Code with a symbol", profile__named_share(p));
 	entry_count(w, "Frames outside every mapping", (int64_t)p->unmapped_frames);
 	end_section(w);

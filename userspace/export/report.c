@@ -259,6 +259,11 @@ static void write_summary(const struct profile *p, struct json_writer *w)
 	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
 		json_key_uint(w, stack_end_name(end), p->stack_ends[end]);
 	json_end_object(w);
+	json_key(w, "frames_found");
+	json_begin_object(w);
+	for (unsigned int kind = FRAME_IP; kind < FRAME_KIND_COUNT; kind++)
+		json_key_uint(w, frame_kind_name(kind), p->frames_found[kind]);
+	json_end_object(w);
 	json_key(w, "books");
 	json_begin_object(w);
 	for (unsigned int line = 0; line < BOOK_COUNT; line++)

@@ -182,9 +182,14 @@ static struct thread_life *need_thread(struct recorder *r, uint32_t pid, uint32_
 
 static bool is_return_address(uint64_t frame)
 {
+	static const bool exact[FRAME_KIND_COUNT] = {
+#define X(id, name, exact, text) exact,
+		FRAME_KINDS(X)
+#undef X
+	};
 	enum frame_kind kind = frame_kind(frame);
 
-	return kind == FRAME_POINTER || kind == FRAME_TABLE || kind == FRAME_LEAF_PEEK;
+	return kind < FRAME_KIND_COUNT && !exact[kind];
 }
 
 /* A packed user frame keeps 56 bits; those of the vsyscall page are negative. */
@@ -498,6 +503,11 @@ static int on_sample(void *context, const struct sample_event *e)
 	thread_life__show(r->lives, thread, time, period_of(r));
 	delta = account_cpu(r, thread, time, e->cpu_time);
 	stack = make_stack(r, thread, e);
+	for (size_t i = 0; i < e->user_frames; i++) {
+		enum frame_kind kind = frame_kind(e->frames[e->kernel_frames + i]);
+
+		r->session->frames_found[kind < FRAME_KIND_COUNT ? kind : FRAME_NONE]++;
+	}
 	profile_builder__sample(r->builder, thread->id, time, stack, delta, thread->comm_id,
 				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
 	if (publish(r, thread->process, time))

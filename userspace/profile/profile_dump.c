@@ -22,6 +22,11 @@ static const char *const stack_ends[] = {
 	STACK_ENDS(X)
 #undef X
 };
+static const char *const frame_kinds[] = {
+#define X(id, name, exact, text) name,
+	FRAME_KINDS(X)
+#undef X
+};
 static const char *const book_lines[] = {
 #define X(id, name, loss, text) name,
 	BOOK_LINES(X)
@@ -63,6 +68,9 @@ static void dump_session(const struct profile *p, FILE *out)
 	for (int i = 0; i < STACK_END_COUNT; i++)
 		if (p->stack_ends[i])
 			fprintf(out, "ends %s=%" PRIu64 "\n", stack_ends[i], p->stack_ends[i]);
+	for (int i = 0; i < FRAME_KIND_COUNT; i++)
+		if (p->frames_found[i])
+			fprintf(out, "frames %s=%" PRIu64 "\n", frame_kinds[i], p->frames_found[i]);
 	for (int i = 0; i < LOST_SOURCE_COUNT; i++)
 		if (p->lost[i])
 			fprintf(out, "lost %s=%" PRIu64 "\n", lost_sources[i], p->lost[i]);

@@ -378,7 +378,7 @@ static void retire(struct table_store *s, uint64_t word)
 	if (!word)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (places[i].table != UNWIND_NO_TABLE)
+		if (places[i].table < UNWIND_TABLES)
 			s->held.data[places[i].table].places--;
 	/* without memory to note it, its room is lost */
 	(void)vec_push(&s->retired, old);
@@ -400,7 +400,7 @@ static void write_places(struct table_store *s, const struct unwind_placement *p
 			.bias = p->bias,
 			.table = p->table,
 		};
-		if (p->table != UNWIND_NO_TABLE)
+		if (p->table < UNWIND_TABLES)
 			s->held.data[p->table].places++;
 	}
 }

@@ -102,6 +102,9 @@ enum stack_end unwind_stack(const struct unwind_space *space,
 			return STACK_END_DEPTH;
 		frames[(*count)++] = frame_pack(s->kind, s->ip);
 		end = unwind_to_caller(s);
+		if (s->in_trampoline)
+			frames[*count - 1] = frame_pack(FRAME_SIGNAL_RETURN,
+							frame_address(frames[*count - 1]));
 	}
 	return end;
 }

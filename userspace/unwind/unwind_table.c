@@ -15,6 +15,7 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "unwind/plt.h"
+#include "unwind/trampoline.h"
 
 #define SECTION_MAX	(1u << 30)
 #define RULES_MAX	(UINT16_MAX + 1u)
@@ -135,6 +136,15 @@ static bool says_nothing(const struct builder *b, const struct row *row)
 
 typedef VEC(struct row) rows_vec;
 
+static int add_undescribed(struct builder *b, rows_vec *rows, uint64_t address,
+			   const struct unwind_rule *rule)
+{
+	struct row row = {.address = address};
+	int err = number_of(b, rule, &row.rule);
+
+	return err ? err : vec_push(rows, row);
+}
+
 static int add_plt_row(struct builder *b, rows_vec *rows, uint64_t address, enum unwind_cfa cfa,
 		       int offset)
 {
@@ -146,10 +156,8 @@ static int add_plt_row(struct builder *b, rows_vec *rows, uint64_t address, enum
 		.ra_offset = -(int)sizeof(uint64_t),
 	};
 	static const struct unwind_rule NONE = {};
-	struct row row = {.address = address};
-	int err = number_of(b, cfa == UNWIND_CFA_NONE ? &NONE : &rule, &row.rule);
 
-	return err ? err : vec_push(rows, row);
+	return add_undescribed(b, rows, address, cfa == UNWIND_CFA_NONE ? &NONE : &rule);
 }
 
 /* The first entry of a lazy one is entered with one word pushed, and pushes another. */
@@ -211,14 +219,40 @@ static int merge(struct builder *b, const rows_vec *added)
 	return 0;
 }
 
-static int add_plts(struct elf_file *file, struct builder *b)
+/*
+ * A handler returns to the first byte of its trampoline, and a return address is looked for one byte
+ * before: so the rule begins there. Where a function ends at that byte is a row of its own.
+ */
+static int add_trampoline(struct builder *b, const struct trampoline *t, rows_vec *rows)
 {
-	struct plt tables[PLT_COUNT_MAX];
-	rows_vec rows = {};
-	int count = plt_find(file, tables), err = count < 0 ? count : 0;
+	static const struct unwind_rule NONE = {};
+	const struct unwind_rule rule = {.cfa = t->cfa};
+	size_t before = rows_up_to(b, t->start);
+	int err = 0;
 
-	for (int i = 0; i < count && !err; i++)
-		err = add_plt(b, &tables[i], &rows);
+	if (before && !says_nothing(b, &b->rows.data[before - 1]))
+		return 0;
+	if (before < b->rows.count && b->rows.data[before].address < t->end)
+		return 0;
+	if (t->cfa == UNWIND_CFA_SIGNAL && t->start)
+		err = add_undescribed(b, rows, t->start - 1, &rule);
+	if (!err)
+		err = add_undescribed(b, rows, t->start, &rule);
+	return err ? err : add_undescribed(b, rows, t->end, &NONE);
+}
+
+static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
+{
+	struct trampoline trampolines[TRAMPOLINES_MAX];
+	struct plt plts[PLT_COUNT_MAX];
+	rows_vec rows = {};
+	int plt_count = plt_find(file, plts), trampoline_count = trampolines_find(file, trampolines);
+	int err = plt_count < 0 ? plt_count : trampoline_count < 0 ? trampoline_count : 0;
+
+	for (int i = 0; i < plt_count && !err; i++)
+		err = add_plt(b, &plts[i], &rows);
+	for (int i = 0; i < trampoline_count && !err; i++)
+		err = add_trampoline(b, &trampolines[i], &rows);
 	if (!err && rows.count) {
 		qsort(rows.data, rows.count, sizeof(*rows.data), compare_rows);
 		err = merge(b, &rows);
@@ -398,8 +432,10 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 		return -ENOTSUP;
 	builder__init(&b);
 	err = read_file(file, &b, &image->counts);
-	if (!err)
-		err = add_plts(file, &b);
+	if (!err || err == -ENODATA)
+		err = add_what_is_undescribed(file, &b);
+	if (!err && !b.rows.count)
+		err = -ENODATA;
 	if (!err)
 		err = make_image(&b, limit, image);
 	builder__fini(&b);

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""Unwinding while what is mapped and which tables there are changes all the time: what is not known is cut, and said;
+a frame that was not there is never shown."""
+import glob
+import os
+import re
+import shutil
+
+from libe2e import (BUILD, Background, Skip, firefox_extra, firefox_threads, fixture, main, need_root, record, run,
+                    scratch)
+from unwind import SOURCES, compiled, is_rooted, user_part
+
+CHAIN = ["main", "outer", "middle", "inner", "leaf"]
+
+
+def all_stacks(path):
+    for thread in firefox_threads(path):
+        for when, located in thread.samples():
+            yield thread, when, user_part([name for name, _ in located])
+
+
+def assert_in_order(frames, chain):
+    """Each function of the chain has the one before it as its caller, or is where the stack was cut."""
+    for i, name in enumerate(frames):
+        if name in chain[1:] and i:
+            assert frames[i - 1] == chain[chain.index(name) - 1], frames
+
+
+def library(name, words):
+    path = scratch(f"{name}.so")
+    run("gcc", "-O2", "-g", "-fPIC", "-shared", "-nostdlib", "-fomit-frame-pointer", "-Wl,-z,noseparate-code",
+        f"-DNAME={name}", f"-DROOM={words}", "-o", path, os.path.join(SOURCES, "overlib.c"), check=0)
+    for line in run("nm", path, check=0).out.splitlines():
+        address, _, symbol = line.split()
+        if symbol == f"{name}_outer":
+            return path, "0x" + address
+    raise AssertionError(f"{path} has no {name}_outer")
+
+
+def test_mmap_over_mmap():
+    program = compiled("over")
+    one, two = library("one", 20), library("two", 300)
+    whole = cut = 0
+    for turn in 5, 400:
+        path = scratch(f"over-{turn}.json.gz")
+        record("-o", path, "--", program, *one, *two, turn, "3")
+        for _, _, frames in all_stacks(path):
+            names = {f[:3] for f in frames if f.endswith(("_inner", "_outer"))}
+            assert len(names) <= 1, frames
+            if not names:
+                continue
+            (name,) = names
+            assert_in_order(frames, ["main", "take_turn", f"{name}_outer", f"{name}_inner"])
+            whole += is_rooted(frames)
+            cut += not is_rooted(frames)
+    print(f"  {whole} whole stacks, {cut} cut")
+    assert whole > 1000, (whole, cut)
+
+
+def test_short_processes_and_little_room():
+    """
+    300 processes a second beside programs whose tables together do not fit: tables that are not used make room,
+    which is counted, and come back.
+    """
+    need_root()
+    sources = glob.glob(os.path.join(os.path.dirname(BUILD), "build/oracle/**/sqlite3.c"), recursive=True)
+    if not sources or not shutil.which("clang") or not shutil.which("node"):
+        raise Skip("there is no clang, no node, or nothing large to compile")
+    path, short = scratch("storm.json.gz"), fixture("chain-no-fp")
+    with open(scratch("storm.sh"), "w", encoding="utf-8") as f:
+        f.write(f"while :; do {short} 0.001 > /dev/null; done\n")
+    with open(scratch("turns.sh"), "w", encoding="utf-8") as f:
+        f.write(f"timeout 2 clang -O2 -w -c {sources[0]} -o {scratch('sqlite3.o')}\n"
+                "timeout 6 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
+                f"timeout 5 clang -O2 -w -c {sources[0]} -o {scratch('sqlite3.o')}\n"
+                "sleep 60\n")
+    with Background("sh", scratch("storm.sh")), Background("sh", scratch("turns.sh")):
+        told = record("-a", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path, timeout=120).err
+    found = re.search(r"(\d+) unwind tables made room for others, (\d+) found none", told)
+    processes, rooted, node = set(), 0, []
+    for thread, when, frames in all_stacks(path):
+        if thread.process == "chain-no-fp":
+            processes.add(thread.pid)
+            assert_in_order(frames, CHAIN)
+            rooted += is_rooted(frames)
+        if thread.process == "node":
+            node.append((when, is_rooted(frames)))
+    late = [good for when, good in node if when > node[-1][0] - 1500000000]
+    print(f"  {len(processes)} short processes were sampled, {rooted} of their stacks reach the root; "
+          f"{found.group(1) if found else 'no'} tables made room, {found.group(2) if found else 'none'} found none; "
+          f"node's last: {sum(late)} of {len(late)} reach the root")
+    assert found and int(found.group(1)) >= 1, told
+    assert len(processes) > 200 and rooted > 100, (len(processes), rooted)
+    assert len(late) > 50 and sum(late) >= 0.95 * len(late), (sum(late), len(late))
+    missing = next((v for k, v in firefox_extra(path)["Stacks"].items() if "was not in memory" in k), 0)
+    assert missing > 0, "clang's two libraries cannot both have been there"
+
+
+def test_exec_in_a_loop():
+    """What is known of a process's mappings is of no use after it has called execve."""
+    path = scratch("exec.json.gz")
+    script = 'n=$1; [ "$n" -gt 0 ] || exit 0; i=0; while [ $i -lt 2000 ]; do i=$((i + 1)); done; ' \
+             'exec "$3" "$2" $((n - 1)) "$2" "$3"'
+    with open(scratch("again.sh"), "w", encoding="utf-8") as f:
+        f.write(script)
+    record("-o", path, "--", "sh", scratch("again.sh"), "100", scratch("again.sh"), "/bin/sh", timeout=120)
+    for _, _, frames in all_stacks(path):
+        roots = [i for i, name in enumerate(frames) if name == "_start" or name.startswith("__libc_start_main")]
+        assert roots in ([], [0], [1], [0, 1]), frames
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 200
+"""Runtimes and C libraries whose code describes no frames: what is there is followed, the rest has its reason."""
+import os
+import shutil
+
+from libe2e import Skip, firefox_extra, firefox_threads, folded, has_chain, main, record, run, scratch, share
+from unwind import SOURCES, is_rooted, user_part, warm_samples
+
+SPIN = """public class Spin {
+  static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+  public static void main(String[] a) {
+    long end = System.nanoTime() + 4000000000L, sum = 0;
+    while (System.nanoTime() < end) for (int i = 0; i < 50; i++) sum += fib(20);
+    System.out.println(sum);
+  }
+}
+"""
+
+
+def java(*flags):
+    if not shutil.which("javac"):
+        raise Skip("there is no Java")
+    with open(scratch("Spin.java"), "w", encoding="utf-8") as f:
+        f.write(SPIN)
+    if not os.path.exists(scratch("Spin.class")):
+        run("javac", "-d", scratch(""), scratch("Spin.java"), check=0, timeout=120)
+    path = scratch("java.json.gz")
+    result = record("-o", path, "--", "java", *flags, "-cp", scratch(""), "Spin", timeout=120)
+    return path, result.err
+
+
+def test_java_with_frame_pointers():
+    path, _ = java("-XX:+PreserveFramePointer")
+    rows = [user_part(frames) for _, frames in warm_samples(path)]
+    rooted = sum(map(is_rooted, rows))
+    print(f"  {rooted} of {len(rows)} stacks reach the root")
+    assert len(rows) > 500 and rooted >= 0.99 * len(rows), (rooted, len(rows))
+    assert not any("PreserveFramePointer" in k for k in firefox_extra(path)["Stacks"])
+
+
+def test_java_without():
+    """Its compiled code uses the frame pointer for something else, so nothing is followed from there on."""
+    path, told = java()
+    ends = firefox_extra(path)["Stacks"]
+    cut = next(v for k, v in ends.items() if "PreserveFramePointer" in k)
+    samples = sum(t.count for t in firefox_threads(path))
+    print(f"  {cut} of {samples} stacks end in Java's own code")
+    assert "-XX:+PreserveFramePointer" in told, told
+    assert cut >= 0.9 * samples, (cut, samples)
+    made = [frames for _, frames in warm_samples(path) if frames[-1].startswith("0x")]
+    assert made and all(len(frames) == 1 for frames in made), made[:5]
+
+
+def test_musl():
+    """No call frame information at all in the C library, so not in what a handler returns to either."""
+    if not shutil.which("musl-gcc"):
+        raise Skip("there is no musl-gcc")
+    for name, flags in ("static", ["-static"]), ("dynamic", []):
+        program, path = scratch(f"alarms-{name}"), scratch(f"alarms-{name}.folded")
+        run("musl-gcc", "-O2", "-g", "-fomit-frame-pointer", *flags, "-o", program,
+            os.path.join(SOURCES, "alarms.c"), check=0)
+        record("-o", path, "--", program, "2")
+        rows = [(f, n) for f, n in folded(path) if "answer" in f]
+        good = share(rows, lambda f: has_chain(f, "on_alarm", "answer") and
+                     (has_chain(f, "main", "wait_for_alarms", "spin") or "clock_gettime" in " ".join(f)))
+        print(f"  {name}: {good:.4f} of the stacks go through the signal")
+        assert good >= 0.99, rows
+
+
+if __name__ == "__main__":
+    main(globals())
