@@ -60,7 +60,7 @@ UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
 FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
 		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
-		 $(BUILD)/tests/fixtures/chain-no-fp
+		 $(BUILD)/tests/fixtures/chain-no-fp $(BUILD)/tests/fixtures/deep-no-fp
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
 DEMO	      := $(BUILD)/tools/demo_workload
@@ -119,7 +119,7 @@ $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -fPIC -shared -o $@ $<
 
 # As most of production code is: what main calls has no frame pointer.
-$(BUILD)/tests/fixtures/chain-no-fp: tests/fixtures/chain.c Makefile | $(BUILD)/.deps
+$(BUILD)/tests/fixtures/%-no-fp: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -MMD -MP -MF $@.d -o $@ $< -lpthread
 

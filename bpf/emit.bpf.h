@@ -25,9 +25,9 @@ static __always_inline bool wants_copy(struct scratch *s)
 		return false;
 	if (s->sample.header.time - s->copies_since > 1000000000) {
 		s->copies_since = s->sample.header.time;
-		s->copies = 0;
+		s->copied = 0;
 	}
-	return s->copies++ < copies_a_second;
+	return s->copied < copied_a_second;
 }
 
 /* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
@@ -61,6 +61,7 @@ static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 		piece = COPY_PAGE;
 	}
 	copy->size = total;
+	s->copied += total;
 	s->sample.header.flags = EVENT_STACK_COPY;
 	return at + sizeof(*copy) + total;
 }

@@ -24,7 +24,7 @@ const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
-const volatile __u32 copies_a_second;	  /* of stacks, on each CPU */
+const volatile __u32 copied_a_second;	  /* bytes of stacks, on each CPU, or one copy more */
 const volatile __u64 segment_size = 64;	  /* of unwind tables, a power of two */
 const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock */
 
@@ -40,7 +40,7 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 struct scratch {
 	struct unwind_state unwind;
 	__u64 copies_since; /* CLOCK_MONOTONIC: in the second that began then … */
-	__u32 copies;	    /* … so many stacks were copied */
+	__u32 copied;	    /* … so many bytes of stacks were copied */
 	__u32 in_system_call;
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it

@@ -16,6 +16,7 @@ import time
 import traceback
 
 import symbols
+import unwinding
 import workloads
 from libbench import (BUILD, CPUS, PERF, BareTimer, BpfStats, Broken, Counted, Nothing, Perf,
                       Program, Runs, Sysprof, bench, books, budget, crashes, fixture, pick, read,
@@ -36,8 +37,10 @@ SHAPES = {
     "idle": None,
     "filtered": None,
     "shallow": (fixture("loop"), 60),
-    "27 deep": (fixture("deep"), 24, 60),
-    "110 deep": (fixture("deep"), 107, 60),
+    "27 deep": (fixture("deep-no-fp"), 24, 60),
+    "110 deep": (fixture("deep-no-fp"), 107, 60),
+    "27 deep, fp": (fixture("deep"), 24, 60),
+    "110 deep, fp": (fixture("deep"), 107, 60),
     "read()": (fixture("kstack"), "read", 60),
     "getdents()": (fixture("kstack"), "getdents", 60),
 }
@@ -51,6 +54,8 @@ COSTS = [  # (shape, what is switched off, name of the row)
     ("27 deep", ("-g", "none"), "C, 27 deep, -g none"),
     ("27 deep", (), "C, 27 deep"),
     ("110 deep", (), "C, 110 deep"),
+    ("27 deep, fp", ("-g", "fp"), "C with frame pointers, 27 deep, -g fp"),
+    ("110 deep, fp", ("-g", "fp"), "C with frame pointers, 110 deep, -g fp"),
     ("read()", PLAIN, "in read(), -g none --no-kernel"),
     ("read()", ("--no-kernel",), "in read(), --no-kernel"),
     ("read()", (), "in read()"),
@@ -141,7 +146,7 @@ def program_cost():
     table("… and its parts, differences of those within each round", "(the table above)",
           ["part", "ns"], [[n, spread(v)] for n, v in parts],
           ["verified instructions: " + ", ".join(f"{n} {c}" for n, c in sorted(verified.items())),
-           budget("unwinding by frame pointer, copy to the ring included", median(frame_ns), 60,
+           budget("unwinding, copy to the ring included", median(frame_ns), 60,
                   "ns a frame", 0),
            budget("verifier, tick program", insns, 20000, "instructions", 0)])
 
@@ -439,6 +444,7 @@ def all_books():
 
 SECTIONS = {
     "program": program_cost,
+    "unwinding": unwinding.unwinding,
     "system": whole_system,
     "slowdown": slowdown,
     "collector": collector,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * helper_cost CPU SECONDS ROUNDS
+ * helper_cost CPU SECONDS ROUNDS [HZ [NAME]]
  *
  * What the parts that every profiler on BPF is made of cost on this machine: programs of a few
- * instructions, each calling one helper, run by a 999 Hz timer on CPU for SECONDS each, ROUNDS
- * times in turn. Tells "NAME NS…", ns a run by the kernel's own count, one figure a round.
+ * instructions, each calling one helper, run by a timer of HZ (999) on CPU for SECONDS each, ROUNDS
+ * times in turn; all of them, or NAME alone. Tells "NAME NS…", ns a run by the kernel's own count, one figure a round.
  *
  *  empty            does nothing: what the counting itself takes; part of every other line
  *  ktime            bpf_ktime_get_ns()
  *  event-clock      bpf_perf_prog_read_value()
  *  tsc              bpf_perf_event_read() of an msr/tsc/ counter; left out where there is none
  *  read-user        bpf_probe_read_user() of 16 bytes at the stack pointer
+ *  user-stack       bpf_get_stack(BPF_F_USER_STACK), 255 frames at most
  *  perf-ring-N      bpf_perf_event_output() of N bytes into a ring that wakes nobody
  *  bpf-ringbuf-N    bpf_ringbuf_output() of N bytes with BPF_RB_NO_WAKEUP
  *
@@ -46,6 +47,7 @@ static struct measured all[] = {
 	{.name = "event-clock", .helper = BPF_FUNC_perf_prog_read_value},
 	{.name = "tsc", .helper = BPF_FUNC_perf_event_read, .source = SOURCE_TSC},
 	{.name = "read-user", .helper = BPF_FUNC_probe_read_user},
+	{.name = "user-stack", .helper = BPF_FUNC_get_stack},
 	{.name = "perf-ring-64",
 	 .helper = BPF_FUNC_perf_event_output,
 	 .source = SOURCE_PERF_RING,
@@ -243,6 +245,11 @@ static void put_arguments(struct code *c, const struct measured *m, int data)
 		put_local(c, BPF_REG_1, 16);
 		put_number(c, BPF_REG_2, 16);
 		break;
+	case BPF_FUNC_get_stack:
+		put_map(c, BPF_REG_2, BPF_PSEUDO_MAP_VALUE, data);
+		put_number(c, BPF_REG_3, 255 * 8);
+		put_number(c, BPF_REG_4, BPF_F_USER_STACK);
+		break;
 	case BPF_FUNC_perf_event_output:
 		put_map(c, BPF_REG_2, BPF_PSEUDO_MAP_FD, m->map);
 		put_this_cpu(c, BPF_REG_3);
@@ -287,12 +294,12 @@ static int load_program(const struct measured *m, int data)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static void open_measured(struct measured *m, unsigned int cpu, int data)
+static void open_measured(struct measured *m, unsigned int cpu, uint64_t hz, int data)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = NSEC_PER_SEC / 999,
+		.sample_period = NSEC_PER_SEC / hz,
 		.disabled = 1,
 	};
 
@@ -341,11 +348,14 @@ int main(int argc, char **argv)
 {
 	union bpf_attr stats = {.enable_stats = {.type = BPF_STATS_RUN_TIME}};
 	unsigned int cpu, rounds;
-	uint64_t duration;
+	uint64_t duration, hz;
+	const char *name;
 	int data;
 
-	if (argc != 4)
-		die(2, "usage: helper_cost CPU SECONDS ROUNDS");
+	if (argc < 4 || argc > 6)
+		die(2, "usage: helper_cost CPU SECONDS ROUNDS [HZ [NAME]]");
+	hz = argc > 4 ? parse_number(argv[4], 1, 100000) : 999;
+	name = argc > 5 ? argv[5] : NULL;
 	cpu = parse_cpu(argv[1]);
 	duration = parse_duration(argv[2]);
 	rounds = (unsigned int)parse_number(argv[3], 1, ROUNDS_MAX);
@@ -353,7 +363,8 @@ int main(int argc, char **argv)
 		die(1, "cannot enable BPF statistics: %s", strerror(errno));
 	data = make_map(BPF_MAP_TYPE_ARRAY, 4, 4096, 1);
 	for (size_t i = 0; i < COUNT; i++)
-		open_measured(&all[i], cpu, data);
+		if (!name || !strcmp(all[i].name, name))
+			open_measured(&all[i], cpu, hz, data);
 	for (unsigned int round = 0; round < rounds; round++)
 		for (size_t i = 0; i < COUNT; i++)
 			if (all[i].program)

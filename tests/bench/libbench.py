@@ -290,18 +290,18 @@ crashes = []  # how runs of perf went wrong at their end
 
 
 class Perf(Profiler):
-    """perf record -g of cpu-clock, attached when this returns.
+    """perf record -g (or with that call graph) of cpu-clock, attached when this returns.
 
     -B leaves out the search for build-ids when it ends: a perf may crash over a process that maps a
     strange ELF file, and it is quicker without.
     """
     serial = 0
 
-    def __init__(self, *args, cpus=None):
+    def __init__(self, *args, cpus=None, graph="fp"):
         Perf.serial += 1
         self.data = scratch(f"perf-{Perf.serial}.data")
         self.files = [self.data]
-        super().__init__(PERF, "record", "-q", "-B", "-e", "cpu-clock", "-g", "-o", self.data,
+        super().__init__(PERF, "record", "-q", "-B", "-e", "cpu-clock", "--call-graph", graph, "-o", self.data,
                          *args, cpus=cpus)
         wait_until(lambda: not self.running() or self._attached(), 20, "perf to attach")
         time.sleep(0.1)
@@ -330,7 +330,7 @@ class Counted(Program):
     def __init__(self, *args):
         Counted.serial += 1
         path = scratch(f"count-{Counted.serial}")
-        super().__init__(bench("counted"), *args, path)
+        super().__init__(*self.command(args, path))
         wait_until(lambda: not self.running() or
                    (os.path.exists(path) and os.path.getsize(path) >= 4096), 10, "work to begin")
         if not self.running():
@@ -338,6 +338,9 @@ class Counted(Program):
         with open(path, "rb") as f:
             self.map = mmap.mmap(f.fileno(), 4096, prot=mmap.PROT_READ)
         os.unlink(path)
+
+    def command(self, args, path):
+        return (bench("counted"), *args, path)
 
     def count(self):
         return struct.unpack_from("<Q", self.map)[0]
@@ -356,6 +359,18 @@ class Counted(Program):
             raise Broken(f"{' '.join(self.args)} does nothing")
         wall = now - at
         return wall / (done - begin), (wall - (waited_now - waited)) / (done - begin)
+
+
+class CountedNode(Counted):
+    """JavaScript that does the same, in pieces of a fraction of a millisecond."""
+    SCRIPT = ("const fs = require('fs'), file = fs.openSync(process.argv[1], 'w'), out = Buffer.alloc(8);"
+              "fs.ftruncateSync(file, 4096);"
+              "function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); }"
+              "for (let done = 1; ; done++) { f(17); JSON.parse(JSON.stringify([...Array(200).keys()]));"
+              " out.writeUInt32LE(done, 0); fs.writeSync(file, out, 0, 8, 0); }")
+
+    def command(self, args, path):
+        return ("node", "-e", self.SCRIPT, path)
 
 
 class BpfStats(Program):

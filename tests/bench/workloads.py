@@ -6,6 +6,10 @@ from libbench import Program, fixture, scratch
 
 NODE = "function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); } for (;;) f(25);"
 
+NODE_DEEP = ("function deep(n, f) { return n ? deep(n - 1, f) + 1 : f(); }"
+             "function work() { let x = 0; for (let i = 0; i < 1e6; i++) x += i % 7; return x; }"
+             "for (;;) deep(12, work);")
+
 JAVA = """public class Busy {
 	static long f(int n) {
 		return n < 2 ? n : f(n - 1) + f(n - 2);
@@ -42,10 +46,15 @@ def write(name, text):
     return scratch(name)
 
 
-def compiler():
+def compiling():
     clang = shutil.which("clang") or shutil.which("cc")
     source = write("busy.c", c_source())
-    return clang and Program("sh", "-c", f"while :; do {clang} -O2 -c -o /dev/null {source}; done")
+    return clang and f"while :; do {clang} -O2 -c -o /dev/null {source}; done"
+
+
+def compiler():
+    command = compiling()
+    return command and Program("sh", "-c", command)
 
 
 def java():

@@ -75,7 +75,7 @@ def test_short_processes_and_little_room():
         f.write(f"timeout 2 clang -O2 -w -c {sources[0]} -o {scratch('sqlite3.o')}\n"
                 "timeout 6 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
                 f"timeout 5 clang -O2 -w -c {sources[0]} -o {scratch('sqlite3.o')}\n"
-                "sleep 60\n")
+                "exec sleep 60\n")
     with Background("sh", scratch("storm.sh")), Background("sh", scratch("turns.sh")):
         told = record("-a", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path, timeout=120).err
     found = re.search(r"(\d+) unwind tables made room for others, (\d+) found none", told)

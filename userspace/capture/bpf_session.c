@@ -293,7 +293,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->use_tables = s->unwind.segment_size;
 	if (s->unwind.segment_size)
 		skel->rodata->segment_size = s->unwind.segment_size;
-	skel->rodata->copies_a_second = wanted_ring_size(o) / COPY_RING_SHARE / STACK_COPY_MAX;
+	skel->rodata->copied_a_second = wanted_ring_size(o) / COPY_RING_SHARE;
 	bpf_program__set_autoload(skel->progs.on_exec, threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }

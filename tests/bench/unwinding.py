@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a stack costs, of programs as people run them, beside bpf_get_stack() and perf's copies of stacks."""
+import os
+import shutil
+import statistics
+import subprocess
+import time
+
+import workloads
+from libbench import (CPUS, PERF, BareTimer, BpfStats, Broken, Counted, CountedNode, Nothing, Perf, Program, Runs,
+                      Sysprof, bench, budget, fixture, pick, rounds_of, spread, table)
+
+CPU = CPUS[-1]
+OTHERS = CPUS[:-1] or CPUS
+
+# (name, Hz, command, budget in ns: half, two thirds and half of the 4.3, 7.6 and 6.2 us that the best peer needs)
+SHAPES = [
+    ("C, 27 deep, no frame pointers", 999, lambda: (fixture("deep-no-fp"), 24, 120), 2150),
+    ("python3", 99, lambda: ("python3", "-c", workloads.PYTHON), 5067),
+    ("node", 999, lambda: ("node", "-e", workloads.NODE_DEEP), 3100),
+    ("clang", 99, lambda: ("sh", "-c", workloads.compiling()), None),
+]
+
+
+def median(values):
+    return statistics.median(values) if values else float("nan")
+
+
+def helper_ns(hz, seconds):
+    """bpf_get_stack() of the user stack alone, beside what runs on CPU."""
+    done = subprocess.run([bench("helper_cost"), str(CPU), str(seconds), "1", str(hz), "user-stack"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Broken(f"helper_cost: {done.stderr}")
+    return float(done.stdout.split()[1])
+
+
+def sample_cost(hz, seconds, stats, pid):
+    """(ns a run of the whole program, frames a stack, share of complete stacks)"""
+    with Sysprof("-p", pid, "-F", hz, "-C", CPU, "FOLDED", cpus=OTHERS) as s:
+        time.sleep(1)  # the tables are there then
+        before = stats.of(s.programs())["tick"]
+        time.sleep(seconds)
+        after = stats.of(s.programs())["tick"]
+        s.stop()
+        complete = float(s.told(r"complete stacks: ([0-9.]+)")[1])
+        return (after[1] - before[1]) / max(1, after[0] - before[0]), s.mean_depth(), complete
+
+
+def real_programs():
+    seconds, rounds = pick((2, 3), (1, 1))
+    ns, frames, complete, helper = Runs(), Runs(), Runs(), Runs()
+    shapes = [s for s in SHAPES if s[0].startswith("C") or shutil.which(s[0])]
+    with BpfStats() as stats:
+        for _ in range(rounds):
+            for name, hz, command, _ in shapes:
+                with Program(*command(), cpus={CPU}) as work:
+                    time.sleep(1)
+                    cost, depth, share = sample_cost(hz, seconds, stats, work.pid)
+                    ns[name].append(cost)
+                    frames[name].append(depth)
+                    complete[name].append(share)
+                    helper[name].append(helper_ns(hz, seconds / 2))
+    rows = [[f"{name}, {hz} Hz", spread(ns[name]), f"{median(frames[name]):.1f}",
+             f"{median(ns[name]) / max(1, median(frames[name])):.0f}", f"{median(complete[name]):.1f}",
+             spread(helper[name])] for name, hz, _, _ in shapes]
+    table(f"A sample of real programs ({rounds} rounds of {seconds} s, one CPU)",
+          [f"sysprof record -C {CPU} -F HZ -p PID; run_time_ns / run_cnt of the whole program",
+           f"helper_cost {CPU} {seconds / 2:g} 1 HZ user-stack: bpf_get_stack() alone, for comparison"],
+          ["program", "ns a sample", "frames", "ns a frame", "% complete", "bpf_get_stack() alone"], rows,
+          ["bpf_get_stack() follows frame pointers: without them it finds two frames, or wrong ones.",
+           "Clock, CPU time, kernel stack and emit are in the first figure: see the tick program's parts."]
+          + [budget(f"a sample of {name}, {hz} Hz", median(ns[name]), limit, "ns", 0)
+             for name, hz, _, limit in shapes if limit])
+
+
+def slowdown_of(what, make_work):
+    """Percent above the bare timer, by profiler, of work whose progress can be counted."""
+    seconds, rounds = pick((0.8, 9), (0.4, 3))
+    makers = {
+        "nothing": lambda _: Nothing(),
+        "bare timer": lambda _: BareTimer(999),
+        "sysprof": lambda pid: Sysprof("-p", pid, "-F", 999),
+    }
+    if PERF:
+        makers["perf -g"] = lambda pid: Perf("-F", 999, "-p", pid)
+        makers["perf --call-graph dwarf"] = lambda pid: Perf("-F", 999, "-p", pid, graph="dwarf")
+    wall, size = Runs(), Runs()
+    with make_work() as work:
+        time.sleep(1)
+        for _, name in rounds_of(rounds, list(makers)):
+            with makers[name](work.pid) as profiler:
+                time.sleep(0.3)
+                wall[name].append(work.ns_each(seconds)[0])
+                profiler.stop()
+                if isinstance(profiler, Perf) and os.path.exists(profiler.data):
+                    size[name].append(os.path.getsize(profiler.data) / (seconds + 0.3) / 1e6)
+    rows = [[name, spread(wall[name]),
+             spread(wall.percent_above(name, "nothing"), 2) if name != "nothing" else "",
+             spread(wall.percent_above(name, "bare timer"), 2) if name not in ("nothing", "bare timer") else "",
+             spread(size[name], 1) if size[name] else ""] for name in makers]
+    ours = median(wall.percent_above("sysprof", "bare timer"))
+    notes = [budget(f"slowdown of {what} above the bare timer, 999 Hz", ours, 0.5, "points")]
+    if PERF and what == "node":
+        theirs = median(wall.percent_above("perf -g", "bare timer"))
+        notes.append(budget(f"slowdown of {what}, no more than perf -g's", ours, theirs, "points"))
+    table(f"Slowdown of {what} at 999 Hz ({rounds} rounds of {seconds} s each, in turn)",
+          ["sysprof record -p PID -F 999", "perf record -B --call-graph fp|dwarf -F 999 -e cpu-clock -p PID"],
+          ["beside", "ns a piece of work", "% above nothing", "% above the bare timer", "MB written a second"],
+          rows, notes)
+
+
+def unwinding():
+    real_programs()
+    slowdown_of("a spinning C program", lambda: Counted("spin", CPU))
+    if shutil.which("node"):
+        slowdown_of("node", CountedNode)
