@@ -252,8 +252,8 @@ static __always_inline void mark_trampoline(struct scratch *s)
 	__u64 at = (__u64)s->sample.user_frames + s->sample.kernel_frames - 1;
 
 	if (at < FRAMES_MAX)
-		s->sample.frames[at] =
-			frame_pack(FRAME_SIGNAL_RETURN, frame_address(s->sample.frames[at]));
+		s->sample.frames[at] = frame_pack(FRAME_SIGNAL_RETURN,
+						  frame_address(s->sample.frames[at]));
 }
 
 /* One frame more. UNWIND_STEP_ON or an end. */

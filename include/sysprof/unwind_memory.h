@@ -13,7 +13,7 @@ struct unwind_memory {
 	struct unwind_table *tables; /* UNWIND_TABLES */
 	uint32_t *used;		     /* UNWIND_TABLES: what *epoch was when a table was last used */
 	uint32_t *epoch;
-	unsigned char *places;	     /* UNWIND_PLACES_SIZE bytes */
+	unsigned char *places; /* UNWIND_PLACES_SIZE bytes */
 	size_t segment_size;
 	unsigned int segment_limit; /* at most so many, UNWIND_SEGMENTS or less */
 	/* Make segment `number`: *bytes is shared with the kernel from then on. 0, -ENOMEM, … */

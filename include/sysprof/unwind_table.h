@@ -91,8 +91,8 @@ struct unwind_table {
 #define UNWIND_JAVA	(~2u) /* code of a HotSpot that uses the frame pointer for something else */
 
 struct unwind_place {
-	__u64 end;   /* of an executable mapping */
-	__u64 bias;  /* address - bias is the file's virtual address */
+	__u64 end;  /* of an executable mapping */
+	__u64 bias; /* address - bias is the file's virtual address */
 	__u32 table;
 	__u32 unused;
 };

@@ -113,10 +113,10 @@ static void assert_same_rules(const struct memory *m, uint32_t number,
 	assert_int_equal(t->base, image->table.base);
 	assert_int_equal(t->buckets, image->table.buckets);
 	for (uint64_t a = 0; a < (uint64_t)t->buckets << UNWIND_BUCKET_BITS; a += 1013) {
-		const struct unwind_rule *here =
-			unwind_table__find(m->segments[t->segment], t, t->base + a);
-		const struct unwind_rule *there =
-			unwind_table__find(image->bytes, &image->table, t->base + a);
+		const struct unwind_rule *here = unwind_table__find(m->segments[t->segment], t,
+								    t->base + a);
+		const struct unwind_rule *there = unwind_table__find(image->bytes, &image->table,
+								     t->base + a);
 
 		assert_memory_equal(here, there, sizeof(*here));
 	}
@@ -423,12 +423,9 @@ static void extents_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_test),
-		cmocka_unit_test(eviction_test),
-		cmocka_unit_test(numbers_test),
-		cmocka_unit_test(builder_test),
-		cmocka_unit_test(processes_test),
-		cmocka_unit_test(full_test),
+		cmocka_unit_test(tables_test),	  cmocka_unit_test(eviction_test),
+		cmocka_unit_test(numbers_test),	  cmocka_unit_test(builder_test),
+		cmocka_unit_test(processes_test), cmocka_unit_test(full_test),
 		cmocka_unit_test(extents_test),
 	};
 

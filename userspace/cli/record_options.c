@@ -12,14 +12,14 @@
 #include "capture/perf_events.h"
 #include "cli/commands.h"
 
-#define HZ_DEFAULT	      999
-#define HZ_DEFAULT_SYSTEM     99
-#define HZ_MAX		      20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
-#define UNWIND_MEMORY_MIN     4
-#define UNWIND_MEMORY_MAX     256
-#define PID_LIMIT	      4194304 /* PID_MAX_LIMIT of 64-bit kernels */
-#define CPU_LIMIT	      8191
-#define OUTPUT_DEFAULT	      "sysprof.json.gz"
+#define HZ_DEFAULT	  999
+#define HZ_DEFAULT_SYSTEM 99
+#define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
+#define UNWIND_MEMORY_MIN 4
+#define UNWIND_MEMORY_MAX 256
+#define PID_LIMIT	  4194304 /* PID_MAX_LIMIT of 64-bit kernels */
+#define CPU_LIMIT	  8191
+#define OUTPUT_DEFAULT	  "sysprof.json.gz"
 
 enum {
 	OPT_CGROUP = 256,

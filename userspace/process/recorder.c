@@ -431,7 +431,7 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 }
 
 static void walk_copy(struct recorder *r, struct process_life *process,
-		     const struct sample_event *sample, size_t max, struct sample_event *to)
+		      const struct sample_event *sample, size_t max, struct sample_event *to)
 {
 	const struct stack_copy *copy =
 		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
@@ -439,8 +439,8 @@ static void walk_copy(struct recorder *r, struct process_life *process,
 	enum stack_end end;
 	size_t count;
 
-	end = unwind_feed__walk(r->feed, &now, copy,
-				(uint64_t *)to->frames + to->kernel_frames, max, &count);
+	end = unwind_feed__walk(r->feed, &now, copy, (uint64_t *)to->frames + to->kernel_frames,
+				max, &count);
 	if (!count)
 		return;
 	to->user_frames = count;

@@ -186,7 +186,8 @@ static int put(struct unwind_feed *f, struct fed_file *file, struct built_table 
 	f->stats.too_big += err == -EFBIG;
 	if (err == -ENOMEM || err == -EFBIG)
 		return err == -ENOMEM ? err : 0;
-	err = table_store__put(f->options.store, file->number.number, err ? &NOTHING : &built->image);
+	err = table_store__put(f->options.store, file->number.number,
+			       err ? &NOTHING : &built->image);
 	if (!err)
 		file->state = FILE_THERE;
 	return err == -ENOMEM ? err : 0;

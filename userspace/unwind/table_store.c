@@ -21,7 +21,8 @@ struct retired {
 
 /* What the kernel need not know of a table. */
 struct held_table {
-	uint64_t start, size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
+	uint64_t start,
+		size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
 	uint64_t rows;
 	uint32_t places; /* published ones that have its number */
 	uint32_t holder; /* 0: nobody's */

@@ -43,7 +43,8 @@ static int find_returns(const struct text *text, const unsigned char *pattern, s
 	return count;
 }
 
-static bool begins_with(const unsigned char *at, size_t left, const unsigned char *bytes, size_t size)
+static bool begins_with(const unsigned char *at, size_t left, const unsigned char *bytes,
+			size_t size)
 {
 	return left >= size && !memcmp(at, bytes, size);
 }

@@ -17,7 +17,7 @@ struct unwind_range {
 	uint64_t bias;			  /* address - bias is the file's virtual address */
 	const struct unwind_table *table; /* NULL: there is none */
 	const void *segment;		  /* that has it */
-	uint32_t instead;		  /* of a table: UNWIND_NO_TABLE, UNWIND_LATER, UNWIND_JAVA */
+	uint32_t instead; /* of a table: UNWIND_NO_TABLE, UNWIND_LATER, UNWIND_JAVA */
 };
 
 /* A process as the walk sees it. */

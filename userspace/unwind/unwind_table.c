@@ -246,7 +246,8 @@ static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
 	struct trampoline trampolines[TRAMPOLINES_MAX];
 	struct plt plts[PLT_COUNT_MAX];
 	rows_vec rows = {};
-	int plt_count = plt_find(file, plts), trampoline_count = trampolines_find(file, trampolines);
+	int plt_count = plt_find(file, plts),
+	    trampoline_count = trampolines_find(file, trampolines);
 	int err = plt_count < 0 ? plt_count : trampoline_count < 0 ? trampoline_count : 0;
 
 	for (int i = 0; i < plt_count && !err; i++)
