@@ -62,7 +62,7 @@ FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wi
 		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
 		 $(BUILD)/tests/fixtures/chain-no-fp $(BUILD)/tests/fixtures/deep-no-fp
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
-BENCHES       := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*.c))
+BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf symbolize unwind,userspace/$d/*.c)))
@@ -130,6 +130,19 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 $(BUILD)/tests/bench/symbolize: tests/bench/symbolize.c $(BUILD)/libsysprof.a Makefile
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
+
+# One that has a program of its own for the kernel.
+$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c Makefile | $(BUILD)/.deps
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+
+$(BUILD)/tests/bench/task_work: tests/bench/task_work.c $(BUILD)/tests/bench/task_work.skel.h Makefile
+	$(call say,BENCH,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -I$(BUILD)/tests/bench -MMD -MP -MF $@.d -o $@ $< $(LDLIBS)
 
 $(BUILD)/tests/bench/%: tests/bench/%.c Makefile | $(BUILD)/.deps
 	$(call say,BENCH,$@)

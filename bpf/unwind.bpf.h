@@ -278,6 +278,8 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 {
 	int end = user_registers(ctx, &s->unwind, from_user);
 
+	if (end == STACK_END_COMPAT)
+		push_frame(s, FRAME_IP, s->unwind.ip);
 	if (end != UNWIND_STEP_ON)
 		return end;
 	s->in_system_call = s->unwind.after_call;

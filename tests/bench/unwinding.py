@@ -110,8 +110,32 @@ def slowdown_of(what, make_work):
           rows, notes)
 
 
+def deferred_work():
+    """Does it pay to walk a stack when its thread returns to user space, where pages can be waited for?"""
+    seconds = pick(4, 2)
+    with Counted("spin", CPU):
+        done = subprocess.run([bench("task_work"), str(CPU), str(seconds)], capture_output=True, text=True,
+                              check=False)
+    if done.returncode == 3:
+        print(f"\n== Work at the return to user space: this kernel has none ({done.stderr.strip()})")
+        return
+    if done.returncode:
+        raise Broken(f"task_work: {done.stderr}")
+    words = done.stdout.split()
+    told = {k: int(v) for k, v in zip(words[::2], words[1::2])}
+    table("Work at the return to user space (bpf_task_work), one slot a CPU", f"task_work {CPU} {seconds}",
+          ["", ""],
+          [["ticks that scheduled it", f"{told['scheduled']:,}"],
+           ["ticks that were refused", f"{told['refused']:,}"],
+           ["ns to schedule it", f"{told['schedule_ns']:,}"],
+           ["ns until it runs", f"{told['wait_ns']:,}"],
+           ["ns to copy 256 bytes there, bpf_copy_from_user()", f"{told['read_ns']:,}"]],
+          ["The walk would be the same; only stacks that end at a page that is not there would go on."])
+
+
 def unwinding():
     real_programs()
+    deferred_work()
     slowdown_of("a spinning C program", lambda: Counted("spin", CPU))
     if shutil.which("node"):
         slowdown_of("node", CountedNode)

@@ -4,8 +4,11 @@
 """Runtimes and C libraries whose code describes no frames: what is there is followed, the rest has its reason."""
 import os
 import shutil
+import struct
+import sys
 
-from libe2e import Skip, firefox_extra, firefox_threads, folded, has_chain, main, record, run, scratch, share
+from libe2e import (Background, Skip, firefox_extra, firefox_threads, folded, has_chain, main, need_root, record, run,
+                    scratch, share, wait_for)
 from unwind import SOURCES, is_rooted, user_part, warm_samples
 
 SPIN = """public class Spin {
@@ -51,6 +54,47 @@ def test_java_without():
     assert cut >= 0.9 * samples, (cut, samples)
     made = [frames for _, frames in warm_samples(path) if frames[-1].startswith("0x")]
     assert made and all(len(frames) == 1 for frames in made), made[:5]
+
+
+def forge_32_bit_program():
+    """An ELF file of 32 bits whose only instruction jumps to itself."""
+    base, code = 0x08048000, b"\xeb\xfe"
+    size = 84 + len(code)
+    header = b"\x7fELF" + bytes([1, 1, 1]) + bytes(9)
+    header += struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, base, base, size, size, 5, 0x1000)
+    path = scratch("spin32")
+    with open(path, "wb") as f:
+        f.write(header + segment + code)
+    os.chmod(path, 0o755)
+    return path
+
+
+def ends_of(pid, text):
+    """(samples that ended so, all of them, the folded stacks)"""
+    path, stacks = scratch("ends.json.gz"), scratch("ends.folded")
+    record("-p", pid, "-d", "1", "-o", path, "-o", stacks)
+    ends = firefox_extra(path)["Stacks"]
+    return (next((v for k, v in ends.items() if text in k), 0),
+            sum(t.count for t in firefox_threads(path)), folded(stacks))
+
+
+def test_32_bit_task():
+    need_root()
+    with Background(forge_32_bit_program()) as program:
+        cut, samples, stacks = ends_of(program.pid, "a 32-bit task")
+    assert samples > 100 and cut >= 0.99 * samples, (cut, samples)
+    assert share(stacks, lambda f: f[1].startswith("[spin32")) >= 0.9, stacks
+
+
+def test_io_uring_worker():
+    """A thread of the kernel's that polls for a process; it has no user stack of its own."""
+    need_root()
+    with Background(sys.executable, os.path.join(SOURCES, "io_uring_poll.py"), "20") as program:
+        wait_for(lambda: len(os.listdir(f"/proc/{program.pid}/task")) > 1, what="its thread")
+        cut, samples, stacks = ends_of(program.pid, "a kernel worker")
+    assert samples > 100 and cut >= 0.9 * samples, (cut, samples)
+    assert share(stacks, lambda f: f[0].startswith("iou-sqp") and "io_sq_thread_[k]" in f) >= 0.9, stacks
 
 
 def test_musl():
