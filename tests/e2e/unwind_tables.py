@@ -59,7 +59,8 @@ def test_tables():
     assert total["files"] >= FILES_DUE, total
     assert total["compared"] >= ROWS_DUE or SANITIZED, total
     assert total["unknown"] + total["unevaluated"] <= 0.001 * total["compared"], total
-    assert set(reasons) <= {"describes no code", "not of x86-64", "not ELF"}, reasons
+    # libdw finds nothing where all that there is was made from trampolines
+    assert set(reasons) <= {"describes no code", "libdw finds nothing in it", "not of x86-64", "not ELF"}, reasons
 
 
 if __name__ == "__main__":

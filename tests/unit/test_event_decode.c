@@ -360,7 +360,7 @@ static void test_each_rule_refuses(void **state)
 	REFUSED(make_sample(e), e->sample.from_user = 2);
 	REFUSED(make_sample(e), e->sample.cpu = EVENT_CPU_LIMIT);
 	REFUSED(make_sample(e), e->sample.frames[3] = 0x401100);
-	REFUSED(make_sample(e), e->sample.frames[2] = frame_pack(6, 0x401000));
+	REFUSED(make_sample(e), e->sample.frames[2] = frame_pack(FRAME_KIND_COUNT, 0x401000));
 	REFUSED(make_sample(e), e->sample.frames[4] = 0xffffffff81000010);
 	REFUSED(make_sample(e), e->header.flags |= EVENT_STACK_COPY);
 	REFUSED(make_copy(e), e->header.size -= 8);

@@ -1042,6 +1042,8 @@ static const char story_dump[] =
 	"meta key=\"period_ns\" value=\"1000000\"\n"
 	"meta key=\"sampling_start\" value=\"1000000000\"\n"
 	"ends root=2\n"
+	"frames ip=2\n"
+	"frames frame-pointer=1\n"
 	"unmapped-frames 1\n"
 	"dso 1 file path=\"/bin/prog\" name=\"prog\" file=RIGHT symbols=PENDING\n"
 	"dso 2 kernel path=\"[kernel.kallsyms]\" name=\"[kernel]\" file=NONE symbols=PENDING\n"
