@@ -7,7 +7,7 @@
 #
 #   make unit golden e2e     one suite of the tests          make sanitize    all three under
 #   make golden-update       accept what the goldens see       ASan, UBSan and LSan
-#   make fuzz                fuzz the doors to libelf and libdw, FUZZ_SECONDS=60 each
+#   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make bench               measure the budgets             make format      clang-format -i
 #
@@ -65,7 +65,7 @@ E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf symbolize unwind,userspace/$d/*.c)))
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf jit symbolize unwind,userspace/$d/*.c)))
 
 .PHONY: all tests-build test unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:

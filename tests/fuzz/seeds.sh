@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# seeds.sh DIR: small ELF files of every kind that the fuzzers start from, made by the compilers here.
+# seeds.sh DIR: small ELF files of every kind, and perf maps, that the fuzzers start from, made by the compilers here.
 #
 # What a compiler does not know (a DWARF version, a kind of compression) is left out. Small files
 # are worth more than real ones: each byte of them is worth changing.
@@ -86,4 +86,9 @@ size=$(stat -c %s "$base")
 for part in 1 2 3; do
 	head -c $((size * part / 4)) "$base" >"$dir/cut-$part"
 done
+# perf maps; the first byte is the size of the pieces that they are read in
+printf '%s\n' '7227bbdff8940 1942 LazyCompile:*a.renderDOM /opt/app/react-dom.js:35' \
+	'227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44' >"$dir/map-node"
+printf '@0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r\n1000 0 stub\nno entry\n2000 10 cut' \
+	>"$dir/map-java"
 exit 0

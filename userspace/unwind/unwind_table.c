@@ -198,13 +198,14 @@ static int merge(struct builder *b, const rows_vec *added)
 	int err = vec_reserve(&merged, b->rows.count + added->count);
 
 	while (!err && (i < b->rows.count || j < added->count)) {
-		const struct row *x = &b->rows.data[i], *y = &added->data[j];
+		const struct row *x = i < b->rows.count ? &b->rows.data[i] : NULL;
+		const struct row *y = j < added->count ? &added->data[j] : NULL;
 
-		if (j == added->count || (i < b->rows.count && x->address < y->address)) {
+		if (!y || (x && x->address < y->address)) {
 			merged.data[merged.count++] = b->rows.data[i++];
 			continue;
 		}
-		if (i < b->rows.count && x->address == y->address) {
+		if (x && x->address == y->address) {
 			i++;
 			if (says_nothing(b, y))
 				y = x;
