@@ -43,8 +43,8 @@ struct {
 __u64 scheduled, refused, ran;
 __u64 schedule_ns, wait_ns, read_ns; /* sums */
 
-static int on_resume(struct bpf_map *map __attribute__((unused)),
-		     void *key __attribute__((unused)), void *value)
+static int on_resume(struct bpf_map *map __attribute__((unused)), void *key __attribute__((unused)),
+		     void *value)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct slot *slot = value;

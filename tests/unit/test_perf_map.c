@@ -54,8 +54,9 @@ static void lines_test(void **state)
 
 	(void)state;
 	assert_entry("1000 10 a", 0x1000, 0x1010, "a");
-	assert_entry("227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44", 0x227bbdff9420,
-		     0x227bbdff96c0, "LazyCompile:*stream.on /opt/app/src/api.js:44");
+	assert_entry("227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44",
+		     0x227bbdff9420, 0x227bbdff96c0,
+		     "LazyCompile:*stream.on /opt/app/src/api.js:44");
 	assert_entry("0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r", 0x7fd0e8a1c2c0,
 		     0x7fd0e8a1c418, "void Fib.run(int)");
 	assert_entry("ABCdef 0 Z", 0xabcdef, 0xabcdef, "Z");

@@ -28,6 +28,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@
 #define SAMPLE_RING_MAX	    (8u * 1024 * 1024)
 #define EXIT_RING	    (64u * 1024) /* of CPUs that are not sampled */
 #define SIDEBAND_RING	    (512u * 1024)
+#define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */
 #define RING_FLOOR	    (64u * 1024)
 #define RING_SECONDS	    2
 #define COPY_RING_SHARE	    2 /* copies of stacks take so much of a ring, in a second */
@@ -65,6 +67,7 @@ struct session_cpu {
 	int tick_fd, output_fd, sideband_fd, tsc_fd; /* -1: none */
 	struct perf_ring output, sideband;
 	struct sideband_decoder decoder;
+	bool was_full; /* its side-band: something may not have fit */
 	uint64_t tsc_base;
 	uint64_t received;		     /* EVENT_SAMPLEs */
 	uint64_t time_enabled, time_running; /* of the tick event, at disable */
@@ -871,6 +874,21 @@ static int take_sideband(void *context, struct perf_event_header *record)
 	return 0;
 }
 
+/*
+ * The kernel tells what did not fit into a ring with the next record that does, which may never
+ * come. Any record of this CPU will do: that somebody there calls himself as he is called already.
+ */
+static void draw_out_losses(struct session_cpu *c)
+{
+	cpu_set_t *before = save_affinity();
+	char name[16];
+
+	c->was_full = false;
+	if (before && go_to_cpu(c->cpu) && !prctl(PR_GET_NAME, name))
+		prctl(PR_SET_NAME, name);
+	restore_affinity(before);
+}
+
 int bpf_session__drain(struct bpf_session *s, event_push_fn sink, void *context)
 {
 	struct drain drain = {.sink = sink, .context = context};
@@ -881,10 +899,16 @@ int bpf_session__drain(struct bpf_session *s, event_push_fn sink, void *context)
 
 		drain.cpu = &s->cpus[i];
 		err = perf_ring__drain(&drain.cpu->output, take_output, &drain);
-		if (!err)
+		if (!err) {
+			drain.cpu->was_full |= perf_ring__used(&drain.cpu->sideband) +
+						       SIDEBAND_RECORD_MAX >
+					       drain.cpu->sideband.data_size;
 			err = perf_ring__drain(&drain.cpu->sideband, take_sideband, &drain);
+		}
 		if (err)
 			return err;
+		if (drain.cpu->was_full && !disabled)
+			draw_out_losses(drain.cpu);
 	}
 	s->final = disabled;
 	return 0;

@@ -613,6 +613,10 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (live->stopped || !live->started)
 		return 0;
 	live->stopped = true;
+	/* once before the end: what was lost from a full ring comes with a later record */
+	err = read_everything(live, monotonic_ns() - WRITING_TIME);
+	if (err)
+		return err;
 	bpf_session__disable(live->session);
 	end.time = monotonic_ns();
 	reading.time = end.time;

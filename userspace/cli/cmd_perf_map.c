@@ -160,7 +160,8 @@ static int find(struct map *m, char **arguments)
 	uint64_t address;
 
 	if (parse_address(arguments[1], &address))
-		return usage_error(&cmd_perf_map, "%s is no address: wanted is a hexadecimal number",
+		return usage_error(&cmd_perf_map,
+				   "%s is no address: wanted is a hexadecimal number",
 				   arguments[1]);
 	if (load(m, arguments[0]))
 		return EXIT_FAILED;
@@ -242,7 +243,8 @@ static const struct text_span *name_at(const struct fresh_index *index, uint64_t
  * A frame as perf script prints it, "	ADDRESS SYMBOL (/tmp/perf-PID.map)": where its symbol begins
  * and ends. False: it is another line.
  */
-static bool find_symbol(const char *line, size_t size, uint64_t *address, size_t *begin, size_t *end)
+static bool find_symbol(const char *line, size_t size, uint64_t *address, size_t *begin,
+			size_t *end)
 {
 	static const char MAP[] = " (/tmp/perf-";
 	const char *at = line, *stop = line + size, *map;

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 struct code_range {
-	uint64_t start, end; /* [start, end); equal: a single address, which makes nothing else untrue */
+	uint64_t start,
+		end; /* [start, end); equal: a single address, which makes nothing else untrue */
 };
 
 /*
