@@ -127,7 +127,9 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
-$(BUILD)/tests/bench/symbolize: tests/bench/symbolize.c $(BUILD)/libsysprof.a Makefile
+# Those that measure parts of the library.
+$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables: $(BUILD)/tests/bench/%: tests/bench/%.c \
+		$(BUILD)/libsysprof.a Makefile
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
 

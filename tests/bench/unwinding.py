@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a stack costs, of programs as people run them, beside bpf_get_stack() and perf's copies of stacks."""
+import glob
 import os
 import shutil
 import statistics
@@ -133,7 +134,36 @@ def deferred_work():
           ["The walk would be the same; only stacks that end at a page that is not there would go on."])
 
 
+def big_files():
+    """(name, path) of what has much code here."""
+    found = [("libLLVM", p) for p in sorted(glob.glob("/usr/lib/*/libLLVM*.so*"))[:1]]
+    found += [("libclang-cpp", p) for p in sorted(glob.glob("/usr/lib/*/libclang-cpp.so*"))[:1]]
+    found += [("libjvm", p) for p in sorted(glob.glob("/usr/lib/jvm/*/lib/server/libjvm.so"))[:1]]
+    return found + [(name, os.path.realpath(path)) for name in ("node", "python3", "clang")
+                    if (path := shutil.which(name)) and open(path, "rb").read(4) == b"\x7fELF"]
+
+
+def tables():
+    files = big_files()
+    done = subprocess.run([bench("tables"), *(path for _, path in files)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Broken(f"tables: {done.stderr}")
+    rows, notes, slowest = [], [], 0
+    for (name, _), line in zip(files, done.stdout.splitlines()):
+        _, count, _, size, _, ns = line.split()
+        each = int(ns) / int(count) / 1000
+        slowest = max(slowest, each if int(count) > 10000 else 0)
+        rows.append([name, f"{int(count):,}", f"{int(size) / 1e6:.2f}", f"{int(size) / int(count):.2f}",
+                     f"{int(ns) / 1e6:.1f}", f"{each:.3f}"])
+        if name == "libLLVM":
+            notes.append(budget("table of libLLVM", int(size) / 1e6, 4, "MB"))
+    table("Unwind tables", "tables FILE…: warm page cache, the fastest of three",
+          ["file", "rows", "MB", "bytes a row", "ms", "us a row"], rows,
+          notes + [budget("building a table of more than 10,000 rows", slowest, 0.2, "us a row", 3)])
+
+
 def unwinding():
+    tables()
     real_programs()
     deferred_work()
     slowdown_of("a spinning C program", lambda: Counted("spin", CPU))

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 
-from libe2e import (BUILD, SYSPROF, Background, Skip, firefox_threads, folded, kernel_part, main, need_root, record,
+from libe2e import (BUILD, SYSPROF, Background, Skip, firefox_threads, fixture, folded, kernel_part, main, need_root, record,
                     run, scratch, share, total)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -107,6 +107,10 @@ def test_root_of_node():
 
 def test_root_through_signals():
     check_root("signals", compiled("signals"))
+
+
+def test_root_of_deep_c():
+    check_root("deep C", fixture("deep-no-fp"), "100", "60")
 
 
 def test_root_of_system_calls():

@@ -98,6 +98,28 @@ def test_short_processes_and_little_room():
     assert missing > 0, "clang's two libraries cannot both have been there"
 
 
+def test_where_membarrier_refuses():
+    """As on machines with CPUs that are free of ticks: then writing to a map of maps waits for the programs."""
+    need_root()
+    if not shutil.which("strace") or not shutil.which("node"):
+        raise Skip("there is no strace, or no node")
+    log, path = scratch("strace"), scratch("refused.json.gz")
+    with open(scratch("two.sh"), "w", encoding="utf-8") as f:
+        f.write("timeout 1 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
+                "i=0; while [ $i -lt 150 ]; do /bin/true; i=$((i + 1)); done; sleep 0.3\n")
+    run("strace", "-f", "-qq", "-o", log, "-e", "trace=membarrier,bpf", "-e", "inject=membarrier:error=EINVAL",
+        os.environ["SYSPROF"], "record", "-F", "4999", "-o", path, "--", "sh", scratch("two.sh"), check=0, timeout=120)
+    with open(log, encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    refused = [i for i, line in enumerate(lines) if "membarrier(" in line]
+    assert refused, "nothing was retired: the test is of no use"
+    for i in refused:
+        assert "INJECTED" in lines[i], lines[i]
+        assert any("BPF_MAP_UPDATE_ELEM" in line and line.endswith("= 0") for line in lines[i:i + 3]), lines[i:i + 3]
+    rooted = [is_rooted(frames) for thread, _, frames in all_stacks(path) if thread.process == "node"]
+    assert len(rooted) > 500 and sum(rooted) > 0.7 * len(rooted), (sum(rooted), len(rooted))
+
+
 def test_exec_in_a_loop():
     """What is known of a process's mappings is of no use after it has called execve."""
     path = scratch("exec.json.gz")

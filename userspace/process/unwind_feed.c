@@ -20,7 +20,7 @@
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
-#define CREDIT_MAX	  2000000000ll	 /* ns of CPU */
+#define CREDIT_DEFAULT	  2000000000ll	 /* ns of CPU */
 #define CREDIT_DIVISOR	  20		 /* it grows by a twentieth of the time that passes */
 #define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
 #define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
@@ -79,7 +79,9 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	if (!f)
 		return -ENOMEM;
 	f->options = *options;
-	f->credit = CREDIT_MAX;
+	if (!f->options.credit)
+		f->options.credit = CREDIT_DEFAULT;
+	f->credit = f->options.credit;
 	f->credited = now();
 	err = table_builder__new(options->table_limit, &f->builder);
 	if (err) {
@@ -210,8 +212,8 @@ static void add_credit(struct unwind_feed *f, uint64_t time)
 {
 	f->credit += (time - f->credited) / CREDIT_DIVISOR;
 	f->credited = time;
-	if (f->credit > CREDIT_MAX)
-		f->credit = CREDIT_MAX;
+	if (f->credit > f->options.credit)
+		f->credit = f->options.credit;
 }
 
 int unwind_feed__take(struct unwind_feed *f)

@@ -28,6 +28,7 @@ enum fed_kind {
 struct unwind_feed_options {
 	struct table_store *store;
 	size_t table_limit; /* bytes of one table at most */
+	int64_t credit;	    /* CPU time for building that can be saved up, ns; 0: 2 s */
 	/* The file of a dso, which stays the callee's; -1: not to be had. */
 	int (*file)(void *context, struct dso_id dso);
 	enum fed_kind (*kind)(void *context, struct dso_id dso);

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which tables are built when, for processes that have this program's own files mapped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "process/unwind_feed.h"
+
+#define SEGMENT_SIZE (4u << 20)
+#define SECOND	     1000000000ull
+#define FILES	     3
+#define MADE_CODE    (FILES + 1) /* the dso that is no file */
+
+struct world {
+	struct unwind_memory memory;
+	unsigned char *segment;
+	uint32_t epoch;
+	struct table_store *store;
+	struct unwind_feed *feed;
+	int fds[FILES + 1]; /* by dso, from 1 on */
+	struct mapping mappings[FILES + 1];
+	bool jvm, keeps_frame_pointers;
+	unsigned int asked;
+};
+
+static int add_segment(void *context, unsigned int number, unsigned char **bytes)
+{
+	struct world *w = context;
+
+	if (number)
+		return -ENOSPC;
+	*bytes = w->segment = calloc(1, SEGMENT_SIZE);
+	return *bytes ? 0 : -ENOMEM;
+}
+
+static int wait_for_programs(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static int file_of(void *context, struct dso_id dso)
+{
+	struct world *w = context;
+
+	return dso.v <= FILES ? w->fds[dso.v] : -1;
+}
+
+static enum fed_kind kind_of(void *context, struct dso_id dso)
+{
+	struct world *w = context;
+
+	if (dso.v == MADE_CODE)
+		return FED_JIT;
+	return w->jvm && dso.v == 1 ? FED_JVM : FED_FILE;
+}
+
+static bool keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
+				 uint64_t bias)
+{
+	struct world *w = context;
+
+	assert_true(tgid && library && bias);
+	w->asked++;
+	return w->keeps_frame_pointers;
+}
+
+/* The executable mappings of the first files that this process has. */
+static void find_files(struct world *w)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096], path[4096], mode[5];
+	uint32_t found = 0;
+
+	assert_non_null(maps);
+	while (found < FILES && fgets(line, sizeof(line), maps)) {
+		unsigned long start, end, offset;
+
+		if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %4095s", &start, &end, mode, &offset,
+			   path) != 5 ||
+		    mode[2] != 'x' || path[0] != '/')
+			continue;
+		found++;
+		w->mappings[found] = (struct mapping){
+			.start = start, .end = end, .page_offset = offset, .dso = {found}};
+		w->fds[found] = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(w->fds[found] >= 0);
+	}
+	assert_int_equal(found, FILES);
+	fclose(maps);
+}
+
+static void set_up(struct world *w, int64_t credit)
+{
+	struct unwind_feed_options options = {
+		.table_limit = SEGMENT_SIZE,
+		.credit = credit,
+		.file = file_of,
+		.kind = kind_of,
+		.jvm_keeps_frame_pointers = keeps_frame_pointers,
+		.context = w,
+	};
+
+	*w = (struct world){};
+	w->memory = (struct unwind_memory){
+		.processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
+		.tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
+		.used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
+		.epoch = &w->epoch,
+		.places = calloc(1, UNWIND_PLACES_SIZE),
+		.segment_size = SEGMENT_SIZE,
+		.segment_limit = 1,
+		.add_segment = add_segment,
+		.wait_for_programs = wait_for_programs,
+		.context = w,
+	};
+	find_files(w);
+	options.store = w->store = table_store__new(&w->memory);
+	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
+}
+
+static void tear_down(struct world *w)
+{
+	unwind_feed__free(w->feed);
+	table_store__free(w->store);
+	for (int i = 1; i <= FILES; i++)
+		close(w->fds[i]);
+	free(w->memory.processes);
+	free(w->memory.tables);
+	free(w->memory.used);
+	free(w->memory.places);
+	free(w->segment);
+}
+
+/* With the dsos that are named by their digits. */
+static struct mapping_table *maps_of(const struct world *w, const char *dsos)
+{
+	struct mapping_table *maps = NULL;
+
+	for (; *dsos; dsos++) {
+		unsigned int dso = *dsos - '0';
+		struct mapping made = {.start = 0x10000, .end = 0x20000, .dso = {MADE_CODE}};
+
+		assert_int_equal(mapping_table__add(&maps,
+						    dso == MADE_CODE ? &made : &w->mappings[dso],
+						    false),
+				 MAPPING_ADDED);
+	}
+	return maps;
+}
+
+/* What is published for the place of a dso: a table's number, or what there is instead. */
+static uint32_t published(const struct world *w, uint32_t tgid, unsigned int dso)
+{
+	uint64_t start = dso == MADE_CODE ? 0x10000 : w->mappings[dso].start;
+
+	for (size_t i = 0; i < UNWIND_PROCESSES; i++) {
+		uint64_t word = w->memory.processes[i];
+		const uint64_t *starts;
+		const struct unwind_place *places;
+
+		if (!word || unwind_word_tgid(word) != tgid)
+			continue;
+		starts = (const void *)(w->memory.places + unwind_word_offset(word) + 8);
+		places = (const void *)(starts + unwind_word_count(word));
+		for (uint32_t p = 0; p < unwind_word_count(word); p++)
+			if (starts[p] == start)
+				return places[p].table;
+	}
+	fail_msg("nothing is published for dso %u of process %u", dso, tgid);
+	return 0;
+}
+
+static bool is_there(const struct world *w, uint32_t number)
+{
+	return number < UNWIND_TABLES && w->memory.tables[number].number_size;
+}
+
+/* Places first, tables later; a stack waits for them a while, and at the end for as long as it takes. */
+static void waiting_test(void **state)
+{
+	struct mapping_table *maps;
+	struct world w;
+	struct fed_process process;
+	uint32_t number;
+
+	(void)state;
+	set_up(&w, 0);
+	maps = maps_of(&w, "12");
+	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	number = published(&w, 10, 1);
+	assert_true(number < UNWIND_TABLES);
+	/* nobody has taken them yet, built or not */
+	assert_false(is_there(&w, number));
+	assert_true(unwind_feed__shall_wait(w.feed, &process));
+	process.time -= SECOND;
+	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	unwind_feed__end(w.feed);
+	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_true(is_there(&w, number) && is_there(&w, published(&w, 10, 2)));
+	/* the next process has them at once */
+	process.tgid = 11;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 11, 1), number);
+	mapping_table__unref(maps);
+	tear_down(&w);
+}
+
+/* A table that made room for others comes back when it is missed, once. */
+static void missed_test(void **state)
+{
+	struct unwind_feed_stats stats;
+	struct mapping_table *maps;
+	struct fed_process process;
+	struct world w;
+	uint32_t number;
+
+	(void)state;
+	set_up(&w, 0);
+	maps = maps_of(&w, "1");
+	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	unwind_feed__end(w.feed);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	number = published(&w, 10, 1);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
+	assert_true(is_there(&w, number));
+	w.memory.tables[number].number_size = 0;
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
+	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_true(is_there(&w, number));
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.put_off, 0);
+	mapping_table__unref(maps);
+	tear_down(&w);
+}
+
+/* Who has used up the credit builds for processes of some age only. */
+static void storm_test(void **state)
+{
+	struct mapping_table *first, *second;
+	struct fed_process old, young;
+	struct unwind_feed_stats stats;
+	struct world w;
+
+	(void)state;
+	set_up(&w, 1);
+	first = maps_of(&w, "1");
+	second = maps_of(&w, "2");
+	unwind_feed__end(w.feed);
+	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
+	old.born = old.time - 10 * SECOND;
+	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
+	assert_false(unwind_feed__shall_wait(w.feed, &old));
+	young = (struct fed_process){.tgid = 11, .time = old.time, .maps = second};
+	young.born = young.time - SECOND / 10;
+	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
+	assert_int_equal(published(&w, 11, 2), UNWIND_LATER);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 0);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.put_off, 2);
+	/* it has lived long enough, and is published again */
+	young.time += SECOND;
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 1);
+	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
+	assert_false(unwind_feed__shall_wait(w.feed, &young));
+	assert_true(is_there(&w, published(&w, 11, 2)));
+	mapping_table__unref(first);
+	mapping_table__unref(second);
+	tear_down(&w);
+}
+
+/* What a JVM makes is walked only if it says that it may be; it is asked once. */
+static void jvm_test(void **state)
+{
+	struct mapping_table *maps, *plain;
+	struct fed_process process;
+	struct world w;
+
+	(void)state;
+	set_up(&w, 0);
+	w.jvm = true;
+	maps = maps_of(&w, "14");
+	plain = maps_of(&w, "24");
+	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
+	assert_int_equal(w.asked, 1);
+	w.keeps_frame_pointers = true;
+	unwind_feed__withdraw(w.feed, 10);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(w.asked, 2);
+	process.tgid = 11;
+	process.maps = plain;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(w.asked, 2);
+	mapping_table__unref(maps);
+	mapping_table__unref(plain);
+	tear_down(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waiting_test),
+		cmocka_unit_test(missed_test),
+		cmocka_unit_test(storm_test),
+		cmocka_unit_test(jvm_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
