@@ -54,7 +54,7 @@
 #define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */
 #define RING_FLOOR	    (64u * 1024)
 #define RING_SECONDS	    2
-#define COPY_RING_SHARE	    2 /* copies of stacks take so much of a ring, in a second */
+#define COPY_RING_SHARE	    (3.0 / 4) /* copies of stacks take so much of a ring, in a second */
 #define SEGMENT_SIZE	    (16u << 20)
 #define SEGMENT_SIZE_OLD    (4u << 20)
 #define TSC_ERROR_MAX_NS    5000
@@ -296,7 +296,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->use_tables = s->unwind.segment_size;
 	if (s->unwind.segment_size)
 		skel->rodata->segment_size = s->unwind.segment_size;
-	skel->rodata->copied_a_second = wanted_ring_size(o) / COPY_RING_SHARE;
+	skel->rodata->copied_a_second = wanted_ring_size(o) * COPY_RING_SHARE;
 	bpf_program__set_autoload(skel->progs.on_exec, threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }
