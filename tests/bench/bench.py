@@ -267,19 +267,21 @@ def memory():
                 with profiler("-a", "-F", hz) as p:
                     time.sleep(seconds)
                     resident, share = p.memory_mb()
+                    twice = p.mapped_kernel_mb()
                     p.stop()
-                row = [f"{p.name}, {hz} Hz", f"{resident:.0f}", f"{share:.0f}", "",
+                row = [f"{p.name}, {hz} Hz", f"{resident:.0f}", f"{share:.0f}", f"{twice:.0f}", "",
                        f"{p.usage.ru_maxrss / 1024:.0f}"]
                 if profiler is Sysprof:
-                    row[3] = int(p.told(r"(\d+) MB of rings and maps")[1])
+                    row[4] = int(p.told(r"(\d+) MB of rings and maps")[1])
                     notes.append(budget(f"memory at {hz} Hz, with rings and maps",
-                                        resident + row[3], 100, "MB", 0))
+                                        resident - twice + row[4], 100, "MB", 0))
                 rows.append(row)
     table(f"Memory, MB, after {seconds} s of the whole system beside {busy.names()}",
           ["sysprof record -a -F HZ; smaps_rollup, and what its summary says of the kernel's",
            "perf record -a -B -g -F HZ -e cpu-clock"],
-          ["", "RSS", "PSS", "rings and maps", "peak RSS, symbols included"], rows,
-          notes + ["RSS contains the pages of rings that were touched: the sum has those twice."])
+          ["", "RSS", "PSS", "of it rings and maps", "rings and maps", "peak RSS, symbols included"], rows,
+          notes + ["RSS has the pages of rings and maps that were touched: the sum is RSS without them, and",
+                   "rings and maps whole."])
 
 
 def drop_caches():

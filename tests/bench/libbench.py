@@ -172,6 +172,16 @@ class Program:
         return sum(int(read(f"/proc/{self.pid}/task/{t}/schedstat").split()[0])
                    for t in os.listdir(f"/proc/{self.pid}/task"))
 
+    def mapped_kernel_mb(self):
+        """What RSS has of rings and BPF maps, which are the kernel's memory."""
+        total, ours = 0, False
+        for line in read(f"/proc/{self.pid}/smaps").splitlines():
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                ours = "[perf_event]" in line or "bpf-map" in line
+            elif ours and line.startswith("Rss:"):
+                total += int(line.split()[1])
+        return total / 1024
+
     def memory_mb(self):
         """(resident, proportional share of it)"""
         rollup = read(f"/proc/{self.pid}/smaps_rollup")

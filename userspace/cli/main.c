@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof: find the command, run it. */
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,10 +66,23 @@ static int print_help(int argc, char **argv)
 	return EXIT_DONE;
 }
 
+/*
+ * Large blocks are mapped, and go back to the system when they are freed. Left to itself glibc keeps
+ * them from the first one on (its threshold grows), and building one big unwind table cost 40 MB for
+ * the rest of the recording.
+ */
+static void give_memory_back(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	give_memory_back();
 	give_up__ignore_sigpipe();
 	if (argc < 2) {
 		print_overview(stderr);
