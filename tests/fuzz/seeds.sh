@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# seeds.sh DIR: small ELF files of every kind, and perf maps, that the fuzzers start from, made by the compilers here.
+# seeds.sh DIR: small ELF files of every kind, perf maps and a jitdump, that the fuzzers start from, made by the compilers here.
 #
 # What a compiler does not know (a DWARF version, a kind of compression) is left out. Small files
 # are worth more than real ones: each byte of them is worth changing.
@@ -91,4 +91,15 @@ printf '%s\n' '7227bbdff8940 1942 LazyCompile:*a.renderDOM /opt/app/react-dom.js
 	'227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44' >"$dir/map-node"
 printf '@0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r\n1000 0 stub\nno entry\n2000 10 cut' \
 	>"$dir/map-java"
+# a jitdump: its header, lines, a load of four bytes, a move, the end
+{
+	printf '@DTiJ\1\0\0\0\50\0\0\0\76\0\0\0\0\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+	printf '\2\0\0\0\65\0\0\0\1\0\0\0\0\0\0\0\0\20\0\0\0\0\0\0\1\0\0\0\0\0\0\0'
+	printf '\0\20\0\0\0\0\0\0\3\0\0\0\1\0\0\0/a.c\0'
+	printf '\0\0\0\0\76\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\0\20\0\0\0\0\0\0'
+	printf '\0\20\0\0\0\0\0\0\4\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0f\0code'
+	printf '\1\0\0\0\100\0\0\0\3\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\0\40\0\0\0\0\0\0'
+	printf '\0\20\0\0\0\0\0\0\0\40\0\0\0\0\0\0\4\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0'
+	printf '\3\0\0\0\20\0\0\0\4\0\0\0\0\0\0\0'
+} >"$dir/jitdump"
 exit 0

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A record is handled once it is there whole; what belongs to a load (lines, unwinding information)
+ * comes in records of its own right before it. Nothing that a record says of sizes is believed
+ * beyond the record.
+ */
+#include "jit/jitdump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/jit_name.h"
+#include "jit/js_name.h"
+
+#define MAGIC	      0x4a695444u
+#define MAGIC_SWAPPED 0x4454694au
+#define VERSION	      1
+#define FLAG_TSC      1u
+#define V8_SHIFT      0x40 /* V8 counts lines from an ELF header that it does not write */
+
+enum record_id {
+	RECORD_LOAD,
+	RECORD_MOVE,
+	RECORD_DEBUG_INFO,
+	RECORD_CLOSE,
+	RECORD_UNWINDING_INFO,
+};
+
+struct file_header {
+	uint32_t magic, version, total_size, machine, pad, pid;
+	uint64_t time, flags;
+};
+
+struct record {
+	uint32_t id, total_size;
+	uint64_t time;
+};
+
+struct load {
+	uint32_t pid, tid;
+	uint64_t vma, address, size, index;
+};
+
+struct move {
+	uint32_t pid, tid;
+	uint64_t vma, from, to, size, index;
+};
+
+struct debug_info {
+	uint64_t address, count;
+};
+
+struct debug_entry {
+	uint64_t address;
+	uint32_t line, discriminator;
+};
+
+struct unwinding_info {
+	uint64_t size, eh_frame_header_size, mapped_size;
+};
+
+/* The bytes of a record behind its prefix. */
+struct body {
+	const char *at;
+	size_t left;
+};
+
+static bool take(struct body *body, void *to, size_t size)
+{
+	if (size > body->left)
+		return false;
+	memcpy(to, body->at, size);
+	body->at += size;
+	body->left -= size;
+	return true;
+}
+
+/* A text with its NUL. NULL: it does not end in the record. */
+static const char *take_text(struct body *body)
+{
+	const char *text = body->at;
+	const char *end = body->left ? memchr(text, 0, body->left) : NULL;
+
+	if (!end)
+		return NULL;
+	body->left -= end + 1 - text;
+	body->at = end + 1;
+	return text;
+}
+
+/* ---- what belongs to the next load ----------------------------------------------------------- */
+
+static void forget_pending(struct jitdump_reader *r)
+{
+	r->lines.count = r->files.count = r->unwinding.count = 0;
+	r->lines_of = 0;
+}
+
+static int keep_file(struct jitdump_reader *r, const char *file, size_t *offset)
+{
+	size_t size = strlen(file) + 1;
+
+	if (vec_reserve(&r->files, r->files.count + size))
+		return -ENOMEM;
+	*offset = r->files.count;
+	memcpy(r->files.data + r->files.count, file, size);
+	r->files.count += size;
+	return 0;
+}
+
+/* 1: the record makes no sense. */
+static int on_debug_info(struct jitdump_reader *r, struct body body)
+{
+	static const char SAME_AS_BEFORE[] = "\xff";
+	struct debug_info info;
+	size_t file = 0;
+
+	r->lines.count = r->files.count = 0;
+	if (!take(&body, &info, sizeof(info)))
+		return 1;
+	r->lines_of = info.address;
+	for (uint64_t i = 0; i < info.count; i++) {
+		struct debug_entry entry;
+		struct jitdump_line line;
+		const char *text;
+
+		if (!take(&body, &entry, sizeof(entry)) || !(text = take_text(&body)))
+			return 1;
+		if (strcmp(text, SAME_AS_BEFORE) || !r->files.count) {
+			if (keep_file(r, text, &file))
+				return -ENOMEM;
+		}
+		line = (struct jitdump_line){
+			.address = entry.address,
+			.line = entry.line,
+			.column = entry.discriminator,
+			.file = (const char *)(uintptr_t)(file + 1),
+		};
+		if (vec_push(&r->lines, line))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int on_unwinding_info(struct jitdump_reader *r, struct body body)
+{
+	struct unwinding_info info;
+
+	r->unwinding.count = 0;
+	if (!take(&body, &info, sizeof(info)) || info.size > body.left ||
+	    info.eh_frame_header_size > info.size)
+		return 1;
+	if (vec_reserve(&r->unwinding, info.size))
+		return -ENOMEM;
+	if (info.size)
+		memcpy(r->unwinding.data, body.at, info.size);
+	r->unwinding.count = info.size;
+	r->eh_frame_header_size = info.eh_frame_header_size;
+	return 0;
+}
+
+/* Files become texts, and V8's addresses those of the code. */
+static void finish_lines(struct jitdump_reader *r, const struct jitdump_load *load)
+{
+	const struct jit_text name = {load->name, strlen(load->name)};
+	struct jit_name parsed;
+	bool shifted = r->lines.count && r->lines.data[0].address >= load->address + V8_SHIFT &&
+		       js_name_parse(name, &parsed);
+
+	for (size_t i = 0; i < r->lines.count; i++) {
+		struct jitdump_line *line = &r->lines.data[i];
+
+		line->file = r->files.data + ((uintptr_t)line->file - 1);
+		if (shifted)
+			line->address -= V8_SHIFT;
+	}
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static int on_load(struct jitdump_reader *r, const struct record *record, struct body body,
+		   const struct jitdump_handler *handler)
+{
+	struct jitdump_load told = {.time = record->time};
+	struct load load;
+	int result;
+
+	if (!take(&body, &load, sizeof(load)) || !(told.name = take_text(&body)) ||
+	    load.size > body.left || load.address + load.size < load.address)
+		return 1;
+	told.address = load.address;
+	told.size = load.size;
+	told.index = load.index;
+	if (r->lines.count && r->lines_of == load.address) {
+		finish_lines(r, &told);
+		told.lines = r->lines.data;
+		told.line_count = r->lines.count;
+	}
+	if (r->unwinding.count) {
+		told.unwinding = r->unwinding.data;
+		told.unwinding_size = r->unwinding.count;
+		told.eh_frame_header_size = r->eh_frame_header_size;
+	}
+	r->counts.loads++;
+	r->counts.lines += told.line_count;
+	result = handler->load ? handler->load(handler->context, &told) : 0;
+	forget_pending(r);
+	return result;
+}
+
+static int on_move(struct jitdump_reader *r, const struct record *record, struct body body,
+		   const struct jitdump_handler *handler)
+{
+	struct jitdump_move told = {.time = record->time};
+	struct move move;
+
+	if (!take(&body, &move, sizeof(move)) || move.to + move.size < move.to)
+		return 1;
+	told.from = move.from;
+	told.to = move.to;
+	told.size = move.size;
+	told.index = move.index;
+	r->counts.moves++;
+	return handler->move ? handler->move(handler->context, &told) : 0;
+}
+
+static int on_record(struct jitdump_reader *r, const struct record *record, struct body body,
+		     const struct jitdump_handler *handler)
+{
+	int result = 0;
+
+	switch (record->id) {
+	case RECORD_LOAD:
+		result = on_load(r, record, body, handler);
+		break;
+	case RECORD_MOVE:
+		result = on_move(r, record, body, handler);
+		break;
+	case RECORD_DEBUG_INFO:
+		result = on_debug_info(r, body);
+		break;
+	case RECORD_CLOSE:
+		r->closed = true;
+		result = handler->close ? handler->close(handler->context, record->time) : 0;
+		break;
+	case RECORD_UNWINDING_INFO:
+		result = on_unwinding_info(r, body);
+		break;
+	default:
+		r->counts.unknown_records++;
+	}
+	if (result != 1)
+		return result;
+	forget_pending(r);
+	r->counts.bad_records++;
+	return 0;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* How much of the bytes the header takes; 0: it is not there yet. Or negative errno. */
+static ssize_t take_header(struct jitdump_reader *r, const char *bytes, size_t size)
+{
+	struct file_header header;
+
+	if (size < sizeof(header))
+		return 0;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.magic == MAGIC_SWAPPED)
+		return -ENOTSUP;
+	if (header.magic != MAGIC || header.total_size < sizeof(header))
+		return -EBADMSG;
+	if (header.version != VERSION)
+		return -ENOTSUP;
+	r->has_header = true;
+	r->header = (struct jitdump_header){
+		.machine = header.machine,
+		.pid = header.pid,
+		.tsc = header.flags & FLAG_TSC,
+	};
+	r->skip = header.total_size - sizeof(header);
+	return sizeof(header);
+}
+
+/* The same for a record. */
+static ssize_t take_record(struct jitdump_reader *r, const char *bytes, size_t size,
+			   const struct jitdump_handler *handler)
+{
+	struct record record;
+	int err;
+
+	if (size < sizeof(record))
+		return 0;
+	memcpy(&record, bytes, sizeof(record));
+	if (record.total_size < sizeof(record))
+		return -EBADMSG;
+	if (record.total_size > JITDUMP_RECORD_MAX) {
+		r->counts.bad_records++;
+		forget_pending(r);
+		r->skip = record.total_size;
+		return 0;
+	}
+	if (size < record.total_size)
+		return 0;
+	err = on_record(r, &record,
+			(struct body){bytes + sizeof(record), record.total_size - sizeof(record)},
+			handler);
+	return err ? err : (ssize_t)record.total_size;
+}
+
+/* Takes what it can from the start of the bytes; how much that was. */
+static ssize_t take_all(struct jitdump_reader *r, const char *bytes, size_t size,
+			const struct jitdump_handler *handler)
+{
+	size_t done = 0;
+
+	for (;;) {
+		uint64_t skipped = r->skip < size - done ? r->skip : size - done;
+		ssize_t taken;
+
+		r->skip -= skipped;
+		done += skipped;
+		if (r->skip)
+			return done;
+		taken = r->has_header ? take_record(r, bytes + done, size - done, handler)
+				      : take_header(r, bytes + done, size - done);
+		if (taken < 0)
+			return taken;
+		if (!taken && !r->skip)
+			return done;
+		done += taken;
+	}
+}
+
+int jitdump_reader__feed(struct jitdump_reader *r, const void *bytes, size_t size,
+			 const struct jitdump_handler *handler)
+{
+	ssize_t done;
+
+	if (!r->rest.count) {
+		done = take_all(r, bytes, size, handler);
+	} else {
+		if (vec_reserve(&r->rest, r->rest.count + size))
+			return -ENOMEM;
+		memcpy(r->rest.data + r->rest.count, bytes, size);
+		r->rest.count += size;
+		done = take_all(r, r->rest.data, r->rest.count, handler);
+	}
+	if (done < 0)
+		return done;
+	if (r->rest.count) {
+		r->rest.count -= done;
+		memmove(r->rest.data, r->rest.data + done, r->rest.count);
+		return 0;
+	}
+	if ((size_t)done == size)
+		return 0;
+	if (vec_reserve(&r->rest, size - done))
+		return -ENOMEM;
+	memcpy(r->rest.data, (const char *)bytes + done, size - done);
+	r->rest.count = size - done;
+	return 0;
+}
+
+size_t jitdump_reader__torn(const struct jitdump_reader *r)
+{
+	return r->rest.count;
+}
+
+void jitdump_reader__fini(struct jitdump_reader *r)
+{
+	vec_free(&r->rest);
+	vec_free(&r->lines);
+	vec_free(&r->files);
+	vec_free(&r->unwinding);
+	*r = (struct jitdump_reader){};
+}
