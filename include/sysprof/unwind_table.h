@@ -73,7 +73,9 @@ struct unwind_table {
 
 /*
  * All of this is in arrays that the kernel and the collector share, and is written by the collector
- * without a system call. The kernel writes but one of them: when a table was last used. A process has one word in a hash table of such words, which says where its
+ * without a system call. The kernel writes but one of them: when a table was last used.
+ *
+ * A process has one word in a hash table of such words, which says where its
  * places are: a sorted array of starts, and behind it the rest of each. What a word leads to is never
  * changed: a process that maps something gets other places and then another word.
  */

@@ -65,7 +65,7 @@ static int read_memory(pid_t pid, void *to, size_t size, uint64_t address)
 	return (size_t)got == size ? 0 : -ENODATA;
 }
 
-/* Does the string there begin so, or, with its NUL, equal it? Names may end where memory does. */
+/* Is this string there? No more is read than it has, for memory may end behind it. */
 static bool is_string(const struct jvm *jvm, uint64_t address, const char *wanted)
 {
 	char text[NAME_SIZE];
