@@ -213,7 +213,7 @@ static void walk_libdwfls(Dwfl *dwfl, pid_t tid, struct stack *stack)
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-static uint64_t stops, equal_root, prologue, both_short, longer, different, failed;
+static uint64_t stops, equal_root, prologue, both_short, no_rule, longer, different, failed;
 
 static void show(const char *what, const struct stack *a, const struct stack *b)
 {
@@ -243,7 +243,11 @@ static bool equal_but_for_prologue(const struct stack *a, const struct stack *b)
 	       !memcmp(a->frames + 2, b->frames + 1, (b->count - 1) * sizeof(*b->frames));
 }
 
-/* Where both stop short of the root, libdwfl may have gone on to what is no code. */
+/*
+ * Where both stop short of the root, libdwfl may have gone on to what is no code. A frame that is
+ * found from a register other than the stack's and the frame's, and is not the innermost one, has
+ * no rule: of glibc, the one that binds a function at its first call.
+ */
 static void compare(const struct stack *a, const struct stack *b)
 {
 	size_t common = a->count < b->count ? a->count : b->count;
@@ -257,6 +261,9 @@ static void compare(const struct stack *a, const struct stack *b)
 	} else if (equal && !a->root && !b->root) {
 		both_short++;
 		show("short", a, b);
+	} else if (equal && a->end == STACK_END_NO_RULE && a->count < b->count) {
+		no_rule++;
+		show("no rule", a, b);
 	} else if (equal && a->root && !b->root && a->count >= b->count) {
 		longer++;
 		show("longer", a, b);
@@ -355,6 +362,7 @@ int main(int argc, char **argv)
 	PRINT(equal_root);
 	PRINT(prologue);
 	PRINT(both_short);
+	PRINT(no_rule);
 	PRINT(longer);
 	PRINT(different);
 	printf("total by_table %" PRIu64 "\n", our_frames_by[FRAME_TABLE]);
