@@ -18,7 +18,7 @@ elf       : base elf                                    |
 profile   : base profile                                | event.h profile.h
 capture   : base elf capture                            | event.h event_handler.h unwind_table.h unwind_memory.h
 unwind    : base elf unwind                             | event.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
-jit       : base jit                                    |
+jit       : base jit                                    | profile.h
 process   : base elf process profile unwind jit         | event.h event_handler.h profile.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h

@@ -43,9 +43,9 @@ enum event_type {
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
 	EVENT_SYMBOLS_END = 34, /* every location of the profile has been told */
-	/* reserved for JIT code: perf map bytes, jitdump records */
-	EVENT_JIT_MAP = 40,
-	EVENT_JIT_DUMP = 41,
+	/* files in which processes tell of code that they make: perf maps, jitdumps */
+	EVENT_JIT_FILE = 40,
+	EVENT_JIT_BYTES = 41,
 };
 
 /* header.flags */
@@ -350,6 +350,66 @@ struct kallsyms_event {
 	char text[];
 };
 
+/* ---- code that is made as it runs ------------------------------------------------------------ */
+
+enum jit_file_kind {
+	JIT_FILE_MAP = 0,  /* text: jit/perf_map.h */
+	JIT_FILE_DUMP = 1, /* binary: jit/jitdump.h */
+	JIT_FILE_KIND_COUNT
+};
+
+/*
+ * What becomes of such a file. It belongs to the process, which may be anybody's, so it is looked at
+ * before it is opened. X(ENUM, followed, sentence)
+ */
+#define JIT_FILE_STATES(X)                                                                         \
+	X(NONE, 0, "there is none")                                                                \
+	X(FOLLOWED, 1, "read as it grew")                                                          \
+	X(NOT_REGULAR, 0, "not a regular file")                                                    \
+	X(LINK, 0, "a symbolic link")                                                              \
+	X(FOREIGN, 0, "it belongs neither to the process's user nor to root")                      \
+	X(OUTDATED, 0, "it is older than the process")                                             \
+	X(DENIED, 0, "it may not be opened")                                                       \
+	X(FUSE, 0, "on a FUSE file system, whose owner could keep us waiting")                     \
+	X(TOO_BIG, 1, "larger than we read: names are missing, or in doubt")                       \
+	X(BAD, 1, "not what its name says")                                                        \
+	X(TOO_MANY, 0, "too many of them at one time")
+
+enum jit_file_state {
+#define X(id, followed, text) JIT_FILE_STATE_##id,
+	JIT_FILE_STATES(X)
+#undef X
+		JIT_FILE_STATE_COUNT
+};
+
+/* A file was found, or its state has changed. */
+struct jit_file_event {
+	struct event_header header;
+	__u32 pid;
+	__u32 file;	     /* from 1 on; the next events name it by this */
+	__u64 process_start; /* CLOCK_MONOTONIC ns, as of a process_event; 0 unknown */
+	__u8 kind;	     /* enum jit_file_kind */
+	__u8 state;	     /* enum jit_file_state */
+	__u8 reserved[6];
+	char path[]; /* as the process names it */
+};
+
+/* jit_bytes_event.flags */
+#define JIT_SNAPSHOT_BEGIN 1u /* the file was written anew: these are its first bytes, ... */
+#define JIT_SNAPSHOT_END   2u /* ... and these its last */
+#define JIT_RESTART	   4u /* the file begins anew, and what it had before holds on */
+
+/* A piece of it, in the order of the file. Written in (after, before], CLOCK_MONOTONIC ns. */
+struct jit_bytes_event {
+	struct event_header header;
+	__u64 after, before;
+	__u32 file;
+	__u32 size; /* of bytes */
+	__u32 flags;
+	__u32 reserved;
+	char bytes[];
+};
+
 /* ---- the symbols chunk ----------------------------------------------------------------------- */
 
 /* Which dso the EVENT_SYMBOLs up to the next EVENT_SYMBOL_DSO speak of, by its place in the profile. */
@@ -395,6 +455,8 @@ EVENT_ASSERT(clock_anchor_event);
 EVENT_ASSERT(cpu_books);
 EVENT_ASSERT(books_event);
 EVENT_ASSERT(kallsyms_event);
+EVENT_ASSERT(jit_file_event);
+EVENT_ASSERT(jit_bytes_event);
 EVENT_ASSERT(symbol_event);
 EVENT_ASSERT(symbol_dso_event);
 EVENT_ASSERT(symbol_event_frame);

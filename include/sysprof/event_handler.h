@@ -29,6 +29,8 @@ struct event_handler {
 	int (*meta)(void *context, const char *key, const char *value);
 	int (*kallsyms)(void *context, const struct kallsyms_event *event);
 	int (*end)(void *context, const struct event_header *event);
+	int (*jit_file)(void *context, const struct jit_file_event *event);
+	int (*jit_bytes)(void *context, const struct jit_bytes_event *event);
 	int (*symbol_dso)(void *context, const struct symbol_dso_event *event);
 	int (*symbol)(void *context, const struct symbol_event *event);
 	int (*symbols_end)(void *context, const struct event_header *event);

@@ -63,6 +63,24 @@ enum profile_category {
 	CATEGORY_COUNT
 };
 
+/* Which compiler of a runtime made a piece of code. X(ENUM, text); "" is not told. */
+#define CODE_TIERS(X)                                                                              \
+	X(NONE, "")                                                                                \
+	X(INTERPRETED, "Interpreted")                                                              \
+	X(BASELINE, "Baseline")	 /* V8: Sparkplug; .NET: tier 0; WebAssembly: Liftoff */           \
+	X(MIDDLE, "Middle tier") /* V8: Maglev, Turboprop */                                       \
+	X(OPTIMIZED, "Optimized")                                                                  \
+	X(BUILTIN, "Builtin") /* code of the runtime itself */                                     \
+	X(REGEXP, "Regular expression")                                                            \
+	X(STUB, "Stub")
+
+enum code_tier {
+#define X(id, text) CODE_TIER_##id,
+	CODE_TIERS(X)
+#undef X
+		CODE_TIER_COUNT
+};
+
 /* How the symbols of a dso were got, or why there are none. X(ENUM, sentence) */
 #define SYMBOL_STATES(X)                                                                           \
 	X(PENDING, "not asked yet")                                                                \
@@ -122,6 +140,10 @@ struct profile_location {
 		process; /* for DSO_JIT and DSO_UNKNOWN: addresses mean something there only */
 	uint32_t first_line,
 		line_count; /* into profile->lines, innermost first; ≥ 1 once finished */
+	/* of code that is made as it runs: */
+	uint32_t version; /* tells apart what lay at one address in turn; 0 first */
+	enum code_tier tier;
+	bool ambiguous; /* another function may have been there */
 };
 
 struct profile_stack {
@@ -157,6 +179,26 @@ struct profile_thread {
 	const struct stack_id *stack; /* never 0 */
 	const uint64_t *cpu_delta;
 	const struct string_id *comm; /* the thread's name at that time */
+};
+
+/* What a process's perf map or jitdump told. */
+struct profile_jit_file {
+	struct string_id path; /* 0: none was found */
+	enum jit_file_state state;
+	uint64_t entries;   /* pieces of code */
+	uint64_t bad_lines; /* lines or records that are none */
+	uint64_t torn;	    /* bytes of a last line or record that was not finished */
+};
+
+/* A process that ran code which it had made itself. */
+struct profile_jit {
+	struct process_id process;
+	struct string_id runtime; /* "Node.js", "Java", …; 0: not recognized */
+	struct string_id remedy;  /* how to start it so that it tells of its code; 0 unknown */
+	struct profile_jit_file map, dump;
+	uint64_t samples;   /* with a frame in such code */
+	uint64_t unnamed;   /* of these, with such a frame that has no name */
+	uint64_t ambiguous; /* of these, with a frame that may be of another function */
 };
 
 struct profile_cpu_books {
@@ -196,6 +238,8 @@ struct profile {
 	size_t thread_count; /* ordered by first appearance */
 	const struct profile_cpu_books *books;
 	size_t books_count; /* by cpu, no placeholder */
+	const struct profile_jit *jits;
+	size_t jit_count; /* in order of their processes, no placeholder */
 	const struct profile_meta *meta;
 	size_t meta_count; /* in order of arrival, no placeholder */
 	const struct profile_lost_range *lost_ranges;
@@ -224,6 +268,8 @@ static inline const char *profile__string(const struct profile *p, struct string
 /* Value of a meta key, or NULL. Keys: capture writes "hostname", "kernel", "cpu", "cpus", "command",
  * "target", "hz", "clock", "clock_reason", "event", "product", "cpu_time_method", "architecture". */
 const char *profile__meta(const struct profile *p, const char *key);
+
+const char *code_tier_text(enum code_tier tier);
 
 /* CPU time of a thread over the whole recording, ns: the sum of its deltas and its tail. */
 uint64_t profile_thread__cpu(const struct profile_thread *thread);
@@ -295,6 +341,7 @@ uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread
 
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);
+void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until);
 
@@ -318,6 +365,23 @@ void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
 				enum symbol_state state);
 struct function_id profile_builder__function(struct profile_builder *b,
 					     const struct profile_function *function);
+/* The same address with other code: `location` is version 0, and so is the answer for it. */
+struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
+					    uint32_t version);
+/* How code that was made as it ran came to be at a location. */
+void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
+			   bool ambiguous);
+const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
+						       struct stack_id id);
+size_t profile_builder__stack_count(const struct profile_builder *b);
+/* A thread's samples so far: their times, and their stacks, which may be exchanged for others. */
+struct profile_samples {
+	struct process_id process;
+	size_t count;
+	const uint64_t *time;
+	struct stack_id *stack;
+};
+struct profile_samples profile_builder__samples(struct profile_builder *b, struct thread_id id);
 /* Give a location its inline chain, innermost first; once. Without a call it is named after its
  * dso ("[libfoo.so]"), or by its address where it has none. */
 void profile_builder__resolve(struct profile_builder *b, struct location_id id,

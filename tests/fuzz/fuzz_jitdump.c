@@ -26,7 +26,7 @@ static int on_load(void *context, const struct jitdump_load *l)
 	struct jit_name name = jit_name_parse(l->name, strlen(l->name));
 	uint64_t *hash = context;
 
-	MUST(name.function.size && name.tier < JIT_TIER_COUNT);
+	MUST(name.function.size && name.tier < CODE_TIER_COUNT);
 	MUST(l->address + l->size >= l->address && l->eh_frame_header_size <= l->unwinding_size);
 	mix(hash, name.function.text, name.function.size);
 	mix(hash, name.file.text, name.file.size);

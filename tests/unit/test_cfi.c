@@ -429,6 +429,24 @@ static void truncation_test(void **state)
 	forge_free(&f);
 }
 
+/* A length that says that a long one follows, at the very end. */
+static void long_length_test(void **state)
+{
+	(void)state;
+	for (size_t rest = 0; rest < 12; rest++) {
+		struct forge f = {};
+		struct told told;
+
+		add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x40, NULL, 0);
+		put_32(&f, UINT32_MAX);
+		for (size_t i = 0; i < rest; i++)
+			put_8(&f, 0);
+		told = read_forged(&f);
+		assert_row(&told, 0, CODE, SP(8));
+		forge_free(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +455,7 @@ int main(void)
 		cmocka_unit_test(signal_test),	    cmocka_unit_test(functions_test),
 		cmocka_unit_test(debug_frame_test), cmocka_unit_test(damaged_functions_test),
 		cmocka_unit_test(many_test),	    cmocka_unit_test(truncation_test),
+		cmocka_unit_test(long_length_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,8 @@ union event {
 	struct books_event books;
 	struct meta_event meta;
 	struct kallsyms_event kallsyms;
+	struct jit_file_event jit_file;
+	struct jit_bytes_event jit_bytes;
 	struct symbol_event symbol;
 	char bytes[EVENT_SIZE_MAX];
 };
@@ -91,6 +93,23 @@ static void make_kallsyms(union event *e)
 	e->kallsyms.text_size = 24;
 }
 
+static void make_jit_file(union event *e)
+{
+	make(e, EVENT_JIT_FILE, sizeof(e->jit_file) + 24);
+	e->jit_file.file = 1;
+	strcpy(e->jit_file.path, "/tmp/perf-1.map");
+}
+
+static void make_jit_bytes(union event *e)
+{
+	make(e, EVENT_JIT_BYTES, sizeof(e->jit_bytes) + 16);
+	e->jit_bytes.file = 1;
+	e->jit_bytes.after = 10;
+	e->jit_bytes.before = 20;
+	e->jit_bytes.size = 13;
+	memcpy(e->jit_bytes.bytes, "1000 100 name", 13);
+}
+
 static void make_symbol(union event *e)
 {
 	const struct symbol_entry entries[] = {
@@ -130,10 +149,10 @@ static void make_fixed(union event *e, enum event_type type)
 }
 
 static const enum event_type types[] = {
-	EVENT_SAMPLE,	    EVENT_THREAD_CPU, EVENT_MMAP,	 EVENT_COMM,   EVENT_FORK,
-	EVENT_EXIT,	    EVENT_LOST,	      EVENT_PROCESS,	 EVENT_THREAD, EVENT_MAPS_READ,
-	EVENT_BOOKS,	    EVENT_META,	      EVENT_KALLSYMS,	 EVENT_END,    EVENT_SYMBOL,
-	EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
+	EVENT_SAMPLE,	    EVENT_THREAD_CPU, EVENT_MMAP,	 EVENT_COMM,	 EVENT_FORK,
+	EVENT_EXIT,	    EVENT_LOST,	      EVENT_PROCESS,	 EVENT_THREAD,	 EVENT_MAPS_READ,
+	EVENT_BOOKS,	    EVENT_META,	      EVENT_KALLSYMS,	 EVENT_END,	 EVENT_SYMBOL,
+	EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END, EVENT_JIT_FILE, EVENT_JIT_BYTES,
 };
 
 static void make_sound(union event *e, enum event_type type)
@@ -153,6 +172,12 @@ static void make_sound(union event *e, enum event_type type)
 		break;
 	case EVENT_KALLSYMS:
 		make_kallsyms(e);
+		break;
+	case EVENT_JIT_FILE:
+		make_jit_file(e);
+		break;
+	case EVENT_JIT_BYTES:
+		make_jit_bytes(e);
 		break;
 	case EVENT_SYMBOL:
 		make_symbol(e);
@@ -195,6 +220,8 @@ CALLBACK(clock_anchor, EVENT_CLOCK_ANCHOR, clock_anchor_event)
 CALLBACK(books, EVENT_BOOKS, books_event)
 CALLBACK(kallsyms, EVENT_KALLSYMS, kallsyms_event)
 CALLBACK(end, EVENT_END, event_header)
+CALLBACK(jit_file, EVENT_JIT_FILE, jit_file_event)
+CALLBACK(jit_bytes, EVENT_JIT_BYTES, jit_bytes_event)
 CALLBACK(symbol_dso, EVENT_SYMBOL_DSO, symbol_dso_event)
 CALLBACK(symbol, EVENT_SYMBOL, symbol_event)
 CALLBACK(symbols_end, EVENT_SYMBOLS_END, event_header)
@@ -228,6 +255,8 @@ static struct event_handler handler_for(struct calls *calls)
 		.meta = heard_meta,
 		.kallsyms = heard_kallsyms,
 		.end = heard_end,
+		.jit_file = heard_jit_file,
+		.jit_bytes = heard_jit_bytes,
 		.symbol_dso = heard_symbol_dso,
 		.symbol = heard_symbol,
 		.symbols_end = heard_symbols_end,
@@ -261,7 +290,7 @@ static void test_each_type_reaches_its_callback(void **state)
 
 static void test_unknown_types_are_skipped(void **state)
 {
-	const int unknown[] = {EVENT_NONE, 3, EVENT_JIT_MAP, EVENT_JIT_DUMP, 999};
+	const int unknown[] = {EVENT_NONE, 3, 42, 999};
 	struct calls calls = {};
 	struct event_handler handler = handler_for(&calls);
 	union event *e = malloc(sizeof(*e));
@@ -277,6 +306,28 @@ static void test_unknown_types_are_skipped(void **state)
 }
 
 /* ---- broken events --------------------------------------------------------------------------- */
+
+static void test_jit_events(void **state)
+{
+	union event *e = malloc(sizeof(*e));
+
+	(void)state;
+	make_jit_file(e);
+	assert_int_equal(event_check(&e->header, e->header.size), 0);
+	e->jit_file.file = 0;
+	assert_int_equal(event_check(&e->header, e->header.size), -EBADMSG);
+	make_jit_file(e);
+	e->jit_file.state = JIT_FILE_STATE_COUNT;
+	assert_int_equal(event_check(&e->header, e->header.size), -EBADMSG);
+	make_jit_bytes(e);
+	assert_int_equal(event_check(&e->header, e->header.size), 0);
+	e->jit_bytes.size = 17;
+	assert_int_equal(event_check(&e->header, e->header.size), -EBADMSG);
+	make_jit_bytes(e);
+	e->jit_bytes.after = 21;
+	assert_int_equal(event_check(&e->header, e->header.size), -EBADMSG);
+	free(e);
+}
 
 /* At every smaller size than its own, an event in memory that ends there is refused or is sound. */
 static void test_cut_events_are_not_read_beyond(void **state)
@@ -494,6 +545,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_type_reaches_its_callback),
 		cmocka_unit_test(test_unknown_types_are_skipped),
+		cmocka_unit_test(test_jit_events),
 		cmocka_unit_test(test_cut_events_are_not_read_beyond),
 		cmocka_unit_test(test_changed_bytes_are_not_believed),
 		cmocka_unit_test(test_each_rule_refuses),

@@ -18,21 +18,30 @@ static void add(struct jit_timeline *t, uint64_t start, uint64_t size, uint64_t 
 	assert_int_equal(jit_timeline__add(t, &range, after, before, function), 0);
 }
 
-static struct jit_question ask(struct jit_timeline *t, uint64_t address, uint64_t time)
+/* Here an entry's name is ten times its function, and its tier. */
+static bool same_function(void *context, uint32_t a, uint32_t b)
 {
-	struct jit_question q = {.address = address, .time = time};
+	return jit_timeline__name(context, a) / 10 == jit_timeline__name(context, b) / 10;
+}
 
-	assert_int_equal(jit_timeline__answer(t, &q, 1), 0);
-	return q;
+static struct jit_answer ask(struct jit_timeline *t, uint64_t address, uint64_t time)
+{
+	struct jit_history history = {};
+	struct jit_answer answer;
+
+	assert_int_equal(jit_timeline__histories(t, &address, 1, &history), 0);
+	answer = jit_history__at(&history, time, same_function, t);
+	jit_history__fini(&history);
+	return answer;
 }
 
 static void assert_answer(struct jit_timeline *t, uint64_t address, uint64_t time, uint32_t entry,
 			  bool ambiguous)
 {
-	struct jit_question q = ask(t, address, time);
+	struct jit_answer answer = ask(t, address, time);
 
-	assert_int_equal(q.entry, entry);
-	assert_int_equal(q.ambiguous, ambiguous);
+	assert_int_equal(answer.entry, entry);
+	assert_int_equal(answer.ambiguous, ambiguous);
 }
 
 /* The classic case: an address that was one function and became another. */
@@ -42,8 +51,8 @@ static void reuse_test(void **state)
 
 	(void)state;
 	assert_answer(t, 0x955b, 5, JIT_NO_ENTRY, false);
-	add(t, 0x9420, 0x1942, 0, 10, 1);
-	add(t, 0x9420, 0x2a0, 90, 100, 2);
+	add(t, 0x9420, 0x1942, 0, 10, 10);
+	add(t, 0x9420, 0x2a0, 90, 100, 20);
 	/* from a moment when nothing else can have been there */
 	assert_answer(t, 0x955b, 5, 0, false);
 	assert_answer(t, 0x955b, 50, 0, false);
@@ -64,54 +73,137 @@ static void tiers_and_singles_test(void **state)
 	struct jit_timeline *t = jit_timeline__new();
 
 	(void)state;
-	add(t, 0x1000, 0x100, 0, 10, 7);
-	add(t, 0x1000, 0x100, 20, 30, 7);
-	add(t, 0x1080, 0, 40, 50, 8);
-	add(t, 0x2000, 0, 40, 50, 9);
+	add(t, 0x1000, 0x100, 0, 10, 70);
+	add(t, 0x1000, 0x100, 20, 30, 71);
+	add(t, 0x1080, 0, 40, 50, 80);
+	add(t, 0x2000, 0, 40, 50, 90);
 	assert_answer(t, 0x1010, 25, 1, false);
 	assert_answer(t, 0x1080, 60, 1, false);
 	assert_answer(t, 0x2000, 60, 3, false);
 	assert_answer(t, 0x2001, 60, JIT_NO_ENTRY, false);
 	/* two others in one gap: the newest, and not for sure */
-	add(t, 0x1000, 0x10, 70, 80, 10);
-	add(t, 0x1000, 0x10, 70, 80, 7);
+	add(t, 0x1000, 0x10, 70, 80, 100);
+	add(t, 0x1000, 0x10, 70, 80, 70);
 	assert_answer(t, 0x1008, 75, 5, true);
 	assert_answer(t, 0x1008, 81, 5, false);
 	jit_timeline__free(t);
 }
 
+/* The same entry once more is no change, and a reading that goes on is one with the next. */
+static void repetition_test(void **state)
+{
+	struct jit_timeline *t = jit_timeline__new();
+
+	(void)state;
+	add(t, 0x1000, 0x100, 0, 10, 10);
+	add(t, 0x1000, 0x100, 20, 30, 10);
+	assert_answer(t, 0x1010, 25, 0, false);
+	assert_answer(t, 0x1010, 40, 0, false);
+	add(t, 0x1000, 0x100, 40, 50, 20);
+	add(t, 0x3000, 0x100, 40, 60, 30);
+	assert_answer(t, 0x1010, 55, 2, true);
+	assert_answer(t, 0x1010, 61, 2, false);
+	jit_timeline__free(t);
+}
+
+static void snapshot(struct jit_timeline *t, uint64_t after, uint64_t before,
+		     const struct code_range *ranges, const uint32_t *names, size_t count)
+{
+	assert_int_equal(jit_timeline__begin_snapshot(t, after, before), 0);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(jit_timeline__add(t, &ranges[i], after, before, names[i]), 0);
+	jit_timeline__end_snapshot(t);
+}
+
+/* A file that is written anew: what it has holds back to the one before, what it has not ends. */
+static void snapshot_test(void **state)
+{
+	static const struct code_range FIRST[] = {
+		{0x1000, 0x1100}, {0x2000, 0x2100}, {0x3000, 0x3100}};
+	static const struct code_range SECOND[] = {
+		{0x1000, 0x1100}, {0x2080, 0x2180}, {0x4000, 0x4100}};
+	static const struct code_range NESTED[] = {{0x1000, 0x1100}, {0x1080, 0x10a0}};
+	static const uint32_t A[] = {10, 20, 30}, B[] = {10, 40, 50}, C[] = {10, 60};
+	struct jit_timeline *t = jit_timeline__new();
+
+	(void)state;
+	snapshot(t, 0, 100, FIRST, A, 3);
+	snapshot(t, 100, 200, SECOND, B, 3);
+	assert_answer(t, 0x1010, 50, 0, false);
+	assert_answer(t, 0x1010, 150, 0, false);
+	assert_answer(t, 0x1010, 250, 0, false);
+	/* another one covers it */
+	assert_answer(t, 0x2090, 100, 1, false);
+	assert_answer(t, 0x2090, 150, 4, true);
+	assert_answer(t, 0x2090, 250, 4, false);
+	/* it is gone: with the next, or earlier */
+	assert_answer(t, 0x2010, 150, 1, true);
+	assert_answer(t, 0x2010, 250, JIT_NO_ENTRY, false);
+	assert_answer(t, 0x3010, 100, 2, false);
+	assert_answer(t, 0x3010, 150, 2, true);
+	assert_answer(t, 0x3010, 250, JIT_NO_ENTRY, false);
+	/* it is new, and nothing else was there */
+	assert_answer(t, 0x4010, 100, JIT_NO_ENTRY, false);
+	assert_answer(t, 0x4010, 101, 5, false);
+	/* what comes at once has one time: the later wins, and nothing is in doubt */
+	snapshot(t, 200, 300, NESTED, C, 2);
+	assert_answer(t, 0x1090, 250, 7, true);
+	assert_answer(t, 0x1090, 350, 7, false);
+	assert_answer(t, 0x1010, 250, 0, true);
+	jit_timeline__free(t);
+	t = jit_timeline__new();
+	snapshot(t, 0, 100, NESTED, C, 2);
+	assert_answer(t, 0x1090, 50, 1, false);
+	assert_answer(t, 0x1010, 50, JIT_NO_ENTRY, false);
+	jit_timeline__free(t);
+}
+
 /* ---- against the definition ------------------------------------------------------------------ */
 
-enum { ENTRIES = 60, QUESTIONS = 80 };
+enum { ENTRIES = 60, QUESTIONS = 80, ADDRESSES = 120 };
 
 struct written {
 	struct code_range range;
 	uint64_t after, before;
-	uint32_t function;
+	uint32_t name;
 };
+
+static bool equal_entries(const struct written *a, const struct written *b)
+{
+	return a->range.start == b->range.start && a->range.end == b->range.end &&
+	       a->name == b->name;
+}
+
+/* Entry i comes to those that live. */
+static void write_entry(const struct written *all, uint32_t i, bool *live)
+{
+	const struct code_range *new = &all[i].range;
+	bool single = new->start == new->end, covered = false;
+
+	for (uint32_t j = 0; j < i; j++)
+		if (live[j] && equal_entries(&all[j], &all[i]))
+			return;
+	for (uint32_t j = 0; j < i; j++) {
+		const struct code_range *old = &all[j].range;
+		uint64_t end = old->end > old->start ? old->end : old->start + 1;
+
+		if (!live[j])
+			continue;
+		if (single)
+			covered |= old->start <= new->start &&new->start < end;
+		else if (old->start < new->end &&new->start < end)
+			live[j] = false;
+	}
+	live[i] = !covered;
+}
 
 /* The entry at the address once the first `count` are applied. */
 static uint32_t at_once(const struct written *all, uint32_t count, uint64_t address)
 {
 	bool live[ENTRIES] = {};
 
-	for (uint32_t i = 0; i < count; i++) {
-		const struct code_range *new = &all[i].range;
-		bool single = new->start == new->end, covered = false;
-
-		for (uint32_t j = 0; j < i; j++) {
-			const struct code_range *old = &all[j].range;
-			uint64_t end = old->end > old->start ? old->end : old->start + 1;
-
-			if (!live[j])
-				continue;
-			if (single)
-				covered |= old->start <= new->start &&new->start < end;
-			else if (old->start < new->end &&new->start < end)
-				live[j] = false;
-		}
-		live[i] = !covered;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		write_entry(all, i, live);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct code_range *r = &all[i].range;
 
@@ -124,76 +216,93 @@ static uint32_t at_once(const struct written *all, uint32_t count, uint64_t addr
 
 static uint32_t function_of(const struct written *all, uint32_t entry)
 {
-	return entry == JIT_NO_ENTRY ? JIT_NO_ENTRY : all[entry].function;
+	return entry == JIT_NO_ENTRY ? JIT_NO_ENTRY : all[entry].name / 10;
 }
 
-static void check(const struct written *all, const struct jit_question *q)
+static void check(const struct written *all, uint64_t address, uint64_t time,
+		  struct jit_answer answer)
 {
 	uint32_t sure = 0, possible = 0, entry;
 	bool ambiguous = false;
 
-	while (sure < ENTRIES && all[sure].before < q->time)
+	while (sure < ENTRIES && all[sure].before < time)
 		sure++;
-	while (possible < ENTRIES && all[possible].after < q->time)
+	while (possible < ENTRIES && all[possible].after < time)
 		possible++;
-	entry = at_once(all, sure, q->address);
+	entry = at_once(all, sure, address);
 	for (uint32_t n = sure + 1; n <= possible; n++) {
-		uint32_t next = at_once(all, n, q->address);
+		uint32_t next = at_once(all, n, address);
 
 		ambiguous |= entry != JIT_NO_ENTRY &&
 			     function_of(all, entry) != function_of(all, next);
 		entry = next;
 	}
-	assert_int_equal(q->entry, entry);
-	assert_int_equal(q->ambiguous, ambiguous);
+	assert_int_equal(answer.entry, entry);
+	assert_int_equal(answer.ambiguous, ambiguous);
+}
+
+static void write_at_random(struct jit_timeline *t, struct written *all)
+{
+	uint64_t after = 0, before = 5;
+
+	for (int i = 0; i < ENTRIES; i++) {
+		struct written *w = &all[i];
+
+		if (random() % 3 == 0) {
+			after = before + 1 + random() % 3;
+			before = after + random() % 6;
+		}
+		w->range.start = random() % 100;
+		w->range.end = w->range.start + random() % 15;
+		w->after = after;
+		w->before = before;
+		w->name = random() % 80;
+		add(t, w->range.start, w->range.end - w->range.start, after, before, w->name);
+	}
 }
 
 static void random_test(void **state)
 {
+	uint64_t addresses[ADDRESSES];
+
 	(void)state;
 	srandom(11);
+	for (uint64_t i = 0; i < ADDRESSES; i++)
+		addresses[i] = i;
 	for (int round = 0; round < 600; round++) {
-		struct jit_question questions[QUESTIONS];
 		struct jit_timeline *t = jit_timeline__new();
+		struct jit_history histories[ADDRESSES] = {};
 		struct written all[ENTRIES];
-		uint64_t after = 0, before = 5;
 
-		for (int i = 0; i < ENTRIES; i++) {
-			struct written *w = &all[i];
+		write_at_random(t, all);
+		assert_int_equal(jit_timeline__histories(t, addresses, ADDRESSES, histories), 0);
+		for (int i = 0; i < QUESTIONS; i++) {
+			uint64_t address = random() % ADDRESSES,
+				 time = random() % (all[ENTRIES - 1].before + 5);
 
-			if (random() % 3 == 0) {
-				after = before + random() % 3;
-				before = after + random() % 6;
-			}
-			w->range.start = random() % 100;
-			w->range.end = w->range.start + random() % 15;
-			w->after = after;
-			w->before = before;
-			w->function = random() % 8;
-			add(t, w->range.start, w->range.end - w->range.start, after, before,
-			    w->function);
+			check(all, address, time,
+			      jit_history__at(&histories[address], time, same_function, t));
 		}
-		for (int i = 0; i < QUESTIONS; i++)
-			questions[i] = (struct jit_question){.address = random() % 120,
-							     .time = random() % (before + 5)};
-		assert_int_equal(jit_timeline__answer(t, questions, QUESTIONS), 0);
-		for (int i = 0; i < QUESTIONS; i++)
-			check(all, &questions[i]);
-		/* asked once more it says the same */
-		assert_int_equal(jit_timeline__answer(t, questions, QUESTIONS), 0);
-		for (int i = 0; i < QUESTIONS; i++)
-			check(all, &questions[i]);
+		for (int i = 0; i < ADDRESSES; i++)
+			jit_history__fini(&histories[i]);
 		jit_timeline__free(t);
 	}
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
 }
 
 /* Many entries at random addresses: blocks split and go away. */
 static void many_test(void **state)
 {
 	enum { COUNT = 200000, ASKED = 1000 };
-	struct jit_question *questions = calloc(ASKED, sizeof(*questions));
+	struct jit_history *histories = calloc(ASKED, sizeof(*histories));
 	struct jit_timeline *t = jit_timeline__new();
-	uint64_t *starts = calloc(COUNT, sizeof(*starts));
+	uint64_t *starts = calloc(COUNT, sizeof(*starts)), addresses[ASKED];
 
 	(void)state;
 	srandom(12);
@@ -202,29 +311,29 @@ static void many_test(void **state)
 		add(t, starts[i], 64, i * 10, i * 10 + 9, i);
 	}
 	for (uint32_t i = 0; i < ASKED; i++)
-		questions[i] = (struct jit_question){
-			.address = starts[COUNT - ASKED + i] + i % 64,
-			.time = UINT64_MAX,
-		};
-	assert_int_equal(jit_timeline__answer(t, questions, ASKED), 0);
+		addresses[i] = starts[COUNT - ASKED + i] + i % 64;
+	qsort(addresses, ASKED, sizeof(*addresses), compare_u64);
+	assert_int_equal(jit_timeline__histories(t, addresses, ASKED, histories), 0);
 	for (uint32_t i = 0; i < ASKED; i++) {
-		assert_true(questions[i].entry >= COUNT - ASKED);
-		assert_int_equal(starts[questions[i].entry], questions[i].address & ~63ull);
+		uint32_t entry = jit_history__at(&histories[i], UINT64_MAX, same_function, t).entry;
+
+		assert_true(entry >= COUNT - ASKED && entry < COUNT);
+		assert_int_equal(starts[entry], addresses[i] & ~63ull);
+		jit_history__fini(&histories[i]);
 	}
 	add(t, 0, UINT64_C(1) << 56, COUNT * 10, COUNT * 10, COUNT);
 	assert_answer(t, starts[5], UINT64_MAX, COUNT, false);
 	jit_timeline__free(t);
-	free(questions);
+	free(histories);
 	free(starts);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reuse_test),
-		cmocka_unit_test(tiers_and_singles_test),
-		cmocka_unit_test(random_test),
-		cmocka_unit_test(many_test),
+		cmocka_unit_test(reuse_test),	   cmocka_unit_test(tiers_and_singles_test),
+		cmocka_unit_test(repetition_test), cmocka_unit_test(snapshot_test),
+		cmocka_unit_test(random_test),	   cmocka_unit_test(many_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,8 @@
  * Checking and handing on one event.
  *
  * Two tables by type would do for the fixed structs, but nearly every type has one rule of its own;
- * so each is a small function, and the fixed size comes from one switch. Reserved types and those
- * of a newer recorder are let through and skipped.
+ * so each is a small function, and the fixed size comes from one switch. Types of a newer
+ * recorder are let through and skipped.
  */
 #include "capture/event_decode.h"
 
@@ -102,6 +102,18 @@ static bool check_kallsyms(const struct kallsyms_event *e)
 	return e->text_size <= e->header.size - offsetof(struct kallsyms_event, text);
 }
 
+static bool check_jit_file(const struct jit_file_event *e)
+{
+	return e->file && e->kind < JIT_FILE_KIND_COUNT && e->state < JIT_FILE_STATE_COUNT &&
+	       tail_ends(e, offsetof(struct jit_file_event, path), EVENT_PATH_MAX);
+}
+
+static bool check_jit_bytes(const struct jit_bytes_event *e)
+{
+	return e->file && e->after <= e->before &&
+	       e->size <= e->header.size - offsetof(struct jit_bytes_event, bytes);
+}
+
 static bool check_symbol(const struct symbol_event *e)
 {
 	struct symbol_walk walk;
@@ -150,6 +162,10 @@ static size_t fixed_size(__u16 type)
 		return offsetof(struct meta_event, text) + 2;
 	case EVENT_KALLSYMS:
 		return sizeof(struct kallsyms_event);
+	case EVENT_JIT_FILE:
+		return offsetof(struct jit_file_event, path) + 1;
+	case EVENT_JIT_BYTES:
+		return sizeof(struct jit_bytes_event);
 	case EVENT_SYMBOL:
 		return sizeof(struct symbol_event);
 	case EVENT_SYMBOL_DSO:
@@ -184,6 +200,10 @@ static bool check_contents(const struct event_header *event)
 		return check_meta(e);
 	case EVENT_KALLSYMS:
 		return check_kallsyms(e);
+	case EVENT_JIT_FILE:
+		return check_jit_file(e);
+	case EVENT_JIT_BYTES:
+		return check_jit_bytes(e);
 	case EVENT_SYMBOL:
 		return check_symbol(e);
 	default:
@@ -248,6 +268,10 @@ int event_decode(const struct event_header *event, const struct event_handler *h
 		return CALL(kallsyms);
 	case EVENT_END:
 		return CALL(end);
+	case EVENT_JIT_FILE:
+		return CALL(jit_file);
+	case EVENT_JIT_BYTES:
+		return CALL(jit_bytes);
 	case EVENT_SYMBOL_DSO:
 		return CALL(symbol_dso);
 	case EVENT_SYMBOL:

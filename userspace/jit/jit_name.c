@@ -21,15 +21,15 @@ static bool parse_python(struct jit_text name, struct jit_name *result)
 	return true;
 }
 
-static enum jit_tier tier_of_dotnet(struct jit_text tier)
+static enum code_tier tier_of_dotnet(struct jit_text tier)
 {
 	if (text_starts_with(tier, "Tier0") || text_starts_with(tier, "QuickJitted"))
-		return JIT_TIER_BASELINE;
+		return CODE_TIER_BASELINE;
 	if (text_starts_with(tier, "OptimizedTier1") || text_starts_with(tier, "Optimized") ||
 	    text_starts_with(tier, "Tier1") || text_starts_with(tier, "PreJIT") ||
 	    text_starts_with(tier, "ReadyToRun"))
-		return JIT_TIER_OPTIMIZED;
-	return JIT_TIER_NONE;
+		return CODE_TIER_OPTIMIZED;
+	return CODE_TIER_NONE;
 }
 
 /* .NET: RETURN_TYPE [ASSEMBLY] TYPE::METHOD(SIGNATURE)[TIER] */
@@ -51,7 +51,7 @@ static bool parse_dotnet(struct jit_text name, struct jit_name *result)
 
 		if (tier < rest.size && tier) {
 			result->tier = tier_of_dotnet(text_from(rest, tier + 1));
-			if (result->tier != JIT_TIER_NONE || text_ends_with(rest, "[Unknown]"))
+			if (result->tier != CODE_TIER_NONE || text_ends_with(rest, "[Unknown]"))
 				rest = text_up_to(rest, tier);
 		}
 	}
@@ -89,7 +89,7 @@ static bool parse_luajit(struct jit_text name, struct jit_name *result)
 	if (text_take_number(&chunk, &line))
 		result->line = line;
 	result->file = chunk;
-	result->tier = JIT_TIER_OPTIMIZED;
+	result->tier = CODE_TIER_OPTIMIZED;
 	return true;
 }
 
@@ -145,20 +145,4 @@ struct jit_name jit_name_parse(const char *name, size_t size)
 			return result;
 	}
 	return (struct jit_name){.function = size ? whole : NAMELESS};
-}
-
-const char *jit_tier_text(enum jit_tier tier)
-{
-	static const char *const texts[JIT_TIER_COUNT] = {
-		[JIT_TIER_NONE] = "",
-		[JIT_TIER_INTERPRETED] = "Interpreted",
-		[JIT_TIER_BASELINE] = "Baseline",
-		[JIT_TIER_MIDDLE] = "Middle tier",
-		[JIT_TIER_OPTIMIZED] = "Optimized",
-		[JIT_TIER_BUILTIN] = "Builtin",
-		[JIT_TIER_REGEXP] = "Regular expression",
-		[JIT_TIER_STUB] = "Stub",
-	};
-
-	return texts[tier];
 }

@@ -9,17 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum jit_tier {
-	JIT_TIER_NONE, /* not told */
-	JIT_TIER_INTERPRETED,
-	JIT_TIER_BASELINE, /* V8: Sparkplug; .NET: tier 0; WebAssembly: Liftoff */
-	JIT_TIER_MIDDLE,   /* V8: Maglev, Turboprop */
-	JIT_TIER_OPTIMIZED,
-	JIT_TIER_BUILTIN, /* code of the runtime itself */
-	JIT_TIER_REGEXP,
-	JIT_TIER_STUB,
-	JIT_TIER_COUNT
-};
+#include <sysprof/profile.h>
 
 /* Not ended by NUL: parts of the name that was parsed, or of a constant. */
 struct jit_text {
@@ -31,12 +21,10 @@ struct jit_name {
 	struct jit_text function; /* never empty */
 	struct jit_text file;	  /* of the definition; empty: not told */
 	uint32_t line, column;	  /* of the definition, from 1 on; 0: not told */
-	enum jit_tier tier;
+	enum code_tier tier;
 };
 
 /* Never fails: what fits no grammar is a function's name. */
 struct jit_name jit_name_parse(const char *name, size_t size);
-
-const char *jit_tier_text(enum jit_tier tier);
 
 #endif

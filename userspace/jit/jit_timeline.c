@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Time is gone through once. What lives at the moment is in `live`: entries that do not overlap,
- * sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Entries
- * that were found by one reading share their two moments: they are a gap. A question from inside of
- * it is asked again after each of the gap's entries that changes something at its address.
+ * sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Each entry
+ * tells the addresses that it has, and those of the entries that it ends, what is there from now on.
+ * Entries that were found by one reading share their two moments: they are a gap.
  */
 #include "jit/jit_timeline.h"
 
@@ -11,19 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/cleanup.h"
 
 #define BLOCK_MAX 512u
 
 struct entry {
 	uint64_t start, end;
-	uint32_t gap, function;
+	uint32_t name;
 };
 
 /* The time between two readings. */
 struct gap {
 	uint64_t after, before;
-	uint32_t first; /* entry; the next gap's is the end */
+	uint32_t first;		/* entry; the next gap's is the end */
+	bool is_snapshot, open; /* open: its end was not told */
 };
 
 struct block {
@@ -39,6 +40,13 @@ struct jit_timeline {
 	VEC(struct entry) entries;
 	VEC(struct gap) gaps;
 	struct live live;
+};
+
+/* The addresses that are asked for. */
+struct asked {
+	const uint64_t *addresses;
+	size_t count, changes;
+	struct jit_history *histories;
 };
 
 struct jit_timeline *jit_timeline__new(void)
@@ -64,24 +72,69 @@ void jit_timeline__free(struct jit_timeline *t)
 	free(t);
 }
 
-int jit_timeline__add(struct jit_timeline *t, const struct code_range *range, uint64_t after,
-		      uint64_t before, uint32_t function)
+static struct gap *last_gap(struct jit_timeline *t)
 {
-	const struct gap *last = t->gaps.count ? &t->gaps.data[t->gaps.count - 1] : NULL;
-	struct entry entry = {.start = range->start, .end = range->end, .function = function};
+	return t->gaps.count ? &t->gaps.data[t->gaps.count - 1] : NULL;
+}
+
+static int begin_gap(struct jit_timeline *t, uint64_t after, uint64_t before, bool is_snapshot)
+{
+	return vec_push(&t->gaps, ((struct gap){.after = after,
+						.before = before,
+						.first = t->entries.count,
+						.is_snapshot = is_snapshot,
+						.open = is_snapshot}));
+}
+
+/* A reading that did not come to the end of the file is one with the next. */
+static int need_gap(struct jit_timeline *t, uint64_t after, uint64_t before)
+{
+	struct gap *last = last_gap(t);
+
+	if (!last || last->is_snapshot || last->after != after)
+		return begin_gap(t, after, before, false);
+	last->before = before;
+	return 0;
+}
+
+int jit_timeline__add(struct jit_timeline *t, const struct code_range *range, uint64_t after,
+		      uint64_t before, uint32_t name)
+{
+	struct entry entry = {.start = range->start, .end = range->end, .name = name};
 	int err = 0;
 
 	if (t->entries.count >= JIT_NO_ENTRY)
 		return -E2BIG;
-	if (!last || last->after != after || last->before != before)
-		err = vec_push(&t->gaps, ((struct gap){after, before, t->entries.count}));
-	entry.gap = t->gaps.count - 1;
+	if (!last_gap(t) || !last_gap(t)->open)
+		err = need_gap(t, after, before);
 	return err ? err : vec_push(&t->entries, entry);
+}
+
+int jit_timeline__begin_snapshot(struct jit_timeline *t, uint64_t after, uint64_t before)
+{
+	jit_timeline__end_snapshot(t);
+	return begin_gap(t, after, before, true);
+}
+
+void jit_timeline__end_snapshot(struct jit_timeline *t)
+{
+	if (last_gap(t))
+		last_gap(t)->open = false;
 }
 
 size_t jit_timeline__count(const struct jit_timeline *t)
 {
 	return t->entries.count;
+}
+
+uint32_t jit_timeline__name(const struct jit_timeline *t, uint32_t entry)
+{
+	return t->entries.data[entry].name;
+}
+
+struct code_range jit_timeline__range(const struct jit_timeline *t, uint32_t entry)
+{
+	return (struct code_range){t->entries.data[entry].start, t->entries.data[entry].end};
 }
 
 /* ---- what lives ------------------------------------------------------------------------------ */
@@ -211,22 +264,15 @@ static uint32_t live_at(const struct jit_timeline *t, uint64_t address)
 
 /* ---- one gap --------------------------------------------------------------------------------- */
 
-static bool same_function(const struct jit_timeline *t, uint32_t a, uint32_t b)
+/* The first of the addresses that is not below `start`. */
+static size_t first_address(const struct asked *a, uint64_t start)
 {
-	if (a == JIT_NO_ENTRY || b == JIT_NO_ENTRY)
-		return a == b;
-	return t->entries.data[a].function == t->entries.data[b].function;
-}
-
-/* The questions inside of the gap, sorted by address: those from `start` on. */
-static size_t first_question(const struct jit_question *questions, size_t count, uint64_t start)
-{
-	size_t low = 0, high = count;
+	size_t low = 0, high = a->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (questions[middle].address < start)
+		if (a->addresses[middle] < start)
 			low = middle + 1;
 		else
 			high = middle;
@@ -234,119 +280,221 @@ static size_t first_question(const struct jit_question *questions, size_t count,
 	return low;
 }
 
-/* At these addresses is something else now. */
-static void ask_again(const struct jit_timeline *t, struct jit_question *questions, size_t count,
-		      uint64_t start, uint64_t end, uint32_t entry)
+/* At the addresses in [start, end) is something else now. */
+static int tell(struct asked *a, uint64_t start, uint64_t end, const struct jit_change *change)
 {
-	for (size_t i = first_question(questions, count, start);
-	     i < count && questions[i].address < end; i++) {
-		struct jit_question *q = &questions[i];
-
-		q->ambiguous |= q->entry != JIT_NO_ENTRY && !same_function(t, q->entry, entry);
-		q->entry = entry;
+	for (size_t i = first_address(a, start); i < a->count && a->addresses[i] < end; i++) {
+		if (++a->changes > JIT_CHANGES_MAX)
+			return -E2BIG;
+		if (vec_push(&a->histories[i].changes, *change))
+			return -ENOMEM;
 	}
+	return 0;
+}
+
+static struct jit_change change_of(const struct gap *gap, uint32_t entry)
+{
+	return (struct jit_change){.after = gap->after, .before = gap->before, .entry = entry};
 }
 
 /* A single address makes nothing else untrue, and is nothing where something is. */
-static int apply_single(struct jit_timeline *t, uint32_t number, struct jit_question *questions,
-			size_t count)
+static int apply_single(struct jit_timeline *t, const struct gap *gap, uint32_t number,
+			struct asked *a)
 {
+	struct jit_change new = change_of(gap, number);
 	uint64_t address = t->entries.data[number].start;
+	int err;
 
 	if (live_at(t, address) != JIT_NO_ENTRY)
 		return 0;
-	ask_again(t, questions, count, address, address + 1, number);
-	return insert_live(t, number);
+	err = tell(a, address, address + 1, &new);
+	return err ? err : insert_live(t, number);
 }
 
-static int apply(struct jit_timeline *t, uint32_t number, struct jit_question *questions,
-		 size_t count)
+/* The live entry with the same range and name. */
+static uint32_t find_equal(const struct jit_timeline *t, const struct entry *e)
 {
+	uint32_t number = live_at(t, e->start);
+	const struct entry *old = number == JIT_NO_ENTRY ? NULL : &t->entries.data[number];
+
+	return old && old->start == e->start && old->end == e->end && old->name == e->name
+		       ? number
+		       : JIT_NO_ENTRY;
+}
+
+/* *at is the number of the entry, or of the one that is there already. */
+static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number, struct asked *a,
+		 uint32_t *at)
+{
+	struct jit_change new = change_of(gap, number), nothing = change_of(gap, JIT_NO_ENTRY);
 	const struct entry *e = &t->entries.data[number];
-	size_t block, at;
+	size_t block, place;
+	int err = 0;
 
+	*at = find_equal(t, e);
+	if (*at != JIT_NO_ENTRY)
+		return 0;
+	*at = number;
+	nothing.vanished = gap->is_snapshot;
+	if (e->name == JIT_NOTHING)
+		new.entry = JIT_NO_ENTRY;
 	if (e->start == e->end)
-		return apply_single(t, number, questions, count);
-	while (find_live(t, e->start, &block, &at) && entry_at(t, block, at)->start < e->end) {
-		const struct entry *old = entry_at(t, block, at);
+		return apply_single(t, gap, number, a);
+	while (!err && find_live(t, e->start, &block, &place) &&
+	       entry_at(t, block, place)->start < e->end) {
+		const struct entry *old = entry_at(t, block, place);
 
-		ask_again(t, questions, count, old->start, e->start, JIT_NO_ENTRY);
-		ask_again(t, questions, count, e->end, end_of(old), JIT_NO_ENTRY);
-		remove_live(&t->live, block, at);
+		err = tell(a, old->start, e->start, &nothing);
+		if (!err)
+			err = tell(a, e->end, end_of(old), &nothing);
+		remove_live(&t->live, block, place);
 	}
-	ask_again(t, questions, count, e->start, e->end, number);
-	return insert_live(t, number);
+	if (!err)
+		err = tell(a, e->start, e->end, &new);
+	return err || e->name == JIT_NOTHING ? err : insert_live(t, number);
+}
+
+static uint32_t end_of_gap(const struct jit_timeline *t, size_t gap)
+{
+	return gap + 1 < t->gaps.count ? t->gaps.data[gap + 1].first : t->entries.count;
+}
+
+static int go_through_gap(struct jit_timeline *t, size_t gap, struct asked *a)
+{
+	const struct gap *g = &t->gaps.data[gap];
+	uint32_t at;
+	int err = 0;
+
+	for (uint32_t i = g->first; i < end_of_gap(t, gap) && !err; i++)
+		err = apply(t, g, i, a, &at);
+	return err;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* Which of the gap's entries no later one of them overlaps: what came at once has one time. */
+static int find_fresh_of_gap(const struct jit_timeline *t, size_t gap, bool *fresh)
+{
+	uint32_t first = t->gaps.data[gap].first, count = end_of_gap(t, gap) - first;
+	_cleanup_free_ struct code_range *ranges = calloc((size_t)count + 1, sizeof(*ranges));
+
+	if (!ranges)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		ranges[i] = jit_timeline__range(t, first + i);
+	return find_fresh(ranges, count, fresh);
+}
+
+/* Live entries that the snapshot does not have are no more. */
+static int end_the_missing(struct jit_timeline *t, const struct gap *gap, const bool *present,
+			   struct asked *a)
+{
+	struct jit_change gone = change_of(gap, JIT_NO_ENTRY);
+	struct live *live = &t->live;
+	size_t kept_blocks = 0;
+	int err = 0;
+
+	gone.vanished = true;
+	for (size_t i = 0; i < live->blocks.count; i++) {
+		struct block *b = live->blocks.data[i];
+		uint32_t kept = 0;
+
+		for (uint32_t k = 0; k < b->count; k++) {
+			const struct entry *e = &t->entries.data[b->entries[k]];
+
+			if (present[b->entries[k]])
+				b->entries[kept++] = b->entries[k];
+			else if (!err)
+				err = tell(a, e->start, end_of(e), &gone);
+		}
+		b->count = kept;
+		if (kept)
+			live->blocks.data[kept_blocks++] = b;
+		else
+			free(b);
+	}
+	live->blocks.count = kept_blocks;
+	return err;
+}
+
+static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked *a)
+{
+	const struct gap *g = &t->gaps.data[gap];
+	uint32_t count = end_of_gap(t, gap) - g->first, at;
+	_cleanup_free_ bool *present = calloc(t->entries.count + 1, sizeof(*present));
+	_cleanup_free_ bool *fresh = calloc((size_t)count + 1, sizeof(*fresh));
+	int err = present && fresh ? find_fresh_of_gap(t, gap, fresh) : -ENOMEM;
+
+	for (uint32_t i = 0; i < count && !err; i++) {
+		if (!fresh[i])
+			continue;
+		err = apply(t, g, g->first + i, a, &at);
+		present[at] = true;
+	}
+	return err ? err : end_the_missing(t, g, present, a);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static int compare_times(const void *a, const void *b)
+int jit_timeline__histories(struct jit_timeline *t, const uint64_t *addresses, size_t count,
+			    struct jit_history *histories)
 {
-	const struct jit_question *x = a, *y = b;
-
-	return x->time < y->time ? -1 : x->time > y->time;
-}
-
-static int compare_addresses(const void *a, const void *b)
-{
-	const struct jit_question *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-/* How many of the questions are not younger than `time`. */
-static size_t up_to(const struct jit_question *questions, size_t count, uint64_t time)
-{
-	size_t n = 0;
-
-	while (n < count && questions[n].time <= time)
-		n++;
-	return n;
-}
-
-static void ask(const struct jit_timeline *t, struct jit_question *questions, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		questions[i].entry = live_at(t, questions[i].address);
-		questions[i].ambiguous = false;
-	}
-}
-
-static int go_through_gap(struct jit_timeline *t, size_t gap, struct jit_question *questions,
-			  size_t count)
-{
-	uint32_t end = gap + 1 < t->gaps.count ? t->gaps.data[gap + 1].first : t->entries.count;
+	struct asked a = {.addresses = addresses, .count = count, .histories = histories};
 	int err = 0;
 
-	ask(t, questions, count);
-	if (count > 1)
-		qsort(questions, count, sizeof(*questions), compare_addresses);
-	for (uint32_t i = t->gaps.data[gap].first; i < end && !err; i++)
-		err = apply(t, i, questions, count);
-	if (count > 1)
-		qsort(questions, count, sizeof(*questions), compare_times);
-	return err;
-}
-
-int jit_timeline__answer(struct jit_timeline *t, struct jit_question *questions, size_t count)
-{
-	size_t done = 0, inside;
-	int err = 0;
-
-	if (!count)
-		return 0;
-	qsort(questions, count, sizeof(*questions), compare_times);
-	for (size_t gap = 0; gap < t->gaps.count && !err; gap++) {
+	for (size_t gap = 0; gap < t->gaps.count && count && !err; gap++) {
 		const struct gap *g = &t->gaps.data[gap];
-		size_t before = up_to(questions + done, count - done, g->after);
 
-		ask(t, questions + done, before);
-		done += before;
-		inside = up_to(questions + done, count - done, g->before);
-		err = go_through_gap(t, gap, questions + done, inside);
-		done += inside;
+		err = g->is_snapshot && !g->open ? go_through_snapshot(t, gap, &a)
+						 : go_through_gap(t, gap, &a);
 	}
-	ask(t, questions + done, count - done);
 	clear_live(&t->live);
 	return err;
+}
+
+void jit_history__fini(struct jit_history *h)
+{
+	vec_free(&h->changes);
+}
+
+/* How many changes were over before `time`; their ends are in order. */
+static size_t changes_before(const struct jit_history *h, uint64_t time)
+{
+	size_t low = 0, high = h->changes.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (h->changes.data[middle].before < time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *context)
+{
+	if (a == b || a == JIT_NO_ENTRY || b == JIT_NO_ENTRY)
+		return a == b;
+	return same(context, a, b);
+}
+
+struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, jit_same_fn same,
+				  void *context)
+{
+	size_t sure = changes_before(h, time);
+	struct jit_answer answer = {
+		.entry = sure ? h->changes.data[sure - 1].entry : JIT_NO_ENTRY,
+	};
+
+	for (size_t i = sure; i < h->changes.count && h->changes.data[i].after < time; i++) {
+		const struct jit_change *change = &h->changes.data[i];
+
+		answer.ambiguous |= answer.entry != JIT_NO_ENTRY &&
+				    !same_function(answer.entry, change->entry, same, context);
+		if (!change->vanished)
+			answer.entry = change->entry;
+	}
+	return answer;
 }

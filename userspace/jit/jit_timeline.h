@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What code a process had made at an address at a time: entries of perf maps in the order in which
- * they were written, each with the two moments between which it was. Questions are answered all at
- * once, when the recording ends.
+ * they were written, each with the two moments between which it was. Questions are answered when the
+ * recording has ended: first what lay at an address from when to when, then what at a moment.
  *
  * A later entry ends every earlier one that it overlaps, whole: what was overwritten in part cannot
- * be running. A question from between an entry's two moments gets that entry, and is ambiguous if
- * another function may have been at its address then.
+ * be running. Between an entry's two moments the answer is that entry, and is ambiguous if another
+ * function may have been there then.
  */
 #ifndef JIT_JIT_TIMELINE_H
 #define JIT_JIT_TIMELINE_H
@@ -15,9 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vec.h"
 #include "jit/fresh.h"
 
 #define JIT_NO_ENTRY (~0u)
+#define JIT_NOTHING  (~0u) /* as a name: from here on there is no code in the range */
 
 struct jit_timeline;
 
@@ -27,21 +29,54 @@ void jit_timeline__free(struct jit_timeline *t);
 
 /*
  * The next entry. It was written after `after` and not after `before` (CLOCK_MONOTONIC ns; neither
- * is older than that of the entry before it). `function` tells functions apart: that of two tiers is
- * the same. Entries are numbered from 0 on. 0, -ENOMEM, -E2BIG.
+ * is older than that of the entry before it, and `after` is not older than the `before` of those
+ * with another `after`). `name`: any number; equal ranges with equal names are one entry. Entries
+ * are numbered from 0 on. 0, -ENOMEM, -E2BIG.
  */
 int jit_timeline__add(struct jit_timeline *t, const struct code_range *range, uint64_t after,
-		      uint64_t before, uint32_t function);
-size_t jit_timeline__count(const struct jit_timeline *t);
+		      uint64_t before, uint32_t name);
+/*
+ * The entries from here to the end of the snapshot are all that there is at `before`; the list
+ * before it was true at `after`. Its entries have these two moments. 0 or -ENOMEM.
+ */
+int jit_timeline__begin_snapshot(struct jit_timeline *t, uint64_t after, uint64_t before);
+void jit_timeline__end_snapshot(struct jit_timeline *t);
 
-struct jit_question {
-	uint64_t address, time;
-	/* the answer */
+size_t jit_timeline__count(const struct jit_timeline *t);
+uint32_t jit_timeline__name(const struct jit_timeline *t, uint32_t entry);
+struct code_range jit_timeline__range(const struct jit_timeline *t, uint32_t entry);
+
+/* What lay at an address changed in (after, before]. */
+struct jit_change {
+	uint64_t after, before;
+	uint32_t entry; /* from then on; JIT_NO_ENTRY: nothing that is known */
+	bool vanished;	/* a snapshot has the entry no more: it ended somewhere in between */
+};
+
+/* Of one address; all zero: nothing ever was there. */
+struct jit_history {
+	VEC(struct jit_change) changes;
+};
+
+#define JIT_CHANGES_MAX (16u << 20) /* of all addresses that are asked for at once */
+
+/*
+ * The histories of `count` addresses, which are sorted and distinct. To be freed by the caller, also
+ * after an error: -ENOMEM, -E2BIG.
+ */
+int jit_timeline__histories(struct jit_timeline *t, const uint64_t *addresses, size_t count,
+			    struct jit_history *histories);
+void jit_history__fini(struct jit_history *h);
+
+/* Are two entries of one function? */
+typedef bool (*jit_same_fn)(void *context, uint32_t entry, uint32_t other);
+
+struct jit_answer {
 	uint32_t entry; /* JIT_NO_ENTRY: nothing that is known */
 	bool ambiguous;
 };
 
-/* Sorts the questions by time. 0 or -ENOMEM. */
-int jit_timeline__answer(struct jit_timeline *t, struct jit_question *questions, size_t count);
+struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, jit_same_fn same,
+				  void *context);
 
 #endif

@@ -11,53 +11,53 @@
 
 struct tag {
 	const char *text;
-	enum jit_tier tier; /* of its code; NONE: a marker tells */
+	enum code_tier tier; /* of its code; NONE: a marker tells */
 };
 
 static const struct tag tags[] = {
-	{"JS:", JIT_TIER_NONE},
-	{"Eval:", JIT_TIER_NONE},
-	{"Script:", JIT_TIER_NONE},
-	{"LazyCompile:", JIT_TIER_NONE},
-	{"Function:", JIT_TIER_NONE},
-	{"Builtin:", JIT_TIER_BUILTIN},
-	{"BytecodeHandler:", JIT_TIER_BUILTIN},
-	{"Handler:", JIT_TIER_STUB},
-	{"Callback:", JIT_TIER_STUB},
-	{"Stub:", JIT_TIER_STUB},
-	{"RegExp:", JIT_TIER_REGEXP},
-	{"LoadIC:", JIT_TIER_STUB},
-	{"StoreIC:", JIT_TIER_STUB},
-	{"KeyedLoadIC:", JIT_TIER_STUB},
-	{"KeyedStoreIC:", JIT_TIER_STUB},
-	{"CallIC:", JIT_TIER_STUB},
+	{"JS:", CODE_TIER_NONE},
+	{"Eval:", CODE_TIER_NONE},
+	{"Script:", CODE_TIER_NONE},
+	{"LazyCompile:", CODE_TIER_NONE},
+	{"Function:", CODE_TIER_NONE},
+	{"Builtin:", CODE_TIER_BUILTIN},
+	{"BytecodeHandler:", CODE_TIER_BUILTIN},
+	{"Handler:", CODE_TIER_STUB},
+	{"Callback:", CODE_TIER_STUB},
+	{"Stub:", CODE_TIER_STUB},
+	{"RegExp:", CODE_TIER_REGEXP},
+	{"LoadIC:", CODE_TIER_STUB},
+	{"StoreIC:", CODE_TIER_STUB},
+	{"KeyedLoadIC:", CODE_TIER_STUB},
+	{"KeyedStoreIC:", CODE_TIER_STUB},
+	{"CallIC:", CODE_TIER_STUB},
 };
 
-static enum jit_tier tier_of_marker(char marker)
+static enum code_tier tier_of_marker(char marker)
 {
 	switch (marker) {
 	case '~':
-		return JIT_TIER_INTERPRETED;
+		return CODE_TIER_INTERPRETED;
 	case '^':
-		return JIT_TIER_BASELINE;
+		return CODE_TIER_BASELINE;
 	case '+':
-		return JIT_TIER_MIDDLE;
+		return CODE_TIER_MIDDLE;
 	case '*':
-		return JIT_TIER_OPTIMIZED;
+		return CODE_TIER_OPTIMIZED;
 	default:
-		return JIT_TIER_NONE;
+		return CODE_TIER_NONE;
 	}
 }
 
-static struct jit_text take_marker(struct jit_text name, enum jit_tier *tier)
+static struct jit_text take_marker(struct jit_text name, enum code_tier *tier)
 {
 	size_t at = name.size > 1 && name.text[0] == 'o' &&
-				    tier_of_marker(name.text[1]) != JIT_TIER_NONE
+				    tier_of_marker(name.text[1]) != CODE_TIER_NONE
 			    ? 1
 			    : 0;
 
-	*tier = at < name.size ? tier_of_marker(name.text[at]) : JIT_TIER_NONE;
-	if (*tier == JIT_TIER_NONE)
+	*tier = at < name.size ? tier_of_marker(name.text[at]) : CODE_TIER_NONE;
+	if (*tier == CODE_TIER_NONE)
 		return name;
 	at++;
 	if (at < name.size && name.text[at] == '\'')
@@ -73,9 +73,9 @@ static bool parse_wasm(struct jit_text name, struct jit_name *result)
 	size_t dash;
 
 	if (text_ends_with(name, "-liftoff"))
-		result->tier = JIT_TIER_BASELINE;
+		result->tier = CODE_TIER_BASELINE;
 	else if (text_ends_with(name, "-turbofan"))
-		result->tier = JIT_TIER_OPTIMIZED;
+		result->tier = CODE_TIER_OPTIMIZED;
 	else
 		return false;
 	rest = text_up_to(rest, text_find_last(rest, '-'));
@@ -140,10 +140,10 @@ bool js_name_parse(struct jit_text name, struct jit_name *result)
 	if (tag == end)
 		return false;
 	*result = (struct jit_name){.function = name, .tier = tag->tier};
-	if (tag->tier != JIT_TIER_NONE)
+	if (tag->tier != CODE_TIER_NONE)
 		return true;
 	rest = take_marker(text_from(name, strlen(tag->text)), &result->tier);
-	if (result->tier != JIT_TIER_NONE || !parse_wasm(rest, result))
+	if (result->tier != CODE_TIER_NONE || !parse_wasm(rest, result))
 		parse_function(rest, result);
 	if (!result->function.size)
 		result->function = ANONYMOUS;

@@ -49,6 +49,8 @@ struct process_life {
 	uint64_t published;    /* to the unwinder: maps_version + 1; 0: nothing yet */
 	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
 	struct process_id id;			       /* 0: not in the profile yet */
+	uint32_t jit_files[JIT_FILE_KIND_COUNT];       /* that tell of its code; 0: none */
+	bool runs_jit_code;			       /* jit_names knows of it */
 
 	/* process_table's own */
 	bool ended, indexed;

@@ -27,6 +27,7 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "process/dso_table.h"
+#include "process/jit_names.h"
 #include "process/mapping_table.h"
 #include "process/process_table.h"
 #include "process/unwind_feed.h"
@@ -48,11 +49,13 @@ struct recorder {
 	const struct event_source_requests *requests;
 	struct process_table *lives;
 	struct dso_table dsos;
+	struct jit_names *jit;
 	struct recorder_stats stats;
 
 	uint64_t start; /* sampling began; 0 not told yet */
 	uint64_t last_time;
 	bool ended, anchored;
+	bool failed; /* no memory */
 	uint64_t first_monotonic, first_realtime;
 	uint64_t fallback_period;
 	struct dso_id symbols_of; /* the dso of the next symbol events */
@@ -73,7 +76,8 @@ struct recorder *recorder__new(struct profile_builder *builder,
 	r->fallback_period = options ? options->period : 0;
 	dso_table__init(&r->dsos, builder);
 	r->lives = process_table__new(builder);
-	if (!r->lives) {
+	r->jit = jit_names__new(builder);
+	if (!r->lives || !r->jit) {
 		recorder__free(r);
 		return NULL;
 	}
@@ -90,6 +94,7 @@ void recorder__free(struct recorder *r)
 	if (!r)
 		return;
 	process_table__free(r->lives);
+	jit_names__free(r->jit);
 	vec_free(&r->lines);
 	free(r);
 }
@@ -124,7 +129,7 @@ static void advance(struct recorder *r, const struct event_header *header)
 
 static int result(const struct recorder *r)
 {
-	return profile_builder__error(r->builder);
+	return r->failed ? -ENOMEM : profile_builder__error(r->builder);
 }
 
 static void ask_reread(struct recorder *r, uint32_t pid)
@@ -216,7 +221,7 @@ static struct location_id unknown_location(struct recorder *r, const struct proc
 }
 
 /* *mapped is false where the address is in no mapping. */
-static struct location_id user_location(struct recorder *r, const struct process_life *process,
+static struct location_id user_location(struct recorder *r, struct process_life *process,
 					uint64_t frame, bool *mapped)
 {
 	uint64_t address = user_address(frame);
@@ -225,7 +230,9 @@ static struct location_id user_location(struct recorder *r, const struct process
 	*mapped = m != NULL;
 	if (!m)
 		return unknown_location(r, process, address);
-	if (dso_table__kind(&r->dsos, m->dso) != DSO_JIT)
+	if (dso_table__kind(&r->dsos, m->dso) == DSO_JIT)
+		r->failed |= jit_names__seen(r->jit, process) != 0;
+	else
 		address = address - m->start + m->page_offset;
 	return profile_builder__location(r->builder, m->dso, address, process->id,
 					 dso_table__category(&r->dsos, m->dso));
@@ -843,7 +850,7 @@ static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
 		error += e->extrapolation_error_ns < 0 ? -(uint64_t)e->extrapolation_error_ns
 						       : (uint64_t)e->extrapolation_error_ns;
 	session->clock_error_ns = max_u64(session->clock_error_ns, error);
-	return 0;
+	return jit_names__anchor(r->jit, e);
 }
 
 static int on_books(void *context, const struct books_event *e)
@@ -909,7 +916,30 @@ int recorder__finish(struct recorder *r)
 		session->start = r->first_monotonic;
 	if (r->anchored)
 		session->start_realtime = r->first_realtime + (session->start - r->first_monotonic);
+	r->failed |= jit_names__finish(r->jit) == -ENOMEM;
 	return result(r);
+}
+
+/* ---- code that is made as it runs ------------------------------------------------------------ */
+
+static int on_jit_file(void *context, const struct jit_file_event *e)
+{
+	struct recorder *r = context;
+	struct process_life *process = process_table__find(r->lives, e->pid);
+
+	advance(r, &e->header);
+	if (process && process->born && e->process_start &&
+	    !same_birth(process->born, e->process_start))
+		process = NULL;
+	return jit_names__file(r->jit, e, process);
+}
+
+static int on_jit_bytes(void *context, const struct jit_bytes_event *e)
+{
+	struct recorder *r = context;
+
+	advance(r, &e->header);
+	return jit_names__bytes(r->jit, e);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -1025,6 +1055,8 @@ struct event_handler recorder__handler(struct recorder *r)
 		.books = on_books,
 		.meta = on_meta,
 		.end = on_end,
+		.jit_file = on_jit_file,
+		.jit_bytes = on_jit_bytes,
 		.symbol_dso = on_symbol_dso,
 		.symbol = on_symbol,
 		.symbols_end = on_symbols_end,

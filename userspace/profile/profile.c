@@ -118,3 +118,14 @@ int64_t profile__unexplained_allowed(const struct profile *p)
 			allowed += 2 + (int64_t)(p->books[i].due / 20000);
 	return allowed;
 }
+
+const char *code_tier_text(enum code_tier tier)
+{
+	static const char *const texts[CODE_TIER_COUNT] = {
+#define X(id, text) [CODE_TIER_##id] = text,
+		CODE_TIERS(X)
+#undef X
+	};
+
+	return texts[tier];
+}

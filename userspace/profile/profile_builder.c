@@ -53,6 +53,7 @@ struct profile_builder {
 	VEC(struct profile_thread) threads;
 	VEC(struct thread_columns) columns; /* by thread */
 	VEC(struct profile_cpu_books) books;
+	VEC(struct profile_jit) jits;
 	VEC(struct profile_meta) meta;
 	VEC(struct profile_lost_range) lost_ranges;
 };
@@ -120,13 +121,16 @@ static bool location_equal(const void *owner, uint32_t index, const void *key)
 	const struct profile_builder *b = owner;
 	const struct profile_location *a = &b->locations.data[index], *k = key;
 
-	return a->dso.v == k->dso.v && a->address == k->address && a->process.v == k->process.v;
+	return a->dso.v == k->dso.v && a->address == k->address && a->process.v == k->process.v &&
+	       a->version == k->version;
 }
 
 static uint64_t location_hash(const struct profile_location *l)
 {
-	return hash_combine(hash_u64((uint64_t)l->dso.v << 32 | l->process.v),
-			    hash_u64(l->address));
+	uint64_t hash = hash_combine(hash_u64((uint64_t)l->dso.v << 32 | l->process.v),
+				     hash_u64(l->address));
+
+	return l->version ? hash_combine(hash, hash_u64(l->version)) : hash;
 }
 
 /* ---- life and errors ------------------------------------------------------------------------- */
@@ -178,6 +182,7 @@ void profile_builder__free(struct profile_builder *b)
 	vec_free(&b->threads);
 	vec_free(&b->processes);
 	vec_free(&b->books);
+	vec_free(&b->jits);
 	vec_free(&b->meta);
 	vec_free(&b->lost_ranges);
 	stack_table__fini(&b->stacks);
@@ -282,6 +287,34 @@ struct location_id profile_builder__location(struct profile_builder *b, struct d
 	l.category = category;
 	return (struct location_id){
 		intern(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+}
+
+struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
+					    uint32_t version)
+{
+	const struct profile_location *first = &b->locations.data[location.v];
+	struct profile_location l = {
+		.dso = first->dso,
+		.category = first->category,
+		.address = first->address,
+		.elf_address = PROFILE_UNKNOWN_ADDRESS,
+		.process = first->process,
+		.version = version,
+	};
+
+	if (b->error || !location.v)
+		return (struct location_id){0};
+	return (struct location_id){
+		intern(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+}
+
+void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
+			   bool ambiguous)
+{
+	if (b->error || !id.v)
+		return;
+	b->locations.data[id.v].tier = tier;
+	b->locations.data[id.v].ambiguous = ambiguous;
 }
 
 struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
@@ -399,6 +432,18 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	b->profile.stack_ends[end]++;
 }
 
+struct profile_samples profile_builder__samples(struct profile_builder *b, struct thread_id id)
+{
+	struct thread_columns *c = &b->columns.data[id.v];
+
+	return (struct profile_samples){
+		.process = b->threads.data[id.v].process,
+		.count = c->time.count,
+		.time = c->time.data,
+		.stack = c->stack.data,
+	};
+}
+
 uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
 					uint64_t ns)
 {
@@ -457,6 +502,12 @@ void profile_builder__books(struct profile_builder *b, const struct profile_cpu_
 	b->books.data[at] = *books;
 }
 
+void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit)
+{
+	if (!b->error)
+		failed(b, vec_push(&b->jits, *jit));
+}
+
 /* Ranges come in order of their ends; those that touch become one. */
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until)
@@ -507,6 +558,17 @@ const char *profile_builder__get_string(const struct profile_builder *b, struct 
 size_t profile_builder__thread_count(const struct profile_builder *b)
 {
 	return b->threads.count ? b->threads.count - 1 : 0;
+}
+
+const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
+						       struct stack_id id)
+{
+	return &b->stacks.stacks.data[id.v];
+}
+
+size_t profile_builder__stack_count(const struct profile_builder *b)
+{
+	return b->stacks.stacks.count;
 }
 
 size_t profile_builder__location_count(const struct profile_builder *b)
@@ -677,6 +739,8 @@ static void freeze(struct profile_builder *b)
 	p->thread_count = b->threads.count;
 	p->books = b->books.data;
 	p->books_count = b->books.count;
+	p->jits = b->jits.data;
+	p->jit_count = b->jits.count;
 	p->meta = b->meta.data;
 	p->meta_count = b->meta.count;
 	p->lost_ranges = b->lost_ranges.data;

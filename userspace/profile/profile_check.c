@@ -70,7 +70,8 @@ static int check_tables(const struct checker *c)
 	TABLE(threads, thread_count);
 #undef TABLE
 	if ((p->line_count && !p->lines) || (p->books_count && !p->books) ||
-	    (p->meta_count && !p->meta) || (p->lost_range_count && !p->lost_ranges))
+	    (p->meta_count && !p->meta) || (p->jit_count && !p->jits) ||
+	    (p->lost_range_count && !p->lost_ranges))
 		return broken(c, "an array is missing");
 	return 0;
 }
@@ -144,6 +145,8 @@ static int check_location(const struct checker *c, size_t i)
 		return broken(c, "location %zu: category %d", i, l->category);
 	if (l->process.v >= p->process_count)
 		return broken(c, "location %zu: process %u", i, l->process.v);
+	if ((unsigned int)l->tier >= CODE_TIER_COUNT)
+		return broken(c, "location %zu: tier %d", i, l->tier);
 	if (dso_kind_is_private(p->dsos[l->dso.v].kind) != (l->process.v != 0))
 		return broken(c, "location %zu: process %u does not suit its dso", i, l->process.v);
 	if (!l->line_count)
@@ -287,6 +290,27 @@ static int check_books(const struct checker *c)
 	return 0;
 }
 
+static int check_jits(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	for (size_t i = 0; i < p->jit_count; i++) {
+		const struct profile_jit *j = &p->jits[i];
+
+		if (!j->process.v || j->process.v >= p->process_count)
+			return broken(c, "jit %zu: process %u", i, j->process.v);
+		if (!is_string(c, j->runtime) || !is_string(c, j->remedy) ||
+		    !is_string(c, j->map.path) || !is_string(c, j->dump.path))
+			return broken(c, "jit %zu: string out of range", i);
+		if ((unsigned int)j->map.state >= JIT_FILE_STATE_COUNT ||
+		    (unsigned int)j->dump.state >= JIT_FILE_STATE_COUNT)
+			return broken(c, "jit %zu: state out of range", i);
+		if (j->unnamed > j->samples || j->ambiguous > j->samples)
+			return broken(c, "jit %zu: more flaws than samples", i);
+	}
+	return 0;
+}
+
 static int check_session(const struct checker *c)
 {
 	const struct profile *p = c->p;
@@ -322,7 +346,7 @@ int profile_check(const struct profile *p, char *why, size_t n)
 	for (size_t i = 1; i < p->stack_count; i++)
 		if ((err = check_stack(&c, i)))
 			return err;
-	if ((err = check_processes(&c)) || (err = check_threads(&c)))
+	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)))
 		return err;
 	return check_books(&c);
 }

@@ -12,6 +12,11 @@ static const char *const file_states[] = {
 	FILE_STATES(X)
 #undef X
 };
+static const char *const jit_file_states[] = {
+#define X(id, followed, text) #id,
+	JIT_FILE_STATES(X)
+#undef X
+};
 static const char *const symbol_states[] = {
 #define X(id, text) #id,
 	SYMBOL_STATES(X)
@@ -142,7 +147,12 @@ static void dump_code(const struct profile *p, FILE *out)
 			categories[l->category]);
 		put_address("address", l->address, out);
 		put_address("elf", l->elf_address, out);
-		fprintf(out, " process=%" PRIu32 "\n", l->process.v);
+		fprintf(out, " process=%" PRIu32, l->process.v);
+		if (l->version)
+			fprintf(out, " version=%" PRIu32, l->version);
+		if (l->tier)
+			fprintf(out, " tier=\"%s\"", code_tier_text(l->tier));
+		fprintf(out, "%s\n", l->ambiguous ? " ambiguous" : "");
 		for (uint32_t k = 0; k < l->line_count; k++) {
 			const struct profile_line *line = &p->lines[l->first_line + k];
 
@@ -155,6 +165,31 @@ static void dump_code(const struct profile *p, FILE *out)
 		fprintf(out,
 			"stack %zu parent=%" PRIu32 " location=%" PRIu32 " depth=%" PRIu32 "\n", i,
 			p->stacks[i].parent.v, p->stacks[i].location.v, p->stacks[i].depth);
+}
+
+static void dump_jit_file(const struct profile *p, const char *what,
+			  const struct profile_jit_file *file, FILE *out)
+{
+	fprintf(out, " %s=%s entries=%" PRIu64 " bad=%" PRIu64 " torn=%" PRIu64, what,
+		jit_file_states[file->state], file->entries, file->bad_lines, file->torn);
+	put_string(p, "path", file->path, out);
+}
+
+static void dump_jits(const struct profile *p, FILE *out)
+{
+	for (size_t i = 0; i < p->jit_count; i++) {
+		const struct profile_jit *j = &p->jits[i];
+
+		fprintf(out,
+			"jit process=%" PRIu32 " samples=%" PRIu64 " unnamed=%" PRIu64
+			" ambiguous=%" PRIu64,
+			j->process.v, j->samples, j->unnamed, j->ambiguous);
+		put_string(p, "runtime", j->runtime, out);
+		put_string(p, "remedy", j->remedy, out);
+		dump_jit_file(p, "map", &j->map, out);
+		dump_jit_file(p, "dump", &j->dump, out);
+		fputc('\n', out);
+	}
 }
 
 static void dump_lives(const struct profile *p, FILE *out)
@@ -193,4 +228,5 @@ void profile_dump(const struct profile *p, FILE *out)
 	dump_dsos(p, out);
 	dump_code(p, out);
 	dump_lives(p, out);
+	dump_jits(p, out);
 }

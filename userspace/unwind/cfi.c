@@ -232,7 +232,7 @@ static int read_entries(struct reader *r)
 
 		if (is_64)
 			length = cursor__u64(&c);
-		if (!length)
+		if (!length && !c.bad)
 			continue;
 		if (c.bad || length > (uint64_t)(c.end - c.at)) {
 			r->counts->damaged++;

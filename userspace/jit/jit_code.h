@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What one perf map or jitdump has told of a process's code: fed in the order of the file, asked when
+ * the recording has ended.
+ */
+#ifndef JIT_JIT_CODE_H
+#define JIT_JIT_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jit/jit_timeline.h"
+
+struct jit_code;
+
+struct jit_piece {
+	const void *bytes;
+	size_t size;
+	uint64_t after, before;		     /* when they were written, CLOCK_MONOTONIC ns */
+	bool begins_snapshot, ends_snapshot; /* of a file that was written anew */
+};
+
+/* NULL: no memory. */
+struct jit_code *jit_code__new(bool is_dump);
+void jit_code__free(struct jit_code *c);
+
+/* 0, -ENOMEM, or once what jitdump_reader__feed() says of a file that is none. */
+int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
+/* Nothing is known any more of what comes after `time`: what there is then is in doubt from there. */
+int jit_code__give_up(struct jit_code *c, uint64_t time);
+
+/* A moment of the TSC on CLOCK_MONOTONIC; 0: unknown. */
+typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
+
+/* Nothing comes any more: now it can be asked. `clock`: for jitdumps that use the TSC. 0, -ENOMEM. */
+int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context);
+
+struct jit_code_counts {
+	uint64_t entries, bad_lines, torn; /* torn: bytes */
+};
+struct jit_code_counts jit_code__counts(const struct jit_code *c);
+
+/* The histories of addresses are asked for there. */
+struct jit_timeline *jit_code__timeline(struct jit_code *c);
+/* A jit_same_fn whose context is the code: all tiers of a function are one. */
+bool jit_code__same_function(void *code, uint32_t entry, uint32_t other);
+/* NUL-terminated; valid as long as the code. */
+const char *jit_code__name(const struct jit_code *c, uint32_t entry);
+
+/* Does any of its entries have lines? */
+bool jit_code__has_lines(const struct jit_code *c);
+
+struct jit_line {
+	const char *file; /* NUL-terminated; valid as long as the code */
+	uint32_t line, column;
+};
+/* The line of the instruction at `address` in an entry of a jitdump. False: it is not told. */
+bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
+		    struct jit_line *line);
+
+#endif

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A place is an address of one process: one location in the profile until now. What lay there is a
+ * history, of which each sample asks its own time. The first answer is given to the location itself,
+ * every other one to a version of it, and the sample's stack is put together anew. Most places have
+ * one answer for the whole recording; a stack that has only such places is done once.
+ */
+#include "process/jit_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "jit/jit_code.h"
+#include "jit/jit_name.h"
+#include "jit/jit_runtime.h"
+
+struct source {
+	struct jit_code *code; /* NULL: it was not followed */
+	struct string_id path;
+	enum jit_file_kind kind;
+	enum jit_file_state state;
+};
+
+struct code_process {
+	struct process_id id;
+	const struct jit_runtime *runtime;
+	uint32_t files[JIT_FILE_KIND_COUNT]; /* 0: none */
+	uint64_t samples, unnamed, ambiguous;
+};
+
+/* What a place is called at a time. */
+struct version {
+	const struct jit_code *code; /* NULL: nothing is known */
+	uint32_t entry;
+	bool ambiguous;
+	struct location_id location;
+};
+
+#define VERSIONS_COMPARED 64u /* the last ones; older ones may come twice */
+
+struct place {
+	uint32_t process; /* in `processes` */
+	struct location_id location;
+	uint64_t address;
+	struct jit_history histories[JIT_FILE_KIND_COUNT];
+	bool constant; /* one answer for all times of the recording */
+	VEC(struct version) versions;
+};
+
+/* What becomes of a stack without changing places. */
+struct done_stack {
+	bool is_done, has_code, changes, unnamed, ambiguous;
+	struct stack_id stack;
+};
+
+struct jit_names {
+	struct profile_builder *builder;
+	VEC(struct source) sources; /* by file number; 0 is a placeholder */
+	VEC(struct code_process) processes;
+	VEC(uint32_t) by_process; /* index + 1 in `processes`, by struct process_id */
+	VEC(struct clock_anchor_event) anchors;
+	VEC(struct place) places;
+	uint32_t *place_of; /* index + 1, by location; the profile's own ones only */
+	size_t location_count;
+	struct done_stack *done; /* by stack; the same */
+	size_t stack_count;
+};
+
+struct jit_names *jit_names__new(struct profile_builder *builder)
+{
+	struct jit_names *j = calloc(1, sizeof(*j));
+
+	if (j)
+		j->builder = builder;
+	return j;
+}
+
+static void free_places(struct jit_names *j)
+{
+	for (size_t i = 0; i < j->places.count; i++) {
+		struct place *place = &j->places.data[i];
+
+		for (int kind = 0; kind < JIT_FILE_KIND_COUNT; kind++)
+			jit_history__fini(&place->histories[kind]);
+		vec_free(&place->versions);
+	}
+	vec_free(&j->places);
+	free(j->place_of);
+	free(j->done);
+	j->place_of = NULL;
+	j->done = NULL;
+}
+
+void jit_names__free(struct jit_names *j)
+{
+	if (!j)
+		return;
+	free_places(j);
+	for (size_t i = 0; i < j->sources.count; i++)
+		jit_code__free(j->sources.data[i].code);
+	vec_free(&j->sources);
+	vec_free(&j->processes);
+	vec_free(&j->by_process);
+	vec_free(&j->anchors);
+	free(j);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+#define FILES_MAX (1u << 20) /* numbers above are those of a damaged recording */
+
+static struct source *need_source(struct jit_names *j, uint32_t file)
+{
+	while (j->sources.count <= file)
+		if (vec_push(&j->sources, (struct source){}))
+			return NULL;
+	return &j->sources.data[file];
+}
+
+static struct code_process *find_process(struct jit_names *j, struct process_id id)
+{
+	uint32_t index = id.v < j->by_process.count ? j->by_process.data[id.v] : 0;
+
+	return index ? &j->processes.data[index - 1] : NULL;
+}
+
+static bool is_followed(enum jit_file_state state)
+{
+	static const bool followed[JIT_FILE_STATE_COUNT] = {
+#define X(id, followed, text) followed,
+		JIT_FILE_STATES(X)
+#undef X
+	};
+
+	return followed[state];
+}
+
+int jit_names__file(struct jit_names *j, const struct jit_file_event *e, struct process_life *life)
+{
+	struct code_process *process;
+	struct source *source;
+
+	if (e->file >= FILES_MAX)
+		return 0;
+	source = need_source(j, e->file);
+	if (!source)
+		return -ENOMEM;
+	source->path = profile_builder__string(j->builder, e->path);
+	source->kind = e->kind;
+	source->state = e->state;
+	if (is_followed(source->state) && !source->code) {
+		source->code = jit_code__new(source->kind == JIT_FILE_DUMP);
+		if (!source->code)
+			return -ENOMEM;
+	}
+	if (e->state == JIT_FILE_STATE_TOO_BIG && jit_code__give_up(source->code, e->header.time))
+		return -ENOMEM;
+	if (!life)
+		return 0;
+	life->jit_files[source->kind] = e->file;
+	process = find_process(j, life->id);
+	if (process)
+		process->files[source->kind] = e->file;
+	return 0;
+}
+
+int jit_names__bytes(struct jit_names *j, const struct jit_bytes_event *e)
+{
+	const struct jit_piece piece = {
+		.bytes = e->bytes,
+		.size = e->size,
+		.after = e->after,
+		.before = e->before,
+		.begins_snapshot = e->flags & JIT_SNAPSHOT_BEGIN,
+		.ends_snapshot = e->flags & JIT_SNAPSHOT_END,
+	};
+	struct source *source = e->file < j->sources.count ? &j->sources.data[e->file] : NULL;
+	int err;
+
+	if (!source || !source->code)
+		return 0;
+	err = jit_code__feed(source->code, &piece);
+	if (err && err != -ENOMEM) {
+		source->state = JIT_FILE_STATE_BAD;
+		err = 0;
+	}
+	return err;
+}
+
+int jit_names__anchor(struct jit_names *j, const struct clock_anchor_event *e)
+{
+	return e->tsc ? vec_push(&j->anchors, *e) : 0;
+}
+
+static const struct jit_runtime *runtime_of(const struct jit_names *j,
+					    const struct mapping_table *maps)
+{
+	const struct jit_runtime *best = NULL;
+
+	for (size_t i = 0; maps && i < mapping_table__count(maps); i++) {
+		const struct profile_dso *dso =
+			profile_builder__get_dso(j->builder, mapping_table__get(maps, i)->dso);
+		const struct jit_runtime *runtime =
+			dso->kind == DSO_FILE ? jit_runtime_of_file(profile_builder__get_string(
+							j->builder, dso->name))
+					      : NULL;
+
+		if (runtime && (!best || runtime < best))
+			best = runtime;
+	}
+	return best;
+}
+
+int jit_names__seen(struct jit_names *j, struct process_life *life)
+{
+	struct code_process process = {.id = life->id};
+
+	if (life->runs_jit_code || !life->id.v)
+		return 0;
+	process.runtime = runtime_of(j, life->maps);
+	memcpy(process.files, life->jit_files, sizeof(process.files));
+	while (j->by_process.count <= life->id.v)
+		if (vec_push(&j->by_process, 0))
+			return -ENOMEM;
+	if (vec_push(&j->processes, process))
+		return -ENOMEM;
+	j->by_process.data[life->id.v] = j->processes.count;
+	life->runs_jit_code = true;
+	return 0;
+}
+
+/* ---- the TSC --------------------------------------------------------------------------------- */
+
+/* On the line through the two anchors around it, or those next to it. */
+static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
+{
+	const struct jit_names *j = context;
+	size_t low = 0, high = j->anchors.count;
+	const struct clock_anchor_event *a, *b;
+	double slope;
+
+	if (j->anchors.count < 2)
+		return 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (j->anchors.data[middle].tsc <= tsc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	low = low < 1 ? 1 : low;
+	low = low > j->anchors.count - 1 ? j->anchors.count - 1 : low;
+	a = &j->anchors.data[low - 1];
+	b = &j->anchors.data[low];
+	if (b->tsc <= a->tsc)
+		return 0;
+	slope = (double)(b->monotonic - a->monotonic) / (double)(b->tsc - a->tsc);
+	return a->monotonic + (uint64_t)(int64_t)((double)(int64_t)(tsc - a->tsc) * slope);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->location.v < y->location.v ? -1 : x->location.v > y->location.v;
+}
+
+/* Every location in code of a process that is known to make some, by process and address. */
+static int collect_places(struct jit_names *j)
+{
+	j->location_count = profile_builder__location_count(j->builder);
+	j->place_of = calloc(j->location_count, sizeof(*j->place_of));
+	if (!j->place_of)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < j->location_count; i++) {
+		const struct location_id id = {i};
+		const struct profile_location *l = profile_builder__get_location(j->builder, id);
+		const struct code_process *process = find_process(j, l->process);
+		struct place place = {.location = id, .address = l->address};
+
+		if (!process || profile_builder__get_dso(j->builder, l->dso)->kind != DSO_JIT)
+			continue;
+		place.process = process - j->processes.data;
+		if (vec_push(&j->places, place))
+			return -ENOMEM;
+	}
+	if (j->places.count)
+		qsort(j->places.data, j->places.count, sizeof(struct place), compare_places);
+	for (size_t i = 0; i < j->places.count; i++)
+		j->place_of[j->places.data[i].location.v] = i + 1;
+	return 0;
+}
+
+static struct jit_code *code_of(const struct jit_names *j, const struct code_process *process,
+				int kind)
+{
+	uint32_t file = process->files[kind];
+
+	return file && file < j->sources.count ? j->sources.data[file].code : NULL;
+}
+
+/* The histories of one process's places, by one of its files. Two locations can have one address. */
+static int ask_histories(struct jit_code *code, int kind, struct place *places, size_t count)
+{
+	_cleanup_free_ uint64_t *addresses = calloc(count, sizeof(*addresses));
+	_cleanup_free_ struct jit_history *histories = calloc(count, sizeof(*histories));
+	size_t distinct = 0;
+	int err;
+
+	if (!addresses || !histories)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (!i || places[i].address != places[i - 1].address)
+			addresses[distinct++] = places[i].address;
+	err = jit_timeline__histories(jit_code__timeline(code), addresses, distinct, histories);
+	for (size_t i = 0, at = 0; i < count; i++) {
+		at += i && places[i].address != places[i - 1].address;
+		if (err)
+			jit_history__fini(&histories[at]);
+		else if (!i || places[i].address != places[i - 1].address)
+			places[i].histories[kind] = histories[at];
+	}
+	return err;
+}
+
+/* Where two locations have one address, the second one asks the first. */
+static const struct jit_history *history_of(const struct jit_names *j, const struct place *place,
+					    int kind)
+{
+	while (place > j->places.data && place[-1].process == place->process &&
+	       place[-1].address == place->address)
+		place--;
+	return &place->histories[kind];
+}
+
+static bool is_constant(const struct jit_names *j, const struct place *place)
+{
+	uint64_t start = profile_builder__session(j->builder)->start;
+
+	for (int kind = 0; kind < JIT_FILE_KIND_COUNT; kind++) {
+		const struct jit_history *h = history_of(j, place, kind);
+
+		if (h->changes.count && h->changes.data[h->changes.count - 1].before >= start)
+			return false;
+	}
+	return true;
+}
+
+/* Too many changes to be kept: the file counts as bad, and gives no names. */
+static int ask_process(struct jit_names *j, uint32_t number, struct place *places, size_t count)
+{
+	const struct code_process *process = &j->processes.data[number];
+
+	for (int kind = 0; kind < JIT_FILE_KIND_COUNT; kind++) {
+		struct jit_code *code = code_of(j, process, kind);
+		int err = code ? ask_histories(code, kind, places, count) : 0;
+
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			j->sources.data[process->files[kind]].state = JIT_FILE_STATE_TOO_BIG;
+	}
+	return 0;
+}
+
+static int ask_all(struct jit_names *j)
+{
+	size_t end;
+	int err = 0;
+
+	for (size_t i = 0; i < j->sources.count && !err; i++)
+		if (j->sources.data[i].code)
+			err = jit_code__settle(j->sources.data[i].code, tsc_to_monotonic, j);
+	for (size_t i = 0; i < j->places.count && !err; i = end) {
+		uint32_t process = j->places.data[i].process;
+
+		for (end = i; end < j->places.count && j->places.data[end].process == process;)
+			end++;
+		err = ask_process(j, process, &j->places.data[i], end - i);
+	}
+	for (size_t i = 0; i < j->places.count && !err; i++)
+		j->places.data[i].constant = is_constant(j, &j->places.data[i]);
+	return err;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static struct string_id keep_text(struct jit_names *j, struct jit_text text)
+{
+	_cleanup_free_ char *copy = text.size ? strndup(text.text, text.size) : NULL;
+
+	return profile_builder__string(j->builder, copy);
+}
+
+static void name_location(struct jit_names *j, struct location_id id, const struct version *v,
+			  uint64_t address)
+{
+	const char *text = jit_code__name(v->code, v->entry);
+	const struct jit_name name = jit_name_parse(text, strlen(text));
+	const struct profile_function function = {
+		.name = keep_text(j, name.function),
+		.dso = profile_builder__get_location(j->builder, id)->dso,
+		.address = PROFILE_UNKNOWN_ADDRESS,
+		.definition_file = keep_text(j, name.file),
+		.definition_line = name.line,
+		.definition_column = name.column,
+	};
+	struct profile_line line = {.file = function.definition_file};
+	struct jit_line executing;
+
+	if (!function.name.v)
+		return;
+	if (jit_code__line(v->code, v->entry, address, &executing)) {
+		if (*executing.file)
+			line.file = profile_builder__string(j->builder, executing.file);
+		line.line = executing.line;
+		line.column = executing.column;
+	}
+	line.function = profile_builder__function(j->builder, &function);
+	profile_builder__resolve(j->builder, id, PROFILE_UNKNOWN_ADDRESS, &line, 1);
+	profile_builder__code(j->builder, id, name.tier, v->ambiguous);
+}
+
+/* A jitdump is exact, so it is asked first. */
+static struct version answer(const struct jit_names *j, const struct place *place, uint64_t time)
+{
+	static const enum jit_file_kind order[] = {JIT_FILE_DUMP, JIT_FILE_MAP};
+	const struct code_process *process = &j->processes.data[place->process];
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		struct jit_code *code = code_of(j, process, order[i]);
+		struct jit_answer found;
+
+		if (!code)
+			continue;
+		found = jit_history__at(history_of(j, place, order[i]), time,
+					jit_code__same_function, code);
+		if (found.entry != JIT_NO_ENTRY)
+			return (struct version){
+				.code = code, .entry = found.entry, .ambiguous = found.ambiguous};
+	}
+	return (struct version){};
+}
+
+/* The same code written twice is the same, unless it has lines of its own. */
+static bool same_version(const struct version *a, const struct version *b)
+{
+	if (a->code != b->code || a->ambiguous != b->ambiguous)
+		return false;
+	return !a->code || a->entry == b->entry ||
+	       (!jit_code__has_lines(a->code) &&
+		jit_code__name(a->code, a->entry) == jit_code__name(b->code, b->entry));
+}
+
+/* What the place is at that time. NULL: no memory. */
+static const struct version *version_at(struct jit_names *j, struct place *place, uint64_t time)
+{
+	struct version v;
+
+	if (place->constant && place->versions.count)
+		return &place->versions.data[0];
+	v = answer(j, place, time);
+	for (size_t i = place->versions.count, n = 0; i-- > 0 && n < VERSIONS_COMPARED; n++)
+		if (same_version(&place->versions.data[i], &v))
+			return &place->versions.data[i];
+	v.location = place->versions.count ? profile_builder__version(j->builder, place->location,
+								      place->versions.count)
+					   : place->location;
+	if (v.code)
+		name_location(j, v.location, &v, place->address);
+	if (vec_push(&place->versions, v))
+		return NULL;
+	return &place->versions.data[place->versions.count - 1];
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static struct place *place_of(const struct jit_names *j, struct location_id location)
+{
+	uint32_t index = location.v < j->location_count ? j->place_of[location.v] : 0;
+
+	return index ? &j->places.data[index - 1] : NULL;
+}
+
+/* Parents come first, so what they are is known. */
+static int look_at_stacks(struct jit_names *j)
+{
+	j->stack_count = profile_builder__stack_count(j->builder);
+	j->done = calloc(j->stack_count, sizeof(*j->done));
+	if (!j->done)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < j->stack_count; i++) {
+		const struct profile_stack *stack =
+			profile_builder__get_stack(j->builder, (struct stack_id){i});
+		const struct done_stack *parent = &j->done[stack->parent.v];
+		const struct place *place = place_of(j, stack->location);
+
+		j->done[i].has_code = parent->has_code || place;
+		j->done[i].changes = parent->changes || (place && !place->constant);
+	}
+	return 0;
+}
+
+static struct done_stack put_together(struct jit_names *j, struct stack_id id, uint64_t time);
+
+/* One frame on top of its callers. */
+static struct done_stack add_frame(struct jit_names *j, struct stack_id id, uint64_t time)
+{
+	const struct profile_stack stack = *profile_builder__get_stack(j->builder, id);
+	struct done_stack result = put_together(j, stack.parent, time);
+	struct place *place = place_of(j, stack.location);
+	struct location_id location = stack.location;
+
+	if (place) {
+		const struct version *version = version_at(j, place, time);
+
+		if (version) {
+			location = version->location;
+			result.unnamed |= !version->code;
+			result.ambiguous |= version->ambiguous;
+		}
+	}
+	result.stack = profile_builder__stack(j->builder, result.stack, location);
+	return result;
+}
+
+/* Depth is bounded by that of a sample. */
+static struct done_stack put_together(struct jit_names *j, struct stack_id id, uint64_t time)
+{
+	struct done_stack *done = &j->done[id.v], result;
+
+	if (done->is_done)
+		return *done;
+	if (!done->has_code)
+		return (struct done_stack){.stack = id};
+	result = add_frame(j, id, time);
+	if (!done->changes) {
+		result.has_code = true;
+		result.is_done = true;
+		*done = result;
+	}
+	return result;
+}
+
+static void name_samples(struct jit_names *j, struct thread_id thread)
+{
+	struct profile_samples samples = profile_builder__samples(j->builder, thread);
+	struct code_process *process = find_process(j, samples.process);
+
+	for (size_t i = 0; process && i < samples.count; i++) {
+		struct done_stack result;
+
+		if (!j->done[samples.stack[i].v].has_code)
+			continue;
+		result = put_together(j, samples.stack[i], samples.time[i]);
+		samples.stack[i] = result.stack;
+		process->samples++;
+		process->unnamed += result.unnamed;
+		process->ambiguous += result.ambiguous;
+	}
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static struct profile_jit_file describe(const struct jit_names *j, uint32_t file)
+{
+	const struct source *source = file && file < j->sources.count ? &j->sources.data[file]
+								      : NULL;
+	struct jit_code_counts counts;
+
+	if (!source)
+		return (struct profile_jit_file){};
+	counts = source->code ? jit_code__counts(source->code) : (struct jit_code_counts){};
+	return (struct profile_jit_file){
+		.path = source->path,
+		.state = source->state,
+		.entries = counts.entries,
+		.bad_lines = counts.bad_lines,
+		.torn = counts.torn,
+	};
+}
+
+static void tell(struct jit_names *j, const struct code_process *process)
+{
+	const struct jit_runtime *runtime = process->runtime;
+	const struct profile_jit jit = {
+		.process = process->id,
+		.runtime = profile_builder__string(j->builder, runtime ? runtime->name : NULL),
+		.remedy = profile_builder__string(j->builder, runtime ? runtime->remedy : NULL),
+		.map = describe(j, process->files[JIT_FILE_MAP]),
+		.dump = describe(j, process->files[JIT_FILE_DUMP]),
+		.samples = process->samples,
+		.unnamed = process->unnamed,
+		.ambiguous = process->ambiguous,
+	};
+
+	profile_builder__jit(j->builder, &jit);
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+	const struct code_process *x = a, *y = b;
+
+	return x->id.v < y->id.v ? -1 : x->id.v > y->id.v;
+}
+
+int jit_names__finish(struct jit_names *j)
+{
+	int err;
+
+	if (!j->processes.count)
+		return 0;
+	err = collect_places(j);
+	if (!err)
+		err = ask_all(j);
+	if (!err)
+		err = look_at_stacks(j);
+	for (uint32_t i = 1; i <= profile_builder__thread_count(j->builder) && !err; i++)
+		name_samples(j, (struct thread_id){i});
+	if (err)
+		return err;
+	qsort(j->processes.data, j->processes.count, sizeof(*j->processes.data), compare_processes);
+	for (size_t i = 0; i < j->processes.count; i++)
+		tell(j, &j->processes.data[i]);
+	free_places(j);
+	return profile_builder__error(j->builder);
+}
