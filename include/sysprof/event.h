@@ -391,7 +391,7 @@ struct jit_file_event {
 	__u8 kind;	     /* enum jit_file_kind */
 	__u8 state;	     /* enum jit_file_state */
 	__u8 reserved[6];
-	char path[]; /* as the process names it */
+	char path[]; /* as the process names it; empty: as told before */
 };
 
 /* jit_bytes_event.flags */

@@ -77,7 +77,8 @@ static const struct expected all[] = {
 	/* HotSpot: as it is */
 	{"void Fib.run(int)", "void Fib.run(int)", "", 0, 0, CODE_TIER_NONE},
 	{"Interpreter", "Interpreter", "", 0, 0, CODE_TIER_NONE},
-	{"StubRoutines::jbyte_arraycopy", "StubRoutines::jbyte_arraycopy", "", 0, 0, CODE_TIER_NONE},
+	{"StubRoutines::jbyte_arraycopy", "StubRoutines::jbyte_arraycopy", "", 0, 0,
+	 CODE_TIER_NONE},
 	/* Erlang, LuaJIT, Wasmtime, Ruby, PHP */
 	{"$lists:map/2", "lists:map/2", "", 0, 0, CODE_TIER_NONE},
 	{"$global::erts_beamasm", "$global::erts_beamasm", "", 0, 0, CODE_TIER_NONE},

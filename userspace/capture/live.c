@@ -24,11 +24,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hashmap.h"
 #include "base/io.h"
+#include "base/mapping_path.h"
 #include "base/vec.h"
 #include "capture/clock.h"
 #include "capture/cpu_idle.h"
 #include "capture/family.h"
+#include "capture/jit_find.h"
+#include "capture/jit_tail.h"
 #include "capture/kernel_snapshot.h"
 #include "capture/proc_snapshot.h"
 #include "capture/proc_reread.h"
@@ -56,6 +60,9 @@ struct live {
 	struct proc_snapshot *proc;
 	struct proc_reread *reread;
 	struct event_source_requests requests;
+	struct jit_tail *jit;
+	VEC(pid_t) jit_pids; /* followed there; 0: a free place */
+	struct hashmap jit_index;
 
 	enum target_mode mode;
 	bool everyone;	   /* no target list to go by: -a, or a cgroup */
@@ -76,6 +83,75 @@ struct live {
 	bool started, stopped;
 };
 
+/* ---- code that is made as it runs ------------------------------------------------------------ */
+
+#define JIT_START_PATIENCE 100000000ull	 /* ns: to read what there is before sampling begins */
+#define JIT_STOP_PATIENCE  1000000000ull /* ns: to read all once more */
+
+static bool pid_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct live *live = owner;
+
+	return live->jit_pids.data[index] == *(const pid_t *)key;
+}
+
+/* Its number in jit_pids, HASHMAP_NONE: it is not followed. */
+static uint32_t find_followed(const struct live *live, pid_t pid)
+{
+	return hashmap__find(&live->jit_index, hash_u64((uint64_t)pid), &pid);
+}
+
+static int follow_process(struct live *live, pid_t pid)
+{
+	int err;
+
+	if (find_followed(live, pid) != HASHMAP_NONE)
+		return 0;
+	err = vec_push(&live->jit_pids, pid);
+	if (!err)
+		err = hashmap__add(&live->jit_index, hash_u64((uint64_t)pid),
+				   live->jit_pids.count - 1);
+	return err ? err : jit_tail__follow(live->jit, pid);
+}
+
+/* Whoever maps memory for code will tell what that is, if at all. */
+static int follow_code(struct live *live, const struct mmap_event *mmap)
+{
+	if (jit_is_dump(mmap->path)) {
+		int err = follow_process(live, (pid_t)mmap->pid);
+
+		return err ? err
+			   : jit_tail__follow_dump(live->jit, (pid_t)mmap->pid, mmap->path,
+						   mmap->start, mmap->start + mmap->length);
+	}
+	return mapping_is_run_time_code(mmap->path, mmap->build_id_size > 0)
+		       ? follow_process(live, (pid_t)mmap->pid)
+		       : 0;
+}
+
+static int unfollow(struct live *live, pid_t pid)
+{
+	uint32_t last = live->jit_pids.count - 1, at;
+	pid_t moved;
+
+	at = hashmap__remove(&live->jit_index, hash_u64((uint64_t)pid), &pid);
+	if (at == HASHMAP_NONE)
+		return 0;
+	if (at != last) {
+		moved = live->jit_pids.data[last];
+		hashmap__remove(&live->jit_index, hash_u64((uint64_t)moved), &moved);
+		live->jit_pids.data[at] = moved;
+		hashmap__add(&live->jit_index, hash_u64((uint64_t)moved), at);
+	}
+	live->jit_pids.count--;
+	return jit_tail__gone(live->jit, pid);
+}
+
+static int take_jit_events(struct live *live, uint64_t now)
+{
+	return jit_tail__take(live->jit, now, event_queue__push, live->queue);
+}
+
 /* ---- into the queue -------------------------------------------------------------------------- */
 
 static int see_and_push(struct live *live, struct event_header *event)
@@ -85,6 +161,8 @@ static int see_and_push(struct live *live, struct event_header *event)
 
 	if (event->type == EVENT_MMAP) {
 		err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
+		if (!err)
+			err = follow_code(live, mmap);
 		if (err)
 			return err;
 	}
@@ -196,8 +274,10 @@ static int take_sideband(struct live *live, struct event_header *event)
 	if (event->type == EVENT_EXIT)
 		family__exit(live->family, task);
 	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
-	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC))
+	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)) {
 		proc_reread__forget(live->reread, sideband_pid(event));
+		err = err ? err : unfollow(live, sideband_pid(event));
+	}
 	return err;
 }
 
@@ -371,7 +451,10 @@ static int init_parts(struct live *live, const struct live_options *options)
 	if (!live->target_text || !live->command_line || !live->queue || !live->family ||
 	    !live->idle)
 		return -ENOMEM;
+	hashmap__init(&live->jit_index, pid_equal, live);
 	err = dso_opener__new(&live->opener);
+	if (!err)
+		err = jit_tail__new(&live->jit);
 	if (!err)
 		err = proc_snapshot__new(&live->proc);
 	if (err)
@@ -413,6 +496,9 @@ void live__free(struct live *live)
 	if (!live)
 		return;
 	bpf_session__free(live->session);
+	jit_tail__free(live->jit);
+	hashmap__fini(&live->jit_index);
+	vec_free(&live->jit_pids);
 	proc_reread__free(live->reread);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
@@ -569,6 +655,7 @@ int live__start(struct live *live, struct failure *failure)
 			return err;
 	}
 	err = snapshot(live);
+	jit_tail__settle(live->jit, JIT_START_PATIENCE);
 	/* baselines, as late as can be: a snapshot of a big system takes its time */
 	if (!err)
 		err = read_thread_cpu(live, &reading);
@@ -600,6 +687,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 			err = push_books(live);
 	}
 	if (!err)
+		err = take_jit_events(live, monotonic_ns());
+	if (!err)
 		err = event_queue__release(live->queue, began - HOLD_BACK, sink, context);
 	return err;
 }
@@ -621,6 +710,9 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	end.time = monotonic_ns();
 	reading.time = end.time;
 	err = read_everything(live, UINT64_MAX);
+	jit_tail__finish(live->jit, JIT_STOP_PATIENCE);
+	if (!err)
+		err = take_jit_events(live, end.time);
 	if (!err)
 		err = read_thread_cpu(live, &reading);
 	live->threads_counted = reading.threads;
@@ -668,6 +760,7 @@ void live__stats(const struct live *live, struct live_stats *stats)
 	*stats = (struct live_stats){
 		.samples = live->samples,
 		.threads_at_stop = live->threads_counted,
+		.jit_cpu = jit_tail__cpu(live->jit),
 		.memory = bpf_session__memory(live->session),
 	};
 	event_queue__stats(live->queue, &stats->queue);

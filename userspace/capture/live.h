@@ -63,7 +63,8 @@ struct live_stats {
 	uint64_t samples;
 	uint64_t threads_at_stop;
 	struct event_queue_stats queue;
-	size_t memory; /* maps, rings and the queue, bytes */
+	uint64_t jit_cpu; /* of following perf maps, ns */
+	size_t memory;	  /* maps, rings and the queue, bytes */
 };
 void live__stats(const struct live *live, struct live_stats *stats);
 

@@ -8,12 +8,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/assembly.h"
 #include "export/facts.h"
 
 #define LINES_LOST_SHOWN 2048
+#define JITS_SHOWN	 10
+#define JIT_TEXT_SIZE	 1024
 
 static const char *const symbol_state_texts[] = {
 #define X(id, text) [SYMBOL_STATE_##id] = text,
@@ -152,6 +155,35 @@ static void print_files(const struct summary *s)
 	}
 }
 
+static int compare_jits(const void *a, const void *b)
+{
+	const struct profile_jit *const *x = a, *const *y = b;
+
+	if ((*x)->samples != (*y)->samples)
+		return (*x)->samples > (*y)->samples ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Processes that make code as they run, those with the most samples first. */
+static void print_jits(const struct profile *p)
+{
+	_cleanup_free_ const struct profile_jit **jits = calloc(p->jit_count + 1, sizeof(*jits));
+	char text[JIT_TEXT_SIZE], shown[4 * JIT_TEXT_SIZE];
+
+	if (!jits)
+		return;
+	for (size_t i = 0; i < p->jit_count; i++)
+		jits[i] = &p->jits[i];
+	if (p->jit_count)
+		qsort(jits, p->jit_count, sizeof(*jits), compare_jits);
+	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++) {
+		describe_jit(text, sizeof(text), p, jits[i]);
+		fprintf(stderr, "  JIT code: %s\n", utf8_sanitize(shown, sizeof(shown), text));
+	}
+	if (p->jit_count > JITS_SHOWN)
+		fprintf(stderr, "  JIT code: %zu more processes\n", p->jit_count - JITS_SHOWN);
+}
+
 static void print_tables(const struct unwind_feed_stats *feed)
 {
 	const struct table_store_stats *tables = &feed->store;
@@ -214,6 +246,7 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, sampled_threads(p));
 	print_lost(p);
 	print_stacks(p);
+	print_jits(p);
 	print_tables(&s->tables);
 	print_unnamed_files(p);
 	print_symbols(s);

@@ -490,6 +490,7 @@ static void write_recording(const struct profile *p, struct json_writer *w)
 	json_end_object(w);
 	json_key(w, "namedShare");
 	json_fixed(w, profile__named_share(p), 6);
+	write_jits(p, w);
 	write_books(p, &facts, w);
 	json_key(w, "lost");
 	json_begin_object(w);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "export/facts.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/json_writer.h"
 
 struct described {
 	const char *name, *text;
@@ -110,6 +115,125 @@ void export_facts__init(struct export_facts *facts, const struct profile *p)
 	}
 	for (size_t i = 0; i < p->books_count; i++)
 		add_books(facts, &p->books[i]);
+}
+
+/* ---- code that was made as it ran ------------------------------------------------------------ */
+
+static const struct described jit_file_states[] = {
+#define X(id, followed, text) [JIT_FILE_STATE_##id] = {#id, text, followed},
+	JIT_FILE_STATES(X)
+#undef X
+};
+
+struct line {
+	char *text;
+	size_t size, used;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct line *line, const char *format, ...)
+{
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(line->text + line->used, line->size - line->used, format, args);
+	va_end(args);
+	if (length > 0)
+		line->used += (size_t)length < line->size - line->used
+				      ? (size_t)length
+				      : line->size - line->used - 1;
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void add_file(struct line *line, const struct profile *p, const char *what,
+		     const struct profile_jit_file *file)
+{
+	if (!file->path.v)
+		return;
+	add(line, "; %s %s: ", what, profile__string(p, file->path));
+	if (!jit_file_states[file->state].flag) {
+		add(line, "not read: %s", jit_file_states[file->state].text);
+		return;
+	}
+	add(line, "%" PRIu64 " entr%s", file->entries, file->entries == 1 ? "y" : "ies");
+	if (file->bad_lines)
+		add(line, ", %" PRIu64 " bad", file->bad_lines);
+	if (file->state != JIT_FILE_STATE_FOLLOWED)
+		add(line, ", %s", jit_file_states[file->state].text);
+}
+
+/* Code whose names its process keeps to itself until a buffer is full. */
+static bool may_be_unwritten(const struct profile *p, const struct profile_jit *jit)
+{
+	return jit->dump.path.v && jit_file_states[jit->dump.state].flag &&
+	       !p->processes[jit->process.v].end;
+}
+
+void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit)
+{
+	const struct profile_process *process = &p->processes[jit->process.v];
+	struct line line = {text, size, 0};
+
+	*text = 0;
+	add(&line, "%s (pid %" PRIu32 "%s%s): %" PRIu64 " sample%s",
+	    profile__string(p, process->name), process->pid, jit->runtime.v ? ", " : "",
+	    profile__string(p, jit->runtime), jit->samples, plural(jit->samples));
+	if (jit->ambiguous)
+		add(&line, ", %" PRIu64 " ambiguous", jit->ambiguous);
+	if (jit->unnamed)
+		add(&line, ", %" PRIu64 " %s", jit->unnamed,
+		    may_be_unwritten(p, jit) ? "in JIT code not yet written" : "without a name");
+	add_file(&line, p, "map", &jit->map);
+	add_file(&line, p, "jitdump", &jit->dump);
+	if (!jit->map.path.v && !jit->dump.path.v)
+		add(&line, "; no perf map");
+	if (jit->unnamed && jit->remedy.v &&
+	    !(jit->map.path.v && jit_file_states[jit->map.state].flag))
+		add(&line, ": %s", profile__string(p, jit->remedy));
+}
+
+static void write_jit_file(const char *key, const struct profile *p,
+			   const struct profile_jit_file *file, struct json_writer *w)
+{
+	json_key(w, key);
+	if (!file->path.v) {
+		json_null(w);
+		return;
+	}
+	json_begin_object(w);
+	json_key_string(w, "path", profile__string(p, file->path));
+	json_key_string(w, "state", jit_file_states[file->state].name);
+	json_key_uint(w, "entries", file->entries);
+	json_key_uint(w, "bad", file->bad_lines);
+	json_key_uint(w, "torn", file->torn);
+	json_end_object(w);
+}
+
+void write_jits(const struct profile *p, struct json_writer *w)
+{
+	json_key(w, "jit");
+	json_begin_array(w);
+	for (size_t i = 0; i < p->jit_count; i++) {
+		const struct profile_jit *jit = &p->jits[i];
+		const struct profile_process *process = &p->processes[jit->process.v];
+
+		json_begin_object(w);
+		json_key_uint(w, "pid", process->pid);
+		json_key_string(w, "process", profile__string(p, process->name));
+		json_key_string(w, "runtime", profile__string(p, jit->runtime));
+		json_key_string(w, "remedy", profile__string(p, jit->remedy));
+		json_key_uint(w, "samples", jit->samples);
+		json_key_uint(w, "unnamed", jit->unnamed);
+		json_key_uint(w, "ambiguous", jit->ambiguous);
+		write_jit_file("map", p, &jit->map, w);
+		write_jit_file("jitdump", p, &jit->dump, w);
+		json_end_object(w);
+	}
+	json_end_array(w);
 }
 
 const char *dso_display_name(const struct profile *p, struct dso_id id)

@@ -4,6 +4,7 @@
 #define EXPORT_FACTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/profile.h>
@@ -33,6 +34,16 @@ const char *stack_end_name(enum stack_end end);
 const char *stack_end_text(enum stack_end end);
 bool stack_end_is_complete(enum stack_end end);
 const char *lost_source_text(enum lost_source source);
+
+/*
+ * What is known of the code that a process made as it ran, in a line: the file that told of it, the
+ * samples without a name or with a doubtful one, and what would help. Parts of it are of any bytes.
+ */
+void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit);
+
+/* "jit": all of it, one object a process. */
+struct json_writer;
+void write_jits(const struct profile *p, struct json_writer *w);
 
 /* What a dso is called: never empty. The kernel is "[kernel.kallsyms]", as everywhere else. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);

@@ -164,6 +164,22 @@ static const char *track_name(char name[TRACK_NAME_SIZE], uint32_t number, uint3
 
 /* ---- meta ------------------------------------------------------------------------------------ */
 
+/* Of code that was made as it ran: by which compiler, and then the same where it is in doubt. */
+static void write_tiers(struct json_writer *w)
+{
+	for (unsigned int i = 1; i < 2 * CODE_TIER_COUNT; i++) {
+		const char *tier = code_tier_text(i % CODE_TIER_COUNT);
+		char text[64];
+
+		if (i < CODE_TIER_COUNT)
+			snprintf(text, sizeof(text), "%s", tier);
+		else
+			snprintf(text, sizeof(text), "%s (or another function)",
+				 *tier ? tier : "Other");
+		json_string(w, text);
+	}
+}
+
 static void write_categories(struct json_writer *w)
 {
 	static const struct {
@@ -186,6 +202,8 @@ static void write_categories(struct json_writer *w)
 		json_key(w, "subcategories");
 		json_begin_array(w);
 		json_string(w, "Other");
+		if (i == CATEGORY_JIT)
+			write_tiers(w);
 		json_end_array(w);
 		json_end_object(w);
 	}
@@ -393,6 +411,21 @@ static void write_stacks_section(const struct profile *p, struct json_writer *w)
 	end_section(w);
 }
 
+static void write_jit_section(const struct profile *p, struct json_writer *w)
+{
+	begin_section(w, "Code that was made as it ran");
+	for (size_t i = 0; i < p->jit_count; i++) {
+		const struct profile_process *process = &p->processes[p->jits[i].process.v];
+		char label[128], text[1024];
+
+		snprintf(label, sizeof(label), "%s (pid %" PRIu32 ")",
+			 profile__string(p, process->name), process->pid);
+		describe_jit(text, sizeof(text), p, &p->jits[i]);
+		entry_string(w, label, text);
+	}
+	end_section(w);
+}
+
 static void write_losses_section(const struct profile *p, struct json_writer *w)
 {
 	begin_section(w, "Losses");
@@ -440,6 +473,8 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 	write_clock_section(p, w);
 	write_books_section(p, &facts, w);
 	write_stacks_section(p, w);
+	if (p->jit_count)
+		write_jit_section(p, w);
 	write_losses_section(p, w);
 	json_end_array(w);
 }

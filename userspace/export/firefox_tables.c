@@ -493,6 +493,16 @@ static void frame_category(const struct firefox_tables *t, struct json_writer *w
 	json_uint(w, location->category);
 }
 
+/* firefox.c: write_tiers() */
+static void frame_subcategory(const struct firefox_tables *t, struct json_writer *w,
+			      const struct profile_location *location, uint32_t depth)
+{
+	(void)t, (void)depth;
+	json_uint(w, location->category != CATEGORY_JIT
+			     ? 0
+			     : location->tier + (location->ambiguous ? CODE_TIER_COUNT : 0));
+}
+
 static void frame_func(const struct firefox_tables *t, struct json_writer *w,
 		       const struct profile_location *location, uint32_t depth)
 {
@@ -528,7 +538,7 @@ static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 	frame_column(t, w, "address", frame_library_address);
 	frame_column(t, w, "inlineDepth", frame_inline_depth);
 	frame_column(t, w, "category", frame_category);
-	constant_column(w, "subcategory", t->frame_count, 0);
+	frame_column(t, w, "subcategory", frame_subcategory);
 	frame_column(t, w, "func", frame_func);
 	frame_column(t, w, "nativeSymbol", frame_native);
 	constant_column(w, "innerWindowID", t->frame_count, 0);
@@ -583,7 +593,10 @@ static void write_functions(const struct firefox_tables *t, struct json_writer *
 	for (size_t i = 0; i < count; i++)
 		json_uint(w, t->strings.number[functions[used[i]].name.v]);
 	json_end_array(w);
-	false_column(w, "isJS", count);
+	begin_column(w, "isJS");
+	for (size_t i = 0; i < count; i++)
+		json_bool(w, t->p->dsos[functions[used[i]].dso.v].kind == DSO_JIT);
+	json_end_array(w);
 	false_column(w, "relevantForJS", count);
 	begin_column(w, "resource");
 	for (size_t i = 0; i < count; i++) {

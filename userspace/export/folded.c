@@ -75,7 +75,9 @@ static int frame_key(void *context, const struct profile_location *location, uin
 	struct folded *f = context;
 	const struct profile_line *at = &f->p->lines[line];
 	const char *name = profile__string(f->p, f->p->functions[at->function.v].name);
-	const char *mark = location->category == CATEGORY_KERNEL ? "_[k]" : "";
+	const char *mark = location->category == CATEGORY_KERNEL ? "_[k]"
+			   : location->ambiguous		 ? "_[?]"
+								 : "";
 	char suffix[SUFFIX_SIZE];
 	int err;
 

@@ -14,7 +14,9 @@
 #include "export/facts.h"
 #include "export/report_rows.h"
 
-#define NAME_WIDTH 56 /* longer names push their row's last column to the right */
+#define JITS_SHOWN    10
+#define JIT_TEXT_SIZE 1024
+#define NAME_WIDTH    56 /* longer names push their row's last column to the right */
 
 static const char *const by_names[REPORT_BY_COUNT] = {
 	[REPORT_FUNCTION] = "function", [REPORT_THREAD] = "thread", [REPORT_PROCESS] = "process",
@@ -107,6 +109,18 @@ static void print_stacks(const struct profile *p, FILE *out)
 	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * profile__named_share(p));
 }
 
+static void print_jits(const struct profile *p, FILE *out)
+{
+	char text[JIT_TEXT_SIZE], shown[4 * JIT_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++) {
+		describe_jit(text, sizeof(text), p, &p->jits[i]);
+		fprintf(out, "# JIT code   %s\n", utf8_sanitize(shown, sizeof(shown), text));
+	}
+	if (p->jit_count > JITS_SHOWN)
+		fprintf(out, "# JIT code   %zu more processes\n", p->jit_count - JITS_SHOWN);
+}
+
 static void print_clock(const struct profile *p, FILE *out)
 {
 	if (p->tsc_khz)
@@ -149,6 +163,7 @@ static int print_header(const struct profile *p, FILE *out)
 	fputc('\n', out);
 	print_losses(p, &facts, out);
 	print_stacks(p, out);
+	print_jits(p, out);
 	print_clock(p, out);
 	return reason ? print_field(out, "", reason) : 0;
 }
@@ -264,6 +279,7 @@ static void write_summary(const struct profile *p, struct json_writer *w)
 	for (unsigned int kind = FRAME_IP; kind < FRAME_KIND_COUNT; kind++)
 		json_key_uint(w, frame_kind_name(kind), p->frames_found[kind]);
 	json_end_object(w);
+	write_jits(p, w);
 	json_key(w, "books");
 	json_begin_object(w);
 	for (unsigned int line = 0; line < BOOK_COUNT; line++)

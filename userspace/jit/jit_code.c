@@ -217,18 +217,6 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 	return err;
 }
 
-int jit_code__give_up(struct jit_code *c, uint64_t time)
-{
-	int err = 0;
-
-	if (!c->is_dump && !c->gave_up) {
-		err = jit_timeline__begin_snapshot(c->timeline, time, UINT64_MAX);
-		jit_timeline__end_snapshot(c->timeline);
-	}
-	c->gave_up = true;
-	return err;
-}
-
 /* ---- from records to entries ----------------------------------------------------------------- */
 
 static int compare_records(const void *a, const void *b)

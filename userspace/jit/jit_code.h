@@ -27,8 +27,6 @@ void jit_code__free(struct jit_code *c);
 
 /* 0, -ENOMEM, or once what jitdump_reader__feed() says of a file that is none. */
 int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
-/* Nothing is known any more of what comes after `time`: what there is then is in doubt from there. */
-int jit_code__give_up(struct jit_code *c, uint64_t time);
 
 /* A moment of the TSC on CLOCK_MONOTONIC; 0: unknown. */
 typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);

@@ -10,39 +10,20 @@
 
 #include <string.h>
 
-#define ANONYMOUS "//anon"
-#define DELETED	  " (deleted)"
+#include "base/mapping_path.h"
+
+#define DELETED " (deleted)"
 
 void dso_table__init(struct dso_table *table, struct profile_builder *builder)
 {
 	*table = (struct dso_table){.builder = builder};
 }
 
-static bool starts_with(const char *s, const char *prefix)
-{
-	return !strncmp(s, prefix, strlen(prefix));
-}
-
-static bool is_run_time_code(const char *path, bool has_build_id)
-{
-	static const char *const prefixes[] = {
-		ANONYMOUS,   "[heap]",	    "[stack", "[anon",
-		"/dev/zero", "anon_inode:", "/SYSV",  "/anon_hugepage",
-	};
-
-	if (!*path)
-		return true;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-		if (starts_with(path, prefixes[i]))
-			return true;
-	return starts_with(path, "/memfd:") && !has_build_id;
-}
-
 static enum dso_kind kind_of_path(const char *path, bool has_build_id)
 {
 	if (!strcmp(path, "[vdso]"))
 		return DSO_VDSO;
-	return is_run_time_code(path, has_build_id) ? DSO_JIT : DSO_FILE;
+	return mapping_is_run_time_code(path, has_build_id) ? DSO_JIT : DSO_FILE;
 }
 
 /* Copy without " (deleted)"; whether it was there. */
@@ -90,11 +71,11 @@ struct dso_id dso_table__of_mapping(struct dso_table *table, const struct mmap_e
 	if (dso.kind == DSO_JIT) {
 		dso = (struct profile_dso){.kind = DSO_JIT};
 		if (!*path)
-			memcpy(path, ANONYMOUS, sizeof(ANONYMOUS));
+			memcpy(path, MAPPING_ANONYMOUS, sizeof(MAPPING_ANONYMOUS));
 	} else if (event->file_state < FILE_STATE_COUNT && *path == '/') {
 		dso.file_state = event->file_state;
 	}
-	name = strcmp(path, ANONYMOUS) ? last_component(path) : "[anon]";
+	name = strcmp(path, MAPPING_ANONYMOUS) ? last_component(path) : "[anon]";
 	dso.is_library = dso.kind == DSO_FILE && strstr(name, ".so");
 	dso.path = profile_builder__string(table->builder, path);
 	dso.name = profile_builder__string(table->builder, name);

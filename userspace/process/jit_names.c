@@ -148,7 +148,8 @@ int jit_names__file(struct jit_names *j, const struct jit_file_event *e, struct 
 	source = need_source(j, e->file);
 	if (!source)
 		return -ENOMEM;
-	source->path = profile_builder__string(j->builder, e->path);
+	if (*e->path)
+		source->path = profile_builder__string(j->builder, e->path);
 	source->kind = e->kind;
 	source->state = e->state;
 	if (is_followed(source->state) && !source->code) {
@@ -156,8 +157,6 @@ int jit_names__file(struct jit_names *j, const struct jit_file_event *e, struct 
 		if (!source->code)
 			return -ENOMEM;
 	}
-	if (e->state == JIT_FILE_STATE_TOO_BIG && jit_code__give_up(source->code, e->header.time))
-		return -ENOMEM;
 	if (!life)
 		return 0;
 	life->jit_files[source->kind] = e->file;

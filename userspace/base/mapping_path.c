@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/mapping_path.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+bool mapping_is_run_time_code(const char *path, bool has_build_id)
+{
+	static const char *const prefixes[] = {
+		MAPPING_ANONYMOUS, "[heap]",	  "[stack", "[anon",
+		"/dev/zero",	   "anon_inode:", "/SYSV",  "/anon_hugepage",
+	};
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (starts_with(path, prefixes[i]))
+			return true;
+	return starts_with(path, "/memfd:") && !has_build_id;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the kernel's name of a mapping says of it. */
+#ifndef BASE_MAPPING_PATH_H
+#define BASE_MAPPING_PATH_H
+
+#include <stdbool.h>
+
+#define MAPPING_ANONYMOUS "//anon"
+
+/*
+ * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a
+ * build-id): executable, it can only be code that was made at run time.
+ */
+bool mapping_is_run_time_code(const char *path, bool has_build_id);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A file that is as long as it was, or longer, and has the same bytes before the place up to where it
+ * was read, goes on; everything else is a new file under the old name. Reading goes on until there is
+ * nothing more to read, and the moment before that last attempt is from when on nothing was known.
+ */
+#include "capture/jit_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define FILE_MAX	 (512ull << 20) /* bytes that are read of one */
+#define REWRITE_PATIENCE 50000000ull	/* ns; HotSpot writes for 5 ms */
+#define PIECE_MAX	 ((EVENT_SIZE_MAX - sizeof(struct jit_bytes_event)) & ~(EVENT_ALIGN - 1))
+
+/* One after the other in one piece of memory, which is the sink's to copy. */
+union piece {
+	struct jit_bytes_event event;
+	char room[EVENT_SIZE_MAX];
+};
+
+static int tell_state(const struct jit_file *f, const char *path, uint64_t now,
+		      const struct jit_file_sink *sink)
+{
+	union {
+		struct jit_file_event event;
+		char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
+	} e = {};
+	size_t length = strnlen(path, PATH_MAX - 1);
+
+	e.event.header = (struct event_header){
+		.size = (sizeof(e.event) + length + EVENT_ALIGN) & ~(EVENT_ALIGN - 1),
+		.type = EVENT_JIT_FILE,
+		.time = now,
+	};
+	e.event.pid = f->owner.pid;
+	e.event.file = f->number;
+	e.event.process_start = f->owner.start;
+	e.event.kind = f->kind;
+	e.event.state = f->state;
+	memcpy(e.event.path, path, length);
+	return sink->push(sink->context, &e.event.header);
+}
+
+int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind,
+		    const struct jit_owner *owner, struct jit_found *found, uint64_t now,
+		    const struct jit_file_sink *sink)
+{
+	*f = (struct jit_file){
+		.number = number,
+		.owner = *owner,
+		.kind = kind,
+		.state = found->state,
+		.fd = found->fd,
+		.device = found->st.st_dev,
+		.inode = found->st.st_ino,
+	};
+	found->fd = -1;
+	/* HotSpot may be writing it just now */
+	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
+	    (!found->st.st_size || found->modified + REWRITE_PATIENCE > now))
+		f->waits_since = now;
+	return tell_state(f, found->path, now, sink);
+}
+
+void jit_file__close(struct jit_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}
+
+uint64_t jit_file__wakes_at(const struct jit_file *f)
+{
+	return f->waits_since ? f->waits_since + REWRITE_PATIENCE : 0;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+struct reading {
+	struct jit_file *f;
+	const struct jit_file_sink *sink;
+	uint64_t after;
+	uint64_t before; /* 0: that of each piece */
+	uint32_t flags;	 /* of the next piece */
+};
+
+static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
+{
+	unsigned int kept;
+
+	if (size >= JIT_FILE_TAIL_SIZE) {
+		memcpy(f->tail, bytes + size - JIT_FILE_TAIL_SIZE, JIT_FILE_TAIL_SIZE);
+		f->tail_size = JIT_FILE_TAIL_SIZE;
+		return;
+	}
+	kept = JIT_FILE_TAIL_SIZE - (unsigned int)size;
+	kept = f->tail_size < kept ? f->tail_size : kept;
+	memmove(f->tail, f->tail + f->tail_size - kept, kept);
+	memcpy(f->tail + kept, bytes, size);
+	f->tail_size = kept + (unsigned int)size;
+}
+
+static int tell_piece(struct reading *r, union piece *piece, size_t size, uint64_t now)
+{
+	size_t whole = (sizeof(piece->event) + size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	uint64_t before = r->before ? r->before : now;
+
+	memset(piece->event.bytes + size, 0, whole - sizeof(piece->event) - size);
+	piece->event = (struct jit_bytes_event){
+		.header = {.size = whole, .type = EVENT_JIT_BYTES, .time = now},
+		.after = r->after < before ? r->after : before,
+		.before = before,
+		.file = r->f->number,
+		.size = size,
+		.flags = r->flags,
+	};
+	r->flags = 0;
+	return r->sink->push(r->sink->context, &piece->event.header);
+}
+
+static int tell_empty(struct reading *r)
+{
+	union piece piece;
+
+	return tell_piece(r, &piece, 0, monotonic_ns());
+}
+
+/* From here on everything that was told is in doubt. */
+static int stop_at_limit(struct reading *r)
+{
+	int err;
+
+	r->f->state = JIT_FILE_STATE_TOO_BIG;
+	r->flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END;
+	r->before = UINT64_MAX;
+	err = tell_empty(r);
+	return err ? err : tell_state(r->f, "", monotonic_ns(), r->sink);
+}
+
+/* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
+static int read_on(struct reading *r)
+{
+	struct jit_file *f = r->f;
+	static _Thread_local union piece piece;
+	size_t done = 0;
+
+	while (done < JIT_READ_MAX) {
+		uint64_t began = monotonic_ns();
+		ssize_t size = pread(f->fd, piece.event.bytes, PIECE_MAX, (off_t)f->offset);
+		int err;
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size <= 0) {
+			f->silent = began;
+			f->at_end = true;
+			return 0;
+		}
+		f->at_end = false;
+		f->offset += size;
+		f->told += size;
+		done += size;
+		keep_tail(f, piece.event.bytes, size);
+		err = tell_piece(r, &piece, size, monotonic_ns());
+		if (err)
+			return err;
+		if (f->told > FILE_MAX)
+			return stop_at_limit(r);
+	}
+	return 1;
+}
+
+/* ---- what the file is ------------------------------------------------------------------------ */
+
+static bool is_as_it_was(const struct jit_file *f)
+{
+	char now[JIT_FILE_TAIL_SIZE];
+	ssize_t size;
+
+	if (!f->tail_size)
+		return true;
+	size = pread_full(f->fd, now, f->tail_size, f->offset - f->tail_size);
+	return size == (ssize_t)f->tail_size && !memcmp(now, f->tail, f->tail_size);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Since when something may have been written that was not read. */
+static uint64_t known_until(const struct jit_file *f, uint64_t since)
+{
+	return f->at_end ? later(f->silent, since) : f->silent;
+}
+
+static void begin_anew(struct jit_file *f, uint64_t since, uint64_t now)
+{
+	f->rewritten |= f->offset > 0;
+	if (f->appended)
+		f->listed = known_until(f, since);
+	f->appended = f->at_end = false;
+	f->offset = 0;
+	f->tail_size = 0;
+	f->waits_since = now;
+}
+
+static void look_for_rewriting(struct jit_file *f, uint64_t since, uint64_t now)
+{
+	struct stat st;
+
+	if (f->waits_since || fstat(f->fd, &st))
+		return;
+	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)))
+		begin_anew(f, since, now);
+	f->opened = false;
+}
+
+/* It is whole: all of it was true when it was closed. */
+static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = f->listed,
+		.before = monotonic_ns(),
+		.flags = JIT_SNAPSHOT_BEGIN,
+	};
+	int more;
+
+	f->waits_since = 0;
+	f->rewritten = false;
+	do
+		more = read_on(&r);
+	while (more > 0 && f->state == JIT_FILE_STATE_FOLLOWED);
+	if (more < 0)
+		return more;
+	f->listed = r.before;
+	r.flags |= JIT_SNAPSHOT_END;
+	return tell_empty(&r);
+}
+
+/* Nobody has closed it: what it had before is gone, what comes is told as it comes. */
+static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = f->listed,
+		.before = monotonic_ns(),
+		.flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END,
+	};
+	bool rewritten = f->rewritten;
+
+	f->waits_since = 0;
+	f->rewritten = false;
+	return rewritten ? tell_empty(&r) : 0;
+}
+
+/* What is new since it was read last, or all of it, which is of unknown age. */
+static int read_new(struct jit_file *f, uint64_t since, const struct jit_file_sink *sink)
+{
+	bool first = !f->listed;
+	uint64_t offset = f->offset;
+	struct reading r = {.f = f, .sink = sink, .after = first ? 0 : known_until(f, since)};
+	int more = read_on(&r);
+
+	if (first && f->at_end)
+		f->listed = f->silent;
+	else if (!first && f->offset > offset)
+		f->appended = true;
+	return more;
+}
+
+void jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now)
+{
+	jit_file__close(f);
+	f->fd = fd;
+	f->device = st->st_dev;
+	f->inode = st->st_ino;
+	begin_anew(f, 0, now);
+}
+
+/* Its owner writes to it after all. */
+static int revive(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
+{
+	f->state = JIT_FILE_STATE_FOLLOWED;
+	begin_anew(f, 0, now);
+	return tell_state(f, "", now, sink);
+}
+
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t since, bool settle,
+		   const struct jit_file_sink *sink)
+{
+	uint64_t now = monotonic_ns();
+	int err = 0;
+
+	if (f->fd < 0 || f->state == JIT_FILE_STATE_TOO_BIG)
+		return 0;
+	f->opened |= signs->opened;
+	if (f->state == JIT_FILE_STATE_OUTDATED && !signs->modified)
+		return 0;
+	if (f->state == JIT_FILE_STATE_OUTDATED)
+		err = revive(f, now, sink);
+	if (err)
+		return err;
+	look_for_rewriting(f, since, now);
+	if (f->waits_since && signs->closed)
+		return read_snapshot(f, sink);
+	if (f->waits_since && !settle && now < jit_file__wakes_at(f))
+		return 0;
+	if (f->waits_since)
+		err = give_up_waiting(f, sink);
+	return err ? err : read_new(f, since, sink);
+}

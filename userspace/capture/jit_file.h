@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One perf map or jitdump that is read as it grows. What is read becomes events, each with the two
+ * moments between which its bytes were written.
+ *
+ * Most writers append. One that opens the file with truncation and closes it again writes a snapshot:
+ * it is read whole once it is closed. One that truncates and does not close is an appender again,
+ * after REWRITE_PATIENCE.
+ */
+#ifndef CAPTURE_JIT_FILE_H
+#define CAPTURE_JIT_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/event_queue.h"
+#include "capture/jit_find.h"
+
+#define JIT_FILE_TAIL_SIZE 256u
+
+struct jit_file {
+	uint32_t number; /* in the recording, from 1 on */
+	struct jit_owner owner;
+	enum jit_file_kind kind;
+	enum jit_file_state state;
+	int fd;
+	uint64_t device, inode;
+	uint64_t offset; /* what lies before it has been told */
+	bool at_end;	 /* ... was all when it was last read, ... */
+	uint64_t silent; /* ... which began then; 0: never */
+	uint64_t listed; /* the last snapshot, or first reading: what it has was all the code */
+	bool appended;	 /* ... and has grown since */
+	uint64_t told;	 /* bytes, of all snapshots */
+	uint64_t waits_since; /* it is being written anew, or has just been found; 0: it is not */
+	bool rewritten;	      /* ... and something was told of it before */
+	bool opened;	      /* somebody has opened it: it may not be what it was */
+	char tail[JIT_FILE_TAIL_SIZE]; /* the last bytes before `offset` */
+	unsigned int tail_size;
+};
+
+/* What inotify has told of a file. */
+struct jit_signs {
+	bool opened, modified, closed; /* closed: by a writer */
+};
+
+struct jit_file_sink {
+	event_push_fn push;
+	void *context;
+};
+
+/* Takes the descriptor, and says what was found. 0, or what `push` returned. */
+int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind,
+		    const struct jit_owner *owner, struct jit_found *found, uint64_t now,
+		    const struct jit_file_sink *sink);
+
+/*
+ * Read what is new, at most JIT_READ_MAX bytes. Up to `since` nothing was written that had not been
+ * read (0: nothing is known of that). `settle`: do not wait for anything any more. 1: there is more to
+ * read; 0; or what `push` returned.
+ */
+#define JIT_READ_MAX (4u << 20)
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t since, bool settle,
+		   const struct jit_file_sink *sink);
+
+/* When it wants to be read even without a sign; 0: it does not. */
+uint64_t jit_file__wakes_at(const struct jit_file *f);
+
+/* Another file has taken its name: it is read from its start. The descriptor is taken. */
+void jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now);
+
+void jit_file__close(struct jit_file *f);
+
+#endif

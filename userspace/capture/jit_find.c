@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "capture/jit_find.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/tenant_open.h"
+#include "capture/proc_snapshot.h"
+
+#define STATUS_MAX	 (64u * 1024)
+#define FUSE_SUPER_MAGIC 0x65735546
+#define BIRTH_SLACK_NS	 1000000000ll /* between the clocks of processes and of files */
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+/* What follows "\nKEY:" in the text. NULL: nothing does. */
+static const char *field(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? at + strlen(key) : NULL;
+}
+
+static pid_t last_number(const char *line)
+{
+	long number = 0;
+
+	for (char *end; *line && *line != '\n'; line = end) {
+		long next = strtol(line, &end, 10);
+
+		if (end == line)
+			break;
+		number = next;
+		while (*end == ' ' || *end == '\t')
+			end++;
+	}
+	return (pid_t)number;
+}
+
+int jit_owner__read(pid_t pid, struct jit_owner *owner)
+{
+	_cleanup_free_ char *text = NULL;
+	struct proc_identity identity;
+	const char *uids, *pids;
+	char path[64], *end;
+	size_t size;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = read_file_at(AT_FDCWD, path, STATUS_MAX, &text, &size);
+	if (err)
+		return err;
+	uids = field(text, "\nUid:");
+	if (!uids || proc_process_state(pid, &identity) != PROC_ALIVE)
+		return -ESRCH;
+	pids = field(text, "\nNSpid:");
+	*owner = (struct jit_owner){.pid = pid, .own_pid = pid, .start = identity.start_time};
+	owner->uid = (uid_t)strtoul(uids, &end, 10);
+	owner->euid = (uid_t)strtoul(end, NULL, 10);
+	if (pids)
+		owner->own_pid = last_number(pids);
+	return owner->own_pid > 0 ? 0 : -ESRCH;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* CLOCK_MONOTONIC goes on from a moment of CLOCK_REALTIME, whatever that is set to. */
+static int64_t monotonic_of(const struct timespec *realtime)
+{
+	int64_t real = realtime->tv_sec * 1000000000ll + realtime->tv_nsec;
+
+	return real - ((int64_t)realtime_ns() - (int64_t)monotonic_ns());
+}
+
+static uint64_t since_boot(int64_t time)
+{
+	return time > 0 ? (uint64_t)time : 0;
+}
+
+static enum jit_file_state state_of_error(int err)
+{
+	switch (err) {
+	case -ELOOP:
+		return JIT_FILE_STATE_LINK;
+	case -ENOTSUP:
+		return JIT_FILE_STATE_NOT_REGULAR;
+	default:
+		return JIT_FILE_STATE_DENIED;
+	}
+}
+
+static enum jit_file_state judge(const struct jit_owner *owner, int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	if (st->st_uid && st->st_uid != owner->uid && st->st_uid != owner->euid)
+		return JIT_FILE_STATE_FOREIGN;
+	if (fstatfs(fd, &fs))
+		return JIT_FILE_STATE_DENIED;
+	if (fs.f_type == FUSE_SUPER_MAGIC)
+		return JIT_FILE_STATE_FUSE;
+	if (owner->start && monotonic_of(&st->st_mtim) + BIRTH_SLACK_NS < (int64_t)owner->start)
+		return JIT_FILE_STATE_OUTDATED;
+	return JIT_FILE_STATE_FOLLOWED;
+}
+
+/* What an attempt to open has led to. 0, or -ENOENT. */
+static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
+{
+	found->fd = -1;
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ESRCH)
+		return -ENOENT;
+	if (fd < 0) {
+		found->state = state_of_error(fd);
+		return 0;
+	}
+	found->state = judge(owner, fd, &found->st);
+	found->modified = since_boot(monotonic_of(&found->st.st_mtim));
+	if (found->state == JIT_FILE_STATE_FOLLOWED || found->state == JIT_FILE_STATE_OUTDATED)
+		found->fd = fd;
+	else
+		close(fd);
+	return 0;
+}
+
+static int find_in(const struct jit_owner *owner, int root, pid_t number, struct jit_found *found)
+{
+	snprintf(found->path, sizeof(found->path), "/tmp/perf-%d.map", number);
+	return take(owner, tenant_open(root, found->path, O_NOFOLLOW, UINT64_MAX, &found->st),
+		    found);
+}
+
+/*
+ * Our number is the name of somebody else's map, where somebody else has it for its own: so it counts
+ * in the process's root only where a /proc there shows that nobody has.
+ */
+static bool is_free_in(int root, pid_t number)
+{
+	struct stat st;
+	char path[64];
+
+	if (fstatat(root, "proc/self/status", &st, 0))
+		return false;
+	snprintf(path, sizeof(path), "proc/%d", number);
+	return fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+}
+
+int jit_find_map(const struct jit_owner *owner, struct jit_found *found)
+{
+	_cleanup_close_ int root = tenant_root(owner->pid), host = -1;
+	int err;
+
+	found->fd = -1;
+	if (root < 0)
+		return root;
+	err = find_in(owner, root, owner->own_pid, found);
+	if (err != -ENOENT)
+		return err;
+	if (owner->own_pid != owner->pid && is_free_in(root, owner->pid)) {
+		err = find_in(owner, root, owner->pid, found);
+		if (err != -ENOENT)
+			return err;
+	}
+	host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return host < 0 ? -errno : find_in(owner, host, owner->pid, found);
+}
+
+int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t start, uint64_t end,
+		  struct jit_found *found)
+{
+	_cleanup_close_ int root = -1;
+	struct stat st;
+	int fd = tenant_open_mapped(owner->pid, start, end, UINT64_MAX, &found->st);
+
+	snprintf(found->path, sizeof(found->path), "%s", path);
+	if (fd < 0) {
+		root = tenant_root(owner->pid);
+		if (root < 0)
+			return root;
+		fd = tenant_open(root, path, O_NOFOLLOW, UINT64_MAX, &st);
+		found->st = st;
+	}
+	return take(owner, fd, found);
+}
+
+bool jit_is_dump(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *at;
+
+	if (!slash || strncmp(slash, "/jit-", 5))
+		return false;
+	for (at = slash + 5; isdigit((unsigned char)*at); at++)
+		;
+	return at > slash + 5 && (!strcmp(at, ".dump") || !strcmp(at, ".dump (deleted)"));
+}

@@ -1,0 +1,785 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is asked for and what was read lie under one lock; everything else is the thread's own. A round
+ * is: wait, take what is asked for, take inotify's signs, read the files that have some or are due.
+ */
+#include "capture/jit_tail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "capture/jit_file.h"
+
+#define FILES_MAX     1024u
+#define WAITING_MAX   4096u
+#define UNTAKEN_MAX   (8u << 20)    /* bytes of events that nobody has taken yet */
+#define ROUND_MIN     200000ull	    /* ns between two rounds of reading */
+#define CPU_WINDOW    1000000000ull /* ns */
+#define CPU_PER_FILE  20000000ull   /* ns of a window */
+#define LOOK_INTERVAL 1000000000ull /* ns: for new files, and for others under an old name */
+#define POLL_INTERVAL 50000000ull   /* ns: of files without signs */
+#define WAKE_MARGIN   200000ull /* ns from a sign to the run queue: another CPU has to be woken */
+#define SIGNS_SIZE    16384
+
+enum request_kind { FOLLOW, FOLLOW_DUMP, GONE };
+
+struct request {
+	enum request_kind kind;
+	pid_t pid;
+	uint64_t start, end;
+	char *path; /* of a dump */
+};
+
+struct followed {
+	struct jit_file file;
+	int watch; /* -1: none */
+	struct jit_signs signs;
+	bool more;	       /* there is more to read */
+	uint64_t window, used; /* CPU, ns */
+	uint64_t slow_until;   /* it has used up its CPU; 0: it has not */
+	uint64_t poll_at;      /* it has no watch; 0: it has */
+};
+
+/* A process without a map so far. */
+struct waiting {
+	struct jit_owner owner;
+	uint64_t next, interval;
+};
+
+struct jit_tail {
+	pthread_t thread;
+	bool started;
+	int wake_fd;
+
+	pthread_mutex_t lock;
+	pthread_cond_t idle; /* all that was asked for is done */
+	VEC(struct request) requests;
+	VEC(char) untaken;
+	bool busy, settling, ending, ended;
+	uint64_t cpu;
+
+	/* the thread's */
+	int epoll, inotify, schedstat;
+	VEC(struct request) taken;
+	VEC(struct followed) files;
+	VEC(struct waiting) waiting;
+	uint32_t next_number;
+	uint64_t silent;     /* no sign was there then */
+	uint64_t last_round; /* of reading */
+	uint64_t next_look;
+	int err;
+};
+
+/* ---- between the threads --------------------------------------------------------------------- */
+
+static void wake(struct jit_tail *t)
+{
+	eventfd_write(t->wake_fd, 1);
+}
+
+static int ask(struct jit_tail *t, const struct request *request)
+{
+	int err;
+
+	pthread_mutex_lock(&t->lock);
+	err = vec_push(&t->requests, *request);
+	pthread_mutex_unlock(&t->lock);
+	if (err)
+		free(request->path);
+	else
+		wake(t);
+	return err;
+}
+
+int jit_tail__follow(struct jit_tail *t, pid_t pid)
+{
+	const struct request request = {.kind = FOLLOW, .pid = pid};
+
+	return ask(t, &request);
+}
+
+int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint64_t start,
+			  uint64_t end)
+{
+	const struct request request = {
+		.kind = FOLLOW_DUMP, .pid = pid, .start = start, .end = end, .path = strdup(path)};
+
+	return request.path ? ask(t, &request) : -ENOMEM;
+}
+
+int jit_tail__gone(struct jit_tail *t, pid_t pid)
+{
+	const struct request request = {.kind = GONE, .pid = pid};
+
+	return ask(t, &request);
+}
+
+int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *context)
+{
+	__typeof__(t->untaken) taken;
+	int err = 0;
+
+	pthread_mutex_lock(&t->lock);
+	taken = t->untaken;
+	t->untaken = (__typeof__(t->untaken)){};
+	pthread_mutex_unlock(&t->lock);
+	if (taken.count > UNTAKEN_MAX)
+		wake(t);
+	for (size_t at = 0; at < taken.count && !err;) {
+		struct event_header *event = (void *)(taken.data + at);
+
+		at += event->size;
+		event->time = now;
+		err = push(context, event);
+	}
+	vec_free(&taken);
+	return err;
+}
+
+/* An event_push_fn: the thread's events, for whoever takes them. */
+static int keep_event(void *context, struct event_header *event)
+{
+	struct jit_tail *t = context;
+	int err;
+
+	pthread_mutex_lock(&t->lock);
+	err = vec_reserve(&t->untaken, t->untaken.count + event->size);
+	if (!err) {
+		memcpy(t->untaken.data + t->untaken.count, event, event->size);
+		t->untaken.count += event->size;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}
+
+static bool is_full(struct jit_tail *t)
+{
+	bool full;
+
+	pthread_mutex_lock(&t->lock);
+	full = t->untaken.count > UNTAKEN_MAX;
+	pthread_mutex_unlock(&t->lock);
+	return full;
+}
+
+static bool wait_until_idle(struct jit_tail *t, uint64_t timeout, bool settling)
+{
+	struct timespec deadline;
+	uint64_t until = monotonic_ns() + timeout;
+	bool done;
+	int err = 0;
+
+	deadline.tv_sec = until / 1000000000ull;
+	deadline.tv_nsec = until % 1000000000ull;
+	pthread_mutex_lock(&t->lock);
+	t->settling |= settling;
+	t->busy = true;
+	wake(t);
+	while (t->busy && !t->ended && !err)
+		err = pthread_cond_timedwait(&t->idle, &t->lock, &deadline);
+	done = !t->busy || t->ended;
+	pthread_mutex_unlock(&t->lock);
+	return done;
+}
+
+bool jit_tail__settle(struct jit_tail *t, uint64_t timeout)
+{
+	return wait_until_idle(t, timeout, false);
+}
+
+bool jit_tail__finish(struct jit_tail *t, uint64_t timeout)
+{
+	return wait_until_idle(t, timeout, true);
+}
+
+uint64_t jit_tail__cpu(const struct jit_tail *t)
+{
+	struct jit_tail *writable = (struct jit_tail *)t;
+	uint64_t cpu;
+
+	pthread_mutex_lock(&writable->lock);
+	cpu = t->cpu;
+	pthread_mutex_unlock(&writable->lock);
+	return cpu;
+}
+
+/* ---- when was it ----------------------------------------------------------------------------- */
+
+static uint64_t thread_cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* What the scheduler knows of this thread. */
+struct sleep {
+	long switches;	/* that it made by itself: sleeping, and being stopped */
+	uint64_t delay; /* ns that it was runnable and had no CPU */
+	bool known;
+};
+
+static struct sleep read_sleep(const struct jit_tail *t)
+{
+	struct sleep s = {};
+	struct rusage usage;
+	unsigned long long ran, delay;
+	char text[128];
+	ssize_t size = t->schedstat < 0 ? -1 : pread(t->schedstat, text, sizeof(text) - 1, 0);
+
+	if (size <= 0 || getrusage(RUSAGE_THREAD, &usage))
+		return s;
+	text[size] = 0;
+	if (sscanf(text, "%llu %llu", &ran, &delay) != 2 || !ran)
+		return s;
+	s.switches = usage.ru_nvcsw;
+	s.delay = delay;
+	s.known = true;
+	return s;
+}
+
+/* Waits; the moment before which nothing was written that a sign tells of now. */
+static uint64_t wait_for_signs(struct jit_tail *t, int timeout_ms)
+{
+	struct sleep before = read_sleep(t), after;
+	struct epoll_event events[2];
+	uint64_t woke, late;
+
+	epoll_wait(t->epoll, events, 2, timeout_ms);
+	woke = monotonic_ns();
+	after = read_sleep(t);
+	if (!before.known || !after.known || after.switches != before.switches + 1)
+		return t->silent;
+	late = after.delay - before.delay + WAKE_MARGIN;
+	return woke - late > t->silent && woke > late ? woke - late : t->silent;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static struct jit_file_sink sink_of(struct jit_tail *t)
+{
+	return (struct jit_file_sink){.push = keep_event, .context = t};
+}
+
+static void watch(struct jit_tail *t, struct followed *f)
+{
+	char path[64];
+
+	uint64_t now = monotonic_ns();
+
+	if (f->file.fd < 0)
+		return;
+	if (f->file.kind == JIT_FILE_DUMP) { /* its times are exact, whenever it is read */
+		f->poll_at = now + LOOK_INTERVAL;
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->file.fd);
+	f->watch = inotify_add_watch(t->inotify, path, IN_MODIFY | IN_OPEN | IN_CLOSE_WRITE);
+	f->poll_at = f->watch < 0 ? now + POLL_INTERVAL : 0;
+}
+
+static void unwatch(struct jit_tail *t, struct followed *f)
+{
+	if (f->watch >= 0)
+		inotify_rm_watch(t->inotify, f->watch);
+	f->watch = -1;
+}
+
+static void forget(struct jit_tail *t, size_t i)
+{
+	unwatch(t, &t->files.data[i]);
+	jit_file__close(&t->files.data[i].file);
+	t->files.data[i] = t->files.data[--t->files.count];
+}
+
+/* Of its CPU it has used too much in this second: it is read again in the next. */
+static void account(struct jit_tail *t, struct followed *f, uint64_t used)
+{
+	uint64_t now = monotonic_ns();
+
+	if (now >= f->window + CPU_WINDOW) {
+		f->window = now;
+		f->used = 0;
+	}
+	f->used += used;
+	if (f->used < CPU_PER_FILE || f->slow_until)
+		return;
+	f->slow_until = f->window + CPU_WINDOW;
+	unwatch(t, f);
+}
+
+static void read_file(struct jit_tail *t, struct followed *f, uint64_t since, bool settle)
+{
+	const struct jit_file_sink sink = sink_of(t);
+	uint64_t began = thread_cpu();
+	int more;
+
+	if (f->slow_until) { /* from here on there are signs again */
+		f->slow_until = 0;
+		watch(t, f);
+		since = 0;
+	}
+	if (f->watch < 0) {
+		f->poll_at = monotonic_ns() +
+			     (f->file.kind == JIT_FILE_DUMP ? LOOK_INTERVAL : POLL_INTERVAL);
+		f->signs = (struct jit_signs){.opened = true, .modified = true};
+		since = 0;
+	}
+	more = jit_file__read(&f->file, &f->signs, since, settle, &sink);
+	f->signs = (struct jit_signs){};
+	f->more = more > 0;
+	if (more < 0)
+		t->err = more;
+	account(t, f, thread_cpu() - began);
+}
+
+static bool is_due(const struct followed *f, uint64_t now)
+{
+	uint64_t wakes = jit_file__wakes_at(&f->file);
+
+	if (f->file.fd < 0)
+		return false;
+	if (f->slow_until || f->poll_at)
+		return now >= (f->slow_until ? f->slow_until : f->poll_at) || f->more;
+	return f->signs.modified || f->signs.closed || f->signs.opened || f->more ||
+	       (wakes && now >= wakes);
+}
+
+static struct followed *find_file(struct jit_tail *t, pid_t pid, enum jit_file_kind kind)
+{
+	for (size_t i = 0; i < t->files.count; i++)
+		if (t->files.data[i].file.owner.pid == pid && t->files.data[i].file.kind == kind)
+			return &t->files.data[i];
+	return NULL;
+}
+
+static void begin_file(struct jit_tail *t, const struct jit_owner *owner, enum jit_file_kind kind,
+		       struct jit_found *found)
+{
+	struct followed f = {.watch = -1};
+	const struct jit_file_sink sink = sink_of(t);
+	int err;
+
+	if (found->fd >= 0 && t->files.count >= FILES_MAX) {
+		close(found->fd);
+		found->fd = -1;
+		found->state = JIT_FILE_STATE_TOO_MANY;
+	}
+	err = jit_file__begin(&f.file, t->next_number++, kind, owner, found, monotonic_ns(), &sink);
+	if (!err &&
+	    t->files.count < 2 * FILES_MAX) /* those that are not read stay, and are told once */
+		err = vec_push(&t->files, f);
+	if (err || f.file.fd < 0) {
+		t->err = err ? err : t->err;
+		return;
+	}
+	watch(t, &t->files.data[t->files.count - 1]);
+	read_file(t, &t->files.data[t->files.count - 1], 0, false);
+}
+
+/* ---- what is asked for ----------------------------------------------------------------------- */
+
+/* 0: it has been found, or never will be. */
+static int look_for_map(struct jit_tail *t, const struct jit_owner *owner)
+{
+	struct jit_found found;
+	int err = jit_find_map(owner, &found);
+
+	if (err == -ENOENT)
+		return -EAGAIN;
+	if (!err)
+		begin_file(t, owner, JIT_FILE_MAP, &found);
+	return 0;
+}
+
+static size_t find_waiting(const struct jit_tail *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->waiting.count; i++)
+		if (t->waiting.data[i].owner.pid == pid)
+			return i;
+	return t->waiting.count;
+}
+
+static void follow(struct jit_tail *t, pid_t pid)
+{
+	struct waiting w = {.interval = LOOK_INTERVAL / 64};
+
+	if (find_file(t, pid, JIT_FILE_MAP) || find_waiting(t, pid) < t->waiting.count ||
+	    jit_owner__read(pid, &w.owner) || !look_for_map(t, &w.owner))
+		return;
+	w.next = monotonic_ns() + w.interval;
+	if (t->waiting.count < WAITING_MAX && vec_push(&t->waiting, w))
+		t->err = -ENOMEM;
+}
+
+static void follow_dump(struct jit_tail *t, const struct request *request)
+{
+	struct jit_owner owner;
+	struct jit_found found;
+
+	if (find_file(t, request->pid, JIT_FILE_DUMP) || jit_owner__read(request->pid, &owner) ||
+	    jit_open_dump(&owner, request->path, request->start, request->end, &found))
+		return;
+	begin_file(t, &owner, JIT_FILE_DUMP, &found);
+}
+
+static void let_go(struct jit_tail *t, pid_t pid)
+{
+	size_t i = find_waiting(t, pid);
+
+	if (i < t->waiting.count)
+		t->waiting.data[i] = t->waiting.data[--t->waiting.count];
+	for (i = t->files.count; i-- > 0;) {
+		struct followed *f = &t->files.data[i];
+
+		if (f->file.owner.pid != pid)
+			continue;
+		do
+			read_file(t, f, t->silent, true);
+		while (f->more && !t->err && !f->slow_until);
+		forget(t, i);
+	}
+}
+
+static void take_requests(struct jit_tail *t)
+{
+	eventfd_t count;
+
+	eventfd_read(t->wake_fd, &count);
+	pthread_mutex_lock(&t->lock);
+	t->taken.count = 0;
+	for (size_t i = 0; i < t->requests.count && !t->err; i++)
+		t->err = vec_push(&t->taken, t->requests.data[i]);
+	t->requests.count = 0;
+	pthread_mutex_unlock(&t->lock);
+	for (size_t i = 0; i < t->taken.count; i++) {
+		struct request *request = &t->taken.data[i];
+
+		if (request->kind == FOLLOW)
+			follow(t, request->pid);
+		else if (request->kind == FOLLOW_DUMP)
+			follow_dump(t, request);
+		else
+			let_go(t, request->pid);
+		free(request->path);
+	}
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static void note_sign(struct jit_tail *t, const struct inotify_event *sign)
+{
+	for (size_t i = 0; i < t->files.count; i++) {
+		struct followed *f = &t->files.data[i];
+
+		if (!(sign->mask & IN_Q_OVERFLOW) && f->watch != sign->wd)
+			continue;
+		f->signs.opened |= sign->mask & (IN_OPEN | IN_Q_OVERFLOW) ? true : false;
+		f->signs.modified |= sign->mask & (IN_MODIFY | IN_Q_OVERFLOW) ? true : false;
+		f->signs.closed |= sign->mask & IN_CLOSE_WRITE ? true : false;
+	}
+}
+
+/* Until there are none. */
+static void take_signs(struct jit_tail *t)
+{
+	_Alignas(struct inotify_event) char buffer[SIGNS_SIZE];
+
+	for (;;) {
+		uint64_t began = monotonic_ns();
+		ssize_t size = read(t->inotify, buffer, sizeof(buffer));
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size <= 0) {
+			t->silent = began;
+			return;
+		}
+		for (ssize_t at = 0; at < size;) {
+			const struct inotify_event *sign = (const void *)(buffer + at);
+
+			note_sign(t, sign);
+			at += (ssize_t)(sizeof(*sign) + sign->len);
+		}
+	}
+}
+
+/* Files that have taken the name of one that is followed, and maps that were not there before. */
+static void look_around(struct jit_tail *t, uint64_t now)
+{
+	for (size_t i = t->waiting.count; i-- > 0;) {
+		struct waiting *w = &t->waiting.data[i];
+
+		if (now < w->next)
+			continue;
+		w->interval = w->interval * 2 < LOOK_INTERVAL ? w->interval * 2 : LOOK_INTERVAL;
+		w->next = now + w->interval;
+		if (look_for_map(t, &w->owner) != -EAGAIN)
+			t->waiting.data[i] = t->waiting.data[--t->waiting.count];
+	}
+	if (now < t->next_look)
+		return;
+	t->next_look = now + LOOK_INTERVAL;
+	for (size_t i = 0; i < t->files.count; i++) {
+		struct followed *f = &t->files.data[i];
+		struct jit_found found;
+
+		if (f->file.kind == JIT_FILE_DUMP || jit_find_map(&f->file.owner, &found) ||
+		    found.fd < 0)
+			continue;
+		if (f->file.fd < 0) {
+			struct jit_owner owner = f->file.owner;
+
+			forget(t, i);
+			begin_file(t, &owner, JIT_FILE_MAP, &found);
+			return;
+		}
+		if (found.st.st_dev == f->file.device && found.st.st_ino == f->file.inode) {
+			close(found.fd);
+			continue;
+		}
+		read_file(t, f, 0, false);
+		unwatch(t, f);
+		jit_file__replace(&f->file, found.fd, &found.st, now);
+		watch(t, f);
+	}
+}
+
+static void read_files(struct jit_tail *t, uint64_t since, bool settle)
+{
+	uint64_t now = monotonic_ns();
+
+	for (size_t i = 0; i < t->files.count && !t->err; i++) {
+		struct followed *f = &t->files.data[i];
+		bool signed_for = f->signs.modified || f->signs.closed;
+
+		if (f->file.fd < 0 || (!settle && (!is_due(f, now) || is_full(t))))
+			continue;
+		read_file(t, f, signed_for ? since : t->silent, settle);
+		t->last_round = now;
+	}
+}
+
+/* Is there anything that could be read at once? */
+static bool has_more(const struct jit_tail *t)
+{
+	for (size_t i = 0; i < t->files.count; i++)
+		if (t->files.data[i].more && !t->files.data[i].slow_until)
+			return true;
+	return false;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return b && b < a ? b : a;
+}
+
+/* ms until something is due; -1: nothing is. */
+static int time_to_wait(struct jit_tail *t)
+{
+	uint64_t now = monotonic_ns(), next = UINT64_MAX;
+
+	if (has_more(t) && !is_full(t))
+		return 0;
+	for (size_t i = 0; i < t->waiting.count; i++)
+		next = sooner(next, t->waiting.data[i].next);
+	for (size_t i = 0; i < t->files.count; i++) {
+		next = sooner(next, jit_file__wakes_at(&t->files.data[i].file));
+		next = sooner(next, t->files.data[i].slow_until);
+		next = sooner(next, t->files.data[i].poll_at);
+	}
+	if (t->files.count)
+		next = sooner(next, t->next_look);
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+}
+
+/* Not more often than that: what came meanwhile is read in one go. */
+static void keep_distance(const struct jit_tail *t)
+{
+	uint64_t now = monotonic_ns();
+	struct timespec rest = {};
+
+	if (now >= t->last_round + ROUND_MIN)
+		return;
+	rest.tv_nsec = (long)(t->last_round + ROUND_MIN - now);
+	nanosleep(&rest, NULL);
+}
+
+/* Whoever waits for it is told. */
+static void tell_idle(struct jit_tail *t, bool settled)
+{
+	pthread_mutex_lock(&t->lock);
+	t->cpu = thread_cpu();
+	if (!t->requests.count && !has_more(t) && (settled || !t->settling)) {
+		t->busy = t->settling = false;
+		pthread_cond_broadcast(&t->idle);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static bool is_ending(struct jit_tail *t, bool *settle)
+{
+	bool ending;
+
+	pthread_mutex_lock(&t->lock);
+	ending = t->ending || t->err;
+	*settle = t->settling;
+	pthread_mutex_unlock(&t->lock);
+	return ending;
+}
+
+static void *follow_files(void *context)
+{
+	struct jit_tail *t = context;
+	bool settle = false;
+
+	t->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	while (!is_ending(t, &settle)) {
+		uint64_t since = wait_for_signs(t, settle ? 0 : time_to_wait(t));
+
+		take_requests(t);
+		take_signs(t);
+		look_around(t, monotonic_ns());
+		is_ending(t, &settle);
+		read_files(t, since, settle);
+		tell_idle(t, settle);
+		if (!settle)
+			keep_distance(t);
+	}
+	pthread_mutex_lock(&t->lock);
+	t->ended = true;
+	pthread_cond_broadcast(&t->idle);
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int add_to_epoll(struct jit_tail *t, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_descriptors(struct jit_tail *t)
+{
+	int err;
+
+	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (t->wake_fd < 0 || t->epoll < 0)
+		return -errno;
+	/* a user may have no more than 128 of these: files are polled then */
+	t->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	err = add_to_epoll(t, t->wake_fd);
+	return err || t->inotify < 0 ? err : add_to_epoll(t, t->inotify);
+}
+
+/* Signals are for the thread that waits for them. */
+static int start(struct jit_tail *t)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&t->thread, NULL, follow_files, t);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	t->started = !err;
+	return -err;
+}
+
+int jit_tail__new(struct jit_tail **tail)
+{
+	struct jit_tail *t = calloc(1, sizeof(*t));
+	pthread_condattr_t monotonic;
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->wake_fd = t->epoll = t->inotify = t->schedstat = -1;
+	t->next_number = 1;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->idle, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	err = open_descriptors(t);
+	if (!err)
+		err = start(t);
+	if (err) {
+		jit_tail__free(t);
+		return err;
+	}
+	*tail = t;
+	return 0;
+}
+
+/* False: it hangs, in a system call on somebody's file. */
+static bool end_thread(struct jit_tail *t)
+{
+	struct timespec deadline;
+	bool ended;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec++;
+	pthread_mutex_lock(&t->lock);
+	t->ending = true;
+	wake(t);
+	while (!t->ended && !err)
+		err = pthread_cond_timedwait(&t->idle, &t->lock, &deadline);
+	ended = t->ended;
+	pthread_mutex_unlock(&t->lock);
+	if (ended)
+		pthread_join(t->thread, NULL);
+	else
+		pthread_detach(t->thread);
+	return ended;
+}
+
+static void close_one(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void jit_tail__free(struct jit_tail *t)
+{
+	if (!t || (t->started && !end_thread(t)))
+		return;
+	for (size_t i = 0; i < t->requests.count; i++)
+		free(t->requests.data[i].path);
+	for (size_t i = 0; i < t->files.count; i++)
+		jit_file__close(&t->files.data[i].file);
+	vec_free(&t->requests);
+	vec_free(&t->taken);
+	vec_free(&t->untaken);
+	vec_free(&t->files);
+	vec_free(&t->waiting);
+	close_one(t->wake_fd);
+	close_one(t->epoll);
+	close_one(t->inotify);
+	close_one(t->schedstat);
+	pthread_cond_destroy(&t->idle);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
