@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
+ * When a line was written the file's own time tells, where the line is the last write: the kernel takes
+ * a fresh time for a file that has been looked at since its last write (Linux 6.13 on, elsewhere the
+ * last timer tick's: earlier, but not wrong). Of several lines only the last has it.
+ *
  * A file that is as long as it was, or longer, and has the same bytes before the place up to where it
  * was read, goes on; everything else is a new file under the old name. Reading goes on until there is
  * nothing more to read, and the moment before that last attempt is from when on nothing was known.
@@ -79,14 +83,20 @@ uint64_t jit_file__wakes_at(const struct jit_file *f)
 	return f->waits_since ? f->waits_since + REWRITE_PATIENCE : 0;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 struct reading {
 	struct jit_file *f;
 	const struct jit_file_sink *sink;
 	uint64_t after;
-	uint64_t before; /* 0: that of each piece */
-	uint32_t flags;	 /* of the next piece */
+	uint64_t last_read; /* up to here all had been read; 0: unknown */
+	uint64_t before;    /* 0: that of each piece */
+	uint32_t flags;	    /* of the next piece */
 };
 
 static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
@@ -142,11 +152,19 @@ static int stop_at_limit(struct reading *r)
 	return err ? err : tell_state(r->f, "", monotonic_ns(), r->sink);
 }
 
+/* It is one line, and the file's time is that of its writing. */
+static bool is_last_write(const struct jit_file *f, const char *bytes, size_t size)
+{
+	return f->kind == JIT_FILE_MAP && f->last_write.size == f->offset &&
+	       memchr(bytes, '\n', size) == bytes + size - 1;
+}
+
 /* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
 static int read_on(struct reading *r)
 {
 	struct jit_file *f = r->f;
 	static _Thread_local union piece piece;
+	struct stat looked_at;
 	size_t done = 0;
 
 	while (done < JIT_READ_MAX) {
@@ -159,6 +177,7 @@ static int read_on(struct reading *r)
 		if (size <= 0) {
 			f->silent = began;
 			f->at_end = true;
+			fstat(f->fd, &looked_at);
 			return 0;
 		}
 		f->at_end = false;
@@ -166,6 +185,8 @@ static int read_on(struct reading *r)
 		f->told += size;
 		done += size;
 		keep_tail(f, piece.event.bytes, size);
+		if (r->last_read && is_last_write(f, piece.event.bytes, size))
+			r->after = later(r->last_read, f->last_write.time);
 		err = tell_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
@@ -188,11 +209,6 @@ static bool is_as_it_was(const struct jit_file *f)
 	return size == (ssize_t)f->tail_size && !memcmp(now, f->tail, f->tail_size);
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Since when something may have been written that was not read. */
 static uint64_t known_until(const struct jit_file *f, uint64_t since)
 {
@@ -210,12 +226,31 @@ static void begin_anew(struct jit_file *f, uint64_t since, uint64_t now)
 	f->waits_since = now;
 }
 
+#define CLOCK_STEP 100000 /* ns: somebody has set CLOCK_REALTIME */
+
+static void note_write(struct jit_file *f, const struct stat *st)
+{
+	int64_t offset, step, time = 0;
+	bool known = jit_clock_offset(&offset);
+
+	step = offset - f->last_write.offset;
+	if (known && step < CLOCK_STEP && step > -CLOCK_STEP)
+		time = st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec - offset;
+	f->last_write = (struct jit_write){
+		.size = (uint64_t)st->st_size,
+		.time = time > 0 ? (uint64_t)time : 0,
+		.offset = offset,
+	};
+}
+
 static void look_for_rewriting(struct jit_file *f, uint64_t since, uint64_t now)
 {
 	struct stat st;
 
+	f->last_write.time = 0;
 	if (f->waits_since || fstat(f->fd, &st))
 		return;
+	note_write(f, &st);
 	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)))
 		begin_anew(f, since, now);
 	f->opened = false;
@@ -245,7 +280,10 @@ static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
 	return tell_empty(&r);
 }
 
-/* Nobody has closed it: what it had before is gone, what comes is told as it comes. */
+/*
+ * Nobody has closed it: what it had before is gone, what comes is told as it comes. Or nothing was told
+ * of it before: then it makes no difference, but that what overlaps is in doubt.
+ */
 static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
 {
 	struct reading r = {
@@ -267,7 +305,12 @@ static int read_new(struct jit_file *f, uint64_t since, const struct jit_file_si
 {
 	bool first = !f->listed;
 	uint64_t offset = f->offset;
-	struct reading r = {.f = f, .sink = sink, .after = first ? 0 : known_until(f, since)};
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = first ? 0 : known_until(f, since),
+		.last_read = first ? 0 : f->silent,
+	};
 	int more = read_on(&r);
 
 	if (first && f->at_end)
@@ -310,9 +353,9 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t s
 	if (err)
 		return err;
 	look_for_rewriting(f, since, now);
-	if (f->waits_since && signs->closed)
+	if (f->waits_since && f->rewritten && signs->closed)
 		return read_snapshot(f, sink);
-	if (f->waits_since && !settle && now < jit_file__wakes_at(f))
+	if (f->waits_since && !settle && !signs->closed && now < jit_file__wakes_at(f))
 		return 0;
 	if (f->waits_since)
 		err = give_up_waiting(f, sink);

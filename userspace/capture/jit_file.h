@@ -18,6 +18,13 @@
 
 #define JIT_FILE_TAIL_SIZE 256u
 
+/* What the file's own time tells of the last write to it. */
+struct jit_write {
+	uint64_t size;	/* of the file then */
+	uint64_t time;	/* CLOCK_MONOTONIC ns: it was not earlier; 0: unknown */
+	int64_t offset; /* from that clock to CLOCK_REALTIME */
+};
+
 struct jit_file {
 	uint32_t number; /* in the recording, from 1 on */
 	struct jit_owner owner;
@@ -34,6 +41,7 @@ struct jit_file {
 	uint64_t waits_since; /* it is being written anew, or has just been found; 0: it is not */
 	bool rewritten;	      /* ... and something was told of it before */
 	bool opened;	      /* somebody has opened it: it may not be what it was */
+	struct jit_write last_write;
 	char tail[JIT_FILE_TAIL_SIZE]; /* the last bytes before `offset` */
 	unsigned int tail_size;
 };

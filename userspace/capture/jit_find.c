@@ -72,17 +72,29 @@ int jit_owner__read(pid_t pid, struct jit_owner *owner)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* CLOCK_MONOTONIC goes on from a moment of CLOCK_REALTIME, whatever that is set to. */
-static int64_t monotonic_of(const struct timespec *realtime)
-{
-	int64_t real = realtime->tv_sec * 1000000000ll + realtime->tv_nsec;
+#define CLOCK_TRIES 10
+#define CLOCK_ERROR 2000 /* ns */
 
-	return real - ((int64_t)realtime_ns() - (int64_t)monotonic_ns());
+/* Between the two readings of one clock this thread may have been off its CPU. */
+bool jit_clock_offset(int64_t *offset)
+{
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		uint64_t began = monotonic_ns(), real = realtime_ns(), ended = monotonic_ns();
+
+		*offset = (int64_t)(real - began);
+		if (ended - began < CLOCK_ERROR)
+			return true;
+	}
+	return false;
 }
 
-static uint64_t since_boot(int64_t time)
+/* CLOCK_MONOTONIC ns; negative: before that began. */
+static int64_t monotonic_of(const struct timespec *realtime)
 {
-	return time > 0 ? (uint64_t)time : 0;
+	int64_t offset;
+
+	jit_clock_offset(&offset);
+	return realtime->tv_sec * 1000000000ll + realtime->tv_nsec - offset;
 }
 
 static enum jit_file_state state_of_error(int err)
@@ -115,6 +127,8 @@ static enum jit_file_state judge(const struct jit_owner *owner, int fd, const st
 /* What an attempt to open has led to. 0, or -ENOENT. */
 static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
 {
+	int64_t modified;
+
 	found->fd = -1;
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ESRCH)
 		return -ENOENT;
@@ -123,7 +137,8 @@ static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
 		return 0;
 	}
 	found->state = judge(owner, fd, &found->st);
-	found->modified = since_boot(monotonic_of(&found->st.st_mtim));
+	modified = monotonic_of(&found->st.st_mtim);
+	found->modified = modified > 0 ? (uint64_t)modified : 0;
 	if (found->state == JIT_FILE_STATE_FOLLOWED || found->state == JIT_FILE_STATE_OUTDATED)
 		found->fd = fd;
 	else

@@ -47,6 +47,9 @@ int jit_find_map(const struct jit_owner *owner, struct jit_found *found);
 int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t start, uint64_t end,
 		  struct jit_found *found);
 
+/* From CLOCK_MONOTONIC to CLOCK_REALTIME, which files have, ns: correct to 2 us, or false. */
+bool jit_clock_offset(int64_t *offset);
+
 /* Is this what the kernel calls the mapping of a jitdump's first page: ".../jit-NUMBER.dump"? */
 bool jit_is_dump(const char *path);
 

@@ -32,8 +32,9 @@
 #define CPU_PER_FILE  20000000ull   /* ns of a window */
 #define LOOK_INTERVAL 1000000000ull /* ns: for new files, and for others under an old name */
 #define POLL_INTERVAL 50000000ull   /* ns: of files without signs */
-#define WAKE_MARGIN   200000ull /* ns from a sign to the run queue: another CPU has to be woken */
-#define SIGNS_SIZE    16384
+#define WAKE_MARGIN                                                                                \
+	5000000ull /* ns from a sign to the run queue: it may be a virtual CPU that has to be woken */
+#define SIGNS_SIZE 16384
 
 enum request_kind { FOLLOW, FOLLOW_DUMP, GONE };
 

@@ -4,10 +4,11 @@
  * file can make reading it slow, and the sooner a line is read, the better it is known when it was
  * written.
  *
- * inotify wakes the thread. When it slept until then, the line is no older than that moment, and the
- * thread can tell: it slept once, and the kernel says how long it waited for a CPU afterwards.
- * Otherwise (it was busy, or stopped) the line is younger than the last moment at which no sign was
- * there. At most one round of reading in 200 us, and 20 ms of CPU a second for one file.
+ * inotify wakes the thread. A single line is as old as the file's own time says. Of several, none is
+ * older than the moment of the sign, if the thread slept until then, and that it can tell: it slept
+ * once, and the kernel says how long it waited for a CPU afterwards. Otherwise (it was busy, or
+ * stopped) they are younger than the last moment at which no sign was there. At most one round of
+ * reading in 200 us, and 20 ms of CPU a second for one file.
  */
 #ifndef CAPTURE_JIT_TAIL_H
 #define CAPTURE_JIT_TAIL_H
