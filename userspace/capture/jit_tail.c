@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "capture/jit_file.h"
+#include "capture/jvm_attach.h"
 
 #define FILES_MAX     1024u
 #define WAITING_MAX   4096u
@@ -61,6 +63,19 @@ struct waiting {
 	uint64_t next, interval;
 };
 
+#define ASK_INTERVAL  10000000000ull /* ns */
+#define ASK_PATIENCE  5000000000ull
+#define REAP_INTERVAL 5000000ull
+
+/* A HotSpot process that is asked for its map. */
+struct asked_jvm {
+	struct jit_owner owner;
+	uint64_t next;
+	pid_t child; /* that is asking; 0: none */
+	uint64_t began;
+	bool gone;
+};
+
 struct jit_tail {
 	pthread_t thread;
 	bool started;
@@ -78,6 +93,8 @@ struct jit_tail {
 	VEC(struct request) taken;
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
+	bool ask_jvms, asked_at_end;
+	VEC(struct asked_jvm) jvms;
 	uint32_t next_number;
 	uint64_t silent;     /* no sign was there then */
 	uint64_t last_round; /* of reading */
@@ -416,12 +433,23 @@ static size_t find_waiting(const struct jit_tail *t, pid_t pid)
 	return t->waiting.count;
 }
 
+static void ask_jvm(struct jit_tail *t, const struct jit_owner *owner)
+{
+	const struct asked_jvm jvm = {.owner = *owner};
+
+	if (t->ask_jvms && jvm_can_be_asked(owner) && vec_push(&t->jvms, jvm))
+		t->err = -ENOMEM;
+}
+
 static void follow(struct jit_tail *t, pid_t pid)
 {
 	struct waiting w = {.interval = LOOK_INTERVAL / 64};
 
 	if (find_file(t, pid, JIT_FILE_MAP) || find_waiting(t, pid) < t->waiting.count ||
-	    jit_owner__read(pid, &w.owner) || !look_for_map(t, &w.owner))
+	    jit_owner__read(pid, &w.owner))
+		return;
+	ask_jvm(t, &w.owner);
+	if (!look_for_map(t, &w.owner))
 		return;
 	w.next = monotonic_ns() + w.interval;
 	if (t->waiting.count < WAITING_MAX && vec_push(&t->waiting, w))
@@ -445,6 +473,8 @@ static void let_go(struct jit_tail *t, pid_t pid)
 
 	if (i < t->waiting.count)
 		t->waiting.data[i] = t->waiting.data[--t->waiting.count];
+	for (i = 0; i < t->jvms.count; i++)
+		t->jvms.data[i].gone |= t->jvms.data[i].owner.pid == pid;
 	for (i = t->files.count; i-- > 0;) {
 		struct followed *f = &t->files.data[i];
 
@@ -479,6 +509,56 @@ static void take_requests(struct jit_tail *t)
 			let_go(t, request->pid);
 		free(request->path);
 	}
+}
+
+/* ---- asking JVMs ----------------------------------------------------------------------------- */
+
+/* The one that asks has ended, or has taken too long. */
+static void reap(struct jit_tail *t, struct asked_jvm *jvm, uint64_t now)
+{
+	size_t waiting = find_waiting(t, jvm->owner.pid);
+
+	if (now > jvm->began + ASK_PATIENCE)
+		kill(jvm->child, SIGKILL);
+	if (waitpid(jvm->child, NULL, WNOHANG) == 0)
+		return;
+	jvm->child = 0;
+	jvm->next = jvm->began + ASK_INTERVAL;
+	if (waiting < t->waiting.count)
+		t->waiting.data[waiting].next = now;
+}
+
+static void ask_jvms(struct jit_tail *t, bool settle)
+{
+	uint64_t now = monotonic_ns();
+
+	for (size_t i = 0; i < t->jvms.count && settle && !t->asked_at_end; i++)
+		t->jvms.data[i].next = 0;
+	t->asked_at_end |= settle;
+	for (size_t i = t->jvms.count; i-- > 0;) {
+		struct asked_jvm *jvm = &t->jvms.data[i];
+
+		if (jvm->child)
+			reap(t, jvm, now);
+		if (!jvm->child && jvm->gone) {
+			*jvm = t->jvms.data[--t->jvms.count];
+			continue;
+		}
+		if (jvm->child || now < jvm->next)
+			continue;
+		jvm->began = now;
+		jvm->child = jvm_attach__begin(&jvm->owner);
+		jvm->gone |= jvm->child < 0;
+		jvm->child = jvm->child < 0 ? 0 : jvm->child;
+	}
+}
+
+static bool is_asking(const struct jit_tail *t)
+{
+	for (size_t i = 0; i < t->jvms.count; i++)
+		if (t->jvms.data[i].child)
+			return true;
+	return false;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -604,6 +684,9 @@ static int time_to_wait(struct jit_tail *t)
 		next = sooner(next, t->files.data[i].slow_until);
 		next = sooner(next, t->files.data[i].poll_at);
 	}
+	for (size_t i = 0; i < t->jvms.count; i++)
+		next = sooner(next,
+			      t->jvms.data[i].child ? now + REAP_INTERVAL : t->jvms.data[i].next);
 	if (t->files.count)
 		next = sooner(next, t->next_look);
 	if (next == UINT64_MAX)
@@ -628,7 +711,7 @@ static void tell_idle(struct jit_tail *t, bool settled)
 {
 	pthread_mutex_lock(&t->lock);
 	t->cpu = thread_cpu();
-	if (!t->requests.count && !has_more(t) && (settled || !t->settling)) {
+	if (!t->requests.count && !has_more(t) && !is_asking(t) && (settled || !t->settling)) {
 		t->busy = t->settling = false;
 		pthread_cond_broadcast(&t->idle);
 	}
@@ -653,13 +736,15 @@ static void *follow_files(void *context)
 
 	t->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	while (!is_ending(t, &settle)) {
-		uint64_t since = wait_for_signs(t, settle ? 0 : time_to_wait(t));
+		uint64_t since = wait_for_signs(t, settle && !is_asking(t) ? 0 : time_to_wait(t));
 
 		take_requests(t);
+		is_ending(t, &settle);
+		ask_jvms(t, settle);
 		take_signs(t);
 		look_around(t, monotonic_ns());
-		is_ending(t, &settle);
-		read_files(t, since, settle);
+		/* what it is asked for it writes now: a snapshot, whole when it is closed */
+		read_files(t, since, settle && !is_asking(t));
 		tell_idle(t, settle);
 		if (!settle)
 			keep_distance(t);
@@ -708,7 +793,7 @@ static int start(struct jit_tail *t)
 	return -err;
 }
 
-int jit_tail__new(struct jit_tail **tail)
+int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 {
 	struct jit_tail *t = calloc(1, sizeof(*t));
 	pthread_condattr_t monotonic;
@@ -718,6 +803,7 @@ int jit_tail__new(struct jit_tail **tail)
 		return -ENOMEM;
 	t->wake_fd = t->epoll = t->inotify = t->schedstat = -1;
 	t->next_number = 1;
+	t->ask_jvms = ask_jvms;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -776,6 +862,7 @@ void jit_tail__free(struct jit_tail *t)
 	vec_free(&t->untaken);
 	vec_free(&t->files);
 	vec_free(&t->waiting);
+	vec_free(&t->jvms);
 	close_one(t->wake_fd);
 	close_one(t->epoll);
 	close_one(t->inotify);

@@ -21,8 +21,10 @@
 
 struct jit_tail;
 
-/* 0 or negative errno. Everything may be called while the thread works; nothing blocks. */
-int jit_tail__new(struct jit_tail **tail);
+/*
+ * `ask_jvms`: HotSpot processes write their map when they are asked: when they are followed, each ten
+ * seconds, and at the end. 0 or negative errno. Everything may be called while the thread works; nothing blocks. */
+int jit_tail__new(bool ask_jvms, struct jit_tail **tail);
 /* A thread that hangs in somebody's file is left behind, with what it works on. */
 void jit_tail__free(struct jit_tail *t);
 

@@ -454,7 +454,7 @@ static int init_parts(struct live *live, const struct live_options *options)
 	hashmap__init(&live->jit_index, pid_equal, live);
 	err = dso_opener__new(&live->opener);
 	if (!err)
-		err = jit_tail__new(&live->jit);
+		err = jit_tail__new(options->jvm_perfmap, &live->jit);
 	if (!err)
 		err = proc_snapshot__new(&live->proc);
 	if (err)

@@ -35,6 +35,7 @@ struct live_options {
 	size_t id_count;
 	const char *target_text;  /* for the metadata: "-p 12" */
 	const char *command_line; /* of this run */
+	bool jvm_perfmap;	  /* ask HotSpot processes for their maps */
 };
 
 int live__open(const struct live_options *options, struct live **live, struct failure *failure);

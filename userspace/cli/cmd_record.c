@@ -127,6 +127,7 @@ static void fill_live_options(const struct record_options *options, struct live_
 			},
 		.ids = threads ? options->threads : options->processes,
 		.id_count = threads ? options->thread_count : options->process_count,
+		.jvm_perfmap = options->jvm_perfmap,
 	};
 }
 
@@ -562,6 +563,7 @@ const struct command cmd_record = {
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache     neither read nor keep answers of former recordings\n"
+		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"
 		"  -v, --verbose             more about how it is done\n",

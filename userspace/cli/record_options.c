@@ -32,7 +32,8 @@ enum {
 	OPT_THREAD,
 	OPT_LINES,
 	OPT_DEBUGINFOD,
-	OPT_NO_SYMBOL_CACHE
+	OPT_NO_SYMBOL_CACHE,
+	OPT_JVM_PERFMAP
 };
 
 static const struct option long_options[] = {
@@ -56,6 +57,7 @@ static const struct option long_options[] = {
 	{"lines", no_argument, NULL, OPT_LINES},
 	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
 	{"no-symbol-cache", no_argument, NULL, OPT_NO_SYMBOL_CACHE},
+	{"jvm-perfmap", no_argument, NULL, OPT_JVM_PERFMAP},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{NULL, 0, NULL, 0},
@@ -191,6 +193,9 @@ static int parse_option(struct record_options *options, int option)
 		return 0;
 	case OPT_DEBUGINFOD:
 		options->debuginfod = true;
+		return 0;
+	case OPT_JVM_PERFMAP:
+		options->jvm_perfmap = true;
 		return 0;
 	case OPT_NO_SYMBOL_CACHE:
 		options->symbol_cache = false;

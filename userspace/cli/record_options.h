@@ -33,7 +33,7 @@ struct record_options {
 
 	struct outputs outputs;
 	struct export_request request;
-	bool symbol_cache, debuginfod;
+	bool symbol_cache, debuginfod, jvm_perfmap;
 	enum verbosity verbosity;
 };
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asks a HotSpot process for its perf map, as `jcmd PID Compiler.perfmap` does: through the socket that
+ * it opens when it is sent SIGQUIT beside a file of a certain name. No program is run; a child of ours
+ * talks to it, as the process's user, so that whatever happens there costs that child.
+ */
+#ifndef CAPTURE_JVM_ATTACH_H
+#define CAPTURE_JVM_ATTACH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "capture/jit_find.h"
+
+/* Does the process run HotSpot, and would it survive being asked? */
+bool jvm_can_be_asked(const struct jit_owner *owner);
+
+/* Begin. The child's pid, which the caller waits for, or negative errno. */
+pid_t jvm_attach__begin(const struct jit_owner *owner);
+
+#endif
