@@ -173,7 +173,7 @@ $(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh
 
 fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
 
-tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/oracle/programs
+tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
@@ -184,6 +184,11 @@ build/consumers/stamp: tests/e2e/consumers/package.json
 # Newer than the system's, where that does not know .dwp files.
 build/libdw/stamp: tests/e2e/libdw/fetch.sh
 	$(call say,LIBDW,$(@D))
+	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
+
+# Of runtimes that make code, versions that tell more of it.
+build/runtimes/stamp: tests/e2e/runtimes/fetch.sh
+	$(call say,RUNTIMES,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
 
 # Programs whose inline chains are compared with another symbolizer's; also fetched and built by the
@@ -214,7 +219,7 @@ golden: $(GOLDEN_TESTS) $(BUILD)/sysprof
 golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
 	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
 
-e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/oracle/programs
+e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs
 	$(Q)tests/run.sh $(BUILD):e2e
 
 fuzz:

@@ -84,7 +84,8 @@ struct event_header {
 	X(TABLE, "table", 0, "by unwind table")                                                    \
 	X(LEAF_PEEK, "prologue", 0, "by the innermost function's first instructions")              \
 	X(AFTER_SIGNAL, "signal", 1, "where a signal came")                                        \
-	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")
+	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")                       \
+	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")
 
 /* X(ENUM, name, exact, text): an address that is not exact is a return address. */
 enum frame_kind {

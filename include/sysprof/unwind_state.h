@@ -25,6 +25,7 @@ struct unwind_state {
 	bool after_call; /* ip is behind the call that it is in */
 	bool fp_lost;
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
+	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places_tag;
 	__u32 places, place_count;	/* the surroundings' own */

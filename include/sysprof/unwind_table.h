@@ -91,6 +91,7 @@ struct unwind_table {
 #define UNWIND_NO_TABLE (~0u) /* frame pointers have to do */
 #define UNWIND_LATER	(~1u) /* it is not here yet */
 #define UNWIND_JAVA	(~2u) /* code of a HotSpot that uses the frame pointer for something else */
+#define UNWIND_BY_CODE	(~3u) /* small pieces without frame pointers: their instructions tell */
 
 struct unwind_place {
 	__u64 end;  /* of an executable mapping */

@@ -182,8 +182,13 @@ static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_st
 	const struct unwind_table *table;
 
 	s->missing = 0;
+	s->by_code = false;
 	if (!unwind_in_mapping(s, pc) || s->mapping.table == UNWIND_NO_TABLE)
 		return NULL;
+	if (s->mapping.table == UNWIND_BY_CODE) {
+		s->by_code = true;
+		return NULL;
+	}
 	s->missing = s->mapping.table == UNWIND_JAVA ? STACK_END_JAVA : STACK_END_NO_TABLE;
 	table = unwind_table_at(s, s->mapping.table);
 	/* volatile: it says whether the rest may be read */
@@ -302,6 +307,34 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 	return unwind_found(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
 }
 
+/*
+ * A piece of code that makes room and calls, and has no frame pointer (CPython's trampolines, one for
+ * each function of Python: sub $8,%rsp; call *%rcx; add $8,%rsp; ret). Where it is returned to it
+ * gives the room back and returns: that is its whole frame.
+ */
+static __always_inline int unwind_by_code(struct unwind_state *s)
+{
+	__u64 code, ra, room;
+
+	if (unwind_read(s, &code, sizeof(code), s->ip))
+		return STACK_END_FAULT;
+	if ((code & 0xff00ffffff) == 0xc300c48348) /* add $ROOM,%rsp; ret */
+		room = code >> 24 & 0x7f;
+	else if (s->after_call)
+		return STACK_END_NO_FRAME;
+	else if ((code & 0xff00ffffffffff) == 0xc300c48348d1ff) /* call *%rcx, and that */
+		room = code >> 40 & 0x7f;
+	else if ((code & 0xffffff) == 0xec8348) /* sub $ROOM,%rsp */
+		room = 0;
+	else
+		return STACK_END_NO_FRAME;
+	if (unwind_read_word(s, s->sp + room, &ra))
+		return STACK_END_FAULT;
+	if (!unwind_may_return_to(s, ra))
+		return STACK_END_NO_FRAME;
+	return unwind_found(s, FRAME_INSTRUCTIONS, ra, s->sp + room + 8, s->fp);
+}
+
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
@@ -358,10 +391,16 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 {
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
 	const struct unwind_rule *rule = unwind_rule_of(s, pc);
+	int end;
 
 	s->in_trampoline = false;
 	if (!rule && s->missing)
 		return s->missing;
+	if (s->by_code) {
+		end = unwind_by_code(s);
+		if (end == UNWIND_STEP_ON || end == STACK_END_FAULT)
+			return end;
+	}
 	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
 		if (s->all_known && !s->after_call && unwind_knows_mappings(s) &&
 		    unwind_by_prologue(s) == UNWIND_STEP_ON)

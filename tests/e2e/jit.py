@@ -56,7 +56,7 @@ class Judged:
                 self.flagged_wrong += leaf.name != name
             elif leaf.name == name:
                 self.right += 1
-            elif leaf.name.startswith("["):
+            elif leaf.name.startswith(("[", "0x")):
                 self.unnamed += 1
             else:
                 self.wrong += 1

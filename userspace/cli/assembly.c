@@ -319,7 +319,12 @@ static enum fed_kind kind_of_dso(void *context, struct dso_id id)
 
 	if (dso->kind == DSO_JIT)
 		return FED_JIT;
-	return dso->kind == DSO_FILE && !strcmp(name, "libjvm.so") ? FED_JVM : FED_FILE;
+	if (dso->kind == DSO_FILE && !strcmp(name, "libjvm.so"))
+		return FED_JVM;
+	return dso->kind == DSO_FILE &&
+			       (!strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10))
+		       ? FED_PYTHON
+		       : FED_FILE;
 }
 
 static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,

@@ -109,38 +109,96 @@ static int keep_file(struct jitdump_reader *r, const char *file, size_t *offset)
 	return 0;
 }
 
+#define CODE_SIZE_MAX (1u << 30) /* of one function, for what is taken for its lines */
+
+static int keep_line(struct jitdump_reader *r, const struct debug_entry *entry, size_t file)
+{
+	return vec_push(&r->lines, ((struct jitdump_line){
+					   .address = entry->address,
+					   .line = entry->line,
+					   .column = entry->discriminator,
+					   .file = (const char *)(uintptr_t)(file + 1),
+				   }));
+}
+
+static bool belongs_to(const struct debug_entry *entry, uint64_t code)
+{
+	return entry->address >= code && entry->address - code < CODE_SIZE_MAX;
+}
+
+/* 1: the record makes no sense so. */
+static int read_lines(struct jitdump_reader *r, struct body body, const struct debug_info *info)
+{
+	static const char SAME_AS_BEFORE[] = "\xff";
+	size_t file = 0;
+	int err = 0;
+
+	for (uint64_t i = 0; i < info->count && !err; i++) {
+		struct debug_entry entry;
+		const char *text;
+
+		if (!take(&body, &entry, sizeof(entry)) || !(text = take_text(&body)) ||
+		    !belongs_to(&entry, info->address))
+			return 1;
+		if (strcmp(text, SAME_AS_BEFORE) || !r->files.count)
+			err = keep_file(r, text, &file);
+		if (!err)
+			err = keep_line(r, &entry, file);
+	}
+	return err;
+}
+
+/*
+ * V8 frees the name of a file before it writes it (perf-jit.cc: GetScriptName), so its first bytes may
+ * be anything, NUL too. Its length is right, and all entries of most functions have the same name: so
+ * it follows from the size of the record. The name itself is that of the function's definition.
+ */
+static int read_lines_without_names(struct jitdump_reader *r, struct body body,
+				    const struct debug_info *info, size_t name_size)
+{
+	size_t file;
+	int err = keep_file(r, "", &file);
+
+	for (uint64_t i = 0; i < info->count && !err; i++) {
+		struct debug_entry entry;
+
+		if (!take(&body, &entry, sizeof(entry)) || body.left < name_size ||
+		    body.at[name_size - 1] || !belongs_to(&entry, info->address))
+			return 1;
+		body.at += name_size;
+		body.left -= name_size;
+		err = keep_line(r, &entry, file);
+	}
+	return err;
+}
+
+static void forget_lines(struct jitdump_reader *r)
+{
+	r->lines.count = r->files.count = 0;
+}
+
 /* 1: the record makes no sense. */
 static int on_debug_info(struct jitdump_reader *r, struct body body)
 {
-	static const char SAME_AS_BEFORE[] = "\xff";
 	struct debug_info info;
-	size_t file = 0;
+	uint64_t each;
+	int err;
 
-	r->lines.count = r->files.count = 0;
+	forget_lines(r);
 	if (!take(&body, &info, sizeof(info)))
 		return 1;
 	r->lines_of = info.address;
-	for (uint64_t i = 0; i < info.count; i++) {
-		struct debug_entry entry;
-		struct jitdump_line line;
-		const char *text;
-
-		if (!take(&body, &entry, sizeof(entry)) || !(text = take_text(&body)))
-			return 1;
-		if (strcmp(text, SAME_AS_BEFORE) || !r->files.count) {
-			if (keep_file(r, text, &file))
-				return -ENOMEM;
-		}
-		line = (struct jitdump_line){
-			.address = entry.address,
-			.line = entry.line,
-			.column = entry.discriminator,
-			.file = (const char *)(uintptr_t)(file + 1),
-		};
-		if (vec_push(&r->lines, line))
-			return -ENOMEM;
+	err = read_lines(r, body, &info);
+	if (err != 1 || !info.count || info.count > body.left)
+		return err;
+	/* the record is padded to eight bytes */
+	for (each = body.left / info.count;
+	     each > sizeof(struct debug_entry) && body.left - each * info.count < 8 && err == 1;
+	     each--) {
+		forget_lines(r);
+		err = read_lines_without_names(r, body, &info, each - sizeof(struct debug_entry));
 	}
-	return 0;
+	return err;
 }
 
 static int on_unwinding_info(struct jitdump_reader *r, struct body body)

@@ -282,9 +282,10 @@ static uint32_t table_of(const struct fed_file *file)
 	}
 }
 
-/* Places of code that a process made, and of the JVM that may have made it. */
+/* Places of code that a process made, and who may have made it. */
 struct made_code {
 	size_t count;
+	bool python;
 	struct elf_file *jvm; /* NULL: there is none */
 	uint64_t bias;
 };
@@ -308,8 +309,9 @@ static int place(struct unwind_feed *f, const struct fed_process *process,
 		placement.table = table_of(file);
 		placement.bias = mapping->start - address;
 		if (file->kind == FED_JVM)
-			*made = (struct made_code){made->count, file->elf, placement.bias};
+			made->jvm = file->elf, made->bias = placement.bias;
 	}
+	made->python |= file->kind == FED_PYTHON;
 	if (file->kind == FED_JIT) {
 		placement.table = UNWIND_JAVA; /* until it is known that it is not */
 		made->count++;
@@ -331,7 +333,10 @@ static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
 	return jvm.keeps_frame_pointers;
 }
 
-/* All engines but one keep frame pointers in the code that they make, or have none to be misled by. */
+/*
+ * All engines but one keep frame pointers in the code that they make, or have none to be misled by. What
+ * CPython makes is so small that it needs none.
+ */
 static void trust_made_code(struct unwind_feed *f, const struct fed_process *process,
 			    const struct made_code *made)
 {
@@ -339,7 +344,8 @@ static void trust_made_code(struct unwind_feed *f, const struct fed_process *pro
 		return;
 	for (size_t i = 0; i < f->placements.count; i++)
 		if (f->placements.data[i].table == UNWIND_JAVA)
-			f->placements.data[i].table = UNWIND_NO_TABLE;
+			f->placements.data[i].table = made->python ? UNWIND_BY_CODE
+								   : UNWIND_NO_TABLE;
 }
 
 static int place_all(struct unwind_feed *f, const struct fed_process *process)

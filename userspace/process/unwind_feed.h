@@ -20,9 +20,10 @@ struct unwind_feed;
 struct elf_file;
 
 enum fed_kind {
-	FED_FILE, /* or what may be one */
-	FED_JVM,  /* HotSpot's library */
-	FED_JIT,  /* code made by the process */
+	FED_FILE,   /* or what may be one */
+	FED_JVM,    /* HotSpot's library */
+	FED_PYTHON, /* CPython: the interpreter, or its library */
+	FED_JIT,    /* code made by the process */
 };
 
 struct unwind_feed_options {

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 500
+"""Real runtimes: their functions have names, definitions and tiers, and stacks go through them to the root."""
+import os
+import re
+import shutil
+import time
+
+from jit import Judged, leaves, spans_of
+from libe2e import (BUILD, SANITIZED, Background, Facts, Skip, folded, load_json, main, need_root, record, run,
+                    scratch, share, user_part)
+from unwind import is_rooted, warm_samples
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
+RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
+IN_NAMESPACE = ["unshare", "-pfm", "--mount-proc", "--kill-child", "sh", "-c",
+                'mount -t tmpfs tmpfs /tmp && "$@"', "sh"]
+JAVA = """public class Fib {
+  static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+  public static void main(String[] a) {
+    long end = System.nanoTime() + (long)(Double.parseDouble(a[0]) * 1e9), sum = 0;
+    while (System.nanoTime() < end) sum += fib(25);
+    System.out.println(sum);
+  }
+}
+"""
+
+
+def nodes():
+    """The system's, and a newer one."""
+    found = [path for path in (shutil.which("node"), os.path.join(RUNTIMES, "node/bin/node"))
+             if path and os.path.exists(path)]
+    if not found:
+        raise Skip("there is no node")
+    return found
+
+
+def newer_python():
+    path = os.path.join(RUNTIMES, "python/run")
+    if not os.path.exists(path):
+        raise Skip("there is no Python of 3.12 or newer")
+    return path
+
+
+def jit_line(result):
+    lines = [line.strip() for line in result.err.splitlines() if "JIT code:" in line]
+    assert lines, result
+    print("  " + lines[0])
+    return lines[0]
+
+
+def innermost_of(pid, wanted):
+    """The process below `pid` whose command line has that word, once it runs."""
+    def children(parent):
+        try:
+            with open(f"/proc/{parent}/task/{parent}/children", encoding="utf-8") as f:
+                return [int(c) for c in f.read().split()]
+        except OSError:
+            return []
+
+    def find(parent):
+        for child in children(parent):
+            found = find(child)
+            if found:
+                return found
+        try:
+            with open(f"/proc/{parent}/cmdline", encoding="utf-8", errors="replace") as f:
+                words = f.read().split("\0")
+            wraps = os.path.basename(words[0]) in ("unshare", "sh", "setpriv", "env", "mount")
+            return parent if wanted in words and not wraps else None
+        except OSError:
+            return None
+
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        found = find(pid)
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"nothing runs {wanted}")
+
+
+def profile_of(command, wanted, seconds=2, options=(), before=1.5):
+    """Attach to a command that runs already: ({format: path}, what was told, pid)."""
+    need_root()
+    paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
+    with Background(*command, seconds + before + 2) as program:
+        pid = innermost_of(program.pid, wanted)
+        time.sleep(before)
+        outputs = [x for path in paths.values() for x in ("-o", path)]
+        result = record("-p", pid, "-d", seconds, *options, *outputs, "--thread", pid)
+        return paths, result, pid
+
+
+# ---- Node.js -------------------------------------------------------------------------------------
+
+def check_fibonacci(paths, complete=0.99):
+    """Definitions at line 0, column 18, few nodes, complete stacks."""
+    profile = load_json(paths[".cpuprofile"])
+    frames = [n["callFrame"] for n in profile["nodes"] if n["callFrame"]["functionName"] == "fibonacci"]
+    keys = {(f["functionName"], f["url"], f["lineNumber"], f["columnNumber"]) for f in frames}
+    assert len(keys) == 1, keys
+    name, url, line, column = keys.pop()
+    assert (line, column) == (0, 18) and url.endswith("/fibonacci.js"), (name, url, line, column)
+    assert 1 <= len(frames) < 40, len(frames)
+    assert sum(n["hitCount"] for n in profile["nodes"]) == len(profile["samples"])
+    for node in profile["nodes"]:
+        ticks = node.get("positionTicks", [])
+        assert sum(t["ticks"] for t in ticks) <= node["hitCount"], node
+        assert [t["line"] for t in ticks] == sorted(t["line"] for t in ticks), node
+        assert all(t["line"] >= 1 and t["ticks"] > 0 for t in ticks), node
+        if node["callFrame"]["functionName"] == "fibonacci":
+            assert all(t["line"] == 1 for t in ticks), node
+    rows = [(user_part(frames), n) for frames, n in folded(paths[".folded"])]
+    rows = [(frames, n) for frames, n in rows if "fibonacci" in frames]
+    assert sum(n for _, n in rows) > 500
+    rooted = share(rows, lambda f: f[0] == "_start" and f.index("fibonacci") > 5)
+    assert rooted >= complete, rooted
+    return len(frames)
+
+
+def test_fibonacci_by_perf_map():
+    for node in nodes():
+        for more in ((), ("--interpreted-frames-native-stack",)):
+            command = [node, "--perf-basic-prof", *more, os.path.join(FIXTURES, "fibonacci.js")]
+            paths, result, _ = profile_of(command, "--perf-basic-prof")
+            line = jit_line(result)
+            count = check_fibonacci(paths)
+            print(f"  {node} {' '.join(more)}: {count} nodes of fibonacci")
+            assert "without a name" not in line and "ambiguous" not in line, line
+
+
+def test_fibonacci_by_jitdump():
+    """Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
+    for node in nodes():
+        directory = scratch("dump")
+        os.makedirs(directory, exist_ok=True)
+        command = [node, "--perf-prof", os.path.join(FIXTURES, "fibonacci.js")]
+        paths = {s: scratch(f"dump{s}") for s in (".cpuprofile", ".json", ".folded")}
+        outputs = [x for path in paths.values() for x in ("-o", path)]
+        result = record(*outputs, "--", *command, 2, cwd=directory)
+        line = jit_line(result)
+        assert "without a name" not in line and "ambiguous" not in line and "not yet" not in line, line
+        check_fibonacci(paths, complete=0.97)  # the first stacks of a new process are cut
+        ticks = [n for n in load_json(paths[".cpuprofile"])["nodes"]
+                 if n["callFrame"]["functionName"] == "fibonacci" and n.get("positionTicks")]
+        assert ticks, "no executing lines of fibonacci"
+        with Background(*command, 6, cwd=directory) as running:
+            time.sleep(0.7)
+            line = jit_line(record("-p", running.pid, "-d", 1, "-o", scratch("early.folded")))
+        if "not yet written" in line:
+            assert "--perf-basic-prof" in line, line
+        for name in os.listdir(directory):
+            os.unlink(os.path.join(directory, name))
+
+
+def test_functions_come_and_go():
+    """Judged by the program's own log: no unflagged sample is wrong."""
+    for node in nodes():
+        log, path = scratch("churn.log"), scratch("churn.json")
+        seconds = 6 if SANITIZED else 12
+        with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"),
+                        seconds + 1.5, log) as program:
+            time.sleep(0.7)
+            result = record("-p", program.pid, "-F", 999, "-d", seconds, "-o", path)
+            program.finish(check=0)
+        with open(log, encoding="utf-8") as f:
+            spans = spans_of(Facts(f.read()))
+        made = {name for name, _, _ in spans}
+        samples = list(leaves(path, program.pid))
+        judged = Judged([s for s in samples if s.name in made or s.name.startswith(("[", "0x"))], spans)
+        jit_line(result)
+        print(f"  {node}: {len(spans)} functions, {judged}")
+        assert judged.count > 300 * seconds and judged.wrong == 0, judged
+        assert judged.unnamed + judged.wrong < 0.01 * judged.count, judged
+        assert judged.flagged < 0.02 * judged.count, judged
+
+
+def test_without_a_map():
+    """The one flag that would help is named."""
+    paths, result, _ = profile_of([nodes()[0], os.path.join(FIXTURES, "fibonacci.js")],
+                                  os.path.join(FIXTURES, "fibonacci.js"), seconds=1)
+    line = jit_line(result)
+    assert "no perf map" in line and "--perf-basic-prof" in line, line
+    assert not any("fibonacci" in frames for frames, _ in folded(paths[".folded"]))
+
+
+def test_tiers_are_one_function():
+    """Its tier is a subcategory; the same function whatever compiled it."""
+    paths, _, _ = profile_of([nodes()[0], "--perf-basic-prof", os.path.join(FIXTURES, "fibonacci.js")],
+                             "--perf-basic-prof", seconds=1)
+    profile = load_json(paths[".json"])
+    jit = next(c for c in profile["meta"]["categories"] if c["name"] == "JIT")
+    assert jit["subcategories"][0] == "Other" and "Optimized" in jit["subcategories"], jit
+    shared = profile["shared"]
+    functions = [i for i, name in enumerate(shared["funcTable"]["name"])
+                 if shared["stringArray"][name] == "fibonacci"]
+    assert len(functions) == 1, functions
+    assert shared["funcTable"]["lineNumber"][functions[0]] == 1, shared["funcTable"]["lineNumber"]
+    assert shared["funcTable"]["columnNumber"][functions[0]] == 19
+    tiers = {jit["subcategories"][s] for s, f in
+             zip(shared["frameTable"]["subcategory"], shared["frameTable"]["func"]) if f == functions[0]}
+    assert "Optimized" in tiers, tiers
+
+
+# ---- Python and Java ----------------------------------------------------------------------------
+
+def check_python(paths, result):
+    line = jit_line(result)
+    assert "map /tmp/perf-" in line and "without a name" not in line, line
+    rows = [(frames, 1) for _, frames in warm_samples(paths[".json"])]
+    with_fib = share(rows, lambda f: "fib" in f and "spin" in f and f.index("spin") < f.index("fib"))
+    rooted = share(rows, is_rooted)
+    print(f"  {with_fib:.3f} of the samples in fib, {rooted:.3f} complete")
+    assert len(rows) > 200 and with_fib >= 0.97 and rooted >= 0.97, (with_fib, rooted)
+    frames = [n["callFrame"] for n in load_json(paths[".cpuprofile"])["nodes"]]
+    assert any(f["functionName"] == "fib" and f["url"].endswith("/fib.py") for f in frames), frames[:5]
+
+
+def test_python():
+    check_python(*profile_of([newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py")],
+                             os.path.join(FIXTURES, "fib.py"))[:2])
+
+
+def test_python_in_a_namespace():
+    check_python(*profile_of([*IN_NAMESPACE, newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py")],
+                             os.path.join(FIXTURES, "fib.py"))[:2])
+
+
+def java_command(*flags):
+    if not shutil.which("javac"):
+        raise Skip("there is no Java")
+    place = os.path.join(os.path.dirname(BUILD), "build/java-fixtures")
+    os.makedirs(place, exist_ok=True)
+    source = os.path.join(place, "Fib.java")
+    if not os.path.exists(os.path.join(place, "Fib.class")):
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(JAVA)
+        run("javac", "-d", place, source, check=0, timeout=120)
+    return ["java", "-XX:+PreserveFramePointer", *flags, "-cp", place, "Fib"]
+
+
+def check_java(paths, result):
+    line = jit_line(result)
+    assert "map /tmp/perf-" in line, line
+    rows = [(user_part(frames), n) for frames, n in folded(paths[".folded"])]
+    rows = [(frames, n) for frames, n in rows if any("JavaMain" in f for f in frames)]
+    with_fib = share(rows, lambda f: any(re.search(r"Fib\.fib", x) for x in f))
+    rooted = share(rows, lambda f: re.match(r"(__)?clone3?$", f[0]) is not None)
+    print(f"  {with_fib:.3f} of the samples in Fib.fib, {rooted:.3f} complete")
+    assert with_fib >= 0.95 and rooted >= 0.97, (with_fib, rooted)
+
+
+def test_java_that_is_asked():
+    check_java(*profile_of(java_command(), "Fib", options=["--jvm-perfmap"])[:2])
+
+
+def test_java_in_a_namespace():
+    check_java(*profile_of([*IN_NAMESPACE, *java_command()], "Fib", options=["--jvm-perfmap"])[:2])
+
+
+def test_java_as_another_user():
+    if not shutil.which("setpriv"):
+        raise Skip("there is no setpriv")
+    check_java(*profile_of(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                            *java_command()], "Fib", options=["--jvm-perfmap"])[:2])
+
+
+def test_node_in_a_namespace():
+    command = [*IN_NAMESPACE, nodes()[0], "--perf-basic-prof", os.path.join(FIXTURES, "fibonacci.js")]
+    paths, result, _ = profile_of(command, "--perf-basic-prof")
+    assert "without a name" not in jit_line(result)
+    check_fibonacci(paths)
+
+
+if __name__ == "__main__":
+    main(globals())
