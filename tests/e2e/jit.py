@@ -6,11 +6,13 @@
 A fixture makes one function after the other at one address and knows when each ran: its log is the judge.
 """
 import os
+import shutil
 import signal
+import socket
 import time
 
-from libe2e import (SANITIZED, FirefoxThread, Fixture, Skip, firefox_extra, folded, load_json, main, need_root,
-                    record, run, scratch, share, sysprof, wait_for, Background, SYSPROF)
+from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, folded, load_json, main, need_root, record,
+                    scratch, share)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -132,6 +134,181 @@ def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
     judged = same_address("-p", 200, "-s", "-n", 1000)
     assert judged.wrong == 0 and judged.count > 1000, judged
+
+
+# ---- files that nobody should believe -----------------------------------------------------------
+
+class Elsewhere(Fixture):
+    """The fixture, whose real map lies where nobody looks, so that what lies in /tmp is ours to make."""
+
+    def __init__(self, *options, seconds=30):
+        need_root()
+        super().__init__("jitreuse", "-f", scratch(""), "-p", 100, *options, seconds)
+        self.wait_facts("start")
+        self.map = f"/tmp/perf-{self.pid}.map"
+        self.remove()
+
+    def remove(self):
+        if os.path.islink(self.map) or os.path.exists(self.map):
+            (os.rmdir if os.path.isdir(self.map) and not os.path.islink(self.map) else os.unlink)(self.map)
+
+    def __exit__(self, *exception):
+        self.remove()
+        super().__exit__(*exception)
+
+    def record(self, seconds=0.6, **options):
+        begin = time.monotonic()
+        path = scratch("hostile.folded")
+        result = record("-p", self.pid, "-d", seconds, "-o", path, **options)
+        assert time.monotonic() - begin < seconds + 8, result
+        line = next(line.strip() for line in result.err.splitlines() if "JIT code" in line)
+        return line, folded(path)
+
+    def code(self):
+        """Where its code lies."""
+        with open(f"/proc/{self.pid}/maps", encoding="utf-8") as f:
+            return next(int(line.split("-")[0], 16) for line in f if " rwxp " in line)
+
+
+def test_what_is_no_file_of_its():
+    secret = scratch("secret.map")
+    with Elsewhere() as f:
+        with open(secret, "w", encoding="utf-8") as out:
+            out.write(f"{f.code():x} 1000 secret\n")
+        os.chmod(secret, 0o600)
+
+        def foreign():
+            with open(f.map, "w", encoding="utf-8") as out:
+                out.write(f"{f.code():x} 1000 foreign\n")
+            os.chown(f.map, 12345, 12345)
+
+        def old():
+            with open(f.map, "w", encoding="utf-8") as out:
+                out.write(f"{f.code():x} 1000 old\n")
+            os.utime(f.map, (1000000000, 1000000000))
+
+        def listening():
+            with socket.socket(socket.AF_UNIX) as s:
+                s.bind(f.map)
+
+        for make, word in ((lambda: os.symlink(secret, f.map), "a symbolic link"),
+                           (lambda: os.symlink("../../../../etc/passwd", f.map), "a symbolic link"),
+                           (lambda: os.mkfifo(f.map), "not a regular file"), (listening, "not a regular file"),
+                           (lambda: os.mkdir(f.map), "not a regular file"), (foreign, "neither to the process's user"),
+                           (old, "older than the process")):
+            f.remove()
+            make()
+            line, rows = f.record()
+            assert word in line, (word, line)
+            names = {frame for frames, _ in rows for frame in frames}
+            assert not names & {"secret", "foreign", "old"} and "root:x:0:0" not in str(names), names
+            print("  " + line)
+
+
+def test_what_is_no_map():
+    """Bad lines cost themselves; sizes are bounded; what is shown is clean text."""
+    with Elsewhere() as f:
+        code = f.code()
+        with open(f.map, "wb") as out:
+            out.write(b"\n \nzzz 10 x\n10\n10 20\nffffffff81000000 1000 kernel\nfffffffffffffff0 ffff wraps\n"
+                      b"11111111111111111111 1 long\n" + b"1000 10 " + b"n" * (1 << 20) + b"\n" +
+                      f"{code:x} 1000 ".encode() + b"\xff\xfe\x1b[31mred;\0nul\r\n" + b"7000 10 torn")
+        line, rows = f.record()
+        print("  " + line)
+        assert "1 entry, 8 bad" in line, line
+        leaf = {frames[-1] for frames, _ in rows if "red" in frames[-1]}
+        assert len(leaf) == 1 and "\x1b" not in str(leaf) and ";" not in leaf.pop(), rows
+        assert share(rows, lambda frames: "red" in frames[-1]) >= 0.9, rows
+        # a hole of 20 GB in front of it
+        size = 20 << 30
+        with open(f.map, "r+b") as out:
+            out.truncate(0)
+            out.seek(size)
+            out.write(f"\n{code:x} 1000 behind\n".encode())
+        result = record("-p", f.pid, "-d", 1, "-o", scratch("hole.folded"))
+        peak = int(result.err.split(" MB peak memory, ")[0].split()[-1])
+        assert peak < (1500 if SANITIZED else 200), result.err
+        assert "larger than we read" in result.err, result.err
+
+
+def test_a_map_that_grows_without_end():
+    """A writer at full speed: bounded in CPU and memory, and no wrong name."""
+    with Elsewhere() as f:
+        code, line = f.code(), b"".join(b"%x 10 fills_the_disk_%d\n" % (i * 16, i) for i in range(20000))
+        with open(f.map, "wb") as out:
+            out.write(f"{code:x} 1000 first\n".encode())
+            out.flush()
+            with Background(SYSPROF, "record", "-p", f.pid, "-d", 2, "-o", scratch("grow.folded")) as recorder:
+                end = time.monotonic() + 2.5
+                while time.monotonic() < end:
+                    out.write(line)
+                result = recorder.finish(check=0)
+        print("  " + next(x.strip() for x in result.err.splitlines() if "JIT code" in x))
+        cpu = float(result.err.split("sysprof itself: ")[1].split()[0])
+        peak = int(result.err.split(" MB peak memory, ")[0].split()[-1])
+        print(f"  {cpu} s CPU, {peak} MB")
+        assert peak < (4000 if SANITIZED else 700), result.err
+        assert SANITIZED or cpu < 2.5, result.err
+        names = {frames[-1].removesuffix("_[?]") for frames, _ in folded(scratch("grow.folded"))}
+        assert not any(name.startswith("fills") for name in names), names
+
+
+def test_deleted_and_replaced():
+    """A file that is renamed over the old one is the map from then on; since when, nobody knows."""
+    with Elsewhere() as f:
+        with open(f.map, "w", encoding="utf-8") as out:
+            out.write(f"{f.code():x} 1000 before\n")
+        path = scratch("replaced.json")
+        with Background(SYSPROF, "record", "-p", f.pid, "-d", 4, "-o", path) as recorder:
+            time.sleep(1)
+            with open(scratch("new.map"), "w", encoding="utf-8") as out:
+                out.write(f"{f.code():x} 1000 after\n")
+            moved = time.monotonic_ns()
+            shutil.move(scratch("new.map"), f.map)
+            recorder.finish(check=0)
+        samples = [leaf for leaf in leaves(path, f.pid) if leaf.jit]
+        early = {leaf.name for leaf in samples if leaf.when < moved - 100000000 and not leaf.ambiguous}
+        late = {leaf.name for leaf in samples if leaf.when > moved + 1500000000 and not leaf.ambiguous}
+        assert early <= {"before"} and late == {"after"}, (early, late)
+
+
+def test_namespaces():
+    """Three nested ones; and a number that somebody else has outside, in the same /tmp."""
+    need_root()
+    nest = ["unshare", "-pf", "--kill-child", "--mount-proc"]
+    with Fixture("jitreuse", "-p", 100, 8, wrap=[*nest, *nest, *nest]) as f:
+        own = f.wait_number("start")
+        pid = deepest(f.pid)
+        line = jit_line(record("-p", pid, "-d", 0.6, "-o", scratch("nested.folded")))
+        # all of them have the host's /tmp, where somebody may have that number
+        assert f"/tmp/perf-{own}.map" in line and "without a name" not in line, line
+    with Elsewhere() as outside:
+        with open(outside.map, "w", encoding="utf-8") as out:
+            out.write("0 ffffffffffff of_somebody_else\n")
+        # the next number inside of its namespace is that of the one outside
+        script = f'echo {outside.pid - 1} >/proc/sys/kernel/ns_last_pid && exec "$@"'
+        run_it = ["sh", "-c", script + " & wait", "sh", "sh", "-c", '"$@" & wait', "sh"]
+        with Fixture("jitreuse", "-f", scratch(""), "-p", 100, 8, wrap=[*nest, *run_it]) as inside:
+            own = inside.wait_number("start")
+            if own != outside.pid:
+                raise Skip(f"the number inside is {own}, not {outside.pid}")
+            pid = deepest(inside.pid)
+            result = record("-p", pid, "-d", 0.6, "-o", scratch("collides.folded"))
+            assert "of_somebody_else" not in str(folded(scratch("collides.folded"))), jit_line(result)
+            print("  " + jit_line(result))
+
+
+def jit_line(result):
+    return next(line.strip() for line in result.err.splitlines() if "JIT code" in line)
+
+
+def deepest(pid):
+    while True:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            children = f.read().split()
+        if not children:
+            return pid
+        pid = int(children[-1])
 
 
 if __name__ == "__main__":

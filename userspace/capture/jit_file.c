@@ -62,6 +62,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.fd = found->fd,
 		.device = found->st.st_dev,
 		.inode = found->st.st_ino,
+		.found_size = (uint64_t)found->st.st_size,
 	};
 	found->fd = -1;
 	/* HotSpot may be writing it just now */
@@ -152,6 +153,12 @@ static int stop_at_limit(struct reading *r)
 	return err ? err : tell_state(r->f, "", monotonic_ns(), r->sink);
 }
 
+/* A map has no NUL: this is what a file has where nothing was written. */
+static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
+{
+	return f->kind == JIT_FILE_MAP && !bytes[0] && !memcmp(bytes, bytes + 1, size - 1);
+}
+
 /* It is one line, and the file's time is that of its writing. */
 static bool is_last_write(const struct jit_file *f, const char *bytes, size_t size)
 {
@@ -187,7 +194,9 @@ static int read_on(struct reading *r)
 		keep_tail(f, piece.event.bytes, size);
 		if (r->last_read && is_last_write(f, piece.event.bytes, size))
 			r->after = later(r->last_read, f->last_write.time);
-		err = tell_piece(r, &piece, size, monotonic_ns());
+		err = is_hole(f, piece.event.bytes, size)
+			      ? 0
+			      : tell_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
 		if (f->told > FILE_MAX)
@@ -327,6 +336,14 @@ void jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64
 	f->device = st->st_dev;
 	f->inode = st->st_ino;
 	begin_anew(f, 0, now);
+}
+
+int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	struct reading r = {.f = f, .sink = sink, .after = f->silent};
+
+	return f->state == JIT_FILE_STATE_FOLLOWED && f->kind == JIT_FILE_MAP ? stop_at_limit(&r)
+									      : 0;
 }
 
 /* Its owner writes to it after all. */

@@ -32,12 +32,13 @@ struct jit_file {
 	enum jit_file_state state;
 	int fd;
 	uint64_t device, inode;
-	uint64_t offset; /* what lies before it has been told */
-	bool at_end;	 /* ... was all when it was last read, ... */
-	uint64_t silent; /* ... which began then; 0: never */
-	uint64_t listed; /* the last snapshot, or first reading: what it has was all the code */
-	bool appended;	 /* ... and has grown since */
-	uint64_t told;	 /* bytes, of all snapshots */
+	uint64_t offset;     /* what lies before it has been told */
+	bool at_end;	     /* ... was all when it was last read, ... */
+	uint64_t silent;     /* ... which began then; 0: never */
+	uint64_t listed;     /* the last snapshot, or first reading: what it has was all the code */
+	bool appended;	     /* ... and has grown since */
+	uint64_t told;	     /* bytes, of all snapshots */
+	uint64_t found_size; /* of the file when it was found */
 	uint64_t waits_since; /* it is being written anew, or has just been found; 0: it is not */
 	bool rewritten;	      /* ... and something was told of it before */
 	bool opened;	      /* somebody has opened it: it may not be what it was */
@@ -69,6 +70,9 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 #define JIT_READ_MAX (4u << 20)
 int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t since, bool settle,
 		   const struct jit_file_sink *sink);
+
+/* Nothing more will be read: what was told is in doubt from the last reading on. */
+int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink);
 
 /* When it wants to be read even without a sign; 0: it does not. */
 uint64_t jit_file__wakes_at(const struct jit_file *f);

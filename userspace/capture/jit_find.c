@@ -2,6 +2,7 @@
 #include "capture/jit_find.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -146,11 +147,64 @@ static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
 	return 0;
 }
 
+/* ---- is it somebody else's? ------------------------------------------------------------------ */
+
+static bool has_open(pid_t pid, const struct stat *file)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (!fstatat(dirfd(dir), entry->d_name, &st, 0) && st.st_dev == file->st_dev &&
+		    st.st_ino == file->st_ino)
+			return true;
+	return false;
+}
+
+static bool have_one_tmp(pid_t a, pid_t b)
+{
+	struct stat x, y;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp", a);
+	if (stat(path, &x))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp", b);
+	return !stat(path, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/*
+ * A process in a pid namespace of its own may share /tmp with one outside that has its number there.
+ * The file is that one's, unless ours has it open.
+ */
+static bool is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
+{
+	struct jit_owner other;
+
+	if (number == owner->pid || jit_owner__read(number, &other) || other.own_pid != number ||
+	    !have_one_tmp(owner->pid, number))
+		return false;
+	return !has_open(owner->pid, file);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
 static int find_in(const struct jit_owner *owner, int root, pid_t number, struct jit_found *found)
 {
+	int err;
+
 	snprintf(found->path, sizeof(found->path), "/tmp/perf-%d.map", number);
-	return take(owner, tenant_open(root, found->path, O_NOFOLLOW, UINT64_MAX, &found->st),
-		    found);
+	err = take(owner, tenant_open(root, found->path, O_NOFOLLOW, UINT64_MAX, &found->st),
+		   found);
+	if (err || found->fd < 0 || !is_taken(owner, number, &found->st))
+		return err;
+	close(found->fd);
+	found->fd = -1;
+	return -ENOENT;
 }
 
 /*

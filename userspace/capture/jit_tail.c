@@ -26,14 +26,17 @@
 #include "capture/jit_file.h"
 #include "capture/jvm_attach.h"
 
-#define FILES_MAX     1024u
-#define WAITING_MAX   4096u
-#define UNTAKEN_MAX   (8u << 20)    /* bytes of events that nobody has taken yet */
-#define ROUND_MIN     200000ull	    /* ns between two rounds of reading */
-#define CPU_WINDOW    1000000000ull /* ns */
-#define CPU_PER_FILE  20000000ull   /* ns of a window */
-#define LOOK_INTERVAL 1000000000ull /* ns: for new files, and for others under an old name */
-#define POLL_INTERVAL 50000000ull   /* ns: of files without signs */
+#define FILES_MAX      1024u
+#define WAITING_MAX    4096u
+#define UNTAKEN_MAX    (8u << 20)    /* bytes of events that nobody has taken yet */
+#define UNTAKEN_LIMIT  (64u << 20)   /* the same at the end, when nobody takes any more */
+#define ROUND_MIN      200000ull     /* ns between two rounds of reading */
+#define CPU_WINDOW     1000000000ull /* ns */
+#define CPU_PER_FILE   20000000ull   /* ns of a window */
+#define CPU_FIRST      500000000ull  /* ns of the first, for what is there already */
+#define PARSING_A_BYTE 5	     /* ns */
+#define LOOK_INTERVAL  1000000000ull /* ns: for new files, and for others under an old name */
+#define POLL_INTERVAL  50000000ull   /* ns: of files without signs */
 #define WAKE_MARGIN                                                                                \
 	5000000ull /* ns from a sign to the run queue: it may be a virtual CPU that has to be woken */
 #define SIGNS_SIZE 16384
@@ -184,12 +187,12 @@ static int keep_event(void *context, struct event_header *event)
 	return err;
 }
 
-static bool is_full(struct jit_tail *t)
+static bool is_full(struct jit_tail *t, bool settle)
 {
 	bool full;
 
 	pthread_mutex_lock(&t->lock);
-	full = t->untaken.count > UNTAKEN_MAX;
+	full = t->untaken.count > (settle ? UNTAKEN_LIMIT : UNTAKEN_MAX);
 	pthread_mutex_unlock(&t->lock);
 	return full;
 }
@@ -325,17 +328,22 @@ static void forget(struct jit_tail *t, size_t i)
 	t->files.data[i] = t->files.data[--t->files.count];
 }
 
-/* Of its CPU it has used too much in this second: it is read again in the next. */
-static void account(struct jit_tail *t, struct followed *f, uint64_t used)
+/*
+ * Of its CPU it has used too much in this second: it is read again in the next. What is read has to be
+ * parsed, too, later and elsewhere.
+ */
+static void account(struct jit_tail *t, struct followed *f, uint64_t used, uint64_t bytes)
 {
 	uint64_t now = monotonic_ns();
+
+	used += bytes * PARSING_A_BYTE;
 
 	if (now >= f->window + CPU_WINDOW) {
 		f->window = now;
 		f->used = 0;
 	}
 	f->used += used;
-	if (f->used < CPU_PER_FILE || f->slow_until)
+	if (f->used < (f->file.listed ? CPU_PER_FILE : CPU_FIRST) || f->slow_until)
 		return;
 	f->slow_until = f->window + CPU_WINDOW;
 	unwatch(t, f);
@@ -344,7 +352,7 @@ static void account(struct jit_tail *t, struct followed *f, uint64_t used)
 static void read_file(struct jit_tail *t, struct followed *f, uint64_t since, bool settle)
 {
 	const struct jit_file_sink sink = sink_of(t);
-	uint64_t began = thread_cpu();
+	uint64_t began = thread_cpu(), told = f->file.told;
 	int more;
 
 	if (f->slow_until) { /* from here on there are signs again */
@@ -363,7 +371,9 @@ static void read_file(struct jit_tail *t, struct followed *f, uint64_t since, bo
 	f->more = more > 0;
 	if (more < 0)
 		t->err = more;
-	account(t, f, thread_cpu() - began);
+	/* what was there before counts only as far as reading goes */
+	told = told > f->file.found_size ? told : f->file.found_size;
+	account(t, f, thread_cpu() - began, f->file.told > told ? f->file.told - told : 0);
 }
 
 static bool is_due(const struct followed *f, uint64_t now)
@@ -372,8 +382,10 @@ static bool is_due(const struct followed *f, uint64_t now)
 
 	if (f->file.fd < 0)
 		return false;
-	if (f->slow_until || f->poll_at)
-		return now >= (f->slow_until ? f->slow_until : f->poll_at) || f->more;
+	if (f->slow_until)
+		return now >= f->slow_until;
+	if (f->poll_at && now >= f->poll_at)
+		return true;
 	return f->signs.modified || f->signs.closed || f->signs.opened || f->more ||
 	       (wakes && now >= wakes);
 }
@@ -467,6 +479,16 @@ static void follow_dump(struct jit_tail *t, const struct request *request)
 	begin_file(t, &owner, JIT_FILE_DUMP, &found);
 }
 
+/* There is no time for the rest. */
+static void give_up(struct jit_tail *t, struct followed *f)
+{
+	const struct jit_file_sink sink = sink_of(t);
+	int err = jit_file__give_up(&f->file, &sink);
+
+	f->more = false;
+	t->err = err ? err : t->err;
+}
+
 static void let_go(struct jit_tail *t, pid_t pid)
 {
 	size_t i = find_waiting(t, pid);
@@ -483,6 +505,8 @@ static void let_go(struct jit_tail *t, pid_t pid)
 		do
 			read_file(t, f, t->silent, true);
 		while (f->more && !t->err && !f->slow_until);
+		if (f->more)
+			give_up(t, f);
 		forget(t, i);
 	}
 }
@@ -649,18 +673,23 @@ static void read_files(struct jit_tail *t, uint64_t since, bool settle)
 		struct followed *f = &t->files.data[i];
 		bool signed_for = f->signs.modified || f->signs.closed;
 
-		if (f->file.fd < 0 || (!settle && (!is_due(f, now) || is_full(t))))
+		if (f->file.fd < 0 || (!settle && !is_due(f, now)))
 			continue;
+		if (is_full(t, settle)) {
+			if (settle)
+				give_up(t, f);
+			continue;
+		}
 		read_file(t, f, signed_for ? since : t->silent, settle);
 		t->last_round = now;
 	}
 }
 
 /* Is there anything that could be read at once? */
-static bool has_more(const struct jit_tail *t)
+static bool has_more(const struct jit_tail *t, bool settle)
 {
 	for (size_t i = 0; i < t->files.count; i++)
-		if (t->files.data[i].more && !t->files.data[i].slow_until)
+		if (t->files.data[i].more && (settle || !t->files.data[i].slow_until))
 			return true;
 	return false;
 }
@@ -675,7 +704,7 @@ static int time_to_wait(struct jit_tail *t)
 {
 	uint64_t now = monotonic_ns(), next = UINT64_MAX;
 
-	if (has_more(t) && !is_full(t))
+	if (has_more(t, false) && !is_full(t, false))
 		return 0;
 	for (size_t i = 0; i < t->waiting.count; i++)
 		next = sooner(next, t->waiting.data[i].next);
@@ -711,7 +740,8 @@ static void tell_idle(struct jit_tail *t, bool settled)
 {
 	pthread_mutex_lock(&t->lock);
 	t->cpu = thread_cpu();
-	if (!t->requests.count && !has_more(t) && !is_asking(t) && (settled || !t->settling)) {
+	if (!t->requests.count && !has_more(t, settled) && !is_asking(t) &&
+	    (settled || !t->settling)) {
 		t->busy = t->settling = false;
 		pthread_cond_broadcast(&t->idle);
 	}
