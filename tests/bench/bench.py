@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 
+import jit
 import symbols
 import unwinding
 import workloads
@@ -454,6 +455,7 @@ SECTIONS = {
     "stop": stop_to_file,
     "pingpong": ping_pong,
     "idle": idle_cpus,
+    "jit": jit.follow_maps,
     "symbols": symbols.symbolizing,
 }
 

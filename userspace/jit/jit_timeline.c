@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Time is gone through once. What lives at the moment is in `live`: entries that do not overlap,
- * sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Each entry
+ * sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Only those
+ * that have one of the addresses that are asked for: the others end some of these, and that is all. Each entry
  * tells the addresses that it has, and those of the entries that it ends, what is there from now on.
  * Entries that were found by one reading share their two moments: they are a gap.
  */
@@ -280,6 +281,14 @@ static size_t first_address(const struct asked *a, uint64_t start)
 	return low;
 }
 
+/* Does the entry have one of the addresses? */
+static bool is_asked(const struct asked *a, const struct entry *e)
+{
+	size_t first = first_address(a, e->start);
+
+	return first < a->count && a->addresses[first] < end_of(e);
+}
+
 /* At the addresses in [start, end) is something else now. */
 static int tell(struct asked *a, uint64_t start, uint64_t end, const struct jit_change *change)
 {
@@ -328,10 +337,11 @@ static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 {
 	struct jit_change new = change_of(gap, number), nothing = change_of(gap, JIT_NO_ENTRY);
 	const struct entry *e = &t->entries.data[number];
+	bool asked = is_asked(a, e);
 	size_t block, place;
 	int err = 0;
 
-	*at = find_equal(t, e);
+	*at = asked ? find_equal(t, e) : JIT_NO_ENTRY;
 	if (*at != JIT_NO_ENTRY)
 		return 0;
 	*at = number;
@@ -339,7 +349,7 @@ static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 	if (e->name == JIT_NOTHING)
 		new.entry = JIT_NO_ENTRY;
 	if (e->start == e->end)
-		return apply_single(t, gap, number, a);
+		return asked ? apply_single(t, gap, number, a) : 0;
 	while (!err && find_live(t, e->start, &block, &place) &&
 	       entry_at(t, block, place)->start < e->end) {
 		const struct entry *old = entry_at(t, block, place);
@@ -349,8 +359,9 @@ static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 			err = tell(a, e->end, end_of(old), &nothing);
 		remove_live(&t->live, block, place);
 	}
-	if (!err)
-		err = tell(a, e->start, e->end, &new);
+	if (err || !asked)
+		return err;
+	err = tell(a, e->start, e->end, &new);
 	return err || e->name == JIT_NOTHING ? err : insert_live(t, number);
 }
 
