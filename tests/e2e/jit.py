@@ -136,6 +136,21 @@ def test_snapshots():
     assert judged.wrong == 0 and judged.count > 1000, judged
 
 
+def test_unwinding_by_jitdump():
+    """Its functions use the frame pointer for something else: what the dump says of frames leads to their caller."""
+    need_root()
+    with Fixture("jitreuse", "-u", "-p", 1000, "-n", 1, "-f", scratch(""), 6) as f:
+        f.wait_facts("start")
+        time.sleep(0.5)
+        path = scratch("unwinding.folded")
+        # the dump is read at the start, then each second
+        result = record("-p", f.pid, "-d", 3, "-o", path)
+    rows = [(frames, n) for frames, n in folded(path) if frames[-1] == "f0"]
+    whole = share(rows, lambda frames: frames[-2] == "run_one" and frames[-3] == "main")
+    print(f"  {sum(n for _, n in rows)} samples in it, {whole:.4f} through to its callers")
+    assert sum(n for _, n in rows) > 2500 and whole >= 0.95, (rows, result)
+
+
 # ---- files that nobody should believe -----------------------------------------------------------
 
 class Elsewhere(Fixture):

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"
@@ -31,7 +32,8 @@ struct dump_record {
 	uint64_t address, size;
 	uint32_t name;
 	uint32_t first_line, line_count;
-	uint32_t order; /* in the file */
+	uint32_t unwinding, unwinding_size; /* in `unwinding`; 0 bytes: there is none */
+	uint32_t order;			    /* in the file */
 };
 
 struct jit_code {
@@ -44,6 +46,8 @@ struct jit_code {
 	VEC(char) name;		       /* with its NUL */
 	VEC(struct dump_record) records;
 	VEC(struct dump_line) lines;
+	VEC(unsigned char) unwinding;
+	size_t unwinding_told;	 /* of it */
 	struct hashmap by_start; /* entries of the timeline, the last of each address */
 };
 
@@ -81,6 +85,7 @@ void jit_code__free(struct jit_code *c)
 	vec_free(&c->name);
 	vec_free(&c->records);
 	vec_free(&c->lines);
+	vec_free(&c->unwinding);
 	hashmap__fini(&c->by_start);
 	free(c);
 }
@@ -149,6 +154,24 @@ static int add_dump_line(struct jit_code *c, const struct jitdump_load *load,
 		       : vec_push(&c->lines, kept);
 }
 
+#define UNWINDING_MAX (64u << 20) /* bytes of one dump */
+
+static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
+			  struct dump_record *record)
+{
+	size_t size = load->unwinding_size - load->eh_frame_header_size;
+
+	if (!load->unwinding || !size || c->unwinding.count + size > UNWINDING_MAX)
+		return 0;
+	if (vec_reserve(&c->unwinding, c->unwinding.count + size))
+		return -ENOMEM;
+	record->unwinding = c->unwinding.count;
+	record->unwinding_size = size;
+	memcpy(c->unwinding.data + c->unwinding.count, load->unwinding, size);
+	c->unwinding.count += size;
+	return 0;
+}
+
 static int keep_load(void *context, const struct jitdump_load *load)
 {
 	struct jit_code *c = context;
@@ -167,6 +190,8 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	for (size_t i = 0; i < load->line_count && !err; i++)
 		err = add_dump_line(c, load, &load->lines[i]);
 	record.line_count = c->lines.count - record.first_line;
+	if (!err)
+		err = keep_unwinding(c, load, &record);
 	return err ? err : vec_push(&c->records, record);
 }
 
@@ -215,6 +240,56 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 	err = c->is_dump ? feed_dump(c, piece) : feed_map(c, piece);
 	c->gave_up = err != 0;
 	return err;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static int compare_unwinding(const void *a, const void *b)
+{
+	const struct jit_unwinding *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Its references are as if it lay behind the code, at the next multiple of eight. */
+static struct jit_unwinding unwinding_of(const struct jit_code *c, const struct dump_record *r)
+{
+	return (struct jit_unwinding){
+		.address = r->address,
+		.size = r->size,
+		.eh_frame = c->unwinding.data + r->unwinding,
+		.eh_frame_size = r->unwinding_size,
+		.eh_frame_address = r->address + ((r->size + 7) & ~7ull),
+	};
+}
+
+int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count)
+{
+	size_t records = c->records.count;
+	_cleanup_free_ struct code_range *ranges = NULL;
+	_cleanup_free_ bool *fresh = NULL;
+
+	if (c->unwinding.count == c->unwinding_told)
+		return 1;
+	c->unwinding_told = c->unwinding.count;
+	ranges = calloc(records + 1, sizeof(*ranges));
+	fresh = calloc(records + 1, sizeof(*fresh));
+	*list = calloc(records + 1, sizeof(**list));
+	*count = 0;
+	if (!ranges || !fresh || !*list)
+		return -ENOMEM;
+	for (size_t i = 0; i < records; i++)
+		ranges[i] =
+			(struct code_range){c->records.data[i].address,
+					    c->records.data[i].address + c->records.data[i].size};
+	if (find_fresh(ranges, records, fresh))
+		return -ENOMEM;
+	for (size_t i = 0; i < records; i++)
+		if (fresh[i] && c->records.data[i].unwinding_size)
+			(*list)[(*count)++] = unwinding_of(c, &c->records.data[i]);
+	if (*count)
+		qsort(*list, *count, sizeof(**list), compare_unwinding);
+	return 0;
 }
 
 /* ---- from records to entries ----------------------------------------------------------------- */

@@ -34,6 +34,21 @@ typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
 /* Nothing comes any more: now it can be asked. `clock`: for jitdumps that use the TSC. 0, -ENOMEM. */
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context);
 
+/* Code that a jitdump describes the frames of, as it is now. */
+struct jit_unwinding {
+	uint64_t address, size;
+	const void *eh_frame; /* valid until the next feeding */
+	size_t eh_frame_size;
+	uint64_t
+		eh_frame_address; /* where it would lie: its references to code are relative to that */
+};
+
+/*
+ * All of it, sorted by address and without overlap: what other code has overwritten is not there.
+ * *list is the caller's to free. 0; 1: nothing new since the last call; -ENOMEM.
+ */
+int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count);
+
 struct jit_code_counts {
 	uint64_t entries, bad_lines, torn; /* torn: bytes */
 };

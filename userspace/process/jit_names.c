@@ -22,6 +22,7 @@ struct source {
 	struct string_id path;
 	enum jit_file_kind kind;
 	enum jit_file_state state;
+	uint32_t pid;
 };
 
 struct code_process {
@@ -152,6 +153,7 @@ int jit_names__file(struct jit_names *j, const struct jit_file_event *e, struct 
 		source->path = profile_builder__string(j->builder, e->path);
 	source->kind = e->kind;
 	source->state = e->state;
+	source->pid = e->pid;
 	if (is_followed(source->state) && !source->code) {
 		source->code = jit_code__new(source->kind == JIT_FILE_DUMP);
 		if (!source->code)
@@ -187,6 +189,17 @@ int jit_names__bytes(struct jit_names *j, const struct jit_bytes_event *e)
 		err = 0;
 	}
 	return err;
+}
+
+int jit_names__unwinding(struct jit_names *j, uint32_t file, uint32_t *pid,
+			 struct jit_unwinding **list, size_t *count)
+{
+	const struct source *source = file < j->sources.count ? &j->sources.data[file] : NULL;
+
+	if (!source || !source->code || source->kind != JIT_FILE_DUMP)
+		return 1;
+	*pid = source->pid;
+	return jit_code__unwinding(source->code, list, count);
 }
 
 int jit_names__anchor(struct jit_names *j, const struct clock_anchor_event *e)

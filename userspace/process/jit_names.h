@@ -22,6 +22,14 @@ int jit_names__file(struct jit_names *j, const struct jit_file_event *e, struct 
 int jit_names__bytes(struct jit_names *j, const struct jit_bytes_event *e);
 int jit_names__anchor(struct jit_names *j, const struct clock_anchor_event *e);
 
+/*
+ * What the dump of this number says of frames, if that has changed: as jit_code__unwinding(). *pid: of
+ * the process that it belongs to. 1 where there is nothing.
+ */
+struct jit_unwinding;
+int jit_names__unwinding(struct jit_names *j, uint32_t file, uint32_t *pid,
+			 struct jit_unwinding **list, size_t *count);
+
 /* A sampled process, in the profile already, runs such code. 0, -ENOMEM. */
 int jit_names__seen(struct jit_names *j, struct process_life *life);
 

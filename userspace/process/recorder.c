@@ -24,8 +24,10 @@
  * it is that thread's clock that runs on under the leader's tid.
  */
 #include "process/recorder.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/vec.h"
+#include "jit/jit_code.h"
 #include "process/dso_table.h"
 #include "process/jit_names.h"
 #include "process/mapping_table.h"
@@ -934,12 +936,48 @@ static int on_jit_file(void *context, const struct jit_file_event *e)
 	return jit_names__file(r->jit, e, process);
 }
 
+/* What a jitdump says of frames goes to the unwinder, as tables do. */
+static int feed_unwinding(struct recorder *r, const struct jit_bytes_event *e)
+{
+	_cleanup_free_ struct jit_unwinding *list = NULL;
+	_cleanup_free_ struct unwind_piece *pieces = NULL;
+	struct process_life *process;
+	struct fed_process now;
+	uint32_t pid;
+	size_t count;
+	int err = jit_names__unwinding(r->jit, e->file, &pid, &list, &count);
+
+	process = err ? NULL : process_table__find(r->lives, pid);
+	if (!process || process->jit_files[JIT_FILE_DUMP] != e->file || !process->maps)
+		return err == -ENOMEM ? err : 0;
+	pieces = calloc(count + 1, sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		pieces[i] = (struct unwind_piece){
+			.start = list[i].address,
+			.end = list[i].address + list[i].size,
+			.section = {.data = list[i].eh_frame,
+				    .size = list[i].eh_frame_size,
+				    .address = list[i].eh_frame_address,
+				    .is_eh_frame = true},
+		};
+	now = as_fed(process, e->header.time);
+	err = unwind_feed__describe(r->feed, &now, pieces, count);
+	if (err <= 0)
+		return err;
+	process->published = 0;
+	return publish(r, process, e->header.time);
+}
+
 static int on_jit_bytes(void *context, const struct jit_bytes_event *e)
 {
 	struct recorder *r = context;
+	int err;
 
 	advance(r, &e->header);
-	return jit_names__bytes(r->jit, e);
+	err = jit_names__bytes(r->jit, e);
+	return err || !r->feed ? err : feed_unwinding(r, e);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */

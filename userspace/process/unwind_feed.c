@@ -50,6 +50,12 @@ struct fed_jvm {
 	bool keeps_frame_pointers;
 };
 
+/* A table of code that a process has made. */
+struct fed_made {
+	uint32_t tgid;
+	struct table_number number;
+};
+
 struct unwind_feed {
 	struct unwind_feed_options options;
 	struct table_builder *builder;
@@ -57,6 +63,7 @@ struct unwind_feed {
 	VEC(struct unwind_placement) placements;
 	VEC(struct unwind_range) ranges;
 	VEC(struct fed_jvm) jvms;
+	VEC(struct fed_made) mades;
 	int64_t credit;
 	uint64_t credited; /* when */
 	bool ending;
@@ -103,6 +110,7 @@ void unwind_feed__free(struct unwind_feed *f)
 	vec_free(&f->placements);
 	vec_free(&f->ranges);
 	vec_free(&f->jvms);
+	vec_free(&f->mades);
 	free(f);
 }
 
@@ -333,6 +341,27 @@ static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
 	return jvm.keeps_frame_pointers;
 }
 
+/* Its number in `mades`, or the count. */
+static size_t find_made(const struct unwind_feed *f, uint32_t tgid)
+{
+	size_t i = 0;
+
+	while (i < f->mades.count && f->mades.data[i].tgid != tgid)
+		i++;
+	return i;
+}
+
+/* What is gone by in code that the process has made: what it says itself, if it does. */
+static uint32_t table_of_made_code(const struct unwind_feed *f, uint32_t tgid,
+				   const struct made_code *made)
+{
+	size_t i = find_made(f, tgid);
+
+	if (i < f->mades.count && table_store__owns(f->options.store, &f->mades.data[i].number))
+		return f->mades.data[i].number.number;
+	return made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+}
+
 /*
  * All engines but one keep frame pointers in the code that they make, or have none to be misled by. What
  * CPython makes is so small that it needs none.
@@ -340,12 +369,14 @@ static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
 static void trust_made_code(struct unwind_feed *f, const struct fed_process *process,
 			    const struct made_code *made)
 {
+	uint32_t table;
+
 	if (!made->count || (made->jvm && !jvm_keeps_frame_pointers(f, process->tgid, made)))
 		return;
+	table = table_of_made_code(f, process->tgid, made);
 	for (size_t i = 0; i < f->placements.count; i++)
 		if (f->placements.data[i].table == UNWIND_JAVA)
-			f->placements.data[i].table = made->python ? UNWIND_BY_CODE
-								   : UNWIND_NO_TABLE;
+			f->placements.data[i].table = table;
 }
 
 static int place_all(struct unwind_feed *f, const struct fed_process *process)
@@ -372,6 +403,14 @@ int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *proces
 	return err == -ENOSPC ? 0 : err;
 }
 
+static void forget_made(struct unwind_feed *f, uint32_t tgid)
+{
+	size_t i = find_made(f, tgid);
+
+	if (i < f->mades.count)
+		f->mades.data[i] = f->mades.data[--f->mades.count];
+}
+
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
@@ -391,6 +430,10 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 		return 0;
 	file = &f->files.data[mapping->dso.v];
 	later = file->state == FILE_LATER;
+	if (file->kind == FED_JIT) { /* frame pointers will do */
+		forget_made(f, process->tgid);
+		return 1;
+	}
 	if (!is_of_use(file))
 		return 0;
 	/* it has come back since */
@@ -406,9 +449,66 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	table_store__withdraw(f->options.store, tgid);
+	forget_made(f, tgid);
 	for (size_t i = f->jvms.count; i-- > 0;)
 		if (f->jvms.data[i].tgid == tgid)
 			f->jvms.data[i] = f->jvms.data[--f->jvms.count];
+}
+
+/* ---- code that describes itself -------------------------------------------------------------- */
+
+/* The pieces within memory that holds such code: others would stretch the table over all that lies between. */
+static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *process,
+			    const struct unwind_piece *pieces, size_t count,
+			    struct unwind_piece *chosen)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mapping *m = mapping_table__find(process->maps, pieces[i].start);
+
+		if (m && f->options.kind(f->options.context, m->dso) == FED_JIT)
+			chosen[kept++] = pieces[i];
+	}
+	return kept;
+}
+
+static int put_made(struct unwind_feed *f, uint32_t tgid, const struct unwind_table_image *image)
+{
+	struct fed_made made = {.tgid = tgid};
+	size_t i = find_made(f, tgid);
+	int err = table_store__take_number(f->options.store, &made.number);
+
+	if (!err)
+		err = table_store__put(f->options.store, made.number.number, image);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	if (i < f->mades.count)
+		f->mades.data[i] = made;
+	else
+		err = vec_push(&f->mades, made);
+	return err ? err : 1;
+}
+
+int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,
+			  const struct unwind_piece *pieces, size_t count)
+{
+	struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
+	struct unwind_table_image image;
+	uint64_t begin = now();
+	int err;
+
+	if (!chosen)
+		return -ENOMEM;
+	count = choose_pieces(f, process, pieces, count, chosen);
+	err = unwind_table__build_pieces(chosen, count, f->options.table_limit, &image);
+	free(chosen);
+	f->stats.build_ns += now() - begin;
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	err = put_made(f, process->tgid, &image);
+	unwind_table_image__fini(&image);
+	return err;
 }
 
 /* ---- copies of stacks ------------------------------------------------------------------------ */

@@ -80,6 +80,13 @@ int unwind_feed__fd(const struct unwind_feed *f);
 enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
 				 const struct stack_copy *copy, uint64_t *frames, size_t max,
 				 size_t *count);
+/*
+ * Frames of code that the process has made, as it says itself: they are used from the next publication
+ * on. 1: it is to be published again; 0: nothing came of it; -ENOMEM.
+ */
+struct unwind_piece;
+int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,
+			  const struct unwind_piece *pieces, size_t count);
 /* It has ended. */
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 

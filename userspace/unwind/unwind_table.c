@@ -444,6 +444,47 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	return err;
 }
 
+struct piece_rows {
+	struct builder *b;
+	const struct unwind_piece *piece;
+};
+
+static int add_row_of_piece(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct piece_rows *r = context;
+
+	if (address < r->piece->start || address >= r->piece->end)
+		return 0;
+	return add_row(r->b, address, rule);
+}
+
+int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
+			       struct unwind_table_image *image)
+{
+	static const struct unwind_rule NONE = {};
+	struct builder b;
+	int err = 0;
+
+	*image = (struct unwind_table_image){};
+	builder__init(&b);
+	for (size_t i = 0; i < count && !err; i++) {
+		struct piece_rows rows = {&b, &pieces[i]};
+		struct cfi_counts counts;
+
+		err = cfi_each_row(&pieces[i].section, add_row_of_piece, &rows, &counts);
+		if (!err)
+			err = add_row(&b, pieces[i].end, &NONE);
+		image->counts.functions += counts.functions;
+		image->counts.damaged += counts.damaged;
+	}
+	if (!err && !image->counts.functions)
+		err = -ENODATA;
+	if (!err)
+		err = make_image(&b, limit, image);
+	builder__fini(&b);
+	return err;
+}
+
 void unwind_table_image__fini(struct unwind_table_image *image)
 {
 	free(image->bytes);

@@ -25,6 +25,19 @@ struct unwind_table_image {
  * than `limit` bytes; -EBADMSG; -ENOMEM; -EIO.
  */
 int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image);
+
+/* One piece of code that was made as it ran, at [start, end), and its .eh_frame. */
+struct unwind_piece {
+	uint64_t start, end;
+	struct cfi_section section;
+};
+
+/*
+ * The same for such pieces, which are sorted and do not overlap; what is said of other addresses than a
+ * piece's own is left out. -ENODATA, -EFBIG, -ENOMEM.
+ */
+int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
+			       struct unwind_table_image *image);
 void unwind_table_image__fini(struct unwind_table_image *image);
 
 /* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one that says nothing. */

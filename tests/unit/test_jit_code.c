@@ -1,0 +1,747 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From pieces of perf maps and jitdumps to the names and lines of an address at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/jit_code.h"
+
+/* The piece is copied, so that reads behind its end are seen. */
+static int feed(struct jit_code *c, struct jit_piece piece)
+{
+	void *copy = malloc(piece.size + !piece.size);
+	int err;
+
+	if (piece.size)
+		memcpy(copy, piece.bytes, piece.size);
+	piece.bytes = copy;
+	err = jit_code__feed(c, &piece);
+	free(copy);
+	return err;
+}
+
+static void feed_text(struct jit_code *c, uint64_t after, uint64_t before, const char *text)
+{
+	assert_int_equal(feed(c, (struct jit_piece){.bytes = text,
+						    .size = strlen(text),
+						    .after = after,
+						    .before = before}),
+			 0);
+}
+
+/* A snapshot's first piece, or its last, or both. */
+static void feed_snapshot(struct jit_code *c, uint64_t after, uint64_t before, const char *text,
+			  bool begins, bool ends)
+{
+	assert_int_equal(feed(c, (struct jit_piece){.bytes = text,
+						    .size = strlen(text),
+						    .after = after,
+						    .before = before,
+						    .begins_snapshot = begins,
+						    .ends_snapshot = ends}),
+			 0);
+}
+
+static void settle(struct jit_code *c)
+{
+	assert_int_equal(jit_code__settle(c, NULL, NULL), 0);
+}
+
+static struct jit_answer ask(struct jit_code *c, uint64_t address, uint64_t time)
+{
+	struct jit_history history = {};
+	struct jit_answer answer;
+
+	assert_int_equal(jit_timeline__histories(jit_code__timeline(c), &address, 1, &history), 0);
+	answer = jit_history__at(&history, time, jit_code__same_function, c);
+	jit_history__fini(&history);
+	return answer;
+}
+
+/* `name` NULL: nothing is known there. */
+static void assert_answer(struct jit_code *c, uint64_t address, uint64_t time, const char *name,
+			  bool ambiguous)
+{
+	struct jit_answer answer = ask(c, address, time);
+
+	if (name) {
+		assert_int_not_equal(answer.entry, JIT_NO_ENTRY);
+		assert_string_equal(jit_code__name(c, answer.entry), name);
+	} else {
+		assert_int_equal(answer.entry, JIT_NO_ENTRY);
+	}
+	assert_int_equal(answer.ambiguous, ambiguous);
+}
+
+static void assert_named(struct jit_code *c, uint64_t address, uint64_t time, const char *name)
+{
+	assert_answer(c, address, time, name, false);
+}
+
+static void assert_counts(const struct jit_code *c, uint64_t entries, uint64_t bad_lines,
+			  uint64_t torn)
+{
+	struct jit_code_counts counts = jit_code__counts(c);
+
+	assert_int_equal(counts.entries, entries);
+	assert_int_equal(counts.bad_lines, bad_lines);
+	assert_int_equal(counts.torn, torn);
+}
+
+/* ---- perf maps ------------------------------------------------------------------------------- */
+
+/* A line that was cut has the moments of the piece that ends it. */
+static void map_pieces_test(void **state)
+{
+	struct jit_code *c = jit_code__new(false);
+
+	(void)state;
+	feed_text(c, 0, 10, "1000 100 first\nno entry\n2000 10 sec");
+	assert_counts(c, 1, 1, strlen("2000 10 sec"));
+	feed_text(c, 20, 30, "ond\r\n1000 80 third one\n3000 10 torn");
+	assert_counts(c, 3, 1, strlen("3000 10 torn"));
+	settle(c);
+	assert_named(c, 0x1010, 5, "first");
+	assert_named(c, 0x1010, 20, "first");
+	assert_answer(c, 0x1010, 25, "third one", true);
+	assert_named(c, 0x1010, 31, "third one");
+	assert_named(c, 0x1090, 31, NULL);
+	assert_named(c, 0x2000, 20, NULL);
+	assert_named(c, 0x2000, 21, "second");
+	assert_named(c, 0x3000, 40, NULL);
+	assert_false(jit_code__has_lines(c));
+	jit_code__free(c);
+}
+
+static const char MAP[] =
+	"1000 100 one\n\nbad\n2000 100 two two\n1080 8 three\n0x3000 0x1 four\r\n";
+
+static void map_any_piece_test(void **state)
+{
+	(void)state;
+	for (size_t piece = 1; piece < sizeof(MAP); piece++) {
+		struct jit_code *c = jit_code__new(false);
+
+		for (size_t at = 0; at < strlen(MAP); at += piece) {
+			size_t left = strlen(MAP) - at;
+
+			assert_int_equal(
+				feed(c, (struct jit_piece){.bytes = MAP + at,
+							   .size = left < piece ? left : piece,
+							   .after = 5,
+							   .before = 9 + at}),
+				0);
+		}
+		settle(c);
+		assert_counts(c, 4, 1, 0);
+		assert_named(c, 0x1000, 1000, NULL);
+		assert_named(c, 0x1080, 1000, "three");
+		assert_named(c, 0x20ff, 1000, "two two");
+		assert_named(c, 0x3000, 1000, "four");
+		jit_code__free(c);
+	}
+}
+
+/* What a file that is written anew does not have any more has ended. */
+static void map_snapshot_test(void **state)
+{
+	struct jit_code *c = jit_code__new(false);
+
+	(void)state;
+	feed_text(c, 0, 10, "1000 100 stays\n2000 100 goes\n7000 10 torn in th");
+	feed_snapshot(c, 10, 20, "1000 100 stays\n3000 100 com", true, false);
+	feed_snapshot(c, 10, 20, "es\n", false, false);
+	feed_snapshot(c, 10, 20, "", false, true);
+	feed_text(c, 30, 40, "4000 100 added\n");
+	settle(c);
+	assert_counts(c, 5, 0, 0);
+	assert_named(c, 0x1000, 5, "stays");
+	assert_named(c, 0x1000, 15, "stays");
+	assert_named(c, 0x1000, 50, "stays");
+	assert_named(c, 0x2000, 10, "goes");
+	assert_answer(c, 0x2000, 15, "goes", true);
+	assert_named(c, 0x2000, 21, NULL);
+	assert_named(c, 0x3000, 10, NULL);
+	assert_named(c, 0x3000, 11, "comes");
+	assert_named(c, 0x4000, 30, NULL);
+	assert_named(c, 0x4000, 31, "added");
+	jit_code__free(c);
+}
+
+/* Begun and ended at once, with nothing in it: no code is left. The last one does not end. */
+static void map_empty_snapshot_test(void **state)
+{
+	struct jit_code *c = jit_code__new(false);
+
+	(void)state;
+	feed_text(c, 0, 10, "1000 100 old\n2000 100 other\n");
+	feed_snapshot(c, 10, 20, "", true, true);
+	feed_text(c, 20, 30, "1000 100 new\n");
+	feed_snapshot(c, 40, 50, "5000 100 late\n", true, false);
+	settle(c);
+	assert_named(c, 0x1000, 10, "old");
+	assert_named(c, 0x2000, 10, "other");
+	assert_named(c, 0x2000, 21, NULL);
+	assert_answer(c, 0x1000, 15, "old", true);
+	assert_named(c, 0x1000, 31, "new");
+	/* it may be there, below in what has not come */
+	assert_named(c, 0x1000, 60, "new");
+	assert_named(c, 0x5000, 60, "late");
+	jit_code__free(c);
+}
+
+static void nul_test(void **state)
+{
+	static const char TEXT[] = "1000 10 a\0b\0\n2000 10 \0\n3000 10 a?b?\n";
+	struct jit_code *c = jit_code__new(false);
+
+	(void)state;
+	assert_int_equal(
+		feed(c, (struct jit_piece){.bytes = TEXT, .size = sizeof(TEXT) - 1, .before = 1}),
+		0);
+	settle(c);
+	assert_counts(c, 3, 0, 0);
+	assert_named(c, 0x1000, 2, "a?b?");
+	assert_named(c, 0x2000, 2, "?");
+	assert_named(c, 0x3000, 2, "a?b?");
+	jit_code__free(c);
+}
+
+static bool are_same(const char *name, const char *other)
+{
+	struct jit_code *c = jit_code__new(false);
+	struct jit_answer a, b;
+	bool same;
+
+	feed_text(c, 0, 1, "1000 10 ");
+	feed_text(c, 0, 1, name);
+	feed_text(c, 0, 1, "\n2000 10 ");
+	feed_text(c, 0, 1, other);
+	feed_text(c, 0, 1, "\n");
+	settle(c);
+	a = ask(c, 0x1000, 2);
+	b = ask(c, 0x2000, 2);
+	assert_string_equal(jit_code__name(c, a.entry), name);
+	assert_string_equal(jit_code__name(c, b.entry), other);
+	same = jit_code__same_function(c, a.entry, b.entry);
+	assert_int_equal(jit_code__same_function(c, b.entry, a.entry), same);
+	assert_true(jit_code__same_function(c, a.entry, a.entry));
+	jit_code__free(c);
+	return same;
+}
+
+static void same_function_test(void **state)
+{
+	(void)state;
+	assert_true(are_same("f", "f"));
+	assert_false(are_same("f", "g"));
+	assert_true(are_same("JS:~f /a.js:1:2", "JS:*f /a.js:1:2"));
+	assert_true(are_same("JS:f /a.js:1:2", "JS:o+'f /a.js:1:2"));
+	assert_true(are_same("LazyCompile:*f /a.js:1", "Function:~f /a.js:1"));
+	assert_false(are_same("JS:~f /a.js:1:2", "JS:*f /a.js:1:3"));
+	assert_false(are_same("JS:~f /a.js:1:2", "JS:*f /a.js:2:2"));
+	assert_false(are_same("JS:~f /a.js:1:2", "JS:*f /b.js:1:2"));
+	assert_false(are_same("JS:~f /a.js:1:2", "JS:*ff /a.js:1:2"));
+	assert_false(are_same("JS:~f /a.js:1:2", "f /a.js:1:2"));
+	assert_true(are_same("int [a] B::C(int)[Tier0]", "int [a] B::C(int)[OptimizedTier1]"));
+}
+
+/* Another tier at the same place is in no doubt, another function is. */
+static void tiers_test(void **state)
+{
+	struct jit_code *c = jit_code__new(false);
+
+	(void)state;
+	feed_text(c, 0, 10, "1000 100 JS:~f /a.js:1:2\n");
+	feed_text(c, 20, 30, "1000 80 JS:*f /a.js:1:2\n");
+	feed_text(c, 40, 50, "1000 80 JS:*g /a.js:9:2\n");
+	settle(c);
+	assert_named(c, 0x1000, 20, "JS:~f /a.js:1:2");
+	assert_named(c, 0x1000, 25, "JS:*f /a.js:1:2");
+	assert_answer(c, 0x1000, 45, "JS:*g /a.js:9:2", true);
+	jit_code__free(c);
+}
+
+/* ---- jitdumps -------------------------------------------------------------------------------- */
+
+struct dump {
+	unsigned char bytes[4096];
+	size_t size;
+};
+
+static void put(struct dump *d, const void *data, size_t size)
+{
+	assert_true(d->size + size <= sizeof(d->bytes));
+	memcpy(d->bytes + d->size, data, size);
+	d->size += size;
+}
+
+static void put32(struct dump *d, uint32_t value)
+{
+	put(d, &value, sizeof(value));
+}
+
+static void put64(struct dump *d, uint64_t value)
+{
+	put(d, &value, sizeof(value));
+}
+
+static void put_header(struct dump *d, uint64_t flags)
+{
+	put32(d, 0x4a695444);
+	put32(d, 1);
+	put32(d, 40);
+	put32(d, 62);
+	put32(d, 0);
+	put32(d, 1234);
+	put64(d, 5);
+	put64(d, flags);
+}
+
+static size_t begin_record(struct dump *d, uint32_t id, uint64_t time)
+{
+	size_t at = d->size;
+
+	put32(d, id);
+	put32(d, 0);
+	put64(d, time);
+	return at;
+}
+
+static void end_record(struct dump *d, size_t at)
+{
+	uint32_t size = d->size - at;
+
+	memcpy(d->bytes + at + 4, &size, sizeof(size));
+}
+
+static void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+		     const char *name)
+{
+	size_t at = begin_record(d, 0, time);
+
+	put32(d, 1234);
+	put32(d, 1235);
+	put64(d, address);
+	put64(d, address);
+	put64(d, size);
+	put64(d, 7);
+	put(d, name, strlen(name) + 1);
+	for (uint64_t i = 0; i < size; i++)
+		put(d, "\x90", 1);
+	end_record(d, at);
+}
+
+static void put_move(struct dump *d, uint64_t time, uint64_t from, uint64_t to, uint64_t size)
+{
+	size_t at = begin_record(d, 1, time);
+
+	put32(d, 1234);
+	put32(d, 1235);
+	put64(d, to);
+	put64(d, from);
+	put64(d, to);
+	put64(d, size);
+	put64(d, 7);
+	end_record(d, at);
+}
+
+static void put_close(struct dump *d, uint64_t time)
+{
+	end_record(d, begin_record(d, 3, time));
+}
+
+static void put_line(struct dump *d, uint64_t address, uint32_t line, uint32_t column,
+		     const char *file)
+{
+	put64(d, address);
+	put32(d, line);
+	put32(d, column);
+	put(d, file, strlen(file) + 1);
+}
+
+static int feed_dump(struct jit_code *c, const struct dump *d, bool begins_anew)
+{
+	return feed(c, (struct jit_piece){.bytes = d->bytes,
+					  .size = d->size,
+					  .before = 1,
+					  .begins_snapshot = begins_anew,
+					  .ends_snapshot = begins_anew});
+}
+
+static struct jit_code *settled(const struct dump *d)
+{
+	struct jit_code *c = jit_code__new(true);
+
+	assert_int_equal(feed_dump(c, d, false), 0);
+	settle(c);
+	return c;
+}
+
+/* Of several threads the order in the file is not that of the times; at one time it is. */
+static void order_test(void **state)
+{
+	struct dump d = {};
+	struct jit_code *c;
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 300, 0x1000, 32, "third");
+	put_load(&d, 100, 0x1000, 64, "first");
+	put_load(&d, 200, 0x1000, 32, "second");
+	put_load(&d, 200, 0x1010, 32, "overlaps");
+	c = settled(&d);
+	assert_counts(c, 4, 0, 0);
+	assert_named(c, 0x1000, 99, NULL);
+	assert_named(c, 0x1000, 100, "first");
+	assert_named(c, 0x1000, 199, "first");
+	assert_named(c, 0x1000, 200, NULL);
+	assert_named(c, 0x1018, 200, "overlaps");
+	assert_named(c, 0x1018, 299, "overlaps");
+	assert_named(c, 0x1018, 300, "third");
+	assert_named(c, 0x1028, 300, NULL);
+	jit_code__free(c);
+}
+
+static void dump_pieces_test(void **state)
+{
+	struct dump d = {};
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 100, 0x1000, 32, "f");
+	put_move(&d, 200, 0x1000, 0x2000, 32);
+	for (size_t cut = 0; cut <= d.size; cut++) {
+		struct jit_code *c = jit_code__new(true);
+
+		assert_int_equal(feed(c, (struct jit_piece){.bytes = d.bytes, .size = cut}), 0);
+		assert_int_equal(
+			feed(c, (struct jit_piece){.bytes = d.bytes + cut, .size = d.size - cut}),
+			0);
+		settle(c);
+		assert_counts(c, 2, 0, 0);
+		assert_named(c, 0x1008, 150, "f");
+		assert_named(c, 0x2008, 200, "f");
+		jit_code__free(c);
+	}
+	d.size -= 3;
+	{
+		struct jit_code *c = settled(&d);
+
+		assert_counts(c, 1, 0, 64 - 3);
+		assert_named(c, 0x1008, 250, "f");
+		jit_code__free(c);
+	}
+}
+
+static void move_test(void **state)
+{
+	struct dump d = {};
+	struct jit_code *c;
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 100, 0x1000, 64, "f");
+	put_load(&d, 110, 0x2000, 64, "in the way");
+	put_move(&d, 200, 0x1000, 0x2020, 64);
+	put_move(&d, 300, 0x2020, 0x3000, 64);
+	put_move(&d, 310, 0x3000, 0x3020, 64); /* onto a part of itself */
+	put_move(&d, 320, 0x9000, 0xa000, 64); /* of nothing */
+	put_load(&d, 400, 0x1000, 64, "g");
+	c = settled(&d);
+	assert_counts(c, 7, 0, 0);
+	assert_named(c, 0x1000, 199, "f");
+	assert_named(c, 0x1000, 200, NULL);
+	assert_named(c, 0x1000, 400, "g");
+	assert_named(c, 0x2000, 199, "in the way");
+	assert_named(c, 0x2000, 200, NULL);
+	assert_named(c, 0x2030, 199, "in the way");
+	assert_named(c, 0x2030, 200, "f");
+	assert_named(c, 0x205f, 299, "f");
+	assert_named(c, 0x2030, 300, NULL);
+	assert_named(c, 0x3000, 309, "f");
+	assert_named(c, 0x3000, 310, NULL);
+	assert_named(c, 0x305f, 310, "f");
+	assert_named(c, 0xa000, 500, NULL);
+	jit_code__free(c);
+}
+
+/* A move that stands before its load in the file. */
+static void early_move_test(void **state)
+{
+	struct dump d = {};
+	struct jit_code *c;
+
+	(void)state;
+	put_header(&d, 0);
+	put_move(&d, 200, 0x1000, 0x2000, 32);
+	put_load(&d, 100, 0x1000, 32, "f");
+	c = settled(&d);
+	assert_named(c, 0x1000, 199, "f");
+	assert_named(c, 0x1000, 200, NULL);
+	assert_named(c, 0x2000, 199, NULL);
+	assert_named(c, 0x2000, 200, "f");
+	jit_code__free(c);
+}
+
+static void close_test(void **state)
+{
+	struct dump d = {};
+	struct jit_code *c;
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 100, 0x1000, 32, "f");
+	put_load(&d, 110, 0x7fffffff0000, 32, "g");
+	put_close(&d, 200);
+	put_load(&d, 150, 0x2000, 32, "late in the file");
+	c = settled(&d);
+	assert_named(c, 0x1000, 199, "f");
+	assert_named(c, 0x7fffffff0000, 199, "g");
+	assert_named(c, 0x2000, 199, "late in the file");
+	assert_named(c, 0x1000, 200, NULL);
+	assert_named(c, 0x7fffffff0000, 200, NULL);
+	assert_named(c, 0x2000, 200, NULL);
+	jit_code__free(c);
+}
+
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
+struct tsc {
+	uint64_t calls;
+};
+
+static uint64_t from_tsc(void *context, uint64_t tsc)
+{
+	struct tsc *t = context;
+
+	t->calls++;
+	return tsc < 1000 ? 0 : tsc / 10;
+}
+
+static void tsc_test(void **state)
+{
+	struct jit_code *c = jit_code__new(true);
+	struct tsc tsc = {};
+	struct dump d = {};
+
+	(void)state;
+	put_header(&d, 1);
+	put_load(&d, 3000, 0x1000, 32, "second");
+	put_load(&d, 2000, 0x1000, 32, "first");
+	put_load(&d, 999, 0x5000, 32, "always");
+	put_move(&d, 4000, 0x1000, 0x2000, 32);
+	put_close(&d, 5000);
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	assert_int_equal(jit_code__settle(c, from_tsc, &tsc), 0);
+	assert_int_equal(tsc.calls, 5);
+	assert_named(c, 0x1000, 199, NULL);
+	assert_named(c, 0x1000, 200, "first");
+	assert_named(c, 0x1000, 300, "second");
+	assert_named(c, 0x2000, 399, NULL);
+	assert_named(c, 0x2000, 400, "second");
+	/* of unknown time: it was there before everything else */
+	assert_named(c, 0x5000, 1, "always");
+	assert_named(c, 0x5000, 499, "always");
+	assert_named(c, 0x5000, 500, NULL);
+	jit_code__free(c);
+}
+
+/* Times that are ready are not converted. */
+static void monotonic_test(void **state)
+{
+	struct jit_code *c = jit_code__new(true);
+	struct tsc tsc = {};
+	struct dump d = {};
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 2000, 0x1000, 32, "f");
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	assert_int_equal(jit_code__settle(c, from_tsc, &tsc), 0);
+	assert_int_equal(tsc.calls, 0);
+	assert_named(c, 0x1000, 1999, NULL);
+	assert_named(c, 0x1000, 2000, "f");
+	jit_code__free(c);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void put_code_with_lines(struct dump *d)
+{
+	size_t at = begin_record(d, 2, 90);
+
+	put64(d, 0x1000);
+	put64(d, 6);
+	put_line(d, 0x1020, 7, 2, "/b.h");
+	put_line(d, 0x1008, 3, 1, "/a.c");
+	put_line(d, 0x1010, 4, 0, "/a.c");
+	put_line(d, 0x1030, 0, 0, "/a.c");
+	put_line(d, 0x1038, 9, 5, "/a.c");
+	put_line(d, 0x1040, 10, 1, "/behind.c");
+	end_record(d, at);
+	put_load(d, 100, 0x1000, 64, "f");
+}
+
+/* `file` NULL: it is not told. */
+static void assert_line(struct jit_code *c, uint64_t address, uint64_t time, const char *file,
+			uint32_t line, uint32_t column)
+{
+	struct jit_line found;
+	uint32_t entry = ask(c, address, time).entry;
+
+	assert_int_not_equal(entry, JIT_NO_ENTRY);
+	assert_int_equal(jit_code__line(c, entry, address, &found), file != NULL);
+	if (!file)
+		return;
+	assert_string_equal(found.file, file);
+	assert_int_equal(found.line, line);
+	assert_int_equal(found.column, column);
+}
+
+static void assert_lines_at(struct jit_code *c, uint64_t start, uint64_t time)
+{
+	assert_line(c, start, time, NULL, 0, 0);
+	assert_line(c, start + 0x07, time, NULL, 0, 0);
+	assert_line(c, start + 0x08, time, "/a.c", 3, 1);
+	assert_line(c, start + 0x0f, time, "/a.c", 3, 1);
+	assert_line(c, start + 0x10, time, "/a.c", 4, 0);
+	assert_line(c, start + 0x20, time, "/b.h", 7, 2);
+	assert_line(c, start + 0x2f, time, "/b.h", 7, 2);
+	assert_line(c, start + 0x30, time, NULL, 0, 0);
+	assert_line(c, start + 0x38, time, "/a.c", 9, 5);
+	assert_line(c, start + 0x3f, time, "/a.c", 9, 5);
+}
+
+static void lines_test(void **state)
+{
+	struct dump d = {};
+	struct jit_code *c;
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 80, 0x4000, 64, "without");
+	put_code_with_lines(&d);
+	put_load(&d, 110, 0x5000, 64, "without either");
+	put_move(&d, 200, 0x1000, 0x2000, 64);
+	c = settled(&d);
+	assert_true(jit_code__has_lines(c));
+	assert_lines_at(c, 0x1000, 150);
+	assert_lines_at(c, 0x2000, 200);
+	assert_line(c, 0x4010, 150, NULL, 0, 0);
+	assert_line(c, 0x5010, 150, NULL, 0, 0);
+	jit_code__free(c);
+}
+
+static void no_lines_test(void **state)
+{
+	struct jit_code *c = jit_code__new(false);
+	struct dump d = {};
+
+	(void)state;
+	feed_text(c, 0, 1, "1000 10 JS:~f /a.js:1:2\n");
+	settle(c);
+	assert_false(jit_code__has_lines(c));
+	assert_line(c, 0x1008, 2, NULL, 0, 0);
+	jit_code__free(c);
+	put_header(&d, 0);
+	put_load(&d, 1, 0x1000, 16, "f");
+	c = settled(&d);
+	assert_false(jit_code__has_lines(c));
+	assert_line(c, 0x1008, 2, NULL, 0, 0);
+	jit_code__free(c);
+}
+
+/* ---- odd dumps ------------------------------------------------------------------------------- */
+
+/* It is said once; what came before it holds on. */
+static void refused_test(void **state)
+{
+	static const unsigned char RECORD_OF_NO_SIZE[16];
+	struct jit_code *c = jit_code__new(true);
+	struct dump d = {};
+
+	(void)state;
+	put(&d, MAP, sizeof(MAP));
+	assert_int_equal(feed_dump(c, &d, false), -EBADMSG);
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	settle(c);
+	assert_counts(c, 0, 0, 0);
+	assert_named(c, 0x1000, 100, NULL);
+	jit_code__free(c);
+	c = jit_code__new(true);
+	d.size = 0;
+	put_header(&d, 0);
+	put_load(&d, 10, 0x1000, 16, "f");
+	put(&d, RECORD_OF_NO_SIZE, sizeof(RECORD_OF_NO_SIZE));
+	assert_int_equal(feed_dump(c, &d, false), -EBADMSG);
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	settle(c);
+	assert_named(c, 0x1000, 10, "f");
+	jit_code__free(c);
+}
+
+/* Written anew, it is a dump of its own: what was told stays told. */
+static void dump_anew_test(void **state)
+{
+	struct jit_code *c = jit_code__new(true);
+	struct dump d = {};
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 100, 0x1000, 16, "old");
+	put_load(&d, 110, 0x2000, 16, "stays");
+	put32(&d, 0); /* torn */
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	d.size = 0;
+	put_header(&d, 0);
+	put_load(&d, 200, 0x1000, 16, "new");
+	assert_int_equal(feed_dump(c, &d, true), 0);
+	settle(c);
+	assert_named(c, 0x1000, 150, "old");
+	assert_named(c, 0x1000, 200, "new");
+	assert_named(c, 0x2000, 250, "stays");
+	assert_counts(c, 3, 0, 0);
+	jit_code__free(c);
+}
+
+/* It was emptied, and nothing came any more: its times are still those of the TSC. */
+static void dump_emptied_test(void **state)
+{
+	struct jit_code *c = jit_code__new(true);
+	struct dump d = {}, nothing = {};
+	struct tsc tsc = {};
+
+	(void)state;
+	put_header(&d, 1);
+	put_load(&d, 2000, 0x1000, 16, "f");
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	assert_int_equal(feed_dump(c, &nothing, true), 0);
+	assert_int_equal(jit_code__settle(c, from_tsc, &tsc), 0);
+	assert_named(c, 0x1000, 199, NULL);
+	assert_named(c, 0x1000, 200, "f");
+	jit_code__free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(map_pieces_test),   cmocka_unit_test(map_any_piece_test),
+		cmocka_unit_test(map_snapshot_test), cmocka_unit_test(map_empty_snapshot_test),
+		cmocka_unit_test(nul_test),	     cmocka_unit_test(same_function_test),
+		cmocka_unit_test(tiers_test),	     cmocka_unit_test(order_test),
+		cmocka_unit_test(dump_pieces_test),  cmocka_unit_test(move_test),
+		cmocka_unit_test(early_move_test),   cmocka_unit_test(close_test),
+		cmocka_unit_test(tsc_test),	     cmocka_unit_test(monotonic_test),
+		cmocka_unit_test(lines_test),	     cmocka_unit_test(no_lines_test),
+		cmocka_unit_test(refused_test),	     cmocka_unit_test(dump_anew_test),
+		cmocka_unit_test(dump_emptied_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which files count as a process's perf map or jitdump, and which do not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "capture/jit_find.h"
+
+#define NOBODY 65534
+#define SECOND 1000000000ll
+
+static char map_path[64], dump_path[64], target_path[64];
+static struct jit_owner me;
+
+static int remove_files(void **state)
+{
+	(void)state;
+	rmdir(map_path);
+	unlink(map_path);
+	unlink(dump_path);
+	unlink(target_path);
+	return 0;
+}
+
+static int begin(void **state)
+{
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
+	snprintf(dump_path, sizeof(dump_path), "/tmp/jit-%d.dump", getpid());
+	snprintf(target_path, sizeof(target_path), "/tmp/sysprof-test-jit-find-%d", getpid());
+	remove_files(state);
+	return jit_owner__read(getpid(), &me);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write_full(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+/* It was found, and is not to be read. */
+static void expect_refusal(const struct jit_owner *owner, enum jit_file_state why)
+{
+	struct jit_found found = {.fd = 4711};
+
+	alarm(10); /* an open that blocks ends the test */
+	assert_int_equal(jit_find_map(owner, &found), 0);
+	alarm(0);
+	assert_int_equal(found.state, why);
+	assert_int_equal(found.fd, -1);
+	assert_string_equal(found.path, map_path);
+}
+
+static void expect_none(const struct jit_owner *owner)
+{
+	struct jit_found found = {.fd = 4711};
+
+	assert_int_equal(jit_find_map(owner, &found), -ENOENT);
+	assert_int_equal(found.fd, -1);
+}
+
+static void expect_content(int fd, const char *text)
+{
+	char buffer[64];
+	ssize_t got;
+
+	assert_true(fd >= 0);
+	got = read(fd, buffer, sizeof(buffer));
+	assert_int_equal(got, strlen(text));
+	assert_memory_equal(buffer, text, got);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+}
+
+static void expect_map(const struct jit_owner *owner, enum jit_file_state state, const char *text)
+{
+	struct jit_found found = {};
+
+	assert_int_equal(jit_find_map(owner, &found), 0);
+	assert_int_equal(found.state, state);
+	assert_int_equal(found.st.st_size, strlen(text));
+	expect_content(found.fd, text);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void names_test(void **state)
+{
+	static const char *const dumps[] = {
+		"/tmp/jit-1.dump",
+		"/jit-0123456789012345678901234567890.dump",
+		"/home/a b/.debug/jit/x/jit-1.dump",
+		"/tmp/jit-1.dump (deleted)",
+		"/jit-1.dump/jit-2.dump",
+	};
+	static const char *const others[] = {
+		"",
+		"/",
+		"jit-1.dump",
+		"/tmp/jit-.dump",
+		"/tmp/jit-x.dump",
+		"/tmp/jit-1x.dump",
+		"/tmp/jit--1.dump",
+		"/tmp/jit- 1.dump",
+		"/tmp/jit-1.dumps",
+		"/tmp/jit-1.dum",
+		"/tmp/jit-1",
+		"/tmp/jit-",
+		"/tmp/jit-1.dump/",
+		"/tmp/jit-1.dump/x",
+		"/tmp/xjit-1.dump",
+		"/tmp/JIT-1.dump",
+		"/tmp/jit-1.dump  (deleted)",
+		"/tmp/jit-1.dump (deleted) ",
+		"/tmp/jit-1.dump(deleted)",
+		"/tmp/jit-\xd9\xa1.dump",
+		"/memfd:jit-1.dump (deleted)",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(dumps) / sizeof(dumps[0]); i++)
+		if (!jit_is_dump(dumps[i]))
+			fail_msg("%s is none", dumps[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (jit_is_dump(others[i]))
+			fail_msg("%s is one", others[i]);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void owner_test(void **state)
+{
+	struct jit_owner owner = {};
+	uint64_t began, ended;
+	siginfo_t info;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
+	assert_int_equal(owner.pid, getpid());
+	assert_int_equal(owner.own_pid, getpid());
+	assert_int_equal(owner.uid, getuid());
+	assert_int_equal(owner.euid, geteuid());
+	assert_true(owner.start > 0 && owner.start <= monotonic_ns());
+	/* 10 ms grain */
+	began = monotonic_ns();
+	pid = start_child();
+	ended = monotonic_ns();
+	assert_int_equal(jit_owner__read(pid, &owner), 0);
+	assert_int_equal(owner.pid, pid);
+	assert_in_range(owner.start, began - SECOND / 50, ended + SECOND / 50);
+	/* ended, and still there */
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(jit_owner__read(pid, &owner) < 0);
+	waitpid(pid, NULL, 0);
+	assert_true(jit_owner__read(pid, &owner) < 0);
+	assert_true(jit_owner__read(0x7fffffff, &owner) < 0);
+	assert_true(jit_owner__read(-1, &owner) < 0);
+}
+
+/* Real and effective users are told apart. */
+static void users_test(void **state)
+{
+	struct jit_owner owner;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("another user needs root\n");
+		skip();
+	}
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		if (setresuid(NOBODY, NOBODY - 1, 0) || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	assert_int_equal(jit_owner__read(pid, &owner), 0);
+	assert_int_equal(owner.uid, NOBODY);
+	assert_int_equal(owner.euid, NOBODY - 1);
+	end_child(pid);
+}
+
+static void clock_test(void **state)
+{
+	int64_t offset;
+	bool known = false;
+
+	(void)state;
+	for (int i = 0; i < 10 && !known; i++)
+		known = jit_clock_offset(&offset);
+	assert_true(known);
+	assert_in_range(monotonic_ns() + offset, realtime_ns() - SECOND / 10,
+			realtime_ns() + SECOND / 10);
+}
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+static void regular_test(void **state)
+{
+	uint64_t began = monotonic_ns(), ended;
+	struct jit_found found;
+
+	(void)state;
+	write_text(map_path, "1000 10 f\n");
+	ended = monotonic_ns();
+	assert_int_equal(jit_find_map(&me, &found), 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_FOLLOWED);
+	assert_string_equal(found.path, map_path);
+	assert_int_equal(found.st.st_size, 10);
+	assert_int_equal(found.st.st_uid, geteuid());
+	/* files have the time of the last tick */
+	assert_in_range(found.modified, began - SECOND / 50, ended + SECOND / 50);
+	expect_content(found.fd, "1000 10 f\n");
+}
+
+static void absent_test(void **state)
+{
+	struct jit_owner owner = me;
+
+	(void)state;
+	expect_none(&me);
+	owner.own_pid = 0x7ffffffe;
+	expect_none(&owner);
+	owner.pid = 0x7fffffff;
+	assert_true(jit_find_map(&owner, &(struct jit_found){}) < 0);
+}
+
+static void link_test(void **state)
+{
+	(void)state;
+	write_text(target_path, "secret");
+	assert_int_equal(symlink(target_path, map_path), 0);
+	expect_refusal(&me, JIT_FILE_STATE_LINK);
+	unlink(map_path);
+	assert_int_equal(symlink("/nowhere/at/all", map_path), 0);
+	expect_refusal(&me, JIT_FILE_STATE_LINK);
+	unlink(map_path);
+	assert_int_equal(symlink(map_path, map_path), 0);
+	expect_refusal(&me, JIT_FILE_STATE_LINK);
+}
+
+static void not_regular_test(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo(map_path, 0666), 0);
+	expect_refusal(&me, JIT_FILE_STATE_NOT_REGULAR);
+	unlink(map_path);
+	assert_int_equal(mkdir(map_path, 0700), 0);
+	expect_refusal(&me, JIT_FILE_STATE_NOT_REGULAR);
+	rmdir(map_path);
+	if (geteuid())
+		return;
+	assert_int_equal(mknod(map_path, S_IFCHR | 0666, 0x0105), 0); /* /dev/zero */
+	expect_refusal(&me, JIT_FILE_STATE_NOT_REGULAR);
+}
+
+/* Of the process's user, real or effective, or of root. */
+static void foreign_test(void **state)
+{
+	struct jit_owner owner = me;
+
+	(void)state;
+	write_text(map_path, "text");
+	if (!geteuid()) {
+		owner.uid = owner.euid = NOBODY;
+		expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
+		assert_int_equal(chown(map_path, NOBODY, 0), 0);
+		expect_refusal(&me, JIT_FILE_STATE_FOREIGN);
+	}
+	owner.uid = owner.euid = NOBODY - 1;
+	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
+	owner.uid = geteuid() ? geteuid() : NOBODY;
+	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
+	owner.euid = owner.uid;
+	owner.uid = NOBODY - 1;
+	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
+}
+
+static void denied_test(void **state)
+{
+	(void)state;
+	write_text(map_path, "text");
+	if (!geteuid()) {
+		print_message("root may read everything\n");
+		skip();
+	}
+	assert_int_equal(chmod(map_path, 0), 0);
+	expect_refusal(&me, JIT_FILE_STATE_DENIED);
+}
+
+static void set_modified(uint64_t monotonic)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+	int64_t real, offset = (int64_t)(realtime_ns() - monotonic_ns());
+
+	real = (int64_t)monotonic + offset;
+	times[1] = (struct timespec){.tv_sec = real / SECOND, .tv_nsec = real % SECOND};
+	assert_int_equal(utimensat(AT_FDCWD, map_path, times, 0), 0);
+}
+
+/* It was some earlier process's; the clocks may differ a little. */
+static void outdated_test(void **state)
+{
+	static const struct timespec EPOCH[2];
+	struct jit_owner owner = me;
+	struct jit_found found;
+
+	(void)state;
+	write_text(map_path, "text");
+	set_modified(me.start - SECOND / 2);
+	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
+	set_modified(me.start - 3 * SECOND / 2);
+	expect_map(&me, JIT_FILE_STATE_OUTDATED, "text");
+	assert_int_equal(utimensat(AT_FDCWD, map_path, EPOCH, 0), 0);
+	assert_int_equal(jit_find_map(&me, &found), 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_OUTDATED);
+	assert_int_equal(found.modified, 0);
+	close(found.fd);
+	owner.start = 0; /* unknown */
+	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
+}
+
+/* The number that it has for itself comes first. */
+static void own_number_test(void **state)
+{
+	struct jit_owner owner = me;
+	struct jit_found found;
+	char path[64];
+	pid_t pid;
+
+	(void)state;
+	pid = start_child();
+	end_child(pid); /* nobody's now */
+	owner.own_pid = pid;
+	write_text(map_path, "by our number");
+	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "by our number");
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	write_text(path, "by its own");
+	assert_int_equal(jit_find_map(&owner, &found), 0);
+	unlink(path);
+	assert_int_equal(found.state, JIT_FILE_STATE_FOLLOWED);
+	assert_string_equal(found.path, path);
+	expect_content(found.fd, "by its own");
+}
+
+/* But not where another process has that number in the same /tmp, unless it has the file open. */
+static void others_number_test(void **state)
+{
+	struct jit_owner owner = me;
+	struct jit_found found;
+	pid_t pid = start_child();
+	char path[64];
+	int fd, err;
+
+	(void)state;
+	owner.own_pid = pid;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	write_text(path, "whose?");
+	expect_none(&owner);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	err = jit_find_map(&owner, &found);
+	close(fd);
+	unlink(path);
+	end_child(pid);
+	assert_int_equal(err, 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_FOLLOWED);
+	expect_content(found.fd, "whose?");
+}
+
+/* ---- dumps ----------------------------------------------------------------------------------- */
+
+static void *map_dump(size_t size)
+{
+	int fd = open(dump_path, O_RDONLY | O_CLOEXEC);
+	void *map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	assert_true(fd >= 0 && map != MAP_FAILED);
+	close(fd);
+	return map;
+}
+
+static void dump_test(void **state)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct jit_found found;
+	uint64_t start;
+	void *map;
+
+	(void)state;
+	write_text(dump_path, "dump");
+	map = map_dump(page);
+	start = (uintptr_t)map;
+	assert_int_equal(jit_open_dump(&me, dump_path, start, start + page, &found), 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_FOLLOWED);
+	assert_string_equal(found.path, dump_path);
+	assert_int_equal(found.st.st_size, 4);
+	expect_content(found.fd, "dump");
+	munmap(map, page);
+	/* no more mapped: by its name */
+	assert_int_equal(jit_open_dump(&me, dump_path, start, start + page, &found), 0);
+	assert_int_equal(found.st.st_size, 4);
+	expect_content(found.fd, "dump");
+	assert_int_equal(unlink(dump_path), 0);
+	assert_int_equal(jit_open_dump(&me, dump_path, start, start + page, &found), -ENOENT);
+	assert_int_equal(found.fd, -1);
+	assert_int_equal(symlink("/etc/passwd", dump_path), 0);
+	assert_int_equal(jit_open_dump(&me, dump_path, start, start + page, &found), 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_LINK);
+	assert_int_equal(found.fd, -1);
+}
+
+static void deleted_dump_test(void **state)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct jit_found found;
+	uint64_t start;
+	char path[80];
+	void *map;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("map_files needs root\n");
+		skip();
+	}
+	write_text(dump_path, "dump");
+	map = map_dump(page);
+	start = (uintptr_t)map;
+	assert_int_equal(unlink(dump_path), 0);
+	snprintf(path, sizeof(path), "%s (deleted)", dump_path);
+	assert_int_equal(jit_open_dump(&me, path, start, start + page, &found), 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_FOLLOWED);
+	assert_string_equal(found.path, path);
+	expect_content(found.fd, "dump");
+	munmap(map, page);
+}
+
+#define test(function) cmocka_unit_test_setup_teardown(function, begin, remove_files)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(names_test),	  test(owner_test),	  test(users_test),
+		test(clock_test),	  test(regular_test),	  test(absent_test),
+		test(link_test),	  test(not_regular_test), test(foreign_test),
+		test(denied_test),	  test(outdated_test),	  test(own_number_test),
+		test(others_number_test), test(dump_test),	  test(deleted_dump_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
