@@ -86,7 +86,12 @@ static const struct expected all[] = {
 	{"wasm[0]::function[3]::fib::inner", "fib::inner", "", 0, 0, CODE_TIER_NONE},
 	{"wasm[0]::function[3]", "wasm[0]::function[3]", "", 0, 0, CODE_TIER_NONE},
 	{"Integer#fib (/home/a/fib.rb:3)", "Integer#fib", "/home/a/fib.rb", 3, 0, CODE_TIER_NONE},
-	{"TRACE-1$fib$7", "TRACE-1$fib$7", "", 0, 0, CODE_TIER_NONE},
+	{"TRACE-1$fib$7", "fib", "", 0, 0, CODE_TIER_OPTIMIZED},
+	{"TRACE-12$App::run$70", "App::run", "", 0, 0, CODE_TIER_OPTIMIZED},
+	{"TRACE-x$fib$7", "TRACE-x$fib$7", "", 0, 0, CODE_TIER_NONE},
+	{"TRACE-1$7", "TRACE-1$7", "", 0, 0, CODE_TIER_NONE},
+	{"JIT$App::run", "App::run", "", 0, 0, CODE_TIER_NONE},
+	{"JIT$", "JIT$", "", 0, 0, CODE_TIER_NONE},
 	{"f", "f", "", 0, 0, CODE_TIER_NONE},
 	{"", "(no name)", "", 0, 0, CODE_TIER_NONE},
 };

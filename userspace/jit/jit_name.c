@@ -93,6 +93,30 @@ static bool parse_luajit(struct jit_text name, struct jit_name *result)
 	return true;
 }
 
+/*
+ * PHP (php-src, ext/opcache/jit): JIT$FUNCTION, and of a trace TRACE-NUMBER$FUNCTION$LINE, where the
+ * line is the trace's, not the function's.
+ */
+static bool parse_php(struct jit_text name, struct jit_name *result)
+{
+	size_t start = text_find(name, '$'), end = text_find_last(name, '$');
+	uint32_t number, line;
+
+	if (start == name.size || start + 1 == name.size)
+		return false;
+	if (text_starts_with(name, "JIT$")) {
+		result->function = text_from(name, start + 1);
+		return true;
+	}
+	if (!text_starts_with(name, "TRACE-") || end < start + 2 ||
+	    !text_number(text_from(text_up_to(name, start), strlen("TRACE-")), &number) ||
+	    !text_number(text_from(name, end + 1), &line))
+		return false;
+	result->function = text_from(text_up_to(name, end), start + 1);
+	result->tier = CODE_TIER_OPTIMIZED;
+	return true;
+}
+
 /* Wasmtime: wasm[NUMBER]::function[NUMBER]::NAME */
 static bool parse_wasmtime(struct jit_text name, struct jit_name *result)
 {
@@ -132,8 +156,8 @@ static bool parse_ruby(struct jit_text name, struct jit_name *result)
 struct jit_name jit_name_parse(const char *name, size_t size)
 {
 	static bool (*const grammars[])(struct jit_text, struct jit_name *) = {
-		js_name_parse, parse_python,   parse_dotnet, parse_erlang,
-		parse_luajit,  parse_wasmtime, parse_ruby,
+		js_name_parse, parse_python, parse_dotnet,   parse_erlang,
+		parse_luajit,  parse_php,    parse_wasmtime, parse_ruby,
 	};
 	static const struct jit_text NAMELESS = {"(no name)", sizeof("(no name)") - 1};
 	const struct jit_text whole = {name, size};
