@@ -24,6 +24,7 @@ static __always_inline const struct unwind_table *unwind_table_at(struct unwind_
 								  __u32 number);
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
+static __always_inline int unwind_find_room(struct unwind_state *s);
 
 #include <sysprof/unwind_walk.h>
 
@@ -126,6 +127,19 @@ static __always_inline bool unwind_find_mapping(struct unwind_state *s __attribu
 						__u64 address)
 {
 	return unwind_locate(address);
+}
+
+/* A global function as well: what it branches on is no matter to its caller. */
+__attribute__((noinline)) int unwind_room(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_room_at(&s->unwind) : -STACK_END_NO_FRAME;
+}
+
+static __always_inline int unwind_find_room(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_room();
 }
 
 /* A process that has called execve since its mappings were read has others now. */

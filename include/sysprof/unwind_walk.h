@@ -15,6 +15,8 @@
  *	sets s->mapping to the executable mapping that has this address; false: none has
  *   bool unwind_knows_mappings(struct unwind_state *s)
  *	false: nothing is known of this process
+ *   int unwind_find_room(struct unwind_state *s)
+ *	unwind_room_at(s)
  *
  * Searches have no branches that depend on what they compare: the verifier (from 6.8 on) would follow
  * every path of them. Offsets are masked right before each access, behind a barrier that keeps the
@@ -255,24 +257,59 @@ static __always_inline int unwind_signal(struct unwind_state *s)
 	return UNWIND_STEP_ON;
 }
 
-/* STACK_END_ROOT stands for "no frame pointer at all", which is how the outermost frame is marked. */
+/*
+ * A piece of code that makes room and calls, and has no frame pointer (CPython's trampolines, one for
+ * each function of Python: sub $8,%rsp; call *%rcx; add $8,%rsp; ret). Where it is returned to it
+ * gives the room back and returns: that is its whole frame. How much room there is; or
+ * -STACK_END_FAULT, -STACK_END_NO_FRAME: it is no such code.
+ */
+static __always_inline int unwind_room_at(struct unwind_state *s)
+{
+	__u64 code;
+
+	if (unwind_read(s, &code, sizeof(code), s->ip))
+		return -STACK_END_FAULT;
+	if ((code & 0xff00ffffff) == 0xc300c48348) /* add $ROOM,%rsp; ret */
+		return code >> 24 & 0x7f;
+	if (s->after_call)
+		return -STACK_END_NO_FRAME;
+	if ((code & 0xff00ffffffffff) == 0xc300c48348d1ff) /* call *%rcx, and that */
+		return code >> 40 & 0x7f;
+	return (code & 0xffffff) == 0xec8348 ? 0 : -STACK_END_NO_FRAME; /* sub $ROOM,%rsp */
+}
+
+/*
+ * By frame pointer; or as if there was one right below the return address, where the code at hand
+ * tells where that is (s->by_code). STACK_END_ROOT stands for "no frame pointer at all", which is how
+ * the outermost frame is marked.
+ */
 static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 {
 	__u64 fp = s->fp, caller_fp, ra;
+	int room = s->by_code ? unwind_find_room(s) : -STACK_END_NO_FRAME;
 
-	if (s->fp_lost)
-		return STACK_END_NO_FRAME;
-	if (!fp && s->kind != FRAME_IP)
-		return STACK_END_ROOT;
-	if ((fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
-		return STACK_END_NO_FRAME;
+	if (room >= 0) {
+		fp = s->sp + room - 8;
+	} else {
+		if (room == -STACK_END_FAULT)
+			return STACK_END_FAULT;
+		if (s->fp_lost)
+			return STACK_END_NO_FRAME;
+		if (!fp && s->kind != FRAME_IP)
+			return STACK_END_ROOT;
+		if ((fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
+			return STACK_END_NO_FRAME;
+	}
 	if (unwind_read_pair(s, fp, &caller_fp, &ra))
 		return STACK_END_FAULT;
-	if (!ra && !caller_fp)
+	if (room >= 0)
+		caller_fp = s->fp;
+	else if (!ra && !caller_fp)
 		return STACK_END_ROOT;
 	if (!unwind_may_return_to(s, ra))
 		return STACK_END_NO_FRAME;
-	return unwind_found(s, FRAME_POINTER, ra, fp + 16, caller_fp);
+	return unwind_found(s, room >= 0 ? FRAME_INSTRUCTIONS : FRAME_POINTER, ra, fp + 16,
+			    caller_fp);
 }
 
 /*
@@ -305,34 +342,6 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 	if (!unwind_may_return_to(s, ra))
 		return STACK_END_NO_FRAME;
 	return unwind_found(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
-}
-
-/*
- * A piece of code that makes room and calls, and has no frame pointer (CPython's trampolines, one for
- * each function of Python: sub $8,%rsp; call *%rcx; add $8,%rsp; ret). Where it is returned to it
- * gives the room back and returns: that is its whole frame.
- */
-static __always_inline int unwind_by_code(struct unwind_state *s)
-{
-	__u64 code, ra, room;
-
-	if (unwind_read(s, &code, sizeof(code), s->ip))
-		return STACK_END_FAULT;
-	if ((code & 0xff00ffffff) == 0xc300c48348) /* add $ROOM,%rsp; ret */
-		room = code >> 24 & 0x7f;
-	else if (s->after_call)
-		return STACK_END_NO_FRAME;
-	else if ((code & 0xff00ffffffffff) == 0xc300c48348d1ff) /* call *%rcx, and that */
-		room = code >> 40 & 0x7f;
-	else if ((code & 0xffffff) == 0xec8348) /* sub $ROOM,%rsp */
-		room = 0;
-	else
-		return STACK_END_NO_FRAME;
-	if (unwind_read_word(s, s->sp + room, &ra))
-		return STACK_END_FAULT;
-	if (!unwind_may_return_to(s, ra))
-		return STACK_END_NO_FRAME;
-	return unwind_found(s, FRAME_INSTRUCTIONS, ra, s->sp + room + 8, s->fp);
 }
 
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
@@ -391,16 +400,10 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 {
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
 	const struct unwind_rule *rule = unwind_rule_of(s, pc);
-	int end;
 
 	s->in_trampoline = false;
 	if (!rule && s->missing)
 		return s->missing;
-	if (s->by_code) {
-		end = unwind_by_code(s);
-		if (end == UNWIND_STEP_ON || end == STACK_END_FAULT)
-			return end;
-	}
 	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
 		if (s->all_known && !s->after_call && unwind_knows_mappings(s) &&
 		    unwind_by_prologue(s) == UNWIND_STEP_ON)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,6 +149,7 @@ static pid_t start_child(void)
 	pid_t pid = fork();
 
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
 		_exit(0);
 	}
@@ -208,7 +210,8 @@ static void users_test(void **state)
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid = fork();
 	if (!pid) {
-		if (setresuid(NOBODY, NOBODY - 1, 0) || write(ready[1], "x", 1) != 1)
+		if (setresuid(NOBODY, NOBODY - 1, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+		    write(ready[1], "x", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(0);
@@ -385,25 +388,41 @@ static void own_number_test(void **state)
 	expect_content(found.fd, "by its own");
 }
 
+/* A process that has another's number for its own. */
+static struct jit_owner read_as(pid_t pid, pid_t number)
+{
+	struct jit_owner owner;
+
+	assert_int_equal(jit_owner__read(pid, &owner), 0);
+	owner.own_pid = number;
+	return owner;
+}
+
 /* But not where another process has that number in the same /tmp, unless it has the file open. */
 static void others_number_test(void **state)
 {
-	struct jit_owner owner = me;
-	struct jit_found found;
-	pid_t pid = start_child();
+	pid_t number = start_child(), without = start_child(), with;
+	struct jit_owner owner;
+	struct jit_found found = {}, none = {};
 	char path[64];
-	int fd, err;
+	int fd, err, no_err;
 
 	(void)state;
-	owner.own_pid = pid;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", number);
 	write_text(path, "whose?");
-	expect_none(&owner);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	err = jit_find_map(&owner, &found);
+	with = start_child();
 	close(fd);
+	owner = read_as(without, number);
+	no_err = jit_find_map(&owner, &none);
+	owner = read_as(with, number);
+	err = jit_find_map(&owner, &found);
 	unlink(path);
-	end_child(pid);
+	end_child(number);
+	end_child(without);
+	end_child(with);
+	assert_int_equal(no_err, -ENOENT);
+	assert_int_equal(none.fd, -1);
 	assert_int_equal(err, 0);
 	assert_int_equal(found.state, JIT_FILE_STATE_FOLLOWED);
 	expect_content(found.fd, "whose?");

@@ -22,6 +22,8 @@ struct dump_line {
 	uint32_t file; /* in names */
 };
 
+#define ENTRIES_MAX (16u << 20) /* of one file */
+
 enum dump_action { DUMP_LOAD, DUMP_MOVE, DUMP_CLOSE };
 
 /* A load, or what happens to one. */
@@ -136,22 +138,34 @@ static int feed_map(struct jit_code *c, const struct jit_piece *piece)
 /* ---- jitdumps -------------------------------------------------------------------------------- */
 
 static int add_dump_line(struct jit_code *c, const struct jitdump_load *load,
-			 const struct jitdump_line *line)
+			 const struct jitdump_line *line, uint32_t file)
 {
-	int64_t file = strtab__intern(c->names, line->file);
 	const struct dump_line kept = {
 		.offset = line->address - load->address,
 		.line = line->line,
 		.column = line->column,
-		.file = (uint32_t)file,
+		.file = file,
 	};
 
-	if (file < 0)
-		return file;
 	/* what lies outside of the code is none of its lines */
 	return line->address < load->address || kept.offset >= load->size
 		       ? 0
 		       : vec_push(&c->lines, kept);
+}
+
+/* Most lines have the file of the one before: it is the very same text. */
+static int add_dump_lines(struct jit_code *c, const struct jitdump_load *load)
+{
+	int64_t file = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < load->line_count && !err; i++) {
+		if (!i || load->lines[i].file != load->lines[i - 1].file)
+			file = strtab__intern(c->names, load->lines[i].file);
+		err = file < 0 ? (int)file
+			       : add_dump_line(c, load, &load->lines[i], (uint32_t)file);
+	}
+	return err;
 }
 
 #define UNWINDING_MAX (64u << 20) /* bytes of one dump */
@@ -187,8 +201,8 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	};
 	int err = name < 0 ? (int)name : 0;
 
-	for (size_t i = 0; i < load->line_count && !err; i++)
-		err = add_dump_line(c, load, &load->lines[i]);
+	if (!err)
+		err = add_dump_lines(c, load);
 	record.line_count = c->lines.count - record.first_line;
 	if (!err)
 		err = keep_unwinding(c, load, &record);
@@ -231,14 +245,32 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
 }
 
+/* What comes after is not known: what was there until then is in doubt. */
+static int give_up(struct jit_code *c, uint64_t time)
+{
+	int err = jit_timeline__begin_snapshot(c->timeline, time, UINT64_MAX);
+
+	jit_timeline__end_snapshot(c->timeline);
+	c->gave_up = true;
+	return err;
+}
+
 int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 {
 	int err;
 
 	if (c->gave_up)
 		return 0;
-	err = c->is_dump ? feed_dump(c, piece) : feed_map(c, piece);
-	c->gave_up = err != 0;
+	if (jit_timeline__count(c->timeline) + c->records.count > ENTRIES_MAX)
+		err = -E2BIG;
+	else
+		err = c->is_dump ? feed_dump(c, piece) : feed_map(c, piece);
+	if (!err)
+		return 0;
+	if (c->is_dump)
+		c->gave_up = true; /* the rest has no names */
+	else if (give_up(c, piece->after))
+		return -ENOMEM;
 	return err;
 }
 
@@ -269,7 +301,7 @@ int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t 
 	_cleanup_free_ struct code_range *ranges = NULL;
 	_cleanup_free_ bool *fresh = NULL;
 
-	if (c->unwinding.count == c->unwinding_told)
+	if (c->unwinding.count <= c->unwinding_told + c->unwinding_told / 16)
 		return 1;
 	c->unwinding_told = c->unwinding.count;
 	ranges = calloc(records + 1, sizeof(*ranges));
@@ -342,7 +374,9 @@ static int move_code(struct jit_code *c, const struct dump_record *r)
 		return 0;
 	range = jit_timeline__range(c->timeline, entry);
 	load = jit_timeline__name(c->timeline, entry);
-	err = add_range(c, r->time, range.start, range.end, JIT_NOTHING);
+	/* an empty range has an address all the same */
+	err = add_range(c, r->time, range.start,
+			range.end > range.start ? range.end : range.start + 1, JIT_NOTHING);
 	return err ? err : add_code(c, r, load);
 }
 

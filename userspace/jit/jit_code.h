@@ -45,7 +45,7 @@ struct jit_unwinding {
 
 /*
  * All of it, sorted by address and without overlap: what other code has overwritten is not there.
- * *list is the caller's to free. 0; 1: nothing new since the last call; -ENOMEM.
+ * *list is the caller's to free. 0; 1: it has hardly grown since the last time; -ENOMEM.
  */
 int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count);
 

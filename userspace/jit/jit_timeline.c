@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 
 #define BLOCK_MAX 512u
+#define CROWD	  64u /* changes at one address between two readings */
 
 struct entry {
 	uint64_t start, end;
@@ -48,6 +49,7 @@ struct asked {
 	const uint64_t *addresses;
 	size_t count, changes;
 	struct jit_history *histories;
+	uint32_t *present; /* by entry: the last snapshot that has it, by its gap's number + 1 */
 };
 
 struct jit_timeline *jit_timeline__new(void)
@@ -289,13 +291,21 @@ static bool is_asked(const struct asked *a, const struct entry *e)
 	return first < a->count && a->addresses[first] < end_of(e);
 }
 
+/* Their beginnings are in order: one that begins earlier than those before it takes them along. */
+static int add_change(struct jit_history *h, const struct jit_change *change)
+{
+	for (size_t i = h->changes.count; i-- > 0 && h->changes.data[i].after > change->after;)
+		h->changes.data[i].after = change->after;
+	return vec_push(&h->changes, *change);
+}
+
 /* At the addresses in [start, end) is something else now. */
 static int tell(struct asked *a, uint64_t start, uint64_t end, const struct jit_change *change)
 {
 	for (size_t i = first_address(a, start); i < a->count && a->addresses[i] < end; i++) {
 		if (++a->changes > JIT_CHANGES_MAX)
 			return -E2BIG;
-		if (vec_push(&a->histories[i].changes, *change))
+		if (add_change(&a->histories[i], change))
 			return -ENOMEM;
 	}
 	return 0;
@@ -349,7 +359,7 @@ static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 	if (e->name == JIT_NOTHING)
 		new.entry = JIT_NO_ENTRY;
 	if (e->start == e->end)
-		return asked ? apply_single(t, gap, number, a) : 0;
+		return asked && e->name != JIT_NOTHING ? apply_single(t, gap, number, a) : 0;
 	while (!err && find_live(t, e->start, &block, &place) &&
 	       entry_at(t, block, place)->start < e->end) {
 		const struct entry *old = entry_at(t, block, place);
@@ -397,9 +407,9 @@ static int find_fresh_of_gap(const struct jit_timeline *t, size_t gap, bool *fre
 }
 
 /* Live entries that the snapshot does not have are no more. */
-static int end_the_missing(struct jit_timeline *t, const struct gap *gap, const bool *present,
-			   struct asked *a)
+static int end_the_missing(struct jit_timeline *t, size_t number, struct asked *a)
 {
+	const struct gap *gap = &t->gaps.data[number];
 	struct jit_change gone = change_of(gap, JIT_NO_ENTRY);
 	struct live *live = &t->live;
 	size_t kept_blocks = 0;
@@ -413,7 +423,7 @@ static int end_the_missing(struct jit_timeline *t, const struct gap *gap, const 
 		for (uint32_t k = 0; k < b->count; k++) {
 			const struct entry *e = &t->entries.data[b->entries[k]];
 
-			if (present[b->entries[k]])
+			if (a->present[b->entries[k]] == number + 1)
 				b->entries[kept++] = b->entries[k];
 			else if (!err)
 				err = tell(a, e->start, end_of(e), &gone);
@@ -432,17 +442,16 @@ static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked 
 {
 	const struct gap *g = &t->gaps.data[gap];
 	uint32_t count = end_of_gap(t, gap) - g->first, at;
-	_cleanup_free_ bool *present = calloc(t->entries.count + 1, sizeof(*present));
 	_cleanup_free_ bool *fresh = calloc((size_t)count + 1, sizeof(*fresh));
-	int err = present && fresh ? find_fresh_of_gap(t, gap, fresh) : -ENOMEM;
+	int err = fresh ? find_fresh_of_gap(t, gap, fresh) : -ENOMEM;
 
 	for (uint32_t i = 0; i < count && !err; i++) {
 		if (!fresh[i])
 			continue;
 		err = apply(t, g, g->first + i, a, &at);
-		present[at] = true;
+		a->present[at] = (uint32_t)gap + 1;
 	}
-	return err ? err : end_the_missing(t, g, present, a);
+	return err ? err : end_the_missing(t, gap, a);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -450,8 +459,10 @@ static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked 
 int jit_timeline__histories(struct jit_timeline *t, const uint64_t *addresses, size_t count,
 			    struct jit_history *histories)
 {
-	struct asked a = {.addresses = addresses, .count = count, .histories = histories};
-	int err = 0;
+	_cleanup_free_ uint32_t *present = calloc(t->entries.count + 1, sizeof(*present));
+	struct asked a = {
+		.addresses = addresses, .count = count, .histories = histories, .present = present};
+	int err = present ? 0 : -ENOMEM;
 
 	for (size_t gap = 0; gap < t->gaps.count && count && !err; gap++) {
 		const struct gap *g = &t->gaps.data[gap];
@@ -484,6 +495,22 @@ static size_t changes_before(const struct jit_history *h, uint64_t time)
 	return low;
 }
 
+/* How many may have been by `time`; their beginnings are in order, too. */
+static size_t changes_after(const struct jit_history *h, uint64_t time)
+{
+	size_t low = 0, high = h->changes.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (h->changes.data[middle].after < time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *context)
 {
 	if (a == b || a == JIT_NO_ENTRY || b == JIT_NO_ENTRY)
@@ -494,16 +521,22 @@ static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *contex
 struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, jit_same_fn same,
 				  void *context)
 {
-	size_t sure = changes_before(h, time);
+	size_t sure = changes_before(h, time), possible;
 	struct jit_answer answer = {
 		.entry = sure ? h->changes.data[sure - 1].entry : JIT_NO_ENTRY,
 	};
 
-	for (size_t i = sure; i < h->changes.count && h->changes.data[i].after < time; i++) {
+	possible = changes_after(h, time);
+	if (possible > sure + CROWD) { /* whoever writes that much cannot have it told apart */
+		answer.ambiguous = true;
+		sure = possible - 1;
+	}
+	for (size_t i = sure; i < possible; i++) {
 		const struct jit_change *change = &h->changes.data[i];
 
-		answer.ambiguous |= answer.entry != JIT_NO_ENTRY &&
-				    !same_function(answer.entry, change->entry, same, context);
+		answer.ambiguous = answer.ambiguous ||
+				   (answer.entry != JIT_NO_ENTRY &&
+				    !same_function(answer.entry, change->entry, same, context));
 		if (!change->vanished)
 			answer.entry = change->entry;
 	}

@@ -12,12 +12,14 @@
 
 #include "jit/jit_name.h"
 #include "jit/js_name.h"
+#include "jit/perf_map.h"
 
 #define MAGIC	      0x4a695444u
 #define MAGIC_SWAPPED 0x4454694au
 #define VERSION	      1
 #define FLAG_TSC      1u
-#define V8_SHIFT      0x40 /* V8 counts lines from an ELF header that it does not write */
+#define NAME_MAX_SIZE 4096u /* of a file; of code it is PERF_MAP_LINE_MAX */
+#define V8_SHIFT      0x40  /* V8 counts lines from an ELF header that it does not write */
 
 enum record_id {
 	RECORD_LOAD,
@@ -141,7 +143,8 @@ static int read_lines(struct jitdump_reader *r, struct body body, const struct d
 		    !belongs_to(&entry, info->address))
 			return 1;
 		if (strcmp(text, SAME_AS_BEFORE) || !r->files.count)
-			err = keep_file(r, text, &file);
+			err = keep_file(r, strnlen(text, NAME_MAX_SIZE) < NAME_MAX_SIZE ? text : "",
+					&file);
 		if (!err)
 			err = keep_line(r, &entry, file);
 	}
@@ -245,7 +248,8 @@ static int on_load(struct jitdump_reader *r, const struct record *record, struct
 	int result;
 
 	if (!take(&body, &load, sizeof(load)) || !(told.name = take_text(&body)) ||
-	    load.size > body.left || load.address + load.size < load.address)
+	    strnlen(told.name, PERF_MAP_LINE_MAX) == PERF_MAP_LINE_MAX || load.size > body.left ||
+	    load.address + load.size < load.address)
 		return 1;
 	told.address = load.address;
 	told.size = load.size;

@@ -185,7 +185,7 @@ int jit_names__bytes(struct jit_names *j, const struct jit_bytes_event *e)
 		return 0;
 	err = jit_code__feed(source->code, &piece);
 	if (err && err != -ENOMEM) {
-		source->state = JIT_FILE_STATE_BAD;
+		source->state = err == -E2BIG ? JIT_FILE_STATE_TOO_BIG : JIT_FILE_STATE_BAD;
 		err = 0;
 	}
 	return err;

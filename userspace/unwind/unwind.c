@@ -20,6 +20,7 @@ static const unsigned char *unwind_segment(struct unwind_state *s,
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number);
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_knows_mappings(struct unwind_state *s);
+static int unwind_find_room(struct unwind_state *s);
 
 #include <sysprof/unwind_walk.h>
 
@@ -56,6 +57,11 @@ static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 
 static bool unwind_knows_mappings(struct unwind_state *s)
 {
 	return space_of(s)->count > 0;
+}
+
+static int unwind_find_room(struct unwind_state *s)
+{
+	return unwind_room_at(s);
 }
 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
