@@ -18,6 +18,7 @@
 #include "base/io.h"
 
 #define FILE_MAX	 (512ull << 20) /* bytes that are read of one */
+#define SNAPSHOT_MAX	 (32u << 20)	/* larger ones are read in pieces, as they come */
 #define REWRITE_PATIENCE 50000000ull	/* ns; HotSpot writes for 5 ms */
 #define PIECE_MAX	 ((EVENT_SIZE_MAX - sizeof(struct jit_bytes_event)) & ~(EVENT_ALIGN - 1))
 
@@ -63,6 +64,8 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.device = found->st.st_dev,
 		.inode = found->st.st_ino,
 		.found_size = (uint64_t)found->st.st_size,
+		.found_time = found->st.st_mtim,
+		.named_at = now,
 	};
 	found->fd = -1;
 	/* HotSpot may be writing it just now */
@@ -81,7 +84,9 @@ void jit_file__close(struct jit_file *f)
 
 uint64_t jit_file__wakes_at(const struct jit_file *f)
 {
-	return f->waits_since ? f->waits_since + REWRITE_PATIENCE : 0;
+	return f->waits_since && f->state == JIT_FILE_STATE_FOLLOWED
+		       ? f->waits_since + REWRITE_PATIENCE
+		       : 0;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -149,7 +154,7 @@ static int stop_at_limit(struct reading *r)
 	r->f->state = JIT_FILE_STATE_TOO_BIG;
 	r->flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END;
 	r->before = UINT64_MAX;
-	err = tell_empty(r);
+	err = r->f->kind == JIT_FILE_MAP ? tell_empty(r) : 0;
 	return err ? err : tell_state(r->f, "", monotonic_ns(), r->sink);
 }
 
@@ -159,10 +164,10 @@ static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
 	return f->kind == JIT_FILE_MAP && !bytes[0] && !memcmp(bytes, bytes + 1, size - 1);
 }
 
-/* It is one line, and the file's time is that of its writing. */
-static bool is_last_write(const struct jit_file *f, const char *bytes, size_t size)
+/* It is one line, all of it, and the file's time is that of its writing. */
+static bool is_last_write(const struct jit_file *f, bool whole, const char *bytes, size_t size)
 {
-	return f->kind == JIT_FILE_MAP && f->last_write.size == f->offset &&
+	return f->kind == JIT_FILE_MAP && whole && f->last_write.size == f->offset &&
 	       memchr(bytes, '\n', size) == bytes + size - 1;
 }
 
@@ -173,6 +178,7 @@ static int read_on(struct reading *r)
 	static _Thread_local union piece piece;
 	struct stat looked_at;
 	size_t done = 0;
+	bool whole;
 
 	while (done < JIT_READ_MAX) {
 		uint64_t began = monotonic_ns();
@@ -191,8 +197,9 @@ static int read_on(struct reading *r)
 		f->offset += size;
 		f->told += size;
 		done += size;
+		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
-		if (r->last_read && is_last_write(f, piece.event.bytes, size))
+		if (r->last_read && is_last_write(f, whole, piece.event.bytes, size))
 			r->after = later(r->last_read, f->last_write.time);
 		err = is_hole(f, piece.event.bytes, size)
 			      ? 0
@@ -224,11 +231,11 @@ static uint64_t known_until(const struct jit_file *f, uint64_t since)
 	return f->at_end ? later(f->silent, since) : f->silent;
 }
 
-static void begin_anew(struct jit_file *f, uint64_t since, uint64_t now)
+static void begin_anew(struct jit_file *f, uint64_t now)
 {
 	f->rewritten |= f->offset > 0;
 	if (f->appended)
-		f->listed = known_until(f, since);
+		f->listed = f->silent;
 	f->appended = f->at_end = false;
 	f->offset = 0;
 	f->tail_size = 0;
@@ -252,7 +259,15 @@ static void note_write(struct jit_file *f, const struct stat *st)
 	};
 }
 
-static void look_for_rewriting(struct jit_file *f, uint64_t since, uint64_t now)
+/* It never grew, was opened and written to, and is as long as before: however equal it looks. */
+static bool is_next_snapshot(const struct jit_file *f, const struct jit_signs *signs,
+			     const struct stat *st)
+{
+	return f->listed && !f->appended && f->opened && signs->modified && signs->closed &&
+	       (uint64_t)st->st_size == f->offset;
+}
+
+static void look_for_rewriting(struct jit_file *f, const struct jit_signs *signs, uint64_t now)
 {
 	struct stat st;
 
@@ -260,8 +275,9 @@ static void look_for_rewriting(struct jit_file *f, uint64_t since, uint64_t now)
 	if (f->waits_since || fstat(f->fd, &st))
 		return;
 	note_write(f, &st);
-	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)))
-		begin_anew(f, since, now);
+	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)) ||
+	    is_next_snapshot(f, signs, &st))
+		begin_anew(f, now);
 	f->opened = false;
 }
 
@@ -335,7 +351,11 @@ void jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64
 	f->fd = fd;
 	f->device = st->st_dev;
 	f->inode = st->st_ino;
-	begin_anew(f, 0, now);
+	begin_anew(f, now);
+	/* the new one may have been there, and written to, since the last look */
+	f->silent = f->silent < f->named_at ? f->silent : f->named_at;
+	f->listed = f->listed < f->named_at ? f->listed : f->named_at;
+	f->named_at = now;
 }
 
 int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink)
@@ -346,12 +366,27 @@ int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink)
 									      : 0;
 }
 
+static bool has_changed(const struct jit_file *f)
+{
+	struct stat st;
+
+	return !fstat(f->fd, &st) && (st.st_mtim.tv_sec != f->found_time.tv_sec ||
+				      st.st_mtim.tv_nsec != f->found_time.tv_nsec);
+}
+
 /* Its owner writes to it after all. */
 static int revive(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
 {
 	f->state = JIT_FILE_STATE_FOLLOWED;
-	begin_anew(f, 0, now);
+	begin_anew(f, now);
 	return tell_state(f, "", now, sink);
+}
+
+static bool is_larger(const struct jit_file *f, uint64_t size)
+{
+	struct stat st;
+
+	return fstat(f->fd, &st) || (uint64_t)st.st_size > size;
 }
 
 int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t since, bool settle,
@@ -363,14 +398,14 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t s
 	if (f->fd < 0 || f->state == JIT_FILE_STATE_TOO_BIG)
 		return 0;
 	f->opened |= signs->opened;
-	if (f->state == JIT_FILE_STATE_OUTDATED && !signs->modified)
+	if (f->state == JIT_FILE_STATE_OUTDATED && (!signs->modified || !has_changed(f)))
 		return 0;
 	if (f->state == JIT_FILE_STATE_OUTDATED)
 		err = revive(f, now, sink);
 	if (err)
 		return err;
-	look_for_rewriting(f, since, now);
-	if (f->waits_since && f->rewritten && signs->closed)
+	look_for_rewriting(f, signs, now);
+	if (f->waits_since && f->rewritten && signs->closed && !is_larger(f, SNAPSHOT_MAX))
 		return read_snapshot(f, sink);
 	if (f->waits_since && !settle && !signs->closed && now < jit_file__wakes_at(f))
 		return 0;

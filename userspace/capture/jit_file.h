@@ -5,7 +5,9 @@
  *
  * Most writers append. One that opens the file with truncation and closes it again writes a snapshot:
  * it is read whole once it is closed. One that truncates and does not close is an appender again,
- * after REWRITE_PATIENCE.
+ * after REWRITE_PATIENCE. A file counts as rewritten if it is shorter than it was, or was opened and its last
+ * 256 bytes up to where it was read are others, or if it never grew and was opened, written to
+ * and closed.
  */
 #ifndef CAPTURE_JIT_FILE_H
 #define CAPTURE_JIT_FILE_H
@@ -39,6 +41,8 @@ struct jit_file {
 	bool appended;	     /* ... and has grown since */
 	uint64_t told;	     /* bytes, of all snapshots */
 	uint64_t found_size; /* of the file when it was found */
+	struct timespec found_time; /* ... and its mtime */
+	uint64_t named_at;	    /* it was known to have its name then */
 	uint64_t waits_since; /* it is being written anew, or has just been found; 0: it is not */
 	bool rewritten;	      /* ... and something was told of it before */
 	bool opened;	      /* somebody has opened it: it may not be what it was */

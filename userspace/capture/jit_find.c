@@ -18,6 +18,7 @@
 
 #define STATUS_MAX	 (64u * 1024)
 #define FUSE_SUPER_MAGIC 0x65735546
+#define FDS_MAX		 4096	      /* of a process, that are looked at */
 #define BIRTH_SLACK_NS	 1000000000ll /* between the clocks of processes and of files */
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -158,7 +159,7 @@ static bool has_open(pid_t pid, const struct stat *file)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
+	for (int n = 0; dir && n < FDS_MAX && (entry = readdir(dir)); n++)
 		if (!fstatat(dirfd(dir), entry->d_name, &st, 0) && st.st_dev == file->st_dev &&
 		    st.st_ino == file->st_ino)
 			return true;

@@ -39,7 +39,8 @@
 #define POLL_INTERVAL  50000000ull   /* ns: of files without signs */
 #define WAKE_MARGIN                                                                                \
 	5000000ull /* ns from a sign to the run queue: it may be a virtual CPU that has to be woken */
-#define SIGNS_SIZE 16384
+#define SIGNS_AT_ONCE 16
+#define SIGNS_SIZE    16384
 
 enum request_kind { FOLLOW, FOLLOW_DUMP, GONE };
 
@@ -55,6 +56,7 @@ struct followed {
 	int watch; /* -1: none */
 	struct jit_signs signs;
 	bool more;	       /* there is more to read */
+	bool late;	       /* its signs are of an earlier round */
 	uint64_t window, used; /* CPU, ns */
 	uint64_t slow_until;   /* it has used up its CPU; 0: it has not */
 	uint64_t poll_at;      /* it has no watch; 0: it has */
@@ -66,9 +68,12 @@ struct waiting {
 	uint64_t next, interval;
 };
 
-#define ASK_INTERVAL  10000000000ull /* ns */
-#define ASK_PATIENCE  5000000000ull
-#define REAP_INTERVAL 5000000ull
+#define ASK_INTERVAL	10000000000ull /* ns */
+#define ASK_PATIENCE	5000000000ull
+#define ASK_TRIES	20 /* of a JVM that does not catch SIGQUIT yet */
+#define ASK_AGAIN	200000000ull
+#define SETTLE_PATIENCE 600000000ull /* ns for JVMs to answer, at the end */
+#define REAP_INTERVAL	5000000ull
 
 /* A HotSpot process that is asked for its map. */
 struct asked_jvm {
@@ -76,6 +81,7 @@ struct asked_jvm {
 	uint64_t next;
 	pid_t child; /* that is asking; 0: none */
 	uint64_t began;
+	unsigned int tries; /* in vain */
 	bool gone;
 };
 
@@ -358,6 +364,11 @@ static void read_file(struct jit_tail *t, struct followed *f, uint64_t since, bo
 	if (f->slow_until) { /* from here on there are signs again */
 		f->slow_until = 0;
 		watch(t, f);
+		f->signs.opened = true;
+		since = 0;
+	}
+	if (f->late) {
+		f->late = false;
 		since = 0;
 	}
 	if (f->watch < 0) {
@@ -449,7 +460,7 @@ static void ask_jvm(struct jit_tail *t, const struct jit_owner *owner)
 {
 	const struct asked_jvm jvm = {.owner = *owner};
 
-	if (t->ask_jvms && jvm_can_be_asked(owner) && vec_push(&t->jvms, jvm))
+	if (t->ask_jvms && jvm_is_one(owner) && vec_push(&t->jvms, jvm))
 		t->err = -ENOMEM;
 }
 
@@ -504,7 +515,7 @@ static void let_go(struct jit_tail *t, pid_t pid)
 			continue;
 		do
 			read_file(t, f, t->silent, true);
-		while (f->more && !t->err && !f->slow_until);
+		while (f->more && !t->err && !f->slow_until && !is_full(t, true));
 		if (f->more)
 			give_up(t, f);
 		forget(t, i);
@@ -537,19 +548,35 @@ static void take_requests(struct jit_tail *t)
 
 /* ---- asking JVMs ----------------------------------------------------------------------------- */
 
-/* The one that asks has ended, or has taken too long. */
+/* The one that asks has ended, or has taken too long. Who does not answer is not asked again. */
 static void reap(struct jit_tail *t, struct asked_jvm *jvm, uint64_t now)
 {
 	size_t waiting = find_waiting(t, jvm->owner.pid);
+	int status = 0;
 
 	if (now > jvm->began + ASK_PATIENCE)
 		kill(jvm->child, SIGKILL);
-	if (waitpid(jvm->child, NULL, WNOHANG) == 0)
+	if (waitpid(jvm->child, &status, WNOHANG) == 0)
 		return;
 	jvm->child = 0;
+	jvm->gone |= !WIFEXITED(status) || WEXITSTATUS(status);
 	jvm->next = jvm->began + ASK_INTERVAL;
 	if (waiting < t->waiting.count)
 		t->waiting.data[waiting].next = now;
+}
+
+static void begin_asking(struct asked_jvm *jvm, uint64_t now)
+{
+	pid_t child = jvm_attach__begin(&jvm->owner);
+
+	if (child > 0) {
+		jvm->began = now;
+		jvm->child = child;
+	} else if (++jvm->tries < ASK_TRIES) { /* it has only just started */
+		jvm->next = now + ASK_AGAIN;
+	} else {
+		jvm->gone = true;
+	}
 }
 
 static void ask_jvms(struct jit_tail *t, bool settle)
@@ -564,16 +591,20 @@ static void ask_jvms(struct jit_tail *t, bool settle)
 
 		if (jvm->child)
 			reap(t, jvm, now);
-		if (!jvm->child && jvm->gone) {
+		else if (jvm->gone)
 			*jvm = t->jvms.data[--t->jvms.count];
+		else if (now >= jvm->next)
+			begin_asking(jvm, now);
+	}
+}
+
+static void stop_asking(struct jit_tail *t)
+{
+	for (size_t i = 0; i < t->jvms.count; i++) {
+		if (!t->jvms.data[i].child)
 			continue;
-		}
-		if (jvm->child || now < jvm->next)
-			continue;
-		jvm->began = now;
-		jvm->child = jvm_attach__begin(&jvm->owner);
-		jvm->gone |= jvm->child < 0;
-		jvm->child = jvm->child < 0 ? 0 : jvm->child;
+		kill(t->jvms.data[i].child, SIGKILL);
+		waitpid(t->jvms.data[i].child, NULL, 0);
 	}
 }
 
@@ -594,6 +625,11 @@ static void note_sign(struct jit_tail *t, const struct inotify_event *sign)
 
 		if (!(sign->mask & IN_Q_OVERFLOW) && f->watch != sign->wd)
 			continue;
+		if (sign->mask & IN_IGNORED) { /* another process had the same file */
+			f->watch = -1;
+			f->poll_at = 1;
+			continue;
+		}
 		f->signs.opened |= sign->mask & (IN_OPEN | IN_Q_OVERFLOW) ? true : false;
 		f->signs.modified |= sign->mask & (IN_MODIFY | IN_Q_OVERFLOW) ? true : false;
 		f->signs.closed |= sign->mask & IN_CLOSE_WRITE ? true : false;
@@ -605,7 +641,7 @@ static void take_signs(struct jit_tail *t)
 {
 	_Alignas(struct inotify_event) char buffer[SIGNS_SIZE];
 
-	for (;;) {
+	for (int n = 0; n < SIGNS_AT_ONCE; n++) {
 		uint64_t began = monotonic_ns();
 		ssize_t size = read(t->inotify, buffer, sizeof(buffer));
 
@@ -656,6 +692,7 @@ static void look_around(struct jit_tail *t, uint64_t now)
 		}
 		if (found.st.st_dev == f->file.device && found.st.st_ino == f->file.inode) {
 			close(found.fd);
+			f->file.named_at = now;
 			continue;
 		}
 		read_file(t, f, 0, false);
@@ -678,6 +715,7 @@ static void read_files(struct jit_tail *t, uint64_t since, bool settle)
 		if (is_full(t, settle)) {
 			if (settle)
 				give_up(t, f);
+			f->late = true;
 			continue;
 		}
 		read_file(t, f, signed_for ? since : t->silent, settle);
@@ -704,14 +742,20 @@ static int time_to_wait(struct jit_tail *t)
 {
 	uint64_t now = monotonic_ns(), next = UINT64_MAX;
 
-	if (has_more(t, false) && !is_full(t, false))
+	bool full = is_full(t, false);
+
+	if (has_more(t, false) && !full)
 		return 0;
 	for (size_t i = 0; i < t->waiting.count; i++)
 		next = sooner(next, t->waiting.data[i].next);
-	for (size_t i = 0; i < t->files.count; i++) {
-		next = sooner(next, jit_file__wakes_at(&t->files.data[i].file));
-		next = sooner(next, t->files.data[i].slow_until);
-		next = sooner(next, t->files.data[i].poll_at);
+	for (size_t i = 0; i < t->files.count && !full; i++) { /* who takes will wake us */
+		const struct followed *f = &t->files.data[i];
+
+		if (f->file.fd < 0)
+			continue;
+		next = sooner(next, f->slow_until ? f->slow_until : f->poll_at);
+		if (!f->slow_until)
+			next = sooner(next, jit_file__wakes_at(&f->file));
 	}
 	for (size_t i = 0; i < t->jvms.count; i++)
 		next = sooner(next,
@@ -740,8 +784,8 @@ static void tell_idle(struct jit_tail *t, bool settled)
 {
 	pthread_mutex_lock(&t->lock);
 	t->cpu = thread_cpu();
-	if (!t->requests.count && !has_more(t, settled) && !is_asking(t) &&
-	    (settled || !t->settling)) {
+	if (!t->requests.count && !has_more(t, settled) &&
+	    (settled || (!t->settling && !is_asking(t)))) {
 		t->busy = t->settling = false;
 		pthread_cond_broadcast(&t->idle);
 	}
@@ -762,7 +806,8 @@ static bool is_ending(struct jit_tail *t, bool *settle)
 static void *follow_files(void *context)
 {
 	struct jit_tail *t = context;
-	bool settle = false;
+	bool settle = false, last;
+	uint64_t settle_began = 0;
 
 	t->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	while (!is_ending(t, &settle)) {
@@ -770,15 +815,18 @@ static void *follow_files(void *context)
 
 		take_requests(t);
 		is_ending(t, &settle);
+		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
 		ask_jvms(t, settle);
 		take_signs(t);
 		look_around(t, monotonic_ns());
 		/* what it is asked for it writes now: a snapshot, whole when it is closed */
-		read_files(t, since, settle && !is_asking(t));
-		tell_idle(t, settle);
+		last = settle && (!is_asking(t) || monotonic_ns() > settle_began + SETTLE_PATIENCE);
+		read_files(t, since, last);
+		tell_idle(t, last);
 		if (!settle)
 			keep_distance(t);
 	}
+	stop_asking(t);
 	pthread_mutex_lock(&t->lock);
 	t->ended = true;
 	pthread_cond_broadcast(&t->idle);

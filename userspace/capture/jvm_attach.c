@@ -33,6 +33,7 @@
 #define LISTEN_TRIES 50
 #define TRY_MS	     20
 #define ANSWER_MS    3000
+#define ASK_SECONDS  5 /* all of it */
 
 /* ---- may it be asked? ------------------------------------------------------------------------ */
 
@@ -60,10 +61,14 @@ static bool catches_sigquit(pid_t pid)
 	return caught && strtoull(caught + 8, NULL, 16) >> (SIGQUIT - 1) & 1;
 }
 
+bool jvm_is_one(const struct jit_owner *owner)
+{
+	return file_has(owner->pid, "maps", MAPS_MAX, "/libjvm.so\n");
+}
+
 bool jvm_can_be_asked(const struct jit_owner *owner)
 {
-	return file_has(owner->pid, "maps", MAPS_MAX, "/libjvm.so\n") &&
-	       catches_sigquit(owner->pid);
+	return jvm_is_one(owner) && catches_sigquit(owner->pid);
 }
 
 /* ---- the child ------------------------------------------------------------------------------- */
@@ -71,6 +76,7 @@ bool jvm_can_be_asked(const struct jit_owner *owner)
 struct asking {
 	int tmp; /* the process's /tmp */
 	int pid; /* a pidfd */
+	pid_t parent;
 	uid_t uid;
 	gid_t gid;
 	char trigger[32]; /* names in /tmp */
@@ -146,13 +152,31 @@ static bool ask(int fd)
 	return status == '0';
 }
 
+/* All descriptors but these two: nothing of the recording is anybody's business here. */
+static void close_others(int a, int b)
+{
+	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
+
+	if (low)
+		syscall(SYS_close_range, 0, low - 1, 0);
+	if (high > low + 1)
+		syscall(SYS_close_range, low + 1, high - 1, 0);
+	syscall(SYS_close_range, high + 1, ~0u, 0);
+}
+
 static void talk(const struct asking *a)
 {
 	int fd;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close_others(a->tmp, a->pid);
 	signal(SIGPIPE, SIG_IGN);
+	alarm(ASK_SECONDS);
 	if (!become(a))
+		_exit(2);
+	/* both are undone by a change of credentials */
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != a->parent)
 		_exit(2);
 	fd = reach(a);
 	_exit(fd >= 0 && ask(fd) ? 0 : 1);
@@ -190,14 +214,22 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 {
 	_cleanup_close_ int tmp = open_tmp(owner->pid);
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, owner->pid, 0);
-	struct asking a = {
-		.tmp = tmp, .pid = pidfd, .uid = owner->euid, .gid = group_of(owner->pid)};
+	struct asking a = {.tmp = tmp,
+			   .pid = pidfd,
+			   .uid = owner->euid,
+			   .gid = group_of(owner->pid),
+			   .parent = getpid()};
+	struct jit_owner now;
 	pid_t child;
 
 	if (tmp < 0)
 		return tmp;
 	if (pidfd < 0)
 		return -errno;
+	/* the number may be another process's by now, or the same one's that is another program */
+	if (jit_owner__read(owner->pid, &now) || now.start != owner->start ||
+	    !jvm_can_be_asked(owner))
+		return -ESRCH;
 	if (a.gid == (gid_t)-1)
 		return -ESRCH;
 	snprintf(a.trigger, sizeof(a.trigger), ".attach_pid%d", owner->own_pid);

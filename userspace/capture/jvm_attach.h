@@ -12,10 +12,15 @@
 
 #include "capture/jit_find.h"
 
-/* Does the process run HotSpot, and would it survive being asked? */
+/* Does the process run HotSpot? */
+bool jvm_is_one(const struct jit_owner *owner);
+/* ... and would it survive being asked? It does once it has started. */
 bool jvm_can_be_asked(const struct jit_owner *owner);
 
-/* Begin. The child's pid, which the caller waits for, or negative errno. */
+/*
+ * Begin. The child's pid, which the caller waits for: it ends with 0 if the map was written. Or negative
+ * errno; -ESRCH: it is not to be asked (any more, or yet).
+ */
 pid_t jvm_attach__begin(const struct jit_owner *owner);
 
 #endif

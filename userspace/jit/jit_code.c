@@ -29,6 +29,7 @@ enum dump_action { DUMP_LOAD, DUMP_MOVE, DUMP_CLOSE };
 /* A load, or what happens to one. */
 struct dump_record {
 	enum dump_action action;
+	bool tsc; /* that is what the time is of */
 	uint64_t time;
 	uint64_t from; /* of a move */
 	uint64_t address, size;
@@ -44,6 +45,7 @@ struct jit_code {
 	struct jit_timeline *timeline;
 	struct perf_map_reader map;
 	struct jitdump_reader dump;
+	struct jit_code_counts before; /* of dumps that this one has replaced */
 	const struct jit_piece *piece; /* that is being read */
 	VEC(char) name;		       /* with its NUL */
 	VEC(struct dump_record) records;
@@ -192,6 +194,7 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	int64_t name = strtab__intern(c->names, load->name);
 	struct dump_record record = {
 		.action = DUMP_LOAD,
+		.tsc = c->dump.header.tsc,
 		.time = load->time,
 		.address = load->address,
 		.size = load->size,
@@ -215,6 +218,7 @@ static int keep_move(void *context, const struct jitdump_move *move)
 
 	return vec_push(&c->records, ((struct dump_record){
 					     .action = DUMP_MOVE,
+					     .tsc = c->dump.header.tsc,
 					     .time = move->time,
 					     .from = move->from,
 					     .address = move->to,
@@ -229,6 +233,7 @@ static int keep_close(void *context, uint64_t time)
 
 	return vec_push(&c->records, ((struct dump_record){
 					     .action = DUMP_CLOSE,
+					     .tsc = c->dump.header.tsc,
 					     .time = time,
 					     .order = c->records.count,
 				     }));
@@ -240,8 +245,11 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 		.context = c, .load = keep_load, .move = keep_move, .close = keep_close};
 
 	/* written anew by the same process: a dump of its own, and the times say the rest */
-	if (piece->begins_snapshot)
+	if (piece->begins_snapshot) {
+		c->before.entries += c->dump.counts.loads + c->dump.counts.moves;
+		c->before.bad_lines += c->dump.counts.bad_records;
 		jitdump_reader__fini(&c->dump);
+	}
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
 }
 
@@ -399,8 +407,8 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 {
 	int err = 0;
 
-	if (c->dump.header.tsc && clock)
-		for (size_t i = 0; i < c->records.count; i++)
+	for (size_t i = 0; i < c->records.count && clock; i++)
+		if (c->records.data[i].tsc)
 			c->records.data[i].time = clock(context, c->records.data[i].time);
 	if (c->records.count)
 		qsort(c->records.data, c->records.count, sizeof(*c->records.data), compare_records);
@@ -421,8 +429,9 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 struct jit_code_counts jit_code__counts(const struct jit_code *c)
 {
 	if (c->is_dump)
-		return (struct jit_code_counts){c->dump.counts.loads + c->dump.counts.moves,
-						c->dump.counts.bad_records,
+		return (struct jit_code_counts){c->before.entries + c->dump.counts.loads +
+							c->dump.counts.moves,
+						c->before.bad_lines + c->dump.counts.bad_records,
 						jitdump_reader__torn(&c->dump)};
 	return (struct jit_code_counts){c->map.entries, c->map.bad_lines, c->map.rest.count};
 }
