@@ -101,7 +101,7 @@ def same_address(*options, seconds=2.5, hz=999, stop=None):
 def test_two_functions_at_one_address():
     judged = same_address("-p", 500, "-n", 1000)
     assert judged.count > 1000 and judged.wrong == 0, judged
-    assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.01 * judged.count, judged
+    assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.03 * judged.count, judged
 
 
 def test_the_same_told_by_a_jitdump():

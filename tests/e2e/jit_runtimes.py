@@ -86,7 +86,7 @@ def profile_of(command, wanted, seconds=2, options=(), before=1.5):
     """Attach to a command that runs already: ({format: path}, what was told, pid)."""
     need_root()
     paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
-    with Background(*command, seconds + before + 2) as program:
+    with Background(*command, seconds + before + 2, cwd=scratch("")) as program:
         pid = innermost_of(program.pid, wanted)
         time.sleep(before)
         outputs = [x for path in paths.values() for x in ("-o", path)]
@@ -159,9 +159,9 @@ def test_functions_come_and_go():
     """Judged by the program's own log: no unflagged sample is wrong."""
     for node in nodes():
         log, path = scratch("churn.log"), scratch("churn.json")
-        seconds = 6 if SANITIZED else 12
+        seconds = 5 if SANITIZED else 8
         with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"),
-                        seconds + 1.5, log) as program:
+                        seconds + 1.5, log, cwd=scratch("")) as program:
             time.sleep(0.7)
             result = record("-p", program.pid, "-F", 999, "-d", seconds, "-o", path)
             program.finish(check=0)
