@@ -90,6 +90,8 @@ def same_address(*options, seconds=2.5, hz=999, stop=None):
                 recorder.signal(signal.SIGCONT)
             result = recorder.finish(check=0)
         facts = f.finish(check=0)
+        if os.path.exists(f"/tmp/perf-{f.pid}.map"):
+            os.unlink(f"/tmp/perf-{f.pid}.map")
         judged = Judged(leaves(path, f.pid), spans_of(facts))
     print(f"  {' '.join(map(str, options))}: {judged}")
     print("  " + next(line for line in result.err.splitlines() if "JIT code" in line).strip())

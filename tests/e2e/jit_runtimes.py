@@ -51,6 +51,13 @@ def jit_line(result):
     return lines[0]
 
 
+def forget_map(pid):
+    """A runtime leaves it behind, and its number comes again."""
+    path = f"/tmp/perf-{pid}.map"
+    if os.path.exists(path):
+        os.unlink(path)
+
+
 def innermost_of(pid, wanted):
     """The process below `pid` whose command line has that word, once it runs."""
     def children(parent):
@@ -91,7 +98,8 @@ def profile_of(command, wanted, seconds=2, options=(), before=1.5):
         time.sleep(before)
         outputs = [x for path in paths.values() for x in ("-o", path)]
         result = record("-p", pid, "-d", seconds, *options, *outputs, "--thread", pid)
-        return paths, result, pid
+    forget_map(pid)
+    return paths, result, pid
 
 
 # ---- Node.js -------------------------------------------------------------------------------------
@@ -165,6 +173,7 @@ def test_functions_come_and_go():
             time.sleep(0.7)
             result = record("-p", program.pid, "-F", 999, "-d", seconds, "-o", path)
             program.finish(check=0)
+        forget_map(program.pid)
         with open(log, encoding="utf-8") as f:
             spans = spans_of(Facts(f.read()))
         made = {name for name, _, _ in spans}
