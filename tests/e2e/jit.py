@@ -132,6 +132,13 @@ def test_sysprof_is_stopped_for_a_second():
     assert during.count == during.flagged and during.count > 100, during
 
 
+def test_code_in_a_deleted_file():
+    """As libffi and others have it where anonymous memory may not be executed."""
+    judged = same_address("-x", "-p", 200, "-n", 1000)
+    assert judged.count > 1000 and judged.wrong == 0, judged
+    assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.05 * judged.count, judged
+
+
 def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
     judged = same_address("-p", 200, "-s", "-n", 1000)

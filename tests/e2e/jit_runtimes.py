@@ -15,8 +15,9 @@ from unwind import is_rooted, warm_samples
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
 RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
+# with a /tmp of its own, unless that would hide what runs
 IN_NAMESPACE = ["unshare", "-pfm", "--mount-proc", "--kill-child", "sh", "-c",
-                'mount -t tmpfs tmpfs /tmp && "$@"', "sh"]
+                ("" if TOP.startswith("/tmp/") else "mount -t tmpfs tmpfs /tmp && ") + '"$@"', "sh"]
 JAVA = """public class Fib {
   static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
   public static void main(String[] a) {

@@ -9,7 +9,15 @@ static bool starts_with(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-bool mapping_is_run_time_code(const char *path, bool has_build_id)
+bool mapping_is_deleted(const char *path)
+{
+	static const char DELETED[] = " (deleted)";
+	size_t length = strlen(path), size = sizeof(DELETED) - 1;
+
+	return length > size && !strcmp(path + length - size, DELETED);
+}
+
+bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file)
 {
 	static const char *const prefixes[] = {
 		MAPPING_ANONYMOUS, "[heap]",	  "[stack", "[anon",
@@ -21,5 +29,7 @@ bool mapping_is_run_time_code(const char *path, bool has_build_id)
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (starts_with(path, prefixes[i]))
 			return true;
-	return starts_with(path, "/memfd:") && !has_build_id;
+	if (has_build_id)
+		return false;
+	return starts_with(path, "/memfd:") || (mapping_is_deleted(path) && !has_file);
 }

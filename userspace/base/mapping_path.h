@@ -9,8 +9,12 @@
 
 /*
  * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a
- * build-id): executable, it can only be code that was made at run time.
+ * build-id, a deleted file that is no ELF file: `has_file` is false then): executable, it can only be
+ * code that was made at run time.
  */
-bool mapping_is_run_time_code(const char *path, bool has_build_id);
+bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file);
+
+/* Is it called "… (deleted)"? */
+bool mapping_is_deleted(const char *path);
 
 #endif

@@ -37,6 +37,7 @@
 #include "base/hashmap.h"
 #include "base/io.h"
 #include "base/tenant_open.h"
+#include "base/mapping_path.h"
 #include "base/vec.h"
 #include "capture/vdso.h"
 #include "elf/elf_file.h"
@@ -494,6 +495,12 @@ static bool is_memfd(const char *path)
 	return begins_with(path, "/memfd:");
 }
 
+/* What a runtime writes its code into, if it is no ELF file: nobody else can open it. */
+static bool may_be_memory(const char *path)
+{
+	return is_memfd(path) || mapping_is_deleted(path);
+}
+
 /* A file that no path leads to; the last two stand for names that perf could not tell. */
 static bool is_nameless(const char *path)
 {
@@ -767,7 +774,7 @@ static bool is_plain_memory(const struct dso_opener *o, const struct wanted *w)
 
 		if (plain->inode == w->inode && plain->major == w->major &&
 		    plain->minor == w->minor)
-			return is_memfd(w->path) && w->build_id.size == 0;
+			return may_be_memory(w->path) && w->build_id.size == 0;
 	}
 	return false;
 }
@@ -800,7 +807,7 @@ static int open_and_tell(struct dso_opener *o, const struct wanted *w, int root,
 		event->file_state = state;
 		return 0;
 	}
-	if (is_memfd(w->path) && found.build_id.size == 0 && !is_elf(found.fd)) {
+	if (may_be_memory(w->path) && found.build_id.size == 0 && !is_elf(found.fd)) {
 		close(found.fd);
 		add_plain_memory(o, w);
 		event->file_state = FILE_STATE_NONE;

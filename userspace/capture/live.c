@@ -124,7 +124,8 @@ static int follow_code(struct live *live, const struct mmap_event *mmap)
 			   : jit_tail__follow_dump(live->jit, (pid_t)mmap->pid, mmap->path,
 						   mmap->start, mmap->start + mmap->length);
 	}
-	return mapping_is_run_time_code(mmap->path, mmap->build_id_size > 0)
+	return mapping_is_run_time_code(mmap->path, mmap->build_id_size > 0,
+					mmap->file_state != FILE_STATE_NONE)
 		       ? follow_process(live, (pid_t)mmap->pid)
 		       : 0;
 }

@@ -593,10 +593,7 @@ static void write_functions(const struct firefox_tables *t, struct json_writer *
 	for (size_t i = 0; i < count; i++)
 		json_uint(w, t->strings.number[functions[used[i]].name.v]);
 	json_end_array(w);
-	begin_column(w, "isJS");
-	for (size_t i = 0; i < count; i++)
-		json_bool(w, t->p->dsos[functions[used[i]].dso.v].kind == DSO_JIT);
-	json_end_array(w);
+	false_column(w, "isJS", count);
 	false_column(w, "relevantForJS", count);
 	begin_column(w, "resource");
 	for (size_t i = 0; i < count; i++) {

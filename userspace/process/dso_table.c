@@ -19,11 +19,14 @@ void dso_table__init(struct dso_table *table, struct profile_builder *builder)
 	*table = (struct dso_table){.builder = builder};
 }
 
-static enum dso_kind kind_of_path(const char *path, bool has_build_id)
+static enum dso_kind kind_of(const struct mmap_event *event, bool has_build_id)
 {
-	if (!strcmp(path, "[vdso]"))
+	if (!strcmp(event->path, "[vdso]"))
 		return DSO_VDSO;
-	return mapping_is_run_time_code(path, has_build_id) ? DSO_JIT : DSO_FILE;
+	return mapping_is_run_time_code(event->path, has_build_id,
+					event->file_state != FILE_STATE_NONE)
+		       ? DSO_JIT
+		       : DSO_FILE;
 }
 
 /* Copy without " (deleted)"; whether it was there. */
@@ -67,7 +70,7 @@ struct dso_id dso_table__of_mapping(struct dso_table *table, const struct mmap_e
 
 	dso.deleted = copy_path(path, sizeof(path), event->path);
 	fill_identity(&dso, event);
-	dso.kind = kind_of_path(path, dso.build_id_size > 0);
+	dso.kind = kind_of(event, dso.build_id_size > 0);
 	if (dso.kind == DSO_JIT) {
 		dso = (struct profile_dso){.kind = DSO_JIT};
 		if (!*path)
