@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 
-from libe2e import (BUILD, SYSPROF, Background, Fixture, Skip, comms, firefox_threads, fixture,
+from libe2e import (BUILD, SANITIZED, SYSPROF, Background, Fixture, Skip, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, main, record, run, scratch, share, total)
 
 HERE = os.path.dirname(os.path.abspath(__file__))

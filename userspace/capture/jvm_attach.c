@@ -28,12 +28,13 @@
 #include "base/io.h"
 #include "base/tenant_open.h"
 
-#define MAPS_MAX     (64u << 20)
-#define STATUS_MAX   (64u << 10)
-#define LISTEN_TRIES 50
-#define TRY_MS	     20
-#define ANSWER_MS    3000
-#define ASK_SECONDS  5 /* all of it */
+#define MAPS_MAX       (64u << 20)
+#define STATUS_MAX     (64u << 10)
+#define LISTEN_TRIES   50
+#define TRY_MS	       20
+#define ANSWER_MS      3000
+#define START_GRAIN_NS 10000000ull
+#define ASK_SECONDS    5 /* all of it */
 
 /* ---- may it be asked? ------------------------------------------------------------------------ */
 
@@ -210,6 +211,12 @@ static gid_t group_of(pid_t pid)
 	return gids && sscanf(gids + 5, "%u %u", &real, &effective) == 2 ? effective : (gid_t)-1;
 }
 
+/* They are told in ticks of 10 ms, less a difference of two clocks that is measured each time. */
+static bool same_start(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b < START_GRAIN_NS : b - a < START_GRAIN_NS;
+}
+
 pid_t jvm_attach__begin(const struct jit_owner *owner)
 {
 	_cleanup_close_ int tmp = open_tmp(owner->pid);
@@ -227,7 +234,7 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 	if (pidfd < 0)
 		return -errno;
 	/* the number may be another process's by now, or the same one's that is another program */
-	if (jit_owner__read(owner->pid, &now) || now.start != owner->start ||
+	if (jit_owner__read(owner->pid, &now) || !same_start(now.start, owner->start) ||
 	    !jvm_can_be_asked(owner))
 		return -ESRCH;
 	if (a.gid == (gid_t)-1)
