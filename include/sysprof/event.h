@@ -374,6 +374,7 @@ enum jit_file_kind {
 	X(FUSE, 0, "on a FUSE file system, whose owner could keep us waiting")                     \
 	X(TOO_BIG, 1, "larger than we read: names are missing, or in doubt")                       \
 	X(BAD, 1, "not what its name says")                                                        \
+	X(SHARED, 0, "another process has the same file")                                          \
 	X(TOO_MANY, 0, "too many of them at one time")
 
 enum jit_file_state {

@@ -150,7 +150,7 @@ static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
 
 /* ---- is it somebody else's? ------------------------------------------------------------------ */
 
-static bool has_open(pid_t pid, const struct stat *file)
+bool jit_has_open(pid_t pid, const struct stat *file)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -189,7 +189,7 @@ static bool is_taken(const struct jit_owner *owner, pid_t number, const struct s
 	if (number == owner->pid || jit_owner__read(number, &other) || other.own_pid != number ||
 	    !have_one_tmp(owner->pid, number))
 		return false;
-	return !has_open(owner->pid, file);
+	return !jit_has_open(owner->pid, file);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

@@ -50,6 +50,9 @@ int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t star
 /* From CLOCK_MONOTONIC to CLOCK_REALTIME, which files have, ns: correct to 2 us, or false. */
 bool jit_clock_offset(int64_t *offset);
 
+/* Has the process the file open? */
+bool jit_has_open(pid_t pid, const struct stat *file);
+
 /* Is this what the kernel calls the mapping of a jitdump's first page: ".../jit-NUMBER.dump"? */
 bool jit_is_dump(const char *path);
 

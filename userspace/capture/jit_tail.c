@@ -409,6 +409,20 @@ static struct followed *find_file(struct jit_tail *t, pid_t pid, enum jit_file_k
 	return NULL;
 }
 
+/* Two processes can have one number, each in a namespace of its own, and one /tmp. */
+static bool is_anothers(const struct jit_tail *t, const struct jit_owner *owner,
+			const struct jit_found *found)
+{
+	for (size_t i = 0; i < t->files.count && found->fd >= 0; i++) {
+		const struct jit_file *f = &t->files.data[i].file;
+
+		if (f->fd >= 0 && f->owner.pid != owner->pid && f->device == found->st.st_dev &&
+		    f->inode == found->st.st_ino)
+			return !jit_has_open(owner->pid, &found->st);
+	}
+	return false;
+}
+
 static void begin_file(struct jit_tail *t, const struct jit_owner *owner, enum jit_file_kind kind,
 		       struct jit_found *found)
 {
@@ -420,6 +434,11 @@ static void begin_file(struct jit_tail *t, const struct jit_owner *owner, enum j
 		close(found->fd);
 		found->fd = -1;
 		found->state = JIT_FILE_STATE_TOO_MANY;
+	}
+	if (is_anothers(t, owner, found)) {
+		close(found->fd);
+		found->fd = -1;
+		found->state = JIT_FILE_STATE_SHARED;
 	}
 	err = jit_file__begin(&f.file, t->next_number++, kind, owner, found, monotonic_ns(), &sink);
 	if (!err &&
