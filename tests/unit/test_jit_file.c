@@ -226,6 +226,15 @@ static void read_all(struct followed *f, const struct jit_signs *signs, uint64_t
 	assert_int_equal(read_as(f, signs, since, false), 0);
 }
 
+/* The same, and once more when a line that came alone need not be held any more. */
+static void read_held(struct followed *f, const struct jit_signs *signs, uint64_t since)
+{
+	read_all(f, signs, since);
+	while (jit_file__wakes_at(&f->file) > monotonic_ns())
+		sleep_ns(1000000);
+	read_all(f, &NO_SIGNS, 0);
+}
+
 /* `state` is what was found; as if last written at `modified`. */
 static void begin_as(struct followed *f, enum jit_file_kind kind, enum jit_file_state state,
 		     uint64_t modified)
@@ -395,7 +404,7 @@ static void outdated_test(void **state)
 	the_piece(&f.heard, "1000 10 new\n");
 	forget(&f.heard);
 	append("2000 10 more\n");
-	read_all(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED, 0);
 	the_piece(&f.heard, "2000 10 more\n");
 	end(&f);
 }
@@ -444,7 +453,7 @@ static void torn_test(void **state)
 	append("rst\n2000 10 second\n3000 1");
 	read_all(&f, &MODIFIED, 0);
 	append("0 third\n");
-	read_all(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED, 0);
 	assert_bytes(&f.heard, "1000 10 first\n2000 10 second\n3000 10 third\n");
 	for (size_t i = 0; i < f.heard.pieces.count; i++)
 		assert_int_equal(f.heard.pieces.data[i].flags, 0);
@@ -463,23 +472,105 @@ static void single_line_test(void **state)
 	begin(&f, "1000 10 f\n");
 	read_all(&f, &MODIFIED, 0);
 	for (int i = 0; i < 10; i++) {
-		uint64_t silent = f.began, began, ended;
+		uint64_t silent = f.began, began, ended, seen;
 		const struct told *told;
 
 		sleep_ns(30000000);
 		began = monotonic_ns();
 		append("2000 10 g\n");
 		ended = monotonic_ns();
-		sleep_ns(30000000);
-		read_all(&f, &MODIFIED, 0);
+		sleep_ns(i * 10000000);
+		seen = monotonic_ns();
+		read_held(&f, &MODIFIED, 0);
 		told = the_piece(&f.heard, "2000 10 g\n");
 		assert_true(told->after >= silent && told->after <= ended);
-		assert_true(told->before >= f.began);
+		assert_true(told->before >= seen);
 		close += told->after + TICK >= began;
 		forget(&f.heard);
 	}
 	/* where the clocks could not be compared, it is as old as the last reading */
 	assert_true(close >= 8);
+	end(&f);
+}
+
+/* Of the file's time, as a write leaves it that is under way: it has its time, and no bytes yet. */
+static void begin_write(void)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
+
+	sleep_ns(TICK);
+	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
+}
+
+/* ... and ends. The time stays. */
+static void end_write(const char *text)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+	struct stat st;
+
+	assert_int_equal(stat(FILENAME, &st), 0);
+	times[1] = st.st_mtim;
+	append(text);
+	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
+}
+
+/* The file's time is that of the next line already. */
+static void write_under_way_test(void **state)
+{
+	static const char *const behind[] = {"3000 10 h\n", TWO_LINES, ""};
+	uint64_t silent, written;
+	struct followed f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(behind) / sizeof(behind[0]); i++) {
+		begin(&f, "1000 10 f\n");
+		silent = f.read_at;
+		append("2000 10 g\n");
+		written = monotonic_ns();
+		begin_write();
+		read_all(&f, &MODIFIED, 0);
+		assert_int_equal(f.heard.pieces.count, 0);
+		assert_in_range(jit_file__wakes_at(&f.file), f.began, f.read_at + PATIENCE);
+		if (*behind[i]) {
+			end_write(behind[i]);
+			read_held(&f, &MODIFIED, 0);
+			assert_int_equal(f.heard.pieces.count, 2);
+			assert_true(piece_at(&f.heard, 1)->after >= f.heard.pieces.data[0].before);
+		} else { /* how it ends is not waited for */
+			assert_int_equal(read_as(&f, &NO_SIGNS, 0, true), 0);
+			the_piece(&f.heard, "2000 10 g\n");
+		}
+		assert_true(f.heard.pieces.data[0].after <= silent);
+		assert_true(f.heard.pieces.data[0].before >= written);
+		assert_int_equal(jit_file__wakes_at(&f.file), 0);
+		end(&f);
+	}
+}
+
+/* It is told at once when the next one has a time of its own. */
+static void next_line_test(void **state)
+{
+	struct followed f;
+	uint64_t began;
+
+	(void)state;
+	begin(&f, "1000 10 f\n");
+	sleep_ns(TICK);
+	began = monotonic_ns();
+	append("2000 10 g\n");
+	read_all(&f, &MODIFIED, 0);
+	assert_int_equal(f.heard.pieces.count, 0);
+	sleep_ns(TICK);
+	append("3000 10 h\n");
+	read_all(&f, &MODIFIED, 0);
+	assert_true(the_piece(&f.heard, "2000 10 g\n")->after + TICK >= began);
+	/* what is held when it is written anew is told before that */
+	rewrite("");
+	read_all(&f, &CLOSED, 0);
+	assert_bytes(&f.heard, TWO_LINES);
+	assert_int_equal(f.heard.pieces.count, 3);
+	assert_int_equal(f.heard.pieces.data[1].flags, 0);
+	assert_int_equal(f.heard.pieces.data[2].flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
 	end(&f);
 }
 
@@ -502,7 +593,7 @@ static void exact_time_test(void **state)
 	real = wanted + offset;
 	times[1] = (struct timespec){.tv_sec = real / 1000000000, .tv_nsec = real % 1000000000};
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
-	read_all(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED, 0);
 	told = the_piece(&f.heard, "2000 10 g\n");
 	assert_in_range(told->after, wanted - 100000, wanted + 100000);
 	forget(&f.heard);
@@ -510,7 +601,7 @@ static void exact_time_test(void **state)
 	append("3000 10 h\n");
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
 	real = f.began;
-	read_all(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED, 0);
 	assert_true(the_piece(&f.heard, "3000 10 h\n")->after >= real);
 	forget(&f.heard);
 	real = f.read_at;
@@ -534,7 +625,7 @@ static void looked_at_test(void **state)
 	assert_int_equal(f.heard.pieces.count, 0);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	append("2000 10 g\n");
-	read_all(&f, &CLOSED, 0); /* opened for each line */
+	read_held(&f, &CLOSED, 0); /* opened for each line */
 	the_piece(&f.heard, "2000 10 g\n");
 	end(&f);
 }
@@ -577,7 +668,7 @@ static void snapshot_test(void **state)
 	forget(&f.heard);
 	/* and it is appended to, which the next one has to follow */
 	append("8000 10 added\n");
-	read_all(&f, &CLOSED, 0);
+	read_held(&f, &CLOSED, 0);
 	the_piece(&f.heard, "8000 10 added\n");
 	listed_from = f.began;
 	listed_to = f.read_at;
@@ -599,7 +690,7 @@ static void emptied_test(void **state)
 	the_snapshot(&f.heard, "");
 	forget(&f.heard);
 	append("1000 10 g\n");
-	read_all(&f, &CLOSED, 0);
+	read_held(&f, &CLOSED, 0);
 	the_piece(&f.heard, "1000 10 g\n");
 	end(&f);
 }
@@ -619,7 +710,7 @@ static void replaced_content_test(void **state)
 	begin(&f, "1000 10 f\n");
 	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
 		rewrite(contents[i]);
-		read_all(&f, &CLOSED, 0);
+		read_held(&f, &CLOSED, 0);
 		if (i == 1)
 			the_piece(&f.heard, "2000 10 g\n");
 		else
@@ -684,7 +775,7 @@ static void not_closed_test(void **state)
 	forget(&f.heard);
 	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
 	close(fd);
-	read_all(&f, &CLOSED, 0);
+	read_held(&f, &CLOSED, 0);
 	the_piece(&f.heard, "4000 10 i\n");
 	end(&f);
 }
@@ -746,7 +837,9 @@ static void replaced_file_test(void **state)
 	write_new("1000 10 f\n2000 10 another\n");
 	fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &st), 0);
-	jit_file__replace(&f.file, fd, &st, monotonic_ns());
+	assert_int_equal(jit_file__replace(&f.file, fd, &st, monotonic_ns(),
+					   &(struct jit_file_sink){push, &f.heard}),
+			 0);
 	assert_int_equal(f.file.fd, fd);
 	assert_int_equal(f.file.inode, st.st_ino);
 	assert_true(jit_file__wakes_at(&f.file) > 0);
@@ -833,7 +926,7 @@ static void refused_test(void **state)
 
 	(void)state;
 	begin(&f, "1000 10 f\n");
-	append("2000 10 g\n");
+	append(TWO_LINES);
 	f.heard.refusal = -ENOSPC;
 	assert_int_equal(read_as(&f, &MODIFIED, 0, false), -ENOSPC);
 	rewrite("");
@@ -884,6 +977,8 @@ int main(void)
 		cmocka_unit_test(appended_test),
 		cmocka_unit_test(torn_test),
 		cmocka_unit_test(single_line_test),
+		cmocka_unit_test(write_under_way_test),
+		cmocka_unit_test(next_line_test),
 		cmocka_unit_test(exact_time_test),
 		cmocka_unit_test(looked_at_test),
 		cmocka_unit_test(snapshot_test),

@@ -2,7 +2,10 @@
 /*
  * When a line was written the file's own time tells, where the line is the last write: the kernel takes
  * a fresh time for a file that has been looked at since its last write (Linux 6.13 on, elsewhere the
- * last timer tick's: earlier, but not wrong). Of several lines only the last has it.
+ * last timer tick's: earlier, but not wrong). Of several lines only the last has it. But a write gives
+ * the file its time before its bytes can be seen (measured: up to 50 us; longer where the disk is
+ * waited for), so that the time may be that of the next line. A line is therefore held until the next
+ * one shows that it has a time of its own, or no write would take so long.
  *
  * A file that is as long as it was, or longer, and has the same bytes before the place up to where it
  * was read, goes on; everything else is a new file under the old name. Reading goes on until there is
@@ -20,6 +23,7 @@
 #define FILE_MAX	 (512ull << 20) /* bytes that are read of one */
 #define SNAPSHOT_MAX	 (32u << 20)	/* larger ones are read in pieces, as they come */
 #define REWRITE_PATIENCE 50000000ull	/* ns; HotSpot writes for 5 ms */
+#define WRITE_PATIENCE	 50000000ull	/* ns of a write, from its time to its bytes */
 #define PIECE_MAX	 ((EVENT_SIZE_MAX - sizeof(struct jit_bytes_event)) & ~(EVENT_ALIGN - 1))
 
 /* One after the other in one piece of memory, which is the sink's to copy. */
@@ -82,11 +86,19 @@ void jit_file__close(struct jit_file *f)
 	f->fd = -1;
 }
 
-uint64_t jit_file__wakes_at(const struct jit_file *f)
+/* Until then a rewriting may be going on; 0: there is none. */
+static uint64_t rewritten_by(const struct jit_file *f)
 {
 	return f->waits_since && f->state == JIT_FILE_STATE_FOLLOWED
 		       ? f->waits_since + REWRITE_PATIENCE
 		       : 0;
+}
+
+uint64_t jit_file__wakes_at(const struct jit_file *f)
+{
+	uint64_t rewritten = rewritten_by(f), shown = f->held.size ? f->held.until : 0;
+
+	return rewritten && (!shown || rewritten < shown) ? rewritten : shown;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -164,11 +176,69 @@ static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
 	return f->kind == JIT_FILE_MAP && !bytes[0] && !memcmp(bytes, bytes + 1, size - 1);
 }
 
-/* It is one line, all of it, and the file's time is that of its writing. */
+/* ---- a line that comes alone ----------------------------------------------------------------- */
+
+static int tell_held(struct jit_file *f, bool sure, const struct jit_file_sink *sink)
+{
+	struct jit_held *held = &f->held;
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = sure ? held->after : held->doubtful,
+		.before = held->before,
+	};
+	union piece piece;
+	size_t size = held->size;
+
+	if (!size)
+		return 0;
+	held->size = 0;
+	memcpy(piece.event.bytes, held->line, size);
+	return tell_piece(&r, &piece, size, monotonic_ns());
+}
+
+/* It is one line, all of it, and the file's time may be that of its writing. */
 static bool is_last_write(const struct jit_file *f, bool whole, const char *bytes, size_t size)
 {
 	return f->kind == JIT_FILE_MAP && whole && f->last_write.size == f->offset &&
-	       memchr(bytes, '\n', size) == bytes + size - 1;
+	       f->last_write.time && memchr(bytes, '\n', size) == bytes + size - 1;
+}
+
+/* Is it held? Otherwise it is told as the reading says. */
+static bool hold(struct reading *r, const char *line, size_t size)
+{
+	struct jit_file *f = r->f;
+	uint64_t now = monotonic_ns(), time = f->last_write.time;
+
+	if (time <= r->last_read || now > time + WRITE_PATIENCE || size > JIT_FILE_LINE_MAX) {
+		r->after = size > JIT_FILE_LINE_MAX ? r->after : later(r->last_read, time);
+		return false;
+	}
+	f->held = (struct jit_held){
+		.size = (unsigned int)size,
+		.mtime = f->last_write.mtime,
+		.after = time,
+		.doubtful = r->after < time ? r->after : time,
+		.before = now,
+		.until = time + WRITE_PATIENCE,
+	};
+	memcpy(f->held.line, line, size);
+	return true;
+}
+
+/* What came behind it shows what the file's time was. */
+static int tell_held_before(struct jit_file *f, bool last_write, const struct jit_file_sink *sink)
+{
+	return tell_held(f, last_write && f->last_write.mtime != f->held.mtime, sink);
+}
+
+/* Nothing came behind it: it is told, or still held. */
+static int tell_held_alone(struct jit_file *f, uint64_t now, bool settle,
+			   const struct jit_file_sink *sink)
+{
+	if (now < f->held.until && !settle)
+		return 0;
+	return tell_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
 }
 
 /* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
@@ -178,7 +248,7 @@ static int read_on(struct reading *r)
 	static _Thread_local union piece piece;
 	struct stat looked_at;
 	size_t done = 0;
-	bool whole;
+	bool whole, last_write;
 
 	while (done < JIT_READ_MAX) {
 		uint64_t began = monotonic_ns();
@@ -199,11 +269,11 @@ static int read_on(struct reading *r)
 		done += size;
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
-		if (r->last_read && is_last_write(f, whole, piece.event.bytes, size))
-			r->after = later(r->last_read, f->last_write.time);
-		err = is_hole(f, piece.event.bytes, size)
-			      ? 0
-			      : tell_piece(r, &piece, size, monotonic_ns());
+		last_write = r->last_read && is_last_write(f, whole, piece.event.bytes, size);
+		err = tell_held_before(f, last_write, r->sink);
+		if (!err && !is_hole(f, piece.event.bytes, size) &&
+		    !(last_write && hold(r, piece.event.bytes, size)))
+			err = tell_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
 		if (f->told > FILE_MAX)
@@ -231,8 +301,10 @@ static uint64_t known_until(const struct jit_file *f, uint64_t since)
 	return f->at_end ? later(f->silent, since) : f->silent;
 }
 
-static void begin_anew(struct jit_file *f, uint64_t now)
+static int begin_anew(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
 {
+	int err = tell_held(f, false, sink);
+
 	f->rewritten |= f->offset > 0;
 	if (f->appended)
 		f->listed = f->silent;
@@ -240,6 +312,7 @@ static void begin_anew(struct jit_file *f, uint64_t now)
 	f->offset = 0;
 	f->tail_size = 0;
 	f->waits_since = now;
+	return err;
 }
 
 #define CLOCK_STEP 100000 /* ns: somebody has set CLOCK_REALTIME */
@@ -254,6 +327,7 @@ static void note_write(struct jit_file *f, const struct stat *st)
 		time = st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec - offset;
 	f->last_write = (struct jit_write){
 		.size = (uint64_t)st->st_size,
+		.mtime = (uint64_t)st->st_mtim.tv_sec * 1000000000ull + st->st_mtim.tv_nsec,
 		.time = time > 0 ? (uint64_t)time : 0,
 		.offset = offset,
 	};
@@ -267,18 +341,21 @@ static bool is_next_snapshot(const struct jit_file *f, const struct jit_signs *s
 	       (uint64_t)st->st_size == f->offset;
 }
 
-static void look_for_rewriting(struct jit_file *f, const struct jit_signs *signs, uint64_t now)
+static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs, uint64_t now,
+			      const struct jit_file_sink *sink)
 {
 	struct stat st;
+	int err = 0;
 
 	f->last_write.time = 0;
 	if (f->waits_since || fstat(f->fd, &st))
-		return;
+		return 0;
 	note_write(f, &st);
 	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)) ||
 	    is_next_snapshot(f, signs, &st))
-		begin_anew(f, now);
+		err = begin_anew(f, now, sink);
 	f->opened = false;
+	return err;
 }
 
 /* It is whole: all of it was true when it was closed. */
@@ -345,25 +422,32 @@ static int read_new(struct jit_file *f, uint64_t since, const struct jit_file_si
 	return more;
 }
 
-void jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now)
+int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now,
+		      const struct jit_file_sink *sink)
 {
+	int err;
+
 	jit_file__close(f);
 	f->fd = fd;
 	f->device = st->st_dev;
 	f->inode = st->st_ino;
-	begin_anew(f, now);
+	err = begin_anew(f, now, sink);
 	/* the new one may have been there, and written to, since the last look */
 	f->silent = f->silent < f->named_at ? f->silent : f->named_at;
 	f->listed = f->listed < f->named_at ? f->listed : f->named_at;
 	f->named_at = now;
+	return err;
 }
 
 int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink)
 {
 	struct reading r = {.f = f, .sink = sink, .after = f->silent};
+	int err;
 
-	return f->state == JIT_FILE_STATE_FOLLOWED && f->kind == JIT_FILE_MAP ? stop_at_limit(&r)
-									      : 0;
+	if (f->state != JIT_FILE_STATE_FOLLOWED || f->kind != JIT_FILE_MAP)
+		return 0;
+	err = tell_held(f, false, sink);
+	return err ? err : stop_at_limit(&r);
 }
 
 static bool has_changed(const struct jit_file *f)
@@ -377,9 +461,10 @@ static bool has_changed(const struct jit_file *f)
 /* Its owner writes to it after all. */
 static int revive(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
 {
+	int err = begin_anew(f, now, sink);
+
 	f->state = JIT_FILE_STATE_FOLLOWED;
-	begin_anew(f, now);
-	return tell_state(f, "", now, sink);
+	return err ? err : tell_state(f, "", now, sink);
 }
 
 static bool is_larger(const struct jit_file *f, uint64_t size)
@@ -393,7 +478,7 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t s
 		   const struct jit_file_sink *sink)
 {
 	uint64_t now = monotonic_ns();
-	int err = 0;
+	int err = 0, more;
 
 	if (f->fd < 0 || f->state == JIT_FILE_STATE_TOO_BIG)
 		return 0;
@@ -402,14 +487,16 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t s
 		return 0;
 	if (f->state == JIT_FILE_STATE_OUTDATED)
 		err = revive(f, now, sink);
+	err = err ? err : look_for_rewriting(f, signs, now, sink);
 	if (err)
 		return err;
-	look_for_rewriting(f, signs, now);
 	if (f->waits_since && f->rewritten && signs->closed && !is_larger(f, SNAPSHOT_MAX))
 		return read_snapshot(f, sink);
-	if (f->waits_since && !settle && !signs->closed && now < jit_file__wakes_at(f))
+	if (f->waits_since && !settle && !signs->closed && now < rewritten_by(f))
 		return 0;
 	if (f->waits_since)
 		err = give_up_waiting(f, sink);
-	return err ? err : read_new(f, since, sink);
+	more = err ? err : read_new(f, since, sink);
+	err = more < 0 ? more : tell_held_alone(f, now, settle, sink);
+	return err ? err : more;
 }

@@ -19,12 +19,25 @@
 #include "capture/jit_find.h"
 
 #define JIT_FILE_TAIL_SIZE 256u
+#define JIT_FILE_LINE_MAX  1024u
 
 /* What the file's own time tells of the last write to it. */
 struct jit_write {
 	uint64_t size;	/* of the file then */
-	uint64_t time;	/* CLOCK_MONOTONIC ns: it was not earlier; 0: unknown */
+	uint64_t mtime; /* CLOCK_REALTIME ns */
+	uint64_t time;	/* the same in CLOCK_MONOTONIC ns: it was not earlier; 0: unknown */
 	int64_t offset; /* from that clock to CLOCK_REALTIME */
+};
+
+/* A line that is as old as the file's time says, unless that is the time of a write that was under way. */
+struct jit_held {
+	unsigned int size; /* 0: none is held */
+	uint64_t mtime;
+	uint64_t after;	   /* the same */
+	uint64_t doubtful; /* what else is known */
+	uint64_t before;
+	uint64_t until; /* by then every write would have been seen */
+	char line[JIT_FILE_LINE_MAX];
 };
 
 struct jit_file {
@@ -34,7 +47,7 @@ struct jit_file {
 	enum jit_file_state state;
 	int fd;
 	uint64_t device, inode;
-	uint64_t offset;     /* what lies before it has been told */
+	uint64_t offset;     /* what lies before it has been told, or is held */
 	bool at_end;	     /* ... was all when it was last read, ... */
 	uint64_t silent;     /* ... which began then; 0: never */
 	uint64_t listed;     /* the last snapshot, or first reading: what it has was all the code */
@@ -47,6 +60,7 @@ struct jit_file {
 	bool rewritten;	      /* ... and something was told of it before */
 	bool opened;	      /* somebody has opened it: it may not be what it was */
 	struct jit_write last_write;
+	struct jit_held held;	       /* the line before `offset` */
 	char tail[JIT_FILE_TAIL_SIZE]; /* the last bytes before `offset` */
 	unsigned int tail_size;
 };
@@ -81,8 +95,9 @@ int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink);
 /* When it wants to be read even without a sign; 0: it does not. */
 uint64_t jit_file__wakes_at(const struct jit_file *f);
 
-/* Another file has taken its name: it is read from its start. The descriptor is taken. */
-void jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now);
+/* Another file has taken its name: it is read from its start. The descriptor is taken. 0, or what `push` returned. */
+int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now,
+		      const struct jit_file_sink *sink);
 
 void jit_file__close(struct jit_file *f);
 

@@ -682,6 +682,9 @@ static void take_signs(struct jit_tail *t)
 /* Files that have taken the name of one that is followed, and maps that were not there before. */
 static void look_around(struct jit_tail *t, uint64_t now)
 {
+	const struct jit_file_sink sink = sink_of(t);
+	int err;
+
 	for (size_t i = t->waiting.count; i-- > 0;) {
 		struct waiting *w = &t->waiting.data[i];
 
@@ -716,7 +719,8 @@ static void look_around(struct jit_tail *t, uint64_t now)
 		}
 		read_file(t, f, 0, false);
 		unwatch(t, f);
-		jit_file__replace(&f->file, found.fd, &found.st, now);
+		err = jit_file__replace(&f->file, found.fd, &found.st, now, &sink);
+		t->err = t->err ? t->err : err;
 		watch(t, f);
 	}
 }
