@@ -120,7 +120,12 @@ __attribute__((noinline)) int unwind_locate(__u64 address)
 {
 	struct scratch *s = scratch();
 
-	return s && find_place(&s->unwind, address);
+	if (!s)
+		return 0;
+	if (find_place(&s->unwind, address))
+		return 1;
+	s->unwind.outside = true;
+	return 0;
 }
 
 static __always_inline bool unwind_find_mapping(struct unwind_state *s __attribute__((unused)),
@@ -157,7 +162,7 @@ static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u3
 	as_of = load_place_word(places, offset);
 	if (*exec_time > as_of)
 		return;
-	s->places_tag = unwind_tag(as_of);
+	s->places_time = as_of;
 	s->places = offset + 8;
 	s->place_count = count;
 }
@@ -167,7 +172,8 @@ static __always_inline void find_process(struct unwind_state *s, __u32 tgid)
 {
 	__u32 at = unwind_hash(tgid);
 
-	s->places = s->place_count = s->places_tag = 0;
+	s->places = s->place_count = 0;
+	s->outside = false;
 	if (!use_tables)
 		return;
 	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
@@ -270,6 +276,18 @@ static __always_inline void mark_trampoline(struct scratch *s)
 						  frame_address(s->sample.frames[at]));
 }
 
+/* What was published of a process is of a moment ago: for so long more may be mapped already. */
+#define PLACES_YOUNG 1000000000ull /* ns */
+
+/* A walk that ended where nothing is known to be mapped may lack what is to be published next. */
+static __always_inline bool lacks_mappings(const struct scratch *s, int end)
+{
+	const struct unwind_state *u = &s->unwind;
+
+	return u->outside && (end == STACK_END_NO_CALLER || end == STACK_END_NO_FRAME) &&
+	       u->place_count && s->sample.header.time - u->places_time < PLACES_YOUNG;
+}
+
 /* One frame more. UNWIND_STEP_ON or an end. */
 __attribute__((noinline)) int unwind_step(void)
 {
@@ -283,7 +301,7 @@ __attribute__((noinline)) int unwind_step(void)
 		mark_trampoline(s);
 	if (end == UNWIND_STEP_ON && !push_frame(s, s->unwind.kind, s->unwind.ip))
 		return STACK_END_DEPTH;
-	return end;
+	return lacks_mappings(s, end) ? STACK_END_NO_TABLE : end;
 }
 
 /* Walk the user stack; returns enum stack_end. kernel_frames is set, user_frames is 0. */
@@ -301,7 +319,8 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	if (!user_stacks)
 		return STACK_END_DISABLED;
 	find_process(&s->unwind, s->sample.tgid);
-	s->sample.places_tag = s->unwind.places_tag;
+	if (s->unwind.place_count)
+		s->sample.places_tag = unwind_tag(s->unwind.places_time);
 	for (__u32 i = 1; i <= SAMPLE_USER_DEPTH_MAX; i++) {
 		end = unwind_step();
 		if (end != UNWIND_STEP_ON)

@@ -27,8 +27,9 @@ struct unwind_state {
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
-	__u32 places_tag;
-	__u32 places, place_count;	/* the surroundings' own */
+	__u32 places, place_count;	/* the surroundings' own ... */
+	__u64 places_time;		/* ... and of when they are, CLOCK_MONOTONIC ns */
+	bool outside;			/* an address on the way lies in none of them */
 	struct unwind_mapping mapping;	/* of the last address looked for; start > end: none */
 	__u64 window_start, window_end; /* what `window` holds */
 	__u64 window[UNWIND_WINDOW / 8];

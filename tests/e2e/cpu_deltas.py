@@ -202,13 +202,17 @@ def check_idle(run):
     rates everywhere; here a thread is either on CPU or off it. What it ran for since its last sample is put
     right before the next one, one period of it at most: a burst that is shorter than a period may pass
     between two ticks, and when it was, nobody knows. For a whole number of bursts in a row the ticks can
-    fall that way, hence no fixed share for those.
+    fall that way, hence no fixed share for those. Where ticks were lost in a burst, it is one long interval.
     """
+    lost = run.lost
     for t in run.threads[2:]:
         gaps = markers = gap_cpu = busy_cpu = 0
-        for begin, end, delta, _ in t.intervals():
+        for begin, end, delta, samples in t.intervals():
             length = end - begin
-            if length > 3 * PERIOD:
+            missing = int(length / PERIOD - 0.5)
+            if length > 3 * PERIOD and samples and delta > 0.5 * length and missing <= lost:
+                lost -= missing
+            elif length > 3 * PERIOD:
                 gaps += length
                 gap_cpu += delta
                 assert delta <= 0.5 * length, (t.name, begin, length, delta)
