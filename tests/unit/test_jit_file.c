@@ -20,6 +20,7 @@
 #define NUMBER	 7
 #define PATIENCE 50000000ull
 #define FILENAME "map"
+#define TICK	 11000000ull /* ns: what the kernel's coarse clock may be behind, and a little */
 
 static char directory[] = "/tmp/sysprof-test-jit-file-XXXXXX";
 
@@ -209,30 +210,30 @@ struct followed {
 	uint64_t began, read_at; /* before the last reading, and behind it */
 };
 
-static int read_as(struct followed *f, const struct jit_signs *signs, uint64_t since, bool settle)
+static int read_as(struct followed *f, const struct jit_signs *signs, bool settle)
 {
 	const struct jit_file_sink sink = {push, &f->heard};
 	int more;
 
 	f->began = monotonic_ns();
-	more = jit_file__read(&f->file, signs, since, settle, &sink);
+	more = jit_file__read(&f->file, signs, settle, &sink);
 	f->read_at = monotonic_ns();
 	return more;
 }
 
 /* To the end. */
-static void read_all(struct followed *f, const struct jit_signs *signs, uint64_t since)
+static void read_all(struct followed *f, const struct jit_signs *signs)
 {
-	assert_int_equal(read_as(f, signs, since, false), 0);
+	assert_int_equal(read_as(f, signs, false), 0);
 }
 
 /* The same, and once more when a line that came alone need not be held any more. */
-static void read_held(struct followed *f, const struct jit_signs *signs, uint64_t since)
+static void read_held(struct followed *f, const struct jit_signs *signs)
 {
-	read_all(f, signs, since);
+	read_all(f, signs);
 	while (jit_file__wakes_at(&f->file) > monotonic_ns())
 		sleep_ns(1000000);
-	read_all(f, &NO_SIGNS, 0);
+	read_all(f, &NO_SIGNS);
 }
 
 /* `state` is what was found; as if last written at `modified`. */
@@ -258,7 +259,7 @@ static void begin(struct followed *f, const char *text)
 	write_new(text);
 	begin_as(f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	assert_int_equal(jit_file__wakes_at(&f->file), 0);
-	read_all(f, &NO_SIGNS, 0);
+	read_all(f, &NO_SIGNS);
 	forget(&f->heard);
 }
 
@@ -288,12 +289,12 @@ static void found_test(void **state)
 	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_FOLLOWED);
 	assert_string_equal(f.heard.path, "/tmp/" FILENAME);
 	assert_int_equal(f.heard.pieces.count, 0);
-	read_all(&f, &NO_SIGNS, monotonic_ns());
+	read_all(&f, &NO_SIGNS);
 	/* of unknown age, whatever the caller knows */
 	assert_int_equal(the_piece(&f.heard, "1000 10 f\n2000 10 to")->after, 0);
 	assert_in_range(f.heard.pieces.data[0].before, f.began, f.read_at);
 	forget(&f.heard);
-	read_all(&f, &NO_SIGNS, 0);
+	read_all(&f, &NO_SIGNS);
 	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
 	end(&f);
 }
@@ -330,8 +331,8 @@ static void not_followed_test(void **state)
 			 0);
 	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_NOT_REGULAR);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
-	read_all(&f, &CLOSED, 0);
-	assert_int_equal(read_as(&f, &CLOSED, 0, true), 0);
+	read_all(&f, &CLOSED);
+	assert_int_equal(read_as(&f, &CLOSED, true), 0);
 	assert_int_equal(f.heard.pieces.count, 0);
 	assert_int_equal(f.heard.states, 1);
 	end(&f);
@@ -346,28 +347,28 @@ static void found_young_test(void **state)
 	write_new("");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	append("1000 10 f\n");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_int_equal(f.heard.pieces.count, 0);
 	assert_in_range(jit_file__wakes_at(&f.file), f.began, f.began + PATIENCE);
 	sleep_ns(PATIENCE);
 	assert_true(jit_file__wakes_at(&f.file) <= monotonic_ns());
 	append("2000 10 g\n");
-	read_all(&f, &NO_SIGNS, 0);
+	read_all(&f, &NO_SIGNS);
 	assert_int_equal(the_piece(&f.heard, "1000 10 f\n2000 10 g\n")->after, 0);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	end(&f);
 
 	write_new("1000 10 f\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, monotonic_ns());
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_int_equal(f.heard.pieces.count, 0);
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	assert_int_equal(the_piece(&f.heard, "1000 10 f\n")->after, 0);
 	end(&f);
 
 	write_new("1000 10 f\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, monotonic_ns());
-	assert_int_equal(read_as(&f, &NO_SIGNS, 0, true), 0);
+	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
 	assert_int_equal(the_piece(&f.heard, "1000 10 f\n")->after, 0);
 	end(&f);
 
@@ -377,7 +378,7 @@ static void found_young_test(void **state)
 	assert_int_equal(f.heard.state.kind, JIT_FILE_DUMP);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	append("bytes");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	the_piece(&f.heard, "bytes");
 	end(&f);
 }
@@ -392,19 +393,19 @@ static void outdated_test(void **state)
 	write_new("1000 10 old\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_OUTDATED, 0);
 	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_OUTDATED);
-	read_all(&f, &ONLY_OPENED, 0);
-	assert_int_equal(read_as(&f, &NO_SIGNS, 0, true), 0);
+	read_all(&f, &ONLY_OPENED);
+	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
 	assert_int_equal(f.heard.pieces.count, 0);
 	assert_int_equal(f.heard.states, 1);
 	rewrite("1000 10 new\n");
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	assert_int_equal(f.heard.states, 2);
 	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_FOLLOWED);
 	assert_string_equal(f.heard.path, "");
 	the_piece(&f.heard, "1000 10 new\n");
 	forget(&f.heard);
 	append("2000 10 more\n");
-	read_held(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED);
 	the_piece(&f.heard, "2000 10 more\n");
 	end(&f);
 }
@@ -413,10 +414,10 @@ static void outdated_test(void **state)
 
 static const char TWO_LINES[] = "2000 10 g\n3000 10 h\n";
 
-/* Of several lines all is known that the readings tell, and the caller. */
+/* Of several lines all is known that readings and glances tell. */
 static void appended_test(void **state)
 {
-	uint64_t began, ended, since;
+	uint64_t began, ended;
 	struct followed f;
 
 	(void)state;
@@ -424,20 +425,44 @@ static void appended_test(void **state)
 	began = f.began;
 	ended = f.read_at;
 	append(TWO_LINES);
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_in_range(the_piece(&f.heard, TWO_LINES)->after, began, ended);
 	assert_in_range(f.heard.pieces.data[0].before, f.began, f.read_at);
 	forget(&f.heard);
 	sleep_ns(1000000);
-	since = monotonic_ns();
+	began = monotonic_ns();
+	jit_file__glance(&f.file);
+	ended = monotonic_ns();
 	append(TWO_LINES);
-	read_all(&f, &MODIFIED, since);
-	assert_int_equal(the_piece(&f.heard, TWO_LINES)->after, since);
+	jit_file__glance(&f.file); /* it is too late now */
+	read_all(&f, &MODIFIED);
+	assert_in_range(the_piece(&f.heard, TWO_LINES)->after, began, ended);
 	forget(&f.heard);
 	began = f.began;
 	append(TWO_LINES);
-	read_all(&f, &MODIFIED, since); /* older than the last reading */
+	read_all(&f, &MODIFIED);
 	assert_true(the_piece(&f.heard, TWO_LINES)->after >= began);
+	end(&f);
+}
+
+/* A glance says nothing of a file that is as long as it was, and was written to. */
+static void glance_at_rewriting_test(void **state)
+{
+	struct followed f;
+	uint64_t silent;
+
+	(void)state;
+	begin(&f, "1000 10 f\n");
+	append(TWO_LINES);
+	read_all(&f, &MODIFIED);
+	silent = f.read_at;
+	sleep_ns(TICK);
+	rewrite("1000 10 x\n2000 10 y\n3000 10 z\n");
+	jit_file__glance(&f.file);
+	assert_true(f.file.silent <= silent);
+	forget(&f.heard);
+	read_all(&f, &CLOSED);
+	assert_true(the_snapshot(&f.heard, "1000 10 x\n2000 10 y\n3000 10 z\n")->after <= silent);
 	end(&f);
 }
 
@@ -448,19 +473,17 @@ static void torn_test(void **state)
 	(void)state;
 	begin(&f, "0 1 f\n");
 	append("1000 10 fi");
-	read_all(&f, &MODIFIED, 0);
-	assert_int_equal(read_as(&f, &MODIFIED, 0, true), 0);
+	read_all(&f, &MODIFIED);
+	assert_int_equal(read_as(&f, &MODIFIED, true), 0);
 	append("rst\n2000 10 second\n3000 1");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	append("0 third\n");
-	read_held(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED);
 	assert_bytes(&f.heard, "1000 10 first\n2000 10 second\n3000 10 third\n");
 	for (size_t i = 0; i < f.heard.pieces.count; i++)
 		assert_int_equal(f.heard.pieces.data[i].flags, 0);
 	end(&f);
 }
-
-#define TICK 11000000ull /* ns: what the kernel's coarse clock may be behind, and a little */
 
 /* A line that is the last write is as old as the file. */
 static void single_line_test(void **state)
@@ -470,7 +493,7 @@ static void single_line_test(void **state)
 
 	(void)state;
 	begin(&f, "1000 10 f\n");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	for (int i = 0; i < 10; i++) {
 		uint64_t silent = f.began, began, ended, seen;
 		const struct told *told;
@@ -481,7 +504,7 @@ static void single_line_test(void **state)
 		ended = monotonic_ns();
 		sleep_ns(i * 10000000);
 		seen = monotonic_ns();
-		read_held(&f, &MODIFIED, 0);
+		read_held(&f, &MODIFIED);
 		told = the_piece(&f.heard, "2000 10 g\n");
 		assert_true(told->after >= silent && told->after <= ended);
 		assert_true(told->before >= seen);
@@ -528,16 +551,16 @@ static void write_under_way_test(void **state)
 		append("2000 10 g\n");
 		written = monotonic_ns();
 		begin_write();
-		read_all(&f, &MODIFIED, 0);
+		read_all(&f, &MODIFIED);
 		assert_int_equal(f.heard.pieces.count, 0);
 		assert_in_range(jit_file__wakes_at(&f.file), f.began, f.read_at + PATIENCE);
 		if (*behind[i]) {
 			end_write(behind[i]);
-			read_held(&f, &MODIFIED, 0);
+			read_held(&f, &MODIFIED);
 			assert_int_equal(f.heard.pieces.count, 2);
 			assert_true(piece_at(&f.heard, 1)->after >= f.heard.pieces.data[0].before);
 		} else { /* how it ends is not waited for */
-			assert_int_equal(read_as(&f, &NO_SIGNS, 0, true), 0);
+			assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
 			the_piece(&f.heard, "2000 10 g\n");
 		}
 		assert_true(f.heard.pieces.data[0].after <= silent);
@@ -558,15 +581,15 @@ static void next_line_test(void **state)
 	sleep_ns(TICK);
 	began = monotonic_ns();
 	append("2000 10 g\n");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_int_equal(f.heard.pieces.count, 0);
 	sleep_ns(TICK);
 	append("3000 10 h\n");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_true(the_piece(&f.heard, "2000 10 g\n")->after + TICK >= began);
 	/* what is held when it is written anew is told before that */
 	rewrite("");
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	assert_bytes(&f.heard, TWO_LINES);
 	assert_int_equal(f.heard.pieces.count, 3);
 	assert_int_equal(f.heard.pieces.data[1].flags, 0);
@@ -585,7 +608,7 @@ static void exact_time_test(void **state)
 
 	(void)state;
 	begin(&f, "1000 10 f\n");
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	sleep_ns(40000000);
 	append("2000 10 g\n");
 	assert_true(jit_clock_offset(&offset));
@@ -593,7 +616,7 @@ static void exact_time_test(void **state)
 	real = wanted + offset;
 	times[1] = (struct timespec){.tv_sec = real / 1000000000, .tv_nsec = real % 1000000000};
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
-	read_held(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED);
 	told = the_piece(&f.heard, "2000 10 g\n");
 	assert_in_range(told->after, wanted - 100000, wanted + 100000);
 	forget(&f.heard);
@@ -601,13 +624,13 @@ static void exact_time_test(void **state)
 	append("3000 10 h\n");
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
 	real = f.began;
-	read_held(&f, &MODIFIED, 0);
+	read_held(&f, &MODIFIED);
 	assert_true(the_piece(&f.heard, "3000 10 h\n")->after >= real);
 	forget(&f.heard);
 	real = f.read_at;
 	sleep_ns(30000000);
 	append(TWO_LINES);
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_true(the_piece(&f.heard, TWO_LINES)->after <= real);
 	end(&f);
 }
@@ -620,12 +643,12 @@ static void looked_at_test(void **state)
 
 	(void)state;
 	begin(&f, "1000 10 f\n");
-	read_all(&f, &LOOKED_AT, 0);
-	read_all(&f, &NO_SIGNS, 0);
+	read_all(&f, &LOOKED_AT);
+	read_all(&f, &NO_SIGNS);
 	assert_int_equal(f.heard.pieces.count, 0);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	append("2000 10 g\n");
-	read_held(&f, &CLOSED, 0); /* opened for each line */
+	read_held(&f, &CLOSED); /* opened for each line */
 	the_piece(&f.heard, "2000 10 g\n");
 	end(&f);
 }
@@ -644,16 +667,16 @@ static void snapshot_test(void **state)
 	listed_from = f.began;
 	listed_to = f.read_at;
 	sleep_ns(1000000);
-	read_all(&f, &NO_SIGNS, monotonic_ns()); /* all the code was still what was there then */
+	read_all(&f, &NO_SIGNS); /* all the code was still what was there then */
 	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	assert_int_equal(write(fd, "1000 10 ", 8), 8);
-	read_all(&f, &OPENED, 0);
+	read_all(&f, &OPENED);
 	assert_int_equal(f.heard.pieces.count, 0);
 	assert_in_range(jit_file__wakes_at(&f.file), f.began, f.read_at + PATIENCE);
 	assert_int_equal(write(fd, "new\n", 4), 4);
 	close(fd);
 	closed = monotonic_ns();
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	told = the_snapshot(&f.heard, "1000 10 new\n");
 	assert_in_range(told->after, listed_from, listed_to);
 	assert_in_range(told->before, closed, f.read_at);
@@ -663,18 +686,18 @@ static void snapshot_test(void **state)
 	listed_from = closed;
 	listed_to = f.read_at;
 	rewrite("7000 10 next\n");
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	assert_in_range(the_snapshot(&f.heard, "7000 10 next\n")->after, listed_from, listed_to);
 	forget(&f.heard);
 	/* and it is appended to, which the next one has to follow */
 	append("8000 10 added\n");
-	read_held(&f, &CLOSED, 0);
+	read_held(&f, &CLOSED);
 	the_piece(&f.heard, "8000 10 added\n");
 	listed_from = f.began;
 	listed_to = f.read_at;
 	forget(&f.heard);
 	rewrite("9000 10 last\n");
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	assert_in_range(the_snapshot(&f.heard, "9000 10 last\n")->after, listed_from, listed_to);
 	end(&f);
 }
@@ -686,11 +709,11 @@ static void emptied_test(void **state)
 	(void)state;
 	begin(&f, "1000 10 f\n");
 	rewrite("");
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	the_snapshot(&f.heard, "");
 	forget(&f.heard);
 	append("1000 10 g\n");
-	read_held(&f, &CLOSED, 0);
+	read_held(&f, &CLOSED);
 	the_piece(&f.heard, "1000 10 g\n");
 	end(&f);
 }
@@ -710,7 +733,7 @@ static void replaced_content_test(void **state)
 	begin(&f, "1000 10 f\n");
 	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
 		rewrite(contents[i]);
-		read_held(&f, &CLOSED, 0);
+		read_held(&f, &CLOSED);
 		if (i == 1)
 			the_piece(&f.heard, "2000 10 g\n");
 		else
@@ -740,7 +763,7 @@ static void changed_early_test(void **state)
 	(void)state;
 	begin(&f, old);
 	rewrite(new);
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	the_snapshot(&f.heard, new);
 	end(&f);
 	free(old);
@@ -759,12 +782,12 @@ static void not_closed_test(void **state)
 	listed_from = f.began;
 	listed_to = f.read_at;
 	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC);
-	read_all(&f, &OPENED, 0);
+	read_all(&f, &OPENED);
 	assert_int_equal(write(fd, "3000 10 h\n", 10), 10);
-	read_all(&f, &MODIFIED, 0);
+	read_all(&f, &MODIFIED);
 	assert_int_equal(f.heard.pieces.count, 0);
 	sleep_ns(PATIENCE);
-	read_all(&f, &NO_SIGNS, 0);
+	read_all(&f, &NO_SIGNS);
 	assert_bytes(&f.heard, "3000 10 h\n");
 	assert_int_equal(f.heard.pieces.count, 2);
 	assert_int_equal(f.heard.pieces.data[0].size, 0);
@@ -775,36 +798,35 @@ static void not_closed_test(void **state)
 	forget(&f.heard);
 	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
 	close(fd);
-	read_held(&f, &CLOSED, 0);
+	read_held(&f, &CLOSED);
 	the_piece(&f.heard, "4000 10 i\n");
 	end(&f);
 }
 
-/* The same after it had been appended to, and the caller knows more than the readings do: no use is made of it. */
-static void not_closed_since_test(void **state)
+/* The same after it had been appended to, and glanced at: up to then it had told all. */
+static void not_closed_appended_test(void **state)
 {
 	struct followed f;
-	uint64_t since, read_from, read_to;
+	uint64_t glance_from, glance_to;
 	int fd;
 
 	(void)state;
 	begin(&f, "1000 10 f\n");
 	append(TWO_LINES);
-	read_all(&f, &MODIFIED, 0);
-	read_from = f.began;
-	read_to = f.read_at;
+	read_all(&f, &MODIFIED);
 	sleep_ns(5000000);
-	since = monotonic_ns();
+	glance_from = monotonic_ns();
+	jit_file__glance(&f.file);
+	glance_to = monotonic_ns();
 	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	assert_int_equal(write(fd, "3000 10 h\n", 10), 10);
-	read_all(&f, &OPENED, since);
+	read_all(&f, &OPENED);
 	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
 	sleep_ns(PATIENCE);
 	forget(&f.heard);
-	read_all(&f, &NO_SIGNS, 0);
+	read_all(&f, &NO_SIGNS);
 	assert_bytes(&f.heard, "3000 10 h\n4000 10 i\n");
-	/* what came before the truncation is not known any more */
-	assert_in_range(f.heard.pieces.data[0].after, read_from, read_to);
+	assert_in_range(f.heard.pieces.data[0].after, glance_from, glance_to);
 	assert_true(f.heard.pieces.data[1].after >= f.heard.pieces.data[0].after);
 	close(fd);
 	end(&f);
@@ -818,9 +840,9 @@ static void settled_rewriting_test(void **state)
 	(void)state;
 	begin(&f, "1000 10 f\n");
 	rewrite("2 1 g\n");
-	read_all(&f, &OPENED, 0);
+	read_all(&f, &OPENED);
 	assert_int_equal(f.heard.pieces.count, 0);
-	assert_int_equal(read_as(&f, &NO_SIGNS, 0, true), 0);
+	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
 	assert_bytes(&f.heard, "2 1 g\n");
 	assert_int_equal(piece_at(&f.heard, 0)->flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
 	end(&f);
@@ -843,7 +865,7 @@ static void replaced_file_test(void **state)
 	assert_int_equal(f.file.fd, fd);
 	assert_int_equal(f.file.inode, st.st_ino);
 	assert_true(jit_file__wakes_at(&f.file) > 0);
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	the_snapshot(&f.heard, "1000 10 f\n2000 10 another\n");
 	end(&f);
 }
@@ -855,7 +877,7 @@ static unsigned int read_much(struct followed *f, const struct jit_signs *signs)
 {
 	unsigned int count = 1;
 
-	while (read_as(f, signs, 0, false) == 1) {
+	while (read_as(f, signs, false) == 1) {
 		signs = &NO_SIGNS;
 		count++;
 	}
@@ -906,7 +928,7 @@ static void hole_test(void **state)
 	begin(&f, "1000 10 f\n");
 	assert_int_equal(truncate(FILENAME, 10 << 20), 0);
 	append(LINE);
-	while (read_as(&f, &MODIFIED, 0, false) == 1)
+	while (read_as(&f, &MODIFIED, false) == 1)
 		;
 	assert_true(f.heard.bytes.count < EVENT_SIZE_MAX);
 	assert_true(f.heard.bytes.count >= strlen(LINE));
@@ -928,9 +950,9 @@ static void refused_test(void **state)
 	begin(&f, "1000 10 f\n");
 	append(TWO_LINES);
 	f.heard.refusal = -ENOSPC;
-	assert_int_equal(read_as(&f, &MODIFIED, 0, false), -ENOSPC);
+	assert_int_equal(read_as(&f, &MODIFIED, false), -ENOSPC);
 	rewrite("");
-	assert_int_equal(read_as(&f, &CLOSED, 0, false), -ENOSPC);
+	assert_int_equal(read_as(&f, &CLOSED, false), -ENOSPC);
 	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){push, &f.heard}),
 			 -ENOSPC);
 	assert_int_equal(jit_file__begin(&other, NUMBER, JIT_FILE_MAP, &owner, &found, 1,
@@ -954,7 +976,7 @@ static void give_up_test(void **state)
 	assert_true(f.heard.pieces.data[0].after <= silent);
 	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_TOO_BIG);
 	forget(&f.heard);
-	read_all(&f, &CLOSED, 0);
+	read_all(&f, &CLOSED);
 	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
 	end(&f);
 	/* a dump tells its times itself */
@@ -975,6 +997,7 @@ int main(void)
 		cmocka_unit_test(found_young_test),
 		cmocka_unit_test(outdated_test),
 		cmocka_unit_test(appended_test),
+		cmocka_unit_test(glance_at_rewriting_test),
 		cmocka_unit_test(torn_test),
 		cmocka_unit_test(single_line_test),
 		cmocka_unit_test(write_under_way_test),
@@ -986,7 +1009,7 @@ int main(void)
 		cmocka_unit_test(replaced_content_test),
 		cmocka_unit_test(changed_early_test),
 		cmocka_unit_test(not_closed_test),
-		cmocka_unit_test(not_closed_since_test),
+		cmocka_unit_test(not_closed_appended_test),
 		cmocka_unit_test(settled_rewriting_test),
 		cmocka_unit_test(replaced_file_test),
 		cmocka_unit_test(big_test),

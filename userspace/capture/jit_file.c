@@ -101,20 +101,15 @@ uint64_t jit_file__wakes_at(const struct jit_file *f)
 	return rewritten && (!shown || rewritten < shown) ? rewritten : shown;
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 struct reading {
 	struct jit_file *f;
 	const struct jit_file_sink *sink;
 	uint64_t after;
-	uint64_t last_read; /* up to here all had been read; 0: unknown */
-	uint64_t before;    /* 0: that of each piece */
-	uint32_t flags;	    /* of the next piece */
+	bool goes_on;	 /* from `after` on: a line that comes alone may be known better */
+	uint64_t before; /* 0: that of each piece */
+	uint32_t flags;	 /* of the next piece */
 };
 
 static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
@@ -210,15 +205,17 @@ static bool hold(struct reading *r, const char *line, size_t size)
 	struct jit_file *f = r->f;
 	uint64_t now = monotonic_ns(), time = f->last_write.time;
 
-	if (time <= r->last_read || now > time + WRITE_PATIENCE || size > JIT_FILE_LINE_MAX) {
-		r->after = size > JIT_FILE_LINE_MAX ? r->after : later(r->last_read, time);
+	if (time <= r->after || size > JIT_FILE_LINE_MAX)
+		return false;
+	if (now > time + WRITE_PATIENCE) {
+		r->after = time;
 		return false;
 	}
 	f->held = (struct jit_held){
 		.size = (unsigned int)size,
 		.mtime = f->last_write.mtime,
 		.after = time,
-		.doubtful = r->after < time ? r->after : time,
+		.doubtful = r->after,
 		.before = now,
 		.until = time + WRITE_PATIENCE,
 	};
@@ -241,12 +238,18 @@ static int tell_held_alone(struct jit_file *f, uint64_t now, bool settle,
 	return tell_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
 }
 
+static void note_end(struct jit_file *f)
+{
+	struct stat st;
+
+	f->end_time = fstat(f->fd, &st) ? (struct timespec){} : st.st_mtim;
+}
+
 /* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
 static int read_on(struct reading *r)
 {
 	struct jit_file *f = r->f;
 	static _Thread_local union piece piece;
-	struct stat looked_at;
 	size_t done = 0;
 	bool whole, last_write;
 
@@ -260,7 +263,7 @@ static int read_on(struct reading *r)
 		if (size <= 0) {
 			f->silent = began;
 			f->at_end = true;
-			fstat(f->fd, &looked_at);
+			note_end(f);
 			return 0;
 		}
 		f->at_end = false;
@@ -269,7 +272,7 @@ static int read_on(struct reading *r)
 		done += size;
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
-		last_write = r->last_read && is_last_write(f, whole, piece.event.bytes, size);
+		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
 		err = tell_held_before(f, last_write, r->sink);
 		if (!err && !is_hole(f, piece.event.bytes, size) &&
 		    !(last_write && hold(r, piece.event.bytes, size)))
@@ -293,12 +296,6 @@ static bool is_as_it_was(const struct jit_file *f)
 		return true;
 	size = pread_full(f->fd, now, f->tail_size, f->offset - f->tail_size);
 	return size == (ssize_t)f->tail_size && !memcmp(now, f->tail, f->tail_size);
-}
-
-/* Since when something may have been written that was not read. */
-static uint64_t known_until(const struct jit_file *f, uint64_t since)
-{
-	return f->at_end ? later(f->silent, since) : f->silent;
 }
 
 static int begin_anew(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
@@ -403,15 +400,15 @@ static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
 }
 
 /* What is new since it was read last, or all of it, which is of unknown age. */
-static int read_new(struct jit_file *f, uint64_t since, const struct jit_file_sink *sink)
+static int read_new(struct jit_file *f, const struct jit_file_sink *sink)
 {
 	bool first = !f->listed;
 	uint64_t offset = f->offset;
 	struct reading r = {
 		.f = f,
 		.sink = sink,
-		.after = first ? 0 : known_until(f, since),
-		.last_read = first ? 0 : f->silent,
+		.after = first ? 0 : f->silent,
+		.goes_on = !first,
 	};
 	int more = read_on(&r);
 
@@ -474,7 +471,19 @@ static bool is_larger(const struct jit_file *f, uint64_t size)
 	return fstat(f->fd, &st) || (uint64_t)st.st_size > size;
 }
 
-int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t since, bool settle,
+void jit_file__glance(struct jit_file *f)
+{
+	uint64_t now = monotonic_ns();
+	struct stat st;
+
+	if (f->fd < 0 || !f->at_end || f->waits_since || fstat(f->fd, &st))
+		return;
+	if ((uint64_t)st.st_size == f->offset && st.st_mtim.tv_sec == f->end_time.tv_sec &&
+	    st.st_mtim.tv_nsec == f->end_time.tv_nsec)
+		f->silent = now;
+}
+
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle,
 		   const struct jit_file_sink *sink)
 {
 	uint64_t now = monotonic_ns();
@@ -496,7 +505,7 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t s
 		return 0;
 	if (f->waits_since)
 		err = give_up_waiting(f, sink);
-	more = err ? err : read_new(f, since, sink);
+	more = err ? err : read_new(f, sink);
 	err = more < 0 ? more : tell_held_alone(f, now, settle, sink);
 	return err ? err : more;
 }

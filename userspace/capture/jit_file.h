@@ -47,9 +47,10 @@ struct jit_file {
 	enum jit_file_state state;
 	int fd;
 	uint64_t device, inode;
-	uint64_t offset;     /* what lies before it has been told, or is held */
-	bool at_end;	     /* ... was all when it was last read, ... */
-	uint64_t silent;     /* ... which began then; 0: never */
+	uint64_t offset;	  /* what lies before it has been told, or is held */
+	bool at_end;		  /* ... was all when it was last read, ... */
+	struct timespec end_time; /* ... its mtime then */
+	uint64_t silent;	  /* up to here nothing was written that was not read; 0: unknown */
 	uint64_t listed;     /* the last snapshot, or first reading: what it has was all the code */
 	bool appended;	     /* ... and has grown since */
 	uint64_t told;	     /* bytes, of all snapshots */
@@ -81,13 +82,15 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		    const struct jit_file_sink *sink);
 
 /*
- * Read what is new, at most JIT_READ_MAX bytes. Up to `since` nothing was written that had not been
- * read (0: nothing is known of that). `settle`: do not wait for anything any more. 1: there is more to
- * read; 0; or what `push` returned.
+ * Read what is new, at most JIT_READ_MAX bytes. `settle`: do not wait for anything any more. 1: there is
+ * more to read; 0; or what `push` returned.
  */
 #define JIT_READ_MAX (4u << 20)
-int jit_file__read(struct jit_file *f, const struct jit_signs *signs, uint64_t since, bool settle,
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle,
 		   const struct jit_file_sink *sink);
+
+/* If nothing was written up to now, that is noted: the next lines are younger. One system call. */
+void jit_file__glance(struct jit_file *f);
 
 /* Nothing more will be read: what was told is in doubt from the last reading on. */
 int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink);

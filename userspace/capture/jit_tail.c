@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,10 +36,11 @@
 #define PARSING_A_BYTE 5	     /* ns */
 #define LOOK_INTERVAL  1000000000ull /* ns: for new files, and for others under an old name */
 #define POLL_INTERVAL  50000000ull   /* ns: of files without signs */
-#define WAKE_MARGIN                                                                                \
-	5000000ull /* ns from a sign to the run queue: it may be a virtual CPU that has to be woken */
-#define SIGNS_AT_ONCE 16
-#define SIGNS_SIZE    16384
+#define GLANCE_SHARE   64	     /* of the time since the last line was written */
+#define GLANCE_MIN     5000000ull    /* ns */
+#define GLANCE_FILES   8 /* ... for so many files: twice as many have half as many glances */
+#define SIGNS_AT_ONCE  16
+#define SIGNS_SIZE     16384
 
 enum request_kind { FOLLOW, FOLLOW_DUMP, GONE };
 
@@ -55,8 +55,9 @@ struct followed {
 	struct jit_file file;
 	int watch; /* -1: none */
 	struct jit_signs signs;
-	bool more;	       /* there is more to read */
-	bool late;	       /* its signs are of an earlier round */
+	bool more;	   /* there is more to read */
+	uint64_t grown_at; /* something was read then */
+	uint64_t glance_at;
 	uint64_t window, used; /* CPU, ns */
 	uint64_t slow_until;   /* it has used up its CPU; 0: it has not */
 	uint64_t poll_at;      /* it has no watch; 0: it has */
@@ -98,14 +99,13 @@ struct jit_tail {
 	uint64_t cpu;
 
 	/* the thread's */
-	int epoll, inotify, schedstat;
+	int epoll, inotify;
 	VEC(struct request) taken;
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
 	bool ask_jvms, asked_at_end;
 	VEC(struct asked_jvm) jvms;
 	uint32_t next_number;
-	uint64_t silent;     /* no sign was there then */
 	uint64_t last_round; /* of reading */
 	uint64_t next_look;
 	int err;
@@ -244,56 +244,12 @@ uint64_t jit_tail__cpu(const struct jit_tail *t)
 	return cpu;
 }
 
-/* ---- when was it ----------------------------------------------------------------------------- */
-
 static uint64_t thread_cpu(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-/* What the scheduler knows of this thread. */
-struct sleep {
-	long switches;	/* that it made by itself: sleeping, and being stopped */
-	uint64_t delay; /* ns that it was runnable and had no CPU */
-	bool known;
-};
-
-static struct sleep read_sleep(const struct jit_tail *t)
-{
-	struct sleep s = {};
-	struct rusage usage;
-	unsigned long long ran, delay;
-	char text[128];
-	ssize_t size = t->schedstat < 0 ? -1 : pread(t->schedstat, text, sizeof(text) - 1, 0);
-
-	if (size <= 0 || getrusage(RUSAGE_THREAD, &usage))
-		return s;
-	text[size] = 0;
-	if (sscanf(text, "%llu %llu", &ran, &delay) != 2 || !ran)
-		return s;
-	s.switches = usage.ru_nvcsw;
-	s.delay = delay;
-	s.known = true;
-	return s;
-}
-
-/* Waits; the moment before which nothing was written that a sign tells of now. */
-static uint64_t wait_for_signs(struct jit_tail *t, int timeout_ms)
-{
-	struct sleep before = read_sleep(t), after;
-	struct epoll_event events[2];
-	uint64_t woke, late;
-
-	epoll_wait(t->epoll, events, 2, timeout_ms);
-	woke = monotonic_ns();
-	after = read_sleep(t);
-	if (!before.known || !after.known || after.switches != before.switches + 1)
-		return t->silent;
-	late = after.delay - before.delay + WAKE_MARGIN;
-	return woke - late > t->silent && woke > late ? woke - late : t->silent;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -355,7 +311,32 @@ static void account(struct jit_tail *t, struct followed *f, uint64_t used, uint6
 	unwatch(t, f);
 }
 
-static void read_file(struct jit_tail *t, struct followed *f, uint64_t since, bool settle)
+/* When it has been quiet for long, it hardly matters when exactly it stopped being so. */
+static void plan_glance(const struct jit_tail *t, struct followed *f)
+{
+	uint64_t now = monotonic_ns(), interval = (now - f->grown_at) / GLANCE_SHARE;
+	uint64_t least = GLANCE_MIN * (1 + t->files.count / GLANCE_FILES);
+
+	interval = interval > least ? interval : least;
+	f->glance_at = now + (interval < LOOK_INTERVAL ? interval : LOOK_INTERVAL);
+}
+
+static void glance(const struct jit_tail *t, struct followed *f)
+{
+	jit_file__glance(&f->file);
+	plan_glance(t, f);
+}
+
+/* 0: there is nothing to be gained by it. */
+static uint64_t glances_at(const struct followed *f)
+{
+	return f->file.kind == JIT_FILE_MAP && f->file.state == JIT_FILE_STATE_FOLLOWED &&
+			       f->file.at_end && !f->slow_until && !f->poll_at
+		       ? f->glance_at
+		       : 0;
+}
+
+static void read_file(struct jit_tail *t, struct followed *f, bool settle)
 {
 	const struct jit_file_sink sink = sink_of(t);
 	uint64_t began = thread_cpu(), told = f->file.told;
@@ -365,19 +346,16 @@ static void read_file(struct jit_tail *t, struct followed *f, uint64_t since, bo
 		f->slow_until = 0;
 		watch(t, f);
 		f->signs.opened = true;
-		since = 0;
-	}
-	if (f->late) {
-		f->late = false;
-		since = 0;
 	}
 	if (f->watch < 0) {
 		f->poll_at = monotonic_ns() +
 			     (f->file.kind == JIT_FILE_DUMP ? LOOK_INTERVAL : POLL_INTERVAL);
 		f->signs = (struct jit_signs){.opened = true, .modified = true};
-		since = 0;
 	}
-	more = jit_file__read(&f->file, &f->signs, since, settle, &sink);
+	more = jit_file__read(&f->file, &f->signs, settle, &sink);
+	if (f->file.told != told || !f->grown_at)
+		f->grown_at = monotonic_ns();
+	plan_glance(t, f);
 	f->signs = (struct jit_signs){};
 	f->more = more > 0;
 	if (more < 0)
@@ -449,7 +427,7 @@ static void begin_file(struct jit_tail *t, const struct jit_owner *owner, enum j
 		return;
 	}
 	watch(t, &t->files.data[t->files.count - 1]);
-	read_file(t, &t->files.data[t->files.count - 1], 0, false);
+	read_file(t, &t->files.data[t->files.count - 1], false);
 }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
@@ -533,7 +511,7 @@ static void let_go(struct jit_tail *t, pid_t pid)
 		if (f->file.owner.pid != pid)
 			continue;
 		do
-			read_file(t, f, t->silent, true);
+			read_file(t, f, true);
 		while (f->more && !t->err && !f->slow_until && !is_full(t, true));
 		if (f->more)
 			give_up(t, f);
@@ -661,15 +639,12 @@ static void take_signs(struct jit_tail *t)
 	_Alignas(struct inotify_event) char buffer[SIGNS_SIZE];
 
 	for (int n = 0; n < SIGNS_AT_ONCE; n++) {
-		uint64_t began = monotonic_ns();
 		ssize_t size = read(t->inotify, buffer, sizeof(buffer));
 
 		if (size < 0 && errno == EINTR)
 			continue;
-		if (size <= 0) {
-			t->silent = began;
+		if (size <= 0)
 			return;
-		}
 		for (ssize_t at = 0; at < size;) {
 			const struct inotify_event *sign = (const void *)(buffer + at);
 
@@ -717,7 +692,7 @@ static void look_around(struct jit_tail *t, uint64_t now)
 			f->file.named_at = now;
 			continue;
 		}
-		read_file(t, f, 0, false);
+		read_file(t, f, false);
 		unwatch(t, f);
 		err = jit_file__replace(&f->file, found.fd, &found.st, now, &sink);
 		t->err = t->err ? t->err : err;
@@ -725,23 +700,26 @@ static void look_around(struct jit_tail *t, uint64_t now)
 	}
 }
 
-static void read_files(struct jit_tail *t, uint64_t since, bool settle)
+static void read_files(struct jit_tail *t, bool settle)
 {
 	uint64_t now = monotonic_ns();
 
 	for (size_t i = 0; i < t->files.count && !t->err; i++) {
 		struct followed *f = &t->files.data[i];
-		bool signed_for = f->signs.modified || f->signs.closed;
 
-		if (f->file.fd < 0 || (!settle && !is_due(f, now)))
+		if (f->file.fd < 0)
 			continue;
+		if (!settle && !is_due(f, now)) {
+			if (glances_at(f) && now >= f->glance_at)
+				glance(t, f);
+			continue;
+		}
 		if (is_full(t, settle)) {
 			if (settle)
 				give_up(t, f);
-			f->late = true;
 			continue;
 		}
-		read_file(t, f, signed_for ? since : t->silent, settle);
+		read_file(t, f, settle);
 		t->last_round = now;
 	}
 }
@@ -779,6 +757,7 @@ static int time_to_wait(struct jit_tail *t)
 		next = sooner(next, f->slow_until ? f->slow_until : f->poll_at);
 		if (!f->slow_until)
 			next = sooner(next, jit_file__wakes_at(&f->file));
+		next = sooner(next, glances_at(f));
 	}
 	for (size_t i = 0; i < t->jvms.count; i++)
 		next = sooner(next,
@@ -832,10 +811,10 @@ static void *follow_files(void *context)
 	bool settle = false, last;
 	uint64_t settle_began = 0;
 
-	t->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	while (!is_ending(t, &settle)) {
-		uint64_t since = wait_for_signs(t, settle && !is_asking(t) ? 0 : time_to_wait(t));
+		struct epoll_event events[2];
 
+		epoll_wait(t->epoll, events, 2, settle && !is_asking(t) ? 0 : time_to_wait(t));
 		take_requests(t);
 		is_ending(t, &settle);
 		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
@@ -844,7 +823,7 @@ static void *follow_files(void *context)
 		look_around(t, monotonic_ns());
 		/* what it is asked for it writes now: a snapshot, whole when it is closed */
 		last = settle && (!is_asking(t) || monotonic_ns() > settle_began + SETTLE_PATIENCE);
-		read_files(t, since, last);
+		read_files(t, last);
 		tell_idle(t, last);
 		if (!settle)
 			keep_distance(t);
@@ -902,7 +881,7 @@ int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 
 	if (!t)
 		return -ENOMEM;
-	t->wake_fd = t->epoll = t->inotify = t->schedstat = -1;
+	t->wake_fd = t->epoll = t->inotify = -1;
 	t->next_number = 1;
 	t->ask_jvms = ask_jvms;
 	pthread_mutex_init(&t->lock, NULL);
@@ -967,7 +946,6 @@ void jit_tail__free(struct jit_tail *t)
 	close_one(t->wake_fd);
 	close_one(t->epoll);
 	close_one(t->inotify);
-	close_one(t->schedstat);
 	pthread_cond_destroy(&t->idle);
 	pthread_mutex_destroy(&t->lock);
 	free(t);

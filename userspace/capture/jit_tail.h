@@ -5,9 +5,8 @@
  * written.
  *
  * inotify wakes the thread. A single line is as old as the file's own time says. Of several, none is
- * older than the moment of the sign, if the thread slept until then, and that it can tell: it slept
- * once, and the kernel says how long it waited for a CPU afterwards. Otherwise (it was busy, or
- * stopped) they are younger than the last moment at which no sign was there. At most one round of
+ * older than the last look at the file that found nothing new; where there are no signs it is glanced
+ * at, after 5 ms and then each time that it has been quiet for a 64th longer. At most one round of
  * reading in 200 us, and 20 ms of CPU a second for one file.
  */
 #ifndef CAPTURE_JIT_TAIL_H
