@@ -627,6 +627,14 @@ static void exact_time_test(void **state)
 	read_held(&f, &MODIFIED);
 	assert_true(the_piece(&f.heard, "3000 10 h\n")->after >= real);
 	forget(&f.heard);
+	/* nor does it of what is to come */
+	append("4000 10 i\n");
+	times[1].tv_sec += 3600;
+	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
+	real = f.read_at;
+	read_all(&f, &MODIFIED);
+	assert_true(the_piece(&f.heard, "4000 10 i\n")->after <= real);
+	forget(&f.heard);
 	real = f.read_at;
 	sleep_ns(30000000);
 	append(TWO_LINES);

@@ -205,8 +205,8 @@ static bool hold(struct reading *r, const char *line, size_t size)
 	struct jit_file *f = r->f;
 	uint64_t now = monotonic_ns(), time = f->last_write.time;
 
-	if (time <= r->after || size > JIT_FILE_LINE_MAX)
-		return false;
+	if (time <= r->after || time > now || size > JIT_FILE_LINE_MAX)
+		return false; /* what is to come somebody has set by hand */
 	if (now > time + WRITE_PATIENCE) {
 		r->after = time;
 		return false;
