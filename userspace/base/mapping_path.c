@@ -9,12 +9,19 @@ static bool starts_with(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-bool mapping_is_deleted(const char *path)
+size_t mapping_path_length(const char *path)
 {
 	static const char DELETED[] = " (deleted)";
-	size_t length = strlen(path), size = sizeof(DELETED) - 1;
+	size_t length = strlen(path), suffix = sizeof(DELETED) - 1;
 
-	return length > size && !strcmp(path + length - size, DELETED);
+	if (length > suffix && !strcmp(path + length - suffix, DELETED))
+		return length - suffix;
+	return length;
+}
+
+bool mapping_is_deleted(const char *path)
+{
+	return path[mapping_path_length(path)];
 }
 
 bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file)

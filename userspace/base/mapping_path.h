@@ -4,6 +4,7 @@
 #define BASE_MAPPING_PATH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define MAPPING_ANONYMOUS "//anon"
 
@@ -14,6 +15,8 @@
  */
 bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file);
 
+/* Without " (deleted)". */
+size_t mapping_path_length(const char *path);
 /* Is it called "… (deleted)"? */
 bool mapping_is_deleted(const char *path);
 

@@ -36,8 +36,8 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/io.h"
-#include "base/tenant_open.h"
 #include "base/mapping_path.h"
+#include "base/tenant_open.h"
 #include "base/vec.h"
 #include "capture/vdso.h"
 #include "elf/elf_file.h"
@@ -51,7 +51,6 @@
 #define PLAIN_KEPT     16u
 #define TABLE_MAX      (1u << 18)
 #define NO_ROOT	       (-1)
-#define DELETED_SUFFIX " (deleted)"
 #define VDSO_NAME      "[vdso]"
 #define COMPAT_ADDRESS (1ULL << 32)
 
@@ -136,15 +135,6 @@ struct found {
 	const char *path; /* below the root; NULL: no name leads to it */
 	size_t path_length;
 };
-
-static size_t name_length(const char *path)
-{
-	size_t length = strlen(path), suffix = strlen(DELETED_SUFFIX);
-
-	if (length > suffix && !strcmp(path + length - suffix, DELETED_SUFFIX))
-		return length - suffix;
-	return length;
-}
 
 static bool build_id_equal(const struct build_id *a, const struct build_id *b)
 {
@@ -721,7 +711,7 @@ static struct wanted wanted_by_event(const struct mmap_event *event, pid_t paren
 {
 	struct wanted w = {
 		.path = event->path,
-		.path_length = name_length(event->path),
+		.path_length = mapping_path_length(event->path),
 		.major = event->major,
 		.minor = event->minor,
 		.inode = event->inode,
@@ -874,7 +864,7 @@ static struct wanted wanted_by_identity(const struct dso_identity *identity)
 		.generation = identity->inode_generation,
 	};
 
-	w.path_length = name_length(w.path);
+	w.path_length = mapping_path_length(w.path);
 	build_id_set(&w.build_id, identity->build_id, identity->build_id_size);
 	return w;
 }

@@ -32,6 +32,12 @@ union piece {
 	char room[EVENT_SIZE_MAX];
 };
 
+/* CLOCK_REALTIME ns */
+static uint64_t mtime_of(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
+}
+
 static int tell_state(const struct jit_file *f, const char *path, uint64_t now,
 		      const struct jit_file_sink *sink)
 {
@@ -68,7 +74,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.device = found->st.st_dev,
 		.inode = found->st.st_ino,
 		.found_size = (uint64_t)found->st.st_size,
-		.found_time = found->st.st_mtim,
+		.found_mtime = mtime_of(&found->st),
 		.named_at = now,
 	};
 	found->fd = -1;
@@ -242,7 +248,7 @@ static void note_end(struct jit_file *f)
 {
 	struct stat st;
 
-	f->end_time = fstat(f->fd, &st) ? (struct timespec){} : st.st_mtim;
+	f->end_mtime = fstat(f->fd, &st) ? 0 : mtime_of(&st);
 }
 
 /* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
@@ -321,10 +327,10 @@ static void note_write(struct jit_file *f, const struct stat *st)
 
 	step = offset - f->last_write.offset;
 	if (known && step < CLOCK_STEP && step > -CLOCK_STEP)
-		time = st->st_mtim.tv_sec * 1000000000ll + st->st_mtim.tv_nsec - offset;
+		time = (int64_t)mtime_of(st) - offset;
 	f->last_write = (struct jit_write){
 		.size = (uint64_t)st->st_size,
-		.mtime = (uint64_t)st->st_mtim.tv_sec * 1000000000ull + st->st_mtim.tv_nsec,
+		.mtime = mtime_of(st),
 		.time = time > 0 ? (uint64_t)time : 0,
 		.offset = offset,
 	};
@@ -451,8 +457,7 @@ static bool has_changed(const struct jit_file *f)
 {
 	struct stat st;
 
-	return !fstat(f->fd, &st) && (st.st_mtim.tv_sec != f->found_time.tv_sec ||
-				      st.st_mtim.tv_nsec != f->found_time.tv_nsec);
+	return !fstat(f->fd, &st) && mtime_of(&st) != f->found_mtime;
 }
 
 /* Its owner writes to it after all. */
@@ -478,8 +483,7 @@ void jit_file__glance(struct jit_file *f)
 
 	if (f->fd < 0 || !f->at_end || f->waits_since || fstat(f->fd, &st))
 		return;
-	if ((uint64_t)st.st_size == f->offset && st.st_mtim.tv_sec == f->end_time.tv_sec &&
-	    st.st_mtim.tv_nsec == f->end_time.tv_nsec)
+	if ((uint64_t)st.st_size == f->offset && mtime_of(&st) == f->end_mtime)
 		f->silent = now;
 }
 

@@ -32,11 +32,11 @@ struct jit_write {
 /* A line that is as old as the file's time says, unless that is the time of a write that was under way. */
 struct jit_held {
 	unsigned int size; /* 0: none is held */
-	uint64_t mtime;
-	uint64_t after;	   /* the same */
-	uint64_t doubtful; /* what else is known */
-	uint64_t before;
-	uint64_t until; /* by then every write would have been seen */
+	uint64_t mtime;	   /* that time, CLOCK_REALTIME ns */
+	uint64_t after;	   /* the same in CLOCK_MONOTONIC ns */
+	uint64_t doubtful; /* it was written after this moment at any rate, ... */
+	uint64_t before;   /* ... and not after this one */
+	uint64_t until;	   /* by then every write would have been seen */
 	char line[JIT_FILE_LINE_MAX];
 };
 
@@ -47,16 +47,16 @@ struct jit_file {
 	enum jit_file_state state;
 	int fd;
 	uint64_t device, inode;
-	uint64_t offset;	  /* what lies before it has been told, or is held */
-	bool at_end;		  /* ... was all when it was last read, ... */
-	struct timespec end_time; /* ... its mtime then */
-	uint64_t silent;	  /* up to here nothing was written that was not read; 0: unknown */
+	uint64_t offset;     /* what lies before it has been told, or is held */
+	bool at_end;	     /* ... was all when it was last read, ... */
+	uint64_t end_mtime;  /* ... its mtime then */
+	uint64_t silent;     /* up to here nothing was written that was not read; 0: unknown */
 	uint64_t listed;     /* the last snapshot, or first reading: what it has was all the code */
 	bool appended;	     /* ... and has grown since */
 	uint64_t told;	     /* bytes, of all snapshots */
 	uint64_t found_size; /* of the file when it was found */
-	struct timespec found_time; /* ... and its mtime */
-	uint64_t named_at;	    /* it was known to have its name then */
+	uint64_t found_mtime; /* ... and its mtime */
+	uint64_t named_at;    /* it was known to have its name then */
 	uint64_t waits_since; /* it is being written anew, or has just been found; 0: it is not */
 	bool rewritten;	      /* ... and something was told of it before */
 	bool opened;	      /* somebody has opened it: it may not be what it was */

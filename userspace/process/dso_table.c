@@ -12,8 +12,6 @@
 
 #include "base/mapping_path.h"
 
-#define DELETED " (deleted)"
-
 void dso_table__init(struct dso_table *table, struct profile_builder *builder)
 {
 	*table = (struct dso_table){.builder = builder};
@@ -33,14 +31,11 @@ static enum dso_kind kind_of(const struct mmap_event *event, bool has_build_id)
 static bool copy_path(char *path, size_t size, const char *mapped)
 {
 	size_t length = strnlen(mapped, size - 1);
-	size_t suffix = strlen(DELETED);
 
 	memcpy(path, mapped, length);
 	path[length] = '\0';
-	if (length <= suffix || strcmp(path + length - suffix, DELETED))
-		return false;
-	path[length - suffix] = '\0';
-	return true;
+	path[mapping_path_length(path)] = '\0';
+	return strlen(path) < length;
 }
 
 static const char *last_component(const char *path)
