@@ -147,7 +147,7 @@ struct {
 	__uint(value_size, UNWIND_PLACES_SIZE);
 } unwind_places SEC(".maps");
 
-/* CLOCK_MONOTONIC of the last execve, by unwind_hash() of the process. */
+/* unwind_exec_word() of the last execve, by unwind_hash() of the process. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, UNWIND_PROCESSES);

@@ -110,7 +110,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 static __always_inline void note_exec(void)
 {
 	struct task_ids initial, ours;
-	__u64 *time;
+	__u64 *word;
 	__u32 hash;
 
 	current_ids(&initial);
@@ -118,9 +118,9 @@ static __always_inline void note_exec(void)
 	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
 		return;
 	hash = unwind_hash(ours.tgid);
-	time = bpf_map_lookup_elem(&unwind_execs, &hash);
-	if (time)
-		*time = bpf_ktime_get_ns();
+	word = bpf_map_lookup_elem(&unwind_execs, &hash);
+	if (word)
+		*word = unwind_exec_word(ours.tgid, bpf_ktime_get_ns());
 }
 
 /* args: task, its number before, bprm. A thread that execs gets the number of its leader. */

@@ -134,7 +134,8 @@ static inline __u64 frame_address(__u64 frame)
 	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there") \
 	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")                   \
 	X(NO_TABLE, "no-table", 0, "the unwind table of a file was not in memory")                 \
-	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")
+	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")                               \
+	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,
