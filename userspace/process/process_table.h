@@ -47,6 +47,8 @@ struct process_life {
 	struct mapping_table *maps;
 	uint64_t maps_version; /* changes with maps */
 	uint64_t published;    /* to the unwinder: maps_version + 1; 0: nothing yet */
+	uint64_t published_at; /* CLOCK_MONOTONIC */
+	bool changed;	       /* it is in the recorder's list of those whose mappings have */
 	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
 	struct process_id id;			       /* 0: not in the profile yet */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT];       /* that tell of its code; 0: none */

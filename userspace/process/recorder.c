@@ -44,6 +44,9 @@
 
 #define SYMBOL_FRAMES_MAX 1024u
 
+/* A published process whose samples come without places is published again this often at most. */
+#define REPUBLISH_NS 50000000ull
+
 struct recorder {
 	struct unwind_feed *feed;	 /* NULL: nobody wants to know */
 	struct profile_builder *builder; /* not owned */
@@ -60,6 +63,7 @@ struct recorder {
 	bool failed; /* no memory */
 	uint64_t first_monotonic, first_realtime;
 	uint64_t fallback_period;
+	VEC(uint32_t) changed;	  /* pids whose mappings have, since recorder__publish_changed() */
 	struct dso_id symbols_of; /* the dso of the next symbol events */
 	VEC(struct profile_line) lines;
 };
@@ -97,6 +101,7 @@ void recorder__free(struct recorder *r)
 		return;
 	process_table__free(r->lives);
 	jit_names__free(r->jit);
+	vec_free(&r->changed);
 	vec_free(&r->lines);
 	free(r);
 }
@@ -377,8 +382,57 @@ static int publish(struct recorder *r, struct process_life *process, uint64_t ti
 	if (!r->feed || process->published == process->maps_version + 1)
 		return 0;
 	process->published = process->maps_version + 1;
+	process->published_at = unwind_feed__now();
 	remember_publication(process, time);
 	return unwind_feed__publish(r->feed, &now);
+}
+
+/* The kernel side has lost what was published, or never had room for it. */
+static bool is_forgotten(const struct process_life *process, const struct sample_event *e)
+{
+	return process->published && !e->places_tag && e->user_frames &&
+	       e->header.time > process->published_at + REPUBLISH_NS;
+}
+
+static int note_change(struct recorder *r, struct process_life *process)
+{
+	process->maps_version++;
+	if (!r->feed || process->changed)
+		return 0;
+	process->changed = true;
+	return vec_push(&r->changed, process->pid);
+}
+
+int recorder__publish_changed(struct recorder *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->changed.count && !err; i++) {
+		struct process_life *process = process_table__find(r->lives, r->changed.data[i]);
+
+		if (!process || !process->changed)
+			continue;
+		process->changed = false;
+		if (!process->end && process->maps &&
+		    (process->published || unwind_feed__knows(r->feed, process->maps)))
+			err = publish(r, process, r->last_time);
+	}
+	r->changed.count = 0;
+	return err;
+}
+
+int recorder__publish_targets(struct recorder *r)
+{
+	int err = 0;
+
+	for (const struct process_life *p = process_table__first(r->lives); p && !err;
+	     p = process_life__next(p)) {
+		struct process_life *process = process_table__find(r->lives, p->pid);
+
+		if (process == p && process->is_target && !process->end && process->maps)
+			err = publish(r, process, r->last_time);
+	}
+	return err;
 }
 
 /* Code that is made while a program runs is walked by frame pointer, whenever it came. */
@@ -519,6 +573,8 @@ static int on_sample(void *context, const struct sample_event *e)
 	}
 	profile_builder__sample(r->builder, thread->id, time, stack, delta, thread->comm_id,
 				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
+	if (is_forgotten(thread->process, e))
+		thread->process->published = 0;
 	if (publish(r, thread->process, time))
 		return -ENOMEM;
 	return result(r);
@@ -785,8 +841,8 @@ static int on_mmap(void *context, const struct mmap_event *e)
 		return change;
 	if (change == MAPPING_KNOWN)
 		r->stats.known_mappings++;
-	else if (change == MAPPING_ADDED)
-		process->maps_version++;
+	else if (change == MAPPING_ADDED && note_change(r, process))
+		return -ENOMEM;
 	return result(r);
 }
 
@@ -803,8 +859,8 @@ static int on_maps_read(void *context, const struct maps_read_event *e)
 	removed = mapping_table__end_read(&process->maps);
 	if (removed < 0)
 		return removed;
-	if (removed)
-		process->maps_version++;
+	if (removed && note_change(r, process))
+		return -ENOMEM;
 	r->stats.stale_mappings += removed;
 	return 0;
 }

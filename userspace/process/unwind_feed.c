@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "unwind/table_builder.h"
@@ -64,18 +64,16 @@ struct unwind_feed {
 	VEC(struct unwind_range) ranges;
 	VEC(struct fed_jvm) jvms;
 	VEC(struct fed_made) mades;
+	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
 
-static uint64_t now(void)
+uint64_t unwind_feed__now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+	return monotonic_ns();
 }
 
 int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed)
@@ -89,7 +87,7 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
-	f->credited = now();
+	f->credited = monotonic_ns();
 	err = table_builder__new(options->table_limit, &f->builder);
 	if (err) {
 		free(f);
@@ -140,8 +138,10 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
 		err = table_builder__ask(f->builder, dso.v, fd);
-	if (!err)
+	if (!err) {
 		file->state = FILE_ASKED;
+		f->building++;
+	}
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -192,7 +192,7 @@ static int put(struct unwind_feed *f, struct fed_file *file, struct built_table 
 	if (!table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
-	file->refused = err == -EFBIG ? UINT64_MAX : now();
+	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
 	f->stats.too_big += err == -EFBIG;
 	if (err == -ENOMEM || err == -EFBIG)
 		return err == -ENOMEM ? err : 0;
@@ -211,6 +211,7 @@ static int take(struct unwind_feed *f, bool wait, bool *took)
 	*took = table_builder__take(f->builder, wait, &built);
 	if (!*took)
 		return 0;
+	f->building--;
 	err = put(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);
 	return err;
@@ -226,7 +227,7 @@ static void add_credit(struct unwind_feed *f, uint64_t time)
 
 int unwind_feed__take(struct unwind_feed *f)
 {
-	uint64_t time = now();
+	uint64_t time = monotonic_ns();
 	bool took = true;
 	int err = 0;
 
@@ -248,12 +249,29 @@ static bool is_being_built(const struct unwind_feed *f, const struct mapping_tab
 	return false;
 }
 
+bool unwind_feed__is_building(const struct unwind_feed *f)
+{
+	return f->building > 0;
+}
+
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps)
+{
+	for (size_t i = 0; i < mapping_table__count(maps); i++) {
+		uint32_t dso = mapping_table__get(maps, i)->dso.v;
+
+		if (dso >= f->files.count || f->files.data[dso].state == FILE_UNREAD ||
+		    f->files.data[dso].state == FILE_LATER)
+			return false;
+	}
+	return true;
+}
+
 bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process)
 {
 	bool building = is_being_built(f, process->maps), took = true;
 
 	if (!f->ending)
-		return building && now() - process->time < WAIT_NS;
+		return building && monotonic_ns() - process->time < WAIT_NS;
 	while (building && took && !take(f, true, &took))
 		building = is_being_built(f, process->maps);
 	return false;
@@ -414,7 +432,7 @@ static void forget_made(struct unwind_feed *f, uint32_t tgid)
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
-		return file->refused != UINT64_MAX && now() - file->refused > REFUSED_NS;
+		return file->refused != UINT64_MAX && monotonic_ns() - file->refused > REFUSED_NS;
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
@@ -495,7 +513,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 {
 	struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
 	struct unwind_table_image image;
-	uint64_t begin = now();
+	uint64_t begin = monotonic_ns();
 	int err;
 
 	if (!chosen)
@@ -503,7 +521,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	count = choose_pieces(f, process, pieces, count, chosen);
 	err = unwind_table__build_pieces(chosen, count, f->options.table_limit, &image);
 	free(chosen);
-	f->stats.build_ns += now() - begin;
+	f->stats.build_ns += monotonic_ns() - begin;
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = put_made(f, process->tgid, &image);

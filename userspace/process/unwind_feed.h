@@ -54,6 +54,13 @@ struct fed_process {
 /* Its mappings at that time; tables of files that have none yet are asked for. 0 or -ENOMEM: no room is no error. */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 
+/* Has all of these been seen before, so that publishing it reads no file? */
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps);
+/* Is a table being built? */
+bool unwind_feed__is_building(const struct unwind_feed *f);
+/* CLOCK_MONOTONIC, ns. */
+uint64_t unwind_feed__now(void);
+
 /*
  * A stack of it ended at `address`, whose table is not there: it is asked for again, where that is
  * of use. 1: its mappings are to be published again; 0; -ENOMEM.

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "elf/elf_file.h"
 
 struct build {
@@ -36,17 +36,9 @@ struct table_builder {
 	int done_fd;
 };
 
-static uint64_t thread_cpu(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void build(size_t limit, struct build *b)
 {
-	uint64_t begin = thread_cpu();
+	uint64_t begin = thread_cpu_ns();
 	struct elf_file *file;
 
 	b->result.err = elf_file__open(b->fd, &file);
@@ -54,7 +46,7 @@ static void build(size_t limit, struct build *b)
 		return;
 	b->result.err = unwind_table__build(file, limit, &b->result.image);
 	elf_file__free(file);
-	b->result.cpu_ns = thread_cpu() - begin;
+	b->result.cpu_ns = thread_cpu_ns() - begin;
 }
 
 static void free_build(struct build *b)
