@@ -32,6 +32,8 @@ static __always_inline int unwind_find_room(struct unwind_state *s);
 #error "user stacks are written for x86-64 only"
 #endif
 
+#define NR_EXECVE      59
+#define NR_EXECVEAT    322
 #define USER32_CS      0x23	      /* code segment of 32-bit tasks */
 #define THREAD_SIZE    (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
 #define FRAMES_A_CHECK 32
@@ -237,6 +239,16 @@ static __always_inline bool has_user_stack(struct task_struct *task)
 	return HAVE_TYPED_TASK ? mm->start_code : BPF_CORE_READ(mm, start_code);
 }
 
+/*
+ * Is the instruction pointer behind the instruction that made the system call? After an execve it is where the
+ * new program begins.
+ */
+static __always_inline bool is_behind_call(const struct pt_regs *regs)
+{
+	return (__s64)regs->orig_rax >= 0 && regs->orig_rax != NR_EXECVE &&
+	       regs->orig_rax != NR_EXECVEAT;
+}
+
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
 static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct unwind_state *s,
 					  bool from_user)
@@ -261,7 +273,7 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	if ((regs.cs & 3) != 3 || !regs.rip)
 		return flags & (PF_USER_WORKER | PF_IO_WORKER) ? STACK_END_USER_WORKER
 							       : STACK_END_NO_REGS;
-	unwind_begin(s, (__s64)regs.orig_rax >= 0);
+	unwind_begin(s, is_behind_call(&regs));
 	TAKE_REGISTERS(s, regs);
 	return regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
