@@ -374,17 +374,34 @@ static struct fed_process as_fed(const struct process_life *process, uint64_t ti
 		.tgid = process->pid, .born = process->born, .time = time, .maps = process->maps};
 }
 
-/* What was known of its mappings when it was sampled first, and again when that has changed. */
-static int publish(struct recorder *r, struct process_life *process, uint64_t time)
+/* What is known of its mappings, if that has changed since it was published last. */
+static int publish(struct recorder *r, struct process_life *process)
 {
-	struct fed_process now = as_fed(process, time);
+	struct fed_process now = as_fed(process, r->last_time);
 
-	if (!r->feed || process->published == process->maps_version + 1)
+	if (process->published == process->maps_version + 1)
 		return 0;
 	process->published = process->maps_version + 1;
 	process->published_at = unwind_feed__now();
-	remember_publication(process, time);
+	remember_publication(process, now.time);
 	return unwind_feed__publish(r->feed, &now);
+}
+
+static int note_change(struct recorder *r, struct process_life *process)
+{
+	if (!r->feed || process->changed)
+		return 0;
+	process->changed = true;
+	return vec_push(&r->changed, process->pid);
+}
+
+/* It is sampled: whatever it takes, it is to be published. */
+static int want_publication(struct recorder *r, struct process_life *process)
+{
+	if (process->published == process->maps_version + 1)
+		return 0;
+	process->wanted = true;
+	return note_change(r, process);
 }
 
 /* The kernel side has lost what was published, or never had room for it. */
@@ -394,15 +411,7 @@ static bool is_forgotten(const struct process_life *process, const struct sample
 	       e->header.time > process->published_at + REPUBLISH_NS;
 }
 
-static int note_change(struct recorder *r, struct process_life *process)
-{
-	process->maps_version++;
-	if (!r->feed || process->changed)
-		return 0;
-	process->changed = true;
-	return vec_push(&r->changed, process->pid);
-}
-
+/* Once for each piece of the stream: of the samples on their way few know another publication then. */
 int recorder__publish_changed(struct recorder *r)
 {
 	int err = 0;
@@ -414,8 +423,9 @@ int recorder__publish_changed(struct recorder *r)
 			continue;
 		process->changed = false;
 		if (!process->end && process->maps &&
-		    (process->published || unwind_feed__knows(r->feed, process->maps)))
-			err = publish(r, process, r->last_time);
+		    (process->wanted || process->published ||
+		     unwind_feed__knows(r->feed, process->maps)))
+			err = publish(r, process);
 	}
 	r->changed.count = 0;
 	return err;
@@ -430,7 +440,7 @@ int recorder__publish_targets(struct recorder *r)
 		struct process_life *process = process_table__find(r->lives, p->pid);
 
 		if (process == p && process->is_target && !process->end && process->maps)
-			err = publish(r, process, r->last_time);
+			err = publish(r, process);
 	}
 	return err;
 }
@@ -517,13 +527,15 @@ static int feed(struct recorder *r, struct process_life *process, const struct s
 {
 	struct fed_process now = as_fed(process, sample->header.time);
 	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
-	int err = copied ? publish(r, process, now.time) : 0;
+	int err = want_publication(r, process);
 
+	if (!err && copied)
+		err = unwind_feed__ask(r->feed, &now);
 	if (!err && sample->user_end == STACK_END_NO_TABLE && frames) {
 		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]));
 		if (err > 0) {
 			process->published = 0;
-			err = publish(r, process, now.time);
+			err = want_publication(r, process);
 		}
 	}
 	if (!err && copied && unwind_feed__shall_wait(r->feed, &now))
@@ -575,7 +587,7 @@ static int on_sample(void *context, const struct sample_event *e)
 				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
 	if (is_forgotten(thread->process, e))
 		thread->process->published = 0;
-	if (publish(r, thread->process, time))
+	if (r->feed && want_publication(r, thread->process))
 		return -ENOMEM;
 	return result(r);
 }
@@ -841,7 +853,9 @@ static int on_mmap(void *context, const struct mmap_event *e)
 		return change;
 	if (change == MAPPING_KNOWN)
 		r->stats.known_mappings++;
-	else if (change == MAPPING_ADDED && note_change(r, process))
+	else if (change == MAPPING_ADDED)
+		process->maps_version++;
+	if (change == MAPPING_ADDED && note_change(r, process))
 		return -ENOMEM;
 	return result(r);
 }
@@ -859,8 +873,11 @@ static int on_maps_read(void *context, const struct maps_read_event *e)
 	removed = mapping_table__end_read(&process->maps);
 	if (removed < 0)
 		return removed;
-	if (removed && note_change(r, process))
-		return -ENOMEM;
+	if (removed) {
+		process->maps_version++;
+		if (note_change(r, process))
+			return -ENOMEM;
+	}
 	r->stats.stale_mappings += removed;
 	return 0;
 }
@@ -1023,7 +1040,7 @@ static int feed_unwinding(struct recorder *r, const struct jit_bytes_event *e)
 	if (err <= 0)
 		return err;
 	process->published = 0;
-	return publish(r, process, e->header.time);
+	return want_publication(r, process);
 }
 
 static int on_jit_bytes(void *context, const struct jit_bytes_event *e)

@@ -411,6 +411,11 @@ static int place_all(struct unwind_feed *f, const struct fed_process *process)
 	return err;
 }
 
+int unwind_feed__ask(struct unwind_feed *f, const struct fed_process *process)
+{
+	return place_all(f, process);
+}
+
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
 {
 	int err = place_all(f, process);

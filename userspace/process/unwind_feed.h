@@ -54,6 +54,9 @@ struct fed_process {
 /* Its mappings at that time; tables of files that have none yet are asked for. 0 or -ENOMEM: no room is no error. */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 
+/* Ask for the tables of its files that have none yet. 0 or -ENOMEM. */
+int unwind_feed__ask(struct unwind_feed *f, const struct fed_process *process);
+
 /* Has all of these been seen before, so that publishing it reads no file? */
 bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps);
 /* Is a table being built? */
