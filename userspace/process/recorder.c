@@ -503,17 +503,22 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 	to->user_frames = user_frames;
 }
 
-static void walk_copy(struct recorder *r, struct process_life *process,
-		      const struct sample_event *sample, size_t max, struct sample_event *to)
+/* The address that the walk got to. */
+static uint64_t last_address(const struct sample_event *sample)
 {
-	const struct stack_copy *copy =
-		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
-	struct fed_process now = as_fed(process, sample->header.time);
+	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
+
+	return frames ? user_address(sample->frames[frames - 1]) : 0;
+}
+
+static void walk_once(struct recorder *r, const struct fed_process *process,
+		      const struct stack_copy *copy, size_t max, struct sample_event *to)
+{
 	enum stack_end end;
 	size_t count;
 
-	end = unwind_feed__walk(r->feed, &now, copy, (uint64_t *)to->frames + to->kernel_frames,
-				max, &count);
+	end = unwind_feed__walk(r->feed, process, copy,
+				(uint64_t *)to->frames + to->kernel_frames, max, &count);
 	if (!count)
 		return;
 	to->user_frames = count;
@@ -521,25 +526,37 @@ static void walk_copy(struct recorder *r, struct process_life *process,
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
 }
 
-/* Its tables are asked for, if they are not there. -EAGAIN: they will be, soon. */
-static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample,
-		bool copied)
+/* 0; -EAGAIN: a table that it needs will be there soon; -ENOMEM. */
+static int walk_copy(struct recorder *r, struct process_life *process,
+		     const struct sample_event *sample, size_t max, struct sample_event *to)
+{
+	const struct stack_copy *copy =
+		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
+	struct fed_process now = as_fed(process, sample->header.time);
+	int again;
+
+	do {
+		walk_once(r, &now, copy, max, to);
+		again = to->user_end == STACK_END_NO_TABLE
+				? unwind_feed__await(r->feed, &now, last_address(to))
+				: 0;
+	} while (again > 0);
+	return again;
+}
+
+/* Its tables are asked for, if they are not there. */
+static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample)
 {
 	struct fed_process now = as_fed(process, sample->header.time);
-	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
 	int err = want_publication(r, process);
 
-	if (!err && copied)
-		err = unwind_feed__ask(r->feed, &now);
-	if (!err && sample->user_end == STACK_END_NO_TABLE && frames) {
-		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]));
+	if (!err && sample->user_end == STACK_END_NO_TABLE) {
+		err = unwind_feed__missed(r->feed, &now, last_address(sample));
 		if (err > 0) {
 			process->published = 0;
 			err = want_publication(r, process);
 		}
 	}
-	if (!err && copied && unwind_feed__shall_wait(r->feed, &now))
-		err = -EAGAIN;
 	return err;
 }
 
@@ -551,17 +568,16 @@ int recorder__settle(struct recorder *r, const struct sample_event **sample, siz
 	bool copied = s->header.flags & EVENT_STACK_COPY;
 	size_t keep = process ? frames_to_keep(r, s, process) : s->user_frames;
 	bool is_fed = process && process->maps && r->feed;
-	int err = is_fed ? feed(r, process, s, copied) : 0;
+	int err = is_fed ? feed(r, process, s) : 0;
 
 	if (err || (!copied && keep == s->user_frames))
 		return err;
 	copy_sample(space, s, keep);
 	if (keep < s->user_frames)
 		space->user_end = STACK_END_STALE;
-	if (copied && is_fed)
-		walk_copy(r, process, s, max, space);
-	*sample = space;
-	return 0;
+	err = copied && is_fed ? walk_copy(r, process, s, max, space) : 0;
+	*sample = err ? s : space;
+	return err;
 }
 
 static int on_sample(void *context, const struct sample_event *e)

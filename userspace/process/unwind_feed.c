@@ -238,17 +238,6 @@ int unwind_feed__take(struct unwind_feed *f)
 	return err;
 }
 
-static bool is_being_built(const struct unwind_feed *f, const struct mapping_table *maps)
-{
-	for (size_t i = 0; i < mapping_table__count(maps); i++) {
-		uint32_t dso = mapping_table__get(maps, i)->dso.v;
-
-		if (dso < f->files.count && f->files.data[dso].state == FILE_ASKED)
-			return true;
-	}
-	return false;
-}
-
 bool unwind_feed__is_building(const struct unwind_feed *f)
 {
 	return f->building > 0;
@@ -266,15 +255,33 @@ bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table 
 	return true;
 }
 
-bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process)
+/* The file that is mapped there; NULL: none that was ever placed. */
+static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
+				uint64_t address, struct dso_id *dso)
 {
-	bool building = is_being_built(f, process->maps), took = true;
+	const struct mapping *mapping = mapping_table__find(process->maps, address);
 
+	if (!mapping || mapping->dso.v >= f->files.count)
+		return NULL;
+	*dso = mapping->dso;
+	return &f->files.data[mapping->dso.v];
+}
+
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+{
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
+	bool took = true;
+	int err = 0;
+
+	if (!file || file->state != FILE_ASKED)
+		return 0;
+	table_builder__hurry(f->builder, dso.v);
 	if (!f->ending)
-		return building && monotonic_ns() - process->time < WAIT_NS;
-	while (building && took && !take(f, true, &took))
-		building = is_being_built(f, process->maps);
-	return false;
+		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
+	while (file->state == FILE_ASKED && took && !err)
+		err = take(f, true, &took);
+	return err ? err : file->state == FILE_THERE;
 }
 
 void unwind_feed__end(struct unwind_feed *f)
@@ -411,11 +418,6 @@ static int place_all(struct unwind_feed *f, const struct fed_process *process)
 	return err;
 }
 
-int unwind_feed__ask(struct unwind_feed *f, const struct fed_process *process)
-{
-	return place_all(f, process);
-}
-
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
 {
 	int err = place_all(f, process);
@@ -443,16 +445,17 @@ static bool is_of_use(const struct fed_file *file)
 
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
 {
-	const struct mapping *mapping = mapping_table__find(process->maps, address);
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
 	const void *segment;
-	struct fed_file *file;
 	bool later;
 	int err;
 
-	if (!mapping || mapping->dso.v >= f->files.count)
+	if (!file)
 		return 0;
-	file = &f->files.data[mapping->dso.v];
 	later = file->state == FILE_LATER;
+	if (file->state == FILE_ASKED)
+		table_builder__hurry(f->builder, dso.v);
 	if (file->kind == FED_JIT) { /* frame pointers will do */
 		forget_made(f, process->tgid);
 		return 1;
@@ -463,7 +466,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = ask(f, process, file, mapping->dso);
+	err = ask(f, process, file, dso);
 	if (err)
 		return err;
 	return later && file->state == FILE_ASKED;

@@ -170,6 +170,22 @@ int table_builder__ask(struct table_builder *b, uint32_t id, int fd)
 	return 0;
 }
 
+void table_builder__hurry(struct table_builder *b, uint32_t id)
+{
+	struct build *first, *build;
+
+	pthread_mutex_lock(&b->lock);
+	first = TAILQ_FIRST(&b->asked); /* it may be at hand */
+	TAILQ_FOREACH(build, &b->asked, link)
+	if (build->result.id == id)
+		break;
+	if (build && build != first) {
+		TAILQ_REMOVE(&b->asked, build, link);
+		TAILQ_INSERT_AFTER(&b->asked, first, build, link);
+	}
+	pthread_mutex_unlock(&b->lock);
+}
+
 static struct build *take_done(struct table_builder *b, bool wait)
 {
 	struct build *build;
