@@ -218,6 +218,26 @@ static int read_first_section(const struct elf_file *file, Elf64_Shdr *section)
 	return 0;
 }
 
+/* Does it hold bytes of the file, and does none of its ranges wrap around? */
+static bool is_load(const Elf64_Phdr *s)
+{
+	uint64_t end;
+
+	return s->p_type == PT_LOAD && s->p_filesz &&
+	       !__builtin_add_overflow(s->p_offset, s->p_filesz, &end) &&
+	       !__builtin_add_overflow(s->p_vaddr, s->p_filesz, &end);
+}
+
+static void choose_code(struct elf_file *file)
+{
+	for (size_t i = 0; i < file->segments.count; i++) {
+		const Elf64_Phdr *s = &file->segments.data[i];
+
+		if (file->code_count < MAX_CODE_SEGMENTS && is_load(s) && s->p_flags & PF_X)
+			file->code[file->code_count++] = *s;
+	}
+}
+
 static int load_segments(struct elf_file *file)
 {
 	const Elf64_Ehdr *header = &file->header;
@@ -238,6 +258,7 @@ static int load_segments(struct elf_file *file)
 	if (got < 0)
 		return got;
 	file->segments.count = got;
+	choose_code(file);
 	return 0;
 }
 
@@ -424,30 +445,36 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size)
 	return -ENOENT;
 }
 
+static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
+{
+	uint64_t start = in_file ? s->p_offset : s->p_vaddr;
+
+	return position >= start && position - start < s->p_filesz;
+}
+
+static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t position, bool in_file)
+{
+	for (size_t i = 0; i < file->code_count; i++)
+		if (covers(&file->code[i], position, in_file))
+			return &file->code[i];
+	return NULL;
+}
+
 /*
- * The PT_LOAD that covers a position, in the file or in memory. Where a damaged file has several,
- * the executable one counts: it is code that we are asked about.
+ * The PT_LOAD that covers a position, in the file or in memory. Where there are several, the
+ * executable one counts: it is code that we are asked about.
  */
 static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t position, bool in_file)
 {
-	const Elf64_Phdr *other = NULL;
+	const Elf64_Phdr *code = find_code(file, position, in_file);
 
-	for (size_t i = 0; i < file->segments.count; i++) {
+	for (size_t i = 0; i < file->segments.count && !code; i++) {
 		const Elf64_Phdr *s = &file->segments.data[i];
-		uint64_t start = in_file ? s->p_offset : s->p_vaddr;
-		uint64_t end;
 
-		if (s->p_type != PT_LOAD || position < start || position - start >= s->p_filesz)
-			continue;
-		if (__builtin_add_overflow(s->p_offset, s->p_filesz, &end) ||
-		    __builtin_add_overflow(s->p_vaddr, s->p_filesz, &end))
-			continue;
-		if (s->p_flags & PF_X)
+		if (is_load(s) && covers(s, position, in_file))
 			return s;
-		if (!other)
-			other = s;
 	}
-	return other;
+	return code;
 }
 
 int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address)
@@ -467,6 +494,43 @@ int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, u
 	if (!s)
 		return -ENOENT;
 	*offset = s->p_offset + (address - s->p_vaddr);
+	return 0;
+}
+
+/* The executable segment that begins first behind `offset` and before `end`. */
+static const Elf64_Phdr *next_code(const struct elf_file *file, uint64_t offset, uint64_t end)
+{
+	const Elf64_Phdr *next = NULL;
+
+	for (size_t i = 0; i < file->code_count; i++) {
+		const Elf64_Phdr *s = &file->code[i];
+
+		if (s->p_offset > offset && s->p_offset < end &&
+		    (!next || s->p_offset < next->p_offset))
+			next = s;
+	}
+	return next;
+}
+
+int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end,
+		      struct elf_code *code)
+{
+	const Elf64_Phdr *s = find_code(file, offset, true), *next;
+
+	if (!s)
+		s = next_code(file, offset, end);
+	if (!s)
+		s = find_load(file, offset, true);
+	if (!s)
+		return -ENOENT;
+	code->address = s->p_vaddr + (offset - s->p_offset);
+	/* what lies between two segments, which is the rest of a page, is left to the first */
+	next = next_code(file, s->p_offset > offset ? s->p_offset : offset, end);
+	code->end = next ? next->p_offset : end;
+	/* of two that overlap, the rest of the second */
+	if (s->p_offset + s->p_filesz < code->end &&
+	    find_code(file, s->p_offset + s->p_filesz, true))
+		code->end = s->p_offset + s->p_filesz;
 	return 0;
 }
 

@@ -17,6 +17,8 @@ struct elf_strings {
 	size_t size;
 };
 
+#define MAX_CODE_SEGMENTS 64 /* linkers make one or two */
+
 struct elf_file {
 	int fd;
 	uint64_t size; /* of the file, when it was opened */
@@ -24,6 +26,9 @@ struct elf_file {
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
 	VEC(Elf64_Phdr) segments;
+	Elf64_Phdr code
+		[MAX_CODE_SEGMENTS]; /* the executable PT_LOAD that hold something and do not wrap */
+	size_t code_count;
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
 	bool sections_damaged; /* the header promises more than there is */

@@ -25,6 +25,7 @@
 #define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
 #define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
 #define REFUSED_NS	  10000000000ull /* until a table that found no room is tried again */
+#define RUNS_MAX	  8		 /* of one mapping that belong to different segments */
 
 enum table_state {
 	FILE_UNREAD,
@@ -323,27 +324,50 @@ struct made_code {
 	uint64_t bias;
 };
 
+/* Places the runs of a mapping of an ELF file; the last of them is left in *placement. */
+static int place_code(struct unwind_feed *f, const struct fed_file *file,
+		      const struct mapping *mapping, struct unwind_placement *placement)
+{
+	uint64_t offset = mapping->page_offset, end;
+	struct elf_code code;
+
+	if (__builtin_add_overflow(offset, mapping->end - mapping->start, &end))
+		end = UINT64_MAX;
+	for (size_t runs = 1; offset < end; runs++) {
+		if (elf_file__code_at(file->elf, offset, end, &code))
+			break;
+		placement->table = table_of(file);
+		placement->bias = placement->start - code.address;
+		if (code.end >= end || runs == RUNS_MAX)
+			break;
+		placement->end = placement->start + (code.end - offset);
+		if (vec_push(&f->placements, *placement))
+			return -ENOMEM;
+		placement->start = placement->end;
+		placement->end = mapping->end;
+		offset = code.end;
+	}
+	return 0;
+}
+
 static int place(struct unwind_feed *f, const struct fed_process *process,
 		 const struct mapping *mapping, struct made_code *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
 	struct fed_file *file;
-	uint64_t address;
 	int err;
 
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
 	err = file_of(f, process, mapping->dso, &file);
+	if (!err && file->elf)
+		err = place_code(f, file, mapping, &placement);
 	if (err)
 		return err;
-	if (file->elf && !elf_file__address_of_offset(file->elf, mapping->page_offset, &address)) {
-		placement.table = table_of(file);
-		placement.bias = mapping->start - address;
-		if (file->kind == FED_JVM)
-			made->jvm = file->elf, made->bias = placement.bias;
-	}
+	if (file->kind == FED_JVM && file->elf)
+		made->jvm = file->elf, made->bias = placement.bias;
 	made->python |= file->kind == FED_PYTHON;
 	if (file->kind == FED_JIT) {
 		placement.table = UNWIND_JAVA; /* until it is known that it is not */
