@@ -9,6 +9,7 @@ the test instead of passing it.
 """
 import os
 import shutil
+import zipfile
 
 from libe2e import Skip, firefox_threads, main, need_root, record, run, scratch
 
@@ -186,6 +187,12 @@ def entry_of(library):
     return code.offset + address - code.address
 
 
+def segment_of(library, base):
+    """The arguments of `mapped` for the mapping that a loader would make of the code of a library that lies there."""
+    code, = code_of(library)
+    return [base + code.page, code.page_end - code.page, base + entry_of(library)]
+
+
 def check_mapped(name, *arguments):
     check(name, build("mapped", source="mapped"), "2.5", *arguments, chain=["main", "call_for", "call", *CHAIN], cold=COLD)
 
@@ -208,6 +215,39 @@ def test_whole_file_in_one_mapping():
     entry, length = entry_of(library), second.page_end
     assert entry >= second.offset
     check_mapped("a whole file", library, 0, length, entry)
+
+
+def store(archive, libraries):
+    """A zip with these files, not compressed, each beginning with a page; where they do, by name."""
+    places = {}
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr("classes.dex", bytes(10000), zipfile.ZIP_DEFLATED)
+        for name, path in libraries.items():
+            info = zipfile.ZipInfo(name)
+            at = z.fp.tell() + 30 + len(name)
+            # as zipalign does: a field that is nothing but room
+            room = -(at + 4) % PAGE
+            info.extra = b"\x35\xd9" + room.to_bytes(2, "little") + bytes(room)
+            with open(path, "rb") as f:
+                z.writestr(info, f.read())
+            places[name] = at + 4 + room
+    return places
+
+
+def test_libraries_in_a_zip():
+    """Mapped from where they lie in it, as Android does."""
+    libraries = {}
+    for linker in "bfd", "lld":
+        libraries[f"lib/x86_64/lib{linker}.so"] = build(f"libzipped-{linker}.so", *LIBRARY, f"-fuse-ld={linker}")
+    archive, arguments = scratch("app.apk"), []
+    places = store(archive, libraries)
+    for name, library in libraries.items():
+        assert places[name] % PAGE == 0 and places[name] > 0
+        with open(archive, "rb") as f:
+            f.seek(places[name])
+            assert f.read(4) == b"\x7fELF"
+        arguments += [archive, *segment_of(library, places[name])]
+    check_mapped("two libraries in a zip", *arguments)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,9 @@ static int find(struct dso_opener *o, const struct mapping *m)
 {
 	struct dso_identity identity = identity_of(m);
 
-	return dso_opener__find(o, &identity, NULL);
+	uint64_t base;
+
+	return dso_opener__find(o, &identity, NULL, &base);
 }
 
 static struct dso_opener *open_opener(void)
@@ -393,6 +395,7 @@ static void test_another_root(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *root = in_directory("root"), *program = in_directory("root/program");
+	uint64_t base;
 	struct dso_identity identity;
 	int fd, root_fd, ready[2], status;
 	struct stat st, found;
@@ -422,7 +425,7 @@ static void test_another_root(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	identity = identity_of(&m);
-	fd = dso_opener__find(o, &identity, &root_fd);
+	fd = dso_opener__find(o, &identity, &root_fd, &base);
 	assert_true(fd >= 0 && root_fd >= 0);
 	assert_int_equal(fstat(fd, &found), 0);
 	assert_int_equal(stat(program, &st), 0);
@@ -628,8 +631,9 @@ static void test_files_that_are_written_over(void **state)
 	assert_int_equal(find(o, &program), -1);
 	/* but if the true one turns up again, it is taken */
 	make_perf_event(&m, getpid(), PROGRAM, PROGRAM);
+	uint64_t base;
 	struct dso_identity identity = identity_of(&m);
-	assert_true(dso_opener__open_by_identity(o, &identity) >= 0);
+	assert_true(dso_opener__open_by_identity(o, &identity, &base) >= 0);
 	assert_true(find(o, &program) >= 0);
 	free(data);
 	free(path);
@@ -710,6 +714,7 @@ static void test_by_identity(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *text = in_directory("text");
+	uint64_t base;
 	struct dso_identity identity;
 	uint8_t id[BUILD_ID_SIZE];
 	struct mapping m;
@@ -718,38 +723,38 @@ static void test_by_identity(void **state)
 	(void)state;
 	make_perf_event(&m, 0, PROGRAM, PROGRAM);
 	identity = identity_of(&m);
-	assert_int_equal(dso_opener__find(o, &identity, NULL), -1);
-	fd = dso_opener__open_by_identity(o, &identity);
+	assert_int_equal(dso_opener__find(o, &identity, NULL, &base), -1);
+	fd = dso_opener__open_by_identity(o, &identity, &base);
 	assert_true(fd >= 0);
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), fd);
-	assert_int_equal(dso_opener__find(o, &identity, NULL), fd);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), fd);
+	assert_int_equal(dso_opener__find(o, &identity, NULL, &base), fd);
 	make_perf_event(&m, 0, OTHER, "/proc/self/exe");
 	identity = identity_of(&m);
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ESTALE);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ESTALE);
 	identity.path = "/nonexistent";
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 	identity.path = "[vdso]";
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 	identity.path = NULL;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 
 	identity = (struct dso_identity){.path = "[vdso]"};
-	fd = dso_opener__open_by_identity(o, &identity);
+	fd = dso_opener__open_by_identity(o, &identity, &base);
 	assert_true(fd >= 0);
 	identity.build_id_size = build_id_of(fd, id);
 	identity.build_id = id;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), fd);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), fd);
 
 	write_text(text, "text");
 	make_inode_event(&m, 0, text, 3);
 	identity = identity_of(&m);
-	fd = dso_opener__open_by_identity(o, &identity);
+	fd = dso_opener__open_by_identity(o, &identity, &base);
 	assert_true(fd >= 0);
-	assert_int_equal(dso_opener__find(o, &identity, NULL), fd);
+	assert_int_equal(dso_opener__find(o, &identity, NULL, &base), fd);
 	identity.inode++;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ESTALE);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ESTALE);
 	identity.inode = 0;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 	dso_opener__free(o);
 	free(text);
 }

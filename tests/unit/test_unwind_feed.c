@@ -48,10 +48,11 @@ static int wait_for_programs(void *context)
 	return 0;
 }
 
-static int file_of(void *context, struct dso_id dso)
+static int file_of(void *context, struct dso_id dso, uint64_t *base)
 {
 	struct world *w = context;
 
+	*base = 0;
 	return dso.v <= FILES ? w->fds[dso.v] : -1;
 }
 

@@ -159,6 +159,15 @@ uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint6
 	return size < left ? size : left;
 }
 
+ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset)
+{
+	uint64_t at;
+
+	if (__builtin_add_overflow(file->base, offset, &at))
+		return 0;
+	return pread_full(file->fd, buffer, size, at);
+}
+
 ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
 			       void *records, size_t count)
 {
@@ -171,7 +180,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 		count = available;
 	if (!count)
 		return 0;
-	got = pread_full(file->fd, records, count * size, offset);
+	got = elf_file__read(file, records, count * size, offset);
 	if (got < (ssize_t)size)
 		return got < 0 ? got : 0;
 	count = got / size;
@@ -187,7 +196,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 static int read_header(struct elf_file *file)
 {
 	unsigned char ident[EI_NIDENT];
-	ssize_t got = pread_full(file->fd, ident, sizeof(ident), 0);
+	ssize_t got = elf_file__read(file, ident, sizeof(ident), 0);
 
 	if (got < 0)
 		return got;
@@ -309,7 +318,7 @@ static int check_useful(const struct elf_file *file)
 	return read_first_section(file, &first) ? -EBADMSG : 0;
 }
 
-int elf_file__open(int fd, struct elf_file **file)
+int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 {
 	struct elf_file *f;
 	struct stat st;
@@ -322,7 +331,8 @@ int elf_file__open(int fd, struct elf_file **file)
 	if (!f)
 		return -ENOMEM;
 	f->fd = fd;
-	f->size = st.st_size;
+	f->base = base;
+	f->size = (uint64_t)st.st_size > base ? st.st_size - base : 0;
 	err = read_header(f);
 	if (!err)
 		err = load_segments(f);
@@ -334,6 +344,11 @@ int elf_file__open(int fd, struct elf_file **file)
 	}
 	*file = f;
 	return 0;
+}
+
+int elf_file__open(int fd, struct elf_file **file)
+{
+	return elf_file__open_at(fd, 0, file);
 }
 
 void elf_file__free(struct elf_file *file)
@@ -402,7 +417,7 @@ static int build_id_in_range(const struct elf_file *file, uint64_t offset, uint6
 	notes = malloc(size);
 	if (!notes)
 		return -ENOMEM;
-	got = pread_full(file->fd, notes, size, offset);
+	got = elf_file__read(file, notes, size, offset);
 	if (got < 0)
 		return got;
 	found_size = find_build_id(file, notes, got, alignment == 8 ? 8 : 4, &found);

@@ -21,6 +21,8 @@ struct elf_file;
  * to be); -EBADMSG: ELF, but damaged beyond use; -ENOMEM; -EIO. Any class and byte order is read.
  */
 int elf_file__open(int fd, struct elf_file **file);
+/* The same for one that lies in another file, from offset `base` to its end. All offsets are its own. */
+int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
 
 /* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT. Looks in

@@ -123,6 +123,7 @@ static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 static int ask(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
 	       struct dso_id dso)
 {
+	uint64_t base;
 	int fd, err = 0;
 
 	file->state = FILE_LATER;
@@ -130,7 +131,7 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 		f->stats.put_off++;
 		return 0;
 	}
-	fd = f->options.file(f->options.context, dso);
+	fd = f->options.file(f->options.context, dso, &base);
 	if (fd < 0) {
 		file->state = FILE_PLAIN;
 		return 0;
@@ -138,7 +139,7 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, dso.v, fd);
+		err = table_builder__ask(f->builder, dso.v, fd, base);
 	if (!err) {
 		file->state = FILE_ASKED;
 		f->building++;
@@ -149,13 +150,14 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 static int read_file(struct unwind_feed *f, const struct fed_process *process,
 		     struct fed_file *file, struct dso_id dso)
 {
-	int fd = f->options.file(f->options.context, dso), err;
+	uint64_t base;
+	int fd = f->options.file(f->options.context, dso, &base), err;
 
 	file->state = FILE_PLAIN;
 	file->kind = f->options.kind(f->options.context, dso);
 	if (fd < 0)
 		return 0;
-	err = elf_file__open(fd, &file->elf);
+	err = elf_file__open_at(fd, base, &file->elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	return ask(f, process, file, dso);

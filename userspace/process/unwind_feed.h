@@ -30,8 +30,8 @@ struct unwind_feed_options {
 	struct table_store *store;
 	size_t table_limit; /* bytes of one table at most */
 	int64_t credit;	    /* CPU time for building that can be saved up, ns; 0: 2 s */
-	/* The file of a dso, which stays the callee's; -1: not to be had. */
-	int (*file)(void *context, struct dso_id dso);
+	/* The file of a dso, which stays the callee's, and where in it the dso begins; -1: not to be had. */
+	int (*file)(void *context, struct dso_id dso, uint64_t *base);
 	enum fed_kind (*kind)(void *context, struct dso_id dso);
 	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
 	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,

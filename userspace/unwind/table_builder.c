@@ -21,6 +21,7 @@
 struct build {
 	TAILQ_ENTRY(build) link;
 	int fd;
+	uint64_t base;
 	struct built_table result;
 };
 
@@ -41,7 +42,7 @@ static void build(size_t limit, struct build *b)
 	uint64_t begin = thread_cpu_ns();
 	struct elf_file *file;
 
-	b->result.err = elf_file__open(b->fd, &file);
+	b->result.err = elf_file__open_at(b->fd, b->base, &file);
 	if (b->result.err)
 		return;
 	b->result.err = unwind_table__build(file, limit, &b->result.image);
@@ -149,13 +150,14 @@ void table_builder__free(struct table_builder *b)
 	free(b);
 }
 
-int table_builder__ask(struct table_builder *b, uint32_t id, int fd)
+int table_builder__ask(struct table_builder *b, uint32_t id, int fd, uint64_t base)
 {
 	struct build *build = calloc(1, sizeof(*build));
 
 	if (!build)
 		return -ENOMEM;
 	build->result.id = id;
+	build->base = base;
 	build->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (build->fd < 0) {
 		int err = -errno;
