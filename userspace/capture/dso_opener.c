@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -53,10 +54,13 @@
 #define TABLE_MAX      (1u << 18)
 #define MEMBERS_MAX    4096u
 #define MEMBERS_SOUGHT 256u /* in one archive */
-#define NO_ROOT	       (-1)
-#define VDSO_NAME      "[vdso]"
-#define ARCHIVE_MARK   "!/" /* between an archive's path and a name in there */
-#define COMPAT_ADDRESS (1ULL << 32)
+/* CPU time for reading archives' directories: so much at once, and a 50th of the time that passes. */
+#define ARCHIVE_CREDIT	200000000ll /* ns */
+#define ARCHIVE_DIVISOR 50
+#define NO_ROOT		(-1)
+#define VDSO_NAME	"[vdso]"
+#define ARCHIVE_MARK	"!/" /* between an archive's path and a name in there */
+#define COMPAT_ADDRESS	(1ULL << 32)
 
 struct build_id {
 	uint8_t size; /* 0: none */
@@ -126,6 +130,8 @@ struct dso_opener {
 	int last_root;
 	struct plain_memory plain[PLAIN_KEPT]; /* the latest */
 	unsigned int next_plain;
+	int64_t archive_credit;	   /* ns of CPU */
+	uint64_t archive_credited; /* when, CLOCK_MONOTONIC */
 	uint64_t opens, events;
 };
 
@@ -152,6 +158,14 @@ struct found {
 	const char *path; /* below the root; NULL: no name leads to it */
 	size_t path_length;
 };
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
 
 static bool build_id_equal(const struct build_id *a, const struct build_id *b)
 {
@@ -312,6 +326,8 @@ int dso_opener__new(struct dso_opener **opener)
 	hashmap__init(&o->by_identity, sighting_has_identity, o);
 	o->vdso = HASHMAP_NONE;
 	o->last_root = NO_ROOT;
+	o->archive_credit = ARCHIVE_CREDIT;
+	o->archive_credited = clock_ns(CLOCK_MONOTONIC);
 	raise_limit(o);
 	o->own_root = root_of(o, getpid());
 	*opener = o;
@@ -982,6 +998,23 @@ static const struct member *member_at(const struct dso_opener *o, uint32_t archi
 	return NULL;
 }
 
+/* zip_find(), while there is credit; -EAGAIN: there is none. */
+static int find_entry(struct dso_opener *o, int fd, uint64_t offset, struct zip_entry *entry)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err;
+
+	o->archive_credit += (now - o->archive_credited) / ARCHIVE_DIVISOR;
+	o->archive_credited = now;
+	if (o->archive_credit > ARCHIVE_CREDIT)
+		o->archive_credit = ARCHIVE_CREDIT;
+	if (o->archive_credit <= 0)
+		return -EAGAIN;
+	err = zip_find(fd, offset, entry);
+	o->archive_credit -= clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	return err;
+}
+
 /* The library at this offset of an archive: 0 and *member, or NULL where there is none; -ENOMEM. */
 static int add_member(struct dso_opener *o, uint32_t archive, const struct wanted *w,
 		      uint64_t offset, const struct member **member)
@@ -994,8 +1027,8 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 	*member = NULL;
 	if (image->fd < 0 || image->sought == MEMBERS_SOUGHT || o->members.count == MEMBERS_MAX)
 		return 0;
-	image->sought++;
-	err = zip_find(image->fd, offset, &entry);
+	err = find_entry(o, image->fd, offset, &entry);
+	image->sought += err != -EAGAIN;
 	if (err || !read_build_id(image->fd, entry.offset, &m.build_id))
 		return err == -ENOMEM ? err : 0;
 	m.offset = entry.offset;

@@ -237,14 +237,18 @@ static bool is_load(const Elf64_Phdr *s)
 	       !__builtin_add_overflow(s->p_vaddr, s->p_filesz, &end);
 }
 
-static void choose_code(struct elf_file *file)
+/* The executable ones of those, apart, since they are asked for again and again. */
+static int choose_code(struct elf_file *file)
 {
-	for (size_t i = 0; i < file->segments.count; i++) {
+	int err = 0;
+
+	for (size_t i = 0; i < file->segments.count && !err; i++) {
 		const Elf64_Phdr *s = &file->segments.data[i];
 
-		if (file->code_count < MAX_CODE_SEGMENTS && is_load(s) && s->p_flags & PF_X)
-			file->code[file->code_count++] = *s;
+		if (file->code.count < MAX_CODE_SEGMENTS && is_load(s) && s->p_flags & PF_X)
+			err = vec_push(&file->code, *s);
 	}
+	return err;
 }
 
 static int load_segments(struct elf_file *file)
@@ -267,8 +271,7 @@ static int load_segments(struct elf_file *file)
 	if (got < 0)
 		return got;
 	file->segments.count = got;
-	choose_code(file);
-	return 0;
+	return choose_code(file);
 }
 
 int elf_file__load_sections(struct elf_file *file)
@@ -356,6 +359,7 @@ void elf_file__free(struct elf_file *file)
 	if (!file)
 		return;
 	vec_free(&file->segments);
+	vec_free(&file->code);
 	vec_free(&file->sections);
 	free(file->symbol_names.data);
 	free(file->dynamic_names.data);
@@ -469,9 +473,9 @@ static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
 
 static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t position, bool in_file)
 {
-	for (size_t i = 0; i < file->code_count; i++)
-		if (covers(&file->code[i], position, in_file))
-			return &file->code[i];
+	for (size_t i = 0; i < file->code.count; i++)
+		if (covers(&file->code.data[i], position, in_file))
+			return &file->code.data[i];
 	return NULL;
 }
 
@@ -517,8 +521,8 @@ static const Elf64_Phdr *next_code(const struct elf_file *file, uint64_t offset,
 {
 	const Elf64_Phdr *next = NULL;
 
-	for (size_t i = 0; i < file->code_count; i++) {
-		const Elf64_Phdr *s = &file->code[i];
+	for (size_t i = 0; i < file->code.count; i++) {
+		const Elf64_Phdr *s = &file->code.data[i];
 
 		if (s->p_offset > offset && s->p_offset < end &&
 		    (!next || s->p_offset < next->p_offset))

@@ -27,9 +27,7 @@ struct elf_file {
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
 	VEC(Elf64_Phdr) segments;
-	Elf64_Phdr code
-		[MAX_CODE_SEGMENTS]; /* the executable PT_LOAD that hold something and do not wrap */
-	size_t code_count;
+	VEC(Elf64_Phdr) code;	  /* executable PT_LOADs, as find_code() takes them */
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
 	bool sections_damaged; /* the header promises more than there is */
