@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_stamp.h"
 #include "base/gzip.h"
 #include "base/hashmap.h"
 #include "base/io.h"
@@ -550,20 +551,13 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* Fixed fields, without holes. */
-struct file_stamp {
-	uint64_t device, inode, size;
-	int64_t changed, changed_ns;
-};
-
 static struct file_stamp stamp_of(int fd)
 {
-	struct stat st;
+	struct file_stamp stamp = {};
 
-	if (fd < 0 || fstat(fd, &st))
+	if (fd >= 0 && file_stamp__read(fd, &stamp))
 		return (struct file_stamp){};
-	return (struct file_stamp){st.st_dev, st.st_ino, st.st_size, st.st_ctim.tv_sec,
-				   st.st_ctim.tv_nsec};
+	return stamp;
 }
 
 uint64_t debug_file_identity(int elf_fd, uint64_t elf_base, int debug_fd, int alt_fd)
