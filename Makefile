@@ -65,6 +65,8 @@ E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh)
+TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
 FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf jit symbolize unwind,userspace/$d/*.c)))
 
 .PHONY: all tests-build test unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
@@ -98,6 +100,14 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
 		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
+
+# Tables that are kept on disk are of use to the very sources that made them, and to no others.
+$(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && printf '#define TABLE_MAKER 0x%sull\n' \
+		"$$(cat $(TABLE_SOURCES) | sha256sum | cut -c 1-16)" >$@
+
+$(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
 
 # Tests: a cmocka program each against the library.
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a Makefile
