@@ -48,6 +48,7 @@ needs() {
 	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
+	test  | cmd:go                   | golang-go       | golang          | go         | go
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
