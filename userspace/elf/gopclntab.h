@@ -48,4 +48,27 @@ typedef int (*go_depth_fn)(void *context, uint64_t start, uint64_t end, int32_t 
 int gopclntab__each_depth(const struct gopclntab *t, size_t number, go_depth_fn visit,
 			  void *context);
 
+/*
+ * What executes at an address: the function itself, or calls that were inlined into it. Strings are
+ * valid until the table is freed.
+ */
+struct go_frame {
+	const char *name;    /* "": damaged */
+	const char *file;    /* where the execution is; NULL: unknown */
+	uint32_t line;	     /* 0: unknown */
+	uint32_t start_line; /* where the function is defined; 0: unknown (before Go 1.20) */
+};
+
+#define GO_MAX_FRAMES 256
+
+/*
+ * The frames at an address of function `number`, innermost first, the function itself last: how many
+ * (1 to GO_MAX_FRAMES), or -EBADMSG. Where the inlined calls are not to be had, that is the function
+ * without its line.
+ */
+int gopclntab__frames(const struct gopclntab *t, size_t number, uint64_t address,
+		      struct go_frame *frames);
+/* The file that the function is defined in, or NULL. */
+const char *gopclntab__file(const struct gopclntab *t, size_t number);
+
 #endif
