@@ -186,7 +186,7 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) Makefile
 	$(call say,FUZZ,$@)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
 
-$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh
+$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S
 	$(call say,SEEDS,$(@D))
 	$(Q)CLANG='$(CLANG)' $< $(@D) && touch $@
 
