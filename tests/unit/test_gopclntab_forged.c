@@ -297,6 +297,28 @@ static void test_decoys(void **state)
 	free_copy(&c);
 }
 
+/* Nobody reads all of a file that has no table and claims to be endless. */
+static void test_endless(void **state)
+{
+	struct copy c = copy_of("go120");
+	Elf64_Ehdr *header = (Elf64_Ehdr *)c.data;
+	Elf64_Phdr *segments = (Elf64_Phdr *)(c.data + header->e_phoff);
+
+	(void)state;
+	put64(&c, "table", 0, 0);
+	drop_sections(&c);
+	for (size_t i = 0; i < header->e_phnum; i++) {
+		if (segments[i].p_type == PT_LOAD && segments[i].p_flags & PF_W)
+			segments[i].p_filesz = segments[i].p_memsz = 1ull << 32;
+	}
+	write_scratch("endless", c.data, c.size);
+	c.fd = open_scratch("endless", O_RDWR);
+	assert_int_equal(ftruncate(c.fd, 1ll << 33), 0);
+	assert_int_equal(elf_file__open(c.fd, &c.file), 0);
+	assert_int_equal(gopclntab__open(c.file, &c.table), -EFBIG);
+	free_copy(&c);
+}
+
 static void test_text_without_moduledata(void **state)
 {
 	struct copy c = copy_of("go118");
@@ -629,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_118),
 		cmocka_unit_test(test_search),
 		cmocka_unit_test(test_decoys),
+		cmocka_unit_test(test_endless),
 		cmocka_unit_test(test_text_without_moduledata),
 		cmocka_unit_test(test_lying_moduledata),
 		cmocka_unit_test(test_lying_inline_base),

@@ -36,9 +36,9 @@ int go_read_words(const struct elf_file *file, uint64_t offset, uint64_t *words,
 /* Read a piece of what is searched: how many bytes, or negative errno. -EFBIG: too much already. */
 static ssize_t read_piece(struct go_opening *o, void *data, size_t size, uint64_t offset)
 {
-	if (size > o->search_budget)
+	if (size > o->read_budget)
 		return -EFBIG;
-	o->search_budget -= size;
+	o->read_budget -= size;
 	return pread_full(o->file->fd, data, size, offset);
 }
 

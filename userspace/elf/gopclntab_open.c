@@ -25,7 +25,7 @@
 #include "elf/gopclntab_opening.h"
 
 #define MAX_FUNCTIONS (16u << 20)
-#define MAX_SEARCH    (UINT64_C(1) << 30) /* bytes that are looked at until the table is found */
+#define MAX_READ      (UINT64_C(512) << 20) /* bytes of the file, until the table is found */
 
 /* magic, two zeroes, the size of the smallest instruction, that of a pointer */
 #define FIRST_WORD_118 UINT64_C(0x08010000fffffff0)
@@ -135,12 +135,13 @@ static bool functions_are_sane(const struct gopclntab *t)
 }
 
 /* `size` bytes of the table, all of which the caller has found to be in the file. */
-static int load(struct gopclntab *t, const struct go_opening *o, uint64_t size)
+static int load(struct gopclntab *t, struct go_opening *o, uint64_t size)
 {
 	ssize_t got;
 
-	if (size > GO_MAX_TABLE)
+	if (size > GO_MAX_TABLE || size > o->read_budget)
 		return -EFBIG;
+	o->read_budget -= size;
 	t->data = malloc(size);
 	if (!t->data)
 		return -ENOMEM;
@@ -277,7 +278,7 @@ static int find_table(struct go_opening *o)
 
 int gopclntab__open(struct elf_file *file, struct gopclntab **table)
 {
-	struct go_opening o = {.file = file, .search_budget = MAX_SEARCH};
+	struct go_opening o = {.file = file, .read_budget = MAX_READ};
 	int err;
 
 	if (!elf_file__is_x86_64(file))
