@@ -603,7 +603,7 @@ static void test_changed_file(void **state)
 static void ask(struct table_builder *b, int fd, enum table_effort effort,
 		struct built_table *built)
 {
-	assert_int_equal(table_builder__ask(b, 7, fd, effort), 0);
+	assert_int_equal(table_builder__ask(b, 7, fd, 0, effort), 0);
 	assert_true(table_builder__take(b, true, built));
 	assert_int_equal(built->id, 7);
 }
@@ -636,7 +636,8 @@ static void test_builder(void **state)
 	}
 	/* what is not taken is freed */
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(table_builder__ask(b, i, fd, i % 2 ? TABLE_BUILD : TABLE_READ), 0);
+		assert_int_equal(table_builder__ask(b, i, fd, 0, i % 2 ? TABLE_BUILD : TABLE_READ),
+				 0);
 	table_builder__free(b);
 	unwind_table_image__fini(&first.image);
 }
