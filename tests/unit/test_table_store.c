@@ -264,7 +264,8 @@ static void builder_test(void **state)
 	assert_false(table_builder__take(builder, true, &built));
 	for (uint32_t id = 0; id < 6; id++)
 		assert_int_equal(
-			table_builder__ask(builder, id, id % 3 ? library : null, 0, TABLE_BUILD), 0);
+			table_builder__ask(builder, id, id % 3 ? library : null, 0, TABLE_BUILD),
+			0);
 	for (uint32_t id = 0; id < 6; id++) {
 		struct pollfd done = {.fd = table_builder__fd(builder), .events = POLLIN};
 

@@ -29,8 +29,8 @@
 
 #define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
 #define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
-#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
-#define SILENCE_PERIODS 20	     /* a target that used so much CPU must have been sampled */
+#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
+#define SILENCE_PERIODS 20	      /* a target that used so much CPU must have been sampled */
 
 struct recording {
 	struct record_options options;
@@ -301,7 +301,6 @@ static int flush_recording(struct recording *r, uint64_t now)
 	r->flushed = now;
 	return recording_writer__flush(r->writer);
 }
-
 
 static int run_until_the_end(struct recording *r, struct failure *failure)
 {

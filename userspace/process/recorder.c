@@ -517,8 +517,8 @@ static void walk_once(struct recorder *r, const struct fed_process *process,
 	enum stack_end end;
 	size_t count;
 
-	end = unwind_feed__walk(r->feed, process, copy,
-				(uint64_t *)to->frames + to->kernel_frames, max, &count);
+	end = unwind_feed__walk(r->feed, process, copy, (uint64_t *)to->frames + to->kernel_frames,
+				max, &count);
 	if (!count)
 		return;
 	to->user_frames = count;
