@@ -553,6 +553,19 @@ int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end
 	return 0;
 }
 
+ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size)
+{
+	const Elf64_Phdr *s = find_load(file, address, false);
+	uint64_t within;
+
+	if (!s)
+		return -ENOENT;
+	within = address - s->p_vaddr;
+	if (size > s->p_filesz - within)
+		size = s->p_filesz - within;
+	return elf_file__read(file, bytes, size, s->p_offset + within);
+}
+
 uint64_t elf_file__base_address(const struct elf_file *file)
 {
 	uint64_t lowest = UINT64_MAX;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct elf_file;
 
@@ -52,6 +53,11 @@ struct elf_code {
 int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end,
 		      struct elf_code *code);
 
+/*
+ * What the file has at a virtual address: up to `size` bytes, fewer where its segment ends there. How
+ * many; -ENOENT: no segment covers it; -EIO.
+ */
+ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size);
 /* The lowest p_vaddr of all PT_LOAD, rounded down to a page (Firefox's addresses are relative to
  * it); 0 where there is none. */
 uint64_t elf_file__base_address(const struct elf_file *file);
