@@ -32,7 +32,8 @@ enum unwind_cfa {
 	UNWIND_CFA_PLT,	     /* stack pointer + 8, and 8 more from byte cfa_offset of 16 on */
 	UNWIND_CFA_SIGNAL,   /* the return of a signal handler: all registers are on the stack */
 	UNWIND_CFA_ROOT,     /* nobody called this */
-	UNWIND_CFA_UNKNOWN,  /* the file says something that we do not know */
+	UNWIND_CFA_SWITCH, /* frame pointer + 16, on whatever stack; the function begins at cfa_offset */
+	UNWIND_CFA_UNKNOWN, /* the file says something that we do not know */
 };
 
 /* The caller's frame pointer. */
@@ -46,8 +47,9 @@ enum unwind_fp {
 /* The return address. */
 enum unwind_ra {
 	UNWIND_RA_NONE,
-	UNWIND_RA_AT_CFA,   /* at CFA + ra_offset */
-	UNWIND_RA_REGISTER, /* in register ra_offset; known in the innermost frame alone */
+	UNWIND_RA_AT_CFA,      /* at CFA + ra_offset */
+	UNWIND_RA_REGISTER,    /* in register ra_offset; known in the innermost frame alone */
+	UNWIND_RA_INTERRUPTED, /* at CFA + ra_offset; no call is in front of it, a signal came there */
 };
 
 /* Fields that a kind does not use are 0. Registers have their numbers of the DWARF ABI. */

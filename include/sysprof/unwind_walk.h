@@ -29,6 +29,7 @@
 
 #define UNWIND_FP_STEP_MAX  (1ULL << 20)
 #define UNWIND_ADDRESS_BITS 47
+#define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
 #define UNWIND_CODE_LOWEST  4096
 #define UNWIND_STEP_ON	    (-1) /* not an end: there may be another frame */
 
@@ -50,6 +51,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 	s->all_known = true;
 	s->after_call = in_system_call;
 	s->fp_lost = false;
+	s->switches = 0;
 	s->mapping.start = 1;
 	s->mapping.end = 0;
 	s->window_start = s->window_end = 0;
@@ -230,7 +232,7 @@ static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u6
 	s->fp = fp;
 	s->kind = kind;
 	s->all_known = false;
-	s->after_call = true;
+	s->after_call = kind != FRAME_AFTER_SIGNAL;
 	return UNWIND_STEP_ON;
 }
 
@@ -387,7 +389,29 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	} else if (rule->fp == UNWIND_FP_UNKNOWN) {
 		s->fp_lost = true;
 	}
-	return unwind_found(s, FRAME_TABLE, ra, cfa, fp);
+	return unwind_found(s, rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE,
+			    ra, cfa, fp);
+}
+
+/*
+ * A function that goes over to another stack keeps its frame pointer, which leads to its frame where it came
+ * from (Go's systemstack, asmcgocall, cgocallback). That may be anywhere, and stacks of Go move: so
+ * what is found there has to be a return address behind a call of this very function.
+ */
+static __always_inline int unwind_switch(struct unwind_state *s, const struct unwind_rule *rule)
+{
+	__u64 fp = s->fp, caller_fp, ra, code, start = s->mapping.bias + (__u32)rule->cfa_offset;
+
+	if (s->fp_lost)
+		return STACK_END_NO_RULE;
+	if (s->switches++ == UNWIND_SWITCHES_MAX)
+		return STACK_END_NO_CALLER;
+	if (unwind_read_pair(s, fp, &caller_fp, &ra) || unwind_read(s, &code, sizeof(code), ra - 8))
+		return STACK_END_FAULT;
+	/* call rel32 */
+	if ((code >> 24 & 0xff) != 0xe8 || ra + (__s64)(__s32)(code >> 32) != start)
+		return STACK_END_NO_CALLER;
+	return unwind_found(s, FRAME_SWITCH, ra, fp + 16, caller_fp);
 }
 
 /*
@@ -419,6 +443,8 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_ROOT;
 	if (rule->cfa == UNWIND_CFA_UNKNOWN)
 		return STACK_END_NO_RULE;
+	if (rule->cfa == UNWIND_CFA_SWITCH)
+		return unwind_switch(s, rule);
 	return unwind_by_rule(s, rule, pc);
 }
 

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "unwind/go_table.h"
 #include "unwind/plt.h"
 #include "unwind/trampoline.h"
 
@@ -401,22 +402,90 @@ static int read_section(struct elf_file *file, const char *name, struct builder 
 	return err || b->rows.count ? err : -ENODATA;
 }
 
-static int read_file(struct elf_file *file, struct builder *b, struct cfi_counts *counts)
+/* One side of two that are put on top of each other. */
+struct side {
+	const struct builder *b;
+	size_t next;
+	const struct unwind_rule *now; /* at the address that was reached */
+};
+
+static uint64_t next_address(const struct side *s)
+{
+	return s->next < s->b->rows.count ? s->b->rows.data[s->next].address : UINT64_MAX;
+}
+
+static void go_to(struct side *s, uint64_t address)
+{
+	while (s->next < s->b->rows.count && s->b->rows.data[s->next].address <= address)
+		s->now = &s->b->rules.data[s->b->rows.data[s->next++].rule].rule;
+}
+
+/* What `lower` says where `upper` says nothing. */
+static int overlay(const struct builder *upper, const struct builder *lower, struct builder *both)
+{
+	static const struct unwind_rule NONE = {};
+	struct side up = {upper, 0, &NONE}, low = {lower, 0, &NONE};
+	int err = 0;
+
+	while (!err && (up.next < upper->rows.count || low.next < lower->rows.count)) {
+		uint64_t a = next_address(&up), b = next_address(&low), address = a < b ? a : b;
+
+		go_to(&up, address);
+		go_to(&low, address);
+		err = add_row(both, address, up.now->cfa == UNWIND_CFA_NONE ? low.now : up.now);
+	}
+	return err;
+}
+
+static void take_over(struct builder *b, struct builder *from)
+{
+	struct builder old = *b;
+
+	*b = *from;
+	b->numbers.owner = b;
+	*from = old;
+}
+
+/* A program with parts in C has .eh_frame for these. */
+static int add_go(struct elf_file *file, size_t limit, struct builder *b, struct cfi_counts *counts)
+{
+	struct builder go, both;
+	struct cfi_counts go_counts;
+	int err;
+
+	builder__init(&go);
+	builder__init(&both);
+	err = go_table__each_row(file, limit, add_row, &go, &go_counts);
+	if (!err)
+		err = overlay(b, &go, &both);
+	if (!err) {
+		take_over(b, &both);
+		counts->functions += go_counts.functions;
+		counts->damaged += go_counts.damaged;
+	}
+	builder__fini(&go);
+	builder__fini(&both);
+	return err;
+}
+
+static int read_file(struct elf_file *file, size_t limit, struct builder *b,
+		     struct cfi_counts *counts)
 {
 	int err = read_section(file, ".eh_frame", b, counts), other;
 	struct cfi_counts debug_counts;
 	struct builder debug;
 
-	if (err == -ENOMEM || err == -EFBIG || (!err && counts->functions >= FEW_FUNCTIONS))
+	if (err == -ENOMEM || err == -EFBIG)
+		return err;
+	other = add_go(file, limit, b, counts);
+	if (other != -ENOENT)
+		return other;
+	if (!err && counts->functions >= FEW_FUNCTIONS)
 		return err;
 	builder__init(&debug);
 	other = read_section(file, ".debug_frame", &debug, &debug_counts);
 	if (!other && (err || debug_counts.functions > counts->functions)) {
-		struct builder few = *b;
-
-		*b = debug;
-		b->numbers.owner = b;
-		debug = few;
+		take_over(b, &debug);
 		*counts = debug_counts;
 		err = 0;
 	}
@@ -433,7 +502,7 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	if (!elf_file__is_x86_64(file))
 		return -ENOTSUP;
 	builder__init(&b);
-	err = read_file(file, &b, &image->counts);
+	err = read_file(file, limit, &b, &image->counts);
 	if (!err || err == -ENODATA)
 		err = add_what_is_undescribed(file, &b);
 	if (!err && !b.rows.count)
