@@ -47,6 +47,10 @@ struct mm_struct {
 	unsigned long start_code; /* 0 until execve has mapped the program */
 };
 
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm; /* NULL: it has given back its memory */
@@ -56,6 +60,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	__u64 start_time;
+	struct thread_struct thread;
 };
 
 #pragma clang attribute pop

@@ -25,6 +25,8 @@ static __always_inline const struct unwind_table *unwind_table_at(struct unwind_
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
 static __always_inline int unwind_find_room(struct unwind_state *s);
+static __always_inline int unwind_across(struct unwind_state *s);
+static __always_inline long unwind_thread_base(struct unwind_state *s, __u64 *base);
 
 #include <sysprof/unwind_walk.h>
 
@@ -147,6 +149,26 @@ __attribute__((noinline)) int unwind_room(void)
 static __always_inline int unwind_find_room(struct unwind_state *s __attribute__((unused)))
 {
 	return unwind_room();
+}
+
+__attribute__((noinline)) int unwind_to_other_stack(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_across_at(&s->unwind) : STACK_END_NO_RULE;
+}
+
+static __always_inline int unwind_across(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_to_other_stack();
+}
+
+/* As it was set for the thread; what a program does without telling the kernel (wrfsbase) is not seen. */
+static __always_inline long unwind_thread_base(struct unwind_state *s __attribute__((unused)),
+					       __u64 *base)
+{
+	*base = TASK_READ(current_task(), thread.fsbase);
+	return *base ? 0 : -1;
 }
 
 /* A process that has called execve since its mappings were read has others now. */

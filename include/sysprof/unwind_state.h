@@ -17,6 +17,18 @@ struct unwind_mapping {
 	__u32 table;
 };
 
+/* g.sched (struct gobuf) */
+struct unwind_go_saved {
+	__u64 sp, pc, g, ctxt, unused, bp, old_bp;
+};
+
+/* On the way from one stack to another. The kernel's verifier follows no values that are kept here. */
+struct unwind_across {
+	struct unwind_rule rule;
+	__u64 noted[2], top, thread, goroutine, frame[2];
+	struct unwind_go_saved saved;
+};
+
 struct unwind_state {
 	__u64 ip, sp, fp;	       /* of the frame that was found last */
 	__u64 general[UNWIND_GENERAL]; /* by DWARF number; while `all_known` */
@@ -27,6 +39,7 @@ struct unwind_state {
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
 	__u32 switches;	    /* how often it went to another stack */
+	struct unwind_across across;
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places, place_count;	/* the surroundings' own ... */
 	__u64 places_time;		/* ... and of when they are, CLOCK_MONOTONIC ns */

@@ -32,8 +32,12 @@ enum unwind_cfa {
 	UNWIND_CFA_PLT,	     /* stack pointer + 8, and 8 more from byte cfa_offset of 16 on */
 	UNWIND_CFA_SIGNAL,   /* the return of a signal handler: all registers are on the stack */
 	UNWIND_CFA_ROOT,     /* nobody called this */
-	UNWIND_CFA_SWITCH, /* frame pointer + 16, on whatever stack; the function begins at cfa_offset */
-	UNWIND_CFA_UNKNOWN, /* the file says something that we do not know */
+	/* The function went over to another stack, see unwind_walk.h; it begins at cfa_offset. */
+	UNWIND_CFA_SWITCH,	   /* its frame pointer leads to its own frame there */
+	UNWIND_CFA_GO_DEPTH,	   /* Go's asmcgocall without a frame */
+	UNWIND_CFA_GO_CALLER,	   /* Go's systemstack without a frame */
+	UNWIND_CFA_GO_INTERRUPTED, /* Go's morestack */
+	UNWIND_CFA_UNKNOWN,	   /* the file says something that we do not know */
 };
 
 /* The caller's frame pointer. */
@@ -167,5 +171,12 @@ _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #define UNWIND_X86_SIGNAL_RBP	  120
 #define UNWIND_X86_SIGNAL_RSP	  160
 #define UNWIND_X86_SIGNAL_RIP	  168
+
+/* Go's structures: g.stack.hi, g.m, g.sched. The rest of what is needed is in the rules. */
+#define UNWIND_GO_STACK_TOP 8
+#define UNWIND_GO_THREAD    0x30
+#define UNWIND_GO_SAVED	    0x38
+#define UNWIND_GO_SAVED_BP  0x60 /* of g; before there was a word more */
+#define UNWIND_GO_NEAR	    512
 
 #endif

@@ -8,12 +8,13 @@
  *     %rbp,N-8(%rsp); lea N-8(%rsp),%rbp". Assembly without a frame does not save it.
  *   - Where a function that sets the stack pointer itself (the table has a flag for it) does so first. From
  *     there on the depth says nothing. If it has set up its frame by then, its frame pointer leads to
- *     its return address, whatever stack it is on (UNWIND_CFA_SWITCH).
+ *     its return address, whatever stack it is on (UNWIND_CFA_SWITCH). Up to Go 1.20 systemstack and
+ *     asmcgocall have none; but what they need to go back tells the way, and that their code tells.
  *   - Where a signal handler returns to, by its two instructions.
  *
  * Stacks end where Go's own traceback lets them end: in goexit, mstart and rt0_go, which nobody
- * returns from, and in mcall and morestack once these are on the scheduler's stack. The goroutine that called
- * those has been put aside and may run elsewhere by now.
+ * returns from, and in mcall once it is on the scheduler's stack: the goroutine that called it has been put
+ * aside and may run elsewhere by now. That of morestack is gone on with as long as it is this thread's.
  *
  * Facts are from the sources of Go 1.18 to 1.26: runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
  * cmd/internal/obj/x86/obj6.go.
@@ -61,11 +62,21 @@ enum kind {
 	ROOT,	     /* nobody called it */
 	INTERRUPTED, /* it looks as if it had been called from where a signal came */
 	LEFT,	     /* nobody called it any more, once it has set the stack pointer */
+	GROWING,     /* morestack: the same, but what it interrupted may be known */
 	SWITCH,	     /* it may set the stack pointer to another stack */
+};
+
+/* Where the runtime has what it saved of a goroutine, as the code of systemstack tells. */
+struct layout {
+	bool known;
+	int32_t tls;	  /* g, from the thread's base */
+	int32_t curg;	  /* m.curg */
+	int32_t saved_bp; /* g.sched.bp */
 };
 
 struct walker {
 	const struct elf_file *file;
+	struct layout layout;
 	cfi_row_fn row;
 	void *context;
 	uint64_t left;	   /* stretches that may still come */
@@ -180,31 +191,89 @@ static bool sets_stack_pointer(const unsigned char *code)
 	return rex == REX_W && (opcode == IMM8 || opcode == IMM32) && modrm == AND_RSP;
 }
 
+/* The code of the function at hand to w->special. False: it is too long, or not there. */
+static bool load_special(struct walker *w)
+{
+	const struct go_function *f = &w->function;
+	uint64_t size = f->end - f->start;
+
+	w->special_start = f->start;
+	w->special_size = 0;
+	if (size > sizeof(w->special) ||
+	    elf_file__read_at(w->file, f->start, w->special, size) != (ssize_t)size)
+		return false;
+	w->special_size = size;
+	return true;
+}
+
 /*
  * The first place in the function that looks like an instruction that sets the stack pointer. Code is not
  * taken apart, so that may be in the middle of another: then less is known of the function, nothing wrong.
  */
 static void look_for_switch(struct walker *w)
 {
-	const struct go_function *f = &w->function;
-	uint64_t size = f->end - f->start;
-	ssize_t got;
-
-	w->sets_sp = f->start;
-	w->special_start = f->start;
-	w->special_size = 0;
-	if (size > sizeof(w->special))
+	w->sets_sp = w->function.start;
+	if (!load_special(w))
 		return;
-	got = elf_file__read_at(w->file, f->start, w->special, size);
-	if (got != (ssize_t)size)
-		return;
-	w->special_size = size;
-	for (size_t at = 0; at + 3 <= size; at++) {
+	for (size_t at = 0; at + 3 <= w->special_size; at++) {
 		if (sets_stack_pointer(w->special + at)) {
-			w->sets_sp = f->start + at;
+			w->sets_sp = w->function.start + at;
 			return;
 		}
 	}
+}
+
+/* Behind the first place in w->special that has these bytes, and as many more; NULL: there is none. */
+static const unsigned char *behind(const struct walker *w, const void *bytes, size_t size,
+				   size_t more)
+{
+	const unsigned char *found = memmem(w->special, w->special_size, bytes, size);
+
+	if (!found || (size_t)(w->special + w->special_size - found) < size + more)
+		return NULL;
+	return found + size;
+}
+
+#define BEHIND(w, more, ...)                                                                       \
+	({                                                                                         \
+		static const unsigned char bytes_[] = {__VA_ARGS__};                               \
+		behind(w, bytes_, sizeof(bytes_), more);                                           \
+	})
+
+/* systemstack: g is loaded, then g.m and m.curg, then g0.sched.sp; then curg.sched.bp, since Go 1.21. */
+static struct layout layout_of(const struct walker *w)
+{
+	const unsigned char *tls = BEHIND(w, 5, 0x64, REX_W, LOAD, 0x04), /* mov %fs:TLS,%rax */
+		*curg = BEHIND(w, 4, REX_W, 0x3b, 0x83),		  /* cmp CURG(%rbx),%rax */
+			*bp = BEHIND(w, 1, REX_W, LOAD, 0x68);		  /* mov BP(%rax),%rbp */
+
+	if (!tls)
+		tls = BEHIND(w, 5, 0x64, REX_W, LOAD, 0x0c); /* mov %fs:TLS,%rcx */
+	if (!tls || tls[0] != 0x25 || !curg ||
+	    !BEHIND(w, 0, REX_W, LOAD, 0x58, UNWIND_GO_THREAD) || /* mov 0x30(%rax),%rbx */
+	    (!BEHIND(w, 0, REX_W, LOAD, 0x62, UNWIND_GO_SAVED) && /* mov 0x38(%rdx),%rsp */
+	     !BEHIND(w, 0, REX_W, LOAD, 0x5a, UNWIND_GO_SAVED)))  /* … %rbx */
+		return (struct layout){};
+	return (struct layout){
+		.known = load_s32(curg) > 0 && load_s32(curg) <= INT16_MAX,
+		.tls = load_s32(tls + 1),
+		.curg = load_s32(curg),
+		.saved_bp = bp ? *bp : UNWIND_GO_SAVED_BP + 8,
+	};
+}
+
+/*
+ * asmcgocall, up to Go 1.20, where it goes back: "mov N+8(%rsp),%rdi; mov 8(%rdi),%rsi; sub N(%rsp),%rsi". N; or
+ * -1: it does that in another way.
+ */
+static int32_t slot_of_depth(const struct walker *w)
+{
+	const unsigned char *top = BEHIND(w, 5, REX_W, LOAD, 0x77, UNWIND_GO_STACK_TOP);
+
+	if (!top || top - 9 < w->special || memcmp(top - 9, "\x48\x8b\x7c\x24", 4) != 0 ||
+	    memcmp(top, "\x48\x2b\x74\x24", 4) != 0 || top[4] > 0x70 || top[-5] != top[4] + 8)
+		return -1;
+	return top[4];
 }
 
 /*
@@ -253,18 +322,37 @@ static struct unwind_rule rule_at(const struct walker *w, uint64_t address, int3
 	return rule;
 }
 
-/* Where it may be on another stack. Its own address is in the rule: a frame that it finds must have called it. */
+/* Where it may be on another stack. Its own address is in the rule: what is found there must have called it. */
 static struct unwind_rule rule_of_switch(const struct walker *w)
 {
+	struct unwind_rule rule = {.cfa_offset = (int32_t)w->function.start};
+	int32_t slot;
+
 	if (w->kind == LEFT)
 		return NOBODY;
-	if (!w->has_frame || w->frame_ready > w->sets_sp || w->function.start > INT32_MAX)
+	if (w->function.start > INT32_MAX)
 		return NOT_FOLLOWED;
-	return (struct unwind_rule){
-		.cfa = UNWIND_CFA_SWITCH,
-		.cfa_register = UNWIND_X86_RBP,
-		.cfa_offset = (int32_t)w->function.start,
-	};
+	if (w->kind == GROWING && !w->layout.known)
+		return NOBODY;
+	if (w->kind == SWITCH && w->has_frame && w->frame_ready <= w->sets_sp) {
+		rule.cfa = UNWIND_CFA_SWITCH;
+		return rule;
+	}
+	if (!strcmp(w->function.name, "runtime.asmcgocall") && !w->has_frame) {
+		slot = slot_of_depth(w);
+		rule.cfa = slot < 0 ? UNWIND_CFA_UNKNOWN : UNWIND_CFA_GO_DEPTH;
+		rule.cfa_offset = slot < 0 ? 0 : rule.cfa_offset;
+		rule.fp_offset = slot < 0 ? 0 : slot;
+		return rule;
+	}
+	if (!w->layout.known || w->has_frame ||
+	    (w->kind != GROWING && strcmp(w->function.name, "runtime.systemstack") != 0))
+		return NOT_FOLLOWED;
+	rule.cfa = w->kind == GROWING ? UNWIND_CFA_GO_INTERRUPTED : UNWIND_CFA_GO_CALLER;
+	rule.fp_offset = w->layout.tls;
+	rule.ra_offset = (int16_t)w->layout.curg;
+	rule.cfa_addend = (int16_t)w->layout.saved_bp;
+	return rule;
 }
 
 /* [start, end) with the stack so deep, as far as it is before `limit`. */
@@ -311,7 +399,7 @@ static int describe_to(struct walker *w, uint64_t address)
 static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t depth)
 {
 	struct walker *w = context;
-	uint64_t switched = w->kind == LEFT || w->kind == SWITCH ? w->sets_sp + 1 : UINT64_MAX;
+	uint64_t switched = w->kind >= LEFT ? w->sets_sp + 1 : UINT64_MAX;
 	int err;
 
 	if (!w->left--)
@@ -348,8 +436,7 @@ static enum kind kind_of(const struct walker *w)
 	static const char *const INJECTED[] = {"runtime.sigpanic", "runtime.sigpanic0",
 					       "runtime.asyncPreempt", NULL};
 	/* clone: on the new thread's stack */
-	static const char *const LEAVES[] = {"runtime.mcall", "runtime.morestack", "runtime.clone",
-					     NULL};
+	static const char *const LEAVES[] = {"runtime.mcall", "runtime.clone", NULL};
 	const char *name = w->function.name;
 
 	/* the entry jumps to rt0_go */
@@ -360,6 +447,8 @@ static enum kind kind_of(const struct walker *w)
 		return INTERRUPTED;
 	if (!w->function.writes_sp)
 		return ORDINARY;
+	if (!strcmp(name, "runtime.morestack"))
+		return GROWING;
 	return is_one_of(name, LEAVES) ? LEFT : SWITCH;
 }
 
@@ -395,10 +484,23 @@ static int add_function(struct walker *w, const struct gopclntab *table, size_t 
 	w->kind = kind_of(w);
 	w->reached = w->function.start;
 	w->has_frame = w->looked_for_frame = false;
-	if (w->kind == LEFT || w->kind == SWITCH)
+	if (w->kind >= LEFT)
 		look_for_switch(w);
 	err = gopclntab__each_depth(table, number, add_stretch, w);
 	return !err || err == -EBADMSG ? describe_to(w, w->function.end) : err;
+}
+
+static void look_for_layout(struct walker *w, const struct gopclntab *table)
+{
+	size_t count = gopclntab__count(table);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!gopclntab__function(table, i, &w->function) && w->function.writes_sp &&
+		    !strcmp(w->function.name, "runtime.systemstack") && load_special(w)) {
+			w->layout = layout_of(w);
+			return;
+		}
+	}
 }
 
 static int add_functions(struct walker *w, const struct gopclntab *table, struct cfi_counts *counts)
@@ -439,6 +541,7 @@ int go_table__each_row(struct elf_file *file, uint64_t limit, cfi_row_fn row, vo
 		w->context = context;
 		w->window = window;
 		w->left = limit / STRETCH_SIZE;
+		look_for_layout(w, table);
 		err = add_functions(w, table, counts);
 	} else {
 		err = -ENOMEM;

@@ -21,6 +21,8 @@ static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_knows_mappings(struct unwind_state *s);
 static int unwind_find_room(struct unwind_state *s);
+static int unwind_across(struct unwind_state *s);
+static long unwind_thread_base(struct unwind_state *s, __u64 *base);
 
 #include <sysprof/unwind_walk.h>
 
@@ -62,6 +64,19 @@ static bool unwind_knows_mappings(struct unwind_state *s)
 static int unwind_find_room(struct unwind_state *s)
 {
 	return unwind_room_at(s);
+}
+
+static int unwind_across(struct unwind_state *s)
+{
+	return unwind_across_at(s);
+}
+
+/* Of a stack that was copied it is not known. */
+static long unwind_thread_base(struct unwind_state *s, __u64 *base)
+{
+	(void)s;
+	(void)base;
+	return -1;
 }
 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
