@@ -25,7 +25,7 @@ struct unwind_go_saved {
 /* On the way from one stack to another. The kernel's verifier follows no values that are kept here. */
 struct unwind_across {
 	struct unwind_rule rule;
-	__u64 noted[2], top, thread, goroutine, frame[2];
+	__u64 noted[2], top, offset, thread, goroutine, frame[2];
 	struct unwind_go_saved saved;
 };
 

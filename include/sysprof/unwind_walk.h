@@ -439,10 +439,14 @@ static __always_inline int unwind_go_saved(struct unwind_state *s)
 	struct unwind_across *a = &s->across;
 	__u64 at;
 
+	a->offset = (__s64)a->rule.fp_offset;
+	if (a->rule.cfa_register && unwind_read(s, &a->offset, sizeof(a->offset),
+						s->mapping.bias + (__u32)a->rule.fp_offset))
+		return STACK_END_FAULT;
 	/* what is saved is where the last change of stacks began, not those before */
 	if (s->switches > 1 || unwind_thread_base(s, &at))
 		return STACK_END_NO_RULE;
-	if (unwind_read(s, &at, sizeof(at), at + a->rule.fp_offset) ||
+	if (unwind_read(s, &at, sizeof(at), at + a->offset) ||
 	    unwind_read(s, &a->thread, sizeof(at), at + UNWIND_GO_THREAD) ||
 	    unwind_read(s, &a->goroutine, sizeof(at), a->thread + a->rule.ra_offset))
 		return STACK_END_FAULT;

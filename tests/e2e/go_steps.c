@@ -43,8 +43,8 @@ static struct call calls[CALLS];
 static struct {
 	uint64_t pc, count;
 } unknown[PLACES];
-static uint64_t steps, compared, switched, roots, not_followed, undescribed, uncalled, signals,
-	differing;
+static uint64_t steps, compared, switched, across, roots, not_followed, undescribed, uncalled,
+	signals, differing;
 static struct unwind_table_image image;
 static uint64_t bias;
 static pid_t pid;
@@ -177,6 +177,48 @@ static void compare_switch(const struct user_regs_struct *r, const struct unwind
 	switched++;
 }
 
+/* Where the return address of a function is that has no frame, and has gone to another stack. */
+static uint64_t slot_across(const struct user_regs_struct *r, const struct unwind_rule *rule)
+{
+	uint64_t noted[2], g, m, curg, sp, top, offset = (int64_t)rule->fp_offset;
+
+	if (rule->cfa == UNWIND_CFA_GO_DEPTH) {
+		if (!load(r->rsp + rule->fp_offset, noted, sizeof(noted)))
+			return 0;
+		if (!noted[1])
+			return noted[0];
+		return load(noted[1] + UNWIND_GO_STACK_TOP, &top, sizeof(top)) ? top - noted[0] : 0;
+	}
+	if (rule->cfa_register && !load(bias + (uint32_t)rule->fp_offset, &offset, sizeof(offset)))
+		return 0;
+	if (!load(r->fs_base + offset, &g, sizeof(g)) ||
+	    !load(g + UNWIND_GO_THREAD, &m, sizeof(m)) ||
+	    !load(m + rule->ra_offset, &curg, sizeof(curg)) ||
+	    !load(curg + UNWIND_GO_SAVED, &sp, sizeof(sp)))
+		return 0;
+	return rule->cfa == UNWIND_CFA_GO_INTERRUPTED ? sp - 8 : sp;
+}
+
+/*
+ * Between its first instruction on the other stack and its call, and behind that, what it needs is not all there: the
+ * walk sees that by the call that is missing, and ends.
+ */
+static void compare_across(const struct user_regs_struct *r, const struct unwind_rule *rule)
+{
+	uint64_t start = bias + (uint32_t)rule->cfa_offset, ra;
+	const struct call *c = find(slot_across(r, rule), false);
+
+	if (!c || !load(c->slot, &ra, sizeof(ra)) || ra != c->ra) {
+		count_unknown(r->rip - bias);
+		return;
+	}
+	if (c->callee - start >= UNWIND_GO_NEAR)
+		differs(r->rip, "across", start, c->callee);
+	else if (rule->cfa != UNWIND_CFA_GO_INTERRUPTED && r->rbp != c->fp)
+		differs(r->rip, "fp-across", c->fp, r->rbp);
+	across++;
+}
+
 static void compare_frame(const struct user_regs_struct *r, const struct unwind_rule *rule)
 {
 	const struct call *c = newest(r->rsp);
@@ -211,6 +253,9 @@ static void compare(const struct user_regs_struct *r)
 		count_unknown(r->rip - bias);
 	else if (rule->cfa == UNWIND_CFA_SWITCH)
 		compare_switch(r, rule);
+	else if (rule->cfa == UNWIND_CFA_GO_DEPTH || rule->cfa == UNWIND_CFA_GO_CALLER ||
+		 rule->cfa == UNWIND_CFA_GO_INTERRUPTED)
+		compare_across(r, rule);
 	else if (rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP)
 		compare_frame(r, rule);
 }
@@ -297,6 +342,7 @@ int main(int argc, char **argv)
 		printf("unknown %#" PRIx64 " %" PRIu64 "\n", unknown[i].pc, unknown[i].count);
 	printf("total steps %" PRIu64 "\ntotal compared %" PRIu64 "\ntotal switched %" PRIu64 "\n",
 	       steps, compared, switched);
+	printf("total across %" PRIu64 "\n", across);
 	printf("total roots %" PRIu64 "\ntotal not_followed %" PRIu64 "\n", roots, not_followed);
 	printf("total undescribed %" PRIu64 "\ntotal uncalled %" PRIu64 "\n", undescribed,
 	       uncalled);

@@ -39,6 +39,7 @@
 #define RETURN_ADDRESS 8
 #define STRETCH_SIZE   2 /* a row takes two bytes, and most stretches become rows */
 
+#define RET	       0xc3
 #define PUSH_RBP       0x55
 #define INT3	       0xcc
 #define REX_W	       0x48
@@ -69,9 +70,10 @@ enum kind {
 /* Where the runtime has what it saved of a goroutine, as the code of systemstack tells. */
 struct layout {
 	bool known;
-	int32_t tls;	  /* g, from the thread's base */
-	int32_t curg;	  /* m.curg */
-	int32_t saved_bp; /* g.sched.bp */
+	int32_t tls;	    /* g, from the thread's base … */
+	bool tls_in_memory; /* … or the address of a word that says so */
+	int32_t curg;	    /* m.curg */
+	int32_t saved_bp;   /* g.sched.bp */
 };
 
 struct walker {
@@ -90,10 +92,11 @@ struct walker {
 	struct go_function function;
 	enum kind kind;
 	bool has_frame, looked_for_frame;
-	uint64_t saved;	      /* from here on the caller's frame pointer is saved … */
-	int32_t saved_depth;  /* … while the stack is as deep as this */
-	uint64_t frame_ready; /* from here on %rbp is the function's own */
-	uint64_t sets_sp;     /* the first instruction that does; UINT64_MAX: none that is known */
+	uint64_t saved;		/* from here on the caller's frame pointer is saved … */
+	int32_t saved_depth;	/* … while the stack is as deep as this */
+	uint64_t frame_ready;	/* from here on %rbp is the function's own */
+	uint64_t sets_sp;	/* the first instruction that does */
+	uint64_t stays;		/* the code from here on has not; UINT64_MAX: none */
 	uint64_t special_start; /* what `special` has, of a function that sets it */
 	size_t special_size;
 	unsigned char special[SPECIAL_MAX];
@@ -213,6 +216,7 @@ static bool load_special(struct walker *w)
 static void look_for_switch(struct walker *w)
 {
 	w->sets_sp = w->function.start;
+	w->stays = UINT64_MAX;
 	if (!load_special(w))
 		return;
 	for (size_t at = 0; at + 3 <= w->special_size; at++) {
@@ -240,26 +244,47 @@ static const unsigned char *behind(const struct walker *w, const void *bytes, si
 		behind(w, bytes_, sizeof(bytes_), more);                                           \
 	})
 
+/* How g is loaded, in one of three ways: of a program, position-independent, of a library. */
+static bool look_for_tls(const struct walker *w, struct layout *l)
+{
+	/* mov %fs:TLS,%rax or %rcx */
+	const unsigned char *at = BEHIND(w, 5, 0x64, REX_W, LOAD, 0x04, 0x25);
+
+	if (!at)
+		at = BEHIND(w, 5, 0x64, REX_W, LOAD, 0x0c, 0x25);
+	if (at) {
+		l->tls = load_s32(at);
+		return true;
+	}
+	at = BEHIND(w, 4, 0x64, REX_W, LOAD, 0x01); /* mov %fs:(%rcx),%rax */
+	if (!at || at - w->special < 11)
+		return false;
+	l->tls = load_s32(at - 8);
+	at -= 11;
+	if (at[0] == REX_W && at[1] == 0xc7 && at[2] == 0xc1) /* mov $TLS,%rcx */
+		return true;
+	if (at[0] != REX_W || at[1] != LOAD || at[2] != 0x0d) /* mov WORD(%rip),%rcx */
+		return false;
+	l->tls_in_memory = true;
+	return !__builtin_add_overflow(w->special_start + (at + 7 - w->special), l->tls, &l->tls);
+}
+
 /* systemstack: g is loaded, then g.m and m.curg, then g0.sched.sp; then curg.sched.bp, since Go 1.21. */
 static struct layout layout_of(const struct walker *w)
 {
-	const unsigned char *tls = BEHIND(w, 5, 0x64, REX_W, LOAD, 0x04), /* mov %fs:TLS,%rax */
-		*curg = BEHIND(w, 4, REX_W, 0x3b, 0x83),		  /* cmp CURG(%rbx),%rax */
-			*bp = BEHIND(w, 1, REX_W, LOAD, 0x68);		  /* mov BP(%rax),%rbp */
+	const unsigned char *curg = BEHIND(w, 4, REX_W, 0x3b, 0x83), /* cmp CURG(%rbx),%rax */
+		*bp = BEHIND(w, 1, REX_W, LOAD, 0x68);		     /* mov BP(%rax),%rbp */
+	struct layout l = {};
 
-	if (!tls)
-		tls = BEHIND(w, 5, 0x64, REX_W, LOAD, 0x0c); /* mov %fs:TLS,%rcx */
-	if (!tls || tls[0] != 0x25 || !curg ||
+	if (!look_for_tls(w, &l) || !curg ||
 	    !BEHIND(w, 0, REX_W, LOAD, 0x58, UNWIND_GO_THREAD) || /* mov 0x30(%rax),%rbx */
 	    (!BEHIND(w, 0, REX_W, LOAD, 0x62, UNWIND_GO_SAVED) && /* mov 0x38(%rdx),%rsp */
 	     !BEHIND(w, 0, REX_W, LOAD, 0x5a, UNWIND_GO_SAVED)))  /* … %rbx */
-		return (struct layout){};
-	return (struct layout){
-		.known = load_s32(curg) > 0 && load_s32(curg) <= INT16_MAX,
-		.tls = load_s32(tls + 1),
-		.curg = load_s32(curg),
-		.saved_bp = bp ? *bp : UNWIND_GO_SAVED_BP + 8,
-	};
+		return l;
+	l.curg = load_s32(curg);
+	l.saved_bp = bp ? *bp : UNWIND_GO_SAVED_BP + 8;
+	l.known = l.curg > 0 && l.curg <= INT16_MAX;
+	return l;
 }
 
 /*
@@ -345,10 +370,10 @@ static struct unwind_rule rule_of_switch(const struct walker *w)
 		rule.fp_offset = slot < 0 ? 0 : slot;
 		return rule;
 	}
-	if (!w->layout.known || w->has_frame ||
-	    (w->kind != GROWING && strcmp(w->function.name, "runtime.systemstack") != 0))
+	if (!w->layout.known || w->has_frame || (w->kind != GROWING && w->stays == UINT64_MAX))
 		return NOT_FOLLOWED;
 	rule.cfa = w->kind == GROWING ? UNWIND_CFA_GO_INTERRUPTED : UNWIND_CFA_GO_CALLER;
+	rule.cfa_register = w->layout.tls_in_memory;
 	rule.fp_offset = w->layout.tls;
 	rule.ra_offset = (int16_t)w->layout.curg;
 	rule.cfa_addend = (int16_t)w->layout.saved_bp;
@@ -396,10 +421,25 @@ static int describe_to(struct walker *w, uint64_t address)
 	return w->row(w->context, w->reached, &NOT_FOLLOWED);
 }
 
+/*
+ * systemstack without a frame: behind its return is the code for when it is on the right stack already. There the
+ * runtime has saved something else, or nothing.
+ */
+static void look_for_end_of_switch(struct walker *w)
+{
+	/* movq $0,0x38(%rax); ret */
+	const unsigned char *end = BEHIND(w, 0, REX_W, 0xc7, 0x40, UNWIND_GO_SAVED, 0, 0, 0, 0,
+					  RET);
+
+	if (end && !strcmp(w->function.name, "runtime.systemstack"))
+		w->stays = w->special_start + (end - w->special);
+}
+
 static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t depth)
 {
 	struct walker *w = context;
 	uint64_t switched = w->kind >= LEFT ? w->sets_sp + 1 : UINT64_MAX;
+	uint64_t stays = w->kind >= LEFT ? w->stays : UINT64_MAX;
 	int err;
 
 	if (!w->left--)
@@ -415,8 +455,10 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 	if (depth && !w->looked_for_frame)
 		look_for_frame(w, start, depth);
 	err = add_exact(w, start, end, switched, depth);
-	if (!err && end > switched)
+	if (!err && end > switched && start < stays)
 		err = add_switched(w, start > switched ? start : switched, end, depth);
+	if (!err && end > stays)
+		err = add_exact(w, start > stays ? start : stays, end, UINT64_MAX, depth);
 	return err;
 }
 
@@ -486,6 +528,8 @@ static int add_function(struct walker *w, const struct gopclntab *table, size_t 
 	w->has_frame = w->looked_for_frame = false;
 	if (w->kind >= LEFT)
 		look_for_switch(w);
+	if (w->kind == SWITCH)
+		look_for_end_of_switch(w);
 	err = gopclntab__each_depth(table, number, add_stretch, w);
 	return !err || err == -EBADMSG ? describe_to(w, w->function.end) : err;
 }
