@@ -34,7 +34,7 @@
 #define PROLOGUE_BACK  7    /* sub $N,%rsp */
 #define PROLOGUE_AHEAD 8    /* mov %rbp,N-8(%rsp) */
 #define SPECIAL_MAX    4096 /* bytes of a function that sets the stack pointer; the longest has 500 */
-#define DEPTH_MAX      (1 << 30) /* no stack is larger: runtime.maxstacksize */
+#define DEPTH_MAX      (INT32_MAX - 15) /* reflection has frames of 1 GB and a word */
 #define PADDING_MAX    31
 #define RETURN_ADDRESS 8
 #define STRETCH_SIZE   2 /* a row takes two bytes, and most stretches become rows */

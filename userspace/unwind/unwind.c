@@ -71,12 +71,10 @@ static int unwind_across(struct unwind_state *s)
 	return unwind_across_at(s);
 }
 
-/* Of a stack that was copied it is not known. */
 static long unwind_thread_base(struct unwind_state *s, __u64 *base)
 {
-	(void)s;
-	(void)base;
-	return -1;
+	*base = space_of(s)->thread_base;
+	return *base ? 0 : -1;
 }
 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
