@@ -96,7 +96,7 @@ static int read_node(const struct lookup *l, uint32_t number, struct node *node)
 		tree = table_of(l, record->value_tables + INLINE_TREE);
 	if (!t->gofunc || tree == NOWHERE ||
 	    elf_file__offset_of_address(t->file, t->gofunc + tree, &offset) ||
-	    pread_full(t->file->fd, words, size, offset + number * size) != (ssize_t)size)
+	    elf_file__read(t->file, words, size, offset + number * size) != (ssize_t)size)
 		return -EBADMSG;
 	*node = (struct node){
 		.name = le32toh(words[count - (t->go_120 ? 3 : 2)]),

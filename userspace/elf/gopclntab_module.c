@@ -22,7 +22,7 @@
 
 int go_read_words(const struct elf_file *file, uint64_t offset, uint64_t *words, size_t count)
 {
-	ssize_t got = pread_full(file->fd, words, count * sizeof(*words), offset);
+	ssize_t got = elf_file__read(file, words, count * sizeof(*words), offset);
 
 	if (got < 0)
 		return got;
@@ -39,7 +39,7 @@ static ssize_t read_piece(struct go_opening *o, void *data, size_t size, uint64_
 	if (size > o->read_budget)
 		return -EFBIG;
 	o->read_budget -= size;
-	return pread_full(o->file->fd, data, size, offset);
+	return elf_file__read(o->file, data, size, offset);
 }
 
 static int search_segment(struct go_opening *o, const Elf64_Phdr *segment,

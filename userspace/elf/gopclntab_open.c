@@ -145,7 +145,7 @@ static int load(struct gopclntab *t, struct go_opening *o, uint64_t size)
 	t->data = malloc(size);
 	if (!t->data)
 		return -ENOMEM;
-	got = pread_full(t->file->fd, t->data, size, o->offset);
+	got = elf_file__read(t->file, t->data, size, o->offset);
 	if (got < 0)
 		return got;
 	if ((uint64_t)got <= o->header[HEADER_RECORDS])
