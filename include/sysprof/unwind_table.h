@@ -52,8 +52,9 @@ enum unwind_fp {
 enum unwind_ra {
 	UNWIND_RA_NONE,
 	UNWIND_RA_AT_CFA,      /* at CFA + ra_offset */
-	UNWIND_RA_REGISTER,    /* in register ra_offset; known in the innermost frame alone */
-	UNWIND_RA_INTERRUPTED, /* at CFA + ra_offset; no call is in front of it, a signal came there */
+	UNWIND_RA_INTERRUPTED, /* the same; no call is in front of it, a signal came there */
+	/* in register ra_offset; known in the innermost frame alone. A bit of its own. */
+	UNWIND_RA_REGISTER = 4,
 };
 
 /* Fields that a kind does not use are 0. Registers have their numbers of the DWARF ABI. */

@@ -374,7 +374,10 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	} else {
 		cfa = base + rule->cfa_offset;
 	}
-	/* the stack gets shorter with each frame, but for one whose return address has left it (vfork) */
+	/*
+	 * the stack gets shorter with each frame, but for one whose return address has left it (vfork,
+	 * runtime.clone of Go)
+	 */
 	if (cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER) || (cfa & 7))
 		return STACK_END_NO_CALLER;
 	if (unwind_read_pair(s, cfa - 16, &base, &ra))
@@ -444,9 +447,9 @@ static __always_inline int unwind_go_saved(struct unwind_state *s)
 						s->mapping.bias + (__u32)a->rule.fp_offset))
 		return STACK_END_FAULT;
 	/* what is saved is where the last change of stacks began, not those before */
-	if (s->switches > 1 || unwind_thread_base(s, &at))
+	if (s->switches > 1)
 		return STACK_END_NO_RULE;
-	if (unwind_read(s, &at, sizeof(at), at + a->offset) ||
+	if (unwind_thread_base(s, &at) || unwind_read(s, &at, sizeof(at), at + a->offset) ||
 	    unwind_read(s, &a->thread, sizeof(at), at + UNWIND_GO_THREAD) ||
 	    unwind_read(s, &a->goroutine, sizeof(at), a->thread + a->rule.ra_offset))
 		return STACK_END_FAULT;

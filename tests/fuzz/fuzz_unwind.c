@@ -21,7 +21,7 @@ static void look_up(const struct unwind_table_image *image, uint64_t address)
 	const struct unwind_rule *rule = unwind_table__find(image->bytes, &image->table, address);
 
 	MUST(rule->cfa <= UNWIND_CFA_UNKNOWN && rule->fp <= UNWIND_FP_UNKNOWN);
-	MUST(rule->ra <= UNWIND_RA_INTERRUPTED && rule->cfa_register < 16);
+	MUST(rule->ra <= UNWIND_RA_REGISTER && rule->cfa_register < 16);
 	if (rule->ra == UNWIND_RA_REGISTER)
 		MUST(rule->ra_offset >= 0 && rule->ra_offset < 16);
 }

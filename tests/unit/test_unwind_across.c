@@ -262,7 +262,7 @@ static void saved_test(void **state)
 		assert_int_equal(walk(&w), i ? STACK_END_ROOT : STACK_END_NO_CALLER);
 		make_saved(&w, RULES[i]);
 		w.space.thread_base = 0;
-		assert_int_equal(walk(&w), STACK_END_NO_RULE);
+		assert_int_equal(walk(&w), STACK_END_FAULT);
 	}
 }
 
@@ -296,12 +296,30 @@ static void interrupted_test(void **state)
 	assert_int_equal(w.frames[3], frame_pack(FRAME_SWITCH, RETURN(CALLER)));
 }
 
+/* A function that has taken its return address off the stack. */
+static void register_test(void **state)
+{
+	struct world w;
+
+	(void)state;
+	make_switch(&w);
+	w.segment.rules[LEAF].cfa_offset = 0;
+	w.segment.rules[LEAF].ra = UNWIND_RA_REGISTER;
+	w.segment.rules[LEAF].ra_offset = 12;
+	w.registers[12] = RETURN(ACROSS);
+	w.registers[UNWIND_X86_RSP] = NEW + 0x808;
+	assert_whole(&w);
+	w.segment.rules[LEAF].cfa_offset = -8;
+	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame_pointer_test), cmocka_unit_test(circle_test),
 		cmocka_unit_test(depth_test),	      cmocka_unit_test(saved_test),
 		cmocka_unit_test(saved_once_test),    cmocka_unit_test(interrupted_test),
+		cmocka_unit_test(register_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,13 @@ static const struct unwind_rule NOT_FOLLOWED = {.cfa = UNWIND_CFA_UNKNOWN};
 static const struct unwind_rule NOBODY = {.cfa = UNWIND_CFA_ROOT};
 static const struct unwind_rule SIGNAL = {.cfa = UNWIND_CFA_SIGNAL};
 
+static const struct unwind_rule IN_R12 = {
+	.cfa = UNWIND_CFA_SP,
+	.cfa_register = UNWIND_X86_RSP,
+	.ra = UNWIND_RA_REGISTER,
+	.ra_offset = 12,
+};
+
 /* ---- code ------------------------------------------------------------------------------------ */
 
 /* `size` bytes of code at an address, or NULL. They stay until the next call. */
@@ -129,6 +136,15 @@ static int32_t load_s32(const unsigned char *bytes)
 
 	memcpy(&value, bytes, sizeof(value));
 	return value;
+}
+
+/* rawVforkSyscall: the child must not find the return address overwritten. pop %r12 */
+static bool is_popped(struct walker *w, uint64_t address)
+{
+	const unsigned char *code = address - w->function.start >= 2 ? code_at(w, address - 2, 2)
+								     : NULL;
+
+	return code && code[0] == 0x41 && code[1] == 0x5c;
 }
 
 /* How many bytes "mov %rbp,OFFSET(%rsp)" takes (or, with LOAD, the way back); 0: it is another instruction. */
@@ -450,6 +466,8 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 	w->reached = end;
 	if (w->kind == ROOT && (!depth || w->function.writes_sp))
 		return w->row(w->context, start, &NOBODY);
+	if (depth == -RETURN_ADDRESS && is_popped(w, start))
+		return w->row(w->context, start, &IN_R12);
 	if (depth < 0 || depth > DEPTH_MAX || depth % 8)
 		return w->row(w->context, start, &NOT_FOLLOWED);
 	if (depth && !w->looked_for_frame)
