@@ -20,6 +20,7 @@ struct known_file {
 #define PHP    "start it with opcache.jit_debug=16"
 #define RUBY   "start it with --yjit-perf"
 #define CHROME "start it with --js-flags=--perf-basic-prof --no-sandbox"
+#define BUN    "start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp"
 
 static const struct known_file known_files[] = {
 	{"node", true, {"Node.js", NODE}},
@@ -45,7 +46,7 @@ static const struct known_file known_files[] = {
 	{"julia", true, {"Julia", "start it with ENABLE_JITPROFILING=1"}},
 	{"mono", true, {"Mono", "start it with MONO_ENV_OPTIONS=--jitmap"}},
 	{"qemu-", false, {"QEMU", "start it with -perfmap"}},
-	{"bun", true, {"Bun", NULL}},
+	{"bun", true, {"Bun", BUN}},
 };
 
 static bool matches(const struct known_file *known, const char *name)
