@@ -193,8 +193,8 @@ static bool parse_jsc(struct jit_text name, struct jit_name *result)
 struct jit_name jit_name_parse(const char *name, size_t size)
 {
 	static bool (*const grammars[])(struct jit_text, struct jit_name *) = {
-		js_name_parse, parse_python, parse_dotnet,   parse_erlang,
-		parse_luajit,  parse_php,    parse_wasmtime, parse_ruby, parse_jsc,
+		js_name_parse, parse_python,   parse_dotnet, parse_erlang, parse_luajit,
+		parse_php,     parse_wasmtime, parse_ruby,   parse_jsc,
 	};
 	static const struct jit_text NAMELESS = {"(no name)", sizeof("(no name)") - 1};
 	const struct jit_text whole = {name, size};

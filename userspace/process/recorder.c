@@ -439,17 +439,23 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 	to->user_frames = user_frames;
 }
 
+/* NULL: it brought none. */
+static const struct stack_copy *copy_of(const struct sample_event *sample)
+{
+	if (!(sample->header.flags & EVENT_STACK_COPY))
+		return NULL;
+	return (const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
+}
+
 static void walk_copy(struct recorder *r, struct process_life *process,
 		      const struct sample_event *sample, size_t max, struct sample_event *to)
 {
-	const struct stack_copy *copy =
-		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
 	struct fed_process now = as_fed(process, sample->header.time);
 	enum stack_end end;
 	size_t count;
 
-	end = unwind_feed__walk(r->feed, &now, copy, (uint64_t *)to->frames + to->kernel_frames,
-				max, &count);
+	end = unwind_feed__walk(r->feed, &now, copy_of(sample),
+				(uint64_t *)to->frames + to->kernel_frames, max, &count);
 	if (!count)
 		return;
 	to->user_frames = count;
@@ -465,12 +471,14 @@ static int feed(struct recorder *r, struct process_life *process, const struct s
 	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
 	int err = copied ? publish(r, process, now.time) : 0;
 
-	if (!err && sample->user_end == STACK_END_NO_TABLE && frames) {
-		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]));
-		if (err > 0) {
-			process->published = 0;
-			err = publish(r, process, now.time);
-		}
+	if (!err && sample->user_end == STACK_END_NO_TABLE && frames)
+		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]),
+					  copy_of(sample));
+	else if (!err)
+		err = unwind_feed__refresh(r->feed, &now);
+	if (err > 0) {
+		process->published = 0;
+		err = publish(r, process, now.time);
 	}
 	if (!err && copied && unwind_feed__shall_wait(r->feed, &now))
 		err = -EAGAIN;

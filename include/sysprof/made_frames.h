@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of code that a process has made and that does not follow the frame pointer: read from the
+ * process's memory by capture/, compiled to an unwind table by unwind/.
+ */
+#ifndef SYSPROF_MADE_FRAMES_H
+#define SYSPROF_MADE_FRAMES_H
+
+#include <stdint.h>
+
+/* Code whose stack frame has one size. The return address is its highest word. */
+struct made_frame {
+	uint64_t start, end;
+	uint32_t size;
+	int32_t fp_offset; /* where the caller's frame pointer was saved, from the end of the frame */
+};
+
+/* Executable memory that has no file. */
+struct made_area {
+	uint64_t start, end;
+};
+
+enum made_by {
+	MADE_BY_OTHERS, /* who keep frame pointers */
+	MADE_BY_PYPY,
+	MADE_BY_LUAJIT,
+};
+
+#define MADE_STATES_MAX 16
+
+struct made_runtime {
+	uint32_t tgid;
+	enum made_by by;
+	/* addresses in it that were found to lead to such frames */
+	uint64_t states[MADE_STATES_MAX];
+	uint32_t state_count;
+};
+
+#endif
