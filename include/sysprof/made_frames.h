@@ -8,11 +8,13 @@
 
 #include <stdint.h>
 
-/* Code whose stack frame has one size. The return address is its highest word. */
+/* Code whose stack frame has one size. Offsets are from its end, which is the caller's stack pointer. */
 struct made_frame {
 	uint64_t start, end;
 	uint32_t size;
-	int32_t fp_offset; /* where the caller's frame pointer was saved, from the end of the frame */
+	int32_t ra_offset; /* of the return address */
+	int32_t fp_offset; /* of the caller's frame pointer; 0: the register still has it */
+	uint32_t unused;
 };
 
 /* Executable memory that has no file. */

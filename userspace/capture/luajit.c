@@ -30,6 +30,7 @@
 #define AREA_MAX	  (64u << 20)
 #define TRACES_MAX	  8192u
 #define CANDIDATES_MAX	  64	 /* that look like the array of traces */
+#define UNFINISHED_MAX	  8	 /* traces of that array, before there is one */
 #define READS_MAX	  16384u /* of traces, each time */
 
 /* GCtrace */
@@ -115,8 +116,7 @@ static int add_trace(struct reader *r, uint64_t address, uint32_t number)
 	uint64_t code;
 	uint32_t size, spadjust;
 
-	if (!address || address % 8 || r->reads++ >= READS_MAX ||
-	    process_memory__read(r->pid, t, sizeof(t), address))
+	if (r->reads++ >= READS_MAX || process_memory__read(r->pid, t, sizeof(t), address))
 		return 0;
 	memcpy(&code, t + TRACE_CODE, sizeof(code));
 	size = load32(t + TRACE_CODE_SIZE);
@@ -129,8 +129,18 @@ static int add_trace(struct reader *r, uint64_t address, uint32_t number)
 					   .start = code,
 					   .end = code + size,
 					   .size = INTERPRETER_FRAME + spadjust,
+					   .ra_offset = -8,
 					   .fp_offset = -16,
 				   });
+}
+
+/* Addresses, but for number 0, which no trace has. */
+static bool are_traces(const uint64_t *traces, uint32_t size)
+{
+	for (uint32_t i = 1; i < size; i++)
+		if (traces[i] % 8 || traces[i] >> 47)
+			return false;
+	return !traces[0];
 }
 
 /* The array at `address`. 1: there are traces in it. */
@@ -138,14 +148,21 @@ static int add_traces(struct reader *r, uint64_t address, uint32_t size)
 {
 	_cleanup_free_ uint64_t *traces = calloc(size, sizeof(*traces));
 	size_t before = r->found.count;
+	uint32_t tried = 0;
 	int err = 0;
 
 	if (!traces)
 		return -ENOMEM;
-	if (process_memory__read(r->pid, traces, size * sizeof(*traces), address))
+	if (process_memory__read(r->pid, traces, size * sizeof(*traces), address) ||
+	    !are_traces(traces, size))
 		return 0;
-	for (uint32_t i = 1; i < size && !err; i++)
+	for (uint32_t i = 1; i < size && !err; i++) {
+		if (!traces[i])
+			continue;
+		if (tried++ == UNFINISHED_MAX && r->found.count == before)
+			break;
 		err = add_trace(r, traces[i], i);
+	}
 	return err ? err : r->found.count > before;
 }
 

@@ -284,7 +284,7 @@ static int take_answer(struct made_code *m, struct made_process *p,
 	return 1;
 }
 
-int made_code__ask(struct made_code *m, const struct made_moment *moment)
+int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64_t *cpu_ns)
 {
 	uint64_t begin = cpu_time(), spent;
 	struct made_frame *frames = NULL;
@@ -299,10 +299,14 @@ int made_code__ask(struct made_code *m, const struct made_moment *moment)
 	if (err == -ENOMEM)
 		return err;
 	err = take_answer(m, p, moment, frames, count);
-	spent = (cpu_time() - begin) * ASK_DIVISOR;
+	spent = cpu_time() - begin;
+	*cpu_ns += spent;
+	spent *= ASK_DIVISOR;
 	p->asked = moment->time;
-	p->next_question = moment->time + (p->failures >= FAILURES_MAX ? ASK_VAIN_NS : ASK_NS);
-	if (p->next_question < moment->time + spent)
-		p->next_question = moment->time + spent;
+	if (p->failures >= FAILURES_MAX)
+		spent += ASK_VAIN_NS;
+	else if (!p->failures && spent < ASK_NS)
+		spent = ASK_NS;
+	p->next_question = moment->time + spent;
 	return err;
 }

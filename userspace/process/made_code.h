@@ -52,9 +52,9 @@ struct made_moment {
 
 /*
  * Ask the process, unless it has been asked a moment ago. 1: it has other code than was known, and is to be
- * published again; 0; -ENOMEM.
+ * published again; 0; -ENOMEM. *cpu_ns grows by what it took.
  */
-int made_code__ask(struct made_code *m, const struct made_moment *moment);
+int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64_t *cpu_ns);
 /* Has this process code that may have changed since it was asked? Then it shall be. */
 bool made_code__is_due(const struct made_code *m, uint32_t tgid, uint64_t time);
 void made_code__forget(struct made_code *m, uint32_t tgid);

@@ -463,26 +463,58 @@ static void walk_copy(struct recorder *r, struct process_life *process,
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
 }
 
+/* The stack ended where a table is missing. */
+static int ask_for_table(struct recorder *r, struct process_life *process,
+			 const struct sample_event *ended, const struct stack_copy *copy)
+{
+	struct fed_process now = as_fed(process, ended->header.time);
+	size_t frames = (size_t)ended->kernel_frames + ended->user_frames;
+	int err = unwind_feed__missed(r->feed, &now, user_address(ended->frames[frames - 1]), copy);
+
+	if (err <= 0)
+		return err;
+	process->published = 0;
+	err = publish(r, process, now.time);
+	return err ? err : 1;
+}
+
+/* A process that was not published yet has been sampled without knowing what is missing. */
+static int walk_copy_to_made_code(struct recorder *r, struct process_life *process,
+				  const struct sample_event *sample, size_t max,
+				  struct sample_event *to)
+{
+	const struct mapping *mapping;
+	int err;
+
+	walk_copy(r, process, sample, max, to);
+	if (to->user_end != STACK_END_NO_TABLE || !to->user_frames)
+		return 0;
+	mapping = mapping_table__find(
+		process->maps, user_address(to->frames[to->kernel_frames + to->user_frames - 1]));
+	if (!mapping || dso_table__kind(&r->dsos, mapping->dso) != DSO_JIT)
+		return 0;
+	err = ask_for_table(r, process, to, copy_of(sample));
+	if (err > 0)
+		walk_copy(r, process, sample, max, to);
+	return err < 0 ? err : 0;
+}
+
 /* Its tables are asked for, if they are not there. -EAGAIN: they will be, soon. */
 static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample,
 		bool copied)
 {
 	struct fed_process now = as_fed(process, sample->header.time);
-	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
+	bool missed = sample->user_end == STACK_END_NO_TABLE &&
+		      sample->kernel_frames + sample->user_frames;
 	int err = copied ? publish(r, process, now.time) : 0;
 
-	if (!err && sample->user_end == STACK_END_NO_TABLE && frames)
-		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]),
-					  copy_of(sample));
-	else if (!err)
-		err = unwind_feed__refresh(r->feed, &now);
-	if (err > 0) {
+	if (!err && missed)
+		err = ask_for_table(r, process, sample, copy_of(sample));
+	else if (!err && unwind_feed__refresh(r->feed, &now) > 0)
 		process->published = 0;
-		err = publish(r, process, now.time);
-	}
-	if (!err && copied && unwind_feed__shall_wait(r->feed, &now))
-		err = -EAGAIN;
-	return err;
+	if (err >= 0 && copied && unwind_feed__shall_wait(r->feed, &now))
+		return -EAGAIN;
+	return err < 0 ? err : 0;
 }
 
 int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
@@ -501,9 +533,9 @@ int recorder__settle(struct recorder *r, const struct sample_event **sample, siz
 	if (keep < s->user_frames)
 		space->user_end = STACK_END_STALE;
 	if (copied && is_fed)
-		walk_copy(r, process, s, max, space);
+		err = walk_copy_to_made_code(r, process, s, max, space);
 	*sample = space;
-	return 0;
+	return err;
 }
 
 static int on_sample(void *context, const struct sample_event *e)

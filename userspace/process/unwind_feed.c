@@ -504,15 +504,12 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 	struct made_moment moment = {
 		.tgid = process->tgid, .time = process->time, .registers = registers};
 	int err = find_made_code(f, process, &moment.by);
-	uint64_t begin = now();
 
 	if (err || moment.by == MADE_BY_OTHERS)
 		return err;
 	moment.areas = f->areas.data;
 	moment.area_count = f->areas.count;
-	err = made_code__ask(f->made_code, &moment);
-	f->stats.build_ns += now() - begin;
-	return err;
+	return made_code__ask(f->made_code, &moment, &f->stats.build_ns);
 }
 
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)

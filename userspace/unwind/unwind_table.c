@@ -491,11 +491,11 @@ static int add_made_frame(struct builder *b, const struct made_frame *frame)
 	const struct unwind_rule rule = {
 		.cfa = UNWIND_CFA_SP,
 		.cfa_register = UNWIND_X86_RSP,
-		.fp = UNWIND_FP_AT_CFA,
+		.fp = frame->fp_offset ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME,
 		.ra = UNWIND_RA_AT_CFA,
 		.cfa_offset = (int32_t)frame->size,
 		.fp_offset = frame->fp_offset,
-		.ra_offset = -(int)sizeof(uint64_t),
+		.ra_offset = (int16_t)frame->ra_offset,
 	};
 	int err = add_row(b, frame->start, &rule);
 
