@@ -255,10 +255,20 @@ static bool is_known(const struct made_code *m, const struct made_process *p,
 	       (!count || !memcmp(frames, p->frames, count * sizeof(*frames)));
 }
 
-/* Nothing new. 1: that was once too often. */
-static int note_failure(struct made_process *p, bool was_missed)
+/* Is there an answer to what was missed? It may have been missed before the last one was published. */
+static bool is_answered(const struct made_code *m, const struct made_process *p,
+			const struct made_moment *moment)
 {
-	if (!was_missed || p->failures >= FAILURES_MAX)
+	const struct made_range *range = has_table(m, p) ? range_above(p, moment->missed) : NULL;
+
+	return range && range->start <= moment->missed;
+}
+
+/* Nothing new. 1: that was once too often. */
+static int note_failure(const struct made_code *m, struct made_process *p,
+			const struct made_moment *moment)
+{
+	if (!moment->registers || p->failures >= FAILURES_MAX || is_answered(m, p, moment))
 		return 0;
 	return ++p->failures == FAILURES_MAX;
 }
@@ -270,7 +280,7 @@ static int take_answer(struct made_code *m, struct made_process *p,
 
 	if (is_known(m, p, frames, count)) {
 		free(frames);
-		return note_failure(p, moment->registers);
+		return note_failure(m, p, moment);
 	}
 	free(p->frames);
 	p->frames = frames;
@@ -278,7 +288,7 @@ static int take_answer(struct made_code *m, struct made_process *p,
 	err = count ? make_table(m, p, moment) : 0;
 	if (err) {
 		p->count = 0;
-		return err == -ENOMEM ? err : note_failure(p, true);
+		return err == -ENOMEM ? err : note_failure(m, p, moment);
 	}
 	p->failures = 0;
 	return 1;
@@ -292,7 +302,8 @@ int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64
 	size_t count = 0;
 	int err = need(m, moment, &p);
 
-	if (err || moment->time < p->next_question)
+	if (err || moment->time < p->next_question ||
+	    (moment->registers && is_answered(m, p, moment)))
 		return err;
 	err = m->options.read_frames(m->options.context, &p->runtime, moment->registers,
 				     moment->areas, moment->area_count, &frames, &count);
@@ -305,7 +316,7 @@ int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64
 	p->asked = moment->time;
 	if (p->failures >= FAILURES_MAX)
 		spent += ASK_VAIN_NS;
-	else if (!p->failures && spent < ASK_NS)
+	else if (p->count && spent < ASK_NS)
 		spent = ASK_NS;
 	p->next_question = moment->time + spent;
 	return err;

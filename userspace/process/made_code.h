@@ -43,11 +43,12 @@ void made_code__place(const struct made_code *m, uint32_t tgid, uint64_t start, 
 struct made_moment {
 	uint32_t tgid;
 	enum made_by by;
-	uint64_t time; /* CLOCK_MONOTONIC ns */
+	uint64_t time; /* now, CLOCK_MONOTONIC ns */
 	const struct made_area *areas;
 	size_t area_count;
-	const uint64_t
-		*registers; /* of a thread, by DWARF number; NULL: only if it may have changed */
+	/* Where a stack ended, and that thread's registers by DWARF number. NULL: nothing was missed. */
+	uint64_t missed;
+	const uint64_t *registers;
 };
 
 /*

@@ -33,7 +33,7 @@ struct publication {
 	struct mapping_table *maps;
 };
 
-#define PUBLICATIONS 4 /* more often they do not change while a sample is on its way */
+#define PUBLICATIONS 16 /* more often they do not change while a sample is on its way */
 
 struct process_life {
 	uint32_t pid, ppid;

@@ -510,7 +510,9 @@ static int feed(struct recorder *r, struct process_life *process, const struct s
 
 	if (!err && missed)
 		err = ask_for_table(r, process, sample, copy_of(sample));
-	else if (!err && unwind_feed__refresh(r->feed, &now) > 0)
+	else if (!err)
+		err = unwind_feed__refresh(r->feed, &now);
+	if (err > 0)
 		process->published = 0;
 	if (err >= 0 && copied && unwind_feed__shall_wait(r->feed, &now))
 		return -EAGAIN;

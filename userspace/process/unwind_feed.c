@@ -498,11 +498,13 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 }
 
 /* What is known of its code's frames, once more. `registers`: NULL: nothing was missed. */
-static int ask_process(struct unwind_feed *f, const struct fed_process *process,
+static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
 		       const uint64_t *registers)
 {
-	struct made_moment moment = {
-		.tgid = process->tgid, .time = process->time, .registers = registers};
+	struct made_moment moment = {.tgid = process->tgid,
+				     .time = now(),
+				     .missed = missed,
+				     .registers = registers};
 	int err = find_made_code(f, process, &moment.by);
 
 	if (err || moment.by == MADE_BY_OTHERS)
@@ -514,13 +516,13 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)
 {
-	return made_code__is_due(f->made_code, process->tgid, process->time)
-		       ? ask_process(f, process, NULL)
+	return made_code__is_due(f->made_code, process->tgid, now())
+		       ? ask_process(f, process, 0, NULL)
 		       : 0;
 }
 
 static int missed_made_code(struct unwind_feed *f, const struct fed_process *process,
-			    const struct stack_copy *copy)
+			    uint64_t address, const struct stack_copy *copy)
 {
 	uint64_t registers[sizeof(copy->general) / sizeof(copy->general[0])] = {};
 
@@ -530,7 +532,7 @@ static int missed_made_code(struct unwind_feed *f, const struct fed_process *pro
 	}
 	if (copy)
 		memcpy(registers, copy->general, sizeof(registers));
-	return ask_process(f, process, registers);
+	return ask_process(f, process, address, registers);
 }
 
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
@@ -547,7 +549,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	file = &f->files.data[mapping->dso.v];
 	later = file->state == FILE_LATER;
 	if (file->kind == FED_JIT)
-		return missed_made_code(f, process, copy);
+		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
 		return 0;
 	/* it has come back since */
