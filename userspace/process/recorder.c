@@ -508,12 +508,13 @@ static int feed(struct recorder *r, struct process_life *process, const struct s
 		      sample->kernel_frames + sample->user_frames;
 	int err = copied ? publish(r, process, now.time) : 0;
 
-	if (!err && missed)
+	if (!err && missed) {
 		err = ask_for_table(r, process, sample, copy_of(sample));
-	else if (!err)
+	} else if (!err) {
 		err = unwind_feed__refresh(r->feed, &now);
-	if (err > 0)
-		process->published = 0;
+		if (err > 0)
+			process->published = 0;
+	}
 	if (err >= 0 && copied && unwind_feed__shall_wait(r->feed, &now))
 		return -EAGAIN;
 	return err < 0 ? err : 0;
