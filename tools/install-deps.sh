@@ -49,6 +49,9 @@ needs() {
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
+	test  | cmd:luajit               | luajit          | luajit          | luajit     | luajit
+	test  | cmd:pypy3                | pypy3           | pypy3           | pypy3      | pypy3
+	test  | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86

@@ -16,10 +16,12 @@ struct known_file {
 	"Compiler.perfmap)"
 #define PYTHON "start it with python3 -X perf (Python 3.12 or newer)"
 #define DOTNET "start it with DOTNET_PerfMapEnabled=1"
-#define ERLANG "start it with +JPperf true"
+#define ERLANG "start it with +JPperf true, for its stacks as well (OTP 25 or newer)"
 #define PHP    "start it with opcache.jit_debug=16"
 #define RUBY   "start it with --yjit-perf"
 #define CHROME "start it with --js-flags=--perf-basic-prof --no-sandbox"
+#define LUAJIT "build it with -DLUAJIT_USE_PERFTOOLS"
+#define PYPY   "it cannot write one; --jit off has its interpreter's functions instead"
 #define BUN    "start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp"
 
 static const struct known_file known_files[] = {
@@ -37,8 +39,10 @@ static const struct known_file known_files[] = {
 	{"libphp", false, {"PHP", PHP}},
 	{"ruby", true, {"Ruby", RUBY}},
 	{"libruby", false, {"Ruby", RUBY}},
-	{"luajit", false, {"LuaJIT", "build it with -DLUAJIT_USE_PERFTOOLS"}},
-	{"libluajit", false, {"LuaJIT", "build it with -DLUAJIT_USE_PERFTOOLS"}},
+	{"luajit", false, {"LuaJIT", LUAJIT}},
+	{"libluajit", false, {"LuaJIT", LUAJIT}},
+	{"pypy", false, {"PyPy", PYPY}},
+	{"libpypy", false, {"PyPy", PYPY}},
 	{"wasmtime", true, {"Wasmtime", "start it with --profile=perfmap"}},
 	{"deno", true, {"Deno", "start it with --v8-flags=--perf-basic-prof"}},
 	{"chrome", true, {"Chrome", CHROME}},
