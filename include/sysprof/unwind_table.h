@@ -33,6 +33,7 @@ enum unwind_cfa {
 	UNWIND_CFA_SIGNAL,   /* the return of a signal handler: all registers are on the stack */
 	UNWIND_CFA_ROOT,     /* nobody called this */
 	UNWIND_CFA_UNKNOWN,  /* the file says something that we do not know */
+	UNWIND_CFA_LATER,    /* code that was made since: what it is will be asked */
 };
 
 /* The caller's frame pointer. */

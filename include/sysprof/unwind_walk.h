@@ -418,6 +418,8 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_ROOT;
 	if (rule->cfa == UNWIND_CFA_UNKNOWN)
 		return STACK_END_NO_RULE;
+	if (rule->cfa == UNWIND_CFA_LATER)
+		return STACK_END_NO_TABLE;
 	return unwind_by_rule(s, rule, pc);
 }
 

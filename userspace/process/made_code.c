@@ -259,9 +259,17 @@ static bool is_known(const struct made_code *m, const struct made_process *p,
 static bool is_answered(const struct made_code *m, const struct made_process *p,
 			const struct made_moment *moment)
 {
-	const struct made_range *range = has_table(m, p) ? range_above(p, moment->missed) : NULL;
+	size_t low = 0, high = p->count;
 
-	return range && range->start <= moment->missed;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->frames[middle].end <= moment->missed)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->count && p->frames[low].start <= moment->missed && has_table(m, p);
 }
 
 /* Nothing new. 1: that was once too often. */

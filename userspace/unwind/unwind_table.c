@@ -487,7 +487,7 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 
 static int add_made_frame(struct builder *b, const struct made_frame *frame)
 {
-	static const struct unwind_rule NONE = {};
+	static const struct unwind_rule LATER = {.cfa = UNWIND_CFA_LATER};
 	const struct unwind_rule rule = {
 		.cfa = UNWIND_CFA_SP,
 		.cfa_register = UNWIND_X86_RSP,
@@ -499,7 +499,7 @@ static int add_made_frame(struct builder *b, const struct made_frame *frame)
 	};
 	int err = add_row(b, frame->start, &rule);
 
-	return err ? err : add_row(b, frame->end, &NONE);
+	return err ? err : add_row(b, frame->end, &LATER);
 }
 
 int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
