@@ -30,6 +30,9 @@ static const struct known_file known_files[] = {
 	{"libnode.so", false, {"Node.js", NODE}},
 	{"libjvm.so", true, {"Java", JAVA}},
 	{"libj9jit", false, {"OpenJ9", "start it with -XX:+PerfTool"}},
+	/* before Python: it may be a module of one */
+	{"luajit", false, {"LuaJIT", LUAJIT}},
+	{"libluajit", false, {"LuaJIT", LUAJIT}},
 	{"python", true, {"Python", PYTHON}},
 	{"libpython", false, {"Python", PYTHON}},
 	{"libcoreclr.so", true, {".NET", DOTNET}},
@@ -39,8 +42,6 @@ static const struct known_file known_files[] = {
 	{"libphp", false, {"PHP", PHP}},
 	{"ruby", true, {"Ruby", RUBY}},
 	{"libruby", false, {"Ruby", RUBY}},
-	{"luajit", false, {"LuaJIT", LUAJIT}},
-	{"libluajit", false, {"LuaJIT", LUAJIT}},
 	{"pypy", false, {"PyPy", PYPY}},
 	{"libpypy", false, {"PyPy", PYPY}},
 	{"wasmtime", true, {"Wasmtime", "start it with --profile=perfmap"}},

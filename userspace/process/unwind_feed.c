@@ -501,10 +501,8 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
 		       const uint64_t *registers)
 {
-	struct made_moment moment = {.tgid = process->tgid,
-				     .time = now(),
-				     .missed = missed,
-				     .registers = registers};
+	struct made_moment moment = {
+		.tgid = process->tgid, .time = now(), .missed = missed, .registers = registers};
 	int err = find_made_code(f, process, &moment.by);
 
 	if (err || moment.by == MADE_BY_OTHERS)
