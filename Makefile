@@ -123,6 +123,15 @@ $(BUILD)/tests/fixtures/%-no-fp: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -MMD -MP -MF $@.d -o $@ $< -lpthread
 
+# Those of vmtest, which has its own tools.
+$(BUILD)/tests/fixtures/%-lld: tests/fixtures/%.c Makefile | $(BUILD)/.deps
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -fuse-ld=lld -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+$(BUILD)/tests/fixtures/%-go: tests/fixtures/go/%.go Makefile
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && CGO_ENABLED=0 GOFLAGS= GOCACHE=$(abspath $(BUILD)/go-cache) go build -o $@ $<
+
 $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
@@ -232,7 +241,9 @@ demo:
 	$(Q)+$(sub) $(BUILD)/sysprof $(DEMO)
 	$(Q)tools/demo.sh $(BUILD)
 
-vmtest: all $(BUILD)/tests/fixtures/chain-no-fp
+vmtest: all
+	$(Q)tools/install-deps.sh --check vmtest
+	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go)
 	$(Q)vmtest/run.sh $(BUILD)
 
 bench: all $(FIXTURES) $(BENCHES)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# seeds.sh DIR: small ELF files of every kind, perf maps and a jitdump, that the fuzzers start from, made by the compilers here.
+# seeds.sh DIR: small ELF files of every kind, a zip archive, perf maps and a jitdump, that the fuzzers start from, made by the compilers here.
 #
 # What a compiler does not know (a DWARF version, a kind of compression) is left out. Small files
 # are worth more than real ones: each byte of them is worth changing.
@@ -91,6 +91,13 @@ printf '%s\n' '7227bbdff8940 1942 LazyCompile:*a.renderDOM /opt/app/react-dom.js
 	'227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44' >"$dir/map-node"
 printf '@0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r\n1000 0 stub\nno entry\n2000 10 cut' \
 	>"$dir/map-java"
+# an archive with two files, one of them as it is
+(cd "$dir" && python3 -c '
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as z:
+    z.write(sys.argv[2], "lib/libone.so", zipfile.ZIP_STORED)
+    z.writestr("two.txt", "two" * 100, zipfile.ZIP_DEFLATED)
+' zip stripped)
 # a jitdump: its header, lines, a load of four bytes, a move, the end
 {
 	printf '@DTiJ\1\0\0\0\50\0\0\0\76\0\0\0\0\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'

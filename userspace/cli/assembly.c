@@ -276,9 +276,9 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* The file of a dso, open; -1 where it is not to be had. */
+/* The file of a dso, open, and where the dso begins in it; -1 where it is not to be had. */
 static int find_file(const struct assembly *a, const struct profile_dso *dso,
-		     struct dso_opener *opener, bool live, int *root_fd)
+		     struct dso_opener *opener, bool live, int *root_fd, uint64_t *base)
 {
 	struct dso_identity identity = {
 		.path = profile_builder__get_string(a->builder, dso->path),
@@ -292,17 +292,18 @@ static int find_file(const struct assembly *a, const struct profile_dso *dso,
 	int fd;
 
 	*root_fd = -1;
+	*base = 0;
 	if (dso->kind == DSO_KERNEL || !opener)
 		return -1;
 	if (live)
-		return dso_opener__find(opener, &identity, root_fd);
-	fd = dso_opener__open_by_identity(opener, &identity);
+		return dso_opener__find(opener, &identity, root_fd, base);
+	fd = dso_opener__open_by_identity(opener, &identity, base);
 	return fd < 0 ? -1 : fd;
 }
 
 /* ---- unwinding ------------------------------------------------------------------------------- */
 
-static int file_of_dso(void *context, struct dso_id id)
+static int file_of_dso(void *context, struct dso_id id, uint64_t *base)
 {
 	struct assembly *a = context;
 	const struct profile_dso *dso = profile_builder__get_dso(a->builder, id);
@@ -310,7 +311,7 @@ static int file_of_dso(void *context, struct dso_id id)
 
 	if (dso->kind != DSO_FILE && dso->kind != DSO_VDSO)
 		return -1;
-	return find_file(a, dso, a->opener, true, &root_fd);
+	return find_file(a, dso, a->opener, true, &root_fd, base);
 }
 
 static const struct {
@@ -384,7 +385,19 @@ int assembly__unwinder_fd(const struct assembly *a)
 
 int assembly__take_tables(struct assembly *a)
 {
-	return a->feed ? unwind_feed__take(a->feed) : 0;
+	int err = a->feed ? unwind_feed__take(a->feed) : 0;
+
+	return err || !a->feed ? err : recorder__publish_changed(a->recorder);
+}
+
+int assembly__prepare_unwinder(struct assembly *a)
+{
+	return a->feed ? recorder__publish_targets(a->recorder) : 0;
+}
+
+bool assembly__is_building(const struct assembly *a)
+{
+	return a->feed && unwind_feed__is_building(a->feed);
 }
 
 void assembly__end_feeding(struct assembly *a)
@@ -426,7 +439,7 @@ static void make_job(struct symbolizing *s, struct dso_id id, struct dso_opener 
 		.done = finish_dso,
 		.context = task,
 	};
-	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd);
+	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd, &job->dso.base);
 	if (dso->kind == DSO_KERNEL) {
 		job->dso.release = *a->kernel_release ? a->kernel_release : NULL;
 		job->dso.build_id = a->kernel_build_id;

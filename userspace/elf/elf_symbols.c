@@ -54,7 +54,7 @@ static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 		data = malloc(readable + 1);
 		if (!data)
 			return -ENOMEM;
-		got = readable ? pread_full(t->file->fd, data, readable, offset) : 0;
+		got = readable ? elf_file__read(t->file, data, readable, offset) : 0;
 		if (got < 0)
 			return got;
 		data[got] = '\0';

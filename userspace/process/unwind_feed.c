@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "process/made_code.h"
@@ -26,6 +26,7 @@
 #define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
 #define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
 #define REFUSED_NS	  10000000000ull /* until a table that found no room is tried again */
+#define RUNS_MAX	  8		 /* of one mapping that belong to different segments */
 
 enum table_state {
 	FILE_UNREAD,
@@ -67,18 +68,16 @@ struct unwind_feed {
 	VEC(struct fed_jvm) jvms;
 	VEC(struct fed_made) mades;
 	struct made_code *made_code;
+	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
 
-static uint64_t now(void)
+uint64_t unwind_feed__now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+	return monotonic_ns();
 }
 
 static struct made_code *new_made_code(const struct unwind_feed_options *options)
@@ -104,7 +103,7 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
-	f->credited = now();
+	f->credited = monotonic_ns();
 	f->made_code = new_made_code(options);
 	err = f->made_code ? table_builder__new(options->table_limit, &f->builder) : -ENOMEM;
 	if (err) {
@@ -144,6 +143,7 @@ static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 static int ask(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
 	       struct dso_id dso)
 {
+	uint64_t base;
 	int fd, err = 0;
 
 	file->state = FILE_LATER;
@@ -151,7 +151,7 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 		f->stats.put_off++;
 		return 0;
 	}
-	fd = f->options.file(f->options.context, dso);
+	fd = f->options.file(f->options.context, dso, &base);
 	if (fd < 0) {
 		file->state = FILE_PLAIN;
 		return 0;
@@ -159,22 +159,25 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, dso.v, fd);
-	if (!err)
+		err = table_builder__ask(f->builder, dso.v, fd, base);
+	if (!err) {
 		file->state = FILE_ASKED;
+		f->building++;
+	}
 	return err == -ENOMEM ? err : 0;
 }
 
 static int read_file(struct unwind_feed *f, const struct fed_process *process,
 		     struct fed_file *file, struct dso_id dso)
 {
-	int fd = f->options.file(f->options.context, dso), err;
+	uint64_t base;
+	int fd = f->options.file(f->options.context, dso, &base), err;
 
 	file->state = FILE_PLAIN;
 	file->kind = f->options.kind(f->options.context, dso);
 	if (fd < 0)
 		return 0;
-	err = elf_file__open(fd, &file->elf);
+	err = elf_file__open_at(fd, base, &file->elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	return ask(f, process, file, dso);
@@ -212,7 +215,7 @@ static int put(struct unwind_feed *f, struct fed_file *file, struct built_table 
 	if (!table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
-	file->refused = err == -EFBIG ? UINT64_MAX : now();
+	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
 	f->stats.too_big += err == -EFBIG;
 	if (err == -ENOMEM || err == -EFBIG)
 		return err == -ENOMEM ? err : 0;
@@ -231,6 +234,7 @@ static int take(struct unwind_feed *f, bool wait, bool *took)
 	*took = table_builder__take(f->builder, wait, &built);
 	if (!*took)
 		return 0;
+	f->building--;
 	err = put(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);
 	return err;
@@ -246,7 +250,7 @@ static void add_credit(struct unwind_feed *f, uint64_t time)
 
 int unwind_feed__take(struct unwind_feed *f)
 {
-	uint64_t time = now();
+	uint64_t time = monotonic_ns();
 	bool took = true;
 	int err = 0;
 
@@ -257,26 +261,50 @@ int unwind_feed__take(struct unwind_feed *f)
 	return err;
 }
 
-static bool is_being_built(const struct unwind_feed *f, const struct mapping_table *maps)
+bool unwind_feed__is_building(const struct unwind_feed *f)
+{
+	return f->building > 0;
+}
+
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps)
 {
 	for (size_t i = 0; i < mapping_table__count(maps); i++) {
 		uint32_t dso = mapping_table__get(maps, i)->dso.v;
 
-		if (dso < f->files.count && f->files.data[dso].state == FILE_ASKED)
-			return true;
+		if (dso >= f->files.count || f->files.data[dso].state == FILE_UNREAD ||
+		    f->files.data[dso].state == FILE_LATER)
+			return false;
 	}
-	return false;
+	return true;
 }
 
-bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process)
+/* The file that is mapped there; NULL: none that was ever placed. */
+static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
+				uint64_t address, struct dso_id *dso)
 {
-	bool building = is_being_built(f, process->maps), took = true;
+	const struct mapping *mapping = mapping_table__find(process->maps, address);
 
+	if (!mapping || mapping->dso.v >= f->files.count)
+		return NULL;
+	*dso = mapping->dso;
+	return &f->files.data[mapping->dso.v];
+}
+
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+{
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
+	bool took = true;
+	int err = 0;
+
+	if (!file || file->state != FILE_ASKED)
+		return 0;
+	table_builder__hurry(f->builder, dso.v);
 	if (!f->ending)
-		return building && now() - process->time < WAIT_NS;
-	while (building && took && !take(f, true, &took))
-		building = is_being_built(f, process->maps);
-	return false;
+		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
+	while (file->state == FILE_ASKED && took && !err)
+		err = take(f, true, &took);
+	return err ? err : file->state == FILE_THERE;
 }
 
 void unwind_feed__end(struct unwind_feed *f)
@@ -319,27 +347,50 @@ struct made_code_of {
 	uint64_t bias;
 };
 
+/* Places the runs of a mapping of an ELF file; the last of them is left in *placement. */
+static int place_code(struct unwind_feed *f, const struct fed_file *file,
+		      const struct mapping *mapping, struct unwind_placement *placement)
+{
+	uint64_t offset = mapping->page_offset, end;
+	struct elf_code code;
+
+	if (__builtin_add_overflow(offset, mapping->end - mapping->start, &end))
+		end = UINT64_MAX;
+	for (size_t runs = 1; offset < end; runs++) {
+		if (elf_file__code_at(file->elf, offset, end, &code))
+			break;
+		placement->table = table_of(file);
+		placement->bias = placement->start - code.address;
+		if (code.end >= end || runs == RUNS_MAX)
+			break;
+		placement->end = placement->start + (code.end - offset);
+		if (vec_push(&f->placements, *placement))
+			return -ENOMEM;
+		placement->start = placement->end;
+		placement->end = mapping->end;
+		offset = code.end;
+	}
+	return 0;
+}
+
 static int place(struct unwind_feed *f, const struct fed_process *process,
 		 const struct mapping *mapping, struct made_code_of *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
 	struct fed_file *file;
-	uint64_t address;
 	int err;
 
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
 	err = file_of(f, process, mapping->dso, &file);
+	if (!err && file->elf)
+		err = place_code(f, file, mapping, &placement);
 	if (err)
 		return err;
-	if (file->elf && !elf_file__address_of_offset(file->elf, mapping->page_offset, &address)) {
-		placement.table = table_of(file);
-		placement.bias = mapping->start - address;
-		if (file->kind == FED_JVM)
-			made->jvm = file->elf, made->bias = placement.bias;
-	}
+	if (file->kind == FED_JVM && file->elf)
+		made->jvm = file->elf, made->bias = placement.bias;
 	made->python |= file->kind == FED_PYTHON;
 	if (file->kind == FED_PYPY || file->kind == FED_LUAJIT)
 		made->by = file->kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
@@ -471,7 +522,7 @@ static void forget_made(struct unwind_feed *f, uint32_t tgid)
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
-		return file->refused != UINT64_MAX && now() - file->refused > REFUSED_NS;
+		return file->refused != UINT64_MAX && monotonic_ns() - file->refused > REFUSED_NS;
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
@@ -501,8 +552,10 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
 		       const uint64_t *registers)
 {
-	struct made_moment moment = {
-		.tgid = process->tgid, .time = now(), .missed = missed, .registers = registers};
+	struct made_moment moment = {.tgid = process->tgid,
+				     .time = monotonic_ns(),
+				     .missed = missed,
+				     .registers = registers};
 	int err = find_made_code(f, process, &moment.by);
 
 	if (err || moment.by == MADE_BY_OTHERS)
@@ -514,7 +567,7 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)
 {
-	return made_code__is_due(f->made_code, process->tgid, now())
+	return made_code__is_due(f->made_code, process->tgid, monotonic_ns())
 		       ? ask_process(f, process, 0, NULL)
 		       : 0;
 }
@@ -536,16 +589,17 @@ static int missed_made_code(struct unwind_feed *f, const struct fed_process *pro
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
 			const struct stack_copy *copy)
 {
-	const struct mapping *mapping = mapping_table__find(process->maps, address);
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
 	const void *segment;
-	struct fed_file *file;
 	bool later;
 	int err;
 
-	if (!mapping || mapping->dso.v >= f->files.count)
+	if (!file)
 		return 0;
-	file = &f->files.data[mapping->dso.v];
 	later = file->state == FILE_LATER;
+	if (file->state == FILE_ASKED)
+		table_builder__hurry(f->builder, dso.v);
 	if (file->kind == FED_JIT)
 		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
@@ -554,7 +608,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = ask(f, process, file, mapping->dso);
+	err = ask(f, process, file, dso);
 	if (err)
 		return err;
 	return later && file->state == FILE_ASKED;
@@ -610,7 +664,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 {
 	struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
 	struct unwind_table_image image;
-	uint64_t begin = now();
+	uint64_t begin = monotonic_ns();
 	int err;
 
 	if (!chosen)
@@ -618,7 +672,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	count = choose_pieces(f, process, pieces, count, chosen);
 	err = unwind_table__build_pieces(chosen, count, f->options.table_limit, &image);
 	free(chosen);
-	f->stats.build_ns += now() - begin;
+	f->stats.build_ns += monotonic_ns() - begin;
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = put_made(f, process->tgid, &image);

@@ -74,9 +74,9 @@ static void module__fini(struct module *m)
 	vec_free(&m->frames);
 }
 
-static int open_elf(int fd, struct elf_file **file)
+static int open_elf(int fd, uint64_t base, struct elf_file **file)
 {
-	return fd < 0 ? -ENOENT : elf_file__open(fd, file);
+	return fd < 0 ? -ENOENT : elf_file__open_at(fd, base, file);
 }
 
 static enum dwarf_state state_of_dwarf_error(int error)
@@ -109,6 +109,7 @@ static void open_dwarf(struct module *m)
 		return;
 	if (files->debug_fd >= 0)
 		err = dwarf_reader__open(files->debug_fd, &options, &m->dwarf);
+	options.base = files->elf_base;
 	if (err == -ENODATA && files->elf_fd >= 0)
 		err = dwarf_reader__open(files->elf_fd, &options, &m->dwarf);
 	m->report.dwarf = err ? state_of_dwarf_error(err) : DWARF_STATE_READ;
@@ -119,8 +120,9 @@ static int open_debug_symbols(struct module *m)
 	int err;
 
 	if (m->files->debug_fd >= 0 || !m->elf)
-		return open_elf(m->files->debug_fd, &m->debug);
-	err = minidebug_inflate(m->files->elf_fd, MINIDEBUG_LIMIT, &m->minidebug_fd);
+		return open_elf(m->files->debug_fd, 0, &m->debug);
+	err = minidebug_inflate(m->files->elf_fd, m->files->elf_base, MINIDEBUG_LIMIT,
+				&m->minidebug_fd);
 	if (err) /* one that wants too much memory does not cost the file's own table */
 		return err == -ENOMEM ? -EFBIG : err;
 	return elf_file__open(m->minidebug_fd, &m->debug);
@@ -134,7 +136,7 @@ static int open_files(struct module *m)
 	m->functions = memo__new();
 	if (!m->names || !m->functions)
 		return -ENOMEM;
-	m->elf_error = open_elf(m->files->elf_fd, &m->elf);
+	m->elf_error = open_elf(m->files->elf_fd, m->files->elf_base, &m->elf);
 	debug_error = open_debug_symbols(m);
 	if (m->elf_error == -ENOMEM || debug_error == -ENOMEM)
 		return -ENOMEM;

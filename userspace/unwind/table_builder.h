@@ -19,8 +19,14 @@ int table_builder__new(size_t limit, struct table_builder **builder);
 /* Waits for the file at hand; what else was asked for is forgotten. */
 void table_builder__free(struct table_builder *b);
 
-/* `fd` stays the caller's and may be closed at once; `id` comes back with the table. 0 or negative errno. */
-int table_builder__ask(struct table_builder *b, uint32_t id, int fd);
+/*
+ * The ELF file lies at `base` of `fd`, which stays the caller's and may be closed at once; `id` comes back with
+ * the table. 0 or negative errno.
+ */
+int table_builder__ask(struct table_builder *b, uint32_t id, int fd, uint64_t base);
+
+/* That file is wanted before all others that were asked for. */
+void table_builder__hurry(struct table_builder *b, uint32_t id);
 
 struct built_table {
 	uint32_t id;
