@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 
-#define ASK_NS	      20000000ull  /* between two questions at least */
+#define ASK_NS	      5000000ull   /* between two questions at least */
 #define ASK_IDLE_NS   200000000ull /* when nobody misses anything */
 #define ASK_VAIN_NS   1000000000ull
 #define ASK_DIVISOR   20 /* of the time may be spent on asking */
