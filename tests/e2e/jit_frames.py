@@ -6,8 +6,7 @@ import os
 import shutil
 
 from jit_runtimes import FIXTURES, RUNTIMES, forget_map, jit_line
-from libe2e import (Skip, firefox_extra, firefox_threads, folded, has_chain, load_json, main, record, run, scratch, share,
-                    user_part)
+from libe2e import Background, Skip, folded, has_chain, load_json, main, record, run, scratch, share, user_part
 from unwind import is_rooted, warm_samples
 
 SECONDS = 4
@@ -30,7 +29,7 @@ def fetched(name):
 def stacks_of(*arguments, **options):
     """(Firefox profile, folded stacks, what was told) of a command."""
     path, stacks = scratch("frames.json"), scratch("frames.folded")
-    result = record("-F", 499, "-o", path, "-o", stacks, "--", *arguments, timeout=120, **options)
+    result = record("-F", 499, "-o", path, "-o", stacks, "--", *arguments, timeout=120, cwd=scratch(""), **options)
     return path, [(user_part(f), n) for f, n in folded(stacks)], result
 
 
@@ -74,7 +73,6 @@ def test_luajit():
 
 def test_luajit_from_outside():
     """A program that runs already: its traces are known from the first samples on."""
-    from libe2e import Background
     luajit, program = command("luajit", "luajit"), os.path.join(FIXTURES, "traces.lua")
     path = scratch("attached.json")
     with Background(luajit, program, 8) as background:
