@@ -73,7 +73,8 @@ static __always_inline __u64 copy_start(__u64 sp)
 }
 
 /* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
-static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s, __u64 at)
+static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
+					 __u64 at)
 {
 	__u64 start = copy_start(s->unwind.general[7]), total = 0;
 	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));

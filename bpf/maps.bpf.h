@@ -197,7 +197,7 @@ struct {
 __u32 unwind_epoch;  /* goes on by the collector */
 __u64 wake_interval; /* ns between two wakes at least; the collector's to set */
 __u64 last_wake;     /* CLOCK_MONOTONIC ns */
-__u32 held_tgid;     /* becomes a target with its next execve, in the collector's numbers; 0: nobody */
+__u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: nobody */
 
 /* Counters of the hooks, and what `prepare` found. */
 __u64 target_set_full;	/* children that did not fit into `targets` */

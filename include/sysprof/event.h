@@ -22,7 +22,7 @@ enum event_type {
 	/* written by the eBPF program */
 	EVENT_SAMPLE = 1,
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
-	EVENT_STACK_PIECE = 3,	/* more of the stack of the sample behind it; never in a file */
+	EVENT_STACK_PIECE = 3, /* more of the stack of the sample behind it; never in a file */
 	/* perf side-band, or /proc with EVENT_FROM_PROC set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,

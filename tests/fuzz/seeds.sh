@@ -67,6 +67,12 @@ done
 made plt gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code -Wl,-z,lazy "$work/c.c"
 made shared gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code "$work/a.c"
 made big-endian "$CLANG" --target=powerpc64-linux-gnu -O2 -g -c "$work/a.c"
+# Go's function table, in a small program of two functions
+table=$(dirname "$0")/../fixtures/go/table.S
+made go gcc -nostdlib -static -no-pie -Wl,-z,noseparate-code "$table"
+made go-118 gcc -nostdlib -static -no-pie -Wl,-z,noseparate-code -DGO118 "$table"
+made go-shared gcc -nostdlib -shared -Wl,-z,noseparate-code -DSHARED "$table"
+made go-118-shared gcc -nostdlib -shared -Wl,-z,noseparate-code -DSHARED -DGO118 "$table"
 
 base=$dir/gcc-dwarf5
 [ -s "$base" ] || { echo "seeds.sh: gcc could not make the first of them" >&2; exit 1; }
@@ -82,6 +88,9 @@ if command -v dwz >/dev/null; then
 		dwz -m "$work/shared" "$work/one" "$work/two" 2>/dev/null &&
 		cp "$work/one" "$dir/dwz" && cp "$work/shared" "$dir/dwz-shared"
 fi
+cp "$dir/go" "$dir/go-bare" && # without section headers
+	printf '\0\0\0\0\0\0\0\0' | dd of="$dir/go-bare" bs=1 seek=40 conv=notrunc status=none &&
+	printf '\0\0\0\0' | dd of="$dir/go-bare" bs=1 seek=60 conv=notrunc status=none
 size=$(stat -c %s "$base")
 for part in 1 2 3; do
 	head -c $((size * part / 4)) "$base" >"$dir/cut-$part"

@@ -649,8 +649,8 @@ static int ignore_wake(void *context, void *record, size_t size)
 static int open_wakes(struct bpf_session *s, struct failure *failure)
 {
 	s->wakes = ring_buffer__new(bpf_map__fd(s->skel->maps.tick_wakes), ignore_wake, NULL, NULL);
-	if (!s->wakes || ring_buffer__add(s->wakes, bpf_map__fd(s->skel->maps.hook_wakes),
-					  ignore_wake, NULL))
+	if (!s->wakes ||
+	    ring_buffer__add(s->wakes, bpf_map__fd(s->skel->maps.hook_wakes), ignore_wake, NULL))
 		return features_explain(failure, -errno, "cannot open the ring that wakes");
 	return 0;
 }

@@ -51,7 +51,7 @@
 #define WAKE_SETTLES	1200000ull    /* ns: from a wake to the tick that finds its cause written */
 #define WAKE_MIN	2000000ull    /* ns between ticks that are not on the timer */
 #define WAKE_MAX	100000000ull
-#define WAKE_COST	20	 /* a tick's CPU time is at most such a part of the time to the next */
+#define WAKE_COST	20 /* a tick's CPU time is at most such a part of the time to the next */
 #define MAPS_LIBRARIES	16000000ull /* ns: from an execve to the last library, mostly */
 #define WAIT_FDS	8
 

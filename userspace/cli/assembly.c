@@ -19,6 +19,7 @@
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
 #include "process/unwind_feed.h"
+#include "unwind/table_cache.h"
 
 #define LOSSES_SIZE	    4096
 #define KERNEL_RELEASE_SIZE 128
@@ -357,7 +358,7 @@ static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_fi
 }
 
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
-			    struct dso_opener *opener, unsigned int max_depth)
+			    struct dso_opener *opener, unsigned int max_depth, bool cache)
 {
 	struct unwind_feed_options options = {
 		.table_limit = memory->segment_size,
@@ -372,6 +373,8 @@ int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memo
 	a->max_depth = max_depth;
 	a->opener = opener;
 	a->tables = options.store = table_store__new(memory);
+	if (a->tables && cache)
+		options.cache = table_cache__open();
 	err = a->tables ? unwind_feed__new(&options, &a->feed) : -ENOMEM;
 	if (!err)
 		recorder__set_unwind_feed(a->recorder, a->feed);

@@ -29,8 +29,8 @@
 
 #define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
 #define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
-#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
-#define SILENCE_PERIODS 20	     /* a target that used so much CPU must have been sampled */
+#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
+#define SILENCE_PERIODS 20	      /* a target that used so much CPU must have been sampled */
 
 struct recording {
 	struct record_options options;
@@ -151,7 +151,7 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 	err = assembly__new(live__requests(r->live), &r->assembly);
 	if (!err && bpf_session__unwind_memory(live__session(r->live), &memory))
 		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live),
-					      r->options.max_depth);
+					      r->options.max_depth, r->options.symbol_cache);
 	return err ? fail(failure, err, "cannot begin: no memory") : 0;
 }
 
@@ -301,7 +301,6 @@ static int flush_recording(struct recording *r, uint64_t now)
 	r->flushed = now;
 	return recording_writer__flush(r->writer);
 }
-
 
 static int run_until_the_end(struct recording *r, struct failure *failure)
 {
@@ -585,7 +584,7 @@ const struct command cmd_record = {
 		"\n"
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
-		"      --no-symbol-cache     neither read nor keep answers of former recordings\n"
+		"      --no-symbol-cache     neither read nor keep symbols and unwind tables on disk\n"
 		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"

@@ -51,6 +51,9 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 /* Read the section headers if that was not done yet. 0, -ENOMEM, or what reading met. */
 int elf_file__load_sections(struct elf_file *file);
 
+/* The dynamic segment up to DT_NULL, in the caller's memory: how many entries, or -ENODATA, -ENOMEM, … */
+ssize_t elf_file__dynamic_entries(const struct elf_file *file, Elf64_Dyn **entries);
+
 /* How much of a range that starts at `offset` and claims `size` bytes is inside the file. */
 uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint64_t size);
 

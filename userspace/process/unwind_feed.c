@@ -5,7 +5,8 @@
  *
  * On a machine that makes programs all the time, most files are mapped by one process that is gone
  * before its table would be of use. So building has a credit of CPU time, which grows slowly; when
- * it is used up, only processes of some age have their files built.
+ * it is used up, only processes of some age have their files built. Tables that are kept on disk are
+ * read for all: that takes a twentieth of the time.
  */
 #include "process/unwind_feed.h"
 
@@ -18,6 +19,7 @@
 #include "elf/elf_file.h"
 #include "process/made_code.h"
 #include "unwind/table_builder.h"
+#include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
@@ -42,6 +44,7 @@ struct fed_file {
 	struct elf_file *elf;
 	struct table_number number;
 	enum table_state state;
+	bool not_cached;  /* the cache has been asked */
 	uint64_t refused; /* when */
 };
 
@@ -97,15 +100,18 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	struct unwind_feed *f = calloc(1, sizeof(*f));
 	int err;
 
-	if (!f)
+	if (!f) {
+		table_cache__free(options->cache);
 		return -ENOMEM;
+	}
 	f->options = *options;
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
 	f->credited = monotonic_ns();
 	f->made_code = new_made_code(options);
-	err = f->made_code ? table_builder__new(options->table_limit, &f->builder) : -ENOMEM;
+	err = f->made_code ? table_builder__new(options->table_limit, options->cache, &f->builder)
+			   : -ENOMEM;
 	if (err) {
 		made_code__free(f->made_code);
 		free(f);
@@ -144,10 +150,11 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	       struct dso_id dso)
 {
 	uint64_t base;
+	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
 	int fd, err = 0;
 
 	file->state = FILE_LATER;
-	if (is_put_off(f, process)) {
+	if (effort == TABLE_READ && (!f->options.cache || file->not_cached)) {
 		f->stats.put_off++;
 		return 0;
 	}
@@ -159,7 +166,7 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, dso.v, fd, base);
+		err = table_builder__ask(f->builder, dso.v, fd, base, effort);
 	if (!err) {
 		file->state = FILE_ASKED;
 		f->building++;
@@ -204,15 +211,24 @@ static int file_of(struct unwind_feed *f, const struct fed_process *process, str
 	return 0;
 }
 
+static void count(struct unwind_feed *f, const struct built_table *built)
+{
+	f->stats.built += !built->err && !built->cached;
+	f->stats.cached += !built->err && built->cached;
+	f->stats.put_off += built->err == -ENOENT;
+	f->stats.build_ns += built->cpu_ns;
+	f->credit -= built->cpu_ns;
+}
+
 static int put(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
 {
 	static const struct unwind_table_image NOTHING = {};
 	int err = built->err;
 
-	f->stats.build_ns += built->cpu_ns;
-	f->credit -= built->cpu_ns;
+	count(f, built);
 	file->state = FILE_LATER;
-	if (!table_store__owns(f->options.store, &file->number))
+	file->not_cached = err == -ENOENT;
+	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
 	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
