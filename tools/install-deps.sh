@@ -50,6 +50,9 @@ needs() {
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
 	test  | cmd:go                   | golang-go       | golang          | go         | go
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
+	test  | cmd:luajit               | luajit          | luajit          | luajit     | luajit
+	test  | cmd:pypy3                | pypy3           | pypy3           | pypy3      | pypy3
+	test  | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
 	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold

@@ -30,7 +30,7 @@ struct world {
 	struct unwind_feed *feed;
 	int fds[FILES + 1]; /* by dso, from 1 on */
 	struct mapping mappings[FILES + 1];
-	bool jvm, keeps_frame_pointers;
+	bool jvm, keeps_frame_pointers, pypy;
 	unsigned int asked;
 };
 
@@ -64,7 +64,28 @@ static enum fed_kind kind_of(void *context, struct dso_id dso)
 
 	if (dso.v == MADE_CODE)
 		return FED_JIT;
+	if (w->pypy && dso.v == 1)
+		return FED_PYPY;
 	return w->jvm && dso.v == 1 ? FED_JVM : FED_FILE;
+}
+
+static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
+			    const struct made_area *areas, size_t area_count,
+			    struct made_frame **frames, size_t *count)
+{
+	struct world *w = context;
+
+	assert_int_equal(runtime->by, MADE_BY_PYPY);
+	assert_int_equal(area_count, 1);
+	assert_int_equal(areas[0].start, 0x10000);
+	assert_true(registers && registers[14] == 14);
+	w->asked++;
+	*frames = calloc(1, sizeof(**frames));
+	assert_non_null(*frames);
+	(*frames)[0] = (struct made_frame){
+		.start = areas[0].start, .end = areas[0].end, .size = 192, .ra_offset = -8};
+	*count = 1;
+	return 0;
 }
 
 static bool keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
@@ -111,6 +132,7 @@ static void set_up_with(struct world *w, int64_t credit, struct table_cache *cac
 		.file = file_of,
 		.kind = kind_of,
 		.jvm_keeps_frame_pointers = keeps_frame_pointers,
+		.read_made_frames = read_made_frames,
 		.context = w,
 	};
 
@@ -256,12 +278,12 @@ static void missed_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(await(&w, &process, 1), 1);
 	number = published(&w, 10, 1);
-	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
 	assert_true(is_there(&w, number));
 	w.memory.tables[number].number_size = 0;
-	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000), 0);
-	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
-	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000, NULL), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
 	assert_int_equal(await(&w, &process, 1), 1);
 	assert_true(is_there(&w, number));
 	unwind_feed__stats(w.feed, &stats);
@@ -293,12 +315,12 @@ static void storm_test(void **state)
 	assert_int_equal(published(&w, 11, 2), UNWIND_LATER);
 	assert_false(unwind_feed__knows(w.feed, second));
 	assert_int_equal(await(&w, &young, 2), 0);
-	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start, NULL), 0);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 2);
 	/* it has lived long enough, and is published again */
 	young.time += SECOND;
-	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 1);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start, NULL), 1);
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
 	assert_int_equal(await(&w, &young, 2), 1);
 	assert_true(is_there(&w, published(&w, 11, 2)));
@@ -381,11 +403,11 @@ static void cached_test(void **state)
 	assert_int_equal(stats.cached, 1);
 	assert_int_equal(stats.put_off, 1);
 	/* the cache is not asked again */
-	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start, NULL), 0);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 2);
 	young.time += SECOND;
-	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start), 1);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start, NULL), 1);
 	assert_int_equal(await(&w, &young, others[1]), 1);
 	assert_true(is_there(&w, published(&w, 11, others[1])));
 	mapping_table__unref(first);
@@ -426,12 +448,49 @@ static void jvm_test(void **state)
 	tear_down(&w);
 }
 
+/* What PyPy makes is not here until a stack ended in it; nobody asks about other code. */
+static void made_frames_test(void **state)
+{
+	const struct stack_copy copy = {.general = {[14] = 14}};
+	struct mapping_table *maps, *plain;
+	struct fed_process process;
+	struct world w;
+
+	(void)state;
+	set_up(&w, 0);
+	w.pypy = true;
+	maps = maps_of(&w, "14");
+	plain = maps_of(&w, "24");
+	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
+	assert_int_equal(w.asked, 0);
+	assert_int_equal(unwind_feed__refresh(w.feed, &process), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 1);
+	assert_int_equal(w.asked, 1);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_true(is_there(&w, published(&w, 10, MADE_CODE)));
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
+	unwind_feed__withdraw(w.feed, 10);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
+	process.tgid = 11;
+	process.maps = plain;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
+	assert_int_equal(w.asked, 1);
+	mapping_table__unref(maps);
+	mapping_table__unref(plain);
+	tear_down(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waiting_test), cmocka_unit_test(missed_test),
 		cmocka_unit_test(storm_test),	cmocka_unit_test(cached_test),
-		cmocka_unit_test(jvm_test),
+		cmocka_unit_test(jvm_test),	cmocka_unit_test(made_frames_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 #include "base/vec.h"
 #include "capture/event_decode.h"
 #include "capture/hotspot.h"
+#include "capture/luajit.h"
+#include "capture/pypy.h"
 #include "capture/session_meta.h"
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
@@ -313,6 +315,14 @@ static int file_of_dso(void *context, struct dso_id id, uint64_t *base)
 	return find_file(a, dso, a->opener, true, &root_fd, base);
 }
 
+static const struct {
+	const char *start; /* of the file's name */
+	enum fed_kind kind;
+} runtimes[] = {
+	{"python3", FED_PYTHON}, {"libpython3", FED_PYTHON}, {"pypy", FED_PYPY},
+	{"libpypy", FED_PYPY},	 {"luajit", FED_LUAJIT},     {"libluajit", FED_LUAJIT},
+};
+
 static enum fed_kind kind_of_dso(void *context, struct dso_id id)
 {
 	struct assembly *a = context;
@@ -323,10 +333,21 @@ static enum fed_kind kind_of_dso(void *context, struct dso_id id)
 		return FED_JIT;
 	if (dso->kind == DSO_FILE && !strcmp(name, "libjvm.so"))
 		return FED_JVM;
-	return dso->kind == DSO_FILE &&
-			       (!strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10))
-		       ? FED_PYTHON
-		       : FED_FILE;
+	for (size_t i = 0; dso->kind == DSO_FILE && i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (!strncmp(name, runtimes[i].start, strlen(runtimes[i].start)))
+			return runtimes[i].kind;
+	return FED_FILE;
+}
+
+static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
+			    const struct made_area *areas, size_t area_count,
+			    struct made_frame **frames, size_t *count)
+{
+	(void)context;
+	if (runtime->by == MADE_BY_PYPY)
+		return pypy__frames((pid_t)runtime->tgid, areas, area_count, frames, count);
+	return luajit__frames(runtime, registers ? registers[LUAJIT_DISPATCH] : 0, areas,
+			      area_count, frames, count);
 }
 
 static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
@@ -344,6 +365,7 @@ int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memo
 		.file = file_of_dso,
 		.kind = kind_of_dso,
 		.jvm_keeps_frame_pointers = jvm_keeps_frame_pointers,
+		.read_made_frames = read_made_frames,
 		.context = a,
 	};
 	int err;

@@ -503,6 +503,14 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 	to->user_frames = user_frames;
 }
 
+/* NULL: it brought none. */
+static const struct stack_copy *copy_of(const struct sample_event *sample)
+{
+	if (!(sample->header.flags & EVENT_STACK_COPY))
+		return NULL;
+	return (const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
+}
+
 /* The address that the walk got to. */
 static uint64_t last_address(const struct sample_event *sample)
 {
@@ -526,20 +534,49 @@ static void walk_once(struct recorder *r, const struct fed_process *process,
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
 }
 
-/* 0; -EAGAIN: a table that it needs will be there soon; -ENOMEM. */
+/* A walk ended where a table is missing. 1: something is known of it now; 0; -ENOMEM. */
+static int note_missing(struct recorder *r, struct process_life *process,
+			const struct sample_event *ended, const struct stack_copy *copy)
+{
+	struct fed_process now = as_fed(process, ended->header.time);
+	int err = unwind_feed__missed(r->feed, &now, last_address(ended), copy);
+
+	if (err <= 0)
+		return err;
+	process->published = 0;
+	err = want_publication(r, process);
+	return err ? err : 1;
+}
+
+static bool ends_in_made_code(const struct recorder *r, const struct process_life *process,
+			      const struct sample_event *ended)
+{
+	const struct mapping *mapping = mapping_table__find(process->maps, last_address(ended));
+
+	return mapping && dso_table__kind(&r->dsos, mapping->dso) == DSO_JIT;
+}
+
+/*
+ * 0; -EAGAIN: a table that it needs will be there soon; -ENOMEM. A process that was not published has
+ * been sampled without knowing what is missing, so its own code is asked about here.
+ */
 static int walk_copy(struct recorder *r, struct process_life *process,
 		     const struct sample_event *sample, size_t max, struct sample_event *to)
 {
-	const struct stack_copy *copy =
-		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
 	struct fed_process now = as_fed(process, sample->header.time);
+	bool asked = false;
 	int again;
 
 	do {
-		walk_once(r, &now, copy, max, to);
+		walk_once(r, &now, copy_of(sample), max, to);
 		again = to->user_end == STACK_END_NO_TABLE
 				? unwind_feed__await(r->feed, &now, last_address(to))
 				: 0;
+		if (!again && !asked && to->user_end == STACK_END_NO_TABLE &&
+		    ends_in_made_code(r, process, to)) {
+			asked = true;
+			again = note_missing(r, process, to, copy_of(sample));
+		}
 	} while (again > 0);
 	return again;
 }
@@ -550,14 +587,17 @@ static int feed(struct recorder *r, struct process_life *process, const struct s
 	struct fed_process now = as_fed(process, sample->header.time);
 	int err = want_publication(r, process);
 
-	if (!err && sample->user_end == STACK_END_NO_TABLE) {
-		err = unwind_feed__missed(r->feed, &now, last_address(sample));
-		if (err > 0) {
-			process->published = 0;
-			err = want_publication(r, process);
-		}
+	if (err)
+		return err;
+	if (sample->user_end == STACK_END_NO_TABLE) {
+		err = note_missing(r, process, sample, copy_of(sample));
+		return err < 0 ? err : 0;
 	}
-	return err;
+	err = unwind_feed__refresh(r->feed, &now);
+	if (err <= 0)
+		return err;
+	process->published = 0;
+	return want_publication(r, process);
 }
 
 int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "process/made_code.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
@@ -64,10 +65,12 @@ struct unwind_feed {
 	struct unwind_feed_options options;
 	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by dso */
-	VEC(struct unwind_placement) placements;
+	VEC(struct unwind_placement) placements, pieces;
+	VEC(struct made_area) areas;
 	VEC(struct unwind_range) ranges;
 	VEC(struct fed_jvm) jvms;
 	VEC(struct fed_made) mades;
+	struct made_code *made_code;
 	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
@@ -78,6 +81,18 @@ struct unwind_feed {
 uint64_t unwind_feed__now(void)
 {
 	return monotonic_ns();
+}
+
+static struct made_code *new_made_code(const struct unwind_feed_options *options)
+{
+	const struct made_code_options made = {
+		.store = options->store,
+		.table_limit = options->table_limit,
+		.read_frames = options->read_made_frames,
+		.context = options->context,
+	};
+
+	return made_code__new(&made);
 }
 
 int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed)
@@ -94,8 +109,11 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
 	f->credited = monotonic_ns();
-	err = table_builder__new(options->table_limit, options->cache, &f->builder);
+	f->made_code = new_made_code(options);
+	err = f->made_code ? table_builder__new(options->table_limit, options->cache, &f->builder)
+			   : -ENOMEM;
 	if (err) {
+		made_code__free(f->made_code);
 		free(f);
 		return err;
 	}
@@ -111,7 +129,10 @@ void unwind_feed__free(struct unwind_feed *f)
 	for (size_t i = 0; i < f->files.count; i++)
 		elf_file__free(f->files.data[i].elf);
 	vec_free(&f->files);
+	made_code__free(f->made_code);
 	vec_free(&f->placements);
+	vec_free(&f->pieces);
+	vec_free(&f->areas);
 	vec_free(&f->ranges);
 	vec_free(&f->jvms);
 	vec_free(&f->mades);
@@ -334,9 +355,10 @@ static uint32_t table_of(const struct fed_file *file)
 }
 
 /* Places of code that a process made, and who may have made it. */
-struct made_code {
+struct made_code_of {
 	size_t count;
 	bool python;
+	enum made_by by;
 	struct elf_file *jvm; /* NULL: there is none */
 	uint64_t bias;
 };
@@ -368,7 +390,7 @@ static int place_code(struct unwind_feed *f, const struct fed_file *file,
 }
 
 static int place(struct unwind_feed *f, const struct fed_process *process,
-		 const struct mapping *mapping, struct made_code *made)
+		 const struct mapping *mapping, struct made_code_of *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
@@ -386,6 +408,8 @@ static int place(struct unwind_feed *f, const struct fed_process *process,
 	if (file->kind == FED_JVM && file->elf)
 		made->jvm = file->elf, made->bias = placement.bias;
 	made->python |= file->kind == FED_PYTHON;
+	if (file->kind == FED_PYPY || file->kind == FED_LUAJIT)
+		made->by = file->kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
 	if (file->kind == FED_JIT) {
 		placement.table = UNWIND_JAVA; /* until it is known that it is not */
 		made->count++;
@@ -394,7 +418,7 @@ static int place(struct unwind_feed *f, const struct fed_process *process,
 }
 
 static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
-				     const struct made_code *made)
+				     const struct made_code_of *made)
 {
 	struct fed_jvm jvm = {.tgid = tgid, .bias = made->bias};
 
@@ -417,46 +441,80 @@ static size_t find_made(const struct unwind_feed *f, uint32_t tgid)
 	return i;
 }
 
-/* What is gone by in code that the process has made: what it says itself, if it does. */
-static uint32_t table_of_made_code(const struct unwind_feed *f, uint32_t tgid,
-				   const struct made_code *made)
+/* Does it say itself what its frames are? *table is what says so. */
+static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_t *table)
 {
 	size_t i = find_made(f, tgid);
 
-	if (i < f->mades.count && table_store__owns(f->options.store, &f->mades.data[i].number))
-		return f->mades.data[i].number.number;
-	return made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	if (i == f->mades.count || !table_store__owns(f->options.store, &f->mades.data[i].number))
+		return false;
+	*table = f->mades.data[i].number.number;
+	return true;
+}
+
+/* One placement becomes several, where parts of it are known. */
+static int place_pieces(struct unwind_feed *f, uint32_t tgid, const struct unwind_placement *whole)
+{
+	struct unwind_placement piece;
+	uint64_t at = whole->start;
+	int err = 0;
+
+	for (; at < whole->end && !err; at = piece.end) {
+		made_code__place(f->made_code, tgid, at, whole->end, &piece);
+		err = vec_push(&f->pieces, piece);
+	}
+	return err;
+}
+
+/* Code of PyPy and LuaJIT, whose frames are read from the process. */
+static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
+{
+	int err = 0;
+
+	f->pieces.count = 0;
+	for (size_t i = 0; i < f->placements.count && !err; i++) {
+		const struct unwind_placement *p = &f->placements.data[i];
+
+		err = p->table == UNWIND_JAVA ? place_pieces(f, tgid, p) : vec_push(&f->pieces, *p);
+	}
+	if (!err)
+		err = vec_reserve(&f->placements, f->pieces.count);
+	if (err)
+		return err;
+	f->placements.count = f->pieces.count;
+	memcpy(f->placements.data, f->pieces.data, f->pieces.count * sizeof(*f->pieces.data));
+	return 0;
 }
 
 /*
- * All engines but one keep frame pointers in the code that they make, or have none to be misled by. What
- * CPython makes is so small that it needs none.
+ * Most engines keep frame pointers in the code that they make, or have none to be misled by. What CPython
+ * makes is so small that it needs none.
  */
-static void trust_made_code(struct unwind_feed *f, const struct fed_process *process,
-			    const struct made_code *made)
+static int trust_made_code(struct unwind_feed *f, const struct fed_process *process,
+			   const struct made_code_of *made)
 {
-	uint32_t table;
+	uint32_t table = made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
 
 	if (!made->count || (made->jvm && !jvm_keeps_frame_pointers(f, process->tgid, made)))
-		return;
-	table = table_of_made_code(f, process->tgid, made);
+		return 0;
+	if (!describes_itself(f, process->tgid, &table) && made->by != MADE_BY_OTHERS)
+		return place_known_frames(f, process->tgid);
 	for (size_t i = 0; i < f->placements.count; i++)
 		if (f->placements.data[i].table == UNWIND_JAVA)
 			f->placements.data[i].table = table;
+	return 0;
 }
 
 static int place_all(struct unwind_feed *f, const struct fed_process *process)
 {
 	size_t count = mapping_table__count(process->maps);
-	struct made_code made = {};
+	struct made_code_of made = {};
 	int err = 0;
 
 	f->placements.count = 0;
 	for (size_t i = 0; i < count && !err; i++)
 		err = place(f, process, mapping_table__get(process->maps, i), &made);
-	if (!err)
-		trust_made_code(f, process, &made);
-	return err;
+	return err ? err : trust_made_code(f, process, &made);
 }
 
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
@@ -484,7 +542,68 @@ static bool is_of_use(const struct fed_file *file)
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
-int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+/* The code that it has made, and by whom. */
+static int find_made_code(struct unwind_feed *f, const struct fed_process *process,
+			  enum made_by *by)
+{
+	size_t count = mapping_table__count(process->maps);
+	int err = 0;
+
+	f->areas.count = 0;
+	*by = MADE_BY_OTHERS;
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct mapping *m = mapping_table__get(process->maps, i);
+		enum fed_kind kind = f->options.kind(f->options.context, m->dso);
+
+		if (kind == FED_PYPY || kind == FED_LUAJIT)
+			*by = kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
+		else if (kind == FED_JIT)
+			err = vec_push(&f->areas,
+				       (struct made_area){.start = m->start, .end = m->end});
+	}
+	return err;
+}
+
+/* What is known of its code's frames, once more. `registers`: NULL: nothing was missed. */
+static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
+		       const uint64_t *registers)
+{
+	struct made_moment moment = {.tgid = process->tgid,
+				     .time = monotonic_ns(),
+				     .missed = missed,
+				     .registers = registers};
+	int err = find_made_code(f, process, &moment.by);
+
+	if (err || moment.by == MADE_BY_OTHERS)
+		return err;
+	moment.areas = f->areas.data;
+	moment.area_count = f->areas.count;
+	return made_code__ask(f->made_code, &moment, &f->stats.build_ns);
+}
+
+int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)
+{
+	return made_code__is_due(f->made_code, process->tgid, monotonic_ns())
+		       ? ask_process(f, process, 0, NULL)
+		       : 0;
+}
+
+static int missed_made_code(struct unwind_feed *f, const struct fed_process *process,
+			    uint64_t address, const struct stack_copy *copy)
+{
+	uint64_t registers[sizeof(copy->general) / sizeof(copy->general[0])] = {};
+
+	if (find_made(f, process->tgid) < f->mades.count) { /* frame pointers will do */
+		forget_made(f, process->tgid);
+		return 1;
+	}
+	if (copy)
+		memcpy(registers, copy->general, sizeof(registers));
+	return ask_process(f, process, address, registers);
+}
+
+int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
+			const struct stack_copy *copy)
 {
 	struct dso_id dso;
 	struct fed_file *file = file_at(f, process, address, &dso);
@@ -497,10 +616,8 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	later = file->state == FILE_LATER;
 	if (file->state == FILE_ASKED)
 		table_builder__hurry(f->builder, dso.v);
-	if (file->kind == FED_JIT) { /* frame pointers will do */
-		forget_made(f, process->tgid);
-		return 1;
-	}
+	if (file->kind == FED_JIT)
+		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
 		return 0;
 	/* it has come back since */
@@ -517,6 +634,7 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	table_store__withdraw(f->options.store, tgid);
 	forget_made(f, tgid);
+	made_code__forget(f->made_code, tgid);
 	for (size_t i = f->jvms.count; i-- > 0;)
 		if (f->jvms.data[i].tgid == tgid)
 			f->jvms.data[i] = f->jvms.data[--f->jvms.count];

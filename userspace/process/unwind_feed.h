@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <sysprof/event.h>
+#include <sysprof/made_frames.h>
 #include <sysprof/profile.h>
 
 #include "process/mapping_table.h"
@@ -24,7 +25,9 @@ enum fed_kind {
 	FED_FILE,   /* or what may be one */
 	FED_JVM,    /* HotSpot's library */
 	FED_PYTHON, /* CPython: the interpreter, or its library */
-	FED_JIT,    /* code made by the process */
+	FED_PYPY,
+	FED_LUAJIT,
+	FED_JIT, /* code made by the process */
 };
 
 struct unwind_feed_options {
@@ -38,6 +41,10 @@ struct unwind_feed_options {
 	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
 	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,
 					 uint64_t bias);
+	/* As made_code_options.read_frames. */
+	int (*read_made_frames)(void *context, struct made_runtime *runtime,
+				const uint64_t *registers, const struct made_area *areas,
+				size_t area_count, struct made_frame **frames, size_t *count);
 	void *context;
 };
 
@@ -65,9 +72,13 @@ uint64_t unwind_feed__now(void);
 
 /*
  * A stack of it ended at `address`, whose table is not there: it is asked for again, where that is
- * of use. 1: its mappings are to be published again; 0; -ENOMEM.
+ * of use. `copy` is what was kept of the stack, or NULL. 1: its mappings are to be published again; 0;
+ * -ENOMEM.
  */
-int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
+int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
+			const struct stack_copy *copy);
+/* It was sampled. Has it other code than was published? As before. */
+int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process);
 
 /* Takes what has been built since. 0 or -ENOMEM. */
 int unwind_feed__take(struct unwind_feed *f);

@@ -554,6 +554,40 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 	return err;
 }
 
+static int add_made_frame(struct builder *b, const struct made_frame *frame)
+{
+	static const struct unwind_rule LATER = {.cfa = UNWIND_CFA_LATER};
+	const struct unwind_rule rule = {
+		.cfa = UNWIND_CFA_SP,
+		.cfa_register = UNWIND_X86_RSP,
+		.fp = frame->fp_offset ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME,
+		.ra = UNWIND_RA_AT_CFA,
+		.cfa_offset = (int32_t)frame->size,
+		.fp_offset = frame->fp_offset,
+		.ra_offset = (int16_t)frame->ra_offset,
+	};
+	int err = add_row(b, frame->start, &rule);
+
+	return err ? err : add_row(b, frame->end, &LATER);
+}
+
+int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
+			       struct unwind_table_image *image)
+{
+	struct builder b;
+	int err = count ? 0 : -ENODATA;
+
+	*image = (struct unwind_table_image){};
+	builder__init(&b);
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_made_frame(&b, &frames[i]);
+	image->counts.functions = count;
+	if (!err)
+		err = make_image(&b, limit, image);
+	builder__fini(&b);
+	return err;
+}
+
 void unwind_table_image__fini(struct unwind_table_image *image)
 {
 	free(image->bytes);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/made_frames.h>
 #include <sysprof/unwind_table.h>
 
 #include "elf/elf_file.h"
@@ -40,6 +41,11 @@ struct unwind_piece {
  */
 int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
 			       struct unwind_table_image *image);
+
+/* The same for frames of one size each. What lies between them is UNWIND_CFA_LATER. */
+int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
+			       struct unwind_table_image *image);
+
 void unwind_table_image__fini(struct unwind_table_image *image);
 
 /*
