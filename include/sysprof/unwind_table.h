@@ -38,7 +38,7 @@ enum unwind_cfa {
 	UNWIND_CFA_GO_CALLER,	   /* Go's systemstack without a frame */
 	UNWIND_CFA_GO_INTERRUPTED, /* Go's morestack */
 	UNWIND_CFA_UNKNOWN,	   /* the file says something that we do not know */
-	UNWIND_CFA_LATER, /* code that was made since: what it is will be asked */
+	UNWIND_CFA_LATER,	   /* code that was made since: what it is will be asked */
 };
 
 /* The caller's frame pointer. */
