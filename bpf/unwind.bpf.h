@@ -25,6 +25,7 @@ static __always_inline const struct unwind_table *unwind_table_at(struct unwind_
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
 static __always_inline int unwind_find_room(struct unwind_state *s);
+static __always_inline int unwind_find_call(struct unwind_state *s, __u64 ra);
 
 #include <sysprof/unwind_walk.h>
 
@@ -145,6 +146,19 @@ __attribute__((noinline)) int unwind_room(void)
 static __always_inline int unwind_find_room(struct unwind_state *s __attribute__((unused)))
 {
 	return unwind_room();
+}
+
+__attribute__((noinline)) int unwind_call(__u64 ra)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_call_before(&s->unwind, ra) : UNWIND_CALL_NONE;
+}
+
+static __always_inline int unwind_find_call(struct unwind_state *s __attribute__((unused)),
+					    __u64 ra)
+{
+	return unwind_call(ra);
 }
 
 /* A process that has called execve since its mappings were read has others now. */

@@ -26,6 +26,7 @@ struct unwind_state {
 	bool fp_lost;
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
+	__u64 call_target; /* of the last call instruction that was looked at */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places, place_count;	/* the surroundings' own ... */
 	__u64 places_time;		/* ... and of when they are, CLOCK_MONOTONIC ns */

@@ -17,6 +17,8 @@
  *	false: nothing is known of this process
  *   int unwind_find_room(struct unwind_state *s)
  *	unwind_room_at(s)
+ *   int unwind_find_call(struct unwind_state *s, __u64 ra)
+ *	unwind_call_before(s, ra)
  *
  * Searches have no branches that depend on what they compare: the verifier (from 6.8 on) would follow
  * every path of them. Offsets are masked right before each access, behind a barrier that keeps the
@@ -389,6 +391,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	return unwind_found(s, FRAME_TABLE, ra, cfa, fp);
 }
 
+#include <sysprof/unwind_infer.h>
+
 /*
  * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end. With
  * s->in_trampoline the frame that it came from is FRAME_SIGNAL_RETURN.
@@ -400,6 +404,7 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 {
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
 	const struct unwind_rule *rule = unwind_rule_of(s, pc);
+	int end;
 
 	s->in_trampoline = false;
 	if (!rule && s->missing)
@@ -418,7 +423,8 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_ROOT;
 	if (rule->cfa == UNWIND_CFA_UNKNOWN)
 		return STACK_END_NO_RULE;
-	return unwind_by_rule(s, rule, pc);
+	end = unwind_by_rule(s, rule, pc);
+	return rule->ra == UNWIND_RA_INFERRED ? unwind_confirm(s, end) : end;
 }
 
 #endif

@@ -21,6 +21,7 @@ static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_knows_mappings(struct unwind_state *s);
 static int unwind_find_room(struct unwind_state *s);
+static int unwind_find_call(struct unwind_state *s, __u64 ra);
 
 #include <sysprof/unwind_walk.h>
 
@@ -62,6 +63,11 @@ static bool unwind_knows_mappings(struct unwind_state *s)
 static int unwind_find_room(struct unwind_state *s)
 {
 	return unwind_room_at(s);
+}
+
+static int unwind_find_call(struct unwind_state *s, __u64 ra)
+{
+	return unwind_call_before(s, ra);
 }
 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address)

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "unwind/code_flow.h"
 #include "unwind/plt.h"
 #include "unwind/trampoline.h"
 
@@ -23,6 +24,8 @@
 #define IMAGE_ALIGNMENT 64
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
+#define TEXT_MAX	(64u << 20)
+#define BY_HAND_MAX	(8u << 20) /* bytes of code without descriptions */
 
 struct row {
 	uint64_t address;
@@ -263,6 +266,119 @@ static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
 	return err;
 }
 
+/* ---- code that nobody describes, by its instructions ----------------------------------------- */
+
+struct code_rows {
+	struct builder *b;
+	rows_vec rows;
+	size_t first; /* of the rows: of the stretch at hand */
+};
+
+static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
+{
+	const struct code_rows *c = context;
+	size_t before = rows_up_to(c->b, address);
+
+	if (!before)
+		return false;
+	*rule = c->b->rules.data[c->b->rows.data[before - 1].rule].rule;
+	return rule->cfa != UNWIND_CFA_NONE;
+}
+
+static int add_code_row(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct code_rows *c = context;
+
+	if (c->rows.count > c->first &&
+	    equal_rules(c->b, c->rows.data[c->rows.count - 1].rule, rule))
+		return 0;
+	return add_undescribed(c->b, &c->rows, address, rule);
+}
+
+static int add_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
+		       uint64_t start, uint64_t end)
+{
+	const struct code_flow flow = {
+		.code = code + (start - text->address),
+		.start = start,
+		.size = end - start,
+		.outside = rule_outside,
+		.row = add_code_row,
+		.context = c,
+	};
+	static const struct unwind_rule NONE = {};
+	int err;
+
+	c->first = c->rows.count;
+	err = code_flow__follow(&flow);
+	if (!err && c->rows.count > c->first)
+		err = add_code_row(c, end, &NONE);
+	return err;
+}
+
+/* Each piece of the text that has no rule: adds its rows; without the code, adds up the sizes. */
+static int each_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
+			uint64_t *sum)
+{
+	const struct builder *b = c->b;
+	uint64_t start = text->address, limit = text->address + text->size;
+	size_t i = rows_up_to(b, start);
+	bool open = !i || says_nothing(b, &b->rows.data[i - 1]);
+	int err = 0;
+
+	for (; !err && start < limit; i++) {
+		uint64_t end = i < b->rows.count ? b->rows.data[i].address : limit;
+
+		if (end > limit)
+			end = limit;
+		if (open && code)
+			err = add_stretch(c, text, code, start, end);
+		else if (open)
+			*sum += end - start;
+		start = end;
+		open = i < b->rows.count && says_nothing(b, &b->rows.data[i]);
+	}
+	return err;
+}
+
+/*
+ * Only where a compiler described its own code, and a smaller part was written by hand: of a file
+ * without descriptions nobody knows what it is, and others see to Go.
+ */
+static bool is_written_by_hand(struct elf_file *file, const struct cfi_counts *counts,
+			       struct elf_section *text)
+{
+	struct elf_section other;
+
+	return counts->functions >= FEW_FUNCTIONS && !elf_file__find_section(file, ".text", text) &&
+	       text->size && text->size <= TEXT_MAX && text->address <= UINT64_MAX - text->size &&
+	       elf_file__find_section(file, ".gopclntab", &other);
+}
+
+static int add_code(struct elf_file *file, struct builder *b, const struct cfi_counts *counts)
+{
+	_cleanup_free_ void *code = NULL;
+	struct code_rows c = {.b = b};
+	struct elf_section text;
+	uint64_t sum = 0;
+	size_t size;
+	int err;
+
+	if (!is_written_by_hand(file, counts, &text))
+		return 0;
+	err = each_stretch(&c, &text, NULL, &sum);
+	if (err || !sum || sum > BY_HAND_MAX)
+		return err;
+	err = elf_file__section_data(file, ".text", TEXT_MAX, &code, &size);
+	if (err || size != text.size)
+		return err == -ENOMEM ? err : 0;
+	err = each_stretch(&c, &text, code, NULL);
+	if (!err && c.rows.count)
+		err = merge(b, &c.rows);
+	vec_free(&c.rows);
+	return err == -EFBIG ? 0 : err; /* more rules than there are numbers */
+}
+
 /* ---- layout ---------------------------------------------------------------------------------- */
 
 static int compare_uses(const void *a, const void *b)
@@ -436,6 +552,8 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	err = read_file(file, &b, &image->counts);
 	if (!err || err == -ENODATA)
 		err = add_what_is_undescribed(file, &b);
+	if (!err)
+		err = add_code(file, &b, &image->counts);
 	if (!err && !b.rows.count)
 		err = -ENODATA;
 	if (!err)
