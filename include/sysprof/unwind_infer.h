@@ -8,6 +8,8 @@
 
 #include <sysprof/unwind_state.h>
 
+#define UNWIND_INFERRED_STEP_MAX (1ULL << 16)
+
 enum unwind_call {
 	UNWIND_CALL_NONE,      /* that is no return address */
 	UNWIND_CALL_SOMEWHERE, /* the instruction does not tell where to */
@@ -45,15 +47,11 @@ static __always_inline int unwind_call_before(struct unwind_state *s, __u64 ra)
 	return UNWIND_CALL_NONE;
 }
 
-/* A caller that was found by a rule that the file did not give. */
-static __always_inline int unwind_confirm(struct unwind_state *s, int end)
+/* By a rule that the file did not give: it may be wrong, or the code may have another stack by now. */
+static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, __u64 ra)
 {
-	if (end != UNWIND_STEP_ON)
-		return end == STACK_END_ROOT ? STACK_END_NO_CALLER : end;
-	if (unwind_find_call(s, s->ip) == UNWIND_CALL_NONE)
-		return STACK_END_NO_CALLER;
-	s->kind = FRAME_INFERRED;
-	return UNWIND_STEP_ON;
+	return cfa - s->sp <= UNWIND_INFERRED_STEP_MAX && unwind_may_return_to(s, ra) &&
+	       unwind_find_call(s, ra) != UNWIND_CALL_NONE;
 }
 
 #endif

@@ -346,11 +346,13 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 	return unwind_found(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
 }
 
+#include <sysprof/unwind_infer.h>
+
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
 	__u64 cfa, ra, fp = s->fp, base = s->sp;
-	__u32 how = rule->cfa;
+	__u32 how = rule->cfa, kind = FRAME_TABLE;
 
 	if (rule->cfa_register == UNWIND_X86_RBP)
 		base = fp;
@@ -377,6 +379,11 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		ra = unwind_general(s, rule->ra_offset);
 	else if (rule->ra_offset != -8 && unwind_read_word(s, cfa + rule->ra_offset, &ra))
 		return STACK_END_FAULT;
+	if (rule->ra == UNWIND_RA_INFERRED) {
+		if (!unwind_is_called(s, cfa, ra))
+			return STACK_END_NO_CALLER;
+		kind = FRAME_INFERRED;
+	}
 	if (rule->fp == UNWIND_FP_AT_FP) {
 		if (unwind_read_word(s, fp + rule->fp_offset, &fp))
 			return STACK_END_FAULT;
@@ -388,10 +395,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	} else if (rule->fp == UNWIND_FP_UNKNOWN) {
 		s->fp_lost = true;
 	}
-	return unwind_found(s, FRAME_TABLE, ra, cfa, fp);
+	return unwind_found(s, kind, ra, cfa, fp);
 }
-
-#include <sysprof/unwind_infer.h>
 
 /*
  * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end. With
@@ -404,7 +409,6 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 {
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
 	const struct unwind_rule *rule = unwind_rule_of(s, pc);
-	int end;
 
 	s->in_trampoline = false;
 	if (!rule && s->missing)
@@ -423,8 +427,7 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_ROOT;
 	if (rule->cfa == UNWIND_CFA_UNKNOWN)
 		return STACK_END_NO_RULE;
-	end = unwind_by_rule(s, rule, pc);
-	return rule->ra == UNWIND_RA_INFERRED ? unwind_confirm(s, end) : end;
+	return unwind_by_rule(s, rule, pc);
 }
 
 #endif

@@ -12,8 +12,8 @@
 #define WORD	      8
 #define OFFSET_MAX    (1 << 20)
 #define PASSES_MAX    24 /* code that people write needs three or four */
-#define RESYNCHRONISE 16 /* functions begin at multiples of this */
-#define CALLER_SAVED  0x0fc7u /* rax, rcx, rdx, rsi, rdi, r8 to r11: a call may change them */
+#define FUNCTION_ALIGNMENT 16
+#define ARGUMENTS     0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
 
 /* Where the canonical frame address is before an instruction. */
 enum cfa_place {
@@ -65,7 +65,7 @@ static int read_steps(struct flow *f)
 
 	while (at < o->size && f->steps.count < CODE_FLOW_INSTRUCTIONS_MAX) {
 		if (!x86_decode(o->code + at, o->size - at, &i)) {
-			at += RESYNCHRONISE - (o->start + at) % RESYNCHRONISE;
+			at += FUNCTION_ALIGNMENT - (o->start + at) % FUNCTION_ALIGNMENT;
 			continue;
 		}
 		err = vec_push(&f->steps, (struct step){.at = at,
@@ -259,16 +259,15 @@ static struct state before_load_of_sp(const struct step *step, struct state s)
 	return s.addend > INT16_MAX ? nowhere() : s;
 }
 
-/* Whatever it is, it may write to registers. */
+/*
+ * Whatever it is, it may write to registers. A call does not: code that takes the stack pointer from a
+ * register behind one relies on that.
+ */
 static struct state before_other(const struct step *step, struct state s)
 {
-	uint16_t writes = step->writes;
-
-	if (step->effect == X86_CALL)
-		writes |= CALLER_SAVED;
-	if (s.cfa == AT_REG && (writes >> s.reg & 1))
+	if (s.cfa == AT_REG && (step->writes >> s.reg & 1))
 		return nowhere();
-	if (s.fp == FP_IS_SAME && (writes >> X86_RBP & 1))
+	if (s.fp == FP_IS_SAME && (step->writes >> X86_RBP & 1))
 		s.fp = FP_IS_LOST;
 	return s;
 }
@@ -342,6 +341,19 @@ static bool goes_on(const struct flow *f, size_t i)
 	return s->effect != X86_CALL || (next->effect != X86_PADDING && next->effect != X86_STOP);
 }
 
+/*
+ * Behind a jump that goes who knows where is another function, which is aligned, or one of the places that it
+ * goes to.
+ */
+static bool jumps_by_table(const struct flow *f, size_t i)
+{
+	const struct step *s = &f->steps.data[i], *next = s + 1;
+
+	return s->effect == X86_JUMP_AWAY && i + 1 < f->steps.count &&
+	       next->at == s->at + s->size && next->effect != X86_PADDING &&
+	       next->effect != X86_STOP && (f->options->start + next->at) % FUNCTION_ALIGNMENT;
+}
+
 static struct state behind(const struct flow *f, size_t i)
 {
 	const struct step *s = &f->steps.data[i];
@@ -349,7 +361,7 @@ static struct state behind(const struct flow *f, size_t i)
 
 	if (s->effect == X86_RETURN)
 		return at_sp(WORD);
-	if (goes_on(f, i))
+	if (goes_on(f, i) || jumps_by_table(f, i))
 		state = s[1].state;
 	if (is_jump(s) && s->amount != OUTSIDE)
 		state = both(state, f->steps.data[s->amount].state);
@@ -378,16 +390,22 @@ static bool settle(struct flow *f)
 	return !changed;
 }
 
-static bool needs_anchor(const struct state *s)
+static bool may_be_anchored(const struct state *s)
 {
 	return s->cfa == AT_REG || s->cfa == IN_MEMORY;
+}
+
+/* A function that goes to another stack has that for an argument. */
+static bool needs_anchor(const struct state *s)
+{
+	return s->cfa == AT_REG && (ARGUMENTS >> s->reg & 1) && !s->anchored;
 }
 
 static void anchor(struct flow *f, size_t i, bool *changed)
 {
 	struct state *s = &f->steps.data[i].state;
 
-	if (needs_anchor(s) && !s->anchored)
+	if (may_be_anchored(s) && !s->anchored)
 		s->anchored = *changed = true;
 }
 
@@ -430,7 +448,7 @@ static struct unwind_rule rule_of(const struct state *s)
 		.ra_offset = -WORD,
 	};
 
-	if (s->cfa == NOWHERE || s->cfa == DISPUTED || (needs_anchor(s) && !s->anchored))
+	if (s->cfa == NOWHERE || s->cfa == DISPUTED || needs_anchor(s))
 		return (struct unwind_rule){};
 	rule.cfa = UNWIND_CFA_SP;
 	if (s->cfa == AT_REG) {

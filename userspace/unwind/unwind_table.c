@@ -25,7 +25,7 @@
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
 #define TEXT_MAX	(64u << 20)
-#define BY_HAND_MAX	(8u << 20) /* bytes of code without descriptions */
+#define UNDESCRIBED_MAX	(32u << 20) /* bytes of code without descriptions */
 
 struct row {
 	uint64_t address;
@@ -341,21 +341,17 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, con
 	return err;
 }
 
-/*
- * Only where a compiler described its own code, and a smaller part was written by hand: of a file
- * without descriptions nobody knows what it is, and others see to Go.
- */
-static bool is_written_by_hand(struct elf_file *file, const struct cfi_counts *counts,
-			       struct elf_section *text)
+/* Go's code describes itself in another way. */
+static bool is_readable(struct elf_file *file, struct elf_section *text)
 {
 	struct elf_section other;
 
-	return counts->functions >= FEW_FUNCTIONS && !elf_file__find_section(file, ".text", text) &&
-	       text->size && text->size <= TEXT_MAX && text->address <= UINT64_MAX - text->size &&
-	       elf_file__find_section(file, ".gopclntab", &other);
+	return !elf_file__find_section(file, ".text", text) && text->size &&
+	       text->size <= TEXT_MAX && text->address <= UINT64_MAX - text->size &&
+	       elf_file__find_section(file, ".gopclntab", &other) == -ENOENT;
 }
 
-static int add_code(struct elf_file *file, struct builder *b, const struct cfi_counts *counts)
+static int add_code(struct elf_file *file, struct builder *b)
 {
 	_cleanup_free_ void *code = NULL;
 	struct code_rows c = {.b = b};
@@ -364,10 +360,10 @@ static int add_code(struct elf_file *file, struct builder *b, const struct cfi_c
 	size_t size;
 	int err;
 
-	if (!is_written_by_hand(file, counts, &text))
+	if (!is_readable(file, &text))
 		return 0;
 	err = each_stretch(&c, &text, NULL, &sum);
-	if (err || !sum || sum > BY_HAND_MAX)
+	if (err || !sum || sum > UNDESCRIBED_MAX)
 		return err;
 	err = elf_file__section_data(file, ".text", TEXT_MAX, &code, &size);
 	if (err || size != text.size)
@@ -553,7 +549,7 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	if (!err || err == -ENODATA)
 		err = add_what_is_undescribed(file, &b);
 	if (!err)
-		err = add_code(file, &b, &image->counts);
+		err = add_code(file, &b);
 	if (!err && !b.rows.count)
 		err = -ENODATA;
 	if (!err)
