@@ -9,6 +9,8 @@
 #include <sysprof/unwind_state.h>
 
 #define UNWIND_INFERRED_STEP_MAX (1ULL << 16)
+#define UNWIND_FUNCTION_MAX	 (1ULL << 16)
+#define UNWIND_WORDS_SEARCHED	 16
 
 enum unwind_call {
 	UNWIND_CALL_NONE,      /* that is no return address */
@@ -16,6 +18,22 @@ enum unwind_call {
 	UNWIND_CALL_TO,	       /* s->call_target */
 };
 
+
+/* What is known of an address: s->row is the row of its table. */
+enum unwind_look {
+	UNWIND_LOOK_NOTHING,
+	UNWIND_LOOK_INFERRED,
+	UNWIND_LOOK_DESCRIBED,
+};
+
+static __always_inline int unwind_look_at(struct unwind_state *s, __u64 address)
+{
+	const struct unwind_rule *rule = unwind_rule_of(s, address, false);
+
+	if (!rule || rule->cfa == UNWIND_CFA_NONE)
+		return UNWIND_LOOK_NOTHING;
+	return rule->ra == UNWIND_RA_INFERRED ? UNWIND_LOOK_INFERRED : UNWIND_LOOK_DESCRIBED;
+}
 
 /* The instruction that ends at `ra`: call rel32, or call through a register or memory (ff /2). */
 static __always_inline int unwind_call_before(struct unwind_state *s, __u64 ra)
@@ -52,6 +70,60 @@ static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, 
 {
 	return cfa - s->sp <= UNWIND_INFERRED_STEP_MAX && unwind_may_return_to(s, ra) &&
 	       unwind_find_call(s, ra) != UNWIND_CALL_NONE;
+}
+
+/*
+ * A function of a file that nobody describes: a return address follows a call, and not one of a function
+ * that is described, which is another one.
+ */
+static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
+{
+	int call;
+
+	if (!unwind_may_return_to(s, ra))
+		return false;
+	if (!s->in_file)
+		return true;
+	call = unwind_find_call(s, ra);
+	return call == UNWIND_CALL_SOMEWHERE ||
+	       (call == UNWIND_CALL_TO &&
+		unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
+}
+
+/* A call of the function at pc: nothing lies between them that is described, or followed. */
+static __always_inline bool unwind_calls_this(struct unwind_state *s, __u64 ra)
+{
+	__u64 target, row;
+
+	if (!unwind_may_return_to(s, ra) || unwind_find_call(s, ra) != UNWIND_CALL_TO)
+		return false;
+	target = s->call_target;
+	if (s->ip - target > UNWIND_FUNCTION_MAX || unwind_look(s, target) != UNWIND_LOOK_NOTHING)
+		return false;
+	row = s->row;
+	return unwind_look(s, s->ip) == UNWIND_LOOK_NOTHING && row == s->row;
+}
+
+/* UNWIND_STEP_ON: this word above the stack pointer is certain to be a return address of this function. */
+static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
+{
+	__u64 at = s->sp + (__u64)number * 8, ra;
+
+	if (unwind_find_pair(s, at))
+		return STACK_END_NO_FRAME;
+	ra = s->low;
+	if (!unwind_calls_this(s, ra))
+		return STACK_END_NO_FRAME;
+	s->fp_lost = s->fp_lost || number; /* it may have been pushed */
+	return unwind_take(s, FRAME_INFERRED, ra, at + 8, s->fp);
+}
+
+static __always_inline int unwind_search(struct unwind_state *s)
+{
+	for (__u32 i = 1; i < UNWIND_WORDS_SEARCHED; i++)
+		if (unwind_find_word(s, i) == UNWIND_STEP_ON)
+			return UNWIND_STEP_ON;
+	return STACK_END_NO_FRAME;
 }
 
 #endif
