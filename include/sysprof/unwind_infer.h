@@ -28,8 +28,10 @@ enum unwind_look {
 
 static __always_inline int unwind_look_at(struct unwind_state *s, __u64 address)
 {
+	bool by_code = s->by_code;
 	const struct unwind_rule *rule = unwind_rule_of(s, address, false);
 
+	s->by_code = by_code;
 	if (!rule || rule->cfa == UNWIND_CFA_NONE)
 		return UNWIND_LOOK_NOTHING;
 	return rule->ra == UNWIND_RA_INFERRED ? UNWIND_LOOK_INFERRED : UNWIND_LOOK_DESCRIBED;
@@ -73,8 +75,8 @@ static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, 
 }
 
 /*
- * A function of a file that nobody describes: a return address follows a call, and not one of a function
- * that is described, which is another one.
+ * In a file, what nobody describes returns to behind a call, and not that of a function which is described:
+ * that is another one. What was followed in vain may keep no frame pointer, so there the call has to tell.
  */
 static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 {
@@ -82,10 +84,10 @@ static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 
 	if (!unwind_may_return_to(s, ra))
 		return false;
-	if (!s->in_file)
+	if (!s->needs_call)
 		return true;
 	call = unwind_find_call(s, ra);
-	return call == UNWIND_CALL_SOMEWHERE ||
+	return (call == UNWIND_CALL_SOMEWHERE && !s->was_followed) ||
 	       (call == UNWIND_CALL_TO &&
 		unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
 }

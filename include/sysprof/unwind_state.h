@@ -26,7 +26,8 @@ struct unwind_state {
 	bool fp_lost;
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
-	bool in_file;	    /* the last address lies in code of a file that nobody describes */
+	bool needs_call;    /* a return address is taken only if it follows a call */
+	bool was_followed;  /* the code was read, and its instructions do not tell */
 	__u64 row;	   /* of the last address that was looked for, in its table */
 	__u64 low, high;   /* the last words that were read by unwind_find_pair() */
 	__u64 call_target; /* of the last call instruction that was looked at */

@@ -48,7 +48,9 @@ enum unwind_ra {
 	UNWIND_RA_NONE,
 	UNWIND_RA_AT_CFA,   /* at CFA + ra_offset */
 	UNWIND_RA_REGISTER, /* in register ra_offset; known in the innermost frame alone */
-	UNWIND_RA_INFERRED, /* at CFA + ra_offset, if it follows a call: the file says nothing */
+	/* At CFA + ra_offset, if it follows a call: the file says nothing, but its instructions do. With
+	 * UNWIND_CFA_NONE: nor do they. */
+	UNWIND_RA_INFERRED,
 };
 
 /* Fields that a kind does not use are 0. Registers have their numbers of the DWARF ABI. */

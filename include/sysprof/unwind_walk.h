@@ -429,20 +429,24 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	return unwind_found(s, kind, ra, cfa, fp);
 }
 
-/* Code that nobody describes. Of a file it may keep no frame pointer at all. */
+/*
+ * Code that nobody describes. Of a file it may keep no frame pointer at all. Where it was followed in vain
+ * words are not searched: it may have made room, and what lies there be older calls of itself.
+ */
 static __always_inline int unwind_undescribed(struct unwind_state *s)
 {
-	bool innermost = s->all_known && !s->after_call && unwind_knows_mappings(s);
+	bool innermost = s->all_known && !s->after_call && unwind_knows_mappings(s), searches;
 	int end;
 
-	s->in_file = innermost && unwind_in_mapping(s, s->ip) && s->mapping.table < UNWIND_BY_CODE;
+	searches = innermost && !s->was_followed && unwind_in_mapping(s, s->ip) &&
+		   s->mapping.table < UNWIND_BY_CODE;
+	s->needs_call = searches || s->was_followed;
 	if (innermost && unwind_by_prologue(s) == UNWIND_STEP_ON)
 		return UNWIND_STEP_ON;
-	if (s->in_file && unwind_find_word(s, 0) == UNWIND_STEP_ON)
+	if (searches && unwind_find_word(s, 0) == UNWIND_STEP_ON)
 		return UNWIND_STEP_ON;
 	end = unwind_by_frame_pointer(s);
-	if (s->in_file && end == STACK_END_NO_FRAME &&
-	    unwind_find_in_words(s) == UNWIND_STEP_ON)
+	if (searches && end == STACK_END_NO_FRAME && unwind_find_in_words(s) == UNWIND_STEP_ON)
 		return UNWIND_STEP_ON;
 	return end;
 }
@@ -463,6 +467,7 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 	s->in_trampoline = false;
 	if (!rule && s->missing)
 		return s->missing;
+	s->was_followed = rule && rule->ra == UNWIND_RA_INFERRED;
 	if (!rule || rule->cfa == UNWIND_CFA_NONE)
 		return unwind_find_undescribed(s);
 	if (rule->cfa == UNWIND_CFA_SIGNAL) {

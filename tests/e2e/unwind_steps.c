@@ -6,13 +6,14 @@
  *	single steps until the function has returned: where to is its caller. The walk from there
  *	is the rest of the stack.
  *
- * unwind_steps every-step COMMAND…: the same for each instruction of a program's code that no FDE covers, between two
- *	breakpoints (int3) that it has in itself. What is called and returned to by then is kept on a stack of
- *	our own: the truth at every step.
+ * unwind_steps every-step COMMAND…: the same at each instruction of a program, described or not, between two breakpoints
+ *	(int3) that it has in itself. What is called and returned to by then is kept on a stack of our own: the
+ *	truth at every step.
  *
  * Prints the first ones that are wrong, and at the end "total NAME COUNT": for each kind of the innermost caller
  * right_KIND and wrong_KIND; right means that all frames are. cut: there is no caller; cut_later: the caller
- * is right, and the stack shorter than it should be; unfinished: it did not return in time.
+ * is right, and the stack shorter than it should be; unfinished: it did not return in time; undescribed: of all
+ * stops, those in code that no FDE covers.
  */
 #include "unwind_target.h"
 
@@ -31,8 +32,8 @@ static const char *const KINDS[FRAME_KIND_COUNT] = {
 #undef X
 };
 
-static uint64_t stops, attempts, cut, cut_later, unfinished, right[FRAME_KIND_COUNT],
-	wrong[FRAME_KIND_COUNT], cut_by[STACK_END_COUNT];
+static uint64_t stops, undescribed, attempts, cut, cut_later, unfinished, right[FRAME_KIND_COUNT],
+	wrong[FRAME_KIND_COUNT];
 
 struct walked {
 	uint64_t frames[FRAMES_MAX];
@@ -94,7 +95,6 @@ static void judge(const struct walked *ours, const uint64_t *truth, size_t count
 		same++;
 	if (ours->count == 1) {
 		cut++;
-		cut_by[ours->end]++;
 		show("cut", ours, truth, count);
 		return;
 	}
@@ -176,6 +176,7 @@ static void until_return(pid_t tid, struct user_regs_struct *registers, int *sig
 	for (size_t i = 0; i < rest.count; i++)
 		truth[i + 1] = frame_address(rest.frames[i]);
 	judge(&ours, truth, rest.count + 1);
+	undescribed++;
 }
 
 static bool is_running(pid_t tid)
@@ -255,8 +256,8 @@ static int every_step(void)
 	read_maps();
 	base.end = walk(&now, base.frames, &base.count);
 	for (;;) {
-		if (is_undescribed(now.rip))
-			judge_step(&now, &base);
+		judge_step(&now, &base);
+		undescribed += is_undescribed(now.rip);
 		old = now;
 		if (read_process(NULL, code, sizeof(code), old.rip))
 			return -1;
@@ -310,9 +311,9 @@ int main(int argc, char **argv)
 			argv[0]);
 		return 2;
 	}
-	printf("total stops %" PRIu64 "\ntotal cut %" PRIu64 "\ntotal cut_later %" PRIu64
+	printf("total stops %" PRIu64 "\ntotal undescribed %" PRIu64 "\ntotal cut %" PRIu64 "\ntotal cut_later %" PRIu64
 	       "\ntotal unfinished %" PRIu64 "\n",
-	       stops, cut, cut_later, unfinished);
+	       stops, undescribed, cut, cut_later, unfinished);
 	for (int i = 0; i < FRAME_KIND_COUNT; i++) {
 		if (right[i])
 			printf("total right_%s %" PRIu64 "\n", KINDS[i], right[i]);

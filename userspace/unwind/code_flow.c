@@ -439,6 +439,8 @@ static uint8_t dwarf_number(uint8_t reg)
 	return reg < 8 ? NUMBERS[reg] : reg;
 }
 
+static const struct unwind_rule UNKNOWN = {.ra = UNWIND_RA_INFERRED};
+
 static struct unwind_rule rule_of(const struct state *s)
 {
 	struct unwind_rule rule = {
@@ -449,7 +451,7 @@ static struct unwind_rule rule_of(const struct state *s)
 	};
 
 	if (s->cfa == NOWHERE || s->cfa == DISPUTED || needs_anchor(s))
-		return (struct unwind_rule){};
+		return UNKNOWN;
 	rule.cfa = UNWIND_CFA_SP;
 	if (s->cfa == AT_REG) {
 		rule.cfa = s->reg == X86_RBP ? UNWIND_CFA_FP : UNWIND_CFA_REGISTER;
@@ -468,7 +470,6 @@ static struct unwind_rule rule_of(const struct state *s)
 static int write_rows(const struct flow *f)
 {
 	const struct code_flow *o = f->options;
-	static const struct unwind_rule NONE = {};
 	uint64_t end = 0;
 	int err = 0;
 
@@ -477,12 +478,12 @@ static int write_rows(const struct flow *f)
 		struct unwind_rule rule = rule_of(&s->state);
 
 		if (s->at != end)
-			err = o->row(o->context, o->start + end, &NONE);
+			err = o->row(o->context, o->start + end, &UNKNOWN);
 		if (!err)
 			err = o->row(o->context, o->start + s->at, &rule);
 		end = s->at + s->size;
 	}
-	return err;
+	return err || end == o->size ? err : o->row(o->context, o->start + end, &UNKNOWN);
 }
 
 static bool is_padding(const struct flow *f)
@@ -503,6 +504,8 @@ int code_flow__follow(const struct code_flow *options)
 		if (settle(&f)) {
 			find_anchors(&f);
 			err = write_rows(&f);
+		} else {
+			err = options->row(options->context, options->start, &UNKNOWN);
 		}
 	}
 	vec_free(&f.steps);

@@ -30,7 +30,7 @@ struct code_flow {
 	void *context;
 };
 
-/* Rules have UNWIND_RA_INFERRED, or say nothing. 0, -ENOMEM, or what row() returned. */
+/* All rules have UNWIND_RA_INFERRED. 0, -ENOMEM, or what row() returned. */
 int code_flow__follow(const struct code_flow *flow);
 
 #endif
