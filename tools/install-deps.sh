@@ -49,6 +49,7 @@ needs() {
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
+	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
