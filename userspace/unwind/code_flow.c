@@ -368,26 +368,42 @@ static struct state behind(const struct flow *f, size_t i)
 	return state;
 }
 
+/* Whether what holds before this step is other than it was thought to be. */
+static bool update(struct flow *f, size_t i)
+{
+	struct step *s = &f->steps.data[i];
+	struct state state = before(s, behind(f, i));
+
+	if (is_jump(s) && s->amount == OUTSIDE)
+		state = both(state, s->state);
+	if (same_cfa(&state, &s->state) && same_fp(&state, &s->state))
+		return false;
+	s->state = state;
+	return true;
+}
+
+/* A pass from the end to the start has seen all but what jumps back. */
+static bool is_settled(struct flow *f)
+{
+	for (size_t i = f->steps.count; i-- > 0;) {
+		const struct step *s = &f->steps.data[i];
+
+		if (is_jump(s) && s->amount != OUTSIDE && (size_t)s->amount <= i && update(f, i))
+			return false;
+	}
+	return true;
+}
+
 /* False: it has not settled. */
 static bool settle(struct flow *f)
 {
-	bool changed = true;
-
-	for (int pass = 0; pass < PASSES_MAX && changed; pass++) {
-		changed = false;
-		for (size_t i = f->steps.count; i-- > 0;) {
-			struct step *s = &f->steps.data[i];
-			struct state state = before(s, behind(f, i));
-
-			if (is_jump(s) && s->amount == OUTSIDE)
-				state = both(state, s->state);
-			if (same_cfa(&state, &s->state) && same_fp(&state, &s->state))
-				continue;
-			s->state = state;
-			changed = true;
-		}
+	for (int pass = 0; pass < PASSES_MAX; pass++) {
+		for (size_t i = f->steps.count; i-- > 0;)
+			update(f, i);
+		if (is_settled(f))
+			return true;
 	}
-	return !changed;
+	return false;
 }
 
 static bool may_be_anchored(const struct state *s)
@@ -412,8 +428,10 @@ static void anchor(struct flow *f, size_t i, bool *changed)
 /* A value that goes to the stack pointer is one that came from it, or this is another stack. */
 static void find_anchors(struct flow *f)
 {
-	bool changed = true;
+	bool changed = false;
 
+	for (size_t i = 0; i < f->steps.count && !changed; i++)
+		changed = needs_anchor(&f->steps.data[i].state);
 	for (int pass = 0; pass < PASSES_MAX && changed; pass++) {
 		changed = false;
 		for (size_t i = 0; i < f->steps.count; i++) {
@@ -467,6 +485,11 @@ static struct unwind_rule rule_of(const struct state *s)
 	return rule;
 }
 
+static bool same_rule(const struct state *a, const struct state *b)
+{
+	return same_cfa(a, b) && same_fp(a, b) && a->anchored == b->anchored;
+}
+
 static int write_rows(const struct flow *f)
 {
 	const struct code_flow *o = f->options;
@@ -475,12 +498,16 @@ static int write_rows(const struct flow *f)
 
 	for (size_t i = 0; i < f->steps.count && !err; i++) {
 		const struct step *s = &f->steps.data[i];
-		struct unwind_rule rule = rule_of(&s->state);
+		bool follows = i && s->at == end;
 
-		if (s->at != end)
-			err = o->row(o->context, o->start + end, &UNKNOWN);
-		if (!err)
-			err = o->row(o->context, o->start + s->at, &rule);
+		if (!follows || !same_rule(&s->state, &s[-1].state)) {
+			struct unwind_rule rule = rule_of(&s->state);
+
+			if (s->at != end)
+				err = o->row(o->context, o->start + end, &UNKNOWN);
+			if (!err)
+				err = o->row(o->context, o->start + s->at, &rule);
+		}
 		end = s->at + s->size;
 	}
 	return err || end == o->size ? err : o->row(o->context, o->start + end, &UNKNOWN);
