@@ -508,7 +508,7 @@ static uint16_t writes_0f(const struct decoder *d)
 	case 0xae: /* rdfsbase */
 		return d->has_f3 ? rm_bit(d, false) : 0;
 	case 0x1e: /* rdssp */
-		return d->has_f3 ? rm_bit(d, false) : 0;
+		return d->has_f3 && (d->reg & 7) == 1 ? rm_bit(d, false) : 0;
 	case 0x31:
 	case 0x32:
 	case 0x33:
@@ -735,8 +735,8 @@ static void effect_0f(const struct decoder *d, struct x86_instruction *i)
 		set(i, X86_PUSH, X86_NO_REGISTER, 0);
 	else if (o == 0xa1 || o == 0xa9)
 		set(i, X86_POP, X86_NO_REGISTER, 0);
-	else if (o == 0x1f || (o == 0x1e && d->has_f3 && d->mod == 3 && d->rm == 2))
-		set(i, o == 0x1f ? X86_PADDING : X86_PLAIN, 0, 0);
+	else if (o == 0x1f)
+		set(i, X86_PADDING, 0, 0);
 }
 
 static bool sets_stack_pointer(enum x86_effect effect)
