@@ -84,7 +84,7 @@ static const struct example EXAMPLES[] = {
 	{"\x8f\xe8\x78\xa2\xc1\x20", 6, X86_PLAIN, ANY, 0, 0}, /* vpcmov of XOP */
 	{"\x0f\x3a\x0f\xc1\x08", 5, X86_PLAIN, ANY, 0, 0},
 	{"\xc8\x10\x00\x00", 4, X86_LOSE_SP, ANY, 0, 0},
-	{"\x48\x94", 2, X86_LOSE_SP, ANY, 0, 0},
+	{"\x48\x94", 2, X86_LOSE_SP, ANY, 0, 1}, /* xchg %rsp,%rax */
 };
 
 static void examples_test(void **state)
