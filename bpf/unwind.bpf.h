@@ -188,8 +188,7 @@ __attribute__((noinline)) int unwind_step_undescribed(void)
 	return s ? unwind_undescribed(&s->unwind) : STACK_END_NO_FRAME;
 }
 
-static __always_inline int
-unwind_find_undescribed(struct unwind_state *s __attribute__((unused)))
+static __always_inline int unwind_find_undescribed(struct unwind_state *s __attribute__((unused)))
 {
 	return unwind_step_undescribed();
 }

@@ -85,8 +85,8 @@ struct event_header {
 	X(LEAF_PEEK, "prologue", 0, "by the innermost function's first instructions")              \
 	X(AFTER_SIGNAL, "signal", 1, "where a signal came")                                        \
 	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")                       \
-	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")        \
-	X(INFERRED, "inferred", 0, "inferred from code without CFI, and from the call before it")
+	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")       \
+	X(INFERRED, "inferred", 0, "inferred (code without CFI)")
 
 /* X(ENUM, name, exact, text): an address that is not exact is a return address. */
 enum frame_kind {

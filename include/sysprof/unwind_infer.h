@@ -18,7 +18,6 @@ enum unwind_call {
 	UNWIND_CALL_TO,	       /* s->call_target */
 };
 
-
 /* What is known of an address: s->row is the row of its table. */
 enum unwind_look {
 	UNWIND_LOOK_NOTHING,
@@ -88,8 +87,7 @@ static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 		return true;
 	call = unwind_find_call(s, ra);
 	return (call == UNWIND_CALL_SOMEWHERE && !s->was_followed) ||
-	       (call == UNWIND_CALL_TO &&
-		unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
+	       (call == UNWIND_CALL_TO && unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
 }
 
 /* A call of the function at pc: nothing lies between them that is described, or followed. */

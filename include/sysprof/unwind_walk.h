@@ -173,9 +173,10 @@ static __always_inline __u64 unwind_find_row(const unsigned char *segment,
 }
 
 /* The rule for an ELF virtual address; NULL: there is none, or no such table. */
-static __always_inline const struct unwind_rule *
-unwind_find_rule(struct unwind_state *s, const unsigned char *segment, const struct unwind_table *t,
-		 __u64 address, bool is_hot)
+static __always_inline const struct unwind_rule *unwind_find_rule(struct unwind_state *s,
+								  const unsigned char *segment,
+								  const struct unwind_table *t,
+								  __u64 address, bool is_hot)
 {
 	__u64 offset = address - t->base, row, number;
 
@@ -343,7 +344,7 @@ static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 	if (!unwind_find_return(s, ra))
 		return STACK_END_NO_FRAME;
 	return unwind_take(s, room >= 0 ? FRAME_INSTRUCTIONS : FRAME_POINTER, ra, fp + 16,
-			    caller_fp);
+			   caller_fp);
 }
 
 /*

@@ -77,7 +77,8 @@ static void show(const char *what, const struct walked *ours, const uint64_t *tr
 	printf("%s, end %d:\n", what, ours->end);
 	for (size_t i = 0; i < ours->count || i < count; i++) {
 		printf("  %2zu %-12s", i,
-		       i < ours->count ? KINDS[frame_kind(ours->frames[i]) % FRAME_KIND_COUNT] : "-");
+		       i < ours->count ? KINDS[frame_kind(ours->frames[i]) % FRAME_KIND_COUNT]
+				       : "-");
 		print_address(i < ours->count ? frame_address(ours->frames[i]) : 0);
 		print_address(i < count ? truth[i] : 0);
 		printf("\n");
@@ -91,7 +92,8 @@ static void judge(const struct walked *ours, const uint64_t *truth, size_t count
 	enum frame_kind kind;
 
 	stops++;
-	while (same < ours->count && same < count && frame_address(ours->frames[same]) == truth[same])
+	while (same < ours->count && same < count &&
+	       frame_address(ours->frames[same]) == truth[same])
 		same++;
 	if (ours->count == 1) {
 		cut++;
@@ -311,8 +313,8 @@ int main(int argc, char **argv)
 			argv[0]);
 		return 2;
 	}
-	printf("total stops %" PRIu64 "\ntotal undescribed %" PRIu64 "\ntotal cut %" PRIu64 "\ntotal cut_later %" PRIu64
-	       "\ntotal unfinished %" PRIu64 "\n",
+	printf("total stops %" PRIu64 "\ntotal undescribed %" PRIu64 "\ntotal cut %" PRIu64
+	       "\ntotal cut_later %" PRIu64 "\ntotal unfinished %" PRIu64 "\n",
 	       stops, undescribed, cut, cut_later, unfinished);
 	for (int i = 0; i < FRAME_KIND_COUNT; i++) {
 		if (right[i])

@@ -91,9 +91,9 @@ static void check(const char *code, size_t size, const struct wanted *wanted, si
 	follow(code, size, &rows);
 	for (size_t i = 0; i < count; i++) {
 		struct unwind_rule rule = rule_at(&rows, wanted[i].at);
-		int fp = rule.fp == UNWIND_FP_SAME    ? SAME
+		int fp = rule.fp == UNWIND_FP_SAME     ? SAME
 			 : rule.fp == UNWIND_FP_AT_CFA ? rule.fp_offset
-							: LOST;
+						       : LOST;
 
 		if (rule.cfa != wanted[i].cfa)
 			fail_msg("at %#lx: rule %u, not %u", wanted[i].at, rule.cfa, wanted[i].cfa);
@@ -252,8 +252,8 @@ static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
 
 static void compare_byte(struct comparison *c, uint64_t address)
 {
-	const struct unwind_rule *said =
-		unwind_table__find(c->image->bytes, &c->image->table, address);
+	const struct unwind_rule *said = unwind_table__find(c->image->bytes, &c->image->table,
+							    address);
 	const struct unwind_rule *followed = &c->last.rule;
 
 	if (said->cfa != UNWIND_CFA_SP || said->ra != UNWIND_RA_AT_CFA)
@@ -305,8 +305,8 @@ static void c_library_test(void **state)
 							       .context = &c}),
 			 0);
 	sum = (double)(c.agreed + c.differing + c.unsaid);
-	print_message("%.0f bytes: %.2f %% agree, %.2f %% differ, of %.2f %% nothing is known\n", sum,
-		      100 * (double)c.agreed / sum, 100 * (double)c.differing / sum,
+	print_message("%.0f bytes: %.2f %% agree, %.2f %% differ, of %.2f %% nothing is known\n",
+		      sum, 100 * (double)c.agreed / sum, 100 * (double)c.differing / sum,
 		      100 * (double)c.unsaid / sum);
 	assert_true(sum > 500000);
 	assert_true((double)c.agreed > 0.75 * sum && (double)c.differing < 0.03 * sum);
@@ -317,8 +317,8 @@ static void c_library_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_test),	 cmocka_unit_test(unknown_test),
-		cmocka_unit_test(padding_test),	 cmocka_unit_test(hostile_test),
+		cmocka_unit_test(pieces_test),	  cmocka_unit_test(unknown_test),
+		cmocka_unit_test(padding_test),	  cmocka_unit_test(hostile_test),
 		cmocka_unit_test(c_library_test),
 	};
 

@@ -368,8 +368,9 @@ static void crafted_test(void **state)
 /* Pages that are not there, addresses that wrap around. */
 static void unreadable_test(void **state)
 {
-	static const uint64_t STACKS[] = {0, 8, STACK + STACK_SIZE - 8, STACK + STACK_SIZE, UINT64_MAX - 7,
-					  UINT64_MAX - 0x7f, 3};
+	static const uint64_t STACKS[] = {
+		0, 8, STACK + STACK_SIZE - 8, STACK + STACK_SIZE, UINT64_MAX - 7, UINT64_MAX - 0x7f,
+		3};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(STACKS); i++) {

@@ -98,8 +98,7 @@ static void examples_test(void **state)
 		if (!x86_decode(code, e->size, &in))
 			fail_msg("example %zu is not decoded", i);
 		if (in.size != e->size || in.effect != e->effect || in.writes != e->writes ||
-		    (e->reg != ANY && in.reg != e->reg) ||
-		    (e->amount && in.amount != e->amount))
+		    (e->reg != ANY && in.reg != e->reg) || (e->amount && in.amount != e->amount))
 			fail_msg("example %zu: %u bytes, effect %u, reg %u, amount %d, writes %#x",
 				 i, in.size, in.effect, in.reg, in.amount, in.writes);
 		for (size_t size = 0; size < e->size; size++) /* prefixes of prefixes may be one */
@@ -109,7 +108,8 @@ static void examples_test(void **state)
 
 static void not_instructions_test(void **state)
 {
-	static const char *const BAD[] = {"\x06", "\x0f\x04", "\x62\xf7\x00\x00\x00", "\x9a", "\xea"};
+	static const char *const BAD[] = {"\x06", "\x0f\x04", "\x62\xf7\x00\x00\x00", "\x9a",
+					  "\xea"};
 	uint8_t prefixes[32];
 	struct x86_instruction in;
 

@@ -532,8 +532,7 @@ static int read_code(const struct copied *c, void *to, size_t size, uint64_t add
 		return -EFAULT;
 	fd = f->options.file(f->options.context, m->dso);
 	if (fd < 0 || m->page_offset > INT64_MAX - (m->end - m->start) ||
-	    pread(fd, to, size, (off_t)(m->page_offset + (address - m->start))) !=
-		    (ssize_t)size)
+	    pread(fd, to, size, (off_t)(m->page_offset + (address - m->start))) != (ssize_t)size)
 		return -EFAULT;
 	return 0;
 }

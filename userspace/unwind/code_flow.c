@@ -9,11 +9,11 @@
 #include "base/vec.h"
 #include "unwind/x86_code.h"
 
-#define WORD	      8
-#define OFFSET_MAX    (1 << 20)
-#define PASSES_MAX    24 /* code that people write needs three or four */
+#define WORD		   8
+#define OFFSET_MAX	   (1 << 20)
+#define PASSES_MAX	   24 /* code that people write needs three or four */
 #define FUNCTION_ALIGNMENT 16
-#define ARGUMENTS     0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
+#define ARGUMENTS	   0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
 
 /* Where the canonical frame address is before an instruction. */
 enum cfa_place {
@@ -286,7 +286,9 @@ static struct state before(const struct step *step, struct state s)
 	case X86_COPY_SP:
 		return before_copy(step, s);
 	case X86_SET_SP:
-		return s.cfa == AT_REG ? s : at_register(s, step->reg, (int64_t)s.offset + step->amount);
+		return s.cfa == AT_REG
+			       ? s
+			       : at_register(s, step->reg, (int64_t)s.offset + step->amount);
 	case X86_LOAD_SP:
 		return before_load_of_sp(step, s);
 	case X86_LOAD:

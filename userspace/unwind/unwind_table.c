@@ -25,7 +25,7 @@
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
 #define TEXT_MAX	(64u << 20)
-#define UNDESCRIBED_MAX	(32u << 20) /* bytes of code without descriptions */
+#define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
 
 struct row {
 	uint64_t address;
@@ -347,7 +347,7 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 	struct elf_section other;
 
 	return !elf_file__find_section(file, ".text", text) && text->size &&
-	       text->size <= TEXT_MAX && text->address <= UINT64_MAX - text->size &&
+	       (text->flags & SHF_EXECINSTR) && text->size <= TEXT_MAX && text->address <= UINT64_MAX - text->size &&
 	       elf_file__find_section(file, ".gopclntab", &other) == -ENOENT;
 }
 

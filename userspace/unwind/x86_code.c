@@ -15,16 +15,16 @@ enum form {
 	NONE,
 	IMM8,
 	IMM16,
-	IMMZ,	   /* 4 bytes, 2 with an operand size prefix */
-	IMMV,	   /* mov $…,reg: 8 bytes with REX.W */
-	OFFSET,	   /* 8 bytes, 4 with an address size prefix */
-	ENTER,	   /* 3 bytes */
+	IMMZ,	/* 4 bytes, 2 with an operand size prefix */
+	IMMV,	/* mov $…,reg: 8 bytes with REX.W */
+	OFFSET, /* 8 bytes, 4 with an address size prefix */
+	ENTER,	/* 3 bytes */
 	REL8,
 	REL32,
 	MODRM,
 	MODRM_IMM8,
 	MODRM_IMMZ,
-	GROUP3_8,  /* an immediate for two of eight */
+	GROUP3_8, /* an immediate for two of eight */
 	GROUP3_Z,
 };
 
@@ -33,11 +33,11 @@ struct decoder {
 	size_t size, at;
 	bool has_66, has_67, has_f2, has_f3, has_rex;
 	bool w, r, x, b;
-	uint8_t opcode, map;   /* 0: one byte; 1: 0f; 2: 0f38; 3: 0f3a; 8 to 10: XOP */
-	uint8_t vvvv;	       /* of VEX */
-	bool is_vex;	       /* VEX, EVEX or XOP */
-	uint8_t mod, reg, rm;  /* with the bits of prefixes */
-	uint8_t base;	       /* of a memory operand; X86_NO_REGISTER: none, or there is an index, too */
+	uint8_t opcode, map;  /* 0: one byte; 1: 0f; 2: 0f38; 3: 0f3a; 8 to 10: XOP */
+	uint8_t vvvv;	      /* of VEX */
+	bool is_vex;	      /* VEX, EVEX or XOP */
+	uint8_t mod, reg, rm; /* with the bits of prefixes */
+	uint8_t base; /* of a memory operand; X86_NO_REGISTER: none, or there is an index, too */
 	bool has_modrm;
 	int32_t displacement;
 	int32_t immediate;
@@ -169,22 +169,22 @@ static enum form form_one_byte(const struct decoder *d)
 {
 	/* from 0x60 on, of each four bits */
 	static const uint8_t FORMS[10][16] = {
-		{BAD, BAD, BAD, MODRM, BAD, BAD, BAD, BAD, IMMZ, MODRM_IMMZ, IMM8, MODRM_IMM8,
-		 NONE, NONE, NONE, NONE},
-		{REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8,
-		 REL8, REL8, REL8},
+		{BAD, BAD, BAD, MODRM, BAD, BAD, BAD, BAD, IMMZ, MODRM_IMMZ, IMM8, MODRM_IMM8, NONE,
+		 NONE, NONE, NONE},
+		{REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8,
+		 REL8, REL8},
 		{MODRM_IMM8, MODRM_IMMZ, BAD, MODRM_IMM8, MODRM, MODRM, MODRM, MODRM, MODRM, MODRM,
 		 MODRM, MODRM, MODRM, MODRM, MODRM, MODRM},
 		{NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, BAD, NONE, NONE, NONE,
 		 NONE, NONE},
 		{OFFSET, OFFSET, OFFSET, OFFSET, NONE, NONE, NONE, NONE, IMM8, IMMZ, NONE, NONE,
 		 NONE, NONE, NONE, NONE},
-		{IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMMV, IMMV, IMMV, IMMV, IMMV,
-		 IMMV, IMMV, IMMV},
+		{IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMMV, IMMV, IMMV, IMMV, IMMV, IMMV,
+		 IMMV, IMMV},
 		{MODRM_IMM8, MODRM_IMM8, IMM16, NONE, BAD, BAD, MODRM_IMM8, MODRM_IMMZ, ENTER, NONE,
 		 IMM16, NONE, NONE, IMM8, BAD, NONE},
-		{MODRM, MODRM, MODRM, MODRM, BAD, BAD, BAD, NONE, MODRM, MODRM, MODRM, MODRM,
-		 MODRM, MODRM, MODRM, MODRM},
+		{MODRM, MODRM, MODRM, MODRM, BAD, BAD, BAD, NONE, MODRM, MODRM, MODRM, MODRM, MODRM,
+		 MODRM, MODRM, MODRM},
 		{REL8, REL8, REL8, REL8, IMM8, IMM8, IMM8, IMM8, REL32, REL32, BAD, REL8, NONE,
 		 NONE, NONE, NONE},
 		{BAD, NONE, BAD, BAD, NONE, NONE, GROUP3_8, GROUP3_Z, NONE, NONE, NONE, NONE, NONE,
@@ -212,7 +212,8 @@ static enum form form_0f(const struct decoder *d)
 		   o == 0xa6 || o == 0xa7) {
 		return BAD;
 	} else if ((o >= 0x05 && o <= 0x0b) || o == 0x0e || (o >= 0x30 && o <= 0x35) || o == 0x77 ||
-		   (o >= 0xa0 && o <= 0xa2) || (o >= 0xa8 && o <= 0xaa) || (o >= 0xc8 && o <= 0xcf)) {
+		   (o >= 0xa0 && o <= 0xa2) || (o >= 0xa8 && o <= 0xaa) ||
+		   (o >= 0xc8 && o <= 0xcf)) {
 		return NONE;
 	} else if (o >= 0x80 && o <= 0x8f) {
 		return REL32;
