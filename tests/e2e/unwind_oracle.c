@@ -30,7 +30,8 @@ static void walk_ours(const struct user_regs_struct *r, struct stack *stack)
 {
 	stack->end = walk(r, stack->frames, &stack->count);
 	stack->root = stack->end == STACK_END_ROOT;
-	stack->by_prologue = stack->count > 1 && frame_kind(stack->frames[1]) == FRAME_LEAF_PEEK;
+	stack->by_prologue = stack->count > 1 && (frame_kind(stack->frames[1]) == FRAME_LEAF_PEEK ||
+						  frame_kind(stack->frames[1]) == FRAME_INFERRED);
 	for (size_t i = 0; i < stack->count; i++) {
 		our_frames_by[frame_kind(stack->frames[i]) & 15]++;
 		stack->frames[i] = frame_address(stack->frames[i]);
@@ -182,6 +183,7 @@ int main(int argc, char **argv)
 	PRINT(different);
 	printf("total by_table %" PRIu64 "\n", our_frames_by[FRAME_TABLE]);
 	printf("total by_frame_pointer %" PRIu64 "\n", our_frames_by[FRAME_POINTER]);
+	printf("total by_inference %" PRIu64 "\n", our_frames_by[FRAME_INFERRED]);
 	printf("total by_prologue %" PRIu64 "\n", our_frames_by[FRAME_LEAF_PEEK]);
 	printf("total signal_returns %" PRIu64 "\n", our_frames_by[FRAME_SIGNAL_RETURN]);
 	printf("total after_signal %" PRIu64 "\n", our_frames_by[FRAME_AFTER_SIGNAL]);

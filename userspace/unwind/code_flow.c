@@ -52,6 +52,7 @@ struct step {
 struct flow {
 	const struct code_flow *options;
 	VEC(struct step) steps;
+	struct unwind_rule unknown; /* where nothing was found */
 };
 
 /* ---- from text to steps ---------------------------------------------------------------------- */
@@ -459,9 +460,25 @@ static uint8_t dwarf_number(uint8_t reg)
 	return reg < 8 ? NUMBERS[reg] : reg;
 }
 
-static const struct unwind_rule UNKNOWN = {.ra = UNWIND_RA_INFERRED};
+/*
+ * Code that compilers make without CFI (V8's builtins) keeps frame pointers: as many functions begin with that as there
+ * are returns, and where nothing else is known it can be gone by. Hand-written code has next to none.
+ */
+static bool keeps_frame_pointers(const struct flow *f)
+{
+	size_t kept = 0, returns = 0;
 
-static struct unwind_rule rule_of(const struct state *s)
+	for (size_t i = 0; i < f->steps.count; i++) {
+		const struct step *s = &f->steps.data[i];
+
+		returns += s->effect == X86_RETURN;
+		kept += s->effect == X86_COPY_SP && s->reg == X86_RBP && i &&
+			s[-1].effect == X86_PUSH && s[-1].reg == X86_RBP;
+	}
+	return kept && kept >= returns / 2;
+}
+
+static struct unwind_rule rule_of(const struct flow *f, const struct state *s)
 {
 	struct unwind_rule rule = {
 		.cfa_offset = s->offset,
@@ -471,7 +488,7 @@ static struct unwind_rule rule_of(const struct state *s)
 	};
 
 	if (s->cfa == NOWHERE || s->cfa == DISPUTED || needs_anchor(s))
-		return UNKNOWN;
+		return f->unknown;
 	rule.cfa = UNWIND_CFA_SP;
 	if (s->cfa == AT_REG) {
 		rule.cfa = s->reg == X86_RBP ? UNWIND_CFA_FP : UNWIND_CFA_REGISTER;
@@ -503,16 +520,16 @@ static int write_rows(const struct flow *f)
 		bool follows = i && s->at == end;
 
 		if (!follows || !same_rule(&s->state, &s[-1].state)) {
-			struct unwind_rule rule = rule_of(&s->state);
+			struct unwind_rule rule = rule_of(f, &s->state);
 
 			if (s->at != end)
-				err = o->row(o->context, o->start + end, &UNKNOWN);
+				err = o->row(o->context, o->start + end, &f->unknown);
 			if (!err)
 				err = o->row(o->context, o->start + s->at, &rule);
 		}
 		end = s->at + s->size;
 	}
-	return err || end == o->size ? err : o->row(o->context, o->start + end, &UNKNOWN);
+	return err || end == o->size ? err : o->row(o->context, o->start + end, &f->unknown);
 }
 
 static bool is_padding(const struct flow *f)
@@ -529,12 +546,14 @@ int code_flow__follow(const struct code_flow *options)
 	int err = read_steps(&f);
 
 	if (!err && !is_padding(&f)) {
+		if (!keeps_frame_pointers(&f))
+			f.unknown.ra = UNWIND_RA_INFERRED;
 		find_targets(&f);
 		if (settle(&f)) {
 			find_anchors(&f);
 			err = write_rows(&f);
 		} else {
-			err = options->row(options->context, options->start, &UNKNOWN);
+			err = options->row(options->context, options->start, &f.unknown);
 		}
 	}
 	vec_free(&f.steps);

@@ -30,7 +30,7 @@ struct code_flow {
 	void *context;
 };
 
-/* All rules have UNWIND_RA_INFERRED. 0, -ENOMEM, or what row() returned. */
+/* Rules have UNWIND_RA_INFERRED; without it frame pointers will do. 0, -ENOMEM, or what row() returned. */
 int code_flow__follow(const struct code_flow *flow);
 
 #endif

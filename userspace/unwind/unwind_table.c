@@ -347,7 +347,8 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 	struct elf_section other;
 
 	return !elf_file__find_section(file, ".text", text) && text->size &&
-	       (text->flags & SHF_EXECINSTR) && text->size <= TEXT_MAX && text->address <= UINT64_MAX - text->size &&
+	       (text->flags & SHF_EXECINSTR) && text->size <= TEXT_MAX &&
+	       text->address <= UINT64_MAX - text->size &&
 	       elf_file__find_section(file, ".gopclntab", &other) == -ENOENT;
 }
 
