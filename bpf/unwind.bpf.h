@@ -27,6 +27,14 @@ static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
 static __always_inline int unwind_find_room(struct unwind_state *s);
 static __always_inline int unwind_across(struct unwind_state *s);
 static __always_inline long unwind_thread_base(struct unwind_state *s, __u64 *base);
+static __always_inline int unwind_find_call(struct unwind_state *s, __u64 ra);
+static __always_inline int unwind_look(struct unwind_state *s, __u64 address);
+static __always_inline int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra);
+static __always_inline int unwind_find_undescribed(struct unwind_state *s);
+static __always_inline int unwind_find_word(struct unwind_state *s, __u32 number);
+static __always_inline int unwind_find_return(struct unwind_state *s, __u64 ra);
+static __always_inline int unwind_find_in_words(struct unwind_state *s);
+static __always_inline int unwind_find_pair(struct unwind_state *s, __u64 address);
 
 #include <sysprof/unwind_walk.h>
 
@@ -149,6 +157,108 @@ __attribute__((noinline)) int unwind_room(void)
 static __always_inline int unwind_find_room(struct unwind_state *s __attribute__((unused)))
 {
 	return unwind_room();
+}
+
+__attribute__((noinline)) int unwind_call(__u64 ra)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_call_before(&s->unwind, ra) : UNWIND_CALL_NONE;
+}
+
+static __always_inline int unwind_find_call(struct unwind_state *s __attribute__((unused)),
+					    __u64 ra)
+{
+	return unwind_call(ra);
+}
+
+__attribute__((noinline)) int unwind_called(__u64 cfa, __u64 ra)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_is_called(&s->unwind, cfa, ra) : 0;
+}
+
+static __always_inline int unwind_find_called(struct unwind_state *s __attribute__((unused)),
+					      __u64 cfa, __u64 ra)
+{
+	return unwind_called(cfa, ra);
+}
+
+__attribute__((noinline)) int unwind_step_undescribed(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_undescribed(&s->unwind) : STACK_END_NO_FRAME;
+}
+
+static __always_inline int unwind_find_undescribed(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_step_undescribed();
+}
+
+__attribute__((noinline)) int unwind_return(__u64 ra)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_is_return(&s->unwind, ra) : 0;
+}
+
+static __always_inline int unwind_find_return(struct unwind_state *s __attribute__((unused)),
+					      __u64 ra)
+{
+	return unwind_return(ra);
+}
+
+__attribute__((noinline)) int unwind_word_at(__u32 number)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_is_word(&s->unwind, number) : STACK_END_NO_FRAME;
+}
+
+static __always_inline int unwind_find_word(struct unwind_state *s __attribute__((unused)),
+					    __u32 number)
+{
+	return unwind_word_at(number);
+}
+
+__attribute__((noinline)) int unwind_words(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_search(&s->unwind) : STACK_END_NO_FRAME;
+}
+
+static __always_inline int unwind_find_in_words(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_words();
+}
+
+__attribute__((noinline)) int unwind_pair(__u64 address)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_read_pair(&s->unwind, address, &s->unwind.low, &s->unwind.high) : -1;
+}
+
+static __always_inline int unwind_find_pair(struct unwind_state *s __attribute__((unused)),
+					    __u64 address)
+{
+	return unwind_pair(address);
+}
+
+__attribute__((noinline)) int unwind_look_up(__u64 address)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_look_at(&s->unwind, address) : UNWIND_LOOK_NOTHING;
+}
+
+static __always_inline int unwind_look(struct unwind_state *s __attribute__((unused)),
+				       __u64 address)
+{
+	return unwind_look_up(address);
 }
 
 __attribute__((noinline)) int unwind_to_other_stack(void)

@@ -24,8 +24,8 @@ symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
 cli       : base elf profile capture unwind jit process symbolize export import cli | event.h event_handler.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
-bpf       :                                             | event.h unwind_state.h unwind_table.h unwind_walk.h
-sysprof   :                                             | event.h unwind_state.h unwind_table.h profile.h
+bpf       :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
+sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it

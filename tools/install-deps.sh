@@ -53,6 +53,7 @@ needs() {
 	test  | cmd:luajit               | luajit          | luajit          | luajit     | luajit
 	test  | cmd:pypy3                | pypy3           | pypy3           | pypy3      | pypy3
 	test  | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
+	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
 	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold

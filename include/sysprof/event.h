@@ -87,7 +87,8 @@ struct event_header {
 	X(AFTER_SIGNAL, "signal", 1, "where a signal came")                                        \
 	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")                       \
 	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")       \
-	X(SWITCH, "stack-switch", 0, "by frame pointer, from another stack")
+	X(SWITCH, "stack-switch", 0, "by frame pointer, from another stack")                       \
+	X(INFERRED, "inferred", 0, "inferred (code without CFI)")
 
 /* X(ENUM, name, exact, text): an address that is not exact is a return address. */
 enum frame_kind {

@@ -40,6 +40,11 @@ struct unwind_state {
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
 	__u32 switches;	    /* how often it went to another stack */
 	struct unwind_across across;
+	bool needs_call;   /* a return address is taken only if it follows a call */
+	bool was_followed; /* the code was read, and its instructions do not tell */
+	__u64 row;	   /* of the last address that was looked for, in its table */
+	__u64 low, high;   /* the last words that were read by unwind_find_pair() */
+	__u64 call_target; /* of the last call instruction that was looked at */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places, place_count;	/* the surroundings' own ... */
 	__u64 places_time;		/* ... and of when they are, CLOCK_MONOTONIC ns */

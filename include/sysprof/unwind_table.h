@@ -54,6 +54,9 @@ enum unwind_ra {
 	UNWIND_RA_NONE,
 	UNWIND_RA_AT_CFA,      /* at CFA + ra_offset */
 	UNWIND_RA_INTERRUPTED, /* the same; no call is in front of it, a signal came there */
+	/* the same, if it follows a call: the file says nothing, but its instructions do. With
+	 * UNWIND_CFA_NONE: nor do they. */
+	UNWIND_RA_INFERRED,
 	/* in register ra_offset; known in the innermost frame alone. A bit of its own. */
 	UNWIND_RA_REGISTER = 4,
 };

@@ -21,6 +21,16 @@
  *	unwind_across_at(s)
  *   long unwind_thread_base(struct unwind_state *s, __u64 *base)
  *	where the thread's local storage is; 0, or it is not known
+ *   int unwind_find_call(struct unwind_state *s, __u64 ra)
+ *   int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra)
+ *   int unwind_find_undescribed(struct unwind_state *s)
+ *   int unwind_find_return(struct unwind_state *s, __u64 ra)
+ *   int unwind_find_word(struct unwind_state *s, __u32 number)
+ *   int unwind_find_pair(struct unwind_state *s, __u64 address)
+ *	unwind_read_pair(s, address, &s->low, &s->high)
+ *   int unwind_find_in_words(struct unwind_state *s)
+ *   int unwind_look(struct unwind_state *s, __u64 address)
+ *	unwind_call_before(s, ra), unwind_is_called(s, cfa, ra), unwind_undescribed(s), unwind_is_return(s, ra), unwind_is_word(s, number), unwind_search(s), unwind_look_at(s, address)
  *
  * Searches have no branches that depend on what they compare: the verifier (from 6.8 on) would follow
  * every path of them. Offsets are masked right before each access, behind a barrier that keeps the
@@ -37,6 +47,7 @@
 
 #define UNWIND_CODE_LOWEST  4096
 #define UNWIND_STEP_ON	    (-1) /* not an end: there may be another frame */
+#define UNWIND_NOT_CALLED   (-2) /* nor is this: what was inferred is not so */
 
 /* Keeps compiler and verifier from knowing anything about a value. */
 #define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))
@@ -135,7 +146,7 @@ static __always_inline __u32 unwind_load_u16(const unsigned char *segment, __u64
 
 /* How many of the `count` addresses at `offset` are not above `low`; 256 at most. */
 static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u64 offset,
-					       __u64 count, __u64 low)
+					       __u64 count, __u64 low, bool is_hot)
 {
 	__u64 found = 0;
 
@@ -143,7 +154,7 @@ static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u
 	for (int bit = 8; bit >= 0; bit--) {
 		__u64 next = found + (1u << bit), take, address;
 
-		if (!(count >> bit)) /* most buckets have a few rows */
+		if (is_hot && !(count >> bit)) /* most buckets have a few rows */
 			continue;
 		address = unwind_load_u8(segment, offset + next - 1);
 		/* address <= low and next <= count */
@@ -154,20 +165,31 @@ static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u
 	return found;
 }
 
-/* The rule for an ELF virtual address; NULL: there is none, or no such table. */
-static __always_inline const struct unwind_rule *
-unwind_find_rule(const unsigned char *segment, const struct unwind_table *t, __u64 address)
+/* Of an ELF virtual address within the table's buckets. */
+static __always_inline __u64 unwind_find_row(const unsigned char *segment,
+					     const struct unwind_table *t, __u64 offset,
+					     bool is_hot)
 {
-	__u64 offset = address - t->base, bucket = offset >> UNWIND_BUCKET_BITS, row, number;
-	__u32 first, end;
+	__u64 bucket = offset >> UNWIND_BUCKET_BITS;
+	__u32 first = unwind_load_u32(segment, t->index + bucket * 4);
+	__u32 end = unwind_load_u32(segment, t->index + bucket * 4 + 4);
 
-	if (bucket >= t->buckets)
+	return first - 1 +
+	       unwind_count_rows(segment, (__u64)t->addresses + first, end - first,
+				 offset & (UNWIND_BUCKET_SIZE - 1), is_hot);
+}
+
+/* The rule for an ELF virtual address; NULL: there is none, or no such table. */
+static __always_inline const struct unwind_rule *unwind_find_rule(struct unwind_state *s,
+								  const unsigned char *segment,
+								  const struct unwind_table *t,
+								  __u64 address, bool is_hot)
+{
+	__u64 offset = address - t->base, row, number;
+
+	if (offset >> UNWIND_BUCKET_BITS >= t->buckets)
 		return NULL;
-	first = unwind_load_u32(segment, t->index + bucket * 4);
-	end = unwind_load_u32(segment, t->index + bucket * 4 + 4);
-	row = first - 1 +
-	      unwind_count_rows(segment, (__u64)t->addresses + first, end - first,
-				offset & (UNWIND_BUCKET_SIZE - 1));
+	row = s->row = unwind_find_row(segment, t, offset, is_hot);
 	if (t->number_size == 1)
 		number = unwind_load_u8(segment, t->numbers + row);
 	else
@@ -185,13 +207,16 @@ static __always_inline bool unwind_in_mapping(struct unwind_state *s, __u64 addr
 	return unwind_find_mapping(s, address);
 }
 
-static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_state *s, __u64 pc)
+/* What is not asked for at each frame is found without branches, which the verifier counts as paths. */
+static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_state *s, __u64 pc,
+								bool is_hot)
 {
 	const unsigned char *segment;
 	const struct unwind_table *table;
 
 	s->missing = 0;
 	s->by_code = false;
+	s->row = ~0ULL;
 	if (!unwind_in_mapping(s, pc) || s->mapping.table == UNWIND_NO_TABLE)
 		return NULL;
 	if (s->mapping.table == UNWIND_BY_CODE) {
@@ -207,7 +232,7 @@ static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_st
 	segment = unwind_segment(s, table);
 	if (!segment)
 		return NULL;
-	return unwind_find_rule(segment, table, pc - s->mapping.bias);
+	return unwind_find_rule(s, segment, table, pc - s->mapping.bias, is_hot);
 }
 
 /* ---- one frame ------------------------------------------------------------------------------- */
@@ -225,13 +250,9 @@ static __always_inline bool unwind_may_return_to(struct unwind_state *s, __u64 r
 }
 
 /* The caller's: what it keeps in other registers is not followed. */
-static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u64 ip, __u64 sp,
-					__u64 fp)
+static __always_inline int unwind_take(struct unwind_state *s, __u32 kind, __u64 ip, __u64 sp,
+				       __u64 fp)
 {
-	if (!ip)
-		return STACK_END_ROOT;
-	if (!unwind_may_return_to(s, ip))
-		return STACK_END_NO_CALLER;
 	s->ip = ip;
 	s->sp = sp;
 	s->fp = fp;
@@ -240,6 +261,18 @@ static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u6
 	s->after_call = kind != FRAME_AFTER_SIGNAL;
 	return UNWIND_STEP_ON;
 }
+
+static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u64 ip, __u64 sp,
+					__u64 fp)
+{
+	if (!ip)
+		return STACK_END_ROOT;
+	if (!unwind_may_return_to(s, ip))
+		return STACK_END_NO_CALLER;
+	return unwind_take(s, kind, ip, sp, fp);
+}
+
+#include <sysprof/unwind_infer.h>
 
 /* rt_sigframe: the registers as the signal found them, r8 first. */
 static __always_inline int unwind_signal(struct unwind_state *s)
@@ -307,16 +340,18 @@ static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 		if ((fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
 			return STACK_END_NO_FRAME;
 	}
-	if (unwind_read_pair(s, fp, &caller_fp, &ra))
+	if (unwind_find_pair(s, fp))
 		return STACK_END_FAULT;
+	caller_fp = s->low;
+	ra = s->high;
 	if (room >= 0)
 		caller_fp = s->fp;
 	else if (!ra && !caller_fp)
 		return STACK_END_ROOT;
-	if (!unwind_may_return_to(s, ra))
+	if (!unwind_find_return(s, ra))
 		return STACK_END_NO_FRAME;
-	return unwind_found(s, room >= 0 ? FRAME_INSTRUCTIONS : FRAME_POINTER, ra, fp + 16,
-			    caller_fp);
+	return unwind_take(s, room >= 0 ? FRAME_INSTRUCTIONS : FRAME_POINTER, ra, fp + 16,
+			   caller_fp);
 }
 
 /*
@@ -326,7 +361,7 @@ static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
  */
 static __always_inline int unwind_by_prologue(struct unwind_state *s)
 {
-	__u64 code, fp = s->fp, ra, other;
+	__u64 code, fp = s->fp, ra;
 	bool pushed;
 
 	if (unwind_read(s, &code, sizeof(code), s->ip))
@@ -340,22 +375,24 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 		pushed = false;
 	else
 		return STACK_END_NO_FRAME;
-	if (unwind_read_pair(s, s->sp, &ra, &other))
+	if (unwind_find_pair(s, s->sp))
 		return STACK_END_NO_FRAME;
+	ra = s->low;
 	if (pushed) {
 		fp = ra;
-		ra = other;
+		ra = s->high;
 	}
-	if (!unwind_may_return_to(s, ra))
+	if (!unwind_find_return(s, ra))
 		return STACK_END_NO_FRAME;
-	return unwind_found(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
+	return unwind_take(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
 }
 
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
 	__u64 cfa, ra, fp = s->fp, base = s->sp;
-	__u32 how = rule->cfa;
+	__u32 how = rule->cfa,
+	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
 
 	if (rule->cfa_register == UNWIND_X86_RBP)
 		base = fp;
@@ -386,6 +423,11 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		ra = unwind_general(s, rule->ra_offset);
 	else if (rule->ra_offset != -8 && unwind_read_word(s, cfa + rule->ra_offset, &ra))
 		return STACK_END_FAULT;
+	if (rule->ra == UNWIND_RA_INFERRED) {
+		if (!unwind_find_called(s, cfa, ra))
+			return UNWIND_NOT_CALLED;
+		kind = FRAME_INFERRED;
+	}
 	if (rule->fp == UNWIND_FP_AT_FP) {
 		if (unwind_read_word(s, fp + rule->fp_offset, &fp))
 			return STACK_END_FAULT;
@@ -397,8 +439,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	} else if (rule->fp == UNWIND_FP_UNKNOWN) {
 		s->fp_lost = true;
 	}
-	return unwind_found(s, rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE,
-			    ra, cfa, fp);
+	return unwind_found(s, kind, ra, cfa, fp);
 }
 
 /* ---- from one stack to another --------------------------------------------------------------- */
@@ -518,6 +559,30 @@ static __always_inline int unwind_across_at(struct unwind_state *s)
 	return unwind_found(s, FRAME_SWITCH, a->frame[1], a->saved.sp + 8, a->frame[0]);
 }
 
+/* ---- code that nobody describes ------------------------------------------------------------ */
+
+/*
+ * Code that nobody describes. Of a file it may keep no frame pointer at all. Where it was followed in vain
+ * words are not searched: it may have made room, and what lies there be older calls of itself.
+ */
+static __always_inline int unwind_undescribed(struct unwind_state *s)
+{
+	bool innermost = s->all_known && !s->after_call && unwind_knows_mappings(s), searches;
+	int end;
+
+	searches = innermost && !s->was_followed && unwind_in_mapping(s, s->ip) &&
+		   s->mapping.table < UNWIND_BY_CODE;
+	s->needs_call = searches || s->was_followed;
+	if (innermost && unwind_by_prologue(s) == UNWIND_STEP_ON)
+		return UNWIND_STEP_ON;
+	if (searches && unwind_find_word(s, 0) == UNWIND_STEP_ON)
+		return UNWIND_STEP_ON;
+	end = unwind_by_frame_pointer(s);
+	if (searches && end == STACK_END_NO_FRAME && unwind_find_in_words(s) == UNWIND_STEP_ON)
+		return UNWIND_STEP_ON;
+	return end;
+}
+
 /*
  * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end. With
  * s->in_trampoline the frame that it came from is FRAME_SIGNAL_RETURN.
@@ -528,17 +593,15 @@ static __always_inline int unwind_across_at(struct unwind_state *s)
 static __always_inline int unwind_to_caller(struct unwind_state *s)
 {
 	__u64 pc = s->after_call ? s->ip - 1 : s->ip;
-	const struct unwind_rule *rule = unwind_rule_of(s, pc);
+	const struct unwind_rule *rule = unwind_rule_of(s, pc, true);
+	int end;
 
 	s->in_trampoline = false;
 	if (!rule && s->missing)
 		return s->missing;
-	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
-		if (s->all_known && !s->after_call && unwind_knows_mappings(s) &&
-		    unwind_by_prologue(s) == UNWIND_STEP_ON)
-			return UNWIND_STEP_ON;
-		return unwind_by_frame_pointer(s);
-	}
+	s->was_followed = rule && rule->ra == UNWIND_RA_INFERRED;
+	if (!rule || rule->cfa == UNWIND_CFA_NONE)
+		return unwind_find_undescribed(s);
 	if (rule->cfa == UNWIND_CFA_SIGNAL) {
 		s->in_trampoline = true;
 		return unwind_signal(s);
@@ -553,7 +616,8 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		s->across.rule = *rule;
 		return unwind_across(s);
 	}
-	return unwind_by_rule(s, rule, pc);
+	end = unwind_by_rule(s, rule, pc);
+	return end == UNWIND_NOT_CALLED ? unwind_find_undescribed(s) : end;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #define TABLE_LIMIT   (16u << 20)
 #define BUCKETS_TRIED 4096
 
-static const char *const SECTIONS[] = {".eh_frame", ".debug_frame", ".plt", ".gopclntab"};
+static const char *const SECTIONS[] = {".eh_frame", ".debug_frame", ".plt", ".gopclntab", ".text"};
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
@@ -21,7 +21,9 @@ static void look_up(const struct unwind_table_image *image, uint64_t address)
 	const struct unwind_rule *rule = unwind_table__find(image->bytes, &image->table, address);
 
 	MUST(rule->cfa <= UNWIND_CFA_UNKNOWN && rule->fp <= UNWIND_FP_UNKNOWN);
-	MUST(rule->ra <= UNWIND_RA_REGISTER && rule->cfa_register < 16);
+	MUST(rule->ra <= UNWIND_RA_INFERRED && rule->cfa_register < 16);
+	if (rule->ra == UNWIND_RA_INFERRED && rule->cfa == UNWIND_CFA_SP)
+		MUST(rule->ra_offset == -8 && rule->cfa_offset >= 8);
 	if (rule->ra == UNWIND_RA_REGISTER)
 		MUST(rule->ra_offset >= 0 && rule->ra_offset < 16);
 }

@@ -181,12 +181,42 @@ static void nothing_test(void **state)
 	forge_free(&section.content);
 }
 
+/* Text that no FDE covers has the rules of its instructions; but for Go's, which describes itself elsewhere. */
+static void undescribed_test(void **state)
+{
+	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".gopclntab", {}, 0}};
+	struct unwind_table_image image;
+	struct unwind_rule rule;
+	int fd;
+
+	(void)state;
+	forge_bytes(&sections[0].content, "\x53\x5b\xc3", 3); /* push, pop, ret */
+	fd = forge_elf(sections, 1, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	for (uint64_t at = 0; at < 3; at++) {
+		rule = find(&image, at);
+		assert_int_equal(rule.cfa, UNWIND_CFA_SP);
+		assert_int_equal(rule.cfa_offset, at == 1 ? 16 : 8);
+		assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
+	}
+	rule = find(&image, 3);
+	assert_int_equal(rule.cfa, UNWIND_CFA_NONE);
+	assert_int_equal(rule.ra, UNWIND_RA_NONE);
+	unwind_table_image__fini(&image);
+	close(fd);
+	fd = forge_elf(sections, 2, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), -ENODATA);
+	close(fd);
+	forge_free(&sections[0].content);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c_library_test),
 		cmocka_unit_test(many_rules_test),
 		cmocka_unit_test(nothing_test),
+		cmocka_unit_test(undescribed_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,10 @@ static void print_stacks(const struct profile *p)
 		if (!stack_end_is_complete(end) && p->stack_ends[end])
 			fprintf(stderr, "    %llu cut short: %s\n",
 				(unsigned long long)p->stack_ends[end], stack_end_text(end));
+	if (p->frames_found[FRAME_INFERRED])
+		fprintf(stderr, "    %llu frames %s\n",
+			(unsigned long long)p->frames_found[FRAME_INFERRED],
+			frame_kind_text(FRAME_INFERRED));
 	if (p->unmapped_frames)
 		fprintf(stderr, "    %llu frames outside every known mapping\n",
 			(unsigned long long)p->unmapped_frames);

@@ -106,6 +106,8 @@ static void print_stacks(const struct profile *p, FILE *out)
 			fprintf(out, "%s%" PRIu64 " %s",
 				printed++ ? ", " : "; cut: ", p->stack_ends[end],
 				stack_end_name(end));
+	if (p->frames_found[FRAME_INFERRED])
+		fprintf(out, "; %" PRIu64 " frames inferred", p->frames_found[FRAME_INFERRED]);
 	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * profile__named_share(p));
 }
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/vec.h"
@@ -698,14 +699,38 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 
 /* ---- copies of stacks ------------------------------------------------------------------------ */
 
+struct copied {
+	struct unwind_feed *feed;
+	const struct fed_process *process;
+	const struct stack_copy *copy;
+};
+
+/* Code is in the file that was mapped. */
+static int read_code(const struct copied *c, void *to, size_t size, uint64_t address)
+{
+	const struct mapping *m = mapping_table__find(c->process->maps, address);
+	struct unwind_feed *f = c->feed;
+	uint64_t base, at;
+	int fd;
+
+	if (!m || m->dso.v >= f->files.count || !f->files.data[m->dso.v].elf ||
+	    size > m->end - address)
+		return -EFAULT;
+	fd = f->options.file(f->options.context, m->dso, &base);
+	if (fd < 0 || __builtin_add_overflow(base, m->page_offset, &at) ||
+	    __builtin_add_overflow(at, address - m->start, &at) || at > INT64_MAX - size)
+		return -EFAULT;
+	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
+}
+
 static int read_copy(void *context, void *to, size_t size, uint64_t address)
 {
-	const struct stack_copy *copy = context;
-	uint64_t offset = address - copy->start;
+	const struct copied *c = context;
+	uint64_t offset = address - c->copy->start;
 
-	if (offset > copy->size || size > copy->size - offset)
-		return -EFAULT;
-	memcpy(to, copy->stack + offset, size);
+	if (offset > c->copy->size || size > c->copy->size - offset)
+		return read_code(c, to, size, address);
+	memcpy(to, c->copy->stack + offset, size);
 	return 0;
 }
 
@@ -737,7 +762,8 @@ enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process
 				 size_t *count)
 {
 	uint64_t registers[UNWIND_REGISTERS];
-	struct unwind_space space = {.read = read_copy, .context = (void *)(uintptr_t)copy};
+	struct copied copied = {.feed = f, .process = process, .copy = copy};
+	struct unwind_space space = {.read = read_copy, .context = &copied};
 	enum stack_end end;
 
 	memcpy(registers, copy->general, sizeof(copy->general));

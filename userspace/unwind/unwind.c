@@ -23,6 +23,14 @@ static bool unwind_knows_mappings(struct unwind_state *s);
 static int unwind_find_room(struct unwind_state *s);
 static int unwind_across(struct unwind_state *s);
 static long unwind_thread_base(struct unwind_state *s, __u64 *base);
+static int unwind_find_call(struct unwind_state *s, __u64 ra);
+static int unwind_look(struct unwind_state *s, __u64 address);
+static int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra);
+static int unwind_find_undescribed(struct unwind_state *s);
+static int unwind_find_word(struct unwind_state *s, __u32 number);
+static int unwind_find_return(struct unwind_state *s, __u64 ra);
+static int unwind_find_in_words(struct unwind_state *s);
+static int unwind_find_pair(struct unwind_state *s, __u64 address);
 
 #include <sysprof/unwind_walk.h>
 
@@ -75,6 +83,46 @@ static long unwind_thread_base(struct unwind_state *s, __u64 *base)
 {
 	*base = space_of(s)->thread_base;
 	return *base ? 0 : -1;
+}
+
+static int unwind_find_call(struct unwind_state *s, __u64 ra)
+{
+	return unwind_call_before(s, ra);
+}
+
+static int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra)
+{
+	return unwind_is_called(s, cfa, ra);
+}
+
+static int unwind_find_undescribed(struct unwind_state *s)
+{
+	return unwind_undescribed(s);
+}
+
+static int unwind_find_return(struct unwind_state *s, __u64 ra)
+{
+	return unwind_is_return(s, ra);
+}
+
+static int unwind_find_word(struct unwind_state *s, __u32 number)
+{
+	return unwind_is_word(s, number);
+}
+
+static int unwind_find_in_words(struct unwind_state *s)
+{
+	return unwind_search(s);
+}
+
+static int unwind_find_pair(struct unwind_state *s, __u64 address)
+{
+	return unwind_read_pair(s, address, &s->low, &s->high);
+}
+
+static int unwind_look(struct unwind_state *s, __u64 address)
+{
+	return unwind_look_at(s, address);
 }
 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address)

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "unwind/code_flow.h"
 #include "unwind/go_table.h"
 #include "unwind/plt.h"
 #include "unwind/trampoline.h"
@@ -24,6 +25,8 @@
 #define IMAGE_ALIGNMENT 64
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
+#define TEXT_MAX	(64u << 20)
+#define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
 
 struct row {
 	uint64_t address;
@@ -262,6 +265,116 @@ static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
 	}
 	vec_free(&rows);
 	return err;
+}
+
+/* ---- code that nobody describes, by its instructions ----------------------------------------- */
+
+struct code_rows {
+	struct builder *b;
+	rows_vec rows;
+	size_t first; /* of the rows: of the stretch at hand */
+};
+
+static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
+{
+	const struct code_rows *c = context;
+	size_t before = rows_up_to(c->b, address);
+
+	if (!before)
+		return false;
+	*rule = c->b->rules.data[c->b->rows.data[before - 1].rule].rule;
+	return rule->cfa != UNWIND_CFA_NONE;
+}
+
+static int add_code_row(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct code_rows *c = context;
+
+	if (c->rows.count > c->first &&
+	    equal_rules(c->b, c->rows.data[c->rows.count - 1].rule, rule))
+		return 0;
+	return add_undescribed(c->b, &c->rows, address, rule);
+}
+
+static int add_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
+		       uint64_t start, uint64_t end)
+{
+	const struct code_flow flow = {
+		.code = code + (start - text->address),
+		.start = start,
+		.size = end - start,
+		.outside = rule_outside,
+		.row = add_code_row,
+		.context = c,
+	};
+	static const struct unwind_rule NONE = {};
+	int err;
+
+	c->first = c->rows.count;
+	err = code_flow__follow(&flow);
+	if (!err && c->rows.count > c->first)
+		err = add_code_row(c, end, &NONE);
+	return err;
+}
+
+/* Each piece of the text that has no rule: adds its rows; without the code, adds up the sizes. */
+static int each_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
+			uint64_t *sum)
+{
+	const struct builder *b = c->b;
+	uint64_t start = text->address, limit = text->address + text->size;
+	size_t i = rows_up_to(b, start);
+	bool open = !i || says_nothing(b, &b->rows.data[i - 1]);
+	int err = 0;
+
+	for (; !err && start < limit; i++) {
+		uint64_t end = i < b->rows.count ? b->rows.data[i].address : limit;
+
+		if (end > limit)
+			end = limit;
+		if (open && code)
+			err = add_stretch(c, text, code, start, end);
+		else if (open)
+			*sum += end - start;
+		start = end;
+		open = i < b->rows.count && says_nothing(b, &b->rows.data[i]);
+	}
+	return err;
+}
+
+/* Go's code describes itself in another way. */
+static bool is_readable(struct elf_file *file, struct elf_section *text)
+{
+	struct elf_section other;
+
+	return !elf_file__find_section(file, ".text", text) && text->size &&
+	       (text->flags & SHF_EXECINSTR) && text->size <= TEXT_MAX &&
+	       text->address <= UINT64_MAX - text->size &&
+	       elf_file__find_section(file, ".gopclntab", &other) == -ENOENT;
+}
+
+static int add_code(struct elf_file *file, struct builder *b)
+{
+	_cleanup_free_ void *code = NULL;
+	struct code_rows c = {.b = b};
+	struct elf_section text;
+	uint64_t sum = 0;
+	size_t size;
+	int err;
+
+	if (!is_readable(file, &text))
+		return 0;
+	err = each_stretch(&c, &text, NULL, &sum);
+	if (err || !sum || sum > UNDESCRIBED_MAX)
+		return err;
+	err = elf_file__section_data(file, ".text", TEXT_MAX, &code, &size);
+	if (err || size != text.size)
+		return err == -ENOMEM ? err : 0;
+	err = each_stretch(&c, &text, code, NULL);
+	if (!err && c.rows.count)
+		err = merge(b, &c.rows);
+	vec_free(&c.rows);
+	return err == -EFBIG ? 0 : err; /* more rules than there are numbers */
 }
 
 /* ---- layout ---------------------------------------------------------------------------------- */
@@ -505,6 +618,8 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	err = read_file(file, limit, &b, &image->counts);
 	if (!err || err == -ENODATA)
 		err = add_what_is_undescribed(file, &b);
+	if (!err)
+		err = add_code(file, &b);
 	if (!err && !b.rows.count)
 		err = -ENODATA;
 	if (!err)

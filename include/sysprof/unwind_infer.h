@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Callers of code that its file does not describe (assembly without CFI). Where the return address is, is
+ * inferred; it is taken only if it follows a call instruction. Part of unwind_walk.h.
+ */
+#ifndef SYSPROF_UNWIND_INFER_H
+#define SYSPROF_UNWIND_INFER_H
+
+#include <sysprof/unwind_state.h>
+
+#define UNWIND_INFERRED_STEP_MAX (1ULL << 16)
+#define UNWIND_FUNCTION_MAX	 (1ULL << 16)
+#define UNWIND_WORDS_SEARCHED	 16
+
+enum unwind_call {
+	UNWIND_CALL_NONE,      /* that is no return address */
+	UNWIND_CALL_SOMEWHERE, /* the instruction does not tell where to */
+	UNWIND_CALL_TO,	       /* s->call_target */
+};
+
+/* What is known of an address: s->row is the row of its table. */
+enum unwind_look {
+	UNWIND_LOOK_NOTHING,
+	UNWIND_LOOK_INFERRED,
+	UNWIND_LOOK_DESCRIBED,
+};
+
+static __always_inline int unwind_look_at(struct unwind_state *s, __u64 address)
+{
+	bool by_code = s->by_code;
+	const struct unwind_rule *rule = unwind_rule_of(s, address, false);
+
+	s->by_code = by_code;
+	if (!rule || rule->cfa == UNWIND_CFA_NONE)
+		return UNWIND_LOOK_NOTHING;
+	return rule->ra == UNWIND_RA_INFERRED ? UNWIND_LOOK_INFERRED : UNWIND_LOOK_DESCRIBED;
+}
+
+/* The instruction that ends at `ra`: call rel32, or call through a register or memory (ff /2). */
+static __always_inline int unwind_call_before(struct unwind_state *s, __u64 ra)
+{
+	__u64 code, a, b;
+
+	if (unwind_read(s, &code, sizeof(code), ra - sizeof(code)))
+		return UNWIND_CALL_NONE;
+	if ((code >> 24 & 0xff) == 0xe8) {
+		s->call_target = ra + (__u64)(__s64)(__s32)(code >> 32);
+		return UNWIND_CALL_TO;
+	}
+	a = code >> 48; /* 2 bytes: a register, or memory without displacement */
+	if ((a & 0xf8ff) == 0xd0ff || ((a & 0xf8ff) == 0x10ff && (a >> 8 & 6) != 4))
+		return UNWIND_CALL_SOMEWHERE;
+	a = code >> 40 & 0xffff; /* 3: displacement of one byte, or base and index */
+	b = code >> 56;
+	if (((a & 0xf8ff) == 0x50ff && (a >> 8 & 7) != 4) || (a == 0x14ff && (b & 7) != 5))
+		return UNWIND_CALL_SOMEWHERE;
+	if ((code >> 32 & 0xffff) == 0x54ff) /* 4: both */
+		return UNWIND_CALL_SOMEWHERE;
+	a = code >> 16 & 0xffff; /* 6: displacement of four bytes */
+	if (a == 0x15ff || ((a & 0xf8ff) == 0x90ff && (a >> 8 & 7) != 4))
+		return UNWIND_CALL_SOMEWHERE;
+	a = code >> 8 & 0xffff; /* 7: and base and index */
+	b = code >> 24 & 7;
+	if (a == 0x94ff || (a == 0x14ff && b == 5))
+		return UNWIND_CALL_SOMEWHERE;
+	return UNWIND_CALL_NONE;
+}
+
+/* By a rule that the file did not give: it may be wrong, or the code may have another stack by now. */
+static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, __u64 ra)
+{
+	return cfa - s->sp <= UNWIND_INFERRED_STEP_MAX && unwind_may_return_to(s, ra) &&
+	       unwind_find_call(s, ra) != UNWIND_CALL_NONE;
+}
+
+/*
+ * In a file, what nobody describes returns to behind a call, and not that of a function which is described:
+ * that is another one. What was followed in vain may keep no frame pointer, so there the call has to tell.
+ */
+static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
+{
+	int call;
+
+	if (!unwind_may_return_to(s, ra))
+		return false;
+	if (!s->needs_call)
+		return true;
+	call = unwind_find_call(s, ra);
+	return (call == UNWIND_CALL_SOMEWHERE && !s->was_followed) ||
+	       (call == UNWIND_CALL_TO && unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
+}
+
+/* A call of the function at pc: nothing lies between them that is described, or followed. */
+static __always_inline bool unwind_calls_this(struct unwind_state *s, __u64 ra)
+{
+	__u64 target, row;
+
+	if (!unwind_may_return_to(s, ra) || unwind_find_call(s, ra) != UNWIND_CALL_TO)
+		return false;
+	target = s->call_target;
+	if (s->ip - target > UNWIND_FUNCTION_MAX || unwind_look(s, target) != UNWIND_LOOK_NOTHING)
+		return false;
+	row = s->row;
+	return unwind_look(s, s->ip) == UNWIND_LOOK_NOTHING && row == s->row;
+}
+
+/* UNWIND_STEP_ON: this word above the stack pointer is certain to be a return address of this function. */
+static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
+{
+	__u64 at = s->sp + (__u64)number * 8, ra;
+
+	if (unwind_find_pair(s, at))
+		return STACK_END_NO_FRAME;
+	ra = s->low;
+	if (!unwind_calls_this(s, ra))
+		return STACK_END_NO_FRAME;
+	s->fp_lost = s->fp_lost || number; /* it may have been pushed */
+	return unwind_take(s, FRAME_INFERRED, ra, at + 8, s->fp);
+}
+
+static __always_inline int unwind_search(struct unwind_state *s)
+{
+	for (__u32 i = 1; i < UNWIND_WORDS_SEARCHED; i++)
+		if (unwind_find_word(s, i) == UNWIND_STEP_ON)
+			return UNWIND_STEP_ON;
+	return STACK_END_NO_FRAME;
+}
+
+#endif

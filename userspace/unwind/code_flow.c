@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/code_flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "unwind/x86_code.h"
+
+#define WORD		   8
+#define OFFSET_MAX	   (1 << 20)
+#define PASSES_MAX	   24 /* code that people write needs three or four */
+#define FUNCTION_ALIGNMENT 16
+#define ARGUMENTS	   0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
+
+/* Where the canonical frame address is before an instruction. */
+enum cfa_place {
+	NOWHERE,   /* no way to a ret is known */
+	AT_SP,	   /* rsp + offset */
+	AT_REG,	   /* reg + offset */
+	IN_MEMORY, /* what is at rsp + offset, + addend */
+	DISPUTED,  /* two ways say different things */
+};
+
+/* Where the caller's rbp is. */
+enum fp_place {
+	FP_IS_SAME,
+	FP_IS_SAVED, /* at the canonical frame address + fp_offset */
+	FP_IS_LOST,
+};
+
+struct state {
+	uint8_t cfa; /* enum cfa_place */
+	uint8_t reg;
+	uint8_t fp; /* enum fp_place */
+	bool anchored; /* of AT_REG, IN_MEMORY: it was seen that the value comes from the stack pointer */
+	int32_t offset, addend, fp_offset;
+};
+
+struct step {
+	uint32_t at; /* in the code */
+	uint8_t size, effect, reg;
+	uint16_t writes;
+	int32_t amount; /* of jumps: the number of the target's step, or OUTSIDE */
+	struct state state;
+};
+
+#define OUTSIDE (-1)
+
+struct flow {
+	const struct code_flow *options;
+	VEC(struct step) steps;
+	struct unwind_rule unknown; /* where nothing was found */
+};
+
+/* ---- from text to steps ---------------------------------------------------------------------- */
+
+static int read_steps(struct flow *f)
+{
+	const struct code_flow *o = f->options;
+	struct x86_instruction i;
+	size_t at = 0;
+	int err;
+
+	while (at < o->size && f->steps.count < CODE_FLOW_INSTRUCTIONS_MAX) {
+		if (!x86_decode(o->code + at, o->size - at, &i)) {
+			at += FUNCTION_ALIGNMENT - (o->start + at) % FUNCTION_ALIGNMENT;
+			continue;
+		}
+		err = vec_push(&f->steps, (struct step){.at = at,
+							.size = i.size,
+							.effect = i.effect,
+							.reg = i.reg,
+							.writes = i.writes,
+							.amount = i.amount});
+		if (err)
+			return err;
+		at += i.size;
+	}
+	return 0;
+}
+
+/* Of the instruction that begins there; OUTSIDE: none does. */
+static int32_t step_at(const struct flow *f, int64_t at)
+{
+	size_t low = 0, high = f->steps.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->steps.data[middle].at < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < f->steps.count && f->steps.data[low].at == at ? (int32_t)low : OUTSIDE;
+}
+
+static bool is_jump(const struct step *s)
+{
+	return s->effect == X86_BRANCH || s->effect == X86_JUMP;
+}
+
+static struct state nowhere(void)
+{
+	return (struct state){.cfa = NOWHERE};
+}
+
+static struct state at_sp(int64_t offset)
+{
+	if (offset < WORD || offset > OFFSET_MAX)
+		return nowhere();
+	return (struct state){.cfa = AT_SP, .offset = offset};
+}
+
+/* What a described function wants where it is jumped to. */
+static struct state state_of_rule(const struct unwind_rule *rule)
+{
+	struct state s = nowhere();
+
+	if (rule->cfa == UNWIND_CFA_PLT)
+		return at_sp(WORD);
+	if (rule->cfa != UNWIND_CFA_SP || rule->ra != UNWIND_RA_AT_CFA || rule->ra_offset != -WORD)
+		return s;
+	s = at_sp(rule->cfa_offset);
+	if (rule->fp == UNWIND_FP_AT_CFA) {
+		s.fp = FP_IS_SAVED;
+		s.fp_offset = rule->fp_offset;
+	} else if (rule->fp != UNWIND_FP_SAME) {
+		s.fp = FP_IS_LOST;
+	}
+	return s;
+}
+
+/* Where it is left, the state of the other side is kept in the step that leaves. */
+static void find_targets(struct flow *f)
+{
+	const struct code_flow *o = f->options;
+
+	for (size_t i = 0; i < f->steps.count; i++) {
+		struct step *s = &f->steps.data[i];
+		int64_t to = (int64_t)s->at + s->size + s->amount;
+		struct unwind_rule rule;
+
+		if (!is_jump(s))
+			continue;
+		s->amount = step_at(f, to);
+		s->state = nowhere();
+		if (s->amount == OUTSIDE && (to < 0 || (uint64_t)to >= o->size) &&
+		    o->outside(o->context, o->start + (uint64_t)to, &rule))
+			s->state = state_of_rule(&rule);
+	}
+}
+
+/* ---- backwards over one instruction ---------------------------------------------------------- */
+
+static struct state moved(struct state s, int64_t by)
+{
+	int64_t offset = s.offset + by;
+
+	if (s.cfa == AT_REG)
+		return s;
+	if (s.cfa == AT_SP && offset < WORD)
+		return nowhere();
+	if (offset > OFFSET_MAX || offset < -OFFSET_MAX)
+		return nowhere();
+	s.offset = offset;
+	return s;
+}
+
+/* `s` holds behind it; what is pushed is at rsp - 8 before it. */
+static struct state before_push(const struct step *step, struct state s)
+{
+	if (step->reg == X86_RBP && s.cfa == AT_SP && s.fp == FP_IS_SAVED &&
+	    s.fp_offset == -s.offset)
+		s.fp = FP_IS_SAME;
+	return moved(s, -WORD);
+}
+
+static struct state before_pop(const struct step *step, struct state s)
+{
+	bool to_fp = step->reg == X86_RBP;
+
+	if (s.cfa == AT_REG && s.reg == step->reg)
+		return nowhere();
+	s = moved(s, WORD);
+	if (to_fp && s.fp == FP_IS_SAME) {
+		s.fp = s.cfa == AT_SP ? FP_IS_SAVED : FP_IS_LOST;
+		s.fp_offset = -s.offset;
+	}
+	return s;
+}
+
+static struct state before_load(const struct step *step, struct state s)
+{
+	if (s.cfa == AT_REG && s.reg == step->reg)
+		return nowhere();
+	if (step->reg == X86_RBP && s.fp == FP_IS_SAME) {
+		s.fp = s.cfa == AT_SP ? FP_IS_SAVED : FP_IS_LOST;
+		s.fp_offset = step->amount - s.offset;
+	}
+	return s;
+}
+
+static struct state before_store(const struct step *step, struct state s)
+{
+	if (s.cfa == IN_MEMORY && s.offset == step->amount) {
+		s.cfa = AT_REG;
+		s.reg = step->reg;
+		s.offset = s.addend;
+		s.addend = 0;
+	} else if (step->reg == X86_RBP && s.cfa == AT_SP && s.fp == FP_IS_SAVED &&
+		   s.fp_offset == step->amount - s.offset) {
+		s.fp = FP_IS_SAME;
+	}
+	return s;
+}
+
+static struct state at_register(struct state s, uint8_t reg, int64_t offset)
+{
+	if (s.cfa != AT_SP || offset > OFFSET_MAX || offset < -OFFSET_MAX)
+		return nowhere();
+	s.cfa = AT_REG;
+	s.reg = reg;
+	s.offset = offset;
+	return s;
+}
+
+static struct state before_leave(struct state s)
+{
+	s = at_register(s, X86_RBP, (int64_t)s.offset + WORD);
+	if (s.cfa == AT_REG && s.fp == FP_IS_SAME) {
+		s.fp = FP_IS_SAVED;
+		s.fp_offset = -s.offset;
+	}
+	return s;
+}
+
+static struct state before_copy(const struct step *step, struct state s)
+{
+	if (s.fp == FP_IS_SAME && step->reg == X86_RBP)
+		s.fp = FP_IS_LOST;
+	if (s.cfa != AT_REG || s.reg != step->reg)
+		return s;
+	s.cfa = AT_SP;
+	return moved(s, step->amount);
+}
+
+static struct state before_load_of_sp(const struct step *step, struct state s)
+{
+	if (s.cfa == AT_REG)
+		return s;
+	if (s.cfa != AT_SP)
+		return nowhere();
+	s.cfa = IN_MEMORY;
+	s.addend = s.offset;
+	s.offset = step->amount;
+	return s.addend > INT16_MAX ? nowhere() : s;
+}
+
+/*
+ * Whatever it is, it may write to registers. A call does not: code that takes the stack pointer from a
+ * register behind one relies on that.
+ */
+static struct state before_other(const struct step *step, struct state s)
+{
+	if (s.cfa == AT_REG && (step->writes >> s.reg & 1))
+		return nowhere();
+	if (s.fp == FP_IS_SAME && (step->writes >> X86_RBP & 1))
+		s.fp = FP_IS_LOST;
+	return s;
+}
+
+static struct state before(const struct step *step, struct state s)
+{
+	if (s.cfa == NOWHERE || s.cfa == DISPUTED)
+		return s;
+	switch (step->effect) {
+	case X86_PUSH:
+		return before_push(step, s);
+	case X86_POP:
+		return before_pop(step, s);
+	case X86_ADD_SP:
+		return moved(s, step->amount);
+	case X86_COPY_SP:
+		return before_copy(step, s);
+	case X86_SET_SP:
+		return s.cfa == AT_REG
+			       ? s
+			       : at_register(s, step->reg, (int64_t)s.offset + step->amount);
+	case X86_LOAD_SP:
+		return before_load_of_sp(step, s);
+	case X86_LOAD:
+		return before_load(step, s);
+	case X86_STORE:
+		return before_store(step, s);
+	case X86_LEAVE:
+		return before_leave(s);
+	case X86_LOSE_SP:
+		return s.cfa == AT_REG ? before_other(step, s) : nowhere();
+	default:
+		return before_other(step, s);
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static bool same_cfa(const struct state *a, const struct state *b)
+{
+	return a->cfa == b->cfa && a->offset == b->offset && a->addend == b->addend &&
+	       a->reg == b->reg;
+}
+
+static bool same_fp(const struct state *a, const struct state *b)
+{
+	return a->fp == b->fp && (a->fp != FP_IS_SAVED || a->fp_offset == b->fp_offset);
+}
+
+static struct state both(struct state a, struct state b)
+{
+	if (a.cfa == NOWHERE)
+		return b;
+	if (b.cfa == NOWHERE)
+		return a;
+	if (!same_cfa(&a, &b))
+		return (struct state){.cfa = DISPUTED};
+	if (!same_fp(&a, &b))
+		a.fp = FP_IS_LOST;
+	return a;
+}
+
+/* What lies behind a call that never returns is padding, or another function. */
+static bool goes_on(const struct flow *f, size_t i)
+{
+	const struct step *s = &f->steps.data[i], *next = s + 1;
+
+	if (s->effect == X86_JUMP || s->effect == X86_JUMP_AWAY || s->effect == X86_RETURN ||
+	    s->effect == X86_STOP)
+		return false;
+	if (i + 1 == f->steps.count || next->at != s->at + s->size)
+		return false;
+	return s->effect != X86_CALL || (next->effect != X86_PADDING && next->effect != X86_STOP);
+}
+
+/*
+ * Behind a jump that goes who knows where is another function, which is aligned, or one of the places that it
+ * goes to.
+ */
+static bool jumps_by_table(const struct flow *f, size_t i)
+{
+	const struct step *s = &f->steps.data[i], *next = s + 1;
+
+	return s->effect == X86_JUMP_AWAY && i + 1 < f->steps.count &&
+	       next->at == s->at + s->size && next->effect != X86_PADDING &&
+	       next->effect != X86_STOP && (f->options->start + next->at) % FUNCTION_ALIGNMENT;
+}
+
+static struct state behind(const struct flow *f, size_t i)
+{
+	const struct step *s = &f->steps.data[i];
+	struct state state = nowhere();
+
+	if (s->effect == X86_RETURN)
+		return at_sp(WORD);
+	if (goes_on(f, i) || jumps_by_table(f, i))
+		state = s[1].state;
+	if (is_jump(s) && s->amount != OUTSIDE)
+		state = both(state, f->steps.data[s->amount].state);
+	return state;
+}
+
+/* Whether what holds before this step is other than it was thought to be. */
+static bool update(struct flow *f, size_t i)
+{
+	struct step *s = &f->steps.data[i];
+	struct state state = before(s, behind(f, i));
+
+	if (is_jump(s) && s->amount == OUTSIDE)
+		state = both(state, s->state);
+	if (same_cfa(&state, &s->state) && same_fp(&state, &s->state))
+		return false;
+	s->state = state;
+	return true;
+}
+
+/* A pass from the end to the start has seen all but what jumps back. */
+static bool is_settled(struct flow *f)
+{
+	for (size_t i = f->steps.count; i-- > 0;) {
+		const struct step *s = &f->steps.data[i];
+
+		if (is_jump(s) && s->amount != OUTSIDE && (size_t)s->amount <= i && update(f, i))
+			return false;
+	}
+	return true;
+}
+
+/* False: it has not settled. */
+static bool settle(struct flow *f)
+{
+	for (int pass = 0; pass < PASSES_MAX; pass++) {
+		for (size_t i = f->steps.count; i-- > 0;)
+			update(f, i);
+		if (is_settled(f))
+			return true;
+	}
+	return false;
+}
+
+static bool may_be_anchored(const struct state *s)
+{
+	return s->cfa == AT_REG || s->cfa == IN_MEMORY;
+}
+
+/* A function that goes to another stack has that for an argument. */
+static bool needs_anchor(const struct state *s)
+{
+	return s->cfa == AT_REG && (ARGUMENTS >> s->reg & 1) && !s->anchored;
+}
+
+static void anchor(struct flow *f, size_t i, bool *changed)
+{
+	struct state *s = &f->steps.data[i].state;
+
+	if (may_be_anchored(s) && !s->anchored)
+		s->anchored = *changed = true;
+}
+
+/* A value that goes to the stack pointer is one that came from it, or this is another stack. */
+static void find_anchors(struct flow *f)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < f->steps.count && !changed; i++)
+		changed = needs_anchor(&f->steps.data[i].state);
+	for (int pass = 0; pass < PASSES_MAX && changed; pass++) {
+		changed = false;
+		for (size_t i = 0; i < f->steps.count; i++) {
+			const struct step *s = &f->steps.data[i];
+
+			if (!s->state.anchored &&
+			    (s->effect != X86_COPY_SP || s->state.cfa != AT_SP))
+				continue;
+			if (goes_on(f, i))
+				anchor(f, i + 1, &changed);
+			if (is_jump(s) && s->amount != OUTSIDE)
+				anchor(f, s->amount, &changed);
+		}
+	}
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static uint8_t dwarf_number(uint8_t reg)
+{
+	static const uint8_t NUMBERS[] = {0, 2, 1, 3, UNWIND_X86_RSP, UNWIND_X86_RBP, 4, 5};
+
+	return reg < 8 ? NUMBERS[reg] : reg;
+}
+
+/*
+ * Code that compilers make without CFI (V8's builtins) keeps frame pointers: as many functions begin with that as there
+ * are returns, and where nothing else is known it can be gone by. Hand-written code has next to none.
+ */
+static bool keeps_frame_pointers(const struct flow *f)
+{
+	size_t kept = 0, returns = 0;
+
+	for (size_t i = 0; i < f->steps.count; i++) {
+		const struct step *s = &f->steps.data[i];
+
+		returns += s->effect == X86_RETURN;
+		kept += s->effect == X86_COPY_SP && s->reg == X86_RBP && i &&
+			s[-1].effect == X86_PUSH && s[-1].reg == X86_RBP;
+	}
+	return kept && kept >= returns / 2;
+}
+
+static struct unwind_rule rule_of(const struct flow *f, const struct state *s)
+{
+	struct unwind_rule rule = {
+		.cfa_offset = s->offset,
+		.cfa_register = UNWIND_X86_RSP,
+		.ra = UNWIND_RA_INFERRED,
+		.ra_offset = -WORD,
+	};
+
+	if (s->cfa == NOWHERE || s->cfa == DISPUTED || needs_anchor(s))
+		return f->unknown;
+	rule.cfa = UNWIND_CFA_SP;
+	if (s->cfa == AT_REG) {
+		rule.cfa = s->reg == X86_RBP ? UNWIND_CFA_FP : UNWIND_CFA_REGISTER;
+		rule.cfa_register = dwarf_number(s->reg);
+	} else if (s->cfa == IN_MEMORY) {
+		rule.cfa = UNWIND_CFA_DEREF;
+		rule.cfa_addend = s->addend;
+	}
+	rule.fp = s->fp == FP_IS_SAME	 ? UNWIND_FP_SAME
+		  : s->fp == FP_IS_SAVED ? UNWIND_FP_AT_CFA
+					 : UNWIND_FP_UNKNOWN;
+	rule.fp_offset = s->fp == FP_IS_SAVED ? s->fp_offset : 0;
+	return rule;
+}
+
+static bool same_rule(const struct state *a, const struct state *b)
+{
+	return same_cfa(a, b) && same_fp(a, b) && a->anchored == b->anchored;
+}
+
+static int write_rows(const struct flow *f)
+{
+	const struct code_flow *o = f->options;
+	uint64_t end = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < f->steps.count && !err; i++) {
+		const struct step *s = &f->steps.data[i];
+		bool follows = i && s->at == end;
+
+		if (!follows || !same_rule(&s->state, &s[-1].state)) {
+			struct unwind_rule rule = rule_of(f, &s->state);
+
+			if (s->at != end)
+				err = o->row(o->context, o->start + end, &f->unknown);
+			if (!err)
+				err = o->row(o->context, o->start + s->at, &rule);
+		}
+		end = s->at + s->size;
+	}
+	return err || end == o->size ? err : o->row(o->context, o->start + end, &f->unknown);
+}
+
+static bool is_padding(const struct flow *f)
+{
+	for (size_t i = 0; i < f->steps.count; i++)
+		if (f->steps.data[i].effect != X86_PADDING && f->steps.data[i].effect != X86_STOP)
+			return false;
+	return true;
+}
+
+int code_flow__follow(const struct code_flow *options)
+{
+	struct flow f = {.options = options};
+	int err = read_steps(&f);
+
+	if (!err && !is_padding(&f)) {
+		if (!keeps_frame_pointers(&f))
+			f.unknown.ra = UNWIND_RA_INFERRED;
+		find_targets(&f);
+		if (settle(&f)) {
+			find_anchors(&f);
+			err = write_rows(&f);
+		} else {
+			err = options->row(options->context, options->start, &f.unknown);
+		}
+	}
+	vec_free(&f.steps);
+	return err;
+}
