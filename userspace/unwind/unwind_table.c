@@ -25,8 +25,10 @@
 #define IMAGE_ALIGNMENT 64
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
-#define TEXT_MAX	(64u << 20)
+#define TEXT_MAX	(1u << 30)
 #define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
+#define CODE_ALIGNMENT	16
+#define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
 
 struct row {
 	uint64_t address;
@@ -269,11 +271,42 @@ static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
 
 /* ---- code that nobody describes, by its instructions ----------------------------------------- */
 
+/* A piece of the text, at virtual address `start`. */
+struct code_window {
+	struct elf_file *file;
+	uint8_t *bytes;
+	uint64_t start;
+	size_t size, room;
+};
+
 struct code_rows {
 	struct builder *b;
 	rows_vec rows;
 	size_t first; /* of the rows: of the stretch at hand */
+	struct code_window window;
 };
+
+/* The code at [start, end); NULL: it cannot be read. What lies behind it is read as well, for the next ones. */
+static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64_t end)
+{
+	size_t size = end - start > WINDOW_SIZE ? end - start : WINDOW_SIZE;
+	ssize_t got;
+
+	if (start >= w->start && end <= w->start + w->size)
+		return w->bytes + (start - w->start);
+	if (size > w->room) {
+		uint8_t *bytes = realloc(w->bytes, size);
+
+		if (!bytes)
+			return NULL;
+		w->bytes = bytes;
+		w->room = size;
+	}
+	got = elf_file__read_at(w->file, start, w->bytes, size);
+	w->start = start;
+	w->size = got > 0 ? got : 0;
+	return end - start <= w->size ? w->bytes : NULL;
+}
 
 static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
 {
@@ -296,11 +329,10 @@ static int add_code_row(void *context, uint64_t address, const struct unwind_rul
 	return add_undescribed(c->b, &c->rows, address, rule);
 }
 
-static int add_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
-		       uint64_t start, uint64_t end)
+static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 {
 	const struct code_flow flow = {
-		.code = code + (start - text->address),
+		.code = read_stretch(&c->window, start, end),
 		.start = start,
 		.size = end - start,
 		.outside = rule_outside,
@@ -310,6 +342,8 @@ static int add_stretch(struct code_rows *c, const struct elf_section *text, cons
 	static const struct unwind_rule NONE = {};
 	int err;
 
+	if (!flow.code)
+		return 0;
 	c->first = c->rows.count;
 	err = code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
@@ -317,9 +351,11 @@ static int add_stretch(struct code_rows *c, const struct elf_section *text, cons
 	return err;
 }
 
-/* Each piece of the text that has no rule: adds its rows; without the code, adds up the sizes. */
-static int each_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
-			uint64_t *sum)
+/*
+ * Each piece of the text that has no rule: adds its rows; with `sum` adds up the sizes only. What is shorter than the
+ * alignment of functions is padding between them.
+ */
+static int each_stretch(struct code_rows *c, const struct elf_section *text, uint64_t *sum)
 {
 	const struct builder *b = c->b;
 	uint64_t start = text->address, limit = text->address + text->size;
@@ -332,10 +368,12 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, con
 
 		if (end > limit)
 			end = limit;
-		if (open && code)
-			err = add_stretch(c, text, code, start, end);
-		else if (open)
-			*sum += end - start;
+		if (open && end - start >= CODE_ALIGNMENT) {
+			if (sum)
+				*sum += end - start;
+			else
+				err = add_stretch(c, start, end);
+		}
 		start = end;
 		open = i < b->rows.count && says_nothing(b, &b->rows.data[i]);
 	}
@@ -355,22 +393,18 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 
 static int add_code(struct elf_file *file, struct builder *b)
 {
-	_cleanup_free_ void *code = NULL;
-	struct code_rows c = {.b = b};
+	struct code_rows c = {.b = b, .window = {.file = file}};
 	struct elf_section text;
 	uint64_t sum = 0;
-	size_t size;
 	int err;
 
 	if (!is_readable(file, &text))
 		return 0;
-	err = each_stretch(&c, &text, NULL, &sum);
+	err = each_stretch(&c, &text, &sum);
 	if (err || !sum || sum > UNDESCRIBED_MAX)
 		return err;
-	err = elf_file__section_data(file, ".text", TEXT_MAX, &code, &size);
-	if (err || size != text.size)
-		return err == -ENOMEM ? err : 0;
-	err = each_stretch(&c, &text, code, NULL);
+	err = each_stretch(&c, &text, NULL);
+	free(c.window.bytes);
 	if (!err && c.rows.count)
 		err = merge(b, &c.rows);
 	vec_free(&c.rows);
