@@ -34,7 +34,7 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 /* Where a copy of the stack begins at most: behind so many frames. */
 #define COPY_FRAMES_MAX 256
 #define COPY_AT_MAX	(sizeof(struct sample_event) + COPY_FRAMES_MAX * sizeof(__u64))
-#define COPY_PAGE	4096u
+#define COPY_PAGE	STACK_PAGE
 #define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
