@@ -235,9 +235,14 @@ demo:
 vmtest: all $(BUILD)/tests/fixtures/chain-no-fp
 	$(Q)vmtest/run.sh $(BUILD)
 
-bench: all $(FIXTURES) $(BENCHES)
+# Runtimes to be measured, fetched by the caller like those above.
+build/programs/stamp: tests/bench/programs/fetch.sh
+	$(call say,PROGRAMS,$(@D))
+	-$(Q)mkdir -p $(@D) && $< $(@D) && touch $@
+
+bench: all $(FIXTURES) $(BENCHES) build/programs/stamp
 	$(Q)tools/install-deps.sh --check bench || echo "going on without"
-	$(Q)tests/bench/run.sh $(BUILD)
+	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
 
 install: all
 	install -D -m 755 $(BUILD)/sysprof $(DESTDIR)$(PREFIX)/bin/sysprof
