@@ -10,6 +10,7 @@
 #   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make bench               measure the budgets             make format      clang-format -i
+#                            SECTIONS="programs unwinding": those alone, see tests/bench/bench.py
 #
 # V=1 shows the commands, SANITIZE=1 builds with the sanitizers into build-asan/.
 
