@@ -43,8 +43,13 @@ struct pid {
 	struct upid numbers[1]; /* level + 1 of them, the initial namespace's first */
 };
 
+struct mm_struct {
+	unsigned long start_code; /* 0 until execve has mapped the program */
+};
+
 struct task_struct {
 	unsigned int flags;
+	struct mm_struct *mm; /* NULL: it has given back its memory */
 	void *stack;
 	struct sched_entity se;
 	int pid, tgid;

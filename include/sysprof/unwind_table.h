@@ -132,6 +132,24 @@ static inline __u32 unwind_hash(__u32 tgid)
 	return (tgid * 2654435761u) >> 19; /* 13 bits: UNWIND_PROCESSES */
 }
 
+/*
+ * The last execve that fell on a hash: tgid 22 bits, and CLOCK_MONOTONIC in units of 16 us, 42 bits, which wrap
+ * after two years. One word, so that it is read and written in one piece.
+ */
+#define UNWIND_EXEC_UNIT_BITS 14
+
+static inline __u64 unwind_exec_word(__u32 tgid, __u64 time)
+{
+	return (time >> UNWIND_EXEC_UNIT_BITS) << 22 | tgid;
+}
+
+/* Is that the execve of this process, and later than `as_of`? One in the same 16 us is not. */
+static inline int unwind_exec_is_after(__u64 word, __u32 tgid, __u64 as_of)
+{
+	return unwind_word_tgid(word) == tgid &&
+	       (__s64)((word >> 22 << 22) - ((as_of >> UNWIND_EXEC_UNIT_BITS) << 22)) > 0;
+}
+
 #ifndef __bpf__
 _Static_assert(UNWIND_PROCESSES == 1u << (32 - 19), "unwind_hash()");
 _Static_assert(sizeof(struct unwind_place) == 24, "three words");

@@ -367,7 +367,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	} else {
 		cfa = base + rule->cfa_offset;
 	}
-	if (cfa <= s->sp || (cfa & 7))
+	/* the stack gets shorter with each frame, but for one whose return address has left it (vfork) */
+	if (cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER) || (cfa & 7))
 		return STACK_END_NO_CALLER;
 	if (unwind_read_pair(s, cfa - 16, &base, &ra))
 		return STACK_END_FAULT;

@@ -185,6 +185,12 @@ static bool is_there(const struct world *w, uint32_t number)
 	return number < UNWIND_TABLES && w->memory.tables[number].number_size;
 }
 
+/* What a stack that ended in the file of this dso is told. */
+static int await(const struct world *w, const struct fed_process *process, unsigned int dso)
+{
+	return unwind_feed__await(w->feed, process, w->mappings[dso].start);
+}
+
 /* Places first, tables later; a stack waits for them a while, and at the end for as long as it takes. */
 static void waiting_test(void **state)
 {
@@ -202,12 +208,20 @@ static void waiting_test(void **state)
 	assert_true(number < UNWIND_TABLES);
 	/* nobody has taken them yet, built or not */
 	assert_false(is_there(&w, number));
-	assert_true(unwind_feed__shall_wait(w.feed, &process));
+	assert_true(unwind_feed__is_building(w.feed));
+	assert_int_equal(await(&w, &process, 1), -EAGAIN);
+	assert_int_equal(await(&w, &process, 2), -EAGAIN);
+	assert_int_equal(unwind_feed__await(w.feed, &process, 0x1000), 0);
 	process.time -= SECOND;
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_int_equal(await(&w, &process, 1), 0);
 	unwind_feed__end(w.feed);
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
-	assert_true(is_there(&w, number) && is_there(&w, published(&w, 10, 2)));
+	assert_int_equal(await(&w, &process, 1), 1);
+	assert_true(is_there(&w, number));
+	assert_int_equal(await(&w, &process, 1), 0);
+	assert_int_equal(await(&w, &process, 2), 1);
+	assert_true(is_there(&w, published(&w, 10, 2)));
+	assert_false(unwind_feed__is_building(w.feed));
+	assert_true(unwind_feed__knows(w.feed, maps));
 	/* the next process has them at once */
 	process.tgid = 11;
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
@@ -231,7 +245,7 @@ static void missed_test(void **state)
 	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
 	unwind_feed__end(w.feed);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_int_equal(await(&w, &process, 1), 1);
 	number = published(&w, 10, 1);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
 	assert_true(is_there(&w, number));
@@ -239,7 +253,7 @@ static void missed_test(void **state)
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_int_equal(await(&w, &process, 1), 1);
 	assert_true(is_there(&w, number));
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 0);
@@ -263,11 +277,13 @@ static void storm_test(void **state)
 	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
 	old.born = old.time - 10 * SECOND;
 	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &old));
+	assert_int_equal(await(&w, &old, 1), 1);
 	young = (struct fed_process){.tgid = 11, .time = old.time, .maps = second};
 	young.born = young.time - SECOND / 10;
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
 	assert_int_equal(published(&w, 11, 2), UNWIND_LATER);
+	assert_false(unwind_feed__knows(w.feed, second));
+	assert_int_equal(await(&w, &young, 2), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 0);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 2);
@@ -275,7 +291,7 @@ static void storm_test(void **state)
 	young.time += SECOND;
 	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 1);
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &young));
+	assert_int_equal(await(&w, &young, 2), 1);
 	assert_true(is_there(&w, published(&w, 11, 2)));
 	mapping_table__unref(first);
 	mapping_table__unref(second);

@@ -362,7 +362,19 @@ int assembly__unwinder_fd(const struct assembly *a)
 
 int assembly__take_tables(struct assembly *a)
 {
-	return a->feed ? unwind_feed__take(a->feed) : 0;
+	int err = a->feed ? unwind_feed__take(a->feed) : 0;
+
+	return err || !a->feed ? err : recorder__publish_changed(a->recorder);
+}
+
+int assembly__prepare_unwinder(struct assembly *a)
+{
+	return a->feed ? recorder__publish_targets(a->recorder) : 0;
+}
+
+bool assembly__is_building(const struct assembly *a)
+{
+	return a->feed && unwind_feed__is_building(a->feed);
 }
 
 void assembly__end_feeding(struct assembly *a)

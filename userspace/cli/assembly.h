@@ -40,8 +40,14 @@ int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memo
 /* All zero where no tables are kept. */
 /* Readable when there are tables to take, and so reason to hand events on again; -1: never. */
 int assembly__unwinder_fd(const struct assembly *a);
-/* Often: from when on tables are in use is told by this too. 0 or -ENOMEM. */
+/*
+ * After each piece of the stream: what was built and what has changed gets to the kernel side. From when on
+ * tables are in use is told by this too. 0 or -ENOMEM.
+ */
 int assembly__take_tables(struct assembly *a);
+/* Ask for the tables of everything that targets have mapped so far. 0 or -ENOMEM. */
+int assembly__prepare_unwinder(struct assembly *a);
+bool assembly__is_building(const struct assembly *a);
 /* From now on no event is sent back with -EAGAIN: the stream ends. */
 void assembly__end_feeding(struct assembly *a);
 void assembly__unwind_stats(const struct assembly *a, struct unwind_feed_stats *stats);

@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "unwind/table_builder.h"
@@ -64,18 +64,16 @@ struct unwind_feed {
 	VEC(struct unwind_range) ranges;
 	VEC(struct fed_jvm) jvms;
 	VEC(struct fed_made) mades;
+	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
 
-static uint64_t now(void)
+uint64_t unwind_feed__now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+	return monotonic_ns();
 }
 
 int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed)
@@ -89,7 +87,7 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
-	f->credited = now();
+	f->credited = monotonic_ns();
 	err = table_builder__new(options->table_limit, &f->builder);
 	if (err) {
 		free(f);
@@ -140,8 +138,10 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
 		err = table_builder__ask(f->builder, dso.v, fd);
-	if (!err)
+	if (!err) {
 		file->state = FILE_ASKED;
+		f->building++;
+	}
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -192,7 +192,7 @@ static int put(struct unwind_feed *f, struct fed_file *file, struct built_table 
 	if (!table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
-	file->refused = err == -EFBIG ? UINT64_MAX : now();
+	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
 	f->stats.too_big += err == -EFBIG;
 	if (err == -ENOMEM || err == -EFBIG)
 		return err == -ENOMEM ? err : 0;
@@ -211,6 +211,7 @@ static int take(struct unwind_feed *f, bool wait, bool *took)
 	*took = table_builder__take(f->builder, wait, &built);
 	if (!*took)
 		return 0;
+	f->building--;
 	err = put(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);
 	return err;
@@ -226,7 +227,7 @@ static void add_credit(struct unwind_feed *f, uint64_t time)
 
 int unwind_feed__take(struct unwind_feed *f)
 {
-	uint64_t time = now();
+	uint64_t time = monotonic_ns();
 	bool took = true;
 	int err = 0;
 
@@ -237,26 +238,50 @@ int unwind_feed__take(struct unwind_feed *f)
 	return err;
 }
 
-static bool is_being_built(const struct unwind_feed *f, const struct mapping_table *maps)
+bool unwind_feed__is_building(const struct unwind_feed *f)
+{
+	return f->building > 0;
+}
+
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps)
 {
 	for (size_t i = 0; i < mapping_table__count(maps); i++) {
 		uint32_t dso = mapping_table__get(maps, i)->dso.v;
 
-		if (dso < f->files.count && f->files.data[dso].state == FILE_ASKED)
-			return true;
+		if (dso >= f->files.count || f->files.data[dso].state == FILE_UNREAD ||
+		    f->files.data[dso].state == FILE_LATER)
+			return false;
 	}
-	return false;
+	return true;
 }
 
-bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process)
+/* The file that is mapped there; NULL: none that was ever placed. */
+static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
+				uint64_t address, struct dso_id *dso)
 {
-	bool building = is_being_built(f, process->maps), took = true;
+	const struct mapping *mapping = mapping_table__find(process->maps, address);
 
+	if (!mapping || mapping->dso.v >= f->files.count)
+		return NULL;
+	*dso = mapping->dso;
+	return &f->files.data[mapping->dso.v];
+}
+
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+{
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
+	bool took = true;
+	int err = 0;
+
+	if (!file || file->state != FILE_ASKED)
+		return 0;
+	table_builder__hurry(f->builder, dso.v);
 	if (!f->ending)
-		return building && now() - process->time < WAIT_NS;
-	while (building && took && !take(f, true, &took))
-		building = is_being_built(f, process->maps);
-	return false;
+		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
+	while (file->state == FILE_ASKED && took && !err)
+		err = take(f, true, &took);
+	return err ? err : file->state == FILE_THERE;
 }
 
 void unwind_feed__end(struct unwind_feed *f)
@@ -414,22 +439,23 @@ static void forget_made(struct unwind_feed *f, uint32_t tgid)
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
-		return file->refused != UINT64_MAX && now() - file->refused > REFUSED_NS;
+		return file->refused != UINT64_MAX && monotonic_ns() - file->refused > REFUSED_NS;
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
 {
-	const struct mapping *mapping = mapping_table__find(process->maps, address);
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
 	const void *segment;
-	struct fed_file *file;
 	bool later;
 	int err;
 
-	if (!mapping || mapping->dso.v >= f->files.count)
+	if (!file)
 		return 0;
-	file = &f->files.data[mapping->dso.v];
 	later = file->state == FILE_LATER;
+	if (file->state == FILE_ASKED)
+		table_builder__hurry(f->builder, dso.v);
 	if (file->kind == FED_JIT) { /* frame pointers will do */
 		forget_made(f, process->tgid);
 		return 1;
@@ -440,7 +466,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = ask(f, process, file, mapping->dso);
+	err = ask(f, process, file, dso);
 	if (err)
 		return err;
 	return later && file->state == FILE_ASKED;
@@ -495,7 +521,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 {
 	struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
 	struct unwind_table_image image;
-	uint64_t begin = now();
+	uint64_t begin = monotonic_ns();
 	int err;
 
 	if (!chosen)
@@ -503,7 +529,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	count = choose_pieces(f, process, pieces, count, chosen);
 	err = unwind_table__build_pieces(chosen, count, f->options.table_limit, &image);
 	free(chosen);
-	f->stats.build_ns += now() - begin;
+	f->stats.build_ns += monotonic_ns() - begin;
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = put_made(f, process->tgid, &image);

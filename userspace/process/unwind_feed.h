@@ -54,6 +54,13 @@ struct fed_process {
 /* Its mappings at that time; tables of files that have none yet are asked for. 0 or -ENOMEM: no room is no error. */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 
+/* Has all of these been seen before, so that publishing it reads no file? */
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps);
+/* Is a table being built? */
+bool unwind_feed__is_building(const struct unwind_feed *f);
+/* CLOCK_MONOTONIC, ns. */
+uint64_t unwind_feed__now(void);
+
 /*
  * A stack of it ended at `address`, whose table is not there: it is asked for again, where that is
  * of use. 1: its mappings are to be published again; 0; -ENOMEM.
@@ -64,10 +71,11 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 int unwind_feed__take(struct unwind_feed *f);
 
 /*
- * Shall a copied stack wait, since one of these files is being built? It does for a while only; and
- * after unwind_feed__end() this waits itself.
+ * A copied stack ended at `address` for want of a table: if that is being built, it is built before others. 0: there
+ * is none to be had; -EAGAIN: it will be there soon; after unwind_feed__end() this waits, and 1 says that
+ * it is there now; -ENOMEM.
  */
-bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process);
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
 void unwind_feed__end(struct unwind_feed *f);
 
 /* Readable when something was built. */

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "elf/elf_file.h"
 
 struct build {
@@ -36,17 +36,9 @@ struct table_builder {
 	int done_fd;
 };
 
-static uint64_t thread_cpu(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void build(size_t limit, struct build *b)
 {
-	uint64_t begin = thread_cpu();
+	uint64_t begin = thread_cpu_ns();
 	struct elf_file *file;
 
 	b->result.err = elf_file__open(b->fd, &file);
@@ -54,7 +46,7 @@ static void build(size_t limit, struct build *b)
 		return;
 	b->result.err = unwind_table__build(file, limit, &b->result.image);
 	elf_file__free(file);
-	b->result.cpu_ns = thread_cpu() - begin;
+	b->result.cpu_ns = thread_cpu_ns() - begin;
 }
 
 static void free_build(struct build *b)
@@ -176,6 +168,22 @@ int table_builder__ask(struct table_builder *b, uint32_t id, int fd)
 	pthread_cond_signal(&b->asked_more);
 	pthread_mutex_unlock(&b->lock);
 	return 0;
+}
+
+void table_builder__hurry(struct table_builder *b, uint32_t id)
+{
+	struct build *first, *build;
+
+	pthread_mutex_lock(&b->lock);
+	first = TAILQ_FIRST(&b->asked); /* it may be at hand */
+	TAILQ_FOREACH(build, &b->asked, link)
+	if (build->result.id == id)
+		break;
+	if (build && build != first) {
+		TAILQ_REMOVE(&b->asked, build, link);
+		TAILQ_INSERT_AFTER(&b->asked, first, build, link);
+	}
+	pthread_mutex_unlock(&b->lock);
 }
 
 static struct build *take_done(struct table_builder *b, bool wait)

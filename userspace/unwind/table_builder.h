@@ -22,6 +22,9 @@ void table_builder__free(struct table_builder *b);
 /* `fd` stays the caller's and may be closed at once; `id` comes back with the table. 0 or negative errno. */
 int table_builder__ask(struct table_builder *b, uint32_t id, int fd);
 
+/* That file is wanted before all others that were asked for. */
+void table_builder__hurry(struct table_builder *b, uint32_t id);
+
 struct built_table {
 	uint32_t id;
 	int err;			 /* of unwind_table__build() */
