@@ -2,6 +2,7 @@
 """The programs whose stacks are judged, as people run them. Their sources are in tests/bench/programs."""
 import glob
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -178,6 +179,10 @@ def postgres():
     """Its programs refuse root. The server is a daemon, so it is stopped for sure."""
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin/pg_ctl"))
     control = found[-1] if found else need("pg_ctl")
+    try:
+        pwd.getpwnam("postgres")
+    except KeyError:
+        raise Missing("no user postgres") from None
     home = directory("postgres")
     shutil.chown(home, "postgres", "postgres")
     as_user = (need("setpriv"), "--reuid=postgres", "--regid=postgres", "--clear-groups")

@@ -127,12 +127,15 @@ def measured(make):
 
 def programs():
     os.chmod(scratch(""), 0o711)  # one of them runs as another user
-    rows, notes, missing = [], [], []
+    rows, notes, missing, failed = [], [], [], []
     for name, make in PROGRAMS.items():
         try:
             (ends, named), perf = measured(make)
         except Missing as e:
-            missing.append(f"{name}: {e}")
+            missing.append(f"left out: {name}: {e}")
+            continue
+        except (Broken, OSError, subprocess.SubprocessError) as e:
+            failed.append(f"{name}: {e}")
             continue
         rows.append([name, f"{ends.samples():,}", f"{ends.whole():.2f}", f"{ends.whole_late():.2f}", f"{named:.1f}", perf,
                      ends.reasons()])
@@ -148,9 +151,11 @@ def programs():
         f"thread's function. A run is cut after {LONGEST} s, perf script after {PERF_SCRIPT} s.",
         f"C: 40 calls, one with a frame of 20 KB. Attached: {ATTACHED} s of its run, or as long as {EXECS:,} execs",
         "of /bin/true take. Sources: tests/bench/programs.",
-    ] + [f"left out: {what}" for what in missing]
+    ]
     table("Whole stacks of real programs",
           [f"sysprof record -F {HZ} -o FILE.folded -o FILE.sysprof (-- COMMAND | -p PID)",
            f"perf record --buildid-mmap -F {HZ} -e cpu-clock --call-graph dwarf,65528 (-- COMMAND | -p PID);",
            "perf script --no-inline --max-stack 1024"],
-          ["program", "samples", "whole %", "after 50 ms %", "named %", "perf whole %", "the rest"], rows, notes)
+          ["program", "samples", "whole %", "after 50 ms %", "named %", "perf whole %", "the rest"], rows, notes + missing)
+    if failed:
+        raise Broken("\n".join(failed))
