@@ -12,7 +12,7 @@
 #include "wake.bpf.h"
 
 /* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
-#define COPY_BELOW 128
+#define COPY_BELOW 16
 
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
@@ -66,10 +66,16 @@ static __noinline void emit_pieces(struct bpf_perf_event_data *ctx, struct scrat
 	}
 }
 
+/* Not in the page below: that may never have been touched. */
+static __always_inline __u64 copy_start(__u64 sp)
+{
+	return (sp & (COPY_PAGE - 1)) < COPY_BELOW ? sp : sp - COPY_BELOW;
+}
+
 /* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
 static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s, __u64 at)
 {
-	__u64 start = s->unwind.general[7] - COPY_BELOW, total = 0;
+	__u64 start = copy_start(s->unwind.general[7]), total = 0;
 	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));
 	struct stack_copy *copy;
 
@@ -81,7 +87,6 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	for (int i = 0; i < 16; i++)
 		copy->general[i] = s->unwind.general[i];
 	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
-	copy->start = start;
 	copy->in_system_call = s->in_system_call;
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
@@ -91,11 +96,15 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 		UNWIND_HIDE(piece);
 		if (to > SAMPLE_SPACE - COPY_PAGE || piece > COPY_PAGE)
 			break;
-		if (bpf_probe_read_user(s->space + to, piece, (void *)(start + total)))
+		if (!bpf_probe_read_user(s->space + to, piece, (void *)(start + total)))
+			total += piece;
+		else if (!total)
+			start += piece; /* the innermost frame has not touched its page yet */
+		else
 			break;
-		total += piece;
 		piece = COPY_PAGE;
 	}
+	copy->start = start;
 	copy->size = total;
 	s->copied += total;
 	s->sample.header.flags = EVENT_STACK_COPY;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
@@ -42,6 +43,7 @@ struct scratch {
 	__u64 copies_since; /* CLOCK_MONOTONIC: in the second that began then … */
 	__u32 copied;	    /* … so many bytes of stacks were copied */
 	__u32 in_system_call;
+	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
 	 * in the ring, and takes no room: the kernel would pad the end instead.

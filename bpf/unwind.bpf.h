@@ -250,11 +250,12 @@ static __always_inline bool is_behind_call(const struct pt_regs *regs)
 }
 
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
-static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct unwind_state *s,
+static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
 					  bool from_user)
 {
+	struct unwind_state *s = &scratch->unwind;
+	struct pt_regs *regs = &scratch->regs;
 	struct task_struct *task;
-	struct pt_regs regs;
 	__u32 flags;
 
 	if (from_user) {
@@ -268,14 +269,14 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 		return STACK_END_NO_USER;
 	if (!has_user_stack(task))
 		return STACK_END_NO_MEMORY;
-	if (entry_registers(task, &regs))
+	if (entry_registers(task, regs))
 		return STACK_END_NO_REGS;
-	if ((regs.cs & 3) != 3 || !regs.rip)
+	if ((regs->cs & 3) != 3 || !regs->rip)
 		return flags & (PF_USER_WORKER | PF_IO_WORKER) ? STACK_END_USER_WORKER
 							       : STACK_END_NO_REGS;
-	unwind_begin(s, is_behind_call(&regs));
-	TAKE_REGISTERS(s, regs);
-	return regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
+	unwind_begin(s, is_behind_call(regs));
+	TAKE_REGISTERS(s, *regs);
+	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -344,7 +345,7 @@ __attribute__((noinline)) int unwind_steps(void)
 static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
 				       bool from_user)
 {
-	int end = user_registers(ctx, &s->unwind, from_user);
+	int end = user_registers(ctx, s, from_user);
 
 	if (end == STACK_END_COMPAT)
 		push_frame(s, FRAME_IP, s->unwind.ip);

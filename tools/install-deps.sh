@@ -48,11 +48,16 @@ needs() {
 	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
+	test  | cmd:go                   | golang-go       | golang          | go         | go
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
+	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
+	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
 	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
+	vmtest | cmd:ld.lld              | lld             | lld             | lld        | lld
+	vmtest | cmd:go                  | golang-go       | golang          | go         | go
 	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio
 	vmtest | cmd:apt-get             | apt             | apt             | apt        | apt
 	vmtest | cmd:dpkg-deb            | dpkg            | dpkg            | dpkg       | dpkg

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include "base/io.h"
 #include "process/unwind_feed.h"
+#include "unwind/table_cache.h"
 
 #define SEGMENT_SIZE (4u << 20)
 #define SECOND	     1000000000ull
@@ -48,10 +50,11 @@ static int wait_for_programs(void *context)
 	return 0;
 }
 
-static int file_of(void *context, struct dso_id dso)
+static int file_of(void *context, struct dso_id dso, uint64_t *base)
 {
 	struct world *w = context;
 
+	*base = 0;
 	return dso.v <= FILES ? w->fds[dso.v] : -1;
 }
 
@@ -99,11 +102,12 @@ static void find_files(struct world *w)
 	fclose(maps);
 }
 
-static void set_up(struct world *w, int64_t credit)
+static void set_up_with(struct world *w, int64_t credit, struct table_cache *cache)
 {
 	struct unwind_feed_options options = {
 		.table_limit = SEGMENT_SIZE,
 		.credit = credit,
+		.cache = cache,
 		.file = file_of,
 		.kind = kind_of,
 		.jvm_keeps_frame_pointers = keeps_frame_pointers,
@@ -126,6 +130,11 @@ static void set_up(struct world *w, int64_t credit)
 	find_files(w);
 	options.store = w->store = table_store__new(&w->memory);
 	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
+}
+
+static void set_up(struct world *w, int64_t credit)
+{
+	set_up_with(w, credit, NULL);
 }
 
 static void tear_down(struct world *w)
@@ -298,6 +307,93 @@ static void storm_test(void **state)
 	tear_down(&w);
 }
 
+/* The file with the most code; its table is in the cache. */
+static unsigned int cache_one(struct world *w, const char *directory)
+{
+	struct table_cache *cache = table_cache__open_at(directory, TABLE_CACHE_LIMIT);
+	unsigned int largest = 1;
+	struct unwind_table_image image;
+	struct file_stamp stamp;
+	struct elf_file *file;
+
+	for (unsigned int i = 2; i <= FILES; i++)
+		if (w->mappings[i].end - w->mappings[i].start >
+		    w->mappings[largest].end - w->mappings[largest].start)
+			largest = i;
+	assert_non_null(cache);
+	assert_int_equal(file_stamp__read(w->fds[largest], &stamp), 0);
+	assert_int_equal(elf_file__open(w->fds[largest], &file), 0);
+	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, &image), 0);
+	table_cache__keep(cache, w->fds[largest], &stamp, &image);
+	assert_true(table_cache__write(cache));
+	unwind_table_image__fini(&image);
+	elf_file__free(file);
+	table_cache__free(cache);
+	return largest;
+}
+
+static void delete_directory(const char *path)
+{
+	DIR *d = opendir(path);
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
+	closedir(d);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/* What is in the cache is there for the youngest process, when nothing is built for it any more. */
+static void cached_test(void **state)
+{
+	char directory[] = "/tmp/unwind-feed-XXXXXX";
+	struct mapping_table *first, *both;
+	struct fed_process old, young;
+	struct unwind_feed_stats stats;
+	unsigned int cached, others[2];
+	struct world w;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	set_up(&w, 0);
+	cached = cache_one(&w, directory);
+	tear_down(&w);
+	others[0] = cached == 1 ? 2 : 1;
+	others[1] = 6 - cached - others[0];
+	set_up_with(&w, 1, table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+	first = maps_of(&w, (char[]){'0' + others[0], 0});
+	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0});
+	unwind_feed__end(w.feed);
+	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
+	old.born = old.time - 10 * SECOND;
+	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
+	assert_int_equal(await(&w, &old, others[0]), 1);
+	young = (struct fed_process){.tgid = 11, .time = old.time, .maps = both};
+	young.born = young.time - SECOND / 10;
+	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
+	assert_int_equal(await(&w, &young, cached), 1);
+	assert_int_equal(await(&w, &young, others[1]), 0);
+	assert_true(is_there(&w, published(&w, 11, cached)));
+	assert_false(is_there(&w, published(&w, 11, others[1])));
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.built, 1);
+	assert_int_equal(stats.cached, 1);
+	assert_int_equal(stats.put_off, 1);
+	/* the cache is not asked again */
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start), 0);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.put_off, 2);
+	young.time += SECOND;
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start), 1);
+	assert_int_equal(await(&w, &young, others[1]), 1);
+	assert_true(is_there(&w, published(&w, 11, others[1])));
+	mapping_table__unref(first);
+	mapping_table__unref(both);
+	tear_down(&w);
+	delete_directory(directory);
+}
+
 /* What a JVM makes is walked only if it says that it may be; it is asked once. */
 static void jvm_test(void **state)
 {
@@ -333,9 +429,8 @@ static void jvm_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiting_test),
-		cmocka_unit_test(missed_test),
-		cmocka_unit_test(storm_test),
+		cmocka_unit_test(waiting_test), cmocka_unit_test(missed_test),
+		cmocka_unit_test(storm_test),	cmocka_unit_test(cached_test),
 		cmocka_unit_test(jvm_test),
 	};
 

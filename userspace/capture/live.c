@@ -174,16 +174,19 @@ static int take_jit_events(struct live *live, uint64_t now)
 static int see_and_push(struct live *live, struct event_header *event)
 {
 	struct mmap_event *mmap = (struct mmap_event *)event;
+	struct mmap_event_space inner;
 	int err;
 
-	if (event->type == EVENT_MMAP) {
-		err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
-		if (!err)
-			err = follow_code(live, mmap);
-		if (err)
-			return err;
-	}
-	return event_queue__push(live->queue, event);
+	if (event->type != EVENT_MMAP)
+		return event_queue__push(live->queue, event);
+	err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
+	if (!err)
+		err = follow_code(live, mmap);
+	if (!err)
+		err = dso_opener__enter(live->opener, mmap, &inner);
+	if (err < 0)
+		return err;
+	return event_queue__push(live->queue, err ? &inner.event.header : event);
 }
 
 /* What /proc tells: of targets only, so it needs no judging. An event_push_fn. */

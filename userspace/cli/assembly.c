@@ -17,6 +17,7 @@
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
 #include "process/unwind_feed.h"
+#include "unwind/table_cache.h"
 
 #define LOSSES_SIZE	    4096
 #define KERNEL_RELEASE_SIZE 128
@@ -274,9 +275,9 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* The file of a dso, open; -1 where it is not to be had. */
+/* The file of a dso, open, and where the dso begins in it; -1 where it is not to be had. */
 static int find_file(const struct assembly *a, const struct profile_dso *dso,
-		     struct dso_opener *opener, bool live, int *root_fd)
+		     struct dso_opener *opener, bool live, int *root_fd, uint64_t *base)
 {
 	struct dso_identity identity = {
 		.path = profile_builder__get_string(a->builder, dso->path),
@@ -290,17 +291,18 @@ static int find_file(const struct assembly *a, const struct profile_dso *dso,
 	int fd;
 
 	*root_fd = -1;
+	*base = 0;
 	if (dso->kind == DSO_KERNEL || !opener)
 		return -1;
 	if (live)
-		return dso_opener__find(opener, &identity, root_fd);
-	fd = dso_opener__open_by_identity(opener, &identity);
+		return dso_opener__find(opener, &identity, root_fd, base);
+	fd = dso_opener__open_by_identity(opener, &identity, base);
 	return fd < 0 ? -1 : fd;
 }
 
 /* ---- unwinding ------------------------------------------------------------------------------- */
 
-static int file_of_dso(void *context, struct dso_id id)
+static int file_of_dso(void *context, struct dso_id id, uint64_t *base)
 {
 	struct assembly *a = context;
 	const struct profile_dso *dso = profile_builder__get_dso(a->builder, id);
@@ -308,7 +310,7 @@ static int file_of_dso(void *context, struct dso_id id)
 
 	if (dso->kind != DSO_FILE && dso->kind != DSO_VDSO)
 		return -1;
-	return find_file(a, dso, a->opener, true, &root_fd);
+	return find_file(a, dso, a->opener, true, &root_fd, base);
 }
 
 static enum fed_kind kind_of_dso(void *context, struct dso_id id)
@@ -335,7 +337,7 @@ static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_fi
 }
 
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
-			    struct dso_opener *opener, unsigned int max_depth)
+			    struct dso_opener *opener, unsigned int max_depth, bool cache)
 {
 	struct unwind_feed_options options = {
 		.table_limit = memory->segment_size,
@@ -349,6 +351,8 @@ int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memo
 	a->max_depth = max_depth;
 	a->opener = opener;
 	a->tables = options.store = table_store__new(memory);
+	if (a->tables && cache)
+		options.cache = table_cache__open();
 	err = a->tables ? unwind_feed__new(&options, &a->feed) : -ENOMEM;
 	if (!err)
 		recorder__set_unwind_feed(a->recorder, a->feed);
@@ -416,7 +420,7 @@ static void make_job(struct symbolizing *s, struct dso_id id, struct dso_opener 
 		.done = finish_dso,
 		.context = task,
 	};
-	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd);
+	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd, &job->dso.base);
 	if (dso->kind == DSO_KERNEL) {
 		job->dso.release = *a->kernel_release ? a->kernel_release : NULL;
 		job->dso.build_id = a->kernel_build_id;

@@ -77,7 +77,7 @@ int check_stacks(struct stack_census *census, struct failure *failure)
 	err = assembly__new(live__requests(live), &assembly);
 	if (!err && bpf_session__unwind_memory(live__session(live), &memory))
 		err = assembly__feed_unwinder(assembly, &memory, live__dso_opener(live),
-					      options.session.max_depth);
+					      options.session.max_depth, false);
 	if (err)
 		fail(failure, err, "cannot begin: no memory");
 	if (!err)

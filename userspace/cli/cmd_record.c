@@ -151,7 +151,7 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 	err = assembly__new(live__requests(r->live), &r->assembly);
 	if (!err && bpf_session__unwind_memory(live__session(r->live), &memory))
 		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live),
-					      r->options.max_depth);
+					      r->options.max_depth, r->options.symbol_cache);
 	return err ? fail(failure, err, "cannot begin: no memory") : 0;
 }
 
@@ -585,7 +585,7 @@ const struct command cmd_record = {
 		"\n"
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
-		"      --no-symbol-cache     neither read nor keep answers of former recordings\n"
+		"      --no-symbol-cache     neither read nor keep symbols and unwind tables on disk\n"
 		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"

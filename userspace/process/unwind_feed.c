@@ -5,7 +5,8 @@
  *
  * On a machine that makes programs all the time, most files are mapped by one process that is gone
  * before its table would be of use. So building has a credit of CPU time, which grows slowly; when
- * it is used up, only processes of some age have their files built.
+ * it is used up, only processes of some age have their files built. Tables that are kept on disk are
+ * read for all: that takes a twentieth of the time.
  */
 #include "process/unwind_feed.h"
 
@@ -17,6 +18,7 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "unwind/table_builder.h"
+#include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
@@ -25,6 +27,7 @@
 #define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
 #define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
 #define REFUSED_NS	  10000000000ull /* until a table that found no room is tried again */
+#define RUNS_MAX	  8		 /* of one mapping that belong to different segments */
 
 enum table_state {
 	FILE_UNREAD,
@@ -40,6 +43,7 @@ struct fed_file {
 	struct elf_file *elf;
 	struct table_number number;
 	enum table_state state;
+	bool not_cached;  /* the cache has been asked */
 	uint64_t refused; /* when */
 };
 
@@ -81,14 +85,16 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	struct unwind_feed *f = calloc(1, sizeof(*f));
 	int err;
 
-	if (!f)
+	if (!f) {
+		table_cache__free(options->cache);
 		return -ENOMEM;
+	}
 	f->options = *options;
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
 	f->credited = monotonic_ns();
-	err = table_builder__new(options->table_limit, &f->builder);
+	err = table_builder__new(options->table_limit, options->cache, &f->builder);
 	if (err) {
 		free(f);
 		return err;
@@ -122,14 +128,16 @@ static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 static int ask(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
 	       struct dso_id dso)
 {
+	uint64_t base;
+	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
 	int fd, err = 0;
 
 	file->state = FILE_LATER;
-	if (is_put_off(f, process)) {
+	if (effort == TABLE_READ && (!f->options.cache || file->not_cached)) {
 		f->stats.put_off++;
 		return 0;
 	}
-	fd = f->options.file(f->options.context, dso);
+	fd = f->options.file(f->options.context, dso, &base);
 	if (fd < 0) {
 		file->state = FILE_PLAIN;
 		return 0;
@@ -137,7 +145,7 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, dso.v, fd);
+		err = table_builder__ask(f->builder, dso.v, fd, base, effort);
 	if (!err) {
 		file->state = FILE_ASKED;
 		f->building++;
@@ -148,13 +156,14 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 static int read_file(struct unwind_feed *f, const struct fed_process *process,
 		     struct fed_file *file, struct dso_id dso)
 {
-	int fd = f->options.file(f->options.context, dso), err;
+	uint64_t base;
+	int fd = f->options.file(f->options.context, dso, &base), err;
 
 	file->state = FILE_PLAIN;
 	file->kind = f->options.kind(f->options.context, dso);
 	if (fd < 0)
 		return 0;
-	err = elf_file__open(fd, &file->elf);
+	err = elf_file__open_at(fd, base, &file->elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	return ask(f, process, file, dso);
@@ -181,15 +190,24 @@ static int file_of(struct unwind_feed *f, const struct fed_process *process, str
 	return 0;
 }
 
+static void count(struct unwind_feed *f, const struct built_table *built)
+{
+	f->stats.built += !built->err && !built->cached;
+	f->stats.cached += !built->err && built->cached;
+	f->stats.put_off += built->err == -ENOENT;
+	f->stats.build_ns += built->cpu_ns;
+	f->credit -= built->cpu_ns;
+}
+
 static int put(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
 {
 	static const struct unwind_table_image NOTHING = {};
 	int err = built->err;
 
-	f->stats.build_ns += built->cpu_ns;
-	f->credit -= built->cpu_ns;
+	count(f, built);
 	file->state = FILE_LATER;
-	if (!table_store__owns(f->options.store, &file->number))
+	file->not_cached = err == -ENOENT;
+	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
 	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
@@ -323,27 +341,50 @@ struct made_code {
 	uint64_t bias;
 };
 
+/* Places the runs of a mapping of an ELF file; the last of them is left in *placement. */
+static int place_code(struct unwind_feed *f, const struct fed_file *file,
+		      const struct mapping *mapping, struct unwind_placement *placement)
+{
+	uint64_t offset = mapping->page_offset, end;
+	struct elf_code code;
+
+	if (__builtin_add_overflow(offset, mapping->end - mapping->start, &end))
+		end = UINT64_MAX;
+	for (size_t runs = 1; offset < end; runs++) {
+		if (elf_file__code_at(file->elf, offset, end, &code))
+			break;
+		placement->table = table_of(file);
+		placement->bias = placement->start - code.address;
+		if (code.end >= end || runs == RUNS_MAX)
+			break;
+		placement->end = placement->start + (code.end - offset);
+		if (vec_push(&f->placements, *placement))
+			return -ENOMEM;
+		placement->start = placement->end;
+		placement->end = mapping->end;
+		offset = code.end;
+	}
+	return 0;
+}
+
 static int place(struct unwind_feed *f, const struct fed_process *process,
 		 const struct mapping *mapping, struct made_code *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
 	struct fed_file *file;
-	uint64_t address;
 	int err;
 
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
 	err = file_of(f, process, mapping->dso, &file);
+	if (!err && file->elf)
+		err = place_code(f, file, mapping, &placement);
 	if (err)
 		return err;
-	if (file->elf && !elf_file__address_of_offset(file->elf, mapping->page_offset, &address)) {
-		placement.table = table_of(file);
-		placement.bias = mapping->start - address;
-		if (file->kind == FED_JVM)
-			made->jvm = file->elf, made->bias = placement.bias;
-	}
+	if (file->kind == FED_JVM && file->elf)
+		made->jvm = file->elf, made->bias = placement.bias;
 	made->python |= file->kind == FED_PYTHON;
 	if (file->kind == FED_JIT) {
 		placement.table = UNWIND_JAVA; /* until it is known that it is not */

@@ -18,6 +18,7 @@
 struct unwind_feed;
 
 struct elf_file;
+struct table_cache;
 
 enum fed_kind {
 	FED_FILE,   /* or what may be one */
@@ -28,10 +29,11 @@ enum fed_kind {
 
 struct unwind_feed_options {
 	struct table_store *store;
-	size_t table_limit; /* bytes of one table at most */
-	int64_t credit;	    /* CPU time for building that can be saved up, ns; 0: 2 s */
-	/* The file of a dso, which stays the callee's; -1: not to be had. */
-	int (*file)(void *context, struct dso_id dso);
+	struct table_cache *cache; /* NULL: none; taken over, whatever unwind_feed__new() returns */
+	size_t table_limit;	   /* bytes of one table at most */
+	int64_t credit;		   /* CPU time for building that can be saved up, ns; 0: 2 s */
+	/* The file of a dso, which stays the callee's, and where in it the dso begins; -1: not to be had. */
+	int (*file)(void *context, struct dso_id dso, uint64_t *base);
 	enum fed_kind (*kind)(void *context, struct dso_id dso);
 	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
 	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,
@@ -100,7 +102,9 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 
 struct unwind_feed_stats {
 	struct table_store_stats store;
-	uint64_t build_ns; /* CPU time spent on building */
+	uint64_t built;	   /* tables */
+	uint64_t cached;   /* those that were read from the cache instead */
+	uint64_t build_ns; /* CPU time spent on both */
 	uint64_t put_off;  /* times that a young process's file had to wait: others took too long */
 	uint64_t too_big;  /* files whose table does not fit into a segment */
 };

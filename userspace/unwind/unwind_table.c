@@ -491,6 +491,66 @@ void unwind_table_image__fini(struct unwind_table_image *image)
 	*image = (struct unwind_table_image){};
 }
 
+/* ---- what was not built here ----------------------------------------------------------------- */
+
+/* As lay_out() does it; *rules is how many there are. */
+static bool is_laid_out(const struct unwind_table_image *image, uint32_t *rules)
+{
+	const struct unwind_table *t = &image->table;
+	uint64_t size = t->index;
+
+	if (t->dictionary || t->segment || !t->buckets || !t->index ||
+	    t->index % sizeof(struct unwind_rule) || t->base % UNWIND_BUCKET_SIZE ||
+	    (t->number_size != 1 && t->number_size != 2) || image->rows > image->size)
+		return false;
+	*rules = t->index / sizeof(struct unwind_rule);
+	size += ((uint64_t)t->buckets + 1) * sizeof(uint32_t);
+	if (t->numbers != size)
+		return false;
+	size += image->rows * t->number_size;
+	if (t->addresses != size)
+		return false;
+	return image->size == align_up(size + image->rows + UNWIND_SLACK, IMAGE_ALIGNMENT) &&
+	       image->size <= UINT32_MAX;
+}
+
+/* Buckets follow one another, and have no more rows than addresses. */
+static bool index_is_sound(const uint32_t *index, uint32_t buckets, uint64_t rows)
+{
+	bool sound = index[0] >= 1 && index[buckets] == rows;
+
+	for (uint32_t i = 0; i < buckets; i++)
+		sound &= index[i] <= index[i + 1] && index[i + 1] - index[i] <= UNWIND_BUCKET_SIZE;
+	return sound;
+}
+
+static uint32_t largest_number(const struct unwind_table_image *image)
+{
+	const unsigned char *bytes = (const unsigned char *)image->bytes + image->table.numbers;
+	const uint16_t *words = (const void *)bytes;
+	uint32_t largest = 0;
+
+	if (image->table.number_size == 1)
+		for (uint64_t i = 0; i < image->rows; i++)
+			largest = bytes[i] > largest ? bytes[i] : largest;
+	else
+		for (uint64_t i = 0; i < image->rows; i++)
+			largest = words[i] > largest ? words[i] : largest;
+	return largest;
+}
+
+bool unwind_table_image__is_sound(const struct unwind_table_image *image)
+{
+	const struct unwind_table *t = &image->table;
+	uint32_t rules;
+
+	return is_laid_out(image, &rules) &&
+	       index_is_sound(
+		       (const uint32_t *)(const void *)((const char *)image->bytes + t->index),
+		       t->buckets, image->rows) &&
+	       largest_number(image) < rules;
+}
+
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
 const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *t,
