@@ -18,6 +18,7 @@ HZ = 499
 ATTACHED = pick(2, 1)      # seconds of what is attached to
 LONGEST = pick(6, 3)       # of what runs to its end
 PERF_SCRIPT = pick(10, 5)  # of perf script
+SYMBOLS = 30               # of reading names, which a Ctrl-C would end
 CACHE = "/var/cache/sysprof"
 
 
@@ -38,7 +39,7 @@ def stop(profiler):
 
 
 def run(job, command, seconds, beside=None):
-    """What the profiler said, which ran so long at most, and no longer than what runs beside."""
+    """What the profiler said, which was told to stop after that time, or at the end of what runs beside."""
     with open(scratch("profiler.log"), "w+b") as log:
         profiler = subprocess.Popen([str(a) for a in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     env=job.env, cwd=scratch(""), start_new_session=True)
@@ -50,9 +51,9 @@ def run(job, command, seconds, beside=None):
         return f"{command[0]}: status {profiler.returncode}\n" + log.read().decode(errors="replace")
 
 
-def recorded(job, *profiler):
+def recorded(job, *profiler, longest):
     if not job.attach:
-        return run(job, [*profiler, "--", *job.command], LONGEST)
+        return run(job, [*profiler, "--", *job.command], longest)
     with Program(*job.command) as target:
         time.sleep(0.5)
         if not target.running():
@@ -67,11 +68,10 @@ def by_sysprof(job, cache):
     """(Ends, share of named frames). What it keeps on disk is in that directory; of an attached program it
     keeps nothing, since that is in another mount namespace then."""
     folded, recording = scratch("programs.folded"), scratch("programs.sysprof")
-    profiler = ["unshare", "-m", "sh", "-c", f'mount --bind "$0" {CACHE} && exec "$@"', cache, SYSPROF, "record"]
-    if job.attach:
-        profiler = [SYSPROF, "record", "--no-symbol-cache"]
+    own_cache = ["unshare", "-m", "sh", "-c", f'mount --bind "$0" {CACHE} && exec "$@"', cache]
+    record = [SYSPROF, "record", "--no-symbol-cache"] if job.attach else [*own_cache, SYSPROF, "record", "-d", LONGEST]
     try:
-        said = recorded(job, *profiler, "-q", "-F", HZ, "-o", folded, "-o", recording)
+        said = recorded(job, *record, "-q", "-F", HZ, "-o", folded, "-o", recording, longest=LONGEST + SYMBOLS)
         if not os.path.exists(recording):
             raise Broken(said)
         return stack_ends.of_recording(recording), stack_ends.named_share(folded)
@@ -88,7 +88,7 @@ def by_perf(job):
     data, text = scratch("programs.perf"), scratch("programs.script")
     try:
         recorded(job, PERF, "record", "-q", "-B", "--buildid-mmap", "-m", "16M", "-F", HZ, "-e", "cpu-clock",
-                 "--call-graph", "dwarf,65528", "-o", data)
+                 "--call-graph", "dwarf,65528", "-o", data, longest=LONGEST)
         with open(text, "wb") as out:
             try:
                 status = subprocess.run([PERF, "script", "--no-inline", "--max-stack", "1024", "-F",
