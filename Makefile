@@ -10,6 +10,7 @@
 #   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make bench               measure the budgets             make format      clang-format -i
+#                            SECTIONS="programs unwinding": those alone, see tests/bench/bench.py
 #
 # V=1 shows the commands, SANITIZE=1 builds with the sanitizers into build-asan/.
 
@@ -65,6 +66,8 @@ E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh)
+TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
 FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf jit symbolize unwind,userspace/$d/*.c)))
 
 .PHONY: all tests-build test unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
@@ -99,6 +102,14 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
 		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
 
+# Tables that are kept on disk are of use to the very sources that made them, and to no others.
+$(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && printf '#define TABLE_MAKER 0x%sull\n' \
+		"$$(cat $(TABLE_SOURCES) | sha256sum | cut -c 1-16)" >$@
+
+$(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
+
 # Tests: a cmocka program each against the library.
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
@@ -122,6 +133,15 @@ $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
 $(BUILD)/tests/fixtures/%-no-fp: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+# Those of vmtest, which has its own tools.
+$(BUILD)/tests/fixtures/%-lld: tests/fixtures/%.c Makefile | $(BUILD)/.deps
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -fomit-frame-pointer -fuse-ld=lld -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+$(BUILD)/tests/fixtures/%-go: tests/fixtures/go/%.go Makefile
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D) && CGO_ENABLED=0 GOFLAGS= GOCACHE=$(abspath $(BUILD)/go-cache) go build -o $@ $<
 
 $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)
@@ -167,7 +187,7 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) Makefile
 	$(call say,FUZZ,$@)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
 
-$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh
+$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S
 	$(call say,SEEDS,$(@D))
 	$(Q)CLANG='$(CLANG)' $< $(@D) && touch $@
 
@@ -232,12 +252,19 @@ demo:
 	$(Q)+$(sub) $(BUILD)/sysprof $(DEMO)
 	$(Q)tools/demo.sh $(BUILD)
 
-vmtest: all $(BUILD)/tests/fixtures/chain-no-fp
+vmtest: all
+	$(Q)tools/install-deps.sh --check vmtest
+	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go)
 	$(Q)vmtest/run.sh $(BUILD)
 
-bench: all $(FIXTURES) $(BENCHES)
+# Runtimes to be measured, fetched by the caller like those above.
+build/programs/stamp: tests/bench/programs/fetch.sh
+	$(call say,PROGRAMS,$(@D))
+	-$(Q)mkdir -p $(@D) && $< $(@D) && touch $@
+
+bench: all $(FIXTURES) $(BENCHES) build/programs/stamp
 	$(Q)tools/install-deps.sh --check bench || echo "going on without"
-	$(Q)tests/bench/run.sh $(BUILD)
+	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
 
 install: all
 	install -D -m 755 $(BUILD)/sysprof $(DESTDIR)$(PREFIX)/bin/sysprof

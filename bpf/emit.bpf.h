@@ -9,20 +9,25 @@
 #include <linux/bpf_perf_event.h>
 
 #include "maps.bpf.h"
+#include "wake.bpf.h"
 
 /* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
-#define COPY_BELOW 128
+#define COPY_BELOW 16
 
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
 
-/* Are tables for this stack not here yet, and may another one be copied in this second? */
-static __always_inline bool wants_copy(struct scratch *s)
+/* Are mappings or tables for this stack not here yet? */
+static __always_inline bool lacks_tables(const struct scratch *s)
 {
 	if (!use_tables || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
 		return false;
-	if (s->unwind.place_count && s->sample.user_end != STACK_END_NO_TABLE)
-		return false;
+	return !s->unwind.place_count || s->sample.user_end == STACK_END_NO_TABLE;
+}
+
+/* May another stack be copied in this second? */
+static __always_inline bool may_copy(struct scratch *s)
+{
 	if (s->sample.header.time - s->copies_since > 1000000000) {
 		s->copies_since = s->sample.header.time;
 		s->copied = 0;
@@ -30,10 +35,48 @@ static __always_inline bool wants_copy(struct scratch *s)
 	return s->copied < copied_a_second;
 }
 
-/* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
-static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
+/*
+ * What lies above the part that is in the sample, in records of its own. A piece that finds no room
+ * costs the outermost frames, not the sample.
+ */
+static __noinline void emit_pieces(struct bpf_perf_event_data *ctx, struct scratch *s, __u64 start)
 {
-	__u64 start = s->unwind.general[7] - COPY_BELOW, total = 0;
+	__u32 zero = 0, size;
+	struct piece_scratch *p = bpf_map_lookup_elem(&piece_scratches, &zero);
+
+	if (!p)
+		return;
+	for (int i = 0; i < STACK_PIECES && may_copy(s); i++) {
+		for (size = 0; size < STACK_PIECE_MAX; size += COPY_PAGE)
+			if (bpf_probe_read_user(p->piece.stack + size, COPY_PAGE,
+						(void *)(start + size)))
+				break;
+		p->piece.header.type = EVENT_STACK_PIECE;
+		p->piece.header.flags = 0;
+		p->piece.header.size = sizeof(p->piece) + size;
+		p->piece.header.time = s->sample.header.time;
+		p->piece.start = start;
+		if (!size || bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &p->lead,
+						   sizeof(p->lead) + sizeof(p->piece) + size))
+			break;
+		s->copied += size;
+		start += size;
+		if (size < STACK_PIECE_MAX)
+			break;
+	}
+}
+
+/* Not in the page below: that may never have been touched. */
+static __always_inline __u64 copy_start(__u64 sp)
+{
+	return (sp & (COPY_PAGE - 1)) < COPY_BELOW ? sp : sp - COPY_BELOW;
+}
+
+/* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
+static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
+					 __u64 at)
+{
+	__u64 start = copy_start(s->unwind.general[7]), total = 0;
 	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));
 	struct stack_copy *copy;
 
@@ -45,7 +88,6 @@ static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 	for (int i = 0; i < 16; i++)
 		copy->general[i] = s->unwind.general[i];
 	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
-	copy->start = start;
 	copy->in_system_call = s->in_system_call;
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
@@ -55,14 +97,20 @@ static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 		UNWIND_HIDE(piece);
 		if (to > SAMPLE_SPACE - COPY_PAGE || piece > COPY_PAGE)
 			break;
-		if (bpf_probe_read_user(s->space + to, piece, (void *)(start + total)))
+		if (!bpf_probe_read_user(s->space + to, piece, (void *)(start + total)))
+			total += piece;
+		else if (!total)
+			start += piece; /* the innermost frame has not touched its page yet */
+		else
 			break;
-		total += piece;
 		piece = COPY_PAGE;
 	}
+	copy->start = start;
 	copy->size = total;
 	s->copied += total;
 	s->sample.header.flags = EVENT_STACK_COPY;
+	if (piece == COPY_PAGE && total > STACK_PIECE_MAX - COPY_PAGE)
+		emit_pieces(ctx, s, start + total);
 	return at + sizeof(*copy) + total;
 }
 
@@ -77,8 +125,11 @@ static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ct
 	if (frames > FRAMES_MAX)
 		return BOOK_INTERNAL;
 	size = sizeof(struct sample_event) + frames * sizeof(__u64);
-	if (wants_copy(s))
-		size = append_copy(s, size);
+	if (lacks_tables(s)) {
+		wake_collector(&tick_wakes, s->sample.header.time);
+		if (may_copy(s))
+			size = append_copy(ctx, s, size);
+	}
 	UNWIND_HIDE(size);
 	if (size > SAMPLE_SPACE)
 		return BOOK_INTERNAL;

@@ -43,14 +43,24 @@ struct pid {
 	struct upid numbers[1]; /* level + 1 of them, the initial namespace's first */
 };
 
+struct mm_struct {
+	unsigned long start_code; /* 0 until execve has mapped the program */
+};
+
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	unsigned int flags;
+	struct mm_struct *mm; /* NULL: it has given back its memory */
 	void *stack;
 	struct sched_entity se;
 	int pid, tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	__u64 start_time;
+	struct thread_struct thread;
 };
 
 #pragma clang attribute pop

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
@@ -34,7 +35,7 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 #define COPY_FRAMES_MAX 256
 #define COPY_AT_MAX	(sizeof(struct sample_event) + COPY_FRAMES_MAX * sizeof(__u64))
 #define COPY_PAGE	4096u
-#define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_COPY_MAX + COPY_PAGE)
+#define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
 struct scratch {
@@ -42,6 +43,7 @@ struct scratch {
 	__u64 copies_since; /* CLOCK_MONOTONIC: in the second that began then … */
 	__u32 copied;	    /* … so many bytes of stacks were copied */
 	__u32 in_system_call;
+	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
 	 * in the ring, and takes no room: the kernel would pad the end instead.
@@ -59,6 +61,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+/* Where a piece of a stack is put together: a per-CPU value has 32 KB at most. */
+struct piece_scratch {
+	__u32 unused, lead; /* as above */
+	union {
+		struct stack_piece piece;
+		char space[sizeof(struct stack_piece) + STACK_PIECE_MAX];
+	};
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct piece_scratch);
+} piece_scratches SEC(".maps");
 
 /* By CPU; one entry for each possible one, set when loading. */
 struct {
@@ -113,6 +131,12 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } outputs SEC(".maps");
 
+/* What wakes the collector: the tick's own, and that of the hooks. See wake.bpf.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} tick_wakes SEC(".maps"), hook_wakes SEC(".maps");
+
 /* Unwind tables, see sysprof/unwind_table.h. Of full size only where tables are used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -147,7 +171,7 @@ struct {
 	__uint(value_size, UNWIND_PLACES_SIZE);
 } unwind_places SEC(".maps");
 
-/* CLOCK_MONOTONIC of the last execve, by unwind_hash() of the process. */
+/* unwind_exec_word() of the last execve, by unwind_hash() of the process. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, UNWIND_PROCESSES);
@@ -170,7 +194,10 @@ struct {
 	__array(values, struct segment);
 } unwind_segments SEC(".maps");
 
-__u32 unwind_epoch; /* goes on by the collector */
+__u32 unwind_epoch;  /* goes on by the collector */
+__u64 wake_interval; /* ns between two wakes at least; the collector's to set */
+__u64 last_wake;     /* CLOCK_MONOTONIC ns */
+__u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: nobody */
 
 /* Counters of the hooks, and what `prepare` found. */
 __u64 target_set_full;	/* children that did not fit into `targets` */

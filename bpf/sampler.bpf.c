@@ -5,7 +5,8 @@
  *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter,
  *            clocks, kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
  *  on_fork   makes children of targets targets, before they run their first instruction
- *  on_exec   a thread that is a target gets its process's number when it execs
+ *  on_exec   a thread that is a target gets its process's number when it execs; COMMAND becomes one;
+ *            the collector is woken
  *  on_exit   tells the last CPU time of a thread
  *  on_free   takes it out of the set
  *  prepare   is run by the collector (BPF_PROG_TEST_RUN), not by an event
@@ -107,36 +108,50 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* What is known of the process's mappings is of the program that it was. */
-static __always_inline void note_exec(void)
+static __always_inline void note_exec(__u32 tgid, __u64 now)
 {
-	struct task_ids initial, ours;
-	__u64 *time;
-	__u32 hash;
+	__u32 hash = unwind_hash(tgid);
+	__u64 *word = bpf_map_lookup_elem(&unwind_execs, &hash);
 
-	current_ids(&initial);
-	ours = initial;
-	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
+	if (word)
+		*word = unwind_exec_word(tgid, now);
+}
+
+/* COMMAND was held up to here; only now it is what was asked for. */
+static __always_inline void begin_command(__u32 tgid, __u32 initial_tgid)
+{
+	__u64 key = initial_tgid, unknown_start = 0;
+
+	if (!held_tgid || tgid != held_tgid)
 		return;
-	hash = unwind_hash(ours.tgid);
-	time = bpf_map_lookup_elem(&unwind_execs, &hash);
-	if (time)
-		*time = bpf_ktime_get_ns();
+	held_tgid = 0;
+	if (bpf_map_update_elem(&targets, &key, &unknown_start, BPF_ANY))
+		__sync_fetch_and_add(&target_set_full, 1);
 }
 
 /* args: task, its number before, bprm. A thread that execs gets the number of its leader. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u64 old = (__u32)ctx->args[1], new = (__u32)bpf_get_current_pid_tgid();
-	__u64 *start_time;
+	__u64 old = (__u32)ctx->args[1], new, now = bpf_ktime_get_ns(), *start_time;
+	struct task_ids initial, ours;
 
-	if (use_tables)
-		note_exec();
-	if (old == new)
+	current_ids(&initial);
+	new = initial.tid;
+	ours = initial;
+	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
 		return 0;
-	start_time = bpf_map_lookup_elem(&targets, &old);
-	if (start_time && bpf_map_update_elem(&targets, &new, start_time, BPF_ANY))
-		__sync_fetch_and_add(&target_set_full, 1);
+	if (use_tables)
+		note_exec(ours.tgid, now);
+	if (filter_processes)
+		begin_command(ours.tgid, initial.tgid);
+	if (old != new) {
+		start_time = bpf_map_lookup_elem(&targets, &old);
+		if (start_time && bpf_map_update_elem(&targets, &new, start_time, BPF_ANY))
+			__sync_fetch_and_add(&target_set_full, 1);
+	}
+	if (use_tables && current_is_wanted(&initial, &ours))
+		wake_collector(&hook_wakes, now);
 	return 0;
 }
 
@@ -163,9 +178,11 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	if (!current_is_wanted(&initial, &ours))
 		return 0;
+	books->hook_since = bpf_ktime_get_ns();
 	enabled = event_clock();
 	used = enabled ? cpu_time(books, task, enabled) : TASK_READ(task, se.sum_exec_runtime);
 	emit_thread_cpu(ctx, ours.tgid, ours.tid, used);
+	books->hook_since = 0;
 	if (pid_namespace_inode && (filter_processes || filter_threads))
 		rename_exiting(task, &initial, &ours);
 	return 0;

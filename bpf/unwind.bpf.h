@@ -25,6 +25,8 @@ static __always_inline const struct unwind_table *unwind_table_at(struct unwind_
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
 static __always_inline int unwind_find_room(struct unwind_state *s);
+static __always_inline int unwind_across(struct unwind_state *s);
+static __always_inline long unwind_thread_base(struct unwind_state *s, __u64 *base);
 static __always_inline int unwind_find_call(struct unwind_state *s, __u64 ra);
 static __always_inline int unwind_look(struct unwind_state *s, __u64 address);
 static __always_inline int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra);
@@ -40,6 +42,8 @@ static __always_inline int unwind_find_pair(struct unwind_state *s, __u64 addres
 #error "user stacks are written for x86-64 only"
 #endif
 
+#define NR_EXECVE      59
+#define NR_EXECVEAT    322
 #define USER32_CS      0x23	      /* code segment of 32-bit tasks */
 #define THREAD_SIZE    (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
 #define FRAMES_A_CHECK 32
@@ -257,24 +261,43 @@ static __always_inline int unwind_look(struct unwind_state *s __attribute__((unu
 	return unwind_look_up(address);
 }
 
-/* A process that has called execve since its mappings were read has others now. */
-static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u32 offset,
-					__u32 count)
+__attribute__((noinline)) int unwind_to_other_stack(void)
 {
+	struct scratch *s = scratch();
+
+	return s ? unwind_across_at(&s->unwind) : STACK_END_NO_RULE;
+}
+
+static __always_inline int unwind_across(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_to_other_stack();
+}
+
+/* As it was set for the thread; what a program does without telling the kernel (wrfsbase) is not seen. */
+static __always_inline long unwind_thread_base(struct unwind_state *s __attribute__((unused)),
+					       __u64 *base)
+{
+	*base = TASK_READ(current_task(), thread.fsbase);
+	return *base ? 0 : -1;
+}
+
+/* A process that has called execve since its mappings were read has others now. */
+static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u64 word)
+{
+	__u32 zero = 0, offset = unwind_word_offset(word);
 	const unsigned char *places;
-	__u64 *exec_time, as_of;
-	__u32 zero = 0;
+	__u64 *exec, as_of;
 
 	places = bpf_map_lookup_elem(&unwind_places, &zero);
-	exec_time = bpf_map_lookup_elem(&unwind_execs, &hash);
-	if (!places || !exec_time)
+	exec = bpf_map_lookup_elem(&unwind_execs, &hash);
+	if (!places || !exec)
 		return;
 	as_of = load_place_word(places, offset);
-	if (*exec_time > as_of)
+	if (unwind_exec_is_after(*exec, unwind_word_tgid(word), as_of))
 		return;
 	s->places_time = as_of;
 	s->places = offset + 8;
-	s->place_count = count;
+	s->place_count = unwind_word_count(word);
 }
 
 /* Where the places of a process are; none: nothing is known of it yet. */
@@ -295,7 +318,7 @@ static __always_inline void find_process(struct unwind_state *s, __u32 tgid)
 		value = *word;
 		if (!value || unwind_word_tgid(value) != tgid)
 			continue;
-		take_places(s, at, unwind_word_offset(value), unwind_word_count(value));
+		take_places(s, at, value);
 		return;
 	}
 }
@@ -335,12 +358,36 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
 		(s)->general[15] = (regs).r15;                                                     \
 	} while (0)
 
+/*
+ * Registers outlive the stack that they belong to: an exiting task has given its memory back, and one in
+ * execve has that of its next program, which is not complete yet.
+ */
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	struct mm_struct *mm = TASK_READ(task, mm);
+
+	if (!mm)
+		return false;
+	return HAVE_TYPED_TASK ? mm->start_code : BPF_CORE_READ(mm, start_code);
+}
+
+/*
+ * Is the instruction pointer behind the instruction that made the system call? After an execve it is where the
+ * new program begins.
+ */
+static __always_inline bool is_behind_call(const struct pt_regs *regs)
+{
+	return (__s64)regs->orig_rax >= 0 && regs->orig_rax != NR_EXECVE &&
+	       regs->orig_rax != NR_EXECVEAT;
+}
+
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
-static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct unwind_state *s,
+static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
 					  bool from_user)
 {
+	struct unwind_state *s = &scratch->unwind;
+	struct pt_regs *regs = &scratch->regs;
 	struct task_struct *task;
-	struct pt_regs regs;
 	__u32 flags;
 
 	if (from_user) {
@@ -352,14 +399,16 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	flags = TASK_READ(task, flags);
 	if (flags & PF_KTHREAD)
 		return STACK_END_NO_USER;
-	if (entry_registers(task, &regs))
+	if (!has_user_stack(task))
+		return STACK_END_NO_MEMORY;
+	if (entry_registers(task, regs))
 		return STACK_END_NO_REGS;
-	if ((regs.cs & 3) != 3 || !regs.rip)
+	if ((regs->cs & 3) != 3 || !regs->rip)
 		return flags & (PF_USER_WORKER | PF_IO_WORKER) ? STACK_END_USER_WORKER
 							       : STACK_END_NO_REGS;
-	unwind_begin(s, (__s64)regs.orig_rax >= 0);
-	TAKE_REGISTERS(s, regs);
-	return regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
+	unwind_begin(s, is_behind_call(regs));
+	TAKE_REGISTERS(s, *regs);
+	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -414,11 +463,21 @@ __attribute__((noinline)) int unwind_step(void)
 	return lacks_mappings(s, end) ? STACK_END_NO_TABLE : end;
 }
 
+/* The verifier follows every turn of a loop: so two short ones, of which it sees the inner one once. */
+__attribute__((noinline)) int unwind_steps(void)
+{
+	int end = UNWIND_STEP_ON;
+
+	for (__u32 i = 0; i < FRAMES_A_CHECK && end == UNWIND_STEP_ON; i++)
+		end = unwind_step();
+	return end;
+}
+
 /* Walk the user stack; returns enum stack_end. kernel_frames is set, user_frames is 0. */
 static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
 				       bool from_user)
 {
-	int end = user_registers(ctx, &s->unwind, from_user);
+	int end = user_registers(ctx, s, from_user);
 
 	if (end == STACK_END_COMPAT)
 		push_frame(s, FRAME_IP, s->unwind.ip);
@@ -431,12 +490,11 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	find_process(&s->unwind, s->sample.tgid);
 	if (s->unwind.place_count)
 		s->sample.places_tag = unwind_tag(s->unwind.places_time);
-	for (__u32 i = 1; i <= SAMPLE_USER_DEPTH_MAX; i++) {
-		end = unwind_step();
+	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX / FRAMES_A_CHECK; i++) {
+		end = unwind_steps();
 		if (end != UNWIND_STEP_ON)
 			return end;
-		if (i % FRAMES_A_CHECK == 0 &&
-		    bpf_ktime_get_ns() - s->sample.header.time > BUDGET_NS)
+		if (bpf_ktime_get_ns() - s->sample.header.time > BUDGET_NS)
 			return STACK_END_BUDGET;
 	}
 	return STACK_END_DEPTH;

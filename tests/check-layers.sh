@@ -16,14 +16,14 @@ layers='
 base      : base                                        |
 elf       : base elf                                    |
 profile   : base profile                                | event.h profile.h
-capture   : base elf capture                            | event.h event_handler.h unwind_table.h unwind_memory.h
-unwind    : base elf unwind                             | event.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
+capture   : base elf capture                            | event.h event_handler.h made_frames.h unwind_table.h unwind_memory.h
+unwind    : base elf unwind                             | event.h made_frames.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
 jit       : base jit                                    | profile.h
-process   : base elf process profile unwind jit         | event.h event_handler.h profile.h
+process   : base elf process profile unwind jit         | event.h event_handler.h made_frames.h profile.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
-cli       : base elf profile capture unwind jit process symbolize export import cli | event.h event_handler.h unwind_table.h profile.h symbolizer.h exporter.h
+cli       : base elf profile capture unwind jit process symbolize export import cli | event.h event_handler.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
 bpf       :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
 sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h
 '

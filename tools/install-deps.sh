@@ -48,18 +48,48 @@ needs() {
 	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
 	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
+	test  | cmd:go                   | golang-go       | golang          | go         | go
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
+	test  | cmd:luajit               | luajit          | luajit          | luajit     | luajit
+	test  | cmd:pypy3                | pypy3           | pypy3           | pypy3      | pypy3
+	test  | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
 	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
+	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
+	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
 	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
+	vmtest | cmd:ld.lld              | lld             | lld             | lld        | lld
+	vmtest | cmd:go                  | golang-go       | golang          | go         | go
 	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio
 	vmtest | cmd:apt-get             | apt             | apt             | apt        | apt
 	vmtest | cmd:dpkg-deb            | dpkg            | dpkg            | dpkg       | dpkg
 	vmtest | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	bench | cmd:perf                 | linux-perf      | perf            | perf       | perf
 	bench | cmd:python3              | python3         | python3         | python     | python3
+	bench | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
+	bench | cmd:ld.lld               | lld             | lld             | lld        | lld
+	bench | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
+	bench | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
+	bench | cmd:go                   | golang-go       | golang          | go         | go
+	bench | cmd:rustc                | rustc           | rust            | rust       | rust
+	bench | cmd:chromium             | chromium        | chromium        | chromium   | chromium
+	bench | cmd:pg_ctl               | postgresql      | postgresql-server | postgresql | postgresql-server
+	bench | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
+	bench | cmd:git                  | git             | git             | git        | git
+	bench | cmd:sqlite3              | sqlite3         | sqlite          | sqlite     | sqlite3
+	bench | cmd:openssl              | openssl         | openssl         | openssl    | openssl
+	bench | cmd:perl                 | perl            | perl            | perl       | perl
+	bench | cmd:ruby                 | ruby            | ruby            | ruby       | ruby
+	bench | cmd:php                  | php-cli         | php-cli         | php        | php8-cli
+	bench | cmd:pypy3                | pypy3           | pypy3           | pypy3      | pypy3
+	bench | cmd:luajit               | luajit          | luajit          | luajit     | luajit
+	bench | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
+	bench | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
+	bench | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
+	bench | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
+	bench | cmd:setpriv              | util-linux      | util-linux      | util-linux | util-linux
 	TABLE
 }
 
@@ -81,7 +111,10 @@ present() {
 	local kind=${1%%:*} rest=${1#*:}
 
 	case $kind in
-	cmd) command -v "$rest" >/dev/null || compgen -G "/usr/lib/linux-tools/*/$rest" >/dev/null ;;
+	cmd)
+		command -v "$rest" >/dev/null || compgen -G "/usr/lib/linux-tools/*/$rest" >/dev/null ||
+			compgen -G "/usr/lib/postgresql/*/bin/$rest" >/dev/null
+		;;
 	pc) pkg-config --exists "${rest%:*} >= ${rest#*:}" 2>/dev/null ;;
 	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
 	file) [ -e "$rest" ] ;;
@@ -112,10 +145,11 @@ column_of() {
 	esac
 }
 
-# Ubuntu keeps the kernel's own tools (bpftool, perf) in packages of its own names.
+# Ubuntu keeps the kernel's own tools (bpftool, perf) in packages of its own names, and Chromium as well.
 ubuntu_name() {
 	case $1 in
 	bpftool | linux-perf) echo "linux-tools-common linux-tools-generic" ;;
+	chromium) echo chromium-browser ;;
 	*) echo "$1" ;;
 	esac
 }

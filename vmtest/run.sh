@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # run.sh BUILD [SERIES…]: boots each kernel of kernels.txt (or just the series named) in qemu with the
-# build in BUILD and a root file system that holds nothing else, records the chain fixture, built
-# without frame pointers, inside, and asserts that at least 80 % of the samples have its whole known
-# stack, from its first function on. Needs no root.
+# build in BUILD and a root file system that holds nothing else, records the chain fixture inside, built
+# without frame pointers and linked by the usual linker and by lld, and a program in Go, and asserts that at
+# least 80 % of the samples in the innermost function have its whole known stack. Needs no root.
 #
 # Kernels are Debian's own packages, taken through an apt root in BUILD/vmtest (tools/apt-root.sh), which leaves
 # the system's apt alone. DEBIAN_MIRROR=URL overrides the mirror, and is needed where the system is not Debian.
@@ -17,7 +17,7 @@ set -euo pipefail
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 boot_limit=${VMTEST_LIMIT:-180}
 memory=1G
-share_wanted=80 # percent of the samples
+share_wanted=80 # percent of the samples that are in the innermost function
 samples_wanted=100
 instructions_allowed=20000
 
@@ -81,6 +81,8 @@ make_initramfs() {
 	done
 	add_program "$build/sysprof" /bin/sysprof "$root"
 	add_program "$build/tests/fixtures/chain-no-fp" /bin/chain "$root"
+	add_program "$build/tests/fixtures/chain-lld" /bin/chain-lld "$root"
+	install -m 755 "$build/tests/fixtures/chain-go" "$root/bin/chain-go"
 	install -m 755 "$here/init" "$root/init"
 	(cd "$root" && find . -print0 | cpio --null --quiet -o -H newc -R 0:0) | gzip -1 >"$work/initramfs.gz"
 }
@@ -103,29 +105,35 @@ section() { # name, console file
 
 # ---- what is asserted ----------------------------------------------------------------------------
 
-# Between _start and main are two functions of the C library, of which stripped ones name but one.
-check_chain() { # console file
-	section folded "$1" | awk -v share="$share_wanted" -v least="$samples_wanted" '
-		{
+# The whole stack of each program, as the beginning of a line. Between _start and main are two functions of
+# the C library, of which stripped ones name but one.
+c_stack="_start;[^;]+;[^;]+;main;outer;middle;inner;leaf"
+go_stack="runtime[.]goexit;runtime[.]main;main[.]main;main[.]outer;main[.]middle;main[.]inner;main[.]leaf"
+declare -A stacks=([chain]=$c_stack [chain-lld]=$c_stack [chain-go]=$go_stack)
+
+check_chain() { # program, console file
+	section "folded $1" "$2" | awk -v share="$share_wanted" -v least="$samples_wanted" \
+		-v program="$1" -v stack="^$1;${stacks[$1]}[; ]" '
+		/[;.]leaf[; ]/ {
 			count = $NF
 			total += count
-			if ($0 ~ /^chain;_start;[^;]+;[^;]+;main;outer;middle;inner;leaf[; ]/)
+			if ($0 ~ stack)
 				known += count
 		}
 		END {
 			if (total < least) {
-				printf "only %d samples, fewer than %d\n", total, least
+				printf "%s: only %d samples, fewer than %d\n", program, total, least
 				exit 1
 			}
-			printf "_start;…;…;main;outer;middle;inner;leaf is in %d of %d samples (%.1f %%)\n",
-				known, total, 100 * known / total
+			printf "%s: its whole stack is in %d of %d samples (%.1f %%)\n",
+				program, known, total, 100 * known / total
 			exit known * 100 < total * share
 		}'
 }
 
 # "program NAME: N verified instructions", a line each from record -v
 check_instructions() { # console file
-	section record "$1" | awk -v most="$instructions_allowed" '
+	section "record chain" "$1" | awk -v most="$instructions_allowed" '
 		match($0, /program [^ ]+: [0-9]+ verified instructions/) {
 			split(substr($0, RSTART, RLENGTH), word, " ")
 			programs++
@@ -143,7 +151,7 @@ check_instructions() { # console file
 }
 
 check_guest() { # series, console file
-	local failed="" status
+	local failed="" status program
 	status=$(sed -n 's/^@@exit \([0-9]*\)$/\1/p' "$2")
 	if [ -z "$status" ]; then
 		echo "the guest did not come to its end within $boot_limit s; its last lines:"
@@ -154,11 +162,13 @@ check_guest() { # series, console file
 	echo "uname: $(section uname "$2")"
 	[[ $(section uname "$2") == *" $1."* ]] || { echo "that is not $1"; failed=yes; }
 	section check "$2" | grep -v '^  ok \|^$' | sed 's/^/  check: /'
-	section record "$2" | sed 's/^/  record: /'
 	check_instructions "$2" || failed=yes
-	section folded "$2" | sort -rn -k "$(section folded "$2" | awk '{ print NF; exit }')" |
-		head -n 3 | cut -c 1-160 | sed 's/^/  folded: /'
-	check_chain "$2" || failed=yes
+	for program in chain chain-lld chain-go; do
+		section "record $program" "$2" | sed 's/^/  record: /'
+		section "folded $program" "$2" | awk '{ print $NF, $0 }' | sort -rn | cut -d' ' -f2- |
+			head -n 3 | cut -c 1-160 | sed 's/^/  folded: /'
+		check_chain "$program" "$2" || failed=yes
+	done
 	if [ "$status" -ne 0 ]; then
 		echo "in the guest a step failed:"
 		sed -n 's/^@@failed /  /p' "$2"

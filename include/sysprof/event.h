@@ -22,7 +22,7 @@ enum event_type {
 	/* written by the eBPF program */
 	EVENT_SAMPLE = 1,
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
-	/* 3 was reserved, and is not used */
+	EVENT_STACK_PIECE = 3, /* more of the stack of the sample behind it; never in a file */
 	/* perf side-band, or /proc with EVENT_FROM_PROC set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
@@ -60,6 +60,7 @@ enum event_type {
 
 #define EVENT_ALIGN	8u
 #define EVENT_SIZE_MAX	(64u * 1024)
+#define EVENT_LIVE_MAX	(72u * 1024) /* of an EVENT_SAMPLE with a copy of its stack */
 #define EVENT_PATH_MAX	4096u
 #define EVENT_COMM_SIZE 16
 #define BUILD_ID_SIZE	20
@@ -86,6 +87,7 @@ struct event_header {
 	X(AFTER_SIGNAL, "signal", 1, "where a signal came")                                        \
 	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")                       \
 	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")       \
+	X(SWITCH, "stack-switch", 0, "by frame pointer, from another stack")                       \
 	X(INFERRED, "inferred", 0, "inferred (code without CFI)")
 
 /* X(ENUM, name, exact, text): an address that is not exact is a return address. */
@@ -135,7 +137,8 @@ static inline __u64 frame_address(__u64 frame)
 	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there") \
 	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")                   \
 	X(NO_TABLE, "no-table", 0, "the unwind table of a file was not in memory")                 \
-	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")
+	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")                               \
+	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,
@@ -175,7 +178,19 @@ struct stack_copy {
 	__u32 size;	      /* of the copy */
 	unsigned char stack[];
 };
-#define STACK_COPY_MAX (16u * 1024)
+
+/*
+ * The kernel side puts STACK_PIECE_MAX bytes of a stack into the sample itself, and what lies above
+ * into pieces before it, in the order of addresses. The collector joins them.
+ */
+struct stack_piece {
+	struct event_header header;
+	__u64 start;
+	unsigned char stack[];
+};
+#define STACK_PIECE_MAX (16u * 1024)
+#define STACK_PIECES	3
+#define STACK_COPY_MAX	((STACK_PIECES + 1) * STACK_PIECE_MAX)
 
 struct thread_cpu_event {
 	struct event_header header;
@@ -313,7 +328,7 @@ enum book_line {
 /*
  * Kept by the program, one per CPU, in an mmapable array; read by the collector without a syscall.
  * Behind the counts is what the program remembers of its CPU from run to run (bpf/clock.bpf.h,
- * bpf/cputime.bpf.h). Two cache lines, so that no CPU writes into another's.
+ * bpf/cputime.bpf.h). Cache lines of its own, so that no CPU writes into another's.
  */
 struct cpu_books {
 	__u64 count[BOOK_COUNT];
@@ -324,7 +339,8 @@ struct cpu_books {
 	__s64 clock_offset
 		[2]; /* event clock minus run queue clock: least of this window and the last */
 	__u64 clock_window;
-	__u64 busy; /* the program is running */
+	__u64 busy;	  /* the program is running */
+	__u64 hook_since; /* CLOCK_MONOTONIC since when a hook is writing a record; 0: none is */
 } __attribute__((aligned(128)));
 
 struct books_event {
@@ -446,6 +462,7 @@ struct symbol_event_frame {
 EVENT_ASSERT(event_header);
 EVENT_ASSERT(sample_event);
 EVENT_ASSERT(stack_copy);
+EVENT_ASSERT(stack_piece);
 EVENT_ASSERT(thread_cpu_event);
 EVENT_ASSERT(mmap_event);
 EVENT_ASSERT(comm_event);

@@ -19,7 +19,8 @@ struct symbolizer;
 
 struct symbolizer_dso {
 	enum dso_kind kind;
-	int fd;	     /* the mapped file, -1 where it is not to be had; stays the caller's */
+	int fd;	       /* the mapped file, -1 where it is not to be had; stays the caller's */
+	uint64_t base; /* where the dso begins in it: not 0 within an archive */
 	int root_fd; /* its process's root directory (debug files are sought there first), or -1 */
 	const char *path; /* for messages */
 	uint8_t build_id_size;

@@ -17,6 +17,18 @@ struct unwind_mapping {
 	__u32 table;
 };
 
+/* g.sched (struct gobuf) */
+struct unwind_go_saved {
+	__u64 sp, pc, g, ctxt, unused, bp, old_bp;
+};
+
+/* On the way from one stack to another. The kernel's verifier follows no values that are kept here. */
+struct unwind_across {
+	struct unwind_rule rule;
+	__u64 noted[2], top, offset, thread, goroutine, frame[2];
+	struct unwind_go_saved saved;
+};
+
 struct unwind_state {
 	__u64 ip, sp, fp;	       /* of the frame that was found last */
 	__u64 general[UNWIND_GENERAL]; /* by DWARF number; while `all_known` */
@@ -26,11 +38,13 @@ struct unwind_state {
 	bool fp_lost;
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
-	bool needs_call;    /* a return address is taken only if it follows a call */
-	bool was_followed;  /* the code was read, and its instructions do not tell */
-	__u64 row;	    /* of the last address that was looked for, in its table */
-	__u64 low, high;    /* the last words that were read by unwind_find_pair() */
-	__u64 call_target;  /* of the last call instruction that was looked at */
+	__u32 switches;	    /* how often it went to another stack */
+	struct unwind_across across;
+	bool needs_call;   /* a return address is taken only if it follows a call */
+	bool was_followed; /* the code was read, and its instructions do not tell */
+	__u64 row;	   /* of the last address that was looked for, in its table */
+	__u64 low, high;   /* the last words that were read by unwind_find_pair() */
+	__u64 call_target; /* of the last call instruction that was looked at */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
 	__u32 places, place_count;	/* the surroundings' own ... */
 	__u64 places_time;		/* ... and of when they are, CLOCK_MONOTONIC ns */

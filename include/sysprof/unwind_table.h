@@ -32,7 +32,13 @@ enum unwind_cfa {
 	UNWIND_CFA_PLT,	     /* stack pointer + 8, and 8 more from byte cfa_offset of 16 on */
 	UNWIND_CFA_SIGNAL,   /* the return of a signal handler: all registers are on the stack */
 	UNWIND_CFA_ROOT,     /* nobody called this */
-	UNWIND_CFA_UNKNOWN,  /* the file says something that we do not know */
+	/* The function went over to another stack, see unwind_walk.h; it begins at cfa_offset. */
+	UNWIND_CFA_SWITCH,	   /* its frame pointer leads to its own frame there */
+	UNWIND_CFA_GO_DEPTH,	   /* Go's asmcgocall without a frame */
+	UNWIND_CFA_GO_CALLER,	   /* Go's systemstack without a frame */
+	UNWIND_CFA_GO_INTERRUPTED, /* Go's morestack */
+	UNWIND_CFA_UNKNOWN,	   /* the file says something that we do not know */
+	UNWIND_CFA_LATER,	   /* code that was made since: what it is will be asked */
 };
 
 /* The caller's frame pointer. */
@@ -46,11 +52,13 @@ enum unwind_fp {
 /* The return address. */
 enum unwind_ra {
 	UNWIND_RA_NONE,
-	UNWIND_RA_AT_CFA,   /* at CFA + ra_offset */
-	UNWIND_RA_REGISTER, /* in register ra_offset; known in the innermost frame alone */
-	/* At CFA + ra_offset, if it follows a call: the file says nothing, but its instructions do. With
+	UNWIND_RA_AT_CFA,      /* at CFA + ra_offset */
+	UNWIND_RA_INTERRUPTED, /* the same; no call is in front of it, a signal came there */
+	/* the same, if it follows a call: the file says nothing, but its instructions do. With
 	 * UNWIND_CFA_NONE: nor do they. */
 	UNWIND_RA_INFERRED,
+	/* in register ra_offset; known in the innermost frame alone. A bit of its own. */
+	UNWIND_RA_REGISTER = 4,
 };
 
 /* Fields that a kind does not use are 0. Registers have their numbers of the DWARF ABI. */
@@ -135,6 +143,24 @@ static inline __u32 unwind_hash(__u32 tgid)
 	return (tgid * 2654435761u) >> 19; /* 13 bits: UNWIND_PROCESSES */
 }
 
+/*
+ * The last execve that fell on a hash: tgid 22 bits, and CLOCK_MONOTONIC in units of 16 us, 42 bits, which wrap
+ * after two years. One word, so that it is read and written in one piece.
+ */
+#define UNWIND_EXEC_UNIT_BITS 14
+
+static inline __u64 unwind_exec_word(__u32 tgid, __u64 time)
+{
+	return (time >> UNWIND_EXEC_UNIT_BITS) << 22 | tgid;
+}
+
+/* Is that the execve of this process, and later than `as_of`? One in the same 16 us is not. */
+static inline int unwind_exec_is_after(__u64 word, __u32 tgid, __u64 as_of)
+{
+	return unwind_word_tgid(word) == tgid &&
+	       (__s64)((word >> 22 << 22) - ((as_of >> UNWIND_EXEC_UNIT_BITS) << 22)) > 0;
+}
+
 #ifndef __bpf__
 _Static_assert(UNWIND_PROCESSES == 1u << (32 - 19), "unwind_hash()");
 _Static_assert(sizeof(struct unwind_place) == 24, "three words");
@@ -150,5 +176,12 @@ _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #define UNWIND_X86_SIGNAL_RBP	  120
 #define UNWIND_X86_SIGNAL_RSP	  160
 #define UNWIND_X86_SIGNAL_RIP	  168
+
+/* Go's structures: g.stack.hi, g.m, g.sched. The rest of what is needed is in the rules. */
+#define UNWIND_GO_STACK_TOP 8
+#define UNWIND_GO_THREAD    0x30
+#define UNWIND_GO_SAVED	    0x38
+#define UNWIND_GO_SAVED_BP  0x60 /* of g; before there was a word more */
+#define UNWIND_GO_NEAR	    512
 
 #endif

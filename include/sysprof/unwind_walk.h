@@ -17,6 +17,10 @@
  *	false: nothing is known of this process
  *   int unwind_find_room(struct unwind_state *s)
  *	unwind_room_at(s)
+ *   int unwind_across(struct unwind_state *s)
+ *	unwind_across_at(s)
+ *   long unwind_thread_base(struct unwind_state *s, __u64 *base)
+ *	where the thread's local storage is; 0, or it is not known
  *   int unwind_find_call(struct unwind_state *s, __u64 ra)
  *   int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra)
  *   int unwind_find_undescribed(struct unwind_state *s)
@@ -39,6 +43,8 @@
 
 #define UNWIND_FP_STEP_MAX  (1ULL << 20)
 #define UNWIND_ADDRESS_BITS 47
+#define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
+
 #define UNWIND_CODE_LOWEST  4096
 #define UNWIND_STEP_ON	    (-1) /* not an end: there may be another frame */
 #define UNWIND_NOT_CALLED   (-2) /* nor is this: what was inferred is not so */
@@ -61,6 +67,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 	s->all_known = true;
 	s->after_call = in_system_call;
 	s->fp_lost = false;
+	s->switches = 0;
 	s->mapping.start = 1;
 	s->mapping.end = 0;
 	s->window_start = s->window_end = 0;
@@ -251,7 +258,7 @@ static __always_inline int unwind_take(struct unwind_state *s, __u32 kind, __u64
 	s->fp = fp;
 	s->kind = kind;
 	s->all_known = false;
-	s->after_call = true;
+	s->after_call = kind != FRAME_AFTER_SIGNAL;
 	return UNWIND_STEP_ON;
 }
 
@@ -384,7 +391,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 					  __u64 pc)
 {
 	__u64 cfa, ra, fp = s->fp, base = s->sp;
-	__u32 how = rule->cfa, kind = FRAME_TABLE;
+	__u32 how = rule->cfa,
+	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
 
 	if (rule->cfa_register == UNWIND_X86_RBP)
 		base = fp;
@@ -403,7 +411,11 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	} else {
 		cfa = base + rule->cfa_offset;
 	}
-	if (cfa <= s->sp || (cfa & 7))
+	/*
+	 * the stack gets shorter with each frame, but for one whose return address has left it (vfork,
+	 * runtime.clone of Go)
+	 */
+	if (cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER) || (cfa & 7))
 		return STACK_END_NO_CALLER;
 	if (unwind_read_pair(s, cfa - 16, &base, &ra))
 		return STACK_END_FAULT;
@@ -429,6 +441,125 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	}
 	return unwind_found(s, kind, ra, cfa, fp);
 }
+
+/* ---- from one stack to another --------------------------------------------------------------- */
+
+/* Is there a call right before the return address, of what begins at `start` or less than `room` behind? */
+static __always_inline bool unwind_is_call_of(struct unwind_state *s, __u64 ra, __u64 start,
+					      __u64 room)
+{
+	__u64 code;
+
+	if (unwind_read(s, &code, sizeof(code), ra - 8))
+		return false;
+	/* call rel32 */
+	return (code >> 24 & 0xff) == 0xe8 && ra + (__s64)(__s32)(code >> 32) - start < room;
+}
+
+/*
+ * Go's asmcgocall, up to 1.20, has no frame, but notes on the stack that it goes to which goroutine it left, and how
+ * deep in its stack; or 0 and the stack pointer, where it stayed. 0, or it cannot be read.
+ */
+static __always_inline long unwind_go_depth(struct unwind_state *s, __s64 slot)
+{
+	struct unwind_across *a = &s->across;
+
+	if (unwind_read(s, a->noted, sizeof(a->noted), s->sp + slot))
+		return -1;
+	a->top = 0;
+	if (a->noted[1] &&
+	    unwind_read(s, &a->top, sizeof(a->top), a->noted[1] + UNWIND_GO_STACK_TOP))
+		return -1;
+	a->saved.sp = a->noted[1] ? a->top - a->noted[0] : a->noted[0];
+	return 0;
+}
+
+/*
+ * What Go's runtime has saved of the goroutine that this thread runs, while it is on another stack. A thread's
+ * local storage leads to it. UNWIND_STEP_ON, or an end: the root, if there is none.
+ */
+static __always_inline int unwind_go_saved(struct unwind_state *s)
+{
+	struct unwind_across *a = &s->across;
+	__u64 at;
+
+	a->offset = (__s64)a->rule.fp_offset;
+	if (a->rule.cfa_register && unwind_read(s, &a->offset, sizeof(a->offset),
+						s->mapping.bias + (__u32)a->rule.fp_offset))
+		return STACK_END_FAULT;
+	/* what is saved is where the last change of stacks began, not those before */
+	if (s->switches > 1)
+		return STACK_END_NO_RULE;
+	if (unwind_thread_base(s, &at) || unwind_read(s, &at, sizeof(at), at + a->offset) ||
+	    unwind_read(s, &a->thread, sizeof(at), at + UNWIND_GO_THREAD) ||
+	    unwind_read(s, &a->goroutine, sizeof(at), a->thread + a->rule.ra_offset))
+		return STACK_END_FAULT;
+	if (!a->goroutine)
+		return STACK_END_ROOT;
+	if (unwind_read(s, &at, sizeof(at), a->goroutine + UNWIND_GO_THREAD) ||
+	    unwind_read(s, &a->saved, sizeof(a->saved), a->goroutine + UNWIND_GO_SAVED))
+		return STACK_END_FAULT;
+	return at == a->thread ? UNWIND_STEP_ON : STACK_END_ROOT;
+}
+
+/* s->across.frame: the caller's frame pointer and the return address, which is at saved.sp. */
+static __always_inline int unwind_find_across(struct unwind_state *s)
+{
+	struct unwind_across *a = &s->across;
+	int end;
+
+	if (a->rule.cfa == UNWIND_CFA_SWITCH) {
+		a->saved.sp = s->fp + 8;
+	} else if (a->rule.cfa == UNWIND_CFA_GO_DEPTH) {
+		if (unwind_go_depth(s, a->rule.fp_offset))
+			return STACK_END_FAULT;
+	} else {
+		end = unwind_go_saved(s);
+		if (end != UNWIND_STEP_ON)
+			return end;
+	}
+	if (a->rule.cfa == UNWIND_CFA_GO_INTERRUPTED) {
+		a->frame[0] = a->rule.cfa_addend == UNWIND_GO_SAVED_BP ? a->saved.bp
+								       : a->saved.old_bp;
+		a->frame[1] = a->saved.pc;
+		a->saved.sp -= 8;
+		return UNWIND_STEP_ON;
+	}
+	if ((a->saved.sp & 7) || unwind_read(s, a->frame, sizeof(a->frame), a->saved.sp - 8))
+		return STACK_END_FAULT;
+	if (a->rule.cfa != UNWIND_CFA_SWITCH)
+		a->frame[0] = s->fp;
+	return UNWIND_STEP_ON;
+}
+
+/*
+ * Functions of Go that go over to another stack, by s->across. Stacks of Go move and are used again,
+ * so where they came from there has to be a call of them right before the return address.
+ *
+ * Those with a frame keep their frame pointer. The others keep their caller's. morestack goes on with what the goroutine
+ * was doing when it had not enough room, if that is still this thread's.
+ */
+static __always_inline int unwind_across_at(struct unwind_state *s)
+{
+	struct unwind_across *a = &s->across;
+	int end;
+	__u64 room;
+
+	if (s->switches++ == UNWIND_SWITCHES_MAX)
+		return STACK_END_NO_CALLER;
+	if (s->fp_lost)
+		return STACK_END_NO_RULE;
+	end = unwind_find_across(s);
+	if (end != UNWIND_STEP_ON)
+		return end;
+	/* morestack_noctxt, right behind it, goes on to morestack */
+	room = a->rule.cfa == UNWIND_CFA_GO_INTERRUPTED ? UNWIND_GO_NEAR : 1;
+	if (!unwind_is_call_of(s, a->frame[1], s->mapping.bias + (__u32)a->rule.cfa_offset, room))
+		return room == 1 ? STACK_END_NO_CALLER : STACK_END_ROOT;
+	return unwind_found(s, FRAME_SWITCH, a->frame[1], a->saved.sp + 8, a->frame[0]);
+}
+
+/* ---- code that nobody describes ------------------------------------------------------------ */
 
 /*
  * Code that nobody describes. Of a file it may keep no frame pointer at all. Where it was followed in vain
@@ -479,6 +610,12 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_ROOT;
 	if (rule->cfa == UNWIND_CFA_UNKNOWN)
 		return STACK_END_NO_RULE;
+	if (rule->cfa == UNWIND_CFA_LATER)
+		return STACK_END_NO_TABLE;
+	if (rule->cfa >= UNWIND_CFA_SWITCH) {
+		s->across.rule = *rule;
+		return unwind_across(s);
+	}
 	end = unwind_by_rule(s, rule, pc);
 	return end == UNWIND_NOT_CALLED ? unwind_find_undescribed(s) : end;
 }

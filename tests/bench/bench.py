@@ -16,6 +16,7 @@ import time
 import traceback
 
 import jit
+import programs
 import symbols
 import unwinding
 import workloads
@@ -457,6 +458,7 @@ SECTIONS = {
     "idle": idle_cpus,
     "jit": jit.follow_maps,
     "symbols": symbols.symbolizing,
+    "programs": programs.programs,
 }
 
 

@@ -119,6 +119,14 @@ def budget(what, figure, limit, unit, digits=2):
     return "-> " + line
 
 
+def at_least(what, figure, limit, unit, digits=2):
+    """The same of a figure that is to be large."""
+    met = "met" if figure >= limit else "NOT met"
+    line = f"{what}: {figure:,.{digits}f} {unit}, goal {limit} {unit}: {met}"
+    verdicts.append(line)
+    return "-> " + line
+
+
 # ---- programs that run beside -------------------------------------------------------------------
 
 class Program:

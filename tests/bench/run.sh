@@ -3,7 +3,7 @@
 #
 # run.sh BUILD [SECTION…]: measures what the profiler in BUILD costs, beside perf, for `make bench`.
 #
-# QUICK=1 takes two minutes instead of eight, with wider error bars. SECTION: those alone, see the
+# QUICK=1 takes about six minutes instead of fourteen, with wider error bars. SECTION: those alone, see the
 # end of bench.py.
 # Exits 0 whatever the figures are, and 1 if something could not be measured.
 set -euo pipefail

@@ -101,13 +101,35 @@ static int open_vdso(uint64_t start, uint64_t end)
 	return fd;
 }
 
+/* Each run of a mapping that belongs to a segment of its own. */
+static void add_runs(struct unwind_range range, const struct known_file *file, uint64_t offset)
+{
+	uint64_t end = range.end, file_end = offset + (end - range.start);
+	struct elf_code code;
+
+	while (file && file->file && !elf_file__code_at(file->file, offset, file_end, &code)) {
+		range.bias = range.start - code.address;
+		range.table = file->image.bytes ? &file->image.table : NULL;
+		range.segment = file->image.bytes;
+		if (code.end == file_end)
+			break;
+		range.end = range.start + (code.end - offset);
+		if (vec_push(&ranges, range))
+			die("memory");
+		range.start = range.end;
+		range.end = end;
+		offset = code.end;
+	}
+	if (vec_push(&ranges, range))
+		die("memory");
+}
+
 static void add_mapping(const char *line)
 {
 	struct unwind_range range = {};
 	char protection[8], path[4096] = "", link[128];
 	unsigned long long offset, inode;
 	struct known_file *file = NULL;
-	uint64_t address;
 	int fd = -1;
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %llx %*s %llu %4095[^\n]", &range.start,
@@ -127,13 +149,7 @@ static void add_mapping(const char *line)
 		fd = open(link, O_RDONLY | O_CLOEXEC);
 		file = fd < 0 ? NULL : file_of(fd);
 	}
-	if (file && file->file && !elf_file__address_of_offset(file->file, offset, &address)) {
-		range.bias = range.start - address;
-		range.table = file->image.bytes ? &file->image.table : NULL;
-		range.segment = file->image.bytes;
-	}
-	if (vec_push(&ranges, range))
-		die("memory");
+	add_runs(range, file, offset);
 }
 
 static void read_maps(void)

@@ -42,10 +42,10 @@ def python():
     return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else shutil.which("python3")
 
 
-def compiled(name):
+def compiled(name, *flags):
     program = scratch(name)
     source = os.path.join(TOP, f"tests/fixtures/unwind/{name}.cc")
-    run("g++", "-O2", "-g", "-fomit-frame-pointer", "-o", program, source, check=0)
+    run("g++", "-O2", "-g", "-fomit-frame-pointer", *flags, "-o", program, source, check=0)
     return program
 
 
@@ -82,6 +82,12 @@ def test_node():
 def test_signals():
     total = compare("signals", compiled("signals"))
     assert total["after_signal"] > 0, total
+
+
+def test_lld():
+    """Segments that share pages of the file."""
+    total = compare("signals, linked by lld", compiled("signals", "-fuse-ld=lld"))
+    assert total["by_table"] > 3 * total["stops"], total
 
 
 def test_exceptions():

@@ -61,6 +61,19 @@ static void read_sections(struct elf_file *file)
 	elf_file__debug_size(file);
 }
 
+/* The runs of a mapping follow one another to its end. */
+static void take_apart(const struct elf_file *file, uint64_t offset, uint64_t end)
+{
+	struct elf_code code;
+
+	for (size_t runs = 0; offset < end && runs < 1000; runs++, offset = code.end) {
+		if (elf_file__code_at(file, offset, end, &code))
+			return;
+		MUST(code.end > offset && code.end <= end);
+	}
+	MUST(offset == end);
+}
+
 static void translate(const struct elf_file *file)
 {
 	uint64_t base = elf_file__base_address(file);
@@ -71,6 +84,8 @@ static void translate(const struct elf_file *file)
 
 		elf_file__address_of_offset(file, (UINT64_C(1) << shift) - 1, &result);
 		elf_file__offset_of_address(file, base + (UINT64_C(1) << shift), &result);
+		take_apart(file, (UINT64_C(1) << shift) & ~UINT64_C(4095), UINT64_C(1) << shift);
+		take_apart(file, (UINT64_C(1) << shift) - 1, UINT64_MAX);
 	}
 }
 

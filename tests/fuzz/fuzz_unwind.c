@@ -9,7 +9,7 @@
 #define TABLE_LIMIT   (16u << 20)
 #define BUCKETS_TRIED 4096
 
-static const char *const SECTIONS[] = {".eh_frame", ".debug_frame", ".plt", ".text"};
+static const char *const SECTIONS[] = {".eh_frame", ".debug_frame", ".plt", ".gopclntab", ".text"};
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!unwind_table__build(file, TABLE_LIMIT, &image)) {
 			const struct unwind_table *t = &image.table;
 
-			MUST(image.size <= TABLE_LIMIT && image.rows <= 4 * size);
+			MUST(image.size <= TABLE_LIMIT && image.rows <= TABLE_LIMIT);
 			fuzz_read(image.bytes, image.size);
 			for (uint64_t i = 0; i < t->buckets && i < BUCKETS_TRIED; i++)
 				look_up(&image, t->base + (i << UNWIND_BUCKET_BITS) + (i & 255));

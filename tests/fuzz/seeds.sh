@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# seeds.sh DIR: small ELF files of every kind, perf maps and a jitdump, that the fuzzers start from, made by the compilers here.
+# seeds.sh DIR: small ELF files of every kind, a zip archive, perf maps and a jitdump, that the fuzzers start from, made by the compilers here.
 #
 # What a compiler does not know (a DWARF version, a kind of compression) is left out. Small files
 # are worth more than real ones: each byte of them is worth changing.
@@ -67,6 +67,12 @@ done
 made plt gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code -Wl,-z,lazy "$work/c.c"
 made shared gcc -O2 -nostdlib -shared -fPIC -Wl,-z,noseparate-code "$work/a.c"
 made big-endian "$CLANG" --target=powerpc64-linux-gnu -O2 -g -c "$work/a.c"
+# Go's function table, in a small program of two functions
+table=$(dirname "$0")/../fixtures/go/table.S
+made go gcc -nostdlib -static -no-pie -Wl,-z,noseparate-code "$table"
+made go-118 gcc -nostdlib -static -no-pie -Wl,-z,noseparate-code -DGO118 "$table"
+made go-shared gcc -nostdlib -shared -Wl,-z,noseparate-code -DSHARED "$table"
+made go-118-shared gcc -nostdlib -shared -Wl,-z,noseparate-code -DSHARED -DGO118 "$table"
 
 base=$dir/gcc-dwarf5
 [ -s "$base" ] || { echo "seeds.sh: gcc could not make the first of them" >&2; exit 1; }
@@ -82,6 +88,9 @@ if command -v dwz >/dev/null; then
 		dwz -m "$work/shared" "$work/one" "$work/two" 2>/dev/null &&
 		cp "$work/one" "$dir/dwz" && cp "$work/shared" "$dir/dwz-shared"
 fi
+cp "$dir/go" "$dir/go-bare" && # without section headers
+	printf '\0\0\0\0\0\0\0\0' | dd of="$dir/go-bare" bs=1 seek=40 conv=notrunc status=none &&
+	printf '\0\0\0\0' | dd of="$dir/go-bare" bs=1 seek=60 conv=notrunc status=none
 size=$(stat -c %s "$base")
 for part in 1 2 3; do
 	head -c $((size * part / 4)) "$base" >"$dir/cut-$part"
@@ -91,6 +100,13 @@ printf '%s\n' '7227bbdff8940 1942 LazyCompile:*a.renderDOM /opt/app/react-dom.js
 	'227bbdff9420 2a0 LazyCompile:*stream.on /opt/app/src/api.js:44' >"$dir/map-node"
 printf '@0x00007fd0e8a1c2c0 0x0000000000000158 void Fib.run(int)\r\n1000 0 stub\nno entry\n2000 10 cut' \
 	>"$dir/map-java"
+# an archive with two files, one of them as it is
+(cd "$dir" && python3 -c '
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as z:
+    z.write(sys.argv[2], "lib/libone.so", zipfile.ZIP_STORED)
+    z.writestr("two.txt", "two" * 100, zipfile.ZIP_DEFLATED)
+' zip stripped)
 # a jitdump: its header, lines, a load of four bytes, a move, the end
 {
 	printf '@DTiJ\1\0\0\0\50\0\0\0\76\0\0\0\0\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'

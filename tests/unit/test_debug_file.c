@@ -506,18 +506,19 @@ static void test_no_descriptors(void **state)
 static void test_identity(void **state)
 {
 	int a = open_scratch("id1", O_RDONLY), b = open_scratch("id2", O_RDONLY);
-	uint64_t before = debug_file_identity(a, -1, -1);
+	uint64_t before = debug_file_identity(a, 0, -1, -1);
 
 	(void)state;
-	assert_true(before && before == debug_file_identity(a, -1, -1));
-	assert_true(before != debug_file_identity(b, -1, -1));
-	assert_true(before != debug_file_identity(-1, a, -1));
-	assert_true(before != debug_file_identity(a, b, -1));
-	assert_true(debug_file_identity(a, b, -1) != debug_file_identity(a, -1, b));
-	assert_true(debug_file_identity(-1, -1, -1) != 0);
+	assert_true(before && before == debug_file_identity(a, 0, -1, -1));
+	assert_true(before != debug_file_identity(b, 0, -1, -1));
+	assert_true(before != debug_file_identity(a, 4096, -1, -1));
+	assert_true(before != debug_file_identity(-1, 0, a, -1));
+	assert_true(before != debug_file_identity(a, 0, b, -1));
+	assert_true(debug_file_identity(a, 0, b, -1) != debug_file_identity(a, 0, -1, b));
+	assert_true(debug_file_identity(-1, 0, -1, -1) != 0);
 	usleep(20000); /* the clock of file systems is a tick old */
 	run("touch id1");
-	assert_true(before != debug_file_identity(a, -1, -1));
+	assert_true(before != debug_file_identity(a, 0, -1, -1));
 	close(a);
 	close(b);
 }

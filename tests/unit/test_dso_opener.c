@@ -28,6 +28,7 @@
 #include "capture/dso_opener.h"
 #include "capture/proc_snapshot.h"
 #include "elf/elf_file.h"
+#include "forge_zip.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define PROGRAM	     "/bin/sleep"
@@ -144,7 +145,9 @@ static int find(struct dso_opener *o, const struct mapping *m)
 {
 	struct dso_identity identity = identity_of(m);
 
-	return dso_opener__find(o, &identity, NULL);
+	uint64_t base;
+
+	return dso_opener__find(o, &identity, NULL, &base);
 }
 
 static struct dso_opener *open_opener(void)
@@ -393,6 +396,7 @@ static void test_another_root(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *root = in_directory("root"), *program = in_directory("root/program");
+	uint64_t base;
 	struct dso_identity identity;
 	int fd, root_fd, ready[2], status;
 	struct stat st, found;
@@ -422,7 +426,7 @@ static void test_another_root(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	identity = identity_of(&m);
-	fd = dso_opener__find(o, &identity, &root_fd);
+	fd = dso_opener__find(o, &identity, &root_fd, &base);
 	assert_true(fd >= 0 && root_fd >= 0);
 	assert_int_equal(fstat(fd, &found), 0);
 	assert_int_equal(stat(program, &st), 0);
@@ -628,8 +632,9 @@ static void test_files_that_are_written_over(void **state)
 	assert_int_equal(find(o, &program), -1);
 	/* but if the true one turns up again, it is taken */
 	make_perf_event(&m, getpid(), PROGRAM, PROGRAM);
+	uint64_t base;
 	struct dso_identity identity = identity_of(&m);
-	assert_true(dso_opener__open_by_identity(o, &identity) >= 0);
+	assert_true(dso_opener__open_by_identity(o, &identity, &base) >= 0);
 	assert_true(find(o, &program) >= 0);
 	free(data);
 	free(path);
@@ -704,12 +709,113 @@ static void test_few_descriptors(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* ---- archives -------------------------------------------------------------------------------- */
+
+/* A file with two programs in it, and something else, at the path. */
+static void make_archive(const char *path, struct forged_zip *z)
+{
+	static const char *const programs[] = {PROGRAM, OTHER};
+	char *data;
+	size_t size;
+	int fd;
+
+	zip_begin(z);
+	for (size_t i = 0; i < COUNT(programs); i++) {
+		assert_int_equal(read_file_at(AT_FDCWD, programs[i], 64 << 20, &data, &size), 0);
+		zip_add(z, i ? "lib/other" : "lib/program", 0, data, size, 4096);
+		free(data);
+	}
+	zip_add(z, "classes.dex", 0, "no ELF file", 12, 4096);
+	zip_end(z, "");
+	data = calloc(1, z->size);
+	assert_int_equal(pread_full(z->fd, data, z->size, 0), z->size);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_int_equal(write_full(fd, data, z->size), 0);
+	close(fd);
+	close(z->fd);
+	free(data);
+}
+
+static void expect_inside(struct dso_opener *o, const char *path, uint64_t begin, const char *name,
+			  const char *like)
+{
+	struct mmap_event_space inner;
+	struct dso_identity identity;
+	uint8_t id[BUILD_ID_SIZE];
+	struct mapping m = {};
+	uint64_t base;
+	int size = build_id_of_path(like, id);
+
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.page_offset = begin + 0x2000;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(dso_opener__enter(o, &m.event, &inner), 1);
+	assert_int_equal(inner.event.page_offset, 0x2000);
+	assert_int_equal(inner.event.start, m.event.start);
+	assert_true(inner.event.header.flags & EVENT_BUILD_ID);
+	assert_int_equal(inner.event.build_id_size, size);
+	assert_memory_equal(inner.event.build_id, id, size);
+	assert_int_equal(strncmp(inner.event.path, path, strlen(path)), 0);
+	assert_string_equal(inner.event.path + strlen(path), name);
+	assert_int_equal(inner.event.header.size % EVENT_ALIGN, 0);
+	assert_true(inner.event.header.size > sizeof(inner.event) + strlen(inner.event.path));
+	memcpy(&m, &inner, inner.event.header.size);
+	identity = identity_of(&m);
+	assert_true(dso_opener__find(o, &identity, NULL, &base) >= 0);
+	assert_int_equal(base, begin);
+	/* it is not entered twice */
+	assert_int_equal(dso_opener__enter(o, &m.event, &inner), 0);
+}
+
+static void test_archive(void **state)
+{
+	char *path = in_directory("app.apk"), *name;
+	struct dso_opener *o = open_opener();
+	struct mmap_event_space inner;
+	struct dso_identity identity;
+	struct forged_zip z;
+	struct mapping m;
+	uint64_t base;
+
+	(void)state;
+	make_archive(path, &z);
+	expect_inside(o, path, z.entries[0].data, "!/lib/program", PROGRAM);
+	expect_inside(o, path, z.entries[1].data, "!/lib/other", OTHER);
+	expect_inside(o, path, z.entries[0].data, "!/lib/program", PROGRAM);
+	assert_int_equal(opens_of(o), 1);
+	/* what is no library, and what is no entry */
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.page_offset = z.entries[2].data;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(dso_opener__enter(o, &m.event, &inner), 0);
+	m.event.page_offset = 1ull << 40;
+	assert_int_equal(dso_opener__enter(o, &m.event, &inner), 0);
+	dso_opener__free(o);
+
+	/* without a process, by the name alone */
+	o = open_opener();
+	assert_true(asprintf(&name, "%s!/lib/other", path) > 0);
+	make_inode_event(&m, 0, path, 0);
+	m.event.build_id_size = build_id_of_path(OTHER, m.event.build_id);
+	identity = identity_of(&m);
+	identity.path = name;
+	assert_true(dso_opener__open_by_identity(o, &identity, &base) >= 0);
+	assert_int_equal(base, z.entries[1].data);
+	identity.build_id = (const uint8_t *)"01234567890123456789";
+	assert_true(dso_opener__open_by_identity(o, &identity, &base) < 0);
+	dso_opener__free(o);
+	unlink(path);
+	free(name);
+	free(path);
+}
+
 /* ---- without processes ----------------------------------------------------------------------- */
 
 static void test_by_identity(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *text = in_directory("text");
+	uint64_t base;
 	struct dso_identity identity;
 	uint8_t id[BUILD_ID_SIZE];
 	struct mapping m;
@@ -718,38 +824,38 @@ static void test_by_identity(void **state)
 	(void)state;
 	make_perf_event(&m, 0, PROGRAM, PROGRAM);
 	identity = identity_of(&m);
-	assert_int_equal(dso_opener__find(o, &identity, NULL), -1);
-	fd = dso_opener__open_by_identity(o, &identity);
+	assert_int_equal(dso_opener__find(o, &identity, NULL, &base), -1);
+	fd = dso_opener__open_by_identity(o, &identity, &base);
 	assert_true(fd >= 0);
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), fd);
-	assert_int_equal(dso_opener__find(o, &identity, NULL), fd);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), fd);
+	assert_int_equal(dso_opener__find(o, &identity, NULL, &base), fd);
 	make_perf_event(&m, 0, OTHER, "/proc/self/exe");
 	identity = identity_of(&m);
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ESTALE);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ESTALE);
 	identity.path = "/nonexistent";
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 	identity.path = "[vdso]";
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 	identity.path = NULL;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 
 	identity = (struct dso_identity){.path = "[vdso]"};
-	fd = dso_opener__open_by_identity(o, &identity);
+	fd = dso_opener__open_by_identity(o, &identity, &base);
 	assert_true(fd >= 0);
 	identity.build_id_size = build_id_of(fd, id);
 	identity.build_id = id;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), fd);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), fd);
 
 	write_text(text, "text");
 	make_inode_event(&m, 0, text, 3);
 	identity = identity_of(&m);
-	fd = dso_opener__open_by_identity(o, &identity);
+	fd = dso_opener__open_by_identity(o, &identity, &base);
 	assert_true(fd >= 0);
-	assert_int_equal(dso_opener__find(o, &identity, NULL), fd);
+	assert_int_equal(dso_opener__find(o, &identity, NULL, &base), fd);
 	identity.inode++;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ESTALE);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ESTALE);
 	identity.inode = 0;
-	assert_int_equal(dso_opener__open_by_identity(o, &identity), -ENOENT);
+	assert_int_equal(dso_opener__open_by_identity(o, &identity, &base), -ENOENT);
 	dso_opener__free(o);
 	free(text);
 }
@@ -783,6 +889,7 @@ int main(void)
 		cmocka_unit_test(test_one_identity_whoever_tells),
 		cmocka_unit_test(test_files_that_are_written_over),
 		cmocka_unit_test(test_few_descriptors),
+		cmocka_unit_test(test_archive),
 		cmocka_unit_test(test_by_identity),
 	};
 

@@ -108,6 +108,8 @@ static void names_test(void **state)
 		"/home/a b/.debug/jit/x/jit-1.dump",
 		"/tmp/jit-1.dump (deleted)",
 		"/jit-1.dump/jit-2.dump",
+		"/tmp/jit-12-34.dump",
+		"/tmp/jit-12-34.dump (deleted)",
 	};
 	static const char *const others[] = {
 		"",
@@ -117,6 +119,9 @@ static void names_test(void **state)
 		"/tmp/jit-x.dump",
 		"/tmp/jit-1x.dump",
 		"/tmp/jit--1.dump",
+		"/tmp/jit-1-.dump",
+		"/tmp/jit-1-x.dump",
+		"/tmp/jit-1-2-3.dump",
 		"/tmp/jit- 1.dump",
 		"/tmp/jit-1.dumps",
 		"/tmp/jit-1.dum",

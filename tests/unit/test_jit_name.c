@@ -92,6 +92,16 @@ static const struct expected all[] = {
 	{"TRACE-1$7", "TRACE-1$7", "", 0, 0, CODE_TIER_NONE},
 	{"JIT$App::run", "App::run", "", 0, 0, CODE_TIER_NONE},
 	{"JIT$", "JIT$", "", 0, 0, CODE_TIER_NONE},
+	/* JavaScriptCore */
+	{"JSC-FTL: fib#EoE7sP", "fib", "", 0, 0, CODE_TIER_OPTIMIZED},
+	{"JSC-DFG: /home/a/b.js#BgpeTu", "/home/a/b.js", "", 0, 0, CODE_TIER_OPTIMIZED},
+	{"JSC-Baseline: #secret#BY5E5h", "#secret", "", 0, 0, CODE_TIER_BASELINE},
+	{"JSC-Baseline: #BY5E5h", "#BY5E5h", "", 0, 0, CODE_TIER_BASELINE},
+	{"JSC-FTL: no hash", "no hash", "", 0, 0, CODE_TIER_OPTIMIZED},
+	{"JSC-InlineCache: GetByVal Load handler", "InlineCache: GetByVal Load handler", "", 0, 0,
+	 CODE_TIER_STUB},
+	{"JSC-FTL: ", "JSC-FTL: ", "", 0, 0, CODE_TIER_NONE},
+	{"JSC-FTL", "JSC-FTL", "", 0, 0, CODE_TIER_NONE},
 	{"f", "f", "", 0, 0, CODE_TIER_NONE},
 	{"", "(no name)", "", 0, 0, CODE_TIER_NONE},
 };

@@ -270,6 +270,36 @@ static int feed_whole(const struct dump *d, struct told *told, struct jitdump_co
 	return err;
 }
 
+/* The line of the first instructions may begin before them, as the BEAM writes it. */
+static void before_code_test(void **state)
+{
+	struct jitdump_counts counts;
+	struct told told;
+	struct dump d = {};
+	size_t at;
+
+	(void)state;
+	put_header(&d, 0x4a695444, 1, 40, 1);
+	at = begin_record(&d, 2, 90);
+	put64(&d, 0x2000);
+	put64(&d, 3);
+	put_line(&d, 0x1fce, 5, 0, "a.erl");
+	put_line(&d, 0x2008, 6, 0, "a.erl");
+	put_line(&d, 0x2010, 0, 0, "");
+	end_record(&d, at);
+	put_load(&d, 100, 0x2000, 32, 32, "$a:b/1");
+	at = begin_record(&d, 2, 110);
+	put64(&d, 0x4000);
+	put64(&d, 1);
+	put_line(&d, 0x2fff, 5, 0, "a.erl"); /* too far to be of this code */
+	end_record(&d, at);
+	put_load(&d, 120, 0x4000, 32, 32, "$a:c/1");
+	assert_int_equal(feed_whole(&d, &told, &counts), 0);
+	assert_string_equal(told.text, "load 100 2000+20 $a:b/1 2000=a.erl:5:0 2008=a.erl:6:0 "
+				       "2010=:0:0\nload 120 4000+20 $a:c/1\n");
+	assert_int_equal(counts.bad_records, 1);
+}
+
 static void refused_test(void **state)
 {
 	struct jitdump_counts counts;
@@ -350,10 +380,9 @@ static void damaged_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_test),
-		cmocka_unit_test(torn_test),
-		cmocka_unit_test(refused_test),
-		cmocka_unit_test(damaged_test),
+		cmocka_unit_test(pieces_test),	    cmocka_unit_test(torn_test),
+		cmocka_unit_test(refused_test),	    cmocka_unit_test(damaged_test),
+		cmocka_unit_test(before_code_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

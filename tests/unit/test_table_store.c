@@ -260,10 +260,12 @@ static void builder_test(void **state)
 	(void)state;
 	build_image(&image);
 	dl_iterate_phdr(take_c_library, &library);
-	assert_int_equal(table_builder__new(SEGMENT_SIZE, &builder), 0);
+	assert_int_equal(table_builder__new(SEGMENT_SIZE, NULL, &builder), 0);
 	assert_false(table_builder__take(builder, true, &built));
 	for (uint32_t id = 0; id < 6; id++)
-		assert_int_equal(table_builder__ask(builder, id, id % 3 ? library : null), 0);
+		assert_int_equal(
+			table_builder__ask(builder, id, id % 3 ? library : null, 0, TABLE_BUILD),
+			0);
 	for (uint32_t id = 0; id < 6; id++) {
 		struct pollfd done = {.fd = table_builder__fd(builder), .events = POLLIN};
 
@@ -280,10 +282,10 @@ static void builder_test(void **state)
 		unwind_table_image__fini(&built.image);
 	}
 	assert_false(table_builder__take(builder, false, &built));
-	assert_int_equal(table_builder__ask(builder, 0, -1), -EBADF);
+	assert_int_equal(table_builder__ask(builder, 0, -1, 0, TABLE_BUILD), -EBADF);
 	/* what is not taken is freed */
 	for (uint32_t id = 0; id < 20; id++)
-		assert_int_equal(table_builder__ask(builder, id, library), 0);
+		assert_int_equal(table_builder__ask(builder, id, library, 0, TABLE_BUILD), 0);
 	table_builder__free(builder);
 	unwind_table_image__fini(&image);
 }

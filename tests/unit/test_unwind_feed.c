@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include "base/io.h"
 #include "process/unwind_feed.h"
+#include "unwind/table_cache.h"
 
 #define SEGMENT_SIZE (4u << 20)
 #define SECOND	     1000000000ull
@@ -28,7 +30,7 @@ struct world {
 	struct unwind_feed *feed;
 	int fds[FILES + 1]; /* by dso, from 1 on */
 	struct mapping mappings[FILES + 1];
-	bool jvm, keeps_frame_pointers;
+	bool jvm, keeps_frame_pointers, pypy;
 	unsigned int asked;
 };
 
@@ -48,10 +50,11 @@ static int wait_for_programs(void *context)
 	return 0;
 }
 
-static int file_of(void *context, struct dso_id dso)
+static int file_of(void *context, struct dso_id dso, uint64_t *base)
 {
 	struct world *w = context;
 
+	*base = 0;
 	return dso.v <= FILES ? w->fds[dso.v] : -1;
 }
 
@@ -61,7 +64,28 @@ static enum fed_kind kind_of(void *context, struct dso_id dso)
 
 	if (dso.v == MADE_CODE)
 		return FED_JIT;
+	if (w->pypy && dso.v == 1)
+		return FED_PYPY;
 	return w->jvm && dso.v == 1 ? FED_JVM : FED_FILE;
+}
+
+static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
+			    const struct made_area *areas, size_t area_count,
+			    struct made_frame **frames, size_t *count)
+{
+	struct world *w = context;
+
+	assert_int_equal(runtime->by, MADE_BY_PYPY);
+	assert_int_equal(area_count, 1);
+	assert_int_equal(areas[0].start, 0x10000);
+	assert_true(registers && registers[14] == 14);
+	w->asked++;
+	*frames = calloc(1, sizeof(**frames));
+	assert_non_null(*frames);
+	(*frames)[0] = (struct made_frame){
+		.start = areas[0].start, .end = areas[0].end, .size = 192, .ra_offset = -8};
+	*count = 1;
+	return 0;
 }
 
 static bool keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
@@ -99,14 +123,16 @@ static void find_files(struct world *w)
 	fclose(maps);
 }
 
-static void set_up(struct world *w, int64_t credit)
+static void set_up_with(struct world *w, int64_t credit, struct table_cache *cache)
 {
 	struct unwind_feed_options options = {
 		.table_limit = SEGMENT_SIZE,
 		.credit = credit,
+		.cache = cache,
 		.file = file_of,
 		.kind = kind_of,
 		.jvm_keeps_frame_pointers = keeps_frame_pointers,
+		.read_made_frames = read_made_frames,
 		.context = w,
 	};
 
@@ -126,6 +152,11 @@ static void set_up(struct world *w, int64_t credit)
 	find_files(w);
 	options.store = w->store = table_store__new(&w->memory);
 	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
+}
+
+static void set_up(struct world *w, int64_t credit)
+{
+	set_up_with(w, credit, NULL);
 }
 
 static void tear_down(struct world *w)
@@ -185,6 +216,12 @@ static bool is_there(const struct world *w, uint32_t number)
 	return number < UNWIND_TABLES && w->memory.tables[number].number_size;
 }
 
+/* What a stack that ended in the file of this dso is told. */
+static int await(const struct world *w, const struct fed_process *process, unsigned int dso)
+{
+	return unwind_feed__await(w->feed, process, w->mappings[dso].start);
+}
+
 /* Places first, tables later; a stack waits for them a while, and at the end for as long as it takes. */
 static void waiting_test(void **state)
 {
@@ -202,12 +239,20 @@ static void waiting_test(void **state)
 	assert_true(number < UNWIND_TABLES);
 	/* nobody has taken them yet, built or not */
 	assert_false(is_there(&w, number));
-	assert_true(unwind_feed__shall_wait(w.feed, &process));
+	assert_true(unwind_feed__is_building(w.feed));
+	assert_int_equal(await(&w, &process, 1), -EAGAIN);
+	assert_int_equal(await(&w, &process, 2), -EAGAIN);
+	assert_int_equal(unwind_feed__await(w.feed, &process, 0x1000), 0);
 	process.time -= SECOND;
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_int_equal(await(&w, &process, 1), 0);
 	unwind_feed__end(w.feed);
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
-	assert_true(is_there(&w, number) && is_there(&w, published(&w, 10, 2)));
+	assert_int_equal(await(&w, &process, 1), 1);
+	assert_true(is_there(&w, number));
+	assert_int_equal(await(&w, &process, 1), 0);
+	assert_int_equal(await(&w, &process, 2), 1);
+	assert_true(is_there(&w, published(&w, 10, 2)));
+	assert_false(unwind_feed__is_building(w.feed));
+	assert_true(unwind_feed__knows(w.feed, maps));
 	/* the next process has them at once */
 	process.tgid = 11;
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
@@ -231,15 +276,15 @@ static void missed_test(void **state)
 	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
 	unwind_feed__end(w.feed);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_int_equal(await(&w, &process, 1), 1);
 	number = published(&w, 10, 1);
-	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
 	assert_true(is_there(&w, number));
 	w.memory.tables[number].number_size = 0;
-	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000), 0);
-	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
-	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &process));
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000, NULL), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
+	assert_int_equal(await(&w, &process, 1), 1);
 	assert_true(is_there(&w, number));
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 0);
@@ -263,23 +308,112 @@ static void storm_test(void **state)
 	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
 	old.born = old.time - 10 * SECOND;
 	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &old));
+	assert_int_equal(await(&w, &old, 1), 1);
 	young = (struct fed_process){.tgid = 11, .time = old.time, .maps = second};
 	young.born = young.time - SECOND / 10;
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
 	assert_int_equal(published(&w, 11, 2), UNWIND_LATER);
-	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 0);
+	assert_false(unwind_feed__knows(w.feed, second));
+	assert_int_equal(await(&w, &young, 2), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start, NULL), 0);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 2);
 	/* it has lived long enough, and is published again */
 	young.time += SECOND;
-	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start), 1);
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start, NULL), 1);
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
-	assert_false(unwind_feed__shall_wait(w.feed, &young));
+	assert_int_equal(await(&w, &young, 2), 1);
 	assert_true(is_there(&w, published(&w, 11, 2)));
 	mapping_table__unref(first);
 	mapping_table__unref(second);
 	tear_down(&w);
+}
+
+/* The file with the most code; its table is in the cache. */
+static unsigned int cache_one(struct world *w, const char *directory)
+{
+	struct table_cache *cache = table_cache__open_at(directory, TABLE_CACHE_LIMIT);
+	unsigned int largest = 1;
+	struct unwind_table_image image;
+	struct file_stamp stamp;
+	struct elf_file *file;
+
+	for (unsigned int i = 2; i <= FILES; i++)
+		if (w->mappings[i].end - w->mappings[i].start >
+		    w->mappings[largest].end - w->mappings[largest].start)
+			largest = i;
+	assert_non_null(cache);
+	assert_int_equal(file_stamp__read(w->fds[largest], &stamp), 0);
+	assert_int_equal(elf_file__open(w->fds[largest], &file), 0);
+	assert_int_equal(unwind_table__build(file, SEGMENT_SIZE, &image), 0);
+	table_cache__keep(cache, w->fds[largest], &stamp, &image);
+	assert_true(table_cache__write(cache));
+	unwind_table_image__fini(&image);
+	elf_file__free(file);
+	table_cache__free(cache);
+	return largest;
+}
+
+static void delete_directory(const char *path)
+{
+	DIR *d = opendir(path);
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
+	closedir(d);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/* What is in the cache is there for the youngest process, when nothing is built for it any more. */
+static void cached_test(void **state)
+{
+	char directory[] = "/tmp/unwind-feed-XXXXXX";
+	struct mapping_table *first, *both;
+	struct fed_process old, young;
+	struct unwind_feed_stats stats;
+	unsigned int cached, others[2];
+	struct world w;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	set_up(&w, 0);
+	cached = cache_one(&w, directory);
+	tear_down(&w);
+	others[0] = cached == 1 ? 2 : 1;
+	others[1] = 6 - cached - others[0];
+	set_up_with(&w, 1, table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+	first = maps_of(&w, (char[]){'0' + others[0], 0});
+	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0});
+	unwind_feed__end(w.feed);
+	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
+	old.born = old.time - 10 * SECOND;
+	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
+	assert_int_equal(await(&w, &old, others[0]), 1);
+	young = (struct fed_process){.tgid = 11, .time = old.time, .maps = both};
+	young.born = young.time - SECOND / 10;
+	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
+	assert_int_equal(await(&w, &young, cached), 1);
+	assert_int_equal(await(&w, &young, others[1]), 0);
+	assert_true(is_there(&w, published(&w, 11, cached)));
+	assert_false(is_there(&w, published(&w, 11, others[1])));
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.built, 1);
+	assert_int_equal(stats.cached, 1);
+	assert_int_equal(stats.put_off, 1);
+	/* the cache is not asked again */
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start, NULL), 0);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.put_off, 2);
+	young.time += SECOND;
+	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start, NULL), 1);
+	assert_int_equal(await(&w, &young, others[1]), 1);
+	assert_true(is_there(&w, published(&w, 11, others[1])));
+	mapping_table__unref(first);
+	mapping_table__unref(both);
+	tear_down(&w);
+	delete_directory(directory);
 }
 
 /* What a JVM makes is walked only if it says that it may be; it is asked once. */
@@ -314,13 +448,49 @@ static void jvm_test(void **state)
 	tear_down(&w);
 }
 
+/* What PyPy makes is not here until a stack ended in it; nobody asks about other code. */
+static void made_frames_test(void **state)
+{
+	const struct stack_copy copy = {.general = {[14] = 14}};
+	struct mapping_table *maps, *plain;
+	struct fed_process process;
+	struct world w;
+
+	(void)state;
+	set_up(&w, 0);
+	w.pypy = true;
+	maps = maps_of(&w, "14");
+	plain = maps_of(&w, "24");
+	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
+	assert_int_equal(w.asked, 0);
+	assert_int_equal(unwind_feed__refresh(w.feed, &process), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 1);
+	assert_int_equal(w.asked, 1);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_true(is_there(&w, published(&w, 10, MADE_CODE)));
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
+	unwind_feed__withdraw(w.feed, 10);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
+	process.tgid = 11;
+	process.maps = plain;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
+	assert_int_equal(w.asked, 1);
+	mapping_table__unref(maps);
+	mapping_table__unref(plain);
+	tear_down(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiting_test),
-		cmocka_unit_test(missed_test),
-		cmocka_unit_test(storm_test),
-		cmocka_unit_test(jvm_test),
+		cmocka_unit_test(waiting_test), cmocka_unit_test(missed_test),
+		cmocka_unit_test(storm_test),	cmocka_unit_test(cached_test),
+		cmocka_unit_test(jvm_test),	cmocka_unit_test(made_frames_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,8 @@ int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t 
 int read_line(const char *path, char *buffer, size_t size);
 
 uint64_t monotonic_ns(void);
+/* CPU time of the calling thread, ns. */
+uint64_t thread_cpu_ns(void);
 uint64_t realtime_ns(void);
 
 /*

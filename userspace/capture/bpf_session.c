@@ -43,6 +43,7 @@
 #include "capture/features.h"
 #include "capture/perf_ring.h"
 #include "capture/pid_namespace.h"
+#include "capture/stack_join.h"
 #include "capture/tsc_counter.h"
 
 #include "sampler.skel.h"
@@ -68,6 +69,7 @@ struct session_cpu {
 	struct perf_ring output, sideband;
 	struct sideband_decoder decoder;
 	bool was_full; /* its side-band: something may not have fit */
+	struct stack_join join;
 	uint64_t tsc_base;
 	uint64_t received;		     /* EVENT_SAMPLEs */
 	uint64_t time_enabled, time_running; /* of the tick event, at disable */
@@ -91,6 +93,7 @@ struct bpf_session {
 	unsigned char *segments[UNWIND_SEGMENTS];
 	int segment_fd; /* the first segment, which also tells what segments are like; -1: none */
 	int epoll_fd;
+	struct ring_buffer *wakes;
 	bool disabled, final;
 };
 
@@ -297,7 +300,8 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	if (s->unwind.segment_size)
 		skel->rodata->segment_size = s->unwind.segment_size;
 	skel->rodata->copied_a_second = wanted_ring_size(o) * COPY_RING_SHARE;
-	bpf_program__set_autoload(skel->progs.on_exec, threads || s->unwind.segment_size);
+	bpf_program__set_autoload(skel->progs.on_exec,
+				  processes || threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
 }
 
@@ -632,6 +636,62 @@ static int open_events(struct bpf_session *s, const struct bpf_session_options *
 	return 0;
 }
 
+/* ---- wakes ----------------------------------------------------------------------------------- */
+
+static int ignore_wake(void *context, void *record, size_t size)
+{
+	(void)context;
+	(void)record;
+	(void)size;
+	return 0;
+}
+
+static int open_wakes(struct bpf_session *s, struct failure *failure)
+{
+	s->wakes = ring_buffer__new(bpf_map__fd(s->skel->maps.tick_wakes), ignore_wake, NULL, NULL);
+	if (!s->wakes ||
+	    ring_buffer__add(s->wakes, bpf_map__fd(s->skel->maps.hook_wakes), ignore_wake, NULL))
+		return features_explain(failure, -errno, "cannot open the ring that wakes");
+	return 0;
+}
+
+int bpf_session__wake_fd(const struct bpf_session *s)
+{
+	return ring_buffer__epoll_fd(s->wakes);
+}
+
+void bpf_session__take_wake(struct bpf_session *s)
+{
+	ring_buffer__consume(s->wakes);
+}
+
+void bpf_session__set_wake_interval(struct bpf_session *s, uint64_t interval)
+{
+	__atomic_store_n(&s->skel->bss->wake_interval, interval, __ATOMIC_RELAXED);
+}
+
+static uint64_t writing_since(const struct cpu_books *books, uint64_t now)
+{
+	uint64_t hook = __atomic_load_n(&books->hook_since, __ATOMIC_ACQUIRE);
+
+	if (hook && hook < now)
+		now = hook;
+	if (__atomic_load_n(&books->busy, __ATOMIC_ACQUIRE)) {
+		/* of the tick before, if this one has not come that far */
+		uint64_t tick = __atomic_load_n(&books->last_tick, __ATOMIC_ACQUIRE);
+
+		now = tick < now ? tick : now;
+	}
+	return now;
+}
+
+uint64_t bpf_session__written_until(const struct bpf_session *s, uint64_t now)
+{
+	for (size_t i = 0; i < s->cpu_count; i++)
+		now = writing_since(&s->books[s->cpus[i].cpu], now);
+	return now;
+}
+
 /* ---- the session ----------------------------------------------------------------------------- */
 
 /* Bytes of a map, as the kernel accounts for it. */
@@ -704,6 +764,8 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 	if (!err)
 		err = open_events(s, options, failure);
 	if (!err)
+		err = open_wakes(s, failure);
+	if (!err)
 		err = find_out(s, failure);
 	if (!err)
 		err = attach_hooks(s, failure);
@@ -721,6 +783,7 @@ err_out:
 
 static void close_cpu(struct session_cpu *c)
 {
+	stack_join__fini(&c->join);
 	perf_ring__unmap(&c->output);
 	perf_ring__unmap(&c->sideband);
 	cleanup_close(&c->tick_fd);
@@ -738,6 +801,7 @@ void bpf_session__free(struct bpf_session *s)
 	if (s->books)
 		munmap(s->books, s->books_size);
 	unmap_unwind(s);
+	ring_buffer__free(s->wakes);
 	sampler_bpf__destroy(s->skel);
 	cleanup_close(&s->epoll_fd);
 	cleanup_close(&s->segment_fd);
@@ -761,6 +825,11 @@ int bpf_session__add_target(struct bpf_session *s, uint32_t id)
 		key |= 1ull << 32; /* a number of our namespace, see bpf/maps.bpf.h */
 	return bpf_map__update_elem(s->skel->maps.targets, &key, sizeof(key), &value, sizeof(value),
 				    0);
+}
+
+void bpf_session__hold_target(struct bpf_session *s, uint32_t id)
+{
+	s->skel->bss->held_tgid = id;
 }
 
 /*
@@ -858,8 +927,12 @@ static int take_output(void *context, struct perf_event_header *record)
 
 	if (!event)
 		return 0;
-	if (event->type == EVENT_SAMPLE)
+	if (event->type == EVENT_STACK_PIECE)
+		return stack_join__piece(&drain->cpu->join, (const struct stack_piece *)event);
+	if (event->type == EVENT_SAMPLE) {
 		drain->cpu->received++;
+		event = stack_join__sample(&drain->cpu->join, event);
+	}
 	return drain->sink(drain->context, event);
 }
 

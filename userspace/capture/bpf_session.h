@@ -74,6 +74,9 @@ const struct bpf_session_info *bpf_session__info(const struct bpf_session *sessi
  */
 int bpf_session__add_target(struct bpf_session *session, uint32_t id);
 
+/* A process that becomes a target with its next execve: COMMAND, which is held until then. */
+void bpf_session__hold_target(struct bpf_session *session, uint32_t id);
+
 int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
 int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
 
@@ -103,6 +106,20 @@ int bpf_session__drain(struct bpf_session *session, event_push_fn sink, void *co
 
 /* Readable when a ring is past its fill mark. The session's own; poll it, then drain. */
 int bpf_session__epoll_fd(const struct bpf_session *session);
+
+/*
+ * Readable when a target has called execve, or a stack was cut for want of mappings or tables: the session's
+ * own; poll it, then take the wake. Wakes are `interval` ns apart at least; 0: unless it is set, as they come.
+ */
+int bpf_session__wake_fd(const struct bpf_session *session);
+void bpf_session__take_wake(struct bpf_session *session);
+void bpf_session__set_wake_interval(struct bpf_session *session, uint64_t interval);
+
+/*
+ * Every record of a program that is older than this is in its ring: `now` (CLOCK_MONOTONIC), or the
+ * time of one that is just being written.
+ */
+uint64_t bpf_session__written_until(const struct bpf_session *session, uint64_t now);
 
 /*
  * The books of sampled CPU `index`, header included (header.time is now). EVENT_FINAL is set after

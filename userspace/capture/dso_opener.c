@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -39,6 +40,7 @@
 #include "base/mapping_path.h"
 #include "base/tenant_open.h"
 #include "base/vec.h"
+#include "base/zip.h"
 #include "capture/vdso.h"
 #include "elf/elf_file.h"
 
@@ -50,9 +52,15 @@
 #define ROOTS_TRIED    16u
 #define PLAIN_KEPT     16u
 #define TABLE_MAX      (1u << 18)
-#define NO_ROOT	       (-1)
-#define VDSO_NAME      "[vdso]"
-#define COMPAT_ADDRESS (1ULL << 32)
+#define MEMBERS_MAX    4096u
+#define MEMBERS_SOUGHT 256u /* in one archive */
+/* CPU time for reading archives' directories: so much at once, and a 50th of the time that passes. */
+#define ARCHIVE_CREDIT	200000000ll /* ns */
+#define ARCHIVE_DIVISOR 50
+#define NO_ROOT		(-1)
+#define VDSO_NAME	"[vdso]"
+#define ARCHIVE_MARK	"!/" /* between an archive's path and a name in there */
+#define COMPAT_ADDRESS	(1ULL << 32)
 
 struct build_id {
 	uint8_t size; /* 0: none */
@@ -74,6 +82,17 @@ struct image {
 	ino_t inode;
 	off_t size;
 	struct timespec modified;
+	bool archive;	     /* a zip, and no ELF file */
+	unsigned int sought; /* times that its directory was read */
+};
+
+/* A library that lies in an archive, and is mapped from there. */
+struct member {
+	uint32_t archive; /* image */
+	uint64_t offset, size;
+	struct build_id build_id;
+	uint64_t inode; /* of the archive, as mappings tell it */
+	char *path;	/* the archive's, and "!/" and the name in there */
 };
 
 struct sighting {
@@ -97,6 +116,7 @@ struct dso_opener {
 	VEC(struct sighting) sightings;
 	struct hashmap by_sighting; /* all fields but the image; a generation of 0 equals any */
 	struct hashmap by_identity; /* no root, and the very generation */
+	VEC(struct member) members;
 	VEC(struct root) roots;
 	int own_root; /* number */
 	size_t fds, fd_limit;
@@ -110,6 +130,8 @@ struct dso_opener {
 	int last_root;
 	struct plain_memory plain[PLAIN_KEPT]; /* the latest */
 	unsigned int next_plain;
+	int64_t archive_credit;	   /* ns of CPU */
+	uint64_t archive_credited; /* when, CLOCK_MONOTONIC */
 	uint64_t opens, events;
 };
 
@@ -132,9 +154,18 @@ struct found {
 	int root;
 	struct stat st;
 	struct build_id build_id;
+	bool elf, archive;
 	const char *path; /* below the root; NULL: no name leads to it */
 	size_t path_length;
 };
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
 
 static bool build_id_equal(const struct build_id *a, const struct build_id *b)
 {
@@ -295,6 +326,8 @@ int dso_opener__new(struct dso_opener **opener)
 	hashmap__init(&o->by_identity, sighting_has_identity, o);
 	o->vdso = HASHMAP_NONE;
 	o->last_root = NO_ROOT;
+	o->archive_credit = ARCHIVE_CREDIT;
+	o->archive_credited = clock_ns(CLOCK_MONOTONIC);
 	raise_limit(o);
 	o->own_root = root_of(o, getpid());
 	*opener = o;
@@ -314,6 +347,9 @@ void dso_opener__free(struct dso_opener *o)
 		free(o->sightings.data[i].path);
 	for (size_t i = 0; i < o->roots.count; i++)
 		close(o->roots.data[i].fd);
+	for (size_t i = 0; i < o->members.count; i++)
+		free(o->members.data[i].path);
+	vec_free(&o->members);
 	vec_free(&o->images);
 	vec_free(&o->sightings);
 	vec_free(&o->roots);
@@ -331,18 +367,20 @@ void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit
 
 /* ---- looking for the right file -------------------------------------------------------------- */
 
-static void read_build_id(int fd, struct build_id *id)
+/* False: no ELF file begins there. */
+static bool read_build_id(int fd, uint64_t base, struct build_id *id)
 {
 	uint8_t bytes[BUILD_ID_SIZE];
 	struct elf_file *file;
 	int size;
 
 	id->size = 0;
-	if (elf_file__open(fd, &file))
-		return;
+	if (elf_file__open_at(fd, base, &file))
+		return false;
 	size = elf_file__build_id(file, bytes, sizeof(bytes));
 	elf_file__free(file);
 	build_id_set(id, bytes, size > 0 ? size : 0);
+	return true;
 }
 
 /* How far a search got that found nothing: the worst that is known, the later the more telling. */
@@ -382,7 +420,8 @@ static int check_found(const struct wanted *w, int opened, const struct stat *st
 
 	if (w->build_id.size == 0 && st->st_ino != w->inode && !(mapped && w->just_read))
 		return -ESTALE;
-	read_build_id(fd, &found->build_id);
+	found->elf = read_build_id(fd, 0, &found->build_id);
+	found->archive = !found->elf && zip_is_archive(fd);
 	if (w->build_id.size > 0 && !build_id_equal(&w->build_id, &found->build_id))
 		return -ESTALE;
 	found->st = *st;
@@ -570,6 +609,7 @@ static int add_image(struct dso_opener *o, const struct found *found, uint32_t *
 		.inode = found->st.st_ino,
 		.size = found->st.st_size,
 		.modified = found->st.st_mtim,
+		.archive = found->archive,
 	};
 	int err = -ENOMEM;
 
@@ -662,7 +702,7 @@ static uint32_t vdso_image(struct dso_opener *o)
 		close(found.fd);
 		return HASHMAP_NONE;
 	}
-	read_build_id(found.fd, &found.build_id);
+	found.elf = read_build_id(found.fd, 0, &found.build_id);
 	if (adopt(o, &found, &o->vdso))
 		o->vdso = HASHMAP_NONE;
 	return o->vdso;
@@ -775,16 +815,6 @@ static void add_plain_memory(struct dso_opener *o, const struct wanted *w)
 	o->next_plain = (o->next_plain + 1) % PLAIN_KEPT;
 }
 
-static bool is_elf(int fd)
-{
-	struct elf_file *elf;
-
-	if (elf_file__open(fd, &elf))
-		return false;
-	elf_file__free(elf);
-	return true;
-}
-
 static int open_and_tell(struct dso_opener *o, const struct wanted *w, int root,
 			 struct mmap_event *event)
 {
@@ -797,7 +827,7 @@ static int open_and_tell(struct dso_opener *o, const struct wanted *w, int root,
 		event->file_state = state;
 		return 0;
 	}
-	if (may_be_memory(w->path) && found.build_id.size == 0 && !is_elf(found.fd)) {
+	if (may_be_memory(w->path) && !found.elf && !found.archive) {
 		close(found.fd);
 		add_plain_memory(o, w);
 		event->file_state = FILE_STATE_NONE;
@@ -907,29 +937,185 @@ static int reopen(struct dso_opener *o, struct image *image)
 	return image->fd;
 }
 
-int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd)
+/* A library in an archive, or NULL. */
+static const struct member *find_member(const struct dso_opener *o, const struct wanted *w)
 {
-	struct wanted w = wanted_by_identity(identity);
-	uint32_t index = find_image(o, &w);
-	struct build_id now;
-	struct image *image;
+	for (size_t i = 0; i < o->members.count; i++) {
+		const struct member *m = &o->members.data[i];
 
-	if (root_fd)
-		*root_fd = -1;
-	if (index == HASHMAP_NONE)
-		return -1;
-	image = &o->images.data[index];
-	if (root_fd && image->root >= 0)
-		*root_fd = o->roots.data[image->root].fd;
+		if (w->build_id.size > 0 ? build_id_equal(&w->build_id, &m->build_id)
+					 : m->inode == w->inode && !m->build_id.size &&
+						   !strncmp(m->path, w->path, w->path_length) &&
+						   !m->path[w->path_length])
+			return m;
+	}
+	return NULL;
+}
+
+/* The descriptor of an image, which is what it was, and has this build-id at `base`; -1. */
+static int image_fd(struct dso_opener *o, struct image *image, uint64_t base,
+		    const struct build_id *build_id)
+{
+	struct build_id now;
+
 	if (image->fd < 0)
 		return reopen(o, image);
 	if (is_unchanged(image))
 		return image->fd;
-	read_build_id(image->fd, &now); /* written over while it was mapped */
-	return now.size > 0 && build_id_equal(&now, &image->build_id) ? image->fd : -1;
+	read_build_id(image->fd, base, &now); /* written over while it was mapped */
+	return now.size > 0 && build_id_equal(&now, build_id) ? image->fd : -1;
 }
 
-int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity *identity)
+int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd,
+		     uint64_t *base)
+{
+	struct wanted w = wanted_by_identity(identity);
+	uint32_t index = find_image(o, &w);
+	const struct member *member = index == HASHMAP_NONE ? find_member(o, &w) : NULL;
+	struct image *image;
+
+	if (root_fd)
+		*root_fd = -1;
+	*base = member ? member->offset : 0;
+	if (index == HASHMAP_NONE && !member)
+		return -1;
+	image = &o->images.data[member ? member->archive : index];
+	if (root_fd && image->root >= 0)
+		*root_fd = o->roots.data[image->root].fd;
+	return image_fd(o, image, *base, member ? &member->build_id : &image->build_id);
+}
+
+/* ---- archives -------------------------------------------------------------------------------- */
+
+static const struct member *member_at(const struct dso_opener *o, uint32_t archive, uint64_t offset)
+{
+	for (size_t i = 0; i < o->members.count; i++) {
+		const struct member *m = &o->members.data[i];
+
+		if (m->archive == archive && offset >= m->offset && offset - m->offset < m->size)
+			return m;
+	}
+	return NULL;
+}
+
+/* zip_find(), while there is credit; -EAGAIN: there is none. */
+static int find_entry(struct dso_opener *o, int fd, uint64_t offset, struct zip_entry *entry)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err;
+
+	o->archive_credit += (now - o->archive_credited) / ARCHIVE_DIVISOR;
+	o->archive_credited = now;
+	if (o->archive_credit > ARCHIVE_CREDIT)
+		o->archive_credit = ARCHIVE_CREDIT;
+	if (o->archive_credit <= 0)
+		return -EAGAIN;
+	err = zip_find(fd, offset, entry);
+	o->archive_credit -= clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	return err;
+}
+
+/* The library at this offset of an archive: 0 and *member, or NULL where there is none; -ENOMEM. */
+static int add_member(struct dso_opener *o, uint32_t archive, const struct wanted *w,
+		      uint64_t offset, const struct member **member)
+{
+	struct image *image = &o->images.data[archive];
+	struct member m = {.archive = archive, .inode = w->inode};
+	struct zip_entry entry;
+	int err;
+
+	*member = NULL;
+	if (image->fd < 0 || image->sought == MEMBERS_SOUGHT || o->members.count == MEMBERS_MAX)
+		return 0;
+	err = find_entry(o, image->fd, offset, &entry);
+	image->sought += err != -EAGAIN;
+	if (err || !read_build_id(image->fd, entry.offset, &m.build_id))
+		return err == -ENOMEM ? err : 0;
+	m.offset = entry.offset;
+	m.size = entry.size;
+	if (asprintf(&m.path, "%.*s" ARCHIVE_MARK "%s", (int)w->path_length, w->path, entry.name) <
+	    0)
+		return -ENOMEM;
+	if (strlen(m.path) >= EVENT_PATH_MAX) {
+		free(m.path);
+		return 0;
+	}
+	if (vec_push(&o->members, m)) {
+		free(m.path);
+		return -ENOMEM;
+	}
+	*member = &o->members.data[o->members.count - 1];
+	return 0;
+}
+
+static void tell_member(const struct member *member, const struct mmap_event *event,
+			struct mmap_event_space *space)
+{
+	struct mmap_event *inner = &space->event;
+	size_t size;
+
+	memset(space, 0, sizeof(*space));
+	memcpy(inner, event, sizeof(*event));
+	snprintf(inner->path, EVENT_PATH_MAX, "%s%s", member->path,
+		 event->path + mapping_path_length(event->path));
+	size = sizeof(*inner) + strlen(inner->path) + 1;
+	inner->header.size = (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	inner->page_offset -= member->offset;
+	tell_build_id(&member->build_id, inner);
+}
+
+int dso_opener__enter(struct dso_opener *o, const struct mmap_event *event,
+		      struct mmap_event_space *inner)
+{
+	struct wanted w = wanted_by_event(event, 0);
+	const struct member *member;
+	uint32_t index;
+	int err;
+
+	if (event->file_state != FILE_STATE_RIGHT || w.build_id.size > 0)
+		return 0;
+	index = find_image(o, &w);
+	if (index == HASHMAP_NONE || !o->images.data[index].archive)
+		return 0;
+	member = member_at(o, index, event->page_offset);
+	if (!member) {
+		err = add_member(o, index, &w, event->page_offset, &member);
+		if (err || !member)
+			return err;
+	}
+	tell_member(member, event, inner);
+	return 1;
+}
+
+/* A library below our own root by a name like "/x/app.apk!/lib/libx.so". 0 or negative errno. */
+static int open_member(struct dso_opener *o, const struct wanted *w)
+{
+	const char *mark = strstr(w->path, ARCHIVE_MARK);
+	_cleanup_free_ char *path = mark ? strndup(w->path, mark - w->path) : NULL;
+	struct wanted outer = {.path = path, .inode = w->inode};
+	enum file_state state = FILE_STATE_MISSING;
+	const struct member *member;
+	struct found found = {};
+	struct zip_entry entry;
+	uint32_t archive;
+	int err;
+
+	if (!path)
+		return mark ? -ENOMEM : -ENOENT;
+	outer.path_length = strlen(path);
+	err = try_root(o, &outer, o->own_root, &found, &state);
+	if (!err)
+		err = adopt(o, &found, &archive);
+	if (err)
+		return err;
+	if (!o->images.data[archive].archive || o->images.data[archive].fd < 0)
+		return -ENOENT;
+	err = zip_find_name(o->images.data[archive].fd, mark + strlen(ARCHIVE_MARK), &entry);
+	return err ? err : add_member(o, archive, &outer, entry.offset, &member);
+}
+
+int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity *identity,
+				 uint64_t *base)
 {
 	struct wanted w = wanted_by_identity(identity);
 	enum file_state state = FILE_STATE_MISSING;
@@ -939,19 +1125,22 @@ int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity
 
 	if (!strcmp(w.path, VDSO_NAME))
 		vdso_image(o);
-	fd = dso_opener__find(o, identity, NULL);
+	fd = dso_opener__find(o, identity, NULL, base);
 	if (fd >= 0)
 		return fd;
 	if (has_no_file(w.path) || is_nameless(w.path) || (w.build_id.size == 0 && w.inode == 0))
 		return -ENOENT;
 	err = try_root(o, &w, o->own_root, &found, &state);
-	if (!err)
+	if (err == -ENOENT || err == -ENOTDIR) {
+		err = open_member(o, &w);
+	} else if (!err) {
 		err = adopt(o, &found, &image);
-	if (!err && w.build_id.size == 0)
-		err = add_sighting(o, &w, o->own_root, image);
+		if (!err && w.build_id.size == 0)
+			err = add_sighting(o, &w, o->own_root, image);
+	}
 	if (err)
 		return err;
-	fd = dso_opener__find(o, identity, NULL);
+	fd = dso_opener__find(o, identity, NULL, base);
 	return fd < 0 ? -EMFILE : fd;
 }
 

@@ -42,6 +42,22 @@ void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit
  */
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent);
 
+/* Room for an event with any path. */
+struct mmap_event_space {
+	union {
+		struct mmap_event event;
+		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	};
+};
+
+/*
+ * After dso_opener__see(): if the file is a zip archive and a library that lies in it uncompressed is what
+ * is mapped, then *inner is the same event with the library as its file: "/x/app.apk!/lib/libx.so", its
+ * build-id, and offsets that are its own. 1; 0: it is not; -ENOMEM.
+ */
+int dso_opener__enter(struct dso_opener *o, const struct mmap_event *event,
+		      struct mmap_event_space *inner);
+
 /* What tells one image from another: the build-id alone where it is known, else all the rest. */
 struct dso_identity {
 	const char *path; /* as mapped, with or without " (deleted)" */
@@ -52,11 +68,12 @@ struct dso_identity {
 };
 
 /*
- * The descriptor of a file seen before, or -1. It stays the opener's. A file for which there was no
+ * The descriptor of a file seen before, or -1; *base is where the dso begins in it. It stays the opener's. A file for which there was no
  * descriptor left is opened again if its path still leads to it. *root_fd (NULL is fine) is the
  * root directory of the process that mapped it, or -1.
  */
-int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd);
+int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd,
+		     uint64_t *base);
 
 /*
  * Without a live process (a recording that was cut short): open the path below our own root, if the
@@ -64,7 +81,8 @@ int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, 
  * the build-id agrees. The opener's descriptor, or negative errno: -ENOENT; -ESTALE: another file
  * has the name now; what opening gave.
  */
-int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity *identity);
+int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity *identity,
+				 uint64_t *base);
 
 void dso_opener__stats(const struct dso_opener *o, struct dso_opener_stats *stats);
 

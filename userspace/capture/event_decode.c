@@ -211,10 +211,17 @@ static bool check_contents(const struct event_header *event)
 	}
 }
 
+bool event_size_is_sound(const struct event_header *event)
+{
+	bool copied = event->type == EVENT_SAMPLE && event->flags & EVENT_STACK_COPY;
+
+	return event->size >= sizeof(*event) && event->size % EVENT_ALIGN == 0 &&
+	       event->size <= (copied ? EVENT_LIVE_MAX : EVENT_SIZE_MAX);
+}
+
 int event_check(const struct event_header *event, size_t available)
 {
-	if (available < sizeof(*event) || event->size < sizeof(*event) || event->size > available ||
-	    event->size > EVENT_SIZE_MAX || event->size % EVENT_ALIGN)
+	if (available < sizeof(*event) || event->size > available || !event_size_is_sound(event))
 		return -EBADMSG;
 	if (event->size < fixed_size(event->type) || !check_contents(event))
 		return -EBADMSG;

@@ -5,12 +5,16 @@
 #ifndef CAPTURE_EVENT_DECODE_H
 #define CAPTURE_EVENT_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <sysprof/event.h>
 #include <sysprof/event_handler.h>
 
 #define EVENT_CPU_LIMIT 65536u /* CPU numbers are below this */
+
+/* Is the size in its header possible? */
+bool event_size_is_sound(const struct event_header *event);
 
 /*
  * Is this event, of which `available` bytes can be read at an address aligned to 8, whole and

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "capture/event_decode.h"
 
 #define BLOCK_SIZE  (256u * 1024)
 #define SPARE_MAX   8u
@@ -27,7 +28,7 @@
 #define QUEUE_FLUSH UINT64_MAX
 
 _Static_assert((BLOCK_SIZE & (BLOCK_SIZE - 1)) == 0, "found by masking");
-_Static_assert(BLOCK_SIZE >= 2 * EVENT_SIZE_MAX, "any event fits");
+_Static_assert(BLOCK_SIZE >= 2 * EVENT_LIVE_MAX, "any event fits");
 
 struct block {
 	struct block *next; /* of the spare ones */
@@ -241,8 +242,7 @@ int event_queue__push(void *queue, struct event_header *event)
 	struct event_queue *q = queue;
 	struct event_header *copy;
 
-	if (event->size < sizeof(*event) || event->size > EVENT_SIZE_MAX ||
-	    event->size % EVENT_ALIGN)
+	if (!event_size_is_sound(event))
 		return -EBADMSG;
 	q->pushed++;
 	copy = heap_make_room(q) ? NULL : event_store(q, event);

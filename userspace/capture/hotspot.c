@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/uio.h>
+
+#include "capture/process_memory.h"
 
 #define ENTRIES_MAX 20000u /* JDK 17 has 2,500 fields and 1,400 flags */
 #define ENTRY_MAX   256u
@@ -55,23 +56,13 @@ struct jvm {
 	unsigned int found;
 };
 
-static int read_memory(pid_t pid, void *to, size_t size, uint64_t address)
-{
-	struct iovec local = {to, size}, remote = {(void *)(uintptr_t)address, size};
-	ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-
-	if (got < 0)
-		return errno == EFAULT ? -ENODATA : -errno;
-	return (size_t)got == size ? 0 : -ENODATA;
-}
-
 /* Is this string there? No more is read than it has, for memory may end behind it. */
 static bool is_string(const struct jvm *jvm, uint64_t address, const char *wanted)
 {
 	char text[NAME_SIZE];
 	size_t size = strlen(wanted) + 1;
 
-	return size <= sizeof(text) && !read_memory(jvm->pid, text, size, address) &&
+	return size <= sizeof(text) && !process_memory__read(jvm->pid, text, size, address) &&
 	       !memcmp(text, wanted, size);
 }
 
@@ -88,8 +79,8 @@ static int note_symbol(void *context, const struct elf_symbol *symbol)
 static int read_exported(struct jvm *jvm, uint64_t bias)
 {
 	for (unsigned int i = 0; i < EXPORTED_COUNT; i++) {
-		int err = jvm->addresses[i] ? read_memory(jvm->pid, &jvm->values[i], 8,
-							  jvm->addresses[i] + bias)
+		int err = jvm->addresses[i] ? process_memory__read(jvm->pid, &jvm->values[i], 8,
+								   jvm->addresses[i] + bias)
 					    : -ENODATA;
 
 		if (err)
@@ -145,7 +136,7 @@ static int each_entry(struct jvm *jvm, uint64_t array, uint64_t stride, uint64_t
 
 	for (unsigned int i = 0; i < ENTRIES_MAX; i++) {
 		unsigned char entry[ENTRY_MAX] = {};
-		int err = read_memory(jvm->pid, entry, stride, array + i * stride);
+		int err = process_memory__read(jvm->pid, entry, stride, array + i * stride);
 		uint64_t type = word_at(entry, name_offset);
 
 		if (err)
@@ -183,18 +174,19 @@ static int find_flags(struct jvm *jvm)
 static int read_flag(const struct jvm *jvm, const char *name)
 {
 	uint64_t flags, count;
-	int err = read_memory(jvm->pid, &flags, sizeof(flags), jvm->flags);
+	int err = process_memory__read(jvm->pid, &flags, sizeof(flags), jvm->flags);
 
 	if (!err)
-		err = read_memory(jvm->pid, &count, sizeof(count), jvm->flag_count);
+		err = process_memory__read(jvm->pid, &count, sizeof(count), jvm->flag_count);
 	for (uint64_t i = 0; i < count && i < ENTRIES_MAX && !err; i++) {
 		unsigned char entry[ENTRY_MAX] = {}, value;
 
-		err = read_memory(jvm->pid, entry, jvm->flag_size, flags + i * jvm->flag_size);
+		err = process_memory__read(jvm->pid, entry, jvm->flag_size,
+					   flags + i * jvm->flag_size);
 		if (err || !is_string(jvm, word_at(entry, jvm->name_offset), name))
 			continue;
-		err = read_memory(jvm->pid, &value, sizeof(value),
-				  word_at(entry, jvm->value_offset));
+		err = process_memory__read(jvm->pid, &value, sizeof(value),
+					   word_at(entry, jvm->value_offset));
 		return err ? err : value != 0;
 	}
 	return err ? err : -ENODATA;

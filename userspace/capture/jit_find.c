@@ -261,13 +261,24 @@ int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t star
 	return take(owner, fd, found);
 }
 
+/* Behind a number; NULL: there is none. */
+static const char *skip_number(const char *at)
+{
+	const char *end = at;
+
+	while (isdigit((unsigned char)*end))
+		end++;
+	return end > at ? end : NULL;
+}
+
 bool jit_is_dump(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *at;
+	const char *at = strrchr(path, '/');
 
-	if (!slash || strncmp(slash, "/jit-", 5))
+	if (!at || strncmp(at, "/jit-", 5))
 		return false;
-	for (at = slash + 5; isdigit((unsigned char)*at); at++)
-		;
-	return at > slash + 5 && (!strcmp(at, ".dump") || !strcmp(at, ".dump (deleted)"));
+	at = skip_number(at + 5);
+	if (at && *at == '-') /* JavaScriptCore: jit-TID-PID.dump */
+		at = skip_number(at + 1);
+	return at && (!strcmp(at, ".dump") || !strcmp(at, ".dump (deleted)"));
 }

@@ -53,7 +53,7 @@ bool jit_clock_offset(int64_t *offset);
 /* Has the process the file open? */
 bool jit_has_open(pid_t pid, const struct stat *file);
 
-/* Is this what the kernel calls the mapping of a jitdump's first page: ".../jit-NUMBER.dump"? */
+/* Is this what the kernel calls the mapping of a jitdump's first page: ".../jit-NUMBER[-NUMBER].dump"? */
 bool jit_is_dump(const char *path);
 
 #endif

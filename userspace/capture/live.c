@@ -3,8 +3,15 @@
  * All sources, one stream.
  *
  * A tick reads every ring once. What it finds is complete up to the moment before it began, but for
- * records that were being written just then; so the queue hands on what is older than that moment
- * less HOLD_BACK. Samples get their time from the clock's anchors as they are read.
+ * records that were being written just then: the programs say since when they write one
+ * (bpf_session__written_until()), and of what the kernel writes WRITING_TIME is enough. The queue hands
+ * on what is older. A record that a hypervisor held up for longer is handed on late, and counted.
+ * Samples get their time from the clock's anchors as they are read.
+ *
+ * Ticks come each LIVE_TICK_MS, when a ring is half full, and soon after a target's execve or a stack that
+ * was cut for want of mappings: what is known of a new process has to get to the kernel side before most
+ * of its life is over. Such ticks are 2 ms apart at least, and so far that they take a twentieth of
+ * one CPU at most; where nothing comes of them, farther and farther.
  *
  * Side-band records are kept aside until all rings of the tick are read, and then gone through by
  * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
@@ -38,10 +45,15 @@
 #include "capture/proc_reread.h"
 #include "capture/session_meta.h"
 
-#define HOLD_BACK	20000000ull   /* ns */
 #define ANCHOR_INTERVAL 1000000000ull /* ns */
 #define TSC_ERROR_MAX	2000ull	      /* ns by which a sample's two clocks may differ */
 #define WRITING_TIME	1000000ull    /* ns: from a record's time to its being in the ring */
+#define WAKE_SETTLES	1200000ull    /* ns: from a wake to the tick that finds its cause written */
+#define WAKE_MIN	2000000ull    /* ns between ticks that are not on the timer */
+#define WAKE_MAX	100000000ull
+#define WAKE_COST	20 /* a tick's CPU time is at most such a part of the time to the next */
+#define MAPS_LIBRARIES	16000000ull /* ns: from an execve to the last library, mostly */
+#define WAIT_FDS	8
 
 /* Events kept aside, one behind the other in `bytes`. */
 struct aside {
@@ -77,6 +89,10 @@ struct live {
 		VEC(struct aside) order;
 	} sideband;
 	uint64_t last_anchor;
+	uint64_t last_tick, due; /* the next one; ns */
+	uint64_t wake_interval;
+	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
+	bool changed;  /* side-band of targets has come since the last tick */
 	uint64_t start_time;
 	uint64_t samples;
 	uint64_t cpu_at_start, threads_counted;
@@ -158,16 +174,19 @@ static int take_jit_events(struct live *live, uint64_t now)
 static int see_and_push(struct live *live, struct event_header *event)
 {
 	struct mmap_event *mmap = (struct mmap_event *)event;
+	struct mmap_event_space inner;
 	int err;
 
-	if (event->type == EVENT_MMAP) {
-		err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
-		if (!err)
-			err = follow_code(live, mmap);
-		if (err)
-			return err;
-	}
-	return event_queue__push(live->queue, event);
+	if (event->type != EVENT_MMAP)
+		return event_queue__push(live->queue, event);
+	err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
+	if (!err)
+		err = follow_code(live, mmap);
+	if (!err)
+		err = dso_opener__enter(live->opener, mmap, &inner);
+	if (err < 0)
+		return err;
+	return event_queue__push(live->queue, err ? &inner.event.header : event);
 }
 
 /* What /proc tells: of targets only, so it needs no judging. An event_push_fn. */
@@ -270,8 +289,12 @@ static int take_sideband(struct live *live, struct event_header *event)
 
 	if (event->type == EVENT_FORK)
 		err = family__fork(live->family, task);
-	if (!err && family__is_target(live->family, sideband_pid(event), event->time))
+	if (!err && family__is_target(live->family, sideband_pid(event), event->time)) {
+		live->changed = true;
+		if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
+			live->soon = WAKE_MIN;
 		err = see_and_push(live, event);
+	}
 	if (event->type == EVENT_EXIT)
 		family__exit(live->family, task);
 	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
@@ -388,10 +411,14 @@ static int add_root(struct live *live, uint32_t id)
 	return err ? err : vec_push(&live->roots, pid);
 }
 
-int live__add_target(struct live *live, uint32_t id, struct failure *failure)
+static int add_target(struct live *live, uint32_t id, bool held, struct failure *failure)
 {
-	int err = bpf_session__add_target(live->session, id);
+	int err = 0;
 
+	if (held)
+		bpf_session__hold_target(live->session, id);
+	else
+		err = bpf_session__add_target(live->session, id);
 	if (!err)
 		err = vec_push(&live->ids, id);
 	if (!err)
@@ -401,11 +428,16 @@ int live__add_target(struct live *live, uint32_t id, struct failure *failure)
 	return err ? fail(failure, err, "cannot record %u: %s", id, strerror(-err)) : 0;
 }
 
+int live__add_command(struct live *live, pid_t pid, struct failure *failure)
+{
+	return add_target(live, pid, true, failure);
+}
+
 static int add_targets(struct live *live, const struct live_options *options,
 		       struct failure *failure)
 {
 	for (size_t i = 0; i < options->id_count; i++) {
-		int err = live__add_target(live, options->ids[i], failure);
+		int err = add_target(live, options->ids[i], false, failure);
 
 		if (err)
 			return err;
@@ -638,10 +670,8 @@ static int push_first_events(struct live *live)
 	return err == -ENOMEM || !err ? err : 0;
 }
 
-int live__start(struct live *live, struct failure *failure)
+int live__begin(struct live *live, struct failure *failure)
 {
-	struct cpu_reading reading = {.live = live};
-	char number[32];
 	int err = push_first_events(live);
 
 	if (err)
@@ -656,10 +686,27 @@ int live__start(struct live *live, struct failure *failure)
 			return err;
 	}
 	err = snapshot(live);
+	if (err)
+		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	jit_tail__settle(live->jit, JIT_START_PATIENCE);
+	return 0;
+}
+
+int live__announce(struct live *live, event_sink_fn sink, void *context)
+{
+	uint64_t began = monotonic_ns();
+	int err = read_everything(live, began - WRITING_TIME);
+
+	return err ? err : event_queue__release(live->queue, began - WRITING_TIME, sink, context);
+}
+
+int live__start(struct live *live, struct failure *failure)
+{
+	struct cpu_reading reading = {.live = live};
+	char number[32];
 	/* baselines, as late as can be: a snapshot of a big system takes its time */
-	if (!err)
-		err = read_thread_cpu(live, &reading);
+	int err = read_thread_cpu(live, &reading);
+
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	live->cpu_at_start = asked_for_cpu(live);
@@ -677,9 +724,62 @@ int live__start(struct live *live, struct failure *failure)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static uint64_t at_least(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* When the next tick is due, after one that took so much CPU. */
+static void plan_next(struct live *live, uint64_t now, uint64_t cost)
+{
+	uint64_t least = at_least(WAKE_MIN, cost * WAKE_COST);
+
+	live->wake_interval = live->changed ? least : at_least(least, 2 * live->wake_interval);
+	if (live->wake_interval > WAKE_MAX)
+		live->wake_interval = WAKE_MAX;
+	bpf_session__set_wake_interval(live->session, live->wake_interval);
+	live->due = now + LIVE_TICK_MS * 1000000ull;
+	if (live->soon) {
+		live->due = now + at_least(live->soon, least);
+		live->soon = live->soon < MAPS_LIBRARIES ? 2 * live->soon : 0;
+	}
+	live->changed = false;
+	live->last_tick = now;
+}
+
+void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until)
+{
+	struct pollfd fds[WAIT_FDS + 2] = {
+		{.fd = bpf_session__wake_fd(live->session), .events = POLLIN},
+		{.fd = bpf_session__epoll_fd(live->session), .events = POLLIN},
+	};
+	int ready;
+
+	if (count > WAIT_FDS)
+		count = WAIT_FDS;
+	memcpy(fds + 2, others, count * sizeof(*others));
+	do {
+		uint64_t now = monotonic_ns();
+		uint64_t end = until < live->due ? until : live->due;
+		uint64_t left = end > now ? end - now : 0;
+		struct timespec timeout = {left / 1000000000, left % 1000000000};
+
+		ready = ppoll(fds, count + 2, &timeout, NULL);
+		if (ready > 0 && fds[0].revents) {
+			bpf_session__take_wake(live->session);
+			now = monotonic_ns() + WAKE_SETTLES;
+			live->due = now < live->due ? now : live->due;
+			ready--;
+		}
+	} while ((ready == 0 && monotonic_ns() < live->due && monotonic_ns() < until) ||
+		 (ready < 0 && errno == EINTR));
+	memcpy(others, fds + 2, count * sizeof(*others));
+}
+
 int live__tick(struct live *live, event_sink_fn sink, void *context)
 {
-	uint64_t began = monotonic_ns();
+	uint64_t began = monotonic_ns(), cpu = thread_cpu_ns();
+	uint64_t until = bpf_session__written_until(live->session, began - WRITING_TIME);
 	int err = read_everything(live, began - WRITING_TIME);
 
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
@@ -690,7 +790,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	if (!err)
 		err = take_jit_events(live, monotonic_ns());
 	if (!err)
-		err = event_queue__release(live->queue, began - HOLD_BACK, sink, context);
+		err = event_queue__release(live->queue, until, sink, context);
+	plan_next(live, monotonic_ns(), thread_cpu_ns() - cpu);
 	return err;
 }
 
@@ -727,11 +828,6 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 		return err;
 	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
 	return sink(context, &end);
-}
-
-int live__fd(const struct live *live)
-{
-	return bpf_session__epoll_fd(live->session);
 }
 
 const struct event_source_requests *live__requests(struct live *live)

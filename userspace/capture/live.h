@@ -4,9 +4,11 @@
  * events in time order.
  *
  *   live__open    loads and opens everything; nothing is sampled
- *   live__start   tells what exists (processes, threads, mappings), then starts the ticks
- *   live__tick    reads what has come and hands on what is in order; on a timer, and when live__fd
- *                 is readable
+ *   live__begin   takes down what exists (processes, threads, mappings); nothing is sampled
+ *   live__announce hands that on, as often as the caller wants to wait for something
+ *   live__start   starts the ticks
+ *   live__wait    waits until the next live__tick is due
+ *   live__tick    reads what has come and hands on what is in order
  *   live__stop    stops the ticks and hands on the rest, up to EVENT_END. Idempotent
  *
  * The sink sees the stream of include/sysprof/event_handler.h, undecoded.
@@ -17,6 +19,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <poll.h>
+#include <sys/types.h>
 
 #include <sysprof/event_handler.h>
 
@@ -25,7 +29,7 @@
 #include "capture/dso_opener.h"
 #include "capture/event_queue.h"
 
-#define LIVE_TICK_MS 100 /* how often live__tick wants to be called */
+#define LIVE_TICK_MS 100 /* between two ticks at most */
 
 struct live;
 
@@ -41,15 +45,16 @@ struct live_options {
 int live__open(const struct live_options *options, struct live **live, struct failure *failure);
 void live__free(struct live *live);
 
-/* One more target after open and before start: a COMMAND that is held. */
-int live__add_target(struct live *live, uint32_t id, struct failure *failure);
+/* COMMAND, which is held: a target from its next execve on. After open and before begin. */
+int live__add_command(struct live *live, pid_t pid, struct failure *failure);
 
+int live__begin(struct live *live, struct failure *failure);
+int live__announce(struct live *live, event_sink_fn sink, void *context);
 int live__start(struct live *live, struct failure *failure);
+/* Until a tick is due, one of `others` (8 at most) is readable, or `until` (CLOCK_MONOTONIC ns) is over. */
+void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until);
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
-
-/* Readable when a ring is half full: time for a tick. */
-int live__fd(const struct live *live);
 
 /* What the recorder may ask for; valid as long as `live`. */
 const struct event_source_requests *live__requests(struct live *live);

@@ -13,10 +13,13 @@
 #include "base/vec.h"
 #include "capture/event_decode.h"
 #include "capture/hotspot.h"
+#include "capture/luajit.h"
+#include "capture/pypy.h"
 #include "capture/session_meta.h"
 #include "capture/symbol_codec.h"
 #include "process/recorder.h"
 #include "process/unwind_feed.h"
+#include "unwind/table_cache.h"
 
 #define LOSSES_SIZE	    4096
 #define KERNEL_RELEASE_SIZE 128
@@ -274,9 +277,9 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* The file of a dso, open; -1 where it is not to be had. */
+/* The file of a dso, open, and where the dso begins in it; -1 where it is not to be had. */
 static int find_file(const struct assembly *a, const struct profile_dso *dso,
-		     struct dso_opener *opener, bool live, int *root_fd)
+		     struct dso_opener *opener, bool live, int *root_fd, uint64_t *base)
 {
 	struct dso_identity identity = {
 		.path = profile_builder__get_string(a->builder, dso->path),
@@ -290,17 +293,18 @@ static int find_file(const struct assembly *a, const struct profile_dso *dso,
 	int fd;
 
 	*root_fd = -1;
+	*base = 0;
 	if (dso->kind == DSO_KERNEL || !opener)
 		return -1;
 	if (live)
-		return dso_opener__find(opener, &identity, root_fd);
-	fd = dso_opener__open_by_identity(opener, &identity);
+		return dso_opener__find(opener, &identity, root_fd, base);
+	fd = dso_opener__open_by_identity(opener, &identity, base);
 	return fd < 0 ? -1 : fd;
 }
 
 /* ---- unwinding ------------------------------------------------------------------------------- */
 
-static int file_of_dso(void *context, struct dso_id id)
+static int file_of_dso(void *context, struct dso_id id, uint64_t *base)
 {
 	struct assembly *a = context;
 	const struct profile_dso *dso = profile_builder__get_dso(a->builder, id);
@@ -308,8 +312,16 @@ static int file_of_dso(void *context, struct dso_id id)
 
 	if (dso->kind != DSO_FILE && dso->kind != DSO_VDSO)
 		return -1;
-	return find_file(a, dso, a->opener, true, &root_fd);
+	return find_file(a, dso, a->opener, true, &root_fd, base);
 }
+
+static const struct {
+	const char *start; /* of the file's name */
+	enum fed_kind kind;
+} runtimes[] = {
+	{"python3", FED_PYTHON}, {"libpython3", FED_PYTHON}, {"pypy", FED_PYPY},
+	{"libpypy", FED_PYPY},	 {"luajit", FED_LUAJIT},     {"libluajit", FED_LUAJIT},
+};
 
 static enum fed_kind kind_of_dso(void *context, struct dso_id id)
 {
@@ -321,10 +333,21 @@ static enum fed_kind kind_of_dso(void *context, struct dso_id id)
 		return FED_JIT;
 	if (dso->kind == DSO_FILE && !strcmp(name, "libjvm.so"))
 		return FED_JVM;
-	return dso->kind == DSO_FILE &&
-			       (!strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10))
-		       ? FED_PYTHON
-		       : FED_FILE;
+	for (size_t i = 0; dso->kind == DSO_FILE && i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (!strncmp(name, runtimes[i].start, strlen(runtimes[i].start)))
+			return runtimes[i].kind;
+	return FED_FILE;
+}
+
+static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
+			    const struct made_area *areas, size_t area_count,
+			    struct made_frame **frames, size_t *count)
+{
+	(void)context;
+	if (runtime->by == MADE_BY_PYPY)
+		return pypy__frames((pid_t)runtime->tgid, areas, area_count, frames, count);
+	return luajit__frames(runtime, registers ? registers[LUAJIT_DISPATCH] : 0, areas,
+			      area_count, frames, count);
 }
 
 static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
@@ -335,13 +358,14 @@ static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_fi
 }
 
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
-			    struct dso_opener *opener, unsigned int max_depth)
+			    struct dso_opener *opener, unsigned int max_depth, bool cache)
 {
 	struct unwind_feed_options options = {
 		.table_limit = memory->segment_size,
 		.file = file_of_dso,
 		.kind = kind_of_dso,
 		.jvm_keeps_frame_pointers = jvm_keeps_frame_pointers,
+		.read_made_frames = read_made_frames,
 		.context = a,
 	};
 	int err;
@@ -349,6 +373,8 @@ int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memo
 	a->max_depth = max_depth;
 	a->opener = opener;
 	a->tables = options.store = table_store__new(memory);
+	if (a->tables && cache)
+		options.cache = table_cache__open();
 	err = a->tables ? unwind_feed__new(&options, &a->feed) : -ENOMEM;
 	if (!err)
 		recorder__set_unwind_feed(a->recorder, a->feed);
@@ -362,7 +388,19 @@ int assembly__unwinder_fd(const struct assembly *a)
 
 int assembly__take_tables(struct assembly *a)
 {
-	return a->feed ? unwind_feed__take(a->feed) : 0;
+	int err = a->feed ? unwind_feed__take(a->feed) : 0;
+
+	return err || !a->feed ? err : recorder__publish_changed(a->recorder);
+}
+
+int assembly__prepare_unwinder(struct assembly *a)
+{
+	return a->feed ? recorder__publish_targets(a->recorder) : 0;
+}
+
+bool assembly__is_building(const struct assembly *a)
+{
+	return a->feed && unwind_feed__is_building(a->feed);
 }
 
 void assembly__end_feeding(struct assembly *a)
@@ -404,7 +442,7 @@ static void make_job(struct symbolizing *s, struct dso_id id, struct dso_opener 
 		.done = finish_dso,
 		.context = task,
 	};
-	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd);
+	job->dso.fd = find_file(a, dso, opener, live, &job->dso.root_fd, &job->dso.base);
 	if (dso->kind == DSO_KERNEL) {
 		job->dso.release = *a->kernel_release ? a->kernel_release : NULL;
 		job->dso.build_id = a->kernel_build_id;

@@ -33,15 +33,21 @@ void assembly__free(struct assembly *a);
 /*
  * Live: keep the kernel's unwind tables in `memory` as processes are sampled; files are the
  * opener's. Both must outlive the assembly. Stacks that the kernel kept copies of get `max_depth`
- * user frames at most. 0 or -ENOMEM.
+ * user frames at most. `cache`: tables of former recordings are used, and some kept. 0 or -ENOMEM.
  */
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
-			    struct dso_opener *opener, unsigned int max_depth);
+			    struct dso_opener *opener, unsigned int max_depth, bool cache);
 /* All zero where no tables are kept. */
 /* Readable when there are tables to take, and so reason to hand events on again; -1: never. */
 int assembly__unwinder_fd(const struct assembly *a);
-/* Often: from when on tables are in use is told by this too. 0 or -ENOMEM. */
+/*
+ * After each piece of the stream: what was built and what has changed gets to the kernel side. From when on
+ * tables are in use is told by this too. 0 or -ENOMEM.
+ */
 int assembly__take_tables(struct assembly *a);
+/* Ask for the tables of everything that targets have mapped so far. 0 or -ENOMEM. */
+int assembly__prepare_unwinder(struct assembly *a);
+bool assembly__is_building(const struct assembly *a);
 /* From now on no event is sent back with -EAGAIN: the stream ends. */
 void assembly__end_feeding(struct assembly *a);
 void assembly__unwind_stats(const struct assembly *a, struct unwind_feed_stats *stats);

@@ -16,20 +16,21 @@
 static int run(struct live *live, struct assembly *assembly, struct failure *failure)
 {
 	uint64_t end = monotonic_ns() + CENSUS_NS;
-	int err = live__start(live, failure);
+	int err = live__begin(live, failure);
 
+	if (!err)
+		err = live__start(live, failure);
 	if (err)
 		return err;
 	while (!err && monotonic_ns() < end) {
-		struct pollfd wake[] = {
-			{.fd = live__fd(live), .events = POLLIN},
-			{.fd = assembly__unwinder_fd(assembly), .events = POLLIN},
-		};
+		struct pollfd wake = {.fd = assembly__unwinder_fd(assembly), .events = POLLIN};
 
-		poll(wake, sizeof(wake) / sizeof(wake[0]), LIVE_TICK_MS);
+		live__wait(live, &wake, 1, end);
 		err = assembly__take_tables(assembly);
 		if (!err)
 			err = live__tick(live, assembly__sink, assembly);
+		if (!err)
+			err = assembly__take_tables(assembly);
 	}
 	assembly__end_feeding(assembly);
 	if (!err)
@@ -76,7 +77,7 @@ int check_stacks(struct stack_census *census, struct failure *failure)
 	err = assembly__new(live__requests(live), &assembly);
 	if (!err && bpf_session__unwind_memory(live__session(live), &memory))
 		err = assembly__feed_unwinder(assembly, &memory, live__dso_opener(live),
-					      options.session.max_depth);
+					      options.session.max_depth, false);
 	if (err)
 		fail(failure, err, "cannot begin: no memory");
 	if (!err)

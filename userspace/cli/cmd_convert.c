@@ -127,6 +127,6 @@ const struct command cmd_convert = {
 		"\n"
 		"Where the recording was cut short and has no symbols:\n"
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"
-		"      --no-symbol-cache  neither read nor keep answers of former recordings\n",
+		"      --no-symbol-cache  neither read nor keep symbols on disk\n",
 	.run = run_convert,
 };

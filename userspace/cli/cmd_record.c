@@ -27,10 +27,10 @@
 #include "cli/record_options.h"
 #include "cli/summary.h"
 
-#define FIRST_TICKS_NS	300000000ull /* while every process that is sampled is a new one */
-#define FIRST_TICK_MS	25
-#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
-#define SILENCE_PERIODS 20	     /* a target that used so much CPU must have been sampled */
+#define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
+#define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
+#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
+#define SILENCE_PERIODS 20	      /* a target that used so much CPU must have been sampled */
 
 struct recording {
 	struct record_options options;
@@ -151,7 +151,7 @@ static int open_live(struct recording *r, int argc, char **argv, struct failure 
 	err = assembly__new(live__requests(r->live), &r->assembly);
 	if (!err && bpf_session__unwind_memory(live__session(r->live), &memory))
 		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live),
-					      r->options.max_depth);
+					      r->options.max_depth, r->options.symbol_cache);
 	return err ? fail(failure, err, "cannot begin: no memory") : 0;
 }
 
@@ -172,6 +172,35 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 	return 0;
 }
 
+/* The first stacks of a process that runs already are to be whole: its tables first, the ticks then. */
+static int prepare_tables(struct recording *r, struct failure *failure)
+{
+	uint64_t until = monotonic_ns() + TABLES_NS;
+	struct pollfd wake[] = {
+		{.fd = assembly__unwinder_fd(r->assembly), .events = POLLIN},
+		{.fd = r->signal_fd, .events = POLLIN},
+	};
+	int err;
+
+	/* what /proc told just now */
+	poll(NULL, 0, ANNOUNCE_MS);
+	err = live__announce(r->live, assembly__sink, r->assembly);
+	if (!err)
+		err = assembly__prepare_unwinder(r->assembly);
+	while (!err && assembly__is_building(r->assembly) && monotonic_ns() < until) {
+		if (poll(wake, 2, ANNOUNCE_MS) > 0 && wake[1].revents)
+			break;
+		err = assembly__take_tables(r->assembly);
+		if (!err)
+			err = live__announce(r->live, assembly__sink, r->assembly);
+	}
+	if (!err)
+		err = assembly__take_tables(r->assembly);
+	return err ? fail(failure, err, "cannot make the targets' unwind tables: %s",
+			  strerror(-err))
+		   : 0;
+}
+
 /* Everything up to the first tick. COMMAND is held meanwhile. */
 static int open_everything(struct recording *r, int argc, char **argv, struct failure *failure)
 {
@@ -189,7 +218,11 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 	if (!err)
 		err = open_recording_file(r, failure);
 	if (!err && r->options.command)
-		err = live__add_target(r->live, r->command.pid, failure);
+		err = live__add_command(r->live, r->command.pid, failure);
+	if (!err)
+		err = live__begin(r->live, failure);
+	if (!err && !r->options.command && (r->options.process_count || r->options.thread_count))
+		err = prepare_tables(r, failure);
 	if (!err)
 		err = live__start(r->live, failure);
 	return err;
@@ -269,36 +302,25 @@ static int flush_recording(struct recording *r, uint64_t now)
 	return recording_writer__flush(r->writer);
 }
 
-static int wait_timeout(const struct recording *r, uint64_t now)
-{
-	uint64_t left = now - r->started < FIRST_TICKS_NS ? FIRST_TICK_MS : LIVE_TICK_MS;
-
-	if (r->options.duration) {
-		uint64_t end = r->started + r->options.duration;
-		uint64_t until_end = end > now ? (end - now + 999999) / 1000000 : 0;
-
-		left = until_end < left ? until_end : left;
-	}
-	return left;
-}
-
 static int run_until_the_end(struct recording *r, struct failure *failure)
 {
 	struct pollfd wake[] = {
 		{.fd = r->signal_fd, .events = POLLIN},
-		{.fd = live__fd(r->live), .events = POLLIN},
 		{.fd = r->command.pid ? r->command.pidfd : -1, .events = POLLIN},
 		{.fd = assembly__unwinder_fd(r->assembly), .events = POLLIN},
 	};
 	uint64_t now = monotonic_ns();
+	uint64_t end = r->options.duration ? r->started + r->options.duration : UINT64_MAX;
 	int err = 0;
 
 	while (!err && !should_stop(r, now)) {
-		poll(wake, sizeof(wake) / sizeof(wake[0]), wait_timeout(r, now));
+		live__wait(r->live, wake, sizeof(wake) / sizeof(wake[0]), end);
 		now = monotonic_ns();
 		err = assembly__take_tables(r->assembly);
 		if (!err)
 			err = live__tick(r->live, assembly__sink, r->assembly);
+		if (!err)
+			err = assembly__take_tables(r->assembly);
 		if (!err)
 			err = flush_recording(r, now);
 		show_status(r, now);
@@ -562,7 +584,7 @@ const struct command cmd_record = {
 		"\n"
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
-		"      --no-symbol-cache     neither read nor keep answers of former recordings\n"
+		"      --no-symbol-cache     neither read nor keep symbols and unwind tables on disk\n"
 		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"

@@ -193,9 +193,11 @@ static void print_tables(const struct unwind_feed_stats *feed)
 	const struct table_store_stats *tables = &feed->store;
 
 	if (tables->tables)
-		fprintf(stderr, "  unwind tables: %llu files, %.1f of %.0f MB, built in %.0f ms\n",
+		fprintf(stderr,
+			"  unwind tables: %llu files, %.1f of %.0f MB; %llu built and %llu read from the cache in %.0f ms\n",
 			(unsigned long long)tables->tables, tables->table_bytes / 1048576.0,
-			tables->segment_bytes / 1048576.0, feed->build_ns / 1e6);
+			tables->segment_bytes / 1048576.0, (unsigned long long)feed->built,
+			(unsigned long long)feed->cached, feed->build_ns / 1e6);
 	if (tables->evicted || tables->refused)
 		fprintf(stderr,
 			"  %llu unwind tables made room for others, %llu found none: --unwind-mem gives more\n",

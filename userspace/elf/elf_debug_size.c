@@ -26,7 +26,7 @@ static uint64_t inflated_size(const struct elf_file *file, const Elf64_Shdr *sec
 
 	if (size < OLD_HEADER_SIZE)
 		return size;
-	got = pread_full(file->fd, bytes, sizeof(bytes), section->sh_offset);
+	got = elf_file__read(file, bytes, sizeof(bytes), section->sh_offset);
 	if (got < OLD_HEADER_SIZE)
 		return size;
 	if (section->sh_flags & SHF_COMPRESSED) {

@@ -159,6 +159,15 @@ uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint6
 	return size < left ? size : left;
 }
 
+ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset)
+{
+	uint64_t at;
+
+	if (__builtin_add_overflow(file->base, offset, &at))
+		return 0;
+	return pread_full(file->fd, buffer, size, at);
+}
+
 ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
 			       void *records, size_t count)
 {
@@ -171,7 +180,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 		count = available;
 	if (!count)
 		return 0;
-	got = pread_full(file->fd, records, count * size, offset);
+	got = elf_file__read(file, records, count * size, offset);
 	if (got < (ssize_t)size)
 		return got < 0 ? got : 0;
 	count = got / size;
@@ -187,7 +196,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 static int read_header(struct elf_file *file)
 {
 	unsigned char ident[EI_NIDENT];
-	ssize_t got = pread_full(file->fd, ident, sizeof(ident), 0);
+	ssize_t got = elf_file__read(file, ident, sizeof(ident), 0);
 
 	if (got < 0)
 		return got;
@@ -218,6 +227,30 @@ static int read_first_section(const struct elf_file *file, Elf64_Shdr *section)
 	return 0;
 }
 
+/* Does it hold bytes of the file, and does none of its ranges wrap around? */
+static bool is_load(const Elf64_Phdr *s)
+{
+	uint64_t end;
+
+	return s->p_type == PT_LOAD && s->p_filesz &&
+	       !__builtin_add_overflow(s->p_offset, s->p_filesz, &end) &&
+	       !__builtin_add_overflow(s->p_vaddr, s->p_filesz, &end);
+}
+
+/* The executable ones of those, apart, since they are asked for again and again. */
+static int choose_code(struct elf_file *file)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < file->segments.count && !err; i++) {
+		const Elf64_Phdr *s = &file->segments.data[i];
+
+		if (file->code.count < MAX_CODE_SEGMENTS && is_load(s) && s->p_flags & PF_X)
+			err = vec_push(&file->code, *s);
+	}
+	return err;
+}
+
 static int load_segments(struct elf_file *file)
 {
 	const Elf64_Ehdr *header = &file->header;
@@ -238,7 +271,7 @@ static int load_segments(struct elf_file *file)
 	if (got < 0)
 		return got;
 	file->segments.count = got;
-	return 0;
+	return choose_code(file);
 }
 
 int elf_file__load_sections(struct elf_file *file)
@@ -288,7 +321,7 @@ static int check_useful(const struct elf_file *file)
 	return read_first_section(file, &first) ? -EBADMSG : 0;
 }
 
-int elf_file__open(int fd, struct elf_file **file)
+int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 {
 	struct elf_file *f;
 	struct stat st;
@@ -301,7 +334,8 @@ int elf_file__open(int fd, struct elf_file **file)
 	if (!f)
 		return -ENOMEM;
 	f->fd = fd;
-	f->size = st.st_size;
+	f->base = base;
+	f->size = (uint64_t)st.st_size > base ? st.st_size - base : 0;
 	err = read_header(f);
 	if (!err)
 		err = load_segments(f);
@@ -315,11 +349,17 @@ int elf_file__open(int fd, struct elf_file **file)
 	return 0;
 }
 
+int elf_file__open(int fd, struct elf_file **file)
+{
+	return elf_file__open_at(fd, 0, file);
+}
+
 void elf_file__free(struct elf_file *file)
 {
 	if (!file)
 		return;
 	vec_free(&file->segments);
+	vec_free(&file->code);
 	vec_free(&file->sections);
 	free(file->symbol_names.data);
 	free(file->dynamic_names.data);
@@ -381,7 +421,7 @@ static int build_id_in_range(const struct elf_file *file, uint64_t offset, uint6
 	notes = malloc(size);
 	if (!notes)
 		return -ENOMEM;
-	got = pread_full(file->fd, notes, size, offset);
+	got = elf_file__read(file, notes, size, offset);
 	if (got < 0)
 		return got;
 	found_size = find_build_id(file, notes, got, alignment == 8 ? 8 : 4, &found);
@@ -424,30 +464,36 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size)
 	return -ENOENT;
 }
 
+static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
+{
+	uint64_t start = in_file ? s->p_offset : s->p_vaddr;
+
+	return position >= start && position - start < s->p_filesz;
+}
+
+static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t position, bool in_file)
+{
+	for (size_t i = 0; i < file->code.count; i++)
+		if (covers(&file->code.data[i], position, in_file))
+			return &file->code.data[i];
+	return NULL;
+}
+
 /*
- * The PT_LOAD that covers a position, in the file or in memory. Where a damaged file has several,
- * the executable one counts: it is code that we are asked about.
+ * The PT_LOAD that covers a position, in the file or in memory. Where there are several, the
+ * executable one counts: it is code that we are asked about.
  */
 static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t position, bool in_file)
 {
-	const Elf64_Phdr *other = NULL;
+	const Elf64_Phdr *code = find_code(file, position, in_file);
 
-	for (size_t i = 0; i < file->segments.count; i++) {
+	for (size_t i = 0; i < file->segments.count && !code; i++) {
 		const Elf64_Phdr *s = &file->segments.data[i];
-		uint64_t start = in_file ? s->p_offset : s->p_vaddr;
-		uint64_t end;
 
-		if (s->p_type != PT_LOAD || position < start || position - start >= s->p_filesz)
-			continue;
-		if (__builtin_add_overflow(s->p_offset, s->p_filesz, &end) ||
-		    __builtin_add_overflow(s->p_vaddr, s->p_filesz, &end))
-			continue;
-		if (s->p_flags & PF_X)
+		if (is_load(s) && covers(s, position, in_file))
 			return s;
-		if (!other)
-			other = s;
 	}
-	return other;
+	return code;
 }
 
 int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address)
@@ -468,6 +514,56 @@ int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, u
 		return -ENOENT;
 	*offset = s->p_offset + (address - s->p_vaddr);
 	return 0;
+}
+
+/* The executable segment that begins first behind `offset` and before `end`. */
+static const Elf64_Phdr *next_code(const struct elf_file *file, uint64_t offset, uint64_t end)
+{
+	const Elf64_Phdr *next = NULL;
+
+	for (size_t i = 0; i < file->code.count; i++) {
+		const Elf64_Phdr *s = &file->code.data[i];
+
+		if (s->p_offset > offset && s->p_offset < end &&
+		    (!next || s->p_offset < next->p_offset))
+			next = s;
+	}
+	return next;
+}
+
+int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end,
+		      struct elf_code *code)
+{
+	const Elf64_Phdr *s = find_code(file, offset, true), *next;
+
+	if (!s)
+		s = next_code(file, offset, end);
+	if (!s)
+		s = find_load(file, offset, true);
+	if (!s)
+		return -ENOENT;
+	code->address = s->p_vaddr + (offset - s->p_offset);
+	/* what lies between two segments, which is the rest of a page, is left to the first */
+	next = next_code(file, s->p_offset > offset ? s->p_offset : offset, end);
+	code->end = next ? next->p_offset : end;
+	/* of two that overlap, the rest of the second */
+	if (s->p_offset + s->p_filesz < code->end &&
+	    find_code(file, s->p_offset + s->p_filesz, true))
+		code->end = s->p_offset + s->p_filesz;
+	return 0;
+}
+
+ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size)
+{
+	const Elf64_Phdr *s = find_load(file, address, false);
+	uint64_t within;
+
+	if (!s)
+		return -ENOENT;
+	within = address - s->p_vaddr;
+	if (size > s->p_filesz - within)
+		size = s->p_filesz - within;
+	return elf_file__read(file, bytes, size, s->p_offset + within);
 }
 
 uint64_t elf_file__base_address(const struct elf_file *file)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct elf_file;
 
@@ -21,6 +22,8 @@ struct elf_file;
  * to be); -EBADMSG: ELF, but damaged beyond use; -ENOMEM; -EIO. Any class and byte order is read.
  */
 int elf_file__open(int fd, struct elf_file **file);
+/* The same for one that lies in another file, from offset `base` to its end. All offsets are its own. */
+int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
 
 /* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT. Looks in
@@ -30,6 +33,31 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size);
 /* File offset -> virtual address by PT_LOAD, and back. -ENOENT: no segment covers it. */
 int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address);
 int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, uint64_t *offset);
+
+/*
+ * An executable mapping has whole pages of the file, and so more than its segment's bytes: linkers
+ * let segments share a page. The first page may begin with the end of another segment, and a
+ * mapping that a program made by itself may hold any part of the file. So a mapping is taken apart
+ * into runs that belong to one executable segment each.
+ */
+struct elf_code {
+	uint64_t address; /* virtual, of the run's first byte; may have wrapped */
+	uint64_t end;	  /* file offset at which the run ends: behind `offset`, `end` at most */
+};
+
+/*
+ * The run that begins at `offset` of a mapping that ends at file offset `end`, which is larger. The code
+ * in it has the addresses that elf_file__address_of_offset() tells. Without an executable segment
+ * another one stands in; -ENOENT: none of them covers `offset`.
+ */
+int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end,
+		      struct elf_code *code);
+
+/*
+ * What the file has at a virtual address: up to `size` bytes, fewer where its segment ends there. How
+ * many; -ENOENT: no segment covers it; -EIO.
+ */
+ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size);
 /* The lowest p_vaddr of all PT_LOAD, rounded down to a page (Firefox's addresses are relative to
  * it); 0 where there is none. */
 uint64_t elf_file__base_address(const struct elf_file *file);

@@ -79,7 +79,7 @@ static int read_zdebug_header(const struct elf_file *file, struct source *s)
 
 	if (s->stored < sizeof(header))
 		return -EBADMSG;
-	got = pread_full(file->fd, header, sizeof(header), s->offset);
+	got = elf_file__read(file, header, sizeof(header), s->offset);
 	if (got < 0)
 		return got;
 	if (got < (ssize_t)sizeof(header) || memcmp(header, "ZLIB", 4))
@@ -105,7 +105,7 @@ static int read_compression_header(const struct elf_file *file, struct source *s
 
 	if (s->stored < size)
 		return -EBADMSG;
-	got = pread_full(file->fd, &header, size, s->offset);
+	got = elf_file__read(file, &header, size, s->offset);
 	if (got < (ssize_t)size)
 		return got < 0 ? (int)got : -EBADMSG;
 	if (!(file->is_64 ? elf64_xlatetom : elf32_xlatetom)(&data, &data, file->encoding))
@@ -248,14 +248,14 @@ static int read_source(struct elf_image *image, const struct source *s,
 
 	image->damaged |= s->cut;
 	if (s->coding == CODING_ZLIB) {
-		err = inflate_at(image->file->fd, s->offset, s->stored, section->data, s->claimed,
-				 &inflated);
+		err = inflate_at(image->file->fd, image->file->base + s->offset, s->stored,
+				 section->data, s->claimed, &inflated);
 		section->size = inflated;
 		image->inflated += inflated;
 		image->damaged |= err || inflated < s->claimed;
 		return err == -ENOMEM ? err : 0;
 	}
-	got = pread_full(image->file->fd, section->data, s->stored, s->offset);
+	got = elf_file__read(image->file, section->data, s->stored, s->offset);
 	if (got < 0)
 		return got;
 	image->damaged |= (uint64_t)got < s->stored;

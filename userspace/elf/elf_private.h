@@ -17,19 +17,26 @@ struct elf_strings {
 	size_t size;
 };
 
+#define MAX_CODE_SEGMENTS 64 /* linkers make one or two */
+
 struct elf_file {
 	int fd;
-	uint64_t size; /* of the file, when it was opened */
+	uint64_t base; /* where it begins in the file of the descriptor */
+	uint64_t size; /* to the end of that, when it was opened */
 	bool is_64;
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
 	VEC(Elf64_Phdr) segments;
+	VEC(Elf64_Phdr) code;	  /* executable PT_LOADs, as find_code() takes them */
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
 	bool sections_damaged; /* the header promises more than there is */
 	struct elf_strings symbol_names, dynamic_names;
 	struct elf_strings section_names; /* read when first needed */
 };
+
+/* As pread_full(), at an offset of the ELF file. */
+ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset);
 
 /* How many bytes one record of this type takes in the file. */
 size_t elf_file__record_size(const struct elf_file *file, Elf_Type type);
@@ -43,6 +50,9 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 
 /* Read the section headers if that was not done yet. 0, -ENOMEM, or what reading met. */
 int elf_file__load_sections(struct elf_file *file);
+
+/* The dynamic segment up to DT_NULL, in the caller's memory: how many entries, or -ENODATA, -ENOMEM, … */
+ssize_t elf_file__dynamic_entries(const struct elf_file *file, Elf64_Dyn **entries);
 
 /* How much of a range that starts at `offset` and claims `size` bytes is inside the file. */
 uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint64_t size);

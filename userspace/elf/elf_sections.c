@@ -41,7 +41,7 @@ static int read_section(const struct elf_file *file, const Elf64_Shdr *section, 
 	buffer = malloc(section->sh_size + 1);
 	if (!buffer)
 		return -ENOMEM;
-	got = section->sh_size ? pread_full(file->fd, buffer, section->sh_size, section->sh_offset)
+	got = section->sh_size ? elf_file__read(file, buffer, section->sh_size, section->sh_offset)
 			       : 0;
 	if (got < 0)
 		return got;

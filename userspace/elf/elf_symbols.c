@@ -54,7 +54,7 @@ static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 		data = malloc(readable + 1);
 		if (!data)
 			return -ENOMEM;
-		got = readable ? pread_full(t->file->fd, data, readable, offset) : 0;
+		got = readable ? elf_file__read(t->file, data, readable, offset) : 0;
 		if (got < 0)
 			return got;
 		data[got] = '\0';
@@ -227,12 +227,12 @@ struct dynamic {
 	uint64_t symbols, strings, strings_size, hash, gnu_hash;
 };
 
-static int read_dynamic(const struct elf_file *file, struct dynamic *dynamic)
+ssize_t elf_file__dynamic_entries(const struct elf_file *file, Elf64_Dyn **entries)
 {
 	size_t size = elf_file__record_size(file, ELF_T_DYN), count;
-	_cleanup_free_ Elf64_Dyn *entries = NULL;
+	_cleanup_free_ Elf64_Dyn *read = NULL;
 	const Elf64_Phdr *segment = NULL;
-	ssize_t got;
+	ssize_t got, used = 0;
 
 	for (size_t i = 0; i < file->segments.count && !segment; i++) {
 		if (file->segments.data[i].p_type == PT_DYNAMIC)
@@ -241,13 +241,26 @@ static int read_dynamic(const struct elf_file *file, struct dynamic *dynamic)
 	if (!segment)
 		return -ENODATA;
 	count = segment->p_filesz / size < MAX_DYNAMIC ? segment->p_filesz / size : MAX_DYNAMIC;
-	entries = calloc(count + 1, sizeof(*entries));
-	if (!entries)
+	read = calloc(count + 1, sizeof(*read));
+	if (!read)
 		return -ENOMEM;
-	got = elf_file__read_records(file, segment->p_offset, ELF_T_DYN, entries, count);
+	got = elf_file__read_records(file, segment->p_offset, ELF_T_DYN, read, count);
 	if (got < 0)
 		return got;
-	for (ssize_t i = 0; i < got && entries[i].d_tag != DT_NULL; i++) {
+	while (used < got && read[used].d_tag != DT_NULL)
+		used++;
+	*entries = steal_ptr(read);
+	return used;
+}
+
+static int read_dynamic(const struct elf_file *file, struct dynamic *dynamic)
+{
+	_cleanup_free_ Elf64_Dyn *entries = NULL;
+	ssize_t count = elf_file__dynamic_entries(file, &entries);
+
+	if (count < 0)
+		return count;
+	for (ssize_t i = 0; i < count; i++) {
 		uint64_t value = entries[i].d_un.d_val;
 
 		if (entries[i].d_tag == DT_SYMTAB)

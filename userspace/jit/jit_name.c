@@ -153,11 +153,48 @@ static bool parse_ruby(struct jit_text name, struct jit_name *result)
 	return true;
 }
 
+#define JSC_HASH_SIZE 6
+
+/* A function's code has the hash of its source behind the name; another one has none. */
+static struct jit_text without_hash(struct jit_text name)
+{
+	size_t hash = text_find_last(name, '#');
+
+	return hash && hash + 1 + JSC_HASH_SIZE == name.size ? text_up_to(name, hash) : name;
+}
+
+/* JavaScriptCore (Bun): JSC-COMPILER: FUNCTION#HASH, and JSC-KIND: NAME of its helpers. */
+static bool parse_jsc(struct jit_text name, struct jit_name *result)
+{
+	static const struct {
+		const char *start;
+		enum code_tier tier;
+	} compilers[] = {
+		{"JSC-Baseline: ", CODE_TIER_BASELINE},
+		{"JSC-DFG: ", CODE_TIER_OPTIMIZED},
+		{"JSC-FTL: ", CODE_TIER_OPTIMIZED},
+	};
+	size_t colon = text_find_string(name, ": ");
+
+	if (!text_starts_with(name, "JSC-") || colon + 2 >= name.size)
+		return false;
+	for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]); i++) {
+		if (!text_starts_with(name, compilers[i].start))
+			continue;
+		result->function = without_hash(text_from(name, strlen(compilers[i].start)));
+		result->tier = compilers[i].tier;
+		return true;
+	}
+	result->function = text_from(name, strlen("JSC-"));
+	result->tier = CODE_TIER_STUB;
+	return true;
+}
+
 struct jit_name jit_name_parse(const char *name, size_t size)
 {
 	static bool (*const grammars[])(struct jit_text, struct jit_name *) = {
-		js_name_parse, parse_python, parse_dotnet,   parse_erlang,
-		parse_luajit,  parse_php,    parse_wasmtime, parse_ruby,
+		js_name_parse, parse_python,   parse_dotnet, parse_erlang, parse_luajit,
+		parse_php,     parse_wasmtime, parse_ruby,   parse_jsc,
 	};
 	static const struct jit_text NAMELESS = {"(no name)", sizeof("(no name)") - 1};
 	const struct jit_text whole = {name, size};

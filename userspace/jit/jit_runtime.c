@@ -16,10 +16,13 @@ struct known_file {
 	"Compiler.perfmap)"
 #define PYTHON "start it with python3 -X perf (Python 3.12 or newer)"
 #define DOTNET "start it with DOTNET_PerfMapEnabled=1"
-#define ERLANG "start it with +JPperf true"
+#define ERLANG "start it with +JPperf true, for its stacks as well (OTP 25 or newer)"
 #define PHP    "start it with opcache.jit_debug=16"
 #define RUBY   "start it with --yjit-perf"
 #define CHROME "start it with --js-flags=--perf-basic-prof --no-sandbox"
+#define LUAJIT "build it with -DLUAJIT_USE_PERFTOOLS"
+#define PYPY   "it cannot write one; --jit off has its interpreter's functions instead"
+#define BUN    "start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp"
 
 static const struct known_file known_files[] = {
 	{"node", true, {"Node.js", NODE}},
@@ -27,6 +30,9 @@ static const struct known_file known_files[] = {
 	{"libnode.so", false, {"Node.js", NODE}},
 	{"libjvm.so", true, {"Java", JAVA}},
 	{"libj9jit", false, {"OpenJ9", "start it with -XX:+PerfTool"}},
+	/* before Python: it may be a module of one */
+	{"luajit", false, {"LuaJIT", LUAJIT}},
+	{"libluajit", false, {"LuaJIT", LUAJIT}},
 	{"python", true, {"Python", PYTHON}},
 	{"libpython", false, {"Python", PYTHON}},
 	{"libcoreclr.so", true, {".NET", DOTNET}},
@@ -36,8 +42,8 @@ static const struct known_file known_files[] = {
 	{"libphp", false, {"PHP", PHP}},
 	{"ruby", true, {"Ruby", RUBY}},
 	{"libruby", false, {"Ruby", RUBY}},
-	{"luajit", false, {"LuaJIT", "build it with -DLUAJIT_USE_PERFTOOLS"}},
-	{"libluajit", false, {"LuaJIT", "build it with -DLUAJIT_USE_PERFTOOLS"}},
+	{"pypy", false, {"PyPy", PYPY}},
+	{"libpypy", false, {"PyPy", PYPY}},
 	{"wasmtime", true, {"Wasmtime", "start it with --profile=perfmap"}},
 	{"deno", true, {"Deno", "start it with --v8-flags=--perf-basic-prof"}},
 	{"chrome", true, {"Chrome", CHROME}},
@@ -45,7 +51,7 @@ static const struct known_file known_files[] = {
 	{"julia", true, {"Julia", "start it with ENABLE_JITPROFILING=1"}},
 	{"mono", true, {"Mono", "start it with MONO_ENV_OPTIONS=--jitmap"}},
 	{"qemu-", false, {"QEMU", "start it with -perfmap"}},
-	{"bun", true, {"Bun", NULL}},
+	{"bun", true, {"Bun", BUN}},
 };
 
 static bool matches(const struct known_file *known, const char *name)

@@ -111,7 +111,8 @@ static int keep_file(struct jitdump_reader *r, const char *file, size_t *offset)
 	return 0;
 }
 
-#define CODE_SIZE_MAX (1u << 30) /* of one function, for what is taken for its lines */
+#define CODE_SIZE_MAX	(1u << 30) /* of one function, for what is taken for its lines */
+#define BEFORE_CODE_MAX 4096u	   /* of a line, see read_lines() */
 
 static int keep_line(struct jitdump_reader *r, const struct debug_entry *entry, size_t file)
 {
@@ -128,6 +129,16 @@ static bool belongs_to(const struct debug_entry *entry, uint64_t code)
 	return entry->address >= code && entry->address - code < CODE_SIZE_MAX;
 }
 
+/*
+ * The BEAM begins with the line that the code's first instructions belong to, where that line
+ * begins: some bytes before them.
+ */
+static void move_into_code(struct debug_entry *entry, uint64_t code)
+{
+	if (entry->address < code && code - entry->address <= BEFORE_CODE_MAX)
+		entry->address = code;
+}
+
 /* 1: the record makes no sense so. */
 static int read_lines(struct jitdump_reader *r, struct body body, const struct debug_info *info)
 {
@@ -139,8 +150,10 @@ static int read_lines(struct jitdump_reader *r, struct body body, const struct d
 		struct debug_entry entry;
 		const char *text;
 
-		if (!take(&body, &entry, sizeof(entry)) || !(text = take_text(&body)) ||
-		    !belongs_to(&entry, info->address))
+		if (!take(&body, &entry, sizeof(entry)) || !(text = take_text(&body)))
+			return 1;
+		move_into_code(&entry, info->address);
+		if (!belongs_to(&entry, info->address))
 			return 1;
 		if (strcmp(text, SAME_AS_BEFORE) || !r->files.count)
 			err = keep_file(r, strnlen(text, NAME_MAX_SIZE) < NAME_MAX_SIZE ? text : "",

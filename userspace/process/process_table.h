@@ -33,7 +33,7 @@ struct publication {
 	struct mapping_table *maps;
 };
 
-#define PUBLICATIONS 4 /* more often they do not change while a sample is on its way */
+#define PUBLICATIONS 8 /* more often they do not change while a sample is on its way */
 
 struct process_life {
 	uint32_t pid, ppid;
@@ -47,6 +47,9 @@ struct process_life {
 	struct mapping_table *maps;
 	uint64_t maps_version; /* changes with maps */
 	uint64_t published;    /* to the unwinder: maps_version + 1; 0: nothing yet */
+	uint64_t published_at; /* CLOCK_MONOTONIC */
+	bool changed;	       /* it is in the recorder's list of those to be published */
+	bool wanted;	       /* it has been sampled */
 	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
 	struct process_id id;			       /* 0: not in the profile yet */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT];       /* that tell of its code; 0: none */

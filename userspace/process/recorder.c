@@ -44,6 +44,9 @@
 
 #define SYMBOL_FRAMES_MAX 1024u
 
+/* A published process whose samples come without places is published again this often at most. */
+#define REPUBLISH_NS 50000000ull
+
 struct recorder {
 	struct unwind_feed *feed;	 /* NULL: nobody wants to know */
 	struct profile_builder *builder; /* not owned */
@@ -60,6 +63,7 @@ struct recorder {
 	bool failed; /* no memory */
 	uint64_t first_monotonic, first_realtime;
 	uint64_t fallback_period;
+	VEC(uint32_t) changed;	  /* pids whose mappings have, since recorder__publish_changed() */
 	struct dso_id symbols_of; /* the dso of the next symbol events */
 	VEC(struct profile_line) lines;
 };
@@ -97,6 +101,7 @@ void recorder__free(struct recorder *r)
 		return;
 	process_table__free(r->lives);
 	jit_names__free(r->jit);
+	vec_free(&r->changed);
 	vec_free(&r->lines);
 	free(r);
 }
@@ -369,16 +374,75 @@ static struct fed_process as_fed(const struct process_life *process, uint64_t ti
 		.tgid = process->pid, .born = process->born, .time = time, .maps = process->maps};
 }
 
-/* What was known of its mappings when it was sampled first, and again when that has changed. */
-static int publish(struct recorder *r, struct process_life *process, uint64_t time)
+/* What is known of its mappings, if that has changed since it was published last. */
+static int publish(struct recorder *r, struct process_life *process)
 {
-	struct fed_process now = as_fed(process, time);
+	struct fed_process now = as_fed(process, r->last_time);
 
-	if (!r->feed || process->published == process->maps_version + 1)
+	if (process->published == process->maps_version + 1)
 		return 0;
 	process->published = process->maps_version + 1;
-	remember_publication(process, time);
+	process->published_at = unwind_feed__now();
+	remember_publication(process, now.time);
 	return unwind_feed__publish(r->feed, &now);
+}
+
+static int note_change(struct recorder *r, struct process_life *process)
+{
+	if (!r->feed || process->changed)
+		return 0;
+	process->changed = true;
+	return vec_push(&r->changed, process->pid);
+}
+
+/* It is sampled: whatever it takes, it is to be published. */
+static int want_publication(struct recorder *r, struct process_life *process)
+{
+	if (process->published == process->maps_version + 1)
+		return 0;
+	process->wanted = true;
+	return note_change(r, process);
+}
+
+/* The kernel side has lost what was published, or never had room for it. */
+static bool is_forgotten(const struct process_life *process, const struct sample_event *e)
+{
+	return process->published && !e->places_tag && e->user_frames &&
+	       e->header.time > process->published_at + REPUBLISH_NS;
+}
+
+/* Once for each piece of the stream: of the samples on their way few know another publication then. */
+int recorder__publish_changed(struct recorder *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->changed.count && !err; i++) {
+		struct process_life *process = process_table__find(r->lives, r->changed.data[i]);
+
+		if (!process || !process->changed)
+			continue;
+		process->changed = false;
+		if (!process->end && process->maps &&
+		    (process->wanted || process->published ||
+		     unwind_feed__knows(r->feed, process->maps)))
+			err = publish(r, process);
+	}
+	r->changed.count = 0;
+	return err;
+}
+
+int recorder__publish_targets(struct recorder *r)
+{
+	int err = 0;
+
+	for (const struct process_life *p = process_table__first(r->lives); p && !err;
+	     p = process_life__next(p)) {
+		struct process_life *process = process_table__find(r->lives, p->pid);
+
+		if (process == p && process->is_target && !process->end && process->maps)
+			err = publish(r, process);
+	}
+	return err;
 }
 
 /* Code that is made while a program runs is walked by frame pointer, whenever it came. */
@@ -439,16 +503,29 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 	to->user_frames = user_frames;
 }
 
-static void walk_copy(struct recorder *r, struct process_life *process,
-		      const struct sample_event *sample, size_t max, struct sample_event *to)
+/* NULL: it brought none. */
+static const struct stack_copy *copy_of(const struct sample_event *sample)
 {
-	const struct stack_copy *copy =
-		(const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
-	struct fed_process now = as_fed(process, sample->header.time);
+	if (!(sample->header.flags & EVENT_STACK_COPY))
+		return NULL;
+	return (const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
+}
+
+/* The address that the walk got to. */
+static uint64_t last_address(const struct sample_event *sample)
+{
+	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
+
+	return frames ? user_address(sample->frames[frames - 1]) : 0;
+}
+
+static void walk_once(struct recorder *r, const struct fed_process *process,
+		      const struct stack_copy *copy, size_t max, struct sample_event *to)
+{
 	enum stack_end end;
 	size_t count;
 
-	end = unwind_feed__walk(r->feed, &now, copy, (uint64_t *)to->frames + to->kernel_frames,
+	end = unwind_feed__walk(r->feed, process, copy, (uint64_t *)to->frames + to->kernel_frames,
 				max, &count);
 	if (!count)
 		return;
@@ -457,24 +534,70 @@ static void walk_copy(struct recorder *r, struct process_life *process,
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
 }
 
-/* Its tables are asked for, if they are not there. -EAGAIN: they will be, soon. */
-static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample,
-		bool copied)
+/* A walk ended where a table is missing. 1: something is known of it now; 0; -ENOMEM. */
+static int note_missing(struct recorder *r, struct process_life *process,
+			const struct sample_event *ended, const struct stack_copy *copy)
+{
+	struct fed_process now = as_fed(process, ended->header.time);
+	int err = unwind_feed__missed(r->feed, &now, last_address(ended), copy);
+
+	if (err <= 0)
+		return err;
+	process->published = 0;
+	err = want_publication(r, process);
+	return err ? err : 1;
+}
+
+static bool ends_in_made_code(const struct recorder *r, const struct process_life *process,
+			      const struct sample_event *ended)
+{
+	const struct mapping *mapping = mapping_table__find(process->maps, last_address(ended));
+
+	return mapping && dso_table__kind(&r->dsos, mapping->dso) == DSO_JIT;
+}
+
+/*
+ * 0; -EAGAIN: a table that it needs will be there soon; -ENOMEM. A process that was not published has
+ * been sampled without knowing what is missing, so its own code is asked about here.
+ */
+static int walk_copy(struct recorder *r, struct process_life *process,
+		     const struct sample_event *sample, size_t max, struct sample_event *to)
 {
 	struct fed_process now = as_fed(process, sample->header.time);
-	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
-	int err = copied ? publish(r, process, now.time) : 0;
+	bool asked = false;
+	int again;
 
-	if (!err && sample->user_end == STACK_END_NO_TABLE && frames) {
-		err = unwind_feed__missed(r->feed, &now, user_address(sample->frames[frames - 1]));
-		if (err > 0) {
-			process->published = 0;
-			err = publish(r, process, now.time);
+	do {
+		walk_once(r, &now, copy_of(sample), max, to);
+		again = to->user_end == STACK_END_NO_TABLE
+				? unwind_feed__await(r->feed, &now, last_address(to))
+				: 0;
+		if (!again && !asked && to->user_end == STACK_END_NO_TABLE &&
+		    ends_in_made_code(r, process, to)) {
+			asked = true;
+			again = note_missing(r, process, to, copy_of(sample));
 		}
+	} while (again > 0);
+	return again;
+}
+
+/* Its tables are asked for, if they are not there. */
+static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample)
+{
+	struct fed_process now = as_fed(process, sample->header.time);
+	int err = want_publication(r, process);
+
+	if (err)
+		return err;
+	if (sample->user_end == STACK_END_NO_TABLE) {
+		err = note_missing(r, process, sample, copy_of(sample));
+		return err < 0 ? err : 0;
 	}
-	if (!err && copied && unwind_feed__shall_wait(r->feed, &now))
-		err = -EAGAIN;
-	return err;
+	err = unwind_feed__refresh(r->feed, &now);
+	if (err <= 0)
+		return err;
+	process->published = 0;
+	return want_publication(r, process);
 }
 
 int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
@@ -485,17 +608,16 @@ int recorder__settle(struct recorder *r, const struct sample_event **sample, siz
 	bool copied = s->header.flags & EVENT_STACK_COPY;
 	size_t keep = process ? frames_to_keep(r, s, process) : s->user_frames;
 	bool is_fed = process && process->maps && r->feed;
-	int err = is_fed ? feed(r, process, s, copied) : 0;
+	int err = is_fed ? feed(r, process, s) : 0;
 
 	if (err || (!copied && keep == s->user_frames))
 		return err;
 	copy_sample(space, s, keep);
 	if (keep < s->user_frames)
 		space->user_end = STACK_END_STALE;
-	if (copied && is_fed)
-		walk_copy(r, process, s, max, space);
-	*sample = space;
-	return 0;
+	err = copied && is_fed ? walk_copy(r, process, s, max, space) : 0;
+	*sample = err ? s : space;
+	return err;
 }
 
 static int on_sample(void *context, const struct sample_event *e)
@@ -519,7 +641,9 @@ static int on_sample(void *context, const struct sample_event *e)
 	}
 	profile_builder__sample(r->builder, thread->id, time, stack, delta, thread->comm_id,
 				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
-	if (publish(r, thread->process, time))
+	if (is_forgotten(thread->process, e))
+		thread->process->published = 0;
+	if (r->feed && want_publication(r, thread->process))
 		return -ENOMEM;
 	return result(r);
 }
@@ -787,6 +911,8 @@ static int on_mmap(void *context, const struct mmap_event *e)
 		r->stats.known_mappings++;
 	else if (change == MAPPING_ADDED)
 		process->maps_version++;
+	if (change == MAPPING_ADDED && note_change(r, process))
+		return -ENOMEM;
 	return result(r);
 }
 
@@ -803,8 +929,11 @@ static int on_maps_read(void *context, const struct maps_read_event *e)
 	removed = mapping_table__end_read(&process->maps);
 	if (removed < 0)
 		return removed;
-	if (removed)
+	if (removed) {
 		process->maps_version++;
+		if (note_change(r, process))
+			return -ENOMEM;
+	}
 	r->stats.stale_mappings += removed;
 	return 0;
 }
@@ -967,7 +1096,7 @@ static int feed_unwinding(struct recorder *r, const struct jit_bytes_event *e)
 	if (err <= 0)
 		return err;
 	process->published = 0;
-	return publish(r, process, e->header.time);
+	return want_publication(r, process);
 }
 
 static int on_jit_bytes(void *context, const struct jit_bytes_event *e)

@@ -50,6 +50,14 @@ struct event_handler recorder__handler(struct recorder *r);
 int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
 		     struct sample_event *space);
 
+/*
+ * Live, after each piece of the stream: processes whose mappings have changed are published, sampled or not, if
+ * that takes no reading of files. 0 or -ENOMEM.
+ */
+int recorder__publish_changed(struct recorder *r);
+/* The same for all that /proc told as targets, whatever it takes. */
+int recorder__publish_targets(struct recorder *r);
+
 /* After the last event, symbols included; before profile_builder__finish(). 0 or -ENOMEM. */
 int recorder__finish(struct recorder *r);
 

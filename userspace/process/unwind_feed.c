@@ -5,19 +5,22 @@
  *
  * On a machine that makes programs all the time, most files are mapped by one process that is gone
  * before its table would be of use. So building has a credit of CPU time, which grows slowly; when
- * it is used up, only processes of some age have their files built.
+ * it is used up, only processes of some age have their files built. Tables that are kept on disk are
+ * read for all: that takes a twentieth of the time.
  */
 #include "process/unwind_feed.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "process/made_code.h"
 #include "unwind/table_builder.h"
+#include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
@@ -26,6 +29,7 @@
 #define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
 #define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
 #define REFUSED_NS	  10000000000ull /* until a table that found no room is tried again */
+#define RUNS_MAX	  8		 /* of one mapping that belong to different segments */
 
 enum table_state {
 	FILE_UNREAD,
@@ -41,6 +45,7 @@ struct fed_file {
 	struct elf_file *elf;
 	struct table_number number;
 	enum table_state state;
+	bool not_cached;  /* the cache has been asked */
 	uint64_t refused; /* when */
 };
 
@@ -61,22 +66,34 @@ struct unwind_feed {
 	struct unwind_feed_options options;
 	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by dso */
-	VEC(struct unwind_placement) placements;
+	VEC(struct unwind_placement) placements, pieces;
+	VEC(struct made_area) areas;
 	VEC(struct unwind_range) ranges;
 	VEC(struct fed_jvm) jvms;
 	VEC(struct fed_made) mades;
+	struct made_code *made_code;
+	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
 
-static uint64_t now(void)
+uint64_t unwind_feed__now(void)
 {
-	struct timespec t;
+	return monotonic_ns();
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+static struct made_code *new_made_code(const struct unwind_feed_options *options)
+{
+	const struct made_code_options made = {
+		.store = options->store,
+		.table_limit = options->table_limit,
+		.read_frames = options->read_made_frames,
+		.context = options->context,
+	};
+
+	return made_code__new(&made);
 }
 
 int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed)
@@ -84,15 +101,20 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	struct unwind_feed *f = calloc(1, sizeof(*f));
 	int err;
 
-	if (!f)
+	if (!f) {
+		table_cache__free(options->cache);
 		return -ENOMEM;
+	}
 	f->options = *options;
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
 	f->credit = f->options.credit;
-	f->credited = now();
-	err = table_builder__new(options->table_limit, &f->builder);
+	f->credited = monotonic_ns();
+	f->made_code = new_made_code(options);
+	err = f->made_code ? table_builder__new(options->table_limit, options->cache, &f->builder)
+			   : -ENOMEM;
 	if (err) {
+		made_code__free(f->made_code);
 		free(f);
 		return err;
 	}
@@ -108,7 +130,10 @@ void unwind_feed__free(struct unwind_feed *f)
 	for (size_t i = 0; i < f->files.count; i++)
 		elf_file__free(f->files.data[i].elf);
 	vec_free(&f->files);
+	made_code__free(f->made_code);
 	vec_free(&f->placements);
+	vec_free(&f->pieces);
+	vec_free(&f->areas);
 	vec_free(&f->ranges);
 	vec_free(&f->jvms);
 	vec_free(&f->mades);
@@ -125,14 +150,16 @@ static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 static int ask(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
 	       struct dso_id dso)
 {
+	uint64_t base;
+	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
 	int fd, err = 0;
 
 	file->state = FILE_LATER;
-	if (is_put_off(f, process)) {
+	if (effort == TABLE_READ && (!f->options.cache || file->not_cached)) {
 		f->stats.put_off++;
 		return 0;
 	}
-	fd = f->options.file(f->options.context, dso);
+	fd = f->options.file(f->options.context, dso, &base);
 	if (fd < 0) {
 		file->state = FILE_PLAIN;
 		return 0;
@@ -140,22 +167,25 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, dso.v, fd);
-	if (!err)
+		err = table_builder__ask(f->builder, dso.v, fd, base, effort);
+	if (!err) {
 		file->state = FILE_ASKED;
+		f->building++;
+	}
 	return err == -ENOMEM ? err : 0;
 }
 
 static int read_file(struct unwind_feed *f, const struct fed_process *process,
 		     struct fed_file *file, struct dso_id dso)
 {
-	int fd = f->options.file(f->options.context, dso), err;
+	uint64_t base;
+	int fd = f->options.file(f->options.context, dso, &base), err;
 
 	file->state = FILE_PLAIN;
 	file->kind = f->options.kind(f->options.context, dso);
 	if (fd < 0)
 		return 0;
-	err = elf_file__open(fd, &file->elf);
+	err = elf_file__open_at(fd, base, &file->elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	return ask(f, process, file, dso);
@@ -182,18 +212,27 @@ static int file_of(struct unwind_feed *f, const struct fed_process *process, str
 	return 0;
 }
 
+static void count(struct unwind_feed *f, const struct built_table *built)
+{
+	f->stats.built += !built->err && !built->cached;
+	f->stats.cached += !built->err && built->cached;
+	f->stats.put_off += built->err == -ENOENT;
+	f->stats.build_ns += built->cpu_ns;
+	f->credit -= built->cpu_ns;
+}
+
 static int put(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
 {
 	static const struct unwind_table_image NOTHING = {};
 	int err = built->err;
 
-	f->stats.build_ns += built->cpu_ns;
-	f->credit -= built->cpu_ns;
+	count(f, built);
 	file->state = FILE_LATER;
-	if (!table_store__owns(f->options.store, &file->number))
+	file->not_cached = err == -ENOENT;
+	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
-	file->refused = err == -EFBIG ? UINT64_MAX : now();
+	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
 	f->stats.too_big += err == -EFBIG;
 	if (err == -ENOMEM || err == -EFBIG)
 		return err == -ENOMEM ? err : 0;
@@ -212,6 +251,7 @@ static int take(struct unwind_feed *f, bool wait, bool *took)
 	*took = table_builder__take(f->builder, wait, &built);
 	if (!*took)
 		return 0;
+	f->building--;
 	err = put(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);
 	return err;
@@ -227,7 +267,7 @@ static void add_credit(struct unwind_feed *f, uint64_t time)
 
 int unwind_feed__take(struct unwind_feed *f)
 {
-	uint64_t time = now();
+	uint64_t time = monotonic_ns();
 	bool took = true;
 	int err = 0;
 
@@ -238,26 +278,50 @@ int unwind_feed__take(struct unwind_feed *f)
 	return err;
 }
 
-static bool is_being_built(const struct unwind_feed *f, const struct mapping_table *maps)
+bool unwind_feed__is_building(const struct unwind_feed *f)
+{
+	return f->building > 0;
+}
+
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps)
 {
 	for (size_t i = 0; i < mapping_table__count(maps); i++) {
 		uint32_t dso = mapping_table__get(maps, i)->dso.v;
 
-		if (dso < f->files.count && f->files.data[dso].state == FILE_ASKED)
-			return true;
+		if (dso >= f->files.count || f->files.data[dso].state == FILE_UNREAD ||
+		    f->files.data[dso].state == FILE_LATER)
+			return false;
 	}
-	return false;
+	return true;
 }
 
-bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process)
+/* The file that is mapped there; NULL: none that was ever placed. */
+static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
+				uint64_t address, struct dso_id *dso)
 {
-	bool building = is_being_built(f, process->maps), took = true;
+	const struct mapping *mapping = mapping_table__find(process->maps, address);
 
+	if (!mapping || mapping->dso.v >= f->files.count)
+		return NULL;
+	*dso = mapping->dso;
+	return &f->files.data[mapping->dso.v];
+}
+
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+{
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
+	bool took = true;
+	int err = 0;
+
+	if (!file || file->state != FILE_ASKED)
+		return 0;
+	table_builder__hurry(f->builder, dso.v);
 	if (!f->ending)
-		return building && now() - process->time < WAIT_NS;
-	while (building && took && !take(f, true, &took))
-		building = is_being_built(f, process->maps);
-	return false;
+		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
+	while (file->state == FILE_ASKED && took && !err)
+		err = take(f, true, &took);
+	return err ? err : file->state == FILE_THERE;
 }
 
 void unwind_feed__end(struct unwind_feed *f)
@@ -292,35 +356,61 @@ static uint32_t table_of(const struct fed_file *file)
 }
 
 /* Places of code that a process made, and who may have made it. */
-struct made_code {
+struct made_code_of {
 	size_t count;
 	bool python;
+	enum made_by by;
 	struct elf_file *jvm; /* NULL: there is none */
 	uint64_t bias;
 };
 
+/* Places the runs of a mapping of an ELF file; the last of them is left in *placement. */
+static int place_code(struct unwind_feed *f, const struct fed_file *file,
+		      const struct mapping *mapping, struct unwind_placement *placement)
+{
+	uint64_t offset = mapping->page_offset, end;
+	struct elf_code code;
+
+	if (__builtin_add_overflow(offset, mapping->end - mapping->start, &end))
+		end = UINT64_MAX;
+	for (size_t runs = 1; offset < end; runs++) {
+		if (elf_file__code_at(file->elf, offset, end, &code))
+			break;
+		placement->table = table_of(file);
+		placement->bias = placement->start - code.address;
+		if (code.end >= end || runs == RUNS_MAX)
+			break;
+		placement->end = placement->start + (code.end - offset);
+		if (vec_push(&f->placements, *placement))
+			return -ENOMEM;
+		placement->start = placement->end;
+		placement->end = mapping->end;
+		offset = code.end;
+	}
+	return 0;
+}
+
 static int place(struct unwind_feed *f, const struct fed_process *process,
-		 const struct mapping *mapping, struct made_code *made)
+		 const struct mapping *mapping, struct made_code_of *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
 	struct fed_file *file;
-	uint64_t address;
 	int err;
 
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
 	err = file_of(f, process, mapping->dso, &file);
+	if (!err && file->elf)
+		err = place_code(f, file, mapping, &placement);
 	if (err)
 		return err;
-	if (file->elf && !elf_file__address_of_offset(file->elf, mapping->page_offset, &address)) {
-		placement.table = table_of(file);
-		placement.bias = mapping->start - address;
-		if (file->kind == FED_JVM)
-			made->jvm = file->elf, made->bias = placement.bias;
-	}
+	if (file->kind == FED_JVM && file->elf)
+		made->jvm = file->elf, made->bias = placement.bias;
 	made->python |= file->kind == FED_PYTHON;
+	if (file->kind == FED_PYPY || file->kind == FED_LUAJIT)
+		made->by = file->kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
 	if (file->kind == FED_JIT) {
 		placement.table = UNWIND_JAVA; /* until it is known that it is not */
 		made->count++;
@@ -329,7 +419,7 @@ static int place(struct unwind_feed *f, const struct fed_process *process,
 }
 
 static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
-				     const struct made_code *made)
+				     const struct made_code_of *made)
 {
 	struct fed_jvm jvm = {.tgid = tgid, .bias = made->bias};
 
@@ -352,46 +442,80 @@ static size_t find_made(const struct unwind_feed *f, uint32_t tgid)
 	return i;
 }
 
-/* What is gone by in code that the process has made: what it says itself, if it does. */
-static uint32_t table_of_made_code(const struct unwind_feed *f, uint32_t tgid,
-				   const struct made_code *made)
+/* Does it say itself what its frames are? *table is what says so. */
+static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_t *table)
 {
 	size_t i = find_made(f, tgid);
 
-	if (i < f->mades.count && table_store__owns(f->options.store, &f->mades.data[i].number))
-		return f->mades.data[i].number.number;
-	return made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	if (i == f->mades.count || !table_store__owns(f->options.store, &f->mades.data[i].number))
+		return false;
+	*table = f->mades.data[i].number.number;
+	return true;
+}
+
+/* One placement becomes several, where parts of it are known. */
+static int place_pieces(struct unwind_feed *f, uint32_t tgid, const struct unwind_placement *whole)
+{
+	struct unwind_placement piece;
+	uint64_t at = whole->start;
+	int err = 0;
+
+	for (; at < whole->end && !err; at = piece.end) {
+		made_code__place(f->made_code, tgid, at, whole->end, &piece);
+		err = vec_push(&f->pieces, piece);
+	}
+	return err;
+}
+
+/* Code of PyPy and LuaJIT, whose frames are read from the process. */
+static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
+{
+	int err = 0;
+
+	f->pieces.count = 0;
+	for (size_t i = 0; i < f->placements.count && !err; i++) {
+		const struct unwind_placement *p = &f->placements.data[i];
+
+		err = p->table == UNWIND_JAVA ? place_pieces(f, tgid, p) : vec_push(&f->pieces, *p);
+	}
+	if (!err)
+		err = vec_reserve(&f->placements, f->pieces.count);
+	if (err)
+		return err;
+	f->placements.count = f->pieces.count;
+	memcpy(f->placements.data, f->pieces.data, f->pieces.count * sizeof(*f->pieces.data));
+	return 0;
 }
 
 /*
- * All engines but one keep frame pointers in the code that they make, or have none to be misled by. What
- * CPython makes is so small that it needs none.
+ * Most engines keep frame pointers in the code that they make, or have none to be misled by. What CPython
+ * makes is so small that it needs none.
  */
-static void trust_made_code(struct unwind_feed *f, const struct fed_process *process,
-			    const struct made_code *made)
+static int trust_made_code(struct unwind_feed *f, const struct fed_process *process,
+			   const struct made_code_of *made)
 {
-	uint32_t table;
+	uint32_t table = made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
 
 	if (!made->count || (made->jvm && !jvm_keeps_frame_pointers(f, process->tgid, made)))
-		return;
-	table = table_of_made_code(f, process->tgid, made);
+		return 0;
+	if (!describes_itself(f, process->tgid, &table) && made->by != MADE_BY_OTHERS)
+		return place_known_frames(f, process->tgid);
 	for (size_t i = 0; i < f->placements.count; i++)
 		if (f->placements.data[i].table == UNWIND_JAVA)
 			f->placements.data[i].table = table;
+	return 0;
 }
 
 static int place_all(struct unwind_feed *f, const struct fed_process *process)
 {
 	size_t count = mapping_table__count(process->maps);
-	struct made_code made = {};
+	struct made_code_of made = {};
 	int err = 0;
 
 	f->placements.count = 0;
 	for (size_t i = 0; i < count && !err; i++)
 		err = place(f, process, mapping_table__get(process->maps, i), &made);
-	if (!err)
-		trust_made_code(f, process, &made);
-	return err;
+	return err ? err : trust_made_code(f, process, &made);
 }
 
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
@@ -415,33 +539,93 @@ static void forget_made(struct unwind_feed *f, uint32_t tgid)
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
-		return file->refused != UINT64_MAX && now() - file->refused > REFUSED_NS;
+		return file->refused != UINT64_MAX && monotonic_ns() - file->refused > REFUSED_NS;
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
-int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+/* The code that it has made, and by whom. */
+static int find_made_code(struct unwind_feed *f, const struct fed_process *process,
+			  enum made_by *by)
 {
-	const struct mapping *mapping = mapping_table__find(process->maps, address);
-	const void *segment;
-	struct fed_file *file;
-	bool later;
-	int err;
+	size_t count = mapping_table__count(process->maps);
+	int err = 0;
 
-	if (!mapping || mapping->dso.v >= f->files.count)
-		return 0;
-	file = &f->files.data[mapping->dso.v];
-	later = file->state == FILE_LATER;
-	if (file->kind == FED_JIT) { /* frame pointers will do */
+	f->areas.count = 0;
+	*by = MADE_BY_OTHERS;
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct mapping *m = mapping_table__get(process->maps, i);
+		enum fed_kind kind = f->options.kind(f->options.context, m->dso);
+
+		if (kind == FED_PYPY || kind == FED_LUAJIT)
+			*by = kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
+		else if (kind == FED_JIT)
+			err = vec_push(&f->areas,
+				       (struct made_area){.start = m->start, .end = m->end});
+	}
+	return err;
+}
+
+/* What is known of its code's frames, once more. `registers`: NULL: nothing was missed. */
+static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
+		       const uint64_t *registers)
+{
+	struct made_moment moment = {.tgid = process->tgid,
+				     .time = monotonic_ns(),
+				     .missed = missed,
+				     .registers = registers};
+	int err = find_made_code(f, process, &moment.by);
+
+	if (err || moment.by == MADE_BY_OTHERS)
+		return err;
+	moment.areas = f->areas.data;
+	moment.area_count = f->areas.count;
+	return made_code__ask(f->made_code, &moment, &f->stats.build_ns);
+}
+
+int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)
+{
+	return made_code__is_due(f->made_code, process->tgid, monotonic_ns())
+		       ? ask_process(f, process, 0, NULL)
+		       : 0;
+}
+
+static int missed_made_code(struct unwind_feed *f, const struct fed_process *process,
+			    uint64_t address, const struct stack_copy *copy)
+{
+	uint64_t registers[sizeof(copy->general) / sizeof(copy->general[0])] = {};
+
+	if (find_made(f, process->tgid) < f->mades.count) { /* frame pointers will do */
 		forget_made(f, process->tgid);
 		return 1;
 	}
+	if (copy)
+		memcpy(registers, copy->general, sizeof(registers));
+	return ask_process(f, process, address, registers);
+}
+
+int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
+			const struct stack_copy *copy)
+{
+	struct dso_id dso;
+	struct fed_file *file = file_at(f, process, address, &dso);
+	const void *segment;
+	bool later;
+	int err;
+
+	if (!file)
+		return 0;
+	later = file->state == FILE_LATER;
+	if (file->state == FILE_ASKED)
+		table_builder__hurry(f->builder, dso.v);
+	if (file->kind == FED_JIT)
+		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
 		return 0;
 	/* it has come back since */
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = ask(f, process, file, mapping->dso);
+	err = ask(f, process, file, dso);
 	if (err)
 		return err;
 	return later && file->state == FILE_ASKED;
@@ -451,6 +635,7 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	table_store__withdraw(f->options.store, tgid);
 	forget_made(f, tgid);
+	made_code__forget(f->made_code, tgid);
 	for (size_t i = f->jvms.count; i-- > 0;)
 		if (f->jvms.data[i].tgid == tgid)
 			f->jvms.data[i] = f->jvms.data[--f->jvms.count];
@@ -496,7 +681,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 {
 	struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
 	struct unwind_table_image image;
-	uint64_t begin = now();
+	uint64_t begin = monotonic_ns();
 	int err;
 
 	if (!chosen)
@@ -504,7 +689,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	count = choose_pieces(f, process, pieces, count, chosen);
 	err = unwind_table__build_pieces(chosen, count, f->options.table_limit, &image);
 	free(chosen);
-	f->stats.build_ns += now() - begin;
+	f->stats.build_ns += monotonic_ns() - begin;
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = put_made(f, process->tgid, &image);
@@ -525,16 +710,17 @@ static int read_code(const struct copied *c, void *to, size_t size, uint64_t add
 {
 	const struct mapping *m = mapping_table__find(c->process->maps, address);
 	struct unwind_feed *f = c->feed;
+	uint64_t base, at;
 	int fd;
 
 	if (!m || m->dso.v >= f->files.count || !f->files.data[m->dso.v].elf ||
 	    size > m->end - address)
 		return -EFAULT;
-	fd = f->options.file(f->options.context, m->dso);
-	if (fd < 0 || m->page_offset > INT64_MAX - (m->end - m->start) ||
-	    pread(fd, to, size, (off_t)(m->page_offset + (address - m->start))) != (ssize_t)size)
+	fd = f->options.file(f->options.context, m->dso, &base);
+	if (fd < 0 || __builtin_add_overflow(base, m->page_offset, &at) ||
+	    __builtin_add_overflow(at, address - m->start, &at) || at > INT64_MAX - size)
 		return -EFAULT;
-	return 0;
+	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
 }
 
 static int read_copy(void *context, void *to, size_t size, uint64_t address)

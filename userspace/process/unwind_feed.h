@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <sysprof/event.h>
+#include <sysprof/made_frames.h>
 #include <sysprof/profile.h>
 
 #include "process/mapping_table.h"
@@ -18,24 +19,32 @@
 struct unwind_feed;
 
 struct elf_file;
+struct table_cache;
 
 enum fed_kind {
 	FED_FILE,   /* or what may be one */
 	FED_JVM,    /* HotSpot's library */
 	FED_PYTHON, /* CPython: the interpreter, or its library */
-	FED_JIT,    /* code made by the process */
+	FED_PYPY,
+	FED_LUAJIT,
+	FED_JIT, /* code made by the process */
 };
 
 struct unwind_feed_options {
 	struct table_store *store;
-	size_t table_limit; /* bytes of one table at most */
-	int64_t credit;	    /* CPU time for building that can be saved up, ns; 0: 2 s */
-	/* The file of a dso, which stays the callee's; -1: not to be had. */
-	int (*file)(void *context, struct dso_id dso);
+	struct table_cache *cache; /* NULL: none; taken over, whatever unwind_feed__new() returns */
+	size_t table_limit;	   /* bytes of one table at most */
+	int64_t credit;		   /* CPU time for building that can be saved up, ns; 0: 2 s */
+	/* The file of a dso, which stays the callee's, and where in it the dso begins; -1: not to be had. */
+	int (*file)(void *context, struct dso_id dso, uint64_t *base);
 	enum fed_kind (*kind)(void *context, struct dso_id dso);
 	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
 	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,
 					 uint64_t bias);
+	/* As made_code_options.read_frames. */
+	int (*read_made_frames)(void *context, struct made_runtime *runtime,
+				const uint64_t *registers, const struct made_area *areas,
+				size_t area_count, struct made_frame **frames, size_t *count);
 	void *context;
 };
 
@@ -54,20 +63,32 @@ struct fed_process {
 /* Its mappings at that time; tables of files that have none yet are asked for. 0 or -ENOMEM: no room is no error. */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 
+/* Has all of these been seen before, so that publishing it reads no file? */
+bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps);
+/* Is a table being built? */
+bool unwind_feed__is_building(const struct unwind_feed *f);
+/* CLOCK_MONOTONIC, ns. */
+uint64_t unwind_feed__now(void);
+
 /*
  * A stack of it ended at `address`, whose table is not there: it is asked for again, where that is
- * of use. 1: its mappings are to be published again; 0; -ENOMEM.
+ * of use. `copy` is what was kept of the stack, or NULL. 1: its mappings are to be published again; 0;
+ * -ENOMEM.
  */
-int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
+int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
+			const struct stack_copy *copy);
+/* It was sampled. Has it other code than was published? As before. */
+int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process);
 
 /* Takes what has been built since. 0 or -ENOMEM. */
 int unwind_feed__take(struct unwind_feed *f);
 
 /*
- * Shall a copied stack wait, since one of these files is being built? It does for a while only; and
- * after unwind_feed__end() this waits itself.
+ * A copied stack ended at `address` for want of a table: if that is being built, it is built before others. 0: there
+ * is none to be had; -EAGAIN: it will be there soon; after unwind_feed__end() this waits, and 1 says that
+ * it is there now; -ENOMEM.
  */
-bool unwind_feed__shall_wait(struct unwind_feed *f, const struct fed_process *process);
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
 void unwind_feed__end(struct unwind_feed *f);
 
 /* Readable when something was built. */
@@ -92,7 +113,9 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 
 struct unwind_feed_stats {
 	struct table_store_stats store;
-	uint64_t build_ns; /* CPU time spent on building */
+	uint64_t built;	   /* tables */
+	uint64_t cached;   /* those that were read from the cache instead */
+	uint64_t build_ns; /* CPU time spent on both */
 	uint64_t put_off;  /* times that a young process's file had to wait: others took too long */
 	uint64_t too_big;  /* files whose table does not fit into a segment */
 };

@@ -105,6 +105,7 @@ static int find_debug_file(struct batch *b, struct part *part)
 	const struct symbolizer_dso *dso = &part->job->dso;
 	const struct debug_file_request request = {
 		.elf_fd = dso->fd,
+		.elf_base = dso->base,
 		.root_fd = dso->root_fd,
 		.path = dso->path,
 		.build_id_size = dso->build_id_size,
@@ -154,7 +155,7 @@ static int ask_cache(struct batch *b, struct part *part, const uint64_t *address
 	part->key = (struct symbol_cache_key){
 		.build_id = dso->build_id,
 		.build_id_size = dso->build_id_size,
-		.debug_id = debug_file_identity(dso->fd, part->debug_fd, part->alt_fd),
+		.debug_id = debug_file_identity(dso->fd, dso->base, part->debug_fd, part->alt_fd),
 	};
 	part->cached = result_store__new();
 	if (!part->cached)
@@ -218,6 +219,7 @@ static void hand_to_child(struct batch *b, struct part *part)
 			{
 				.kind = dso->kind,
 				.elf_fd = dso->fd,
+				.elf_base = dso->base,
 				.debug_fd = part->debug_fd,
 				.alt_fd = part->alt_fd,
 				.package_size = dwarf_reads_packages() ? part->package_size : 0,

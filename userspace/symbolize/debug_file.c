@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_stamp.h"
 #include "base/gzip.h"
 #include "base/hashmap.h"
 #include "base/io.h"
@@ -74,6 +75,7 @@ struct proof {
 /* What was found: where, for names that are relative to it. */
 struct debug_file {
 	int fd; /* -1: nothing */
+	uint64_t base;
 	char path[PATH_MAX];
 };
 
@@ -85,11 +87,11 @@ static bool is_hard(int error)
 }
 
 /* The build-id of an open file; none is no error. 0; -ENOEXEC, -EBADMSG: no ELF file; hard ones. */
-static int read_identity(int fd, struct identity *id)
+static int read_identity(int fd, uint64_t base, struct identity *id)
 {
 	uint8_t bytes[BUILD_ID_MAX + 1];
 	struct elf_file *file;
-	int result = elf_file__open(fd, &file);
+	int result = elf_file__open_at(fd, base, &file);
 
 	if (result)
 		return result;
@@ -140,7 +142,7 @@ static int prove(const struct search *s, int fd, uint64_t size, const struct pro
 {
 	struct identity id;
 	uint32_t crc = 0;
-	int err = read_identity(fd, &id);
+	int err = read_identity(fd, 0, &id);
 
 	if (is_hard(err))
 		return err;
@@ -343,7 +345,7 @@ static int find_alternate(const struct search *s, const struct debug_file *from,
 	struct proof proof = {};
 	struct elf_file *file;
 	char name[PATH_MAX];
-	int result = elf_file__open(from->fd, &file);
+	int result = elf_file__open_at(from->fd, from->base, &file);
 
 	if (!result) {
 		result = elf_file__alternate_link(file, name, sizeof(name), proof.id.bytes,
@@ -400,11 +402,11 @@ static int read_module(struct search *s, struct module_facts *facts)
 		return 0;
 	s->has_self = !fstat(r->elf_fd, &s->self);
 	/* the request's may have been cut to what an event holds */
-	err = read_identity(r->elf_fd, &own);
+	err = read_identity(r->elf_fd, r->elf_base, &own);
 	if (!err && own.size)
 		s->id = own;
 	if (!err)
-		err = elf_file__open(r->elf_fd, &file);
+		err = elf_file__open_at(r->elf_fd, r->elf_base, &file);
 	if (err)
 		return is_hard(err) ? err : 0;
 	facts->has_debug_info = has_section(file, ".debug_info") ||
@@ -497,6 +499,7 @@ int debug_file_find(const struct debug_file_request *request, int *debug_fd, int
 		return err ? err : finish(&s, &from, from.fd, debug_fd, alt_fd);
 	}
 	from.fd = request->elf_fd;
+	from.base = request->elf_base;
 	snprintf(from.path, sizeof(from.path), "%s", request->path ? request->path : "");
 	return finish(&s, &from, -1, debug_fd, alt_fd);
 }
@@ -548,26 +551,22 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* Fixed fields, without holes. */
-struct file_stamp {
-	uint64_t device, inode, size;
-	int64_t changed, changed_ns;
-};
-
 static struct file_stamp stamp_of(int fd)
 {
-	struct stat st;
+	struct file_stamp stamp = {};
 
-	if (fd < 0 || fstat(fd, &st))
+	if (fd >= 0 && file_stamp__read(fd, &stamp))
 		return (struct file_stamp){};
-	return (struct file_stamp){st.st_dev, st.st_ino, st.st_size, st.st_ctim.tv_sec,
-				   st.st_ctim.tv_nsec};
+	return stamp;
 }
 
-uint64_t debug_file_identity(int elf_fd, int debug_fd, int alt_fd)
+uint64_t debug_file_identity(int elf_fd, uint64_t elf_base, int debug_fd, int alt_fd)
 {
 	struct file_stamp stamps[] = {stamp_of(elf_fd), stamp_of(debug_fd), stamp_of(alt_fd)};
 	uint64_t hash = hash_stable(stamps, sizeof(stamps));
+
+	if (elf_base)
+		hash = hash_combine(hash, hash_stable(&elf_base, sizeof(elf_base)));
 
 	return hash ? hash : 1;
 }

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 struct debug_file_request {
-	int elf_fd;  /* the mapped file, or -1 */
+	int elf_fd;	   /* the mapped file, or -1 */
+	uint64_t elf_base; /* where the module begins in it */
 	int root_fd; /* root directory of its process, or -1: sought there first, then on the host */
 	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
 	uint8_t build_id_size;
@@ -51,9 +52,9 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 
 /*
  * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and
- * time of the last change of each. Build-ids do not do: a process can give its file any build-id,
+ * time of the last change of each, and where in its file the module begins. Build-ids do not do: a process can give its file any build-id,
  * and must not answer for everybody else's file of that build-id. Never 0.
  */
-uint64_t debug_file_identity(int elf_fd, int debug_fd, int alt_fd);
+uint64_t debug_file_identity(int elf_fd, uint64_t elf_base, int debug_fd, int alt_fd);
 
 #endif

@@ -20,6 +20,7 @@ struct dwarf_stats {
 };
 
 struct dwarf_options {
+	uint64_t base;	       /* where the file begins that `fd` is for */
 	int alt_fd;	       /* the dwz file, or -1 */
 	bool packaged;	       /* its .dwo files may be in a .dwp file */
 	uint64_t memory_limit; /* bytes */

@@ -228,7 +228,7 @@ int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *
 		      struct dwarf_image *image)
 {
 	struct elf_file *file;
-	int err = elf_file__open(fd, &file);
+	int err = elf_file__open_at(fd, role == DWARF_MAIN ? options->base : 0, &file);
 
 	*image = (struct dwarf_image){};
 	if (err)

@@ -70,10 +70,10 @@ static int inflate_section(const uint8_t *data, size_t size, uint64_t limit, int
 	return err;
 }
 
-static int read_section(int fd, void **data, size_t *size)
+static int read_section(int fd, uint64_t base, void **data, size_t *size)
 {
 	struct elf_file *file;
-	int err = elf_file__open(fd, &file);
+	int err = elf_file__open_at(fd, base, &file);
 
 	if (err)
 		return err == -ENOEXEC ? -ENOENT : err;
@@ -82,12 +82,12 @@ static int read_section(int fd, void **data, size_t *size)
 	return err == -ENOTSUP ? -EBADMSG : err;
 }
 
-int minidebug_inflate(int fd, uint64_t limit, int *inflated)
+int minidebug_inflate(int fd, uint64_t base, uint64_t limit, int *inflated)
 {
 	_cleanup_free_ void *data = NULL;
 	_cleanup_close_ int out = -1;
 	size_t size;
-	int err = read_section(fd, &data, &size);
+	int err = read_section(fd, base, &data, &size);
 
 	if (err)
 		return err;

@@ -2,7 +2,10 @@
 /*
  * One module's addresses to locations.
  *
- * Two sources, and each knows what the other does not. DWARF has the chain of inlined calls, lines,
+ * Three sources. A Go program's own function table has everything for its Go code and is taken
+ * there, whether the program is stripped or not: go_frames.h has the reasons.
+ *
+ * Of the other two each knows what the other does not. DWARF has the chain of inlined calls, lines,
  * and one function for both parts of what a compiler split into a hot and a cold one. The symbol
  * tables have a name for code without DWARF (assembly, libraries linked in), and the mangled name
  * where DWARF has only the bare one (lambdas).
@@ -20,8 +23,10 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
+#include "elf/gopclntab.h"
 #include "symbolize/demangle.h"
 #include "symbolize/dwarf.h"
+#include "symbolize/go_frames.h"
 #include "symbolize/memo.h"
 #include "symbolize/minidebug.h"
 #include "symbolize/symbol_table.h"
@@ -40,6 +45,7 @@ struct module {
 	struct elf_file *elf, *debug; /* NULL: not to be had */
 	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
 	int elf_error;
+	struct gopclntab *go;	    /* NULL: not a Go program */
 	struct dwarf_reader *dwarf; /* NULL: no lines */
 	struct memo *names;	    /* readable ones */
 	struct memo *functions;	    /* of symbols that are parts of them */
@@ -61,6 +67,7 @@ struct module {
 static void module__fini(struct module *m)
 {
 	dwarf_reader__free(m->dwarf);
+	gopclntab__free(m->go);
 	elf_file__free(m->elf);
 	elf_file__free(m->debug);
 	if (m->minidebug_fd >= 0)
@@ -74,9 +81,9 @@ static void module__fini(struct module *m)
 	vec_free(&m->frames);
 }
 
-static int open_elf(int fd, struct elf_file **file)
+static int open_elf(int fd, uint64_t base, struct elf_file **file)
 {
-	return fd < 0 ? -ENOENT : elf_file__open(fd, file);
+	return fd < 0 ? -ENOENT : elf_file__open_at(fd, base, file);
 }
 
 static enum dwarf_state state_of_dwarf_error(int error)
@@ -109,6 +116,7 @@ static void open_dwarf(struct module *m)
 		return;
 	if (files->debug_fd >= 0)
 		err = dwarf_reader__open(files->debug_fd, &options, &m->dwarf);
+	options.base = files->elf_base;
 	if (err == -ENODATA && files->elf_fd >= 0)
 		err = dwarf_reader__open(files->elf_fd, &options, &m->dwarf);
 	m->report.dwarf = err ? state_of_dwarf_error(err) : DWARF_STATE_READ;
@@ -119,8 +127,9 @@ static int open_debug_symbols(struct module *m)
 	int err;
 
 	if (m->files->debug_fd >= 0 || !m->elf)
-		return open_elf(m->files->debug_fd, &m->debug);
-	err = minidebug_inflate(m->files->elf_fd, MINIDEBUG_LIMIT, &m->minidebug_fd);
+		return open_elf(m->files->debug_fd, 0, &m->debug);
+	err = minidebug_inflate(m->files->elf_fd, m->files->elf_base, MINIDEBUG_LIMIT,
+				&m->minidebug_fd);
 	if (err) /* one that wants too much memory does not cost the file's own table */
 		return err == -ENOMEM ? -EFBIG : err;
 	return elf_file__open(m->minidebug_fd, &m->debug);
@@ -134,11 +143,13 @@ static int open_files(struct module *m)
 	m->functions = memo__new();
 	if (!m->names || !m->functions)
 		return -ENOMEM;
-	m->elf_error = open_elf(m->files->elf_fd, &m->elf);
+	m->elf_error = open_elf(m->files->elf_fd, m->files->elf_base, &m->elf);
 	debug_error = open_debug_symbols(m);
 	if (m->elf_error == -ENOMEM || debug_error == -ENOMEM)
 		return -ENOMEM;
-	open_dwarf(m);
+	/* A table that is damaged or too large costs no more than its names and lines. */
+	if (m->elf && gopclntab__open(m->elf, &m->go))
+		m->go = NULL;
 	return 0;
 }
 
@@ -186,6 +197,18 @@ static int take_addresses(struct module *m, const uint64_t *asked, size_t count)
 		m->order[m->places[i].index] = i;
 	}
 	return 0;
+}
+
+/* Is all that was asked for Go code? Then DWARF, which takes long to inflate, has nothing to add. */
+static bool is_all_go(const struct module *m)
+{
+	size_t number;
+
+	for (size_t i = 0; i < m->covered; i++) {
+		if (!m->go || gopclntab__find(m->go, m->addresses[i], &number))
+			return false;
+	}
+	return true;
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -350,6 +373,22 @@ static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, 
 	return 0;
 }
 
+/* 1: it is Go code, its frames are there; 0; -ENOMEM. */
+static int add_go_frames(struct module *m, uint64_t address)
+{
+	struct symbol_frame frames[GO_MAX_FRAMES];
+	size_t count = go_frames(m->go, address, frames);
+
+	for (size_t i = 0; i < count; i++) {
+		int err = vec_push(&m->frames, frames[i]);
+
+		if (err)
+			return err;
+	}
+	m->report.with_lines += count && frames[0].line;
+	return count > 0;
+}
+
 /* The frames of one address, into m->frames. */
 static int merge(struct module *m, uint64_t address, const struct symbol_match *match)
 {
@@ -358,6 +397,11 @@ static int merge(struct module *m, uint64_t address, const struct symbol_match *
 	int err = 0;
 
 	m->frames.count = 0;
+	m->report.with_symbol += match->name != NULL;
+	if (m->go)
+		err = add_go_frames(m, address);
+	if (err)
+		return err < 0 ? err : 0;
 	if (m->dwarf)
 		err = dwarf_reader__resolve(m->dwarf, address, &frames, &count);
 	if (err)
@@ -369,7 +413,6 @@ static int merge(struct module *m, uint64_t address, const struct symbol_match *
 		err = add_dwarf_frames(m, frames, count, match);
 	else if (match->name)
 		err = add_symbol_frame(m, match);
-	m->report.with_symbol += match->name != NULL;
 	m->report.with_lines += count && m->frames.data[0].line;
 	return err;
 }
@@ -401,6 +444,9 @@ static void finish_report(struct module *m, size_t count)
 	struct dwarf_stats stats;
 
 	m->report.addresses = count;
+	/* names from DWARF or Go's table alone are names as well */
+	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)
+		m->report.state = SYMBOL_STATE_RESOLVED;
 	if (!m->dwarf)
 		return;
 	dwarf_reader__stats(m->dwarf, &stats);
@@ -408,9 +454,6 @@ static void finish_report(struct module *m, size_t count)
 	m->report.inflated = stats.inflated;
 	if (stats.units_skipped || stats.incomplete)
 		m->report.dwarf = DWARF_STATE_PARTLY;
-	/* names from DWARF alone are names as well */
-	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)
-		m->report.state = SYMBOL_STATE_RESOLVED;
 }
 
 int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
@@ -421,6 +464,8 @@ int module_resolve(const struct module_files *files, const uint64_t *addresses, 
 
 	if (!err)
 		err = take_addresses(&m, addresses, count);
+	if (!err && !is_all_go(&m))
+		open_dwarf(&m);
 	if (!err)
 		err = match_symbols(&m);
 	if (!err)

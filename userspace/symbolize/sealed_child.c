@@ -144,12 +144,12 @@ static int enter_sandbox(const struct sealed_child_request *request, pid_t paren
 	return err ? err : sandbox__seal(listener >= 0, request->files.package_size > 0);
 }
 
-static uint64_t debug_size(int fd)
+static uint64_t debug_size(int fd, uint64_t base)
 {
 	struct elf_file *file;
 	uint64_t size;
 
-	if (fd < 0 || elf_file__open(fd, &file))
+	if (fd < 0 || elf_file__open_at(fd, base, &file))
 		return 0;
 	size = elf_file__debug_size(file);
 	elf_file__free(file);
@@ -159,8 +159,9 @@ static uint64_t debug_size(int fd)
 /* Twice what there is to inflate, and something to live on. */
 static void tighten_memory(const struct module_files *files, uint64_t memory)
 {
-	uint64_t size = 0, parts[] = {debug_size(files->elf_fd), debug_size(files->debug_fd),
-				      debug_size(files->alt_fd), files->package_size};
+	uint64_t size = 0, parts[] = {debug_size(files->elf_fd, files->elf_base),
+				      debug_size(files->debug_fd, 0), debug_size(files->alt_fd, 0),
+				      files->package_size};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		size = parts[i] > UINT64_MAX / 4 - size ? UINT64_MAX / 4 : size + parts[i];

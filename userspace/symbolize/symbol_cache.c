@@ -1,45 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The directory of the symbol cache.
- *
- * Everything in it is reached from one descriptor: of a directory that is ours and that nobody else
- * can write to, so no name in it can be swapped under our hands, whatever happens to the path that
- * led there. Files are opened without following links and looked at before they are read; one that
- * is not as we left it is deleted, and the answers are made anew.
- *
- * A file is written under another name and renamed: two processes that write the same one leave
- * one of the two, whole. The loser's answers are missing, no more.
- *
- * The time of last modification is the time of last use. When the files of all modules together
- * take more than the limit, the ones that were used longest ago go, until a quarter of it is free.
+ * One file a key in a directory of base/disk_cache. Two processes that write the same one leave one of
+ * the two, whole: the loser's answers are missing, no more.
  */
 #include "symbolize/symbol_cache.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/disk_cache.h"
 #include "base/vec.h"
 #include "symbolize/symbol_image.h"
 
-#define ROOT_DIRECTORY	"/var/cache"
-#define DIRECTORY	"sysprof"
-#define SUFFIX		".symbols"
-#define TEMPORARY	".writing-"
-#define TEMPORARY_AGE	3600 /* seconds after which its writer is surely gone */
-#define DIRECTORY_FILES (1u << 20)
-#define NAME_SIZE	(2 * SYMBOL_IMAGE_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
+#define SUFFIX	  ".symbols"
+#define NAME_SIZE (2 * SYMBOL_IMAGE_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
+
+_Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
 
 /* Answers to be written, of one key. */
 struct pending {
@@ -48,103 +28,38 @@ struct pending {
 };
 
 struct symbol_cache {
-	int directory;
-	uint64_t limit;
-	bool counted; /* `total` is known */
-	uint64_t total;
+	struct disk_cache *files;
 	VEC(struct pending) pending;
 	size_t last; /* the pending one that was used last */
 };
 
-struct cached_file {
-	char name[NAME_SIZE];
-	uint64_t size;
-	struct timespec used;
-};
-
-struct file_list {
-	VEC(struct cached_file) files;
-	uint64_t total;
-};
-
-/* ---- the directory --------------------------------------------------------------------------- */
-
-static bool is_ours(const struct stat *st)
+static struct symbol_cache *open_files(const char *path, uint64_t limit)
 {
-	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* A directory of ours below `parent`, made if it is not there. Negative errno: it is not ours. */
-static int open_own(int parent, const char *name)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-
-	if (mkdirat(parent, name, 0700) && errno != EEXIST)
-		return -errno;
-	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st))
-		return -errno;
-	return is_ours(&st) ? steal_fd(fd) : -EPERM;
-}
-
-/* What holds the caches of all programs of this user, without a slash at its end. */
-static int cache_home(char *path, size_t size)
-{
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	int length;
-
-	if (geteuid() == 0)
-		length = snprintf(path, size, "%s", ROOT_DIRECTORY);
-	else if (cache && cache[0] == '/')
-		length = snprintf(path, size, "%s", cache);
-	else if (home && home[0] == '/')
-		length = snprintf(path, size, "%s/.cache", home);
-	else
-		return -ENOENT;
-	if (length < 0 || (size_t)length >= size)
-		return -ENAMETOOLONG;
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	return 0;
-}
-
-static struct symbol_cache *new_cache(int directory, uint64_t limit)
-{
+	const struct disk_cache_kind kind = {
+		.directory = "symbols",
+		.suffix = SUFFIX,
+		.limit = limit,
+		.file_limit = SYMBOL_CACHE_FILE_LIMIT,
+	};
 	struct symbol_cache *c = calloc(1, sizeof(*c));
 
-	if (!c) {
-		close(directory);
+	if (!c)
 		return NULL;
-	}
-	c->directory = directory;
-	c->limit = limit;
-	return c;
+	c->files = path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
+	if (c->files)
+		return c;
+	free(c);
+	return NULL;
 }
 
 struct symbol_cache *symbol_cache__open(void)
 {
-	_cleanup_close_ int home = -1, own = -1;
-	char path[PATH_MAX];
-	int directory;
-
-	if (cache_home(path, sizeof(path)))
-		return NULL;
-	home = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (home < 0)
-		return NULL;
-	own = open_own(home, DIRECTORY);
-	if (own < 0)
-		return NULL;
-	directory = open_own(own, "symbols");
-	return directory < 0 ? NULL : new_cache(directory, SYMBOL_CACHE_LIMIT);
+	return open_files(NULL, SYMBOL_CACHE_LIMIT);
 }
 
 struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit)
 {
-	int directory = open_own(AT_FDCWD, path);
-
-	return directory < 0 ? NULL : new_cache(directory, limit);
+	return open_files(path, limit);
 }
 
 void symbol_cache__free(struct symbol_cache *c)
@@ -154,7 +69,7 @@ void symbol_cache__free(struct symbol_cache *c)
 	for (size_t i = 0; i < c->pending.count; i++)
 		symbol_answers__free(c->pending.data[i].answers);
 	vec_free(&c->pending);
-	close(c->directory);
+	disk_cache__free(c->files);
 	free(c);
 }
 
@@ -180,34 +95,6 @@ static void file_name(const struct symbol_image_id *id, char name[NAME_SIZE])
 	snprintf(at, name + NAME_SIZE - at, "-%016llx" SUFFIX, (unsigned long long)id->debug_id);
 }
 
-/* All bytes of a file of ours. -EBADMSG: something else has its name. */
-static int read_file(int directory, const char *name, void **data, size_t *size)
-{
-	_cleanup_close_ int fd = openat(directory, name,
-					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	_cleanup_free_ char *bytes = NULL;
-	struct stat st;
-	ssize_t got;
-
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOMEM || errno == EMFILE || errno == ENFILE
-			       ? -errno
-			       : -EBADMSG;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !is_ours(&st) || st.st_size <= 0 ||
-	    (uint64_t)st.st_size > SYMBOL_CACHE_FILE_LIMIT)
-		return -EBADMSG;
-	bytes = malloc(st.st_size);
-	if (!bytes)
-		return -ENOMEM;
-	got = pread_full(fd, bytes, st.st_size, 0);
-	if (got != st.st_size)
-		return got < 0 ? got : -EBADMSG;
-	futimens(fd, NULL); /* used just now */
-	*data = steal_ptr(bytes);
-	*size = st.st_size;
-	return 0;
-}
-
 /* What is known of a module. -ENOENT: nothing, or what there was has been thrown away; -ENOMEM. */
 static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
 		      struct symbol_image **image)
@@ -218,129 +105,12 @@ static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
 	int err;
 
 	file_name(id, name);
-	err = read_file(c->directory, name, &data, &size);
+	err = disk_cache__read(c->files, name, &data, &size);
 	if (!err)
 		err = symbol_image__open(data, size, id, image);
 	if (err == -EBADMSG)
-		unlinkat(c->directory, name, 0);
+		disk_cache__delete(c->files, name);
 	return !err || err == -ENOMEM ? err : -ENOENT;
-}
-
-/* A file with a name that nobody guesses; for root as well, O_EXCL follows no link. */
-static int open_temporary(int directory, char *name, size_t size)
-{
-	unsigned long long number;
-	int fd;
-
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		return -EAGAIN;
-	snprintf(name, size, TEMPORARY "%016llx", number);
-	fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : fd;
-}
-
-static int write_file(int directory, const char *name, const void *data, size_t size)
-{
-	char temporary[64];
-	int fd = open_temporary(directory, temporary, sizeof(temporary));
-	int err;
-
-	if (fd < 0)
-		return fd;
-	err = write_full(fd, data, size);
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && renameat(directory, temporary, directory, name))
-		err = -errno;
-	if (err)
-		unlinkat(directory, temporary, 0);
-	return err;
-}
-
-/* ---- the limit ------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && !strcmp(text + length - end_length, end);
-}
-
-/* Note a file of the cache, remove what a writer that was killed left behind. */
-static int note_file(int directory, const char *name, struct file_list *list)
-{
-	struct cached_file file;
-	struct stat st;
-
-	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW))
-		return 0;
-	if (!strncmp(name, TEMPORARY, strlen(TEMPORARY))) {
-		if (time(NULL) - st.st_mtim.tv_sec > TEMPORARY_AGE)
-			unlinkat(directory, name, 0);
-		return 0;
-	}
-	if (!ends_with(name, SUFFIX) || strlen(name) >= sizeof(file.name) ||
-	    list->files.count >= DIRECTORY_FILES)
-		return 0;
-	file = (struct cached_file){.size = st.st_size, .used = st.st_mtim};
-	memcpy(file.name, name, strlen(name) + 1);
-	list->total += file.size;
-	return vec_push(&list->files, file);
-}
-
-static int list_files(int directory, struct file_list *list)
-{
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	_cleanup_closedir_ DIR *entries = NULL;
-
-	if (fd < 0)
-		return -errno;
-	entries = fdopendir(fd);
-	if (!entries) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
-	for (struct dirent *e; !err && (e = readdir(entries));)
-		err = note_file(directory, e->d_name, list);
-	return err;
-}
-
-static int compare_use(const void *a, const void *b)
-{
-	const struct timespec *x = &((const struct cached_file *)a)->used;
-	const struct timespec *y = &((const struct cached_file *)b)->used;
-
-	if (x->tv_sec != y->tv_sec)
-		return x->tv_sec < y->tv_sec ? -1 : 1;
-	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
-}
-
-/* Bring the directory below its limit, and find out how much is in it. */
-static int tidy(struct symbol_cache *c)
-{
-	struct file_list list = {};
-	int err = list_files(c->directory, &list);
-
-	if (!err && list.total > c->limit) {
-		qsort(list.files.data, list.files.count, sizeof(*list.files.data), compare_use);
-		for (size_t i = 0; i < list.files.count && list.total > c->limit / 4 * 3; i++)
-			if (!unlinkat(c->directory, list.files.data[i].name, 0))
-				list.total -= list.files.data[i].size;
-	}
-	if (!err) {
-		c->total = list.total;
-		c->counted = true;
-	}
-	vec_free(&list.files);
-	return err;
-}
-
-/* What was written is counted even if it replaced something: the count is corrected by tidying. */
-static int keep_limit(struct symbol_cache *c, size_t written)
-{
-	c->total += written;
-	return c->counted && c->total <= c->limit ? 0 : tidy(c);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -443,8 +213,7 @@ static int write_answers(struct symbol_cache *c, const struct symbol_image_id *i
 	if (err)
 		return err;
 	file_name(id, name);
-	err = write_file(c->directory, name, data, size);
-	return err ? err : keep_limit(c, size);
+	return disk_cache__write(c->files, name, data, size);
 }
 
 int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key)

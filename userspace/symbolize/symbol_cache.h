@@ -2,10 +2,7 @@
 /*
  * Resolved locations on disk, by build-id: the second profile of a big binary is immediate.
  *
- * One file a module, below $XDG_CACHE_HOME/sysprof (or ~/.cache/sysprof), for root below
- * /var/cache/sysprof. Nothing in it is trusted: directories and files must be ours and not writable
- * by others, each file has a checksum and the format's version. Bounded in size, least recently
- * used goes first.
+ * One file a module, in a directory of base/disk_cache. Each has a checksum and the format's version.
  */
 #ifndef SYMBOLIZE_SYMBOL_CACHE_H
 #define SYMBOLIZE_SYMBOL_CACHE_H

@@ -20,7 +20,7 @@
 #include "base/strtab.h"
 #include "base/vec.h"
 
-#define VERSION	   1
+#define VERSION	   2	/* since Go programs are named by their function table */
 #define FRAMES_MAX 1024 /* of one answer */
 
 static const char MAGIC[8] = "sysprofS";

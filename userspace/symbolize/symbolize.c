@@ -119,11 +119,16 @@ static int resolve_kernel(struct symbolizer *s, const uint64_t *addresses, size_
 	return 0;
 }
 
-static int resolve_file(int fd, enum dso_kind kind, const uint64_t *addresses, size_t count,
+static int resolve_file(const struct symbolizer_dso *dso, const uint64_t *addresses, size_t count,
 			symbol_sink_fn sink, void *context, enum symbol_state *state)
 {
 	const struct module_files files = {
-		.kind = kind, .elf_fd = fd, .debug_fd = -1, .alt_fd = -1};
+		.kind = dso->kind,
+		.elf_fd = dso->fd,
+		.elf_base = dso->base,
+		.debug_fd = -1,
+		.alt_fd = -1,
+	};
 	struct module_report report;
 	int err = module_resolve(&files, addresses, count, sink, context, &report);
 
@@ -142,7 +147,7 @@ int symbolizer__resolve(struct symbolizer *s, const struct symbolizer_dso *dso,
 	if (dso->kind == DSO_KERNEL)
 		return resolve_kernel(s, addresses, count, sink, context, state);
 	if (is_file && dso->fd >= 0)
-		return resolve_file(dso->fd, dso->kind, addresses, count, sink, context, state);
+		return resolve_file(dso, addresses, count, sink, context, state);
 	err = symbolize_nothing(count, sink, context);
 	if (!err)
 		*state = is_file ? SYMBOL_STATE_NO_FILE : SYMBOL_STATE_NO_SYMBOLS;

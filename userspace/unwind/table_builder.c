@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Two lists under one lock: what is asked for and what is done. The eventfd is readable as long as
- * the latter is not empty.
+ * the latter is not empty. The cache is used by the thread alone.
  */
 #include "unwind/table_builder.h"
 
@@ -12,15 +12,22 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_stamp.h"
+#include "base/io.h"
 #include "elf/elf_file.h"
+#include "unwind/table_cache.h"
+
+#define WRITE_REST_NS 500000000ull
 
 struct build {
 	TAILQ_ENTRY(build) link;
 	int fd;
+	uint64_t base; /* where in the file the ELF file begins */
+	enum table_effort effort;
+	bool looked_up; /* in the cache */
 	struct built_table result;
 };
 
@@ -28,33 +35,88 @@ TAILQ_HEAD(build_list, build);
 
 struct table_builder {
 	size_t limit;
+	struct table_cache *cache; /* the thread's */
+	bool unwritten;		   /* it may have something to write: the thread's */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t asked_more, done_more;
-	struct build_list asked, done; /* what is at hand is the first of `asked` */
+	struct build_list asked, done; /* what is at hand is still in `asked` */
 	bool started, ending;
 	int done_fd;
 };
 
-static uint64_t thread_cpu(void)
+/* The cache knows whole files only. */
+static bool may_cache(const struct table_builder *b, const struct build *build)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+	return b->cache && !build->base;
 }
 
-static void build(size_t limit, struct build *b)
+static void build(struct table_builder *b, struct build *build)
 {
-	uint64_t begin = thread_cpu();
+	struct file_stamp stamp = {};
 	struct elf_file *file;
 
-	b->result.err = elf_file__open(b->fd, &file);
-	if (b->result.err)
+	if (b->cache)
+		(void)file_stamp__read(build->fd, &stamp); /* else the zeros are not the file's */
+	build->result.err = elf_file__open_at(build->fd, build->base, &file);
+	if (build->result.err)
 		return;
-	b->result.err = unwind_table__build(file, limit, &b->result.image);
+	build->result.err = unwind_table__build(file, b->limit, &build->result.image);
 	elf_file__free(file);
-	b->result.cpu_ns = thread_cpu() - begin;
+	if (may_cache(b, build) && !build->result.err) {
+		table_cache__keep(b->cache, build->fd, &stamp, &build->result.image);
+		b->unwritten = true;
+	}
+}
+
+static void look_up(struct table_builder *b, struct build *build)
+{
+	build->looked_up = true;
+	build->result.err = table_cache__read(b->cache, build->fd, b->limit, &build->result.image);
+	build->result.cached = build->result.err != -ENOENT;
+}
+
+/* True: there is no more to do about it. */
+static bool work_on(struct table_builder *b, struct build *next)
+{
+	uint64_t begin = thread_cpu_ns();
+	bool look = may_cache(b, next) && !next->looked_up;
+
+	next->result.err = -ENOENT;
+	if (look)
+		look_up(b, next);
+	else if (next->effort == TABLE_BUILD)
+		build(b, next);
+	next->result.cpu_ns += thread_cpu_ns() - begin;
+	return !look || next->result.cached || next->effort == TABLE_READ;
+}
+
+/* What may be in the cache comes before what has to be built. */
+static struct build *choose(struct table_builder *b)
+{
+	struct build *build = TAILQ_FIRST(&b->asked);
+
+	while (b->cache && build && (build->looked_up || build->base))
+		build = TAILQ_NEXT(build, link);
+	if (build)
+		return build;
+	return TAILQ_FIRST(&b->asked);
+}
+
+static void finish(struct table_builder *b, struct build *build)
+{
+	TAILQ_REMOVE(&b->asked, build, link);
+	TAILQ_INSERT_TAIL(&b->done, build, link);
+	eventfd_write(b->done_fd, 1);
+	pthread_cond_signal(&b->done_more);
+}
+
+static void write_rest(struct table_builder *b)
+{
+	uint64_t begin = monotonic_ns();
+
+	while (b->unwritten && monotonic_ns() - begin < WRITE_REST_NS)
+		b->unwritten = table_cache__write(b->cache);
 }
 
 static void free_build(struct build *b)
@@ -71,21 +133,24 @@ static void *build_what_is_asked(void *context)
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->ending) {
-		struct build *next = TAILQ_FIRST(&b->asked);
+		struct build *next = choose(b);
+		bool done = false;
 
-		if (!next) {
+		if (!next && !b->unwritten) {
 			pthread_cond_wait(&b->asked_more, &b->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&b->lock);
-		build(b->limit, next);
+		if (next)
+			done = work_on(b, next);
+		else
+			b->unwritten = table_cache__write(b->cache);
 		pthread_mutex_lock(&b->lock);
-		TAILQ_REMOVE(&b->asked, next, link);
-		TAILQ_INSERT_TAIL(&b->done, next, link);
-		eventfd_write(b->done_fd, 1);
-		pthread_cond_signal(&b->done_more);
+		if (done)
+			finish(b, next);
 	}
 	pthread_mutex_unlock(&b->lock);
+	write_rest(b);
 	return NULL;
 }
 
@@ -103,14 +168,17 @@ static int start(struct table_builder *b)
 	return -err;
 }
 
-int table_builder__new(size_t limit, struct table_builder **builder)
+int table_builder__new(size_t limit, struct table_cache *cache, struct table_builder **builder)
 {
 	struct table_builder *b = calloc(1, sizeof(*b));
 	int err;
 
-	if (!b)
+	if (!b) {
+		table_cache__free(cache);
 		return -ENOMEM;
+	}
 	b->limit = limit;
+	b->cache = cache;
 	TAILQ_INIT(&b->asked);
 	TAILQ_INIT(&b->done);
 	pthread_mutex_init(&b->lock, NULL);
@@ -154,16 +222,20 @@ void table_builder__free(struct table_builder *b)
 	pthread_mutex_destroy(&b->lock);
 	if (b->done_fd >= 0)
 		close(b->done_fd);
+	table_cache__free(b->cache);
 	free(b);
 }
 
-int table_builder__ask(struct table_builder *b, uint32_t id, int fd)
+int table_builder__ask(struct table_builder *b, uint32_t id, int fd, uint64_t base,
+		       enum table_effort effort)
 {
 	struct build *build = calloc(1, sizeof(*build));
 
 	if (!build)
 		return -ENOMEM;
 	build->result.id = id;
+	build->base = base;
+	build->effort = effort;
 	build->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (build->fd < 0) {
 		int err = -errno;
@@ -176,6 +248,21 @@ int table_builder__ask(struct table_builder *b, uint32_t id, int fd)
 	pthread_cond_signal(&b->asked_more);
 	pthread_mutex_unlock(&b->lock);
 	return 0;
+}
+
+void table_builder__hurry(struct table_builder *b, uint32_t id)
+{
+	struct build *build;
+
+	pthread_mutex_lock(&b->lock);
+	build = TAILQ_FIRST(&b->asked);
+	while (build && build->result.id != id)
+		build = TAILQ_NEXT(build, link);
+	if (build) {
+		TAILQ_REMOVE(&b->asked, build, link);
+		TAILQ_INSERT_HEAD(&b->asked, build, link);
+	}
+	pthread_mutex_unlock(&b->lock);
 }
 
 static struct build *take_done(struct table_builder *b, bool wait)

@@ -2,7 +2,8 @@
 /*
  * A signal handler returns to "mov $__NR_rt_sigreturn,%rax; syscall". A program is entered where its
  * header says, with nobody to return to: it marks the outermost frame (xor %ebp,%ebp), aligns the
- * stack (and $-16,%rsp) and calls on (System V ABI, AMD64 supplement, 3.4.1).
+ * stack (and $-16,%rsp) and calls on (System V ABI, AMD64 supplement, 3.4.1). glibc's dynamic linker is entered
+ * with mov %rsp,%rdi; call, and leaves to the program with jmp *%r12.
  */
 #include "unwind/trampoline.h"
 
@@ -12,13 +13,15 @@
 #include "base/cleanup.h"
 
 #define TEXT_MAX  (16u << 20) /* C libraries and static programs; it takes 1 ms a MB */
-#define ENTRY_MAX 48
+#define ENTRY_MAX 128
 
 static const unsigned char SIGRETURN[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
 static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%eax */
 static const unsigned char ENDBR64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 static const unsigned char XOR_EBP[] = {0x31, 0xed};
 static const unsigned char XOR_RBP[] = {0x48, 0x31, 0xed};
+static const unsigned char LINKER_ENTRY[] = {0x48, 0x89, 0xe7, 0xe8};
+static const unsigned char JUMP_R12[] = {0x41, 0xff, 0xe4};
 static const unsigned char ALIGN[] = {0x48, 0x83, 0xe4, 0xf0};
 
 struct text {
@@ -49,6 +52,17 @@ static bool begins_with(const unsigned char *at, size_t left, const unsigned cha
 	return left >= size && !memcmp(at, bytes, size);
 }
 
+/* How many bytes of code there are from the linker's entry to that jump; 0: it looks different. */
+static size_t linker_entry_size(const unsigned char *code, size_t size)
+{
+	const unsigned char *jump;
+
+	if (!begins_with(code, size, LINKER_ENTRY, sizeof(LINKER_ENTRY)))
+		return 0;
+	jump = memmem(code, size, JUMP_R12, sizeof(JUMP_R12));
+	return jump ? jump + sizeof(JUMP_R12) - code : 0;
+}
+
 /* How many bytes of code there are from the entry to the end of its first call; 0: it looks different. */
 static size_t entry_size(const unsigned char *code, size_t size)
 {
@@ -59,7 +73,7 @@ static size_t entry_size(const unsigned char *code, size_t size)
 		at = sizeof(ENDBR64);
 	if (!begins_with(code + at, size - at, XOR_EBP, sizeof(XOR_EBP)) &&
 	    !begins_with(code + at, size - at, XOR_RBP, sizeof(XOR_RBP)))
-		return 0;
+		return linker_entry_size(code, size);
 	align = memmem(code, size, ALIGN, sizeof(ALIGN));
 	if (!align)
 		return 0;

@@ -21,6 +21,8 @@ static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_knows_mappings(struct unwind_state *s);
 static int unwind_find_room(struct unwind_state *s);
+static int unwind_across(struct unwind_state *s);
+static long unwind_thread_base(struct unwind_state *s, __u64 *base);
 static int unwind_find_call(struct unwind_state *s, __u64 ra);
 static int unwind_look(struct unwind_state *s, __u64 address);
 static int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra);
@@ -70,6 +72,17 @@ static bool unwind_knows_mappings(struct unwind_state *s)
 static int unwind_find_room(struct unwind_state *s)
 {
 	return unwind_room_at(s);
+}
+
+static int unwind_across(struct unwind_state *s)
+{
+	return unwind_across_at(s);
+}
+
+static long unwind_thread_base(struct unwind_state *s, __u64 *base)
+{
+	*base = space_of(s)->thread_base;
+	return *base ? 0 : -1;
 }
 
 static int unwind_find_call(struct unwind_state *s, __u64 ra)

@@ -27,6 +27,8 @@ struct unwind_space {
 	/* Read its memory: 0, or it cannot be read. */
 	int (*read)(void *context, void *to, size_t size, uint64_t address);
 	void *context;
+	uint64_t
+		thread_base; /* of the thread's local storage (FS); 0: not known, as of a copied stack */
 };
 
 /*

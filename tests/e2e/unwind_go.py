@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 600
+"""Stacks of Go programs: whole, through the runtime's other stacks and through C, and right. Oracles: a program
+that keeps a stack of its own, runtime/pprof of the same process at the same time, and single steps."""
+import collections
+import os
+import re
+import shutil
+import time
+
+from libe2e import (BUILD, Skip, firefox_threads, folded, main, need_root, record, run, scratch)
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCES = os.path.join(TOP, "tests/fixtures/go")
+COLD = 1000000000  # ns: until a busy machine has made the tables
+ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall", "runtime.morestack", "_start", "clone3",
+         "__clone3", "__clone", "clone"}
+
+
+def built(name, *flags, cgo=False, output=None):
+    if not shutil.which("go"):
+        raise Skip("there is no Go")
+    program = scratch(output or name)
+    environment = dict(os.environ, CGO_ENABLED=str(int(cgo)), GOFLAGS="-mod=mod", GOTOOLCHAIN=os.environ.get("GOTOOLCHAIN", "local"),
+                       GOCACHE=os.environ.get("GOCACHE", scratch("go-cache")))
+    run("go", "build", *flags, "-o", program, ".", cwd=os.path.join(SOURCES, name), env=environment, check=0,
+        timeout=300)
+    return program
+
+
+def user_part(frames):
+    """Without the kernel's."""
+    for i, name in enumerate(frames):
+        if name.startswith(("entry_SYSCALL", "asm_")):
+            return frames[:i]
+    return frames
+
+
+def warm_samples(path):
+    """(thread, time, user frames) of all samples, but for those of the first second."""
+    threads = firefox_threads(path)
+    start = min(when for thread in threads for when, _ in thread.samples())
+    for thread in threads:
+        for when, located in thread.samples():
+            if when - start > COLD:
+                # some symbols of the runtime's assembly have a suffix
+                yield thread, when, user_part([name.removesuffix(".abi0") for name, _ in located])
+
+
+def check_roots(what, path, names=True):
+    """How many there are, and their user frames. In a stripped program of C the entry has no name."""
+    rows = [frames for _, _, frames in warm_samples(path) if frames]
+    rooted = sum(frames[0] in ROOTS or (not names and not frames[0].startswith("runtime.")) for frames in rows)
+    print(f"  {what}: {rooted / max(1, len(rows)):.4f} of {len(rows)} stacks reach the root")
+    assert len(rows) >= 300, f"{what}: only {len(rows)} samples"
+    assert rooted >= 0.99 * len(rows), (what, [f for f in rows if f[0] not in ROOTS][:5])
+    return rows
+
+
+# ---- a program that keeps a stack of its own ------------------------------------------------------
+
+CALLS = {"small": "main.small", "large": "main.large", "reflecting": "main.reflecting;main.(*walker).call",
+         "closing": "main.closing;main.each;main.closing.func1", "generic": r"main.generic[...]"}
+
+
+def expected_chain(names):
+    """What the names of the functions that it notes stand for, as a pattern of all frames."""
+    chain = ["runtime\\.goexit;(?:main\\.main\\.(?:gowrap1|func2);)?main\\.main\\.func1;main\\.walk"]
+    for name in names:
+        if name == "deferring":
+            chain.append(r"main\.deferring(?:;runtime\.\w+)*(?:;main\.deferring\.func1)?")
+        elif name == "generic":
+            chain.append(r"main\.generic\[[^;]*\]")
+        else:
+            chain.append(re.escape(CALLS[name]))
+        chain.append(r"main\.\(\*walker\)\.goOn")
+    chain.append(r"main\.\(\*walker\)\.spin")
+    return re.compile(";".join(chain) + "(?:;|$)")
+
+
+def intervals(text):
+    """{tid: [(from, to, names)]}"""
+    result = collections.defaultdict(list)
+    for line in text.splitlines():
+        if line.startswith("was "):
+            _, tid, begin, end, chain = line.split(" ")
+            result[int(tid)].append((int(begin), int(end), chain.split(";")))
+    return result
+
+
+def compare_with_shadow(program):
+    path = scratch("shadow.json.gz")
+    calls = intervals(record("-F", 999, "-o", path, "--", program, "6", timeout=90).out)
+    compared = right = 0
+    wrong, at = [], collections.Counter()
+    for thread, when, frames in sorted(warm_samples(path), key=lambda row: row[1]):
+        mine = calls[thread.tid]
+        while at[thread.tid] < len(mine) and mine[at[thread.tid]][1] < when:
+            at[thread.tid] += 1
+        if at[thread.tid] == len(mine):
+            continue
+        begin, end, names = mine[at[thread.tid]]
+        if when < begin + 5000 or when > end - 5000 or "main.(*walker).spin" not in frames:
+            continue
+        compared += 1
+        if expected_chain(names).match(";".join(frames)):
+            right += 1
+        else:
+            wrong.append((names, frames))
+    print(f"  {os.path.basename(program)}: {right} of {compared} stacks are as the program kept them")
+    assert compared >= 500, (compared, {tid: len(c) for tid, c in calls.items()})
+    assert right == compared, wrong[:3]
+    check_roots(os.path.basename(program), path)
+
+
+def test_shadow():
+    """Each sample of a goroutine in its innermost call has its frames, all of them, in their order."""
+    compare_with_shadow(built("shadow"))
+
+
+def test_shadow_position_independent():
+    compare_with_shadow(built("shadow", "-buildmode=pie", "-ldflags=-w", output="shadow-pie"))
+
+
+# ---- runtime/pprof ------------------------------------------------------------------------------
+
+def without_clock(stack):
+    """In the vDSO pprof begins with who called the clock."""
+    return stack[:stack.index("time.Now") + 1] if "time.Now" in stack else stack
+
+
+def is_wrapper(name, stack):
+    """Of a go statement; up to Go 1.20 it looks like a function literal."""
+    return re.search(r"\.gowrap\d+$", name) or (not stack and name == "main.work.func1")
+
+
+def pprof_stacks(program, path):
+    """{frames, root first: share}, and of how many samples."""
+    result, frames, weight = collections.Counter(), [], 0.0
+    units = {"ms": 1.0, "s": 1000.0, "us": 0.001}
+    # a signal that asks for preemption comes in front of pprof's, if both are due
+    def add(frames, weight):
+        while frames and frames[0] == "runtime.asyncPreempt":
+            frames = frames[1:]
+        result[without_clock(tuple(frames[::-1]))] += weight
+
+    for line in run("go", "tool", "pprof", "-traces", program, path, check=0).out.splitlines():
+        if line.startswith("-----"):
+            add(frames, weight)
+            frames, weight = [], 0.0
+            continue
+        match = re.fullmatch(r"\s+(?:([\d.]+)(ms|us|s)\s+)?(\S.*?)(?: \(inline\))?", line)
+        if match:
+            frames.append(match[3])
+            weight = weight or (float(match[1]) * units[match[2]] if match[1] else 0)
+    add(frames, weight)
+    del result[()]
+    whole = sum(result.values())
+    return {stack: value / whole for stack, value in result.items()}, round(whole / 2.5)
+
+
+def our_stacks(path):
+    """The same of a folded file, as pprof shows them: without the vDSO, goexit, and what Go wraps around calls."""
+    result = collections.Counter()
+    for frames, count in folded(path):
+        stack = []
+        for name in frames[1:]:
+            if name.startswith("__vdso") or name.endswith("_[k]") or name == "[vdso]":
+                break
+            name = name.removesuffix(".abi0")
+            if name not in ("runtime.goexit", "runtime.asyncPreempt") and not is_wrapper(name, stack):
+                stack.append(name)
+        if stack and not any(name in ("runtime.sigtramp", "runtime.sigtrampgo") for name in stack):
+            result[without_clock(tuple(stack))] += count
+    whole = sum(result.values())
+    return {stack: value / whole for stack, value in result.items()}, whole
+
+
+def test_pprof():
+    """What either of the two has seen in at least 1 % of its samples, the other one has seen as often."""
+    need_root()
+    program, path, profile = built("phases"), scratch("phases.folded"), scratch("phases.pprof")
+    record("-F", 499, "-o", path, "--", program, "12", profile, timeout=90)
+    ours, our_count = our_stacks(path)
+    theirs, their_count = pprof_stacks(program, profile)
+    frequent = {s for s in ours if ours[s] >= 0.01} | {s for s in theirs if theirs[s] >= 0.01}
+    covered = sum(share for stack, share in ours.items() if stack in frequent)
+    print(f"  {len(frequent)} stacks are {covered:.2f} of our {our_count} samples; pprof has {their_count}")
+    assert our_count >= 1000 and their_count >= 300 and len(frequent) >= 6 and covered > 0.6
+    for stack in frequent:
+        p, q = ours.get(stack, 0.0), theirs.get(stack, 0.0)
+        room = 0.25 * max(p, q) + 5 * (p / our_count + q / their_count + 1 / their_count ** 2) ** 0.5
+        assert p and q and abs(p - q) <= room, (stack, p, q, room)
+
+
+# ---- kinds of programs --------------------------------------------------------------------------
+
+def recorded(name, *command):
+    path = scratch(name + ".json.gz")
+    record("-F", 499, "-o", path, "--", *command, timeout=90)
+    return path
+
+
+def test_stripped():
+    """Without any symbols: rows and names come from Go's own table."""
+    program = built("phases", "-ldflags=-s -w", output="stripped")
+    run("strip", program, check=0)
+    check_roots("stripped", recorded("stripped", program, "5", scratch("stripped.pprof")), names=False)
+
+
+def test_cgo():
+    """Go to C to Go to C, three deep, from a goroutine and from a thread that is C's."""
+    rows = check_roots("cgo", recorded("mixed", built("mixed", cgo=True), "5"))
+    check_mixed(rows, "runtime.goexit", "main.goStart.func1")
+    check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
+
+
+def test_library():
+    """Go in a program of C, which loads it."""
+    library = built("mixed", "-buildmode=c-shared", cgo=True, output="libmixed.so")
+    program = scratch("host")
+    run("gcc", "-O2", "-o", program, os.path.join(SOURCES, "host.c"), library,
+        "-Wl,-rpath," + os.path.dirname(library), check=0)
+    rows = check_roots("c-shared", recorded("host", program, "5"))
+    check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
+
+
+# what the runtime and the compiler put between two functions of the program
+BETWEEN = re.compile(r"runtime\.|_cgo|main\._Cfunc_|crosscall2$|start_thread$|goCallback$")
+
+
+def check_mixed(rows, root, first):
+    """From this root on the program's own functions come in the order that its source has."""
+    order = {"main.goMiddle": {"main.goSpin", "c_outer"}, "c_outer": {"c_middle"},
+             "c_middle": {"c_spin", "main.goCallback"}, "main.goCallback": {"main.goSpin", "main.goMiddle"},
+             "run": {"c_outer"}, "main.goStart.func1": {"main.goMiddle"}}
+    count = deep = 0
+    for frames in rows:
+        if frames[0] not in root or first not in frames:
+            continue
+        count += 1
+        # the runtime has C of its own
+        end = next((i for i, f in enumerate(frames) if f.startswith(("x_cgo", "_cgo_sys"))), len(frames))
+        mine = [f for f in frames[:end] if not BETWEEN.match(f)]
+        mine = mine[mine.index(first):]
+        for caller, callee in zip(mine, mine[1:]):
+            if caller not in order:  # it spins: clocks and memory are the runtime's and the C library's
+                break
+            assert callee in order[caller], (caller, callee, frames)
+        deep += mine.count("c_middle") >= 2 and "main.goSpin" in mine
+    print(f"  {count} stacks of {first}, {deep} of them twice through C")
+    assert count >= 100 and deep >= 20, (count, deep)
+
+
+def test_first_thread_of_c():
+    """Position-independent, with C, and without symbols."""
+    program = built("mixed", "-buildmode=pie", "-ldflags=-s -w", cgo=True, output="mixed-pie")
+    check_roots("cgo, PIE, stripped", recorded("mixed-pie", program, "5"), names=False)
+
+
+# ---- single steps -------------------------------------------------------------------------------
+
+def test_single_steps():
+    """Each instruction: the rule leads to the newest call and to the frame pointer that it was made with."""
+    for name, cgo, *flags in ("shadow", False), ("mixed", True), ("shadow", False, "-buildmode=pie"):
+        program = built(name, *flags, cgo=cgo, output=f"steps-{name}-{len(flags)}")
+        begin = time.monotonic()
+        result = run(os.path.join(BUILD, "tests/e2e/go_steps"), 300000, program, "1", timeout=300)
+        total = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines()) if x[0] == "total"}
+        print(f"  {name} {flags}: {total}, {time.monotonic() - begin:.0f} s")
+        assert result.status == 0 and total["differing"] == 0, result
+        assert total["compared"] > 40000 and total["switched"] + total["across"] > 20, result
+        assert total["not_followed"] < 0.001 * total["compared"], result
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A kept unwind table of which every field but magic, maker and checksum may be anything: what is taken
+ * can be searched, and walked by.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/gzip.h"
+#include "fuzz.h"
+#include "unwind/table_file.h"
+#include "unwind/unwind.h"
+
+#define LIMIT	      (1u << 20)
+#define CRC_AT	      8
+#define CRC_START     12
+#define IMAGE_AT      64 /* behind magic, checksum, maker and stamp */
+#define BUCKETS_TRIED 4096
+#define FRAMES	      16
+
+static const struct file_stamp STAMP = {1, 2, 3, 4, 5};
+
+/* A table as it is built, to begin with: five rows, two rules. */
+static size_t make_good(uint8_t *to, size_t max_size)
+{
+	static struct {
+		struct unwind_rule rules[2];
+		uint32_t index[4];
+		uint8_t numbers[6], addresses[6], rest[516];
+	} table = {
+		.rules = {{},
+			  {.cfa = UNWIND_CFA_SP,
+			   .cfa_offset = 8,
+			   .ra = UNWIND_RA_AT_CFA,
+			   .ra_offset = -8}},
+		.index = {1, 3, 3, 6},
+		.numbers = {0, 1, 0, 1, 0, 1},
+		.addresses = {0, 0, 200, 7, 8, 9},
+	};
+	struct unwind_table_image image = {
+		.table = {.base = 0x1000,
+			  .buckets = 3,
+			  .index = 32,
+			  .numbers = 48,
+			  .addresses = 54,
+			  .number_size = 1},
+		.bytes = &table,
+		.size = sizeof(table),
+		.rows = 6,
+	};
+	size_t size;
+	void *data;
+
+	MUST(!table_file__make(&STAMP, &image, &data, &size));
+	if (size > max_size)
+		size = 0;
+	else
+		memcpy(to, data, size);
+	free(data);
+	return size;
+}
+
+/* What has no header gets a good one; of the rest most changes go to the header's numbers and the index. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	if (size < IMAGE_AT || memcmp(data, "sysprofT", 8))
+		return make_good(data, max_size);
+	if (seed % 4 == 0)
+		return IMAGE_AT +
+		       LLVMFuzzerMutate(data + IMAGE_AT, size - IMAGE_AT, max_size - IMAGE_AT);
+	LLVMFuzzerMutate(data + IMAGE_AT, size - IMAGE_AT < 160 ? size - IMAGE_AT : 160,
+			 size - IMAGE_AT < 160 ? size - IMAGE_AT : 160);
+	return size;
+}
+
+static int no_memory(void *context, void *to, size_t size, uint64_t address)
+{
+	(void)context;
+	memset(to, (int)(address >> 3), size);
+	return 0;
+}
+
+static void walk(const struct unwind_table_image *image, uint64_t address)
+{
+	const struct unwind_range range = {.start = 0x1000,
+					   .end = 1ull << 40,
+					   .table = &image->table,
+					   .segment = image->bytes};
+	const struct unwind_space space = {.ranges = &range, .count = 1, .read = no_memory};
+	uint64_t registers[UNWIND_REGISTERS] = {
+		[UNWIND_X86_RSP] = 0x10000, [UNWIND_X86_RA] = address};
+	uint64_t frames[FRAMES];
+	size_t count;
+
+	unwind_stack(&space, registers, false, frames, FRAMES, &count);
+	MUST(count <= FRAMES);
+}
+
+static void try_all(const struct unwind_table_image *image)
+{
+	const struct unwind_table *t = &image->table;
+
+	fuzz_read(image->bytes, image->size);
+	for (uint64_t i = 0; i < t->buckets && i < BUCKETS_TRIED; i++) {
+		uint64_t address = t->base + (i << UNWIND_BUCKET_BITS) + (i & 255);
+		const char *rule = (const void *)unwind_table__find(image->bytes, t, address);
+
+		MUST(rule + sizeof(struct unwind_rule) <= (const char *)image->bytes + t->index);
+		walk(image, address);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *file = malloc(size + IMAGE_AT), *good = malloc(LIMIT);
+	struct unwind_table_image image;
+	uint32_t crc;
+	int fd, err;
+
+	MUST(file && good);
+	memcpy(file, data, size);
+	MUST(make_good(good, LIMIT) > IMAGE_AT);
+	if (size >= IMAGE_AT) {
+		memcpy(file, good, IMAGE_AT);
+		crc = crc32_update(0, file + CRC_START, size - CRC_START);
+		memcpy(file + CRC_AT, &crc, sizeof(crc));
+	}
+	fd = fuzz_file(file, size);
+	err = table_file__read(fd, size, &STAMP, LIMIT, &image);
+	MUST(!err || err == -EBADMSG || err == -EFBIG);
+	if (!err) {
+		try_all(&image);
+		unwind_table_image__fini(&image);
+	}
+	close(fd);
+	free(good);
+	free(file);
+	return 0;
+}

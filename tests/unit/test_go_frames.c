@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names, lines and inlined calls of Go code, in a program that the machine's own Go made. Three judges:
+ * what the program's runtime says of its own instructions, the inline chains of its DWARF, and the
+ * same program stripped, which must give the same.
+ *
+ * time-limit: 300, as Go may have its whole library to compile first
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "elf/elf_file.h"
+#include "elf/gopclntab.h"
+#include "symbolize/dwarf.h"
+#include "symbolize/go_frames.h"
+#include "symbolize/module.h"
+
+#include "unit/tools.h"
+
+#define STEP 23 /* bytes between two instructions that are asked for */
+
+/* Prints "address line name file" for its own instructions, from and to the addresses given. */
+static const char SOURCE[] =
+	"package main\n"
+	"import (\"bufio\"; \"fmt\"; \"os\"; \"runtime\"; \"strconv\")\n"
+	"func inner(n int) int { if n > 100 { return n * 3 }; return n }\n"
+	"func outer(n int) int { return inner(n) + inner(n + 1) }\n"
+	"type T[K comparable] struct{ m map[K]int }\n"
+	"//go:noinline\n"
+	"func (t *T[K]) Do(k K) int { t.m[k]++; return outer(t.m[k]) }\n"
+	"func number(i int) uintptr {\n"
+	"	n, err := strconv.ParseUint(os.Args[i], 16, 64)\n"
+	"	if err != nil { panic(err) }\n"
+	"	return uintptr(n)\n"
+	"}\n"
+	"func main() {\n"
+	"	out := bufio.NewWriter(os.Stdout)\n"
+	"	defer out.Flush()\n"
+	"	(&T[string]{m: map[string]int{}}).Do(\"\")\n"
+	"	for pc := number(1); pc < number(2); pc += number(3) {\n"
+	"		f, _ := runtime.CallersFrames([]uintptr{pc + 1}).Next()\n"
+	"		if f.Function == \"\" { continue }\n"
+	"		fmt.Fprintf(out, \"%x %d %s %s\\n\", pc, f.Line, f.Function, f.File)\n"
+	"	}\n"
+	"}\n";
+
+#define GO                                                                                         \
+	"export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off "                                   \
+	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && "
+
+static int setup(void **state)
+{
+	(void)state;
+	if (make_scratch())
+		return -1;
+	write_scratch("main.go", SOURCE, sizeof(SOURCE) - 1);
+	write_scratch("go.mod", "module example\ngo 1.18\n", 23);
+	run(GO "CGO_ENABLED=0 go build -o exe . && strip -o stripped exe && "
+	       "CGO_ENABLED=1 go build -buildmode=pie -o pie . && "
+	       "CGO_ENABLED=1 go build -buildmode=pie -ldflags='-s -w' -o pie-stripped .");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return remove_scratch();
+}
+
+struct opened {
+	int fd;
+	struct elf_file *file;
+	struct gopclntab *table;
+	uint64_t start, end; /* of the text */
+};
+
+static void open_table(const char *name, struct opened *o)
+{
+	struct go_function first, last;
+
+	*o = (struct opened){.fd = open_scratch(name, O_RDONLY)};
+	assert_int_equal(elf_file__open(o->fd, &o->file), 0);
+	assert_int_equal(gopclntab__open(o->file, &o->table), 0);
+	assert_int_equal(gopclntab__function(o->table, 0, &first), 0);
+	assert_int_equal(gopclntab__function(o->table, gopclntab__count(o->table) - 1, &last), 0);
+	o->start = first.start;
+	o->end = last.end;
+}
+
+static void close_table(struct opened *o)
+{
+	gopclntab__free(o->table);
+	elf_file__free(o->file);
+	close(o->fd);
+}
+
+/* The runtime prints type arguments as "[...]". */
+static bool is_printed_as(const char *name, const char *printed)
+{
+	const char *from = strchr(name, '['), *to = strrchr(name, ']');
+	char text[4096];
+
+	if (!from || !to || to < from)
+		return !strcmp(name, printed);
+	snprintf(text, sizeof(text), "%.*s[...]%s", (int)(from - name), name, to + 1);
+	return !strcmp(text, printed);
+}
+
+static bool begins_function(const struct gopclntab *t, uint64_t address)
+{
+	struct go_function function;
+	size_t number;
+
+	return !gopclntab__find(t, address, &number) &&
+	       !gopclntab__function(t, number, &function) && function.start == address;
+}
+
+static void test_runtime(void **state)
+{
+	struct symbol_frame frames[GO_MAX_FRAMES];
+	char line[8192], path[512];
+	size_t compared = 0, inlined = 0;
+	struct opened o;
+	FILE *answers;
+
+	(void)state;
+	open_table("stripped", &o);
+	run("./exe %llx %llx %x >answers", (unsigned long long)o.start, (unsigned long long)o.end,
+	    STEP);
+	scratch_path("answers", path, sizeof(path));
+	answers = fopen(path, "re");
+	assert_non_null(answers);
+	while (fgets(line, sizeof(line), answers)) {
+		unsigned long long address;
+		unsigned int number;
+		int name_at, name_end, file_at;
+		size_t count;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%llx %u %n", &address, &number, &name_at) != 2)
+			fail_msg("cannot read %s", line);
+		/* type arguments have spaces; files of this program have none */
+		name_end = strrchr(line, ' ') - line;
+		file_at = name_end + 1;
+		line[name_end] = '\0';
+		if (begins_function(o.table, address + 1))
+			continue; /* what is asked for is that function: it is a return address */
+		count = go_frames(o.table, address, frames);
+		assert_true(count > 0);
+		if (!is_printed_as(frames[0].function, line + name_at) ||
+		    frames[0].line != number ||
+		    strcmp(frames[0].file ? frames[0].file : "?", line + file_at))
+			fail_msg("%llx is %s %s:%u, not %s %s:%u", address, line + name_at,
+				 line + file_at, number, frames[0].function,
+				 frames[0].file ? frames[0].file : "?", frames[0].line);
+		compared++;
+		inlined += count > 1;
+	}
+	fclose(answers);
+	assert_true(compared > (o.end - o.start) / STEP * 9 / 10);
+	assert_true(inlined > compared / 20);
+	close_table(&o);
+}
+
+struct agreement {
+	size_t all, same, inlined;
+};
+
+static bool is_generated(const char *file)
+{
+	return file && strstr(file, "<autogenerated>");
+}
+
+/* Type arguments are in the DWARF, and in the table from Go 1.21 on. */
+static bool is_same_level(const struct symbol_frame *go, const struct dwarf_frame *dwarf)
+{
+	const char *name = dwarf->linkage ? dwarf->linkage : dwarf->name;
+
+	if (!name || (strcmp(name, go->function) && !is_printed_as(name, go->function)))
+		return false;
+	if (is_generated(go->file)) /* the DWARF has no line for some of these */
+		return go->line == 1;
+	return go->line == dwarf->where.line && go->file && dwarf->where.file &&
+	       !strcmp(go->file, dwarf->where.file);
+}
+
+static void compare(struct opened *o, struct dwarf_reader *reader, uint64_t address,
+		    struct agreement *a)
+{
+	struct symbol_frame frames[GO_MAX_FRAMES];
+	const struct dwarf_frame *dwarf;
+	size_t count = go_frames(o->table, address, frames), dwarf_count;
+	bool same;
+
+	assert_int_equal(dwarf_reader__resolve(reader, address, &dwarf, &dwarf_count), 0);
+	if (!dwarf_count) /* between two functions */
+		return;
+	same = count == dwarf_count;
+	for (size_t i = 0; same && i < count; i++)
+		same = is_same_level(&frames[i], &dwarf[i]);
+	if (!same && a->all - a->same < 3)
+		print_message("%llx: %s %s:%u, DWARF: %s %s:%u\n", (unsigned long long)address,
+			      frames[0].function, frames[0].file, frames[0].line,
+			      dwarf[0].name ? dwarf[0].name : "?",
+			      dwarf[0].where.file ? dwarf[0].where.file : "?", dwarf[0].where.line);
+	a->all++;
+	a->same += same;
+	a->inlined += count > 1;
+}
+
+/* All but what the DWARF of Go 1.19 gets wrong, 12 of 40,000. */
+static void test_dwarf(void **state)
+{
+	static const char *const programs[] = {"exe", "pie"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct dwarf_options options = {.alt_fd = -1, .memory_limit = 1 << 30};
+		struct agreement a = {};
+		struct dwarf_reader *reader;
+		struct opened o;
+
+		open_table(programs[i], &o);
+		assert_int_equal(dwarf_reader__open(o.fd, &options, &reader), 0);
+		for (uint64_t address = o.start; address < o.end; address += STEP)
+			compare(&o, reader, address, &a);
+		assert_true(a.all > 20000 && a.inlined > a.all / 20);
+		assert_true(a.all - a.same <= a.all / 1000);
+		dwarf_reader__free(reader);
+		close_table(&o);
+	}
+}
+
+/* ---- the whole way --------------------------------------------------------------------------- */
+
+struct told {
+	VEC(char *) lines;
+};
+
+static int tell(void *context, size_t index, const struct symbol_result *result)
+{
+	struct told *t = context;
+	char text[8192];
+
+	for (size_t i = 0; i < result->frame_count; i++) {
+		const struct symbol_frame *f = &result->frames[i];
+
+		snprintf(text, sizeof(text), "%zu %s %s:%u %s:%u", index, f->function,
+			 f->file ? f->file : "?", f->line,
+			 f->definition_file ? f->definition_file : "?", f->definition_line);
+		assert_int_equal(vec_push(&t->lines, strdup(text)), 0);
+	}
+	return 0;
+}
+
+static struct told resolve(const char *name, bool symbols_only, struct module_report *report)
+{
+	VEC(uint64_t) offsets = {};
+	struct module_files files = {
+		.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1, .symbols_only = symbols_only};
+	struct told told = {};
+	struct opened o;
+
+	open_table(name, &o);
+	files.elf_fd = o.fd;
+	for (uint64_t address = o.start; address < o.end; address += 40 * STEP) {
+		uint64_t offset;
+
+		assert_int_equal(elf_file__offset_of_address(o.file, address, &offset), 0);
+		assert_int_equal(vec_push(&offsets, offset), 0);
+	}
+	assert_int_equal(module_resolve(&files, offsets.data, offsets.count, tell, &told, report),
+			 0);
+	assert_int_equal(report->state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(report->addresses, offsets.count);
+	assert_true(report->with_lines > offsets.count * 9 / 10);
+	assert_int_equal(report->dwarf, DWARF_STATE_NONE); /* was not needed */
+	vec_free(&offsets);
+	close_table(&o);
+	return told;
+}
+
+static void assert_same(const char *whole, const char *stripped)
+{
+	struct module_report report = {}, stripped_report = {}, only_report = {};
+	struct told a = resolve(whole, false, &report);
+	struct told b = resolve(stripped, false, &stripped_report);
+	struct told c = resolve(stripped, true, &only_report);
+
+	assert_int_equal(a.lines.count, b.lines.count);
+	assert_int_equal(a.lines.count, c.lines.count);
+	assert_true(report.with_symbol && !stripped_report.with_symbol);
+	for (size_t i = 0; i < a.lines.count; i++) {
+		assert_string_equal(a.lines.data[i], b.lines.data[i]);
+		assert_string_equal(a.lines.data[i], c.lines.data[i]);
+		free(a.lines.data[i]);
+		free(b.lines.data[i]);
+		free(c.lines.data[i]);
+	}
+	vec_free(&a.lines);
+	vec_free(&b.lines);
+	vec_free(&c.lines);
+}
+
+static void test_module(void **state)
+{
+	(void)state;
+	assert_same("exe", "stripped");
+	assert_same("pie", "pie-stripped");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_runtime),
+		cmocka_unit_test(test_dwarf),
+		cmocka_unit_test(test_module),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

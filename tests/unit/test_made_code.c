@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who is asked for the frames of its code when, and how that code is placed then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process/made_code.h"
+
+#define SEGMENT_SIZE (4u << 20)
+#define MS	     1000000ull
+#define TGID	     7
+
+struct world {
+	struct unwind_memory memory;
+	unsigned char *segment;
+	uint32_t epoch;
+	struct table_store *store;
+	struct made_code *made;
+	/* what the process has */
+	struct made_frame frames[4];
+	size_t count;
+	unsigned int asked;
+	uint64_t cpu_ns;
+};
+
+/* between the first two a trace was freed */
+static const struct made_area areas[] = {{0x10000, 0x20000}, {0x7f0000000000, 0x7f0000010000}};
+static const uint64_t registers[16];
+
+static int add_segment(void *context, unsigned int number, unsigned char **bytes)
+{
+	struct world *w = context;
+
+	if (number)
+		return -ENOSPC;
+	*bytes = w->segment = calloc(1, SEGMENT_SIZE);
+	return *bytes ? 0 : -ENOMEM;
+}
+
+static int wait_for_programs(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static int read_frames(void *context, struct made_runtime *runtime, const uint64_t *of_thread,
+		       const struct made_area *given, size_t area_count, struct made_frame **frames,
+		       size_t *count)
+{
+	struct world *w = context;
+
+	assert_int_equal(runtime->tgid, TGID);
+	assert_int_equal(area_count, 2);
+	assert_ptr_equal(given, areas);
+	assert_true(!of_thread || of_thread == registers);
+	w->asked++;
+	*frames = NULL;
+	*count = 0;
+	if (!w->count)
+		return -ENODATA;
+	*frames = calloc(w->count, sizeof(**frames));
+	assert_non_null(*frames);
+	memcpy(*frames, w->frames, w->count * sizeof(**frames));
+	*count = w->count;
+	return 0;
+}
+
+static void set_up(struct world *w)
+{
+	struct made_code_options options = {
+		.table_limit = SEGMENT_SIZE, .read_frames = read_frames, .context = w};
+
+	*w = (struct world){
+		.frames =
+			{
+				{.start = 0x11010, .end = 0x11100, .size = 96, .ra_offset = -8},
+				{.start = 0x11110,
+				 .end = 0x11200,
+				 .size = 112,
+				 .ra_offset = -8,
+				 .fp_offset = -16},
+				{.start = 0x7f0000000000,
+				 .end = 0x7f0000000100,
+				 .size = 16,
+				 .ra_offset = -16},
+			},
+		.count = 3,
+	};
+	w->memory = (struct unwind_memory){
+		.processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
+		.tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
+		.used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
+		.epoch = &w->epoch,
+		.places = calloc(1, UNWIND_PLACES_SIZE),
+		.segment_size = SEGMENT_SIZE,
+		.segment_limit = 1,
+		.add_segment = add_segment,
+		.wait_for_programs = wait_for_programs,
+		.context = w,
+	};
+	options.store = w->store = table_store__new(&w->memory);
+	w->made = made_code__new(&options);
+	assert_true(w->store && w->made);
+}
+
+static void tear_down(struct world *w)
+{
+	made_code__free(w->made);
+	table_store__free(w->store);
+	free(w->memory.processes);
+	free(w->memory.tables);
+	free(w->memory.used);
+	free(w->memory.places);
+	free(w->segment);
+}
+
+/* missed: 0: it is only due */
+static int ask(struct world *w, enum made_by by, uint64_t time, uint64_t missed)
+{
+	const struct made_moment moment = {
+		.tgid = TGID,
+		.by = by,
+		.time = time,
+		.areas = areas,
+		.area_count = 2,
+		.missed = missed,
+		.registers = missed ? registers : NULL,
+	};
+
+	return made_code__ask(w->made, &moment, &w->cpu_ns);
+}
+
+/* How the code at an address is walked; NULL: by no table. */
+static const struct unwind_rule *rule_at(const struct world *w, uint64_t address, uint32_t *instead)
+{
+	struct unwind_placement piece;
+	const struct unwind_table *table;
+	const void *segment;
+
+	for (uint64_t at = 0x10000;; at = piece.end) {
+		uint64_t end = at < 0x20000 ? 0x20000 : areas[1].end;
+
+		if (at == 0x20000)
+			at = areas[1].start;
+		made_code__place(w->made, TGID, at, end, &piece);
+		assert_int_equal(piece.start, at);
+		assert_true(piece.end > at && piece.end <= end);
+		if (address >= at && address < piece.end)
+			break;
+	}
+	*instead = piece.table;
+	if (piece.table >= UNWIND_TABLES)
+		return NULL;
+	table = table_store__get(w->store, piece.table, &segment);
+	assert_non_null(table);
+	return unwind_table__find(segment, table, address - piece.bias);
+}
+
+static void assert_size(const struct world *w, uint64_t address, int size)
+{
+	uint32_t instead;
+	const struct unwind_rule *rule = rule_at(w, address, &instead);
+
+	assert_non_null(rule);
+	assert_int_equal(rule->cfa, UNWIND_CFA_SP);
+	assert_int_equal(rule->cfa_offset, size);
+}
+
+static void assert_instead(const struct world *w, uint64_t address, uint32_t wanted)
+{
+	uint32_t instead;
+
+	assert_null(rule_at(w, address, &instead));
+	assert_int_equal(instead, wanted);
+}
+
+static void places_test(void **state)
+{
+	const struct unwind_rule *rule;
+	uint32_t instead;
+	struct world w;
+
+	(void)state;
+	set_up(&w);
+	assert_instead(&w, 0x11010, UNWIND_LATER);
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
+	assert_instead(&w, 0x10000, UNWIND_LATER);
+	assert_instead(&w, 0x1100f, UNWIND_LATER);
+	assert_size(&w, 0x11010, 96);
+	assert_size(&w, 0x110ff, 96);
+	assert_int_equal(rule_at(&w, 0x11100, &instead)->cfa, UNWIND_CFA_LATER);
+	assert_int_equal(rule_at(&w, 0x1110f, &instead)->cfa, UNWIND_CFA_LATER);
+	assert_size(&w, 0x11110, 112);
+	assert_size(&w, 0x111ff, 112);
+	assert_instead(&w, 0x11200, UNWIND_LATER);
+	assert_size(&w, 0x7f0000000000, 16);
+	assert_size(&w, 0x7f00000000ff, 16);
+	assert_instead(&w, 0x7f0000000100, UNWIND_LATER);
+	rule = rule_at(&w, 0x11110, &instead);
+	assert_int_equal(rule->fp, UNWIND_FP_AT_CFA);
+	assert_int_equal(rule->fp_offset, -16);
+	assert_int_equal(rule->ra_offset, -8);
+	rule = rule_at(&w, 0x7f0000000000, &instead);
+	assert_int_equal(rule->fp, UNWIND_FP_SAME);
+	assert_int_equal(rule->ra_offset, -16);
+	made_code__forget(w.made, TGID);
+	made_code__forget(w.made, TGID);
+	assert_instead(&w, 0x11010, UNWIND_LATER);
+	tear_down(&w);
+}
+
+static void questions_test(void **state)
+{
+	struct world w;
+
+	(void)state;
+	set_up(&w);
+	assert_false(made_code__is_due(w.made, TGID, 1000 * MS));
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
+	/* known by now, or asked a moment ago */
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 5000 * MS, 0x11010), 0);
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1001 * MS, 0x12000), 0);
+	assert_int_equal(w.asked, 1);
+	assert_false(made_code__is_due(w.made, TGID, 1100 * MS));
+	assert_true(made_code__is_due(w.made, TGID, 3000 * MS));
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 3000 * MS, 0), 0);
+	assert_int_equal(w.asked, 2);
+	/* it has freed all and made others in the same place */
+	w.count = 1;
+	w.frames[0].size = 256;
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 6000 * MS, 0), 1);
+	assert_size(&w, 0x11010, 256);
+	assert_instead(&w, 0x11110, UNWIND_LATER);
+	w.count = 0;
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 9000 * MS, 0), 1);
+	assert_instead(&w, 0x11010, UNWIND_LATER);
+	assert_false(made_code__is_due(w.made, TGID, 20000 * MS));
+	tear_down(&w);
+}
+
+/* PyPy's frames never change: a question is for what was missed. */
+static void pypy_test(void **state)
+{
+	struct world w;
+
+	(void)state;
+	set_up(&w);
+	assert_int_equal(ask(&w, MADE_BY_PYPY, 1000 * MS, 0x11010), 1);
+	assert_false(made_code__is_due(w.made, TGID, 100000 * MS));
+	tear_down(&w);
+}
+
+/* Who has no answer is asked less often, and walked by frame pointer meanwhile. */
+static void no_answer_test(void **state)
+{
+	uint64_t time = 1000 * MS;
+	unsigned int asked;
+	struct world w;
+	int changed = 0;
+
+	(void)state;
+	set_up(&w);
+	w.count = 0;
+	for (; w.asked < 100 && changed == 0; time += 100 * MS)
+		changed = ask(&w, MADE_BY_LUAJIT, time, 0x11010);
+	assert_int_equal(changed, 1);
+	assert_true(w.asked > 4 && w.asked < 100);
+	assert_instead(&w, 0x11010, UNWIND_NO_TABLE);
+	asked = w.asked;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(&w, MADE_BY_LUAJIT, time + i * 5 * MS, 0x11010), 0);
+	assert_int_equal(w.asked, asked);
+	w.count = 3;
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, time + 5000 * MS, 0x11010), 1);
+	assert_size(&w, 0x11010, 96);
+	assert_instead(&w, 0x10000, UNWIND_LATER);
+	tear_down(&w);
+}
+
+/* A table that is too large is none. */
+static void too_large_test(void **state)
+{
+	struct made_code_options options = {.table_limit = 64, .read_frames = read_frames};
+	struct world w;
+
+	(void)state;
+	set_up(&w);
+	options.store = w.store;
+	options.context = &w;
+	made_code__free(w.made);
+	w.made = made_code__new(&options);
+	assert_non_null(w.made);
+	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 0);
+	assert_instead(&w, 0x11010, UNWIND_LATER);
+	tear_down(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places_test),	  cmocka_unit_test(questions_test),
+		cmocka_unit_test(pypy_test),	  cmocka_unit_test(no_answer_test),
+		cmocka_unit_test(too_large_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The cache of unwind tables: what was built comes out again; what is damaged, forged, of another file
+ * or another version is thrown away; what is not kept; a disk that takes no more.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/io.h"
+#include "elf/elf_file.h"
+#include "unwind/table_builder.h"
+#include "unwind/table_cache.h"
+#include "unwind/table_file.h"
+
+#define LIMIT	  (64u << 20)
+#define CRC_AT	  8 /* in a file */
+#define CRC_START 12
+#define MAKER_AT  16
+
+static char directory[64], copy[96]; /* the cache, and a file of ours */
+static int nameless;		     /* another one */
+
+/* ---- the library of this process: it is large, and was not changed just now --------------------- */
+
+static int take_c_library(struct dl_phdr_info *info, size_t size, void *path)
+{
+	(void)size;
+	if (!strstr(info->dlpi_name, "libc.so"))
+		return 0;
+	snprintf(path, 512, "%s", info->dlpi_name);
+	return 1;
+}
+
+static int open_library(void)
+{
+	char path[512];
+	int fd;
+
+	assert_int_equal(dl_iterate_phdr(take_c_library, path), 1);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void build(int fd, struct unwind_table_image *image)
+{
+	struct elf_file *file;
+
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(unwind_table__build(file, LIMIT, image), 0);
+	elf_file__free(file);
+}
+
+static struct file_stamp stamp_of(int fd)
+{
+	struct file_stamp stamp;
+
+	assert_int_equal(file_stamp__read(fd, &stamp), 0);
+	return stamp;
+}
+
+static struct table_cache *open_cache(void)
+{
+	struct table_cache *c = table_cache__open_at(directory, TABLE_CACHE_LIMIT);
+
+	assert_non_null(c);
+	return c;
+}
+
+/* How many files are in the cache; the last one's path. */
+static size_t list_directory(char *path, size_t size)
+{
+	_cleanup_closedir_ DIR *d = opendir(directory);
+	size_t count = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (path)
+			snprintf(path, size, "%s/%s", directory, e->d_name);
+		count++;
+	}
+	return count;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof(directory), "%s", "/tmp/table-cache-XXXXXX");
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char path[512];
+
+	(void)state;
+	while (list_directory(path, sizeof(path)))
+		if (unlink(path) && rmdir(path))
+			return -1;
+	return rmdir(directory);
+}
+
+/* True: it was kept. */
+static bool keep(struct table_cache *c, int fd, const struct unwind_table_image *image)
+{
+	struct file_stamp stamp = stamp_of(fd);
+
+	table_cache__keep(c, fd, &stamp, image);
+	return table_cache__write(c);
+}
+
+static void assert_same(const struct unwind_table_image *a, const struct unwind_table_image *b)
+{
+	assert_memory_equal(&a->table, &b->table, sizeof(a->table));
+	assert_memory_equal(&a->counts, &b->counts, sizeof(a->counts));
+	assert_int_equal(a->rows, b->rows);
+	assert_int_equal(a->size, b->size);
+	assert_memory_equal(a->bytes, b->bytes, a->size);
+}
+
+/* The library's table, which is in the cache then; its file. */
+static void fill_cache(int fd, struct unwind_table_image *image, char *path, size_t size)
+{
+	struct table_cache *c = open_cache();
+
+	build(fd, image);
+	assert_true(keep(c, fd, image));
+	assert_false(table_cache__write(c));
+	assert_int_equal(list_directory(path, size), 1);
+	table_cache__free(c);
+}
+
+static int read_fresh(int fd, size_t limit, struct unwind_table_image *image)
+{
+	struct table_cache *c = open_cache();
+	int err = table_cache__read(c, fd, limit, image);
+
+	table_cache__free(c);
+	return err;
+}
+
+static void test_round_trip(void **state)
+{
+	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct unwind_table_image built, read;
+	struct stat st;
+	char path[512];
+
+	(void)state;
+	assert_int_equal(read_fresh(fd, LIMIT, &read), -ENOENT);
+	fill_cache(fd, &built, path, sizeof(path));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(read_fresh(fd, LIMIT, &read), 0);
+	assert_same(&built, &read);
+	unwind_table_image__fini(&read);
+	/* what would be built, but would not fit, is not read either */
+	assert_int_equal(read_fresh(fd, built.size, &read), 0);
+	unwind_table_image__fini(&read);
+	assert_int_equal(read_fresh(fd, built.size - 1, &read), -EFBIG);
+	assert_int_equal(read_fresh(null, LIMIT, &read), -ENOENT);
+	assert_int_equal(read_fresh(-1, LIMIT, &read), -ENOENT);
+	assert_int_equal(list_directory(NULL, 0), 1);
+	unwind_table_image__fini(&built);
+}
+
+/* ---- what is not kept ------------------------------------------------------------------------ */
+
+static void test_not_kept(void **state)
+{
+	_cleanup_close_ int fd = open_library(), own = open(copy, O_RDWR | O_CLOEXEC);
+	struct table_cache *c = open_cache();
+	struct unwind_table_image image, odd;
+	struct file_stamp stamp = stamp_of(fd);
+
+	(void)state;
+	build(fd, &image);
+	odd = image;
+	odd.rows = 2047;
+	assert_false(keep(c, fd, &odd));
+	odd.rows = image.size / 64; /* sparse */
+	assert_true(odd.rows < 2048 || !keep(c, fd, &odd));
+	/* changed since it was read */
+	stamp.changed_ns ^= 1;
+	table_cache__keep(c, fd, &stamp, &image);
+	assert_false(table_cache__write(c));
+	/* changed just now, if this was not stopped in between */
+	for (bool kept = true, timely = false; kept || !timely;) {
+		uint64_t begin = monotonic_ns();
+
+		assert_int_equal(futimens(own, NULL), 0);
+		kept = keep(c, own, &image);
+		timely = monotonic_ns() - begin < 1000000000;
+		assert_false(kept && timely);
+	}
+	assert_true(keep(c, fd, &image));
+	table_cache__free(c);
+	unwind_table_image__fini(&image);
+}
+
+/* 64 MB at once, of which 16 MB may wait; what is not written in the end is forgotten. */
+static void test_writing_is_bounded(void **state)
+{
+	_cleanup_close_ int fd = open_library();
+	struct table_cache *c = open_cache();
+	struct unwind_table_image image = {.rows = 4 << 20, .size = 15 << 20};
+	struct file_stamp stamp = stamp_of(fd);
+	int written = 0;
+
+	(void)state;
+	image.bytes = calloc(1, image.size);
+	assert_non_null(image.bytes);
+	table_cache__keep(c, fd, &stamp, &image);
+	table_cache__keep(c, fd, &stamp, &image);
+	while (table_cache__write(c))
+		written++;
+	assert_int_equal(written, 1);
+	for (int i = 0; i < 8; i++)
+		written += keep(c, fd, &image);
+	assert_in_range(written, 4, 7); /* a second later there is room for 1 MB more */
+	table_cache__free(c);
+	c = open_cache();
+	table_cache__keep(c, fd, &stamp, &image);
+	table_cache__free(c);
+	free(image.bytes);
+}
+
+/* ---- bad files ------------------------------------------------------------------------------- */
+
+static char *load(const char *path, size_t *size)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	struct stat st;
+	char *data;
+
+	assert_non_null(f);
+	assert_int_equal(fstat(fileno(f), &st), 0);
+	data = malloc(st.st_size + 1);
+	*size = fread(data, 1, st.st_size, f);
+	assert_int_equal(*size, st.st_size);
+	return data;
+}
+
+static void store(const char *path, const void *data, size_t size)
+{
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), (ssize_t)size);
+	close(fd);
+}
+
+static void assert_thrown_away(int fd, const char *path)
+{
+	struct unwind_table_image image;
+	struct stat st;
+
+	assert_int_equal(read_fresh(fd, LIMIT, &image), -ENOENT);
+	assert_int_equal(lstat(path, &st), -1);
+}
+
+static void test_bad_files(void **state)
+{
+	_cleanup_close_ int fd = open_library();
+	_cleanup_free_ char *good = NULL, *bad = NULL;
+	struct unwind_table_image built, read;
+	char path[512], elsewhere[600];
+	size_t size;
+	uint32_t crc;
+
+	(void)state;
+	fill_cache(fd, &built, path, sizeof(path));
+	good = load(path, &size);
+	bad = malloc(size + 1);
+	for (size_t i = 0; i < 20; i++) { /* from its last byte to its first */
+		size_t at = (size - 1) * (19 - i) / 19;
+
+		memcpy(bad, good, size);
+		bad[at] ^= 1 << i % 8;
+		store(path, bad, size);
+		assert_thrown_away(fd, path);
+		store(path, good, at);
+		assert_thrown_away(fd, path);
+	}
+	memcpy(bad, good, size);
+	bad[size] = 0;
+	store(path, bad, size + 1);
+	assert_thrown_away(fd, path);
+	/* by other sources */
+	bad[MAKER_AT] ^= 1;
+	crc = crc32_update(0, bad + CRC_START, size - CRC_START);
+	memcpy(bad + CRC_AT, &crc, sizeof(crc));
+	store(path, bad, size);
+	assert_thrown_away(fd, path);
+	/* somebody else's */
+	store(path, good, size);
+	assert_int_equal(chmod(path, 0620), 0);
+	assert_thrown_away(fd, path);
+	if (geteuid() == 0) {
+		store(path, good, size);
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_thrown_away(fd, path);
+	}
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", directory);
+	store(elsewhere, good, size);
+	assert_int_equal(symlink("elsewhere", path), 0);
+	assert_thrown_away(fd, path);
+	store(path, good, size);
+	assert_int_equal(read_fresh(fd, LIMIT, &read), 0);
+	assert_same(&built, &read);
+	unwind_table_image__fini(&read);
+	unwind_table_image__fini(&built);
+}
+
+static void test_foreign_directory(void **state)
+{
+	(void)state;
+	assert_int_equal(chmod(directory, 0777), 0);
+	assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+	assert_int_equal(chmod(directory, 0700), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(directory, 12345, 12345), 0);
+		assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+		assert_int_equal(chown(directory, 0, 0), 0);
+	}
+	table_cache__free(open_cache());
+	table_cache__free(NULL);
+}
+
+/* ---- small tables, every bit of them ---------------------------------------------------------- */
+
+#define SMALL_BUCKETS 3
+#define SMALL_ROWS    6
+
+struct small_table {
+	struct unwind_rule rules[2];
+	uint32_t index[SMALL_BUCKETS + 1];
+	uint8_t numbers[SMALL_ROWS], addresses[SMALL_ROWS];
+	uint8_t rest[576 - 32 - 16 - 12];
+};
+
+_Static_assert(sizeof(struct small_table) == 576, "a multiple of 64, with the slack");
+
+static void make_small(struct small_table *t, struct unwind_table_image *image)
+{
+	*t = (struct small_table){
+		.rules = {{.cfa = UNWIND_CFA_NONE}, {.cfa = UNWIND_CFA_SP, .cfa_offset = 8}},
+		.index = {1, 3, 3, SMALL_ROWS},
+		.numbers = {0, 1, 0, 1, 0, 1},
+		.addresses = {0, 0, 200, 7, 8, 9},
+	};
+	*image = (struct unwind_table_image){
+		.table = {.base = 0x1000,
+			  .buckets = SMALL_BUCKETS,
+			  .index = offsetof(struct small_table, index),
+			  .numbers = offsetof(struct small_table, numbers),
+			  .addresses = offsetof(struct small_table, addresses),
+			  .number_size = 1},
+		.bytes = t,
+		.size = sizeof(*t),
+		.rows = SMALL_ROWS,
+	};
+}
+
+static const struct file_stamp STAMP = {1, 2, 3, 4, 5};
+
+static int read_bytes(const void *data, size_t size, struct unwind_table_image *image)
+{
+	_cleanup_close_ int fd = memfd_create("table", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write_full(fd, data, size), 0);
+	return table_file__read(fd, size, &STAMP, LIMIT, image);
+}
+
+static void test_every_bit(void **state)
+{
+	struct unwind_table_image image, read;
+	_cleanup_free_ void *data = NULL;
+	struct small_table small;
+	unsigned char *bytes;
+	size_t size;
+
+	(void)state;
+	make_small(&small, &image);
+	assert_true(unwind_table_image__is_sound(&image));
+	assert_int_equal(table_file__make(&STAMP, &image, &data, &size), 0);
+	bytes = data;
+	for (size_t bit = 0; bit < 8 * size; bit++) {
+		bytes[bit / 8] ^= 1 << bit % 8;
+		assert_int_equal(read_bytes(data, size, &read), -EBADMSG);
+		bytes[bit / 8] ^= 1 << bit % 8;
+	}
+	for (size_t cut = 0; cut < size; cut++)
+		assert_int_equal(read_bytes(data, cut, &read), -EBADMSG);
+	assert_int_equal(read_bytes(data, size, &read), 0);
+	assert_same(&image, &read);
+	unwind_table_image__fini(&read);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* Whatever is taken can be searched: the sanitizers look on. */
+static void search(const struct unwind_table_image *image)
+{
+	const struct unwind_table *t = &image->table;
+
+	for (uint32_t b = 0; b < t->buckets; b++)
+		for (unsigned int i = 0; i < UNWIND_BUCKET_SIZE; i++) {
+			uint64_t address = t->base + ((uint64_t)b << UNWIND_BUCKET_BITS) + i;
+			const char *rule = (const void *)unwind_table__find(image->bytes, t,
+									    address);
+
+			assert_true(rule >= (const char *)image->bytes);
+			assert_true(rule + sizeof(struct unwind_rule) <=
+				    (const char *)image->bytes + t->index);
+		}
+}
+
+/* Somebody who writes nonsense on purpose has the checksum right. */
+static void test_forged(void **state)
+{
+	size_t size, taken = 0, refused = 0, header;
+	uint64_t seed = 0x9e3779b97f4a7c15;
+	_cleanup_free_ char *good = NULL, *bad = NULL;
+	struct unwind_table_image image, read;
+	struct small_table small;
+	void *data;
+
+	(void)state;
+	make_small(&small, &image);
+	assert_int_equal(table_file__make(&STAMP, &image, &data, &size), 0);
+	good = data;
+	bad = malloc(size);
+	header = size - sizeof(small);
+	for (int round = 0; round < 20000; round++) {
+		size_t end = round % 2 ? header + 64 : size;
+		uint32_t crc;
+		int err;
+
+		memcpy(bad, good, size);
+		for (uint64_t n = 1 + next_random(&seed) % 3; n; n--)
+			bad[MAKER_AT + 8 + next_random(&seed) % (end - MAKER_AT - 8)] =
+				next_random(&seed) % 3 ? (char)next_random(&seed) : (char)0xff;
+		crc = crc32_update(0, bad + CRC_START, size - CRC_START);
+		memcpy(bad + CRC_AT, &crc, sizeof(crc));
+		err = read_bytes(bad, size, &read);
+		if (err) {
+			assert_int_equal(err, -EBADMSG);
+			refused++;
+			continue;
+		}
+		search(&read);
+		unwind_table_image__fini(&read);
+		taken++;
+	}
+	assert_true(taken > 100 && refused > 100);
+}
+
+/* ---- a disk that takes no more ---------------------------------------------------------------- */
+
+/* In a child, since the limit is the process's: nothing is left behind, and nothing more is tried. */
+static void fill_disk(int fd, const struct unwind_table_image *image)
+{
+	const struct rlimit little = {4096, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
+	struct table_cache *c = open_cache();
+	struct file_stamp stamp = stamp_of(fd);
+
+	signal(SIGXFSZ, SIG_IGN);
+	table_cache__keep(c, fd, &stamp, image);
+	table_cache__keep(c, fd, &stamp, image);
+	if (setrlimit(RLIMIT_FSIZE, &little))
+		_exit(2);
+	if (!table_cache__write(c) || table_cache__write(c))
+		_exit(3);
+	if (setrlimit(RLIMIT_FSIZE, &all))
+		_exit(4);
+	table_cache__keep(c, fd, &stamp, image);
+	if (table_cache__write(c) || list_directory(NULL, 0))
+		_exit(5);
+	table_cache__free(c);
+	_exit(0);
+}
+
+static void test_full_disk(void **state)
+{
+	_cleanup_close_ int fd = open_library();
+	struct unwind_table_image image;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	build(fd, &image);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		fill_disk(fd, &image);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(list_directory(NULL, 0), 0);
+	unwind_table_image__fini(&image);
+}
+
+/* ---- files that change ------------------------------------------------------------------------ */
+
+static int copy_file(int from, int to)
+{
+	char bytes[4096];
+	ssize_t got;
+
+	for (off_t done = 0; (got = pread_full(from, bytes, sizeof(bytes), done)) > 0; done += got)
+		if (write_full(to, bytes, got))
+			return -1;
+	return got;
+}
+
+static int make_copies(void **state)
+{
+	_cleanup_close_ int from = open_library(), to = -1;
+
+	(void)state;
+	snprintf(copy, sizeof(copy), "%s", "/tmp/table-cache-copy-XXXXXX");
+	to = mkostemp(copy, O_CLOEXEC);
+	nameless = memfd_create("library", MFD_CLOEXEC);
+	return to < 0 || nameless < 0 || copy_file(from, to) || copy_file(from, nameless) ? -1 : 0;
+}
+
+static int delete_copies(void **state)
+{
+	(void)state;
+	close(nameless);
+	return unlink(copy);
+}
+
+/*
+ * The table of what a file was is not that of what it is, whatever time it pretends to have. A file
+ * without a name is not kept, however old.
+ */
+static void test_changed_file(void **state)
+{
+	_cleanup_close_ int fd = open(copy, O_RDWR | O_CLOEXEC);
+	struct unwind_table_image built, read;
+	struct timespec times[2];
+	struct table_cache *c;
+	char path[512], byte;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(fstat(fd, &st), 0);
+	while (time(NULL) < st.st_ctim.tv_sec + 4)
+		usleep(100000);
+	assert_int_equal(fstat(fd, &st), 0);
+	fill_cache(fd, &built, path, sizeof(path));
+	assert_int_equal(read_fresh(fd, LIMIT, &read), 0);
+	assert_same(&built, &read);
+	unwind_table_image__fini(&read);
+	assert_int_equal(pread(fd, &byte, 1, st.st_size - 1), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, st.st_size - 1), 1);
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	assert_int_equal(futimens(fd, times), 0);
+	assert_int_equal(read_fresh(fd, LIMIT, &read), -ENOENT);
+	c = open_cache();
+	assert_false(keep(c, nameless, &built));
+	table_cache__free(c);
+	assert_int_equal(list_directory(NULL, 0), 1);
+	unwind_table_image__fini(&built);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------- */
+
+static void ask(struct table_builder *b, int fd, enum table_effort effort,
+		struct built_table *built)
+{
+	assert_int_equal(table_builder__ask(b, 7, fd, 0, effort), 0);
+	assert_true(table_builder__take(b, true, built));
+	assert_int_equal(built->id, 7);
+}
+
+static void test_builder(void **state)
+{
+	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct built_table first, second;
+	struct table_builder *b;
+
+	(void)state;
+	assert_int_equal(table_builder__new(LIMIT, open_cache(), &b), 0);
+	ask(b, fd, TABLE_READ, &first);
+	assert_int_equal(first.err, -ENOENT);
+	assert_false(first.cached);
+	ask(b, fd, TABLE_BUILD, &first);
+	assert_int_equal(first.err, 0);
+	assert_false(first.cached);
+	ask(b, null, TABLE_BUILD, &second);
+	assert_true(second.err && !second.cached);
+	table_builder__free(b); /* writes it, if it has not yet */
+	assert_int_equal(list_directory(NULL, 0), 1);
+	assert_int_equal(table_builder__new(LIMIT, open_cache(), &b), 0);
+	for (int i = 0; i < 2; i++) {
+		ask(b, fd, i ? TABLE_BUILD : TABLE_READ, &second);
+		assert_int_equal(second.err, 0);
+		assert_true(second.cached);
+		assert_same(&first.image, &second.image);
+		unwind_table_image__fini(&second.image);
+	}
+	/* what is not taken is freed */
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(table_builder__ask(b, i, fd, 0, i % 2 ? TABLE_BUILD : TABLE_READ),
+				 0);
+	table_builder__free(b);
+	unwind_table_image__fini(&first.image);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_round_trip), TEST(test_not_kept),	     TEST(test_writing_is_bounded),
+		TEST(test_bad_files),  TEST(test_foreign_directory), TEST(test_every_bit),
+		TEST(test_forged),     TEST(test_full_disk),	     TEST(test_changed_file),
+		TEST(test_builder),
+	};
+
+	return cmocka_run_group_tests(tests, make_copies, delete_copies);
+}

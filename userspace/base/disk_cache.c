@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Everything in the directory is reached from one descriptor: of a directory that is ours and that
+ * nobody else can write to, so no name in it can be swapped under our hands, whatever happens to the
+ * path that led there. Files are opened without following links and looked at before they are read;
+ * one that is not as we left it is deleted, and its content is made anew.
+ *
+ * A file is written under another name and renamed: two processes that write the same one leave
+ * one of the two, whole.
+ *
+ * The time of last modification is the time of last use. When the files together take more than the
+ * limit, the ones that were used longest ago are deleted, until a quarter of it is free.
+ */
+#include "base/disk_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+
+#define ROOT_DIRECTORY	"/var/cache"
+#define DIRECTORY	"sysprof"
+#define TEMPORARY	".writing-"
+#define TEMPORARY_AGE	3600 /* seconds after which its writer is surely gone */
+#define DIRECTORY_FILES (1u << 20)
+
+struct disk_cache {
+	struct disk_cache_kind kind;
+	int directory;
+	bool counted; /* `total` is known */
+	uint64_t total;
+};
+
+struct cached_file {
+	char name[DISK_CACHE_NAME_SIZE];
+	uint64_t size;
+	struct timespec used;
+};
+
+struct file_list {
+	const struct disk_cache_kind *kind;
+	VEC(struct cached_file) files;
+	uint64_t total;
+};
+
+/* ---- the directory --------------------------------------------------------------------------- */
+
+static bool is_ours(const struct stat *st)
+{
+	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* A directory of ours below `parent`, made if it is not there. Negative errno: it is not ours. */
+static int open_own(int parent, const char *name)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (mkdirat(parent, name, 0700) && errno != EEXIST)
+		return -errno;
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	return is_ours(&st) ? steal_fd(fd) : -EPERM;
+}
+
+/* What holds the caches of all programs of this user, without a slash at its end. */
+static int cache_home(char *path, size_t size)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int length;
+
+	if (geteuid() == 0)
+		length = snprintf(path, size, "%s", ROOT_DIRECTORY);
+	else if (cache && cache[0] == '/')
+		length = snprintf(path, size, "%s", cache);
+	else if (home && home[0] == '/')
+		length = snprintf(path, size, "%s/.cache", home);
+	else
+		return -ENOENT;
+	if (length < 0 || (size_t)length >= size)
+		return -ENAMETOOLONG;
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+static struct disk_cache *new_cache(const struct disk_cache_kind *kind, int directory)
+{
+	struct disk_cache *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		close(directory);
+		return NULL;
+	}
+	c->kind = *kind;
+	c->directory = directory;
+	return c;
+}
+
+struct disk_cache *disk_cache__open(const struct disk_cache_kind *kind)
+{
+	_cleanup_close_ int home = -1, own = -1;
+	char path[PATH_MAX];
+	int directory;
+
+	if (cache_home(path, sizeof(path)))
+		return NULL;
+	home = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (home < 0)
+		return NULL;
+	own = open_own(home, DIRECTORY);
+	if (own < 0)
+		return NULL;
+	directory = open_own(own, kind->directory);
+	return directory < 0 ? NULL : new_cache(kind, directory);
+}
+
+struct disk_cache *disk_cache__open_at(const struct disk_cache_kind *kind, const char *path)
+{
+	int directory = open_own(AT_FDCWD, path);
+
+	return directory < 0 ? NULL : new_cache(kind, directory);
+}
+
+void disk_cache__free(struct disk_cache *c)
+{
+	if (!c)
+		return;
+	close(c->directory);
+	free(c);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+void disk_cache__delete(struct disk_cache *c, const char *name)
+{
+	unlinkat(c->directory, name, 0);
+}
+
+static bool is_usable(const struct disk_cache *c, int fd, struct stat *st)
+{
+	return !fstat(fd, st) && S_ISREG(st->st_mode) && is_ours(st) && st->st_size > 0 &&
+	       (uint64_t)st->st_size <= c->kind.file_limit;
+}
+
+int disk_cache__open_file(struct disk_cache *c, const char *name, int *fd, size_t *size)
+{
+	_cleanup_close_ int file = openat(
+		c->directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	if (file < 0 && (errno == ENOENT || errno == ENOMEM || errno == EMFILE || errno == ENFILE))
+		return -errno;
+	if (file < 0 || !is_usable(c, file, &st)) {
+		disk_cache__delete(c, name);
+		return -EBADMSG;
+	}
+	futimens(file, NULL); /* used just now */
+	*fd = steal_fd(file);
+	*size = st.st_size;
+	return 0;
+}
+
+int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t *size)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *bytes = NULL;
+	ssize_t got;
+	int err = disk_cache__open_file(c, name, &fd, size);
+
+	if (err)
+		return err;
+	bytes = malloc(*size);
+	if (!bytes)
+		return -ENOMEM;
+	got = pread_full(fd, bytes, *size, 0);
+	if (got < 0)
+		return got;
+	*size = got; /* less: somebody has cut it, which its reader will see */
+	*data = steal_ptr(bytes);
+	return 0;
+}
+
+/* A file with a name that nobody guesses; for root as well, O_EXCL follows no link. */
+static int open_temporary(int directory, char *name, size_t size)
+{
+	unsigned long long number;
+	int fd;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		return -EAGAIN;
+	snprintf(name, size, TEMPORARY "%016llx", number);
+	fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_file(int directory, const char *name, const void *data, size_t size)
+{
+	char temporary[64];
+	int fd = open_temporary(directory, temporary, sizeof(temporary));
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = write_full(fd, data, size);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(directory, temporary, directory, name))
+		err = -errno;
+	if (err)
+		unlinkat(directory, temporary, 0);
+	return err;
+}
+
+/* ---- the limit ------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && !strcmp(text + length - end_length, end);
+}
+
+/* Note a file of the cache, remove what a writer that was killed left behind. */
+static int note_file(int directory, const char *name, struct file_list *list)
+{
+	struct cached_file file;
+	struct stat st;
+
+	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (!strncmp(name, TEMPORARY, strlen(TEMPORARY))) {
+		if (time(NULL) - st.st_mtim.tv_sec > TEMPORARY_AGE)
+			unlinkat(directory, name, 0);
+		return 0;
+	}
+	if (!ends_with(name, list->kind->suffix) || strlen(name) >= sizeof(file.name) ||
+	    list->files.count >= DIRECTORY_FILES)
+		return 0;
+	file = (struct cached_file){.size = st.st_size, .used = st.st_mtim};
+	memcpy(file.name, name, strlen(name) + 1);
+	list->total += file.size;
+	return vec_push(&list->files, file);
+}
+
+static int list_files(int directory, struct file_list *list)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	_cleanup_closedir_ DIR *entries = NULL;
+
+	if (fd < 0)
+		return -errno;
+	entries = fdopendir(fd);
+	if (!entries) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	for (struct dirent *e; !err && (e = readdir(entries));)
+		err = note_file(directory, e->d_name, list);
+	return err;
+}
+
+static int compare_use(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct cached_file *)a)->used;
+	const struct timespec *y = &((const struct cached_file *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Bring the directory below its limit, and find out how much is in it. */
+static int tidy(struct disk_cache *c)
+{
+	struct file_list list = {.kind = &c->kind};
+	uint64_t limit = c->kind.limit;
+	int err = list_files(c->directory, &list);
+
+	if (!err && list.total > limit) {
+		qsort(list.files.data, list.files.count, sizeof(*list.files.data), compare_use);
+		for (size_t i = 0; i < list.files.count && list.total > limit / 4 * 3; i++)
+			if (!unlinkat(c->directory, list.files.data[i].name, 0))
+				list.total -= list.files.data[i].size;
+	}
+	if (!err) {
+		c->total = list.total;
+		c->counted = true;
+	}
+	vec_free(&list.files);
+	return err;
+}
+
+int disk_cache__write(struct disk_cache *c, const char *name, const void *data, size_t size)
+{
+	int err = write_file(c->directory, name, data, size);
+
+	if (err)
+		return err;
+	/* counted even if it replaced something: the count is corrected by tidying */
+	c->total += size;
+	return c->counted && c->total <= c->kind.limit ? 0 : tidy(c);
+}

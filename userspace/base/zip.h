@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files that lie in a zip archive as they are, without compression, so that they can be mapped from
+ * there: libraries in Android's packages.
+ */
+#ifndef BASE_ZIP_H
+#define BASE_ZIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ZIP_NAME_MAX 256
+
+struct zip_entry {
+	uint64_t offset, size; /* of its bytes in the archive */
+	char name[ZIP_NAME_MAX];
+};
+
+/* Does it begin as an archive does? */
+bool zip_is_archive(int fd);
+
+/*
+ * The stored entry that the byte at `offset` belongs to. Everything in the archive is somebody
+ * else's: sizes are bounded, and at most 4 MB of its directory are read. 0; -ENOENT: it belongs to
+ * none; -EBADMSG: the directory is damaged, or of the 64-bit kind; -EFBIG: it is too large; -ENOMEM; -EIO.
+ */
+int zip_find(int fd, uint64_t offset, struct zip_entry *entry);
+
+/* The stored entry of this name; the same errors. */
+int zip_find_name(int fd, const char *name, struct zip_entry *entry);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "capture/stack_join.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/event_decode.h"
+
+#define PIECES_SIZE (STACK_PIECES * STACK_PIECE_MAX)
+
+void stack_join__fini(struct stack_join *j)
+{
+	free(j->pieces);
+	free(j->joined);
+	*j = (struct stack_join){};
+}
+
+int stack_join__piece(struct stack_join *j, const struct stack_piece *piece)
+{
+	size_t size = piece->header.size > sizeof(*piece) ? piece->header.size - sizeof(*piece) : 0;
+
+	if (!j->pieces)
+		j->pieces = malloc(PIECES_SIZE);
+	if (!j->joined)
+		j->joined = malloc(EVENT_LIVE_MAX);
+	if (!j->pieces || !j->joined)
+		return -ENOMEM;
+	if (!j->size || piece->start != j->start + j->size) {
+		j->start = piece->start;
+		j->size = 0;
+	}
+	if (size > PIECES_SIZE - j->size)
+		return 0;
+	memcpy(j->pieces + j->size, piece->stack, size);
+	j->size += size;
+	return 0;
+}
+
+struct event_header *stack_join__sample(struct stack_join *j, struct event_header *sample)
+{
+	const struct sample_event *s = (const struct sample_event *)sample;
+	size_t pieces = j->size, at;
+	struct stack_copy *copy;
+
+	j->size = 0;
+	if (!pieces || !(sample->flags & EVENT_STACK_COPY) || event_check(sample, sample->size))
+		return sample;
+	at = sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(s->frames[0]);
+	copy = (struct stack_copy *)((char *)sample + at);
+	at += sizeof(*copy) + copy->size;
+	if (copy->start + copy->size != j->start || at % EVENT_ALIGN ||
+	    at + pieces > EVENT_LIVE_MAX)
+		return sample;
+	memcpy(j->joined, sample, at);
+	memcpy((char *)j->joined + at, j->pieces, pieces);
+	copy = (struct stack_copy *)((char *)j->joined + at - sizeof(*copy) - copy->size);
+	copy->size += pieces;
+	j->joined->size = at + pieces;
+	return j->joined;
+}

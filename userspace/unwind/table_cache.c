@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is kept, and what is not:
+ *
+ * - Building 2,048 rows takes as long as writing a file does (0.2 ms): smaller tables are built anew.
+ *   So are sparse ones, which are almost all index and no faster to read (chromium's has 77 bytes a row).
+ * - A file that was changed less than two seconds ago may change again without its time telling so.
+ *   It may also be what a build makes, runs once and deletes.
+ * - A file without a name will not be opened again.
+ * - On FUSE, a user's program decides which inode and time a file has.
+ *
+ * Anybody who is profiled decides which files are read, so what is written is bounded: 64 MB at once,
+ * 1 MB a second in the long run, and so is what waits in memory until it is written. When a write fails,
+ * as on a full disk, nothing more is tried.
+ */
+#include "unwind/table_cache.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/cleanup.h"
+#include "base/disk_cache.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "unwind/table_file.h"
+
+#define SUFFIX		     ".table"
+#define FILE_LIMIT	     (UINT64_C(64) << 20)
+#define KEPT_ROWS	     2048
+#define KEPT_BYTES_A_ROW     32
+#define FRESH_SECONDS	     2
+#define SECOND_NS	     1000000000u
+#define UNWRITTEN_MAX	     (UINT64_C(16) << 20)
+#define WRITE_BURST	     (UINT64_C(64) << 20)
+#define WRITE_BYTES_A_SECOND (UINT64_C(1) << 20)
+
+struct unwritten {
+	char name[DISK_CACHE_NAME_SIZE];
+	void *data;
+	size_t size;
+};
+
+struct table_cache {
+	struct disk_cache *files;
+	VEC(struct unwritten) unwritten;
+	uint64_t unwritten_size;
+	bool failed;	   /* a write did */
+	uint64_t credit;   /* bytes that may be written */
+	uint64_t credited; /* when, CLOCK_MONOTONIC ns */
+};
+
+static struct table_cache *open_files(const char *path, uint64_t limit)
+{
+	const struct disk_cache_kind kind = {
+		.directory = "unwind-tables",
+		.suffix = SUFFIX,
+		.limit = limit,
+		.file_limit = FILE_LIMIT,
+	};
+	struct table_cache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->credit = WRITE_BURST;
+	c->credited = monotonic_ns();
+	c->files = path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
+	if (c->files)
+		return c;
+	free(c);
+	return NULL;
+}
+
+struct table_cache *table_cache__open(void)
+{
+	return open_files(NULL, TABLE_CACHE_LIMIT);
+}
+
+struct table_cache *table_cache__open_at(const char *directory, uint64_t limit)
+{
+	return open_files(directory, limit);
+}
+
+static void forget_unwritten(struct table_cache *c)
+{
+	for (size_t i = 0; i < c->unwritten.count; i++)
+		free(c->unwritten.data[i].data);
+	c->unwritten.count = 0;
+	c->unwritten_size = 0;
+}
+
+void table_cache__free(struct table_cache *c)
+{
+	if (!c)
+		return;
+	forget_unwritten(c);
+	vec_free(&c->unwritten);
+	disk_cache__free(c->files);
+	free(c);
+}
+
+static void file_name(const struct file_stamp *stamp, char name[DISK_CACHE_NAME_SIZE])
+{
+	snprintf(name, DISK_CACHE_NAME_SIZE,
+		 "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 SUFFIX, stamp->device,
+		 stamp->inode, stamp->size, (uint64_t)stamp->changed, (uint64_t)stamp->changed_ns);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind_table_image *image)
+{
+	_cleanup_close_ int file = -1;
+	char name[DISK_CACHE_NAME_SIZE];
+	struct file_stamp stamp;
+	size_t size;
+	int err;
+
+	if (file_stamp__read(fd, &stamp))
+		return -ENOENT;
+	file_name(&stamp, name);
+	err = disk_cache__open_file(c->files, name, &file, &size);
+	if (err)
+		return err == -ENOMEM ? err : -ENOENT;
+	err = table_file__read(file, size, &stamp, limit, image);
+	if (err == -EBADMSG)
+		disk_cache__delete(c->files, name);
+	return !err || err == -ENOMEM || err == -EFBIG ? err : -ENOENT;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool pays(const struct unwind_table_image *image)
+{
+	return image->rows >= KEPT_ROWS && image->size / KEPT_BYTES_A_ROW <= image->rows;
+}
+
+/* Will this file be known by its stamp? */
+static bool is_lasting(int fd, const struct file_stamp *stamp)
+{
+	int64_t now = (int64_t)(realtime_ns() / SECOND_NS);
+	struct file_stamp after;
+	struct statfs system;
+	struct stat st;
+
+	if (file_stamp__read(fd, &after) || memcmp(&after, stamp, sizeof(after)))
+		return false;
+	if (fstat(fd, &st) || !st.st_nlink || fstatfs(fd, &system))
+		return false;
+	return stamp->changed < now - FRESH_SECONDS &&
+	       (unsigned int)system.f_type != FUSE_SUPER_MAGIC;
+}
+
+static bool take_credit(struct table_cache *c, size_t size)
+{
+	uint64_t now = monotonic_ns();
+	uint64_t seconds = (now - c->credited) / SECOND_NS;
+
+	c->credited += seconds * SECOND_NS;
+	c->credit += seconds * WRITE_BYTES_A_SECOND;
+	if (c->credit > WRITE_BURST)
+		c->credit = WRITE_BURST;
+	if (size > c->credit || (c->unwritten.count && c->unwritten_size + size > UNWRITTEN_MAX))
+		return false;
+	c->credit -= size;
+	return true;
+}
+
+void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *stamp,
+		       const struct unwind_table_image *image)
+{
+	struct unwritten unwritten;
+
+	if (c->failed || !pays(image) || !is_lasting(fd, stamp) || !take_credit(c, image->size))
+		return;
+	file_name(stamp, unwritten.name);
+	if (table_file__make(stamp, image, &unwritten.data, &unwritten.size))
+		return;
+	if (vec_push(&c->unwritten, unwritten)) {
+		free(unwritten.data);
+		return;
+	}
+	c->unwritten_size += unwritten.size;
+}
+
+bool table_cache__write(struct table_cache *c)
+{
+	struct unwritten *last;
+
+	if (!c->unwritten.count)
+		return false;
+	last = &c->unwritten.data[--c->unwritten.count];
+	c->unwritten_size -= last->size;
+	c->failed = disk_cache__write(c->files, last->name, last->data, last->size) < 0;
+	free(last->data);
+	if (c->failed)
+		forget_unwritten(c);
+	return true;
+}

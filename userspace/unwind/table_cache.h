@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unwind tables on disk: one file a table, in a directory of base/disk_cache. Reading and verifying the
+ * table of a big library takes a twentieth of the time that building it does.
+ *
+ * A table is that of a file with this device, inode, size and time of last change. Build-ids are not
+ * used: a process can give its file any.
+ */
+#ifndef UNWIND_TABLE_CACHE_H
+#define UNWIND_TABLE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file_stamp.h"
+#include "unwind/unwind_table.h"
+
+#define TABLE_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all files */
+
+struct table_cache;
+
+/* NULL: no cache can be had; everything works without. */
+struct table_cache *table_cache__open(void);
+/* The same in a directory of the caller's choice. */
+struct table_cache *table_cache__open_at(const char *directory, uint64_t limit);
+/* What was to be kept and is not written yet is forgotten. */
+void table_cache__free(struct table_cache *c);
+
+/*
+ * The table of this file. 0; -ENOENT: it is not there, or of no use; -EFBIG: it has more than `limit`
+ * bytes; -ENOMEM.
+ */
+int table_cache__read(struct table_cache *c, int fd, size_t limit,
+		      struct unwind_table_image *image);
+
+/*
+ * Keep a table that was built from this file, if that pays; `stamp` is from before it was built. It is
+ * copied here, and written by table_cache__write(), one table a call. False: there was nothing to write.
+ */
+void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *stamp,
+		       const struct unwind_table_image *image);
+bool table_cache__write(struct table_cache *c);
+
+#endif
