@@ -48,7 +48,8 @@ def test_tables():
             reasons[reason] = reasons.get(reason, 0) + 1
     print(f"  seed {seed}: {total['files']} files, {total['compared']} addresses compared, "
           f"{total['differing']} differ")
-    print(f"  {total['undescribed']} described by nobody, of which {total['padding']} are padding; "
+    print(f"  {total['undescribed']} described by nobody, of which {total['padding']} are padding "
+          f"and {total['inferred']} inferred; "
           f"{total['roots']} roots; {total['unknown']} rules and {total['fp_unknown']} frame pointers "
           f"not followed")
     print("  skipped: " + ", ".join(f"{count} ({why})" for why, count in sorted(reasons.items())))
