@@ -13,7 +13,7 @@
 
 /* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
 #define COPY_BELOW 16
-#define GAP_MAX    2
+#define GAP_MAX	   2
 
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
@@ -72,7 +72,7 @@ __attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64
 		p->piece.header.time = s->sample.header.time;
 		p->piece.start = start;
 		if (bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &p->lead,
-						   sizeof(p->lead) + sizeof(p->piece) + size))
+					  sizeof(p->lead) + sizeof(p->piece) + size))
 			break;
 		s->copied += size;
 		total += size;
@@ -111,6 +111,7 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 		copy->general[i] = s->unwind.general[i];
 	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
 	copy->in_system_call = s->in_system_call;
+	copy->is_fresh = s->is_fresh;
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
 		__u64 to = at + sizeof(*copy) + span, missing, first;

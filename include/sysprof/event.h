@@ -173,9 +173,10 @@ struct sample_event {
 struct stack_copy {
 	__u64 general[16]; /* registers, by DWARF number */
 	__u64 ip;
-	__u64 start;	      /* of the copy: at the stack pointer, or somewhat below or above it */
-	__u64 holes;	      /* pages that could not be read, from that of `start` on: a bit each */
-	__u32 in_system_call; /* 1: ip is behind the instruction */
+	__u64 start; /* of the copy: at the stack pointer, or somewhat below or above it */
+	__u64 holes; /* pages that could not be read, from that of `start` on: a bit each */
+	__u16 in_system_call; /* 1: ip is behind the instruction */
+	__u16 is_fresh;	      /* 1: a task that was just made, with an empty stack */
 	__u32 size;	      /* of the copy, holes included */
 	unsigned char stack[];
 };

@@ -782,6 +782,7 @@ enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process
 	if (make_ranges(f, process))
 		return STACK_END_NO_FRAME;
 	space.ranges = f->ranges.data;
+	space.is_fresh = copy->is_fresh;
 	space.count = f->ranges.count;
 	end = unwind_stack(&space, registers, copy->in_system_call, frames, max, count);
 	return end == STACK_END_FAULT ? STACK_END_COPY : end;
