@@ -42,6 +42,7 @@
 #include <sysprof/unwind_state.h>
 
 #define UNWIND_FP_STEP_MAX  (1ULL << 20)
+#define UNWIND_SIGNAL_WORDS 17
 #define UNWIND_ADDRESS_BITS 47
 #define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
 
@@ -281,9 +282,11 @@ static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u6
 static __always_inline int unwind_signal(struct unwind_state *s)
 {
 	static const unsigned char ORDER[] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
-	__u64 saved[17];
+	__u64 *saved = s->window; /* a program's own stack is small */
 
-	if (unwind_read(s, saved, sizeof(saved), s->sp + UNWIND_X86_SIGNAL_CONTEXT))
+	s->window_start = s->window_end = 0;
+	if (unwind_read(s, saved, UNWIND_SIGNAL_WORDS * sizeof(*saved),
+			s->sp + UNWIND_X86_SIGNAL_CONTEXT))
 		return STACK_END_FAULT;
 #pragma GCC unroll 16
 	for (int i = 0; i < UNWIND_GENERAL; i++)
