@@ -257,6 +257,7 @@ static __always_inline int unwind_take(struct unwind_state *s, __u32 kind, __u64
 	s->sp = sp;
 	s->fp = fp;
 	s->kind = kind;
+	s->was_kept = s->all_known && kind == FRAME_INFERRED;
 	s->all_known = false;
 	s->after_call = kind != FRAME_AFTER_SIGNAL;
 	return UNWIND_STEP_ON;
@@ -398,7 +399,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		base = fp;
 	else if (rule->cfa_register != UNWIND_X86_RSP)
 		base = unwind_general(s, rule->cfa_register);
-	if ((how == UNWIND_CFA_REGISTER || rule->ra == UNWIND_RA_REGISTER) && !s->all_known)
+	if ((how == UNWIND_CFA_REGISTER || rule->ra == UNWIND_RA_REGISTER) && !s->all_known &&
+	    !(s->was_kept && rule->ra == UNWIND_RA_INFERRED))
 		return STACK_END_NO_RULE;
 	if (rule->cfa_register == UNWIND_X86_RBP && s->fp_lost)
 		return STACK_END_NO_RULE;
