@@ -41,7 +41,7 @@ struct unwind_state {
 	__u32 switches;	    /* how often it went to another stack */
 	struct unwind_across across;
 	bool needs_call; /* a return address is taken only if it follows a call */
-	/* Code without CFI called this frame's callee, which is the innermost frame: what the caller takes
+	/* Of FRAME_INFERRED: code without CFI called this frame's callee, which is the innermost frame: what the caller takes
 	 * its stack pointer from behind the call is still in its register. */
 	bool was_kept;
 	bool was_followed; /* the code was read, and its instructions do not tell */
