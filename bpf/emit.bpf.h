@@ -13,6 +13,7 @@
 
 /* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
 #define COPY_BELOW 16
+#define GAP_MAX	   2
 
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
@@ -36,34 +37,50 @@ static __always_inline bool may_copy(struct scratch *s)
 }
 
 /*
- * What lies above the part that is in the sample, in records of its own. A piece that finds no room
- * costs the outermost frames, not the sample.
+ * What lies above the part that is in the sample, in records of its own; how many bytes that is. A piece
+ * that finds no room costs the outermost frames, not the sample. A global function, which is verified once.
  */
-static __noinline void emit_pieces(struct bpf_perf_event_data *ctx, struct scratch *s, __u64 start)
+__attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64 start)
 {
-	__u32 zero = 0, size;
+	__u32 zero = 0, total = 0;
 	struct piece_scratch *p = bpf_map_lookup_elem(&piece_scratches, &zero);
+	struct scratch *s = scratch();
 
-	if (!p)
-		return;
+	if (!p || !s)
+		return 0;
 	for (int i = 0; i < STACK_PIECES && may_copy(s); i++) {
-		for (size = 0; size < STACK_PIECE_MAX; size += COPY_PAGE)
-			if (bpf_probe_read_user(p->piece.stack + size, COPY_PAGE,
-						(void *)(start + size)))
-				break;
+		__u64 size = 0, holes = 0;
+
+#pragma GCC unroll 4
+		for (__u64 page = 0; page < STACK_PIECE_MAX / COPY_PAGE; page++) {
+			__u64 missing = bpf_probe_read_user(p->piece.stack + page * COPY_PAGE,
+							    COPY_PAGE,
+							    (void *)(start + page * COPY_PAGE));
+
+			missing >>= 63; /* an error is negative */
+			UNWIND_HIDE(missing);
+			holes |= missing << page;
+			size += ((page + 1) * COPY_PAGE - size) & (missing - 1);
+		}
+		UNWIND_HIDE(size);
+		if (!size || size > STACK_PIECE_MAX)
+			break;
+		p->piece.holes = holes;
 		p->piece.header.type = EVENT_STACK_PIECE;
 		p->piece.header.flags = 0;
 		p->piece.header.size = sizeof(p->piece) + size;
 		p->piece.header.time = s->sample.header.time;
 		p->piece.start = start;
-		if (!size || bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &p->lead,
-						   sizeof(p->lead) + sizeof(p->piece) + size))
+		if (bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &p->lead,
+					  sizeof(p->lead) + sizeof(p->piece) + size))
 			break;
 		s->copied += size;
+		total += size;
 		start += size;
 		if (size < STACK_PIECE_MAX)
 			break;
 	}
+	return total;
 }
 
 /* Not in the page below: that may never have been touched. */
@@ -72,11 +89,16 @@ static __always_inline __u64 copy_start(__u64 sp)
 	return (sp & (COPY_PAGE - 1)) < COPY_BELOW ? sp : sp - COPY_BELOW;
 }
 
-/* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
+/*
+ * Behind the frames, `at` bytes from the start of the event. The size of the event then.
+ *
+ * Pages may be missing: the innermost function has made room and not touched it yet, or one further out has
+ * more room than it uses. After GAP_MAX missing pages it is the end of the stack, most likely.
+ */
 static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
 					 __u64 at)
 {
-	__u64 start = copy_start(s->unwind.general[7]), total = 0;
+	__u64 start = copy_start(s->unwind.general[7]), span = 0, size = 0, holes = 0, pages = 0;
 	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));
 	struct stack_copy *copy;
 
@@ -89,29 +111,36 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 		copy->general[i] = s->unwind.general[i];
 	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
 	copy->in_system_call = s->in_system_call;
+	copy->is_fresh = s->is_fresh;
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++) {
-		__u64 to = at + sizeof(*copy) + total;
+		__u64 to = at + sizeof(*copy) + span, missing, first;
 
 		UNWIND_HIDE(to);
 		UNWIND_HIDE(piece);
 		if (to > SAMPLE_SPACE - COPY_PAGE || piece > COPY_PAGE)
 			break;
-		if (!bpf_probe_read_user(s->space + to, piece, (void *)(start + total)))
-			total += piece;
-		else if (!total)
-			start += piece; /* the innermost frame has not touched its page yet */
-		else
-			break;
+		missing = bpf_probe_read_user(s->space + to, piece, (void *)(start + span));
+		missing >>= 63; /* an error is negative */
+		UNWIND_HIDE(missing);
+		/* before the first page that is there */
+		first = missing & ((span - 1) >> 63);
+		start += piece & -first;
+		holes |= (missing & ~first) << pages;
+		pages += 1 - first;
+		span += piece & (first - 1);
+		size += (span - size) & (missing - 1);
 		piece = COPY_PAGE;
 	}
+	UNWIND_HIDE(size);
 	copy->start = start;
-	copy->size = total;
-	s->copied += total;
+	copy->holes = holes;
+	if (size && span - size <= GAP_MAX * COPY_PAGE && emit_pieces(ctx, start + span))
+		size = span;
+	copy->size = size;
+	s->copied += size;
 	s->sample.header.flags = EVENT_STACK_COPY;
-	if (piece == COPY_PAGE && total > STACK_PIECE_MAX - COPY_PAGE)
-		emit_pieces(ctx, s, start + total);
-	return at + sizeof(*copy) + total;
+	return at + sizeof(*copy) + size;
 }
 
 /* What became of the sample in scratch. */

@@ -34,16 +34,16 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 /* Where a copy of the stack begins at most: behind so many frames. */
 #define COPY_FRAMES_MAX 256
 #define COPY_AT_MAX	(sizeof(struct sample_event) + COPY_FRAMES_MAX * sizeof(__u64))
-#define COPY_PAGE	4096u
+#define COPY_PAGE	STACK_PAGE
 #define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
 struct scratch {
 	struct unwind_state unwind;
-	__u64 copies_since; /* CLOCK_MONOTONIC: in the second that began then … */
-	__u32 copied;	    /* … so many bytes of stacks were copied */
-	__u32 in_system_call;
-	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
+	__u64 copies_since;		/* CLOCK_MONOTONIC: in the second that began then … */
+	__u32 copied;			/* … so many bytes of stacks were copied */
+	__u16 in_system_call, is_fresh; /* as of the innermost frame */
+	struct pt_regs regs;		/* the stack of a program and what it calls has 512 bytes */
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
 	 * in the ring, and takes no room: the kernel would pad the end instead.

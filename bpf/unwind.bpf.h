@@ -42,12 +42,15 @@ static __always_inline int unwind_find_pair(struct unwind_state *s, __u64 addres
 #error "user stacks are written for x86-64 only"
 #endif
 
-#define NR_EXECVE      59
-#define NR_EXECVEAT    322
-#define USER32_CS      0x23	      /* code segment of 32-bit tasks */
-#define THREAD_SIZE    (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
-#define FRAMES_A_CHECK 32
-#define BUDGET_NS      200000 /* of one stack; interrupts are off meanwhile */
+#define NR_CLONE	 56
+#define NR_EXECVE	 59
+#define NR_EXECVEAT	 322
+#define NR_CLONE3	 435
+#define CLONE_ARGS_STACK 40		/* struct clone_args */
+#define USER32_CS	 0x23		/* code segment of 32-bit tasks */
+#define THREAD_SIZE	 (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
+#define FRAMES_A_CHECK	 32
+#define BUDGET_NS	 200000 /* of one stack; interrupts are off meanwhile */
 
 /* ---- surroundings ---------------------------------------------------------------------------- */
 
@@ -381,6 +384,22 @@ static __always_inline bool is_behind_call(const struct pt_regs *regs)
 	       regs->orig_rax != NR_EXECVEAT;
 }
 
+/*
+ * Has this task just been made by the system call, with a stack of its own? Nothing is on that yet. The call
+ * returns 0 to it; its maker's register has an error until there is a number.
+ */
+static __always_inline bool is_fresh(const struct pt_regs *regs)
+{
+	__u64 stack = regs->rsi;
+
+	if (regs->rax || (regs->orig_rax != NR_CLONE && regs->orig_rax != NR_CLONE3))
+		return false;
+	if (regs->orig_rax == NR_CLONE3 &&
+	    bpf_probe_read_user(&stack, sizeof(stack), (void *)(regs->rdi + CLONE_ARGS_STACK)))
+		return false;
+	return stack != 0;
+}
+
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
 static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
 					  bool from_user)
@@ -407,6 +426,7 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 		return flags & (PF_USER_WORKER | PF_IO_WORKER) ? STACK_END_USER_WORKER
 							       : STACK_END_NO_REGS;
 	unwind_begin(s, is_behind_call(regs));
+	s->is_fresh = is_fresh(regs);
 	TAKE_REGISTERS(s, *regs);
 	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
@@ -484,6 +504,7 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	if (end != UNWIND_STEP_ON)
 		return end;
 	s->in_system_call = s->unwind.after_call;
+	s->is_fresh = s->unwind.is_fresh;
 	push_frame(s, FRAME_IP, s->unwind.ip);
 	if (!user_stacks)
 		return STACK_END_DISABLED;

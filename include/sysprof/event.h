@@ -173,9 +173,11 @@ struct sample_event {
 struct stack_copy {
 	__u64 general[16]; /* registers, by DWARF number */
 	__u64 ip;
-	__u64 start;	      /* of the copy: somewhat below the stack pointer */
-	__u32 in_system_call; /* 1: ip is behind the instruction */
-	__u32 size;	      /* of the copy */
+	__u64 start; /* of the copy: at the stack pointer, or somewhat below or above it */
+	__u64 holes; /* pages that could not be read, from that of `start` on: a bit each */
+	__u16 in_system_call; /* 1: ip is behind the instruction */
+	__u16 is_fresh;	      /* 1: a task that was just made, with an empty stack */
+	__u32 size;	      /* of the copy, holes included */
 	unsigned char stack[];
 };
 
@@ -185,9 +187,11 @@ struct stack_copy {
  */
 struct stack_piece {
 	struct event_header header;
-	__u64 start;
+	__u64 start; /* of a page */
+	__u64 holes; /* as above */
 	unsigned char stack[];
 };
+#define STACK_PAGE	4096u
 #define STACK_PIECE_MAX (16u * 1024)
 #define STACK_PIECES	3
 #define STACK_COPY_MAX	((STACK_PIECES + 1) * STACK_PIECE_MAX)

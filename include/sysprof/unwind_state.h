@@ -36,6 +36,8 @@ struct unwind_state {
 	bool all_known;	 /* all registers are its own: it is the innermost, or a signal met it */
 	bool after_call; /* ip is behind the call that it is in */
 	bool fp_lost;
+	bool rbx_known;	    /* general[] has that of this frame, whatever all_known says */
+	bool is_fresh;	    /* a task that was just made, on a stack that has nothing on it yet */
 	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
 	__u32 switches;	    /* how often it went to another stack */

@@ -49,6 +49,16 @@ enum unwind_fp {
 	UNWIND_FP_UNKNOWN, /* not to be had */
 };
 
+/*
+ * The caller's rbx. It is followed in files alone that have frames by it (glibc's dynamic linker, where it binds
+ * symbols lazily): elsewhere it would make tables larger for nothing.
+ */
+enum unwind_rbx {
+	UNWIND_RBX_UNTOLD,
+	UNWIND_RBX_SAME,
+	UNWIND_RBX_AT_CFA, /* at CFA + cfa_addend */
+};
+
 /* The return address. */
 enum unwind_ra {
 	UNWIND_RA_NONE,
@@ -65,8 +75,9 @@ enum unwind_ra {
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
 	__u8 cfa_register;
-	__u8 fp; /* enum unwind_fp */
-	__u8 ra; /* enum unwind_ra */
+	__u8 fp : 4;  /* enum unwind_fp */
+	__u8 rbx : 4; /* enum unwind_rbx */
+	__u8 ra;      /* enum unwind_ra */
 	__s32 cfa_offset, fp_offset;
 	__s16 ra_offset, cfa_addend;
 };
@@ -169,6 +180,7 @@ _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #endif
 
 /* x86-64: numbers of the DWARF ABI, and where a signal frame has the registers of what it interrupted. */
+#define UNWIND_X86_RBX		  3
 #define UNWIND_X86_RBP		  6
 #define UNWIND_X86_RSP		  7
 #define UNWIND_X86_RA		  16

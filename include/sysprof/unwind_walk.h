@@ -67,6 +67,8 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 	s->all_known = true;
 	s->after_call = in_system_call;
 	s->fp_lost = false;
+	s->rbx_known = true;
+	s->is_fresh = false;
 	s->switches = 0;
 	s->mapping.start = 1;
 	s->mapping.end = 0;
@@ -261,6 +263,7 @@ static __always_inline int unwind_take(struct unwind_state *s, __u32 kind, __u64
 	s->fp = fp;
 	s->kind = kind;
 	s->all_known = false;
+	s->rbx_known = s->rbx_known && kind == FRAME_TABLE;
 	s->after_call = kind != FRAME_AFTER_SIGNAL;
 	return UNWIND_STEP_ON;
 }
@@ -295,7 +298,7 @@ static __always_inline int unwind_signal(struct unwind_state *s)
 	s->sp = saved[15];
 	s->fp = saved[10];
 	s->kind = FRAME_AFTER_SIGNAL;
-	s->all_known = true;
+	s->all_known = s->rbx_known = true;
 	s->after_call = false;
 	return UNWIND_STEP_ON;
 }
@@ -393,7 +396,8 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
-	__u64 cfa, ra, fp = s->fp, base = s->sp;
+	/* zero, or a path that does not use it may copy what was never set, and the verifier minds */
+	__u64 cfa = 0, ra = 0, fp = s->fp, base = s->sp;
 	__u32 how = rule->cfa,
 	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
 
@@ -402,6 +406,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	else if (rule->cfa_register != UNWIND_X86_RSP)
 		base = unwind_general(s, rule->cfa_register);
 	if ((how == UNWIND_CFA_REGISTER || rule->ra == UNWIND_RA_REGISTER) && !s->all_known &&
+	    (rule->cfa_register != UNWIND_X86_RBX || rule->ra == UNWIND_RA_REGISTER ||
+	     !s->rbx_known) &&
 	    !(rule->ra == UNWIND_RA_INFERRED && s->kind == FRAME_INFERRED && s->was_kept))
 		return STACK_END_NO_RULE;
 	if (rule->cfa_register == UNWIND_X86_RBP && s->fp_lost)
@@ -443,6 +449,11 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		s->fp_lost = false;
 	} else if (rule->fp == UNWIND_FP_UNKNOWN) {
 		s->fp_lost = true;
+	}
+	s->rbx_known = rule->rbx == UNWIND_RBX_SAME && s->rbx_known;
+	if (rule->rbx == UNWIND_RBX_AT_CFA) {
+		s->rbx_known = !unwind_find_pair(s, cfa + rule->cfa_addend);
+		s->general[UNWIND_X86_RBX] = s->low;
 	}
 	return unwind_found(s, kind, ra, cfa, fp);
 }
@@ -602,6 +613,9 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 	int end;
 
 	s->in_trampoline = false;
+	/* what the file says is of the task that made it */
+	if (s->is_fresh && s->all_known)
+		return STACK_END_ROOT;
 	if (!rule && s->missing)
 		return s->missing;
 	if (!rule || rule->cfa == UNWIND_CFA_NONE) {

@@ -24,16 +24,18 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "elf/gopclntab.h"
 #include "unwind/unwind_table.h"
 
 #define TABLE_LIMIT (1u << 30)
 #define STACK_SIZE  64
 #define REGISTERS   17
 #define PADDING	    16
-#define TOLD_MAX    50 /* differences that are printed */
+#define ENTRY_MAX   128 /* of what runs before anything is called */
+#define TOLD_MAX    50	/* differences that are printed */
 
 struct sums {
-	uint64_t files, skipped, addresses, compared, undescribed, inferred, padding, roots,
+	uint64_t files, skipped, addresses, compared, undescribed, inferred, go, padding, roots,
 		unknown, fp_unknown, unevaluated, differing, rows, bytes, build_ns;
 };
 
@@ -251,6 +253,8 @@ struct subject {
 	const char *path;
 	struct unwind_table_image image;
 	Dwarf_CFI *cfi;
+	struct elf_file *file;
+	struct gopclntab *go; /* NULL: not a Go program */
 	uint64_t compared;
 };
 
@@ -277,6 +281,15 @@ static bool is_covered(const struct subject *s, uint64_t address)
 	return !err;
 }
 
+/* A handler returns to the byte before its function too. */
+static bool is_go(const struct subject *s, uint64_t address)
+{
+	size_t number;
+
+	return s->go && (!gopclntab__find(s->go, address, &number) ||
+			 !gopclntab__find(s->go, address + 1, &number));
+}
+
 static void check_undescribed(const struct subject *s, uint64_t address)
 {
 	const struct unwind_rule *rule = find(s, address);
@@ -286,6 +299,14 @@ static void check_undescribed(const struct subject *s, uint64_t address)
 		return;
 	if (rule->ra == UNWIND_RA_INFERRED) { /* its instructions are judged elsewhere */
 		sums.inferred++;
+		return;
+	}
+	if (is_go(s, address)) { /* so is what Go's own table says */
+		sums.go++;
+		return;
+	}
+	if (rule->cfa == UNWIND_CFA_ROOT && address - elf_file__entry(s->file) < ENTRY_MAX) {
+		sums.roots++;
 		return;
 	}
 	for (uint64_t back = 1; back <= PADDING; back++) {
@@ -404,6 +425,8 @@ static void check_file(const char *path, unsigned int addresses)
 					     : strerror(-err));
 		return;
 	}
+	if (!elf_file__open(fd, &s.file))
+		(void)gopclntab__open(s.file, &s.go); /* else it is none */
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	s.cfi = elf ? dwarf_getcfi_elf(elf) : NULL;
 	if (s.cfi)
@@ -413,6 +436,8 @@ static void check_file(const char *path, unsigned int addresses)
 	if (s.cfi)
 		dwarf_cfi_end(s.cfi);
 	elf_end(elf);
+	gopclntab__free(s.go);
+	elf_file__free(s.file);
 	unwind_table_image__fini(&s.image);
 }
 
@@ -444,6 +469,7 @@ int main(int argc, char **argv)
 	PRINT(compared);
 	PRINT(undescribed);
 	PRINT(inferred);
+	PRINT(go);
 	PRINT(padding);
 	PRINT(roots);
 	PRINT(unknown);

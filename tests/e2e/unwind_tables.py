@@ -49,7 +49,7 @@ def test_tables():
     print(f"  seed {seed}: {total['files']} files, {total['compared']} addresses compared, "
           f"{total['differing']} differ")
     print(f"  {total['undescribed']} described by nobody, of which {total['padding']} are padding "
-          f"and {total['inferred']} inferred; "
+          f"{total['inferred']} inferred and {total['go']} Go's; "
           f"{total['roots']} roots; {total['unknown']} rules and {total['fp_unknown']} frame pointers "
           f"not followed")
     print("  skipped: " + ", ".join(f"{count} ({why})" for why, count in sorted(reasons.items())))

@@ -29,10 +29,12 @@ int stack_join__piece(struct stack_join *j, const struct stack_piece *piece)
 	if (!j->size || piece->start != j->start + j->size) {
 		j->start = piece->start;
 		j->size = 0;
+		j->holes = 0;
 	}
 	if (size > PIECES_SIZE - j->size)
 		return 0;
 	memcpy(j->pieces + j->size, piece->stack, size);
+	j->holes |= piece->holes << (j->size / STACK_PAGE);
 	j->size += size;
 	return 0;
 }
@@ -49,13 +51,14 @@ struct event_header *stack_join__sample(struct stack_join *j, struct event_heade
 	at = sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(s->frames[0]);
 	copy = (struct stack_copy *)((char *)sample + at);
 	at += sizeof(*copy) + copy->size;
-	if (copy->start + copy->size != j->start || at % EVENT_ALIGN ||
-	    at + pieces > EVENT_LIVE_MAX)
+	if (copy->start + copy->size != j->start || copy->size > STACK_PIECE_MAX + STACK_PAGE ||
+	    at % EVENT_ALIGN || at + pieces > EVENT_LIVE_MAX)
 		return sample;
 	memcpy(j->joined, sample, at);
 	memcpy((char *)j->joined + at, j->pieces, pieces);
 	copy = (struct stack_copy *)((char *)j->joined + at - sizeof(*copy) - copy->size);
 	copy->size += pieces;
+	copy->holes |= j->holes << (j->start / STACK_PAGE - copy->start / STACK_PAGE);
 	j->joined->size = at + pieces;
 	return j->joined;
 }

@@ -14,6 +14,7 @@
 struct stack_join {
 	__u64 start; /* of the stack that is in `pieces` */
 	size_t size; /* 0: none */
+	__u64 holes; /* pages of it that could not be read */
 	unsigned char *pieces;
 	struct event_header *joined;
 };

@@ -566,6 +566,19 @@ ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *b
 	return elf_file__read(file, bytes, size, s->p_offset + within);
 }
 
+ssize_t elf_file__read_section(const struct elf_file *file, const struct elf_section *section,
+			       uint64_t offset, void *bytes, size_t size)
+{
+	uint64_t at;
+
+	if (section->type == SHT_NOBITS || offset > section->size ||
+	    __builtin_add_overflow(section->offset, offset, &at))
+		return 0;
+	if (size > section->size - offset)
+		size = section->size - offset;
+	return elf_file__read(file, bytes, size, at);
+}
+
 uint64_t elf_file__base_address(const struct elf_file *file)
 {
 	uint64_t lowest = UINT64_MAX;

@@ -87,6 +87,13 @@ int elf_file__find_section(struct elf_file *file, const char *name, struct elf_s
 int elf_file__section_data(struct elf_file *file, const char *name, size_t limit, void **data,
 			   size_t *size);
 
+/*
+ * Up to `size` bytes of a section from `offset` on, as they are in the file; fewer where either ends. How many, or
+ * negative errno.
+ */
+ssize_t elf_file__read_section(const struct elf_file *file, const struct elf_section *section,
+			       uint64_t offset, void *bytes, size_t size);
+
 /* Bytes of the sections that no program needs (DWARF, mostly), inflated, as far as the file can be
  * believed: what it claims, UINT64_MAX at most. */
 uint64_t elf_file__debug_size(struct elf_file *file);

@@ -723,12 +723,22 @@ static int read_code(const struct copied *c, void *to, size_t size, uint64_t add
 	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
 }
 
+/* Are all of these pages in the copy? Its walk reads a page at most, and so of two. */
+static bool has_pages(const struct stack_copy *copy, uint64_t address, size_t size)
+{
+	uint64_t first = address / STACK_PAGE - copy->start / STACK_PAGE;
+	uint64_t last = (address + size - 1) / STACK_PAGE - copy->start / STACK_PAGE;
+
+	return last < 64 && !(copy->holes >> first & 1) && !(copy->holes >> last & 1);
+}
+
 static int read_copy(void *context, void *to, size_t size, uint64_t address)
 {
 	const struct copied *c = context;
 	uint64_t offset = address - c->copy->start;
 
-	if (offset > c->copy->size || size > c->copy->size - offset)
+	if (offset > c->copy->size || size > c->copy->size - offset ||
+	    !has_pages(c->copy, address, size))
 		return read_code(c, to, size, address);
 	memcpy(to, c->copy->stack + offset, size);
 	return 0;
@@ -772,6 +782,7 @@ enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process
 	if (make_ranges(f, process))
 		return STACK_END_NO_FRAME;
 	space.ranges = f->ranges.data;
+	space.is_fresh = copy->is_fresh;
 	space.count = f->ranges.count;
 	end = unwind_stack(&space, registers, copy->in_system_call, frames, max, count);
 	return end == STACK_END_FAULT ? STACK_END_COPY : end;

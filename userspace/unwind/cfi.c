@@ -315,10 +315,17 @@ static int read_fdes(struct reader *r)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
+/* Where the caller's rbx is. */
+struct rbx {
+	enum unwind_rbx how;
+	int16_t offset;
+};
+
 struct machine {
 	const struct reader *reader;
 	const struct cie *cie;
 	struct unwind_rule rule, remembered[REMEMBERED_MAX];
+	struct rbx rbx, remembered_rbx[REMEMBERED_MAX];
 	unsigned int depth;
 	uint64_t location, end;
 	cfi_row_fn row; /* NULL: a CIE's, which has no locations */
@@ -404,11 +411,19 @@ static void set_ra(struct machine *m, enum unwind_ra how, int64_t value)
 	m->rule.ra_offset = value;
 }
 
+static void set_rbx(struct machine *m, enum unwind_rbx how, int64_t offset)
+{
+	m->rbx.how = fits_16(offset) ? how : UNWIND_RBX_UNTOLD;
+	m->rbx.offset = m->rbx.how == how ? offset : 0;
+}
+
 /* Register `reg` is saved at CFA + offset. */
 static void saved_at(struct machine *m, uint64_t reg, int64_t offset)
 {
 	if (reg == UNWIND_X86_RBP)
 		set_fp(&m->rule, UNWIND_FP_AT_CFA, offset);
+	else if (reg == UNWIND_X86_RBX)
+		set_rbx(m, UNWIND_RBX_AT_CFA, offset);
 	else if (reg == m->cie->ra_register)
 		set_ra(m, UNWIND_RA_AT_CFA, offset);
 }
@@ -418,6 +433,8 @@ static void lost(struct machine *m, uint64_t reg)
 {
 	if (reg == UNWIND_X86_RBP)
 		set_fp(&m->rule, UNWIND_FP_UNKNOWN, 0);
+	else if (reg == UNWIND_X86_RBX)
+		set_rbx(m, UNWIND_RBX_UNTOLD, 0);
 	else if (reg == m->cie->ra_register)
 		set_ra_unknown(m);
 }
@@ -429,6 +446,8 @@ static void restore_initial(struct machine *m, uint64_t reg)
 	if (reg == UNWIND_X86_RBP) {
 		m->rule.fp = initial->fp;
 		m->rule.fp_offset = initial->fp_offset;
+	} else if (reg == UNWIND_X86_RBX) {
+		set_rbx(m, UNWIND_RBX_SAME, 0);
 	} else if (reg == m->cie->ra_register) {
 		m->rule.ra = initial->ra;
 		m->rule.ra_offset = initial->ra_offset;
@@ -447,6 +466,8 @@ static void undefined(struct machine *m, uint64_t reg)
 {
 	if (reg == UNWIND_X86_RBP)
 		set_fp(&m->rule, UNWIND_FP_UNKNOWN, 0);
+	else if (reg == UNWIND_X86_RBX)
+		set_rbx(m, UNWIND_RBX_UNTOLD, 0);
 	else if (reg == m->cie->ra_register)
 		set_ra(m, UNWIND_RA_NONE, 0);
 }
@@ -455,6 +476,8 @@ static void same_value(struct machine *m, uint64_t reg)
 {
 	if (reg == UNWIND_X86_RBP)
 		set_fp(&m->rule, UNWIND_FP_SAME, 0);
+	else if (reg == UNWIND_X86_RBX)
+		set_rbx(m, UNWIND_RBX_SAME, 0);
 	else if (reg == m->cie->ra_register)
 		set_ra_unknown(m);
 }
@@ -542,9 +565,21 @@ static struct unwind_rule normalized(const struct unwind_rule *rule)
 	return *rule;
 }
 
+/* cfa_addend is free but for one kind. */
+static void add_rbx(const struct machine *m, struct unwind_rule *rule)
+{
+	if (!m->reader->section->tracks_rbx || rule->cfa == UNWIND_CFA_DEREF ||
+	    rule->cfa == UNWIND_CFA_UNKNOWN || rule->cfa == UNWIND_CFA_ROOT)
+		return;
+	rule->rbx = m->rbx.how;
+	rule->cfa_addend = m->rbx.offset;
+}
+
 static int emit(struct machine *m, uint64_t address)
 {
 	struct unwind_rule rule = normalized(&m->rule);
+
+	add_rbx(m, &rule);
 
 	return m->row(m->context, address, &rule);
 }
@@ -602,16 +637,20 @@ static void remember(struct machine *m)
 {
 	if (m->depth == REMEMBERED_MAX)
 		m->failed = true;
-	else
-		m->remembered[m->depth++] = m->rule;
+	if (m->failed)
+		return;
+	m->remembered[m->depth] = m->rule;
+	m->remembered_rbx[m->depth++] = m->rbx;
 }
 
 static void recall(struct machine *m)
 {
 	if (!m->depth)
 		m->failed = true;
-	else
-		m->rule = m->remembered[--m->depth];
+	if (m->failed)
+		return;
+	m->rule = m->remembered[--m->depth];
+	m->rbx = m->remembered_rbx[m->depth];
 }
 
 static int apply_location(struct machine *m, struct cursor *c, uint8_t op)
@@ -805,6 +844,7 @@ static int describe(struct reader *r, const struct fde *fde, cfi_row_fn row, voi
 		.reader = r,
 		.cie = &r->cies.data[fde->cie],
 		.rule = r->cies.data[fde->cie].initial,
+		.rbx = {.how = UNWIND_RBX_SAME},
 		.location = fde->start,
 		.end = fde->end,
 		.row = row,

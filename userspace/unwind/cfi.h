@@ -19,6 +19,7 @@ struct cfi_section {
 	size_t size;
 	uint64_t address; /* of the section, ELF virtual address */
 	bool is_eh_frame; /* else .debug_frame */
+	bool tracks_rbx;  /* rules say where the caller's rbx is */
 };
 
 struct cfi_counts {

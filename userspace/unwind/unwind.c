@@ -160,6 +160,7 @@ enum stack_end unwind_stack(const struct unwind_space *space,
 	int end = UNWIND_STEP_ON;
 
 	unwind_begin(s, in_system_call);
+	s->is_fresh = space->is_fresh;
 	memcpy(s->general, registers, sizeof(s->general));
 	s->ip = registers[UNWIND_X86_RA];
 	s->sp = registers[UNWIND_X86_RSP];

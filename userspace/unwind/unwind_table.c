@@ -273,7 +273,8 @@ static int add_what_is_undescribed(struct elf_file *file, struct builder *b)
 
 /* A piece of the text, at virtual address `start`. */
 struct code_window {
-	struct elf_file *file;
+	const struct elf_file *file;
+	const struct elf_section *text;
 	uint8_t *bytes;
 	uint64_t start;
 	size_t size, room;
@@ -302,7 +303,7 @@ static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64
 		w->bytes = bytes;
 		w->room = size;
 	}
-	got = elf_file__read_at(w->file, start, w->bytes, size);
+	got = elf_file__read_section(w->file, w->text, start - w->text->address, w->bytes, size);
 	w->start = start;
 	w->size = got > 0 ? got : 0;
 	return end - start <= w->size ? w->bytes : NULL;
@@ -393,8 +394,8 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 
 static int add_code(struct elf_file *file, struct builder *b)
 {
-	struct code_rows c = {.b = b, .window = {.file = file}};
 	struct elf_section text;
+	struct code_rows c = {.b = b, .window = {.file = file, .text = &text}};
 	uint64_t sum = 0;
 	int err;
 
@@ -529,6 +530,23 @@ static int make_image(struct builder *b, size_t limit, struct unwind_table_image
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+static int run_section(const struct cfi_section *section, struct builder *b,
+		       struct cfi_counts *counts)
+{
+	b->rows.count = b->rules.count = 0;
+	hashmap__clear(&b->numbers);
+	return cfi_each_row(section, add_row, b, counts);
+}
+
+static bool has_frames_by_rbx(const struct builder *b)
+{
+	for (size_t i = 0; i < b->rules.count; i++)
+		if (b->rules.data[i].rule.cfa == UNWIND_CFA_REGISTER &&
+		    b->rules.data[i].rule.cfa_register == UNWIND_X86_RBX)
+			return true;
+	return false;
+}
+
 static int read_section(struct elf_file *file, const char *name, struct builder *b,
 			struct cfi_counts *counts)
 {
@@ -543,9 +561,11 @@ static int read_section(struct elf_file *file, const char *name, struct builder 
 		return err == -ENOENT ? -ENODATA : err;
 	section.data = data;
 	section.address = header.address;
-	b->rows.count = b->rules.count = 0;
-	hashmap__clear(&b->numbers);
-	err = cfi_each_row(&section, add_row, b, counts);
+	err = run_section(&section, b, counts);
+	if (!err && has_frames_by_rbx(b)) {
+		section.tracks_rbx = true;
+		err = run_section(&section, b, counts);
+	}
 	return err || b->rows.count ? err : -ENODATA;
 }
 
