@@ -114,6 +114,7 @@ static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
 	ra = s->low;
 	if (!unwind_calls_this(s, ra))
 		return STACK_END_NO_FRAME;
+	s->was_kept = false;		   /* the words are the callee's, or nobody knows */
 	s->fp_lost = s->fp_lost || number; /* it may have been pushed */
 	return unwind_take(s, FRAME_INFERRED, ra, at + 8, s->fp);
 }

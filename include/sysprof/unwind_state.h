@@ -42,7 +42,10 @@ struct unwind_state {
 	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
 	__u32 switches;	    /* how often it went to another stack */
 	struct unwind_across across;
-	bool needs_call;   /* a return address is taken only if it follows a call */
+	bool needs_call; /* a return address is taken only if it follows a call */
+	/* Of FRAME_INFERRED: code without CFI called this frame's callee, which is the innermost frame: what the caller takes
+	 * its stack pointer from behind the call is still in its register. */
+	bool was_kept;
 	bool was_followed; /* the code was read, and its instructions do not tell */
 	__u64 row;	   /* of the last address that was looked for, in its table */
 	__u64 low, high;   /* the last words that were read by unwind_find_pair() */

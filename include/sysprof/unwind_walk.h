@@ -192,7 +192,9 @@ static __always_inline const struct unwind_rule *unwind_find_rule(struct unwind_
 
 	if (offset >> UNWIND_BUCKET_BITS >= t->buckets)
 		return NULL;
-	row = s->row = unwind_find_row(segment, t, offset, is_hot);
+	row = unwind_find_row(segment, t, offset, is_hot);
+	if (!is_hot)
+		s->row = row;
 	if (t->number_size == 1)
 		number = unwind_load_u8(segment, t->numbers + row);
 	else
@@ -219,7 +221,8 @@ static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_st
 
 	s->missing = 0;
 	s->by_code = false;
-	s->row = ~0ULL;
+	if (!is_hot)
+		s->row = ~0ULL;
 	if (!unwind_in_mapping(s, pc) || s->mapping.table == UNWIND_NO_TABLE)
 		return NULL;
 	if (s->mapping.table == UNWIND_BY_CODE) {
@@ -407,7 +410,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		base = unwind_general(s, rule->cfa_register);
 	if ((how == UNWIND_CFA_REGISTER || rule->ra == UNWIND_RA_REGISTER) && !s->all_known &&
 	    (rule->cfa_register != UNWIND_X86_RBX || rule->ra == UNWIND_RA_REGISTER ||
-	     !s->rbx_known))
+	     !s->rbx_known) &&
+	    !(rule->ra == UNWIND_RA_INFERRED && s->kind == FRAME_INFERRED && s->was_kept))
 		return STACK_END_NO_RULE;
 	if (rule->cfa_register == UNWIND_X86_RBP && s->fp_lost)
 		return STACK_END_NO_RULE;
@@ -436,6 +440,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		if (!unwind_find_called(s, cfa, ra))
 			return UNWIND_NOT_CALLED;
 		kind = FRAME_INFERRED;
+		s->was_kept = s->all_known;
 	}
 	if (rule->fp == UNWIND_FP_AT_FP) {
 		if (unwind_read_word(s, fp + rule->fp_offset, &fp))
@@ -616,9 +621,10 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_ROOT;
 	if (!rule && s->missing)
 		return s->missing;
-	s->was_followed = rule && rule->ra == UNWIND_RA_INFERRED;
-	if (!rule || rule->cfa == UNWIND_CFA_NONE)
+	if (!rule || rule->cfa == UNWIND_CFA_NONE) {
+		s->was_followed = rule && rule->ra == UNWIND_RA_INFERRED;
 		return unwind_find_undescribed(s);
+	}
 	if (rule->cfa == UNWIND_CFA_SIGNAL) {
 		s->in_trampoline = true;
 		return unwind_signal(s);
@@ -634,7 +640,10 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return unwind_across(s);
 	}
 	end = unwind_by_rule(s, rule, pc);
-	return end == UNWIND_NOT_CALLED ? unwind_find_undescribed(s) : end;
+	if (end != UNWIND_NOT_CALLED)
+		return end;
+	s->was_followed = true;
+	return unwind_find_undescribed(s);
 }
 
 #endif

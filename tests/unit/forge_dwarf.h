@@ -98,6 +98,7 @@ static inline int forge_elf(const struct forged_section *sections, size_t count,
 		entry = (Elf64_Shdr){.sh_name = names.size,
 				     .sh_type = SHT_PROGBITS,
 				     .sh_flags = sections[i].flags,
+				     .sh_addr = sections[i].flags & SHF_EXECINSTR ? f.size : 0,
 				     .sh_offset = f.size,
 				     .sh_size = sections[i].content.size,
 				     .sh_addralign = 1};

@@ -185,23 +185,24 @@ static void nothing_test(void **state)
 static void undescribed_test(void **state)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".gopclntab", {}, 0}};
+	const uint64_t start = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);
 	struct unwind_table_image image;
 	struct unwind_rule rule;
 	int fd;
 
 	(void)state;
-	/* push, pop, ret, and padding: what is shorter is taken for that alone */
-	forge_bytes(&sections[0].content,
-		    "\x53\x5b\xc3\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", 16);
+	forge_bytes(&sections[0].content, "\x53\x5b\xc3", 3); /* push, pop, ret */
+	for (int i = 0; i < 29; i++)
+		forge_number(&sections[0].content, 0x90, 1);
 	fd = forge_elf(sections, 1, ET_DYN);
 	assert_int_equal(build(fd, LIMIT, &image), 0);
 	for (uint64_t at = 0; at < 3; at++) {
-		rule = find(&image, at);
+		rule = find(&image, start + at);
 		assert_int_equal(rule.cfa, UNWIND_CFA_SP);
 		assert_int_equal(rule.cfa_offset, at == 1 ? 16 : 8);
 		assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
 	}
-	rule = find(&image, 16);
+	rule = find(&image, start + 32);
 	assert_int_equal(rule.cfa, UNWIND_CFA_NONE);
 	assert_int_equal(rule.ra, UNWIND_RA_NONE);
 	unwind_table_image__fini(&image);
