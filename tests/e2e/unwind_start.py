@@ -4,6 +4,7 @@
 """The first milliseconds: of a recording that begins in the middle of a program's run, of programs that live for some
 milliseconds, and of COMMAND; and that others' execs do no harm to a process's stacks.
 """
+import glob
 import os
 import re
 import statistics
@@ -153,6 +154,23 @@ def test_storm_of_execs():
     share, count = whole_share(samples_of(beside))
     print(f"  beside it: {share:.4f} of {count} stacks are whole")
     assert count >= 300 and share >= 0.99
+
+
+def test_one_file_at_a_thousand_offsets():
+    """Its mappings change 10,000 times a second: its stacks stay whole, and it does not keep the collector busy."""
+    need_root()
+    path = scratch("offsets.sysprof")
+    file = max((os.path.realpath(p) for p in glob.glob("/usr/bin/python3.*[0-9]") + ["/usr/bin/python3", "/bin/bash"]
+                if os.path.exists(p)), key=os.path.getsize)
+    assert os.path.getsize(file) >= 1000 * 4096 or file.endswith("bash"), file
+    with Background(compiled("offsets"), file, "30") as target:
+        time.sleep(0.5)
+        result = record("-p", target.pid, "-F", 499, "-d", 4, "-o", path)
+    share, count = whole_share(samples_of(path))
+    cpu, seconds = map(float, re.search(r"sysprof itself: ([0-9.]+) s CPU for ([0-9.]+) s", result.err).groups())
+    print(f"  {share:.4f} of {count} stacks are whole; {100 * cpu / seconds:.1f} % of one CPU")
+    assert count >= 300 and share >= 0.97
+    assert cpu <= 0.25 * seconds + 0.35, (cpu, seconds)
 
 
 def test_programs_of_some_milliseconds():
