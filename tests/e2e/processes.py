@@ -3,6 +3,7 @@
 # time-limit: 300
 """Processes as they were at the time: mappings, names, lives and files that come and go."""
 import os
+import re
 import shutil
 import signal
 import sys
@@ -270,6 +271,9 @@ def new_briefs(directory, count):
     return f"i=0; while [ $i -lt {count} ]; do {directory}/brief-$i; i=$((i+1)); done"
 
 
+WORK = re.compile(r"work_\d{5}")  # the kernel has others
+
+
 def assert_briefs(directory, rows, firefox, count):
     """All that was sampled is known, by name, function and file."""
     assert_known(rows)
@@ -277,13 +281,13 @@ def assert_briefs(directory, rows, firefox, count):
     assert len(seen) >= 0.99 * count, f"{len(seen)} of {count} were sampled"
     for frames, _ in rows:
         own = f"work_{int(frames[0][6:]):05}" if frames[0].startswith("brief-") else None
-        assert all(f == own for f in frames if f.startswith("work_")), frames
+        assert all(f == own for f in frames if WORK.fullmatch(f)), frames
     briefs = [row for row in rows if row[0][0].startswith("brief-")]
-    assert share(briefs, lambda f: any(x.startswith("work_") for x in f)) >= 0.5, briefs
+    assert share(briefs, lambda f: any(WORK.fullmatch(x) for x in f)) >= 0.5, briefs
     for thread in firefox_threads(firefox):
         for _, frames in thread.samples():
             for name, library in frames:
-                if name.startswith("work_"):
+                if WORK.fullmatch(name):
                     assert thread.process == thread.name == f"brief-{int(name[5:])}", name
                     assert library == f"{directory}/{thread.process}", (library, thread.process)
 
