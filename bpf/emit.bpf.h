@@ -86,7 +86,9 @@ __attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64
 /* Not in the page below: that may never have been touched. */
 static __always_inline __u64 copy_start(__u64 sp)
 {
-	return (sp & (COPY_PAGE - 1)) < COPY_BELOW ? sp : sp - COPY_BELOW;
+	__u64 in_page = sp & (COPY_PAGE - 1);
+
+	return sp - (in_page < COPY_BELOW ? in_page & ~7ULL : COPY_BELOW);
 }
 
 /*
@@ -98,7 +100,7 @@ static __always_inline __u64 copy_start(__u64 sp)
 static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
 					 __u64 at)
 {
-	__u64 start = copy_start(s->unwind.general[7]), span = 0, size = 0, holes = 0, pages = 0;
+	__u64 start = copy_start(s->innermost[7]), span = 0, size = 0, holes = 0, pages = 0;
 	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));
 	struct stack_copy *copy;
 
@@ -108,7 +110,7 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	copy = (void *)(s->space + at);
 #pragma GCC unroll 16
 	for (int i = 0; i < 16; i++)
-		copy->general[i] = s->unwind.general[i];
+		copy->general[i] = s->innermost[i];
 	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
 	copy->in_system_call = s->in_system_call;
 	copy->is_fresh = s->is_fresh;
@@ -138,7 +140,7 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	if (size && span - size <= GAP_MAX * COPY_PAGE && emit_pieces(ctx, start + span))
 		size = span;
 	copy->size = size;
-	s->copied += size;
+	s->copied += size < COPY_PAGE ? COPY_PAGE : size; /* its walk costs the same */
 	s->sample.header.flags = EVENT_STACK_COPY;
 	return at + sizeof(*copy) + size;
 }

@@ -59,17 +59,36 @@ static __always_inline bool collector_ids(const struct task_struct *task, struct
 	return ids->tgid != 0;
 }
 
-/* `initial`: the task's numbers in the initial pid namespace. */
+/*
+ * A number is given out again as soon as its task was waited for, some milliseconds before that is freed and its
+ * entry with it. So the first task that is seen under a number is the target, and another one is not.
+ */
+static __always_inline bool is_the_one(__u64 *start_time)
+{
+	struct task_struct *task = current_task();
+	__u64 started;
+
+	if (filter_threads)
+		started = TASK_READ(task, start_time);
+	else
+		started = HAVE_TYPED_TASK ? task->group_leader->start_time
+					  : BPF_CORE_READ(task, group_leader, start_time);
+	if (!*start_time)
+		*start_time = started;
+	return *start_time == started;
+}
+
+/* Of the current task. `initial`: its numbers in the initial pid namespace. */
 static __always_inline bool in_targets(const struct task_ids *initial, const struct task_ids *ours)
 {
 	__u64 key = filter_threads ? initial->tid : initial->tgid;
+	__u64 *start_time = bpf_map_lookup_elem(&targets, &key);
 
-	if (bpf_map_lookup_elem(&targets, &key))
-		return true;
-	if (!pid_namespace_inode)
-		return false;
-	key = TARGET_IN_NAMESPACE | (filter_threads ? ours->tid : ours->tgid);
-	return bpf_map_lookup_elem(&targets, &key);
+	if (!start_time && pid_namespace_inode) {
+		key = TARGET_IN_NAMESPACE | (filter_threads ? ours->tid : ours->tgid);
+		start_time = bpf_map_lookup_elem(&targets, &key);
+	}
+	return start_time && is_the_one(start_time);
 }
 
 /*

@@ -40,10 +40,11 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
 struct scratch {
 	struct unwind_state unwind;
-	__u64 copies_since;		/* CLOCK_MONOTONIC: in the second that began then … */
-	__u32 copied;			/* … so many bytes of stacks were copied */
-	__u16 in_system_call, is_fresh; /* as of the innermost frame */
-	struct pt_regs regs;		/* the stack of a program and what it calls has 512 bytes */
+	__u64 copies_since;		 /* CLOCK_MONOTONIC: in the second that began then … */
+	__u32 copied;			 /* … so many bytes of stacks were copied */
+	__u16 in_system_call, is_fresh;	 /* as of the innermost frame */
+	__u64 innermost[UNWIND_GENERAL]; /* its registers, whatever the walk makes of them */
+	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
 	 * in the ring, and takes no room: the kernel would pad the end instead.

@@ -133,7 +133,7 @@ static __always_inline void begin_command(__u32 tgid, __u32 initial_tgid)
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u64 old = (__u32)ctx->args[1], new, now = bpf_ktime_get_ns(), *start_time;
+	__u64 old = (__u32)ctx->args[1], new, now = bpf_ktime_get_ns(), started;
 	struct task_ids initial, ours;
 
 	current_ids(&initial);
@@ -146,8 +146,10 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 	if (filter_processes)
 		begin_command(ours.tgid, initial.tgid);
 	if (old != new) {
-		start_time = bpf_map_lookup_elem(&targets, &old);
-		if (start_time && bpf_map_update_elem(&targets, &new, start_time, BPF_ANY))
+		/* it has got the leader's number and start */
+		started = TASK_READ(current_task(), start_time);
+		if (bpf_map_lookup_elem(&targets, &old) &&
+		    bpf_map_update_elem(&targets, &new, &started, BPF_ANY))
 			__sync_fetch_and_add(&target_set_full, 1);
 	}
 	if (use_tables && current_is_wanted(&initial, &ours))

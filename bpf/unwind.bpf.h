@@ -504,6 +504,9 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	if (end != UNWIND_STEP_ON)
 		return end;
 	s->in_system_call = s->unwind.after_call;
+#pragma GCC unroll 16
+	for (int i = 0; i < UNWIND_GENERAL; i++)
+		s->innermost[i] = s->unwind.general[i];
 	s->is_fresh = s->unwind.is_fresh;
 	push_frame(s, FRAME_IP, s->unwind.ip);
 	if (!user_stacks)

@@ -82,13 +82,9 @@ static void joined_test(void **state)
 
 	(void)state;
 	/* page 2 of the sample's own, pages 1 and 2 of the second piece */
-	assert_int_equal(stack_join__piece(&join, make_piece(START + own, STACK_PIECE_MAX, 0)), 0);
-	assert_int_equal(stack_join__piece(&join, make_piece(START + own + STACK_PIECE_MAX,
-							     STACK_PIECE_MAX, 6)),
-			 0);
-	assert_int_equal(
-		stack_join__piece(&join, make_piece(START + own + 2 * STACK_PIECE_MAX, PAGE, 0)),
-		0);
+	stack_join__piece(&join, make_piece(START + own, STACK_PIECE_MAX, 0));
+	stack_join__piece(&join, make_piece(START + own + STACK_PIECE_MAX, STACK_PIECE_MAX, 6));
+	stack_join__piece(&join, make_piece(START + own + 2 * STACK_PIECE_MAX, PAGE, 0));
 	event = stack_join__sample(&join, make_sample(own, 1 << 2));
 	assert_ptr_not_equal(event, &room.sample.header);
 	copy = copy_in(event);
@@ -112,17 +108,22 @@ static void strangers_test(void **state)
 	struct event_header *event;
 
 	(void)state;
-	assert_int_equal(stack_join__piece(&join, make_piece(START + own + PAGE, PAGE, 0)), 0);
+	stack_join__piece(&join, make_piece(START + own + PAGE, PAGE, 0));
 	event = make_sample(own, 0);
 	assert_ptr_equal(stack_join__sample(&join, event), event);
 	/* the next one takes the place of what it does not follow on */
-	assert_int_equal(stack_join__piece(&join, make_piece(0x10000, PAGE, 1)), 0);
-	assert_int_equal(stack_join__piece(&join, make_piece(START + own, PAGE, 0)), 0);
+	stack_join__piece(&join, make_piece(0x10000, PAGE, 1));
+	stack_join__piece(&join, make_piece(START + own, PAGE, 0));
 	event = stack_join__sample(&join, make_sample(own, 0));
 	assert_int_equal(copy_in(event)->size, own + PAGE);
 	assert_int_equal(copy_in(event)->holes, 0);
+	/* of another sample with the same stack */
+	stack_join__piece(&join, make_piece(START + own, PAGE, 0));
+	event = make_sample(own, 0);
+	event->time = 1;
+	assert_ptr_equal(stack_join__sample(&join, event), event);
 	/* a sample without a copy */
-	assert_int_equal(stack_join__piece(&join, make_piece(START + own, PAGE, 0)), 0);
+	stack_join__piece(&join, make_piece(START + own, PAGE, 0));
 	event = make_sample(own, 0);
 	event->flags = 0;
 	assert_ptr_equal(stack_join__sample(&join, event), event);
@@ -139,21 +140,19 @@ static void limits_test(void **state)
 
 	(void)state;
 	for (int i = 0; i < STACK_PIECES + 1; i++)
-		assert_int_equal(
-			stack_join__piece(&join, make_piece(START + own + i * STACK_PIECE_MAX,
-							    STACK_PIECE_MAX, 0)),
-			0);
+		stack_join__piece(
+			&join, make_piece(START + own + i * STACK_PIECE_MAX, STACK_PIECE_MAX, 0));
 	event = stack_join__sample(&join, make_sample(own, 0));
 	assert_int_equal(copy_in(event)->size, own + STACK_PIECES * STACK_PIECE_MAX);
 	assert_pages(copy_in(event));
 	assert_true(event->size <= EVENT_LIVE_MAX);
 	piece = make_piece(START + own, 0, 0);
 	piece->header.size = 8;
-	assert_int_equal(stack_join__piece(&join, piece), 0);
+	stack_join__piece(&join, piece);
 	event = make_sample(own, 0);
 	assert_ptr_equal(stack_join__sample(&join, event), event);
 	/* a copy that claims more than there is */
-	assert_int_equal(stack_join__piece(&join, make_piece(START + own, PAGE, 0)), 0);
+	stack_join__piece(&join, make_piece(START + own, PAGE, 0));
 	event = make_sample(own, 0);
 	copy_in(event)->size += 8;
 	assert_ptr_equal(stack_join__sample(&join, event), event);

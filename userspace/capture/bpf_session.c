@@ -927,8 +927,10 @@ static int take_output(void *context, struct perf_event_header *record)
 
 	if (!event)
 		return 0;
-	if (event->type == EVENT_STACK_PIECE)
-		return stack_join__piece(&drain->cpu->join, (const struct stack_piece *)event);
+	if (event->type == EVENT_STACK_PIECE) {
+		stack_join__piece(&drain->cpu->join, (const struct stack_piece *)event);
+		return 0;
+	}
 	if (event->type == EVENT_SAMPLE) {
 		drain->cpu->received++;
 		event = stack_join__sample(&drain->cpu->join, event);

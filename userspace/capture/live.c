@@ -89,7 +89,9 @@ struct live {
 		VEC(struct aside) order;
 	} sideband;
 	uint64_t last_anchor;
-	uint64_t last_tick, due; /* the next one; ns */
+	uint64_t due;	    /* the next tick; ns */
+	uint64_t woken_cpu; /* CPU time of the thread when it was woken for the last one */
+	bool ticked;	    /* since the last plan */
 	uint64_t wake_interval;
 	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
 	bool changed;  /* side-band of targets has come since the last tick */
@@ -729,9 +731,15 @@ static uint64_t at_least(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* When the next tick is due, after one that took so much CPU. */
-static void plan_next(struct live *live, uint64_t now, uint64_t cost)
+static uint64_t at_most(uint64_t a, uint64_t b)
 {
+	return a < b ? a : b;
+}
+
+/* When the next tick is due, after one and what the caller did with it. */
+static void plan_next(struct live *live, uint64_t now)
+{
+	uint64_t cost = thread_cpu_ns() - live->woken_cpu;
 	uint64_t least = at_least(WAKE_MIN, cost * WAKE_COST);
 
 	live->wake_interval = live->changed ? least : at_least(least, 2 * live->wake_interval);
@@ -740,11 +748,10 @@ static void plan_next(struct live *live, uint64_t now, uint64_t cost)
 	bpf_session__set_wake_interval(live->session, live->wake_interval);
 	live->due = now + LIVE_TICK_MS * 1000000ull;
 	if (live->soon) {
-		live->due = now + at_least(live->soon, least);
+		live->due = at_most(live->due, now + at_least(live->soon, least));
 		live->soon = live->soon < MAPS_LIBRARIES ? 2 * live->soon : 0;
 	}
-	live->changed = false;
-	live->last_tick = now;
+	live->changed = live->ticked = false;
 }
 
 void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until)
@@ -755,6 +762,8 @@ void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t
 	};
 	int ready;
 
+	if (live->ticked)
+		plan_next(live, monotonic_ns());
 	if (count > WAIT_FDS)
 		count = WAIT_FDS;
 	memcpy(fds + 2, others, count * sizeof(*others));
@@ -773,13 +782,16 @@ void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t
 		}
 	} while ((ready == 0 && monotonic_ns() < live->due && monotonic_ns() < until) ||
 		 (ready < 0 && errno == EINTR));
+	live->woken_cpu = thread_cpu_ns();
 	memcpy(others, fds + 2, count * sizeof(*others));
 }
 
 int live__tick(struct live *live, event_sink_fn sink, void *context)
 {
-	uint64_t began = monotonic_ns(), cpu = thread_cpu_ns();
-	uint64_t until = bpf_session__written_until(live->session, began - WRITING_TIME);
+	uint64_t began = monotonic_ns();
+	/* less what a sample may be refined by */
+	uint64_t until = bpf_session__written_until(live->session, began - WRITING_TIME) -
+			 TSC_ERROR_MAX;
 	int err = read_everything(live, began - WRITING_TIME);
 
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
@@ -791,7 +803,7 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 		err = take_jit_events(live, monotonic_ns());
 	if (!err)
 		err = event_queue__release(live->queue, until, sink, context);
-	plan_next(live, monotonic_ns(), thread_cpu_ns() - cpu);
+	live->ticked = true;
 	return err;
 }
 

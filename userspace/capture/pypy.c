@@ -109,11 +109,11 @@ static const struct kind *find_kind(struct search *s, const struct made_area *ar
 	size_t left = SEARCHED_MAX;
 
 	for (size_t i = 0; i < count && left; i++) {
-		if (!read_area(s, &areas[i], left))
-			continue;
-		for (size_t at = 0; (at = find_byte(s, at, s->size, 0x48)) < s->size; at++)
+		bool there = read_area(s, &areas[i], left);
+
+		left -= s->size; /* whether it came or not */
+		for (size_t at = 0; there && (at = find_byte(s, at, s->size, 0x48)) < s->size; at++)
 			look_for_end(s, at);
-		left -= s->size;
 	}
 	for (size_t i = 0; i < s->kind_count; i++)
 		if (!best || s->kinds[i].seen > best->seen)
@@ -203,7 +203,8 @@ static int add_area(struct search *s, const struct made_area *area, const struct
 			err = add_frame(s, area->start + start, area->start + end, helper);
 		at = from = end;
 	}
-	return err ? err : add_frame(s, area->start + from, area->end, trace);
+	/* of what was not read nothing is known */
+	return err ? err : add_frame(s, area->start + from, area->start + s->size, trace);
 }
 
 int pypy__frames(pid_t pid, const struct made_area *areas, size_t area_count,
@@ -221,10 +222,11 @@ int pypy__frames(pid_t pid, const struct made_area *areas, size_t area_count,
 		return -ENOMEM;
 	kind = find_kind(&s, areas, area_count);
 	for (size_t i = 0; kind && i < area_count && !err; i++) {
-		if (!left || !read_area(&s, &areas[i], left))
-			s.size = 0;
-		left -= s.size;
-		err = add_area(&s, &areas[i], kind);
+		bool there = left && read_area(&s, &areas[i], left);
+
+		left -= left ? s.size : 0;
+		if (there)
+			err = add_area(&s, &areas[i], kind);
 	}
 	if (err) {
 		vec_free(&s.frames);

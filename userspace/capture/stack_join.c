@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "capture/stack_join.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ void stack_join__fini(struct stack_join *j)
 	*j = (struct stack_join){};
 }
 
-int stack_join__piece(struct stack_join *j, const struct stack_piece *piece)
+void stack_join__piece(struct stack_join *j, const struct stack_piece *piece)
 {
 	size_t size = piece->header.size > sizeof(*piece) ? piece->header.size - sizeof(*piece) : 0;
 
@@ -25,18 +24,18 @@ int stack_join__piece(struct stack_join *j, const struct stack_piece *piece)
 	if (!j->joined)
 		j->joined = malloc(EVENT_LIVE_MAX);
 	if (!j->pieces || !j->joined)
-		return -ENOMEM;
-	if (!j->size || piece->start != j->start + j->size) {
+		return;
+	if (!j->size || piece->start != j->start + j->size || piece->header.time != j->time) {
+		j->time = piece->header.time;
 		j->start = piece->start;
 		j->size = 0;
 		j->holes = 0;
 	}
 	if (size > PIECES_SIZE - j->size)
-		return 0;
+		return;
 	memcpy(j->pieces + j->size, piece->stack, size);
 	j->holes |= piece->holes << (j->size / STACK_PAGE);
 	j->size += size;
-	return 0;
 }
 
 struct event_header *stack_join__sample(struct stack_join *j, struct event_header *sample)
@@ -46,7 +45,8 @@ struct event_header *stack_join__sample(struct stack_join *j, struct event_heade
 	struct stack_copy *copy;
 
 	j->size = 0;
-	if (!pieces || !(sample->flags & EVENT_STACK_COPY) || event_check(sample, sample->size))
+	if (!pieces || j->time != sample->time || !(sample->flags & EVENT_STACK_COPY) ||
+	    event_check(sample, sample->size))
 		return sample;
 	at = sizeof(*s) + ((size_t)s->kernel_frames + s->user_frames) * sizeof(s->frames[0]);
 	copy = (struct stack_copy *)((char *)sample + at);

@@ -12,7 +12,8 @@
 
 /* Of one CPU; all zero at first. */
 struct stack_join {
-	__u64 start; /* of the stack that is in `pieces` */
+	__u64 time;  /* of the sample that `pieces` are of */
+	__u64 start; /* of the stack that is in them */
 	size_t size; /* 0: none */
 	__u64 holes; /* pages of it that could not be read */
 	unsigned char *pieces;
@@ -21,8 +22,8 @@ struct stack_join {
 
 void stack_join__fini(struct stack_join *j);
 
-/* One more piece. What does not follow on the last one replaces it. 0 or -ENOMEM. */
-int stack_join__piece(struct stack_join *j, const struct stack_piece *piece);
+/* One more piece. What does not follow on the last one replaces it; without memory it is left out. */
+void stack_join__piece(struct stack_join *j, const struct stack_piece *piece);
 
 /*
  * The sample with the pieces that follow on its own copy, valid until the next call; the sample itself, where

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/vec.h"
 
 #define ASK_NS	      5000000ull   /* between two questions at least */
@@ -45,6 +46,7 @@ struct made_process {
 struct made_code {
 	struct made_code_options options;
 	VEC(struct made_process) processes;
+	uint64_t next_question; /* to any of them */
 };
 
 struct made_code *made_code__new(const struct made_code_options *options)
@@ -284,6 +286,7 @@ static int note_failure(const struct made_code *m, struct made_process *p,
 static int take_answer(struct made_code *m, struct made_process *p,
 		       const struct made_moment *moment, struct made_frame *frames, size_t count)
 {
+	bool had = has_table(m, p);
 	int err;
 
 	if (is_known(m, p, frames, count)) {
@@ -295,8 +298,11 @@ static int take_answer(struct made_code *m, struct made_process *p,
 	p->count = count;
 	err = count ? make_table(m, p, moment) : 0;
 	if (err) {
+		int vain = note_failure(m, p, moment);
+
+		/* what was published is of code that is no more */
 		p->count = 0;
-		return err == -ENOMEM ? err : note_failure(m, p, moment);
+		return err == -ENOMEM ? err : had || vain;
 	}
 	p->failures = 0;
 	return 1;
@@ -304,13 +310,13 @@ static int take_answer(struct made_code *m, struct made_process *p,
 
 int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64_t *cpu_ns)
 {
-	uint64_t begin = cpu_time(), spent;
+	uint64_t begin = cpu_time(), begun = monotonic_ns(), spent;
 	struct made_frame *frames = NULL;
 	struct made_process *p;
 	size_t count = 0;
 	int err = need(m, moment, &p);
 
-	if (err || moment->time < p->next_question ||
+	if (err || moment->time < p->next_question || moment->time < m->next_question ||
 	    (moment->registers && is_answered(m, p, moment)))
 		return err;
 	err = m->options.read_frames(m->options.context, &p->runtime, moment->registers,
@@ -320,11 +326,13 @@ int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64
 	err = take_answer(m, p, moment, frames, count);
 	spent = cpu_time() - begin;
 	*cpu_ns += spent;
+	/* of all processes together, and by the clock: their memory may be slow to come */
+	m->next_question = moment->time + ASK_DIVISOR * (monotonic_ns() - begun);
 	spent *= ASK_DIVISOR;
 	p->asked = moment->time;
 	if (p->failures >= FAILURES_MAX)
 		spent += ASK_VAIN_NS;
-	else if (p->count && spent < ASK_NS)
+	else if (spent < ASK_NS)
 		spent = ASK_NS;
 	p->next_question = moment->time + spent;
 	return err;

@@ -408,6 +408,7 @@ static int want_publication(struct recorder *r, struct process_life *process)
 static bool is_forgotten(const struct process_life *process, const struct sample_event *e)
 {
 	return process->published && !e->places_tag && e->user_frames &&
+	       e->user_end != STACK_END_COMPAT &&
 	       e->header.time > process->published_at + REPUBLISH_NS;
 }
 
@@ -850,6 +851,8 @@ static int exec(struct recorder *r, struct process_life *old, const struct comm_
 		before = *caller;
 		caller->cpu_seen = caller->cpu_last; /* the rest goes to the next life */
 	}
+	if (r->feed)
+		unwind_feed__withdraw(r->feed, old->pid);
 	process = process_table__exec(r->lives, old, e->comm, e->header.time);
 	thread = process ? process_table__add_thread(r->lives, process, e->pid, e->comm,
 						     e->header.time, e->header.time)

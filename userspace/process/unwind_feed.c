@@ -342,7 +342,7 @@ void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *s
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static uint32_t table_of(const struct fed_file *file)
+static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *file)
 {
 	switch (file->state) {
 	case FILE_UNREAD:
@@ -350,8 +350,9 @@ static uint32_t table_of(const struct fed_file *file)
 		return UNWIND_NO_TABLE;
 	case FILE_LATER:
 		return UNWIND_LATER;
-	default:
-		return file->number.number;
+	default: /* its number may be another's by now, until it is asked for again */
+		return table_store__owns(f->options.store, &file->number) ? file->number.number
+									  : UNWIND_LATER;
 	}
 }
 
@@ -376,7 +377,7 @@ static int place_code(struct unwind_feed *f, const struct fed_file *file,
 	for (size_t runs = 1; offset < end; runs++) {
 		if (elf_file__code_at(file->elf, offset, end, &code))
 			break;
-		placement->table = table_of(file);
+		placement->table = table_of(f, file);
 		placement->bias = placement->start - code.address;
 		if (code.end >= end || runs == RUNS_MAX)
 			break;

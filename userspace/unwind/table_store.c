@@ -14,6 +14,7 @@
 #define EPOCHS_IN_USE	  20		/* and a table is in use for so long after */
 #define RECLAIM_RETIRED	  100		/* places that make waiting for all CPUs worth it … */
 #define RECLAIM_PERIOD_NS 1000000000ull /* … this often */
+#define REUSED_AT_ONCE	  64		/* numbers */
 
 struct retired {
 	uint32_t offset, size; /* in the places */
@@ -26,6 +27,7 @@ struct held_table {
 	uint64_t rows;
 	uint32_t places; /* published ones that have its number */
 	uint32_t holder; /* 0: nobody's */
+	bool is_unused;	 /* it is in `unused` */
 };
 
 struct table_store {
@@ -36,6 +38,7 @@ struct table_store {
 	struct extents free_places;
 	VEC(struct held_table) held; /* by number */
 	VEC(struct retired) retired;
+	VEC(uint32_t) unused; /* numbers that no program knows */
 	uint32_t last_holder;
 	uint64_t epoch_start, last_wait;
 	struct table_store_stats stats;
@@ -74,6 +77,7 @@ void table_store__free(struct table_store *s)
 	extents__fini(&s->free_places);
 	vec_free(&s->held);
 	vec_free(&s->retired);
+	vec_free(&s->unused);
 	free(s);
 }
 
@@ -126,7 +130,8 @@ static int find_unused_number(const struct table_store *s, uint32_t *number)
 	int err = -ENOSPC;
 
 	for (uint32_t i = 0; i < s->held.count; i++) {
-		if (s->held.data[i].places || (!err && last_use(s, i) >= last_use(s, *number)))
+		if (s->held.data[i].places || s->held.data[i].is_unused ||
+		    (!err && last_use(s, i) >= last_use(s, *number)))
 			continue;
 		*number = i;
 		err = 0;
@@ -134,18 +139,39 @@ static int find_unused_number(const struct table_store *s, uint32_t *number)
 	return err;
 }
 
+/* Many at a time, since waiting for programs takes milliseconds. */
+static int free_numbers(struct table_store *s)
+{
+	uint32_t number;
+	int err = 0;
+
+	while (s->unused.count < REUSED_AT_ONCE && !find_unused_number(s, &number)) {
+		err = vec_push(&s->unused, number);
+		if (err)
+			return err;
+		unlink_table(s, number);
+		s->held.data[number].holder = 0;
+		s->held.data[number].is_unused = true;
+	}
+	/* also for whom a number was unpublished from just now */
+	err = s->unused.count ? wait_for_programs(s) : -ENOSPC;
+	for (size_t i = 0; i < s->unused.count && !err; i++)
+		free_room(s, &s->held.data[s->unused.data[i]]);
+	while (err && s->unused.count)
+		s->held.data[s->unused.data[--s->unused.count]].is_unused = false;
+	return err;
+}
+
 static int reuse_number(struct table_store *s, uint32_t *number)
 {
-	int err = find_unused_number(s, number);
+	int err = s->unused.count ? 0 : free_numbers(s);
 
 	if (err)
 		return err;
-	unlink_table(s, *number);
-	/* also for whom the number was unpublished from just now */
-	err = wait_for_programs(s);
-	if (!err)
-		free_room(s, &s->held.data[*number]);
-	return err;
+	*number = s->unused.data[0]; /* the one that was not used for longest */
+	memmove(s->unused.data, s->unused.data + 1, --s->unused.count * sizeof(*number));
+	s->held.data[*number].is_unused = false;
+	return 0;
 }
 
 int table_store__take_number(struct table_store *s, struct table_number *number)
@@ -163,6 +189,8 @@ int table_store__take_number(struct table_store *s, struct table_number *number)
 		return err;
 	number->holder = ++s->last_holder;
 	s->held.data[number->number].holder = number->holder;
+	/* it has no places yet, and is not to be given to the next one for that */
+	__atomic_store_n(&s->memory.used[number->number], *s->memory.epoch, __ATOMIC_RELAXED);
 	return 0;
 }
 
