@@ -106,7 +106,7 @@ def test_where_membarrier_refuses():
     log, path = scratch("strace"), scratch("refused.json.gz")
     with open(scratch("two.sh"), "w", encoding="utf-8") as f:
         f.write("timeout 1 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
-                "i=0; while [ $i -lt 150 ]; do /bin/true; i=$((i + 1)); done; sleep 0.3\n")
+                "i=0; while [ $i -lt 300 ]; do /bin/sleep 0.01; i=$((i + 1)); done; sleep 0.3\n")
     # the collector's own thread alone; and LeakSanitizer does not work beside it
     run("strace", "-qq", "-o", log, "-e", "trace=membarrier,bpf", "-e", "inject=membarrier:error=EINVAL",
         "-E", f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0", os.environ["SYSPROF"], "record", "-F", "4999", "-o", path, "--", "sh", scratch("two.sh"), check=0, timeout=120)

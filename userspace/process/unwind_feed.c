@@ -24,12 +24,12 @@
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
-#define CREDIT_DEFAULT	  2000000000ll	 /* ns of CPU */
-#define CREDIT_DIVISOR	  20		 /* it grows by a twentieth of the time that passes */
-#define YOUNG_NS	  1000000000ull	 /* a process that may not live long */
-#define WAIT_NS		  500000000ull	 /* that a copied stack waits for its tables */
-#define REFUSED_NS	  10000000000ull /* until a table that found no room is tried again */
-#define RUNS_MAX	  8		 /* of one mapping that belong to different segments */
+#define CREDIT_DEFAULT	  2000000000ll	/* ns of CPU */
+#define CREDIT_DIVISOR	  20		/* it grows by a twentieth of the time that passes */
+#define YOUNG_NS	  1000000000ull /* a process that may not live long */
+#define WAIT_NS		  500000000ull	/* that a copied stack waits for its tables */
+#define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
+#define RUNS_MAX	  8		/* of one mapping that belong to different segments */
 
 enum table_state {
 	FILE_UNREAD,
