@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/magic.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,7 +83,7 @@ static struct file_stamp stamp_of(int fd)
 
 static struct table_cache *open_cache(void)
 {
-	struct table_cache *c = table_cache__open_at(directory, TABLE_CACHE_LIMIT);
+	struct table_cache *c = table_cache__open_at(directory, TABLE_CACHE_LIMIT, true);
 
 	assert_non_null(c);
 	return c;
@@ -340,11 +342,11 @@ static void test_foreign_directory(void **state)
 {
 	(void)state;
 	assert_int_equal(chmod(directory, 0777), 0);
-	assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+	assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
 	assert_int_equal(chmod(directory, 0700), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(directory, 12345, 12345), 0);
-		assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+		assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
 		assert_int_equal(chown(directory, 0, 0), 0);
 	}
 	table_cache__free(open_cache());
@@ -485,6 +487,40 @@ static void test_forged(void **state)
 		taken++;
 	}
 	assert_true(taken > 100 && refused > 100);
+}
+
+/* ---- whose files these are --------------------------------------------------------------------- */
+
+/* The device and inode of a file without a device are another's tomorrow, or somebody's invention. */
+static void test_devices(void **state)
+{
+	const uint64_t disk = makedev(254, 0), none = makedev(0, 40);
+	struct unwind_table_image image, read;
+	struct file_stamp stamp = stamp_of(nameless);
+	_cleanup_free_ void *data = NULL;
+	struct small_table small;
+	struct table_cache *c;
+	char path[512];
+	size_t size;
+
+	(void)state;
+	assert_true(table_cache__is_stable(disk, EXT4_SUPER_MAGIC));
+	assert_true(table_cache__is_stable(none, BTRFS_SUPER_MAGIC));
+	assert_false(table_cache__is_stable(disk, FUSE_SUPER_MAGIC));
+	assert_false(table_cache__is_stable(none, OVERLAYFS_SUPER_MAGIC));
+	assert_false(table_cache__is_stable(none, NFS_SUPER_MAGIC));
+	assert_false(table_cache__is_stable(none, TMPFS_MAGIC));
+	assert_int_equal(major(stamp.device), 0);
+	make_small(&small, &image);
+	assert_int_equal(table_file__make(&stamp, &image, &data, &size), 0);
+	snprintf(path, sizeof(path), "%s/%lx-%lx-%lx-%lx-%lx.table", directory, stamp.device,
+		 stamp.inode, stamp.size, stamp.changed, stamp.changed_ns);
+	store(path, data, size);
+	assert_int_equal(read_fresh(nameless, LIMIT, &read), 0);
+	unwind_table_image__fini(&read);
+	c = table_cache__open_at(directory, TABLE_CACHE_LIMIT, false);
+	assert_int_equal(table_cache__read(c, nameless, LIMIT, &read), -ENOENT);
+	table_cache__free(c);
 }
 
 /* ---- a disk that takes no more ---------------------------------------------------------------- */
@@ -650,7 +686,7 @@ int main(void)
 		TEST(test_round_trip), TEST(test_not_kept),	     TEST(test_writing_is_bounded),
 		TEST(test_bad_files),  TEST(test_foreign_directory), TEST(test_every_bit),
 		TEST(test_forged),     TEST(test_full_disk),	     TEST(test_changed_file),
-		TEST(test_builder),
+		TEST(test_builder),    TEST(test_devices),
 	};
 
 	return cmocka_run_group_tests(tests, make_copies, delete_copies);

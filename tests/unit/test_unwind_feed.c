@@ -332,7 +332,7 @@ static void storm_test(void **state)
 /* The file with the most code; its table is in the cache. */
 static unsigned int cache_one(struct world *w, const char *directory)
 {
-	struct table_cache *cache = table_cache__open_at(directory, TABLE_CACHE_LIMIT);
+	struct table_cache *cache = table_cache__open_at(directory, TABLE_CACHE_LIMIT, true);
 	unsigned int largest = 1;
 	struct unwind_table_image image;
 	struct file_stamp stamp;
@@ -383,7 +383,7 @@ static void cached_test(void **state)
 	tear_down(&w);
 	others[0] = cached == 1 ? 2 : 1;
 	others[1] = 6 - cached - others[0];
-	set_up_with(&w, 1, table_cache__open_at(directory, TABLE_CACHE_LIMIT));
+	set_up_with(&w, 1, table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
 	first = maps_of(&w, (char[]){'0' + others[0], 0});
 	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0});
 	unwind_feed__end(w.feed);

@@ -7,7 +7,11 @@
  * - A file that was changed less than two seconds ago may change again without its time telling so.
  *   It may also be what a build makes, runs once and deletes.
  * - A file without a name will not be opened again.
- * - On FUSE, a user's program decides which inode and time a file has.
+ * - Where a device number stands for no device (a major number of 0), another file system may get it
+ *   after an unmount or a reboot, and it may be somebody's own: an overlay of FUSE, or a network
+ *   file system, where others decide which inode and time a file has. Such files are not read either. btrfs
+ *   has none but such numbers, and keeps inodes and times itself.
+ * - On FUSE, a user's program decides these, also when it has a device.
  *
  * Anybody who is profiled decides which files are read, so what is written is bounded: 64 MB at once,
  * 1 MB a second in the long run, and so is what waits in memory until it is written. When a write fails,
@@ -22,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
@@ -50,12 +55,13 @@ struct table_cache {
 	struct disk_cache *files;
 	VEC(struct unwritten) unwritten;
 	uint64_t unwritten_size;
+	bool any_device;
 	bool failed;	   /* a write did */
 	uint64_t credit;   /* bytes that may be written */
 	uint64_t credited; /* when, CLOCK_MONOTONIC ns */
 };
 
-static struct table_cache *open_files(const char *path, uint64_t limit)
+static struct table_cache *open_files(const char *path, uint64_t limit, bool any_device)
 {
 	const struct disk_cache_kind kind = {
 		.directory = "unwind-tables",
@@ -67,6 +73,7 @@ static struct table_cache *open_files(const char *path, uint64_t limit)
 
 	if (!c)
 		return NULL;
+	c->any_device = any_device;
 	c->credit = WRITE_BURST;
 	c->credited = monotonic_ns();
 	c->files = path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
@@ -78,12 +85,12 @@ static struct table_cache *open_files(const char *path, uint64_t limit)
 
 struct table_cache *table_cache__open(void)
 {
-	return open_files(NULL, TABLE_CACHE_LIMIT);
+	return open_files(NULL, TABLE_CACHE_LIMIT, false);
 }
 
-struct table_cache *table_cache__open_at(const char *directory, uint64_t limit)
+struct table_cache *table_cache__open_at(const char *directory, uint64_t limit, bool any_device)
 {
-	return open_files(directory, limit);
+	return open_files(directory, limit, any_device);
 }
 
 static void forget_unwritten(struct table_cache *c)
@@ -111,6 +118,22 @@ static void file_name(const struct file_stamp *stamp, char name[DISK_CACHE_NAME_
 		 stamp->inode, stamp->size, (uint64_t)stamp->changed, (uint64_t)stamp->changed_ns);
 }
 
+bool table_cache__is_stable(uint64_t device, unsigned int file_system)
+{
+	return file_system != FUSE_SUPER_MAGIC &&
+	       (major(device) || file_system == BTRFS_SUPER_MAGIC);
+}
+
+/* Is the file known by its stamp, for as long as it does not change? */
+static bool is_known(const struct table_cache *c, int fd, const struct file_stamp *stamp)
+{
+	struct statfs system;
+
+	if (c->any_device)
+		return true;
+	return !fstatfs(fd, &system) && table_cache__is_stable(stamp->device, system.f_type);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind_table_image *image)
@@ -121,7 +144,7 @@ int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind
 	size_t size;
 	int err;
 
-	if (file_stamp__read(fd, &stamp))
+	if (file_stamp__read(fd, &stamp) || !is_known(c, fd, &stamp))
 		return -ENOENT;
 	file_name(&stamp, name);
 	err = disk_cache__open_file(c->files, name, &file, &size);
@@ -141,19 +164,17 @@ static bool pays(const struct unwind_table_image *image)
 }
 
 /* Will this file be known by its stamp? */
-static bool is_lasting(int fd, const struct file_stamp *stamp)
+static bool is_lasting(const struct table_cache *c, int fd, const struct file_stamp *stamp)
 {
 	int64_t now = (int64_t)(realtime_ns() / SECOND_NS);
 	struct file_stamp after;
-	struct statfs system;
 	struct stat st;
 
 	if (file_stamp__read(fd, &after) || memcmp(&after, stamp, sizeof(after)))
 		return false;
-	if (fstat(fd, &st) || !st.st_nlink || fstatfs(fd, &system))
+	if (fstat(fd, &st) || !st.st_nlink)
 		return false;
-	return stamp->changed < now - FRESH_SECONDS &&
-	       (unsigned int)system.f_type != FUSE_SUPER_MAGIC;
+	return stamp->changed < now - FRESH_SECONDS && is_known(c, fd, stamp);
 }
 
 static bool take_credit(struct table_cache *c, size_t size)
@@ -176,7 +197,7 @@ void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *s
 {
 	struct unwritten unwritten;
 
-	if (c->failed || !pays(image) || !is_lasting(fd, stamp) || !take_credit(c, image->size))
+	if (c->failed || !pays(image) || !is_lasting(c, fd, stamp) || !take_credit(c, image->size))
 		return;
 	file_name(stamp, unwritten.name);
 	if (table_file__make(stamp, image, &unwritten.data, &unwritten.size))
