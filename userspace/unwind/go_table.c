@@ -97,6 +97,8 @@ struct walker {
 	uint64_t frame_ready;	/* from here on %rbp is the function's own */
 	uint64_t sets_sp;	/* the first instruction that does */
 	uint64_t stays;		/* the code from here on has not; UINT64_MAX: none */
+	bool is_asmcgocall;
+	int32_t depth_slot;	/* of asmcgocall, see slot_of_depth() */
 	uint64_t special_start; /* what `special` has, of a function that sets it */
 	size_t special_size;
 	unsigned char special[SPECIAL_MAX];
@@ -367,7 +369,7 @@ static struct unwind_rule rule_at(const struct walker *w, uint64_t address, int3
 static struct unwind_rule rule_of_switch(const struct walker *w)
 {
 	struct unwind_rule rule = {.cfa_offset = (int32_t)w->function.start};
-	int32_t slot;
+	int32_t slot = w->depth_slot;
 
 	if (w->kind == LEFT)
 		return NOBODY;
@@ -379,8 +381,7 @@ static struct unwind_rule rule_of_switch(const struct walker *w)
 		rule.cfa = UNWIND_CFA_SWITCH;
 		return rule;
 	}
-	if (!strcmp(w->function.name, "runtime.asmcgocall") && !w->has_frame) {
-		slot = slot_of_depth(w);
+	if (w->is_asmcgocall && !w->has_frame) {
 		rule.cfa = slot < 0 ? UNWIND_CFA_UNKNOWN : UNWIND_CFA_GO_DEPTH;
 		rule.cfa_offset = slot < 0 ? 0 : rule.cfa_offset;
 		rule.fp_offset = slot < 0 ? 0 : slot;
@@ -544,10 +545,13 @@ static int add_function(struct walker *w, const struct gopclntab *table, size_t 
 	w->kind = kind_of(w);
 	w->reached = w->function.start;
 	w->has_frame = w->looked_for_frame = false;
+	w->is_asmcgocall = w->kind == SWITCH && !strcmp(w->function.name, "runtime.asmcgocall");
 	if (w->kind >= LEFT)
 		look_for_switch(w);
 	if (w->kind == SWITCH)
 		look_for_end_of_switch(w);
+	if (w->is_asmcgocall)
+		w->depth_slot = slot_of_depth(w); /* once: hostile tables have many stretches */
 	err = gopclntab__each_depth(table, number, add_stretch, w);
 	return !err || err == -EBADMSG ? describe_to(w, w->function.end) : err;
 }
