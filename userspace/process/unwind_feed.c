@@ -111,8 +111,12 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	f->credit = f->options.credit;
 	f->credited = monotonic_ns();
 	f->made_code = new_made_code(options);
-	err = f->made_code ? table_builder__new(options->table_limit, options->cache, &f->builder)
-			   : -ENOMEM;
+	if (f->made_code) {
+		err = table_builder__new(options->table_limit, options->cache, &f->builder);
+	} else {
+		table_cache__free(options->cache);
+		err = -ENOMEM;
+	}
 	if (err) {
 		made_code__free(f->made_code);
 		free(f);
