@@ -254,6 +254,38 @@ static void registers_test(void **state)
 	assert_row(&told, 0, CODE, SP(8));
 }
 
+/* What a CIE says about rbx holds for its functions, and comes back with DW_CFA_restore. */
+static void rbx_test(void **state)
+{
+	static const uint8_t INITIAL[] = {DW_CFA_offset | 3, 2}, OTHER[] = {DW_CFA_undefined, 3},
+			     BODY[] = {DW_CFA_advance_loc | 4, DW_CFA_same_value, 3,
+				       DW_CFA_advance_loc | 4, DW_CFA_restore | 3};
+	struct unwind_rule rule = SP(8);
+	struct cfi_section section = {.address = SECTION, .is_eh_frame = true, .tracks_rbx = true};
+	struct cfi_counts counts;
+	struct told told = {};
+	struct forge f = {};
+
+	(void)state;
+	add_fde(&f, add_cie(&f, "zR", INITIAL, sizeof(INITIAL)), CODE, 0x10, BODY, sizeof(BODY));
+	add_fde(&f, add_cie(&f, "zR", OTHER, sizeof(OTHER)), CODE + 0x10, 0x10, NULL, 0);
+	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE + 0x20, 0x10, BODY, sizeof(BODY));
+	section.data = (const uint8_t *)f.data;
+	section.size = f.size;
+	assert_int_equal(cfi_each_row(&section, keep, &told, &counts), 0);
+	rule.rbx = UNWIND_RBX_AT_CFA;
+	rule.cfa_addend = -16;
+	assert_row(&told, 0, CODE, rule);
+	assert_row(&told, 2, CODE + 8, rule);
+	rule.rbx = UNWIND_RBX_SAME;
+	rule.cfa_addend = 0;
+	assert_row(&told, 1, CODE + 4, rule);
+	assert_row(&told, 4, CODE + 0x20, rule);
+	rule.rbx = UNWIND_RBX_UNTOLD;
+	assert_row(&told, 3, CODE + 0x10, rule);
+	forge_free(&f);
+}
+
 /* As glibc describes what signal handlers return to. It begins a byte early. */
 static void signal_test(void **state)
 {
@@ -450,11 +482,17 @@ static void long_length_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prologue_test),    cmocka_unit_test(remember_test),
-		cmocka_unit_test(expressions_test), cmocka_unit_test(registers_test),
-		cmocka_unit_test(signal_test),	    cmocka_unit_test(functions_test),
-		cmocka_unit_test(debug_frame_test), cmocka_unit_test(damaged_functions_test),
-		cmocka_unit_test(many_test),	    cmocka_unit_test(truncation_test),
+		cmocka_unit_test(prologue_test),
+		cmocka_unit_test(remember_test),
+		cmocka_unit_test(expressions_test),
+		cmocka_unit_test(registers_test),
+		cmocka_unit_test(rbx_test),
+		cmocka_unit_test(signal_test),
+		cmocka_unit_test(functions_test),
+		cmocka_unit_test(debug_frame_test),
+		cmocka_unit_test(damaged_functions_test),
+		cmocka_unit_test(many_test),
+		cmocka_unit_test(truncation_test),
 		cmocka_unit_test(long_length_test),
 	};
 

@@ -23,6 +23,12 @@
 #define NO_CIE	       UINT32_MAX
 #define REGISTERS      16
 
+/* Where the caller's rbx is. */
+struct rbx {
+	enum unwind_rbx how;
+	int16_t offset;
+};
+
 /* What several functions have in common. */
 struct cie {
 	uint64_t offset; /* of its length field in the section: its name */
@@ -33,6 +39,7 @@ struct cie {
 	bool supported, has_augmentation, is_signal_frame;
 	const uint8_t *instructions, *end;
 	struct unwind_rule initial;
+	struct rbx initial_rbx;
 };
 
 struct fde {
@@ -315,12 +322,6 @@ static int read_fdes(struct reader *r)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-/* Where the caller's rbx is. */
-struct rbx {
-	enum unwind_rbx how;
-	int16_t offset;
-};
-
 struct machine {
 	const struct reader *reader;
 	const struct cie *cie;
@@ -447,7 +448,7 @@ static void restore_initial(struct machine *m, uint64_t reg)
 		m->rule.fp = initial->fp;
 		m->rule.fp_offset = initial->fp_offset;
 	} else if (reg == UNWIND_X86_RBX) {
-		set_rbx(m, UNWIND_RBX_SAME, 0);
+		m->rbx = m->cie->initial_rbx;
 	} else if (reg == m->cie->ra_register) {
 		m->rule.ra = initial->ra;
 		m->rule.ra_offset = initial->ra_offset;
@@ -816,12 +817,14 @@ static void run_cies(struct reader *r)
 {
 	for (size_t i = 0; i < r->cies.count; i++) {
 		struct cie *cie = &r->cies.data[i];
-		struct machine m = {.reader = r, .cie = cie};
+		struct machine m = {.reader = r, .cie = cie, .rbx = {.how = UNWIND_RBX_SAME}};
 
+		cie->initial_rbx = m.rbx;
 		if (!cie->supported)
 			continue;
 		run(&m, cie->instructions, cie->end);
 		cie->initial = m.rule;
+		cie->initial_rbx = m.rbx;
 		cie->supported = !m.failed;
 	}
 }
@@ -844,7 +847,7 @@ static int describe(struct reader *r, const struct fde *fde, cfi_row_fn row, voi
 		.reader = r,
 		.cie = &r->cies.data[fde->cie],
 		.rule = r->cies.data[fde->cie].initial,
-		.rbx = {.how = UNWIND_RBX_SAME},
+		.rbx = r->cies.data[fde->cie].initial_rbx,
 		.location = fde->start,
 		.end = fde->end,
 		.row = row,
