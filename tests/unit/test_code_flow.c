@@ -181,6 +181,35 @@ static void unknown_test(void **state)
 	      {16, UNWIND_CFA_SP, SP, 8, SAME});
 }
 
+/* What is overwritten on the stack, and what has left it. */
+static void slots_test(void **state)
+{
+	(void)state;
+	/* mov rsp,rax; and $-32,rsp; push rax; xor eax,eax; mov 0(rsp),rsp; ret */
+	CHECK("\x48\x89\xe0\x48\x83\xe4\xe0\x50\x31\xc0\x48\x8b\x24\x24\xc3",
+	      {0, UNWIND_CFA_SP, SP, 8, SAME}, {3, UNWIND_CFA_REGISTER, 0, 8, SAME},
+	      {7, UNWIND_CFA_REGISTER, 0, 8, SAME}, {8, UNWIND_CFA_DEREF, SP, 0, SAME},
+	      {14, UNWIND_CFA_SP, SP, 8, SAME});
+	/* push $1; mov 0(rsp),rsp; ret */
+	CHECK("\x6a\x01\x48\x8b\x24\x24\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
+	      {2, UNWIND_CFA_DEREF, SP, 0, SAME});
+	/* push rsp; mov 0(rsp),rsp; ret */
+	CHECK("\x54\x48\x8b\x24\x24\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
+	      {1, UNWIND_CFA_DEREF, SP, 0, SAME});
+	/* mov rsp,8(rsp); mov 8(rsp),rsp; ret */
+	CHECK("\x48\x89\x64\x24\x08\x48\x8b\x64\x24\x08\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
+	      {5, UNWIND_CFA_DEREF, SP, 8, SAME});
+	/* sub $0x10,rsp; nop; mov 8(rsp),rsp; ret: what is loaded was below the stack pointer */
+	CHECK("\x48\x83\xec\x10\x90\x48\x8b\x64\x24\x08\xc3", {0, UNWIND_CFA_NONE, 0, 0, 0},
+	      {4, UNWIND_CFA_DEREF, SP, 8, SAME});
+	/* push rbx; nop; pop rbp; ret: the caller's rbp was in rbx */
+	CHECK("\x53\x90\x5d\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST}, {1, UNWIND_CFA_SP, SP, 16, -16},
+	      {3, UNWIND_CFA_SP, SP, 8, SAME});
+	/* push rcx; mov rbx,0(rsp); pop rbp; ret */
+	CHECK("\x51\x48\x89\x1c\x24\x5d\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST},
+	      {1, UNWIND_CFA_SP, SP, 16, LOST}, {5, UNWIND_CFA_SP, SP, 16, -16});
+}
+
 /* Where functions keep frame pointers, those will do for the rest; in hand-written code they will not. */
 static void frame_pointers_test(void **state)
 {
@@ -341,9 +370,10 @@ static void c_library_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_test),	cmocka_unit_test(unknown_test),
-		cmocka_unit_test(padding_test), cmocka_unit_test(frame_pointers_test),
-		cmocka_unit_test(hostile_test), cmocka_unit_test(c_library_test),
+		cmocka_unit_test(slots_test),	       cmocka_unit_test(pieces_test),
+		cmocka_unit_test(unknown_test),	       cmocka_unit_test(padding_test),
+		cmocka_unit_test(frame_pointers_test), cmocka_unit_test(hostile_test),
+		cmocka_unit_test(c_library_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,19 +164,37 @@ static struct state moved(struct state s, int64_t by)
 		return s;
 	if (s.cfa == AT_SP && offset < WORD)
 		return nowhere();
+	if (s.cfa == IN_MEMORY && offset < 0) /* nothing stays below the stack pointer */
+		return nowhere();
 	if (offset > OFFSET_MAX || offset < -OFFSET_MAX)
 		return nowhere();
 	s.offset = offset;
 	return s;
 }
 
-/* `s` holds behind it; what is pushed is at rsp - 8 before it. */
+/*
+ * `s` holds behind what writes the register to rsp + at. Where the caller's rbp is to be there, it is what was in
+ * the register; and so is what the canonical frame address is reckoned from.
+ */
+static struct state before_writing(uint8_t reg, int64_t at, struct state s)
+{
+	if (s.cfa == IN_MEMORY && s.offset == at) {
+		if (reg == X86_NO_REGISTER || reg == X86_RSP)
+			return nowhere();
+		s.cfa = AT_REG;
+		s.reg = reg;
+		s.offset = s.addend;
+		s.addend = 0;
+	} else if (s.cfa == AT_SP && s.fp == FP_IS_SAVED && s.fp_offset == at - s.offset) {
+		s.fp = reg == X86_RBP ? FP_IS_SAME : FP_IS_LOST;
+	}
+	return s;
+}
+
+/* What is pushed is at rsp behind it. */
 static struct state before_push(const struct step *step, struct state s)
 {
-	if (step->reg == X86_RBP && s.cfa == AT_SP && s.fp == FP_IS_SAVED &&
-	    s.fp_offset == -s.offset)
-		s.fp = FP_IS_SAME;
-	return moved(s, -WORD);
+	return moved(before_writing(step->reg, 0, s), -WORD);
 }
 
 static struct state before_pop(const struct step *step, struct state s)
@@ -200,20 +218,6 @@ static struct state before_load(const struct step *step, struct state s)
 	if (step->reg == X86_RBP && s.fp == FP_IS_SAME) {
 		s.fp = s.cfa == AT_SP ? FP_IS_SAVED : FP_IS_LOST;
 		s.fp_offset = step->amount - s.offset;
-	}
-	return s;
-}
-
-static struct state before_store(const struct step *step, struct state s)
-{
-	if (s.cfa == IN_MEMORY && s.offset == step->amount) {
-		s.cfa = AT_REG;
-		s.reg = step->reg;
-		s.offset = s.addend;
-		s.addend = 0;
-	} else if (step->reg == X86_RBP && s.cfa == AT_SP && s.fp == FP_IS_SAVED &&
-		   s.fp_offset == step->amount - s.offset) {
-		s.fp = FP_IS_SAME;
 	}
 	return s;
 }
@@ -295,7 +299,7 @@ static struct state before(const struct step *step, struct state s)
 	case X86_LOAD:
 		return before_load(step, s);
 	case X86_STORE:
-		return before_store(step, s);
+		return before_writing(step->reg, step->amount, s);
 	case X86_LEAVE:
 		return before_leave(s);
 	case X86_LOSE_SP:
