@@ -92,11 +92,11 @@ struct walker {
 	struct go_function function;
 	enum kind kind;
 	bool has_frame, looked_for_frame;
-	uint64_t saved;		/* from here on the caller's frame pointer is saved … */
-	int32_t saved_depth;	/* … while the stack is as deep as this */
-	uint64_t frame_ready;	/* from here on %rbp is the function's own */
-	uint64_t sets_sp;	/* the first instruction that does */
-	uint64_t stays;		/* the code from here on has not; UINT64_MAX: none */
+	uint64_t saved;	      /* from here on the caller's frame pointer is saved … */
+	int32_t saved_depth;  /* … while the stack is as deep as this */
+	uint64_t frame_ready; /* from here on %rbp is the function's own */
+	uint64_t sets_sp;     /* the first instruction that does */
+	uint64_t stays;	      /* the code from here on has not; UINT64_MAX: none */
 	bool is_asmcgocall;
 	int32_t depth_slot;	/* of asmcgocall, see slot_of_depth() */
 	uint64_t special_start; /* what `special` has, of a function that sets it */
