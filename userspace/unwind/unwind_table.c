@@ -196,7 +196,7 @@ static int compare_rows(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Of two rows for one address the one that says something stays. */
+/* Of two rows for one address the one that says something stays, else the added one: it may say why not. */
 static int merge(struct builder *b, const rows_vec *added)
 {
 	__typeof__(b->rows) merged = {};
@@ -213,7 +213,7 @@ static int merge(struct builder *b, const rows_vec *added)
 		}
 		if (x && x->address == y->address) {
 			i++;
-			if (says_nothing(b, y))
+			if (says_nothing(b, y) && !says_nothing(b, x))
 				y = x;
 		}
 		merged.data[merged.count++] = *y;
