@@ -21,6 +21,7 @@
 #define START	   0x401000
 #define OUTSIDE	   0x402000
 #define TEXT_LIMIT (UINT64_C(64) << 20)
+#define WORK	   (UINT64_C(64) << 20)
 
 struct row {
 	uint64_t address;
@@ -52,17 +53,25 @@ static int keep_row(void *context, uint64_t address, const struct unwind_rule *r
 	return vec_push(&r->rows, (struct row){address, *rule});
 }
 
-static void follow(const void *code, size_t size, struct rows *rows)
+static void follow_within(const void *code, size_t size, uint64_t *work, struct rows *rows)
 {
 	const struct code_flow flow = {.code = code,
 				       .start = START,
 				       .size = size,
 				       .outside = outside,
 				       .row = keep_row,
-				       .context = rows};
+				       .context = rows,
+				       .work = work};
 
 	*rows = (struct rows){};
 	assert_int_equal(code_flow__follow(&flow), 0);
+}
+
+static void follow(const void *code, size_t size, struct rows *rows)
+{
+	uint64_t work = WORK;
+
+	follow_within(code, size, &work, rows);
 }
 
 static struct unwind_rule rule_at(const struct rows *r, uint64_t offset)
@@ -244,6 +253,27 @@ static void padding_test(void **state)
 	assert_int_equal(rows.rows.count, 0);
 }
 
+/* A budget that several stretches share: what it does not suffice for has no rules. */
+static void budget_test(void **state)
+{
+	static const char CODE[] = "\x53\x5b\xc3"; /* push, pop, ret */
+	uint64_t work = 5;
+	struct rows rows;
+
+	(void)state;
+	follow_within(CODE, 3, &work, &rows);
+	assert_int_equal(work, 2);
+	assert_int_equal(rule_at(&rows, 1).cfa, UNWIND_CFA_SP);
+	vec_free(&rows.rows);
+	for (int i = 0; i < 2; i++) {
+		follow_within(CODE, 3, &work, &rows);
+		assert_int_equal(work, 0);
+		assert_int_equal(rows.rows.count, 1);
+		assert_int_equal(rows.rows.data[0].rule.cfa, UNWIND_CFA_NONE);
+		vec_free(&rows.rows);
+	}
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -341,6 +371,7 @@ static void c_library_test(void **state)
 	struct comparison c = {.image = &image};
 	struct elf_section section;
 	struct elf_file *file;
+	uint64_t work = WORK;
 	size_t size;
 	double sum;
 
@@ -355,7 +386,8 @@ static void c_library_test(void **state)
 							       .size = size,
 							       .outside = outside,
 							       .row = compare_row,
-							       .context = &c}),
+							       .context = &c,
+							       .work = &work}),
 			 0);
 	sum = (double)(c.agreed + c.differing + c.unsaid);
 	print_message("%.0f bytes: %.2f %% agree, %.2f %% differ, of %.2f %% nothing is known\n",
@@ -370,10 +402,10 @@ static void c_library_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_test),	       cmocka_unit_test(pieces_test),
-		cmocka_unit_test(unknown_test),	       cmocka_unit_test(padding_test),
-		cmocka_unit_test(frame_pointers_test), cmocka_unit_test(hostile_test),
-		cmocka_unit_test(c_library_test),
+		cmocka_unit_test(slots_test),	cmocka_unit_test(budget_test),
+		cmocka_unit_test(pieces_test),	cmocka_unit_test(unknown_test),
+		cmocka_unit_test(padding_test), cmocka_unit_test(frame_pointers_test),
+		cmocka_unit_test(hostile_test), cmocka_unit_test(c_library_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,10 +401,23 @@ static bool is_settled(struct flow *f)
 	return true;
 }
 
+/* One more pass over all steps; false: there have been too many. */
+static bool take_work(const struct flow *f)
+{
+	uint64_t *work = f->options->work;
+
+	if (*work < f->steps.count) {
+		*work = 0;
+		return false;
+	}
+	*work -= f->steps.count;
+	return true;
+}
+
 /* False: it has not settled. */
 static bool settle(struct flow *f)
 {
-	for (int pass = 0; pass < PASSES_MAX; pass++) {
+	for (int pass = 0; pass < PASSES_MAX && take_work(f); pass++) {
 		for (size_t i = f->steps.count; i-- > 0;)
 			update(f, i);
 		if (is_settled(f))
@@ -439,7 +452,7 @@ static void find_anchors(struct flow *f)
 
 	for (size_t i = 0; i < f->steps.count && !changed; i++)
 		changed = needs_anchor(&f->steps.data[i].state);
-	for (int pass = 0; pass < PASSES_MAX && changed; pass++) {
+	for (int pass = 0; pass < PASSES_MAX && changed && take_work(f); pass++) {
 		changed = false;
 		for (size_t i = 0; i < f->steps.count; i++) {
 			const struct step *s = &f->steps.data[i];

@@ -28,6 +28,8 @@ struct code_flow {
 	/* From this address on; ascending, the first at or behind the start. Nonzero stops. */
 	int (*row)(void *context, uint64_t address, const struct unwind_rule *rule);
 	void *context;
+	/* Steps that may still be looked at, of all that share it. What it does not suffice for has no rules. */
+	uint64_t *work;
 };
 
 /* Rules have UNWIND_RA_INFERRED; without it frame pointers will do. 0, -ENOMEM, or what row() returned. */

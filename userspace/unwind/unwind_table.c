@@ -27,6 +27,7 @@
 #define CODE_SIZE_MAX	(UINT64_C(4) << 30)
 #define TEXT_MAX	(1u << 30)
 #define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
+#define CODE_WORK_MAX	(16u << 20) /* steps that are followed in them */
 #define CODE_ALIGNMENT	16
 #define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
 
@@ -284,6 +285,7 @@ struct code_rows {
 	struct builder *b;
 	rows_vec rows;
 	size_t first; /* of the rows: of the stretch at hand */
+	uint64_t work;
 	struct code_window window;
 };
 
@@ -333,6 +335,7 @@ static int add_code_row(void *context, uint64_t address, const struct unwind_rul
 static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 {
 	const struct code_flow flow = {
+		.work = &c->work,
 		.code = read_stretch(&c->window, start, end),
 		.start = start,
 		.size = end - start,
@@ -395,7 +398,11 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 static int add_code(struct elf_file *file, struct builder *b)
 {
 	struct elf_section text;
-	struct code_rows c = {.b = b, .window = {.file = file, .text = &text}};
+	struct code_rows c = {
+		.b = b,
+		.work = CODE_WORK_MAX,
+		.window = {.file = file, .text = &text},
+	};
 	uint64_t sum = 0;
 	int err;
 
