@@ -17,6 +17,7 @@
 #include "unwind/unwind_table.h"
 
 #define LIMIT (UINT64_C(64) << 20)
+#define TEXT  (sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)) /* of the first section */
 
 static int build(int fd, size_t limit, struct unwind_table_image *image)
 {
@@ -101,9 +102,17 @@ static void c_library_test(void **state)
 	assert_int_equal(here.cfa, UNWIND_CFA_NONE);
 	size = image.size;
 	unwind_table_image__fini(&image);
-	assert_int_equal(build(fd, size - 1, &image), -EFBIG);
 	assert_int_equal(build(fd, size, &image), 0);
+	assert_int_equal(image.size, size);
 	unwind_table_image__fini(&image);
+	/* what is not essential is left out */
+	while (!build(fd, size - 1, &image)) {
+		assert_true(image.size < size);
+		size = image.size;
+		unwind_table_image__fini(&image);
+	}
+	assert_int_equal(build(fd, size - 1, &image), -EFBIG);
+	assert_null(image.bytes);
 	elf_file__free(file);
 }
 
@@ -115,45 +124,46 @@ static void put_entry(struct forge *f, const void *body, size_t size)
 	forge_bytes(f, body, size);
 }
 
+/* At the start of the section: CFA is rsp + 8, the return address below it. */
+static void put_cie(struct forge *f)
+{
+	static const uint8_t CIE[] = "\0\0\0\0\1zR\0\1\x78\x10\1\0\x0c\7\x08\x90\1";
+
+	put_entry(f, CIE, sizeof(CIE) - 1);
+}
+
+static void put_fde(struct forge *f, uint64_t start, uint64_t size,
+		    const struct forge *instructions)
+{
+	struct forge fde = {};
+
+	forge_number(&fde, f->size + 4, 4);
+	forge_number(&fde, start, 8);
+	forge_number(&fde, size, 8);
+	forge_number(&fde, 0, 1);
+	if (instructions)
+		forge_bytes(&fde, instructions->data, instructions->size);
+	put_entry(f, fde.data, fde.size);
+	forge_free(&fde);
+}
+
 /* Functions of one byte each, every one with a rule of its own: more than a byte can number. */
 static void many_rules_test(void **state)
 {
-	static const uint8_t CIE[] = {0,
-				      0,
-				      0,
-				      0,
-				      1,
-				      0x7a,
-				      0x52,
-				      0,
-				      1,
-				      0x78,
-				      16,
-				      1,
-				      0,
-				      DW_CFA_def_cfa,
-				      7,
-				      8,
-				      DW_CFA_offset | 16,
-				      1};
 	struct forged_section section = {".eh_frame", {}, 0};
 	struct unwind_table_image image;
 	uint64_t code = 0x10000;
 	int fd;
 
 	(void)state;
-	put_entry(&section.content, CIE, sizeof(CIE));
+	put_cie(&section.content);
 	for (unsigned int i = 0; i < 1000; i++) {
-		struct forge fde = {};
+		struct forge instructions = {};
 
-		forge_number(&fde, section.content.size + 4, 4);
-		forge_number(&fde, code + i, 8);
-		forge_number(&fde, 1, 8);
-		forge_number(&fde, 0, 1);
-		forge_number(&fde, DW_CFA_def_cfa_offset, 1);
-		forge_uleb(&fde, 8 * i);
-		put_entry(&section.content, fde.data, fde.size);
-		forge_free(&fde);
+		forge_number(&instructions, DW_CFA_def_cfa_offset, 1);
+		forge_uleb(&instructions, 8 * i);
+		put_fde(&section.content, code + i, 1, &instructions);
+		forge_free(&instructions);
 	}
 	fd = forge_elf(&section, 1, ET_DYN);
 	assert_int_equal(build(fd, LIMIT, &image), 0);
@@ -185,7 +195,6 @@ static void nothing_test(void **state)
 static void undescribed_test(void **state)
 {
 	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".gopclntab", {}, 0}};
-	const uint64_t start = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);
 	struct unwind_table_image image;
 	struct unwind_rule rule;
 	int fd;
@@ -197,12 +206,12 @@ static void undescribed_test(void **state)
 	fd = forge_elf(sections, 1, ET_DYN);
 	assert_int_equal(build(fd, LIMIT, &image), 0);
 	for (uint64_t at = 0; at < 3; at++) {
-		rule = find(&image, start + at);
+		rule = find(&image, TEXT + at);
 		assert_int_equal(rule.cfa, UNWIND_CFA_SP);
 		assert_int_equal(rule.cfa_offset, at == 1 ? 16 : 8);
 		assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
 	}
-	rule = find(&image, start + 32);
+	rule = find(&image, TEXT + 32);
 	assert_int_equal(rule.cfa, UNWIND_CFA_NONE);
 	assert_int_equal(rule.ra, UNWIND_RA_NONE);
 	unwind_table_image__fini(&image);
@@ -213,13 +222,131 @@ static void undescribed_test(void **state)
 	forge_free(&sections[0].content);
 }
 
+static void put_code(struct forge *f, const char *code, size_t size, size_t up_to)
+{
+	forge_bytes(f, code, size);
+	while (f->size < up_to)
+		forge_number(f, 0x90, 1);
+}
+
+/* Where a stretch between two functions begins with what is followed in vain, that is known as well. */
+static void in_vain_test(void **state)
+{
+	struct forged_section sections[] = {{".text", {}, SHF_EXECINSTR}, {".eh_frame", {}, 0}};
+	struct unwind_table_image image;
+	struct unwind_rule rule;
+	int fd;
+
+	(void)state;
+	put_code(&sections[0].content, "\xc3", 1, 32);
+	put_code(&sections[0].content, "\xff\xe0\x90\xc3", 4, 64); /* jmp *rax; nop; ret */
+	put_code(&sections[0].content, "\xc3", 1, 96);
+	put_cie(&sections[1].content);
+	put_fde(&sections[1].content, TEXT, 32, NULL);
+	put_fde(&sections[1].content, TEXT + 64, 32, NULL);
+	fd = forge_elf(sections, 2, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	rule = find(&image, TEXT + 31);
+	assert_int_equal(rule.ra, UNWIND_RA_AT_CFA);
+	rule = find(&image, TEXT + 32);
+	assert_int_equal(rule.cfa, UNWIND_CFA_NONE);
+	assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
+	rule = find(&image, TEXT + 35);
+	assert_int_equal(rule.cfa, UNWIND_CFA_SP);
+	assert_int_equal(rule.ra, UNWIND_RA_INFERRED);
+	rule = find(&image, TEXT + 64);
+	assert_int_equal(rule.ra, UNWIND_RA_AT_CFA);
+	unwind_table_image__fini(&image);
+	close(fd);
+	forge_free(&sections[0].content);
+	forge_free(&sections[1].content);
+}
+
+/* Where there is no room for the rules of code that nobody describes, the described code keeps its own. */
+static void too_much_code_test(void **state)
+{
+	struct forged_section sections[] = {{".text", {}, 0}, {".eh_frame", {}, 0}};
+	struct unwind_table_image image;
+	size_t size;
+	int fd;
+
+	(void)state;
+	put_code(&sections[0].content, "\xc3", 1, 32);
+	for (int i = 0; i < 1000; i++)
+		put_code(&sections[0].content, "\x53\x5b", 2, 0); /* push, pop */
+	put_code(&sections[0].content, "\xc3", 1, 0);
+	put_cie(&sections[1].content);
+	put_fde(&sections[1].content, TEXT, 32, NULL);
+	fd = forge_elf(sections, 2, ET_DYN); /* as if it were no code */
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	size = image.size;
+	unwind_table_image__fini(&image);
+	close(fd);
+	sections[0].flags = SHF_EXECINSTR;
+	fd = forge_elf(sections, 2, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_true(image.size > size + 2000);
+	assert_int_equal(find(&image, TEXT + 33).cfa_offset, 16);
+	unwind_table_image__fini(&image);
+	assert_int_equal(build(fd, size, &image), 0);
+	assert_int_equal(image.size, size);
+	assert_int_equal(image.counts.functions, 1);
+	assert_int_equal(find(&image, TEXT).cfa, UNWIND_CFA_SP);
+	assert_int_equal(find(&image, TEXT + 33).cfa, UNWIND_CFA_NONE);
+	unwind_table_image__fini(&image);
+	assert_int_equal(build(fd, size - 1, &image), -EFBIG);
+	close(fd);
+	forge_free(&sections[0].content);
+	forge_free(&sections[1].content);
+}
+
+/* So it is with rbx, which makes one rule a hundred here. */
+static void rbx_test(void **state)
+{
+	struct forged_section section = {".eh_frame", {}, 0};
+	const uint64_t code = 0x10000;
+	struct unwind_table_image image;
+	struct forge by_rbx = {};
+	struct unwind_rule rule;
+	size_t size;
+	int fd;
+
+	(void)state;
+	forge_bytes(&by_rbx, (const uint8_t[]){DW_CFA_def_cfa, UNWIND_X86_RBX, 16}, 3);
+	put_cie(&section.content);
+	put_fde(&section.content, code, 16, &by_rbx);
+	for (uint8_t i = 1; i <= 100; i++) {
+		struct forge saved = {};
+
+		forge_bytes(&saved, (const uint8_t[]){DW_CFA_offset | UNWIND_X86_RBX, i}, 2);
+		put_fde(&section.content, code + 16 * i, 16, &saved);
+		forge_free(&saved);
+	}
+	fd = forge_elf(&section, 1, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	rule = find(&image, code + 16 * 50);
+	assert_int_equal(rule.rbx, UNWIND_RBX_AT_CFA);
+	assert_int_equal(rule.cfa_addend, -8 * 50);
+	size = image.size;
+	unwind_table_image__fini(&image);
+	assert_int_equal(build(fd, size - 1, &image), 0);
+	assert_true(image.size < size);
+	rule = find(&image, code + 16 * 50);
+	assert_int_equal(rule.cfa, UNWIND_CFA_SP);
+	assert_int_equal(rule.rbx, UNWIND_RBX_UNTOLD);
+	unwind_table_image__fini(&image);
+	close(fd);
+	forge_free(&by_rbx);
+	forge_free(&section.content);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(c_library_test),
-		cmocka_unit_test(many_rules_test),
-		cmocka_unit_test(nothing_test),
-		cmocka_unit_test(undescribed_test),
+		cmocka_unit_test(c_library_test), cmocka_unit_test(many_rules_test),
+		cmocka_unit_test(nothing_test),	  cmocka_unit_test(undescribed_test),
+		cmocka_unit_test(in_vain_test),	  cmocka_unit_test(too_much_code_test),
+		cmocka_unit_test(rbx_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,7 @@
 #define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
 #define CODE_WORK_MAX	(16u << 20) /* steps that are followed in them */
 #define CODE_ALIGNMENT	16
+#define ROW_SIZE	2	    /* bytes in the image, at least */
 #define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
 
 struct row {
@@ -46,6 +47,13 @@ struct builder {
 	VEC(struct row) rows;
 	VEC(struct counted_rule) rules;
 	struct hashmap numbers; /* rule -> its place in rules */
+	size_t rows_max;	/* more do not fit into the image */
+};
+
+/* What is left out where the table would be too large with it. */
+struct extras {
+	bool follow_code; /* that nobody describes */
+	bool track_rbx;
 };
 
 static bool equal_rules(const void *owner, uint32_t index, const void *key)
@@ -55,9 +63,9 @@ static bool equal_rules(const void *owner, uint32_t index, const void *key)
 	return !memcmp(&b->rules.data[index].rule, key, sizeof(struct unwind_rule));
 }
 
-static void builder__init(struct builder *b)
+static void builder__init(struct builder *b, size_t limit)
 {
-	*b = (struct builder){};
+	*b = (struct builder){.rows_max = limit / ROW_SIZE};
 	hashmap__init(&b->numbers, equal_rules, b);
 }
 
@@ -115,6 +123,8 @@ static int add_row(void *context, uint64_t address, const struct unwind_rule *ru
 		last->rule = number;
 		return 0;
 	}
+	if (b->rows.count >= b->rows_max)
+		return -EFBIG;
 	return vec_push(&b->rows, (struct row){.address = address, .rule = number});
 }
 
@@ -147,7 +157,7 @@ static int add_undescribed(struct builder *b, rows_vec *rows, uint64_t address,
 			   const struct unwind_rule *rule)
 {
 	struct row row = {.address = address};
-	int err = number_of(b, rule, &row.rule);
+	int err = rows->count < b->rows_max ? number_of(b, rule, &row.rule) : -EFBIG;
 
 	return err ? err : vec_push(rows, row);
 }
@@ -416,7 +426,7 @@ static int add_code(struct elf_file *file, struct builder *b)
 	if (!err && c.rows.count)
 		err = merge(b, &c.rows);
 	vec_free(&c.rows);
-	return err == -EFBIG ? 0 : err; /* more rules than there are numbers */
+	return err;
 }
 
 /* ---- layout ---------------------------------------------------------------------------------- */
@@ -554,8 +564,8 @@ static bool has_frames_by_rbx(const struct builder *b)
 	return false;
 }
 
-static int read_section(struct elf_file *file, const char *name, struct builder *b,
-			struct cfi_counts *counts)
+static int read_section(struct elf_file *file, const char *name, const struct extras *extras,
+			struct builder *b, struct cfi_counts *counts)
 {
 	struct cfi_section section = {.is_eh_frame = !strcmp(name, ".eh_frame")};
 	_cleanup_free_ void *data = NULL;
@@ -569,7 +579,7 @@ static int read_section(struct elf_file *file, const char *name, struct builder 
 	section.data = data;
 	section.address = header.address;
 	err = run_section(&section, b, counts);
-	if (!err && has_frames_by_rbx(b)) {
+	if (!err && extras->track_rbx && has_frames_by_rbx(b)) {
 		section.tracks_rbx = true;
 		err = run_section(&section, b, counts);
 	}
@@ -627,8 +637,8 @@ static int add_go(struct elf_file *file, size_t limit, struct builder *b, struct
 	struct cfi_counts go_counts;
 	int err;
 
-	builder__init(&go);
-	builder__init(&both);
+	builder__init(&go, limit);
+	builder__init(&both, limit);
 	err = go_table__each_row(file, limit, add_row, &go, &go_counts);
 	if (!err)
 		err = overlay(b, &go, &both);
@@ -642,10 +652,10 @@ static int add_go(struct elf_file *file, size_t limit, struct builder *b, struct
 	return err;
 }
 
-static int read_file(struct elf_file *file, size_t limit, struct builder *b,
-		     struct cfi_counts *counts)
+static int read_file(struct elf_file *file, size_t limit, const struct extras *extras,
+		     struct builder *b, struct cfi_counts *counts)
 {
-	int err = read_section(file, ".eh_frame", b, counts), other;
+	int err = read_section(file, ".eh_frame", extras, b, counts), other;
 	struct cfi_counts debug_counts;
 	struct builder debug;
 
@@ -656,30 +666,29 @@ static int read_file(struct elf_file *file, size_t limit, struct builder *b,
 		return other;
 	if (!err && counts->functions >= FEW_FUNCTIONS)
 		return err;
-	builder__init(&debug);
-	other = read_section(file, ".debug_frame", &debug, &debug_counts);
+	builder__init(&debug, limit);
+	other = read_section(file, ".debug_frame", extras, &debug, &debug_counts);
 	if (!other && (err || debug_counts.functions > counts->functions)) {
 		take_over(b, &debug);
 		*counts = debug_counts;
 		err = 0;
 	}
 	builder__fini(&debug);
-	return other == -ENOMEM ? other : err;
+	return other == -ENOMEM || (other == -EFBIG && extras->track_rbx) ? other : err;
 }
 
-int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image)
+static int build_with(struct elf_file *file, size_t limit, const struct extras *extras,
+		      struct unwind_table_image *image)
 {
 	struct builder b;
 	int err;
 
 	*image = (struct unwind_table_image){};
-	if (!elf_file__is_x86_64(file))
-		return -ENOTSUP;
-	builder__init(&b);
-	err = read_file(file, limit, &b, &image->counts);
+	builder__init(&b, limit);
+	err = read_file(file, limit, extras, &b, &image->counts);
 	if (!err || err == -ENODATA)
 		err = add_what_is_undescribed(file, &b);
-	if (!err)
+	if (!err && extras->follow_code)
 		err = add_code(file, &b);
 	if (!err && !b.rows.count)
 		err = -ENODATA;
@@ -687,6 +696,18 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 		err = make_image(&b, limit, image);
 	builder__fini(&b);
 	return err;
+}
+
+int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image)
+{
+	static const struct extras ALL = {.follow_code = true, .track_rbx = true}, NOTHING = {};
+	int err;
+
+	*image = (struct unwind_table_image){};
+	if (!elf_file__is_x86_64(file))
+		return -ENOTSUP;
+	err = build_with(file, limit, &ALL, image);
+	return err == -EFBIG ? build_with(file, limit, &NOTHING, image) : err;
 }
 
 struct piece_rows {
@@ -711,7 +732,7 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 	int err = 0;
 
 	*image = (struct unwind_table_image){};
-	builder__init(&b);
+	builder__init(&b, limit);
 	for (size_t i = 0; i < count && !err; i++) {
 		struct piece_rows rows = {&b, &pieces[i]};
 		struct cfi_counts counts;
@@ -754,7 +775,7 @@ int unwind_table__build_frames(const struct made_frame *frames, size_t count, si
 	int err = count ? 0 : -ENODATA;
 
 	*image = (struct unwind_table_image){};
-	builder__init(&b);
+	builder__init(&b, limit);
 	for (size_t i = 0; i < count && !err; i++)
 		err = add_made_frame(&b, &frames[i]);
 	image->counts.functions = count;
