@@ -711,13 +711,24 @@ static void test_few_descriptors(void **state)
 
 /* ---- archives -------------------------------------------------------------------------------- */
 
+static void save_archive(const char *path, const struct forged_zip *z)
+{
+	char *data = calloc(1, z->size);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(pread_full(z->fd, data, z->size, 0), z->size);
+	assert_int_equal(write_full(fd, data, z->size), 0);
+	close(fd);
+	close(z->fd);
+	free(data);
+}
+
 /* A file with two programs in it, and something else, at the path. */
 static void make_archive(const char *path, struct forged_zip *z)
 {
 	static const char *const programs[] = {PROGRAM, OTHER};
 	char *data;
 	size_t size;
-	int fd;
 
 	zip_begin(z);
 	for (size_t i = 0; i < COUNT(programs); i++) {
@@ -727,13 +738,7 @@ static void make_archive(const char *path, struct forged_zip *z)
 	}
 	zip_add(z, "classes.dex", 0, "no ELF file", 12, 4096);
 	zip_end(z, "");
-	data = calloc(1, z->size);
-	assert_int_equal(pread_full(z->fd, data, z->size, 0), z->size);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_int_equal(write_full(fd, data, z->size), 0);
-	close(fd);
-	close(z->fd);
-	free(data);
+	save_archive(path, z);
 }
 
 static void expect_inside(struct dso_opener *o, const char *path, uint64_t begin, const char *name,
@@ -807,6 +812,93 @@ static void test_archive(void **state)
 	unlink(path);
 	free(name);
 	free(path);
+}
+
+/* An archive with a program, with its build-id or without; where it begins in there. */
+static uint64_t make_small_archive(const char *path, bool has_build_id)
+{
+	uint8_t id[BUILD_ID_SIZE];
+	struct forged_zip z;
+	char *data, *bytes;
+	size_t size;
+	int id_size;
+
+	assert_int_equal(read_file_at(AT_FDCWD, PROGRAM, 64 << 20, &data, &size), 0);
+	id_size = build_id_of_path(PROGRAM, id);
+	bytes = memmem(data, size, id, id_size);
+	assert_non_null(bytes);
+	if (!has_build_id)
+		bytes[-8] = 99; /* the note's type, in front of its name */
+	zip_begin(&z);
+	zip_add(&z, "lib/program", 0, data, size, 4096);
+	zip_end(&z, "");
+	free(data);
+	save_archive(path, &z);
+	return z.entries[0].data;
+}
+
+/* See an archive's library as it is mapped; who it is. */
+static void see_inside(struct dso_opener *o, const char *path, uint64_t begin, uint64_t generation,
+		       struct mapping *inside)
+{
+	struct mmap_event_space inner;
+	struct mapping m;
+
+	make_inode_event(&m, getpid(), path, generation);
+	m.event.page_offset = begin;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(dso_opener__enter(o, &m.event, &inner), 1);
+	memcpy(inside, &inner, inner.event.header.size);
+}
+
+/* Without a build-id, the archive's device and generation tell libraries apart, as well as its inode. */
+static void test_members_of_others(void **state)
+{
+	char *path = in_directory("other.apk");
+	struct dso_opener *o = open_opener();
+	struct mapping inside, other;
+
+	(void)state;
+	see_inside(o, path, make_small_archive(path, false), 3, &inside);
+	assert_int_equal(inside.event.build_id_size, 0);
+	assert_true(find(o, &inside) >= 0);
+	other = inside;
+	other.event.major++;
+	assert_int_equal(find(o, &other), -1);
+	other = inside;
+	other.event.minor++;
+	assert_int_equal(find(o, &other), -1);
+	other = inside;
+	other.event.inode_generation++;
+	assert_int_equal(find(o, &other), -1);
+	other = inside;
+	other.event.inode++;
+	assert_int_equal(find(o, &other), -1);
+	dso_opener__free(o);
+	unlink(path);
+	free(path);
+}
+
+/* A library that is in two archives is found in the second when the first was written over. */
+static void test_member_of_two(void **state)
+{
+	char *first = in_directory("first.apk"), *second = in_directory("second.apk");
+	struct dso_opener *o = open_opener();
+	struct mapping inside, again;
+
+	(void)state;
+	see_inside(o, first, make_small_archive(first, true), 0, &inside);
+	see_inside(o, second, make_small_archive(second, true), 0, &again);
+	assert_true(find(o, &inside) >= 0);
+	assert_int_equal(truncate(first, 100), 0);
+	assert_true(find(o, &inside) >= 0);
+	assert_int_equal(truncate(second, 100), 0);
+	assert_int_equal(find(o, &inside), -1);
+	dso_opener__free(o);
+	unlink(first);
+	unlink(second);
+	free(first);
+	free(second);
 }
 
 /* ---- without processes ----------------------------------------------------------------------- */
@@ -890,6 +982,8 @@ int main(void)
 		cmocka_unit_test(test_files_that_are_written_over),
 		cmocka_unit_test(test_few_descriptors),
 		cmocka_unit_test(test_archive),
+		cmocka_unit_test(test_members_of_others),
+		cmocka_unit_test(test_member_of_two),
 		cmocka_unit_test(test_by_identity),
 	};
 

@@ -91,8 +91,10 @@ struct member {
 	uint32_t archive; /* image */
 	uint64_t offset, size;
 	struct build_id build_id;
-	uint64_t inode; /* of the archive, as mappings tell it */
-	char *path;	/* the archive's, and "!/" and the name in there */
+	/* of the archive, as mappings tell it */
+	uint32_t major, minor;
+	uint64_t inode, generation;
+	char *path; /* the archive's, and "!/" and the name in there */
 };
 
 struct sighting {
@@ -937,19 +939,14 @@ static int reopen(struct dso_opener *o, struct image *image)
 	return image->fd;
 }
 
-/* A library in an archive, or NULL. */
-static const struct member *find_member(const struct dso_opener *o, const struct wanted *w)
+/* Without a build-id it is known by where it was mapped from, as sightings are. */
+static bool member_is(const struct member *m, const struct wanted *w)
 {
-	for (size_t i = 0; i < o->members.count; i++) {
-		const struct member *m = &o->members.data[i];
-
-		if (w->build_id.size > 0 ? build_id_equal(&w->build_id, &m->build_id)
-					 : m->inode == w->inode && !m->build_id.size &&
-						   !strncmp(m->path, w->path, w->path_length) &&
-						   !m->path[w->path_length])
-			return m;
-	}
-	return NULL;
+	if (w->build_id.size > 0)
+		return build_id_equal(&w->build_id, &m->build_id);
+	return !m->build_id.size && m->inode == w->inode && m->major == w->major &&
+	       m->minor == w->minor && m->generation == w->generation &&
+	       !strncmp(m->path, w->path, w->path_length) && !m->path[w->path_length];
 }
 
 /* The descriptor of an image, which is what it was, and has this build-id at `base`; -1. */
@@ -966,23 +963,46 @@ static int image_fd(struct dso_opener *o, struct image *image, uint64_t base,
 	return now.size > 0 && build_id_equal(&now, build_id) ? image->fd : -1;
 }
 
+static int find_fd(struct dso_opener *o, uint32_t index, uint64_t base,
+		   const struct build_id *build_id, int *root_fd)
+{
+	struct image *image = &o->images.data[index];
+
+	if (root_fd && image->root >= 0)
+		*root_fd = o->roots.data[image->root].fd;
+	return image_fd(o, image, base, build_id);
+}
+
+/* A library in an archive. It may be in several, some of which are not there any more. */
+static int find_member(struct dso_opener *o, const struct wanted *w, int *root_fd, uint64_t *base)
+{
+	int fd = -1;
+
+	for (size_t i = 0; i < o->members.count && fd < 0; i++) {
+		const struct member *m = &o->members.data[i];
+
+		if (!member_is(m, w))
+			continue;
+		*base = m->offset;
+		if (root_fd)
+			*root_fd = -1;
+		fd = find_fd(o, m->archive, m->offset, &m->build_id, root_fd);
+	}
+	return fd;
+}
+
 int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd,
 		     uint64_t *base)
 {
 	struct wanted w = wanted_by_identity(identity);
 	uint32_t index = find_image(o, &w);
-	const struct member *member = index == HASHMAP_NONE ? find_member(o, &w) : NULL;
-	struct image *image;
 
 	if (root_fd)
 		*root_fd = -1;
-	*base = member ? member->offset : 0;
-	if (index == HASHMAP_NONE && !member)
-		return -1;
-	image = &o->images.data[member ? member->archive : index];
-	if (root_fd && image->root >= 0)
-		*root_fd = o->roots.data[image->root].fd;
-	return image_fd(o, image, *base, member ? &member->build_id : &image->build_id);
+	*base = 0;
+	if (index == HASHMAP_NONE)
+		return find_member(o, &w, root_fd, base);
+	return find_fd(o, index, 0, &o->images.data[index].build_id, root_fd);
 }
 
 /* ---- archives -------------------------------------------------------------------------------- */
@@ -1020,7 +1040,13 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 		      uint64_t offset, const struct member **member)
 {
 	struct image *image = &o->images.data[archive];
-	struct member m = {.archive = archive, .inode = w->inode};
+	struct member m = {
+		.archive = archive,
+		.major = w->major,
+		.minor = w->minor,
+		.inode = w->inode,
+		.generation = w->generation,
+	};
 	struct zip_entry entry;
 	int err;
 
@@ -1092,7 +1118,13 @@ static int open_member(struct dso_opener *o, const struct wanted *w)
 {
 	const char *mark = strstr(w->path, ARCHIVE_MARK);
 	_cleanup_free_ char *path = mark ? strndup(w->path, mark - w->path) : NULL;
-	struct wanted outer = {.path = path, .inode = w->inode};
+	struct wanted outer = {
+		.path = path,
+		.major = w->major,
+		.minor = w->minor,
+		.inode = w->inode,
+		.generation = w->generation,
+	};
 	enum file_state state = FILE_STATE_MISSING;
 	const struct member *member;
 	struct found found = {};
