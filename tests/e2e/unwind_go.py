@@ -227,7 +227,7 @@ def test_library():
 
 
 # what the runtime and the compiler put between two functions of the program
-BETWEEN = re.compile(r"runtime\.|_cgo|main\._Cfunc_|crosscall2$|start_thread$|goCallback$")
+BETWEEN = re.compile(r"(runtime|internal|sync|syscall)[./]|_cgo|main\._Cfunc_|crosscall2$|start_thread$|goCallback$")
 
 
 def check_mixed(rows, root, first):
