@@ -27,7 +27,7 @@
 #include "symbolize/go_frames.h"
 #include "symbolize/module.h"
 
-#include "unit/tools.h"
+#include "unit/go_program.h"
 
 #define STEP 23 /* bytes between two instructions that are asked for */
 
@@ -56,17 +56,11 @@ static const char SOURCE[] =
 	"	}\n"
 	"}\n";
 
-#define GO                                                                                         \
-	"export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off "                                   \
-	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && "
-
 static int setup(void **state)
 {
 	(void)state;
-	if (make_scratch())
+	if (make_go_module(SOURCE))
 		return -1;
-	write_scratch("main.go", SOURCE, sizeof(SOURCE) - 1);
-	write_scratch("go.mod", "module example\ngo 1.18\n", 23);
 	run(GO "CGO_ENABLED=0 go build -o exe . && strip -o stripped exe && "
 	       "CGO_ENABLED=1 go build -buildmode=pie -o pie . && "
 	       "CGO_ENABLED=1 go build -buildmode=pie -ldflags='-s -w' -o pie-stripped .");

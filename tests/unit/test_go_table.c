@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "elf/gopclntab.h"
-#include "unit/tools.h"
+#include "unit/go_program.h"
 #include "unwind/unwind_table.h"
 
 #define LIMIT (UINT64_C(16) << 20)
@@ -22,17 +22,11 @@
 static const char SOURCE[] = "package main\n"
 			     "func main() { println(\"x\") }\n";
 
-#define GO                                                                                         \
-	"export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off "                                   \
-	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && "
-
 static int setup(void **state)
 {
 	(void)state;
-	if (make_scratch())
+	if (make_go_module(SOURCE))
 		return -1;
-	write_scratch("main.go", SOURCE, sizeof(SOURCE) - 1);
-	write_scratch("go.mod", "module example\ngo 1.18\n", 23);
 	run(GO "go build -o exe . && go build -buildmode=pie -o pie . && "
 	       "go build -ldflags='-s -w' -o stripped . && strip stripped");
 	return 0;

@@ -23,7 +23,7 @@
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
 
-#include "unit/tools.h"
+#include "unit/go_program.h"
 
 static const char SOURCE[] = "package main\n"
 			     "import \"os\"\n"
@@ -35,10 +35,6 @@ static const char SOURCE[] = "package main\n"
 			     "	f := func(s string) int { return t.Do(s) }\n"
 			     "	os.Exit(f(\"a\") - 1)\n"
 			     "}\n";
-
-#define GO                                                                                         \
-	"export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off "                                   \
-	"GOCACHE=${GOCACHE:-${HOME:-/tmp}/.cache/go-build} && "
 
 /* The same file without its section headers. */
 static void drop_sections(const char *from, const char *to)
@@ -54,10 +50,8 @@ static void drop_sections(const char *from, const char *to)
 static int setup(void **state)
 {
 	(void)state;
-	if (make_scratch())
+	if (make_go_module(SOURCE))
 		return -1;
-	write_scratch("main.go", SOURCE, sizeof(SOURCE) - 1);
-	write_scratch("go.mod", "module example\ngo 1.18\n", 23);
 	run(GO
 	    "go build -o exe . && go build -buildmode=pie -o pie . && "
 	    "go build -ldflags='-s -w' -o exe-stripped . && "

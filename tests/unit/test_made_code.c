@@ -11,14 +11,14 @@
 
 #include "process/made_code.h"
 
+#include "unit/table_memory.h"
+
 #define SEGMENT_SIZE (4u << 20)
 #define MS	     1000000ull
 #define TGID	     7
 
 struct world {
-	struct unwind_memory memory;
-	unsigned char *segment;
-	uint32_t epoch;
+	struct table_memory memory;
 	struct table_store *store;
 	struct made_code *made;
 	/* what the process has */
@@ -31,22 +31,6 @@ struct world {
 /* between the first two a trace was freed */
 static const struct made_area areas[] = {{0x10000, 0x20000}, {0x7f0000000000, 0x7f0000010000}};
 static const uint64_t registers[16];
-
-static int add_segment(void *context, unsigned int number, unsigned char **bytes)
-{
-	struct world *w = context;
-
-	if (number)
-		return -ENOSPC;
-	*bytes = w->segment = calloc(1, SEGMENT_SIZE);
-	return *bytes ? 0 : -ENOMEM;
-}
-
-static int wait_for_programs(void *context)
-{
-	(void)context;
-	return 0;
-}
 
 static int read_frames(void *context, struct made_runtime *runtime, const uint64_t *of_thread,
 		       const struct made_area *given, size_t area_count, struct made_frame **frames,
@@ -91,19 +75,8 @@ static void set_up(struct world *w)
 			},
 		.count = 3,
 	};
-	w->memory = (struct unwind_memory){
-		.processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
-		.tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
-		.used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
-		.epoch = &w->epoch,
-		.places = calloc(1, UNWIND_PLACES_SIZE),
-		.segment_size = SEGMENT_SIZE,
-		.segment_limit = 1,
-		.add_segment = add_segment,
-		.wait_for_programs = wait_for_programs,
-		.context = w,
-	};
-	options.store = w->store = table_store__new(&w->memory);
+	table_memory__init(&w->memory, SEGMENT_SIZE, 1);
+	options.store = w->store = table_store__new(&w->memory.shared);
 	w->made = made_code__new(&options);
 	assert_true(w->store && w->made);
 }
@@ -112,11 +85,7 @@ static void tear_down(struct world *w)
 {
 	made_code__free(w->made);
 	table_store__free(w->store);
-	free(w->memory.processes);
-	free(w->memory.tables);
-	free(w->memory.used);
-	free(w->memory.places);
-	free(w->segment);
+	table_memory__fini(&w->memory);
 }
 
 /* missed: 0: it is only due */

@@ -24,6 +24,8 @@
 #include "base/gzip.h"
 #include "symbolize/symbol_cache.h"
 
+#include "unit/tools.h"
+
 #define ADDRESSES 300
 
 static char directory[64];
@@ -371,31 +373,6 @@ static void test_too_much(void **state)
 
 /* ---- bad files ------------------------------------------------------------------------------- */
 
-static void *load(const char *path, size_t *size)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	struct stat st;
-	char *data;
-
-	assert_non_null(f);
-	assert_int_equal(fstat(fileno(f), &st), 0);
-	data = malloc(st.st_size + 1);
-	*size = fread(data, 1, st.st_size, f);
-	assert_int_equal(*size, st.st_size);
-	return data;
-}
-
-static void store(const char *path, const void *data, size_t size)
-{
-	int fd;
-
-	unlink(path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, data, size), (ssize_t)size);
-	close(fd);
-}
-
 static void test_damaged(void **state)
 {
 	uint64_t addresses[20];
@@ -407,35 +384,27 @@ static void test_damaged(void **state)
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
-	good = load(path, &size);
+	good = read_path(path, &size);
 	bad = malloc(size + 1);
 	for (size_t i = 0; i < size; i++) {
 		memcpy(bad, good, size);
 		bad[i] ^= 1 << i % 8;
-		store(path, bad, size);
+		replace_path(path, bad, size);
 		assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
 		assert_int_equal(access(path, F_OK), -1); /* thrown away */
-		store(path, good, i);
+		replace_path(path, good, i);
 		assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
 	}
 	memcpy(bad, good, size);
 	bad[size] = 0;
-	store(path, bad, size + 1);
+	replace_path(path, bad, size + 1);
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
 	/* committing over a damaged one mends it */
-	store(path, bad, size / 2);
+	replace_path(path, bad, size / 2);
 	write_cache(&KEY, addresses, 20, 1);
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
-	store(path, good, size);
+	replace_path(path, good, size);
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
-}
-
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
 }
 
 /* Somebody who writes nonsense on purpose has the checksum right. */
@@ -450,7 +419,7 @@ static void test_forged(void **state)
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
-	good = load(path, &size);
+	good = read_path(path, &size);
 	bad = malloc(size);
 	for (int round = 0; round < 4000; round++) {
 		struct reading r = {.addresses = addresses, .last = -1, .forged = true};
@@ -464,7 +433,7 @@ static void test_forged(void **state)
 				next_random(&seed) % 3 ? (char)next_random(&seed) : (char)0xff;
 		crc = crc32_update(0, bad + 16, size - 16);
 		memcpy(bad + 12, &crc, sizeof(crc));
-		store(path, bad, size);
+		replace_path(path, bad, size);
 		assert_int_equal(
 			symbol_cache__read(c, &KEY, addresses, 20, known, check_answer, &r), 0);
 		r.told ? taken++ : refused++;
@@ -483,7 +452,7 @@ static void assert_thrown_away(const char *path, const uint64_t *addresses, cons
 
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
 	assert_int_equal(lstat(path, &st), -1);
-	store(path, good, size);
+	replace_path(path, good, size);
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
 }
 
@@ -499,7 +468,7 @@ static void test_foreign_files(void **state)
 	fill_addresses(addresses, 20, 50);
 	write_cache(&KEY, addresses, 20, 1);
 	only_file(path, sizeof(path));
-	good = load(path, &size);
+	good = read_path(path, &size);
 	assert_int_equal(chmod(path, 0620), 0);
 	assert_thrown_away(path, addresses, good, size);
 	assert_int_equal(chmod(path, 0602), 0);
@@ -660,9 +629,9 @@ static void test_limit(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	snprintf(leftover, sizeof(leftover), "%s/.writing-0123456789abcdef", directory);
 	snprintf(young, sizeof(young), "%s/.writing-0123456789abcde0", directory);
-	store(leftover, "x", 1);
+	replace_path(leftover, "x", 1);
 	set_age(leftover, 10000);
-	store(young, "x", 1);
+	replace_path(young, "x", 1);
 	/* The first is used again, so the second is the oldest. The ninth goes over the limit. */
 	c = symbol_cache__open_at(directory, st.st_size * 17 / 2);
 	numbered_key(id, 1);

@@ -34,6 +34,8 @@
 #include "unwind/table_cache.h"
 #include "unwind/table_file.h"
 
+#include "unit/tools.h"
+
 #define LIMIT	  (64u << 20)
 #define CRC_AT	  8 /* in a file */
 #define CRC_START 12
@@ -251,31 +253,6 @@ static void test_writing_is_bounded(void **state)
 
 /* ---- bad files ------------------------------------------------------------------------------- */
 
-static char *load(const char *path, size_t *size)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	struct stat st;
-	char *data;
-
-	assert_non_null(f);
-	assert_int_equal(fstat(fileno(f), &st), 0);
-	data = malloc(st.st_size + 1);
-	*size = fread(data, 1, st.st_size, f);
-	assert_int_equal(*size, st.st_size);
-	return data;
-}
-
-static void store(const char *path, const void *data, size_t size)
-{
-	int fd;
-
-	unlink(path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, data, size), (ssize_t)size);
-	close(fd);
-}
-
 static void assert_thrown_away(int fd, const char *path)
 {
 	struct unwind_table_image image;
@@ -296,42 +273,42 @@ static void test_bad_files(void **state)
 
 	(void)state;
 	fill_cache(fd, &built, path, sizeof(path));
-	good = load(path, &size);
+	good = read_path(path, &size);
 	bad = malloc(size + 1);
 	for (size_t i = 0; i < 20; i++) { /* from its last byte to its first */
 		size_t at = (size - 1) * (19 - i) / 19;
 
 		memcpy(bad, good, size);
 		bad[at] ^= 1 << i % 8;
-		store(path, bad, size);
+		replace_path(path, bad, size);
 		assert_thrown_away(fd, path);
-		store(path, good, at);
+		replace_path(path, good, at);
 		assert_thrown_away(fd, path);
 	}
 	memcpy(bad, good, size);
 	bad[size] = 0;
-	store(path, bad, size + 1);
+	replace_path(path, bad, size + 1);
 	assert_thrown_away(fd, path);
 	/* by other sources */
 	bad[MAKER_AT] ^= 1;
 	crc = crc32_update(0, bad + CRC_START, size - CRC_START);
 	memcpy(bad + CRC_AT, &crc, sizeof(crc));
-	store(path, bad, size);
+	replace_path(path, bad, size);
 	assert_thrown_away(fd, path);
 	/* somebody else's */
-	store(path, good, size);
+	replace_path(path, good, size);
 	assert_int_equal(chmod(path, 0620), 0);
 	assert_thrown_away(fd, path);
 	if (geteuid() == 0) {
-		store(path, good, size);
+		replace_path(path, good, size);
 		assert_int_equal(chown(path, 12345, 12345), 0);
 		assert_thrown_away(fd, path);
 	}
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", directory);
-	store(elsewhere, good, size);
+	replace_path(elsewhere, good, size);
 	assert_int_equal(symlink("elsewhere", path), 0);
 	assert_thrown_away(fd, path);
-	store(path, good, size);
+	replace_path(path, good, size);
 	assert_int_equal(read_fresh(fd, LIMIT, &read), 0);
 	assert_same(&built, &read);
 	unwind_table_image__fini(&read);
@@ -424,14 +401,6 @@ static void test_every_bit(void **state)
 	unwind_table_image__fini(&read);
 }
 
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 /* Whatever is taken can be searched: the sanitizers look on. */
 static void search(const struct unwind_table_image *image)
 {
@@ -515,7 +484,7 @@ static void test_devices(void **state)
 	assert_int_equal(table_file__make(&stamp, &image, &data, &size), 0);
 	snprintf(path, sizeof(path), "%s/%lx-%lx-%lx-%lx-%lx.table", directory, stamp.device,
 		 stamp.inode, stamp.size, stamp.changed, stamp.changed_ns);
-	store(path, data, size);
+	replace_path(path, data, size);
 	assert_int_equal(read_fresh(nameless, LIMIT, &read), 0);
 	unwind_table_image__fini(&read);
 	c = table_cache__open_at(directory, TABLE_CACHE_LIMIT, false);

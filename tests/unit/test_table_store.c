@@ -19,61 +19,10 @@
 #include "unwind/table_store.h"
 #include "unwind/unwind_table.h"
 
+#include "unit/table_memory.h"
+
 #define SEGMENT_SIZE (1u << 20)
 #define SECOND	     1000000000ull
-
-struct memory {
-	struct unwind_memory shared;
-	unsigned char *segments[UNWIND_SEGMENTS];
-	unsigned int count;
-	uint32_t epoch;
-	unsigned int waits;
-	bool cannot_wait;
-};
-
-static int add_segment(void *context, unsigned int number, unsigned char **bytes)
-{
-	struct memory *m = context;
-
-	assert_int_equal(number, m->count);
-	*bytes = m->segments[m->count++] = calloc(1, SEGMENT_SIZE);
-	return *bytes ? 0 : -ENOMEM;
-}
-
-static int wait_for_programs(void *context)
-{
-	struct memory *m = context;
-
-	m->waits++;
-	return m->cannot_wait ? -EPERM : 0;
-}
-
-static void set_up(struct memory *m, unsigned int limit)
-{
-	*m = (struct memory){.shared = {
-				     .processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
-				     .tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
-				     .places = calloc(1, UNWIND_PLACES_SIZE),
-				     .used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
-				     .epoch = &m->epoch,
-				     .wait_for_programs = wait_for_programs,
-				     .segment_size = SEGMENT_SIZE,
-				     .segment_limit = limit,
-				     .add_segment = add_segment,
-				     .context = m,
-			     }};
-	assert_true(m->shared.processes && m->shared.tables && m->shared.places && m->shared.used);
-}
-
-static void tear_down(struct memory *m)
-{
-	free(m->shared.processes);
-	free(m->shared.tables);
-	free(m->shared.places);
-	free(m->shared.used);
-	for (unsigned int i = 0; i < m->count; i++)
-		free(m->segments[i]);
-}
 
 static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -105,7 +54,7 @@ static struct table_number take_number(struct table_store *store)
 	return number;
 }
 
-static void assert_same_rules(const struct memory *m, uint32_t number,
+static void assert_same_rules(const struct table_memory *m, uint32_t number,
 			      const struct unwind_table_image *image)
 {
 	const struct unwind_table *t = &m->shared.tables[number];
@@ -128,11 +77,11 @@ static void tables_test(void **state)
 	struct unwind_table_image image;
 	struct table_store_stats stats;
 	struct table_store *store;
-	struct memory m;
+	struct table_memory m;
 	uint32_t room;
 
 	(void)state;
-	set_up(&m, 2);
+	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
 	store = table_store__new(&m.shared);
 	room = 2 * (SEGMENT_SIZE / image.size);
@@ -154,7 +103,7 @@ static void tables_test(void **state)
 	assert_int_equal(stats.evicted, 0);
 	table_store__free(store);
 	unwind_table_image__fini(&image);
-	tear_down(&m);
+	table_memory__fini(&m);
 }
 
 static bool is_there(const struct table_store *store, uint32_t number)
@@ -170,11 +119,11 @@ static void eviction_test(void **state)
 	struct unwind_table_image image;
 	struct table_store_stats stats;
 	struct table_store *store;
-	struct memory m;
+	struct table_memory m;
 	uint32_t room;
 
 	(void)state;
-	set_up(&m, 2);
+	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
 	store = table_store__new(&m.shared);
 	room = 2 * (SEGMENT_SIZE / image.size);
@@ -209,7 +158,7 @@ static void eviction_test(void **state)
 	assert_int_equal(table_store__put(store, 2, &image), -EPERM);
 	table_store__free(store);
 	unwind_table_image__fini(&image);
-	tear_down(&m);
+	table_memory__fini(&m);
 }
 
 /* More files than numbers: those that no process has mapped lose theirs, and their holders are told. */
@@ -219,10 +168,10 @@ static void numbers_test(void **state)
 	struct table_number first, second, third, last = {};
 	struct unwind_placement p = {0x1000, 0x2000, 0, 0};
 	struct table_store *store;
-	struct memory m;
+	struct table_memory m;
 
 	(void)state;
-	set_up(&m, 1);
+	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = table_store__new(&m.shared);
 	first = take_number(store);
 	second = take_number(store);
@@ -252,7 +201,7 @@ static void numbers_test(void **state)
 		take_number(store);
 	assert_false(table_store__owns(store, &first));
 	table_store__free(store);
-	tear_down(&m);
+	table_memory__fini(&m);
 }
 
 /* What is asked for comes back in order, what is no ELF file with an error; nothing is left to wait for. */
@@ -296,7 +245,7 @@ static void builder_test(void **state)
 	unwind_table_image__fini(&image);
 }
 
-static uint64_t word_of(const struct memory *m, uint32_t tgid)
+static uint64_t word_of(const struct table_memory *m, uint32_t tgid)
 {
 	uint64_t found = 0;
 
@@ -311,7 +260,8 @@ static uint64_t word_of(const struct memory *m, uint32_t tgid)
 	return found;
 }
 
-static void assert_published(const struct memory *m, uint32_t tgid, uint32_t count, uint64_t as_of)
+static void assert_published(const struct table_memory *m, uint32_t tgid, uint32_t count,
+			     uint64_t as_of)
 {
 	uint64_t word = word_of(m, tgid);
 	const unsigned char *at = m->shared.places + unwind_word_offset(word);
@@ -343,10 +293,10 @@ static void processes_test(void **state)
 {
 	struct table_store_stats stats;
 	struct table_store *store;
-	struct memory m;
+	struct table_memory m;
 
 	(void)state;
-	set_up(&m, 1);
+	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = table_store__new(&m.shared);
 	for (uint32_t round = 1; round < 200; round++) {
 		for (uint32_t tgid = 1; tgid <= 300; tgid++)
@@ -367,7 +317,7 @@ static void processes_test(void **state)
 	assert_int_equal(publish(store, 7, UNWIND_PLACES_MAX + 10, 1), 0);
 	assert_published(&m, 7, UNWIND_PLACES_MAX, 1);
 	table_store__free(store);
-	tear_down(&m);
+	table_memory__fini(&m);
 }
 
 /* More processes than words: those that there is no room for are counted. */
@@ -375,11 +325,11 @@ static void full_test(void **state)
 {
 	struct table_store_stats stats;
 	struct table_store *store;
-	struct memory m;
+	struct table_memory m;
 	uint64_t failed = 0;
 
 	(void)state;
-	set_up(&m, 1);
+	table_memory__init(&m, SEGMENT_SIZE, 1);
 	store = table_store__new(&m.shared);
 	for (uint32_t tgid = 1; tgid <= 2 * UNWIND_PROCESSES; tgid++)
 		failed += publish(store, tgid, 1, 1) == -ENOSPC;
@@ -388,7 +338,7 @@ static void full_test(void **state)
 	assert_int_equal(stats.unpublished, failed);
 	assert_int_equal(stats.processes, 2 * UNWIND_PROCESSES - failed);
 	table_store__free(store);
-	tear_down(&m);
+	table_memory__fini(&m);
 }
 
 /* Against a map of single bytes. */

@@ -17,15 +17,15 @@
 #include "process/unwind_feed.h"
 #include "unwind/table_cache.h"
 
+#include "unit/table_memory.h"
+
 #define SEGMENT_SIZE (4u << 20)
 #define SECOND	     1000000000ull
 #define FILES	     3
 #define MADE_CODE    (FILES + 1) /* the dso that is no file */
 
 struct world {
-	struct unwind_memory memory;
-	unsigned char *segment;
-	uint32_t epoch;
+	struct table_memory memory;
 	struct table_store *store;
 	struct unwind_feed *feed;
 	int fds[FILES + 1]; /* by dso, from 1 on */
@@ -33,22 +33,6 @@ struct world {
 	bool jvm, keeps_frame_pointers, pypy;
 	unsigned int asked;
 };
-
-static int add_segment(void *context, unsigned int number, unsigned char **bytes)
-{
-	struct world *w = context;
-
-	if (number)
-		return -ENOSPC;
-	*bytes = w->segment = calloc(1, SEGMENT_SIZE);
-	return *bytes ? 0 : -ENOMEM;
-}
-
-static int wait_for_programs(void *context)
-{
-	(void)context;
-	return 0;
-}
 
 static int file_of(void *context, struct dso_id dso, uint64_t *base)
 {
@@ -137,20 +121,9 @@ static void set_up_with(struct world *w, int64_t credit, struct table_cache *cac
 	};
 
 	*w = (struct world){};
-	w->memory = (struct unwind_memory){
-		.processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
-		.tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
-		.used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
-		.epoch = &w->epoch,
-		.places = calloc(1, UNWIND_PLACES_SIZE),
-		.segment_size = SEGMENT_SIZE,
-		.segment_limit = 1,
-		.add_segment = add_segment,
-		.wait_for_programs = wait_for_programs,
-		.context = w,
-	};
+	table_memory__init(&w->memory, SEGMENT_SIZE, 1);
 	find_files(w);
-	options.store = w->store = table_store__new(&w->memory);
+	options.store = w->store = table_store__new(&w->memory.shared);
 	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
 }
 
@@ -165,11 +138,7 @@ static void tear_down(struct world *w)
 	table_store__free(w->store);
 	for (int i = 1; i <= FILES; i++)
 		close(w->fds[i]);
-	free(w->memory.processes);
-	free(w->memory.tables);
-	free(w->memory.used);
-	free(w->memory.places);
-	free(w->segment);
+	table_memory__fini(&w->memory);
 }
 
 /* With the dsos that are named by their digits. */
@@ -195,13 +164,13 @@ static uint32_t published(const struct world *w, uint32_t tgid, unsigned int dso
 	uint64_t start = dso == MADE_CODE ? 0x10000 : w->mappings[dso].start;
 
 	for (size_t i = 0; i < UNWIND_PROCESSES; i++) {
-		uint64_t word = w->memory.processes[i];
+		uint64_t word = w->memory.shared.processes[i];
 		const uint64_t *starts;
 		const struct unwind_place *places;
 
 		if (!word || unwind_word_tgid(word) != tgid)
 			continue;
-		starts = (const void *)(w->memory.places + unwind_word_offset(word) + 8);
+		starts = (const void *)(w->memory.shared.places + unwind_word_offset(word) + 8);
 		places = (const void *)(starts + unwind_word_count(word));
 		for (uint32_t p = 0; p < unwind_word_count(word); p++)
 			if (starts[p] == start)
@@ -213,7 +182,7 @@ static uint32_t published(const struct world *w, uint32_t tgid, unsigned int dso
 
 static bool is_there(const struct world *w, uint32_t number)
 {
-	return number < UNWIND_TABLES && w->memory.tables[number].number_size;
+	return number < UNWIND_TABLES && w->memory.shared.tables[number].number_size;
 }
 
 /* What a stack that ended in the file of this dso is told. */
@@ -280,7 +249,7 @@ static void missed_test(void **state)
 	number = published(&w, 10, 1);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
 	assert_true(is_there(&w, number));
-	w.memory.tables[number].number_size = 0;
+	w.memory.shared.tables[number].number_size = 0;
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x1000, NULL), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);

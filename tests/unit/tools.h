@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For unit tests that make their ELF files with the machine's own compiler and binutils: a scratch
- * directory, commands in it, open files. To be included after cmocka.h.
+ * For unit tests that make files: a scratch directory, commands in it (the machine's own compiler and
+ * binutils), whole files. To be included after cmocka.h.
  */
 #ifndef TESTS_UNIT_TOOLS_H
 #define TESTS_UNIT_TOOLS_H
@@ -87,12 +87,14 @@ static inline void write_scratch(const char *name, const void *data, size_t size
 }
 
 /* The whole of a file; the caller frees. */
-static inline unsigned char *read_scratch(const char *name, size_t *size)
+static inline void *read_path(const char *path, size_t *size)
 {
-	int fd = open_scratch(name, O_RDONLY);
-	unsigned char *data;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
+	void *data;
 
+	if (fd < 0)
+		fail_msg("cannot open %s", path);
 	assert_int_equal(fstat(fd, &st), 0);
 	data = malloc(st.st_size + 1);
 	assert_non_null(data);
@@ -100,6 +102,26 @@ static inline unsigned char *read_scratch(const char *name, size_t *size)
 	close(fd);
 	*size = st.st_size;
 	return data;
+}
+
+static inline unsigned char *read_scratch(const char *name, size_t *size)
+{
+	char path[512];
+
+	scratch_path(name, path, sizeof(path));
+	return read_path(path, size);
+}
+
+/* A new file, whatever was there. */
+static inline void replace_path(const char *path, const void *data, size_t size)
+{
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), (ssize_t)size);
+	close(fd);
 }
 
 static inline uint64_t next_random(uint64_t *seed)
