@@ -31,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -160,14 +159,6 @@ struct found {
 	const char *path; /* below the root; NULL: no name leads to it */
 	size_t path_length;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static bool build_id_equal(const struct build_id *a, const struct build_id *b)
 {
@@ -329,7 +320,7 @@ int dso_opener__new(struct dso_opener **opener)
 	o->vdso = HASHMAP_NONE;
 	o->last_root = NO_ROOT;
 	o->archive_credit = ARCHIVE_CREDIT;
-	o->archive_credited = clock_ns(CLOCK_MONOTONIC);
+	o->archive_credited = monotonic_ns();
 	raise_limit(o);
 	o->own_root = root_of(o, getpid());
 	*opener = o;
@@ -1021,7 +1012,7 @@ static const struct member *member_at(const struct dso_opener *o, uint32_t archi
 /* zip_find(), while there is credit; -EAGAIN: there is none. */
 static int find_entry(struct dso_opener *o, int fd, uint64_t offset, struct zip_entry *entry)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t now = monotonic_ns(), begin = thread_cpu_ns();
 	int err;
 
 	o->archive_credit += (now - o->archive_credited) / ARCHIVE_DIVISOR;
@@ -1031,7 +1022,7 @@ static int find_entry(struct dso_opener *o, int fd, uint64_t offset, struct zip_
 	if (o->archive_credit <= 0)
 		return -EAGAIN;
 	err = zip_find(fd, offset, entry);
-	o->archive_credit -= clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	o->archive_credit -= thread_cpu_ns() - begin;
 	return err;
 }
 

@@ -34,6 +34,7 @@
 #include "base/hashmap.h"
 #include "base/io.h"
 #include "base/mapping_path.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "capture/clock.h"
 #include "capture/cpu_idle.h"
@@ -726,29 +727,18 @@ int live__start(struct live *live, struct failure *failure)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static uint64_t at_least(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t at_most(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* When the next tick is due, after one and what the caller did with it. */
 static void plan_next(struct live *live, uint64_t now)
 {
 	uint64_t cost = thread_cpu_ns() - live->woken_cpu;
-	uint64_t least = at_least(WAKE_MIN, cost * WAKE_COST);
+	uint64_t least = max_u64(WAKE_MIN, cost * WAKE_COST);
 
-	live->wake_interval = live->changed ? least : at_least(least, 2 * live->wake_interval);
-	if (live->wake_interval > WAKE_MAX)
-		live->wake_interval = WAKE_MAX;
+	live->wake_interval = live->changed ? least : max_u64(least, 2 * live->wake_interval);
+	live->wake_interval = min_u64(live->wake_interval, WAKE_MAX);
 	bpf_session__set_wake_interval(live->session, live->wake_interval);
 	live->due = now + LIVE_TICK_MS * 1000000ull;
 	if (live->soon) {
-		live->due = at_most(live->due, now + at_least(live->soon, least));
+		live->due = min_u64(live->due, now + max_u64(live->soon, least));
 		live->soon = live->soon < MAPS_LIBRARIES ? 2 * live->soon : 0;
 	}
 	live->changed = live->ticked = false;
@@ -769,15 +759,14 @@ void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t
 	memcpy(fds + 2, others, count * sizeof(*others));
 	do {
 		uint64_t now = monotonic_ns();
-		uint64_t end = until < live->due ? until : live->due;
+		uint64_t end = min_u64(until, live->due);
 		uint64_t left = end > now ? end - now : 0;
 		struct timespec timeout = {left / 1000000000, left % 1000000000};
 
 		ready = ppoll(fds, count + 2, &timeout, NULL);
 		if (ready > 0 && fds[0].revents) {
 			bpf_session__take_wake(live->session);
-			now = monotonic_ns() + WAKE_SETTLES;
-			live->due = now < live->due ? now : live->due;
+			live->due = min_u64(live->due, monotonic_ns() + WAKE_SETTLES);
 			ready--;
 		}
 	} while ((ready == 0 && monotonic_ns() < live->due && monotonic_ns() < until) ||

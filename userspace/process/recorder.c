@@ -25,6 +25,8 @@
  */
 #include "process/recorder.h"
 #include "base/cleanup.h"
+#include "base/io.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
@@ -109,16 +111,6 @@ void recorder__free(struct recorder *r)
 struct recorder_stats recorder__stats(const struct recorder *r)
 {
 	return r->stats;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 static uint64_t period_of(const struct recorder *r)
@@ -382,7 +374,7 @@ static int publish(struct recorder *r, struct process_life *process)
 	if (process->published == process->maps_version + 1)
 		return 0;
 	process->published = process->maps_version + 1;
-	process->published_at = unwind_feed__now();
+	process->published_at = monotonic_ns();
 	remember_publication(process, now.time);
 	return unwind_feed__publish(r->feed, &now);
 }

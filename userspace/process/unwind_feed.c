@@ -79,11 +79,6 @@ struct unwind_feed {
 	struct unwind_feed_stats stats;
 };
 
-uint64_t unwind_feed__now(void)
-{
-	return monotonic_ns();
-}
-
 static struct made_code *new_made_code(const struct unwind_feed_options *options)
 {
 	const struct made_code_options made = {

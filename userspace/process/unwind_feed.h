@@ -67,8 +67,6 @@ int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *proces
 bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps);
 /* Is a table being built? */
 bool unwind_feed__is_building(const struct unwind_feed *f);
-/* CLOCK_MONOTONIC, ns. */
-uint64_t unwind_feed__now(void);
 
 /*
  * A stack of it ended at `address`, whose table is not there: it is asked for again, where that is

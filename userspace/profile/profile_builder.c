@@ -11,6 +11,7 @@
  * The first lack of memory is remembered; from then on adders return 0 and finish() fails.
  */
 #include "base/hashmap.h"
+#include "base/minmax.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 #include "profile/profile.h"
@@ -57,16 +58,6 @@ struct profile_builder {
 	VEC(struct profile_meta) meta;
 	VEC(struct profile_lost_range) lost_ranges;
 };
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 /* ---- equality of interned things ------------------------------------------------------------- */
 

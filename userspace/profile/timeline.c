@@ -2,15 +2,7 @@
 /* Between two samples of a thread. What is shown, and why, is told in timeline.h. */
 #include "profile/timeline.h"
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+#include "base/minmax.h"
 
 /* The time between sample i - 1 (or the start) and sample i (or the end) of a thread. */
 struct interval {

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
 
@@ -43,14 +43,6 @@ struct table_store {
 	uint64_t epoch_start, last_wait;
 	struct table_store_stats stats;
 };
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 struct table_store *table_store__new(const struct unwind_memory *memory)
 {
@@ -107,7 +99,7 @@ static int wait_for_programs(struct table_store *s)
 	int err = s->memory.wait_for_programs(s->memory.context);
 
 	if (!err)
-		s->last_wait = now();
+		s->last_wait = monotonic_ns();
 	return err;
 }
 
@@ -361,7 +353,7 @@ static int take_places(struct table_store *s, size_t size, uint64_t *offset)
 {
 	int err;
 
-	if (s->retired.count > RECLAIM_RETIRED && now() - s->last_wait > RECLAIM_PERIOD_NS)
+	if (s->retired.count > RECLAIM_RETIRED && monotonic_ns() - s->last_wait > RECLAIM_PERIOD_NS)
 		reclaim(s);
 	err = extents__take(&s->free_places, size, offset);
 	if (!err)
