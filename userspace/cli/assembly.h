@@ -37,7 +37,6 @@ void assembly__free(struct assembly *a);
  */
 int assembly__feed_unwinder(struct assembly *a, const struct unwind_memory *memory,
 			    struct dso_opener *opener, unsigned int max_depth, bool cache);
-/* All zero where no tables are kept. */
 /* Readable when there are tables to take, and so reason to hand events on again; -1: never. */
 int assembly__unwinder_fd(const struct assembly *a);
 /*
@@ -50,6 +49,7 @@ int assembly__prepare_unwinder(struct assembly *a);
 bool assembly__is_building(const struct assembly *a);
 /* From now on no event is sent back with -EAGAIN: the stream ends. */
 void assembly__end_feeding(struct assembly *a);
+/* All zero where no tables are kept. */
 void assembly__unwind_stats(const struct assembly *a, struct unwind_feed_stats *stats);
 
 /* Write the stream to this file as well; stays the caller's. NULL: no more. */
