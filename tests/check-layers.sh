@@ -16,16 +16,20 @@ layers='
 base      : base                                        |
 elf       : base elf                                    |
 profile   : base profile                                | event.h profile.h
-capture   : base elf capture                            | event.h event_handler.h made_frames.h unwind_table.h unwind_memory.h
+stream    : base stream                                 | event.h event_handler.h meta_keys.h
+capture   : base elf stream capture                     | event.h event_handler.h unwind_table.h unwind_memory.h
+procfs    : base elf stream procfs                      | event.h event_handler.h meta_keys.h
+jitwatch  : base elf stream jitwatch                    | event.h event_handler.h made_frames.h
 unwind    : base elf unwind                             | event.h made_frames.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
 jit       : base jit                                    | profile.h
 process   : base elf process profile unwind jit         | event.h event_handler.h made_frames.h profile.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
-cli       : base elf profile capture unwind jit process symbolize export import cli | event.h event_handler.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
+session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h symbolizer.h
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
 bpf       :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
-sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h
+sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h meta_keys.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -218,7 +222,7 @@ dual='/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */'
 
 make_good_tree() { # directory
 	mkdir -p "$1"/{bpf,include/sysprof}
-	for layer in base elf profile capture process symbolize export cli; do
+	for layer in base elf profile stream capture procfs jitwatch session process symbolize export cli; do
 		mkdir -p "$1/userspace/$layer"
 		printf '%s\n#include "base/vec.h"\n' "$bsd" >"$1/userspace/$layer/good.c"
 	done
@@ -263,10 +267,15 @@ userspace/profile   | #include <sysprof/symbolizer.h>
 userspace/capture   | #include "export/folded.h"
 userspace/capture   | #include "symbolize/symbolize.h"
 userspace/capture   | #include <sysprof/profile.h>
-userspace/process   | #include "capture/clock.h"
+userspace/capture   | #include "procfs/proc_snapshot.h"
+userspace/procfs    | #include "jitwatch/jit_find.h"
+userspace/jitwatch  | #include "capture/target.h"
+userspace/stream    | #include "process/recorder.h"
+userspace/session   | #include "export/folded.h"
+userspace/process   | #include "stream/clock.h"
 userspace/symbolize | #include "process/recorder.h"
 userspace/symbolize | #include "elf/elf_private.h"
-userspace/export    | #include "capture/clock.h"
+userspace/export    | #include "stream/clock.h"
 userspace/export    | #  include <sysprof/event_handler.h>
 userspace/export    | #include "folded.h"
 userspace/export    | #include "../base/vec.h"

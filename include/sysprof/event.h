@@ -9,7 +9,7 @@
  * Every event starts with a struct event_header, is a multiple of 8 bytes long and holds no
  * pointers. Multi-byte fields are in the byte order of the machine that recorded (the recording
  * file's header says which). Strings are NUL-terminated inside the event, of any bytes. Sizes are
- * checked by capture/event_decode before a field is read; an event of an unknown type is skipped by
+ * checked by stream/event_decode before a field is read; an event of an unknown type is skipped by
  * its size.
  */
 #ifndef SYSPROF_EVENT_H
@@ -69,7 +69,7 @@ struct event_header {
 	__u32 size; /* of the whole event, this header included */
 	__u16 type; /* enum event_type */
 	__u16 flags;
-	__u64 time; /* CLOCK_MONOTONIC in ns; capture/live refines a sample's by its TSC */
+	__u64 time; /* CLOCK_MONOTONIC in ns; session/live refines a sample's by its TSC */
 };
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -358,7 +358,7 @@ struct books_event {
 	__u64 count[BOOK_COUNT];
 };
 
-/* "key\0value\0": facts about the machine and the recording, see capture/session_meta.h */
+/* "key\0value\0": facts about the machine and the recording, the keys are in sysprof/meta_keys.h */
 struct meta_event {
 	struct event_header header;
 	char text[];

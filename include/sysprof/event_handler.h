@@ -3,7 +3,7 @@
  * Who listens to events: one table of callbacks, fed by live capture and by a recording alike.
  *
  * Events come in time order (header.time, CLOCK_MONOTONIC ns, never decreasing) and have been
- * checked by capture/event_decode: sizes agree, strings end, counts are in range. A callback that
+ * checked by stream/event_decode: sizes agree, strings end, counts are in range. A callback that
  * is NULL is skipped. A callback returns 0 or a negative errno, which ends the stream with that
  * error. Pointers are valid during the call only.
  */

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/meta_keys.h>
 #include <sysprof/event.h> /* the reasons: enum stack_end, enum book_line, enum file_state */
 
 struct string_id {
@@ -265,8 +266,7 @@ static inline const char *profile__string(const struct profile *p, struct string
 	return p->strings[id.v];
 }
 
-/* Value of a meta key, or NULL. Keys: capture writes "hostname", "kernel", "cpu", "cpus", "command",
- * "target", "hz", "clock", "clock_reason", "event", "product", "cpu_time_method", "architecture". */
+/* Value of a key of <sysprof/meta_keys.h>, or NULL. */
 const char *profile__meta(const struct profile *p, const char *key);
 
 const char *code_tier_text(enum code_tier tier);

@@ -3,9 +3,9 @@
  * bpf_session against the running kernel: books that balance, exact CPU time, children, both
  * clocks, stacks of known depth. Needs root.
  */
-#include "capture/bpf_session.h" /* before cmocka, which has a macro of the name fail */
-#include "capture/clock.h"
 #include "base/io.h"
+#include "capture/bpf_session.h" /* before cmocka, which has a macro of the name fail */
+#include "capture/clock_reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

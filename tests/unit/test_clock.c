@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "capture/clock.h"
+#include "capture/clock_reader.h"
+#include "stream/clock.h"
 
 #define S    1000000000ull
 #define MS   1000000ull

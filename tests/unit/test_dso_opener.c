@@ -25,10 +25,10 @@
 
 #include "base/io.h"
 #include "base/vec.h"
-#include "capture/dso_opener.h"
-#include "capture/proc_snapshot.h"
 #include "elf/elf_file.h"
 #include "forge_zip.h"
+#include "procfs/dso_opener.h"
+#include "procfs/proc_snapshot.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define PROGRAM	     "/bin/sleep"

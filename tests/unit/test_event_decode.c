@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/event_decode.h"
-#include "capture/symbol_codec.h"
+#include "stream/event_decode.h"
+#include "stream/symbol_codec.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "capture/event_queue.h"
+#include "stream/event_queue.h"
 
 /* A sample that says when it was pushed. */
 struct numbered {

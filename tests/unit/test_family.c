@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "capture/family.h"
+#include "session/family.h"
 
 #define SECOND 1000000000ull
 

@@ -15,7 +15,7 @@
 
 #include "base/io.h"
 #include "base/vec.h"
-#include "capture/jit_file.h"
+#include "jitwatch/jit_file.h"
 
 #define NUMBER	 7
 #define PATIENCE 50000000ull

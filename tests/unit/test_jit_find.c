@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "capture/jit_find.h"
+#include "jitwatch/jit_find.h"
 
 #define NOBODY 65534
 #define SECOND 1000000000ll

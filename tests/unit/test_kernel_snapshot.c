@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "capture/event_decode.h"
-#include "capture/kernel_snapshot.h"
-#include "capture/session_meta.h"
+#include "procfs/kernel_snapshot.h"
+#include "procfs/machine_facts.h"
+#include "stream/event_decode.h"
+#include "stream/meta.h"
 
 struct told {
 	char *text;
@@ -193,14 +194,14 @@ static void test_session_facts(void **state)
 	(void)state;
 	uname(&machine);
 	snprintf(cpus, sizeof(cpus), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-	assert_int_equal(session_meta__emit(take, &told, 42), 0);
+	assert_int_equal(machine_facts__emit(take, &told, 42), 0);
 	assert_true(has_fact(&told, "hostname", machine.nodename));
 	assert_true(has_fact(&told, "kernel", machine.release));
 	assert_true(has_fact(&told, "architecture", machine.machine));
 	assert_true(has_fact(&told, "cpus", cpus));
 	assert_true(has_fact(&told, "product", "sysprof " SYSPROF_VERSION));
 	told.answer = -ECANCELED;
-	assert_int_equal(session_meta__emit(take, &told, 42), -ECANCELED);
+	assert_int_equal(machine_facts__emit(take, &told, 42), -ECANCELED);
 }
 
 static void test_long_facts_are_cut(void **state)

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/luajit.h"
+#include "jitwatch/luajit.h"
 
 #define PAGE	   4096u
 #define TRACES	   8

@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/proc_task.h"
 #include "base/vec.h"
-#include "capture/event_decode.h"
-#include "capture/proc_snapshot.h"
-#include "capture/proc_parse.h"
-#include "capture/proc_reread.h"
+#include "procfs/proc_reread.h"
+#include "procfs/proc_snapshot.h"
+#include "stream/event_decode.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define MS	     1000000ULL

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "capture/recording_file.h" /* its fail() is no macro yet */
+#include "stream/recording_file.h" /* its fail() is no macro yet */
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>

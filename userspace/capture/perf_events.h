@@ -16,8 +16,8 @@
 #include <sysprof/event.h>
 
 #include "base/log.h"
-#include "capture/event_queue.h" /* event_push_fn */
 #include "capture/perf_ring.h"
+#include "stream/event_queue.h" /* event_push_fn */
 
 /* What drives the ticks. */
 struct tick_source {

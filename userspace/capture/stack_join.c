@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/event_decode.h"
+#include "stream/event_decode.h"
 
 #define PIECES_SIZE (STACK_PIECES * STACK_PIECE_MAX)
 

@@ -11,46 +11,25 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/proc_task.h"
 
-#define PF_KTHREAD  0x00200000ul
 #define STATUS_SIZE (64u * 1024)
 
-/* What /proc/ID/stat says. The name in it may hold anything, so look behind the last ')'. */
-struct task_stat {
-	char state;
-	unsigned long flags, threads;
-};
-
-static int read_stat(pid_t id, struct task_stat *stat)
+static int read_stat(pid_t id, struct proc_stat *stat)
 {
-	_cleanup_free_ char *text = NULL;
-	char path[64], *end;
-	size_t size;
+	char path[64];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", id);
-	err = read_file_at(AT_FDCWD, path, STATUS_SIZE, &text, &size);
-	if (err)
-		return err == -ENOENT ? -ESRCH : err;
-	end = strrchr(text, ')');
-	if (!end ||
-	    sscanf(end + 1,
-		   " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %lu",
-		   &stat->state, &stat->flags, &stat->threads) != 3)
-		return -EPROTO;
-	return 0;
-}
-
-static bool has_exited(const struct task_stat *stat)
-{
-	return stat->state == 'Z' || stat->state == 'X';
+	err = proc_read_stat(AT_FDCWD, path, stat);
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 bool target_thread_runs(pid_t tid)
 {
-	struct task_stat stat;
+	struct proc_stat stat;
 
-	return !read_stat(tid, &stat) && !has_exited(&stat);
+	return !read_stat(tid, &stat) && !proc_stat__is_dead(&stat);
 }
 
 pid_t target_process_of(pid_t tid)
@@ -72,7 +51,7 @@ pid_t target_process_of(pid_t tid)
 static int check(pid_t id, bool is_thread, struct failure *failure)
 {
 	const char *kind = is_thread ? "thread" : "process";
-	struct task_stat stat;
+	struct proc_stat stat;
 	int err = read_stat(id, &stat);
 
 	if (err == -ESRCH) {
@@ -84,10 +63,10 @@ static int check(pid_t id, bool is_thread, struct failure *failure)
 	/*
 	 * of a process whose first thread has ended before the others, that one alone is a zombie
 	 */
-	if (has_exited(&stat) && (is_thread || stat.threads <= 1))
+	if (proc_stat__is_dead(&stat) && (is_thread || stat.threads <= 1))
 		return fail(failure, -ECHILD, "%s %d has exited already (it is a zombie)", kind,
 			    id);
-	if (stat.flags & PF_KTHREAD) {
+	if (stat.flags & PROC_FLAG_KTHREAD) {
 		fail(failure, -ENOTSUP, "%s %d is a kernel thread, which has no user space", kind,
 		     id);
 		return fail_remedy(failure, -ENOTSUP,

@@ -11,14 +11,14 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "capture/event_decode.h"
-#include "capture/hotspot.h"
-#include "capture/luajit.h"
-#include "capture/pypy.h"
-#include "capture/session_meta.h"
-#include "capture/symbol_codec.h"
+#include "jitwatch/hotspot.h"
+#include "jitwatch/luajit.h"
+#include "jitwatch/pypy.h"
 #include "process/recorder.h"
 #include "process/unwind_feed.h"
+#include "stream/event_decode.h"
+#include "stream/meta.h"
+#include "stream/symbol_codec.h"
 #include "unwind/table_cache.h"
 
 #define LOSSES_SIZE	    4096
@@ -269,7 +269,7 @@ static int emit_losses(struct symbolizing *s)
 	if (s->losses_untold)
 		snprintf(text + s->losses_used, sizeof(text) - s->losses_used, "%s%zu more",
 			 s->losses_used ? "; and " : "", s->losses_untold);
-	return meta_event__emit(push_event, a, a->last_time, LINES_LOST_KEY, text);
+	return meta_event__emit(push_event, a, a->last_time, META_LINES_MISSING, text);
 }
 
 static bool can_be_symbolized(enum dso_kind kind)

@@ -17,14 +17,11 @@
 #include <sysprof/symbolizer.h>
 
 #include "base/log.h"
-#include "capture/dso_opener.h"
-#include "capture/recording_file.h"
 #include "process/unwind_feed.h"
+#include "procfs/dso_opener.h"
+#include "stream/recording_file.h"
 
 struct assembly;
-
-/* A fact in the profile: whose lines are missing although they were there, and why. */
-#define LINES_LOST_KEY "lines_missing"
 
 /* `requests`: what the recorder may ask of a live source; NULL in replay. -ENOMEM. */
 int assembly__new(const struct event_source_requests *requests, struct assembly **assembly);

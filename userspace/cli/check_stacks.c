@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "capture/live.h"
 #include "cli/assembly.h"
 #include "cli/record_options.h"
+#include "session/live.h"
 
 #define CENSUS_NS 1000000000ull
 #define CENSUS_HZ 499 /* enough samples of a machine that does little */

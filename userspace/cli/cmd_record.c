@@ -17,8 +17,6 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "capture/features.h"
-#include "capture/live.h"
-#include "capture/recording_file.h"
 #include "cli/assembly.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
@@ -26,6 +24,8 @@
 #include "cli/progress.h"
 #include "cli/record_options.h"
 #include "cli/summary.h"
+#include "session/live.h"
+#include "stream/recording_file.h"
 
 #define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
 #define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */

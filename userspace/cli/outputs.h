@@ -4,7 +4,7 @@
  *
  * All of them are written under temporary names first and renamed once every one is whole, so that
  * a failure leaves none of them behind. The recording itself (.sysprof) is not here: it grows while
- * sampling, see capture/recording_file.h.
+ * sampling, see stream/recording_file.h.
  */
 #ifndef CLI_OUTPUTS_H
 #define CLI_OUTPUTS_H

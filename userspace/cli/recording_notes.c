@@ -23,9 +23,9 @@ void print_recording_notes(const char *path, const struct recording_summary *sum
 	if (summary->cut_short)
 		log_print(LOG_WARNING, "%s: the recording has no end: it was killed, or still runs",
 			  path);
-	if (profile__meta(profile, LINES_LOST_KEY))
+	if (profile__meta(profile, META_LINES_MISSING))
 		log_print(LOG_WARNING, "%s: lines are missing: %s", path,
-			  profile__meta(profile, LINES_LOST_KEY));
+			  profile__meta(profile, META_LINES_MISSING));
 	if (!summary->has_symbols)
 		log_print(
 			LOG_WARNING,

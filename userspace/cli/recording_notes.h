@@ -5,7 +5,7 @@
 
 #include <sysprof/profile.h>
 
-#include "capture/recording_file.h"
+#include "stream/recording_file.h"
 
 void print_recording_notes(const char *path, const struct recording_summary *summary,
 			   const struct profile *profile);

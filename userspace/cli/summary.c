@@ -216,7 +216,7 @@ static void print_tables(const struct unwind_feed_stats *feed)
 
 static void print_lines_lost(const struct profile *profile)
 {
-	const char *lost = profile__meta(profile, LINES_LOST_KEY);
+	const char *lost = profile__meta(profile, META_LINES_MISSING);
 	char text[LINES_LOST_SHOWN];
 
 	if (lost)

@@ -6,10 +6,10 @@
 #include <sysprof/profile.h>
 #include <sysprof/symbolizer.h>
 
-#include "capture/live.h"
 #include "cli/outputs.h"
 #include "cli/record_options.h"
 #include "process/unwind_feed.h"
+#include "session/live.h"
 
 struct summary {
 	const struct record_options *options;

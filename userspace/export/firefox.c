@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/firefox.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "export/facts.h"
-#include "export/firefox.h"
 #include "profile/timeline.h"
 
 #define VISIBLE_THREADS	 15
@@ -321,7 +321,7 @@ static void entry_ns(struct json_writer *w, const char *label, uint64_t value)
 
 static void write_clock_section(const struct profile *p, struct json_writer *w)
 {
-	const char *reason = profile__meta(p, "clock_reason");
+	const char *reason = profile__meta(p, META_CLOCK_REASON);
 	char text[64];
 
 	begin_section(w, "Clock");
@@ -482,9 +482,11 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 /* Facts about the machine, where the recording knows them. */
 static void write_machine(const struct profile *p, struct json_writer *w)
 {
-	const char *kernel = profile__meta(p, "kernel"), *cpu = profile__meta(p, "cpu");
-	const char *cpus = profile__meta(p, "cpus"), *command = profile__meta(p, "command");
-	const char *hostname = profile__meta(p, "hostname");
+	const char *kernel = profile__meta(p, META_KERNEL_RELEASE),
+		   *cpu = profile__meta(p, META_CPU);
+	const char *cpus = profile__meta(p, META_CPU_COUNT),
+		   *command = profile__meta(p, META_COMMAND);
+	const char *hostname = profile__meta(p, META_HOSTNAME);
 	uint64_t count;
 
 	json_key_string(w, "platform", "X11");
@@ -539,7 +541,7 @@ static void write_conventions(struct json_writer *w)
 static int write_meta(struct firefox *f)
 {
 	const struct profile *p = f->p;
-	const char *product = profile__meta(p, "product");
+	const char *product = profile__meta(p, META_PRODUCT);
 	struct json_writer *w = f->w;
 	int err;
 

@@ -423,7 +423,7 @@ static void write_lib(const struct firefox_tables *t, struct json_writer *w, str
 	json_key_string(w, "debugPath", path);
 	json_key_string(w, "breakpadId", breakpad);
 	json_key_string(w, "codeId", dso->build_id_size ? code : NULL);
-	json_key_string(w, "arch", profile__meta(t->p, "architecture"));
+	json_key_string(w, "arch", profile__meta(t->p, META_ARCHITECTURE));
 	json_end_object(w);
 }
 

@@ -135,20 +135,20 @@ static void print_clock(const struct profile *p, FILE *out)
 
 static int print_header(const struct profile *p, FILE *out)
 {
-	const char *reason = profile__meta(p, "clock_reason");
+	const char *reason = profile__meta(p, META_CLOCK_REASON);
 	struct export_facts facts;
 	char date[64];
 	int err;
 
 	export_facts__init(&facts, p);
 	format_date(p->start_realtime, date, sizeof(date));
-	err = print_field(out, "target", profile__meta(p, "target"));
+	err = print_field(out, "target", profile__meta(p, META_TARGET));
 	if (!err)
-		err = print_field(out, "command", profile__meta(p, "command"));
+		err = print_field(out, "command", profile__meta(p, META_COMMAND));
 	if (!err)
-		err = print_field(out, "host", profile__meta(p, "hostname"));
+		err = print_field(out, "host", profile__meta(p, META_HOSTNAME));
 	if (!err)
-		err = print_field(out, "kernel", profile__meta(p, "kernel"));
+		err = print_field(out, "kernel", profile__meta(p, META_KERNEL_RELEASE));
 	if (err)
 		return err;
 	fprintf(out, "# started    %s, for %.3f s%s\n", date, (double)facts.duration / 1e9,

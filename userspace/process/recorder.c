@@ -24,6 +24,7 @@
  * it is that thread's clock that runs on under the leader's tid.
  */
 #include "process/recorder.h"
+
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
@@ -1005,13 +1006,13 @@ static int on_meta(void *context, const char *key, const char *value)
 	uint64_t number;
 
 	profile_builder__meta(r->builder, key, value);
-	if (!strcmp(key, "sampling_start") && !r->start &&
+	if (!strcmp(key, META_SAMPLING_START) && !r->start &&
 	    !parse_u64(value, 1, UINT64_MAX, &number)) {
 		r->start = number;
 		r->session->start = number;
-	} else if (!strcmp(key, "period_ns") && !parse_u64(value, 1, UINT64_MAX, &number)) {
+	} else if (!strcmp(key, META_PERIOD) && !parse_u64(value, 1, UINT64_MAX, &number)) {
 		r->session->period = number;
-	} else if (!strcmp(key, "hz") && !r->fallback_period &&
+	} else if (!strcmp(key, META_HZ) && !r->fallback_period &&
 		   !parse_u64(value, 1, 1000000000, &number)) {
 		r->fallback_period = 1000000000 / number;
 	}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keys of EVENT_META and of the profile's meta table. Part of the recording's format: a key
+ * keeps its name and its meaning.
+ */
+#ifndef SYSPROF_META_KEYS_H
+#define SYSPROF_META_KEYS_H
+
+/* the machine */
+#define META_PRODUCT	     "product" /* "sysprof 0.1.0" */
+#define META_HOSTNAME	     "hostname"
+#define META_KERNEL_RELEASE  "kernel"	       /* uname -r */
+#define META_KERNEL_BUILD_ID "kernel_build_id" /* hexadecimal digits */
+#define META_ARCHITECTURE    "architecture"
+#define META_CPU	     "cpu"  /* its model name */
+#define META_CPU_COUNT	     "cpus" /* online */
+
+/* the recording */
+#define META_COMMAND	     "command" /* the command line of the recorder */
+#define META_TARGET	     "target"  /* "-p 12" */
+#define META_EVENT	     "event"
+#define META_CLOCK	     "clock" /* "tsc" or "monotonic" */
+#define META_CLOCK_REASON    "clock_reason"
+#define META_CPU_TIME_METHOD "cpu_time_method"
+#define META_HZ		     "hz"
+#define META_PERIOD	     "period_ns"
+#define META_SAMPLING_START  "sampling_start" /* CLOCK_MONOTONIC ns */
+#define META_LINES_MISSING   "lines_missing" /* whose lines were lost although they exist, and why */
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lines of /proc, whatever names their processes chose: the comm in stat is found by the last ')',
+ * and a path in maps may hold anything but NUL, of which the kernel escapes the newline alone, as "\012".
+ */
+#include "base/proc_parse.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/parse.h"
+
+/* A decimal number, perhaps with a sign, and the spaces after it. */
+static bool take_number(const char **at, const char *end, int64_t *value)
+{
+	bool negative = *at < end && **at == '-';
+	uint64_t number = 0;
+	const char *p = *at + negative;
+	const char *first = p;
+
+	for (; p < end && *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(*p - '0'), &number))
+			return false;
+	}
+	if (p == first)
+		return false;
+	while (p < end && (*p == ' ' || *p == '\n'))
+		p++;
+	*at = p;
+	*value = negative ? (int64_t)(0 - number) : (int64_t)number;
+	return true;
+}
+
+/* pid (comm) state ppid … flags … utime stime … threads … start: proc(5) has the numbers */
+int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
+{
+	const char *open = memchr(text, '(', size);
+	const char *close = memrchr(text, ')', size);
+	const char *at, *end = text + size;
+	int64_t fields[23] = {};
+	size_t length;
+
+	if (!open || !close || close < open || end - close < 4 || close[1] != ' ' ||
+	    close[3] != ' ')
+		return -EBADMSG;
+	at = close + 4;
+	for (unsigned int field = 4; field <= 22; field++) {
+		if (!take_number(&at, end, &fields[field]))
+			return -EBADMSG;
+	}
+	if (fields[4] < 0 || fields[4] > INT_MAX)
+		return -EBADMSG;
+	length = close - open - 1;
+	if (length >= sizeof(stat->comm))
+		length = sizeof(stat->comm) - 1;
+	memcpy(stat->comm, open + 1, length);
+	stat->comm[length] = '\0';
+	stat->state = close[2];
+	stat->ppid = fields[4];
+	stat->flags = fields[9];
+	stat->cpu_ticks = fields[14] + fields[15];
+	stat->threads = fields[20];
+	stat->start_ticks = fields[22];
+	return 0;
+}
+
+int proc_parse_number(const char *text, size_t size, uint64_t *number)
+{
+	int64_t value;
+
+	if (!take_number(&text, text + size, &value) || value < 0)
+		return -EBADMSG;
+	*number = value;
+	return 0;
+}
+
+static bool take_hex(const char **at, uint64_t *value, char then)
+{
+	return !parse_hex(at, value) && *(*at)++ == then;
+}
+
+/* "rwxp": false for anything else */
+static bool take_permissions(const char **at, struct proc_mapping *mapping)
+{
+	const char *p = *at;
+
+	if (strnlen(p, 5) < 5 || p[4] != ' ')
+		return false;
+	mapping->protection = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+			      (p[2] == 'x' ? PROT_EXEC : 0);
+	mapping->map_flags = p[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	*at += 5;
+	return true;
+}
+
+/* In place; the new length. */
+static size_t decode_newlines(char *path, bool *found)
+{
+	static const char escape[] = "\\012";
+	char *to = path;
+
+	*found = false;
+	for (const char *from = path; *from; to++) {
+		if (strncmp(from, escape, sizeof(escape) - 1)) {
+			*to = *from++;
+			continue;
+		}
+		*to = '\n';
+		from += sizeof(escape) - 1;
+		*found = true;
+	}
+	*to = '\0';
+	return to - path;
+}
+
+int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping)
+{
+	struct proc_mapping m = {};
+	const char *at = line;
+	uint64_t major, minor;
+	int64_t inode;
+
+	line[size] = '\0';
+	if (!take_hex(&at, &m.start, '-') || !take_hex(&at, &m.end, ' ') || m.end <= m.start ||
+	    !take_permissions(&at, &m) || !take_hex(&at, &m.offset, ' ') ||
+	    !take_hex(&at, &major, ':') || !take_hex(&at, &minor, ' ') || major > UINT32_MAX ||
+	    minor > UINT32_MAX || !take_number(&at, line + size, &inode))
+		return -EBADMSG;
+	m.major = major;
+	m.minor = minor;
+	m.inode = inode;
+	m.path = at;
+	m.path_size = decode_newlines(line + (at - line), &m.newline);
+	*mapping = m;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a HotSpot JVM that runs tells of itself. */
+#ifndef JITWATCH_HOTSPOT_H
+#define JITWATCH_HOTSPOT_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "elf/elf_file.h"
+
+/*
+ * Was it started with -XX:+PreserveFramePointer? `libjvm` is its library, whose addresses are
+ * `bias` higher in the process. 1, 0; -ESRCH, -EPERM, -ENODATA: it cannot be told. The answer is
+ * final once the JVM has compiled code.
+ */
+int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias);
+
+#endif

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When a line was written the file's own time tells, where the line is the last write: the kernel takes
+ * a fresh time for a file that has been looked at since its last write (Linux 6.13 on, elsewhere the
+ * last timer tick's: earlier, but not wrong). Of several lines only the last has it. But a write gives
+ * the file its time before its bytes can be seen (measured: up to 50 us; longer where the disk is
+ * waited for), so that the time may be that of the next line. A line is therefore held until the next
+ * one shows that it has a time of its own, or no write would take so long.
+ *
+ * A file that is as long as it was, or longer, and has the same bytes before the place up to where it
+ * was read, goes on; everything else is a new file under the old name. Reading goes on until there is
+ * nothing more to read, and the moment before that last attempt is from when on nothing was known.
+ */
+#include "jitwatch/jit_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define FILE_MAX	 (512ull << 20) /* bytes that are read of one */
+#define SNAPSHOT_MAX	 (32u << 20)	/* larger ones are read in pieces, as they come */
+#define REWRITE_PATIENCE 50000000ull	/* ns; HotSpot writes for 5 ms */
+#define WRITE_PATIENCE	 50000000ull	/* ns of a write, from its time to its bytes */
+#define PIECE_MAX	 ((EVENT_SIZE_MAX - sizeof(struct jit_bytes_event)) & ~(EVENT_ALIGN - 1))
+
+/* One after the other in one piece of memory, which is the sink's to copy. */
+union piece {
+	struct jit_bytes_event event;
+	char room[EVENT_SIZE_MAX];
+};
+
+/* CLOCK_REALTIME ns */
+static uint64_t mtime_of(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+static int tell_state(const struct jit_file *f, const char *path, uint64_t now,
+		      const struct jit_file_sink *sink)
+{
+	union {
+		struct jit_file_event event;
+		char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
+	} e = {};
+	size_t length = strnlen(path, PATH_MAX - 1);
+
+	e.event.header = (struct event_header){
+		.size = (sizeof(e.event) + length + EVENT_ALIGN) & ~(EVENT_ALIGN - 1),
+		.type = EVENT_JIT_FILE,
+		.time = now,
+	};
+	e.event.pid = f->owner.pid;
+	e.event.file = f->number;
+	e.event.process_start = f->owner.start;
+	e.event.kind = f->kind;
+	e.event.state = f->state;
+	memcpy(e.event.path, path, length);
+	return sink->push(sink->context, &e.event.header);
+}
+
+int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind,
+		    const struct jit_owner *owner, struct jit_found *found, uint64_t now,
+		    const struct jit_file_sink *sink)
+{
+	*f = (struct jit_file){
+		.number = number,
+		.owner = *owner,
+		.kind = kind,
+		.state = found->state,
+		.fd = found->fd,
+		.device = found->st.st_dev,
+		.inode = found->st.st_ino,
+		.found_size = (uint64_t)found->st.st_size,
+		.found_mtime = mtime_of(&found->st),
+		.named_at = now,
+	};
+	found->fd = -1;
+	/* HotSpot may be writing it just now */
+	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
+	    (!found->st.st_size || found->modified + REWRITE_PATIENCE > now))
+		f->waits_since = now;
+	return tell_state(f, found->path, now, sink);
+}
+
+void jit_file__close(struct jit_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}
+
+/* Until then a rewriting may be going on; 0: there is none. */
+static uint64_t rewritten_by(const struct jit_file *f)
+{
+	return f->waits_since && f->state == JIT_FILE_STATE_FOLLOWED
+		       ? f->waits_since + REWRITE_PATIENCE
+		       : 0;
+}
+
+uint64_t jit_file__wakes_at(const struct jit_file *f)
+{
+	uint64_t rewritten = rewritten_by(f), shown = f->held.size ? f->held.until : 0;
+
+	return rewritten && (!shown || rewritten < shown) ? rewritten : shown;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+struct reading {
+	struct jit_file *f;
+	const struct jit_file_sink *sink;
+	uint64_t after;
+	bool goes_on;	 /* from `after` on: a line that comes alone may be known better */
+	uint64_t before; /* 0: that of each piece */
+	uint32_t flags;	 /* of the next piece */
+};
+
+static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
+{
+	unsigned int kept;
+
+	if (size >= JIT_FILE_TAIL_SIZE) {
+		memcpy(f->tail, bytes + size - JIT_FILE_TAIL_SIZE, JIT_FILE_TAIL_SIZE);
+		f->tail_size = JIT_FILE_TAIL_SIZE;
+		return;
+	}
+	kept = JIT_FILE_TAIL_SIZE - (unsigned int)size;
+	kept = f->tail_size < kept ? f->tail_size : kept;
+	memmove(f->tail, f->tail + f->tail_size - kept, kept);
+	memcpy(f->tail + kept, bytes, size);
+	f->tail_size = kept + (unsigned int)size;
+}
+
+static int tell_piece(struct reading *r, union piece *piece, size_t size, uint64_t now)
+{
+	size_t whole = (sizeof(piece->event) + size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	uint64_t before = r->before ? r->before : now;
+
+	memset(piece->event.bytes + size, 0, whole - sizeof(piece->event) - size);
+	piece->event = (struct jit_bytes_event){
+		.header = {.size = whole, .type = EVENT_JIT_BYTES, .time = now},
+		.after = r->after < before ? r->after : before,
+		.before = before,
+		.file = r->f->number,
+		.size = size,
+		.flags = r->flags,
+	};
+	r->flags = 0;
+	return r->sink->push(r->sink->context, &piece->event.header);
+}
+
+static int tell_empty(struct reading *r)
+{
+	union piece piece;
+
+	return tell_piece(r, &piece, 0, monotonic_ns());
+}
+
+/* From here on everything that was told is in doubt. */
+static int stop_at_limit(struct reading *r)
+{
+	int err;
+
+	r->f->state = JIT_FILE_STATE_TOO_BIG;
+	r->flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END;
+	r->before = UINT64_MAX;
+	err = r->f->kind == JIT_FILE_MAP ? tell_empty(r) : 0;
+	return err ? err : tell_state(r->f, "", monotonic_ns(), r->sink);
+}
+
+/* A map has no NUL: this is what a file has where nothing was written. */
+static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
+{
+	return f->kind == JIT_FILE_MAP && !bytes[0] && !memcmp(bytes, bytes + 1, size - 1);
+}
+
+/* ---- a line that comes alone ----------------------------------------------------------------- */
+
+static int tell_held(struct jit_file *f, bool sure, const struct jit_file_sink *sink)
+{
+	struct jit_held *held = &f->held;
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = sure ? held->after : held->doubtful,
+		.before = held->before,
+	};
+	union piece piece;
+	size_t size = held->size;
+
+	if (!size)
+		return 0;
+	held->size = 0;
+	memcpy(piece.event.bytes, held->line, size);
+	return tell_piece(&r, &piece, size, monotonic_ns());
+}
+
+/* It is one line, all of it, and the file's time may be that of its writing. */
+static bool is_last_write(const struct jit_file *f, bool whole, const char *bytes, size_t size)
+{
+	return f->kind == JIT_FILE_MAP && whole && f->last_write.size == f->offset &&
+	       f->last_write.time && memchr(bytes, '\n', size) == bytes + size - 1;
+}
+
+/* Is it held? Otherwise it is told as the reading says. */
+static bool hold(struct reading *r, const char *line, size_t size)
+{
+	struct jit_file *f = r->f;
+	uint64_t now = monotonic_ns(), time = f->last_write.time;
+
+	if (time <= r->after || time > now || size > JIT_FILE_LINE_MAX)
+		return false; /* what is to come somebody has set by hand */
+	if (now > time + WRITE_PATIENCE) {
+		r->after = time;
+		return false;
+	}
+	f->held = (struct jit_held){
+		.size = (unsigned int)size,
+		.mtime = f->last_write.mtime,
+		.after = time,
+		.doubtful = r->after,
+		.before = now,
+		.until = time + WRITE_PATIENCE,
+	};
+	memcpy(f->held.line, line, size);
+	return true;
+}
+
+/* What came behind it shows what the file's time was. */
+static int tell_held_before(struct jit_file *f, bool last_write, const struct jit_file_sink *sink)
+{
+	return tell_held(f, last_write && f->last_write.mtime != f->held.mtime, sink);
+}
+
+/* Nothing came behind it: it is told, or still held. */
+static int tell_held_alone(struct jit_file *f, uint64_t now, bool settle,
+			   const struct jit_file_sink *sink)
+{
+	if (now < f->held.until && !settle)
+		return 0;
+	return tell_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
+}
+
+static void note_end(struct jit_file *f)
+{
+	struct stat st;
+
+	f->end_mtime = fstat(f->fd, &st) ? 0 : mtime_of(&st);
+}
+
+/* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
+static int read_on(struct reading *r)
+{
+	struct jit_file *f = r->f;
+	static _Thread_local union piece piece;
+	size_t done = 0;
+	bool whole, last_write;
+
+	while (done < JIT_READ_MAX) {
+		uint64_t began = monotonic_ns();
+		ssize_t size = pread(f->fd, piece.event.bytes, PIECE_MAX, (off_t)f->offset);
+		int err;
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size <= 0) {
+			f->silent = began;
+			f->at_end = true;
+			note_end(f);
+			return 0;
+		}
+		f->at_end = false;
+		f->offset += size;
+		f->told += size;
+		done += size;
+		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
+		keep_tail(f, piece.event.bytes, size);
+		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
+		err = tell_held_before(f, last_write, r->sink);
+		if (!err && !is_hole(f, piece.event.bytes, size) &&
+		    !(last_write && hold(r, piece.event.bytes, size)))
+			err = tell_piece(r, &piece, size, monotonic_ns());
+		if (err)
+			return err;
+		if (f->told > FILE_MAX)
+			return stop_at_limit(r);
+	}
+	return 1;
+}
+
+/* ---- what the file is ------------------------------------------------------------------------ */
+
+static bool is_as_it_was(const struct jit_file *f)
+{
+	char now[JIT_FILE_TAIL_SIZE];
+	ssize_t size;
+
+	if (!f->tail_size)
+		return true;
+	size = pread_full(f->fd, now, f->tail_size, f->offset - f->tail_size);
+	return size == (ssize_t)f->tail_size && !memcmp(now, f->tail, f->tail_size);
+}
+
+static int begin_anew(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
+{
+	int err = tell_held(f, false, sink);
+
+	f->rewritten |= f->offset > 0;
+	if (f->appended)
+		f->listed = f->silent;
+	f->appended = f->at_end = false;
+	f->offset = 0;
+	f->tail_size = 0;
+	f->waits_since = now;
+	return err;
+}
+
+#define CLOCK_STEP 100000 /* ns: somebody has set CLOCK_REALTIME */
+
+static void note_write(struct jit_file *f, const struct stat *st)
+{
+	int64_t offset, step, time = 0;
+	bool known = jit_clock_offset(&offset);
+
+	step = offset - f->last_write.offset;
+	if (known && step < CLOCK_STEP && step > -CLOCK_STEP)
+		time = (int64_t)mtime_of(st) - offset;
+	f->last_write = (struct jit_write){
+		.size = (uint64_t)st->st_size,
+		.mtime = mtime_of(st),
+		.time = time > 0 ? (uint64_t)time : 0,
+		.offset = offset,
+	};
+}
+
+/* It never grew, was opened and written to, and is as long as before: however equal it looks. */
+static bool is_next_snapshot(const struct jit_file *f, const struct jit_signs *signs,
+			     const struct stat *st)
+{
+	return f->listed && !f->appended && f->opened && signs->modified && signs->closed &&
+	       (uint64_t)st->st_size == f->offset;
+}
+
+static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs, uint64_t now,
+			      const struct jit_file_sink *sink)
+{
+	struct stat st;
+	int err = 0;
+
+	f->last_write.time = 0;
+	if (f->waits_since || fstat(f->fd, &st))
+		return 0;
+	note_write(f, &st);
+	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)) ||
+	    is_next_snapshot(f, signs, &st))
+		err = begin_anew(f, now, sink);
+	f->opened = false;
+	return err;
+}
+
+/* It is whole: all of it was true when it was closed. */
+static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = f->listed,
+		.before = monotonic_ns(),
+		.flags = JIT_SNAPSHOT_BEGIN,
+	};
+	int more;
+
+	f->waits_since = 0;
+	f->rewritten = false;
+	do
+		more = read_on(&r);
+	while (more > 0 && f->state == JIT_FILE_STATE_FOLLOWED);
+	if (more < 0)
+		return more;
+	f->listed = r.before;
+	r.flags |= JIT_SNAPSHOT_END;
+	return tell_empty(&r);
+}
+
+/*
+ * Nobody has closed it: what it had before is gone, what comes is told as it comes. Or nothing was told
+ * of it before: then it makes no difference, but that what overlaps is in doubt.
+ */
+static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = f->listed,
+		.before = monotonic_ns(),
+		.flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END,
+	};
+	bool rewritten = f->rewritten;
+
+	f->waits_since = 0;
+	f->rewritten = false;
+	return rewritten ? tell_empty(&r) : 0;
+}
+
+/* What is new since it was read last, or all of it, which is of unknown age. */
+static int read_new(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	bool first = !f->listed;
+	uint64_t offset = f->offset;
+	struct reading r = {
+		.f = f,
+		.sink = sink,
+		.after = first ? 0 : f->silent,
+		.goes_on = !first,
+	};
+	int more = read_on(&r);
+
+	if (first && f->at_end)
+		f->listed = f->silent;
+	else if (!first && f->offset > offset)
+		f->appended = true;
+	return more;
+}
+
+int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now,
+		      const struct jit_file_sink *sink)
+{
+	int err;
+
+	jit_file__close(f);
+	f->fd = fd;
+	f->device = st->st_dev;
+	f->inode = st->st_ino;
+	err = begin_anew(f, now, sink);
+	/* the new one may have been there, and written to, since the last look */
+	f->silent = f->silent < f->named_at ? f->silent : f->named_at;
+	f->listed = f->listed < f->named_at ? f->listed : f->named_at;
+	f->named_at = now;
+	return err;
+}
+
+int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink)
+{
+	struct reading r = {.f = f, .sink = sink, .after = f->silent};
+	int err;
+
+	if (f->state != JIT_FILE_STATE_FOLLOWED || f->kind != JIT_FILE_MAP)
+		return 0;
+	err = tell_held(f, false, sink);
+	return err ? err : stop_at_limit(&r);
+}
+
+static bool has_changed(const struct jit_file *f)
+{
+	struct stat st;
+
+	return !fstat(f->fd, &st) && mtime_of(&st) != f->found_mtime;
+}
+
+/* Its owner writes to it after all. */
+static int revive(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
+{
+	int err = begin_anew(f, now, sink);
+
+	f->state = JIT_FILE_STATE_FOLLOWED;
+	return err ? err : tell_state(f, "", now, sink);
+}
+
+static bool is_larger(const struct jit_file *f, uint64_t size)
+{
+	struct stat st;
+
+	return fstat(f->fd, &st) || (uint64_t)st.st_size > size;
+}
+
+void jit_file__glance(struct jit_file *f)
+{
+	uint64_t now = monotonic_ns();
+	struct stat st;
+
+	if (f->fd < 0 || !f->at_end || f->waits_since || fstat(f->fd, &st))
+		return;
+	if ((uint64_t)st.st_size == f->offset && mtime_of(&st) == f->end_mtime)
+		f->silent = now;
+}
+
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle,
+		   const struct jit_file_sink *sink)
+{
+	uint64_t now = monotonic_ns();
+	int err = 0, more;
+
+	if (f->fd < 0 || f->state == JIT_FILE_STATE_TOO_BIG)
+		return 0;
+	f->opened |= signs->opened;
+	if (f->state == JIT_FILE_STATE_OUTDATED && (!signs->modified || !has_changed(f)))
+		return 0;
+	if (f->state == JIT_FILE_STATE_OUTDATED)
+		err = revive(f, now, sink);
+	err = err ? err : look_for_rewriting(f, signs, now, sink);
+	if (err)
+		return err;
+	if (f->waits_since && f->rewritten && signs->closed && !is_larger(f, SNAPSHOT_MAX))
+		return read_snapshot(f, sink);
+	if (f->waits_since && !settle && !signs->closed && now < rewritten_by(f))
+		return 0;
+	if (f->waits_since)
+		err = give_up_waiting(f, sink);
+	more = err ? err : read_new(f, sink);
+	err = more < 0 ? more : tell_held_alone(f, now, settle, sink);
+	return err ? err : more;
+}

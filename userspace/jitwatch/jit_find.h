@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a process tells of the code that it makes: /tmp/perf-PID.map by its own number in its own
+ * root, by ours there, by ours on the host. The process may be anybody's, so the file has to be a
+ * regular one of its user or of root, and no link.
+ */
+#ifndef JITWATCH_JIT_FIND_H
+#define JITWATCH_JIT_FIND_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <sysprof/event.h>
+
+/* Who a process is, as far as its files go. */
+struct jit_owner {
+	pid_t pid;	/* for us */
+	pid_t own_pid;	/* for itself, in the innermost pid namespace */
+	uid_t uid;	/* real */
+	uid_t euid;	/* effective */
+	uint64_t start; /* CLOCK_MONOTONIC ns, 10 ms grain */
+};
+
+/* 0 or negative errno: -ESRCH, … */
+int jit_owner__read(pid_t pid, struct jit_owner *owner);
+
+struct jit_found {
+	int fd;			   /* -1: it is not to be read, state says why */
+	enum jit_file_state state; /* FOLLOWED, or why not; OUTDATED has a descriptor */
+	struct stat st;
+	uint64_t modified;   /* CLOCK_MONOTONIC ns; 0: before that began */
+	char path[PATH_MAX]; /* as the process names it */
+};
+
+/*
+ * Its perf map. 0: there is something of that name, see `found`; -ENOENT: there is none; or another
+ * negative errno. The caller closes found->fd.
+ */
+int jit_find_map(const struct jit_owner *owner, struct jit_found *found);
+
+/*
+ * The jitdump that it has mapped at [start, end), deleted or not. The same, with the path as given.
+ */
+int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t start, uint64_t end,
+		  struct jit_found *found);
+
+/* From CLOCK_MONOTONIC to CLOCK_REALTIME, which files have, ns: correct to 2 us, or false. */
+bool jit_clock_offset(int64_t *offset);
+
+/* Has the process the file open? */
+bool jit_has_open(pid_t pid, const struct stat *file);
+
+/* Is this what the kernel calls the mapping of a jitdump's first page: ".../jit-NUMBER[-NUMBER].dump"? */
+bool jit_is_dump(const char *path);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The attach protocol (OpenJDK, src/hotspot/os/posix/attachListener_posix.cpp): beside
+ * .attach_pidNUMBER in its /tmp, SIGQUIT makes a JVM listen on .java_pidNUMBER there. It takes "1",
+ * a command and three arguments, each ended by NUL, and answers with a status line. It speaks only to
+ * its own user. Without that file SIGQUIT makes it print its threads; somebody who does not catch
+ * SIGQUIT it would kill, so that is looked at first.
+ *
+ * Between fork and _exit only what is safe there: another thread may hold malloc's lock.
+ */
+#include "jitwatch/jvm_attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/tenant_open.h"
+
+#define MAPS_MAX       (64u << 20)
+#define STATUS_MAX     (64u << 10)
+#define LISTEN_TRIES   50
+#define TRY_MS	       20
+#define ANSWER_MS      3000
+#define START_GRAIN_NS 10000000ull
+#define ASK_SECONDS    5 /* all of it */
+
+/* ---- may it be asked? ------------------------------------------------------------------------ */
+
+static bool file_has(pid_t pid, const char *name, size_t limit, const char *text)
+{
+	_cleanup_free_ char *data = NULL;
+	char path[64];
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return !read_file_at(AT_FDCWD, path, limit, &data, &size) && strstr(data, text);
+}
+
+static bool catches_sigquit(pid_t pid)
+{
+	_cleanup_free_ char *status = NULL;
+	char path[64];
+	const char *caught;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_file_at(AT_FDCWD, path, STATUS_MAX, &status, &size))
+		return false;
+	caught = strstr(status, "\nSigCgt:");
+	return caught && strtoull(caught + 8, NULL, 16) >> (SIGQUIT - 1) & 1;
+}
+
+bool jvm_is_one(const struct jit_owner *owner)
+{
+	return file_has(owner->pid, "maps", MAPS_MAX, "/libjvm.so\n");
+}
+
+bool jvm_can_be_asked(const struct jit_owner *owner)
+{
+	return jvm_is_one(owner) && catches_sigquit(owner->pid);
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+struct asking {
+	int tmp; /* the process's /tmp */
+	int pid; /* a pidfd */
+	pid_t parent;
+	uid_t uid;
+	gid_t gid;
+	char trigger[32]; /* names in /tmp */
+	char socket[32];
+};
+
+static const char REQUEST[] = "1\0jcmd\0Compiler.perfmap\0\0";
+
+/* The system calls themselves: in a child of a program with threads there are no others to tell. */
+static bool become(const struct asking *a)
+{
+	struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+
+	return !syscall(SYS_setgroups, 0, NULL) &&
+	       !syscall(SYS_setresgid, a->gid, a->gid, a->gid) &&
+	       !syscall(SYS_setresuid, a->uid, a->uid, a->uid) &&
+	       !syscall(SYS_capset, &version, none);
+}
+
+/* The socket itself, wherever a link of that name would lead. */
+static int connect_to(const struct asking *a)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int at = openat(a->tmp, a->socket, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+	struct stat st;
+
+	if (at < 0)
+		return -1;
+	if (!fstat(at, &st) && S_ISSOCK(st.st_mode))
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", at);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address))) {
+		close(fd);
+		fd = -1;
+	}
+	close(at);
+	return fd;
+}
+
+/* It listens already, or is made to. */
+static int reach(const struct asking *a)
+{
+	int fd = connect_to(a), trigger;
+
+	if (fd >= 0)
+		return fd;
+	trigger = openat(a->tmp, a->trigger, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
+			 0600);
+	if (trigger < 0)
+		return -1;
+	if (!syscall(SYS_pidfd_send_signal, a->pid, SIGQUIT, NULL, 0))
+		for (int i = 0; i < LISTEN_TRIES && fd < 0; i++) {
+			poll(NULL, 0, TRY_MS);
+			fd = connect_to(a);
+		}
+	unlinkat(a->tmp, a->trigger, 0);
+	return fd;
+}
+
+static bool ask(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	char status = 0, rest[512];
+
+	/* three arguments: the literal's own NUL is the last one */
+	if (write(fd, REQUEST, sizeof(REQUEST)) != sizeof(REQUEST))
+		return false;
+	if (poll(&ready, 1, ANSWER_MS) != 1 || read(fd, &status, 1) != 1)
+		return false;
+	while (poll(&ready, 1, ANSWER_MS) == 1 && read(fd, rest, sizeof(rest)) > 0)
+		;
+	return status == '0';
+}
+
+/* All descriptors but these two: nothing of the recording is anybody's business here. */
+static void close_others(int a, int b)
+{
+	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
+
+	if (low)
+		syscall(SYS_close_range, 0, low - 1, 0);
+	if (high > low + 1)
+		syscall(SYS_close_range, low + 1, high - 1, 0);
+	syscall(SYS_close_range, high + 1, ~0u, 0);
+}
+
+static void talk(const struct asking *a)
+{
+	int fd;
+
+	close_others(a->tmp, a->pid);
+	signal(SIGPIPE, SIG_IGN);
+	alarm(ASK_SECONDS);
+	if (!become(a))
+		_exit(2);
+	/* both are undone by a change of credentials */
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != a->parent)
+		_exit(2);
+	fd = reach(a);
+	_exit(fd >= 0 && ask(fd) ? 0 : 1);
+}
+
+/* ---- the parent ------------------------------------------------------------------------------ */
+
+static int open_tmp(pid_t pid)
+{
+	_cleanup_close_ int root = tenant_root(pid);
+	int tmp;
+
+	if (root < 0)
+		return root;
+	tmp = openat(root, "tmp", O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return tmp < 0 ? -errno : tmp;
+}
+
+static gid_t group_of(pid_t pid)
+{
+	_cleanup_free_ char *status = NULL;
+	unsigned int real, effective = 0;
+	char path[64];
+	const char *gids;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_file_at(AT_FDCWD, path, STATUS_MAX, &status, &size))
+		return (gid_t)-1;
+	gids = strstr(status, "\nGid:");
+	return gids && sscanf(gids + 5, "%u %u", &real, &effective) == 2 ? effective : (gid_t)-1;
+}
+
+/* They are told in ticks of 10 ms, less a difference of two clocks that is measured each time. */
+static bool same_start(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b < START_GRAIN_NS : b - a < START_GRAIN_NS;
+}
+
+pid_t jvm_attach__begin(const struct jit_owner *owner)
+{
+	_cleanup_close_ int tmp = open_tmp(owner->pid);
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, owner->pid, 0);
+	struct asking a = {.tmp = tmp,
+			   .pid = pidfd,
+			   .uid = owner->euid,
+			   .gid = group_of(owner->pid),
+			   .parent = getpid()};
+	struct jit_owner now;
+	pid_t child;
+
+	if (tmp < 0)
+		return tmp;
+	if (pidfd < 0)
+		return -errno;
+	/* the number may be another process's by now, or the same one's that is another program */
+	if (jit_owner__read(owner->pid, &now) || !same_start(now.start, owner->start) ||
+	    !jvm_can_be_asked(owner))
+		return -ESRCH;
+	if (a.gid == (gid_t)-1)
+		return -ESRCH;
+	snprintf(a.trigger, sizeof(a.trigger), ".attach_pid%d", owner->own_pid);
+	snprintf(a.socket, sizeof(a.socket), ".java_pid%d", owner->own_pid);
+	child = fork();
+	if (!child)
+		talk(&a);
+	return child < 0 ? -errno : child;
+}

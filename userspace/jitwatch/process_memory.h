@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The memory of a process that runs. It is a tenant's: what it has may be anything, and may change. */
+#ifndef JITWATCH_PROCESS_MEMORY_H
+#define JITWATCH_PROCESS_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All of it. 0; -ENODATA: it is not there; -ESRCH, -EPERM. */
+int process_memory__read(pid_t pid, void *to, size_t size, uint64_t address);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The kernel's symbols, as events. */
+#ifndef PROCFS_KERNEL_SNAPSHOT_H
+#define PROCFS_KERNEL_SNAPSHOT_H
+
+#include <stdint.h>
+
+#include "stream/event_queue.h"
+
+#define KALLSYMS_PIECE_MAX (60u * 1024)
+
+/*
+ * /proc/kallsyms in EVENT_KALLSYMS pieces of whole lines, code symbols only (types t, T, w, W, i).
+ * Where every address is zero (kernel.kptr_restrict) one piece with the first few lines is told as
+ * it is, from which the symbolizer sees why there are no names. 0 or negative errno: the file
+ * cannot be read, or what `push` returned.
+ */
+int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context);
+
+/* The same from an open file in that format. */
+int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context);
+
+#endif

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * /proc as events.
+ *
+ * Each process is read through a descriptor of its directory, which stays that process's: once it
+ * is gone every file below gives ESRCH, whoever has its pid by then. A name or a path in /proc is
+ * whatever a process chose: the comm in stat is found by the last ')', and a path in maps may hold
+ * anything but NUL, of which the kernel escapes the newline alone, as "\012", so that a path with
+ * these four bytes looks the same; map_files then says which it is.
+ *
+ * Nothing is read whole but small files: maps may have 65,530 lines, and goes by in pieces.
+ */
+#include "procfs/proc_snapshot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/parse.h"
+#include "base/proc_task.h"
+#include "base/vec.h"
+
+#define MAPS_STEP	 (64u * 1024)
+#define MAPS_LINE_MAX	 (1u << 20)
+#define NS_PER_SECOND	 1000000000ULL
+#define SUSPEND_MIN	 5000000ULL /* ns; less is no suspending but the clocks being read */
+#define CPU_TIME_UNKNOWN UINT64_MAX
+
+_Static_assert(PROC_COMM_SIZE == EVENT_COMM_SIZE, "the names of one kernel");
+
+struct proc_snapshot {
+	int proc_fd;
+	uint64_t tick_ns;
+	uint64_t suspended; /* see steady_suspended_ns */
+	char *lines;	    /* of maps */
+	size_t lines_size;
+	VEC(pid_t) tids; /* of the process being read */
+	char link[PATH_MAX + 1];
+	/* the event being made */
+	union {
+		struct event_header header;
+		struct process_event process;
+		struct thread_event thread;
+		struct thread_cpu_event thread_cpu;
+		struct mmap_event mmap;
+		struct maps_read_event maps_read;
+		char bytes[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	} event;
+};
+
+int proc_snapshot__new(struct proc_snapshot **snapshot)
+{
+	struct proc_snapshot *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (!s)
+		return -ENOMEM;
+	s->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->proc_fd < 0) {
+		err = -errno;
+		goto err_out;
+	}
+	s->tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
+	s->suspended = proc_suspended_ns();
+	s->lines_size = MAPS_STEP;
+	s->lines = malloc(s->lines_size);
+	if (!s->lines)
+		goto err_out;
+	*snapshot = s;
+	return 0;
+err_out:
+	proc_snapshot__free(s);
+	return err;
+}
+
+void proc_snapshot__free(struct proc_snapshot *s)
+{
+	if (!s)
+		return;
+	if (s->proc_fd >= 0)
+		close(s->proc_fd);
+	free(s->lines);
+	vec_free(&s->tids);
+	free(s);
+}
+
+/* ---- small files ----------------------------------------------------------------------------- */
+
+static uint64_t read_cpu_time(int dir, const char *path)
+{
+	char text[128];
+	ssize_t size = proc_read_small(dir, path, text, sizeof(text));
+	uint64_t run_time;
+
+	if (size <= 0 || proc_parse_number(text, size, &run_time))
+		return CPU_TIME_UNKNOWN;
+	return run_time;
+}
+
+/* The same within the life of a snapshot, so that a process keeps its start time to the ns. */
+static uint64_t steady_suspended_ns(struct proc_snapshot *s)
+{
+	uint64_t now = proc_suspended_ns();
+
+	if (now > s->suspended + SUSPEND_MIN || s->suspended > now + SUSPEND_MIN)
+		s->suspended = now;
+	return s->suspended;
+}
+
+/* Does reading go on after this? What vanishes, or may not be read, is passed over. */
+static bool is_fatal(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
+/* ---- directories of numbers ------------------------------------------------------------------ */
+
+static int open_numbers(int dir, const char *path, DIR **numbers)
+{
+	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*numbers = fdopendir(fd);
+	if (!*numbers)
+		return -errno;
+	fd = -1;
+	return 0;
+}
+
+/* The next name that is a number, or 0 at the end. */
+static pid_t next_number(DIR *numbers)
+{
+	struct dirent *entry;
+	uint64_t number;
+
+	while ((entry = readdir(numbers))) {
+		if (!parse_u64(entry->d_name, 1, INT_MAX, &number))
+			return number;
+	}
+	return 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void begin_event(struct proc_snapshot *s, enum event_type type, size_t size, uint64_t time)
+{
+	memset(&s->event, 0, size);
+	s->event.header = (struct event_header){
+		.size = size,
+		.type = type,
+		.flags = EVENT_FROM_PROC,
+		.time = time,
+	};
+}
+
+static int push_process(struct proc_snapshot *s, pid_t pid, const struct proc_stat *stat,
+			bool is_target, uint64_t time, event_push_fn push, void *context)
+{
+	struct process_event *e = &s->event.process;
+
+	begin_event(s, EVENT_PROCESS, sizeof(*e) + EVENT_COMM_SIZE, time);
+	e->pid = pid;
+	e->ppid = stat->ppid;
+	e->start_time = proc_start_time(stat->start_ticks, s->tick_ns, steady_suspended_ns(s));
+	e->is_target = is_target;
+	e->is_kernel = (stat->flags & PROC_FLAG_KTHREAD) != 0;
+	proc_stat__comm(stat, e->name);
+	return push(context, &e->header);
+}
+
+static int push_thread(struct proc_snapshot *s, int dir, pid_t pid, pid_t tid, uint64_t time,
+		       event_push_fn push, void *context)
+{
+	struct thread_event *e = &s->event.thread;
+	struct proc_stat stat;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "task/%d/stat", tid);
+	err = proc_read_stat(dir, path, &stat);
+	if (err)
+		return is_fatal(err) ? err : 0;
+	if (proc_stat__is_dead(&stat))
+		return 0;
+	begin_event(s, EVENT_THREAD, sizeof(*e), time);
+	e->pid = pid;
+	e->tid = tid;
+	e->start_time = proc_start_time(stat.start_ticks, s->tick_ns, steady_suspended_ns(s));
+	snprintf(path, sizeof(path), "task/%d/schedstat", tid);
+	e->cpu_time = read_cpu_time(dir, path);
+	if (e->cpu_time == 0 && stat.cpu_ticks > 0) /* a kernel that does not keep it */
+		e->cpu_time = CPU_TIME_UNKNOWN;
+	proc_stat__comm(&stat, e->comm);
+	return push(context, &e->header);
+}
+
+/* All living threads into s->tids. */
+static int list_threads(struct proc_snapshot *s, int dir)
+{
+	_cleanup_closedir_ DIR *tasks = NULL;
+	int err = open_numbers(dir, "task", &tasks);
+	pid_t tid;
+
+	s->tids.count = 0;
+	if (err)
+		return is_fatal(err) ? err : 0;
+	while ((tid = next_number(tasks))) {
+		if (vec_push(&s->tids, tid))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, uint64_t time,
+			event_push_fn push, void *context)
+{
+	int err = list_threads(s, dir);
+
+	for (size_t i = 0; i < s->tids.count && !err; i++)
+		err = push_thread(s, dir, pid, s->tids.data[i], time, push, context);
+	return err;
+}
+
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* Where the mappings being told come from. */
+struct maps_source {
+	int dir;
+	pid_t pid, tid;
+	uint64_t time;
+	event_push_fn push;
+	void *context;
+	size_t lines; /* seen so far */
+};
+
+/* The path of a mapping to the byte. The text of maps is right but for an ambiguous "\012". */
+static const char *exact_path(struct proc_snapshot *s, const struct maps_source *source,
+			      const struct proc_mapping *mapping, size_t *size)
+{
+	char name[96];
+	ssize_t got;
+
+	*size = mapping->path_size;
+	if (!mapping->newline)
+		return mapping->path;
+	snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
+	got = readlinkat(source->dir, name, s->link, sizeof(s->link));
+	if (got <= 0 || (size_t)got == sizeof(s->link))
+		return mapping->path;
+	*size = got;
+	return s->link;
+}
+
+static int push_mapping(struct proc_snapshot *s, const struct maps_source *source,
+			const struct proc_mapping *mapping)
+{
+	struct mmap_event *e = &s->event.mmap;
+	size_t path_size, size;
+	const char *path = exact_path(s, source, mapping, &path_size);
+
+	if (path_size > EVENT_PATH_MAX - 1)
+		path_size = EVENT_PATH_MAX - 1;
+	size = offsetof(struct mmap_event, path) + path_size + 1;
+	begin_event(s, EVENT_MMAP, (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1),
+		    source->time);
+	e->pid = source->pid;
+	e->tid = source->tid;
+	e->start = mapping->start;
+	e->length = mapping->end - mapping->start;
+	e->page_offset = mapping->offset;
+	e->protection = mapping->protection;
+	e->map_flags = mapping->map_flags;
+	e->major = mapping->major;
+	e->minor = mapping->minor;
+	e->inode = mapping->inode;
+	e->file_state = FILE_STATE_UNOPENED;
+	memcpy(e->path, path, path_size);
+	return source->push(source->context, &e->header);
+}
+
+static int take_maps_line(struct proc_snapshot *s, struct maps_source *source, char *line,
+			  size_t size)
+{
+	struct proc_mapping mapping;
+
+	source->lines++;
+	if (proc_parse_mapping(line, size, &mapping) || !(mapping.protection & PROT_EXEC))
+		return 0;
+	return push_mapping(s, source, &mapping);
+}
+
+/* Whole lines in the first `used` bytes; what is left over is moved to the front. */
+static int take_maps_lines(struct proc_snapshot *s, struct maps_source *source, size_t *used)
+{
+	char *line = s->lines, *end = s->lines + *used, *newline;
+	int err = 0;
+
+	while (!err && (newline = memchr(line, '\n', end - line))) {
+		err = take_maps_line(s, source, line, newline - line);
+		line = newline + 1;
+	}
+	*used = end - line;
+	memmove(s->lines, line, *used);
+	return err;
+}
+
+/* A line does not fit: more room, or, beyond reason, the line goes. */
+static int make_line_room(struct proc_snapshot *s, size_t *used)
+{
+	char *grown;
+
+	if (s->lines_size >= MAPS_LINE_MAX) {
+		*used = 0;
+		return 0;
+	}
+	grown = realloc(s->lines, s->lines_size * 2);
+	if (!grown)
+		return -ENOMEM;
+	s->lines = grown;
+	s->lines_size *= 2;
+	return 0;
+}
+
+static int read_maps_file(struct proc_snapshot *s, struct maps_source *source, const char *path)
+{
+	_cleanup_close_ int fd = openat(source->dir, path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	int err = 0;
+
+	if (fd < 0)
+		return is_fatal(-errno) ? -errno : 0;
+	while (!err) {
+		ssize_t got = read(fd, s->lines + used, s->lines_size - used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 && is_fatal(-errno) ? -errno : 0;
+		used += got;
+		err = take_maps_lines(s, source, &used);
+		if (!err && used == s->lines_size)
+			err = make_line_room(s, &used);
+	}
+	return err;
+}
+
+static int push_maps_read(struct proc_snapshot *s, const struct maps_source *source)
+{
+	struct maps_read_event *e = &s->event.maps_read;
+
+	begin_event(s, EVENT_MAPS_READ, sizeof(*e), source->time);
+	e->pid = source->pid;
+	return source->push(source->context, &e->header);
+}
+
+/* Mappings of a process; s->tids are its threads. */
+static int push_maps(struct proc_snapshot *s, struct maps_source *source)
+{
+	int err = read_maps_file(s, source, "maps");
+
+	/* a leader that has ended has no mappings any more, its threads have */
+	for (size_t i = 0; i < s->tids.count && !err && source->lines == 0; i++) {
+		char path[64];
+
+		source->tid = s->tids.data[i];
+		snprintf(path, sizeof(path), "task/%d/maps", source->tid);
+		err = read_maps_file(s, source, path);
+	}
+	return err || source->lines == 0 ? err : push_maps_read(s, source);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
+			   void *context)
+{
+	uint64_t time = monotonic_ns();
+	_cleanup_close_ int dir = proc_open_process(s->proc_fd, pid);
+	struct maps_source source = {dir, pid, pid, time, push, context, 0};
+	struct proc_stat stat;
+	int err;
+
+	if (dir < 0)
+		return is_fatal(dir) ? dir : 0;
+	err = proc_read_stat(dir, "stat", &stat);
+	if (err)
+		return is_fatal(err) ? err : 0;
+	if (proc_stat__is_dead(&stat) && stat.threads <= 1)
+		return 0; /* a zombie: nothing of it runs any more */
+	err = push_process(s, pid, &stat, is_target, time, push, context);
+	if (!err)
+		err = push_threads(s, dir, pid, time, push, context);
+	if (err || (stat.flags & PROC_FLAG_KTHREAD))
+		return err;
+	return push_maps(s, &source);
+}
+
+int proc_snapshot__maps(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context)
+{
+	uint64_t time = monotonic_ns();
+	_cleanup_close_ int dir = proc_open_process(s->proc_fd, pid);
+	struct maps_source source = {dir, pid, pid, time, push, context, 0};
+	int err;
+
+	if (dir < 0)
+		return is_fatal(dir) ? dir : 0;
+	err = list_threads(s, dir);
+	return err ? err : push_maps(s, &source);
+}
+
+int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context)
+{
+	_cleanup_closedir_ DIR *processes = NULL;
+	int err = open_numbers(s->proc_fd, ".", &processes);
+	pid_t pid;
+
+	while (!err && (pid = next_number(processes)))
+		err = proc_snapshot__process(s, pid, is_target, push, context);
+	return err;
+}
+
+int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context)
+{
+	_cleanup_close_ int dir = proc_open_process(s->proc_fd, pid);
+	struct thread_cpu_event *e = &s->event.thread_cpu;
+	int err;
+
+	if (dir < 0)
+		return is_fatal(dir) ? dir : 0;
+	err = list_threads(s, dir);
+	for (size_t i = 0; i < s->tids.count && !err; i++) {
+		char path[64];
+
+		begin_event(s, EVENT_THREAD_CPU, sizeof(*e), monotonic_ns());
+		e->tgid = pid;
+		e->tid = s->tids.data[i];
+		snprintf(path, sizeof(path), "task/%d/schedstat", s->tids.data[i]);
+		e->cpu_time = read_cpu_time(dir, path);
+		/* 0 also stands for a kernel that does not keep it; either way there is no news */
+		if (e->cpu_time != CPU_TIME_UNKNOWN && e->cpu_time != 0)
+			err = push(context, &e->header);
+	}
+	return err;
+}
+
+int proc_snapshot__thread_cpu_all(struct proc_snapshot *s, event_push_fn push, void *context)
+{
+	_cleanup_closedir_ DIR *processes = NULL;
+	int err = open_numbers(s->proc_fd, ".", &processes);
+	pid_t pid;
+
+	while (!err && (pid = next_number(processes)))
+		err = proc_snapshot__thread_cpu(s, pid, push, context);
+	return err;
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+struct kinship {
+	pid_t parent, pid;
+	bool taken;
+};
+
+static int compare_parents(const void *a, const void *b)
+{
+	const struct kinship *x = a, *y = b;
+
+	if (x->parent != y->parent)
+		return x->parent < y->parent ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+typedef VEC(struct kinship) kinships;
+typedef VEC(pid_t) pids;
+
+/* Every process and its parent, by parent. */
+static int list_kinships(struct proc_snapshot *s, kinships *all)
+{
+	_cleanup_closedir_ DIR *processes = NULL;
+	int err = open_numbers(s->proc_fd, ".", &processes);
+	pid_t pid;
+
+	if (err)
+		return err;
+	while ((pid = next_number(processes))) {
+		struct proc_stat stat;
+		char path[32];
+
+		snprintf(path, sizeof(path), "%d/stat", pid);
+		err = proc_read_stat(s->proc_fd, path, &stat);
+		if (is_fatal(err) ||
+		    (!err && vec_push(all, (struct kinship){stat.ppid, pid, false})))
+			return err ? err : -ENOMEM;
+	}
+	if (all->count > 0)
+		qsort(all->data, all->count, sizeof(*all->data), compare_parents);
+	return 0;
+}
+
+/* Number of the first child of `parent`, or where it would be. */
+static size_t first_child(const kinships *all, pid_t parent)
+{
+	size_t low = 0, high = all->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (all->data[middle].parent < parent)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_among(const pid_t *list, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (list[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+/* The children of `parent` that are neither roots nor found before. */
+static int add_children(kinships *all, pid_t parent, const pid_t *roots, size_t root_count,
+			pids *found)
+{
+	for (size_t i = first_child(all, parent); i < all->count && all->data[i].parent == parent;
+	     i++) {
+		struct kinship *child = &all->data[i];
+
+		if (child->taken || is_among(roots, root_count, child->pid))
+			continue;
+		child->taken = true;
+		if (vec_push(found, child->pid))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int proc_snapshot__descendants(struct proc_snapshot *s, const pid_t *roots, size_t root_count,
+			       pid_t **list, size_t *count)
+{
+	kinships all = {};
+	pids found = {};
+	int err = list_kinships(s, &all);
+
+	for (size_t i = 0; i < root_count && !err; i++)
+		err = add_children(&all, roots[i], roots, root_count, &found);
+	for (size_t i = 0; i < found.count && !err; i++)
+		err = add_children(&all, found.data[i], roots, root_count, &found);
+	vec_free(&all);
+	if (err) {
+		vec_free(&found);
+		return err;
+	}
+	*list = found.data;
+	*count = found.count;
+	return 0;
+}

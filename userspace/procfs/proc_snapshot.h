@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What existed before we looked: processes, threads and mappings read from /proc, told as events.
+ *
+ * Everything may vanish at any time. A process that is gone is told as nothing, or as far as it
+ * could be read, and that is no error: errors are -ENOMEM, what `push` returned, and /proc itself
+ * missing. Events carry EVENT_FROM_PROC and the CLOCK_MONOTONIC of just before their process was
+ * read.
+ */
+#ifndef PROCFS_PROC_SNAPSHOT_H
+#define PROCFS_PROC_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "stream/event_queue.h"
+
+struct proc_snapshot;
+
+/* 0, -ENOMEM, or why /proc cannot be opened. */
+int proc_snapshot__new(struct proc_snapshot **snapshot);
+void proc_snapshot__free(struct proc_snapshot *s);
+
+/* One process: EVENT_PROCESS, EVENT_THREADs, EVENT_MMAPs, EVENT_MAPS_READ. Kernel threads have no
+ * mappings and no EVENT_MAPS_READ. */
+int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
+			   void *context);
+
+/* Every process of the system, kernel threads included. */
+int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context);
+
+/* The mappings of a process alone: EVENT_MMAPs, EVENT_MAPS_READ (not if it is gone). */
+int proc_snapshot__maps(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context);
+
+/* EVENT_THREAD_CPU for every living thread of a process; time is that of each reading. */
+int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn push,
+			      void *context);
+/* The same for every process of the system. */
+int proc_snapshot__thread_cpu_all(struct proc_snapshot *s, event_push_fn push, void *context);
+
+/*
+ * All living descendants of `roots`, without the roots themselves, parents before children. Caller
+ * frees *pids. A fork during the call may be missed: have the kernel follow forks first.
+ */
+int proc_snapshot__descendants(struct proc_snapshot *s, const pid_t *roots, size_t root_count,
+			       pid_t **pids, size_t *count);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The vDSO, which is no file: its image, as one. */
+#ifndef PROCFS_VDSO_H
+#define PROCFS_VDSO_H
+
+#include <stdint.h>
+
+/*
+ * A sealed copy of our own vDSO, which is everybody's (but for 32-bit programs): a descriptor of the
+ * caller's, and the image's length in bytes. Negative errno; -ENOENT: there is none.
+ */
+int vdso_copy(uint64_t *length);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A live recording: every source there is (kernel rings, /proc, clocks), brought into one stream of
+ * events in time order.
+ *
+ *   live__open    loads and opens everything; nothing is sampled
+ *   live__begin   takes down what exists (processes, threads, mappings); nothing is sampled
+ *   live__announce hands that on, as often as the caller wants to wait for something
+ *   live__start   starts the ticks
+ *   live__wait    waits until the next live__tick is due
+ *   live__tick    reads what has come and hands on what is in order
+ *   live__stop    stops the ticks and hands on the rest, up to EVENT_END. Idempotent
+ *
+ * The sink sees the stream of include/sysprof/event_handler.h, undecoded.
+ */
+#ifndef SESSION_LIVE_H
+#define SESSION_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <poll.h>
+#include <sys/types.h>
+
+#include <sysprof/event_handler.h>
+
+#include "base/log.h"
+#include "capture/bpf_session.h"
+#include "procfs/dso_opener.h"
+#include "stream/event_queue.h"
+
+#define LIVE_TICK_MS 100 /* between two ticks at most */
+
+struct live;
+
+struct live_options {
+	struct bpf_session_options session;
+	const uint32_t *ids; /* processes or threads, by session.target.mode */
+	size_t id_count;
+	const char *target_text;  /* for the metadata: "-p 12" */
+	const char *command_line; /* of this run */
+	bool jvm_perfmap;	  /* ask HotSpot processes for their maps */
+};
+
+int live__open(const struct live_options *options, struct live **live, struct failure *failure);
+void live__free(struct live *live);
+
+/* COMMAND, which is held: a target from its next execve on. After open and before begin. */
+int live__add_command(struct live *live, pid_t pid, struct failure *failure);
+
+int live__begin(struct live *live, struct failure *failure);
+int live__announce(struct live *live, event_sink_fn sink, void *context);
+int live__start(struct live *live, struct failure *failure);
+/* Until a tick is due, one of `others` (8 at most) is readable, or `until` (CLOCK_MONOTONIC ns) is over. */
+void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until);
+int live__tick(struct live *live, event_sink_fn sink, void *context);
+int live__stop(struct live *live, event_sink_fn sink, void *context);
+
+/* What the recorder may ask for; valid as long as `live`. */
+const struct event_source_requests *live__requests(struct live *live);
+
+/* CPU that the targets have used since the start, as far as /proc tells, ns: is silence plausible? */
+uint64_t live__target_cpu(const struct live *live);
+
+struct dso_opener *live__dso_opener(struct live *live);
+struct bpf_session *live__session(struct live *live);
+
+struct live_stats {
+	uint64_t samples;
+	uint64_t threads_at_stop;
+	struct event_queue_stats queue;
+	uint64_t jit_cpu; /* of following perf maps, ns */
+	size_t memory;	  /* maps, rings and the queue, bytes */
+};
+void live__stats(const struct live *live, struct live_stats *stats);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A line through two anchors.
+ *
+ * One end is the newest anchor at or before the TSC in question; the other is the newest anchor of
+ * the same epoch that is at least a second older, or the epoch's first known one. A second makes
+ * the bracket of a reading (some 50 ns) an error of a few parts in 10^8; much longer lines would
+ * lag behind when NTP changes the speed of CLOCK_MONOTONIC.
+ *
+ * TSC values order anchors within an epoch only. Which epoch a TSC belongs to is told by where it
+ * lies: inside the range of an epoch, newest first, with some room behind its last anchor for what
+ * comes before the next; else after the greatest anchor that is not above it.
+ */
+#include "stream/clock.h"
+
+#include <string.h>
+
+#define NS_PER_S	 1000000000ull
+#define BASELINE_NS	 NS_PER_S
+#define EPOCH_TAIL_NS	 (2 * NS_PER_S) /* how far behind the last anchor of an epoch it goes on */
+#define DEPARTURE_PPM	 1000
+#define DEPARTURE_MIN_NS 20000 /* what a badly bracketed reading may be off */
+
+void clock__init(struct clock *clock, bool tsc)
+{
+	memset(clock, 0, sizeof(*clock));
+	clock->tsc = tsc;
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------------ */
+
+/* The other end of the line that goes through history[end]. May be `end` itself. */
+static uint32_t line_start(const struct clock *clock, uint32_t end)
+{
+	uint32_t start = end;
+
+	for (uint32_t i = end; i-- > 0;) {
+		if (clock->history[i].epoch != clock->history[end].epoch)
+			break;
+		start = i;
+		if (clock->history[end].monotonic - clock->history[i].monotonic >= BASELINE_NS)
+			break;
+	}
+	return start;
+}
+
+/* `ticks` * ns / tsc, rounded to the nearest. */
+static int64_t scale(int64_t ticks, uint64_t ns, uint64_t tsc)
+{
+	__int128 product = (__int128)ticks * ns;
+
+	return (product + (product < 0 ? -(__int128)(tsc / 2) : (__int128)(tsc / 2))) / tsc;
+}
+
+/* CLOCK_MONOTONIC at `tsc` on the line that ends in history[end]. */
+static uint64_t on_line(const struct clock *clock, uint32_t end, uint64_t tsc)
+{
+	uint32_t start = line_start(clock, end);
+	uint64_t dtsc = clock->history[end].tsc - clock->history[start].tsc;
+	uint64_t dns = clock->history[end].monotonic - clock->history[start].monotonic;
+	int64_t ticks = tsc - clock->history[end].tsc;
+	int64_t time;
+
+	if (!dtsc || !dns) {
+		if (!clock->khz)
+			return clock->history[end].monotonic;
+		dtsc = clock->khz;
+		dns = 1000000;
+	}
+	time = clock->history[end].monotonic + scale(ticks, dns, dtsc);
+	return time < 0 ? 0 : time;
+}
+
+static uint64_t tail_ticks(const struct clock *clock)
+{
+	return clock->khz * (EPOCH_TAIL_NS / 1000000);
+}
+
+/* First anchor of the epoch that history[last] is of. */
+static uint32_t epoch_first(const struct clock *clock, uint32_t last)
+{
+	while (last > 0 && clock->history[last - 1].epoch == clock->history[last].epoch)
+		last--;
+	return last;
+}
+
+/* The anchor at or before `tsc`. There is at least one anchor. */
+static uint32_t anchor_before(const struct clock *clock, uint64_t tsc)
+{
+	uint32_t best = 0, first;
+	bool found = false;
+
+	for (uint32_t last = clock->count; last-- > 0; last = first) {
+		first = epoch_first(clock, last);
+		if (tsc < clock->history[first].tsc ||
+		    tsc > clock->history[last].tsc + tail_ticks(clock))
+			continue;
+		while (clock->history[last].tsc > tsc)
+			last--;
+		return last;
+	}
+	for (uint32_t i = 0; i < clock->count; i++) {
+		if (clock->history[i].tsc > tsc)
+			continue;
+		if (!found || clock->history[i].tsc >= clock->history[best].tsc)
+			best = i;
+		found = true;
+	}
+	return best;
+}
+
+uint64_t clock__to_monotonic(const struct clock *clock, uint64_t tsc)
+{
+	if (!clock->count)
+		return 0;
+	return on_line(clock, anchor_before(clock, tsc), tsc);
+}
+
+static bool departs(const struct clock *clock, const struct clock_reading *reading,
+		    int64_t *departure)
+{
+	uint32_t last = clock->count - 1;
+	uint64_t elapsed, limit;
+
+	*departure = 0;
+	if (reading->tsc <= clock->history[last].tsc ||
+	    reading->monotonic <= clock->history[last].monotonic)
+		return true;
+	if (!clock->khz)
+		return false;
+	*departure = reading->monotonic - on_line(clock, last, reading->tsc);
+	/*
+	 * an epoch's first line is drawn by its second anchor; until then the speed is the last
+	 * one's
+	 */
+	if (line_start(clock, last) == last)
+		return false;
+	elapsed = reading->monotonic - clock->history[last].monotonic;
+	limit = elapsed / (1000000 / DEPARTURE_PPM);
+	if (limit < DEPARTURE_MIN_NS + 2ull * reading->error_ns)
+		limit = DEPARTURE_MIN_NS + 2ull * reading->error_ns;
+	return (uint64_t)(*departure < 0 ? -*departure : *departure) > limit;
+}
+
+static void push(struct clock *clock, uint64_t tsc, uint64_t monotonic)
+{
+	uint32_t start;
+
+	if (clock->count == CLOCK_HISTORY) {
+		memmove(&clock->history[0], &clock->history[1],
+			(CLOCK_HISTORY - 1) * sizeof(clock->history[0]));
+		clock->count--;
+	}
+	clock->history[clock->count].tsc = tsc;
+	clock->history[clock->count].monotonic = monotonic;
+	clock->history[clock->count].epoch = clock->epoch;
+	start = line_start(clock, clock->count);
+	if (start != clock->count && monotonic > clock->history[start].monotonic)
+		clock->khz = scale(tsc - clock->history[start].tsc, 1000000,
+				   monotonic - clock->history[start].monotonic);
+	clock->count++;
+}
+
+void clock__add(struct clock *clock, const struct clock_reading *reading,
+		struct clock_anchor_event *event)
+{
+	int64_t departure = 0;
+	bool new_epoch = false;
+
+	if (clock->tsc && clock->count)
+		new_epoch = departs(clock, reading, &departure);
+	if (new_epoch)
+		clock->epoch++;
+	if (clock->tsc)
+		push(clock, reading->tsc, reading->monotonic);
+	*event = (struct clock_anchor_event){
+		.header = {.size = sizeof(*event),
+			   .type = EVENT_CLOCK_ANCHOR,
+			   .flags = new_epoch ? EVENT_NEW_EPOCH : 0,
+			   .time = reading->monotonic},
+		.tsc = clock->tsc ? reading->tsc : 0,
+		.monotonic = reading->monotonic,
+		.realtime = reading->realtime,
+		.tsc_khz = clock->khz,
+		.error_ns = reading->error_ns,
+		.epoch = clock->epoch,
+		.extrapolation_error_ns = departure,
+	};
+}
+
+void clock__observe(struct clock *clock, const struct clock_anchor_event *event)
+{
+	if (!event->tsc)
+		return;
+	clock->tsc = true;
+	clock->epoch = event->epoch;
+	push(clock, event->tsc, event->monotonic);
+}

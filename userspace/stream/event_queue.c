@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Time order out of many sources.
+ *
+ * Events lie one after the other in blocks; a binary heap of (time, number of arrival, event) says
+ * which is next. A block is free again when the last event in it has been handed on, which, since
+ * events leave nearly in the order in which they came, is soon; a few free blocks are kept, so that
+ * a steady stream allocates nothing. Blocks are aligned to their size: the block of an event is
+ * found by masking its address.
+ *
+ * The arrival number makes the order stable, and lets the sink push while a release is going on:
+ * neither blocks nor their events ever move, only heap slots do.
+ */
+#include "stream/event_queue.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "stream/event_decode.h"
+
+#define BLOCK_SIZE  (256u * 1024)
+#define SPARE_MAX   8u
+#define NO_CPU	    (~0u)
+#define DROP_KINDS  2u
+#define QUEUE_FLUSH UINT64_MAX
+
+_Static_assert((BLOCK_SIZE & (BLOCK_SIZE - 1)) == 0, "found by masking");
+_Static_assert(BLOCK_SIZE >= 2 * EVENT_LIVE_MAX, "any event fits");
+
+struct block {
+	struct block *next; /* of the spare ones */
+	uint32_t used;	    /* bytes, this header included */
+	uint32_t live;	    /* events not handed on yet */
+};
+
+struct slot {
+	uint64_t time;
+	uint64_t arrival;
+	struct event_header *event;
+};
+
+_Static_assert(sizeof(struct block) % EVENT_ALIGN == 0, "events are aligned");
+
+/* Events refused for want of memory since the last EVENT_LOST about them. */
+struct drop {
+	uint64_t count;
+	uint64_t first, last; /* their times */
+};
+
+struct event_queue {
+	VEC(struct slot) heap;
+	struct block *current; /* new events go here */
+	struct block *spare;
+	unsigned int spare_count;
+	size_t limit, memory, memory_peak;
+	uint64_t arrivals;
+	uint64_t last; /* time of the event handed on last */
+	uint64_t pushed, released, dropped;
+	uint64_t late, late_since; /* since the last EVENT_LOST about them */
+	uint64_t late_total;
+	struct drop drops[DROP_KINDS]; /* LOST_SAMPLES, LOST_SIDEBAND */
+};
+
+struct event_queue *event_queue__new(size_t memory_limit)
+{
+	struct event_queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->limit = memory_limit ? memory_limit : EVENT_QUEUE_MEMORY;
+	return q;
+}
+
+static struct block *block_of(const struct event_header *event)
+{
+	return (struct block *)((uintptr_t)event & ~(uintptr_t)(BLOCK_SIZE - 1));
+}
+
+void event_queue__free(struct event_queue *q)
+{
+	if (!q)
+		return;
+	for (size_t i = 0; i < q->heap.count; i++) {
+		struct block *block = block_of(q->heap.data[i].event);
+
+		if (--block->live == 0 && block != q->current)
+			free(block);
+	}
+	while (q->spare) {
+		struct block *next = q->spare->next;
+
+		free(q->spare);
+		q->spare = next;
+	}
+	free(q->current);
+	vec_free(&q->heap);
+	free(q);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static size_t queue_memory(const struct event_queue *q)
+{
+	return q->memory + q->heap.capacity * sizeof(*q->heap.data);
+}
+
+static void block_recycle(struct event_queue *q, struct block *block)
+{
+	if (q->spare_count >= SPARE_MAX) {
+		q->memory -= BLOCK_SIZE;
+		free(block);
+		return;
+	}
+	block->next = q->spare;
+	q->spare = block;
+	q->spare_count++;
+}
+
+static struct block *block_new(struct event_queue *q)
+{
+	struct block *block = q->spare;
+
+	if (block) {
+		q->spare = block->next;
+		q->spare_count--;
+	} else {
+		if (queue_memory(q) + BLOCK_SIZE > q->limit)
+			return NULL;
+		block = aligned_alloc(BLOCK_SIZE, BLOCK_SIZE);
+		if (!block)
+			return NULL;
+		q->memory += BLOCK_SIZE;
+	}
+	*block = (struct block){.used = sizeof(*block)};
+	return block;
+}
+
+static struct event_header *event_store(struct event_queue *q, const struct event_header *event)
+{
+	struct block *block = q->current;
+	void *at;
+
+	if (block && block->live == 0)
+		block->used = sizeof(*block);
+	if (!block || block->used + event->size > BLOCK_SIZE) {
+		block = block_new(q);
+		if (!block)
+			return NULL;
+		q->current =
+			block; /* the one before has events in it, the last of which frees it */
+	}
+	at = (char *)block + block->used;
+	memcpy(at, event, event->size);
+	block->used += event->size;
+	block->live++;
+	return at;
+}
+
+static void event_release(struct event_queue *q, struct event_header *event)
+{
+	struct block *block = block_of(event);
+
+	if (--block->live == 0 && block != q->current)
+		block_recycle(q, block);
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+static bool slot_before(const struct slot *a, const struct slot *b)
+{
+	return a->time != b->time ? a->time < b->time : a->arrival < b->arrival;
+}
+
+static void heap_add(struct event_queue *q, struct slot slot)
+{
+	size_t i = q->heap.count++; /* room was made by the caller */
+
+	while (i > 0) {
+		size_t parent = (i - 1) / 2;
+
+		if (!slot_before(&slot, &q->heap.data[parent]))
+			break;
+		q->heap.data[i] = q->heap.data[parent];
+		i = parent;
+	}
+	q->heap.data[i] = slot;
+}
+
+static struct slot heap_take(struct event_queue *q)
+{
+	struct slot *heap = q->heap.data;
+	struct slot top = heap[0];
+	size_t count = --q->heap.count;
+	struct slot last = heap[count];
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= count)
+			break;
+		if (child + 1 < count && slot_before(&heap[child + 1], &heap[child]))
+			child++;
+		if (!slot_before(&heap[child], &last))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = last;
+	return top;
+}
+
+static int heap_make_room(struct event_queue *q)
+{
+	size_t more = q->heap.capacity ? q->heap.capacity : 1024;
+
+	if (q->heap.count < q->heap.capacity)
+		return 0;
+	if (queue_memory(q) + more * sizeof(*q->heap.data) > q->limit)
+		return -ENOBUFS;
+	return vec_reserve(&q->heap, q->heap.capacity + more);
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+static void drop_event(struct event_queue *q, const struct event_header *event)
+{
+	struct drop *drop = &q->drops[event->type == EVENT_SAMPLE ? LOST_SAMPLES : LOST_SIDEBAND];
+
+	if (drop->count++ == 0 || event->time < drop->first)
+		drop->first = event->time;
+	if (event->time > drop->last)
+		drop->last = event->time;
+	q->dropped++;
+}
+
+int event_queue__push(void *queue, struct event_header *event)
+{
+	struct event_queue *q = queue;
+	struct event_header *copy;
+
+	if (!event_size_is_sound(event))
+		return -EBADMSG;
+	q->pushed++;
+	copy = heap_make_room(q) ? NULL : event_store(q, event);
+	if (!copy) {
+		drop_event(q, event);
+		return 0;
+	}
+	heap_add(q, (struct slot){copy->time, q->arrivals++, copy});
+	if (queue_memory(q) > q->memory_peak)
+		q->memory_peak = queue_memory(q);
+	return 0;
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static int hand_on(struct event_queue *q, const struct event_header *event, event_sink_fn sink,
+		   void *context)
+{
+	int err = sink(context, event);
+
+	if (err == -EAGAIN)
+		return err;
+	q->last = event->time;
+	q->released++;
+	return err;
+}
+
+static int tell_lost(struct event_queue *q, enum lost_source source, uint64_t count, uint64_t since,
+		     uint64_t time, event_sink_fn sink, void *context)
+{
+	struct lost_event lost = {
+		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
+		.source = source,
+		.cpu = NO_CPU,
+		.count = count,
+		.since = since ? since - 1 : 0,
+	};
+
+	return hand_on(q, &lost.header, sink, context);
+}
+
+static int tell_late(struct event_queue *q, event_sink_fn sink, void *context)
+{
+	uint64_t count = q->late;
+
+	if (count == 0)
+		return 0;
+	q->late = 0;
+	return tell_lost(q, LOST_LATE, count, q->late_since, q->last, sink, context);
+}
+
+/* What was dropped before `until`; a drop that reaches beyond it is told by a later release. */
+static int tell_drops(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
+{
+	for (unsigned int kind = 0; kind < DROP_KINDS; kind++) {
+		struct drop drop = q->drops[kind];
+		int err;
+
+		if (drop.count == 0 || (drop.last >= until && until != QUEUE_FLUSH))
+			continue;
+		q->drops[kind] = (struct drop){};
+		err = tell_lost(q, kind, drop.count, drop.first,
+				drop.last > q->last ? drop.last : q->last, sink, context);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
+{
+	int err;
+
+	while (q->heap.count > 0 && (q->heap.data[0].time < until || until == QUEUE_FLUSH)) {
+		struct slot slot = heap_take(q);
+
+		if (slot.event->time < q->last) {
+			if (q->late++ == 0 || slot.event->time < q->late_since)
+				q->late_since = slot.event->time;
+			q->late_total++;
+			slot.event->time = q->last;
+		}
+		err = hand_on(q, slot.event, sink, context);
+		if (err == -EAGAIN) {
+			/* a sink may have pushed, so its room may be another's */
+			err = vec_reserve(&q->heap, q->heap.count + 1);
+			if (err)
+				return err;
+			heap_add(q, slot);
+			return 0;
+		}
+		event_release(q, slot.event);
+		if (err)
+			return err;
+	}
+	err = tell_drops(q, until, sink, context);
+	return err ? err : tell_late(q, sink, context);
+}
+
+int event_queue__flush(struct event_queue *q, event_sink_fn sink, void *context)
+{
+	return event_queue__release(q, QUEUE_FLUSH, sink, context);
+}
+
+void event_queue__stats(const struct event_queue *q, struct event_queue_stats *stats)
+{
+	*stats = (struct event_queue_stats){
+		.pushed = q->pushed,
+		.released = q->released,
+		.late = q->late_total,
+		.dropped = q->dropped,
+		.held = q->heap.count,
+		.memory = queue_memory(q),
+		.memory_peak = q->memory_peak,
+	};
+}

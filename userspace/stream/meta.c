@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "stream/meta.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/utf8.h"
+
+/* Bytes of `value` to keep: whole characters. */
+static size_t value_length(const char *value)
+{
+	size_t length = strnlen(value, META_VALUE_MAX), whole = 0;
+
+	if (length < META_VALUE_MAX)
+		return length;
+	while (whole < META_VALUE_MAX - 1) {
+		size_t sequence = utf8_sequence(value + whole, length - whole);
+
+		if (sequence == 0)
+			sequence = 1; /* bytes that are no text stay as they are */
+		if (whole + sequence > META_VALUE_MAX - 1)
+			break;
+		whole += sequence;
+	}
+	return whole;
+}
+
+int meta_event__emit(event_push_fn push, void *context, uint64_t time, const char *key,
+		     const char *value)
+{
+	size_t key_length = strlen(key), length = value_length(value);
+	size_t size = sizeof(struct meta_event) + key_length + 1 + length + 1;
+	_cleanup_free_ struct meta_event *event = NULL;
+
+	if (key_length == 0 || key_length >= META_KEY_MAX)
+		return -EINVAL;
+	size = (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	event = calloc(1, size);
+	if (!event)
+		return -ENOMEM;
+	event->header = (struct event_header){.size = size, .type = EVENT_META, .time = time};
+	memcpy(event->text, key, key_length);
+	memcpy(event->text + key_length + 1, value, length);
+	return push(context, &event->header);
+}

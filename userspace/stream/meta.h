@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* EVENT_META out: one key and one value each. The keys are in <sysprof/meta_keys.h>. */
+#ifndef STREAM_META_H
+#define STREAM_META_H
+
+#include <stdint.h>
+
+#include <sysprof/meta_keys.h>
+
+#include "stream/event_queue.h"
+
+#define META_KEY_MAX   256u	    /* with NUL */
+#define META_VALUE_MAX (16u * 1024) /* with NUL; cut at a character's edge */
+
+/* One fact. 0 or what `push` returned; -EINVAL: no key, or a very long one. */
+int meta_event__emit(event_push_fn push, void *context, uint64_t time, const char *key,
+		     const char *value);
+
+#endif
