@@ -15,19 +15,19 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 layers='
 base      : base                                        |
 elf       : base elf                                    |
-profile   : base profile                                | event.h profile.h
+profile   : base profile                                | event.h profile.h profile_builder.h
 stream    : base stream                                 | event.h event_handler.h meta_keys.h
 capture   : base elf stream capture                     | event.h event_handler.h unwind_table.h unwind_memory.h
 procfs    : base elf stream procfs                      | event.h event_handler.h meta_keys.h
 jitwatch  : base elf stream jitwatch                    | event.h event_handler.h made_frames.h
 unwind    : base elf unwind                             | event.h made_frames.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
 jit       : base jit                                    | profile.h
-process   : base elf process profile unwind jit         | event.h event_handler.h made_frames.h profile.h
+process   : base elf process profile unwind jit         | event.h event_handler.h made_frames.h profile.h profile_builder.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h symbolizer.h
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h
 bpf       :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
 sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h meta_keys.h
 '
@@ -277,6 +277,8 @@ userspace/symbolize | #include "process/recorder.h"
 userspace/symbolize | #include "elf/elf_private.h"
 userspace/export    | #include "stream/clock.h"
 userspace/export    | #  include <sysprof/event_handler.h>
+userspace/export    | #include <sysprof/profile_builder.h>
+userspace/export    | #include "profile/profile_builder_private.h"
 userspace/export    | #include "folded.h"
 userspace/export    | #include "../base/vec.h"
 userspace/newlayer  | int x;

@@ -241,9 +241,10 @@ static const char *stack_text(const struct profile_thread *t, size_t i)
 	static char text[1024];
 	char part[1024];
 
-	assert_true(i < t->sample_count);
+	assert_true(i < t->samples[SAMPLE_CPU].count);
 	text[0] = '\0';
-	for (struct stack_id s = t->stack[i]; s.v; s = ev.p->stacks[s.v].parent) {
+	for (struct stack_id s = t->samples[SAMPLE_CPU].stack[i]; s.v;
+	     s = ev.p->stacks[s.v].parent) {
 		const struct profile_location *l = &ev.p->locations[ev.p->stacks[s.v].location.v];
 
 		snprintf(part, sizeof(part), "%s+0x%" PRIx64 "%s%s", str(ev.p->dsos[l->dso.v].name),
@@ -358,8 +359,10 @@ static void frames_without_mapping(void **state)
 	assert_int_equal(ev.p->unmapped_frames, 2);
 	expect_stack(thread_of(10, 0), 1, "prog+0x420 [unknown]+0x99000 prog+0x410");
 	expect_stack(thread_of(10, 0), 2, "prog+0x420 late.so+0x0 prog+0x410");
-	l = &ev.p->locations[ev.p->stacks[ev.p->stacks[thread_of(10, 0)->stack[0].v].parent.v]
-				     .location.v];
+	l = &ev.p->locations
+		     [ev.p->stacks[ev.p->stacks[thread_of(10, 0)->samples[SAMPLE_CPU].stack[0].v]
+					   .parent.v]
+			      .location.v];
 	assert_int_equal(l->category, CATEGORY_OTHER);
 	assert_int_equal(l->process.v, thread_of(10, 0)->process.v);
 }
@@ -410,7 +413,8 @@ static void run_time_code_by_name(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct profile_thread *t = thread_of(10, 0);
 		const struct profile_location *l =
-			&ev.p->locations[ev.p->stacks[t->stack[i].v].location.v];
+			&ev.p->locations[ev.p->stacks[t->samples[SAMPLE_CPU].stack[i].v]
+						 .location.v];
 
 		assert_int_equal(ev.p->dsos[l->dso.v].kind, cases[i].kind);
 		assert_int_equal(l->address, cases[i].kind == DSO_JIT ? 0x20010 : 0x10);
@@ -529,13 +533,13 @@ static void exec_replaces_names_and_maps(void **state)
 	assert_int_equal(t->cpu_tail, 0);
 	t = thread_of(11, 1);
 	assert_string_equal(str(process_of(t)->name), "tool");
-	assert_string_equal(str(t->comm[0]), "tool");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "tool");
 	assert_true(t->is_main);
 	assert_int_equal(t->start, S + 3 * MS);
 	assert_int_equal(t->end, S + 6 * MS);
 	expect_stack(t, 0, "[unknown]+0x10010");
 	expect_stack(t, 1, "tool+0x10");
-	assert_int_equal(t->cpu_delta[0], MS + 300);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[0], MS + 300);
 	assert_int_equal(t->cpu_tail, 7);
 	assert_int_equal(cpu_of_tid(11), 4 * MS + 7);
 }
@@ -561,7 +565,7 @@ static void exec_by_another_thread(void **state)
 	assert_int_equal(cpu_of_tid(11) + cpu_of_tid(12), 950000 + 1900000);
 	assert_int_equal(profile_thread__cpu(thread_of(11, 0)), 950000);
 	assert_int_equal(profile_thread__cpu(thread_of(12, 0)), 800000);
-	assert_int_equal(thread_of(11, 1)->cpu_delta[0], 1100000);
+	assert_int_equal(thread_of(11, 1)->samples[SAMPLE_CPU].weight[0], 1100000);
 	assert_int_equal(thread_of(12, 0)->end, S + 3 * MS);
 }
 
@@ -608,7 +612,7 @@ static void a_sample_after_the_exit_record(void **state)
 	stop();
 	finish();
 	t = thread_of(11, 0);
-	assert_int_equal(t->sample_count, 1);
+	assert_int_equal(t->samples[SAMPLE_CPU].count, 1);
 	assert_int_equal(t->end, S + 2 * MS + 1000);
 	assert_int_equal(process_of(t)->end, t->end);
 	assert_int_equal(profile_thread__cpu(t), MS + 500);
@@ -661,8 +665,8 @@ static void pid_reuse(void **state)
 	expect_stack(thread_of(11, 1), 0, "prog+0x410");
 	expect_stack(thread_of(11, 2), 0, "third+0x10");
 	assert_string_equal(str(process_of(thread_of(11, 2))->name), "third");
-	assert_int_equal(thread_of(11, 1)->cpu_delta[0], MS / 2);
-	assert_int_equal(thread_of(11, 2)->cpu_delta[0], MS);
+	assert_int_equal(thread_of(11, 1)->samples[SAMPLE_CPU].weight[0], MS / 2);
+	assert_int_equal(thread_of(11, 2)->samples[SAMPLE_CPU].weight[0], MS);
 	assert_int_not_equal(thread_of(11, 1)->end, 0);
 	assert_int_equal(thread_of(11, 2)->end, 0);
 }
@@ -684,7 +688,7 @@ static void tid_reuse_in_another_process(void **state)
 	assert_int_equal(process_of(thread_of(12, 0))->pid, 10);
 	assert_int_equal(thread_of(12, 0)->end, S + 2 * MS);
 	assert_int_equal(process_of(thread_of(12, 1))->pid, 20);
-	assert_int_equal(thread_of(12, 1)->cpu_delta[0], MS / 2);
+	assert_int_equal(thread_of(12, 1)->samples[SAMPLE_CPU].weight[0], MS / 2);
 }
 
 /* /proc was being read when the thread was born: it is told first, the record comes after. */
@@ -699,7 +703,7 @@ static void told_before_its_fork_record(void **state)
 	ev.now += MS;
 	sample(11, 11, MS, HERE);
 	finish();
-	assert_int_equal(thread_of(11, 0)->cpu_delta[0], MS);
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].weight[0], MS);
 	assert_string_equal(str(process_of(thread_of(11, 0))->name), "child");
 	assert_int_equal(ev.p->process_count, 3);
 }
@@ -717,8 +721,8 @@ static void ended_lives_are_forgotten(void **state)
 	assert_int_equal(ev.reread[0], 11);
 	assert_string_equal(str(process_of(thread_of(11, 0))->name), "[unknown]");
 	/* what it used before is not known: one period at most */
-	assert_int_equal(thread_of(11, 0)->cpu_delta[0], MS);
-	assert_true(thread_of(11, 0)->start <= thread_of(11, 0)->time[0] - MS);
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].weight[0], MS);
+	assert_true(thread_of(11, 0)->start <= thread_of(11, 0)->samples[SAMPLE_CPU].time[0] - MS);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -741,13 +745,13 @@ static void names_as_they_were(void **state)
 	sample(10, 12, 6, HERE);
 	finish();
 	t = thread_of(10, 0);
-	assert_string_equal(str(t->comm[0]), "prog");
-	assert_string_equal(str(t->comm[1]), "renamed");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[1]), "renamed");
 	assert_string_equal(str(t->name), "renamed");
 	assert_string_equal(str(process_of(t)->name), "renamed");
 	t = thread_of(12, 0);
-	assert_string_equal(str(t->comm[0]), "prog");
-	assert_string_equal(str(t->comm[1]), "worker");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[1]), "worker");
 	assert_false(t->is_main);
 	assert_int_equal(t->process.v, thread_of(10, 0)->process.v);
 }
@@ -777,13 +781,14 @@ static void cpu_deltas(void **state)
 	stop();
 	finish();
 	t = thread_of(10, 0);
-	assert_int_equal(t->cpu_delta[0], 2 * MS - 100); /* not what it used before */
-	assert_int_equal(t->cpu_delta[1], 2 * MS + 100);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[0],
+			 2 * MS - 100); /* not what it used before */
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[1], 2 * MS + 100);
 	assert_int_equal(t->cpu_tail, 50);
 	t = thread_of(12, 0);
-	assert_int_equal(t->cpu_delta[0], 800);
-	assert_int_equal(t->cpu_delta[1], 0);
-	assert_int_equal(t->cpu_delta[2], 200);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[0], 800);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[1], 0);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[2], 200);
 	assert_int_equal(t->cpu_tail, 1);
 }
 
@@ -816,7 +821,7 @@ static void cpu_before_the_start_does_not_count(void **state)
 	finish();
 	assert_int_equal(cpu_of_tid(20), 300);
 	assert_int_equal(cpu_of_tid(30), 3 * MS);
-	assert_int_equal(thread_of(10, 0)->cpu_delta[0], MS);
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], MS);
 	assert_int_equal(cpu_of_tid(10), 2 * MS);
 }
 
@@ -843,7 +848,7 @@ static void an_empty_profile_has_its_threads(void **state)
 	assert_string_equal(str(thread_of(30, 0)->name), "command");
 	assert_string_equal(str(thread_of(12, 0)->name), "worker");
 	assert_int_equal(thread_of(12, 0)->cpu_tail, 9);
-	assert_int_equal(thread_of(12, 0)->sample_count, 0);
+	assert_int_equal(thread_of(12, 0)->samples[SAMPLE_CPU].count, 0);
 	assert_int_equal(ev.p->start, S);
 	assert_int_equal(ev.p->end, 2 * S);
 	assert_false(ev.p->cut_short);
@@ -921,7 +926,7 @@ static void samples_before_the_start_are_kept(void **state)
 	ev.now -= MS;
 	sample(10, 10, 5 * S, HERE);
 	finish();
-	assert_int_equal(thread_of(10, 0)->sample_count, 1);
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].count, 1);
 	assert_true(ev.p->start < S - MS);
 }
 
@@ -973,7 +978,8 @@ static void symbols_from_the_stream(void **state)
 	finish();
 	assert_true(ev.p->finished_symbols);
 	assert_int_equal(ev.p->dsos[dso].symbol_state, SYMBOL_STATE_RESOLVED);
-	l = &ev.p->locations[ev.p->stacks[thread_of(10, 0)->stack[0].v].location.v];
+	l = &ev.p->locations[ev.p->stacks[thread_of(10, 0)->samples[SAMPLE_CPU].stack[0].v]
+				     .location.v];
 	assert_int_equal(l->elf_address, 0x1410);
 	line = &ev.p->lines[l->first_line];
 	assert_int_equal(line->line, 5);

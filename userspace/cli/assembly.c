@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <sysprof/profile_builder.h>
+
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "jitwatch/hotspot.h"

@@ -15,7 +15,6 @@
 struct convert_options {
 	const char *input;
 	struct outputs outputs;
-	struct export_request request;
 	struct symbolizer_options symbols; /* for a recording that has none */
 };
 
@@ -39,10 +38,10 @@ static int parse_option(struct convert_options *options, int option, char **argv
 		if (parse_u64(optarg, 1, UINT32_MAX, &tid))
 			return usage_error(&cmd_convert, "--thread %s: wanted is a thread's number",
 					   optarg);
-		options->request.thread = tid;
+		options->outputs.thread = tid;
 		return 0;
 	case 'l':
-		options->request.lines = true;
+		options->outputs.lines = true;
 		return 0;
 	case 'd':
 		options->symbols.debuginfod = true;
@@ -95,7 +94,7 @@ static int convert(const struct convert_options *options)
 	}
 	print_recording_notes(options->input, &summary, profile);
 	give_up__arm();
-	err = outputs__write(&options->outputs, profile, &options->request, &written, &failure);
+	err = outputs__write(&options->outputs, profile, &written, &failure);
 	if (err)
 		print_failure(&failure);
 	written_files__fini(&written);

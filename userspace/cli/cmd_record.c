@@ -437,8 +437,7 @@ static int finish(struct recording *r, struct failure *failure)
 	if (!err)
 		err = check_silence(r, summary.profile, failure);
 	if (!err)
-		err = outputs__write(&r->options.outputs, summary.profile, &r->options.request,
-				     &files, failure);
+		err = outputs__write(&r->options.outputs, summary.profile, &files, failure);
 	if (!err && r->options.verbosity != QUIET) {
 		live__stats(r->live, &summary.live);
 		bpf_session__stats(live__session(r->live), &summary.session);

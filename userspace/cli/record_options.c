@@ -187,9 +187,9 @@ static int parse_option(struct record_options *options, int option)
 		return parse_number("--unwind-mem", UNWIND_MEMORY_MIN, UNWIND_MEMORY_MAX,
 				    &options->unwind_memory);
 	case OPT_THREAD:
-		return parse_number("--thread", 1, PID_LIMIT, &options->request.thread);
+		return parse_number("--thread", 1, PID_LIMIT, &options->outputs.thread);
 	case OPT_LINES:
-		options->request.lines = true;
+		options->outputs.lines = true;
 		return 0;
 	case OPT_DEBUGINFOD:
 		options->debuginfod = true;

@@ -32,7 +32,6 @@ struct record_options {
 	unsigned int max_depth;
 
 	struct outputs outputs;
-	struct export_request request;
 	bool symbol_cache, debuginfod, jvm_perfmap;
 	enum verbosity verbosity;
 };

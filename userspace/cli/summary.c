@@ -36,7 +36,7 @@ static size_t sampled_threads(const struct profile *p)
 	size_t n = 0;
 
 	for (size_t i = 1; i < p->thread_count; i++)
-		n += p->threads[i].sample_count > 0;
+		n += p->threads[i].samples[SAMPLE_CPU].count > 0;
 	return n;
 }
 

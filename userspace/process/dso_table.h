@@ -4,7 +4,7 @@
 #define PROCESS_DSO_TABLE_H
 
 #include <sysprof/event.h>
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 struct dso_table {
 	struct profile_builder *builder; /* not owned */

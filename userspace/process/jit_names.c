@@ -566,7 +566,7 @@ static struct done_stack put_together(struct jit_names *j, struct stack_id id, u
 
 static void name_samples(struct jit_names *j, struct thread_id thread)
 {
-	struct profile_samples samples = profile_builder__samples(j->builder, thread);
+	struct builder_samples samples = profile_builder__samples(j->builder, thread, SAMPLE_CPU);
 	struct code_process *process = find_process(j, samples.process);
 
 	for (size_t i = 0; process && i < samples.count; i++) {

@@ -7,7 +7,7 @@
 #ifndef PROCESS_JIT_NAMES_H
 #define PROCESS_JIT_NAMES_H
 
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 #include "process/process_table.h"
 

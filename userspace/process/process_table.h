@@ -18,7 +18,7 @@
 #include "base/vec.h"
 #include "process/mapping_table.h"
 
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 #define LIFE_NAME_SIZE	  64 /* kernel threads have long names in /proc */
 #define LIFE_GRACE_NS	  2000000000ull

@@ -618,6 +618,7 @@ static int on_sample(void *context, const struct sample_event *e)
 {
 	struct recorder *r = context;
 	uint64_t time = e->header.time, delta;
+	struct profile_sample sample;
 	struct thread_life *thread;
 	struct stack_id stack;
 
@@ -633,8 +634,15 @@ static int on_sample(void *context, const struct sample_event *e)
 
 		r->session->frames_found[kind < FRAME_KIND_COUNT ? kind : FRAME_NONE]++;
 	}
-	profile_builder__sample(r->builder, thread->id, time, stack, delta, thread->comm_id,
-				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
+	sample = (struct profile_sample){
+		.kind = SAMPLE_CPU,
+		.time = time,
+		.weight = delta,
+		.stack = stack,
+		.comm = thread->comm_id,
+		.end = e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS,
+	};
+	profile_builder__sample(r->builder, thread->id, &sample);
 	if (is_forgotten(thread->process, e))
 		thread->process->published = 0;
 	if (r->feed && want_publication(r, thread->process))

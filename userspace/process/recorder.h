@@ -8,7 +8,7 @@
 #define PROCESS_RECORDER_H
 
 #include <sysprof/event_handler.h>
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 struct recorder;
 struct unwind_feed;
