@@ -48,7 +48,8 @@ static int parse_option(struct report_options *options, unsigned int *top, int o
 	return usage_error(&cmd_report, "there is no option '%s'", argv[optind - 1]);
 }
 
-static int report(const char *input, const struct report_options *options, unsigned int top)
+static int report_recording(const char *input, const struct report_options *options,
+			    unsigned int top)
 {
 	struct export_request request = {.out = stdout, .top = top};
 	const struct symbolizer_options symbols = {.cache = true};
@@ -86,7 +87,7 @@ static int run_report(int argc, char **argv)
 	if (argc - optind != 1)
 		return usage_error(&cmd_report,
 				   argc - optind ? "one recording at a time" : "which recording?");
-	return report(argv[optind], &options, top);
+	return report_recording(argv[optind], &options, top);
 }
 
 const struct command cmd_report = {
