@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/commands.h"
@@ -217,18 +218,11 @@ static int index_fresh(struct fresh_index *index)
 static const struct text_span *name_at(const struct fresh_index *index, uint64_t address)
 {
 	const struct code_range *ranges = index->map->ranges.data;
-	size_t low = 0, high = index->entries.count;
+	size_t count = partition_point(index->entries.data, index->entries.count, entry,
+				       ranges[*entry].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges[index->entries.data[middle]].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low; low--) {
-		uint32_t entry = index->entries.data[low - 1];
+	for (; count; count--) {
+		uint32_t entry = index->entries.data[count - 1];
 
 		if (has_address(&ranges[entry], address))
 			return &index->map->names.data[entry];

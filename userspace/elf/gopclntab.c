@@ -14,6 +14,7 @@
 
 #include <errno.h>
 
+#include "base/search.h"
 #include "elf/gopclntab_private.h"
 
 #define MAX_NAME	 (16 << 10)
@@ -112,20 +113,10 @@ int gopclntab__function(const struct gopclntab *t, size_t number, struct go_func
 
 int gopclntab__find(const struct gopclntab *t, uint64_t address, size_t *number)
 {
-	size_t low = 0, high = t->count;
-
 	if (address < start_of(t, 0) || address >= start_of(t, t->count))
 		return -ENOENT;
-	/* start_of(low) <= address < start_of(high) */
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (start_of(t, middle) <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	*number = low;
+	/* the first is not asked again: whatever order the rest is in, the number is in range */
+	*number = partition_index(t->count - 1, i, start_of(t, i + 1) <= address);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -35,7 +36,7 @@ static size_t sort_edges(const struct code_range *ranges, size_t count, uint64_t
 
 static size_t index_of(const uint64_t *edges, size_t count, uint64_t edge)
 {
-	return (const uint64_t *)bsearch(&edge, edges, count, sizeof(edge), compare) - edges;
+	return partition_point(edges, count, e, *e < edge);
 }
 
 static size_t next_free(uint32_t *links, size_t cell)

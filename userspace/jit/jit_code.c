@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/search.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"
 #include "jit/jitdump.h"
@@ -483,23 +484,16 @@ bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
 	const struct dump_record *r;
 	const struct dump_line *lines;
 	uint64_t offset = address - jit_timeline__range(c->timeline, entry).start;
-	size_t low = 0, high;
+	size_t count;
 
 	if (!c->is_dump)
 		return false;
 	r = &c->records.data[jit_timeline__name(c->timeline, entry)];
 	lines = c->lines.data + r->first_line;
-	for (high = r->line_count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (lines[middle].offset <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	count = partition_point(lines, r->line_count, l, l->offset <= offset);
+	if (!count)
 		return false;
-	*line = (struct jit_line){strtab__get(c->names, lines[low - 1].file), lines[low - 1].line,
-				  lines[low - 1].column};
+	lines += count - 1;
+	*line = (struct jit_line){strtab__get(c->names, lines->file), lines->line, lines->column};
 	return line->line > 0;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 #define BLOCK_MAX 512u
 #define CROWD	  64u /* changes at one address between two readings */
@@ -153,33 +154,31 @@ static uint64_t end_of(const struct entry *e)
 	return e->end > e->start ? e->end : e->start + 1;
 }
 
+static uint64_t end_of_entry(const struct jit_timeline *t, uint32_t entry)
+{
+	return end_of(&t->entries.data[entry]);
+}
+
+static uint32_t last_of_block(const struct block *b)
+{
+	return b->entries[b->count - 1];
+}
+
 /* The first live entry that ends above the address. False: none does. */
 static bool find_live(const struct jit_timeline *t, uint64_t address, size_t *block, size_t *at)
 {
-	size_t low = 0, high = t->live.blocks.count;
+	const struct live *live = &t->live;
+	size_t i = partition_point(live->blocks.data, live->blocks.count, b,
+				   end_of_entry(t, last_of_block(*b)) <= address);
+	const struct block *found;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		size_t last = t->live.blocks.data[middle]->count - 1;
-
-		if (end_of(entry_at(t, middle, last)) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == t->live.blocks.count)
+	if (i == live->blocks.count)
 		return false;
-	*block = low;
-	high = t->live.blocks.data[low]->count - 1;
-	for (low = 0; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (end_of(entry_at(t, *block, middle)) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*at = low;
+	found = live->blocks.data[i];
+	*block = i;
+	/* its last entry is known to end above the address */
+	*at = partition_point(found->entries, found->count - 1, entry,
+			      end_of_entry(t, *entry) <= address);
 	return true;
 }
 
@@ -270,17 +269,7 @@ static uint32_t live_at(const struct jit_timeline *t, uint64_t address)
 /* The first of the addresses that is not below `start`. */
 static size_t first_address(const struct asked *a, uint64_t start)
 {
-	size_t low = 0, high = a->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (a->addresses[middle] < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(a->addresses, a->count, address, *address < start);
 }
 
 /* Does the entry have one of the addresses? */
@@ -482,33 +471,13 @@ void jit_history__fini(struct jit_history *h)
 /* How many changes were over before `time`; their ends are in order. */
 static size_t changes_before(const struct jit_history *h, uint64_t time)
 {
-	size_t low = 0, high = h->changes.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->changes.data[middle].before < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(h->changes.data, h->changes.count, change, change->before < time);
 }
 
 /* How many may have been by `time`; their beginnings are in order, too. */
 static size_t changes_after(const struct jit_history *h, uint64_t time)
 {
-	size_t low = 0, high = h->changes.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->changes.data[middle].after < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(h->changes.data, h->changes.count, change, change->after < time);
 }
 
 static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *context)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 struct range {
 	uint64_t start, end, rank;
@@ -177,18 +178,11 @@ int range_map__build(struct range_map *map)
 
 bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value)
 {
-	size_t low = 0, high = map->segments.count;
+	size_t count = partition_point(map->segments.data, map->segments.count, segment,
+				       segment->start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->segments.data[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= map->segments.data[low - 1].end)
+	if (!count || address >= map->segments.data[count - 1].end)
 		return false;
-	*value = map->segments.data[low - 1].value;
+	*value = map->segments.data[count - 1].value;
 	return true;
 }

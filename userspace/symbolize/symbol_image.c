@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/hashmap.h"
+#include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -214,17 +215,9 @@ static void sort_answers(struct symbol_answers *a)
 static const struct image_answer *find_answer(const struct image_answer *answers, size_t count,
 					      uint64_t address)
 {
-	size_t low = 0, high = count;
+	size_t i = partition_point(answers, count, a, a->address < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (answers[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && answers[low].address == address ? &answers[low] : NULL;
+	return i < count && answers[i].address == address ? &answers[i] : NULL;
 }
 
 /* All strings behind one another, and where each begins. */

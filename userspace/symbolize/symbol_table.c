@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "elf/elf_file.h"
 
 #define UNSIZED_EXTENT	(64 << 10)
@@ -96,17 +97,7 @@ static void offer(struct candidate *place, const struct candidate *candidate)
 /* Number of addresses below `address`. */
 static size_t count_below(const struct matcher *m, uint64_t address)
 {
-	size_t low = 0, high = m->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->addresses[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(m->addresses, m->count, a, *a < address);
 }
 
 static void offer_range(struct matcher *m, size_t first, size_t end, const struct candidate *c)

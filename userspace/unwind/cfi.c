@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "unwind/cfi_cursor.h"
 
@@ -252,17 +253,9 @@ static int read_entries(struct reader *r)
 
 static uint32_t find_cie(const struct reader *r, uint64_t offset)
 {
-	size_t low = 0, high = r->cies.count;
+	size_t i = partition_point(r->cies.data, r->cies.count, cie, cie->offset < offset);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (r->cies.data[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < r->cies.count && r->cies.data[low].offset == offset ? low : NO_CIE;
+	return i < r->cies.count && r->cies.data[i].offset == offset ? i : NO_CIE;
 }
 
 static int read_fde(struct reader *r, const struct entry *entry, uint32_t number)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "unwind/x86_code.h"
 
@@ -85,17 +86,9 @@ static int read_steps(struct flow *f)
 /* Of the instruction that begins there; OUTSIDE: none does. */
 static int32_t step_at(const struct flow *f, int64_t at)
 {
-	size_t low = 0, high = f->steps.count;
+	size_t i = partition_point(f->steps.data, f->steps.count, step, step->at < at);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->steps.data[middle].at < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < f->steps.count && f->steps.data[low].at == at ? (int32_t)low : OUTSIDE;
+	return i < f->steps.count && f->steps.data[i].at == at ? (int32_t)i : OUTSIDE;
 }
 
 static bool is_jump(const struct step *s)

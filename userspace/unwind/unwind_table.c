@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "unwind/code_flow.h"
 #include "unwind/go_table.h"
@@ -133,17 +134,7 @@ static int add_row(void *context, uint64_t address, const struct unwind_rule *ru
 /* How many rows are at or before the address. */
 static size_t rows_up_to(const struct builder *b, uint64_t address)
 {
-	size_t low = 0, high = b->rows.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (b->rows.data[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(b->rows.data, b->rows.count, row, row->address <= address);
 }
 
 static bool says_nothing(const struct builder *b, const struct row *row)
