@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -173,7 +174,7 @@ static int expand_ranges(const struct range *ranges, size_t range_count, uint32_
 
 		for (; number <= ranges[i].last && !err; number++)
 			err = vec_push(&list, number);
-		next = number > next ? number : next;
+		next = max_u64(number, next);
 	}
 	if (err) {
 		vec_free(&list);

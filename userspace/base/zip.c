@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 
 #define DIRECTORY_MAX  (4u << 20)
 #define COMMENT_MAX    65535u
@@ -56,7 +57,7 @@ struct directory {
 /* The record at the end: with a comment that reaches to the end of the file. */
 static int find_directory(int fd, uint64_t file_size, struct directory *directory)
 {
-	uint64_t size = file_size < END_SIZE + COMMENT_MAX ? file_size : END_SIZE + COMMENT_MAX;
+	uint64_t size = min_u64(file_size, END_SIZE + COMMENT_MAX);
 	_cleanup_free_ uint8_t *bytes = malloc(size + 1);
 	ssize_t got;
 

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/search.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -136,8 +137,7 @@ static void print_matches(const struct map *m, const char *what, uint64_t addres
 
 		if (!has_address(range, address) || (only_fresh && !m->fresh[i]))
 			continue;
-		snprintf(name, sizeof(name), "%.*s",
-			 (int)(span->size < SHOWN_SIZE ? span->size : SHOWN_SIZE),
+		snprintf(name, sizeof(name), "%.*s", (int)min_u64(span->size, SHOWN_SIZE),
 			 m->text.data + span->offset);
 		printf("  %llx %llx %s\n", (unsigned long long)range->start,
 		       (unsigned long long)(range->end - range->start),

@@ -18,8 +18,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "elf/elf_private.h"
 
 #define MAX_SEGMENTS	4096
@@ -156,7 +158,7 @@ uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint6
 {
 	uint64_t left = offset < file->size ? file->size - offset : 0;
 
-	return size < left ? size : left;
+	return min_u64(size, left);
 }
 
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset)
@@ -176,8 +178,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 	uint64_t available = elf_file__available(file, offset, UINT64_MAX) / size;
 	ssize_t got;
 
-	if (count > available)
-		count = available;
+	count = min_u64(count, available);
 	if (!count)
 		return 0;
 	got = elf_file__read(file, records, count * size, offset);
@@ -297,7 +298,7 @@ int elf_file__load_sections(struct elf_file *file)
 		return got;
 	if (!wanted)
 		wanted = first.sh_size;
-	count = wanted < MAX_SECTIONS ? wanted : MAX_SECTIONS;
+	count = min_u64(wanted, MAX_SECTIONS);
 	count = elf_file__available(file, header->e_shoff, count * size) / size;
 	if (vec_reserve(&file->sections, count))
 		return -ENOMEM;
@@ -367,11 +368,6 @@ void elf_file__free(struct elf_file *file)
 	free(file);
 }
 
-static uint64_t align_up(uint64_t value, uint64_t alignment)
-{
-	return (value + alignment - 1) & ~(alignment - 1);
-}
-
 /* The build-id among the notes in a buffer: its size as it is there, or 0. */
 static size_t find_build_id(const struct elf_file *file, const uint8_t *notes, size_t size,
 			    uint64_t alignment, const uint8_t **id)
@@ -427,8 +423,7 @@ static int build_id_in_range(const struct elf_file *file, uint64_t offset, uint6
 	found_size = find_build_id(file, notes, got, alignment == 8 ? 8 : 4, &found);
 	if (!found_size)
 		return -ENOENT;
-	if (found_size > id_size)
-		found_size = id_size;
+	found_size = min_u64(found_size, id_size);
 	memcpy(id, found, found_size);
 	return found_size;
 }
@@ -544,7 +539,7 @@ int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end
 		return -ENOENT;
 	code->address = s->p_vaddr + (offset - s->p_offset);
 	/* what lies between two segments, which is the rest of a page, is left to the first */
-	next = next_code(file, s->p_offset > offset ? s->p_offset : offset, end);
+	next = next_code(file, max_u64(s->p_offset, offset), end);
 	code->end = next ? next->p_offset : end;
 	/* of two that overlap, the rest of the second */
 	if (s->p_offset + s->p_filesz < code->end &&

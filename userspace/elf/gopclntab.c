@@ -14,6 +14,7 @@
 
 #include <errno.h>
 
+#include "base/minmax.h"
 #include "base/search.h"
 #include "elf/gopclntab_private.h"
 
@@ -55,7 +56,7 @@ const char *go_string(struct go_bytes bytes, uint32_t offset)
 	if (offset >= bytes.size)
 		return NULL;
 	left = bytes.size - offset;
-	if (!memchr(bytes.data + offset, '\0', left < MAX_NAME ? left : MAX_NAME))
+	if (!memchr(bytes.data + offset, '\0', min_u64(left, MAX_NAME)))
 		return NULL;
 	return (const char *)bytes.data + offset;
 }
@@ -166,7 +167,7 @@ int go_values__next(struct go_values *v)
 	v->first = false;
 	v->value = (int32_t)((uint32_t)v->value + ((step >> 1) ^ -(step & 1)));
 	v->start = v->end;
-	v->end = v->function_end - v->start < length ? v->function_end : v->start + length;
+	v->end = v->start + min_u64(length, v->function_end - v->start);
 	return 1;
 }
 

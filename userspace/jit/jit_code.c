@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/search.h"
@@ -300,7 +301,7 @@ static struct jit_unwinding unwinding_of(const struct jit_code *c, const struct 
 		.size = r->size,
 		.eh_frame = c->unwinding.data + r->unwinding,
 		.eh_frame_size = r->unwinding_size,
-		.eh_frame_address = r->address + ((r->size + 7) & ~7ull),
+		.eh_frame_address = r->address + align_up(r->size, 8),
 	};
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "jit/jit_name.h"
 #include "jit/js_name.h"
 #include "jit/perf_map.h"
@@ -391,7 +392,7 @@ static ssize_t take_all(struct jitdump_reader *r, const char *bytes, size_t size
 	size_t done = 0;
 
 	for (;;) {
-		uint64_t skipped = r->skip < size - done ? r->skip : size - done;
+		uint64_t skipped = min_u64(r->skip, size - done);
 		ssize_t taken;
 
 		r->skip -= skipped;

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "stream/event_size.h"
 
 /* Bytes of `value` to keep: whole characters. */
 static size_t value_length(const char *value)
@@ -36,7 +37,7 @@ int meta_event__emit(event_push_fn push, void *context, uint64_t time, const cha
 
 	if (key_length == 0 || key_length >= META_KEY_MAX)
 		return -EINVAL;
-	size = (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	size = event_aligned(size);
 	event = calloc(1, size);
 	if (!event)
 		return -ENOMEM;

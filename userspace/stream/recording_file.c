@@ -32,6 +32,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "stream/event_decode.h"
 
 #define FORMAT_VERSION	   1u
@@ -434,7 +435,7 @@ static int take_payload(struct reader *r, size_t size)
 			err = take_event(r, event, at == 0);
 		if (left < sizeof(*event) || step < sizeof(*event) || step % EVENT_ALIGN)
 			break; /* where the next one starts cannot be told */
-		at += step < left ? step : left;
+		at += min_u64(step, left);
 	}
 	return err;
 }

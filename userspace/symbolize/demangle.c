@@ -23,6 +23,7 @@
 
 #include <libiberty/demangle.h>
 
+#include "base/minmax.h"
 #include "base/utf8.h"
 
 #define MANGLED_MAX	 8192
@@ -67,7 +68,7 @@ static void append(const char *text, size_t length, void *context)
 {
 	struct output *out = context;
 	size_t room = out->size - 1 - out->length;
-	size_t taken = length < room ? length : room;
+	size_t taken = min_u64(length, room);
 
 	if (!length)
 		return; /* some come with a NULL */

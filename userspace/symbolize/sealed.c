@@ -29,6 +29,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"
@@ -114,7 +115,7 @@ static size_t children_wanted(const struct run *r)
 {
 	size_t wanted = r->parallel ? r->parallel : idle_cpus(r->child_count);
 
-	return wanted < CHILDREN_MAX ? wanted : CHILDREN_MAX;
+	return min_u64(wanted, CHILDREN_MAX);
 }
 
 static unsigned int cpu_seconds(const struct run *r, const struct task *task)
@@ -123,7 +124,7 @@ static unsigned int cpu_seconds(const struct run *r, const struct task *task)
 
 	if (r->work->cpu_seconds)
 		return r->work->cpu_seconds;
-	return seconds < CPU_SECONDS_MAX ? seconds : CPU_SECONDS_MAX;
+	return min_u64(seconds, CPU_SECONDS_MAX);
 }
 
 /* ---- children -------------------------------------------------------------------------------- */
@@ -200,8 +201,7 @@ static void add_costs(struct sealed_job *job, const struct rusage *usage)
 
 	job->cpu_time += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
 			 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
-	if (peak > job->peak_memory)
-		job->peak_memory = peak;
+	job->peak_memory = max_u64(job->peak_memory, peak);
 }
 
 /* Ends the child, however far it is; its wait status. */

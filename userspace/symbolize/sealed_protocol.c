@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/strtab.h"
 
 enum record_type { RECORD_STRING = 1, RECORD_RESULT, RECORD_REPORT };
@@ -221,7 +222,7 @@ static uint64_t size_limit(const struct sealed_answers *a)
 
 	if (a->expected < ANSWERS_MAX / ANSWERS_PER_ADDRESS)
 		limit = ANSWERS_BASE + a->expected * ANSWERS_PER_ADDRESS;
-	return limit < ANSWERS_MAX ? limit : ANSWERS_MAX;
+	return min_u64(limit, ANSWERS_MAX);
 }
 
 static int check_string(struct sealed_answers *a, const char *at, size_t size)

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/hashmap.h"
+#include "base/minmax.h"
 #include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
@@ -87,7 +88,7 @@ struct symbol_answers *symbol_answers__new(uint64_t size_limit)
 
 	if (!a)
 		return NULL;
-	a->size_limit = size_limit < UINT32_MAX ? size_limit : UINT32_MAX;
+	a->size_limit = min_u64(size_limit, UINT32_MAX);
 	a->size = sizeof(struct image_header) + 1;
 	a->strings = strtab__new();
 	if (!a->strings) {

@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/search.h"
 #include "elf/elf_file.h"
 
@@ -118,14 +119,9 @@ static bool is_mark(const struct elf_symbol *symbol)
 	return symbol->type == STT_NOTYPE && (symbol->name[0] == '$' || symbol->name[0] == '.');
 }
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static uint64_t unsized_end(const struct elf_symbol *symbol)
 {
-	uint64_t end = saturating_add(symbol->address, UNSIZED_EXTENT);
+	uint64_t end = saturating_add_u64(symbol->address, UNSIZED_EXTENT);
 
 	return symbol->section_end && symbol->section_end < end ? symbol->section_end : end;
 }
@@ -146,7 +142,7 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 		offer(&m->unsized[first], &c);
 		return 0;
 	}
-	c.end = saturating_add(symbol->address, symbol->size);
+	c.end = saturating_add_u64(symbol->address, symbol->size);
 	if (c.end > m->sized_end[first])
 		m->sized_end[first] = c.end;
 	end = count_below(m, c.end);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/vec.h"
@@ -67,7 +68,7 @@ static int read_steps(struct flow *f)
 
 	while (at < o->size && f->steps.count < CODE_FLOW_INSTRUCTIONS_MAX) {
 		if (!x86_decode(o->code + at, o->size - at, &i)) {
-			at += FUNCTION_ALIGNMENT - (o->start + at) % FUNCTION_ALIGNMENT;
+			at = align_up(o->start + at + 1, FUNCTION_ALIGNMENT) - o->start;
 			continue;
 		}
 		err = vec_push(&f->steps, (struct step){.at = at,

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "elf/gopclntab.h"
 
 #define WINDOW	       65536
@@ -475,9 +476,9 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 		look_for_frame(w, start, depth);
 	err = add_exact(w, start, end, switched, depth);
 	if (!err && end > switched && start < stays)
-		err = add_switched(w, start > switched ? start : switched, end, depth);
+		err = add_switched(w, max_u64(start, switched), end, depth);
 	if (!err && end > stays)
-		err = add_exact(w, start > stays ? start : stays, end, UINT64_MAX, depth);
+		err = add_exact(w, max_u64(start, stays), end, UINT64_MAX, depth);
 	return err;
 }
 

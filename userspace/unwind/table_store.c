@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
@@ -335,9 +336,7 @@ const struct unwind_table *table_store__get(const struct table_store *s, uint32_
 
 static size_t places_size(size_t count)
 {
-	size_t size = 8 + count * (8 + sizeof(struct unwind_place));
-
-	return (size + UNWIND_PLACES_ALIGN - 1) & ~(size_t)(UNWIND_PLACES_ALIGN - 1);
+	return align_up(8 + count * (8 + sizeof(struct unwind_place)), UNWIND_PLACES_ALIGN);
 }
 
 static void reclaim(struct table_store *s)

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/minmax.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "unwind/code_flow.h"
@@ -293,7 +295,7 @@ struct code_rows {
 /* The code at [start, end); NULL: it cannot be read. What lies behind it is read as well, for the next ones. */
 static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64_t end)
 {
-	size_t size = end - start > WINDOW_SIZE ? end - start : WINDOW_SIZE;
+	size_t size = max_u64(end - start, WINDOW_SIZE);
 	ssize_t got;
 
 	if (start >= w->start && end <= w->start + w->size)
@@ -371,8 +373,7 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, uin
 	for (; !err && start < limit; i++) {
 		uint64_t end = i < b->rows.count ? b->rows.data[i].address : limit;
 
-		if (end > limit)
-			end = limit;
+		end = min_u64(end, limit);
 		if (open && end - start >= CODE_ALIGNMENT) {
 			if (sum)
 				*sum += end - start;
@@ -447,11 +448,6 @@ static int renumber(struct builder *b)
 		b->rows.data[i].rule = changed[b->rows.data[i].rule];
 	hashmap__clear(&b->numbers); /* it has the old ones */
 	return 0;
-}
-
-static uint64_t align_up(uint64_t value, uint64_t alignment)
-{
-	return (value + alignment - 1) & ~(alignment - 1);
 }
 
 /* Row 0 comes before all of the builder's. */
@@ -603,7 +599,7 @@ static int overlay(const struct builder *upper, const struct builder *lower, str
 	int err = 0;
 
 	while (!err && (up.next < upper->rows.count || low.next < lower->rows.count)) {
-		uint64_t a = next_address(&up), b = next_address(&low), address = a < b ? a : b;
+		uint64_t a = next_address(&up), b = next_address(&low), address = min_u64(a, b);
 
 		go_to(&up, address);
 		go_to(&low, address);
