@@ -170,7 +170,7 @@ static int expand_ranges(const struct range *ranges, size_t range_count, uint32_
 	int err = 0;
 
 	for (size_t i = 0; i < range_count && !err; i++) {
-		uint64_t number = ranges[i].first > next ? ranges[i].first : next;
+		uint64_t number = max_u64(ranges[i].first, next);
 
 		for (; number <= ranges[i].last && !err; number++)
 			err = vec_push(&list, number);
