@@ -140,7 +140,7 @@ struct inflater {
 	unsigned char input[INPUT_SIZE];
 };
 
-static int refill(struct inflater *f)
+static int refill_input(struct inflater *f)
 {
 	size_t want = min_u64(f->left, sizeof(f->input));
 	ssize_t got = want ? pread_full(f->fd, f->input, want, f->offset) : 0;
@@ -181,7 +181,7 @@ static int inflate_step(struct inflater *f)
 static int inflate_all(struct inflater *f)
 {
 	for (;;) {
-		int result = f->z.avail_in ? 0 : refill(f);
+		int result = f->z.avail_in ? 0 : refill_input(f);
 
 		if (!result)
 			result = inflate_step(f);

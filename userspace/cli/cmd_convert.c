@@ -79,7 +79,7 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 	return 0;
 }
 
-static int convert(const struct convert_options *options)
+static int convert_recording(const struct convert_options *options)
 {
 	struct recording_summary summary = {};
 	struct written_files written = {};
@@ -109,7 +109,7 @@ static int run_convert(int argc, char **argv)
 	int status = parse_options(&options, argc, argv);
 
 	if (!status)
-		status = convert(&options);
+		status = convert_recording(&options);
 	outputs__fini(&options.outputs);
 	return status;
 }

@@ -84,7 +84,7 @@ static int read_entries(struct map *m, int fd)
 	return err ? err : perf_map_reader__finish(&m->reader, keep_entry, m);
 }
 
-static int load(struct map *m, const char *path)
+static int load_map(struct map *m, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int err = fd < 0 ? -errno : read_entries(m, fd);
@@ -156,7 +156,7 @@ static int parse_address(const char *text, uint64_t *address)
 		       : 0;
 }
 
-static int find(struct map *m, char **arguments)
+static int find_address(struct map *m, char **arguments)
 {
 	uint64_t address;
 
@@ -164,7 +164,7 @@ static int find(struct map *m, char **arguments)
 		return usage_error(&cmd_perf_map,
 				   "%s is no address: wanted is a hexadecimal number",
 				   arguments[1]);
-	if (load(m, arguments[0]))
+	if (load_map(m, arguments[0]))
 		return EXIT_FAILED;
 	printf("Total: %zu entries\nFresh: %zu entries\n", m->ranges.count, m->fresh_count);
 	print_matches(m, "All Matches", address, false);
@@ -174,7 +174,7 @@ static int find(struct map *m, char **arguments)
 
 /* ---- tidy ------------------------------------------------------------------------------------ */
 
-static int tidy(const struct map *m, FILE *out)
+static int tidy_map(const struct map *m, FILE *out)
 {
 	for (size_t i = 0; i < m->ranges.count; i++)
 		if (m->fresh[i])
@@ -291,7 +291,7 @@ static void update_line(const struct fresh_index *index, const char *line, size_
 	fwrite(line + end, 1, size - end, out);
 }
 
-static int update(const struct map *m, const char *path, FILE *out)
+static int update_stacks(const struct map *m, const char *path, FILE *out)
 {
 	struct fresh_index index = {.map = m};
 	_cleanup_fclose_ FILE *stacks = fopen(path, "re");
@@ -313,18 +313,18 @@ static int update(const struct map *m, const char *path, FILE *out)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* tidy MAP, update MAP STACKS */
-static int rewrite(struct map *m, char **arguments, bool updates, const char *output)
+static int rewrite_map(struct map *m, char **arguments, bool updates, const char *output)
 {
 	struct output_file *file;
 	int err;
 
-	if (load(m, arguments[0]))
+	if (load_map(m, arguments[0]))
 		return EXIT_FAILED;
 	err = output_file__open(output, &file);
 	if (!err) {
 		FILE *out = output_file__stream(file);
 
-		if (updates ? update(m, arguments[1], out) : tidy(m, out)) {
+		if (updates ? update_stacks(m, arguments[1], out) : tidy_map(m, out)) {
 			output_file__abort(file);
 			return EXIT_FAILED;
 		}
@@ -341,11 +341,11 @@ static int run_verb(const char *verb, int count, char **arguments, const char *o
 	int status;
 
 	if (!strcmp(verb, "find") && count == 2 && !output)
-		status = find(&map, arguments);
+		status = find_address(&map, arguments);
 	else if (!strcmp(verb, "tidy") && count == 1)
-		status = rewrite(&map, arguments, false, output ? output : "-");
+		status = rewrite_map(&map, arguments, false, output ? output : "-");
 	else if (!strcmp(verb, "update") && count == 2)
-		status = rewrite(&map, arguments, true, output ? output : "-");
+		status = rewrite_map(&map, arguments, true, output ? output : "-");
 	else
 		status = usage_error(&cmd_perf_map, "wanted is %s", cmd_perf_map.arguments);
 	if (fflush(stdout) || ferror(stdout)) {

@@ -48,7 +48,7 @@ static int parse_option(struct report_options *options, int option, char **argv)
 	return usage_error(&cmd_report, "there is no option '%s'", argv[optind - 1]);
 }
 
-static int report(const char *input, const struct report_options *options)
+static int report_recording(const char *input, const struct report_options *options)
 {
 	const struct symbolizer_options symbols = {.cache = true};
 	struct recording_summary summary = {};
@@ -85,7 +85,7 @@ static int run_report(int argc, char **argv)
 	if (argc - optind != 1)
 		return usage_error(&cmd_report,
 				   argc - optind ? "one recording at a time" : "which recording?");
-	return report(argv[optind], &options);
+	return report_recording(argv[optind], &options);
 }
 
 const struct command cmd_report = {

@@ -136,7 +136,7 @@ static Elf64_Dyn widen_dynamic(const void *raw)
  * 32-bit records at the start of `records` to 64-bit ones, in place: from the last to the first, as
  * the wide form of one only covers narrow forms behind it.
  */
-static void widen(Elf_Type type, void *records, size_t size, size_t count)
+static void widen_records(Elf_Type type, void *records, size_t size, size_t count)
 {
 	for (size_t i = count; i-- > 0;) {
 		const char *raw = (const char *)records + i * size;
@@ -189,7 +189,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 	if (!(file->is_64 ? elf64_xlatetom : elf32_xlatetom)(&data, &data, file->encoding))
 		return -EBADMSG;
 	if (!file->is_64)
-		widen(type, records, size, count);
+		widen_records(type, records, size, count);
 	return count;
 }
 
@@ -459,7 +459,7 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size)
 	return -ENOENT;
 }
 
-static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
+static bool segment_covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
 {
 	uint64_t start = in_file ? s->p_offset : s->p_vaddr;
 
@@ -469,7 +469,7 @@ static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
 static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t position, bool in_file)
 {
 	for (size_t i = 0; i < file->code.count; i++)
-		if (covers(&file->code.data[i], position, in_file))
+		if (segment_covers(&file->code.data[i], position, in_file))
 			return &file->code.data[i];
 	return NULL;
 }
@@ -485,7 +485,7 @@ static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t positio
 	for (size_t i = 0; i < file->segments.count && !code; i++) {
 		const Elf64_Phdr *s = &file->segments.data[i];
 
-		if (is_load(s) && covers(s, position, in_file))
+		if (is_load(s) && segment_covers(s, position, in_file))
 			return s;
 	}
 	return code;

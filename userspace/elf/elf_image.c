@@ -353,7 +353,7 @@ static bool to_file_order(const struct elf_image *image, void *records, size_t s
 }
 
 /* Nobody can write to it any more; a sealed file has no shared mapping that could. */
-static int seal(struct elf_image *image)
+static int seal_image(struct elf_image *image)
 {
 	void *bytes = mmap(image->bytes, image->size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_FIXED, image->fd, 0);
@@ -413,5 +413,5 @@ int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 	memcpy(image->bytes + sizeof(header), sections, table);
 	*bytes = image->bytes;
 	*size = image->size;
-	return seal(image);
+	return seal_image(image);
 }

@@ -289,7 +289,8 @@ static int add_change(struct jit_history *h, const struct jit_change *change)
 }
 
 /* At the addresses in [start, end) is something else now. */
-static int tell(struct asked *a, uint64_t start, uint64_t end, const struct jit_change *change)
+static int tell_change(struct asked *a, uint64_t start, uint64_t end,
+		       const struct jit_change *change)
 {
 	for (size_t i = first_address(a, start); i < a->count && a->addresses[i] < end; i++) {
 		if (++a->changes > JIT_CHANGES_MAX)
@@ -315,7 +316,7 @@ static int apply_single(struct jit_timeline *t, const struct gap *gap, uint32_t 
 
 	if (live_at(t, address) != JIT_NO_ENTRY)
 		return 0;
-	err = tell(a, address, address + 1, &new);
+	err = tell_change(a, address, address + 1, &new);
 	return err ? err : insert_live(t, number);
 }
 
@@ -331,8 +332,8 @@ static uint32_t find_equal(const struct jit_timeline *t, const struct entry *e)
 }
 
 /* *at is the number of the entry, or of the one that is there already. */
-static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number, struct asked *a,
-		 uint32_t *at)
+static int apply_entry(struct jit_timeline *t, const struct gap *gap, uint32_t number,
+		       struct asked *a, uint32_t *at)
 {
 	struct jit_change new = change_of(gap, number), nothing = change_of(gap, JIT_NO_ENTRY);
 	const struct entry *e = &t->entries.data[number];
@@ -353,14 +354,14 @@ static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 	       entry_at(t, block, place)->start < e->end) {
 		const struct entry *old = entry_at(t, block, place);
 
-		err = tell(a, old->start, e->start, &nothing);
+		err = tell_change(a, old->start, e->start, &nothing);
 		if (!err)
-			err = tell(a, e->end, end_of(old), &nothing);
+			err = tell_change(a, e->end, end_of(old), &nothing);
 		remove_live(&t->live, block, place);
 	}
 	if (err || !asked)
 		return err;
-	err = tell(a, e->start, e->end, &new);
+	err = tell_change(a, e->start, e->end, &new);
 	return err || e->name == JIT_NOTHING ? err : insert_live(t, number);
 }
 
@@ -376,7 +377,7 @@ static int go_through_gap(struct jit_timeline *t, size_t gap, struct asked *a)
 	int err = 0;
 
 	for (uint32_t i = g->first; i < end_of_gap(t, gap) && !err; i++)
-		err = apply(t, g, i, a, &at);
+		err = apply_entry(t, g, i, a, &at);
 	return err;
 }
 
@@ -415,7 +416,7 @@ static int end_the_missing(struct jit_timeline *t, size_t number, struct asked *
 			if (a->present[b->entries[k]] == number + 1)
 				b->entries[kept++] = b->entries[k];
 			else if (!err)
-				err = tell(a, e->start, end_of(e), &gone);
+				err = tell_change(a, e->start, end_of(e), &gone);
 		}
 		b->count = kept;
 		if (kept)
@@ -437,7 +438,7 @@ static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked 
 	for (uint32_t i = 0; i < count && !err; i++) {
 		if (!fresh[i])
 			continue;
-		err = apply(t, g, g->first + i, a, &at);
+		err = apply_entry(t, g, g->first + i, a, &at);
 		a->present[at] = (uint32_t)gap + 1;
 	}
 	return err ? err : end_the_missing(t, gap, a);

@@ -505,7 +505,7 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 }
 
 /* There is no chunk where one should be. Go to the next that can be found; 1, 0: none, or errno. */
-static int resynchronize(struct reader *r)
+static int find_next_chunk(struct reader *r)
 {
 	bool counted = r->suspect > 0; /* the chunk that led here */
 	int found = search_chunk(r, counted ? r->suspect : r->at + 1, &r->at);
@@ -550,7 +550,7 @@ static int read_step(struct reader *r)
 	if (got < 0)
 		return reader_failed(r, got);
 	if ((size_t)got < sizeof(header) || !chunk_header_is_sound(r, &header))
-		return resynchronize(r);
+		return find_next_chunk(r);
 	r->suspect = 0;
 	r->have_id = true;
 	r->file_id = header.file_id;

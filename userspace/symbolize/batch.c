@@ -165,7 +165,7 @@ static int ask_cache(struct batch *b, struct part *part, const uint64_t *address
 }
 
 /* Set aside what is known; what is not is for a child. */
-static int divide(struct batch *b, struct part *part)
+static int divide_addresses(struct batch *b, struct part *part)
 {
 	const struct symbolizer_job *job = part->job;
 	_cleanup_free_ unsigned char *known = calloc(job->count + 1, 1);
@@ -245,7 +245,7 @@ static int find_files(struct batch *b, struct part *part)
 	return find_debug_file(b, part);
 }
 
-static int prepare(struct batch *b, struct part *part)
+static int prepare_part(struct batch *b, struct part *part)
 {
 	bool kernel = part->job->dso.kind == DSO_KERNEL;
 	int err;
@@ -258,7 +258,7 @@ static int prepare(struct batch *b, struct part *part)
 	if (err || b->counts->cancelled || (kernel && !part->has_vmlinux))
 		return err;
 	b->counts->modules++;
-	err = divide(b, part);
+	err = divide_addresses(b, part);
 	if (!err && part->addresses.count)
 		hand_to_child(b, part);
 	else if (!err && part->cached)
@@ -282,7 +282,7 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 		b->total += jobs[i].count;
 	}
 	for (size_t i = 0; i < b->count && !err; i++) {
-		err = prepare(b, &b->parts[i]);
+		err = prepare_part(b, &b->parts[i]);
 		b->done_before += jobs[i].count - b->parts[i].addresses.count;
 	}
 	return err;
@@ -368,7 +368,7 @@ static int tell_kernel(struct part *part, size_t index, const struct symbol_resu
 }
 
 /* A symbol_sink_fn whose context is the part: an answer of the cache or of a child. */
-static int tell(void *context, size_t index, const struct symbol_result *result)
+static int tell_result(void *context, size_t index, const struct symbol_result *result)
 {
 	struct part *part = context;
 
@@ -399,7 +399,7 @@ static int tell_rest(struct batch *b, struct part *part)
 		return tell_here(b, job);
 	fill_in(part);
 	if (part->cached)
-		err = result_store__tell(part->cached, job->count, tell, part);
+		err = result_store__tell(part->cached, job->count, tell_result, part);
 	if (!err && part->has_vmlinux) {
 		err = tell_kernel_until(part, job->count);
 		job->state = symbolize_kernel_state(b->symbolizer);
@@ -436,9 +436,9 @@ static int tell_fresh(void *context, size_t number, const struct symbol_result *
 	int err = finish_until(part->batch, part);
 
 	if (!err && part->cached)
-		err = result_store__tell(part->cached, index, tell, part);
+		err = result_store__tell(part->cached, index, tell_result, part);
 	if (!err)
-		err = tell(part, index, result);
+		err = tell_result(part, index, result);
 	if (!err && may_be_kept(part)) {
 		part->keeps = true;
 		err = symbol_cache__add(part->batch->cache, &part->key,

@@ -138,7 +138,7 @@ static int calculate_crc(const struct search *s, int fd, uint64_t size, uint32_t
 }
 
 /* 0: it is the one; -ENOENT: it is not, which is counted; hard errors. */
-static int prove(const struct search *s, int fd, uint64_t size, const struct proof *proof)
+static int prove_file(const struct search *s, int fd, uint64_t size, const struct proof *proof)
 {
 	struct identity id;
 	uint32_t crc = 0;
@@ -164,7 +164,7 @@ static int prove(const struct search *s, int fd, uint64_t size, const struct pro
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* Does the text have a component ".."? */
-static bool climbs(const char *path)
+static bool climbs_out(const char *path)
 {
 	for (const char *p = strstr(path, ".."); p; p = strstr(p + 1, ".."))
 		if ((p == path || p[-1] == '/') && (p[2] == '/' || !p[2]))
@@ -181,7 +181,7 @@ static bool may_look(const struct search *s, int root, const char *path)
 		return false;
 	if (root == ROOT_TARGET || s->roots[ROOT_TARGET] < 0)
 		return true;
-	return !strncmp(path, below, strlen(below)) && !climbs(path);
+	return !strncmp(path, below, strlen(below)) && !climbs_out(path);
 }
 
 /* 0: found; -ENOENT: not there, or not the one; hard errors. */
@@ -199,7 +199,7 @@ static int try_path(const struct search *s, int root, const struct proof *proof,
 		return is_hard(fd) ? fd : -ENOENT;
 	if (s->has_self && st.st_dev == s->self.st_dev && st.st_ino == s->self.st_ino)
 		return -ENOENT;
-	err = prove(s, fd, st.st_size, proof);
+	err = prove_file(s, fd, st.st_size, proof);
 	if (err)
 		return err;
 	snprintf(found->path, sizeof(found->path), "%s", path);
@@ -311,7 +311,7 @@ static int try_servers(const struct search *s, const struct identity *id, struct
 	}
 	if (err)
 		return is_hard(err) ? err : -ENOENT;
-	err = prove(s, fd, 0, &proof);
+	err = prove_file(s, fd, 0, &proof);
 	if (err)
 		return err;
 	counts->by_debuginfod++;
@@ -468,8 +468,8 @@ static void search__fini(struct search *s)
 }
 
 /* The dwz file of `from`, which may be none itself, and both to the caller. */
-static int finish(const struct search *s, const struct debug_file *from, int found_fd,
-		  int *debug_fd, int *alt_fd)
+static int hand_over(const struct search *s, const struct debug_file *from, int found_fd,
+		     int *debug_fd, int *alt_fd)
 {
 	_cleanup_close_ int debug = found_fd;
 	struct debug_file alternate = {.fd = -1};
@@ -496,12 +496,12 @@ int debug_file_find(const struct debug_file_request *request, int *debug_fd, int
 		return err;
 	if (!facts->has_debug_info) {
 		err = find_debug(&s, facts, &from);
-		return err ? err : finish(&s, &from, from.fd, debug_fd, alt_fd);
+		return err ? err : hand_over(&s, &from, from.fd, debug_fd, alt_fd);
 	}
 	from.fd = request->elf_fd;
 	from.base = request->elf_base;
 	snprintf(from.path, sizeof(from.path), "%s", request->path ? request->path : "");
-	return finish(&s, &from, -1, debug_fd, alt_fd);
+	return hand_over(&s, &from, -1, debug_fd, alt_fd);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -546,7 +546,7 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 	/* the release may be what a recording says */
 	if (!err && s.id.size && !strchr(release, '/'))
 		err = find_vmlinux(&s, release, &found);
-	return err ? err : finish(&s, &found, found.fd, debug_fd, alt_fd);
+	return err ? err : hand_over(&s, &found, found.fd, debug_fd, alt_fd);
 }
 
 /* ---- identity -------------------------------------------------------------------------------- */

@@ -299,7 +299,7 @@ static int read_answers(struct run *r, struct child *child)
 }
 
 /* Something has come for the child, or it has no time left. */
-static int attend(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
+static int attend_child(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
 {
 	int more = 1, gone = 0;
 
@@ -338,7 +338,7 @@ static int wait_for_children(struct run *r)
 	now = monotonic_ns();
 	/* backwards: the last child takes the place of one that ends */
 	for (size_t i = count; i-- > 0;) {
-		int err = attend(r, &r->children[i], &fds[2 * i], now);
+		int err = attend_child(r, &r->children[i], &fds[2 * i], now);
 
 		if (err)
 			return err;
@@ -358,7 +358,7 @@ static size_t addresses_done(const struct run *r)
 	return done;
 }
 
-static int deliver(struct task *task)
+static int deliver_answers(struct task *task)
 {
 	struct sealed_job *job = task->job;
 	int err;
@@ -374,7 +374,7 @@ static int deliver(struct task *task)
 static int deliver_in_order(struct run *r)
 {
 	while (r->delivered < r->count && r->tasks[r->delivered].state == TASK_DONE) {
-		int err = deliver(&r->tasks[r->delivered++]);
+		int err = deliver_answers(&r->tasks[r->delivered++]);
 
 		if (err)
 			return err;
@@ -389,7 +389,7 @@ static void end_all(struct run *r)
 }
 
 /* The user does not wait: what was answered so far is kept, the rest is not known. */
-static int cancel(struct run *r)
+static int cancel_tasks(struct run *r)
 {
 	end_all(r);
 	for (size_t i = r->delivered; i < r->count; i++) {
@@ -404,7 +404,7 @@ static int cancel(struct run *r)
 	return deliver_in_order(r);
 }
 
-static int run(struct run *r, sealed_poll_fn poll_fn, void *context)
+static int run_tasks(struct run *r, sealed_poll_fn poll_fn, void *context)
 {
 	int err = 0;
 
@@ -414,7 +414,7 @@ static int run(struct run *r, sealed_poll_fn poll_fn, void *context)
 		if (!err)
 			err = deliver_in_order(r);
 		if (!err && poll_fn && poll_fn(context, addresses_done(r), r->total))
-			return cancel(r);
+			return cancel_tasks(r);
 	}
 	return err;
 }
@@ -428,7 +428,7 @@ static int compare_sizes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void prepare(struct run *r, struct sealed_job *jobs)
+static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		struct sealed_job *job = &jobs[i];
@@ -463,8 +463,8 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 
 	if (!tasks || !order || !buffer)
 		return -ENOMEM;
-	prepare(&r, jobs);
-	err = run(&r, poll, context);
+	prepare_tasks(&r, jobs);
+	err = run_tasks(&r, poll, context);
 	end_all(&r);
 	for (size_t i = 0; i < count; i++)
 		sealed_answers__fini(&tasks[i].answers);

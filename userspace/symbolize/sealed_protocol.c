@@ -87,7 +87,7 @@ void sealed_writer__free(struct sealed_writer *w)
 	free(w);
 }
 
-static int flush(struct sealed_writer *w)
+static int flush_buffer(struct sealed_writer *w)
 {
 	int err = write_full(w->fd, w->buffer, w->used);
 
@@ -96,7 +96,7 @@ static int flush(struct sealed_writer *w)
 	return err;
 }
 
-static void put(struct sealed_writer *w, const void *data, size_t size)
+static void put_bytes(struct sealed_writer *w, const void *data, size_t size)
 {
 	memcpy(w->buffer + w->used, data, size);
 	w->used += size;
@@ -104,7 +104,7 @@ static void put(struct sealed_writer *w, const void *data, size_t size)
 
 static int make_room(struct sealed_writer *w, size_t size)
 {
-	return sizeof(w->buffer) - w->used < size ? flush(w) : 0;
+	return sizeof(w->buffer) - w->used < size ? flush_buffer(w) : 0;
 }
 
 /* Number of the string; what is told for the first time goes out before it is used. */
@@ -132,8 +132,8 @@ static int tell_string(struct sealed_writer *w, const char *s, uint32_t *number)
 	err = make_room(w, record.size);
 	if (err)
 		return err;
-	put(w, &record, sizeof(record));
-	put(w, cut, length + 1);
+	put_bytes(w, &record, sizeof(record));
+	put_bytes(w, cut, length + 1);
 	return 0;
 }
 
@@ -182,9 +182,9 @@ int sealed_writer__result(void *writer, size_t index, const struct symbol_result
 	err = make_room(w, record.header.size);
 	if (err)
 		return err;
-	put(w, &record, sizeof(record));
-	put(w, frames, count * sizeof(frames[0]));
-	return monotonic_ns() - w->flushed > PATIENCE ? flush(w) : 0;
+	put_bytes(w, &record, sizeof(record));
+	put_bytes(w, frames, count * sizeof(frames[0]));
+	return monotonic_ns() - w->flushed > PATIENCE ? flush_buffer(w) : 0;
 }
 
 int sealed_writer__report(struct sealed_writer *w, int error, const struct module_report *report)
@@ -199,8 +199,8 @@ int sealed_writer__report(struct sealed_writer *w, int error, const struct modul
 	record.header = (struct record){.size = sizeof(record), .type = RECORD_REPORT};
 	record.error = error;
 	record.report = *report;
-	put(w, &record, sizeof(record));
-	return flush(w);
+	put_bytes(w, &record, sizeof(record));
+	return flush_buffer(w);
 }
 
 /* ---- the parent's side ----------------------------------------------------------------------- */

@@ -89,7 +89,7 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 	return order ? order < 0 : a->end < b->end;
 }
 
-static void offer(struct candidate *place, const struct candidate *candidate)
+static void offer_candidate(struct candidate *place, const struct candidate *candidate)
 {
 	if (is_better(candidate, place))
 		*place = *candidate;
@@ -107,9 +107,9 @@ static void offer_range(struct matcher *m, size_t first, size_t end, const struc
 	end += m->count;
 	for (; first < end; first /= 2, end /= 2) {
 		if (first & 1)
-			offer(&m->sized[first++], c);
+			offer_candidate(&m->sized[first++], c);
 		if (end & 1)
-			offer(&m->sized[--end], c);
+			offer_candidate(&m->sized[--end], c);
 	}
 }
 
@@ -139,7 +139,7 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 	c.name_length = (uint32_t)strnlen(symbol->name, NAME_LENGTH_MAX);
 	if (!symbol->size) {
 		c.end = unsized_end(symbol);
-		offer(&m->unsized[first], &c);
+		offer_candidate(&m->unsized[first], &c);
 		return 0;
 	}
 	c.end = saturating_add_u64(symbol->address, symbol->size);
@@ -157,12 +157,12 @@ static struct candidate best_sized(const struct matcher *m, size_t index)
 
 	for (size_t node = m->count + index; node; node /= 2) {
 		if (m->sized[node].name)
-			offer(&best, &m->sized[node]);
+			offer_candidate(&best, &m->sized[node]);
 	}
 	return best;
 }
 
-static void collect(const struct matcher *m, struct symbol_match *matches)
+static void collect_matches(const struct matcher *m, struct symbol_match *matches)
 {
 	struct candidate unsized = {};
 	uint64_t sized_end = 0;
@@ -171,7 +171,7 @@ static void collect(const struct matcher *m, struct symbol_match *matches)
 		struct candidate best = best_sized(m, i);
 
 		if (m->unsized[i].name)
-			offer(&unsized, &m->unsized[i]);
+			offer_candidate(&unsized, &m->unsized[i]);
 		if (m->sized_end[i] > sized_end)
 			sized_end = m->sized_end[i];
 		matches[i] = (struct symbol_match){};
@@ -205,6 +205,6 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 	err = elf_file__each_symbol(file, visit_symbol, &m);
 	if (err == -ENOMEM)
 		return err;
-	collect(&m, matches);
+	collect_matches(&m, matches);
 	return err;
 }

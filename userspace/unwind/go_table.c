@@ -247,8 +247,8 @@ static void look_for_switch(struct walker *w)
 }
 
 /* Behind the first place in w->special that has these bytes, and as many more; NULL: there is none. */
-static const unsigned char *behind(const struct walker *w, const void *bytes, size_t size,
-				   size_t more)
+static const unsigned char *behind_bytes(const struct walker *w, const void *bytes, size_t size,
+					 size_t more)
 {
 	const unsigned char *found = memmem(w->special, w->special_size, bytes, size);
 
@@ -260,7 +260,7 @@ static const unsigned char *behind(const struct walker *w, const void *bytes, si
 #define BEHIND(w, more, ...)                                                                       \
 	({                                                                                         \
 		static const unsigned char bytes_[] = {__VA_ARGS__};                               \
-		behind(w, bytes_, sizeof(bytes_), more);                                           \
+		behind_bytes(w, bytes_, sizeof(bytes_), more);                                     \
 	})
 
 /* How g is loaded, in one of three ways: of a program, position-independent, of a library. */

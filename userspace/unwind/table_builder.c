@@ -51,7 +51,7 @@ static bool may_cache(const struct table_builder *b, const struct build *build)
 	return b->cache && !build->base;
 }
 
-static void build(struct table_builder *b, struct build *build)
+static void build_table(struct table_builder *b, struct build *build)
 {
 	struct file_stamp stamp = {};
 	struct elf_file *file;
@@ -86,13 +86,13 @@ static bool work_on(struct table_builder *b, struct build *next)
 	if (look)
 		look_up(b, next);
 	else if (next->effort == TABLE_BUILD)
-		build(b, next);
+		build_table(b, next);
 	next->result.cpu_ns += thread_cpu_ns() - begin;
 	return !look || next->result.cached || next->effort == TABLE_READ;
 }
 
 /* What may be in the cache comes before what has to be built. */
-static struct build *choose(struct table_builder *b)
+static struct build *choose_build(struct table_builder *b)
 {
 	struct build *build = TAILQ_FIRST(&b->asked);
 
@@ -103,7 +103,7 @@ static struct build *choose(struct table_builder *b)
 	return TAILQ_FIRST(&b->asked);
 }
 
-static void finish(struct table_builder *b, struct build *build)
+static void finish_build(struct table_builder *b, struct build *build)
 {
 	TAILQ_REMOVE(&b->asked, build, link);
 	TAILQ_INSERT_TAIL(&b->done, build, link);
@@ -133,7 +133,7 @@ static void *build_what_is_asked(void *context)
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->ending) {
-		struct build *next = choose(b);
+		struct build *next = choose_build(b);
 		bool done = false;
 
 		if (!next && !b->unwritten) {
@@ -147,7 +147,7 @@ static void *build_what_is_asked(void *context)
 			b->unwritten = table_cache__write(b->cache);
 		pthread_mutex_lock(&b->lock);
 		if (done)
-			finish(b, next);
+			finish_build(b, next);
 	}
 	pthread_mutex_unlock(&b->lock);
 	write_rest(b);
@@ -155,7 +155,7 @@ static void *build_what_is_asked(void *context)
 }
 
 /* Signals are for the thread that waits for them. */
-static int start(struct table_builder *b)
+static int start_thread(struct table_builder *b)
 {
 	sigset_t all, before;
 	int err;
@@ -185,7 +185,7 @@ int table_builder__new(size_t limit, struct table_cache *cache, struct table_bui
 	pthread_cond_init(&b->asked_more, NULL);
 	pthread_cond_init(&b->done_more, NULL);
 	b->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = b->done_fd < 0 ? -errno : start(b);
+	err = b->done_fd < 0 ? -errno : start_thread(b);
 	if (err) {
 		table_builder__free(b);
 		return err;

@@ -158,7 +158,7 @@ int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static bool pays(const struct unwind_table_image *image)
+static bool is_worth_keeping(const struct unwind_table_image *image)
 {
 	return image->rows >= KEPT_ROWS && image->size / KEPT_BYTES_A_ROW <= image->rows;
 }
@@ -197,7 +197,8 @@ void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *s
 {
 	struct unwritten unwritten;
 
-	if (c->failed || !pays(image) || !is_lasting(c, fd, stamp) || !take_credit(c, image->size))
+	if (c->failed || !is_worth_keeping(image) || !is_lasting(c, fd, stamp) ||
+	    !take_credit(c, image->size))
 		return;
 	file_name(stamp, unwritten.name);
 	if (table_file__make(stamp, image, &unwritten.data, &unwritten.size))
