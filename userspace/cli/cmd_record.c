@@ -487,7 +487,7 @@ static int record(struct recording *r, int argc, char **argv)
 
 	if (err)
 		return failed(&failure);
-	if (r->options.verbosity == VERBOSE)
+	if (r->options.verbosity >= VERBOSE)
 		print_session(r);
 	r->started = r->flushed = monotonic_ns();
 	if (r->options.command) {
@@ -535,10 +535,13 @@ static int run_record(int argc, char **argv)
 	int status = record_options__parse(&r.options, argc, argv);
 
 	if (!status) {
-		log_set_level(r.options.verbosity == QUIET     ? LOG_ERROR
-			      : r.options.verbosity == VERBOSE ? LOG_INFO
-							       : LOG_WARNING);
-		progress__init(&r.progress, r.options.verbosity == QUIET);
+		static const enum log_level LEVELS[] = {LOG_ERROR, LOG_WARNING, LOG_INFO,
+							LOG_DEBUG};
+
+		log_set_level(LEVELS[r.options.verbosity]);
+		/* debug lines come at any time: they would break a line that is rewritten */
+		progress__init(&r.progress,
+			       r.options.verbosity == QUIET || r.options.verbosity == DEBUGGING);
 		r.signal_fd = give_up__watch();
 		status = record(&r, argc, argv);
 	}
@@ -588,6 +591,6 @@ const struct command cmd_record = {
 		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"
-		"  -v, --verbose             more about how it is done\n",
+		"  -v, --verbose             more details; -vv: debug log\n",
 	.run = run_record,
 };

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "cli/give_up.h"
 #include "export/exporters.h"
@@ -207,12 +208,25 @@ static int export_to(const struct exporter *exporter, const struct profile *prof
 	return err;
 }
 
+static void log_export(const struct pending_file *file, const char *path, uint64_t ns)
+{
+	struct stat st;
+
+	if (!fstat(output_file__fd(file->file), &st) && S_ISREG(st.st_mode))
+		log_debug(LOG_EXPORT, "%s: %s written: %lld bytes in %.3f s", path,
+			  file->exporter->name, (long long)st.st_size, ns / 1e9);
+	else
+		log_debug(LOG_EXPORT, "%s: %s written in %.3f s", path, file->exporter->name,
+			  ns / 1e9);
+}
+
 static int write_one(struct pending_files *pending, const struct exporter *exporter,
 		     const struct profile *profile, const struct export_options *options,
 		     const char *path, struct failure *failure)
 {
 	struct pending_file file = {.exporter = exporter, .stream = is_stream(path)};
 	char temporary[PATH_MAX];
+	uint64_t begin = monotonic_ns();
 	FILE *out;
 	int err = output_file__open(path, &file.file);
 
@@ -236,6 +250,8 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 		err = output_file__error(file.file);
 	if (err)
 		return fail(failure, err, "cannot write %s: %s", path, strerror(-err));
+	if (log_debug_wanted)
+		log_export(&file, path, monotonic_ns() - begin);
 	return 0;
 }
 

@@ -204,7 +204,7 @@ static int parse_option(struct record_options *options, int option)
 		options->verbosity = QUIET;
 		return 0;
 	case 'v':
-		options->verbosity = VERBOSE;
+		options->verbosity = options->verbosity < VERBOSE ? VERBOSE : DEBUGGING;
 		return 0;
 	case ':':
 		return usage_error(&cmd_record, "-%c wants a value", optopt);

@@ -12,6 +12,7 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/log.h"
 #include "base/search.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"
@@ -405,6 +406,15 @@ static int apply_record(struct jit_code *c, uint32_t number)
 	return add_range(c, r->time, 0, UINT64_MAX, JIT_NOTHING);
 }
 
+static void log_settled(const struct jit_code *c)
+{
+	struct jit_code_counts counts = jit_code__counts(c);
+
+	log_debug(LOG_JIT, "%s: %llu entries, %llu bad lines, %llu bytes cut off",
+		  c->is_dump ? "jitdump" : "perf map", (unsigned long long)counts.entries,
+		  (unsigned long long)counts.bad_lines, (unsigned long long)counts.torn);
+}
+
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 {
 	int err = 0;
@@ -423,6 +433,7 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 	}
 	for (uint32_t i = 0; i < c->records.count && !err; i++)
 		err = apply_record(c, i);
+	log_settled(c);
 	return err;
 }
 

@@ -32,6 +32,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/minmax.h"
 #include "stream/event_decode.h"
 
@@ -180,6 +181,7 @@ static void cut_back(struct recording_writer *w)
 /* Remember the first error, and be silent from now on. */
 static int stop_writing(struct recording_writer *w, int err)
 {
+	log_debug(LOG_STREAM, "recording: cannot write chunk %u: %s", w->sequence, strerror(-err));
 	w->stopped = true;
 	w->error = err;
 	cut_back(w);
@@ -214,6 +216,8 @@ static int write_chunk(struct recording_writer *w)
 	if (err)
 		return stop_writing(w, err);
 	w->bytes += w->used + sizeof(trailer);
+	log_debug(LOG_STREAM, "recording: chunk %u: %u events, %zu bytes; file %llu bytes",
+		  w->sequence, w->events, payload, (unsigned long long)w->bytes);
 	w->sequence++;
 	begin_chunk(w, 0);
 	return 0;
@@ -460,6 +464,8 @@ static void count_gap(struct reader *r, uint64_t chunks)
 		r->gap_since = r->last_time;
 	r->gap += chunks;
 	r->summary->damaged_chunks += chunks;
+	log_debug(LOG_STREAM, "recording: %llu chunks damaged or missing before byte %llu",
+		  (unsigned long long)chunks, (unsigned long long)r->at);
 }
 
 /* Chunks missing before this one, by its number or because bytes had to be skipped. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/tenant_open.h"
 #include "base/vec.h"
 #include "symbolize/debug_file.h"
@@ -142,6 +143,8 @@ static int find_vmlinux(struct batch *b, struct part *part)
 				     &b->files);
 	if (!err && part->debug_fd >= 0)
 		part->has_vmlinux = !kernel_image_shift(part->debug_fd, start, &part->shift);
+	log_debug(LOG_SYMBOLS, "%s: %s", dso->path,
+		  part->has_vmlinux ? "lines from its vmlinux" : "names from kallsyms alone");
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -171,12 +174,14 @@ static int divide_addresses(struct batch *b, struct part *part)
 	_cleanup_free_ unsigned char *known = calloc(job->count + 1, 1);
 	_cleanup_free_ uint64_t *addresses = calloc(job->count + 1, sizeof(*addresses));
 	int err = known && addresses ? 0 : -ENOMEM;
+	size_t cached = 0;
 
 	for (size_t i = 0; i < job->count && !err; i++)
 		addresses[i] = job->addresses[i] - part->shift;
 	if (!err)
 		err = ask_cache(b, part, addresses, known);
 	for (size_t i = 0; i < job->count && !err; i++) {
+		cached += known[i];
 		if (known[i] || (part->has_vmlinux &&
 				 !symbolize_in_kernel_image(b->symbolizer, job->addresses[i])))
 			continue;
@@ -184,6 +189,8 @@ static int divide_addresses(struct batch *b, struct part *part)
 		if (!err)
 			err = vec_push(&part->indices, i);
 	}
+	log_debug(LOG_SYMBOLS, "%s: %zu addresses: %zu cached, %zu to resolve", job->dso.path,
+		  job->count, cached, part->addresses.count);
 	return err;
 }
 
@@ -475,6 +482,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	if (!err)
 		err = finish_until(&b, b.parts + count);
 	count_up(&b);
+	log_debug(LOG_SYMBOLS, "%zu modules: %zu from the cache alone, %zu read by children",
+		  (size_t)counts->modules, (size_t)counts->modules_cached, b.sealed_count);
 	batch__fini(&b);
 	return err;
 }

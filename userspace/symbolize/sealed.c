@@ -29,6 +29,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/minmax.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_private.h"
@@ -129,6 +130,11 @@ static unsigned int cpu_seconds(const struct run *r, const struct task *task)
 
 /* ---- children -------------------------------------------------------------------------------- */
 
+static const char *name_of(const struct task *task)
+{
+	return task->job->path ? task->job->path : "[a module without a name]";
+}
+
 static void give_up_on(struct task *task)
 {
 	sealed_answers__fini(&task->answers);
@@ -188,6 +194,8 @@ static void start_children(struct run *r)
 			continue;
 		}
 		if (!r->child_count && ++r->fork_failures > FORK_TRIES) {
+			log_debug(LOG_SYMBOLS, "%s: fork failed too often: no names",
+				  name_of(task));
 			task->first_try = DWARF_STATE_UNSEALED;
 			give_up_on(task);
 		}
@@ -228,6 +236,20 @@ static enum dwarf_state cause_of(int status, bool too_late, int error)
 	return error == -ENOMEM ? DWARF_STATE_TOO_BIG : DWARF_STATE_CRASHED;
 }
 
+static void log_death(const struct task *task, int status, bool too_late, int error)
+{
+	const char *way = too_late		? "took too long, signal"
+			  : WIFSIGNALED(status) ? "died of signal"
+						: "exited with status";
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+
+	if (!error)
+		error = task->answers.finished ? task->answers.error : -EPIPE;
+	log_debug(LOG_SYMBOLS, "%s: sealed child %s %d: %s; %s", name_of(task), way, number,
+		  strerror(-error),
+		  task->symbols_only ? "no names" : "retried with symbol tables alone");
+}
+
 /* The child has said its last. `error`: what its stream was worth. */
 static void finish_child(struct run *r, struct child *child, int error, bool too_late)
 {
@@ -237,8 +259,12 @@ static void finish_child(struct run *r, struct child *child, int error, bool too
 	if (!error && task->answers.finished && !task->answers.error) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
+		log_debug(LOG_SYMBOLS, "%s: %zu addresses resolved: %.3f s CPU, %.1f MB",
+			  name_of(task), task->job->count, task->job->cpu_time / 1e9,
+			  task->job->peak_memory / 1048576.0);
 		return;
 	}
+	log_death(task, status, too_late, error);
 	if (task->symbols_only) {
 		give_up_on(task);
 		return;

@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "elf/elf_file.h"
 #include "symbolize/sealed_protocol.h"
 
@@ -196,6 +197,7 @@ child_main(const struct sealed_child_request *request, int socket, pid_t parent)
 	struct module_files files = request->files;
 	bool sealed;
 
+	log_set_level(LOG_ERROR); /* it speaks to its parent alone */
 	arrange_descriptors(&files, socket);
 	reset_signals();
 	prctl(PR_SET_NAME, "sysprof-sealed");

@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/file_stamp.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "elf/elf_file.h"
 #include "unwind/table_cache.h"
 
@@ -103,6 +107,34 @@ static struct build *choose_build(struct table_builder *b)
 	return TAILQ_FIRST(&b->asked);
 }
 
+/* By the name that the kernel has for the file. */
+static const char *name_of(const struct build *build, char *name, size_t size)
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", build->fd);
+	length = readlink(link, name, size - 1);
+	name[length > 0 ? length : 0] = '\0';
+	return name;
+}
+
+static void log_build(const struct build *build)
+{
+	const struct built_table *t = &build->result;
+	char name[PATH_MAX];
+
+	name_of(build, name, sizeof(name));
+	if (t->err == -ENOENT)
+		log_debug(LOG_UNWIND, "%s: no cached table", name);
+	else if (t->err)
+		log_debug(LOG_UNWIND, "%s: no unwind table: %s", name, strerror(-t->err));
+	else
+		log_debug(LOG_UNWIND, "%s: unwind table %s: %.3f ms CPU, %llu rows, %zu bytes",
+			  name, t->cached ? "read from the cache" : "built", t->cpu_ns / 1e6,
+			  (unsigned long long)t->image.rows, t->image.size);
+}
+
 static void finish_build(struct table_builder *b, struct build *build)
 {
 	TAILQ_REMOVE(&b->asked, build, link);
@@ -145,6 +177,8 @@ static void *build_what_is_asked(void *context)
 			done = work_on(b, next);
 		else
 			b->unwritten = table_cache__write(b->cache);
+		if (done && log_debug_wanted)
+			log_build(next);
 		pthread_mutex_lock(&b->lock);
 		if (done)
 			finish_build(b, next);

@@ -32,6 +32,7 @@
 #include "base/cleanup.h"
 #include "base/disk_cache.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "unwind/table_file.h"
 
@@ -151,8 +152,10 @@ int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind
 	if (err)
 		return err == -ENOMEM ? err : -ENOENT;
 	err = table_file__read(file, size, &stamp, limit, image);
-	if (err == -EBADMSG)
+	if (err == -EBADMSG) {
+		log_debug(LOG_UNWIND, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
+	}
 	return !err || err == -ENOMEM || err == -EFBIG ? err : -ENOENT;
 }
 
@@ -219,6 +222,8 @@ bool table_cache__write(struct table_cache *c)
 	last = &c->unwritten.data[--c->unwritten.count];
 	c->unwritten_size -= last->size;
 	c->failed = disk_cache__write(c->files, last->name, last->data, last->size) < 0;
+	log_debug(LOG_UNWIND, "cache: %s %s, %zu bytes", last->name,
+		  c->failed ? "not written; caching stops" : "written", last->size);
 	free(last->data);
 	if (c->failed)
 		forget_unwritten(c);

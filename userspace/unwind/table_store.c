@@ -8,6 +8,7 @@
 
 #include "base/align.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
 
@@ -242,6 +243,8 @@ static int evict_tables(struct table_store *s, size_t size)
 		unlink_table(s, number);
 		left += s->held.data[number].size;
 		s->stats.evicted++;
+		log_debug(LOG_UNWIND, "evicted table %u: %zu bytes", number,
+			  (size_t)s->held.data[number].size);
 	}
 	if (!left)
 		return -ENOSPC;
@@ -292,6 +295,8 @@ static int put_bytes(struct table_store *s, uint32_t number, const struct unwind
 
 	if (err) {
 		s->stats.refused += err == -ENOSPC;
+		log_debug(LOG_UNWIND, "refused table %u: %zu bytes: %s", number, image->size,
+			  strerror(-err));
 		return err;
 	}
 	offset = start % (2 * s->memory.segment_size);
@@ -307,6 +312,8 @@ static int put_bytes(struct table_store *s, uint32_t number, const struct unwind
 	s->stats.tables++;
 	s->stats.rows += image->rows;
 	s->stats.table_bytes += image->size;
+	log_debug(LOG_UNWIND, "loaded table %u: %zu bytes; total %zu tables, %zu bytes", number,
+		  image->size, (size_t)s->stats.tables, (size_t)s->stats.table_bytes);
 	return 0;
 }
 

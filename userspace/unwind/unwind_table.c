@@ -11,6 +11,7 @@
 
 #include "base/align.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/minmax.h"
 #include "unwind/go_table.h"
 #include "unwind/undescribed.h"
@@ -302,7 +303,10 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	if (!elf_file__is_x86_64(file))
 		return -ENOTSUP;
 	err = build_with(file, limit, &ALL, image);
-	return err == -EFBIG ? build_with(file, limit, &NOTHING, image) : err;
+	if (err != -EFBIG)
+		return err;
+	log_debug(LOG_UNWIND, "table exceeds %zu bytes: rebuilt without undescribed code", limit);
+	return build_with(file, limit, &NOTHING, image);
 }
 
 struct piece_rows {
