@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "jitwatch/jit_file.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/clocks.h"
 #include "process/unwind_feed.h"
 #include "unwind/table_cache.h"
 

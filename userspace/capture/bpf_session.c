@@ -37,6 +37,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/parse.h"
 #include "capture/cpu_visit.h"

@@ -6,7 +6,7 @@
 #include <x86intrin.h>
 #endif
 
-#include "base/io.h"
+#include "base/clocks.h"
 
 #define FIRST_ANCHORS_NS 20000000
 #define READINGS	 8

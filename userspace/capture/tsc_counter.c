@@ -8,7 +8,7 @@
 #include <x86intrin.h>
 #endif
 
-#include "base/io.h"
+#include "base/clocks.h"
 
 #define TSC_READINGS 16
 

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "base/io.h"
+#include "base/clocks.h"
 #include "cli/assembly.h"
 #include "cli/record_options.h"
 #include "session/live.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/vec.h"
 #include "capture/features.h"
 #include "cli/assembly.h"

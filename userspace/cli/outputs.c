@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"
 #include "base/log.h"

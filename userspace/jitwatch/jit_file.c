@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 
 #define FILE_MAX	 (512ull << 20) /* bytes that are read of one */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/proc_task.h"
 #include "base/tenant_open.h"

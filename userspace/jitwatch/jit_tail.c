@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/vec.h"
 #include "jitwatch/jit_file.h"
 #include "jitwatch/jvm_attach.h"

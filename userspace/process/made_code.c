@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/vec.h"
 
 #define ASK_NS	      5000000ull   /* between two questions at least */

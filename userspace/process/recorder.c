@@ -26,7 +26,7 @@
 #include "process/recorder.h"
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "base/vec.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "process/made_code.h"

@@ -34,8 +34,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/hashmap.h"
-#include "base/io.h"
 #include "base/mapping_path.h"
 #include "base/tenant_open.h"
 #include "base/vec.h"

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "base/vec.h"

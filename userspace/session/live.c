@@ -31,8 +31,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/hashmap.h"
-#include "base/io.h"
 #include "base/mapping_path.h"
 #include "base/minmax.h"
 #include "base/vec.h"

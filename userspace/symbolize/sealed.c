@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "symbolize/sealed_files.h"

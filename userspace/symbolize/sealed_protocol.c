@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
 #include "base/strtab.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/file_stamp.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "elf/elf_file.h"
 #include "unwind/table_cache.h"

@@ -30,8 +30,8 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/disk_cache.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "unwind/table_file.h"

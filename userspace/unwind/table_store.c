@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/align.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
