@@ -52,7 +52,7 @@ sys/capability : userspace/symbolize/sandbox.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 
-# log.c prints what cli/ tells it to; io.c opens standard output for "-"
+# log.c prints what cli/ tells it to, and debug lines; io.c opens standard output for "-"
 printers='userspace/cli/ userspace/base/log.c userspace/base/io.c'
 forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
 

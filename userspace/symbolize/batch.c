@@ -338,6 +338,8 @@ static void fill_in(struct part *part)
 	if (report && report->dwarf == DWARF_STATE_PARTLY && part->package_size &&
 	    !dwarf_reads_packages())
 		job->lines_lost = lost_lines[DWARF_STATE_PACKAGED];
+	if (job->lines_lost)
+		log_debug(LOG_SYMBOLS, "%s: lines missing: %s", job->dso.path, job->lines_lost);
 }
 
 static int tell_kernel_until(struct part *part, size_t end)
