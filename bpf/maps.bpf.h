@@ -155,13 +155,13 @@ struct {
 	__type(value, struct unwind_table);
 } unwind_tables SEC(".maps");
 
-/* What unwind_epoch was when the table was last used. */
+/* What unwind_epoch was when the table was last used. The kernel puts each value at a multiple of 8 bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, UNWIND_TABLES);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, __u64);
 } unwind_used SEC(".maps");
 
 struct {

@@ -90,7 +90,7 @@ static __always_inline __u64 load_place_word(const unsigned char *places, __u64 
 /* Most of the time it was used a moment ago, and nothing is written. */
 static __always_inline void note_use(__u32 table)
 {
-	__u32 *used = bpf_map_lookup_elem(&unwind_used, &table);
+	__u64 *used = bpf_map_lookup_elem(&unwind_used, &table);
 
 	if (used && *used != unwind_epoch)
 		*used = unwind_epoch;
