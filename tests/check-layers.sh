@@ -17,7 +17,7 @@ base      : base                                        |
 elf       : base elf                                    |
 profile   : base profile                                | event.h profile.h
 stream    : base stream                                 | event.h event_handler.h meta_keys.h
-capture   : base elf stream capture                     | event.h event_handler.h unwind_table.h unwind_memory.h
+capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h unwind_table.h unwind_memory.h
 procfs    : base elf stream procfs                      | event.h event_handler.h meta_keys.h
 jitwatch  : base elf stream jitwatch                    | event.h event_handler.h made_frames.h
 unwind    : base elf unwind                             | event.h made_frames.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
@@ -28,14 +28,14 @@ export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h symbolizer.h
 cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
-bpf       :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
+bpf       :                                             | bpf_shared.h event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
 sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h meta_keys.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
 doors='
-bpf/libbpf  : userspace/capture/bpf_session.c userspace/capture/features.c
-bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/features.c
+bpf/libbpf  : userspace/capture/bpf_session_private.h userspace/capture/features.c
+bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/features.c
 bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h

@@ -462,6 +462,14 @@ struct symbol_event_frame {
 };
 
 #ifndef __bpf__
+#include <stddef.h>
+
+/* The size of an event that has so many bytes of content, its header included. */
+static inline __u32 event_aligned(size_t size)
+{
+	return (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+}
+
 #define EVENT_ASSERT(type) _Static_assert(sizeof(struct type) % EVENT_ALIGN == 0, #type)
 EVENT_ASSERT(event_header);
 EVENT_ASSERT(sample_event);
