@@ -207,8 +207,8 @@ static int open_output(struct bpf_session *s, struct session_cpu *c)
 	err = perf_ring__map(&c->output, c->fds.output, want, RING_FLOOR);
 	if (err)
 		return err;
-	if (c->sampled && c->output.data_size < s->info.sample_ring_size)
-		s->info.sample_ring_size = c->output.data_size;
+	if (c->sampled)
+		s->info.sample_ring_size = min_u64(s->info.sample_ring_size, c->output.data_size);
 	return put_map_fd(s->skel->maps.outputs, c->cpu, c->fds.output);
 }
 
@@ -220,11 +220,10 @@ static int open_sideband(struct bpf_session *s, struct session_cpu *c)
 	if (c->fds.sideband < 0)
 		return c->fds.sideband;
 	err = perf_ring__map(&c->sideband, c->fds.sideband, SIDEBAND_RING, RING_FLOOR);
-	if (!err && c->sideband.data_size < s->info.sideband_ring_size)
-		s->info.sideband_ring_size = c->sideband.data_size;
-	if (!err && !c->sampled)
-		err = put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.sideband);
-	return err;
+	if (err)
+		return err;
+	s->info.sideband_ring_size = min_u64(s->info.sideband_ring_size, c->sideband.data_size);
+	return c->sampled ? 0 : put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.sideband);
 }
 
 static int watch_ring(struct bpf_session *s, int fd)

@@ -47,7 +47,7 @@ struct features {
 /* ---- what the system says -------------------------------------------------------------------- */
 
 /* Effective capabilities of this process, by number. */
-static uint64_t capabilities(void)
+static uint64_t effective_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -59,7 +59,7 @@ static uint64_t capabilities(void)
 
 static bool has_capability(unsigned int number)
 {
-	return capabilities() >> number & 1;
+	return effective_capabilities() >> number & 1;
 }
 
 /* CAP_SYS_ADMIN stands in for the two that were split off from it in 5.8. */

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 
 #define NS_PER_S 1000000000ull
@@ -257,8 +258,7 @@ static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r,
 		return 0;
 	if (length == text_size)
 		return -EBADMSG;
-	if (length >= EVENT_PATH_MAX)
-		length = EVENT_PATH_MAX - 1;
+	length = min_u64(length, EVENT_PATH_MAX - 1);
 	size = event_aligned(sizeof(*event) + length + 1);
 	memset(event, 0, size);
 	event->pid = r->pid;
@@ -293,8 +293,7 @@ static int decode_comm(const struct comm_record *r, size_t text_size, uint64_t t
 
 	if (!names_task(r->pid, r->tid))
 		return 0;
-	if (length >= sizeof(event.comm))
-		length = sizeof(event.comm) - 1;
+	length = min_u64(length, sizeof(event.comm) - 1);
 	memcpy(event.comm, r->comm, length);
 	return emit_event(&event.header, EVENT_COMM,
 			  r->header.misc & PERF_RECORD_MISC_COMM_EXEC ? EVENT_COMM_EXEC : 0,
