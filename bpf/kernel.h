@@ -65,10 +65,7 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-/*
- * What a kernel may have or not. libbpf puts the answers in when the program is loaded, so that the verifier sees
- * constants.
- */
+/* Optional kernel features. libbpf resolves them when the program is loaded: constants to the verifier. */
 /* 5.11: fields of the current task are plain loads */
 #define HAVE_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
 /* 5.15: user registers of a task that is in the kernel */

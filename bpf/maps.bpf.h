@@ -15,7 +15,7 @@
 
 #include "kernel.h"
 
-#define SEGMENT_LEAST 64 /* without tables there is a segment all the same */
+#define SEGMENT_LEAST 64 /* the size of a segment where there are no tables */
 
 /* Knobs. Constants to the verifier: what they switch off is not even in the loaded program. */
 const volatile bool filter_processes; /* only tgids in `targets` */

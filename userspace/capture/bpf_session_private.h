@@ -73,21 +73,22 @@ int put_map_fd(struct bpf_map *map, uint32_t index, int fd);
 
 /* ---- bpf_session_cpus.c ---------------------------------------------------------------------- */
 
-/* Find the CPUs, and open the TSC counters of those that are sampled, where that is the clock. */
+/* Find the online CPUs and those to sample. */
 int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 			     struct failure *failure);
+/* Open the TSC counters of the sampled CPUs, if the TSC is the clock. */
 int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 			      struct failure *failure);
-/* Events, rings and wakes, when the programs are loaded. */
+/* Open events, rings and wakes. The programs are loaded. */
 int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure);
 void bpf_session__close_cpus(struct bpf_session *s);
 
 /* ---- bpf_session_unwind.c -------------------------------------------------------------------- */
 
-/* Before the programs are loaded: how large segments are, and with them the maps. */
+/* Choose the size of segments and of the maps. The programs are not loaded yet. */
 int bpf_session__choose_segments(struct bpf_session *s, size_t bytes);
 int bpf_session__size_unwind_maps(struct bpf_session *s);
-/* Behind that. */
+/* Map them. The programs are loaded. */
 int bpf_session__map_unwind_tables(struct bpf_session *s, struct failure *failure);
 void bpf_session__unmap_unwind_tables(struct bpf_session *s);
 

@@ -146,8 +146,8 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 		return fail_remedy(f, error, GRANT);
 	}
 	if (in_user_namespace()) {
-		fail(f, error, "%s: %s: our capabilities end with our user namespace", attempt,
-		     errno_text);
+		fail(f, error, "%s: %s: capabilities apply only inside this user namespace",
+		     attempt, errno_text);
 		return fail_remedy(f, error, "run it outside of the user namespace, as real root");
 	}
 	if (locked_down()) {
@@ -158,7 +158,7 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 				   LOCKDOWN_PATH);
 	}
 	if (under_seccomp()) {
-		fail(f, error, "%s: %s: a seccomp filter is on us, as in a container", attempt,
+		fail(f, error, "%s: %s: blocked by a seccomp filter (container?)", attempt,
 		     errno_text);
 		return fail_remedy(f, error,
 				   "docker run --privileged --pid=host …, or "
@@ -193,8 +193,7 @@ int features_explain(struct failure *f, int error, const char *attempt)
 		return fail_remedy(f, error, "ulimit -n 65536");
 	}
 	if (access(BTF_PATH, R_OK)) {
-		fail(f, error, "%s: the kernel does not describe its types (no " BTF_PATH ")",
-		     attempt);
+		fail(f, error, "%s: the kernel has no BTF (" BTF_PATH ")", attempt);
 		return fail_remedy(f, error,
 				   "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, as the "
 				   "distributions' are; in a container, mount /sys");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The perf maps and jitdumps that are followed, and when each of them is read: when inotify has a sign of it,
- * when it asks for it (jit_file.h), now and then where there are no signs; and at most so much CPU time a second
- * for one file. Processes without a map are looked at again and again. Of one thread.
+ * The perf maps and jitdumps that are followed, and when each is read: on an inotify event ("sign"), when a
+ * deadline of its own passes (jit_file.h), or by polling where there is no watch. CPU time a second is limited for
+ * each file. Processes without a map are looked at again, at growing intervals. Used by one thread.
  */
 #ifndef JITWATCH_JIT_FOLLOWER_H
 #define JITWATCH_JIT_FOLLOWER_H
@@ -30,7 +30,7 @@ void jit_follower__free(struct jit_follower *r);
 /* Readable when there are signs; -1: files are polled. The follower's own. */
 int jit_follower__signs_fd(const struct jit_follower *r);
 
-/* Is the process's map followed, or looked for? */
+/* Is the process's map followed already, or searched for? */
 bool jit_follower__knows_map(const struct jit_follower *r, pid_t pid);
 void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *owner);
 /* There may be a map now. */
@@ -38,7 +38,7 @@ void jit_follower__expect_map(struct jit_follower *r, pid_t pid);
 /* It has mapped a jitdump at [start, end). */
 void jit_follower__follow_dump(struct jit_follower *r, pid_t pid, const char *path, uint64_t start,
 			       uint64_t end);
-/* The process has ended: its files are read once more. */
+/* The process has ended: read its files once more and close them. */
 void jit_follower__let_go(struct jit_follower *r, pid_t pid);
 
 /* A round: take the signs, look for new files, read what is due. `settle`: every file, without waiting for writers. */
@@ -53,7 +53,7 @@ uint64_t jit_follower__next_due(const struct jit_follower *r, bool full);
 /* When a file was last read. */
 uint64_t jit_follower__last_read(const struct jit_follower *r);
 
-/* What went wrong first: out of memory, or what `push` returned. 0: nothing. */
+/* Negative errno: out of memory, or what `push` returned. 0: no error. */
 int jit_follower__error(const struct jit_follower *r);
 
 #endif

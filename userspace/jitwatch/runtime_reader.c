@@ -51,7 +51,7 @@ static int read_hotspot(const struct runtime_request *request, bool *keeps)
 	return result < 0 ? result : 0;
 }
 
-/* Served from here on by nothing but its own values. */
+/* The request is owned: nothing in it is the caller's. */
 static void serve_request(struct runtime_reader *r, const struct runtime_request *request)
 {
 	struct runtime_answer answer = {.question = request->question,
