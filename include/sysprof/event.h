@@ -16,6 +16,9 @@
 #define SYSPROF_EVENT_H
 
 #include <linux/types.h>
+#ifndef __bpf__
+#include <stddef.h>
+#endif
 
 enum event_type {
 	EVENT_NONE = 0,
@@ -71,6 +74,14 @@ struct event_header {
 	__u16 flags;
 	__u64 time; /* CLOCK_MONOTONIC in ns; session/live refines a sample's by its TSC */
 };
+
+#ifndef __bpf__
+/* Sizes of events are multiples of EVENT_ALIGN. */
+static inline __u32 event_aligned(size_t size)
+{
+	return (__u32)((size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1));
+}
+#endif
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
