@@ -513,7 +513,7 @@ static int symbolize_cut_short(struct assembly *a, const struct symbolizer_optio
 {
 	struct symbolizer_counts counts = {};
 	struct dso_opener *opener;
-	int err = dso_opener__new(&opener);
+	int err = dso_opener__new(NULL, &opener);
 
 	if (err)
 		return err;

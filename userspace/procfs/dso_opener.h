@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Opens what is mapped, when it is first seen, and keeps it open beside the stream: so that a
- * binary that is deleted, replaced or whose process is gone can still be read when the recording
- * ends.
+ * binary that is deleted, replaced or whose process is gone can still be read afterwards. What
+ * nothing has used for a while makes room for others.
+ *
+ * Requests and answers: whoever shows a mapping or asks for a file says what the answer is to be
+ * given to. Today every answer comes before the call returns. Callers must not count on it: whose
+ * file is slow to be read must not hold up the rest.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H
@@ -16,47 +20,62 @@
 
 struct dso_opener;
 
+/* Caps; 0: the default. */
+struct dso_opener_options {
+	size_t images_max; /* files that are known, open or not: 8,192 */
+	size_t fds_max;	   /* descriptors: 4,096, or fewer where the limit of open files is low */
+	size_t roots_max;  /* root directories: 1,024 */
+	size_t sightings_max; /* ways in which files without a build-id show in mappings: 32,768 */
+	size_t members_max;   /* libraries inside archives: 4,096 */
+	uint64_t idle;	      /* ns that nothing has used what makes room: 30 s, 1 s at least */
+};
+
 struct dso_opener_stats {
-	size_t files;	 /* distinct images that were opened */
-	size_t fds;	 /* descriptors kept */
-	size_t fd_limit; /* at most so many */
-	uint64_t opens;	 /* files opened so far: most events need none */
+	size_t files;	    /* images that are known */
+	size_t fds;	    /* descriptors kept */
+	size_t fd_limit;    /* at most so many */
+	size_t roots;	    /* those of them that are root directories */
+	uint64_t opens;	    /* files opened so far: most events need none */
+	uint64_t evicted;   /* descriptors closed to make room */
+	uint64_t forgotten; /* images forgotten to make room */
 	uint64_t events;
 };
 
-/* Raises the soft limit of open files to the hard one. 0 or -ENOMEM. */
-int dso_opener__new(struct dso_opener **opener);
-/* Closes every descriptor it handed out. NULL is fine. */
+/* Raises the soft limit of open files to the hard one. `options` may be NULL. 0 or -ENOMEM. */
+int dso_opener__new(const struct dso_opener_options *options, struct dso_opener **opener);
+/* NULL is fine. */
 void dso_opener__free(struct dso_opener *o);
 
 /* The limit of open files as it was before: what a COMMAND should be started with. */
 void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit);
 
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* The event is completed, and valid until this returns. 0 or negative errno. */
+typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
+
 /*
  * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size
  * (with EVENT_BUILD_ID) and file_state. Where the same file was seen before without a build-id,
  * inode_generation becomes what it was then (/proc does not tell it, perf does), so that one file
- * has one identity. `parent` is the pid of the parent process, 0 where it is unknown: its root is
- * tried when the process is gone. 0 or -ENOMEM: a file that cannot be had is a file_state, not an
- * error.
+ * has one identity. If the file is a zip archive and a library that lies in it uncompressed is what
+ * is mapped, the answer is the event with the library as its file: "/x/app.apk!/lib/libx.so", its
+ * build-id, and offsets that are its own.
+ *
+ * `event` is the caller's. `parent` is the pid of the parent process, 0 where it is unknown: its root is
+ * tried when the process is gone. 0, -ENOMEM, or what `answer` returned: a file that cannot be had is
+ * a file_state, not an error.
  */
-int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent);
-
-/* Room for an event with any path. */
-struct mmap_event_space {
-	union {
-		struct mmap_event event;
-		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
-	};
-};
+int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
+		    mapping_answer_fn answer, void *context);
 
 /*
- * After dso_opener__see(): if the file is a zip archive and a library that lies in it uncompressed is what
- * is mapped, then *inner is the same event with the library as its file: "/x/app.apk!/lib/libx.so", its
- * build-id, and offsets that are its own. 1; 0: it is not; -ENOMEM.
+ * The time of the oldest mapping that was not answered yet, UINT64_MAX: none. What is later must stay in
+ * the queue until then.
  */
-int dso_opener__enter(struct dso_opener *o, const struct mmap_event *event,
-		      struct mmap_event_space *inner);
+uint64_t dso_opener__pending_since(const struct dso_opener *o);
+
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* What tells one image from another: the build-id alone where it is known, else all the rest. */
 struct dso_identity {
@@ -67,20 +86,35 @@ struct dso_identity {
 	uint64_t inode, inode_generation;
 };
 
+/* Both descriptors are the opener's, and valid until the answer returns: who keeps one dups it. */
+struct file_answer {
+	int fd; /* or negative errno: -ENOENT: unknown; -ESTALE: it is not what it was any more; … */
+	int root_fd; /* root directory of the process that mapped it, or -1; may be known without the file */
+	uint64_t base; /* where the dso begins in the file */
+};
+typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
+
 /*
- * The descriptor of a file seen before, or -1; *base is where the dso begins in it. It stays the opener's. A file for which there was no
- * descriptor left is opened again if its path still leads to it. *root_fd (NULL is fine) is the
- * root directory of the process that mapped it, or -1.
+ * A file that was seen before. One whose descriptor was closed is opened again, if its path still leads
+ * to it. 0, -ENOMEM, or what `answer` returned.
+ */
+int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
+			file_answer_fn answer, void *context);
+
+/*
+ * Without a live process (a recording that was cut short): the path below our own root, if the file
+ * there has this build-id, or, where none was recorded, this inode. "[vdso]" is our own, if the
+ * build-id agrees. -ESTALE in the answer: another file has the name now.
+ */
+int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_identity *identity,
+				    file_answer_fn answer, void *context);
+
+/*
+ * The same two for callers that keep the descriptor without a dup: the file stays open as long as
+ * the opener lives. The descriptor; -1 and negative errno, respectively. `root_fd` may be NULL.
  */
 int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd,
 		     uint64_t *base);
-
-/*
- * Without a live process (a recording that was cut short): open the path below our own root, if the
- * file there has this build-id, or, where none was recorded, this inode. "[vdso]" is our own, if
- * the build-id agrees. The opener's descriptor, or negative errno: -ENOENT; -ESTALE: another file
- * has the name now; what opening gave.
- */
 int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity *identity,
 				 uint64_t *base);
 

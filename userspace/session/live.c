@@ -176,22 +176,30 @@ static int take_jit_events(struct live *live, uint64_t now)
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
+/* A mapping whose file is known. A mapping_answer_fn. */
+static int push_mapping(void *context, struct mmap_event *mmap)
+{
+	struct live *live = context;
+	int err = follow_code(live, mmap);
+
+	return err ? err : event_queue__push(live->queue, &mmap->header);
+}
+
 static int see_and_push(struct live *live, struct event_header *event)
 {
 	struct mmap_event *mmap = (struct mmap_event *)event;
-	struct mmap_event_space inner;
-	int err;
 
 	if (event->type != EVENT_MMAP)
 		return event_queue__push(live->queue, event);
-	err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
-	if (!err)
-		err = follow_code(live, mmap);
-	if (!err)
-		err = dso_opener__enter(live->opener, mmap, &inner);
-	if (err < 0)
-		return err;
-	return event_queue__push(live->queue, err ? &inner.event.header : event);
+	return dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid),
+			       push_mapping, live);
+}
+
+/* Hand on what is older than `until`, and than any mapping whose file is still being looked for. */
+static int release_until(struct live *live, uint64_t until, event_sink_fn sink, void *context)
+{
+	until = min_u64(until, dso_opener__pending_since(live->opener));
+	return event_queue__release(live->queue, until, sink, context);
 }
 
 /* What /proc tells: of targets only, so it needs no judging. An event_push_fn. */
@@ -490,7 +498,7 @@ static int init_parts(struct live *live, const struct live_options *options)
 	    !live->idle)
 		return -ENOMEM;
 	hashmap__init(&live->jit_index, pid_equal, live);
-	err = dso_opener__new(&live->opener);
+	err = dso_opener__new(NULL, &live->opener);
 	if (!err)
 		err = jit_tail__new(options->jvm_perfmap, &live->jit);
 	if (!err)
@@ -702,7 +710,7 @@ int live__announce(struct live *live, event_sink_fn sink, void *context)
 	uint64_t began = monotonic_ns();
 	int err = read_everything(live, began - WRITING_TIME);
 
-	return err ? err : event_queue__release(live->queue, began - WRITING_TIME, sink, context);
+	return err ? err : release_until(live, began - WRITING_TIME, sink, context);
 }
 
 int live__start(struct live *live, struct failure *failure)
@@ -793,7 +801,7 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	if (!err)
 		err = take_jit_events(live, monotonic_ns());
 	if (!err)
-		err = event_queue__release(live->queue, until, sink, context);
+		err = release_until(live, until, sink, context);
 	live->ticked = true;
 	return err;
 }
