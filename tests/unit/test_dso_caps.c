@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "forge_zip.h"
+#include "procfs/dso_opener_private.h"
 
 #define SECOND	1000000000ull
 #define MINUTE	(60 * SECOND)
@@ -134,6 +135,40 @@ static void expect_file(struct dso_opener *o, const struct mapping *m)
 	assert_memory_equal(id, m->event.build_id, sizeof(id));
 }
 
+/* Every index has what its table has, and every count is right. */
+static void close_opener(struct dso_opener *o)
+{
+	size_t images = 0, fds = 0, roots = 0, sightings = 0, references = 0, counted = 0;
+
+	for (size_t i = 0; i < o->images.count; i++) {
+		const struct image *image = &o->images.data[i];
+
+		fds += image->fd >= 0;
+		images += image->path != NULL;
+		references += image->root >= 0;
+		if (image->root >= 0)
+			assert_true(o->roots.data[image->root].fd >= 0);
+		for (uint32_t s = image->sightings; s != LRU_NONE; s = o->sightings.data[s].next) {
+			assert_int_equal(o->sightings.data[s].image, i);
+			sightings++;
+		}
+	}
+	for (size_t i = 0; i < o->roots.count; i++) {
+		roots += o->roots.data[i].fd >= 0;
+		counted += o->roots.data[i].images;
+	}
+	assert_int_equal(images, o->image_order.count);
+	assert_int_equal(sightings, o->sighting_order.count);
+	assert_int_equal(roots, o->root_order.count);
+	assert_int_equal(references, counted);
+	assert_int_equal(fds + roots, o->fds);
+	assert_true(o->by_build_id.count + o->by_inode.count <= images);
+	assert_int_equal(o->by_sighting.count, sightings);
+	assert_int_equal(o->by_identity.count, sightings);
+	assert_int_equal(o->by_root.count, roots);
+	dso_opener__free(o);
+}
+
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 enum { FEW = 10, MANY = 40 };
@@ -191,7 +226,7 @@ static void test_least_recently_used_is_closed(void **state)
 		assert_true(request_is_right(o, &m[i]));
 	assert_true(stats_of(o).fds <= FEW);
 	assert_int_equal(count_fds(), fds + FEW - 1);
-	dso_opener__free(o);
+	close_opener(o);
 	assert_int_equal(count_fds(), fds - 1);
 }
 
@@ -221,7 +256,7 @@ static void test_burst(void **state)
 	time += 48 * 60 * MINUTE;
 	assert_int_equal(see_program(o, MANY - 1, time, &m[MANY - 1]), FILE_STATE_RIGHT);
 	assert_int_equal(stats_of(o).evicted, 1);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 /* A file that was closed and is not there any more: never another one in its place. */
@@ -250,7 +285,7 @@ static void test_closed_and_gone(void **state)
 	assert_int_equal(see_program(o, 2, time += 2 * MINUTE, &m), FILE_STATE_RIGHT);
 	assert_int_equal(request(o, &text).fd, -ESTALE);
 	unlink(other);
-	dso_opener__free(o);
+	close_opener(o);
 	free(path);
 	free(other);
 }
@@ -281,7 +316,7 @@ static void test_lent(void **state)
 		time += 2 * MINUTE;
 	}
 	assert_int_equal(stats_of(o).fds, MANY + 1);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 /* ---- the limit of the process ---------------------------------------------------------------- */
@@ -341,7 +376,7 @@ static void see_many_files(void **state)
 	}
 	assert_int_equal(found, FILES - 1); /* the others are opened when they are asked for */
 	assert_true(stats_of(o).fds <= FEW_FDS / 2);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 static void test_few_descriptors(void **state)
@@ -384,7 +419,7 @@ static void test_images_are_forgotten(void **state)
 		}
 	}
 	assert_int_equal(stats_of(o).forgotten, 3 * 2 * MANY - FEW);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 /* All of them in use: the newcomer has its build-id, and is not known. */
@@ -408,7 +443,7 @@ static void test_all_images_in_use(void **state)
 	m.event.header.time = time + 2 * MINUTE;
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
 	assert_true(find(o, &m) >= 0);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 /* Images of one inode, written over again and again: those that are left are found by it still. */
@@ -433,7 +468,32 @@ static void test_written_over_and_forgotten(void **state)
 	}
 	assert_true(stats_of(o).files <= 4);
 	assert_true(stats_of(o).forgotten > 30);
-	dso_opener__free(o);
+	close_opener(o);
+	unlink(path);
+	free(path);
+}
+
+/* What is no ELF file is not looked at each time, but again after a while: its inode may be another's. */
+static void test_plain_memory(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){});
+	char *path = in_directory("code (deleted)");
+	uint64_t time = monotonic_ns();
+	struct mapping m;
+
+	(void)state;
+	write_text(path, "code");
+	make_inode_event(&m, getpid(), path, 0);
+	for (int i = 0; i < 100; i++) {
+		m.event.header.time = time + i;
+		assert_int_equal(see(o, &m), FILE_STATE_NONE);
+	}
+	assert_int_equal(opens_of(o), 1);
+	make_program(path, 0);
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.header.time = time + 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	close_opener(o);
 	unlink(path);
 	free(path);
 }
@@ -482,7 +542,7 @@ static void test_sightings(void **state)
 	for (uint32_t i = 0; i < MANY;
 	     i++) /* all at one time: the first have the room, but for the last text's */
 		assert_int_equal(find(o, &m[i]) >= 0, i < FEW - 1);
-	dso_opener__free(o);
+	close_opener(o);
 	free(path);
 }
 
@@ -512,7 +572,7 @@ static void test_identities(void **state)
 	assert_int_equal(find(o, &a), -ENOENT);
 	assert_true(find(o, &b) >= 0);
 	assert_true(find(o, &c) >= 0);
-	dso_opener__free(o);
+	close_opener(o);
 	free(path);
 }
 
@@ -591,7 +651,7 @@ static void test_members(void **state)
 	see_library(o, path, &z, 0, time += 2 * MINUTE, &m[0]);
 	assert_non_null(strstr(m[0].event.path, "!/lib/500"));
 	assert_true(find(o, &m[0]) >= 0);
-	dso_opener__free(o);
+	close_opener(o);
 	unlink(path);
 	free(path);
 }
@@ -671,7 +731,7 @@ static void test_roots(void **state)
 
 	(void)state;
 	if (!may_chroot()) {
-		dso_opener__free(o);
+		close_opener(o);
 		skip();
 	}
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -680,11 +740,23 @@ static void test_roots(void **state)
 		assert_true(stats_of(o).roots <= 4);
 	}
 	assert_int_equal(stats_of(o).files, MANY);
-	for (uint32_t i = 0; i < MANY; i++) /* the files are open still */
+	for (uint32_t i = 0; i < MANY; i++) { /* the files are open still */
 		assert_int_equal(has_root(o, &m[i], i), i >= MANY - 3); /* and one is ours */
+		assert_int_equal(request(o, &m[i]).root_fd >= 0, i >= MANY - 3);
+	}
 	/* a process of a root that had to go: its file has one again */
 	see_in_root(o, 0, 2000, time += 2 * MINUTE, &m[0]);
-	dso_opener__free(o);
+	assert_true(has_root(o, &m[0], 0));
+	/* the root of a file that is mapped all the time stays, whoever maps it */
+	for (uint32_t i = 1; i < FEW; i++) {
+		m[0].event.pid = m[0].event.tid = 0;
+		m[0].event.header.time = time += 2 * MINUTE;
+		assert_int_equal(see(o, &m[0]), FILE_STATE_RIGHT);
+		see_in_root(o, i, 2000 + i, time, &m[i]);
+	}
+	assert_true(has_root(o, &m[0], 0));
+	assert_false(has_root(o, &m[1], 1));
+	close_opener(o);
 }
 
 /* What no image refers to is closed, since it keeps a mount busy. */
@@ -697,7 +769,7 @@ static void test_roots_without_images(void **state)
 
 	(void)state;
 	if (!may_chroot()) {
-		dso_opener__free(o);
+		close_opener(o);
 		skip();
 	}
 	see_in_root(o, 0, 2000, time, &m);
@@ -723,7 +795,7 @@ static void test_roots_without_images(void **state)
 	assert_int_equal(stats_of(o).roots, 2); /* ours, and that of an image */
 	assert_true(has_root(o, &m, 0));
 	assert_int_equal(count_fds(), fds + 1);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -798,7 +870,7 @@ static void test_answers(void **state)
 	asker.m = m + MANY - FEW - 1;
 	identity = identity_of(asker.m);
 	assert_int_equal(dso_opener__request(o, &identity, ask_more, &asker), 0);
-	dso_opener__free(o);
+	close_opener(o);
 }
 
 /* ---- weeks ----------------------------------------------------------------------------------- */
@@ -834,7 +906,7 @@ static void test_thousands(void **state)
 	}
 	assert_int_equal(stats_of(o).files, 2 * LOTS_KEPT);
 	assert_int_equal(stats_of(o).forgotten, 2 * LOTS - 2 * LOTS_KEPT);
-	dso_opener__free(o);
+	close_opener(o);
 	assert_int_equal(count_fds(), fds - 1);
 }
 
@@ -849,6 +921,7 @@ int main(void)
 		cmocka_unit_test(test_images_are_forgotten),
 		cmocka_unit_test(test_all_images_in_use),
 		cmocka_unit_test(test_written_over_and_forgotten),
+		cmocka_unit_test(test_plain_memory),
 		cmocka_unit_test(test_sightings),
 		cmocka_unit_test(test_identities),
 		cmocka_unit_test(test_members),

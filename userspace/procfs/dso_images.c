@@ -2,10 +2,10 @@
 /*
  * Images: files as they were when they were opened.
  *
- * Two caps, two orders of last use. Over the smaller one the image that nothing has used for a while
- * is closed, and stays known by its build-id: the next mapping of it that is seen, or a request, opens
- * it again. Over the other one it is forgotten, with all that refers to it, and its place is another's.
- * What is held is in neither order.
+ * Two caps, two orders of last use. At the cap of descriptors the least recently used image is closed.
+ * It stays known by its build-id; the next mapping that shows it, or a request, opens it again. At the
+ * cap of images it is forgotten with all that refers to it, and its place is reused. Images that are
+ * held are in neither order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -204,8 +204,7 @@ static void unindex_image(struct dso_opener *o, uint32_t index)
 
 	if (image->build_id.size > 0)
 		hashmap__remove(&o->by_build_id, hash_build_id(&image->build_id), &image->build_id);
-	else if (image_with_inode(o, &key) ==
-		 index) /* else that file has been written over since */
+	else if (image_with_inode(o, &key) == index) /* not if it was written over since */
 		hashmap__remove(&o->by_inode, hash_inode(&key), &key);
 }
 
@@ -218,16 +217,24 @@ static void set_root(struct dso_opener *o, struct image *image, int root)
 		o->roots.data[root].images++;
 }
 
-/* Where it lies now, if that is told: where it was may be gone. Without memory it stays as it is. */
-static void set_place(struct dso_opener *o, struct image *image, const struct found *found)
+void dso_images__set_place(struct dso_opener *o, uint32_t index, int root, const char *path,
+			   size_t path_length)
 {
-	char *path = found->path ? strndup(found->path, found->path_length) : NULL;
+	struct image *image = &o->images.data[index];
+	char *copy = strndup(path, path_length);
 
-	if (!path)
+	if (!copy)
 		return;
 	free(image->path);
-	image->path = path;
-	set_root(o, image, found->root);
+	image->path = copy;
+	set_root(o, image, root);
+}
+
+/* Where it lies now, if a name leads to it. */
+static void set_found_place(struct dso_opener *o, uint32_t index, const struct found *found)
+{
+	if (found->path)
+		dso_images__set_place(o, index, found->root, found->path, found->path_length);
 }
 
 static void forget_image(struct dso_opener *o, uint32_t index)
@@ -306,7 +313,7 @@ static int add_image(struct dso_opener *o, const struct found *found, uint32_t *
 		return err;
 	}
 	image = &o->images.data[*index];
-	set_place(o, image, found);
+	set_found_place(o, *index, found);
 	if (!image->path)
 		set_root(o, image, found->root);
 	keep_file(o, image, found);
@@ -326,7 +333,7 @@ int dso_images__adopt(struct dso_opener *o, const struct found *found, uint32_t 
 	} else {
 		image = &o->images.data[*index];
 		if (image->fd < 0 || !image->path || image->root < 0)
-			set_place(o, image, found);
+			set_found_place(o, *index, found);
 		if (dso_images__is_unchanged(o, *index))
 			close(found->fd);
 		else /* it was closed, or written over, but here is what it was */

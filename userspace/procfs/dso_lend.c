@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For callers that keep descriptors without a dup: requests whose files are held for good. */
+/* For callers that keep descriptors without a dup: what they get stays open as long as the opener. */
 #include <errno.h>
 
 #include "procfs/dso_opener_private.h"

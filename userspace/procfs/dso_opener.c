@@ -10,10 +10,10 @@
  * services with mounts of their own have others than ours (dso_roots.c). A library that lies in a zip
  * archive becomes a file of its own here (dso_archives.c).
  *
- * All that is kept has a cap, and an order by last use: a mapping that showed it, a request for it. At a
- * cap what nothing has used for a while makes room (lru.h). What is in use now never fails because of
- * what was seen days ago; only where all of it was used just now, the newcomer is recognized but not
- * kept, and opened again when it is asked for. The time is that of the events.
+ * Every table has a cap and an order of last use (lru.h). A use is a mapping that shows the file, or a
+ * request for it. At a cap the least recently used entry is evicted, so nothing fails because of what
+ * was seen days ago. If all entries were used within the last half minute, none is: the new file's
+ * build-id is reported, it is not kept open, and a request opens it again. Time is that of the events.
  */
 #include "procfs/dso_opener.h"
 
@@ -104,7 +104,7 @@ void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit
 	*limit = o->original_limit;
 }
 
-/* Events come nearly in order of their times: what is late counts as of now. */
+/* Events are nearly in order of time; one that is late counts as of now. */
 static void advance_time(struct dso_opener *o, uint64_t time)
 {
 	if (time > o->now)
@@ -288,6 +288,16 @@ static int complete_event(struct dso_opener *o, struct mmap_event *event, const 
 	return complete_by_search(o, event, w, root, image);
 }
 
+/* The root of an image was closed to make room: the process that maps it now has one. */
+static void give_root(struct dso_opener *o, uint32_t image, const struct mmap_event *event)
+{
+	struct wanted w = wanted_by_event(event, 0);
+	int root = dso_roots__of_event(o, &w, event);
+
+	if (root >= 0)
+		dso_images__set_place(o, image, root, w.path, w.path_length);
+}
+
 /* Most events show a build-id that is known, of a file that is open, or could not be kept open anyway. */
 static bool complete_by_build_id(struct dso_opener *o, struct mmap_event *event)
 {
@@ -301,6 +311,8 @@ static bool complete_by_build_id(struct dso_opener *o, struct mmap_event *event)
 	image = dso_images__with_build_id(o, &id);
 	if (image == HASHMAP_NONE || (o->images.data[image].fd < 0 && dso_images__make_fd_room(o)))
 		return false;
+	if (o->images.data[image].root < 0)
+		give_root(o, image, event);
 	set_image(o, event, image);
 	return true;
 }

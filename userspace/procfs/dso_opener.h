@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Opens what is mapped, when it is first seen, and keeps it open beside the stream: so that a
- * binary that is deleted, replaced or whose process is gone can still be read afterwards. What
- * nothing has used for a while makes room for others.
+ * binary that is deleted, replaced or whose process is gone can still be read afterwards. Every
+ * table has a cap; at the cap the least recently used entry is evicted.
  *
- * Requests and answers: whoever shows a mapping or asks for a file says what the answer is to be
- * given to. Today every answer comes before the call returns. Callers must not count on it: whose
- * file is slow to be read must not hold up the rest.
+ * Mappings and files are requests with a callback for the answer. Today each answer comes before the
+ * call returns. Callers must not rely on that: a file that is slow to read must not hold up others.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H
@@ -27,7 +26,7 @@ struct dso_opener_options {
 	size_t roots_max;  /* root directories: 1,024 */
 	size_t sightings_max; /* ways in which files without a build-id show in mappings: 32,768 */
 	size_t members_max;   /* libraries inside archives: 4,096 */
-	uint64_t idle;	      /* ns that nothing has used what makes room: 30 s, 1 s at least */
+	uint64_t idle;	      /* ns: what was used since then is not evicted: 30 s, 1 s at least */
 };
 
 struct dso_opener_stats {
@@ -51,7 +50,7 @@ void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-/* The event is completed, and valid until this returns. 0 or negative errno. */
+/* The completed event, valid until this returns. 0 or negative errno. */
 typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
 
 /*
@@ -70,8 +69,8 @@ int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent
 		    mapping_answer_fn answer, void *context);
 
 /*
- * The time of the oldest mapping that was not answered yet, UINT64_MAX: none. What is later must stay in
- * the queue until then.
+ * The time of the oldest mapping without an answer, UINT64_MAX: there is none. Events from then on must
+ * stay in the queue.
  */
 uint64_t dso_opener__pending_since(const struct dso_opener *o);
 
@@ -86,10 +85,10 @@ struct dso_identity {
 	uint64_t inode, inode_generation;
 };
 
-/* Both descriptors are the opener's, and valid until the answer returns: who keeps one dups it. */
+/* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
 struct file_answer {
-	int fd; /* or negative errno: -ENOENT: unknown; -ESTALE: it is not what it was any more; … */
-	int root_fd; /* root directory of the process that mapped it, or -1; may be known without the file */
+	int fd; /* or negative errno: -ENOENT: unknown, or gone; -ESTALE: another file has its place; … */
+	int root_fd; /* root directory of the process that mapped it, or -1; may be there without fd */
 	uint64_t base; /* where the dso begins in the file */
 };
 typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);

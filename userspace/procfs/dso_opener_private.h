@@ -230,7 +230,10 @@ int dso_images__adopt(struct dso_opener *o, const struct found *found, uint32_t 
  */
 void dso_images__locate(struct dso_opener *o, struct located *located,
 			const struct build_id *build_id);
-/* This root is going. */
+/* The name below a root by which it is opened again. Without memory it stays what it was. */
+void dso_images__set_place(struct dso_opener *o, uint32_t index, int root, const char *path,
+			   size_t path_length);
+/* The root is about to be closed. */
 void dso_images__forget_root(struct dso_opener *o, int root);
 
 /* ---- dso_sightings.c ------------------------------------------------------------------------- */

@@ -2,10 +2,10 @@
 /*
  * Root directories of processes, told apart by inode and mount.
  *
- * A root is kept open: a file that is opened again later is looked for below it, when the process is
- * long gone. That also keeps its mount busy, so one that no image refers to is closed after a while.
- * When the table is full the least recently used one goes, even if images refer to it: these stay
- * known, and get another root with the next process that has them.
+ * A root is kept open, since a file that was closed is opened again below it when the process is gone.
+ * That keeps its mount busy, so a root that no image refers to is closed after a while. When the table
+ * is full the least recently used root is closed, even if images refer to it: they stay known, and get
+ * a root again from the next process that maps them.
  */
 #include <errno.h>
 #include <fcntl.h>

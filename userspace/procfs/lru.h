@@ -39,12 +39,12 @@ int lru__take(struct lru *l, uint32_t *place);
 /* The place is free. Takes it out of the order, if it is there. */
 void lru__release(struct lru *l, uint32_t place);
 
-/* Places below `count` exist, for who finds free ones by himself. 0 or -ENOMEM. */
+/* Instead of lru__take(), for an order over the places of another table: all below `count`. 0 or -ENOMEM. */
 int lru__reserve(struct lru *l, size_t count);
 
-/* The newest now, whatever its time was. */
+/* Make it the newest, without regard to LRU_GRAIN. */
 void lru__move(struct lru *l, uint32_t place, uint64_t now);
-/* Out of the order: it will not be found. */
+/* Take it out of the order: lru__idle() will not find it. */
 void lru__remove(struct lru *l, uint32_t place);
 /* The least recently used place, if that was more than `idle` ns ago (LRU_GRAIN at least); else LRU_NONE. */
 uint32_t lru__idle(const struct lru *l, uint64_t now, uint64_t idle);

@@ -195,7 +195,7 @@ static int see_and_push(struct live *live, struct event_header *event)
 			       push_mapping, live);
 }
 
-/* Hand on what is older than `until`, and than any mapping whose file is still being looked for. */
+/* Hand on what is older than `until` and than every mapping whose file is not known yet. */
 static int release_until(struct live *live, uint64_t until, event_sink_fn sink, void *context)
 {
 	until = min_u64(until, dso_opener__pending_since(live->opener));
