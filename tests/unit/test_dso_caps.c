@@ -3,125 +3,13 @@
  * What makes room for what: openers with small caps that see more than they can keep, in days of
  * events' time.
  */
-#include "dso_support.h"
+#include "dso_caps_support.h"
 
-#include <dirent.h>
-#include <elf.h>
 #include <sys/resource.h>
 
 #include "forge_zip.h"
-#include "procfs/dso_opener_private.h"
 
-#define SECOND	1000000000ull
-#define MINUTE	(60 * SECOND)
-#define NOTE_ID 36 /* bytes: of a build-id's note */
-
-/* A program that has a build-id, and nothing else. */
-static void make_program(const char *path, uint32_t number)
-{
-	struct {
-		Elf64_Ehdr header;
-		Elf64_Phdr segment;
-		Elf64_Nhdr note;
-		char name[4];
-		uint8_t id[BUILD_ID_SIZE];
-	} file = {
-		.header =
-			{
-				.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
-					    EV_CURRENT},
-				.e_type = ET_DYN,
-				.e_machine = EM_X86_64,
-				.e_version = EV_CURRENT,
-				.e_phoff = sizeof(Elf64_Ehdr),
-				.e_ehsize = sizeof(Elf64_Ehdr),
-				.e_phentsize = sizeof(Elf64_Phdr),
-				.e_phnum = 1,
-			},
-		.segment =
-			{
-				.p_type = PT_NOTE,
-				.p_offset = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
-				.p_filesz = NOTE_ID,
-				.p_memsz = NOTE_ID,
-				.p_align = 4,
-			},
-		.note = {.n_namesz = 4, .n_descsz = BUILD_ID_SIZE, .n_type = NT_GNU_BUILD_ID},
-		.name = "GNU",
-	};
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-
-	memset(file.id, 0xb5, sizeof(file.id));
-	memcpy(file.id, &number, sizeof(number));
-	assert_true(fd >= 0);
-	assert_int_equal(write_full(fd, &file, sizeof(file)), 0);
-	close(fd);
-}
-
-static char *numbered(const char *what, uint32_t number)
-{
-	char name[40];
-
-	snprintf(name, sizeof(name), "%s-%u", what, number);
-	return in_directory(name);
-}
-
-/* A program of ours, mapped by us at that time, as perf tells it. */
-static enum file_state see_program(struct dso_opener *o, uint32_t number, uint64_t time,
-				   struct mapping *m)
-{
-	char *path = numbered("program", number);
-
-	if (access(path, F_OK))
-		make_program(path, number);
-	make_perf_event(m, getpid(), path, path);
-	m->event.header.time = time;
-	free(path);
-	return see(o, m);
-}
-
-/* A text of ours, which has no build-id. */
-static enum file_state see_text(struct dso_opener *o, uint32_t number, uint64_t time,
-				struct mapping *m)
-{
-	char *path = numbered("text", number);
-
-	if (access(path, F_OK))
-		write_text(path, path);
-	make_inode_event(m, getpid(), path, 0);
-	m->event.header.time = time;
-	free(path);
-	return see(o, m);
-}
-
-static struct dso_opener *open_capped(struct dso_opener_options options)
-{
-	struct dso_opener *o;
-
-	options.idle = MINUTE;
-	assert_int_equal(dso_opener__new(&options, &o), 0);
-	return o;
-}
-
-static struct dso_opener_stats stats_of(const struct dso_opener *o)
-{
-	struct dso_opener_stats stats;
-
-	dso_opener__stats(o, &stats);
-	return stats;
-}
-
-static size_t count_fds(void)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(fds);
-	while (readdir(fds))
-		count++;
-	closedir(fds);
-	return count;
-}
+/* ---- descriptors ------------------------------------------------------------------------------ */
 
 /* The program that a request gives has this build-id. */
 static void expect_file(struct dso_opener *o, const struct mapping *m)
@@ -133,69 +21,6 @@ static void expect_file(struct dso_opener *o, const struct mapping *m)
 	assert_true(fd >= 0);
 	assert_int_equal(build_id_of(fd, id), m->event.build_id_size);
 	assert_memory_equal(id, m->event.build_id, sizeof(id));
-}
-
-/* Every index has what its table has, and every count is right. */
-static void close_opener(struct dso_opener *o)
-{
-	size_t images = 0, fds = 0, roots = 0, sightings = 0, references = 0, counted = 0;
-
-	for (size_t i = 0; i < o->images.count; i++) {
-		const struct image *image = &o->images.data[i];
-
-		fds += image->fd >= 0;
-		images += image->path != NULL;
-		references += image->root >= 0;
-		if (image->root >= 0)
-			assert_true(o->roots.data[image->root].fd >= 0);
-		for (uint32_t s = image->sightings; s != LRU_NONE; s = o->sightings.data[s].next) {
-			assert_int_equal(o->sightings.data[s].image, i);
-			sightings++;
-		}
-	}
-	for (size_t i = 0; i < o->roots.count; i++) {
-		roots += o->roots.data[i].fd >= 0;
-		counted += o->roots.data[i].images;
-	}
-	assert_int_equal(images, o->image_order.count);
-	assert_int_equal(sightings, o->sighting_order.count);
-	assert_int_equal(roots, o->root_order.count);
-	assert_int_equal(references, counted);
-	assert_int_equal(fds + roots, o->fds);
-	assert_true(o->by_build_id.count + o->by_inode.count <= images);
-	assert_int_equal(o->by_sighting.count, sightings);
-	assert_int_equal(o->by_identity.count, sightings);
-	assert_int_equal(o->by_root.count, roots);
-	dso_opener__free(o);
-}
-
-/* ---- descriptors ----------------------------------------------------------------------------- */
-
-enum { FEW = 10, MANY = 40 };
-
-struct read_file {
-	const struct mapping *m;
-	unsigned int right;
-};
-
-static int check_file(void *context, const struct file_answer *answer)
-{
-	struct read_file *read = context;
-	uint8_t id[BUILD_ID_SIZE];
-
-	read->right += answer->fd >= 0 &&
-		       build_id_of(answer->fd, id) == read->m->event.build_id_size &&
-		       !memcmp(id, read->m->event.build_id, sizeof(id));
-	return 0;
-}
-
-static bool request_is_right(struct dso_opener *o, const struct mapping *m)
-{
-	struct dso_identity identity = identity_of(m);
-	struct read_file read = {.m = m};
-
-	assert_int_equal(dso_opener__request(o, &identity, check_file, &read), 0);
-	return read.right == 1;
 }
 
 static void test_least_recently_used_is_closed(void **state)
@@ -473,6 +298,37 @@ static void test_written_over_and_forgotten(void **state)
 	free(path);
 }
 
+/* What the file was is forgotten; what it is stays, and is found under another name. */
+static void test_older_image_of_an_inode(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 2});
+	char *path = in_directory("changing"), *other = in_directory("changing-2");
+	uint64_t time = monotonic_ns();
+	struct mapping m, text;
+
+	(void)state;
+	write_text(path, "one");
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	write_text(path, "three");
+	m.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).files, 2);
+	assert_int_equal(see_text(o, 0, time += 2 * MINUTE, &text), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	assert_int_equal(link(path, other), 0);
+	make_inode_event(&m, getpid(), other, 0);
+	m.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	close_opener(o);
+	unlink(path);
+	unlink(other);
+	free(path);
+	free(other);
+}
+
 /* What is no ELF file is not looked at each time, but again after a while: its inode may be another's. */
 static void test_plain_memory(void **state)
 {
@@ -656,148 +512,6 @@ static void test_members(void **state)
 	free(path);
 }
 
-/* ---- roots ----------------------------------------------------------------------------------- */
-
-/* A process in a root of its own, where /program has this number. */
-static pid_t start_in_root(uint32_t root_number, uint32_t program_number)
-{
-	char *root = numbered("root", root_number), *program, byte;
-	int ready[2];
-	pid_t pid;
-
-	mkdir(root, 0755);
-	assert_true(asprintf(&program, "%s/program", root) > 0);
-	make_program(program, program_number);
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chroot(root) || write(ready[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	free(root);
-	free(program);
-	return pid;
-}
-
-static void see_in_root(struct dso_opener *o, uint32_t root_number, uint32_t program_number,
-			uint64_t time, struct mapping *m)
-{
-	pid_t pid = start_in_root(root_number, program_number);
-	char *root = numbered("root", root_number), *program;
-
-	assert_true(asprintf(&program, "%s/program", root) > 0);
-	make_perf_event(m, pid, "/program", program);
-	m->event.header.time = time;
-	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
-	stop_program(pid);
-	free(root);
-	free(program);
-}
-
-static bool has_root(struct dso_opener *o, const struct mapping *m, uint32_t root_number)
-{
-	char *root = numbered("root", root_number);
-	struct file_answer file = request(o, m);
-	struct stat st, expected;
-	bool same;
-
-	assert_true(file.fd >= 0);
-	assert_int_equal(stat(root, &expected), 0);
-	same = file.root_fd >= 0 && !fstat(file.root_fd, &st) && st.st_ino == expected.st_ino;
-	free(root);
-	return same;
-}
-
-static bool may_chroot(void)
-{
-	if (geteuid() == 0)
-		return true;
-	print_message("chroot needs privileges: not tested\n");
-	return false;
-}
-
-/* More roots than there is room for come and go: there is always room for the next. */
-static void test_roots(void **state)
-{
-	struct dso_opener *o = open_capped((struct dso_opener_options){.roots_max = 4});
-	uint64_t time = monotonic_ns();
-	static struct mapping m[MANY];
-
-	(void)state;
-	if (!may_chroot()) {
-		close_opener(o);
-		skip();
-	}
-	for (uint32_t i = 0; i < MANY; i++) {
-		see_in_root(o, i, 2000 + i, time += 2 * MINUTE, &m[i]);
-		assert_true(has_root(o, &m[i], i));
-		assert_true(stats_of(o).roots <= 4);
-	}
-	assert_int_equal(stats_of(o).files, MANY);
-	for (uint32_t i = 0; i < MANY; i++) { /* the files are open still */
-		assert_int_equal(has_root(o, &m[i], i), i >= MANY - 3); /* and one is ours */
-		assert_int_equal(request(o, &m[i]).root_fd >= 0, i >= MANY - 3);
-	}
-	/* a process of a root that had to go: its file has one again */
-	see_in_root(o, 0, 2000, time += 2 * MINUTE, &m[0]);
-	assert_true(has_root(o, &m[0], 0));
-	/* the root of a file that is mapped all the time stays, whoever maps it */
-	for (uint32_t i = 1; i < FEW; i++) {
-		m[0].event.pid = m[0].event.tid = 0;
-		m[0].event.header.time = time += 2 * MINUTE;
-		assert_int_equal(see(o, &m[0]), FILE_STATE_RIGHT);
-		see_in_root(o, i, 2000 + i, time, &m[i]);
-	}
-	assert_true(has_root(o, &m[0], 0));
-	assert_false(has_root(o, &m[1], 1));
-	close_opener(o);
-}
-
-/* What no image refers to is closed, since it keeps a mount busy. */
-static void test_roots_without_images(void **state)
-{
-	struct dso_opener *o = open_capped((struct dso_opener_options){});
-	uint64_t time = monotonic_ns();
-	struct mapping m, closed, text;
-	size_t fds;
-
-	(void)state;
-	if (!may_chroot()) {
-		close_opener(o);
-		skip();
-	}
-	see_in_root(o, 0, 2000, time, &m);
-	fds = count_fds();
-	for (uint32_t i = 1; i < FEW; i++) {
-		char *path;
-		pid_t pid = start_in_root(i, 2000); /* the same program */
-
-		assert_true(asprintf(&path, "%s/root-%u/text", directory, i) > 0);
-		write_text(path, "text");
-		make_inode_event(&text, pid, path, 0);
-		snprintf(text.event.path, sizeof(text.path), "/program");
-		text.event.header.time = time;
-		assert_int_equal(see(o, &text), FILE_STATE_REPLACED); /* not its inode */
-		stop_program(pid);
-		free(path);
-	}
-	assert_int_equal(stats_of(o).roots, FEW + 1);
-	assert_int_equal(count_fds(), fds + FEW - 1);
-	see_program(o, 0, time += MINUTE / 2, &closed);
-	assert_int_equal(stats_of(o).roots, FEW + 1);
-	see_program(o, 0, time += 2 * MINUTE, &closed);
-	assert_int_equal(stats_of(o).roots, 2); /* ours, and that of an image */
-	assert_true(has_root(o, &m, 0));
-	assert_int_equal(count_fds(), fds + 1);
-	close_opener(o);
-}
-
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static int refuse_event(void *context, struct mmap_event *event)
@@ -921,12 +635,11 @@ int main(void)
 		cmocka_unit_test(test_images_are_forgotten),
 		cmocka_unit_test(test_all_images_in_use),
 		cmocka_unit_test(test_written_over_and_forgotten),
+		cmocka_unit_test(test_older_image_of_an_inode),
 		cmocka_unit_test(test_plain_memory),
 		cmocka_unit_test(test_sightings),
 		cmocka_unit_test(test_identities),
 		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_roots_without_images),
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_thousands),
 	};
