@@ -28,10 +28,6 @@
 
 #include "maps.bpf.h"
 
-#define HAVE_RQ_CLOCK                                                                              \
-	(bpf_core_field_exists(struct sched_entity, cfs_rq) &&                                     \
-	 bpf_core_field_exists(struct cfs_rq, rq))
-
 #define CLOCK_WINDOW_SHIFT 32 /* ns: 4.3 s */
 
 /* The run queue's task clock now, for event time `enabled`; both in ns. */

@@ -15,6 +15,12 @@
 #define COPY_BELOW 16
 #define GAP_MAX	   2
 
+#define NS_PER_S   1000000000
+
+_Static_assert((SAMPLE_KERNEL_DEPTH_MAX & (SAMPLE_KERNEL_DEPTH_MAX + 1)) == 0, "a mask");
+_Static_assert(sizeof(((struct stack_copy *)0)->general) == UNWIND_GENERAL * sizeof(__u64),
+	       "all registers");
+
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
 
@@ -29,7 +35,7 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 /* May another stack be copied in this second? */
 static __always_inline bool may_copy(struct scratch *s)
 {
-	if (s->sample.header.time - s->copies_since > 1000000000) {
+	if (s->sample.header.time - s->copies_since > NS_PER_S) {
 		s->copies_since = s->sample.header.time;
 		s->copied = 0;
 	}
@@ -51,8 +57,8 @@ __attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64
 	for (int i = 0; i < STACK_PIECES && may_copy(s); i++) {
 		__u64 size = 0, holes = 0;
 
-#pragma GCC unroll 4
-		for (__u64 page = 0; page < STACK_PIECE_MAX / COPY_PAGE; page++) {
+#pragma unroll
+		for (__u64 page = 0; page < COPY_PAGES; page++) {
 			__u64 missing = bpf_probe_read_user(p->piece.stack + page * COPY_PAGE,
 							    COPY_PAGE,
 							    (void *)(start + page * COPY_PAGE));
@@ -100,7 +106,8 @@ static __always_inline __u64 copy_start(__u64 sp)
 static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
 					 __u64 at)
 {
-	__u64 start = copy_start(s->innermost[7]), span = 0, size = 0, holes = 0, pages = 0;
+	__u64 start = copy_start(s->innermost[UNWIND_X86_RSP]), span = 0, size = 0, holes = 0,
+	      pages = 0;
 	__u64 piece = COPY_PAGE - (start & (COPY_PAGE - 1));
 	struct stack_copy *copy;
 
@@ -108,14 +115,15 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	if (at > COPY_AT_MAX || (start & 7))
 		return at;
 	copy = (void *)(s->space + at);
-#pragma GCC unroll 16
-	for (int i = 0; i < 16; i++)
+#pragma unroll
+	for (int i = 0; i < UNWIND_GENERAL; i++)
 		copy->general[i] = s->innermost[i];
-	copy->ip = frame_address(s->sample.frames[s->sample.kernel_frames & 127]);
+	copy->ip =
+		frame_address(s->sample.frames[s->sample.kernel_frames & SAMPLE_KERNEL_DEPTH_MAX]);
 	copy->in_system_call = s->in_system_call;
 	copy->is_fresh = s->is_fresh;
-#pragma GCC unroll 4
-	for (int i = 0; i < 4; i++) {
+#pragma unroll
+	for (__u32 i = 0; i < COPY_PAGES; i++) {
 		__u64 to = at + sizeof(*copy) + span, missing, first;
 
 		UNWIND_HIDE(to);

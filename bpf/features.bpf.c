@@ -22,15 +22,10 @@ bool ran;
 SEC("raw_tp")
 int probe(void *ctx __attribute__((unused)))
 {
-	/* 5.11 */
-	typed_task = bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf);
-	/* 5.15 */
-	task_pt_regs = bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs);
-	/* 5.17 */
-	bpf_loop_helper = bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
-	/* any, by configuration */
-	rq_clock = bpf_core_field_exists(struct sched_entity, cfs_rq) &&
-		   bpf_core_field_exists(struct cfs_rq, rq);
+	typed_task = HAVE_TYPED_TASK;
+	task_pt_regs = HAVE_TASK_PT_REGS;
+	bpf_loop_helper = HAVE_LOOP;
+	rq_clock = HAVE_RQ_CLOCK;
 	ran = true;
 	return 0;
 }

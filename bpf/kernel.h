@@ -65,6 +65,18 @@ struct task_struct {
 
 #pragma clang attribute pop
 
+/* Optional kernel features. libbpf resolves them when the program is loaded: constants to the verifier. */
+/* 5.11: fields of the current task are plain loads */
+#define HAVE_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+/* 5.15: user registers of a task that is in the kernel */
+#define HAVE_TASK_PT_REGS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
+/* 5.17 */
+#define HAVE_LOOP bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
+/* any, by configuration (CONFIG_FAIR_GROUP_SCHED): a task leads to its run queue */
+#define HAVE_RQ_CLOCK                                                                              \
+	(bpf_core_field_exists(struct sched_entity, cfs_rq) &&                                     \
+	 bpf_core_field_exists(struct cfs_rq, rq))
+
 #define PF_IO_WORKER   0x00000010
 #define PF_USER_WORKER 0x00004000
 #define PF_KTHREAD     0x00200000

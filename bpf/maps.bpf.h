@@ -9,10 +9,13 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include <sysprof/bpf_shared.h>
 #include <sysprof/event.h>
 #include <sysprof/unwind_state.h>
 
 #include "kernel.h"
+
+#define SEGMENT_LEAST 64 /* the size of a segment where there are no tables */
 
 /* Knobs. Constants to the verifier: what they switch off is not even in the loaded program. */
 const volatile bool filter_processes; /* only tgids in `targets` */
@@ -26,8 +29,8 @@ const volatile bool use_tsc;
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
 const volatile __u32 copied_a_second;	  /* bytes of stacks, on each CPU, or one copy more */
-const volatile __u64 segment_size = 64;	  /* of unwind tables, a power of two */
-const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock */
+const volatile __u64 segment_size = SEGMENT_LEAST; /* of unwind tables, a power of two */
+const volatile __u64 period; /* ns between ticks; 0: the event is not a clock */
 
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
 
@@ -35,6 +38,7 @@ const volatile __u64 period;		  /* ns between ticks; 0: the event is not a clock
 #define COPY_FRAMES_MAX 256
 #define COPY_AT_MAX	(sizeof(struct sample_event) + COPY_FRAMES_MAX * sizeof(__u64))
 #define COPY_PAGE	STACK_PAGE
+#define COPY_PAGES	(STACK_PIECE_MAX / COPY_PAGE)
 #define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
 /* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
@@ -55,6 +59,8 @@ struct scratch {
 		char space[SAMPLE_SPACE];
 	};
 };
+_Static_assert(sizeof(((struct scratch *)0)->lead) == OUTPUT_LEAD_SIZE, "what precedes an event");
+_Static_assert(__builtin_offsetof(struct scratch, sample) % EVENT_ALIGN == 0, "events are aligned");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -87,9 +93,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct cpu_books);
 } books SEC(".maps");
-
-/* Keys of `targets`: a number of the initial pid namespace, or of the collector's with this bit. */
-#define TARGET_IN_NAMESPACE (1ULL << 32)
 
 /*
  * The set of targets. The value is the start time of the task that the key stands for, 0 where it
@@ -155,13 +158,13 @@ struct {
 	__type(value, struct unwind_table);
 } unwind_tables SEC(".maps");
 
-/* What unwind_epoch was when the table was last used. */
+/* What unwind_epoch was when the table was last used. The kernel puts each value at a multiple of 8 bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, UNWIND_TABLES);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, __u64);
 } unwind_used SEC(".maps");
 
 struct {
@@ -185,7 +188,7 @@ struct segment {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, 64); /* segment_size, when loading */
+	__uint(value_size, SEGMENT_LEAST); /* segment_size, when loading */
 };
 
 struct {
@@ -204,7 +207,7 @@ __u32 held_tgid; /* becomes a target with its next execve, in the collector's nu
 __u64 target_set_full;	/* children that did not fit into `targets` */
 __u64 hook_output_lost; /* EVENT_THREAD_CPU that did not fit into the ring */
 __u32 self_tgid;	/* the collector, in the initial pid namespace */
-__u32 have_rq_clock;	/* 1: CPU time by the run queue's clock, 2: by exec_start */
+__u32 cpu_time_source;	/* enum cpu_time_source */
 
 static __always_inline struct cpu_books *cpu_books(__u32 cpu)
 {
@@ -222,8 +225,6 @@ static __always_inline struct scratch *scratch(void)
  * The current task. From 5.11 on the verifier knows its type and its fields are plain loads;
  * before, they are read by helper. TASK_READ() takes what there is, decided when loading.
  */
-#define HAVE_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
-
 static __always_inline struct task_struct *current_task(void)
 {
 	if (HAVE_TYPED_TASK)

@@ -97,7 +97,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-SEC("raw_tp/sched_process_fork")
+SEC("raw_tp/" HOOK_FORK)
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_ids parent;
@@ -208,7 +208,7 @@ int prepare(void *ctx __attribute__((unused)))
 	__u64 enabled = event_clock();
 
 	self_tgid = bpf_get_current_pid_tgid() >> 32;
-	have_rq_clock = HAVE_RQ_CLOCK ? 1 : 2;
+	cpu_time_source = HAVE_RQ_CLOCK ? CPU_TIME_BY_RQ_CLOCK : CPU_TIME_BY_EXEC_START;
 	if (books && enabled)
 		cpu_time(books, current_task(), enabled);
 	return 0;

@@ -50,7 +50,10 @@ static __always_inline int unwind_find_pair(struct unwind_state *s, __u64 addres
 #define USER32_CS	 0x23		/* code segment of 32-bit tasks */
 #define THREAD_SIZE	 (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
 #define FRAMES_A_CHECK	 32
-#define BUDGET_NS	 200000 /* of one stack; interrupts are off meanwhile */
+#define PLACE_COUNT_BITS 12
+_Static_assert(UNWIND_PLACES_MAX == (1u << PLACE_COUNT_BITS) - 1, "a step of the search for each");
+_Static_assert(SAMPLE_USER_DEPTH_MAX % FRAMES_A_CHECK == 0, "all of them are checked");
+#define BUDGET_NS 200000 /* of one stack; interrupts are off meanwhile */
 
 /* ---- surroundings ---------------------------------------------------------------------------- */
 
@@ -90,7 +93,7 @@ static __always_inline __u64 load_place_word(const unsigned char *places, __u64 
 /* Most of the time it was used a moment ago, and nothing is written. */
 static __always_inline void note_use(__u32 table)
 {
-	__u32 *used = bpf_map_lookup_elem(&unwind_used, &table);
+	__u64 *used = bpf_map_lookup_elem(&unwind_used, &table);
 
 	if (used && *used != unwind_epoch)
 		*used = unwind_epoch;
@@ -106,8 +109,8 @@ static __always_inline bool find_place(struct unwind_state *s, __u64 address)
 	places = bpf_map_lookup_elem(&unwind_places, &zero);
 	if (!count || !places)
 		return false;
-#pragma GCC unroll 12
-	for (int bit = 11; bit >= 0; bit--) {
+#pragma unroll
+	for (int bit = PLACE_COUNT_BITS - 1; bit >= 0; bit--) {
 		__u64 next = found + (1u << bit), take, start;
 
 		if (!(count >> bit)) /* most processes have a few dozens */
@@ -333,7 +336,7 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
 {
 	__u64 address;
 
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
+	if (HAVE_TASK_PT_REGS)
 		address = bpf_task_pt_regs(task);
 	else
 		address = (__u64)BPF_CORE_READ(task, stack) + THREAD_SIZE - sizeof(*regs);
@@ -343,12 +346,12 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
 #define TAKE_REGISTERS(s, regs)                                                                    \
 	do {                                                                                       \
 		(s)->ip = (regs).rip;                                                              \
-		(s)->sp = (s)->general[7] = (regs).rsp;                                            \
-		(s)->fp = (s)->general[6] = (regs).rbp;                                            \
+		(s)->sp = (s)->general[UNWIND_X86_RSP] = (regs).rsp;                               \
+		(s)->fp = (s)->general[UNWIND_X86_RBP] = (regs).rbp;                               \
 		(s)->general[0] = (regs).rax;                                                      \
 		(s)->general[1] = (regs).rdx;                                                      \
 		(s)->general[2] = (regs).rcx;                                                      \
-		(s)->general[3] = (regs).rbx;                                                      \
+		(s)->general[UNWIND_X86_RBX] = (regs).rbx;                                         \
 		(s)->general[4] = (regs).rsi;                                                      \
 		(s)->general[5] = (regs).rdi;                                                      \
 		(s)->general[8] = (regs).r8;                                                       \
@@ -504,7 +507,7 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	if (end != UNWIND_STEP_ON)
 		return end;
 	s->in_system_call = s->unwind.after_call;
-#pragma GCC unroll 16
+#pragma unroll
 	for (int i = 0; i < UNWIND_GENERAL; i++)
 		s->innermost[i] = s->unwind.general[i];
 	s->is_fresh = s->unwind.is_fresh;

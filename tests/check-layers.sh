@@ -15,32 +15,32 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 layers='
 base      : base                                        |
 elf       : base elf                                    |
-profile   : base profile                                | event.h profile.h
+profile   : base profile                                | event.h profile.h profile_builder.h
 stream    : base stream                                 | event.h event_handler.h meta_keys.h
-capture   : base elf stream capture                     | event.h event_handler.h unwind_table.h unwind_memory.h
+capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h unwind_table.h unwind_memory.h
 procfs    : base elf stream procfs                      | event.h event_handler.h meta_keys.h
 jitwatch  : base elf stream jitwatch                    | event.h event_handler.h made_frames.h
-unwind    : base elf unwind                             | event.h made_frames.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
+unwind    : base elf unwind                             | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
 jit       : base jit                                    | profile.h
-process   : base elf process profile unwind jit         | event.h event_handler.h made_frames.h profile.h
+process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | exporter.h profile.h
-session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h symbolizer.h
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h symbolizer.h exporter.h
-bpf       :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
+session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h
+bpf       :                                             | bpf_shared.h event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
 sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h meta_keys.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
 doors='
-bpf/libbpf  : userspace/capture/bpf_session.c userspace/capture/features.c
-bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/features.c
+bpf/libbpf  : userspace/capture/bpf_session_private.h userspace/capture/features.c
+bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/features.c
 bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h
-dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_inlines.c userspace/symbolize/dwarf_site.c userspace/unwind/cfi.c
+dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_inlines.c userspace/symbolize/dwarf_site.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c
 cJSON       : userspace/import/json.c
@@ -52,7 +52,7 @@ sys/capability : userspace/symbolize/sandbox.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 
-# log.c prints what cli/ tells it to; io.c opens standard output for "-"
+# log.c prints what cli/ tells it to, and debug lines; io.c opens standard output for "-"
 printers='userspace/cli/ userspace/base/log.c userspace/base/io.c'
 forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
 
@@ -272,11 +272,13 @@ userspace/procfs    | #include "jitwatch/jit_find.h"
 userspace/jitwatch  | #include "capture/target.h"
 userspace/stream    | #include "process/recorder.h"
 userspace/session   | #include "export/folded.h"
-userspace/process   | #include "stream/clock.h"
+userspace/process   | #include "capture/clock_reader.h"
 userspace/symbolize | #include "process/recorder.h"
 userspace/symbolize | #include "elf/elf_private.h"
 userspace/export    | #include "stream/clock.h"
 userspace/export    | #  include <sysprof/event_handler.h>
+userspace/export    | #include <sysprof/profile_builder.h>
+userspace/export    | #include "profile/profile_builder_private.h"
 userspace/export    | #include "folded.h"
 userspace/export    | #include "../base/vec.h"
 userspace/newlayer  | int x;

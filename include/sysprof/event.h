@@ -16,6 +16,9 @@
 #define SYSPROF_EVENT_H
 
 #include <linux/types.h>
+#ifndef __bpf__
+#include <stddef.h>
+#endif
 
 enum event_type {
 	EVENT_NONE = 0,
@@ -38,7 +41,8 @@ enum event_type {
 	EVENT_BOOKS = 25,
 	EVENT_META = 26,
 	EVENT_KALLSYMS = 27,
-	EVENT_END = 28, /* sampling stopped; time is that of the stop */
+	EVENT_END = 28,	   /* sampling stopped; time is that of the stop */
+	EVENT_WINDOW = 29, /* a window ends and the next one begins, at header.time */
 	/* the symbols chunk, appended by a normal stop */
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
@@ -71,6 +75,14 @@ struct event_header {
 	__u16 flags;
 	__u64 time; /* CLOCK_MONOTONIC in ns; session/live refines a sample's by its TSC */
 };
+
+#ifndef __bpf__
+/* Sizes of events are multiples of EVENT_ALIGN. */
+static inline __u32 event_aligned(size_t size)
+{
+	return (__u32)((size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1));
+}
+#endif
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
@@ -404,6 +416,19 @@ enum jit_file_state {
 #undef X
 		JIT_FILE_STATE_COUNT
 };
+
+#ifndef __bpf__
+static inline int jit_file_state_is_followed(enum jit_file_state state)
+{
+	static const unsigned char followed[JIT_FILE_STATE_COUNT] = {
+#define X(id, followed, text) followed,
+		JIT_FILE_STATES(X)
+#undef X
+	};
+
+	return state < JIT_FILE_STATE_COUNT && followed[state];
+}
+#endif
 
 /* A file was found, or its state has changed. */
 struct jit_file_event {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A way to write a profile. Exporters read the profile and the options, write to a FILE and know
+ * A way to write a profile. An exporter gets one request: a profile, a FILE and options. It reads
  * nothing else: no /proc, no clock, no environment. Same input, same bytes.
  */
 #ifndef SYSPROF_EXPORTER_H
@@ -11,10 +11,12 @@
 
 #include <sysprof/profile.h>
 
-struct export_options {
+struct export_request {
+	const struct profile *profile;
+	FILE *out;
 	bool lines;		 /* folded: "function:line" */
-	unsigned int top;	 /* text: number of rows, 0 for the default */
-	struct thread_id thread; /* for formats of one thread a file; 0 for all the others */
+	unsigned int top;	 /* text: number of rows, 0: the default */
+	struct thread_id thread; /* formats with one thread a file; 0: the busiest */
 };
 
 struct exporter {
@@ -22,14 +24,13 @@ struct exporter {
 	const char *const *suffixes; /* ".json.gz", …; NULL-ended, longest match wins */
 	const char *description;     /* "Firefox Profiler, processed format 66" */
 	const char *how_to_open;     /* one sentence, with %s for the path */
-	bool one_thread;	     /* one thread a file */
+	bool one_thread;	     /* a file has one thread */
 	bool may_gzip;		     /* ".gz" at the end of the name compresses the output */
-	/* 0 or negative errno; write errors may also show only in ferror() */
-	int (*write)(const struct profile *profile, const struct export_options *options,
-		     FILE *out);
+	/* 0 or negative errno; a write error may be visible in ferror() only */
+	int (*write)(const struct export_request *request);
 };
 
-/* NULL-ended; the order is the one `help` shows. */
+/* NULL-ended, in the order of `help`. */
 const struct exporter *const *exporters(void);
 
 #endif

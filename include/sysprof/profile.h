@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What we know: the profile, columnar and interned.
+ * What we know: the profile, columnar and interned. This is the read side, all that exporters and
+ * reports see: types, and questions about a const struct profile. <sysprof/profile_builder.h> is the
+ * write side.
  *
- * The write side (struct profile_builder) is filled in time order by process/recorder, then the
- * symbols are added location by location, then profile_builder__finish() checks every invariant
- * and freezes it. The read side (const struct profile) is all that exporters and reports see.
+ * Vocabulary (pprof's): a sample has a kind, a weight and a stack; a stack is a location and a parent
+ * stack; a location is an address in a dso and has lines: the inline chain, innermost first; a line
+ * is a function and the executing line in it; a function has a definition site. Ids are typed, 0 is
+ * none, and id n is element n of its table (element 0 of each table is an all-zero placeholder).
  *
- * Vocabulary (pprof's): a sample has a stack; a stack is a location and a parent stack; a location
- * is an address in a dso, and has lines: the inline chain, innermost first; a line is a function
- * and the executing line in it; a function has a definition site. Ids are typed, 0 is none, and
- * number n is element n of its table (element 0 of each table is an all-zero placeholder).
+ * Samples are columns, kept by thread and kind, so code that knows one kind (CPU, so far) reads the
+ * columns of that kind and stays correct when a profile has others too.
  */
 #ifndef SYSPROF_PROFILE_H
 #define SYSPROF_PROFILE_H
@@ -64,7 +65,7 @@ enum profile_category {
 	CATEGORY_COUNT
 };
 
-/* Which compiler of a runtime made a piece of code. X(ENUM, text); "" is not told. */
+/* Which compiler of a runtime generated a piece of code. X(ENUM, text); "": unknown. */
 #define CODE_TIERS(X)                                                                              \
 	X(NONE, "")                                                                                \
 	X(INTERPRETED, "Interpreted")                                                              \
@@ -82,7 +83,7 @@ enum code_tier {
 		CODE_TIER_COUNT
 };
 
-/* How the symbols of a dso were got, or why there are none. X(ENUM, sentence) */
+/* How the symbols of a dso were found, or why it has none. X(ENUM, sentence) */
 #define SYMBOL_STATES(X)                                                                           \
 	X(PENDING, "not asked yet")                                                                \
 	X(RESOLVED, "symbol tables were read")                                                     \
@@ -91,13 +92,35 @@ enum code_tier {
 	X(DAMAGED, "a damaged or truncated ELF file")                                              \
 	X(NO_SYMBOLS, "stripped: it has no symbols")                                               \
 	X(HIDDEN, "kernel.kptr_restrict hides the kernel's symbols")                               \
-	X(CANCELLED, "the user did not wait")
+	X(CANCELLED, "cancelled")
 
 enum symbol_state {
 #define X(id, text) SYMBOL_STATE_##id,
 	SYMBOL_STATES(X)
 #undef X
 		SYMBOL_STATE_COUNT
+};
+
+/*
+ * What a sample measures. X(ENUM, name, unit), in the words of pprof's sample types; the unit is that
+ * of the weight.
+ *
+ * CPU: a tick found the thread running. The weight is the CPU time that the thread used since its
+ * previous CPU sample, or since its start.
+ */
+#define SAMPLE_KINDS(X) X(CPU, "cpu", "nanoseconds")
+
+enum sample_kind {
+#define X(id, name, unit) SAMPLE_##id,
+	SAMPLE_KINDS(X)
+#undef X
+		SAMPLE_KIND_COUNT
+};
+
+/* A kind of samples that a profile has. */
+struct profile_sample_type {
+	enum sample_kind kind;
+	struct string_id name, unit; /* "cpu", "nanoseconds" */
 };
 
 struct profile_dso {
@@ -129,8 +152,8 @@ struct profile_line {
 };
 
 /*
- * address: file offset (DSO_FILE, DSO_VDSO), or virtual address (the other kinds). Return addresses
- * have been moved back into the call, once, by the recorder.
+ * address: file offset (DSO_FILE, DSO_VDSO), or virtual address (the other kinds). The recorder has
+ * moved return addresses back into the call; nobody else does.
  */
 struct profile_location {
 	struct dso_id dso;
@@ -138,13 +161,14 @@ struct profile_location {
 	uint64_t address;
 	uint64_t elf_address; /* virtual address in the ELF file; UNKNOWN until resolved */
 	struct process_id
-		process; /* for DSO_JIT and DSO_UNKNOWN: addresses mean something there only */
+		process; /* DSO_JIT and DSO_UNKNOWN: whose address it is; 0 for the other kinds */
 	uint32_t first_line,
 		line_count; /* into profile->lines, innermost first; ≥ 1 once finished */
-	/* of code that is made as it runs: */
-	uint32_t version; /* tells apart what lay at one address in turn; 0 first */
+	/* JIT code: */
+	uint32_t
+		version; /* of the functions at this address, one after the other; 0 is the first */
 	enum code_tier tier;
-	bool ambiguous; /* another function may have been there */
+	bool ambiguous; /* another function may have been at the address */
 };
 
 struct profile_stack {
@@ -160,13 +184,24 @@ struct profile_process {
 	uint64_t start,
 		end; /* ns, CLOCK_MONOTONIC, clipped to the recording; end 0: still running */
 	bool is_kernel;
-	bool is_target; /* asked for by the command line, or a child of one that was */
+	bool is_target; /* requested on the command line, or a child of one that was */
 };
 
 /*
- * One life of a tid. Samples are in time order, times strictly increasing. cpu_delta[i] is the CPU time, in ns, that the
- * thread used in (time[i-1], time[i]], where time[-1] is start; cpu_tail is what it used after its
- * last sample. The sum of all is exactly what the thread used while it was recorded.
+ * The samples of one kind of one thread: columns, in time order, times strictly increasing. The
+ * weights of a thread's samples of one kind add up to less than 2^62.
+ */
+struct profile_samples {
+	size_t count;
+	const uint64_t *time;	      /* CLOCK_MONOTONIC ns */
+	const uint64_t *weight;	      /* see SAMPLE_KINDS */
+	const struct stack_id *stack; /* never 0 */
+	const struct string_id *comm; /* the thread's name at that time */
+};
+
+/*
+ * One life of a tid. The weights of its CPU samples and cpu_tail, the CPU time that it used after the
+ * last of them, add up to exactly the CPU time that it used while it was recorded.
  */
 struct profile_thread {
 	struct process_id process;
@@ -175,38 +210,41 @@ struct profile_thread {
 	bool is_main;
 	uint64_t start, end; /* as of the process */
 	uint64_t cpu_tail;
-	size_t sample_count;
-	const uint64_t *time;	      /* CLOCK_MONOTONIC ns */
-	const struct stack_id *stack; /* never 0 */
-	const uint64_t *cpu_delta;
-	const struct string_id *comm; /* the thread's name at that time */
+	/*
+	 * Of a session with several windows: CPU time that this one and those before it count too much, since
+	 * a reading that said so came when there was nothing left to take it from. ns; told when the
+	 * thread is over.
+	 */
+	uint64_t cpu_excess;
+	struct profile_samples samples[SAMPLE_KIND_COUNT]; /* by kind */
 };
 
-/* What a process's perf map or jitdump told. */
+/* The perf map or jitdump of a process. */
 struct profile_jit_file {
 	struct string_id path; /* 0: none was found */
 	enum jit_file_state state;
 	uint64_t entries;   /* pieces of code */
-	uint64_t bad_lines; /* lines or records that are none */
-	uint64_t torn;	    /* bytes of a last line or record that was not finished */
+	uint64_t bad_lines; /* malformed lines or records */
+	uint64_t torn;	    /* bytes of an incomplete last line or record */
 };
 
-/* A process that ran code which it had made itself. */
+/* A process that ran JIT code. It counts CPU samples. */
 struct profile_jit {
 	struct process_id process;
 	struct string_id runtime; /* "Node.js", "Java", …; 0: not recognized */
-	struct string_id remedy;  /* how to start it so that it tells of its code; 0 unknown */
+	struct string_id remedy;  /* how to start it so that its code gets names; 0 unknown */
 	struct profile_jit_file map, dump;
-	uint64_t samples;   /* with a frame in such code */
-	uint64_t unnamed;   /* of these, with such a frame that has no name */
-	uint64_t ambiguous; /* of these, with a frame that may be of another function */
+	uint64_t samples;   /* with a frame in JIT code */
+	uint64_t unnamed;   /* of these, with such a frame without a name */
+	uint64_t ambiguous; /* of these, with such a frame that may be another function's */
 };
 
 struct profile_cpu_books {
 	uint32_t cpu;
 	uint64_t period;
 	uint64_t time_enabled, time_running;
-	uint64_t due; /* time_running / period; 0 where period is 0 */
+	uint64_t
+		due; /* time_running / period, or one more in a later window; 0 where period is 0 */
 	uint64_t received;
 	uint64_t count[BOOK_COUNT];
 };
@@ -219,8 +257,11 @@ struct profile_meta {
 	struct string_id key, value;
 };
 
-/* The read side. Every array has `*_count` elements, number 0 being the placeholder where ids are. */
+/* Every array has `*_count` elements; where ids point into it, element 0 is the placeholder. */
 struct profile {
+	/* The kinds of samples it has, each once, no placeholder. No thread has samples of others. */
+	const struct profile_sample_type *sample_types;
+	size_t sample_type_count;
 	const char *const *strings;
 	size_t string_count; /* strings[0] is "" */
 	const struct profile_dso *dsos;
@@ -250,15 +291,15 @@ struct profile {
 	uint64_t start_realtime; /* ns since the epoch at `start` */
 	uint64_t period;	 /* ns between two ticks of a CPU */
 	uint64_t tsc_khz;	 /* 0: the monotonic clock was used */
-	uint64_t clock_error_ns; /* largest anchor error + extrapolation error seen */
+	uint64_t clock_error_ns; /* largest anchor error + extrapolation error */
 	uint32_t clock_epochs;
-	uint64_t sample_count; /* over all threads */
-	uint64_t stack_ends[STACK_END_COUNT];
-	uint64_t frames_found[FRAME_KIND_COUNT]; /* user frames of all samples, by how */
+	uint64_t sample_count;			 /* CPU samples of all threads */
+	uint64_t stack_ends[STACK_END_COUNT];	 /* of these, by why their stack ends */
+	uint64_t frames_found[FRAME_KIND_COUNT]; /* their user frames, by how they were found */
 	uint64_t lost[LOST_SOURCE_COUNT];
 	uint64_t unmapped_frames; /* user frames outside every known mapping */
 	bool cut_short; /* the recording has no end: its writer was killed, or is still writing */
-	bool finished_symbols; /* every location went through a symbolizer or the symbols chunk */
+	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
 
 static inline const char *profile__string(const struct profile *p, struct string_id id)
@@ -271,129 +312,22 @@ const char *profile__meta(const struct profile *p, const char *key);
 
 const char *code_tier_text(enum code_tier tier);
 
-/* CPU time of a thread over the whole recording, ns: the sum of its deltas and its tail. */
+/* CPU time of a thread over the whole recording, ns: the weights of its CPU samples and its tail. */
 uint64_t profile_thread__cpu(const struct profile_thread *thread);
 
-/* Share of samples whose stack is complete, 0..1; 1 where there is no sample. */
+/* Share of CPU samples whose stack is complete, 0..1; 1 if there is no sample. */
 double profile__complete_share(const struct profile *p);
 
-/* Share of distinct locations that got a function's name from a symbol, 0..1; 1 where there is none. */
+/* Share of distinct locations that a symbol gave a function name, 0..1; 1 if there is no location. */
 double profile__named_share(const struct profile *p);
 
-/* due - Σ lines over all CPUs whose due is known: ticks that nobody can explain. */
+/* Sum of (due - Σ lines) over all CPUs whose due is known: ticks missing from the books. */
 int64_t profile__unexplained_ticks(const struct profile *p);
-/* How many of those mean nothing: two a CPU on the edges of the recording, and 50 ppm, by which the
- * kernel's clocks for the two figures (local_clock, CLOCK_MONOTONIC under NTP) may differ. */
+/*
+ * How many missing ticks are within the error of measurement: two a CPU for the edges of the
+ * recording, and 50 ppm, by which the kernel's clocks for the two figures (local_clock,
+ * CLOCK_MONOTONIC under NTP) may differ.
+ */
 int64_t profile__unexplained_allowed(const struct profile *p);
-
-/* ---- write side ------------------------------------------------------------------------------ */
-
-struct profile_builder;
-
-struct profile_builder *profile_builder__new(void); /* NULL: no memory */
-void profile_builder__free(struct profile_builder *b);
-
-/*
- * All adders intern: equal input gives the same id. They return id 0 when memory ran out (for
- * strings: also for NULL or ""), and the builder remembers: profile_builder__error() is then
- * -ENOMEM and finish fails. So callers need not check each.
- */
-int profile_builder__error(const struct profile_builder *b);
-
-struct string_id profile_builder__string(struct profile_builder *b, const char *s);
-struct dso_id profile_builder__dso(struct profile_builder *b, const struct profile_dso *dso);
-struct location_id profile_builder__location(struct profile_builder *b, struct dso_id dso,
-					     uint64_t address, struct process_id process,
-					     enum profile_category category);
-struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
-				       struct location_id location);
-
-/* Not interned: each call makes a new life. */
-struct process_id profile_builder__process(struct profile_builder *b,
-					   const struct profile_process *process);
-void profile_builder__process_name(struct profile_builder *b, struct process_id id,
-				   struct string_id name);
-void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time);
-
-struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
-					 uint32_t tid, bool is_main, struct string_id name,
-					 uint64_t start);
-void profile_builder__thread_name(struct profile_builder *b, struct thread_id id,
-				  struct string_id name);
-void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time);
-/* CPU time used after the last sample; set at the thread's end. */
-void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns);
-
-/*
- * One sample of a thread, at a time not before its last one (an equal or earlier time is moved to
- * 1 ns after the last one: viewers divide by the difference).
- */
-void profile_builder__sample(struct profile_builder *b, struct thread_id thread, uint64_t time,
-			     struct stack_id stack, uint64_t cpu_delta, struct string_id comm,
-			     enum stack_end end);
-
-/*
- * The samples so far told `ns` of CPU time too much: take it out of the latest deltas. Returns how
- * much was there to take, at most `ns`.
- */
-uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
-					uint64_t ns);
-
-void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
-void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);
-void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);
-void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
-			   uint64_t since, uint64_t until);
-
-/* Session facts are plain fields: start, end, period, clock, … Tables in it stay empty until finish. */
-struct profile *profile_builder__session(struct profile_builder *b);
-
-/* ---- symbols, added after the last sample ---------------------------------------------------- */
-
-size_t profile_builder__dso_count(const struct profile_builder *b); /* ids are 1 .. count - 1 */
-const struct profile_dso *profile_builder__get_dso(const struct profile_builder *b,
-						   struct dso_id id);
-const char *profile_builder__get_string(const struct profile_builder *b, struct string_id id);
-size_t profile_builder__location_count(const struct profile_builder *b);
-size_t profile_builder__thread_count(const struct profile_builder *b); /* without id 0 */
-const struct profile_location *profile_builder__get_location(const struct profile_builder *b,
-							     struct location_id id);
-/* The location of (dso, address) if it is in the table, else 0; for the symbols chunk. */
-struct location_id profile_builder__find_location(const struct profile_builder *b,
-						  struct dso_id dso, uint64_t address);
-void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
-				enum symbol_state state);
-struct function_id profile_builder__function(struct profile_builder *b,
-					     const struct profile_function *function);
-/* The same address with other code: `location` is version 0, and so is the answer for it. */
-struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
-					    uint32_t version);
-/* How code that was made as it ran came to be at a location. */
-void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
-			   bool ambiguous);
-const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
-						       struct stack_id id);
-size_t profile_builder__stack_count(const struct profile_builder *b);
-/* A thread's samples so far: their times, and their stacks, which may be exchanged for others. */
-struct profile_samples {
-	struct process_id process;
-	size_t count;
-	const uint64_t *time;
-	struct stack_id *stack;
-};
-struct profile_samples profile_builder__samples(struct profile_builder *b, struct thread_id id);
-/* Give a location its inline chain, innermost first; once. Without a call it is named after its
- * dso ("[libfoo.so]"), or by its address where it has none. */
-void profile_builder__resolve(struct profile_builder *b, struct location_id id,
-			      uint64_t elf_address, const struct profile_line *lines,
-			      size_t line_count);
-
-/*
- * Name what is left unnamed, check every invariant (profile_check.h) and freeze. 0 and *profile,
- * owned by the builder and valid until it is freed; -ENOMEM; -EINVAL when an invariant is broken,
- * which is a bug (the text is in `why`, if given, of why_size bytes).
- */
-int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
-			    size_t why_size);
 
 #endif

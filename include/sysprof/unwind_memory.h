@@ -11,7 +11,7 @@
 struct unwind_memory {
 	uint64_t *processes;	     /* UNWIND_PROCESSES */
 	struct unwind_table *tables; /* UNWIND_TABLES */
-	uint32_t *used;		     /* UNWIND_TABLES: what *epoch was when a table was last used */
+	uint64_t *used;		     /* UNWIND_TABLES: what *epoch was when a table was last used */
 	uint32_t *epoch;
 	unsigned char *places; /* UNWIND_PLACES_SIZE bytes */
 	size_t segment_size;

@@ -62,7 +62,7 @@ static char *write_map(size_t entries, bool one_name, size_t *size)
 
 static struct jit_code *feed(const char *map, size_t size, double *seconds)
 {
-	struct jit_code *code = jit_code__new(false);
+	struct jit_code *code = jit_code__new(JIT_CODE_MAP);
 	double begin = cpu();
 
 	for (size_t at = 0; at < size; at += PIECE) {

@@ -393,7 +393,7 @@ def test_user_namespace():
     need_root()
     if run("unshare", "-Ur", "true").status:
         raise Skip("there are no user namespaces here")
-    check_refusal(("unshare", "-Ur"), ["end with our user namespace"])
+    check_refusal(("unshare", "-Ur"), ["only inside this user namespace"])
 
 
 def test_no_btf():

@@ -6,6 +6,7 @@ CPUs, depths, durations and files."""
 import glob
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -436,6 +437,28 @@ def test_standard_output_and_named_formats():
 def test_default_file():
     record("--", fixture("chain"), "0.2", cwd=SCRATCH)
     assert check_structure(scratch("sysprof.json.gz"))[0]["samples"] > 20
+
+
+def test_verbosity():
+    """-q: errors; nothing: the summary; -v: how it is done; -vv: a debug log as well."""
+    said = {}
+    for option in "-q", None, "-v", "-vv":
+        options = [option] if option else []
+        result = run(SYSPROF, "record", *options, "-o", scratch("verbosity.folded"), "-o",
+                     scratch("verbosity.sysprof"), "--", fixture("chain"), "0.2", check=0)
+        said[option] = result.err.splitlines()
+    summary, how, debug = (
+        {option: sum(bool(re.search(pattern, line)) for line in lines)
+         for option, lines in said.items()}
+        for pattern in (r" samples of ", r"^sysprof: (program|event|rings)",
+                        r"^sysprof: \[[a-z]+\] \d+\.\d{3} s: \S"))
+    assert not said["-q"], said
+    assert summary == {"-q": 0, None: 1, "-v": 1, "-vv": 1}, said
+    assert how["-v"] == how["-vv"] > 2 and not how["-q"] and not how[None], said
+    assert debug == {"-q": 0, None: 0, "-v": 0, "-vv": debug["-vv"]}, said
+    subsystems = {line.split("]")[0].split("[")[1] for line in said["-vv"] if "] " in line[:20]}
+    assert subsystems >= {"stream", "unwind", "symbols", "export"}, said["-vv"]
+    assert any("verbosity.folded: folded written: " in line for line in said["-vv"]), said["-vv"]
 
 
 BIG_SOURCE = "#include <stdio.h>\n" + "".join(

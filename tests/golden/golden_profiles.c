@@ -22,26 +22,25 @@ struct bytes {
 static int export_profile(const struct named_profile *named, const struct exporter *exporter,
 			  struct bytes *bytes)
 {
-	const struct export_options options = {0};
-	const struct profile *p;
+	struct export_request request = {0};
 	struct fixture f;
 	char why[256] = "";
 	FILE *out;
 	int err;
 
 	named->build(&f);
-	err = profile_builder__finish(f.b, &p, why, sizeof(why));
+	err = profile_builder__finish(f.b, &request.profile, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "%s: finish: %s: %s\n", named->name, strerror(-err), why);
 		profile_builder__free(f.b);
 		return err;
 	}
-	out = open_memstream(&bytes->data, &bytes->size);
+	out = request.out = open_memstream(&bytes->data, &bytes->size);
 	if (!out) {
 		profile_builder__free(f.b);
 		return -ENOMEM;
 	}
-	err = exporter->write(p, &options, out);
+	err = exporter->write(&request);
 	if (fclose(out) && !err)
 		err = -EIO;
 	if (err)

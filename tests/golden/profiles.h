@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 #define MS	  1000000ULL
 #define START	  1000000500ULL /* no whole microsecond, so that rounding shows */
@@ -154,11 +154,26 @@ static inline struct stack_id add_stack(struct fixture *f, const struct location
 }
 #define STACK(f, ...) add_stack(f, (struct location_id[]){__VA_ARGS__, {0}})
 
+static inline void add_cut_sample(struct fixture *f, struct thread_id thread, double ms,
+				  struct stack_id stack, double cpu_ms, const char *comm,
+				  enum stack_end end)
+{
+	const struct profile_sample sample = {
+		.kind = SAMPLE_CPU,
+		.time = AT(ms),
+		.weight = (uint64_t)(cpu_ms * 1e6),
+		.stack = stack,
+		.comm = text(f, comm),
+		.end = end,
+	};
+
+	profile_builder__sample(f->b, thread, &sample);
+}
+
 static inline void add_sample(struct fixture *f, struct thread_id thread, double ms,
 			      struct stack_id stack, double cpu_ms, const char *comm)
 {
-	profile_builder__sample(f->b, thread, AT(ms), stack, (uint64_t)(cpu_ms * 1e6),
-				text(f, comm), STACK_END_ROOT);
+	add_cut_sample(f, thread, ms, stack, cpu_ms, comm, STACK_END_ROOT);
 }
 
 /* The places of a location, innermost first; the list ends with a function that is NULL. */
@@ -250,8 +265,7 @@ static inline void build_recursion(struct fixture *f)
 	add_sample(f, thread, 6, STACK(f, start, main_, call_a, inlined), 1, "fixture");
 	add_sample(f, thread, 7, STACK(f, start, main_, call_b, inlined), 1, "fixture");
 	add_sample(f, thread, 8, STACK(f, start, main_, call_a, sys, tick), 1, "fixture");
-	profile_builder__sample(f->b, thread, AT(9), STACK(f, sys, tick), MS, text(f, "fixture"),
-				STACK_END_FAULT);
+	add_cut_sample(f, thread, 9, STACK(f, sys, tick), 1, "fixture", STACK_END_FAULT);
 	profile_builder__thread_end(f->b, thread, AT(9.25));
 	profile_builder__thread_cpu_tail(f->b, thread, 250000);
 	NAME(f, start, {.function = "__libc_start_call_main"});
@@ -300,8 +314,8 @@ static inline void build_processes(struct fixture *f)
 	for (int i = 1; i <= 5; i++)
 		add_sample(f, shell_main, i, STACK(f, libcall), 1, "sh");
 	for (int i = 3; i <= 6; i++)
-		profile_builder__sample(f->b, kthread, AT(i), STACK(f, kernel_code), MS,
-					text(f, "kworker/0:1"), STACK_END_NO_USER);
+		add_cut_sample(f, kthread, i, STACK(f, kernel_code), 1, "kworker/0:1",
+			       STACK_END_NO_USER);
 	for (int i = 13; i <= 20; i++)
 		add_sample(f, worker, i, STACK(f, code, jitted, i % 2 ? libcall : stray), 0.99,
 			   i < 16 ? "fixture" : "worker-1");

@@ -36,23 +36,25 @@ static inline const struct profile *build_profile(struct fixture *f, const char 
 	return NULL;
 }
 
+/* `options`: a request without profile and out, or NULL */
 static inline char *export_text(const struct exporter *exporter, const struct profile *p,
-				const struct export_options *options)
+				const struct export_request *options)
 {
-	const struct export_options none = {0};
+	struct export_request request = options ? *options : (struct export_request){0};
 	char *data = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&data, &size);
 
-	assert_non_null(out);
-	assert_int_equal(exporter->write(p, options ? options : &none, out), 0);
-	assert_int_equal(fclose(out), 0);
+	request.profile = p;
+	request.out = open_memstream(&data, &size);
+	assert_non_null(request.out);
+	assert_int_equal(exporter->write(&request), 0);
+	assert_int_equal(fclose(request.out), 0);
 	assert_int_equal(strlen(data), size);
 	return data;
 }
 
 static inline cJSON *export_json(const struct exporter *exporter, const struct profile *p,
-				 const struct export_options *options)
+				 const struct export_request *options)
 {
 	char *data = export_text(exporter, p, options);
 	cJSON *json = cJSON_ParseWithOpts(data, NULL, 1);

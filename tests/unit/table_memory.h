@@ -45,7 +45,7 @@ static inline void table_memory__init(struct table_memory *m, uint32_t segment_s
 			.processes = calloc(UNWIND_PROCESSES, sizeof(uint64_t)),
 			.tables = calloc(UNWIND_TABLES, sizeof(struct unwind_table)),
 			.places = calloc(1, UNWIND_PLACES_SIZE),
-			.used = calloc(UNWIND_TABLES, sizeof(uint32_t)),
+			.used = calloc(UNWIND_TABLES, sizeof(uint64_t)),
 			.epoch = &m->epoch,
 			.wait_for_programs = wait_for_memory_readers,
 			.segment_size = segment_size,

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* utf8, json_writer, parse and log: text in, text out, as tables. */
+/* utf8, json_writer and parse: text in, text out, as tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#undef fail /* base/log.h has a function of this name */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/json_writer.h"
-#include "base/log.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 
@@ -484,56 +482,6 @@ static void parse_hexadecimal(void **state)
 	}
 }
 
-/* ---- log ------------------------------------------------------------------------------------- */
-
-static void failures_are_filled(void **state)
-{
-	struct failure f = {};
-	char long_text[2000];
-
-	(void)state;
-	assert_int_equal(fail(NULL, -EPERM, "nobody listens"), -EPERM);
-	assert_int_equal(fail_remedy(NULL, -EPERM, "nobody listens"), -EPERM);
-	assert_int_equal(fail(&f, -ENOENT, "open %s", "/x"), -ENOENT);
-	assert_int_equal(fail_remedy(&f, -ENOENT, "touch %s", "/x"), -ENOENT);
-	assert_string_equal(f.what, "open /x");
-	assert_string_equal(f.remedy, "touch /x");
-	assert_int_equal(fail(&f, -EIO, "again: %s", f.what), -EIO);
-	assert_string_equal(f.what, "again: open /x");
-	assert_string_equal(f.remedy, "");
-	memset(long_text, 'x', sizeof(long_text) - 1);
-	long_text[sizeof(long_text) - 1] = '\0';
-	fail(&f, -EIO, "%s", long_text);
-	assert_int_equal(strlen(f.what), sizeof(f.what) - 1);
-}
-
-static void log_prints_what_is_wanted(void **state)
-{
-	int saved = dup(STDERR_FILENO);
-	FILE *out = tmpfile();
-	char text[256];
-	size_t size;
-
-	(void)state;
-	assert_true(saved >= 0 && out);
-	dup2(fileno(out), STDERR_FILENO);
-	log_print(LOG_DEBUG, "not shown by default");
-	log_print(LOG_INFO, "%d\n\x1b", 1);
-	log_set_level(LOG_ERROR);
-	log_print(LOG_WARNING, "not shown when quiet");
-	errno = EBUSY;
-	log_print(LOG_ERROR, "two");
-	assert_int_equal(errno, EBUSY);
-	dup2(saved, STDERR_FILENO);
-	close(saved);
-	log_set_level(LOG_INFO);
-	rewind(out);
-	size = fread(text, 1, sizeof(text) - 1, out);
-	text[size] = '\0';
-	fclose(out);
-	assert_string_equal(text, "sysprof: 1\\x0a\\x1b\nsysprof: two\n");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -550,8 +498,6 @@ int main(void)
 		cmocka_unit_test(parse_lists),
 		cmocka_unit_test(parse_cpu_list_up_to_the_last_number),
 		cmocka_unit_test(parse_hexadecimal),
-		cmocka_unit_test(failures_are_filled),
-		cmocka_unit_test(log_prints_what_is_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * bpf_session against the running kernel: books that balance, exact CPU time, children, both
  * clocks, stacks of known depth. Needs root.
  */
-#include "base/io.h"
+#include "base/clocks.h"
 #include "capture/bpf_session.h" /* before cmocka, which has a macro of the name fail */
 #include "capture/clock_reader.h"
 

@@ -242,6 +242,52 @@ static void replay_agrees_with_live(void **state)
 	assert_true(live.epoch >= 6);
 }
 
+/* Three hours with a suspend in each: what is old has the line of its epoch all the same. */
+static void old_moments_are_kept(void **state)
+{
+	struct clock clock;
+	uint64_t asleep = 0;
+
+	(void)state;
+	clock__init(&clock, true);
+	for (uint64_t s = 0; s < 3 * 3600; s++) {
+		struct clock_reading reading = at(s * S, 3000);
+
+		if (s % 3600 == 1800)
+			asleep += 600 * 3 * S;
+		reading.tsc += asleep;
+		add(&clock, reading);
+	}
+	assert_int_equal(clock.epoch, 3);
+	assert_true(clock.count <= CLOCK_HISTORY);
+	asleep = 0;
+	for (uint64_t s = 0; s < 3 * 3600; s += 7) {
+		uint64_t ns = s * S + S / 3;
+
+		asleep = (s / 3600 + (s % 3600 >= 1800)) * 600 * 3 * S;
+		assert_int_equal(clock__to_monotonic(&clock, at(ns, 3000).tsc + asleep), M0 + ns);
+	}
+}
+
+/* Nothing but ends of epochs: the oldest go. */
+static void nothing_but_epochs(void **state)
+{
+	struct clock clock;
+
+	(void)state;
+	clock__init(&clock, true);
+	for (uint64_t i = 0; i < 3 * CLOCK_HISTORY; i++) {
+		struct clock_reading reading = at(i * S, 3000);
+
+		/* two of each, which tell how fast it is */
+		reading.tsc += i / 2 * 600 * 3 * S;
+		add(&clock, reading);
+		assert_true(clock.count <= CLOCK_HISTORY);
+		assert_int_equal(clock__to_monotonic(&clock, reading.tsc + 3 * MS),
+				 M0 + i * S + MS * (i > 0));
+	}
+}
+
 static void without_a_tsc(void **state)
 {
 	struct clock clock;
@@ -294,6 +340,8 @@ int main(void)
 		cmocka_unit_test(a_small_step_back),
 		cmocka_unit_test(realtime_may_step),
 		cmocka_unit_test(replay_agrees_with_live),
+		cmocka_unit_test(old_moments_are_kept),
+		cmocka_unit_test(nothing_but_epochs),
 		cmocka_unit_test(without_a_tsc),
 		cmocka_unit_test(the_real_clocks),
 	};

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <zlib.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/module.h"

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
 

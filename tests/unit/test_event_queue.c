@@ -26,8 +26,10 @@ struct output {
 	bool ordered;
 	VEC(uint64_t) numbers;
 	VEC(struct lost_event) lost;
-	uint64_t fail_at; /* event number to fail at, 0 none */
-	uint64_t wait_at; /* event number not to take yet, 0 none */
+	uint64_t fail_at;   /* event number to fail at, 0 none */
+	uint64_t wait_at;   /* event number that has to wait, 0 none */
+	uint64_t refuse_at; /* that the stage refuses, 0 none */
+	size_t asked;	    /* times that the stage was */
 	struct event_queue *push_into;
 	uint64_t pushes_left;
 };
@@ -60,13 +62,33 @@ static void push(struct event_queue *q, uint64_t time, uint64_t number)
 	push_sized(q, time, number, sizeof(struct sample_event));
 }
 
+/* Number 5 becomes another event. */
+static int settle(void *context, const struct event_header **event)
+{
+	static struct sample_event other;
+	struct output *out = context;
+	const struct sample_event *sample = (const struct sample_event *)*event;
+
+	if (sample->header.type != EVENT_SAMPLE)
+		return 0;
+	out->asked++;
+	if (out->wait_at && sample->cpu_time == out->wait_at)
+		return STAGE_WAIT;
+	if (sample->cpu_time == out->refuse_at)
+		return out->refuse_at ? -ECANCELED : 0;
+	if (sample->cpu_time == 5) {
+		other = *sample;
+		other.header.size = sizeof(other);
+		other.cpu_time = 555;
+		*event = &other.header;
+	}
+	return 0;
+}
+
 static int take(void *context, const struct event_header *event)
 {
 	struct output *out = context;
 
-	if (out->wait_at && event->type == EVENT_SAMPLE &&
-	    ((const struct sample_event *)event)->cpu_time == out->wait_at)
-		return -EAGAIN;
 	if (event->time < out->last_time)
 		out->ordered = false;
 	out->last_time = event->time;
@@ -262,8 +284,8 @@ static void test_an_error_of_the_sink_ends_the_release(void **state)
 	event_queue__free(q);
 }
 
-/* What a sink does not want yet stays, with all that is behind it, and is neither lost nor late. */
-static void test_a_sink_that_waits(void **state)
+/* What has to wait stays, with all that is behind it, and is neither lost nor late. */
+static void test_a_stage_that_waits(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
@@ -271,6 +293,7 @@ static void test_a_sink_that_waits(void **state)
 
 	(void)state;
 	output_init(&out);
+	event_queue__set_stage(q, settle, &out);
 	for (uint64_t i = 0; i < 6; i++)
 		push(q, 10 * (i + 1), i);
 	out.wait_at = 3;
@@ -290,9 +313,30 @@ static void test_a_sink_that_waits(void **state)
 	assert_int_equal(out.numbers.data[3], 100);
 	assert_int_equal(out.numbers.data[4], 3);
 	assert_int_equal(out.numbers.data[5], 101);
+	assert_int_equal(out.numbers.data[7], 555); /* exchanged */
+	assert_int_equal(out.asked, 8 + 3);
 	assert_int_equal(stats.released, 8);
 	assert_int_equal(stats.late, 0);
 	assert_int_equal(stats.held, 0);
+	output_fini(&out);
+	event_queue__free(q);
+}
+
+static void test_a_stage_that_fails(void **state)
+{
+	struct event_queue *q = event_queue__new(0);
+	struct output out;
+
+	(void)state;
+	output_init(&out);
+	out.refuse_at = 2;
+	event_queue__set_stage(q, settle, &out);
+	for (uint64_t i = 0; i < 4; i++)
+		push(q, 10 * (i + 1), i);
+	assert_int_equal(event_queue__flush(q, take, &out), -ECANCELED);
+	assert_int_equal(out.samples, 2);
+	assert_int_equal(event_queue__flush(q, take, &out), 0);
+	assert_int_equal(out.samples, 3); /* it is gone */
 	output_fini(&out);
 	event_queue__free(q);
 }
@@ -351,7 +395,8 @@ int main(void)
 		cmocka_unit_test(test_over_the_limit_events_are_counted),
 		cmocka_unit_test(test_the_sink_may_push),
 		cmocka_unit_test(test_an_error_of_the_sink_ends_the_release),
-		cmocka_unit_test(test_a_sink_that_waits),
+		cmocka_unit_test(test_a_stage_that_waits),
+		cmocka_unit_test(test_a_stage_that_fails),
 		cmocka_unit_test(test_a_steady_stream_does_not_grow),
 		cmocka_unit_test(test_impossible_sizes_are_refused),
 	};

@@ -64,7 +64,7 @@ static void check_stack(const struct profile *p, const struct node *nodes, uint3
 static void check_thread(const struct profile *p, uint32_t id)
 {
 	const struct profile_thread *thread = &p->threads[id];
-	const struct export_options options = {.thread = {id}};
+	const struct export_request options = {.thread = {id}};
 	cJSON *file = export_json(&cpuprofile_exporter, p, &options);
 	const cJSON *own = get(file, "$sysprof");
 	size_t node_count, count, delta_count, cpu_count, real = 0;
@@ -90,12 +90,12 @@ static void check_thread(const struct profile *p, uint32_t id)
 			assert_int_equal(nodes[node].parent, 1);
 			continue;
 		}
-		assert_true(real < thread->sample_count);
-		assert_int_equal(time, thread->time[real] / 1000);
-		check_stack(p, nodes, node, thread->stack[real]);
+		assert_true(real < thread->samples[SAMPLE_CPU].count);
+		assert_int_equal(time, thread->samples[SAMPLE_CPU].time[real] / 1000);
+		check_stack(p, nodes, node, thread->samples[SAMPLE_CPU].stack[real]);
 		real++;
 	}
-	assert_int_equal(real, thread->sample_count);
+	assert_int_equal(real, thread->samples[SAMPLE_CPU].count);
 	assert_true(number(file, "endTime") > (double)time);
 	assert_int_equal(total, profile_thread__cpu(thread));
 	assert_true(number(own, "cpuTimeNs") == (double)total);
@@ -215,7 +215,7 @@ static void test_scripts(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_profile(&f, "processes");
-	const struct export_options options = {.thread = {4}};
+	const struct export_request options = {.thread = {4}};
 	cJSON *file = export_json(&cpuprofile_exporter, p, &options);
 	size_t count, mains = 0;
 	struct node *nodes = read_nodes(file, &count);

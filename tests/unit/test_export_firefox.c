@@ -118,7 +118,7 @@ static void check_thread(const struct columns *c, const struct profile *p,
 		}
 	}
 	assert_int_equal(i, count);
-	assert_int_equal(real, thread->sample_count);
+	assert_int_equal(real, thread->samples[SAMPLE_CPU].count);
 	assert_true(total == profile_thread__cpu(thread));
 	free(stack);
 	free(time);
@@ -132,8 +132,8 @@ static const struct profile_thread *find_thread(const struct profile *p, const c
 	unsigned long skip = dot ? strtoul(dot + 1, NULL, 10) : 0;
 
 	for (size_t i = 1; i < p->thread_count; i++)
-		if (p->threads[i].sample_count && p->threads[i].tid == strtoul(tid, NULL, 10) &&
-		    !skip--)
+		if (p->threads[i].samples[SAMPLE_CPU].count &&
+		    p->threads[i].tid == strtoul(tid, NULL, 10) && !skip--)
 			return &p->threads[i];
 	return NULL;
 }
@@ -155,7 +155,7 @@ static void check_file(const struct profile *p)
 		threads++;
 	}
 	for (size_t i = 1; i < p->thread_count; i++)
-		wanted += p->threads[i].sample_count > 0;
+		wanted += p->threads[i].samples[SAMPLE_CPU].count > 0;
 	assert_int_equal(threads, wanted);
 	columns__fini(&c);
 	cJSON_Delete(file);

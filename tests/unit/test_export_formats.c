@@ -75,18 +75,18 @@ static void test_names(void **state)
 
 static void test_full_disk(void **state)
 {
-	const struct export_options options = {0};
-	const struct profile *p;
+	struct export_request request = {0};
 	struct fixture f;
 
 	(void)state;
-	p = build_random(&f, 1, 4, 4000); /* more than a FILE's buffer */
+	request.profile = build_random(&f, 1, 4, 4000); /* more than a FILE's buffer */
 	for (const struct exporter *const *e = exporters(); *e; e++) {
 		FILE *full = fopen("/dev/full", "we");
 		int err;
 
 		assert_non_null(full);
-		err = (*e)->write(p, &options, full);
+		request.out = full;
+		err = (*e)->write(&request);
 		if (!err && fflush(full))
 			err = -errno;
 		if (!err && ferror(full))
@@ -119,15 +119,17 @@ static void test_same_input_same_bytes(void **state)
 
 static void test_unknown_thread(void **state)
 {
-	const struct export_options options = {.thread = {99}};
 	struct fixture f;
-	const struct profile *p = build_profile(&f, "gaps");
-	FILE *out = fopen("/dev/null", "we");
+	const struct export_request request = {
+		.profile = build_profile(&f, "gaps"),
+		.out = fopen("/dev/null", "we"),
+		.thread = {99},
+	};
 
 	(void)state;
-	assert_non_null(out);
-	assert_int_equal(cpuprofile_exporter.write(p, &options, out), -EINVAL);
-	fclose(out);
+	assert_non_null(request.out);
+	assert_int_equal(cpuprofile_exporter.write(&request), -EINVAL);
+	fclose(request.out);
 	profile_builder__free(f.b);
 }
 

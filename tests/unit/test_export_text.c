@@ -9,14 +9,15 @@
 
 static char *report_text(const struct profile *p, enum report_by by, unsigned int top, bool json)
 {
-	const struct report_options options = {.by = by, .top = top, .json = json};
+	const struct report_options options = {.by = by, .json = json};
+	struct export_request request = {.profile = p, .top = top};
 	char *data = NULL;
 	size_t size;
-	FILE *out = open_memstream(&data, &size);
 
-	assert_non_null(out);
-	assert_int_equal(report_write(p, &options, out), 0);
-	assert_int_equal(fclose(out), 0);
+	request.out = open_memstream(&data, &size);
+	assert_non_null(request.out);
+	assert_int_equal(report_write(&request, &options), 0);
+	assert_int_equal(fclose(request.out), 0);
 	return data;
 }
 
@@ -62,7 +63,7 @@ static void test_folded(void **state)
 
 static void test_folded_lines(void **state)
 {
-	const struct export_options options = {.lines = true};
+	const struct export_request options = {.lines = true};
 	struct fixture f;
 	char *text = export_text(&folded_exporter, build_profile(&f, "recursion"), &options);
 

@@ -11,6 +11,8 @@
 
 #include "jit/jit_code.h"
 
+#include "unit/forge_jitdump.h"
+
 /* The piece is copied, so that reads behind its end are seen. */
 static int feed(struct jit_code *c, struct jit_piece piece)
 {
@@ -98,7 +100,7 @@ static void assert_counts(const struct jit_code *c, uint64_t entries, uint64_t b
 /* A line that was cut has the moments of the piece that ends it. */
 static void map_pieces_test(void **state)
 {
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
 	(void)state;
 	feed_text(c, 0, 10, "1000 100 first\nno entry\n2000 10 sec");
@@ -125,7 +127,7 @@ static void map_any_piece_test(void **state)
 {
 	(void)state;
 	for (size_t piece = 1; piece < sizeof(MAP); piece++) {
-		struct jit_code *c = jit_code__new(false);
+		struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
 		for (size_t at = 0; at < strlen(MAP); at += piece) {
 			size_t left = strlen(MAP) - at;
@@ -150,7 +152,7 @@ static void map_any_piece_test(void **state)
 /* What a file that is written anew does not have any more has ended. */
 static void map_snapshot_test(void **state)
 {
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
 	(void)state;
 	feed_text(c, 0, 10, "1000 100 stays\n2000 100 goes\n7000 10 torn in th");
@@ -176,7 +178,7 @@ static void map_snapshot_test(void **state)
 /* Begun and ended at once, with nothing in it: no code is left. The last one does not end. */
 static void map_empty_snapshot_test(void **state)
 {
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
 	(void)state;
 	feed_text(c, 0, 10, "1000 100 old\n2000 100 other\n");
@@ -198,7 +200,7 @@ static void map_empty_snapshot_test(void **state)
 static void nul_test(void **state)
 {
 	static const char TEXT[] = "1000 10 a\0b\0\n2000 10 \0\n3000 10 a?b?\n";
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
 	(void)state;
 	assert_int_equal(
@@ -214,7 +216,7 @@ static void nul_test(void **state)
 
 static bool are_same(const char *name, const char *other)
 {
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 	struct jit_answer a, b;
 	bool same;
 
@@ -254,7 +256,7 @@ static void same_function_test(void **state)
 /* Another tier at the same place is in no doubt, another function is. */
 static void tiers_test(void **state)
 {
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 
 	(void)state;
 	feed_text(c, 0, 10, "1000 100 JS:~f /a.js:1:2\n");
@@ -269,102 +271,6 @@ static void tiers_test(void **state)
 
 /* ---- jitdumps -------------------------------------------------------------------------------- */
 
-struct dump {
-	unsigned char bytes[4096];
-	size_t size;
-};
-
-static void put(struct dump *d, const void *data, size_t size)
-{
-	assert_true(d->size + size <= sizeof(d->bytes));
-	memcpy(d->bytes + d->size, data, size);
-	d->size += size;
-}
-
-static void put32(struct dump *d, uint32_t value)
-{
-	put(d, &value, sizeof(value));
-}
-
-static void put64(struct dump *d, uint64_t value)
-{
-	put(d, &value, sizeof(value));
-}
-
-static void put_header(struct dump *d, uint64_t flags)
-{
-	put32(d, 0x4a695444);
-	put32(d, 1);
-	put32(d, 40);
-	put32(d, 62);
-	put32(d, 0);
-	put32(d, 1234);
-	put64(d, 5);
-	put64(d, flags);
-}
-
-static size_t begin_record(struct dump *d, uint32_t id, uint64_t time)
-{
-	size_t at = d->size;
-
-	put32(d, id);
-	put32(d, 0);
-	put64(d, time);
-	return at;
-}
-
-static void end_record(struct dump *d, size_t at)
-{
-	uint32_t size = d->size - at;
-
-	memcpy(d->bytes + at + 4, &size, sizeof(size));
-}
-
-static void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
-		     const char *name)
-{
-	size_t at = begin_record(d, 0, time);
-
-	put32(d, 1234);
-	put32(d, 1235);
-	put64(d, address);
-	put64(d, address);
-	put64(d, size);
-	put64(d, 7);
-	put(d, name, strlen(name) + 1);
-	for (uint64_t i = 0; i < size; i++)
-		put(d, "\x90", 1);
-	end_record(d, at);
-}
-
-static void put_move(struct dump *d, uint64_t time, uint64_t from, uint64_t to, uint64_t size)
-{
-	size_t at = begin_record(d, 1, time);
-
-	put32(d, 1234);
-	put32(d, 1235);
-	put64(d, to);
-	put64(d, from);
-	put64(d, to);
-	put64(d, size);
-	put64(d, 7);
-	end_record(d, at);
-}
-
-static void put_close(struct dump *d, uint64_t time)
-{
-	end_record(d, begin_record(d, 3, time));
-}
-
-static void put_line(struct dump *d, uint64_t address, uint32_t line, uint32_t column,
-		     const char *file)
-{
-	put64(d, address);
-	put32(d, line);
-	put32(d, column);
-	put(d, file, strlen(file) + 1);
-}
-
 static int feed_dump(struct jit_code *c, const struct dump *d, bool begins_anew)
 {
 	return feed(c, (struct jit_piece){.bytes = d->bytes,
@@ -376,7 +282,7 @@ static int feed_dump(struct jit_code *c, const struct dump *d, bool begins_anew)
 
 static struct jit_code *settled(const struct dump *d)
 {
-	struct jit_code *c = jit_code__new(true);
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 
 	assert_int_equal(feed_dump(c, d, false), 0);
 	settle(c);
@@ -417,7 +323,7 @@ static void dump_pieces_test(void **state)
 	put_load(&d, 100, 0x1000, 32, "f");
 	put_move(&d, 200, 0x1000, 0x2000, 32);
 	for (size_t cut = 0; cut <= d.size; cut++) {
-		struct jit_code *c = jit_code__new(true);
+		struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 
 		assert_int_equal(feed(c, (struct jit_piece){.bytes = d.bytes, .size = cut}), 0);
 		assert_int_equal(
@@ -526,7 +432,7 @@ static uint64_t from_tsc(void *context, uint64_t tsc)
 
 static void tsc_test(void **state)
 {
-	struct jit_code *c = jit_code__new(true);
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct tsc tsc = {};
 	struct dump d = {};
 
@@ -555,7 +461,7 @@ static void tsc_test(void **state)
 /* Times that are ready are not converted. */
 static void monotonic_test(void **state)
 {
-	struct jit_code *c = jit_code__new(true);
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct tsc tsc = {};
 	struct dump d = {};
 
@@ -640,7 +546,7 @@ static void lines_test(void **state)
 
 static void no_lines_test(void **state)
 {
-	struct jit_code *c = jit_code__new(false);
+	struct jit_code *c = jit_code__new(JIT_CODE_MAP);
 	struct dump d = {};
 
 	(void)state;
@@ -663,7 +569,7 @@ static void no_lines_test(void **state)
 static void refused_test(void **state)
 {
 	static const unsigned char RECORD_OF_NO_SIZE[16];
-	struct jit_code *c = jit_code__new(true);
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
 
 	(void)state;
@@ -674,7 +580,7 @@ static void refused_test(void **state)
 	assert_counts(c, 0, 0, 0);
 	assert_named(c, 0x1000, 100, NULL);
 	jit_code__free(c);
-	c = jit_code__new(true);
+	c = jit_code__new(JIT_CODE_DUMP);
 	d.size = 0;
 	put_header(&d, 0);
 	put_load(&d, 10, 0x1000, 16, "f");
@@ -689,7 +595,7 @@ static void refused_test(void **state)
 /* Written anew, it is a dump of its own: what was told stays told. */
 static void dump_anew_test(void **state)
 {
-	struct jit_code *c = jit_code__new(true);
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {};
 
 	(void)state;
@@ -713,7 +619,7 @@ static void dump_anew_test(void **state)
 /* It was emptied, and nothing came any more: its times are still those of the TSC. */
 static void dump_emptied_test(void **state)
 {
-	struct jit_code *c = jit_code__new(true);
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
 	struct dump d = {}, nothing = {};
 	struct tsc tsc = {};
 

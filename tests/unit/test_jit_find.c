@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "jitwatch/jit_find.h"
 

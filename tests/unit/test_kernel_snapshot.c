@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "procfs/kernel_snapshot.h"
 #include "procfs/machine_facts.h"

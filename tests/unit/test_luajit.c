@@ -8,108 +8,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "jitwatch/luajit.h"
+#include "unit/luajit_state.h"
 
-#define PAGE	   4096u
-#define TRACES	   8
-#define CODE_PAGES 16
-/* words below the dispatch table, as in a version of 2022 */
-#define AT_CODE	  24
-#define AT_TRACES 357
-
-/* GCtrace */
-struct trace {
-	uint64_t next;
-	uint8_t marked, type;
-	uint16_t snapshots;
-	uint32_t instructions;
-	uint64_t words[7];
-	uint64_t start_pc;
-	uint32_t start_instruction, code_size;
-	uint64_t code;
-	uint32_t loop;
-	uint16_t children, spadjust, number, link, root, next_root, next_side;
-	uint16_t rest[3];
-};
-
-struct world {
-	uint64_t *memory; /* of the state; the dispatch table is at its end */
-	uint64_t *dispatch;
-	unsigned char *code;
-	struct trace traces[TRACES];
-	uint64_t array[TRACES];
-	struct made_area area;
-	struct made_runtime runtime;
-	struct made_frame *frames;
-	size_t count;
-};
-
-static void *map(size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(memory, MAP_FAILED);
-	return memory;
-}
-
-static uint64_t address_of(const void *memory)
-{
-	return (uint64_t)(uintptr_t)memory;
-}
-
-static void make_trace(struct world *w, uint16_t number, uint32_t offset, uint32_t size,
-		       uint16_t spadjust)
-{
-	w->traces[number] = (struct trace){
-		.type = 9,
-		.code_size = size,
-		.code = w->area.start + offset,
-		.spadjust = spadjust,
-		.number = number,
-	};
-	w->array[number] = address_of(&w->traces[number]);
-}
-
-static void set_up(struct world *w)
-{
-	uint64_t code;
-
-	_Static_assert(offsetof(struct trace, spadjust) == 102, "GCtrace");
-	*w = (struct world){.runtime = {.tgid = (uint32_t)getpid(), .by = MADE_BY_LUAJIT}};
-	w->memory = map(2 * PAGE);
-	w->dispatch = w->memory + PAGE / 8 + 200;
-	w->code = map((size_t)CODE_PAGES * PAGE);
-	code = address_of(w->code);
-	w->area = (struct made_area){code, code + (uint64_t)CODE_PAGES * PAGE};
-	w->dispatch[-AT_CODE] = code;
-	w->dispatch[-AT_CODE + 1] = code + 0x8000;
-	w->dispatch[-AT_CODE + 2] = code + 0x100;
-	w->dispatch[-AT_CODE + 3] = w->dispatch[-AT_CODE + 4] = (uint64_t)CODE_PAGES * PAGE;
-	w->dispatch[-AT_TRACES] = address_of(w->array);
-	w->dispatch[-AT_TRACES + 1] = 4 | (uint64_t)TRACES << 32;
-	make_trace(w, 1, 0xf000, 0x800, 0);
-	make_trace(w, 2, 0xe000, 0x400, 160);
-	make_trace(w, 5, 0x8000, 0x100, 16);
-}
-
-static void tear_down(struct world *w)
-{
-	free(w->frames);
-	munmap(w->memory, 2 * PAGE);
-	munmap(w->code, (size_t)CODE_PAGES * PAGE);
-}
-
-static int ask(struct world *w, const void *dispatch)
+static int ask(struct luajit_state *w, const void *dispatch)
 {
 	free(w->frames);
 	return luajit__frames(&w->runtime, address_of(dispatch), &w->area, 1, &w->frames,
 			      &w->count);
 }
 
-static void assert_frame(const struct world *w, size_t i, uint64_t start, uint64_t end,
+static void assert_frame(const struct luajit_state *w, size_t i, uint64_t start, uint64_t end,
 			 uint32_t size)
 {
 	assert_true(i < w->count);
@@ -122,10 +32,10 @@ static void assert_frame(const struct world *w, size_t i, uint64_t start, uint64
 
 static void traces_test(void **state)
 {
-	struct world w;
+	struct luajit_state w;
 
 	(void)state;
-	set_up(&w);
+	luajit_state__init(&w);
 	assert_int_equal(ask(&w, NULL), -ENODATA);
 	assert_int_equal(ask(&w, w.dispatch), 0);
 	assert_int_equal(w.count, 3);
@@ -143,16 +53,16 @@ static void traces_test(void **state)
 	memset(w.array, 0, sizeof(w.array));
 	assert_int_equal(ask(&w, NULL), -ENODATA);
 	assert_int_equal(w.runtime.state_count, 0);
-	tear_down(&w);
+	luajit_state__fini(&w);
 }
 
 /* What is no trace, or not yet, is left out. */
 static void bad_traces_test(void **state)
 {
-	struct world w;
+	struct luajit_state w;
 
 	(void)state;
-	set_up(&w);
+	luajit_state__init(&w);
 	w.traces[1].number = 2;
 	w.traces[2].spadjust = 8192;
 	assert_int_equal(ask(&w, w.dispatch), 0);
@@ -170,7 +80,7 @@ static void bad_traces_test(void **state)
 	assert_frame(&w, 0, 0x8000, 0x8100, 112);
 	w.array[0] = w.array[1]; /* no trace has number 0, so this is no such array */
 	assert_int_equal(ask(&w, w.dispatch), -ENODATA);
-	tear_down(&w);
+	luajit_state__fini(&w);
 }
 
 static void bad_state_test(void **state)
@@ -178,10 +88,10 @@ static void bad_state_test(void **state)
 	static const int64_t at[] = {-AT_CODE,	   -AT_CODE + 1, -AT_CODE + 2,	-AT_CODE + 3,
 				     -AT_CODE + 4, -AT_TRACES,	 -AT_TRACES + 1};
 	static const uint64_t values[] = {0, 1, PAGE, 1ull << 63, ~0ull, 0x7fffffffe000};
-	struct world w;
+	struct luajit_state w;
 
 	(void)state;
-	set_up(&w);
+	luajit_state__init(&w);
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
 			uint64_t before = w.dispatch[at[i]];
@@ -200,16 +110,16 @@ static void bad_state_test(void **state)
 	assert_int_equal(ask(&w, (void *)-8), -ENODATA);
 	w.area.end = w.area.start + PAGE; /* such code is not mapped */
 	assert_int_equal(ask(&w, w.dispatch), -ENODATA);
-	tear_down(&w);
+	luajit_state__fini(&w);
 }
 
 /* An array that names itself all over costs no more than another. */
 static void hostile_test(void **state)
 {
-	struct world w;
+	struct luajit_state w;
 
 	(void)state;
-	set_up(&w);
+	luajit_state__init(&w);
 	for (uint64_t *word = w.memory; word + 1 < w.dispatch - AT_CODE; word += 2) {
 		word[0] = address_of(w.memory);
 		word[1] = 1 | 400ull << 32;
@@ -222,7 +132,7 @@ static void hostile_test(void **state)
 					   : (unsigned)rand();
 		(void)ask(&w, w.dispatch);
 	}
-	tear_down(&w);
+	luajit_state__fini(&w);
 }
 
 int main(void)

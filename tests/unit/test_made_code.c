@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process/made_code.h"
+#include "unwind/made_code.h"
 
 #include "unit/table_memory.h"
 

@@ -15,7 +15,7 @@
 static int map(struct mapping_table **table, uint64_t start, uint64_t end, uint64_t offset,
 	       uint32_t dso)
 {
-	struct mapping m = {.start = start, .end = end, .page_offset = offset, .dso = {dso}};
+	struct mapping m = {.start = start, .end = end, .page_offset = offset, .image = {dso}};
 
 	return mapping_table__add(table, &m, false);
 }
@@ -23,7 +23,7 @@ static int map(struct mapping_table **table, uint64_t start, uint64_t end, uint6
 static int map_read(struct mapping_table **table, uint64_t start, uint64_t end, uint64_t offset,
 		    uint32_t dso)
 {
-	struct mapping m = {.start = start, .end = end, .page_offset = offset, .dso = {dso}};
+	struct mapping m = {.start = start, .end = end, .page_offset = offset, .image = {dso}};
 
 	return mapping_table__add(table, &m, true);
 }
@@ -39,7 +39,7 @@ static void expect(const struct mapping_table *table, const char *wanted)
 
 		used += snprintf(text + used, sizeof(text) - used,
 				 "%s%" PRIu64 "-%" PRIu64 "+%" PRIu64 ":%u", i ? " " : "", m->start,
-				 m->end, m->page_offset, m->dso.v);
+				 m->end, m->page_offset, m->image.v);
 	}
 	assert_string_equal(text, wanted);
 }
@@ -69,12 +69,12 @@ static void lookup(void **state)
 	map(&table, 200, 250, 0, 2);
 	expect(table, "100-200+0:1 200-250+0:2 300-400+0:3");
 	assert_null(mapping_table__find(table, 99));
-	assert_int_equal(mapping_table__find(table, 100)->dso.v, 1);
-	assert_int_equal(mapping_table__find(table, 199)->dso.v, 1);
-	assert_int_equal(mapping_table__find(table, 200)->dso.v, 2);
+	assert_int_equal(mapping_table__find(table, 100)->image.v, 1);
+	assert_int_equal(mapping_table__find(table, 199)->image.v, 1);
+	assert_int_equal(mapping_table__find(table, 200)->image.v, 2);
 	assert_null(mapping_table__find(table, 250));
 	assert_null(mapping_table__find(table, 299));
-	assert_int_equal(mapping_table__find(table, 399)->dso.v, 3);
+	assert_int_equal(mapping_table__find(table, 399)->image.v, 3);
 	assert_null(mapping_table__find(table, 400));
 	mapping_table__unref(table);
 }
@@ -195,7 +195,7 @@ static void random_mappings_agree_with_an_array(void **state)
 		for (uint64_t a = 0; a < SPACE; a++) {
 			const struct mapping *m = mapping_table__find(table, a);
 
-			assert_int_equal(m ? m->dso.v : 0, want[a].dso);
+			assert_int_equal(m ? m->image.v : 0, want[a].dso);
 			if (m)
 				assert_int_equal(a - m->start + m->page_offset, want[a].offset);
 		}

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/proc_task.h"
 #include "base/vec.h"

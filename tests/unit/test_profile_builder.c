@@ -11,7 +11,7 @@
 #include "profile/profile_check.h"
 #include "profile/profile_dump.h"
 
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 static struct profile_builder *b;
 
@@ -222,6 +222,21 @@ static struct stack_id some_stack(void)
 		profile_builder__location(b, file("/bin/x", 1), 1, nobody, CATEGORY_USER));
 }
 
+static void add_sample(struct thread_id thread, uint64_t time, struct stack_id stack, uint64_t cpu,
+		       const char *comm, enum stack_end end)
+{
+	const struct profile_sample sample = {
+		.kind = SAMPLE_CPU,
+		.time = time,
+		.weight = cpu,
+		.stack = stack,
+		.comm = str(comm),
+		.end = end,
+	};
+
+	profile_builder__sample(b, thread, &sample);
+}
+
 static void times_and_lives_are_settled(void **state)
 {
 	struct profile_process process = {.pid = 1, .start = 5};
@@ -235,11 +250,11 @@ static void times_and_lives_are_settled(void **state)
 	profile_builder__session(b)->start = 100;
 	profile_builder__session(b)->end = 200;
 	profile_builder__session(b)->start_realtime = 1000;
-	profile_builder__sample(b, early, 90, some_stack(), 3, str("a"), STACK_END_ROOT);
-	profile_builder__sample(b, early, 90, some_stack(), 4, str("a"), STACK_END_DEPTH);
-	profile_builder__sample(b, early, 80, some_stack(), 5, str("a"), STACK_END_ROOT);
+	add_sample(early, 90, some_stack(), 3, "a", STACK_END_ROOT);
+	add_sample(early, 90, some_stack(), 4, "a", STACK_END_DEPTH);
+	add_sample(early, 80, some_stack(), 5, "a", STACK_END_ROOT);
 	profile_builder__thread_cpu_tail(b, early, 7);
-	profile_builder__sample(b, ended, 150, some_stack(), 1, str("b"), STACK_END_ROOT);
+	add_sample(ended, 150, some_stack(), 1, "b", STACK_END_ROOT);
 	profile_builder__thread_end(b, ended, 149);
 	profile_builder__process_end(b, pid, 300);
 
@@ -249,17 +264,29 @@ static void times_and_lives_are_settled(void **state)
 	assert_int_equal(p->start_realtime, 989);
 	t = &p->threads[early.v];
 	assert_int_equal(t->start, 89);
-	assert_int_equal(t->time[0], 90);
-	assert_int_equal(t->time[1], 91);
-	assert_int_equal(t->time[2], 92);
+	assert_int_equal(t->samples[SAMPLE_CPU].time[0], 90);
+	assert_int_equal(t->samples[SAMPLE_CPU].time[1], 91);
+	assert_int_equal(t->samples[SAMPLE_CPU].time[2], 92);
 	assert_int_equal(profile_thread__cpu(t), 19);
 	assert_int_equal(t->end, 200); /* with its process, which is clipped */
 	t = &p->threads[ended.v];
-	assert_int_equal(t->time[0], 151);
+	assert_int_equal(t->samples[SAMPLE_CPU].time[0], 151);
 	assert_int_equal(t->end, 151);
 	assert_int_equal(p->processes[pid.v].end, 200);
 	assert_int_equal(p->sample_count, 4);
 	assert_true(profile__complete_share(p) == 0.75);
+}
+
+/* In pprof's words: <https://github.com/google/pprof/blob/main/proto/profile.proto>. */
+static void cpu_is_the_sample_type(void **state)
+{
+	const struct profile *p = finish();
+
+	(void)state;
+	assert_int_equal(p->sample_type_count, 1);
+	assert_int_equal(p->sample_types[0].kind, SAMPLE_CPU);
+	assert_string_equal(profile__string(p, p->sample_types[0].name), "cpu");
+	assert_string_equal(profile__string(p, p->sample_types[0].unit), "nanoseconds");
 }
 
 static void hostile_numbers_do_not_overflow(void **state)
@@ -271,8 +298,7 @@ static void hostile_numbers_do_not_overflow(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		profile_builder__sample(b, t, UINT64_MAX, some_stack(), UINT64_MAX, str("a"),
-					STACK_END_ROOT);
+		add_sample(t, UINT64_MAX, some_stack(), UINT64_MAX, "a", STACK_END_ROOT);
 	profile_builder__thread_cpu_tail(b, t, UINT64_MAX);
 	profile_builder__session(b)->end = UINT64_MAX;
 	memset(books.count, 0xff, sizeof(books.count));
@@ -332,7 +358,7 @@ static void dump_is_deterministic(void **state)
 	size_t size[2];
 
 	(void)state;
-	profile_builder__sample(b, t, 9, some_stack(), 3, str("a"), STACK_END_ROOT);
+	add_sample(t, 9, some_stack(), 3, "a", STACK_END_ROOT);
 	p = finish();
 	for (int i = 0; i < 2; i++) {
 		FILE *out = open_memstream(&text[i], &size[i]);
@@ -356,7 +382,7 @@ static void a_stack_of_nothing_is_found(void **state)
 	char why[128];
 
 	(void)state;
-	profile_builder__sample(b, t, 9, (struct stack_id){0}, 3, str("a"), STACK_END_ROOT);
+	add_sample(t, 9, (struct stack_id){0}, 3, "a", STACK_END_ROOT);
 	assert_int_equal(profile_builder__finish(b, &p, why, sizeof(why)), -EINVAL);
 	assert_null(p);
 	assert_non_null(strstr(why, "stack 0"));
@@ -374,6 +400,7 @@ int main(void)
 		TEST(many_of_everything),
 		TEST(unnamed_locations_get_names),
 		TEST(times_and_lives_are_settled),
+		TEST(cpu_is_the_sample_type),
 		TEST(hostile_numbers_do_not_overflow),
 		TEST(books_meta_and_losses),
 		TEST(dump_is_deterministic),

@@ -27,10 +27,11 @@ struct fixture {
 	struct profile_stack stacks[3];
 	struct profile_process processes[2];
 	struct profile_thread threads[3];
+	struct profile_sample_type sample_types[2];
 	struct profile_cpu_books books[2];
 	struct profile_meta meta[1];
 	struct profile_lost_range lost_ranges[2];
-	uint64_t time[2], cpu_delta[2];
+	uint64_t time[2], weight[2];
 	struct stack_id stack[2];
 	struct string_id comm[2];
 };
@@ -42,6 +43,8 @@ static void fill_tables(struct fixture *f)
 	f->strings[0] = "";
 	f->strings[1] = "one";
 	f->strings[2] = "two";
+	f->sample_types[0] = f->sample_types[1] =
+		(struct profile_sample_type){SAMPLE_CPU, {1}, {2}};
 	f->dsos[1] = (struct profile_dso){.kind = DSO_FILE, .path = {1}, .name = {1}};
 	f->dsos[2] = (struct profile_dso){.kind = DSO_JIT, .path = {2}, .name = {2}};
 	f->functions[1] = (struct profile_function){.name = {1}, .dso = {1}};
@@ -63,16 +66,16 @@ static void fill_tables(struct fixture *f)
 						.start = 100,
 						.end = 180,
 						.cpu_tail = 5,
-						.sample_count = 2,
-						.time = f->time,
-						.stack = f->stack,
-						.cpu_delta = f->cpu_delta,
-						.comm = f->comm};
+						.samples[SAMPLE_CPU] = {.count = 2,
+									.time = f->time,
+									.weight = f->weight,
+									.stack = f->stack,
+									.comm = f->comm}};
 	f->threads[2] = (struct profile_thread){
 		.process = {1}, .tid = 8, .name = {2}, .start = 100, .end = 170};
 	f->time[0] = 110;
 	f->time[1] = 120;
-	f->cpu_delta[0] = f->cpu_delta[1] = 10;
+	f->weight[0] = f->weight[1] = 10;
 	f->stack[0].v = 1;
 	f->stack[1].v = 2;
 	f->comm[0].v = f->comm[1].v = 1;
@@ -91,6 +94,8 @@ static void fill(struct fixture *f)
 	f->p = (struct profile){
 		.strings = f->strings,
 		.string_count = COUNT(f->strings),
+		.sample_types = f->sample_types,
+		.sample_type_count = 1,
 		.dsos = f->dsos,
 		.dso_count = COUNT(f->dsos),
 		.functions = f->functions,
@@ -132,6 +137,14 @@ static void fill(struct fixture *f)
 	X(f->stacks[0].depth = 1, "stacks: the placeholder")                                       \
 	X(f->processes[0].pid = 1, "processes: the placeholder")                                   \
 	X(f->threads[0].tid = 1, "threads: the placeholder")                                       \
+	X(f->p.sample_types = NULL, "array is missing")                                            \
+	X(f->p.sample_type_count = 2, "sample type 1: kind 0 is listed twice")                     \
+	X(f->p.sample_type_count = 0, "thread 1: samples of kind 0, not listed")                   \
+	X(f->sample_types[0].kind = SAMPLE_KIND_COUNT, "sample type 0: kind")                      \
+	X(f->sample_types[0].name.v = 0, "sample type 0: name")                                    \
+	X(f->sample_types[0].name.v = 3, "sample type 0: name")                                    \
+	X(f->sample_types[0].unit.v = 0, "sample type 0: name or unit")                            \
+	X(f->sample_types[0].unit.v = 3, "sample type 0: name or unit")                            \
 	X(f->p.lines = NULL, "array is missing")                                                   \
 	X(f->p.books = NULL, "array is missing")                                                   \
 	X(f->p.meta = NULL, "array is missing")                                                    \
@@ -186,20 +199,20 @@ static void fill(struct fixture *f)
 	X(f->processes[1].end = 179, "thread 1: lives outside")                                    \
 	X(f->threads[2].end = 0, "thread 2: lives outside")                                        \
 	X(f->threads[2].is_main = true, "thread 2: a second main")                                 \
-	X(f->threads[1].time = NULL, "thread 1: a column")                                         \
-	X(f->threads[1].comm = NULL, "thread 1: a column")                                         \
+	X(f->threads[1].samples[SAMPLE_CPU].time = NULL, "thread 1: a column")                     \
+	X(f->threads[1].samples[SAMPLE_CPU].comm = NULL, "thread 1: a column")                     \
 	X(f->time[0] = 100, "sample 0 is not after")                                               \
 	X(f->time[1] = 110, "sample 1 is not after")                                               \
 	X(f->time[1] = 181, "sample 1 is after its end")                                           \
 	X(f->stack[1].v = 0, "sample 1 has stack 0")                                               \
 	X(f->stack[1].v = 3, "sample 1 has stack 3")                                               \
 	X(f->comm[1].v = 3, "sample 1: comm")                                                      \
-	X(f->cpu_delta[1] = UINT64_MAX - 8, "CPU time overflows")                                  \
+	X(f->weight[1] = UINT64_MAX - 8, "sum of its weights overflows")                           \
 	X(f->threads[1].cpu_tail = UINT64_MAX, "CPU time overflows")                               \
-	X(f->p.sample_count = 3, "have 2 samples")                                                 \
+	X(f->p.sample_count = 3, "have 2 CPU samples")                                             \
 	X(f->p.stack_ends[1] = 1, "3 stacks ended")                                                \
 	X(f->books[1].cpu = 0, "books 1: CPU 0")                                                   \
-	X(f->books[0].due = 6, "books of CPU 0: due")                                              \
+	X(f->books[0].due = 7, "books of CPU 0: due")                                              \
 	X(f->books[1].due = 1, "books of CPU 1: due")                                              \
 	X(f->books[0].count[BOOK_IDLE] = UINT64_MAX, "books of CPU 0: the sum")
 

@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"

@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"
 #include "elf/elf_file.h"

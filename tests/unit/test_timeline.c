@@ -16,7 +16,7 @@
 struct fixture {
 	struct profile p;
 	struct profile_thread thread;
-	uint64_t time[SAMPLES_MAX], cpu_delta[SAMPLES_MAX];
+	uint64_t time[SAMPLES_MAX], weight[SAMPLES_MAX];
 	struct stack_id stack[SAMPLES_MAX];
 	struct string_id comm[SAMPLES_MAX];
 };
@@ -32,19 +32,19 @@ static void begin(struct fixture *f, uint64_t end, uint64_t tail)
 		.name = {9},
 		.start = 10000,
 		.cpu_tail = tail,
-		.time = f->time,
-		.stack = f->stack,
-		.cpu_delta = f->cpu_delta,
-		.comm = f->comm,
+		.samples[SAMPLE_CPU] = {.time = f->time,
+					.weight = f->weight,
+					.stack = f->stack,
+					.comm = f->comm},
 	};
 }
 
 static void sample(struct fixture *f, uint64_t time, uint64_t cpu_delta)
 {
-	size_t i = f->thread.sample_count++;
+	size_t i = f->thread.samples[SAMPLE_CPU].count++;
 
 	f->time[i] = time;
-	f->cpu_delta[i] = cpu_delta;
+	f->weight[i] = cpu_delta;
 	f->stack[i].v = 100 + i;
 	f->comm[i].v = 1 + i;
 }
@@ -290,7 +290,7 @@ static void check_entries(const struct fixture *f)
 		last = e.time;
 		cpu += e.cpu_delta;
 	}
-	assert_int_equal(samples, f->thread.sample_count);
+	assert_int_equal(samples, f->thread.samples[SAMPLE_CPU].count);
 	assert_int_equal(cpu, profile_thread__cpu(&f->thread));
 	assert_int_equal(last, timeline_end(&f->p, &f->thread));
 	assert_false(timeline__next(&t, &e));
@@ -298,7 +298,7 @@ static void check_entries(const struct fixture *f)
 
 static void check_idle(const struct fixture *f)
 {
-	size_t n = f->thread.sample_count;
+	size_t n = f->thread.samples[SAMPLE_CPU].count;
 
 	for (size_t i = 0; i <= n; i++) {
 		struct timeline_idle idle = timeline_idle_before(&f->p, &f->thread, i);
@@ -347,7 +347,7 @@ static void idle_samples_are_the_missed_ticks(void **state)
 			idle += k ? ticks - 1 : 0;
 		}
 		f.p.end = t;
-		for (size_t i = 1; i < f.thread.sample_count; i++)
+		for (size_t i = 1; i < f.thread.samples[SAMPLE_CPU].count; i++)
 			samples += timeline_idle_before(&f.p, &f.thread, i).count;
 	}
 	/* less those of a few long gaps, which look like losses */

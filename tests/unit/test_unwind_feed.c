@@ -13,51 +13,56 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
-#include "process/unwind_feed.h"
+#include "base/clocks.h"
 #include "unwind/table_cache.h"
+#include "unwind/unwind_feed.h"
 
 #include "unit/table_memory.h"
 
 #define SEGMENT_SIZE (4u << 20)
 #define SECOND	     1000000000ull
 #define FILES	     3
-#define MADE_CODE    (FILES + 1) /* the dso that is no file */
+#define MADE_CODE    (FILES + 1) /* the image that is no file */
 
-struct world {
+struct scene {
 	struct table_memory memory;
 	struct table_store *store;
 	struct unwind_feed *feed;
-	int fds[FILES + 1]; /* by dso, from 1 on */
+	int fds[FILES + 1]; /* by image, from 1 on */
 	struct mapping mappings[FILES + 1];
 	bool jvm, keeps_frame_pointers, pypy;
-	unsigned int asked;
+	unsigned int asked, requests;
+	bool late; /* files are not told at once */
+	struct image_id pending;
 };
 
-static int file_of(void *context, struct dso_id dso, uint64_t *base)
+/* Now, or when answer_now() is called. */
+static int request_file(void *context, struct image_id image)
 {
-	struct world *w = context;
+	struct scene *w = context;
+	int fd = image.v <= FILES ? w->fds[image.v] : -1;
 
-	*base = 0;
-	return dso.v <= FILES ? w->fds[dso.v] : -1;
+	w->requests++;
+	w->pending = image;
+	return w->late ? 0 : unwind_feed__answer_file(w->feed, image, fd, 0);
 }
 
-static enum fed_kind kind_of(void *context, struct dso_id dso)
+static enum fed_kind kind_of(void *context, struct image_id image)
 {
-	struct world *w = context;
+	struct scene *w = context;
 
-	if (dso.v == MADE_CODE)
+	if (image.v == MADE_CODE)
 		return FED_JIT;
-	if (w->pypy && dso.v == 1)
+	if (w->pypy && image.v == 1)
 		return FED_PYPY;
-	return w->jvm && dso.v == 1 ? FED_JVM : FED_FILE;
+	return w->jvm && image.v == 1 ? FED_JVM : FED_FILE;
 }
 
 static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
 			    const struct made_area *areas, size_t area_count,
 			    struct made_frame **frames, size_t *count)
 {
-	struct world *w = context;
+	struct scene *w = context;
 
 	assert_int_equal(runtime->by, MADE_BY_PYPY);
 	assert_int_equal(area_count, 1);
@@ -75,7 +80,7 @@ static int read_made_frames(void *context, struct made_runtime *runtime, const u
 static bool keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
 				 uint64_t bias)
 {
-	struct world *w = context;
+	struct scene *w = context;
 
 	assert_true(tgid && library && bias);
 	w->asked++;
@@ -83,7 +88,7 @@ static bool keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *
 }
 
 /* The executable mappings of the first files that this process has. */
-static void find_files(struct world *w)
+static void find_files(struct scene *w)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[4096], path[4096], mode[5];
@@ -99,7 +104,7 @@ static void find_files(struct world *w)
 			continue;
 		found++;
 		w->mappings[found] = (struct mapping){
-			.start = start, .end = end, .page_offset = offset, .dso = {found}};
+			.start = start, .end = end, .page_offset = offset, .image = {found}};
 		w->fds[found] = open(path, O_RDONLY | O_CLOEXEC);
 		assert_true(w->fds[found] >= 0);
 	}
@@ -107,32 +112,32 @@ static void find_files(struct world *w)
 	fclose(maps);
 }
 
-static void set_up_with(struct world *w, int64_t credit, struct table_cache *cache)
+static void set_up_with(struct scene *w, int64_t credit, struct table_cache *cache)
 {
 	struct unwind_feed_options options = {
 		.table_limit = SEGMENT_SIZE,
 		.credit = credit,
 		.cache = cache,
-		.file = file_of,
+		.request_file = request_file,
 		.kind = kind_of,
 		.jvm_keeps_frame_pointers = keeps_frame_pointers,
 		.read_made_frames = read_made_frames,
 		.context = w,
 	};
 
-	*w = (struct world){};
+	*w = (struct scene){};
 	table_memory__init(&w->memory, SEGMENT_SIZE, 1);
 	find_files(w);
 	options.store = w->store = table_store__new(&w->memory.shared);
 	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
 }
 
-static void set_up(struct world *w, int64_t credit)
+static void set_up(struct scene *w, int64_t credit)
 {
 	set_up_with(w, credit, NULL);
 }
 
-static void tear_down(struct world *w)
+static void tear_down(struct scene *w)
 {
 	unwind_feed__free(w->feed);
 	table_store__free(w->store);
@@ -141,25 +146,34 @@ static void tear_down(struct world *w)
 	table_memory__fini(&w->memory);
 }
 
-/* With the dsos that are named by their digits. */
-static struct mapping_table *maps_of(const struct world *w, const char *dsos)
+/* With the images that are named by their digits. */
+struct scene_maps {
+	struct mapping data[FILES + 1];
+	size_t count;
+};
+
+static int compare_mappings(const void *a, const void *b)
 {
-	struct mapping_table *maps = NULL;
+	const struct mapping *x = a, *y = b;
 
-	for (; *dsos; dsos++) {
-		unsigned int dso = *dsos - '0';
-		struct mapping made = {.start = 0x10000, .end = 0x20000, .dso = {MADE_CODE}};
+	return x->start < y->start ? -1 : x->start > y->start;
+}
 
-		assert_int_equal(mapping_table__add(&maps,
-						    dso == MADE_CODE ? &made : &w->mappings[dso],
-						    false),
-				 MAPPING_ADDED);
+static struct mappings maps_of(const struct scene *w, const char *images, struct scene_maps *maps)
+{
+	maps->count = 0;
+	for (; *images; images++) {
+		unsigned int image = *images - '0';
+		struct mapping made = {.start = 0x10000, .end = 0x20000, .image = {MADE_CODE}};
+
+		maps->data[maps->count++] = image == MADE_CODE ? made : w->mappings[image];
 	}
-	return maps;
+	qsort(maps->data, maps->count, sizeof(maps->data[0]), compare_mappings);
+	return (struct mappings){maps->data, maps->count};
 }
 
 /* What is published for the place of a dso: a table's number, or what there is instead. */
-static uint32_t published(const struct world *w, uint32_t tgid, unsigned int dso)
+static uint32_t published(const struct scene *w, uint32_t tgid, unsigned int dso)
 {
 	uint64_t start = dso == MADE_CODE ? 0x10000 : w->mappings[dso].start;
 
@@ -180,13 +194,13 @@ static uint32_t published(const struct world *w, uint32_t tgid, unsigned int dso
 	return 0;
 }
 
-static bool is_there(const struct world *w, uint32_t number)
+static bool is_there(const struct scene *w, uint32_t number)
 {
 	return number < UNWIND_TABLES && w->memory.shared.tables[number].number_size;
 }
 
 /* What a stack that ended in the file of this dso is told. */
-static int await(const struct world *w, const struct fed_process *process, unsigned int dso)
+static int await(const struct scene *w, const struct fed_process *process, unsigned int dso)
 {
 	return unwind_feed__await(w->feed, process, w->mappings[dso].start);
 }
@@ -194,14 +208,15 @@ static int await(const struct world *w, const struct fed_process *process, unsig
 /* Places first, tables later; a stack waits for them a while, and at the end for as long as it takes. */
 static void waiting_test(void **state)
 {
-	struct mapping_table *maps;
-	struct world w;
+	struct scene_maps maps_space;
+	struct mappings maps;
+	struct scene w;
 	struct fed_process process;
 	uint32_t number;
 
 	(void)state;
 	set_up(&w, 0);
-	maps = maps_of(&w, "12");
+	maps = maps_of(&w, "12", &maps_space);
 	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	number = published(&w, 10, 1);
@@ -226,7 +241,6 @@ static void waiting_test(void **state)
 	process.tgid = 11;
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, 1), number);
-	mapping_table__unref(maps);
 	tear_down(&w);
 }
 
@@ -234,14 +248,15 @@ static void waiting_test(void **state)
 static void missed_test(void **state)
 {
 	struct unwind_feed_stats stats;
-	struct mapping_table *maps;
+	struct scene_maps maps_space;
+	struct mappings maps;
 	struct fed_process process;
-	struct world w;
+	struct scene w;
 	uint32_t number;
 
 	(void)state;
 	set_up(&w, 0);
-	maps = maps_of(&w, "1");
+	maps = maps_of(&w, "1", &maps_space);
 	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
 	unwind_feed__end(w.feed);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
@@ -257,22 +272,22 @@ static void missed_test(void **state)
 	assert_true(is_there(&w, number));
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 0);
-	mapping_table__unref(maps);
 	tear_down(&w);
 }
 
 /* Who has used up the credit builds for processes of some age only. */
 static void storm_test(void **state)
 {
-	struct mapping_table *first, *second;
+	struct scene_maps first_space, second_space;
+	struct mappings first, second;
 	struct fed_process old, young;
 	struct unwind_feed_stats stats;
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	set_up(&w, 1);
-	first = maps_of(&w, "1");
-	second = maps_of(&w, "2");
+	first = maps_of(&w, "1", &first_space);
+	second = maps_of(&w, "2", &second_space);
 	unwind_feed__end(w.feed);
 	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
 	old.born = old.time - 10 * SECOND;
@@ -293,13 +308,11 @@ static void storm_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
 	assert_int_equal(await(&w, &young, 2), 1);
 	assert_true(is_there(&w, published(&w, 11, 2)));
-	mapping_table__unref(first);
-	mapping_table__unref(second);
 	tear_down(&w);
 }
 
 /* The file with the most code; its table is in the cache. */
-static unsigned int cache_one(struct world *w, const char *directory)
+static unsigned int cache_one(struct scene *w, const char *directory)
 {
 	struct table_cache *cache = table_cache__open_at(directory, TABLE_CACHE_LIMIT, true);
 	unsigned int largest = 1;
@@ -339,11 +352,12 @@ static void delete_directory(const char *path)
 static void cached_test(void **state)
 {
 	char directory[] = "/tmp/unwind-feed-XXXXXX";
-	struct mapping_table *first, *both;
+	struct scene_maps first_space, both_space;
+	struct mappings first, both;
 	struct fed_process old, young;
 	struct unwind_feed_stats stats;
 	unsigned int cached, others[2];
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
@@ -353,8 +367,8 @@ static void cached_test(void **state)
 	others[0] = cached == 1 ? 2 : 1;
 	others[1] = 6 - cached - others[0];
 	set_up_with(&w, 1, table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
-	first = maps_of(&w, (char[]){'0' + others[0], 0});
-	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0});
+	first = maps_of(&w, (char[]){'0' + others[0], 0}, &first_space);
+	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0}, &both_space);
 	unwind_feed__end(w.feed);
 	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
 	old.born = old.time - 10 * SECOND;
@@ -379,8 +393,6 @@ static void cached_test(void **state)
 	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start, NULL), 1);
 	assert_int_equal(await(&w, &young, others[1]), 1);
 	assert_true(is_there(&w, published(&w, 11, others[1])));
-	mapping_table__unref(first);
-	mapping_table__unref(both);
 	tear_down(&w);
 	delete_directory(directory);
 }
@@ -388,15 +400,16 @@ static void cached_test(void **state)
 /* What a JVM makes is walked only if it says that it may be; it is asked once. */
 static void jvm_test(void **state)
 {
-	struct mapping_table *maps, *plain;
+	struct scene_maps maps_space, plain_space;
+	struct mappings maps, plain;
 	struct fed_process process;
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	set_up(&w, 0);
 	w.jvm = true;
-	maps = maps_of(&w, "14");
-	plain = maps_of(&w, "24");
+	maps = maps_of(&w, "14", &maps_space);
+	plain = maps_of(&w, "24", &plain_space);
 	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
@@ -412,8 +425,6 @@ static void jvm_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
 	assert_int_equal(w.asked, 2);
-	mapping_table__unref(maps);
-	mapping_table__unref(plain);
 	tear_down(&w);
 }
 
@@ -421,15 +432,16 @@ static void jvm_test(void **state)
 static void made_frames_test(void **state)
 {
 	const struct stack_copy copy = {.general = {[14] = 14}};
-	struct mapping_table *maps, *plain;
+	struct scene_maps maps_space, plain_space;
+	struct mappings maps, plain;
 	struct fed_process process;
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	set_up(&w, 0);
 	w.pypy = true;
-	maps = maps_of(&w, "14");
-	plain = maps_of(&w, "24");
+	maps = maps_of(&w, "14", &maps_space);
+	plain = maps_of(&w, "24", &plain_space);
 	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
@@ -449,17 +461,77 @@ static void made_frames_test(void **state)
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
 	assert_int_equal(w.asked, 1);
-	mapping_table__unref(maps);
-	mapping_table__unref(plain);
+	tear_down(&w);
+}
+
+/* A file that comes later: until then stacks end there, and the next one that misses it asks for the table. */
+static void late_file_test(void **state)
+{
+	struct scene_maps maps_space;
+	struct mappings maps;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	w.late = true;
+	maps = maps_of(&w, "1", &maps_space);
+	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	unwind_feed__end(w.feed);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(w.requests, 1);
+	assert_int_equal(published(&w, 10, 1), UNWIND_LATER);
+	assert_false(unwind_feed__knows(w.feed, maps));
+	assert_false(unwind_feed__forget(w.feed, w.pending));
+	assert_int_equal(await(&w, &process, 1), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
+	w.late = false;
+	assert_int_equal(unwind_feed__answer_file(w.feed, w.pending, w.fds[1], 0), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 1);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(await(&w, &process, 1), 1);
+	assert_true(is_there(&w, published(&w, 10, 1)));
+	assert_int_equal(w.requests, 1);
+	/* nobody has it mapped any more, and its number is another file's */
+	assert_true(unwind_feed__forget(w.feed, w.pending));
+	w.mappings[2].image = w.pending;
+	process.maps = maps_of(&w, "2", &maps_space);
+	process.tgid = 11;
+	w.fds[0] = w.fds[1], w.fds[1] = w.fds[2];
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(w.requests, 2);
+	assert_int_equal(await(&w, &process, 2), 1);
+	w.fds[1] = w.fds[0];
+	tear_down(&w);
+}
+
+/* It is not to be had at all. */
+static void no_file_test(void **state)
+{
+	struct scene_maps maps_space;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	w.late = true;
+	process = (struct fed_process){
+		.tgid = 10, .time = monotonic_ns(), .maps = maps_of(&w, "1", &maps_space)};
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(unwind_feed__answer_file(w.feed, w.pending, -1, 0), 0);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, 1), UNWIND_NO_TABLE);
+	assert_true(unwind_feed__forget(w.feed, w.pending));
 	tear_down(&w);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiting_test), cmocka_unit_test(missed_test),
-		cmocka_unit_test(storm_test),	cmocka_unit_test(cached_test),
-		cmocka_unit_test(jvm_test),	cmocka_unit_test(made_frames_test),
+		cmocka_unit_test(waiting_test),	  cmocka_unit_test(missed_test),
+		cmocka_unit_test(storm_test),	  cmocka_unit_test(cached_test),
+		cmocka_unit_test(jvm_test),	  cmocka_unit_test(made_frames_test),
+		cmocka_unit_test(late_file_test), cmocka_unit_test(no_file_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

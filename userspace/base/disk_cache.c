@@ -285,7 +285,7 @@ static int compare_use(const void *a, const void *b)
 }
 
 /* Bring the directory below its limit, and find out how much is in it. */
-static int tidy(struct disk_cache *c)
+static int tidy_directory(struct disk_cache *c)
 {
 	struct file_list list = {.kind = &c->kind};
 	uint64_t limit = c->kind.limit;
@@ -313,5 +313,5 @@ int disk_cache__write(struct disk_cache *c, const char *name, const void *data, 
 		return err;
 	/* counted even if it replaced something: the count is corrected by tidying */
 	c->total += size;
-	return c->counted && c->total <= c->kind.limit ? 0 : tidy(c);
+	return c->counted && c->total <= c->kind.limit ? 0 : tidy_directory(c);
 }

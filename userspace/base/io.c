@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -162,29 +161,6 @@ int read_line(const char *path, char *buffer, size_t size)
 	memcpy(buffer, text, got);
 	buffer[got] = '\0';
 	return 0;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
-}
-
-uint64_t monotonic_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t thread_cpu_ns(void)
-{
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-uint64_t realtime_ns(void)
-{
-	return clock_ns(CLOCK_REALTIME);
 }
 
 int give_to_sudo_user(int fd)

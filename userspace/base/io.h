@@ -20,11 +20,6 @@ int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t 
 /* First line of a small file, without its newline, into buffer. 0 or negative errno. */
 int read_line(const char *path, char *buffer, size_t size);
 
-uint64_t monotonic_ns(void);
-/* CPU time of the calling thread, ns. */
-uint64_t thread_cpu_ns(void);
-uint64_t realtime_ns(void);
-
 /*
  * A result file: written under a temporary name beside its target and renamed when it is whole, mode
  * 0600, owned by SUDO_UID:SUDO_GID where those are set. "-" is standard output; what exists and is

@@ -164,7 +164,7 @@ static char *format_digits(char *end, uint64_t value, unsigned int width)
 	return p;
 }
 
-static uint64_t magnitude(int64_t value)
+static uint64_t magnitude_of(int64_t value)
 {
 	return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
@@ -181,7 +181,7 @@ static void write_integer(struct json_writer *w, bool negative, uint64_t value)
 
 void json_int(struct json_writer *w, int64_t value)
 {
-	write_integer(w, value < 0, magnitude(value));
+	write_integer(w, value < 0, magnitude_of(value));
 }
 
 void json_uint(struct json_writer *w, uint64_t value)
@@ -192,7 +192,7 @@ void json_uint(struct json_writer *w, uint64_t value)
 /* value / 10^decimals, exactly, without zeros at the end. */
 static void write_scaled(struct json_writer *w, int64_t value, unsigned int decimals)
 {
-	uint64_t rest = magnitude(value), divisor = 1;
+	uint64_t rest = magnitude_of(value), divisor = 1;
 	char text[32], *end = text + sizeof(text), *p = end;
 
 	while (decimals && rest % 10 == 0) {

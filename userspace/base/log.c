@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/io.h"
 #include "base/utf8.h"
 
 static enum log_level wanted_level = LOG_INFO;
+static uint64_t started; /* CLOCK_MONOTONIC ns; 0: debug lines were never wanted */
+bool log_debug_wanted;
 
 /* By way of a copy: the arguments may be texts of the same struct failure. */
 __attribute__((format(printf, 3, 0))) static void format_text(char *buffer, size_t size,
@@ -48,34 +53,83 @@ int fail_remedy(struct failure *f, int error, const char *format, ...)
 	return error;
 }
 
+/* ---- printing -------------------------------------------------------------------------------- */
+
 void log_set_level(enum log_level level)
 {
+	if (level == LOG_DEBUG && !started)
+		started = monotonic_ns();
 	wanted_level = level;
+	log_debug_wanted = level == LOG_DEBUG;
+}
+
+static void write_line(const char *text, size_t size)
+{
+	(void)write_full(STDERR_FILENO, text, size); /* who else could be told? */
+}
+
+static void write_out_of_memory(void)
+{
+	static const char text[] = "sysprof: out of memory\n";
+
+	write_line(text, sizeof(text) - 1);
+}
+
+/* One write a line: those of other threads, and of children, stay whole. */
+__attribute__((format(printf, 2, 0))) static void print_line(const char *prefix, const char *format,
+							     va_list args)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t prefix_length = strlen(prefix), size;
+	int length = vasprintf(&text, format, args);
+
+	if (length < 0) {
+		text = NULL;
+		write_out_of_memory();
+		return;
+	}
+	size = (size_t)length * 4 + 1; /* every byte may become \xNN */
+	line = malloc(prefix_length + size + 1);
+	if (!line) {
+		write_out_of_memory();
+		return;
+	}
+	memcpy(line, prefix, prefix_length);
+	utf8_sanitize(line + prefix_length, size, text);
+	size = strlen(line);
+	line[size++] = '\n';
+	write_line(line, size);
 }
 
 void log_print(enum log_level level, const char *format, ...)
 {
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *shown = NULL;
-	int saved = errno, length;
-	size_t size;
+	int saved = errno;
 	va_list args;
 
 	if (level > wanted_level)
 		return;
 	va_start(args, format);
-	length = vasprintf(&text, format, args);
+	print_line("sysprof: ", format, args);
 	va_end(args);
-	if (length < 0) {
-		text = NULL;
-		fputs("sysprof: out of memory\n", stderr);
-		return;
-	}
-	size = (size_t)length * 4 + 1; /* every byte may become \xNN */
-	shown = malloc(size);
-	if (shown)
-		fprintf(stderr, "sysprof: %s\n", utf8_sanitize(shown, size, text));
-	else
-		fputs("sysprof: out of memory\n", stderr);
+	errno = saved;
+}
+
+void log_print_debug(enum log_subsystem subsystem, const char *format, ...)
+{
+	static const char *const NAMES[] = {
+#define X(id, name) [LOG_##id] = name,
+		LOG_SUBSYSTEMS(X)
+#undef X
+	};
+	int saved = errno;
+	char prefix[64];
+	va_list args;
+
+	snprintf(prefix, sizeof(prefix), "sysprof: [%s] %.3f s: ", NAMES[subsystem],
+		 (monotonic_ns() - started) / 1e9);
+	va_start(args, format);
+	print_line(prefix, format, args);
+	va_end(args);
 	errno = saved;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -169,11 +170,11 @@ static int expand_ranges(const struct range *ranges, size_t range_count, uint32_
 	int err = 0;
 
 	for (size_t i = 0; i < range_count && !err; i++) {
-		uint64_t number = ranges[i].first > next ? ranges[i].first : next;
+		uint64_t number = max_u64(ranges[i].first, next);
 
 		for (; number <= ranges[i].last && !err; number++)
 			err = vec_push(&list, number);
-		next = number > next ? number : next;
+		next = max_u64(number, next);
 	}
 	if (err) {
 		vec_free(&list);

@@ -7,22 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 
 #define SMALL_FILE    4096u
 #define NS_PER_SECOND 1000000000ULL
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now = {};
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 uint64_t proc_suspended_ns(void)
 {
@@ -30,7 +21,7 @@ uint64_t proc_suspended_ns(void)
 
 	for (int i = 0; i < 3; i++) { /* being interrupted between the clocks makes it larger */
 		uint64_t monotonic = monotonic_ns();
-		uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - monotonic;
+		uint64_t suspended = boottime_ns() - monotonic;
 
 		if (suspended < best)
 			best = suspended;

@@ -6,24 +6,33 @@
 #include <stddef.h>
 
 /*
- * How many of the `count` elements at `array`, from the first on, `condition` holds for, if it holds
- * for none behind the first that it does not hold for. `element` is the name by which `condition`
- * calls a pointer to the one it is asked about:
+ * How many of the numbers below `count`, from 0 on, `condition` holds for, if it holds for none
+ * behind the first that it does not hold for. `index` is the name by which `condition` calls the
+ * number it is asked about. For lists that are no arrays.
+ */
+#define partition_index(count, index, condition)                                                   \
+	({                                                                                         \
+		size_t low_ = 0, high_ = (count);                                                  \
+		while (low_ < high_) {                                                             \
+			const size_t index = low_ + (high_ - low_) / 2;                            \
+			if (condition)                                                             \
+				low_ = index + 1;                                                  \
+			else                                                                       \
+				high_ = index;                                                     \
+		}                                                                                  \
+		low_;                                                                              \
+	})
+
+/*
+ * The same of the elements of an array. `element` is the name by which `condition` calls a pointer
+ * to the one it is asked about:
  *
  *   size_t i = partition_point(maps, count, m, m->end <= address);   the first that ends above it
  */
 #define partition_point(array, count, element, condition)                                          \
-	({                                                                                         \
-		size_t low_ = 0, high_ = (count);                                                  \
-		while (low_ < high_) {                                                             \
-			size_t middle_ = low_ + (high_ - low_) / 2;                                \
-			const __typeof__((array)[0]) *element = &(array)[middle_];                 \
-			if (condition)                                                             \
-				low_ = middle_ + 1;                                                \
-			else                                                                       \
-				high_ = middle_;                                                   \
-		}                                                                                  \
-		low_;                                                                              \
-	})
+	partition_index(count, middle_, ({                                                         \
+				const __typeof__((array)[0]) *element = &(array)[middle_];         \
+				condition;                                                         \
+			}))
 
 #endif

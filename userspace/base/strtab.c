@@ -56,7 +56,7 @@ void strtab__free(struct strtab *table)
 }
 
 /* Room for `size` bytes that will not move, or NULL. */
-static char *allocate(struct strtab *table, size_t size)
+static char *allocate_text(struct strtab *table, size_t size)
 {
 	bool large = size > LARGE_STRING;
 	char *block;
@@ -92,7 +92,7 @@ int64_t strtab__intern(struct strtab *table, const char *s)
 	if (table->strings.count >= HASHMAP_NONE - 1 ||
 	    vec_reserve(&table->strings, table->strings.count + 1))
 		return -ENOMEM;
-	copy = allocate(table, size);
+	copy = allocate_text(table, size);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, s, size);

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 
 #define DIRECTORY_MAX  (4u << 20)
 #define COMMENT_MAX    65535u
@@ -32,7 +33,7 @@
 #define METHOD_STORED  0u
 #define IS_64_BIT      0xffffffffu /* the real number is in another place */
 
-static uint32_t get(const uint8_t *bytes, unsigned int size)
+static uint32_t get_number(const uint8_t *bytes, unsigned int size)
 {
 	uint32_t value = 0;
 
@@ -46,7 +47,7 @@ bool zip_is_archive(int fd)
 	uint8_t magic[4];
 
 	return pread_full(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       get(magic, 4) == HEADER_MAGIC;
+	       get_number(magic, 4) == HEADER_MAGIC;
 }
 
 struct directory {
@@ -56,7 +57,7 @@ struct directory {
 /* The record at the end: with a comment that reaches to the end of the file. */
 static int find_directory(int fd, uint64_t file_size, struct directory *directory)
 {
-	uint64_t size = file_size < END_SIZE + COMMENT_MAX ? file_size : END_SIZE + COMMENT_MAX;
+	uint64_t size = min_u64(file_size, END_SIZE + COMMENT_MAX);
 	_cleanup_free_ uint8_t *bytes = malloc(size + 1);
 	ssize_t got;
 
@@ -68,10 +69,10 @@ static int find_directory(int fd, uint64_t file_size, struct directory *director
 	for (size_t left = END_SIZE; left <= (size_t)got; left++) {
 		const uint8_t *end = bytes + got - left;
 
-		if (get(end, 4) != END_MAGIC || get(end + 20, 2) != left - END_SIZE)
+		if (get_number(end, 4) != END_MAGIC || get_number(end + 20, 2) != left - END_SIZE)
 			continue;
-		directory->size = get(end + 12, 4);
-		directory->offset = get(end + 16, 4);
+		directory->size = get_number(end + 12, 4);
+		directory->offset = get_number(end + 16, 4);
 		if (directory->offset == IS_64_BIT || directory->size > file_size ||
 		    directory->offset > file_size - directory->size)
 			return -EBADMSG;
@@ -83,15 +84,16 @@ static int find_directory(int fd, uint64_t file_size, struct directory *director
 /* The next stored entry of the directory, or NULL. */
 static const uint8_t *next_stored(const uint8_t *bytes, size_t size, size_t *at)
 {
-	while (size - *at >= ENTRY_SIZE && get(bytes + *at, 4) == ENTRY_MAGIC) {
+	while (size - *at >= ENTRY_SIZE && get_number(bytes + *at, 4) == ENTRY_MAGIC) {
 		const uint8_t *entry = bytes + *at;
-		size_t length = ENTRY_SIZE + get(entry + 28, 2) + get(entry + 30, 2) +
-				get(entry + 32, 2);
+		size_t length = ENTRY_SIZE + get_number(entry + 28, 2) + get_number(entry + 30, 2) +
+				get_number(entry + 32, 2);
 
 		if (length > size - *at)
 			break;
 		*at += length;
-		if (get(entry + 10, 2) == METHOD_STORED && !(get(entry + 8, 2) & FLAG_ENCRYPTED))
+		if (get_number(entry + 10, 2) == METHOD_STORED &&
+		    !(get_number(entry + 8, 2) & FLAG_ENCRYPTED))
 			return entry;
 	}
 	return NULL;
@@ -104,9 +106,9 @@ static const uint8_t *nearest_before(const uint8_t *bytes, size_t size, uint64_t
 	size_t at = 0;
 
 	while ((entry = next_stored(bytes, size, &at))) {
-		uint32_t header = get(entry + 42, 4);
+		uint32_t header = get_number(entry + 42, 4);
 
-		if (header < offset && (!nearest || header > get(nearest + 42, 4)))
+		if (header < offset && (!nearest || header > get_number(nearest + 42, 4)))
 			nearest = entry;
 	}
 	return nearest;
@@ -118,14 +120,15 @@ static const uint8_t *first_named(const uint8_t *bytes, size_t size, const char 
 	size_t at = 0, length = strlen(name);
 
 	while ((entry = next_stored(bytes, size, &at)))
-		if (get(entry + 28, 2) == length && !memcmp(entry + ENTRY_SIZE, name, length))
+		if (get_number(entry + 28, 2) == length &&
+		    !memcmp(entry + ENTRY_SIZE, name, length))
 			return entry;
 	return NULL;
 }
 
 static int take_name(const uint8_t *listed, struct zip_entry *entry)
 {
-	size_t length = get(listed + 28, 2);
+	size_t length = get_number(listed + 28, 2);
 
 	if (!length || length >= sizeof(entry->name) || memchr(listed + ENTRY_SIZE, 0, length))
 		return -ENOENT;
@@ -135,25 +138,25 @@ static int take_name(const uint8_t *listed, struct zip_entry *entry)
 }
 
 /* Where the bytes of an entry of the directory are. */
-static int locate(int fd, uint64_t file_size, const uint8_t *listed, struct zip_entry *entry)
+static int locate_entry(int fd, uint64_t file_size, const uint8_t *listed, struct zip_entry *entry)
 {
 	uint8_t header[HEADER_SIZE];
-	uint64_t at = get(listed + 42, 4);
+	uint64_t at = get_number(listed + 42, 4);
 	ssize_t got = pread_full(fd, header, sizeof(header), at);
 
 	if (got < 0)
 		return got;
-	if (got < (ssize_t)sizeof(header) || get(header, 4) != HEADER_MAGIC)
+	if (got < (ssize_t)sizeof(header) || get_number(header, 4) != HEADER_MAGIC)
 		return -EBADMSG;
-	entry->offset = at + HEADER_SIZE + get(header + 26, 2) + get(header + 28, 2);
-	entry->size = get(listed + 24, 4);
+	entry->offset = at + HEADER_SIZE + get_number(header + 26, 2) + get_number(header + 28, 2);
+	entry->size = get_number(listed + 24, 4);
 	if (entry->offset > file_size || entry->size > file_size - entry->offset)
 		return -EBADMSG;
 	return take_name(listed, entry);
 }
 
 /* By name, or where that is NULL by the header before `offset`. */
-static int find(int fd, const char *name, uint64_t offset, struct zip_entry *entry)
+static int find_entry(int fd, const char *name, uint64_t offset, struct zip_entry *entry)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct directory directory = {};
@@ -174,12 +177,12 @@ static int find(int fd, const char *name, uint64_t offset, struct zip_entry *ent
 	if (got < 0)
 		return got;
 	listed = name ? first_named(bytes, got, name) : nearest_before(bytes, got, offset);
-	return listed ? locate(fd, st.st_size, listed, entry) : -ENOENT;
+	return listed ? locate_entry(fd, st.st_size, listed, entry) : -ENOENT;
 }
 
 int zip_find(int fd, uint64_t offset, struct zip_entry *entry)
 {
-	int err = find(fd, NULL, offset, entry);
+	int err = find_entry(fd, NULL, offset, entry);
 
 	if (err)
 		return err;
@@ -188,5 +191,5 @@ int zip_find(int fd, uint64_t offset, struct zip_entry *entry)
 
 int zip_find_name(int fd, const char *name, struct zip_entry *entry)
 {
-	return find(fd, name, 0, entry);
+	return find_entry(fd, name, 0, entry);
 }

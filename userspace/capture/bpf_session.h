@@ -31,6 +31,8 @@
 
 struct bpf_session;
 
+#define BPF_SESSION_FDS_PER_CPU 4
+
 enum clock_choice {
 	CLOCK_CHOICE_AUTO, /* the TSC where it can be trusted and read */
 	CLOCK_CHOICE_TSC,  /* or fail, with the reason */
@@ -39,7 +41,7 @@ enum clock_choice {
 
 struct bpf_session_options {
 	struct target target;
-	const char *event; /* -e; NULL: "cpu-clock" */
+	const char *event; /* -e; NULL: TICK_SOURCE_DEFAULT */
 	unsigned int hz;   /* > 0 */
 	bool user_stacks, kernel_stacks;
 	size_t unwind_bytes;	/* for unwind tables at most; 0: by frame pointers alone */

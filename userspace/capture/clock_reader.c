@@ -2,26 +2,13 @@
 #include "capture/clock_reader.h"
 
 #include <time.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
-#include "base/io.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "capture/tsc_counter.h"
 
 #define FIRST_ANCHORS_NS 20000000
 #define READINGS	 8
-
-static uint64_t read_tsc(void)
-{
-#if defined(__x86_64__)
-	unsigned int processor;
-
-	/* waits for what is before it, unlike rdtsc */
-	return __rdtscp(&processor);
-#else
-	return 0;
-#endif
-}
 
 /* One reading: CLOCK_REALTIME and the TSC between two of CLOCK_MONOTONIC. */
 static void read_once(bool with_tsc, struct clock_reading *reading)
@@ -33,7 +20,7 @@ static void read_once(bool with_tsc, struct clock_reading *reading)
 	reading->realtime = realtime_ns();
 	after = monotonic_ns();
 	reading->monotonic = before + (after - before) / 2;
-	reading->error_ns = after - before > UINT32_MAX ? UINT32_MAX : (after - before + 1) / 2;
+	reading->error_ns = min_u64((after - before + 1) / 2, UINT32_MAX);
 }
 
 void clock_read(bool with_tsc, struct clock_reading *reading)

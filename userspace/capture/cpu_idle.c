@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 
 #define STAT_MAX      (4u << 20)
 #define IDLE_UNKNOWN  UINT64_MAX
@@ -77,9 +78,7 @@ void cpu_idle_move(struct books_event *books, __u64 idle_time)
 	ticks = idle_time / books->period;
 	if (ticks <= books->count[BOOK_IDLE])
 		return;
-	moved = ticks - books->count[BOOK_IDLE];
-	if (moved > books->count[BOOK_NOT_RUN])
-		moved = books->count[BOOK_NOT_RUN];
+	moved = min_u64(ticks - books->count[BOOK_IDLE], books->count[BOOK_NOT_RUN]);
 	books->count[BOOK_NOT_RUN] -= moved;
 	books->count[BOOK_IDLE_NOT_RUN] += moved;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define CPU_VISIT_MAX 8192 /* CPU numbers are below this */
+#define CPUS_ONLINE   "/sys/devices/system/cpu/online"
 
 /* The affinity of the calling thread, to be given back. NULL: it cannot be told; then do not move. */
 cpu_set_t *save_affinity(void);

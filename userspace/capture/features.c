@@ -17,9 +17,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include <sysprof/bpf_shared.h>
+
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "capture/bpf_session.h"
+#include "capture/cpu_visit.h"
 #include "capture/perf_events.h"
 #include "capture/pid_namespace.h"
 #include "capture/target.h"
@@ -32,7 +36,6 @@
 #define KPTR_PATH	 "/proc/sys/kernel/kptr_restrict"
 #define SAMPLE_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
 #define MLOCK_PATH	 "/proc/sys/kernel/perf_event_mlock_kb"
-#define FDS_PER_CPU	 4
 #define FDS_BESIDES	 256 /* maps, programs, the files of mappings */
 #define RATE		 999
 
@@ -44,7 +47,7 @@ struct features {
 /* ---- what the system says -------------------------------------------------------------------- */
 
 /* Effective capabilities of this process, by number. */
-static uint64_t capabilities(void)
+static uint64_t effective_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -56,7 +59,7 @@ static uint64_t capabilities(void)
 
 static bool has_capability(unsigned int number)
 {
-	return capabilities() >> number & 1;
+	return effective_capabilities() >> number & 1;
 }
 
 /* CAP_SYS_ADMIN stands in for the two that were split off from it in 5.8. */
@@ -143,8 +146,8 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 		return fail_remedy(f, error, GRANT);
 	}
 	if (in_user_namespace()) {
-		fail(f, error, "%s: %s: our capabilities end with our user namespace", attempt,
-		     errno_text);
+		fail(f, error, "%s: %s: capabilities apply only inside this user namespace",
+		     attempt, errno_text);
 		return fail_remedy(f, error, "run it outside of the user namespace, as real root");
 	}
 	if (locked_down()) {
@@ -155,7 +158,7 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 				   LOCKDOWN_PATH);
 	}
 	if (under_seccomp()) {
-		fail(f, error, "%s: %s: a seccomp filter is on us, as in a container", attempt,
+		fail(f, error, "%s: %s: blocked by a seccomp filter (container?)", attempt,
 		     errno_text);
 		return fail_remedy(f, error,
 				   "docker run --privileged --pid=host …, or "
@@ -190,8 +193,7 @@ int features_explain(struct failure *f, int error, const char *attempt)
 		return fail_remedy(f, error, "ulimit -n 65536");
 	}
 	if (access(BTF_PATH, R_OK)) {
-		fail(f, error, "%s: the kernel does not describe its types (no " BTF_PATH ")",
-		     attempt);
+		fail(f, error, "%s: the kernel has no BTF (" BTF_PATH ")", attempt);
 		return fail_remedy(f, error,
 				   "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, as the "
 				   "distributions' are; in a container, mount /sys");
@@ -214,10 +216,9 @@ int features_explain(struct failure *f, int error, const char *attempt)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 7, 8))) static void add(struct features *f, const char *group,
-						      const char *name, enum feature_level level,
-						      bool available, const char *cost,
-						      const char *detail, ...)
+__attribute__((format(printf, 7, 8))) static void
+add_feature(struct features *f, const char *group, const char *name, enum feature_level level,
+	    bool available, const char *cost, const char *detail, ...)
 {
 	struct feature feature = {
 		.group = group,
@@ -236,7 +237,7 @@ __attribute__((format(printf, 7, 8))) static void add(struct features *f, const 
 }
 
 /* The remedy of what was added last, where it is missing. */
-static void remedy(struct features *f, const char *text)
+static void set_remedy(struct features *f, const char *text)
 {
 	struct feature *last = f->list.count ? &f->list.data[f->list.count - 1] : NULL;
 
@@ -253,12 +254,12 @@ static void add_attempt(struct features *f, const char *name, enum feature_level
 	if (result < 0)
 		features_explain(&why, result, name);
 	/* "name: cause" */
-	add(f, "kernel", name, level, result >= 0, cost, "%s",
-	    result < 0 ? why.what + strlen(name) + strlen(": ") : "");
-	remedy(f, why.remedy);
+	add_feature(f, "kernel", name, level, result >= 0, cost, "%s",
+		    result < 0 ? why.what + strlen(name) + strlen(": ") : "");
+	set_remedy(f, why.remedy);
 }
 
-static int silent(enum libbpf_print_level level, const char *format, va_list args)
+static int print_nothing(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
 	(void)format;
@@ -276,7 +277,7 @@ static int try_fd(int fd)
 
 static int first_cpu(void)
 {
-	return (int)read_number("/sys/devices/system/cpu/online", 0);
+	return (int)read_number(CPUS_ONLINE, 0);
 }
 
 static void probe_bpf(struct features *f)
@@ -285,7 +286,7 @@ static void probe_bpf(struct features *f)
 	struct features_bpf *skel;
 	int err, fd;
 
-	libbpf_set_print(silent);
+	libbpf_set_print(print_nothing);
 	skel = features_bpf__open();
 	err = skel ? features_bpf__load(skel) : -errno;
 	if (!err)
@@ -294,20 +295,19 @@ static void probe_bpf(struct features *f)
 		err = -EIO;
 	add_attempt(f, "bpf", FEATURE_REQUIRED, err, "nothing can be recorded");
 	if (!err) {
-		fd = bpf_raw_tracepoint_open("sched_process_fork",
-					     bpf_program__fd(skel->progs.probe));
+		fd = bpf_raw_tracepoint_open(HOOK_FORK, bpf_program__fd(skel->progs.probe));
 		add_attempt(f, "raw-tracepoints", FEATURE_REQUIRED, try_fd(fd),
 			    "children of a target cannot be followed");
-		add(f, "kernel", "task-pt-regs", FEATURE_WANTED, skel->bss->task_pt_regs,
-		    "user stacks of samples in the kernel rest on the layout of its stacks",
-		    "since 5.15");
-		remedy(f, "a kernel from 5.15 on");
-		add(f, "kernel", "typed-task", FEATURE_INFO, skel->bss->typed_task,
-		    "each sample costs some 100 ns more", "since 5.11");
-		add(f, "kernel", "rq-clock", FEATURE_WANTED, skel->bss->rq_clock,
-		    "the CPU time of a sample is less exact where a hypervisor takes time",
-		    "CONFIG_FAIR_GROUP_SCHED");
-		remedy(f, "a kernel with CONFIG_FAIR_GROUP_SCHED=y");
+		add_feature(f, "kernel", "task-pt-regs", FEATURE_WANTED, skel->bss->task_pt_regs,
+			    "user stacks of samples in the kernel rest on the layout of its stacks",
+			    "since 5.15");
+		set_remedy(f, "a kernel from 5.15 on");
+		add_feature(f, "kernel", "typed-task", FEATURE_INFO, skel->bss->typed_task,
+			    "each sample costs some 100 ns more", "since 5.11");
+		add_feature(f, "kernel", "rq-clock", FEATURE_WANTED, skel->bss->rq_clock,
+			    "the CPU time of a sample is less exact where a hypervisor takes time",
+			    "CONFIG_FAIR_GROUP_SCHED");
+		set_remedy(f, "a kernel with CONFIG_FAIR_GROUP_SCHED=y");
 	}
 	features_bpf__destroy(skel);
 }
@@ -318,7 +318,7 @@ static void probe_perf(struct features *f)
 	bool build_ids = false;
 	int cpu = first_cpu(), fd;
 
-	tick_source__find("cpu-clock", &source, NULL);
+	tick_source__find(TICK_SOURCE_DEFAULT, &source, NULL);
 	add_attempt(f, "cpu-clock", FEATURE_REQUIRED, try_fd(tick_event_open(&source, cpu, RATE)),
 		    "nothing can be recorded");
 	add_attempt(f, "sample-ring", FEATURE_REQUIRED, try_fd(output_event_open(cpu, 4096)),
@@ -326,15 +326,15 @@ static void probe_perf(struct features *f)
 	fd = try_fd(sideband_event_open(cpu, 4096, &build_ids));
 	add_attempt(f, "sideband", FEATURE_REQUIRED, fd,
 		    "mappings, names and forks cannot be followed");
-	add(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
-	    "a file that is replaced while recording is told by its inode only",
-	    "in mapping records, since 5.12");
-	remedy(f, "a kernel from 5.12 on");
+	add_feature(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
+		    "a file that is replaced while recording is told by its inode only",
+		    "in mapping records, since 5.12");
+	set_remedy(f, "a kernel from 5.12 on");
 	tick_source__find("cycles", &source, NULL);
 	fd = try_fd(tick_event_open(&source, cpu, RATE));
-	add(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,
-	    "-e cycles and other hardware events do not work; cpu-clock does", "%s",
-	    fd < 0 ? strerror(-fd) : "");
+	add_feature(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,
+		    "-e cycles and other hardware events do not work; cpu-clock does", "%s",
+		    fd < 0 ? strerror(-fd) : "");
 }
 
 static void probe_kernel(struct features *f)
@@ -343,16 +343,16 @@ static void probe_kernel(struct features *f)
 	const char *cgroup_root = target_cgroup_root();
 
 	uname(&name);
-	add(f, "kernel", "release", FEATURE_INFO, true, "", "%.64s %.32s", name.release,
-	    name.machine);
-	add(f, "kernel", "btf", FEATURE_REQUIRED, !access(BTF_PATH, R_OK),
-	    "nothing can be recorded", BTF_PATH);
-	remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
+	add_feature(f, "kernel", "release", FEATURE_INFO, true, "", "%.64s %.32s", name.release,
+		    name.machine);
+	add_feature(f, "kernel", "btf", FEATURE_REQUIRED, !access(BTF_PATH, R_OK),
+		    "nothing can be recorded", BTF_PATH);
+	set_remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
 	probe_bpf(f);
 	probe_perf(f);
-	add(f, "kernel", "cgroup2", FEATURE_INFO, cgroup_root, "--cgroup does not work", "%s",
-	    cgroup_root ? cgroup_root : "not mounted");
-	remedy(f, "mount -t cgroup2 none /sys/fs/cgroup");
+	add_feature(f, "kernel", "cgroup2", FEATURE_INFO, cgroup_root, "--cgroup does not work",
+		    "%s", cgroup_root ? cgroup_root : "not mounted");
+	set_remedy(f, "mount -t cgroup2 none " CGROUP_ROOT);
 }
 
 static void probe_clock(struct features *f)
@@ -360,14 +360,15 @@ static void probe_clock(struct features *f)
 	const char *refused = tsc_refused();
 	int fd = refused ? 0 : try_fd(tsc_event_open(first_cpu()));
 
-	add(f, "clock", "tsc", FEATURE_WANTED, !refused && fd >= 0,
-	    "samples are stamped with CLOCK_MONOTONIC, which is as good but cannot be matched with "
-	    "rdtsc in programs",
-	    "%s%s",
-	    refused  ? refused
-	    : fd < 0 ? "the msr PMU: "
-		     : "constant_tsc nonstop_tsc, msr PMU",
-	    fd < 0 ? strerror(-fd) : "");
+	add_feature(
+		f, "clock", "tsc", FEATURE_WANTED, !refused && fd >= 0,
+		"samples are stamped with CLOCK_MONOTONIC, which is as good but cannot be matched with "
+		"rdtsc in programs",
+		"%s%s",
+		refused	 ? refused
+		: fd < 0 ? "the msr PMU: "
+			 : "constant_tsc nonstop_tsc, msr PMU",
+		fd < 0 ? strerror(-fd) : "");
 }
 
 static void probe_capabilities(struct features *f)
@@ -400,9 +401,9 @@ static void probe_capabilities(struct features *f)
 				  number == CAP_CHECKPOINT_RESTORE || number == CAP_SYSLOG);
 		bool has = has_capability(number);
 
-		add(f, "privileges", list[i].name, list[i].level, has || stands_in, list[i].cost,
-		    "%s", !has && stands_in ? "by cap_sys_admin" : "");
-		remedy(f, GRANT);
+		add_feature(f, "privileges", list[i].name, list[i].level, has || stands_in,
+			    list[i].cost, "%s", !has && stands_in ? "by cap_sys_admin" : "");
+		set_remedy(f, GRANT);
 	}
 }
 
@@ -450,30 +451,30 @@ static void probe_privileges(struct features *f)
 	int err;
 
 	probe_capabilities(f);
-	add(f, "privileges", "kallsyms", FEATURE_WANTED, kallsyms_shows(),
-	    "kernel functions have no names", "kernel.kptr_restrict is %ld",
-	    read_number(KPTR_PATH, -1));
-	remedy(f, "sysctl -w kernel.kptr_restrict=1, and run it as root");
+	add_feature(f, "privileges", "kallsyms", FEATURE_WANTED, kallsyms_shows(),
+		    "kernel functions have no names", "kernel.kptr_restrict is %ld",
+		    read_number(KPTR_PATH, -1));
+	set_remedy(f, "sysctl -w kernel.kptr_restrict=1, and run it as root");
 	err = try_map_files();
-	add(f, "privileges", "map-files", FEATURE_WANTED, err >= 0,
-	    "symbols of files that were deleted or replaced while mapped are missing", "%s",
-	    err < 0 ? strerror(-err) : "");
-	remedy(f, GRANT);
+	add_feature(f, "privileges", "map-files", FEATURE_WANTED, err >= 0,
+		    "symbols of files that were deleted or replaced while mapped are missing", "%s",
+		    err < 0 ? strerror(-err) : "");
+	set_remedy(f, GRANT);
 	lockdown_mode(mode, sizeof(mode));
-	add(f, "privileges", "no-lockdown", FEATURE_REQUIRED, !locked_down(),
-	    "nothing can be recorded", "kernel lockdown: %s", mode);
-	remedy(f, "boot with lockdown=integrity, or without Secure Boot");
-	add(f, "privileges", "initial-user-namespace", FEATURE_INFO, !in_user_namespace(),
-	    "capabilities may not count for tracing", "%s", "");
+	add_feature(f, "privileges", "no-lockdown", FEATURE_REQUIRED, !locked_down(),
+		    "nothing can be recorded", "kernel lockdown: %s", mode);
+	set_remedy(f, "boot with lockdown=integrity, or without Secure Boot");
+	add_feature(f, "privileges", "initial-user-namespace", FEATURE_INFO, !in_user_namespace(),
+		    "capabilities may not count for tracing", "%s", "");
 	err = pid_namespace__detect(&ns, &why);
-	add(f, "privileges", "pid-namespace", FEATURE_REQUIRED, !err,
-	    "processes cannot be told apart", "%.150s",
-	    err	       ? why.what
-	    : ns.inode ? "our own: processes outside of it are not seen"
-		       : "the initial one");
-	remedy(f, why.remedy);
-	add(f, "privileges", "perf_event_paranoid", FEATURE_INFO, true, "", "%ld",
-	    read_number(PARANOID_PATH, -2));
+	add_feature(f, "privileges", "pid-namespace", FEATURE_REQUIRED, !err,
+		    "processes cannot be told apart", "%.150s",
+		    err	       ? why.what
+		    : ns.inode ? "our own: processes outside of it are not seen"
+			       : "the initial one");
+	set_remedy(f, why.remedy);
+	add_feature(f, "privileges", "perf_event_paranoid", FEATURE_INFO, true, "", "%ld",
+		    read_number(PARANOID_PATH, -2));
 }
 
 static void probe_limits(struct features *f)
@@ -483,21 +484,22 @@ static void probe_limits(struct features *f)
 
 	getrlimit(RLIMIT_NOFILE, &files);
 	getrlimit(RLIMIT_MEMLOCK, &locked);
-	add(f, "limits", "open-files", FEATURE_WANTED,
-	    files.rlim_cur >= (rlim_t)(cpus * FDS_PER_CPU + FDS_BESIDES),
-	    "files of some mappings cannot be kept open; with very few, nothing can be recorded",
-	    "RLIMIT_NOFILE is %llu", (unsigned long long)files.rlim_cur);
-	remedy(f, "ulimit -n 65536");
-	add(f, "limits", "locked-memory", FEATURE_INFO,
-	    has_capability(CAP_IPC_LOCK) || locked.rlim_cur >= (64u << 20),
-	    "rings are as small as kernel.perf_event_mlock_kb; samples may be lost",
-	    "RLIMIT_MEMLOCK is %llu KB, kernel.perf_event_mlock_kb is %ld",
-	    (unsigned long long)locked.rlim_cur / 1024, read_number(MLOCK_PATH, -1));
-	remedy(f, "ulimit -l unlimited");
-	add(f, "limits", "sample-rate", FEATURE_WANTED, rate >= RATE,
-	    "the default rate of 999 Hz is refused or throttled",
-	    "kernel.perf_event_max_sample_rate is %ld", rate);
-	remedy(f, "sysctl -w kernel.perf_event_max_sample_rate=100000");
+	add_feature(
+		f, "limits", "open-files", FEATURE_WANTED,
+		files.rlim_cur >= (rlim_t)(cpus * BPF_SESSION_FDS_PER_CPU + FDS_BESIDES),
+		"files of some mappings cannot be kept open; with very few, nothing can be recorded",
+		"RLIMIT_NOFILE is %llu", (unsigned long long)files.rlim_cur);
+	set_remedy(f, "ulimit -n 65536");
+	add_feature(f, "limits", "locked-memory", FEATURE_INFO,
+		    has_capability(CAP_IPC_LOCK) || locked.rlim_cur >= (64u << 20),
+		    "rings are as small as kernel.perf_event_mlock_kb; samples may be lost",
+		    "RLIMIT_MEMLOCK is %llu KB, kernel.perf_event_mlock_kb is %ld",
+		    (unsigned long long)locked.rlim_cur / 1024, read_number(MLOCK_PATH, -1));
+	set_remedy(f, "ulimit -l unlimited");
+	add_feature(f, "limits", "sample-rate", FEATURE_WANTED, rate >= RATE,
+		    "the default rate of 999 Hz is refused or throttled",
+		    "kernel.perf_event_max_sample_rate is %ld", rate);
+	set_remedy(f, "sysctl -w kernel.perf_event_max_sample_rate=100000");
 }
 
 int features__probe(struct features **features)

@@ -11,8 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sysprof/bpf_shared.h>
+
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 
 #define NS_PER_S 1000000000ull
@@ -20,7 +23,7 @@
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static const struct tick_source sources[] = {
-	{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+	{TICK_SOURCE_DEFAULT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
 	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
 	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
 	{"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
@@ -54,6 +57,11 @@ int tick_source__find(const char *name, struct tick_source *source, struct failu
 	return fail_remedy(failure, -ENOENT, "-e takes one of: %s", names);
 }
 
+uint64_t tick_source__period(const struct tick_source *source, unsigned int hz)
+{
+	return source->clock ? NS_PER_S / hz : 0;
+}
+
 int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu)
 {
 	int fd;
@@ -73,7 +81,7 @@ int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz)
 	};
 
 	if (source->clock) {
-		attr.sample_period = NS_PER_S / hz;
+		attr.sample_period = tick_source__period(source, hz);
 	} else {
 		attr.freq = 1;
 		attr.sample_freq = hz;
@@ -187,12 +195,15 @@ struct mmap2_record {
 		struct {
 			uint8_t build_id_size, reserved1;
 			uint16_t reserved2;
-			uint8_t build_id[20];
+			uint8_t build_id[BUILD_ID_SIZE];
 		};
 	};
 	uint32_t protection, flags;
 	char path[];
 };
+_Static_assert(sizeof(struct mmap2_record) + EVENT_PATH_MAX + sizeof(struct sample_id) <=
+		       SIDEBAND_RECORD_MAX,
+	       "the longest path");
 
 struct comm_record {
 	struct perf_event_header header;
@@ -211,8 +222,8 @@ struct lost_record {
 	uint64_t id, lost;
 };
 
-static int emit(struct event_header *event, uint16_t type, uint16_t flags, size_t size,
-		uint64_t time, event_push_fn sink, void *context)
+static int emit_event(struct event_header *event, uint16_t type, uint16_t flags, size_t size,
+		      uint64_t time, event_push_fn sink, void *context)
 {
 	event->size = size;
 	event->type = type;
@@ -247,9 +258,8 @@ static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r,
 		return 0;
 	if (length == text_size)
 		return -EBADMSG;
-	if (length >= EVENT_PATH_MAX)
-		length = EVENT_PATH_MAX - 1;
-	size = (sizeof(*event) + length + 1 + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	length = min_u64(length, EVENT_PATH_MAX - 1);
+	size = event_aligned(sizeof(*event) + length + 1);
 	memset(event, 0, size);
 	event->pid = r->pid;
 	event->tid = r->tid;
@@ -272,7 +282,7 @@ static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r,
 	}
 	memcpy(event->path, r->path, length);
 	event->file_state = names_file(event->path) ? FILE_STATE_UNOPENED : FILE_STATE_NONE;
-	return emit(&event->header, EVENT_MMAP, flags, size, time, sink, context);
+	return emit_event(&event->header, EVENT_MMAP, flags, size, time, sink, context);
 }
 
 static int decode_comm(const struct comm_record *r, size_t text_size, uint64_t time,
@@ -283,12 +293,11 @@ static int decode_comm(const struct comm_record *r, size_t text_size, uint64_t t
 
 	if (!names_task(r->pid, r->tid))
 		return 0;
-	if (length >= sizeof(event.comm))
-		length = sizeof(event.comm) - 1;
+	length = min_u64(length, sizeof(event.comm) - 1);
 	memcpy(event.comm, r->comm, length);
-	return emit(&event.header, EVENT_COMM,
-		    r->header.misc & PERF_RECORD_MISC_COMM_EXEC ? EVENT_COMM_EXEC : 0,
-		    sizeof(event), time, sink, context);
+	return emit_event(&event.header, EVENT_COMM,
+			  r->header.misc & PERF_RECORD_MISC_COMM_EXEC ? EVENT_COMM_EXEC : 0,
+			  sizeof(event), time, sink, context);
 }
 
 static int decode_task(const struct task_record *r, uint64_t time, event_push_fn sink,
@@ -298,8 +307,9 @@ static int decode_task(const struct task_record *r, uint64_t time, event_push_fn
 
 	if (!names_task(r->pid, r->tid))
 		return 0;
-	return emit(&event.header, r->header.type == PERF_RECORD_FORK ? EVENT_FORK : EVENT_EXIT, 0,
-		    sizeof(event), time, sink, context);
+	return emit_event(&event.header,
+			  r->header.type == PERF_RECORD_FORK ? EVENT_FORK : EVENT_EXIT, 0,
+			  sizeof(event), time, sink, context);
 }
 
 static int decode_lost(const struct sideband_decoder *d, const struct lost_record *r, uint64_t time,
@@ -308,7 +318,7 @@ static int decode_lost(const struct sideband_decoder *d, const struct lost_recor
 	struct lost_event event = {
 		.source = LOST_SIDEBAND, .cpu = d->cpu, .count = r->lost, .since = d->last_time};
 
-	return emit(&event.header, EVENT_LOST, 0, sizeof(event), time, sink, context);
+	return emit_event(&event.header, EVENT_LOST, 0, sizeof(event), time, sink, context);
 }
 
 /* Bytes of a record of this type before its text or its sample_id; 0: a kind we do not read. */
@@ -363,12 +373,15 @@ int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *
 	return err;
 }
 
-/* As the kernel writes PERF_SAMPLE_RAW, and the program behind it (bpf/emit.bpf.h). */
+/* As the kernel writes PERF_SAMPLE_RAW, and the program behind it. */
 struct output_record {
 	struct perf_event_header header;
-	uint32_t raw_size, lead;
+	uint32_t raw_size;
+	unsigned char lead[OUTPUT_LEAD_SIZE];
 	struct event_header event;
 };
+_Static_assert(offsetof(struct output_record, event) == OUTPUT_OVERHEAD, "what precedes it");
+_Static_assert(OUTPUT_OVERHEAD % EVENT_ALIGN == 0, "events are aligned in the ring");
 
 struct event_header *output_decode(struct perf_event_header *record)
 {

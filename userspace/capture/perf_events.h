@@ -27,8 +27,13 @@ struct tick_source {
 	bool clock; /* a clock: period in ns, so the books know what is due */
 };
 
+#define TICK_SOURCE_DEFAULT "cpu-clock" /* which every machine has */
+
 /* By its name. -ENOENT: there is no such event; the failure lists what there is. */
 int tick_source__find(const char *name, struct tick_source *source, struct failure *failure);
+
+/* ns between two ticks; 0: it is not a clock. hz > 0. */
+uint64_t tick_source__period(const struct tick_source *source, unsigned int hz);
 
 /* A tick event of one CPU, disabled. hz > 0. Returns the fd or negative errno. */
 int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
@@ -42,6 +47,7 @@ int output_event_open(int cpu, uint32_t mark);
  * build-ids.
  */
 int sideband_event_open(int cpu, uint32_t mark, bool *build_ids);
+#define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */
 /* Why the TSC of this machine is no clock, a sentence without a stop; NULL: it is one. */
 const char *tsc_refused(void);
 /* A free-running TSC counter (msr PMU). -ENOENT: there is no such PMU. */
@@ -66,6 +72,7 @@ struct sideband_decoder {
 int sideband_decode(struct sideband_decoder *decoder, const struct perf_event_header *record,
 		    event_push_fn sink, void *context);
 
+#define OUTPUT_OVERHEAD 16u /* bytes of a record of an output ring that are not the event's */
 /*
  * A record of an output ring as the event the program wrote; NULL: it is none (lost records, which
  * the program counts itself, or damage).

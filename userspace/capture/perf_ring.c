@@ -17,14 +17,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/minmax.h"
+
 #define RECORD_SIZE_MAX (64u * 1024) /* header.size is 16 bits wide */
 
 int perf_ring__map(struct perf_ring *ring, int fd, size_t want, size_t floor)
 {
 	size_t page_size = sysconf(_SC_PAGESIZE);
 
-	if (floor < page_size)
-		floor = page_size;
+	floor = max_u64(floor, page_size);
 	for (size_t size = want; size >= floor; size /= 2) {
 		void *page = mmap(NULL, page_size + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 				  0);
@@ -63,9 +64,7 @@ static struct perf_event_header *copy_record(struct perf_ring *ring, uint64_t at
 	size = ((const struct perf_event_header *)(data + offset))->size;
 	if (size < sizeof(struct perf_event_header) || (size & 7) || size > available)
 		return NULL;
-	first = ring->data_size - offset;
-	if (first > size)
-		first = size;
+	first = min_u64(size, ring->data_size - offset);
 	memcpy(ring->bounce, data + offset, first);
 	memcpy((char *)ring->bounce + first, data, size - first);
 	return ring->bounce;

@@ -48,7 +48,7 @@ pid_t target_process_of(pid_t tid)
 	return line ? (pid_t)strtol(line + strlen("\nTgid:"), NULL, 10) : -EPROTO;
 }
 
-static int check(pid_t id, bool is_thread, struct failure *failure)
+static int check_task(pid_t id, bool is_thread, struct failure *failure)
 {
 	const char *kind = is_thread ? "thread" : "process";
 	struct proc_stat stat;
@@ -84,18 +84,18 @@ int target_check_process(pid_t pid, struct failure *failure)
 		return fail_remedy(failure, -ESRCH, "sample the thread with -t %d, or -p %d", pid,
 				   process);
 	}
-	return check(pid, false, failure);
+	return check_task(pid, false, failure);
 }
 
 int target_check_thread(pid_t tid, struct failure *failure)
 {
-	return check(tid, true, failure);
+	return check_task(tid, true, failure);
 }
 
 const char *target_cgroup_root(void)
 {
 	/* the second is where the older hierarchy has the first place */
-	static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	static const char *const places[] = {CGROUP_ROOT, CGROUP_ROOT "/unified"};
 	struct statfs fs;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

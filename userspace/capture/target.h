@@ -36,6 +36,7 @@ int target_check_thread(pid_t tid, struct failure *failure);
 /* Is it there, and not a zombie that nobody has waited for? */
 bool target_thread_runs(pid_t tid);
 
+#define CGROUP_ROOT "/sys/fs/cgroup" /* where they are by convention */
 /* Where cgroups of version 2 are mounted; NULL: nowhere. */
 const char *target_cgroup_root(void);
 

@@ -4,35 +4,21 @@
 
 #include <errno.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
-#include "base/io.h"
+#include "base/clocks.h"
 
 #define TSC_READINGS 16
-
-static uint64_t rdtsc(void)
-{
-#if defined(__x86_64__)
-	unsigned int processor;
-
-	return __rdtscp(&processor);
-#else
-	return 0;
-#endif
-}
 
 int tsc_counter_base(int fd, uint64_t *base, uint64_t *error)
 {
 	uint64_t best = UINT64_MAX;
 
 	for (int i = 0; i < TSC_READINGS; i++) {
-		uint64_t count, before = rdtsc(), after;
+		uint64_t count, before = read_tsc(), after;
 
 		if (read(fd, &count, sizeof(count)) != sizeof(count))
 			return -EIO;
-		after = rdtsc();
+		after = read_tsc();
 		if (after - before >= best)
 			continue;
 		best = after - before;
@@ -44,10 +30,10 @@ int tsc_counter_base(int fd, uint64_t *base, uint64_t *error)
 
 uint64_t tsc_per_us(void)
 {
-	uint64_t start = monotonic_ns(), tsc = rdtsc(), now;
+	uint64_t start = monotonic_ns(), tsc = read_tsc(), now;
 
 	do
 		now = monotonic_ns();
 	while (now - start < 1000000);
-	return (rdtsc() - tsc) * 1000 / (now - start);
+	return (read_tsc() - tsc) * 1000 / (now - start);
 }

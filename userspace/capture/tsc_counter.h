@@ -4,6 +4,21 @@
 #define CAPTURE_TSC_COUNTER_H
 
 #include <stdint.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+/* The TSC, when what is before it is done; 0: this machine has none. */
+static inline uint64_t read_tsc(void)
+{
+#if defined(__x86_64__)
+	unsigned int processor;
+
+	return __rdtscp(&processor);
+#else
+	return 0;
+#endif
+}
 
 /*
  * TSC at which the counter behind `fd` stood at 0; *error is half the bracket of the best reading, in TSC

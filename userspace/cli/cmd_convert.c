@@ -5,18 +5,17 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "cli/assembly.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/outputs.h"
 #include "cli/recording_notes.h"
 #include "cli/summary.h"
+#include "session/session.h"
 
 struct convert_options {
 	const char *input;
 	struct outputs outputs;
-	struct export_request request;
-	struct symbolizer_options symbols; /* for a recording that has none */
+	struct replay_options replay;
 };
 
 static const struct option long_options[] = {
@@ -39,16 +38,16 @@ static int parse_option(struct convert_options *options, int option, char **argv
 		if (parse_u64(optarg, 1, UINT32_MAX, &tid))
 			return usage_error(&cmd_convert, "--thread %s: wanted is a thread's number",
 					   optarg);
-		options->request.thread = tid;
+		options->outputs.thread = tid;
 		return 0;
 	case 'l':
-		options->request.lines = true;
+		options->outputs.lines = true;
 		return 0;
 	case 'd':
-		options->symbols.debuginfod = true;
+		options->replay.symbols.debuginfod = true;
 		return 0;
 	case 'c':
-		options->symbols.cache = false;
+		options->replay.symbols.cache = false;
 		return 0;
 	case ':':
 		return usage_error(&cmd_convert, "%s wants a value", argv[optind - 1]);
@@ -79,15 +78,15 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 	return 0;
 }
 
-static int convert(const struct convert_options *options)
+static int convert_recording(const struct convert_options *options)
 {
 	struct recording_summary summary = {};
 	struct written_files written = {};
 	struct failure failure = {};
 	const struct profile *profile;
-	struct assembly *assembly;
-	int err = assembly__load(options->input, &options->symbols, &assembly, &profile, &summary,
-				 &failure);
+	struct session *session;
+	int err = session__replay(options->input, &options->replay, &session, &profile, &summary,
+				  &failure);
 
 	if (err) {
 		print_failure(&failure);
@@ -95,21 +94,21 @@ static int convert(const struct convert_options *options)
 	}
 	print_recording_notes(options->input, &summary, profile);
 	give_up__arm();
-	err = outputs__write(&options->outputs, profile, &options->request, &written, &failure);
+	err = outputs__write(&options->outputs, profile, &written, &failure);
 	if (err)
 		print_failure(&failure);
 	written_files__fini(&written);
-	assembly__free(assembly);
+	session__free(session);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
 static int run_convert(int argc, char **argv)
 {
-	struct convert_options options = {.symbols = {.cache = true}};
+	struct convert_options options = {.replay = {.symbols = {.cache = true}}};
 	int status = parse_options(&options, argc, argv);
 
 	if (!status)
-		status = convert(&options);
+		status = convert_recording(&options);
 	outputs__fini(&options.outputs);
 	return status;
 }

@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/minmax.h"
+#include "base/search.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/commands.h"
@@ -82,7 +84,7 @@ static int read_entries(struct map *m, int fd)
 	return err ? err : perf_map_reader__finish(&m->reader, keep_entry, m);
 }
 
-static int load(struct map *m, const char *path)
+static int load_map(struct map *m, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int err = fd < 0 ? -errno : read_entries(m, fd);
@@ -135,8 +137,7 @@ static void print_matches(const struct map *m, const char *what, uint64_t addres
 
 		if (!has_address(range, address) || (only_fresh && !m->fresh[i]))
 			continue;
-		snprintf(name, sizeof(name), "%.*s",
-			 (int)(span->size < SHOWN_SIZE ? span->size : SHOWN_SIZE),
+		snprintf(name, sizeof(name), "%.*s", (int)min_u64(span->size, SHOWN_SIZE),
 			 m->text.data + span->offset);
 		printf("  %llx %llx %s\n", (unsigned long long)range->start,
 		       (unsigned long long)(range->end - range->start),
@@ -155,7 +156,7 @@ static int parse_address(const char *text, uint64_t *address)
 		       : 0;
 }
 
-static int find(struct map *m, char **arguments)
+static int find_address(struct map *m, char **arguments)
 {
 	uint64_t address;
 
@@ -163,7 +164,7 @@ static int find(struct map *m, char **arguments)
 		return usage_error(&cmd_perf_map,
 				   "%s is no address: wanted is a hexadecimal number",
 				   arguments[1]);
-	if (load(m, arguments[0]))
+	if (load_map(m, arguments[0]))
 		return EXIT_FAILED;
 	printf("Total: %zu entries\nFresh: %zu entries\n", m->ranges.count, m->fresh_count);
 	print_matches(m, "All Matches", address, false);
@@ -173,7 +174,7 @@ static int find(struct map *m, char **arguments)
 
 /* ---- tidy ------------------------------------------------------------------------------------ */
 
-static int tidy(const struct map *m, FILE *out)
+static int tidy_map(const struct map *m, FILE *out)
 {
 	for (size_t i = 0; i < m->ranges.count; i++)
 		if (m->fresh[i])
@@ -217,18 +218,11 @@ static int index_fresh(struct fresh_index *index)
 static const struct text_span *name_at(const struct fresh_index *index, uint64_t address)
 {
 	const struct code_range *ranges = index->map->ranges.data;
-	size_t low = 0, high = index->entries.count;
+	size_t count = partition_point(index->entries.data, index->entries.count, entry,
+				       ranges[*entry].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges[index->entries.data[middle]].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low; low--) {
-		uint32_t entry = index->entries.data[low - 1];
+	for (; count; count--) {
+		uint32_t entry = index->entries.data[count - 1];
 
 		if (has_address(&ranges[entry], address))
 			return &index->map->names.data[entry];
@@ -297,7 +291,7 @@ static void update_line(const struct fresh_index *index, const char *line, size_
 	fwrite(line + end, 1, size - end, out);
 }
 
-static int update(const struct map *m, const char *path, FILE *out)
+static int update_stacks(const struct map *m, const char *path, FILE *out)
 {
 	struct fresh_index index = {.map = m};
 	_cleanup_fclose_ FILE *stacks = fopen(path, "re");
@@ -319,18 +313,18 @@ static int update(const struct map *m, const char *path, FILE *out)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* tidy MAP, update MAP STACKS */
-static int rewrite(struct map *m, char **arguments, bool updates, const char *output)
+static int rewrite_map(struct map *m, char **arguments, bool updates, const char *output)
 {
 	struct output_file *file;
 	int err;
 
-	if (load(m, arguments[0]))
+	if (load_map(m, arguments[0]))
 		return EXIT_FAILED;
 	err = output_file__open(output, &file);
 	if (!err) {
 		FILE *out = output_file__stream(file);
 
-		if (updates ? update(m, arguments[1], out) : tidy(m, out)) {
+		if (updates ? update_stacks(m, arguments[1], out) : tidy_map(m, out)) {
 			output_file__abort(file);
 			return EXIT_FAILED;
 		}
@@ -347,11 +341,11 @@ static int run_verb(const char *verb, int count, char **arguments, const char *o
 	int status;
 
 	if (!strcmp(verb, "find") && count == 2 && !output)
-		status = find(&map, arguments);
+		status = find_address(&map, arguments);
 	else if (!strcmp(verb, "tidy") && count == 1)
-		status = rewrite(&map, arguments, false, output ? output : "-");
+		status = rewrite_map(&map, arguments, false, output ? output : "-");
 	else if (!strcmp(verb, "update") && count == 2)
-		status = rewrite(&map, arguments, true, output ? output : "-");
+		status = rewrite_map(&map, arguments, true, output ? output : "-");
 	else
 		status = usage_error(&cmd_perf_map, "wanted is %s", cmd_perf_map.arguments);
 	if (fflush(stdout) || ferror(stdout)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof record: parse, open and load, start the target, attach, run until a signal, the duration
- * or the target's end, detach, drain, symbolize, finish, export, summary.
+ * sysprof record: parse, open the session, start the target, step until a signal, the duration or the
+ * target's end, stop, symbolize, finish, export, summary.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,34 +14,29 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/vec.h"
 #include "capture/features.h"
-#include "cli/assembly.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/held_command.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
 #include "cli/summary.h"
-#include "session/live.h"
+#include "session/session.h"
 #include "stream/recording_file.h"
 
-#define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
-#define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
-#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
-#define SILENCE_PERIODS 20	      /* a target that used so much CPU must have been sampled */
+#define SILENCE_PERIODS 20 /* a target that used so much CPU must have been sampled */
 
 struct recording {
 	struct record_options options;
-	struct live *live;
-	struct assembly *assembly;
+	struct session *session;
 	struct recording_writer *writer;
 	struct held_command command;
 	VEC(int) pidfds; /* of the processes asked for; -1: this one has ended */
 	struct progress progress;
 	int signal_fd;
-	uint64_t started, flushed;
+	uint64_t started;
 	uint64_t target_cpu; /* used while recording, ns, as far as known */
 };
 
@@ -131,28 +126,19 @@ static void fill_live_options(const struct record_options *options, struct live_
 	};
 }
 
-static int open_live(struct recording *r, int argc, char **argv, struct failure *failure)
+static int open_session(struct recording *r, int argc, char **argv, struct failure *failure)
 {
 	_cleanup_free_ char *command_line = join_words(argc, argv);
-	struct live_options options;
-	struct unwind_memory memory;
+	struct session_options options = {.table_cache = r->options.symbol_cache};
 	char target[1024];
-	int err;
 
 	if (!command_line)
 		return fail(failure, -ENOMEM, "cannot begin: no memory");
 	record_options__describe_target(&r->options, target, sizeof(target));
-	fill_live_options(&r->options, &options);
-	options.target_text = target;
-	options.command_line = command_line;
-	err = live__open(&options, &r->live, failure);
-	if (err)
-		return err;
-	err = assembly__new(live__requests(r->live), &r->assembly);
-	if (!err && bpf_session__unwind_memory(live__session(r->live), &memory))
-		err = assembly__feed_unwinder(r->assembly, &memory, live__dso_opener(r->live),
-					      r->options.max_depth, r->options.symbol_cache);
-	return err ? fail(failure, err, "cannot begin: no memory") : 0;
+	fill_live_options(&r->options, &options.live);
+	options.live.target_text = target;
+	options.live.command_line = command_line;
+	return session__open(&options, &r->session, failure);
 }
 
 static int open_recording_file(struct recording *r, struct failure *failure)
@@ -166,39 +152,16 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 	err = recording_writer__open(path, &r->writer, failure);
 	if (err)
 		return err;
-	assembly__set_writer(r->assembly, r->writer);
+	session__set_writer(r->session, r->writer);
 	if (!recording_writer__temporary(r->writer, temporary, sizeof(temporary)))
 		give_up__remember_file(temporary);
 	return 0;
 }
 
-/* The first stacks of a process that runs already are to be whole: its tables first, the ticks then. */
-static int prepare_tables(struct recording *r, struct failure *failure)
+/* Are there processes whose first sample comes at once? */
+static bool runs_already(const struct record_options *options)
 {
-	uint64_t until = monotonic_ns() + TABLES_NS;
-	struct pollfd wake[] = {
-		{.fd = assembly__unwinder_fd(r->assembly), .events = POLLIN},
-		{.fd = r->signal_fd, .events = POLLIN},
-	};
-	int err;
-
-	/* what /proc told just now */
-	poll(NULL, 0, ANNOUNCE_MS);
-	err = live__announce(r->live, assembly__sink, r->assembly);
-	if (!err)
-		err = assembly__prepare_unwinder(r->assembly);
-	while (!err && assembly__is_building(r->assembly) && monotonic_ns() < until) {
-		if (poll(wake, 2, ANNOUNCE_MS) > 0 && wake[1].revents)
-			break;
-		err = assembly__take_tables(r->assembly);
-		if (!err)
-			err = live__announce(r->live, assembly__sink, r->assembly);
-	}
-	if (!err)
-		err = assembly__take_tables(r->assembly);
-	return err ? fail(failure, err, "cannot make the targets' unwind tables: %s",
-			  strerror(-err))
-		   : 0;
+	return !options->command && (options->process_count || options->thread_count);
 }
 
 /* Everything up to the first tick. COMMAND is held meanwhile. */
@@ -210,21 +173,17 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 		err = check_targets(&r->options, failure);
 	if (!err)
 		err = watch_processes(r, failure);
-	/* before live__open raises the limit of open files: COMMAND keeps ours */
+	/* before the session raises the limit of open files: COMMAND keeps ours */
 	if (!err && r->options.command)
 		err = held_command__start(&r->command, r->options.command, failure);
 	if (!err)
-		err = open_live(r, argc, argv, failure);
+		err = open_session(r, argc, argv, failure);
 	if (!err)
 		err = open_recording_file(r, failure);
 	if (!err && r->options.command)
-		err = live__add_command(r->live, r->command.pid, failure);
+		err = session__add_command(r->session, r->command.pid, failure);
 	if (!err)
-		err = live__begin(r->live, failure);
-	if (!err && !r->options.command && (r->options.process_count || r->options.thread_count))
-		err = prepare_tables(r, failure);
-	if (!err)
-		err = live__start(r->live, failure);
+		err = session__start(r->session, runs_already(&r->options), r->signal_fd, failure);
 	return err;
 }
 
@@ -270,36 +229,18 @@ static bool should_stop(struct recording *r, uint64_t now)
 
 static void show_status(struct recording *r, uint64_t now)
 {
-	struct bpf_session *session = live__session(r->live);
-	uint32_t cpus = bpf_session__info(session)->cpus;
-	struct live_stats stats;
-	struct books_event books;
+	struct session_stats stats;
 	struct timespec cpu;
-	uint64_t lost = 0;
 
 	if (!r->progress.wanted)
 		return;
-	for (uint32_t i = 0; i < cpus; i++) {
-		bpf_session__books(session, i, &books);
-		lost += books.count[BOOK_RING_FULL] + books.count[BOOK_REENTRY] +
-			books.count[BOOK_INTERNAL] + books.count[BOOK_NOT_RUN];
-	}
-	live__stats(r->live, &stats);
+	session__stats(r->session, &stats);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	progress__line(
 		&r->progress,
 		"%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C ends",
-		(now - r->started) / 1e9, (unsigned long long)stats.samples,
-		assembly__thread_count(r->assembly), (unsigned long long)lost,
-		cpu.tv_sec + cpu.tv_nsec / 1e9);
-}
-
-static int flush_recording(struct recording *r, uint64_t now)
-{
-	if (!r->writer || now - r->flushed < FLUSH_INTERVAL)
-		return 0;
-	r->flushed = now;
-	return recording_writer__flush(r->writer);
+		(now - r->started) / 1e9, (unsigned long long)stats.live.samples, stats.threads,
+		(unsigned long long)session__lost(r->session), cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
 
 static int run_until_the_end(struct recording *r, struct failure *failure)
@@ -307,50 +248,31 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 	struct pollfd wake[] = {
 		{.fd = r->signal_fd, .events = POLLIN},
 		{.fd = r->command.pid ? r->command.pidfd : -1, .events = POLLIN},
-		{.fd = assembly__unwinder_fd(r->assembly), .events = POLLIN},
 	};
 	uint64_t now = monotonic_ns();
 	uint64_t end = r->options.duration ? r->started + r->options.duration : UINT64_MAX;
 	int err = 0;
 
 	while (!err && !should_stop(r, now)) {
-		live__wait(r->live, wake, sizeof(wake) / sizeof(wake[0]), end);
+		err = session__step(r->session, wake, sizeof(wake) / sizeof(wake[0]), end, failure);
 		now = monotonic_ns();
-		err = assembly__take_tables(r->assembly);
-		if (!err)
-			err = live__tick(r->live, assembly__sink, r->assembly);
-		if (!err)
-			err = assembly__take_tables(r->assembly);
-		if (!err)
-			err = flush_recording(r, now);
 		show_status(r, now);
 	}
 	/* what is known of a command that has ended includes its children */
 	r->target_cpu = r->command.ended && r->options.inherit ? r->command.cpu_time
-							       : live__target_cpu(r->live);
+							       : session__target_cpu(r->session);
 	progress__clear(&r->progress);
-	return err ? fail(failure, err, "recording stopped: %s", strerror(-err)) : 0;
+	return err;
 }
 
 /* ---- finishing ------------------------------------------------------------------------------- */
-
-/* The stream's rest. Tried after a failure too: a recording that has its end is worth more. */
-static int stop(struct recording *r, struct failure *failure)
-{
-	int err;
-
-	assembly__end_feeding(r->assembly);
-	err = live__stop(r->live, assembly__sink, r->assembly);
-
-	return err ? fail(failure, err, "cannot read the last samples: %s", strerror(-err)) : 0;
-}
 
 static int close_recording_file(struct recording *r, uint64_t *bytes, struct failure *failure)
 {
 	const char *path = outputs__recording(&r->options.outputs);
 	int err;
 
-	assembly__set_writer(r->assembly, NULL);
+	session__set_writer(r->session, NULL);
 	recording_writer__flush(r->writer);
 	*bytes = recording_writer__bytes(r->writer);
 	err = recording_writer__close(steal_ptr(r->writer), NULL);
@@ -411,9 +333,9 @@ static int symbolize(struct recording *r, struct symbolizer_counts *counts, stru
 	int err;
 
 	give_up__expect_one_more();
-	err = assembly__symbolize(r->assembly, live__dso_opener(r->live), true, &options, counts);
+	err = session__symbolize(r->session, &options, counts, failure);
 	progress__clear(&r->progress);
-	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
+	return err;
 }
 
 static int finish(struct recording *r, struct failure *failure)
@@ -433,16 +355,13 @@ static int finish(struct recording *r, struct failure *failure)
 		err = err ? err : close_err;
 	}
 	if (!err)
-		err = assembly__finish(r->assembly, &summary.profile, failure);
+		err = session__finish(r->session, &summary.profile, failure);
 	if (!err)
 		err = check_silence(r, summary.profile, failure);
 	if (!err)
-		err = outputs__write(&r->options.outputs, summary.profile, &r->options.request,
-				     &files, failure);
+		err = outputs__write(&r->options.outputs, summary.profile, &files, failure);
 	if (!err && r->options.verbosity != QUIET) {
-		live__stats(r->live, &summary.live);
-		bpf_session__stats(live__session(r->live), &summary.session);
-		assembly__unwind_stats(r->assembly, &summary.tables);
+		session__stats(r->session, &summary.session);
 		summary.files = &files;
 		summary__print(&summary);
 	}
@@ -452,9 +371,9 @@ static int finish(struct recording *r, struct failure *failure)
 
 static void print_session(const struct recording *r)
 {
-	const struct bpf_session_info *info = bpf_session__info(live__session(r->live));
+	const struct bpf_session_info *info = session__kernel_info(r->session);
 	struct bpf_program_info programs[8];
-	size_t count = bpf_session__programs(live__session(r->live), programs, 8);
+	size_t count = session__programs(r->session, programs, 8);
 
 	for (size_t i = 0; i < count; i++)
 		log_print(LOG_INFO, "program %s: %u verified instructions", programs[i].name,
@@ -487,9 +406,9 @@ static int record(struct recording *r, int argc, char **argv)
 
 	if (err)
 		return failed(&failure);
-	if (r->options.verbosity == VERBOSE)
+	if (r->options.verbosity >= VERBOSE)
 		print_session(r);
-	r->started = r->flushed = monotonic_ns();
+	r->started = monotonic_ns();
 	if (r->options.command) {
 		err = held_command__release(&r->command, r->options.command[0], &failure);
 		if (err) {
@@ -500,7 +419,8 @@ static int record(struct recording *r, int argc, char **argv)
 		}
 	}
 	err = run_until_the_end(r, &failure);
-	stop_err = stop(r, err ? NULL : &failure);
+	/* after a failure too: a recording that has its end is worth more */
+	stop_err = session__stop(r->session, err ? NULL : &failure);
 	if (!err)
 		err = stop_err;
 	if (err)
@@ -515,8 +435,7 @@ static void recording__fini(struct recording *r)
 	/* COMMAND was never let go: it must not outlive us waiting */
 	held_command__fini(&r->command);
 	recording_writer__free(r->writer);
-	assembly__free(r->assembly);
-	live__free(r->live);
+	session__free(r->session);
 	for (size_t i = 0; i < r->pidfds.count; i++)
 		if (r->pidfds.data[i] >= 0)
 			close(r->pidfds.data[i]);
@@ -535,10 +454,13 @@ static int run_record(int argc, char **argv)
 	int status = record_options__parse(&r.options, argc, argv);
 
 	if (!status) {
-		log_set_level(r.options.verbosity == QUIET     ? LOG_ERROR
-			      : r.options.verbosity == VERBOSE ? LOG_INFO
-							       : LOG_WARNING);
-		progress__init(&r.progress, r.options.verbosity == QUIET);
+		static const enum log_level LEVELS[] = {LOG_ERROR, LOG_WARNING, LOG_INFO,
+							LOG_DEBUG};
+
+		log_set_level(LEVELS[r.options.verbosity]);
+		/* debug lines come at any time: they would break a line that is rewritten */
+		progress__init(&r.progress,
+			       r.options.verbosity == QUIET || r.options.verbosity == DEBUGGING);
 		r.signal_fd = give_up__watch();
 		status = record(&r, argc, argv);
 	}
@@ -588,6 +510,6 @@ const struct command cmd_record = {
 		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"
-		"  -v, --verbose             more about how it is done\n",
+		"  -v, --verbose             more details; -vv: debug log\n",
 	.run = run_record,
 };

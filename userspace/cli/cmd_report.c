@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "cli/assembly.h"
 #include "cli/commands.h"
 #include "cli/recording_notes.h"
 #include "cli/summary.h"
 #include "export/report.h"
+#include "session/session.h"
 
 #define TOP_MAX 1000000
 
@@ -21,9 +21,9 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static int parse_option(struct report_options *options, int option, char **argv)
+static int parse_option(struct report_options *options, unsigned int *top, int option, char **argv)
 {
-	uint64_t top;
+	uint64_t rows;
 
 	switch (option) {
 	case 'b':
@@ -34,10 +34,10 @@ static int parse_option(struct report_options *options, int option, char **argv)
 				optarg);
 		return 0;
 	case 'n':
-		if (parse_u64(optarg, 1, TOP_MAX, &top))
+		if (parse_u64(optarg, 1, TOP_MAX, &rows))
 			return usage_error(&cmd_report, "--top %s: wanted is a number of rows",
 					   optarg);
-		options->top = top;
+		*top = rows;
 		return 0;
 	case 'j':
 		options->json = true;
@@ -48,44 +48,46 @@ static int parse_option(struct report_options *options, int option, char **argv)
 	return usage_error(&cmd_report, "there is no option '%s'", argv[optind - 1]);
 }
 
-static int report(const char *input, const struct report_options *options)
+static int report_recording(const char *input, const struct report_options *options,
+			    unsigned int top)
 {
-	const struct symbolizer_options symbols = {.cache = true};
+	struct export_request request = {.out = stdout, .top = top};
+	const struct replay_options replay = {.symbols = {.cache = true}};
 	struct recording_summary summary = {};
 	struct failure failure = {};
-	const struct profile *profile;
-	struct assembly *assembly;
-	int err = assembly__load(input, &symbols, &assembly, &profile, &summary, &failure);
+	struct session *session;
+	int err = session__replay(input, &replay, &session, &request.profile, &summary, &failure);
 
 	if (err) {
 		print_failure(&failure);
 		return EXIT_FAILED;
 	}
-	print_recording_notes(input, &summary, profile);
-	err = report_write(profile, options, stdout);
+	print_recording_notes(input, &summary, request.profile);
+	err = report_write(&request, options);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
 	if (err)
 		log_print(LOG_ERROR, "cannot write the report: %s", strerror(-err));
-	assembly__free(assembly);
+	session__free(session);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
 static int run_report(int argc, char **argv)
 {
 	struct report_options options = {.by = REPORT_FUNCTION};
+	unsigned int top = 0;
 	int option, status;
 
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		status = parse_option(&options, option, argv);
+		status = parse_option(&options, &top, option, argv);
 		if (status)
 			return status;
 	}
 	if (argc - optind != 1)
 		return usage_error(&cmd_report,
 				   argc - optind ? "one recording at a time" : "which recording?");
-	return report(argv[optind], &options);
+	return report_recording(argv[optind], &options, top);
 }
 
 const struct command cmd_report = {

@@ -45,7 +45,7 @@ static void give_up_now(void)
 	_exit(EXIT_FAILED);
 }
 
-static void handle(int number, siginfo_t *info, void *context)
+static void handle_signal(int number, siginfo_t *info, void *context)
 {
 	const uint64_t one = 1;
 	int saved = errno;
@@ -69,7 +69,8 @@ static void handle(int number, siginfo_t *info, void *context)
  */
 static void install_handlers(void)
 {
-	struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction action = {.sa_sigaction = handle_signal,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigset_t set;
 
 	if (state.watching)

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "cli/give_up.h"
 #include "export/exporters.h"
@@ -190,29 +192,44 @@ static void pending_files__abort(struct pending_files *pending)
 	give_up__forget_files();
 }
 
-static int export_to(const struct exporter *exporter, const struct profile *profile,
-		     const struct export_options *options, const char *path, FILE *out)
+static int export_to(const struct exporter *exporter, struct export_request request,
+		     const char *path, FILE *out)
 {
 	FILE *gzip;
 	int err;
 
+	request.out = out;
 	if (!exporter->may_gzip || !ends_with(path, ".gz"))
-		return exporter->write(profile, options, out);
+		return exporter->write(&request);
 	gzip = gzip_writer(out);
 	if (!gzip)
 		return -errno;
-	err = exporter->write(profile, options, gzip);
+	request.out = gzip;
+	err = exporter->write(&request);
 	if (fclose(gzip) && !err)
 		err = -errno;
 	return err;
 }
 
+static void log_export(const struct pending_file *file, const char *path, uint64_t ns)
+{
+	struct stat st;
+
+	if (!fstat(output_file__fd(file->file), &st) && S_ISREG(st.st_mode))
+		log_debug(LOG_EXPORT, "%s: %s written: %lld bytes in %.3f s", path,
+			  file->exporter->name, (long long)st.st_size, ns / 1e9);
+	else
+		log_debug(LOG_EXPORT, "%s: %s written in %.3f s", path, file->exporter->name,
+			  ns / 1e9);
+}
+
 static int write_one(struct pending_files *pending, const struct exporter *exporter,
-		     const struct profile *profile, const struct export_options *options,
-		     const char *path, struct failure *failure)
+		     const struct export_request *request, const char *path,
+		     struct failure *failure)
 {
 	struct pending_file file = {.exporter = exporter, .stream = is_stream(path)};
 	char temporary[PATH_MAX];
+	uint64_t begin = monotonic_ns();
 	FILE *out;
 	int err = output_file__open(path, &file.file);
 
@@ -229,14 +246,21 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	}
 	out = output_file__stream(file.file);
 	errno = 0;
-	err = export_to(exporter, profile, options, path, out);
+	err = export_to(exporter, *request, path, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	if (err && output_file__error(file.file))
 		err = output_file__error(file.file);
 	if (err)
 		return fail(failure, err, "cannot write %s: %s", path, strerror(-err));
+	if (log_debug_wanted)
+		log_export(&file, path, monotonic_ns() - begin);
 	return 0;
+}
+
+static size_t cpu_samples(const struct profile_thread *thread)
+{
+	return thread->samples[SAMPLE_CPU].count;
 }
 
 /* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n tells further lives of the numbers. */
@@ -253,7 +277,7 @@ static int sibling_path(const struct output *output, const struct profile *profi
 	int n;
 
 	for (const struct profile_thread *t = profile->threads + 1; t < thread; t++)
-		if (t->tid == thread->tid && t->sample_count &&
+		if (t->tid == thread->tid && cpu_samples(t) &&
 		    profile->processes[t->process.v].pid == pid)
 			life++;
 	if (life > 1)
@@ -270,24 +294,26 @@ static uint32_t thread_by_tid(const struct profile *profile, uint32_t tid)
 	for (uint32_t i = 1; i < profile->thread_count; i++)
 		if (profile->threads[i].tid == tid &&
 		    (!found ||
-		     profile->threads[i].sample_count > profile->threads[found].sample_count))
+		     cpu_samples(&profile->threads[i]) > cpu_samples(&profile->threads[found])))
 			found = i;
 	return found;
 }
 
 static int write_siblings(struct pending_files *pending, const struct output *output,
-			  const struct profile *profile, struct export_options options,
-			  uint32_t busiest, struct written_files *written, struct failure *failure)
+			  struct export_request request, uint32_t busiest,
+			  struct written_files *written, struct failure *failure)
 {
+	const struct profile *profile = request.profile;
+
 	written->threads_left_out = 0;
 	for (uint32_t i = 1; i < profile->thread_count; i++) {
 		const struct profile_thread *thread = &profile->threads[i];
 		_cleanup_free_ char *path = NULL;
 		int err;
 
-		if (i == busiest || !thread->sample_count)
+		if (i == busiest || !cpu_samples(thread))
 			continue;
-		if (thread->sample_count * SIBLING_SHARE < profile->sample_count) {
+		if (cpu_samples(thread) * SIBLING_SHARE < profile->sample_count) {
 			written->threads_left_out++;
 			continue;
 		}
@@ -295,8 +321,8 @@ static int write_siblings(struct pending_files *pending, const struct output *ou
 		if (err)
 			return fail(failure, err, "cannot name a file for thread %u: no memory",
 				    thread->tid);
-		options.thread.v = i;
-		err = write_one(pending, output->exporter, profile, &options, path, failure);
+		request.thread.v = i;
+		err = write_one(pending, output->exporter, &request, path, failure);
 		if (err)
 			return err;
 		pending->files.data[pending->files.count - 1].sibling = true;
@@ -305,26 +331,25 @@ static int write_siblings(struct pending_files *pending, const struct output *ou
 }
 
 static int write_output(struct pending_files *pending, const struct output *output,
-			const struct profile *profile, const struct export_request *request,
+			const struct profile *profile, const struct outputs *outputs,
 			struct written_files *written, struct failure *failure)
 {
-	struct export_options options = {.lines = request->lines, .top = request->top};
+	struct export_request request = {.profile = profile, .lines = outputs->lines};
 	uint32_t chosen;
 	int err;
 
 	if (!output->exporter->one_thread)
-		return write_one(pending, output->exporter, profile, &options, output->path,
-				 failure);
-	chosen = request->thread ? thread_by_tid(profile, request->thread)
+		return write_one(pending, output->exporter, &request, output->path, failure);
+	chosen = outputs->thread ? thread_by_tid(profile, outputs->thread)
 				 : export_busiest_thread(profile).v;
-	if (request->thread && !chosen)
+	if (outputs->thread && !chosen)
 		return fail(failure, -ESRCH, "--thread %u: no such thread was recorded",
-			    request->thread);
-	options.thread.v = chosen;
-	err = write_one(pending, output->exporter, profile, &options, output->path, failure);
-	if (err || request->thread || is_stream(output->path))
+			    outputs->thread);
+	request.thread.v = chosen;
+	err = write_one(pending, output->exporter, &request, output->path, failure);
+	if (err || outputs->thread || is_stream(output->path))
 		return err;
-	return write_siblings(pending, output, profile, options, chosen, written, failure);
+	return write_siblings(pending, output, request, chosen, written, failure);
 }
 
 /*
@@ -363,8 +388,7 @@ static int commit_all(struct pending_files *pending, struct written_files *writt
 }
 
 int outputs__write(const struct outputs *outputs, const struct profile *profile,
-		   const struct export_request *request, struct written_files *written,
-		   struct failure *failure)
+		   struct written_files *written, struct failure *failure)
 {
 	struct pending_files pending = {};
 	int err = 0;
@@ -372,7 +396,7 @@ int outputs__write(const struct outputs *outputs, const struct profile *profile,
 	*written = (struct written_files){};
 	for (size_t i = 0; i < outputs->count && !err; i++)
 		if (outputs->items[i].exporter)
-			err = write_output(&pending, &outputs->items[i], profile, request, written,
+			err = write_output(&pending, &outputs->items[i], profile, outputs, written,
 					   failure);
 	if (!err)
 		err = commit_all(&pending, written, failure);

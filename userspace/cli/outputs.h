@@ -26,6 +26,8 @@ struct output {
 struct outputs {
 	struct output *items;
 	size_t count;
+	bool lines;	 /* --lines */
+	uint32_t thread; /* --thread TID, for formats with one thread a file; 0: the busiest */
 };
 
 /*
@@ -42,12 +44,6 @@ bool outputs__any_profile(const struct outputs *outputs);
 
 /* Can every file be created where it is wanted? Tried before sampling: a typo must not cost a recording. */
 int outputs__check(const struct outputs *outputs, struct failure *failure);
-
-struct export_request {
-	bool lines;
-	unsigned int top;
-	uint32_t thread; /* --thread TID; 0: the busiest */
-};
 
 struct written_file {
 	char *path;
@@ -66,8 +62,7 @@ struct written_files {
  * included. Negative errno with a sentence.
  */
 int outputs__write(const struct outputs *outputs, const struct profile *profile,
-		   const struct export_request *request, struct written_files *written,
-		   struct failure *failure);
+		   struct written_files *written, struct failure *failure);
 void written_files__fini(struct written_files *written);
 
 #endif

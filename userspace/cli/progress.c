@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/utf8.h"
 
 #define INTERVAL 100000000ull /* ns */

@@ -187,9 +187,9 @@ static int parse_option(struct record_options *options, int option)
 		return parse_number("--unwind-mem", UNWIND_MEMORY_MIN, UNWIND_MEMORY_MAX,
 				    &options->unwind_memory);
 	case OPT_THREAD:
-		return parse_number("--thread", 1, PID_LIMIT, &options->request.thread);
+		return parse_number("--thread", 1, PID_LIMIT, &options->outputs.thread);
 	case OPT_LINES:
-		options->request.lines = true;
+		options->outputs.lines = true;
 		return 0;
 	case OPT_DEBUGINFOD:
 		options->debuginfod = true;
@@ -204,7 +204,7 @@ static int parse_option(struct record_options *options, int option)
 		options->verbosity = QUIET;
 		return 0;
 	case 'v':
-		options->verbosity = VERBOSE;
+		options->verbosity = options->verbosity < VERBOSE ? VERBOSE : DEBUGGING;
 		return 0;
 	case ':':
 		return usage_error(&cmd_record, "-%c wants a value", optopt);
@@ -281,7 +281,7 @@ void record_options__fini(struct record_options *options)
 	outputs__fini(&options->outputs);
 }
 
-static size_t append(char *text, size_t size, size_t used, const char *piece)
+static size_t append_text(char *text, size_t size, size_t used, const char *piece)
 {
 	int n = used < size ? snprintf(text + used, size - used, "%s", piece) : 0;
 
@@ -297,22 +297,22 @@ void record_options__describe_target(const struct record_options *options, char 
 
 	*text = '\0';
 	if (options->command) {
-		used = append(text, size, used, "--");
+		used = append_text(text, size, used, "--");
 		for (char **word = options->command; *word; word++) {
-			used = append(text, size, used, " ");
-			used = append(text, size, used, *word);
+			used = append_text(text, size, used, " ");
+			used = append_text(text, size, used, *word);
 		}
 	} else if (ids) {
-		used = append(text, size, used, options->processes ? "-p " : "-t ");
+		used = append_text(text, size, used, options->processes ? "-p " : "-t ");
 		for (size_t i = 0; i < count; i++) {
 			snprintf(number, sizeof(number), "%s%u", i ? "," : "", ids[i]);
-			used = append(text, size, used, number);
+			used = append_text(text, size, used, number);
 		}
 	} else {
-		used = append(text, size, used, "-a");
+		used = append_text(text, size, used, "-a");
 	}
 	if (options->cgroup) {
-		used = append(text, size, used, " --cgroup ");
-		append(text, size, used, options->cgroup);
+		used = append_text(text, size, used, " --cgroup ");
+		append_text(text, size, used, options->cgroup);
 	}
 }

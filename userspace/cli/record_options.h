@@ -13,7 +13,7 @@
 #define DEPTH_DEFAULT	      256
 #define UNWIND_MEMORY_DEFAULT 64 /* MiB */
 
-enum verbosity { QUIET, NORMAL, VERBOSE };
+enum verbosity { QUIET, NORMAL, VERBOSE, DEBUGGING };
 
 struct record_options {
 	uint32_t *processes, *threads, *cpus; /* -p, -t, -C */
@@ -32,7 +32,6 @@ struct record_options {
 	unsigned int max_depth;
 
 	struct outputs outputs;
-	struct export_request request;
 	bool symbol_cache, debuginfod, jvm_perfmap;
 	enum verbosity verbosity;
 };

@@ -3,7 +3,6 @@
 #include "cli/recording_notes.h"
 
 #include "base/log.h"
-#include "cli/assembly.h"
 
 void print_recording_notes(const char *path, const struct recording_summary *summary,
 			   const struct profile *profile)

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "cli/assembly.h"
 #include "export/facts.h"
 
 #define LINES_LOST_SHOWN 2048
@@ -36,7 +35,7 @@ static size_t sampled_threads(const struct profile *p)
 	size_t n = 0;
 
 	for (size_t i = 1; i < p->thread_count; i++)
-		n += p->threads[i].sample_count > 0;
+		n += p->threads[i].samples[SAMPLE_CPU].count > 0;
 	return n;
 }
 
@@ -103,7 +102,7 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 	      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 	snprintf(text, size,
 		 "%.2f s CPU for %.1f s recorded, %.0f MB peak memory, %.0f MB of rings and maps",
-		 cpu, seconds, usage.ru_maxrss / 1024.0, s->live.memory / 1048576.0);
+		 cpu, seconds, usage.ru_maxrss / 1024.0, s->session.live.memory / 1048576.0);
 	return text;
 }
 
@@ -253,12 +252,12 @@ void summary__print(const struct summary *s)
 	print_lost(p);
 	print_stacks(p);
 	print_jits(p);
-	print_tables(&s->tables);
+	print_tables(&s->session.tables);
 	print_unnamed_files(p);
 	print_symbols(s);
-	if (s->session.target_set_full)
+	if (s->session.kernel.target_set_full)
 		fprintf(stderr, "  %llu children were not sampled: too many at one time\n",
-			(unsigned long long)s->session.target_set_full);
+			(unsigned long long)s->session.kernel.target_set_full);
 	if (s->options->command)
 		fprintf(stderr, "  the command ran as the user of sysprof itself\n");
 	fprintf(stderr, "  sysprof itself: %s\n", cost_text(cost, sizeof(cost), s));

@@ -8,17 +8,14 @@
 
 #include "cli/outputs.h"
 #include "cli/record_options.h"
-#include "process/unwind_feed.h"
-#include "session/live.h"
+#include "session/session.h"
 
 struct summary {
 	const struct record_options *options;
 	const struct profile *profile;
-	struct live_stats live;
-	struct bpf_session_stats session;
+	struct session_stats session;
 	const struct written_files *files;
 	struct symbolizer_counts symbols;
-	struct unwind_feed_stats tables;
 	uint64_t recording_bytes; /* of the .sysprof file, 0: none */
 };
 

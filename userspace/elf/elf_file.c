@@ -18,8 +18,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "elf/elf_private.h"
 
 #define MAX_SEGMENTS	4096
@@ -134,7 +136,7 @@ static Elf64_Dyn widen_dynamic(const void *raw)
  * 32-bit records at the start of `records` to 64-bit ones, in place: from the last to the first, as
  * the wide form of one only covers narrow forms behind it.
  */
-static void widen(Elf_Type type, void *records, size_t size, size_t count)
+static void widen_records(Elf_Type type, void *records, size_t size, size_t count)
 {
 	for (size_t i = count; i-- > 0;) {
 		const char *raw = (const char *)records + i * size;
@@ -156,7 +158,7 @@ uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint6
 {
 	uint64_t left = offset < file->size ? file->size - offset : 0;
 
-	return size < left ? size : left;
+	return min_u64(size, left);
 }
 
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset)
@@ -176,8 +178,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 	uint64_t available = elf_file__available(file, offset, UINT64_MAX) / size;
 	ssize_t got;
 
-	if (count > available)
-		count = available;
+	count = min_u64(count, available);
 	if (!count)
 		return 0;
 	got = elf_file__read(file, records, count * size, offset);
@@ -188,7 +189,7 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 	if (!(file->is_64 ? elf64_xlatetom : elf32_xlatetom)(&data, &data, file->encoding))
 		return -EBADMSG;
 	if (!file->is_64)
-		widen(type, records, size, count);
+		widen_records(type, records, size, count);
 	return count;
 }
 
@@ -297,7 +298,7 @@ int elf_file__load_sections(struct elf_file *file)
 		return got;
 	if (!wanted)
 		wanted = first.sh_size;
-	count = wanted < MAX_SECTIONS ? wanted : MAX_SECTIONS;
+	count = min_u64(wanted, MAX_SECTIONS);
 	count = elf_file__available(file, header->e_shoff, count * size) / size;
 	if (vec_reserve(&file->sections, count))
 		return -ENOMEM;
@@ -349,6 +350,11 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	return 0;
 }
 
+void elf_file__detach(struct elf_file *file)
+{
+	file->fd = -1;
+}
+
 int elf_file__open(int fd, struct elf_file **file)
 {
 	return elf_file__open_at(fd, 0, file);
@@ -365,11 +371,6 @@ void elf_file__free(struct elf_file *file)
 	free(file->dynamic_names.data);
 	free(file->section_names.data);
 	free(file);
-}
-
-static uint64_t align_up(uint64_t value, uint64_t alignment)
-{
-	return (value + alignment - 1) & ~(alignment - 1);
 }
 
 /* The build-id among the notes in a buffer: its size as it is there, or 0. */
@@ -427,8 +428,7 @@ static int build_id_in_range(const struct elf_file *file, uint64_t offset, uint6
 	found_size = find_build_id(file, notes, got, alignment == 8 ? 8 : 4, &found);
 	if (!found_size)
 		return -ENOENT;
-	if (found_size > id_size)
-		found_size = id_size;
+	found_size = min_u64(found_size, id_size);
 	memcpy(id, found, found_size);
 	return found_size;
 }
@@ -464,7 +464,7 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size)
 	return -ENOENT;
 }
 
-static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
+static bool segment_covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
 {
 	uint64_t start = in_file ? s->p_offset : s->p_vaddr;
 
@@ -474,7 +474,7 @@ static bool covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
 static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t position, bool in_file)
 {
 	for (size_t i = 0; i < file->code.count; i++)
-		if (covers(&file->code.data[i], position, in_file))
+		if (segment_covers(&file->code.data[i], position, in_file))
 			return &file->code.data[i];
 	return NULL;
 }
@@ -490,7 +490,7 @@ static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t positio
 	for (size_t i = 0; i < file->segments.count && !code; i++) {
 		const Elf64_Phdr *s = &file->segments.data[i];
 
-		if (is_load(s) && covers(s, position, in_file))
+		if (is_load(s) && segment_covers(s, position, in_file))
 			return s;
 	}
 	return code;
@@ -544,7 +544,7 @@ int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end
 		return -ENOENT;
 	code->address = s->p_vaddr + (offset - s->p_offset);
 	/* what lies between two segments, which is the rest of a page, is left to the first */
-	next = next_code(file, s->p_offset > offset ? s->p_offset : offset, end);
+	next = next_code(file, max_u64(s->p_offset, offset), end);
 	code->end = next ? next->p_offset : end;
 	/* of two that overlap, the rest of the second */
 	if (s->p_offset + s->p_filesz < code->end &&

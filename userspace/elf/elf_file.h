@@ -25,6 +25,8 @@ int elf_file__open(int fd, struct elf_file **file);
 /* The same for one that lies in another file, from offset `base` to its end. All offsets are its own. */
 int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
+/* The descriptor is about to be closed: from now on nothing is read. What is known of segments stays. */
+void elf_file__detach(struct elf_file *file);
 
 /* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT. Looks in
  * PT_NOTE segments first, then in SHT_NOTE sections; a later note than the first counts too. */

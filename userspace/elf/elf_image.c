@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
@@ -201,16 +202,12 @@ static int add_claims(const struct source *sources, size_t count, uint64_t *size
 
 /* ---- the copy -------------------------------------------------------------------------------- */
 
-static size_t align_up(size_t value)
-{
-	return (value + SECTION_ALIGNMENT - 1) & ~(size_t)(SECTION_ALIGNMENT - 1);
-}
-
 /* The headers are for `count` sections, the empty one and the names. */
 static size_t headers_size(size_t count)
 {
 	return align_up(sizeof(Elf64_Ehdr) + (count + 2) * sizeof(Elf64_Shdr) +
-			(count + 2) * NAME_MAX_LENGTH);
+				(count + 2) * NAME_MAX_LENGTH,
+			SECTION_ALIGNMENT);
 }
 
 static int map_image(struct elf_image *image, const struct source *sources, size_t count,
@@ -232,7 +229,7 @@ static int map_image(struct elf_image *image, const struct source *sources, size
 	for (size_t i = 0; i < count; i++) {
 		image->sections[i].name = sources[i].name;
 		image->sections[i].data = image->bytes + at;
-		at = align_up(at + sources[i].claimed);
+		at = align_up(at + sources[i].claimed, SECTION_ALIGNMENT);
 	}
 	image->count = count;
 	return 0;
@@ -356,7 +353,7 @@ static bool to_file_order(const struct elf_image *image, void *records, size_t s
 }
 
 /* Nobody can write to it any more; a sealed file has no shared mapping that could. */
-static int seal(struct elf_image *image)
+static int seal_image(struct elf_image *image)
 {
 	void *bytes = mmap(image->bytes, image->size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_FIXED, image->fd, 0);
@@ -416,5 +413,5 @@ int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 	memcpy(image->bytes + sizeof(header), sections, table);
 	*bytes = image->bytes;
 	*size = image->size;
-	return seal(image);
+	return seal_image(image);
 }

@@ -3,6 +3,7 @@
  * Sections by name, and what the two small ones say that lead to other files: .gnu_debuglink and
  * .gnu_debugaltlink.
  */
+#include "base/align.h"
 #include "elf/elf_file.h"
 #include "elf/elf_links.h"
 
@@ -158,7 +159,7 @@ int elf_file__debug_link(struct elf_file *file, char *name, size_t size, uint32_
 		err = take_name(data, data_size, name, size, &behind);
 	if (err)
 		return err;
-	behind = (behind + 3) & ~(size_t)3;
+	behind = align_up(behind, sizeof(value));
 	if (behind + sizeof(value) > data_size)
 		return -EBADMSG;
 	memcpy(&value, (char *)data + behind, sizeof(value));

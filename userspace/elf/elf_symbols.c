@@ -11,6 +11,7 @@
  * name, so the bytes that are looked at for names are on a budget of some multiples of the string
  * table.
  */
+#include "base/minmax.h"
 #include "elf/elf_file.h"
 
 #include <errno.h>
@@ -80,8 +81,8 @@ static const char *symbol_name(struct table *t, uint32_t offset)
 	}
 	name = t->strings->data + offset;
 	limit = t->strings->size - offset;
-	length = strnlen(name, limit < MAX_NAME ? limit : MAX_NAME);
-	t->name_budget -= length < t->name_budget ? length : t->name_budget;
+	length = strnlen(name, min_u64(limit, MAX_NAME));
+	t->name_budget -= min_u64(length, t->name_budget);
 	if (length == MAX_NAME) {
 		t->damaged = true;
 		return NULL;
@@ -156,9 +157,8 @@ static int tell_table(struct table *t)
 		return -ENOMEM;
 	for (uint64_t done = 0; done < t->count;) {
 		uint64_t left = t->count - done;
-		ssize_t got =
-			elf_file__read_records(t->file, t->offset + done * size, ELF_T_SYM, symbols,
-					       left < SYMBOLS_AT_ONCE ? left : SYMBOLS_AT_ONCE);
+		ssize_t got = elf_file__read_records(t->file, t->offset + done * size, ELF_T_SYM,
+						     symbols, min_u64(left, SYMBOLS_AT_ONCE));
 
 		if (got < 0)
 			return got;
@@ -300,7 +300,7 @@ static int last_bucket(const struct elf_file *file, uint64_t offset, uint32_t bu
 		uint64_t left = bucket_count - done;
 		ssize_t got = elf_file__read_records(file, offset + done * sizeof(*words),
 						     ELF_T_WORD, words,
-						     left < WORDS_AT_ONCE ? left : WORDS_AT_ONCE);
+						     min_u64(left, WORDS_AT_ONCE));
 
 		if (got <= 0)
 			return -EBADMSG;

@@ -14,6 +14,8 @@
 
 #include <errno.h>
 
+#include "base/minmax.h"
+#include "base/search.h"
 #include "elf/gopclntab_private.h"
 
 #define MAX_NAME	 (16 << 10)
@@ -54,7 +56,7 @@ const char *go_string(struct go_bytes bytes, uint32_t offset)
 	if (offset >= bytes.size)
 		return NULL;
 	left = bytes.size - offset;
-	if (!memchr(bytes.data + offset, '\0', left < MAX_NAME ? left : MAX_NAME))
+	if (!memchr(bytes.data + offset, '\0', min_u64(left, MAX_NAME)))
 		return NULL;
 	return (const char *)bytes.data + offset;
 }
@@ -112,20 +114,10 @@ int gopclntab__function(const struct gopclntab *t, size_t number, struct go_func
 
 int gopclntab__find(const struct gopclntab *t, uint64_t address, size_t *number)
 {
-	size_t low = 0, high = t->count;
-
 	if (address < start_of(t, 0) || address >= start_of(t, t->count))
 		return -ENOENT;
-	/* start_of(low) <= address < start_of(high) */
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (start_of(t, middle) <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	*number = low;
+	/* the first is not asked again: whatever order the rest is in, the number is in range */
+	*number = partition_index(t->count - 1, i, start_of(t, i + 1) <= address);
 	return 0;
 }
 
@@ -175,7 +167,7 @@ int go_values__next(struct go_values *v)
 	v->first = false;
 	v->value = (int32_t)((uint32_t)v->value + ((step >> 1) ^ -(step & 1)));
 	v->start = v->end;
-	v->end = v->function_end - v->start < length ? v->function_end : v->start + length;
+	v->end = v->start + min_u64(length, v->function_end - v->start);
 	return 1;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "elf/gopclntab_opening.h"
 
 #define SEARCH_CHUNK (1u << 20)
@@ -52,7 +53,7 @@ static int search_segment(struct go_opening *o, const Elf64_Phdr *segment,
 	if (!data)
 		return -ENOMEM;
 	for (uint64_t at = -segment->p_vaddr & 7; at < size; at += SEARCH_CHUNK) {
-		uint64_t left = size - at < SEARCH_CHUNK ? size - at : SEARCH_CHUNK;
+		uint64_t left = min_u64(size - at, SEARCH_CHUNK);
 		ssize_t got = read_piece(o, data, left, segment->p_offset + at);
 
 		if (got < 0)

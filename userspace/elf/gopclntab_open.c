@@ -114,7 +114,8 @@ static bool header_is_sane(const struct go_opening *o)
 	       h[HEADER_FUNCTIONS] && h[HEADER_FUNCTIONS] <= MAX_FUNCTIONS;
 }
 
-static struct go_bytes part(const struct gopclntab *t, const struct go_opening *o, size_t word)
+static struct go_bytes part_of_table(const struct gopclntab *t, const struct go_opening *o,
+				     size_t word)
 {
 	uint64_t start = o->header[word];
 	uint64_t end = word == HEADER_RECORDS ? t->size : o->header[word + 1];
@@ -135,7 +136,7 @@ static bool functions_are_sane(const struct gopclntab *t)
 }
 
 /* `size` bytes of the table, all of which the caller has found to be in the file. */
-static int load(struct gopclntab *t, struct go_opening *o, uint64_t size)
+static int load_table(struct gopclntab *t, struct go_opening *o, uint64_t size)
 {
 	ssize_t got;
 
@@ -153,11 +154,11 @@ static int load(struct gopclntab *t, struct go_opening *o, uint64_t size)
 	t->size = got;
 	t->go_120 = o->header[0] == FIRST_WORD_120;
 	t->count = o->header[HEADER_FUNCTIONS];
-	t->names = part(t, o, HEADER_NAMES);
-	t->units = part(t, o, HEADER_UNITS);
-	t->files = part(t, o, HEADER_FILES);
-	t->values = part(t, o, HEADER_VALUES);
-	t->functions = part(t, o, HEADER_RECORDS);
+	t->names = part_of_table(t, o, HEADER_NAMES);
+	t->units = part_of_table(t, o, HEADER_UNITS);
+	t->files = part_of_table(t, o, HEADER_FILES);
+	t->values = part_of_table(t, o, HEADER_VALUES);
+	t->functions = part_of_table(t, o, HEADER_RECORDS);
 	return functions_are_sane(t) ? 0 : -EBADMSG;
 }
 
@@ -193,7 +194,7 @@ static int open_at(struct go_opening *o, uint64_t address, uint64_t offset, uint
 	if (!t)
 		return -ENOMEM;
 	t->file = o->file;
-	err = load(t, o, size_of_table(o, found));
+	err = load_table(t, o, size_of_table(o, found));
 	if (!err)
 		err = place_text(t, o, found);
 	if (err) {

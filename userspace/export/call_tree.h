@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tree of call paths: stacks merged by what their frames are called, not by their addresses.
+ * The tree of call paths: stacks merged by the names of their frames, not by their addresses.
  *
- * What makes two frames equal is the caller's business: it gives a number (a key) to each line of
- * profile->lines, and frames with equal keys below one parent are one node. So recursion makes one
- * node for each call path, however many return addresses there are. Inline levels are nodes too.
+ * The caller decides which frames are equal: it gives a number (a key) to each line of profile->lines,
+ * and frames with equal keys below one parent are one node. So recursion makes one node for each call
+ * path, whatever the return addresses are. Inline levels are nodes too.
  */
 #ifndef EXPORT_CALL_TREE_H
 #define EXPORT_CALL_TREE_H
@@ -44,12 +44,12 @@ typedef int (*call_tree_key_fn)(void *context, const struct profile_location *lo
 int call_tree__init(struct call_tree *tree, const struct profile *p); /* 0, -ENOMEM */
 void call_tree__fini(struct call_tree *tree);
 
-/* The child of `parent` with this key, made when it is new. */
+/* The child of `parent` with this key; created if there is none. */
 int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint32_t *node);
 
 /*
- * The node of a whole stack below `below`. Cheap while `below` stays the same: ask for all stacks of
- * one before those of the next.
+ * The node of a whole stack below `below`. Results are cached as long as `below` stays the same, so
+ * ask for all stacks of one `below` before those of the next.
  */
 int call_tree__stack(struct call_tree *tree, const struct profile *p, uint32_t below,
 		     struct stack_id stack, call_tree_key_fn key, void *context, uint32_t *node);

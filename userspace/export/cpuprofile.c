@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chrome CPU profile (.cpuprofile): CDP's Profiler.Profile, one thread a file.
+ * Chrome CPU profile (.cpuprofile): CDP's Profiler.Profile, one thread a file. Of CPU samples.
  *
- * Nodes are call paths, merged by what DevTools takes for a function: name, script and place of its
- * definition. callFrame has that definition site, 0-based, -1 where it is unknown; the lines that
- * were executing are positionTicks, and only where they are in the file that the url names. Ids are
- * 1..N in preorder, so parents come first and viewers that index by id are content.
+ * Nodes are call paths, merged by what DevTools takes for a function: name, script and definition
+ * site. callFrame has that definition site, 0-based, -1 if it is unknown; the lines that were
+ * executing are positionTicks, only those in the file of the url. Ids are 1..N in preorder, so parents
+ * come first and viewers may index by id.
  *
- * Viewers disagree about what a sample means: until the next one, or one mean interval. Both are
- * right only if samples are evenly spaced, so a gap is filled with one (idle) sample a period. The
+ * Viewers disagree about the length of a sample: until the next one, or one mean interval. These are
+ * equal only if samples are evenly spaced, so a gap is filled with one (idle) sample a period. The
  * profile begins with its thread, not with the recording, for the same reason.
  *
  * Times are whole microseconds of CLOCK_MONOTONIC, each rounded by itself and then subtracted, so
- * rounding never adds up. "$sysprof" is ours and ignored by viewers: who the thread is, and its CPU
- * time, whose column (one number for each sample, what came after the last one included) adds up to
- * cpuTimeNs exactly.
+ * rounding errors do not add up. "$sysprof" is our own and ignored by viewers: which thread it is, and
+ * its CPU time, whose column (one number for each sample; the last one includes the time after it)
+ * adds up to cpuTimeNs exactly.
  */
 #include "export/exporters.h"
 
@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "export/call_tree.h"
 #include "export/facts.h"
@@ -34,7 +35,7 @@
 #define NO_KEY		 UINT32_MAX
 #define IDLE_SAMPLES_MAX (1u << 24) /* a day at 99 Hz; a damaged period must not fill the memory */
 
-/* What makes functions equal: all of it is shown. Two binaries' main() differ in their scripts. */
+/* Functions are equal if all of this is. main() of two binaries differs in its script. */
 struct call_frame {
 	struct string_id name, file;
 	uint32_t script; /* 0: none */
@@ -60,7 +61,7 @@ struct cpuprofile {
 	VEC(struct call_frame) frames; /* by key; 0 is (root), 1 is (idle) */
 	struct hashmap frame_map;
 	uint32_t *key_of_line;			  /* by line of the profile, or NO_KEY */
-	uint32_t *script_of_file, *script_of_dso; /* 0: not met yet */
+	uint32_t *script_of_file, *script_of_dso; /* 0: no number yet */
 	uint32_t script_count;
 	VEC(struct sample) samples;
 	uint32_t idle_samples;
@@ -83,7 +84,7 @@ static int64_t zero_based(uint32_t position)
 	return position && position <= INT32_MAX ? (int64_t)position - 1 : -1;
 }
 
-/* A script is a source file, or a binary where no source is known. Numbered in order of use. */
+/* A script is a source file, or a binary if the source is unknown. Numbered in order of use. */
 static uint32_t script_of(struct cpuprofile *c, const struct profile_function *function)
 {
 	uint32_t *script;
@@ -194,8 +195,8 @@ static int add_idle_before(struct cpuprofile *c, size_t i)
 }
 
 /*
- * Lines are counted where the leaf executes in the file that its url names. A line of a header that
- * was expanded there would be drawn on the wrong text.
+ * Count the line that the leaf executes, if it is in the file of its url. A viewer would draw a line
+ * of an expanded header on the text of that file.
  */
 static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node)
 {
@@ -211,29 +212,30 @@ static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node)
 
 static int add_sample(struct cpuprofile *c, size_t i)
 {
-	const struct profile_thread *thread = c->thread;
-	struct sample sample = {.time = thread->time[i], .cpu = thread->cpu_delta[i]};
-	int err = call_tree__stack(&c->tree, c->p, CALL_TREE_ROOT, thread->stack[i], frame_key, c,
+	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
+	struct sample sample = {.time = samples->time[i], .cpu = samples->weight[i]};
+	int err = call_tree__stack(&c->tree, c->p, CALL_TREE_ROOT, samples->stack[i], frame_key, c,
 				   &sample.node);
 
 	if (err)
 		return err;
 	c->tree.nodes.data[sample.node].hits++;
-	err = add_tick(c, thread->stack[i], sample.node);
+	err = add_tick(c, samples->stack[i], sample.node);
 	return err ? err : vec_push(&c->samples, sample);
 }
 
 static int collect_samples(struct cpuprofile *c)
 {
+	size_t count = c->thread->samples[SAMPLE_CPU].count;
 	int err = 0;
 
-	for (size_t i = 0; i < c->thread->sample_count && !err; i++) {
+	for (size_t i = 0; i < count && !err; i++) {
 		err = add_idle_before(c, i);
 		if (!err)
 			err = add_sample(c, i);
 	}
 	if (!err)
-		err = add_idle_before(c, c->thread->sample_count);
+		err = add_idle_before(c, count);
 	/* viewers divide by the number of samples */
 	if (!err && !c->samples.count)
 		err = add_idle_sample(c, c->thread->start);
@@ -394,14 +396,14 @@ static int write_nodes(struct cpuprofile *c)
 	return err;
 }
 
-static uint64_t start_of(const struct cpuprofile *c)
+static uint64_t start_time(const struct cpuprofile *c)
 {
-	return c->thread->start > c->p->start ? c->thread->start : c->p->start;
+	return max_u64(c->thread->start, c->p->start);
 }
 
 static void write_columns(struct cpuprofile *c)
 {
-	uint64_t before = start_of(c) / 1000;
+	uint64_t before = start_time(c) / 1000;
 
 	json_key(&c->w, "samples");
 	json_begin_array(&c->w);
@@ -413,7 +415,7 @@ static void write_columns(struct cpuprofile *c)
 	for (size_t i = 0; i < c->samples.count; i++) {
 		uint64_t now = c->samples.data[i].time / 1000;
 
-		now = now > before ? now : before;
+		now = max_u64(now, before);
 		json_uint(&c->w, now - before);
 		before = now;
 	}
@@ -423,7 +425,7 @@ static void write_columns(struct cpuprofile *c)
 static void write_identity(struct cpuprofile *c)
 {
 	const struct profile_process *process = &c->p->processes[c->thread->process.v];
-	uint64_t start = start_of(c);
+	uint64_t start = start_time(c);
 	struct json_writer *w = &c->w;
 
 	json_key_uint(w, "pid", process->pid);
@@ -433,7 +435,7 @@ static void write_identity(struct cpuprofile *c)
 	json_key_bool(w, "isMainThread", c->thread->is_main);
 	json_key_uint(w, "startTimeRealtime",
 		      (c->p->start_realtime + (start - c->p->start)) / 1000);
-	json_key_uint(w, "samples", c->thread->sample_count);
+	json_key_uint(w, "samples", c->thread->samples[SAMPLE_CPU].count);
 	json_key_uint(w, "periodNs", c->p->period);
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
 	json_key(w, "threadCPUDeltas");
@@ -505,10 +507,10 @@ static void write_recording(const struct profile *p, struct json_writer *w)
 static int write_file(struct cpuprofile *c, FILE *out)
 {
 	uint64_t period = c->p->period ? c->p->period : FALLBACK_PERIOD;
-	uint64_t start = start_of(c), last = c->samples.data[c->samples.count - 1].time;
+	uint64_t start = start_time(c);
+	uint64_t last = max_u64(start, c->samples.data[c->samples.count - 1].time);
 	int err, write_err;
 
-	last = last > start ? last : start;
 	json_writer__init(&c->w, out);
 	json_begin_object(&c->w);
 	err = write_nodes(c);
@@ -525,16 +527,16 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	return err ? err : write_err;
 }
 
-static int write_cpuprofile(const struct profile *profile, const struct export_options *options,
-			    FILE *out)
+static int write_cpuprofile(const struct export_request *request)
 {
-	struct thread_id id = options->thread.v ? options->thread : export_busiest_thread(profile);
-	/* a profile without threads still makes a file that opens */
+	const struct profile *profile = request->profile;
+	struct thread_id id = request->thread.v ? request->thread : export_busiest_thread(profile);
+	/* a file without threads must open, too */
 	struct profile_thread nobody = {.start = profile->start, .end = profile->start};
 	struct cpuprofile c;
 	int err;
 
-	if (options->thread.v && id.v >= profile->thread_count)
+	if (request->thread.v && id.v >= profile->thread_count)
 		return -EINVAL;
 	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &nobody);
 	if (!err)
@@ -542,7 +544,7 @@ static int write_cpuprofile(const struct profile *profile, const struct export_o
 	if (!err)
 		err = number_nodes(&c);
 	if (!err)
-		err = write_file(&c, out);
+		err = write_file(&c, request->out);
 	cpuprofile__fini(&c);
 	return err;
 }

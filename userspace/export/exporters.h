@@ -14,13 +14,13 @@ extern const struct exporter text_exporter;
 const struct exporter *exporter_by_name(const char *name);
 
 /*
- * By the longest suffix of the path that a format claims. NULL: none does, and *why says what is
- * wrong with the name, in words that do not repeat it (a static text). A suffix of a format that this
- * version does not write is an error, never the shorter suffix of another format.
+ * By the longest suffix of the path that belongs to a format. NULL: none does, and *why (a static
+ * text) says what is wrong with the name without repeating it. A suffix of a format that this version
+ * does not write is an error, never the shorter suffix of another format.
  */
 const struct exporter *exporter_for_path(const char *path, const char **why);
 
-/* The thread with the most samples, the first of equals; 0 where the profile has no thread. */
+/* The thread with the most CPU samples, the first of equals; 0 if the profile has no thread. */
 struct thread_id export_busiest_thread(const struct profile *profile);
 
 #endif

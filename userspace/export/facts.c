@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "base/minmax.h"
 
 struct described {
 	const char *name, *text;
@@ -106,7 +107,7 @@ void export_facts__init(struct export_facts *facts, const struct profile *p)
 		uint64_t cpu = profile_thread__cpu(&p->threads[i]);
 
 		facts->cpu += cpu;
-		if (p->threads[i].sample_count) {
+		if (p->threads[i].samples[SAMPLE_CPU].count) {
 			facts->threads++;
 		} else {
 			facts->silent_threads++;
@@ -117,7 +118,7 @@ void export_facts__init(struct export_facts *facts, const struct profile *p)
 		add_books(facts, &p->books[i]);
 }
 
-/* ---- code that was made as it ran ------------------------------------------------------------ */
+/* ---- JIT code --------------------------------------------------------------------------------- */
 
 static const struct described jit_file_states[] = {
 #define X(id, followed, text) [JIT_FILE_STATE_##id] = {#id, text, followed},
@@ -130,7 +131,8 @@ struct line {
 	size_t size, used;
 };
 
-static void __attribute__((format(printf, 2, 3))) add(struct line *line, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+add_text(struct line *line, const char *format, ...)
 {
 	va_list args;
 	int length;
@@ -139,12 +141,10 @@ static void __attribute__((format(printf, 2, 3))) add(struct line *line, const c
 	length = vsnprintf(line->text + line->used, line->size - line->used, format, args);
 	va_end(args);
 	if (length > 0)
-		line->used += (size_t)length < line->size - line->used
-				      ? (size_t)length
-				      : line->size - line->used - 1;
+		line->used += min_u64((size_t)length, line->size - line->used - 1);
 }
 
-static const char *plural(uint64_t count)
+static const char *plural_ending(uint64_t count)
 {
 	return count == 1 ? "" : "s";
 }
@@ -154,19 +154,19 @@ static void add_file(struct line *line, const struct profile *p, const char *wha
 {
 	if (!file->path.v)
 		return;
-	add(line, "; %s %s: ", what, profile__string(p, file->path));
+	add_text(line, "; %s %s: ", what, profile__string(p, file->path));
 	if (!jit_file_states[file->state].flag) {
-		add(line, "not read: %s", jit_file_states[file->state].text);
+		add_text(line, "not read: %s", jit_file_states[file->state].text);
 		return;
 	}
-	add(line, "%" PRIu64 " entr%s", file->entries, file->entries == 1 ? "y" : "ies");
+	add_text(line, "%" PRIu64 " entr%s", file->entries, file->entries == 1 ? "y" : "ies");
 	if (file->bad_lines)
-		add(line, ", %" PRIu64 " bad", file->bad_lines);
+		add_text(line, ", %" PRIu64 " bad", file->bad_lines);
 	if (file->state != JIT_FILE_STATE_FOLLOWED)
-		add(line, ", %s", jit_file_states[file->state].text);
+		add_text(line, ", %s", jit_file_states[file->state].text);
 }
 
-/* Code whose names its process keeps to itself until a buffer is full. */
+/* The process may have names in a buffer that it has not written to its jitdump yet. */
 static bool may_be_unwritten(const struct profile *p, const struct profile_jit *jit)
 {
 	return jit->dump.path.v && jit_file_states[jit->dump.state].flag &&
@@ -179,21 +179,22 @@ void describe_jit(char *text, size_t size, const struct profile *p, const struct
 	struct line line = {text, size, 0};
 
 	*text = 0;
-	add(&line, "%s (pid %" PRIu32 "%s%s): %" PRIu64 " sample%s",
-	    profile__string(p, process->name), process->pid, jit->runtime.v ? ", " : "",
-	    profile__string(p, jit->runtime), jit->samples, plural(jit->samples));
+	add_text(&line, "%s (pid %" PRIu32 "%s%s): %" PRIu64 " sample%s",
+		 profile__string(p, process->name), process->pid, jit->runtime.v ? ", " : "",
+		 profile__string(p, jit->runtime), jit->samples, plural_ending(jit->samples));
 	if (jit->ambiguous)
-		add(&line, ", %" PRIu64 " ambiguous", jit->ambiguous);
+		add_text(&line, ", %" PRIu64 " ambiguous", jit->ambiguous);
 	if (jit->unnamed)
-		add(&line, ", %" PRIu64 " %s", jit->unnamed,
-		    may_be_unwritten(p, jit) ? "in JIT code not yet written" : "without a name");
+		add_text(&line, ", %" PRIu64 " %s", jit->unnamed,
+			 may_be_unwritten(p, jit) ? "in JIT code not yet written"
+						  : "without a name");
 	add_file(&line, p, "map", &jit->map);
 	add_file(&line, p, "jitdump", &jit->dump);
 	if (!jit->map.path.v && !jit->dump.path.v)
-		add(&line, "; no perf map");
+		add_text(&line, "; no perf map");
 	if (jit->unnamed && jit->remedy.v &&
 	    !(jit->map.path.v && jit_file_states[jit->map.state].flag))
-		add(&line, ": %s", profile__string(p, jit->remedy));
+		add_text(&line, ": %s", profile__string(p, jit->remedy));
 }
 
 static void write_jit_file(const char *key, const struct profile *p,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Figures about a whole profile that several formats show: totals, books, names of things. */
+/* Figures about a whole profile that several formats show: totals, books, names. */
 #ifndef EXPORT_FACTS_H
 #define EXPORT_FACTS_H
 
@@ -11,19 +11,19 @@
 
 struct export_facts {
 	uint64_t duration;	  /* ns */
-	uint64_t threads;	  /* with at least one sample */
+	uint64_t threads;	  /* with at least one CPU sample */
 	uint64_t silent_threads;  /* without */
 	uint64_t cpu, silent_cpu; /* ns, of all threads and of those without a sample */
-	bool due_known;		  /* at least one CPU's event counts time */
-	uint64_t due;		  /* over the CPUs of which it is known */
+	bool due_known;		  /* for at least one CPU */
+	uint64_t due;		  /* of the CPUs for which it is known */
 	uint64_t received;
 	uint64_t lines[BOOK_COUNT]; /* over all CPUs */
-	uint64_t lost;		    /* ticks of the target or unknown that are no samples */
+	uint64_t lost;		    /* ticks of the target, or of unknown tasks, without a sample */
 };
 
 void export_facts__init(struct export_facts *facts, const struct profile *p);
 
-/* Is this line of the books a loss (and not a sample, idleness or somebody else's tick)? */
+/* Is this line of the books a loss (not a sample, an idle CPU or a tick of another task)? */
 bool book_line_is_loss(enum book_line line);
 
 const char *book_line_name(enum book_line line);
@@ -36,16 +36,16 @@ bool stack_end_is_complete(enum stack_end end);
 const char *lost_source_text(enum lost_source source);
 
 /*
- * What is known of the code that a process made as it ran, in a line: the file that told of it, the
- * samples without a name or with a doubtful one, and what would help. Parts of it are of any bytes.
+ * The JIT code of a process, in one line: the files with its names, the samples without a name or with
+ * an ambiguous one, and the remedy. It may contain any bytes.
  */
 void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit);
 
-/* "jit": all of it, one object a process. */
+/* The member "jit": an array with an object for each process. */
 struct json_writer;
 void write_jits(const struct profile *p, struct json_writer *w);
 
-/* What a dso is called: never empty. The kernel is "[kernel.kallsyms]", as everywhere else. */
+/* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * Firefox Profiler, processed profile format 66.
  *
- * The viewer upgrades older formats and refuses newer ones, so the number is fixed. It also accepts
- * much that is wrong without a word and crashes on a few omissions; tests/e2e/consumers checks both.
+ * The viewer upgrades older formats and refuses newer ones, so the number is fixed. It accepts many
+ * errors without a message and crashes on a few omissions; tests/e2e/consumers checks both.
  *
- * Times are columns of absolute milliseconds (since profile.start) with all nanoseconds, not
- * deltas: the viewer would add up the rounding of those. What a thread did between two samples is
- * profile/timeline's to say. Each of its entries is a row: samples have a stack, the edges of gaps
- * have none, which is legal, invisible in every tree, and keeps the viewer from stretching a sample
- * over the whole gap. The column of CPU deltas adds up to the thread's CPU time exactly.
+ * Times are columns of absolute milliseconds (since profile.start) with all nanoseconds, not deltas,
+ * whose rounding errors the viewer would add up. profile/timeline decides what a thread did between
+ * two CPU samples. Each of its entries is a row: samples have a stack, the edges of gaps have none,
+ * which is legal, invisible in every tree, and stops the viewer from stretching a sample over the
+ * whole gap. The column of CPU deltas adds up to the thread's CPU time exactly.
  */
 #include "export/exporters.h"
 
@@ -34,7 +34,7 @@
 struct track {
 	uint32_t thread;
 	uint32_t group;		     /* first written thread of its process: orders the groups */
-	uint32_t pid_life, tid_life; /* how many others had the number before, in this file */
+	uint32_t pid_life, tid_life; /* earlier users of the number in this file */
 };
 
 struct firefox {
@@ -53,8 +53,8 @@ static bool is_target(const struct profile *p, const struct profile_thread *thre
 }
 
 /*
- * Threads without a sample are left out. If that leaves none, the target's are written, or any
- * there are, because the viewer crashes on a file without threads.
+ * Threads without a CPU sample are left out. If none is left, the target's threads are written, or all
+ * of them, because the viewer crashes on a file without threads.
  */
 static int choose_threads(struct firefox *f)
 {
@@ -66,7 +66,7 @@ static int choose_threads(struct firefox *f)
 			const struct profile_thread *thread = &p->threads[i];
 
 			if (pass == 2 || (pass == 1 && is_target(p, thread)) ||
-			    thread->sample_count)
+			    thread->samples[SAMPLE_CPU].count)
 				err = vec_push(&f->tracks, (struct track){.thread = i});
 		}
 	}
@@ -121,8 +121,8 @@ static int compare_lives(const void *a, const void *b)
 }
 
 /*
- * A pid that was reused, or whose process called execve, makes several processes with one number;
- * the viewer tells them apart by that number alone. So the second one is "123.1". Threads likewise.
+ * A pid that was reused, or whose process called execve, is several processes with one number; the
+ * viewer distinguishes them by that number only. So the second one is "123.1". Threads likewise.
  */
 static int number_lives(struct firefox *f)
 {
@@ -164,7 +164,7 @@ static const char *track_name(char name[TRACK_NAME_SIZE], uint32_t number, uint3
 
 /* ---- meta ------------------------------------------------------------------------------------ */
 
-/* Of code that was made as it ran: by which compiler, and then the same where it is in doubt. */
+/* JIT code: by compiler, then by compiler again for ambiguous code. */
 static void write_tiers(struct json_writer *w)
 {
 	for (unsigned int i = 1; i < 2 * CODE_TIER_COUNT; i++) {
@@ -212,7 +212,7 @@ static void write_categories(struct json_writer *w)
 
 static uint64_t track_samples(const struct firefox *f, size_t track)
 {
-	return f->p->threads[f->tracks.data[track].thread].sample_count;
+	return f->p->threads[f->tracks.data[track].thread].samples[SAMPLE_CPU].count;
 }
 
 struct busy {
@@ -229,7 +229,7 @@ static int compare_busy(const void *a, const void *b)
 	return x->track < y->track ? -1 : x->track > y->track;
 }
 
-/* The main thread of a group comes first in it; a process without one has no such row. */
+/* The main thread of a group comes first in it, if it is in the file. */
 static uint32_t main_of(const struct firefox *f, uint32_t track)
 {
 	uint32_t group = f->tracks.data[track].group, first = track;
@@ -239,7 +239,7 @@ static uint32_t main_of(const struct firefox *f, uint32_t track)
 	return f->p->threads[f->tracks.data[first].thread].is_main ? first : track;
 }
 
-/* What is open at first: the busiest threads and the main threads of their processes. */
+/* Visible initially: the busiest threads and the main threads of their processes. */
 static int write_visible_threads(struct firefox *f)
 {
 	size_t count = f->tracks.count;
@@ -340,7 +340,7 @@ static void write_clock_section(const struct profile *p, struct json_writer *w)
 	end_section(w);
 }
 
-/* One CPU's books in a line: what was due and where it went. */
+/* The books of one CPU in a line: ticks due, and what became of them. */
 static void write_cpu_books(const struct profile_cpu_books *books, struct json_writer *w)
 {
 	char label[32], text[512];
@@ -479,7 +479,7 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 	json_end_array(w);
 }
 
-/* Facts about the machine, where the recording knows them. */
+/* Facts about the machine, as far as the recording has them. */
 static void write_machine(const struct profile *p, struct json_writer *w)
 {
 	const char *kernel = profile__meta(p, META_KERNEL_RELEASE),
@@ -676,7 +676,7 @@ static int write_thread(struct firefox *f, const struct track *track)
 	return 0;
 }
 
-/* What stands in for the threads of a profile that has none at all. */
+/* The one thread in the file of a profile without threads. */
 static void write_no_thread(struct firefox *f)
 {
 	struct json_writer *w = f->w;
@@ -751,14 +751,12 @@ static int collect_tables(struct firefox *f)
 	return firefox_tables__init(&f->tables, f->p, threads, f->tracks.count);
 }
 
-static int write_firefox(const struct profile *profile, const struct export_options *options,
-			 FILE *out)
+static int write_firefox(const struct export_request *request)
 {
 	struct json_writer writer;
-	struct firefox f = {.p = profile, .w = &writer};
+	struct firefox f = {.p = request->profile, .w = &writer};
 	int err, write_err;
 
-	(void)options;
 	err = choose_threads(&f);
 	if (!err)
 		err = order_threads(&f);
@@ -767,7 +765,7 @@ static int write_firefox(const struct profile *profile, const struct export_opti
 	if (!err)
 		err = collect_tables(&f);
 	if (!err) {
-		json_writer__init(&writer, out);
+		json_writer__init(&writer, request->out);
 		err = write_file(&f);
 		write_err = json_writer__finish(&writer);
 		err = err ? err : write_err;

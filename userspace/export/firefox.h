@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of the Firefox writer: the shared tables (firefox_tables.c) and all the rest. */
+/* The shared tables of the Firefox format: firefox_tables.c collects and writes them. */
 #ifndef EXPORT_FIREFOX_H
 #define EXPORT_FIREFOX_H
 
@@ -24,11 +24,11 @@ struct firefox_tables {
 	uint32_t *stack_base;	 /* by stack: the outermost of its nodes in the file */
 	uint32_t *frame_base;	 /* by location: the outermost of its frames in the file */
 	uint32_t *source_file;	 /* by function: string of the file that its lines are in */
-	uint32_t *same_function; /* by function: the first one that is shown as this one is */
+	uint32_t *same_function; /* by function: the first one that is shown in the same way */
 	uint32_t stack_count, frame_count;
 	struct firefox_index strings, functions, libs, natives, sources;
-	VEC(const char *) texts; /* the string array: by number, so names of our own fit in */
-	VEC(uint32_t) lib_names; /* by library: the string it is shown as */
+	VEC(const char *) texts; /* the string array: by number; has our own names, too */
+	VEC(uint32_t) lib_names; /* by library: number of its display name */
 };
 
 /* Collect what the samples of these threads need. 0, -ENOMEM, -EOVERFLOW (more than 2^32 rows). */
@@ -36,7 +36,7 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 			 size_t thread_count);
 void firefox_tables__fini(struct firefox_tables *t);
 
-/* The row of the stack table that stands for a whole stack: its innermost node. */
+/* The row of a whole stack in the stack table: its innermost node. */
 uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id stack);
 
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);

@@ -2,15 +2,15 @@
 /*
  * The tables that all threads of a Firefox profile share.
  *
- * Only what the written samples use is in the file, and every number is handed out in an order that
- * the profile alone decides, so equal profiles give equal bytes. Collecting goes from the samples
- * down: stacks -> locations -> functions, files, libraries, names. Each step visits an element once.
+ * The file has only what the written samples use. Numbers are allocated in an order that depends on
+ * the profile only, so equal profiles give equal bytes. Collecting goes from the samples down: stacks
+ * -> locations -> functions, files, libraries, names. Each step visits an element once.
  *
- * A location with an inline chain of n lines becomes n frames and, wherever it stands in a stack, n
- * stack nodes: the outermost function first, the inlined ones below it, all with one address and one
- * native symbol, inlineDepth counting up from 0. Both sets of rows are consecutive, so an element is
- * its first row plus a depth and no map is needed. A stack's parent has a lower id than the stack
- * itself, so writing in id order puts parents before children, as the format demands.
+ * A location with an inline chain of n lines becomes n frames and, in every stack it is on, n stack
+ * nodes: the outermost function first, the inlined ones below it, all with one address and one native
+ * symbol, inlineDepth counting up from 0. Both sets of rows are consecutive, so an element is its
+ * first row plus a depth and no map is needed. A stack's parent has a lower id than the stack, so
+ * writing in id order puts parents before children, which the format requires.
  */
 #include "export/firefox.h"
 
@@ -20,7 +20,7 @@
 
 #include "export/facts.h"
 
-/* Kernel addresses without their sign bits are what a JavaScript number can hold exactly. */
+/* A JavaScript number can hold a kernel address exactly without its sign bits. */
 #define KERNEL_ADDRESS_MASK ((1ULL << 47) - 1)
 
 static uint32_t *unused_numbers(size_t count)
@@ -56,7 +56,7 @@ static int index__add(struct firefox_index *index, uint32_t element)
 	return err;
 }
 
-/* Names come straight from the profile's strings, but for those of libraries. */
+/* Names are the profile's strings, except for those of some libraries. */
 static int add_string(struct firefox_tables *t, struct string_id id)
 {
 	int err;
@@ -69,7 +69,7 @@ static int add_string(struct firefox_tables *t, struct string_id id)
 	return err;
 }
 
-/* Is it something that Firefox calls a library: code with a file or an image behind it? */
+/* Is it a library in Firefox's terms: code from a file or an image? */
 static bool dso_is_lib(const struct profile *p, struct dso_id id)
 {
 	enum dso_kind kind = p->dsos[id.v].kind;
@@ -83,10 +83,10 @@ static void mark_used(struct firefox_tables *t, const uint32_t *threads, size_t 
 	const struct profile *p = t->p;
 
 	for (size_t i = 0; i < thread_count; i++) {
-		const struct profile_thread *thread = &p->threads[threads[i]];
+		const struct profile_samples *samples = &p->threads[threads[i]].samples[SAMPLE_CPU];
 
-		for (size_t j = 0; j < thread->sample_count; j++)
-			t->stack_base[thread->stack[j].v] = 0;
+		for (size_t j = 0; j < samples->count; j++)
+			t->stack_base[samples->stack[j].v] = 0;
 	}
 	for (size_t i = p->stack_count; i > 1; i--) {
 		const struct profile_stack *stack = &p->stacks[i - 1];
@@ -99,7 +99,7 @@ static void mark_used(struct firefox_tables *t, const uint32_t *threads, size_t 
 	}
 }
 
-/* Give out the rows of stacks and frames. */
+/* Allocate the rows of stacks and frames. */
 static int number_rows(struct firefox_tables *t)
 {
 	const struct profile *p = t->p;
@@ -126,7 +126,7 @@ static int number_rows(struct firefox_tables *t)
 	return 0;
 }
 
-/* The function that a location's machine code belongs to: the outermost of its inline chain. */
+/* The function whose machine code a location is in: the outermost of its inline chain. */
 static struct function_id outermost_function(const struct profile *p,
 					     const struct profile_location *location)
 {
@@ -140,7 +140,7 @@ static bool has_native_symbol(const struct profile *p, struct function_id id)
 	return function->address != PROFILE_UNKNOWN_ADDRESS && dso_is_lib(p, function->dso);
 }
 
-/* All that is shown of a function. Without a definition site, its place in the code is its identity. */
+/* By all that is shown of a function. Only for functions with a definition site. */
 static int compare_functions(const struct profile_function *a, const struct profile_function *b)
 {
 	const uint64_t x[] = {a->dso.v, a->name.v, a->definition_file.v, a->definition_line,
@@ -164,8 +164,8 @@ static int compare_by_function(const void *a, const void *b, void *functions)
 }
 
 /*
- * A function that is called here and inlined there is two in the profile, with and without an
- * address. It is one for the viewer, which counts by rows of funcTable.
+ * A function that is both called and inlined is two in the profile, with and without an address. It is
+ * one in the file, because the viewer counts by rows of funcTable.
  */
 static int merge_functions(struct firefox_tables *t)
 {
@@ -191,7 +191,7 @@ static int merge_functions(struct firefox_tables *t)
 	return err;
 }
 
-/* A function's file is where it is defined, else where the first of its executing lines is. */
+/* A function's file is that of its definition, else that of the first of its executing lines. */
 static int collect_function(struct firefox_tables *t, const struct profile_line *line)
 {
 	uint32_t id = t->same_function[line->function.v];
@@ -224,7 +224,7 @@ static int collect_location(struct firefox_tables *t, const struct profile_locat
 	return err;
 }
 
-/* The shown name of a library is the profile's, or one of the few that we give ourselves. */
+/* The display name of a library is the profile's name, or one of our own few. */
 static int name_lib(struct firefox_tables *t, struct dso_id id)
 {
 	struct string_id own = t->p->dsos[id.v].name;
@@ -242,7 +242,7 @@ static int name_lib(struct firefox_tables *t, struct dso_id id)
 	return err ? err : vec_push(&t->lib_names, number);
 }
 
-static int collect(struct firefox_tables *t)
+static int collect_elements(struct firefox_tables *t)
 {
 	int err = 0;
 
@@ -291,7 +291,7 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 	if (!err)
 		err = merge_functions(t);
 	if (!err)
-		err = collect(t);
+		err = collect_elements(t);
 	if (!err)
 		return 0;
 err_out:
@@ -373,9 +373,8 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 
 /*
  * The Breakpad form of a build-id: its first 16 bytes as a GUID, whose first three fields are
- * written as numbers of a little-endian machine, and an age of 0. Without a build-id the convention
- * is a hash of the code, but an exporter opens no file: the id is then empty, which viewers take as
- * "cannot be looked up", where a made-up one would make them look.
+ * little-endian numbers, and an age of 0. Without a build-id the convention is a hash of the code, but
+ * an exporter opens no file: the id is empty then, so viewers do not look it up.
  */
 static void breakpad_id(const struct profile_dso *dso, char id[34])
 {
@@ -462,9 +461,9 @@ static const struct profile_line *line_at(const struct firefox_tables *t,
 }
 
 /*
- * Relative to its library, the viewer wants. That is the ELF virtual address less the base of the
- * first segment, which is 0 but for old-style executables and which the profile does not know, so
- * it is the ELF address; where not even that could be found out, the offset in the file.
+ * The viewer expects an address relative to its library: the ELF virtual address less the base of the
+ * first segment. That base is 0 except for old-style executables, and the profile does not have it, so
+ * it is the ELF address, or the file offset if that is unknown.
  */
 static void frame_library_address(const struct firefox_tables *t, struct json_writer *w,
 				  const struct profile_location *location, uint32_t depth)

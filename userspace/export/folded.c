@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts.
+ * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts. Of CPU samples.
  *
- * Parsers split a line at its last space and the rest at semicolons, so both are kept out of where
- * they would hurt, and so are line ends and whatever else is not plain text. Stacks are merged by
- * the text of their frames, so no line comes twice; lines are in byte order, as `LC_ALL=C sort`
- * has them.
+ * Parsers split a line at its last space and the rest at semicolons, so names have no semicolons, line
+ * ends, trailing spaces or control characters. Stacks are merged by the text of their frames, so every
+ * line is unique; lines are in byte order, as by `LC_ALL=C sort`.
  */
 #include "export/exporters.h"
 
@@ -15,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -30,7 +30,7 @@ struct folded {
 	struct strtab *texts;
 	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
 	VEC(uint64_t) stacks;  /* comm << 32 | stack, one for each sample */
-	VEC(char) text;	       /* all lines, and scratch before that */
+	VEC(char) text;	       /* all lines */
 	VEC(size_t) line_ends;
 	VEC(uint32_t) path; /* scratch */
 };
@@ -40,7 +40,7 @@ struct text_line {
 	size_t size;
 };
 
-/* One field of a line, as a number of f->texts. `suffix` is ours and stays as it is. */
+/* One field of a line, as a number in f->texts. `suffix` is our own and needs no cleaning. */
 static int intern_field(struct folded *f, const char *text, const char *suffix, uint32_t *key)
 {
 	size_t size = strlen(text), cleaned;
@@ -128,15 +128,15 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* All samples as (comm, stack), sorted, so equal ones stand together and a comm's are in a row. */
+/* All samples as (comm, stack), sorted, so equal ones are adjacent, and so are those of one comm. */
 static int collect_stacks(struct folded *f)
 {
 	for (size_t i = 1; i < f->p->thread_count; i++) {
-		const struct profile_thread *thread = &f->p->threads[i];
+		const struct profile_samples *samples = &f->p->threads[i].samples[SAMPLE_CPU];
 
-		for (size_t j = 0; j < thread->sample_count; j++)
+		for (size_t j = 0; j < samples->count; j++)
 			if (vec_push(&f->stacks,
-				     (uint64_t)thread->comm[j].v << 32 | thread->stack[j].v))
+				     (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v))
 				return -ENOMEM;
 	}
 	if (f->stacks.count)
@@ -171,7 +171,7 @@ static int build_tree(struct folded *f)
 	return err;
 }
 
-static int append(struct folded *f, const char *text, size_t size)
+static int append_text(struct folded *f, const char *text, size_t size)
 {
 	if (vec_reserve(&f->text, f->text.count + size))
 		return -ENOMEM;
@@ -191,21 +191,20 @@ static int append_line(struct folded *f, uint32_t node)
 	for (size_t i = f->path.count; i > 0 && !err; i--) {
 		const char *field = strtab__get(f->texts, f->path.data[i - 1]);
 
-		err = append(f, field, strlen(field));
+		err = append_text(f, field, strlen(field));
 		if (!err && i > 1)
-			err = append(f, ";", 1);
+			err = append_text(f, ";", 1);
 	}
 	snprintf(count, sizeof(count), " %" PRIu64 "\n", f->tree.nodes.data[node].hits);
 	if (!err)
-		err = append(f, count, strlen(count));
+		err = append_text(f, count, strlen(count));
 	return err ? err : vec_push(&f->line_ends, f->text.count);
 }
 
 static int compare_lines(const void *a, const void *b)
 {
 	const struct text_line *x = a, *y = b;
-	size_t shorter = x->size < y->size ? x->size : y->size;
-	int order = memcmp(x->start, y->start, shorter);
+	int order = memcmp(x->start, y->start, min_u64(x->size, y->size));
 
 	return order ? order : (x->size > y->size) - (x->size < y->size);
 }
@@ -230,11 +229,10 @@ static int write_lines(struct folded *f, FILE *out)
 	return 0;
 }
 
-static int write_folded(const struct profile *profile, const struct export_options *options,
-			FILE *out)
+static int write_folded(const struct export_request *request)
 {
 	struct folded f;
-	int err = folded__init(&f, profile, options->lines);
+	int err = folded__init(&f, request->profile, request->lines);
 
 	if (!err)
 		err = collect_stacks(&f);
@@ -248,7 +246,7 @@ static int write_folded(const struct profile *profile, const struct export_optio
 			err = append_line(&f, node);
 	}
 	if (!err)
-		err = write_lines(&f, out);
+		err = write_lines(&f, request->out);
 	folded__fini(&f);
 	return err;
 }

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
+#include "base/minmax.h"
 #include "base/utf8.h"
 #include "export/facts.h"
 #include "export/report_rows.h"
@@ -34,12 +35,12 @@ int report_by_parse(const char *text, enum report_by *by)
 	return -EINVAL;
 }
 
-static double share(uint64_t part, uint64_t whole)
+static double share_of(uint64_t part, uint64_t whole)
 {
 	return whole ? (double)part / (double)whole : 0;
 }
 
-/* The wall-clock start, in UTC: an exporter does not know where its reader is. */
+/* The wall-clock start, in UTC: an exporter does not know its reader's time zone. */
 static void format_date(uint64_t realtime, char *text, size_t size)
 {
 	time_t seconds = (time_t)(realtime / 1000000000);
@@ -51,8 +52,8 @@ static void format_date(uint64_t realtime, char *text, size_t size)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* A fresh copy that is fit for a terminal; never empty. NULL: no memory. */
-static char *printable(const char *text)
+/* A new copy that is safe on a terminal; never empty. NULL: no memory. */
+static char *printable_copy(const char *text)
 {
 	size_t size = 4 * strlen(text) + sizeof("[unknown]");
 	char *copy = malloc(size);
@@ -67,7 +68,7 @@ static char *printable(const char *text)
 
 static int print_field(FILE *out, const char *label, const char *text)
 {
-	_cleanup_free_ char *plain = text && *text ? printable(text) : NULL;
+	_cleanup_free_ char *plain = text && *text ? printable_copy(text) : NULL;
 
 	if (!text || !*text)
 		return 0;
@@ -200,14 +201,14 @@ static void print_titles(enum report_by by, int width, FILE *out)
 static void print_row(const struct profile *p, const struct report_row *row, enum report_by by,
 		      int width, const char *name, const char *place, FILE *out)
 {
-	double self = 100 * share(row->self, p->sample_count);
+	double self = 100 * share_of(row->self, p->sample_count);
 
 	fprintf(out, "%6.2f%% %9" PRIu64, self, row->self);
 	if (by == REPORT_THREAD || by == REPORT_PROCESS)
 		fprintf(out, " %12.3f %8" PRIu32 " %8" PRIu32, (double)row->cpu / 1e6, row->pid,
 			by == REPORT_THREAD ? row->tid : row->threads);
 	else
-		fprintf(out, " %6.2f%%", 100 * share(row->total, p->sample_count));
+		fprintf(out, " %6.2f%%", 100 * share_of(row->total, p->sample_count));
 	if (!row->place)
 		fprintf(out, "  %s\n", name);
 	else if (row->line)
@@ -235,8 +236,8 @@ static int print_text(const struct profile *p, const struct report_options *opti
 	fputc('\n', out);
 	print_titles(options->by, width, out);
 	for (size_t i = 0; i < shown; i++) {
-		_cleanup_free_ char *name = printable(rows[i].name);
-		_cleanup_free_ char *place = printable(rows[i].place ? rows[i].place : "");
+		_cleanup_free_ char *name = printable_copy(rows[i].name);
+		_cleanup_free_ char *place = printable_copy(rows[i].place ? rows[i].place : "");
 
 		if (!name || !place)
 			return -ENOMEM;
@@ -355,15 +356,16 @@ static int write_json(const struct profile *p, const struct report_options *opti
 	return err;
 }
 
-int report_write(const struct profile *p, const struct report_options *options, FILE *out)
+int report_write(const struct export_request *request, const struct report_options *options)
 {
-	size_t top = options->top ? options->top : REPORT_TOP_DEFAULT, count = 0, shown;
+	size_t top = request->top ? request->top : REPORT_TOP_DEFAULT, count = 0, shown;
 	_cleanup_free_ struct report_row *rows = NULL;
+	const struct profile *p = request->profile;
 	int err = report_rows(p, options->by, &rows, &count);
 
 	if (err)
 		return err;
-	shown = count < top ? count : top;
-	return options->json ? write_json(p, options, rows, count, shown, out)
-			     : print_text(p, options, rows, count, shown, out);
+	shown = min_u64(count, top);
+	return options->json ? write_json(p, options, rows, count, shown, request->out)
+			     : print_text(p, options, rows, count, shown, request->out);
 }

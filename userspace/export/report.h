@@ -4,31 +4,29 @@
 #define EXPORT_REPORT_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
-#include <sysprof/profile.h>
+#include <sysprof/exporter.h>
 
 enum report_by {
 	REPORT_FUNCTION,
 	REPORT_THREAD,
 	REPORT_PROCESS,
 	REPORT_DSO,
-	REPORT_LINE, /* executing lines; functions where no line is known */
+	REPORT_LINE, /* executing lines; functions if the line is unknown */
 	REPORT_BY_COUNT
 };
 
-#define REPORT_TOP_DEFAULT 40
+#define REPORT_TOP_DEFAULT 40 /* rows */
 
 struct report_options {
 	enum report_by by;
-	unsigned int top; /* rows, 0: REPORT_TOP_DEFAULT */
 	bool json;
 };
 
 /* "function", "thread", "process", "dso", "line"; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
 
-/* 0 or negative errno; write errors may also show only in ferror(). */
-int report_write(const struct profile *p, const struct report_options *options, FILE *out);
+/* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top. */
+int report_write(const struct export_request *request, const struct report_options *options);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Threads and processes are counted directly. Functions, dsos and lines are "code": each line of
- * the profile belongs to one row, found once, and then every stack that has samples is walked once:
- * its innermost line gives self, and each row that it meets gives total, once however often the
- * stack passes through it (recursion), which a stamp on the row takes care of.
+ * the profile belongs to one row, looked up once. Every stack that has CPU samples is walked once: its
+ * innermost line counts as self, and each row on it as total, once even in recursion, which a stamp
+ * on the row (the last stack that counted it) ensures.
  */
 #include "export/report_rows.h"
 
@@ -69,7 +69,7 @@ static int compare_rows(const void *a, const void *b)
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-/* Versions of one library, and the JIT code of all processes, are one dso to the reader. */
+/* Dsos with one display name are shown as one: versions of a library, JIT code of all processes. */
 static int merge_dsos(struct code *code)
 {
 	const struct profile *p = code->p;
@@ -181,22 +181,28 @@ static int count_stack(struct code *code, uint32_t stack, uint64_t samples)
 	return 0;
 }
 
+/* `hits`: by stack */
+static void count_samples(const struct profile_samples *samples, uint64_t *hits)
+{
+	for (size_t i = 0; i < samples->count; i++)
+		hits[samples->stack[i].v]++;
+}
+
 static int count_code(struct code *code)
 {
 	const struct profile *p = code->p;
-	_cleanup_free_ uint64_t *samples = calloc(p->stack_count + 1, sizeof(*samples));
+	_cleanup_free_ uint64_t *hits = calloc(p->stack_count + 1, sizeof(*hits));
 	int err = 0;
 
 	code->row_of_line = malloc((p->line_count + 1) * sizeof(*code->row_of_line));
-	if (!samples || !code->row_of_line)
+	if (!hits || !code->row_of_line)
 		return -ENOMEM;
 	memset(code->row_of_line, 0xff, (p->line_count + 1) * sizeof(*code->row_of_line));
 	for (size_t i = 1; i < p->thread_count; i++)
-		for (size_t j = 0; j < p->threads[i].sample_count; j++)
-			samples[p->threads[i].stack[j].v]++;
+		count_samples(&p->threads[i].samples[SAMPLE_CPU], hits);
 	for (uint32_t i = 1; i < p->stack_count && !err; i++)
-		if (samples[i])
-			err = count_stack(code, i, samples[i]);
+		if (hits[i])
+			err = count_stack(code, i, hits[i]);
 	return err;
 }
 
@@ -237,12 +243,13 @@ static int thread_rows(const struct profile *p, struct report_row **rows, size_t
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *thread = &p->threads[i];
 		const struct profile_process *process = &p->processes[thread->process.v];
+		size_t samples = thread->samples[SAMPLE_CPU].count;
 
-		if (!thread->sample_count)
+		if (!samples)
 			continue;
 		list[used++] = (struct report_row){
-			.self = thread->sample_count,
-			.total = thread->sample_count,
+			.self = samples,
+			.total = samples,
 			.cpu = profile_thread__cpu(thread),
 			.name = profile__string(p, thread->name),
 			.place = profile__string(p, process->name),
@@ -267,9 +274,9 @@ static int process_rows(const struct profile *p, struct report_row **rows, size_
 		const struct profile_thread *thread = &p->threads[i];
 		struct report_row *row = &list[thread->process.v];
 
-		row->self += thread->sample_count;
+		row->self += thread->samples[SAMPLE_CPU].count;
 		row->cpu += profile_thread__cpu(thread);
-		row->threads += thread->sample_count > 0;
+		row->threads += thread->samples[SAMPLE_CPU].count > 0;
 	}
 	for (size_t i = 1; i < p->process_count; i++) {
 		if (!list[i].self)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of a report: samples counted by what they have in common. */
+/* The rows of a report: CPU samples, grouped. */
 #ifndef EXPORT_REPORT_ROWS_H
 #define EXPORT_REPORT_ROWS_H
 
@@ -8,9 +8,9 @@
 
 #include "export/report.h"
 
-/* Texts belong to the profile or are static; they are not fit to be printed as they are. */
+/* Texts belong to the profile or are static; they have to be sanitized before they are printed. */
 struct report_row {
-	uint64_t self;	/* samples of it: its code was executing, or the thread is its own */
+	uint64_t self;	/* samples of it: its code was executing, or it is the thread or process */
 	uint64_t total; /* samples with it anywhere in the stack, each counted once */
 	uint64_t cpu;	/* ns; threads and processes only */
 	const char *name;

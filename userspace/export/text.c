@@ -3,12 +3,11 @@
 #include "export/exporters.h"
 #include "export/report.h"
 
-static int write_text(const struct profile *profile, const struct export_options *options,
-		      FILE *out)
+static int write_text(const struct export_request *request)
 {
-	const struct report_options report = {.by = REPORT_FUNCTION, .top = options->top};
+	const struct report_options options = {.by = REPORT_FUNCTION};
 
-	return report_write(profile, &report, out);
+	return report_write(request, &options);
 }
 
 static const char *const suffixes[] = {".txt", NULL};

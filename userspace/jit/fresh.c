@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
-static int compare(const void *a, const void *b)
+static int compare_edges(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -26,7 +27,7 @@ static size_t sort_edges(const struct code_range *ranges, size_t count, uint64_t
 		edges[2 * i] = ranges[i].start;
 		edges[2 * i + 1] = ranges[i].end;
 	}
-	qsort(edges, 2 * count, sizeof(*edges), compare);
+	qsort(edges, 2 * count, sizeof(*edges), compare_edges);
 	for (size_t i = 0; i < 2 * count; i++)
 		if (!kept || edges[kept - 1] != edges[i])
 			edges[kept++] = edges[i];
@@ -35,7 +36,7 @@ static size_t sort_edges(const struct code_range *ranges, size_t count, uint64_t
 
 static size_t index_of(const uint64_t *edges, size_t count, uint64_t edge)
 {
-	return (const uint64_t *)bsearch(&edge, edges, count, sizeof(edge), compare) - edges;
+	return partition_point(edges, count, e, *e < edge);
 }
 
 static size_t next_free(uint32_t *links, size_t cell)

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/log.h"
+#include "base/search.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"
 #include "jit/jitdump.h"
@@ -40,7 +43,9 @@ struct dump_record {
 };
 
 struct jit_code {
-	bool is_dump, gave_up;
+	enum jit_code_use use;
+	bool gave_up;
+	size_t settled; /* records that are in the timeline */
 	struct strtab *names;
 	struct jit_timeline *timeline;
 	struct perf_map_reader map;
@@ -55,6 +60,11 @@ struct jit_code {
 	struct hashmap by_start; /* entries of the timeline, the last of each address */
 };
 
+static bool is_dump(const struct jit_code *c)
+{
+	return c->use != JIT_CODE_MAP;
+}
+
 static bool starts_at(const void *owner, uint32_t entry, const void *address)
 {
 	const struct jit_code *c = owner;
@@ -62,13 +72,13 @@ static bool starts_at(const void *owner, uint32_t entry, const void *address)
 	return jit_timeline__range(c->timeline, entry).start == *(const uint64_t *)address;
 }
 
-struct jit_code *jit_code__new(bool is_dump)
+struct jit_code *jit_code__new(enum jit_code_use use)
 {
 	struct jit_code *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
-	c->is_dump = is_dump;
+	c->use = use;
 	hashmap__init(&c->by_start, starts_at, c);
 	c->names = strtab__new();
 	c->timeline = jit_timeline__new();
@@ -188,10 +198,12 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 	return 0;
 }
 
+/* What is asked for: its frames, or its name and lines. */
 static int keep_load(void *context, const struct jitdump_load *load)
 {
 	struct jit_code *c = context;
-	int64_t name = strtab__intern(c->names, load->name);
+	bool frames = c->use == JIT_CODE_FRAMES;
+	int64_t name = frames ? 0 : strtab__intern(c->names, load->name);
 	struct dump_record record = {
 		.action = DUMP_LOAD,
 		.tsc = c->dump.header.tsc,
@@ -205,10 +217,8 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	int err = name < 0 ? (int)name : 0;
 
 	if (!err)
-		err = add_dump_lines(c, load);
+		err = frames ? keep_unwinding(c, load, &record) : add_dump_lines(c, load);
 	record.line_count = c->lines.count - record.first_line;
-	if (!err)
-		err = keep_unwinding(c, load, &record);
 	return err ? err : vec_push(&c->records, record);
 }
 
@@ -272,10 +282,10 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 	if (jit_timeline__count(c->timeline) + c->records.count > ENTRIES_MAX)
 		err = -E2BIG;
 	else
-		err = c->is_dump ? feed_dump(c, piece) : feed_map(c, piece);
+		err = is_dump(c) ? feed_dump(c, piece) : feed_map(c, piece);
 	if (!err)
 		return 0;
-	if (c->is_dump)
+	if (is_dump(c))
 		c->gave_up = true; /* the rest has no names */
 	else if (give_up(c, piece->after))
 		return -ENOMEM;
@@ -299,7 +309,7 @@ static struct jit_unwinding unwinding_of(const struct jit_code *c, const struct 
 		.size = r->size,
 		.eh_frame = c->unwinding.data + r->unwinding,
 		.eh_frame_size = r->unwinding_size,
-		.eh_frame_address = r->address + ((r->size + 7) & ~7ull),
+		.eh_frame_address = r->address + align_up(r->size, 8),
 	};
 }
 
@@ -403,15 +413,46 @@ static int apply_record(struct jit_code *c, uint32_t number)
 	return add_range(c, r->time, 0, UINT64_MAX, JIT_NOTHING);
 }
 
+/* Records may have come out of order, so the timeline is made anew. */
+static int clear_timeline(struct jit_code *c)
+{
+	struct jit_timeline *timeline = jit_timeline__new();
+
+	if (!timeline)
+		return -ENOMEM;
+	jit_timeline__free(c->timeline);
+	c->timeline = timeline;
+	hashmap__fini(&c->by_start);
+	hashmap__init(&c->by_start, starts_at, c);
+	return 0;
+}
+
+static void log_settled(const struct jit_code *c)
+{
+	struct jit_code_counts counts = jit_code__counts(c);
+
+	log_debug(LOG_JIT, "%s: %llu entries, %llu bad lines, %llu bytes cut off",
+		  is_dump(c) ? "jitdump" : "perf map", (unsigned long long)counts.entries,
+		  (unsigned long long)counts.bad_lines, (unsigned long long)counts.torn);
+}
+
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 {
-	int err = 0;
+	int err;
 
-	for (size_t i = 0; i < c->records.count && clock; i++)
-		if (c->records.data[i].tsc)
-			c->records.data[i].time = clock(context, c->records.data[i].time);
-	if (c->records.count)
-		qsort(c->records.data, c->records.count, sizeof(*c->records.data), compare_records);
+	if (!is_dump(c) || c->settled == c->records.count)
+		return 0;
+	err = clear_timeline(c);
+	if (err)
+		return err;
+	for (size_t i = 0; i < c->records.count && clock; i++) {
+		struct dump_record *r = &c->records.data[i];
+
+		if (r->tsc)
+			r->time = clock(context, r->time);
+		r->tsc = false;
+	}
+	qsort(c->records.data, c->records.count, sizeof(*c->records.data), compare_records);
 	for (size_t i = 0; i < c->records.count; i++) {
 		const struct dump_record *r = &c->records.data[i];
 
@@ -421,6 +462,8 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 	}
 	for (uint32_t i = 0; i < c->records.count && !err; i++)
 		err = apply_record(c, i);
+	c->settled = err ? 0 : c->records.count;
+	log_settled(c);
 	return err;
 }
 
@@ -428,7 +471,7 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 
 struct jit_code_counts jit_code__counts(const struct jit_code *c)
 {
-	if (c->is_dump)
+	if (is_dump(c))
 		return (struct jit_code_counts){c->before.entries + c->dump.counts.loads +
 							c->dump.counts.moves,
 						c->before.bad_lines + c->dump.counts.bad_records,
@@ -445,7 +488,7 @@ static uint32_t name_of(const struct jit_code *c, uint32_t entry)
 {
 	uint32_t name = jit_timeline__name(c->timeline, entry);
 
-	return c->is_dump ? c->records.data[name].name : name;
+	return is_dump(c) ? c->records.data[name].name : name;
 }
 
 const char *jit_code__name(const struct jit_code *c, uint32_t entry)
@@ -483,23 +526,16 @@ bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
 	const struct dump_record *r;
 	const struct dump_line *lines;
 	uint64_t offset = address - jit_timeline__range(c->timeline, entry).start;
-	size_t low = 0, high;
+	size_t count;
 
-	if (!c->is_dump)
+	if (!is_dump(c))
 		return false;
 	r = &c->records.data[jit_timeline__name(c->timeline, entry)];
 	lines = c->lines.data + r->first_line;
-	for (high = r->line_count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (lines[middle].offset <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	count = partition_point(lines, r->line_count, l, l->offset <= offset);
+	if (!count)
 		return false;
-	*line = (struct jit_line){strtab__get(c->names, lines[low - 1].file), lines[low - 1].line,
-				  lines[low - 1].column};
+	lines += count - 1;
+	*line = (struct jit_line){strtab__get(c->names, lines->file), lines->line, lines->column};
 	return line->line > 0;
 }

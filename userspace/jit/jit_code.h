@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one perf map or jitdump has told of a process's code: fed in the order of the file, asked when
- * the recording has ended.
+ * a window has ended.
  */
 #ifndef JIT_JIT_CODE_H
 #define JIT_JIT_CODE_H
@@ -21,8 +21,14 @@ struct jit_piece {
 	bool begins_snapshot, ends_snapshot; /* of a file that was written anew */
 };
 
+enum jit_code_use {
+	JIT_CODE_MAP,	 /* names, by a perf map */
+	JIT_CODE_DUMP,	 /* names, by a jitdump */
+	JIT_CODE_FRAMES, /* what a jitdump says of frames: jit_code__unwinding() alone is for these */
+};
+
 /* NULL: no memory. */
-struct jit_code *jit_code__new(bool is_dump);
+struct jit_code *jit_code__new(enum jit_code_use use);
 void jit_code__free(struct jit_code *c);
 
 /* 0, -ENOMEM, or once what jitdump_reader__feed() says of a file that is none. */
@@ -31,7 +37,10 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
 /* A moment of the TSC on CLOCK_MONOTONIC; 0: unknown. */
 typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
 
-/* Nothing comes any more: now it can be asked. `clock`: for jitdumps that use the TSC. 0, -ENOMEM. */
+/*
+ * Before it is asked, if something has come since the last time: entries have other numbers then.
+ * `clock`: for jitdumps that use the TSC. 0, -ENOMEM.
+ */
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context);
 
 /* Code that a jitdump describes the frames of, as it is now. */

@@ -54,7 +54,7 @@ static const struct known_file known_files[] = {
 	{"bun", true, {"Bun", BUN}},
 };
 
-static bool matches(const struct known_file *known, const char *name)
+static bool matches_name(const struct known_file *known, const char *name)
 {
 	size_t size = strlen(known->start);
 
@@ -66,7 +66,7 @@ static bool matches(const struct known_file *known, const char *name)
 const struct jit_runtime *jit_runtime_of_file(const char *name)
 {
 	for (size_t i = 0; i < sizeof(known_files) / sizeof(known_files[0]); i++)
-		if (matches(&known_files[i], name))
+		if (matches_name(&known_files[i], name))
 			return &known_files[i].runtime;
 	return NULL;
 }

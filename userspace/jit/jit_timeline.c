@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 #define BLOCK_MAX 512u
 #define CROWD	  64u /* changes at one address between two readings */
@@ -153,33 +154,31 @@ static uint64_t end_of(const struct entry *e)
 	return e->end > e->start ? e->end : e->start + 1;
 }
 
+static uint64_t end_of_entry(const struct jit_timeline *t, uint32_t entry)
+{
+	return end_of(&t->entries.data[entry]);
+}
+
+static uint32_t last_of_block(const struct block *b)
+{
+	return b->entries[b->count - 1];
+}
+
 /* The first live entry that ends above the address. False: none does. */
 static bool find_live(const struct jit_timeline *t, uint64_t address, size_t *block, size_t *at)
 {
-	size_t low = 0, high = t->live.blocks.count;
+	const struct live *live = &t->live;
+	size_t i = partition_point(live->blocks.data, live->blocks.count, b,
+				   end_of_entry(t, last_of_block(*b)) <= address);
+	const struct block *found;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		size_t last = t->live.blocks.data[middle]->count - 1;
-
-		if (end_of(entry_at(t, middle, last)) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == t->live.blocks.count)
+	if (i == live->blocks.count)
 		return false;
-	*block = low;
-	high = t->live.blocks.data[low]->count - 1;
-	for (low = 0; low < high;) {
-		size_t middle = low + (high - low) / 2;
-
-		if (end_of(entry_at(t, *block, middle)) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*at = low;
+	found = live->blocks.data[i];
+	*block = i;
+	/* its last entry is known to end above the address */
+	*at = partition_point(found->entries, found->count - 1, entry,
+			      end_of_entry(t, *entry) <= address);
 	return true;
 }
 
@@ -270,17 +269,7 @@ static uint32_t live_at(const struct jit_timeline *t, uint64_t address)
 /* The first of the addresses that is not below `start`. */
 static size_t first_address(const struct asked *a, uint64_t start)
 {
-	size_t low = 0, high = a->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (a->addresses[middle] < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(a->addresses, a->count, address, *address < start);
 }
 
 /* Does the entry have one of the addresses? */
@@ -300,7 +289,8 @@ static int add_change(struct jit_history *h, const struct jit_change *change)
 }
 
 /* At the addresses in [start, end) is something else now. */
-static int tell(struct asked *a, uint64_t start, uint64_t end, const struct jit_change *change)
+static int tell_change(struct asked *a, uint64_t start, uint64_t end,
+		       const struct jit_change *change)
 {
 	for (size_t i = first_address(a, start); i < a->count && a->addresses[i] < end; i++) {
 		if (++a->changes > JIT_CHANGES_MAX)
@@ -326,7 +316,7 @@ static int apply_single(struct jit_timeline *t, const struct gap *gap, uint32_t 
 
 	if (live_at(t, address) != JIT_NO_ENTRY)
 		return 0;
-	err = tell(a, address, address + 1, &new);
+	err = tell_change(a, address, address + 1, &new);
 	return err ? err : insert_live(t, number);
 }
 
@@ -342,8 +332,8 @@ static uint32_t find_equal(const struct jit_timeline *t, const struct entry *e)
 }
 
 /* *at is the number of the entry, or of the one that is there already. */
-static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number, struct asked *a,
-		 uint32_t *at)
+static int apply_entry(struct jit_timeline *t, const struct gap *gap, uint32_t number,
+		       struct asked *a, uint32_t *at)
 {
 	struct jit_change new = change_of(gap, number), nothing = change_of(gap, JIT_NO_ENTRY);
 	const struct entry *e = &t->entries.data[number];
@@ -364,14 +354,14 @@ static int apply(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 	       entry_at(t, block, place)->start < e->end) {
 		const struct entry *old = entry_at(t, block, place);
 
-		err = tell(a, old->start, e->start, &nothing);
+		err = tell_change(a, old->start, e->start, &nothing);
 		if (!err)
-			err = tell(a, e->end, end_of(old), &nothing);
+			err = tell_change(a, e->end, end_of(old), &nothing);
 		remove_live(&t->live, block, place);
 	}
 	if (err || !asked)
 		return err;
-	err = tell(a, e->start, e->end, &new);
+	err = tell_change(a, e->start, e->end, &new);
 	return err || e->name == JIT_NOTHING ? err : insert_live(t, number);
 }
 
@@ -387,7 +377,7 @@ static int go_through_gap(struct jit_timeline *t, size_t gap, struct asked *a)
 	int err = 0;
 
 	for (uint32_t i = g->first; i < end_of_gap(t, gap) && !err; i++)
-		err = apply(t, g, i, a, &at);
+		err = apply_entry(t, g, i, a, &at);
 	return err;
 }
 
@@ -426,7 +416,7 @@ static int end_the_missing(struct jit_timeline *t, size_t number, struct asked *
 			if (a->present[b->entries[k]] == number + 1)
 				b->entries[kept++] = b->entries[k];
 			else if (!err)
-				err = tell(a, e->start, end_of(e), &gone);
+				err = tell_change(a, e->start, end_of(e), &gone);
 		}
 		b->count = kept;
 		if (kept)
@@ -448,7 +438,7 @@ static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked 
 	for (uint32_t i = 0; i < count && !err; i++) {
 		if (!fresh[i])
 			continue;
-		err = apply(t, g, g->first + i, a, &at);
+		err = apply_entry(t, g, g->first + i, a, &at);
 		a->present[at] = (uint32_t)gap + 1;
 	}
 	return err ? err : end_the_missing(t, gap, a);
@@ -482,33 +472,13 @@ void jit_history__fini(struct jit_history *h)
 /* How many changes were over before `time`; their ends are in order. */
 static size_t changes_before(const struct jit_history *h, uint64_t time)
 {
-	size_t low = 0, high = h->changes.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->changes.data[middle].before < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(h->changes.data, h->changes.count, change, change->before < time);
 }
 
 /* How many may have been by `time`; their beginnings are in order, too. */
 static size_t changes_after(const struct jit_history *h, uint64_t time)
 {
-	size_t low = 0, high = h->changes.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->changes.data[middle].after < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(h->changes.data, h->changes.count, change, change->after < time);
 }
 
 static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *context)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "jit/jit_name.h"
 #include "jit/js_name.h"
 #include "jit/perf_map.h"
@@ -68,7 +69,7 @@ struct body {
 	size_t left;
 };
 
-static bool take(struct body *body, void *to, size_t size)
+static bool take_bytes(struct body *body, void *to, size_t size)
 {
 	if (size > body->left)
 		return false;
@@ -150,7 +151,7 @@ static int read_lines(struct jitdump_reader *r, struct body body, const struct d
 		struct debug_entry entry;
 		const char *text;
 
-		if (!take(&body, &entry, sizeof(entry)) || !(text = take_text(&body)))
+		if (!take_bytes(&body, &entry, sizeof(entry)) || !(text = take_text(&body)))
 			return 1;
 		move_into_code(&entry, info->address);
 		if (!belongs_to(&entry, info->address))
@@ -178,7 +179,7 @@ static int read_lines_without_names(struct jitdump_reader *r, struct body body,
 	for (uint64_t i = 0; i < info->count && !err; i++) {
 		struct debug_entry entry;
 
-		if (!take(&body, &entry, sizeof(entry)) || body.left < name_size ||
+		if (!take_bytes(&body, &entry, sizeof(entry)) || body.left < name_size ||
 		    body.at[name_size - 1] || !belongs_to(&entry, info->address))
 			return 1;
 		body.at += name_size;
@@ -201,7 +202,7 @@ static int on_debug_info(struct jitdump_reader *r, struct body body)
 	int err;
 
 	forget_lines(r);
-	if (!take(&body, &info, sizeof(info)))
+	if (!take_bytes(&body, &info, sizeof(info)))
 		return 1;
 	r->lines_of = info.address;
 	err = read_lines(r, body, &info);
@@ -222,7 +223,7 @@ static int on_unwinding_info(struct jitdump_reader *r, struct body body)
 	struct unwinding_info info;
 
 	r->unwinding.count = 0;
-	if (!take(&body, &info, sizeof(info)) || info.size > body.left ||
+	if (!take_bytes(&body, &info, sizeof(info)) || info.size > body.left ||
 	    info.eh_frame_header_size > info.size)
 		return 1;
 	if (vec_reserve(&r->unwinding, info.size))
@@ -260,7 +261,7 @@ static int on_load(struct jitdump_reader *r, const struct record *record, struct
 	struct load load;
 	int result;
 
-	if (!take(&body, &load, sizeof(load)) || !(told.name = take_text(&body)) ||
+	if (!take_bytes(&body, &load, sizeof(load)) || !(told.name = take_text(&body)) ||
 	    strnlen(told.name, PERF_MAP_LINE_MAX) == PERF_MAP_LINE_MAX || load.size > body.left ||
 	    load.address + load.size < load.address)
 		return 1;
@@ -290,7 +291,7 @@ static int on_move(struct jitdump_reader *r, const struct record *record, struct
 	struct jitdump_move told = {.time = record->time};
 	struct move move;
 
-	if (!take(&body, &move, sizeof(move)) || move.to + move.size < move.to)
+	if (!take_bytes(&body, &move, sizeof(move)) || move.to + move.size < move.to)
 		return 1;
 	told.from = move.from;
 	told.to = move.to;
@@ -391,7 +392,7 @@ static ssize_t take_all(struct jitdump_reader *r, const char *bytes, size_t size
 	size_t done = 0;
 
 	for (;;) {
-		uint64_t skipped = r->skip < size - done ? r->skip : size - done;
+		uint64_t skipped = min_u64(r->skip, size - done);
 		ssize_t taken;
 
 		r->skip -= skipped;

@@ -68,7 +68,7 @@ static int take_line(struct perf_map_reader *r, const char *line, size_t size,
 }
 
 /* A line that goes on. */
-static int keep(struct perf_map_reader *r, const char *bytes, size_t size)
+static int keep_rest(struct perf_map_reader *r, const char *bytes, size_t size)
 {
 	if (r->skipping || !size)
 		return 0;
@@ -92,7 +92,7 @@ static int end_line(struct perf_map_reader *r, const char *bytes, size_t size,
 
 	if (!r->rest.count && !r->skipping)
 		return take_line(r, bytes, size, visit, context);
-	err = keep(r, bytes, size);
+	err = keep_rest(r, bytes, size);
 	if (!err && !r->skipping)
 		err = take_line(r, r->rest.data, r->rest.count, visit, context);
 	r->rest.count = 0;
@@ -111,7 +111,7 @@ int perf_map_reader__feed(struct perf_map_reader *r, const char *bytes, size_t s
 		if (err)
 			return err;
 	}
-	return keep(r, bytes, end - bytes);
+	return keep_rest(r, bytes, end - bytes);
 }
 
 int perf_map_reader__finish(struct perf_map_reader *r, perf_map_entry_fn visit, void *context)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "elf/elf_file.h"
 #include "jitwatch/process_memory.h"
 
 #define ENTRIES_MAX 20000u /* JDK 17 has 2,500 fields and 1,400 flags */
@@ -45,9 +46,10 @@ static const char *const exported_names[EXPORTED_COUNT] = {
 	[TYPE_SIZE] = "gHotSpotVMTypeEntrySizeOffset",
 };
 
+_Static_assert(EXPORTED_COUNT == HOTSPOT_SYMBOLS, "all of them");
+
 struct jvm {
 	pid_t pid;
-	uint64_t addresses[EXPORTED_COUNT]; /* in the file; 0: not exported */
 	uint64_t values[EXPORTED_COUNT];
 	/* of JVMFlag, which was called Flag up to JDK 8 */
 	uint64_t flags, flag_count; /* addresses of the static members */
@@ -68,20 +70,27 @@ static bool is_string(const struct jvm *jvm, uint64_t address, const char *wante
 
 static int note_symbol(void *context, const struct elf_symbol *symbol)
 {
-	struct jvm *jvm = context;
+	struct hotspot_symbols *symbols = context;
 
 	for (unsigned int i = 0; i < EXPORTED_COUNT; i++)
 		if (!strcmp(symbol->name, exported_names[i]))
-			jvm->addresses[i] = symbol->address;
+			symbols->address[i] = symbol->address;
 	return 0;
 }
 
-static int read_exported(struct jvm *jvm, uint64_t bias)
+int hotspot_symbols__find(struct elf_file *libjvm, struct hotspot_symbols *symbols)
+{
+	*symbols = (struct hotspot_symbols){};
+	return elf_file__each_object(libjvm, note_symbol, symbols);
+}
+
+static int read_exported(struct jvm *jvm, const struct hotspot_symbols *symbols, uint64_t bias)
 {
 	for (unsigned int i = 0; i < EXPORTED_COUNT; i++) {
-		int err = jvm->addresses[i] ? process_memory__read(jvm->pid, &jvm->values[i], 8,
-								   jvm->addresses[i] + bias)
-					    : -ENODATA;
+		int err = symbols->address[i] ? process_memory__read(jvm->pid, &jvm->values[i],
+								     sizeof(jvm->values[i]),
+								     symbols->address[i] + bias)
+					      : -ENODATA;
 
 		if (err)
 			return err;
@@ -192,14 +201,21 @@ static int read_flag(const struct jvm *jvm, const char *name)
 	return err ? err : -ENODATA;
 }
 
-int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias)
+int hotspot__read_frame_pointer_flag(pid_t pid, const struct hotspot_symbols *symbols,
+				     uint64_t bias)
 {
 	struct jvm jvm = {.pid = pid};
-	int err = elf_file__each_object(libjvm, note_symbol, &jvm);
+	int err = read_exported(&jvm, symbols, bias);
 
-	if (!err)
-		err = read_exported(&jvm, bias);
 	if (!err)
 		err = find_flags(&jvm);
 	return err ? err : read_flag(&jvm, "PreserveFramePointer");
+}
+
+int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias)
+{
+	struct hotspot_symbols symbols;
+	int err = hotspot_symbols__find(libjvm, &symbols);
+
+	return err ? err : hotspot__read_frame_pointer_flag(pid, &symbols, bias);
 }

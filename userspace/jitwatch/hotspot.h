@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "elf/elf_file.h"
+#include "jitwatch/runtime_reader.h"
 
 /*
  * Was it started with -XX:+PreserveFramePointer? `libjvm` is its library, whose addresses are
@@ -14,5 +14,9 @@
  * final once the JVM has compiled code.
  */
 int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias);
+
+/* The same by what the library exports. */
+int hotspot__read_frame_pointer_flag(pid_t pid, const struct hotspot_symbols *symbols,
+				     uint64_t bias);
 
 #endif

@@ -18,13 +18,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
+#include "base/minmax.h"
 
 #define FILE_MAX	 (512ull << 20) /* bytes that are read of one */
 #define SNAPSHOT_MAX	 (32u << 20)	/* larger ones are read in pieces, as they come */
 #define REWRITE_PATIENCE 50000000ull	/* ns; HotSpot writes for 5 ms */
 #define WRITE_PATIENCE	 50000000ull	/* ns of a write, from its time to its bytes */
-#define PIECE_MAX	 ((EVENT_SIZE_MAX - sizeof(struct jit_bytes_event)) & ~(EVENT_ALIGN - 1))
+#define PIECE_MAX	 (EVENT_SIZE_MAX - sizeof(struct jit_bytes_event))
 
 /* One after the other in one piece of memory, which is the sink's to copy. */
 union piece {
@@ -48,7 +50,7 @@ static int tell_state(const struct jit_file *f, const char *path, uint64_t now,
 	size_t length = strnlen(path, PATH_MAX - 1);
 
 	e.event.header = (struct event_header){
-		.size = (sizeof(e.event) + length + EVENT_ALIGN) & ~(EVENT_ALIGN - 1),
+		.size = event_aligned(sizeof(e.event) + length + 1),
 		.type = EVENT_JIT_FILE,
 		.time = now,
 	};
@@ -128,7 +130,7 @@ static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
 		return;
 	}
 	kept = JIT_FILE_TAIL_SIZE - (unsigned int)size;
-	kept = f->tail_size < kept ? f->tail_size : kept;
+	kept = min_u64(kept, f->tail_size);
 	memmove(f->tail, f->tail + f->tail_size - kept, kept);
 	memcpy(f->tail + kept, bytes, size);
 	f->tail_size = kept + (unsigned int)size;
@@ -136,13 +138,13 @@ static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
 
 static int tell_piece(struct reading *r, union piece *piece, size_t size, uint64_t now)
 {
-	size_t whole = (sizeof(piece->event) + size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	size_t whole = event_aligned(sizeof(piece->event) + size);
 	uint64_t before = r->before ? r->before : now;
 
 	memset(piece->event.bytes + size, 0, whole - sizeof(piece->event) - size);
 	piece->event = (struct jit_bytes_event){
 		.header = {.size = whole, .type = EVENT_JIT_BYTES, .time = now},
-		.after = r->after < before ? r->after : before,
+		.after = min_u64(r->after, before),
 		.before = before,
 		.file = r->f->number,
 		.size = size,
@@ -206,7 +208,7 @@ static bool is_last_write(const struct jit_file *f, bool whole, const char *byte
 }
 
 /* Is it held? Otherwise it is told as the reading says. */
-static bool hold(struct reading *r, const char *line, size_t size)
+static bool hold_line(struct reading *r, const char *line, size_t size)
 {
 	struct jit_file *f = r->f;
 	uint64_t now = monotonic_ns(), time = f->last_write.time;
@@ -281,7 +283,7 @@ static int read_on(struct reading *r)
 		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
 		err = tell_held_before(f, last_write, r->sink);
 		if (!err && !is_hole(f, piece.event.bytes, size) &&
-		    !(last_write && hold(r, piece.event.bytes, size)))
+		    !(last_write && hold_line(r, piece.event.bytes, size)))
 			err = tell_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
@@ -436,8 +438,8 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	f->inode = st->st_ino;
 	err = begin_anew(f, now, sink);
 	/* the new one may have been there, and written to, since the last look */
-	f->silent = f->silent < f->named_at ? f->silent : f->named_at;
-	f->listed = f->listed < f->named_at ? f->listed : f->named_at;
+	f->silent = min_u64(f->silent, f->named_at);
+	f->listed = min_u64(f->listed, f->named_at);
 	f->named_at = now;
 	return err;
 }
@@ -461,7 +463,7 @@ static bool has_changed(const struct jit_file *f)
 }
 
 /* Its owner writes to it after all. */
-static int revive(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
+static int revive_file(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
 {
 	int err = begin_anew(f, now, sink);
 
@@ -499,7 +501,7 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settl
 	if (f->state == JIT_FILE_STATE_OUTDATED && (!signs->modified || !has_changed(f)))
 		return 0;
 	if (f->state == JIT_FILE_STATE_OUTDATED)
-		err = revive(f, now, sink);
+		err = revive_file(f, now, sink);
 	err = err ? err : look_for_rewriting(f, signs, now, sink);
 	if (err)
 		return err;

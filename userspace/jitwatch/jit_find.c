@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/io.h"
 #include "base/proc_task.h"
 #include "base/tenant_open.h"
@@ -24,7 +25,7 @@
 /* ---- the process ----------------------------------------------------------------------------- */
 
 /* What follows "\nKEY:" in the text. NULL: nothing does. */
-static const char *field(const char *text, const char *key)
+static const char *find_field(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
 
@@ -60,10 +61,10 @@ int jit_owner__read(pid_t pid, struct jit_owner *owner)
 	err = read_file_at(AT_FDCWD, path, STATUS_MAX, &text, &size);
 	if (err)
 		return err;
-	uids = field(text, "\nUid:");
+	uids = find_field(text, "\nUid:");
 	if (!uids || proc_process_state(pid, &identity) != PROC_ALIVE)
 		return -ESRCH;
-	pids = field(text, "\nNSpid:");
+	pids = find_field(text, "\nNSpid:");
 	*owner = (struct jit_owner){.pid = pid, .own_pid = pid, .start = identity.start_time};
 	owner->uid = (uid_t)strtoul(uids, &end, 10);
 	owner->euid = (uid_t)strtoul(end, NULL, 10);
@@ -111,7 +112,7 @@ static enum jit_file_state state_of_error(int err)
 	}
 }
 
-static enum jit_file_state judge(const struct jit_owner *owner, int fd, const struct stat *st)
+static enum jit_file_state judge_file(const struct jit_owner *owner, int fd, const struct stat *st)
 {
 	struct statfs fs;
 
@@ -127,7 +128,7 @@ static enum jit_file_state judge(const struct jit_owner *owner, int fd, const st
 }
 
 /* What an attempt to open has led to. 0, or -ENOENT. */
-static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
+static int describe_opened(const struct jit_owner *owner, int fd, struct jit_found *found)
 {
 	int64_t modified;
 
@@ -138,7 +139,7 @@ static int take(const struct jit_owner *owner, int fd, struct jit_found *found)
 		found->state = state_of_error(fd);
 		return 0;
 	}
-	found->state = judge(owner, fd, &found->st);
+	found->state = judge_file(owner, fd, &found->st);
 	modified = monotonic_of(&found->st.st_mtim);
 	found->modified = modified > 0 ? (uint64_t)modified : 0;
 	if (found->state == JIT_FILE_STATE_FOLLOWED || found->state == JIT_FILE_STATE_OUTDATED)
@@ -199,8 +200,8 @@ static int find_in(const struct jit_owner *owner, int root, pid_t number, struct
 	int err;
 
 	snprintf(found->path, sizeof(found->path), "/tmp/perf-%d.map", number);
-	err = take(owner, tenant_open(root, found->path, O_NOFOLLOW, UINT64_MAX, &found->st),
-		   found);
+	err = describe_opened(
+		owner, tenant_open(root, found->path, O_NOFOLLOW, UINT64_MAX, &found->st), found);
 	if (err || found->fd < 0 || !is_taken(owner, number, &found->st))
 		return err;
 	close(found->fd);
@@ -258,7 +259,7 @@ int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t star
 		fd = tenant_open(root, path, O_NOFOLLOW, UINT64_MAX, &st);
 		found->st = st;
 	}
-	return take(owner, fd, found);
+	return describe_opened(owner, fd, found);
 }
 
 /* Behind a number; NULL: there is none. */

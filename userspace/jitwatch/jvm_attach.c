@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/tenant_open.h"
 
 #define MAPS_MAX       (64u << 20)
@@ -87,7 +88,7 @@ struct asking {
 static const char REQUEST[] = "1\0jcmd\0Compiler.perfmap\0\0";
 
 /* The system calls themselves: in a child of a program with threads there are no others to tell. */
-static bool become(const struct asking *a)
+static bool become_user(const struct asking *a)
 {
 	struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
@@ -119,7 +120,7 @@ static int connect_to(const struct asking *a)
 }
 
 /* It listens already, or is made to. */
-static int reach(const struct asking *a)
+static int reach_listener(const struct asking *a)
 {
 	int fd = connect_to(a), trigger;
 
@@ -138,7 +139,7 @@ static int reach(const struct asking *a)
 	return fd;
 }
 
-static bool ask(int fd)
+static bool ask_for_map(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 	char status = 0, rest[512];
@@ -156,7 +157,7 @@ static bool ask(int fd)
 /* All descriptors but these two: nothing of the recording is anybody's business here. */
 static void close_others(int a, int b)
 {
-	unsigned int low = (unsigned int)(a < b ? a : b), high = (unsigned int)(a < b ? b : a);
+	unsigned int low = min_u64(a, b), high = max_u64(a, b);
 
 	if (low)
 		syscall(SYS_close_range, 0, low - 1, 0);
@@ -165,22 +166,22 @@ static void close_others(int a, int b)
 	syscall(SYS_close_range, high + 1, ~0u, 0);
 }
 
-static void talk(const struct asking *a)
+static void talk_to_jvm(const struct asking *a)
 {
 	int fd;
 
 	close_others(a->tmp, a->pid);
 	signal(SIGPIPE, SIG_IGN);
 	alarm(ASK_SECONDS);
-	if (!become(a))
+	if (!become_user(a))
 		_exit(2);
 	/* both are undone by a change of credentials */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != a->parent)
 		_exit(2);
-	fd = reach(a);
-	_exit(fd >= 0 && ask(fd) ? 0 : 1);
+	fd = reach_listener(a);
+	_exit(fd >= 0 && ask_for_map(fd) ? 0 : 1);
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
@@ -243,6 +244,6 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 	snprintf(a.socket, sizeof(a.socket), ".java_pid%d", owner->own_pid);
 	child = fork();
 	if (!child)
-		talk(&a);
+		talk_to_jvm(&a);
 	return child < 0 ? -errno : child;
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "jitwatch/process_memory.h"
 
@@ -55,11 +56,9 @@ struct reader {
 
 static bool in_areas(const struct reader *r, uint64_t start, uint64_t size)
 {
-	for (size_t i = 0; i < r->area_count; i++)
-		if (start >= r->areas[i].start && start < r->areas[i].end &&
-		    size <= r->areas[i].end - start)
-			return true;
-	return false;
+	size_t i = partition_point(r->areas, r->area_count, a, a->end <= start);
+
+	return i < r->area_count && start >= r->areas[i].start && size <= r->areas[i].end - start;
 }
 
 /* ---- the compiler's state -------------------------------------------------------------------- */

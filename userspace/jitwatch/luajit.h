@@ -11,7 +11,7 @@
 #define LUAJIT_DISPATCH 14 /* r14, by DWARF number */
 
 /*
- * The traces of all Lua states that are known, sorted, in *frames, which is the caller's to free.
+ * The traces of all Lua states that are known, sorted, in *frames, which is the caller's to free. Areas ascend.
  * `dispatch` is what a thread had in that register, or 0: in a trace and in the interpreter that is the
  * dispatch table of its state, which is known from then on. 0; -ENODATA: there are none; -ENOMEM.
  */

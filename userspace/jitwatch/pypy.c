@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "jitwatch/process_memory.h"
 
@@ -52,7 +53,7 @@ struct search {
 /* The start of an area. False: it cannot be read. */
 static bool read_area(struct search *s, const struct made_area *area, size_t limit)
 {
-	s->size = area->end - area->start < limit ? area->end - area->start : limit;
+	s->size = min_u64(area->end - area->start, limit);
 	return s->size && !process_memory__read(s->pid, s->code, s->size, area->start);
 }
 
@@ -125,7 +126,7 @@ static const struct kind *find_kind(struct search *s, const struct made_area *ar
 
 static size_t helper_limit(const struct search *s, size_t at)
 {
-	return s->size - at < HELPER_MAX ? s->size : at + HELPER_MAX;
+	return min_u64(s->size, at + HELPER_MAX);
 }
 
 /* Where the room that was made before `at` is given back; 0: nowhere. */

@@ -12,23 +12,14 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"
 #include "jit/jit_runtime.h"
 
-struct source {
-	struct jit_code *code; /* NULL: it was not followed */
-	struct string_id path;
-	enum jit_file_kind kind;
-	enum jit_file_state state;
-	uint32_t pid;
-};
-
 struct code_process {
-	struct process_id id;
-	const struct jit_runtime *runtime;
-	uint32_t files[JIT_FILE_KIND_COUNT]; /* 0: none */
+	const struct jit_process *process;
 	uint64_t samples, unnamed, ambiguous;
 };
 
@@ -59,10 +50,9 @@ struct done_stack {
 
 struct jit_names {
 	struct profile_builder *builder;
-	VEC(struct source) sources; /* by file number; 0 is a placeholder */
-	VEC(struct code_process) processes;
-	VEC(uint32_t) by_process; /* index + 1 in `processes`, by struct process_id */
-	VEC(struct clock_anchor_event) anchors;
+	struct jit_sources *sources;
+	struct code_process *processes; /* by id */
+	size_t process_count;
 	VEC(struct place) places;
 	uint32_t *place_of; /* index + 1, by location; the profile's own ones only */
 	size_t location_count;
@@ -70,16 +60,7 @@ struct jit_names {
 	size_t stack_count;
 };
 
-struct jit_names *jit_names__new(struct profile_builder *builder)
-{
-	struct jit_names *j = calloc(1, sizeof(*j));
-
-	if (j)
-		j->builder = builder;
-	return j;
-}
-
-static void free_places(struct jit_names *j)
+static void jit_names__fini(struct jit_names *j)
 {
 	for (size_t i = 0; i < j->places.count; i++) {
 		struct place *place = &j->places.data[i];
@@ -91,187 +72,35 @@ static void free_places(struct jit_names *j)
 	vec_free(&j->places);
 	free(j->place_of);
 	free(j->done);
-	j->place_of = NULL;
-	j->done = NULL;
+	free(j->processes);
 }
 
-void jit_names__free(struct jit_names *j)
+static int compare_processes(const void *a, const void *b)
 {
-	if (!j)
-		return;
-	free_places(j);
-	for (size_t i = 0; i < j->sources.count; i++)
-		jit_code__free(j->sources.data[i].code);
-	vec_free(&j->sources);
-	vec_free(&j->processes);
-	vec_free(&j->by_process);
-	vec_free(&j->anchors);
-	free(j);
+	const struct code_process *x = a, *y = b;
+
+	return x->process->id.v < y->process->id.v ? -1 : x->process->id.v > y->process->id.v;
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
-#define FILES_MAX (1u << 20) /* numbers above are those of a damaged recording */
-
-static struct source *need_source(struct jit_names *j, uint32_t file)
+static int sort_processes(struct jit_names *j, const struct jit_process *processes, size_t count)
 {
-	while (j->sources.count <= file)
-		if (vec_push(&j->sources, (struct source){}))
-			return NULL;
-	return &j->sources.data[file];
-}
-
-static struct code_process *find_process(struct jit_names *j, struct process_id id)
-{
-	uint32_t index = id.v < j->by_process.count ? j->by_process.data[id.v] : 0;
-
-	return index ? &j->processes.data[index - 1] : NULL;
-}
-
-static bool is_followed(enum jit_file_state state)
-{
-	static const bool followed[JIT_FILE_STATE_COUNT] = {
-#define X(id, followed, text) followed,
-		JIT_FILE_STATES(X)
-#undef X
-	};
-
-	return followed[state];
-}
-
-int jit_names__file(struct jit_names *j, const struct jit_file_event *e, struct process_life *life)
-{
-	struct code_process *process;
-	struct source *source;
-
-	if (e->file >= FILES_MAX)
-		return 0;
-	source = need_source(j, e->file);
-	if (!source)
+	j->processes = calloc(count, sizeof(*j->processes));
+	if (!j->processes)
 		return -ENOMEM;
-	if (*e->path)
-		source->path = profile_builder__string(j->builder, e->path);
-	source->kind = e->kind;
-	source->state = e->state;
-	source->pid = e->pid;
-	if (is_followed(source->state) && !source->code) {
-		source->code = jit_code__new(source->kind == JIT_FILE_DUMP);
-		if (!source->code)
-			return -ENOMEM;
-	}
-	if (!life)
-		return 0;
-	life->jit_files[source->kind] = e->file;
-	process = find_process(j, life->id);
-	if (process)
-		process->files[source->kind] = e->file;
+	for (size_t i = 0; i < count; i++)
+		j->processes[i].process = &processes[i];
+	j->process_count = count;
+	qsort(j->processes, count, sizeof(*j->processes), compare_processes);
 	return 0;
 }
 
-int jit_names__bytes(struct jit_names *j, const struct jit_bytes_event *e)
+/* NULL: it makes no code. */
+static struct code_process *find_process(const struct jit_names *j, struct process_id id)
 {
-	const struct jit_piece piece = {
-		.bytes = e->bytes,
-		.size = e->size,
-		.after = e->after,
-		.before = e->before,
-		.begins_snapshot = e->flags & JIT_SNAPSHOT_BEGIN,
-		.ends_snapshot = e->flags & JIT_SNAPSHOT_END,
-	};
-	struct source *source = e->file < j->sources.count ? &j->sources.data[e->file] : NULL;
-	int err;
+	size_t i = partition_point(j->processes, j->process_count, p, p->process->id.v < id.v);
 
-	if (!source || !source->code)
-		return 0;
-	err = jit_code__feed(source->code, &piece);
-	if (err && err != -ENOMEM) {
-		source->state = err == -E2BIG ? JIT_FILE_STATE_TOO_BIG : JIT_FILE_STATE_BAD;
-		err = 0;
-	}
-	return err;
-}
-
-int jit_names__unwinding(struct jit_names *j, uint32_t file, uint32_t *pid,
-			 struct jit_unwinding **list, size_t *count)
-{
-	const struct source *source = file < j->sources.count ? &j->sources.data[file] : NULL;
-
-	if (!source || !source->code || source->kind != JIT_FILE_DUMP)
-		return 1;
-	*pid = source->pid;
-	return jit_code__unwinding(source->code, list, count);
-}
-
-int jit_names__anchor(struct jit_names *j, const struct clock_anchor_event *e)
-{
-	return e->tsc ? vec_push(&j->anchors, *e) : 0;
-}
-
-static const struct jit_runtime *runtime_of(const struct jit_names *j,
-					    const struct mapping_table *maps)
-{
-	const struct jit_runtime *best = NULL;
-
-	for (size_t i = 0; maps && i < mapping_table__count(maps); i++) {
-		const struct profile_dso *dso =
-			profile_builder__get_dso(j->builder, mapping_table__get(maps, i)->dso);
-		const struct jit_runtime *runtime =
-			dso->kind == DSO_FILE ? jit_runtime_of_file(profile_builder__get_string(
-							j->builder, dso->name))
-					      : NULL;
-
-		if (runtime && (!best || runtime < best))
-			best = runtime;
-	}
-	return best;
-}
-
-int jit_names__seen(struct jit_names *j, struct process_life *life)
-{
-	struct code_process process = {.id = life->id};
-
-	if (life->runs_jit_code || !life->id.v)
-		return 0;
-	process.runtime = runtime_of(j, life->maps);
-	memcpy(process.files, life->jit_files, sizeof(process.files));
-	while (j->by_process.count <= life->id.v)
-		if (vec_push(&j->by_process, 0))
-			return -ENOMEM;
-	if (vec_push(&j->processes, process))
-		return -ENOMEM;
-	j->by_process.data[life->id.v] = j->processes.count;
-	life->runs_jit_code = true;
-	return 0;
-}
-
-/* ---- the TSC --------------------------------------------------------------------------------- */
-
-/* On the line through the two anchors around it, or those next to it. */
-static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
-{
-	const struct jit_names *j = context;
-	size_t low = 0, high = j->anchors.count;
-	const struct clock_anchor_event *a, *b;
-	double slope;
-
-	if (j->anchors.count < 2)
-		return 0;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (j->anchors.data[middle].tsc <= tsc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	low = low < 1 ? 1 : low;
-	low = low > j->anchors.count - 1 ? j->anchors.count - 1 : low;
-	a = &j->anchors.data[low - 1];
-	b = &j->anchors.data[low];
-	if (b->tsc <= a->tsc)
-		return 0;
-	slope = (double)(b->monotonic - a->monotonic) / (double)(b->tsc - a->tsc);
-	return a->monotonic + (uint64_t)(int64_t)((double)(int64_t)(tsc - a->tsc) * slope);
+	return i < j->process_count && j->processes[i].process->id.v == id.v ? &j->processes[i]
+									     : NULL;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -302,7 +131,7 @@ static int collect_places(struct jit_names *j)
 
 		if (!process || profile_builder__get_dso(j->builder, l->dso)->kind != DSO_JIT)
 			continue;
-		place.process = process - j->processes.data;
+		place.process = process - j->processes;
 		if (vec_push(&j->places, place))
 			return -ENOMEM;
 	}
@@ -316,9 +145,10 @@ static int collect_places(struct jit_names *j)
 static struct jit_code *code_of(const struct jit_names *j, const struct code_process *process,
 				int kind)
 {
-	uint32_t file = process->files[kind];
+	const struct jit_source *source = jit_sources__get(j->sources,
+							   process->process->files[kind]);
 
-	return file && file < j->sources.count ? j->sources.data[file].code : NULL;
+	return source ? source->code : NULL;
 }
 
 /* The histories of one process's places, by one of its files. Two locations can have one address. */
@@ -371,7 +201,7 @@ static bool is_constant(const struct jit_names *j, const struct place *place)
 /* Too many changes to be kept: the file counts as bad, and gives no names. */
 static int ask_process(struct jit_names *j, uint32_t number, struct place *places, size_t count)
 {
-	const struct code_process *process = &j->processes.data[number];
+	const struct code_process *process = &j->processes[number];
 
 	for (int kind = 0; kind < JIT_FILE_KIND_COUNT; kind++) {
 		struct jit_code *code = code_of(j, process, kind);
@@ -380,7 +210,8 @@ static int ask_process(struct jit_names *j, uint32_t number, struct place *place
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			j->sources.data[process->files[kind]].state = JIT_FILE_STATE_TOO_BIG;
+			jit_sources__get(j->sources, process->process->files[kind])->state =
+				JIT_FILE_STATE_TOO_BIG;
 	}
 	return 0;
 }
@@ -388,11 +219,8 @@ static int ask_process(struct jit_names *j, uint32_t number, struct place *place
 static int ask_all(struct jit_names *j)
 {
 	size_t end;
-	int err = 0;
+	int err = jit_sources__settle(j->sources);
 
-	for (size_t i = 0; i < j->sources.count && !err; i++)
-		if (j->sources.data[i].code)
-			err = jit_code__settle(j->sources.data[i].code, tsc_to_monotonic, j);
 	for (size_t i = 0; i < j->places.count && !err; i = end) {
 		uint32_t process = j->places.data[i].process;
 
@@ -444,10 +272,11 @@ static void name_location(struct jit_names *j, struct location_id id, const stru
 }
 
 /* A jitdump is exact, so it is asked first. */
-static struct version answer(const struct jit_names *j, const struct place *place, uint64_t time)
+static struct version find_answer(const struct jit_names *j, const struct place *place,
+				  uint64_t time)
 {
 	static const enum jit_file_kind order[] = {JIT_FILE_DUMP, JIT_FILE_MAP};
-	const struct code_process *process = &j->processes.data[place->process];
+	const struct code_process *process = &j->processes[place->process];
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		struct jit_code *code = code_of(j, process, order[i]);
@@ -481,7 +310,7 @@ static const struct version *version_at(struct jit_names *j, struct place *place
 
 	if (place->constant && place->versions.count)
 		return &place->versions.data[0];
-	v = answer(j, place, time);
+	v = find_answer(j, place, time);
 	for (size_t i = place->versions.count, n = 0; i-- > 0 && n < VERSIONS_COMPARED; n++)
 		if (same_version(&place->versions.data[i], &v))
 			return &place->versions.data[i];
@@ -566,7 +395,7 @@ static struct done_stack put_together(struct jit_names *j, struct stack_id id, u
 
 static void name_samples(struct jit_names *j, struct thread_id thread)
 {
-	struct profile_samples samples = profile_builder__samples(j->builder, thread);
+	struct builder_samples samples = profile_builder__samples(j->builder, thread, SAMPLE_CPU);
 	struct code_process *process = find_process(j, samples.process);
 
 	for (size_t i = 0; process && i < samples.count; i++) {
@@ -584,17 +413,16 @@ static void name_samples(struct jit_names *j, struct thread_id thread)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static struct profile_jit_file describe(const struct jit_names *j, uint32_t file)
+static struct profile_jit_file describe_file(const struct jit_names *j, uint32_t file)
 {
-	const struct source *source = file && file < j->sources.count ? &j->sources.data[file]
-								      : NULL;
+	const struct jit_source *source = jit_sources__get(j->sources, file);
 	struct jit_code_counts counts;
 
 	if (!source)
 		return (struct profile_jit_file){};
 	counts = source->code ? jit_code__counts(source->code) : (struct jit_code_counts){};
 	return (struct profile_jit_file){
-		.path = source->path,
+		.path = profile_builder__string(j->builder, source->path),
 		.state = source->state,
 		.entries = counts.entries,
 		.bad_lines = counts.bad_lines,
@@ -602,48 +430,43 @@ static struct profile_jit_file describe(const struct jit_names *j, uint32_t file
 	};
 }
 
-static void tell(struct jit_names *j, const struct code_process *process)
+static void describe_process(struct jit_names *j, const struct code_process *code)
 {
+	const struct jit_process *process = code->process;
 	const struct jit_runtime *runtime = process->runtime;
 	const struct profile_jit jit = {
 		.process = process->id,
 		.runtime = profile_builder__string(j->builder, runtime ? runtime->name : NULL),
 		.remedy = profile_builder__string(j->builder, runtime ? runtime->remedy : NULL),
-		.map = describe(j, process->files[JIT_FILE_MAP]),
-		.dump = describe(j, process->files[JIT_FILE_DUMP]),
-		.samples = process->samples,
-		.unnamed = process->unnamed,
-		.ambiguous = process->ambiguous,
+		.map = describe_file(j, process->files[JIT_FILE_MAP]),
+		.dump = describe_file(j, process->files[JIT_FILE_DUMP]),
+		.samples = code->samples,
+		.unnamed = code->unnamed,
+		.ambiguous = code->ambiguous,
 	};
 
 	profile_builder__jit(j->builder, &jit);
 }
 
-static int compare_processes(const void *a, const void *b)
+int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
+		  const struct jit_process *processes, size_t count)
 {
-	const struct code_process *x = a, *y = b;
-
-	return x->id.v < y->id.v ? -1 : x->id.v > y->id.v;
-}
-
-int jit_names__finish(struct jit_names *j)
-{
+	struct jit_names j = {.builder = builder, .sources = sources};
 	int err;
 
-	if (!j->processes.count)
+	if (!count)
 		return 0;
-	err = collect_places(j);
+	err = sort_processes(&j, processes, count);
 	if (!err)
-		err = ask_all(j);
+		err = collect_places(&j);
 	if (!err)
-		err = look_at_stacks(j);
-	for (uint32_t i = 1; i <= profile_builder__thread_count(j->builder) && !err; i++)
-		name_samples(j, (struct thread_id){i});
-	if (err)
-		return err;
-	qsort(j->processes.data, j->processes.count, sizeof(*j->processes.data), compare_processes);
-	for (size_t i = 0; i < j->processes.count; i++)
-		tell(j, &j->processes.data[i]);
-	free_places(j);
-	return profile_builder__error(j->builder);
+		err = ask_all(&j);
+	if (!err)
+		err = look_at_stacks(&j);
+	for (uint32_t i = 1; i <= profile_builder__thread_count(builder) && !err; i++)
+		name_samples(&j, (struct thread_id){i});
+	for (size_t i = 0; i < j.process_count && !err; i++)
+		describe_process(&j, &j.processes[i]);
+	jit_names__fini(&j);
+	return err ? err : profile_builder__error(builder);
 }

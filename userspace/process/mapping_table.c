@@ -8,11 +8,13 @@
  * went on comes after it in the stream and is never among the stale.
  */
 #include "process/mapping_table.h"
-#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/search.h"
+#include "base/vec.h"
 
 /* Four times the kernel's default limit of mappings of a process, of any kind. */
 #define MAPPINGS_MAX 262144u
@@ -40,7 +42,7 @@ void mapping_table__unref(struct mapping_table *table)
 }
 
 /* Make *table the caller's alone, copying it where it is shared. 0, -ENOMEM. */
-static int own(struct mapping_table **table)
+static int own_table(struct mapping_table **table)
 {
 	struct mapping_table *old = *table, *copy;
 
@@ -77,20 +79,16 @@ const struct mapping *mapping_table__get(const struct mapping_table *table, size
 	return &table->maps.data[i];
 }
 
+struct mappings mapping_table__all(const struct mapping_table *table)
+{
+	return table ? (struct mappings){table->maps.data, table->maps.count} : (struct mappings){};
+}
+
 /* Number of the first mapping that ends behind `address`. */
 static size_t first_behind(const struct mapping_table *table, uint64_t address)
 {
-	size_t low = 0, high = mapping_table__count(table);
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (table->maps.data[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return table ? partition_point(table->maps.data, table->maps.count, m, m->end <= address)
+		     : 0;
 }
 
 const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address)
@@ -105,13 +103,13 @@ const struct mapping *mapping_table__find(const struct mapping_table *table, uin
 /* Does `m` say of every address in it what `old` says already? */
 static bool says_the_same(const struct mapping *old, const struct mapping *m)
 {
-	return old->start <= m->start && m->end <= old->end && old->dso.v == m->dso.v &&
+	return old->start <= m->start && m->end <= old->end && old->image.v == m->image.v &&
 	       old->page_offset - old->start == m->page_offset - m->start;
 }
 
 /* Put `m` in the place of mappings first .. behind - 1, keeping what sticks out of them. */
-static int replace(struct mapping_table *table, size_t first, size_t behind,
-		   const struct mapping *m)
+static int replace_mappings(struct mapping_table *table, size_t first, size_t behind,
+			    const struct mapping *m)
 {
 	struct mapping pieces[3];
 	size_t count = 0, rest = table->maps.count - behind, total;
@@ -155,7 +153,7 @@ int mapping_table__add(struct mapping_table **table, const struct mapping *mappi
 	if (known && !from_read)
 		return MAPPING_KNOWN;
 
-	err = own(table);
+	err = own_table(table);
 	if (err)
 		return err;
 	if (from_read && !(*table)->reading) {
@@ -169,7 +167,7 @@ int mapping_table__add(struct mapping_table **table, const struct mapping *mappi
 	}
 	while (behind < (*table)->maps.count && (*table)->maps.data[behind].start < m.end)
 		behind++;
-	err = replace(*table, first, behind, &m);
+	err = replace_mappings(*table, first, behind, &m);
 	return err ? err : MAPPING_ADDED;
 }
 
@@ -182,7 +180,7 @@ int mapping_table__end_read(struct mapping_table **table)
 	/* nothing told: the process went away under the reader, or there is nothing to drop */
 	if (!*table || !(*table)->reading)
 		return 0;
-	if (own(table))
+	if (own_table(table))
 		return -ENOMEM;
 	t = *table;
 	for (size_t i = 0; i < t->maps.count; i++)

@@ -10,14 +10,7 @@
 
 #include <stdbool.h>
 
-#include <sysprof/profile.h>
-
-struct mapping {
-	uint64_t start, end; /* [start, end) */
-	uint64_t page_offset;
-	struct dso_id dso;
-	uint32_t read; /* the table's own: the last reading that told it */
-};
+#include <sysprof/mapping.h>
 
 struct mapping_table;
 
@@ -26,6 +19,8 @@ void mapping_table__unref(struct mapping_table *table);
 
 size_t mapping_table__count(const struct mapping_table *table);
 const struct mapping *mapping_table__get(const struct mapping_table *table, size_t i);
+/* All of them; valid until the table changes. */
+struct mappings mapping_table__all(const struct mapping_table *table);
 /* The mapping of an address, or NULL; valid until the table changes. */
 const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address);
 

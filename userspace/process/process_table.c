@@ -9,12 +9,14 @@
  * takes the old life out of the index at once, so at most one life answers to a number.
  */
 #include "process/process_table.h"
-#include "base/hashmap.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/hashmap.h"
+#include "base/vec.h"
 
 /* ---- pid or tid -> life ---------------------------------------------------------------------- */
 
@@ -95,27 +97,59 @@ static void id_map__remove(struct id_map *m, uint32_t id)
 TAILQ_HEAD(process_list, process_life);
 TAILQ_HEAD(thread_list, thread_life);
 
+/* Slots that are given out, and those that are free again. */
+struct life_numbers {
+	VEC(uint32_t) unused; /* has room for all */
+	uint32_t slots;
+	uint64_t serial;
+};
+
 struct process_table {
-	struct profile_builder *builder; /* not owned */
+	VEC(struct process_observer) observers;
 	struct id_map pids, tids;
+	struct life_numbers process_numbers, thread_numbers;
 	struct process_list living, dead;
 	struct thread_list dead_threads;
 	bool whole_system;
 };
 
-struct process_table *process_table__new(struct profile_builder *builder)
+#define tell(table, callback, ...)                                                                 \
+	do {                                                                                       \
+		for (size_t i_ = 0; i_ < (table)->observers.count; i_++) {                         \
+			const struct process_observer *o_ = &(table)->observers.data[i_];          \
+			if (o_->callback)                                                          \
+				o_->callback(o_->context, __VA_ARGS__);                            \
+		}                                                                                  \
+	} while (0)
+
+struct process_table *process_table__new(void)
 {
 	struct process_table *table = calloc(1, sizeof(*table));
 
 	if (!table)
 		return NULL;
-	table->builder = builder;
 	id_map__init(&table->pids);
 	id_map__init(&table->tids);
 	TAILQ_INIT(&table->living);
 	TAILQ_INIT(&table->dead);
 	TAILQ_INIT(&table->dead_threads);
 	return table;
+}
+
+static int number_life(struct life_numbers *numbers, struct life_number *number)
+{
+	if (vec_reserve(&numbers->unused, numbers->slots + 1))
+		return -ENOMEM;
+	number->slot = numbers->unused.count ? numbers->unused.data[--numbers->unused.count]
+					     : numbers->slots++;
+	number->serial = ++numbers->serial;
+	return 0;
+}
+
+static void release_number(struct life_numbers *numbers, const struct life_number *number)
+{
+	if (number->serial)
+		numbers->unused.data[numbers->unused.count++] = number->slot;
 }
 
 static void free_thread(struct process_table *table, struct thread_life *thread)
@@ -129,8 +163,7 @@ static void free_thread(struct process_table *table, struct thread_life *thread)
 	else
 		process->living--;
 	TAILQ_REMOVE(&process->threads, thread, sibling);
-	vec_free(&thread->memo.frames);
-	vec_free(&thread->memo.stacks);
+	release_number(&table->thread_numbers, &thread->number);
 	free(thread);
 }
 
@@ -144,8 +177,7 @@ static void free_process(struct process_table *table, struct process_life *proce
 		id_map__remove(&table->pids, process->pid);
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	mapping_table__unref(process->maps);
-	for (size_t i = 0; i < PUBLICATIONS; i++)
-		mapping_table__unref(process->publications[i].maps);
+	release_number(&table->process_numbers, &process->number);
 	free(process);
 }
 
@@ -159,6 +191,9 @@ void process_table__free(struct process_table *table)
 		free_process(table, process);
 	id_map__fini(&table->pids);
 	id_map__fini(&table->tids);
+	vec_free(&table->process_numbers.unused);
+	vec_free(&table->thread_numbers.unused);
+	vec_free(&table->observers);
 	free(table);
 }
 
@@ -172,9 +207,14 @@ struct thread_life *process_table__find_thread(const struct process_table *table
 	return id_map__find(&table->tids, tid);
 }
 
-struct process_life *process_table__first(const struct process_table *table)
+struct process_life *process_table__first_living(const struct process_table *table)
 {
 	return TAILQ_FIRST(&table->living);
+}
+
+struct process_life *process_table__first_dead(const struct process_table *table)
+{
+	return TAILQ_FIRST(&table->dead);
 }
 
 struct process_life *process_life__next(const struct process_life *process)
@@ -182,62 +222,68 @@ struct process_life *process_life__next(const struct process_life *process)
 	return TAILQ_NEXT(process, link);
 }
 
-/* ---- in the profile -------------------------------------------------------------------------- */
-
-static void show_process(struct process_table *table, struct process_life *process, uint64_t start)
+struct process_table_counts process_table__counts(const struct process_table *table)
 {
-	struct profile_process p = {
-		.pid = process->pid,
-		.ppid = process->ppid,
-		.name = profile_builder__string(table->builder, process->name),
-		.start = process->start ? process->start : start,
-		.end = process->end,
-		.is_kernel = process->is_kernel,
-		.is_target = process->is_target,
+	return (struct process_table_counts){
+		.processes = table->process_numbers.slots - table->process_numbers.unused.count,
+		.threads = table->thread_numbers.slots - table->thread_numbers.unused.count,
 	};
-
-	if (!process->id.v)
-		process->id = profile_builder__process(table->builder, &p);
 }
 
-void thread_life__show(struct process_table *table, struct thread_life *thread, uint64_t time,
-		       uint64_t earlier)
-{
-	struct process_life *process = thread->process;
-	bool is_main = thread_life__is_main(thread) && !process->has_main;
-	uint64_t start = thread->start;
+/* ---- observers ------------------------------------------------------------------------------- */
 
-	if (thread->id.v)
-		return;
-	if (!start || start >= time)
-		start = time > earlier + 1 ? time - earlier - 1 : 0;
-	show_process(table, process, start);
-	thread->comm_id = profile_builder__string(table->builder, thread->comm);
-	thread->id = profile_builder__thread(table->builder, process->id, thread->tid, is_main,
-					     thread->comm_id, start);
-	if (is_main)
-		process->has_main = true;
-	if (thread->ended)
-		profile_builder__thread_end(table->builder, thread->id, thread->end);
+int process_table__observe(struct process_table *table, const struct process_observer *observer)
+{
+	return vec_push(&table->observers, *observer);
 }
 
-static void settle_thread(struct process_table *table, struct thread_life *thread)
+void process_table__unobserve(struct process_table *table, const void *context)
 {
-	if (thread->id.v)
-		profile_builder__thread_cpu_tail(table->builder, thread->id,
-						 thread->cpu_seen - thread->cpu_last);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table->observers.count; i++)
+		if (table->observers.data[i].context != context)
+			table->observers.data[kept++] = table->observers.data[i];
+	table->observers.count = kept;
 }
 
-/* A thread of a process that was asked for by name is shown, sampled or not. */
-static void show_if_asked(struct process_table *table, struct thread_life *thread, uint64_t time)
+int process_table__tell_mapped(struct process_table *table, struct process_life *process)
 {
-	if (thread->told && thread->process->asked && !table->whole_system)
-		thread_life__show(table, thread, time, 0);
+	int err = 0;
+
+	for (size_t i = 0; i < table->observers.count && !err; i++) {
+		const struct process_observer *o = &table->observers.data[i];
+
+		err = o->mapped ? o->mapped(o->context, process) : 0;
+	}
+	return err;
+}
+
+bool process_table__wants_jit_frames(const struct process_table *table)
+{
+	for (size_t i = 0; i < table->observers.count; i++)
+		if (table->observers.data[i].jit_frames)
+			return true;
+	return false;
+}
+
+int process_table__tell_jit_frames(struct process_table *table, struct process_life *process,
+				   uint64_t time, const struct jit_unwinding *list, size_t count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < table->observers.count && !err; i++) {
+		const struct process_observer *o = &table->observers.data[i];
+
+		err = o->jit_frames ? o->jit_frames(o->context, process, time, list, count) : 0;
+	}
+	return err;
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static void end_thread(struct process_table *table, struct thread_life *thread, uint64_t time)
+static void end_thread(struct process_table *table, struct thread_life *thread, enum life_end how,
+		       uint64_t time)
 {
 	if (thread->ended)
 		return;
@@ -245,43 +291,39 @@ static void end_thread(struct process_table *table, struct thread_life *thread, 
 	thread->end = time;
 	thread->process->living--;
 	TAILQ_INSERT_TAIL(&table->dead_threads, thread, link);
-	profile_builder__thread_end(table->builder, thread->id, time);
+	tell(table, thread_ended, thread, how);
 }
 
-static void end_process(struct process_table *table, struct process_life *process, uint64_t time)
+static void end_process(struct process_table *table, struct process_life *process,
+			enum life_end how, uint64_t time)
 {
 	struct thread_life *thread;
 
 	TAILQ_FOREACH(thread, &process->threads, sibling)
-	end_thread(table, thread, time);
+	end_thread(table, thread, how, time);
 	if (process->ended)
 		return;
 	process->ended = true;
 	process->end = time;
 	TAILQ_REMOVE(&table->living, process, link);
 	TAILQ_INSERT_TAIL(&table->dead, process, link);
-	profile_builder__process_end(table->builder, process->id, time);
+	tell(table, process_ended, process, how);
 }
 
 void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time)
 {
-	struct thread_life *thread;
-
-	TAILQ_FOREACH(thread, &process->threads, sibling)
-	show_if_asked(table, thread, time);
-	end_process(table, process, time);
+	end_process(table, process, LIFE_EXIT, time);
 }
 
 void process_table__exit_thread(struct process_table *table, struct thread_life *thread,
 				uint64_t time)
 {
-	show_if_asked(table, thread, time);
-	end_thread(table, thread, time);
+	end_thread(table, thread, LIFE_EXIT, time);
 	if (!thread->process->living)
 		process_table__exit(table, thread->process, time);
 }
 
-void process_table__revive(struct process_table *table, struct process_life *process)
+static void revive_process(struct process_table *table, struct process_life *process)
 {
 	if (!process->ended)
 		return;
@@ -289,7 +331,7 @@ void process_table__revive(struct process_table *table, struct process_life *pro
 	process->end = 0;
 	TAILQ_REMOVE(&table->dead, process, link);
 	TAILQ_INSERT_TAIL(&table->living, process, link);
-	profile_builder__process_end(table->builder, process->id, 0);
+	tell(table, process_revived, process);
 }
 
 static bool grace_is_over(uint64_t end, uint64_t now)
@@ -299,7 +341,7 @@ static bool grace_is_over(uint64_t end, uint64_t now)
 
 static void bury_thread(struct process_table *table, struct thread_life *thread)
 {
-	settle_thread(table, thread);
+	tell(table, thread_forgotten, thread);
 	free_thread(table, thread);
 }
 
@@ -350,7 +392,8 @@ static struct process_life *insert_process(struct process_table *table, uint32_t
 	set_name(process->name, name);
 	TAILQ_INIT(&process->threads);
 	TAILQ_INSERT_TAIL(&table->living, process, link);
-	if (id_map__add(&table->pids, pid, process)) {
+	if (number_life(&table->process_numbers, &process->number) ||
+	    id_map__add(&table->pids, pid, process)) {
 		free_process(table, process);
 		return NULL;
 	}
@@ -380,8 +423,7 @@ struct thread_life *process_table__add_thread(struct process_table *table,
 	if (old) {
 		struct process_life *former = old->process;
 
-		show_if_asked(table, old, time);
-		end_thread(table, old, time);
+		end_thread(table, old, LIFE_EXIT, time);
 		unindex_thread(table, old);
 		if (former != process && !former->living)
 			process_table__exit(table, former, time);
@@ -391,16 +433,17 @@ struct thread_life *process_table__add_thread(struct process_table *table,
 		return NULL;
 	thread->process = process;
 	thread->tid = tid;
-	thread->start = thread->clock_start = start;
+	thread->start = thread->cpu.start = start;
 	set_name(thread->comm, comm);
 	TAILQ_INSERT_TAIL(&process->threads, thread, sibling);
 	process->living++;
-	if (id_map__add(&table->tids, tid, thread)) {
+	if (number_life(&table->thread_numbers, &thread->number) ||
+	    id_map__add(&table->tids, tid, thread)) {
 		free_thread(table, thread);
 		return NULL;
 	}
 	thread->indexed = true;
-	process_table__revive(table, process);
+	revive_process(table, process);
 	return thread;
 }
 
@@ -410,7 +453,7 @@ struct process_life *process_table__exec(struct process_table *table, struct pro
 	struct process_life *process;
 	struct thread_life *main_thread = process_table__find_thread(table, old->pid);
 
-	end_process(table, old, time);
+	end_process(table, old, LIFE_EXEC, time);
 	unindex_process(table, old);
 	if (main_thread)
 		unindex_thread(table, main_thread);
@@ -434,49 +477,26 @@ void process_table__ask(struct process_table *table, struct process_life *proces
 		table->whole_system = true;
 }
 
+bool process_table__is_asked_for(const struct process_table *table,
+				 const struct thread_life *thread)
+{
+	return thread->told && thread->process->asked && !table->whole_system;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
-void process_life__rename(struct process_table *table, struct process_life *process,
-			  const char *name)
+void process_table__rename(struct process_table *table, struct process_life *process,
+			   const char *name)
 {
 	set_name(process->name, name);
-	if (process->id.v)
-		profile_builder__process_name(
-			table->builder, process->id,
-			profile_builder__string(table->builder, process->name));
+	tell(table, process_renamed, process);
 }
 
-void thread_life__rename(struct process_table *table, struct thread_life *thread, const char *comm)
+void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
+				  const char *comm)
 {
 	set_name(thread->comm, comm);
-	if (thread->id.v) {
-		thread->comm_id = profile_builder__string(table->builder, thread->comm);
-		profile_builder__thread_name(table->builder, thread->id, thread->comm_id);
-	}
+	tell(table, thread_renamed, thread);
 	if (thread_life__is_main(thread))
-		process_life__rename(table, thread->process, comm);
-}
-
-/* ---- the end of the stream ------------------------------------------------------------------- */
-
-static void settle_process(struct process_table *table, struct process_life *process, uint64_t time)
-{
-	struct thread_life *thread;
-
-	TAILQ_FOREACH(thread, &process->threads, sibling)
-	{
-		if (!thread->ended)
-			show_if_asked(table, thread, time);
-		settle_thread(table, thread);
-	}
-}
-
-void process_table__settle(struct process_table *table, uint64_t time)
-{
-	struct process_life *process;
-
-	TAILQ_FOREACH(process, &table->dead, link)
-	settle_process(table, process, time);
-	TAILQ_FOREACH(process, &table->living, link)
-	settle_process(table, process, time);
+		process_table__rename(table, thread->process, comm);
 }

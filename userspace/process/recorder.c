@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events in, profile out.
+ * Samples into stacks, and the account of CPU time.
  *
- * What is known about the outside at the time of an event is in three tables: process_table (who is
- * behind a pid or tid), one mapping_table a process (what lies at an address), dso_table (what that
- * is). Every event but a sample changes them; a sample is turned into locations and stacks by them
- * and forgotten. Nothing is looked up later, so it does not matter what became of a process.
+ * A life gets into the profile when it is first sampled, so a storm of short processes costs nothing
+ * there.
  *
  * Addresses. A return address points behind its call, which may be another line, another function,
  * or (a call that never returns at the end of a mapping) another file. So 1 is taken off before the
@@ -13,110 +11,88 @@
  * user and of kernel code, and the instruction that a signal interrupted.
  *
  * CPU time. Samples carry the thread's own CPU clock, the profile wants differences that sum up to
- * what the thread used while it was recorded. cpu_last of a thread is what has been accounted for.
+ * what the thread used while it was recorded. thread_clock.last is what has been accounted for.
  * It starts at
  *   - 0 for a thread whose birth was seen;
  *   - what /proc told of it before sampling began; what it used between that reading and the start
  *     is cut off its first difference, which cannot be longer than the time since the start;
  *   - its first sample less at most a period, where nothing is known (records were lost).
- * The clock runs on through an execve, and so does cpu_last: the new life's first difference holds
- * what the old life used after its last sample. Where another thread than the leader called execve,
- * it is that thread's clock that runs on under the leader's tid.
+ * The clock runs on through an execve, and from one window to the next: the first difference of a
+ * window holds what the thread used after its last sample in the one before. What a window accounts
+ * for it keeps. A later reading that is smaller takes back from the window that is open, and what is
+ * not in there (excess) from the differences to come.
  */
 #include "process/recorder.h"
 
-#include "base/cleanup.h"
-#include "base/io.h"
-#include "base/minmax.h"
-#include "base/parse.h"
-#include "base/vec.h"
-#include "jit/jit_code.h"
-#include "process/dso_table.h"
-#include "process/jit_names.h"
-#include "process/mapping_table.h"
-#include "process/process_table.h"
-#include "process/unwind_feed.h"
-
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* /proc tells start times in ticks of 10 ms, converted from another clock. */
-#define BIRTH_SLACK_NS	  100000000ull
-
-#define SYMBOL_FRAMES_MAX 1024u
-
-/* A published process whose samples come without places is published again this often at most. */
-#define REPUBLISH_NS 50000000ull
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "jit/jit_runtime.h"
+#include "process/frame_address.h"
+#include "process/window_lives.h"
 
 struct recorder {
-	struct unwind_feed *feed;	 /* NULL: nobody wants to know */
-	struct profile_builder *builder; /* not owned */
-	struct profile *session;	 /* in the builder */
-	const struct event_source_requests *requests;
-	struct process_table *lives;
-	struct dso_table dsos;
-	struct jit_names *jit;
-	struct recorder_stats stats;
-
-	uint64_t start; /* sampling began; 0 not told yet */
+	struct world *world; /* not owned, as the next two */
+	struct recording_facts *facts;
+	struct profile_builder *builder;
+	struct profile *session; /* in the builder */
+	uint64_t start;		 /* of the window; 0: the recording's */
 	uint64_t last_time;
-	bool ended, anchored;
+	bool ended, closed, observes;
 	bool failed; /* no memory */
-	uint64_t first_monotonic, first_realtime;
-	uint64_t fallback_period;
-	VEC(uint32_t) changed;	  /* pids whose mappings have, since recorder__publish_changed() */
-	struct dso_id symbols_of; /* the dso of the next symbol events */
-	VEC(struct profile_line) lines;
+
+	struct window_lives lives;
+	VEC(struct dso_id) dsos;       /* by image */
+	VEC(struct image_id) images;   /* by dso */
+	struct dso_id kernel, unknown; /* made when first asked for */
+	VEC(struct jit_process) jit_processes;
 };
 
-struct recorder *recorder__new(struct profile_builder *builder,
-			       const struct recorder_options *options,
-			       const struct event_source_requests *requests)
+static struct process_observer observer_of(struct recorder *r);
+
+struct recorder *recorder__new(struct world *world, struct recording_facts *facts,
+			       struct profile_builder *builder, uint64_t start)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
+	struct process_observer observer;
 
 	if (!r)
 		return NULL;
-	r->builder = builder;
+	r->world = world;
+	r->facts = facts;
+	r->builder = r->lives.builder = builder;
 	r->session = profile_builder__session(builder);
-	r->requests = requests;
-	r->fallback_period = options ? options->period : 0;
-	dso_table__init(&r->dsos, builder);
-	r->lives = process_table__new(builder);
-	r->jit = jit_names__new(builder);
-	if (!r->lives || !r->jit) {
+	r->start = r->session->start = start;
+	observer = observer_of(r);
+	if (recording_facts__begin_window(facts, builder) ||
+	    process_table__observe(world__processes(world), &observer)) {
 		recorder__free(r);
 		return NULL;
 	}
+	r->observes = true;
 	return r;
 }
 
-void recorder__set_unwind_feed(struct recorder *r, struct unwind_feed *feed)
+static void stop_observing(struct recorder *r)
 {
-	r->feed = feed;
+	if (r->observes)
+		process_table__unobserve(world__processes(r->world), r);
+	r->observes = false;
 }
 
 void recorder__free(struct recorder *r)
 {
 	if (!r)
 		return;
-	process_table__free(r->lives);
-	jit_names__free(r->jit);
-	vec_free(&r->changed);
-	vec_free(&r->lines);
+	stop_observing(r);
+	window_lives__fini(&r->lives);
+	vec_free(&r->dsos);
+	vec_free(&r->images);
+	vec_free(&r->jit_processes);
 	free(r);
-}
-
-struct recorder_stats recorder__stats(const struct recorder *r)
-{
-	return r->stats;
-}
-
-static uint64_t period_of(const struct recorder *r)
-{
-	return r->session->period ? r->session->period : r->fallback_period;
 }
 
 /* Every event that belongs to the recording passes here first. */
@@ -124,118 +100,284 @@ static void advance(struct recorder *r, const struct event_header *header)
 {
 	if (!r->ended)
 		r->last_time = max_u64(r->last_time, header->time);
-	process_table__advance(r->lives, header->time);
+	world__advance(r->world, header->time);
 }
 
-static int result(const struct recorder *r)
+/* What an event's callback returns: the world's error, or ours. */
+static int result_of(const struct recorder *r, int err)
 {
+	if (err)
+		return err;
 	return r->failed ? -ENOMEM : profile_builder__error(r->builder);
 }
 
-static void ask_reread(struct recorder *r, uint32_t pid)
+/* ---- what becomes of lives ------------------------------------------------------------------- */
+
+static void on_process_renamed(void *context, struct process_life *process)
 {
-	r->stats.rereads++;
-	if (r->requests && r->requests->reread_process)
-		r->requests->reread_process(r->requests->context, pid);
+	struct recorder *r = context;
+	struct process_id id = window_lives__process_id(&r->lives, process);
+
+	if (id.v)
+		profile_builder__process_name(r->builder, id,
+					      profile_builder__string(r->builder, process->name));
 }
 
-/* ---- who is it ------------------------------------------------------------------------------- */
-
-static bool same_birth(uint64_t a, uint64_t b)
+static void on_process_ended(void *context, struct process_life *process, enum life_end how)
 {
-	return a > b ? a - b < BIRTH_SLACK_NS : b - a < BIRTH_SLACK_NS;
+	struct recorder *r = context;
+
+	(void)how;
+	profile_builder__process_end(r->builder, window_lives__process_id(&r->lives, process),
+				     process->end);
 }
 
-/* The process of an event, made up where nobody told of it. NULL: no memory. */
-static struct process_life *need_process(struct recorder *r, uint32_t pid, uint64_t time)
+static void on_process_revived(void *context, struct process_life *process)
 {
-	struct process_life *process = process_table__find(r->lives, pid);
+	struct recorder *r = context;
 
-	if (process)
-		return process;
-	process = process_table__add(r->lives, pid, LIFE_UNKNOWN_NAME, 0, time);
-	if (process)
-		ask_reread(r, pid);
-	return process;
+	profile_builder__process_end(r->builder, window_lives__process_id(&r->lives, process), 0);
 }
 
-static struct thread_life *find_thread_of(struct recorder *r, const struct process_life *process,
-					  uint32_t tid)
+static void on_thread_renamed(void *context, struct thread_life *thread)
 {
-	struct thread_life *thread = process_table__find_thread(r->lives, tid);
+	struct recorder *r = context;
+	struct window_thread *entry = window_lives__thread(&r->lives, thread);
 
-	return thread && thread->process == process ? thread : NULL;
+	if (!entry)
+		return;
+	entry->comm = profile_builder__string(r->builder, thread->comm);
+	profile_builder__thread_name(r->builder, entry->id, entry->comm);
 }
 
-/* The same for a thread; one that nobody told of is called as its process. */
-static struct thread_life *need_thread(struct recorder *r, uint32_t pid, uint32_t tid,
-				       uint64_t time)
+/* Its end is told in the window in which it comes, if it is in any. */
+static void on_thread_ended(void *context, struct thread_life *thread, enum life_end how)
 {
-	struct process_life *process = need_process(r, pid, time);
-	struct thread_life *thread;
+	struct recorder *r = context;
+	struct window_thread *entry;
 
-	if (!process)
-		return NULL;
-	thread = find_thread_of(r, process, tid);
-	if (thread)
-		return thread;
-	r->stats.unknown_tasks++;
-	return process_table__add_thread(r->lives, process, tid, process->name, 0, time);
+	thread->counted |= how == LIFE_EXIT &&
+			   process_table__is_asked_for(world__processes(r->world), thread);
+	if (thread->counted && !window_lives__show(&r->lives, thread, thread->end, 0))
+		r->failed = true;
+	entry = window_lives__thread(&r->lives, thread);
+	if (entry)
+		profile_builder__thread_end(r->builder, entry->id, thread->end);
+}
+
+static void settle_thread(struct recorder *r, struct thread_life *thread);
+
+static void on_thread_forgotten(void *context, struct thread_life *thread)
+{
+	settle_thread(context, thread);
+}
+
+static struct process_observer observer_of(struct recorder *r)
+{
+	return (struct process_observer){
+		.context = r,
+		.process_renamed = on_process_renamed,
+		.process_ended = on_process_ended,
+		.process_revived = on_process_revived,
+		.thread_renamed = on_thread_renamed,
+		.thread_ended = on_thread_ended,
+		.thread_forgotten = on_thread_forgotten,
+	};
+}
+
+/* ---- dsos ------------------------------------------------------------------------------------ */
+
+static struct dso_id add_dso(struct recorder *r, const struct image *image)
+{
+	struct profile_dso dso = {
+		.kind = image->kind,
+		.is_library = image->is_library,
+		.deleted = image->deleted,
+		.file_state = image->file_state,
+		.build_id_size = image->build_id_size,
+		.major = image->major,
+		.minor = image->minor,
+		.inode = image->inode,
+		.inode_generation = image->inode_generation,
+	};
+
+	memcpy(dso.build_id, image->build_id, sizeof(dso.build_id));
+	dso.path = profile_builder__string(r->builder, image->path);
+	dso.name = profile_builder__string(r->builder, image->name);
+	return profile_builder__dso(r->builder, &dso);
+}
+
+/* Which image a dso is. */
+static int note_image(struct recorder *r, struct dso_id dso, struct image_id image)
+{
+	while (r->images.count <= dso.v)
+		if (vec_push(&r->images, (struct image_id){}))
+			return -ENOMEM;
+	r->images.data[dso.v] = image;
+	return 0;
+}
+
+/* The dso of an image in this profile; 0: no memory. */
+static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
+{
+	struct dso_id dso;
+
+	if (id.v < r->dsos.count && r->dsos.data[id.v].v)
+		return r->dsos.data[id.v];
+	while (r->dsos.count <= id.v) {
+		if (vec_push(&r->dsos, (struct dso_id){})) {
+			r->failed = true;
+			return (struct dso_id){0};
+		}
+	}
+	dso = add_dso(r, image_table__get(world__images(r->world), id));
+	r->failed |= note_image(r, dso, id) != 0;
+	r->dsos.data[id.v] = dso;
+	return dso;
+}
+
+struct image_id recorder__image_of(const struct recorder *r, struct dso_id dso)
+{
+	return dso.v < r->images.count ? r->images.data[dso.v] : (struct image_id){0};
+}
+
+static struct dso_id add_special_dso(struct recorder *r, enum dso_kind kind, const char *path,
+				     const char *name)
+{
+	struct profile_dso dso = {
+		.kind = kind,
+		.path = profile_builder__string(r->builder, path),
+		.name = profile_builder__string(r->builder, name),
+	};
+
+	return profile_builder__dso(r->builder, &dso);
+}
+
+static struct dso_id kernel_dso(struct recorder *r)
+{
+	if (!r->kernel.v)
+		r->kernel = add_special_dso(r, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]");
+	return r->kernel;
+}
+
+static struct dso_id unknown_dso(struct recorder *r)
+{
+	if (!r->unknown.v)
+		r->unknown = add_special_dso(r, DSO_UNKNOWN, "[unknown]", "[unknown]");
+	return r->unknown;
+}
+
+static enum profile_category category_of(const struct image *image)
+{
+	switch (image->kind) {
+	case DSO_FILE:
+		return image->is_library ? CATEGORY_LIBRARY : CATEGORY_USER;
+	case DSO_VDSO:
+		return CATEGORY_LIBRARY;
+	case DSO_KERNEL:
+		return CATEGORY_KERNEL;
+	case DSO_JIT:
+		return CATEGORY_JIT;
+	case DSO_NONE:
+	case DSO_UNKNOWN:
+		break;
+	}
+	return CATEGORY_OTHER;
+}
+
+/* ---- code that is made as it runs ------------------------------------------------------------ */
+
+static const struct jit_runtime *runtime_of(const struct recorder *r,
+					    const struct mapping_table *table)
+{
+	struct mappings maps = mapping_table__all(table);
+	const struct jit_runtime *best = NULL;
+
+	for (size_t i = 0; i < maps.count; i++) {
+		const struct image *image = image_table__get(world__images(r->world),
+							     maps.data[i].image);
+		const struct jit_runtime *runtime = image->kind == DSO_FILE
+							    ? jit_runtime_of_file(image->name)
+							    : NULL;
+
+		if (runtime && (!best || runtime < best))
+			best = runtime;
+	}
+	return best;
+}
+
+/* A sampled process, in the profile already, runs such code. */
+static void note_jit_process(struct recorder *r, const struct process_life *life)
+{
+	struct window_process *entry = window_lives__process(&r->lives, life);
+	struct jit_process process = {};
+
+	if (!entry || entry->jit || !entry->id.v)
+		return;
+	process.id = entry->id;
+	process.runtime = runtime_of(r, life->maps);
+	memcpy(process.files, life->jit_files, sizeof(process.files));
+	if (vec_push(&r->jit_processes, process))
+		r->failed = true;
+	else
+		entry->jit = r->jit_processes.count;
+}
+
+const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count)
+{
+	*count = r->jit_processes.count;
+	return r->jit_processes.data;
+}
+
+/* The file tells of a process that may be in the window already. */
+static void note_jit_file(struct recorder *r, const struct jit_file_event *e)
+{
+	const struct process_life *life = process_table__find(world__processes(r->world), e->pid);
+	struct window_process *entry;
+
+	if (!life || life->jit_files[e->kind] != e->file ||
+	    !window_lives__process_id(&r->lives, life).v)
+		return;
+	entry = window_lives__process(&r->lives, life);
+	if (entry && entry->jit)
+		r->jit_processes.data[entry->jit - 1].files[e->kind] = e->file;
 }
 
 /* ---- frames to stacks ------------------------------------------------------------------------ */
 
-static bool is_return_address(uint64_t frame)
-{
-	static const bool exact[FRAME_KIND_COUNT] = {
-#define X(id, name, exact, text) exact,
-		FRAME_KINDS(X)
-#undef X
-	};
-	enum frame_kind kind = frame_kind(frame);
-
-	return kind < FRAME_KIND_COUNT && !exact[kind];
-}
-
-/* A packed user frame keeps 56 bits; those of the vsyscall page are negative. */
-static uint64_t user_address(uint64_t frame)
-{
-	uint64_t address = frame & FRAME_ADDRESS_MASK;
-
-	if (address >> (FRAME_KIND_SHIFT - 1))
-		address |= ~FRAME_ADDRESS_MASK;
-	return address - (is_return_address(frame) && address);
-}
-
 static struct location_id kernel_location(struct recorder *r, uint64_t address)
 {
-	return profile_builder__location(r->builder, dso_table__kernel(&r->dsos), address,
-					 (struct process_id){0}, CATEGORY_KERNEL);
+	return profile_builder__location(r->builder, kernel_dso(r), address, (struct process_id){0},
+					 CATEGORY_KERNEL);
 }
 
 static struct location_id unknown_location(struct recorder *r, const struct process_life *process,
 					   uint64_t address)
 {
-	return profile_builder__location(r->builder, dso_table__unknown(&r->dsos), address,
-					 process->id, CATEGORY_OTHER);
+	return profile_builder__location(r->builder, unknown_dso(r), address,
+					 window_lives__process_id(&r->lives, process),
+					 CATEGORY_OTHER);
 }
 
 /* *mapped is false where the address is in no mapping. */
 static struct location_id user_location(struct recorder *r, struct process_life *process,
 					uint64_t frame, bool *mapped)
 {
-	uint64_t address = user_address(frame);
+	uint64_t address = frame_user_address(frame);
 	const struct mapping *m = mapping_table__find(process->maps, address);
+	const struct image *image;
 
 	*mapped = m != NULL;
 	if (!m)
 		return unknown_location(r, process, address);
-	if (dso_table__kind(&r->dsos, m->dso) == DSO_JIT)
-		r->failed |= jit_names__seen(r->jit, process) != 0;
+	image = image_table__get(world__images(r->world), m->image);
+	if (image->kind == DSO_JIT)
+		note_jit_process(r, process);
 	else
 		address = address - m->start + m->page_offset;
-	return profile_builder__location(r->builder, m->dso, address, process->id,
-					 dso_table__category(&r->dsos, m->dso));
+	return profile_builder__location(r->builder, dso_of_image(r, m->image), address,
+					 window_lives__process_id(&r->lives, process),
+					 category_of(image));
 }
 
 static void remember(struct stack_memo *memo, uint64_t frame, struct stack_id stack)
@@ -274,11 +416,9 @@ static struct stack_id stack_without_frames(struct recorder *r, const struct pro
  * same value further out would be a return address. Nor is anything inside of an unmapped frame,
  * which may be mapped, and must be counted, the next time.
  */
-static struct stack_id make_stack(struct recorder *r, struct thread_life *thread,
-				  const struct sample_event *e)
+static struct stack_id make_stack(struct recorder *r, struct process_life *process,
+				  struct stack_memo *memo, const struct sample_event *e)
 {
-	struct process_life *process = thread->process;
-	struct stack_memo *memo = &thread->memo;
 	size_t count = (size_t)e->kernel_frames + e->user_frames, unmapped = 0;
 	size_t kernel_leaf = e->kernel_frames ? 1 : 0;
 	const __u64 *frames = e->frames;
@@ -305,7 +445,7 @@ static struct stack_id make_stack(struct recorder *r, struct thread_life *thread
 	}
 	if (unmapped) {
 		r->session->unmapped_frames += unmapped;
-		ask_reread(r, process->pid);
+		world__ask_reread(r->world, process->pid);
 	}
 	return stack;
 }
@@ -319,624 +459,187 @@ static struct stack_id make_stack(struct recorder *r, struct thread_life *thread
  */
 static void correct_cpu(struct recorder *r, struct thread_life *thread, uint64_t cpu_time)
 {
-	if (!thread->sampled || cpu_time >= thread->cpu_last)
+	struct thread_clock *cpu = &thread->cpu;
+	struct window_thread *entry = window_lives__thread(&r->lives, thread);
+	uint64_t surplus;
+
+	if (!cpu->sampled || cpu_time >= cpu->last)
 		return;
-	thread->cpu_last -= profile_builder__take_back_cpu(r->builder, thread->id,
-							   thread->cpu_last - cpu_time);
-	thread->cpu_seen = thread->cpu_last;
+	surplus = cpu->last - cpu_time;
+	if (entry)
+		surplus -= profile_builder__take_back_cpu(r->builder, entry->id, surplus);
+	cpu->excess += surplus;
+	cpu->last = cpu->seen = cpu_time;
+}
+
+/* So much more was used; what was counted too much before is taken off. */
+static uint64_t pay_excess(struct thread_clock *cpu, uint64_t used)
+{
+	uint64_t paid = min_u64(used, cpu->excess);
+
+	cpu->excess -= paid;
+	return used - paid;
 }
 
 static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint64_t time,
 			    uint64_t cpu_time)
 {
-	bool older = r->start && thread->clock_start < r->start;
-	uint64_t delta;
+	struct thread_clock *cpu = &thread->cpu;
+	uint64_t start = recording_facts__start(r->facts), delta;
+	bool older = start && cpu->start < start;
 
-	if (!thread->cpu_known) {
-		thread->cpu_last = cpu_time - min_u64(cpu_time, period_of(r));
-		thread->cpu_known = true;
+	if (!cpu->known) {
+		cpu->last = cpu_time - min_u64(cpu_time, recording_facts__period(r->facts));
+		cpu->known = true;
 	}
 	correct_cpu(r, thread, cpu_time);
-	delta = cpu_time > thread->cpu_last ? cpu_time - thread->cpu_last : 0;
-	if (!thread->sampled && older)
-		delta = min_u64(delta, time > r->start ? time - r->start : 0);
-	thread->sampled = true;
-	thread->cpu_last = max_u64(thread->cpu_last, cpu_time);
-	thread->cpu_seen = max_u64(thread->cpu_seen, thread->cpu_last);
-	return delta;
-}
-
-/* ---- samples as they come from the kernel ---------------------------------------------------- */
-
-static void remember_publication(struct process_life *process, uint64_t time)
-{
-	struct publication *p = process->publications;
-
-	mapping_table__unref(p[PUBLICATIONS - 1].maps);
-	memmove(p + 1, p, (PUBLICATIONS - 1) * sizeof(*p));
-	p[0] = (struct publication){
-		.tag = unwind_tag(time),
-		.maps_version = process->maps_version,
-		.maps = mapping_table__ref(process->maps),
-	};
-}
-
-static struct fed_process as_fed(const struct process_life *process, uint64_t time)
-{
-	return (struct fed_process){
-		.tgid = process->pid, .born = process->born, .time = time, .maps = process->maps};
-}
-
-/* What is known of its mappings, if that has changed since it was published last. */
-static int publish(struct recorder *r, struct process_life *process)
-{
-	struct fed_process now = as_fed(process, r->last_time);
-
-	if (process->published == process->maps_version + 1)
-		return 0;
-	process->published = process->maps_version + 1;
-	process->published_at = monotonic_ns();
-	remember_publication(process, now.time);
-	return unwind_feed__publish(r->feed, &now);
-}
-
-static int note_change(struct recorder *r, struct process_life *process)
-{
-	if (!r->feed || process->changed)
-		return 0;
-	process->changed = true;
-	return vec_push(&r->changed, process->pid);
-}
-
-/* It is sampled: whatever it takes, it is to be published. */
-static int want_publication(struct recorder *r, struct process_life *process)
-{
-	if (process->published == process->maps_version + 1)
-		return 0;
-	process->wanted = true;
-	return note_change(r, process);
-}
-
-/* The kernel side has lost what was published, or never had room for it. */
-static bool is_forgotten(const struct process_life *process, const struct sample_event *e)
-{
-	return process->published && !e->places_tag && e->user_frames &&
-	       e->user_end != STACK_END_COMPAT &&
-	       e->header.time > process->published_at + REPUBLISH_NS;
-}
-
-/* Once for each piece of the stream: of the samples on their way few know another publication then. */
-int recorder__publish_changed(struct recorder *r)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < r->changed.count && !err; i++) {
-		struct process_life *process = process_table__find(r->lives, r->changed.data[i]);
-
-		if (!process || !process->changed)
-			continue;
-		process->changed = false;
-		if (!process->end && process->maps &&
-		    (process->wanted || process->published ||
-		     unwind_feed__knows(r->feed, process->maps)))
-			err = publish(r, process);
-	}
-	r->changed.count = 0;
-	return err;
-}
-
-int recorder__publish_targets(struct recorder *r)
-{
-	int err = 0;
-
-	for (const struct process_life *p = process_table__first(r->lives); p && !err;
-	     p = process_life__next(p)) {
-		struct process_life *process = process_table__find(r->lives, p->pid);
-
-		if (process == p && process->is_target && !process->end && process->maps)
-			err = publish(r, process);
-	}
-	return err;
-}
-
-/* Code that is made while a program runs is walked by frame pointer, whenever it came. */
-static bool same_place(const struct recorder *r, const struct mapping *then,
-		       const struct mapping *now)
-{
-	if (!now)
-		return false;
-	if (!then)
-		return dso_table__kind(&r->dsos, now->dso) == DSO_JIT;
-	return then->dso.v == now->dso.v &&
-	       then->start - then->page_offset == now->start - now->page_offset;
-}
-
-/* How many user frames, from the innermost on, lie where both have the same mapped. */
-static size_t frames_in_common(const struct recorder *r, const struct sample_event *sample,
-			       const struct mapping_table *then, const struct mapping_table *now)
-{
-	const __u64 *frames = sample->frames + sample->kernel_frames;
-	size_t i = 0;
-
-	while (i < sample->user_frames &&
-	       same_place(r, mapping_table__find(then, user_address(frames[i])),
-			  mapping_table__find(now, user_address(frames[i]))))
-		i++;
-	return i;
-}
-
-/* The innermost frame is where the thread was, whatever is mapped there. */
-static size_t frames_to_keep(const struct recorder *r, const struct sample_event *sample,
-			     const struct process_life *process)
-{
-	size_t same = 0;
-
-	if (!sample->places_tag || !sample->user_frames)
-		return sample->user_frames;
-	for (size_t i = 0; i < PUBLICATIONS; i++) {
-		const struct publication *p = &process->publications[i];
-
-		if (p->tag != sample->places_tag)
-			continue;
-		if (p->maps_version == process->maps_version)
-			return sample->user_frames;
-		same = frames_in_common(r, sample, p->maps, process->maps);
-		break;
-	}
-	return same ? same : 1;
-}
-
-static void copy_sample(struct sample_event *to, const struct sample_event *from,
-			size_t user_frames)
-{
-	size_t size = sizeof(*from) + (from->kernel_frames + user_frames) * sizeof(from->frames[0]);
-
-	memcpy(to, from, size);
-	to->header.size = size;
-	to->header.flags &= ~EVENT_STACK_COPY;
-	to->user_frames = user_frames;
-}
-
-/* NULL: it brought none. */
-static const struct stack_copy *copy_of(const struct sample_event *sample)
-{
-	if (!(sample->header.flags & EVENT_STACK_COPY))
-		return NULL;
-	return (const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
-}
-
-/* The address that the walk got to. */
-static uint64_t last_address(const struct sample_event *sample)
-{
-	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
-
-	return frames ? user_address(sample->frames[frames - 1]) : 0;
-}
-
-static void walk_once(struct recorder *r, const struct fed_process *process,
-		      const struct stack_copy *copy, size_t max, struct sample_event *to)
-{
-	enum stack_end end;
-	size_t count;
-
-	end = unwind_feed__walk(r->feed, process, copy, (uint64_t *)to->frames + to->kernel_frames,
-				max, &count);
-	if (!count)
-		return;
-	to->user_frames = count;
-	to->user_end = end;
-	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
-}
-
-/* A walk ended where a table is missing. 1: something is known of it now; 0; -ENOMEM. */
-static int note_missing(struct recorder *r, struct process_life *process,
-			const struct sample_event *ended, const struct stack_copy *copy)
-{
-	struct fed_process now = as_fed(process, ended->header.time);
-	int err = unwind_feed__missed(r->feed, &now, last_address(ended), copy);
-
-	if (err <= 0)
-		return err;
-	process->published = 0;
-	err = want_publication(r, process);
-	return err ? err : 1;
-}
-
-static bool ends_in_made_code(const struct recorder *r, const struct process_life *process,
-			      const struct sample_event *ended)
-{
-	const struct mapping *mapping = mapping_table__find(process->maps, last_address(ended));
-
-	return mapping && dso_table__kind(&r->dsos, mapping->dso) == DSO_JIT;
+	delta = cpu_time > cpu->last ? cpu_time - cpu->last : 0;
+	if (!cpu->sampled && older)
+		delta = min_u64(delta, time > start ? time - start : 0);
+	cpu->sampled = true;
+	cpu->last = max_u64(cpu->last, cpu_time);
+	cpu->seen = max_u64(cpu->seen, cpu->last);
+	return pay_excess(cpu, delta);
 }
 
 /*
- * 0; -EAGAIN: a table that it needs will be there soon; -ENOMEM. A process that was not published has
- * been sampled without knowing what is missing, so its own code is asked about here.
+ * What the thread used after its last sample: told when nothing is to come of it, by this window, if
+ * any has the thread.
  */
-static int walk_copy(struct recorder *r, struct process_life *process,
-		     const struct sample_event *sample, size_t max, struct sample_event *to)
+static void settle_thread(struct recorder *r, struct thread_life *thread)
 {
-	struct fed_process now = as_fed(process, sample->header.time);
-	bool asked = false;
-	int again;
+	struct window_thread *entry = window_lives__thread(&r->lives, thread);
+	uint64_t tail = thread->cpu.seen - thread->cpu.last;
 
-	do {
-		walk_once(r, &now, copy_of(sample), max, to);
-		again = to->user_end == STACK_END_NO_TABLE
-				? unwind_feed__await(r->feed, &now, last_address(to))
-				: 0;
-		if (!again && !asked && to->user_end == STACK_END_NO_TABLE &&
-		    ends_in_made_code(r, process, to)) {
-			asked = true;
-			again = note_missing(r, process, to, copy_of(sample));
-		}
-	} while (again > 0);
-	return again;
+	if (!entry && thread->counted && (tail || thread->cpu.excess))
+		entry = window_lives__show(&r->lives, thread, r->last_time, 0);
+	if (!entry)
+		return;
+	tail = pay_excess(&thread->cpu, tail);
+	profile_builder__thread_cpu_tail(r->builder, entry->id, tail);
+	profile_builder__thread_cpu_excess(r->builder, entry->id, thread->cpu.excess);
 }
 
-/* Its tables are asked for, if they are not there. */
-static int feed(struct recorder *r, struct process_life *process, const struct sample_event *sample)
+static void count_frames(struct recorder *r, const struct sample_event *e)
 {
-	struct fed_process now = as_fed(process, sample->header.time);
-	int err = want_publication(r, process);
-
-	if (err)
-		return err;
-	if (sample->user_end == STACK_END_NO_TABLE) {
-		err = note_missing(r, process, sample, copy_of(sample));
-		return err < 0 ? err : 0;
-	}
-	err = unwind_feed__refresh(r->feed, &now);
-	if (err <= 0)
-		return err;
-	process->published = 0;
-	return want_publication(r, process);
-}
-
-int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
-		     struct sample_event *space)
-{
-	const struct sample_event *s = *sample;
-	struct process_life *process = process_table__find(r->lives, s->tgid);
-	bool copied = s->header.flags & EVENT_STACK_COPY;
-	size_t keep = process ? frames_to_keep(r, s, process) : s->user_frames;
-	bool is_fed = process && process->maps && r->feed;
-	int err = is_fed ? feed(r, process, s) : 0;
-
-	if (err || (!copied && keep == s->user_frames))
-		return err;
-	copy_sample(space, s, keep);
-	if (keep < s->user_frames)
-		space->user_end = STACK_END_STALE;
-	err = copied && is_fed ? walk_copy(r, process, s, max, space) : 0;
-	*sample = err ? s : space;
-	return err;
-}
-
-static int on_sample(void *context, const struct sample_event *e)
-{
-	struct recorder *r = context;
-	uint64_t time = e->header.time, delta;
-	struct thread_life *thread;
-	struct stack_id stack;
-
-	advance(r, &e->header);
-	thread = need_thread(r, e->tgid, e->tid, time);
-	if (!thread)
-		return -ENOMEM;
-	thread_life__show(r->lives, thread, time, period_of(r));
-	delta = account_cpu(r, thread, time, e->cpu_time);
-	stack = make_stack(r, thread, e);
 	for (size_t i = 0; i < e->user_frames; i++) {
 		enum frame_kind kind = frame_kind(e->frames[e->kernel_frames + i]);
 
 		r->session->frames_found[kind < FRAME_KIND_COUNT ? kind : FRAME_NONE]++;
 	}
-	profile_builder__sample(r->builder, thread->id, time, stack, delta, thread->comm_id,
-				e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS);
-	if (is_forgotten(thread->process, e))
-		thread->process->published = 0;
-	if (r->feed && want_publication(r, thread->process))
+}
+
+static int on_sample(void *context, const struct sample_event *e)
+{
+	struct recorder *r = context;
+	struct profile_sample sample = {
+		.kind = SAMPLE_CPU,
+		.time = e->header.time,
+		.end = e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS,
+	};
+	struct window_thread *entry;
+	struct thread_life *thread;
+
+	advance(r, &e->header);
+	thread = world__thread_at(r->world, e->tgid, e->tid, sample.time);
+	if (!thread)
 		return -ENOMEM;
-	return result(r);
+	entry = window_lives__show(&r->lives, thread, sample.time,
+				   recording_facts__period(r->facts));
+	if (!entry)
+		return -ENOMEM;
+	thread->counted = true;
+	sample.weight = account_cpu(r, thread, sample.time, e->cpu_time);
+	/* over windows too no two samples of a thread have one time */
+	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
+	sample.stack = make_stack(r, thread->process, &entry->memo, e);
+	sample.comm = entry->comm;
+	count_frames(r, e);
+	profile_builder__sample(r->builder, entry->id, &sample);
+	return result_of(r, 0);
 }
 
 static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 {
 	struct recorder *r = context;
 	struct thread_life *thread;
+	struct thread_clock *cpu;
 
 	advance(r, &e->header);
-	thread = process_table__find_thread(r->lives, e->tid);
+	thread = process_table__find_thread(world__processes(r->world), e->tid);
 	if (!thread || thread->process->pid != e->tgid)
 		return 0;
+	cpu = &thread->cpu;
 	/* before sampling began every figure is a baseline, the later the better */
-	if (!thread->cpu_known || (!r->start && !thread->sampled)) {
-		thread->cpu_last = max_u64(thread->cpu_last, e->cpu_time);
-		thread->cpu_known = true;
+	if (!cpu->known || (!recording_facts__start(r->facts) && !cpu->sampled)) {
+		cpu->last = max_u64(cpu->last, e->cpu_time);
+		cpu->known = true;
 	}
 	/* what /proc tells of a running thread is up to a tick old, so it corrects nothing */
 	if (e->header.flags & EVENT_EXITED)
 		correct_cpu(r, thread, e->cpu_time);
-	thread->cpu_seen = max_u64(max_u64(thread->cpu_seen, thread->cpu_last), e->cpu_time);
+	cpu->seen = max_u64(max_u64(cpu->seen, cpu->last), e->cpu_time);
 	return 0;
 }
 
-/* ---- processes and threads ------------------------------------------------------------------- */
+/* ---- processes, threads, mappings: the world's ----------------------------------------------- */
 
-/* Is what /proc tells of a pid about another process than the one we know? */
-static bool is_other_process(const struct process_life *process, const struct process_event *e)
-{
-	if (!process->born || !e->start_time)
-		return false;
-	return e->start_time > process->born && !same_birth(e->start_time, process->born);
-}
-
-static int on_process(void *context, const struct process_event *e)
-{
-	struct recorder *r = context;
-	struct process_life *process;
-
-	advance(r, &e->header);
-	process = process_table__find(r->lives, e->pid);
-	if (process && !is_other_process(process, e)) {
-		if (process->end)
-			return 0; /* it ended while it was read */
-		process_life__rename(r->lives, process, e->name);
-	} else {
-		process = process_table__add(r->lives, e->pid, e->name, e->start_time,
-					     e->header.time);
-		if (!process)
-			return -ENOMEM;
+#define PASS_ON(name, event_type)                                                                  \
+	static int on_##name(void *context, const struct event_type *e)                            \
+	{                                                                                          \
+		struct recorder *r = context;                                                      \
+                                                                                                   \
+		advance(r, &e->header);                                                            \
+		return result_of(r, world__##name(r->world, e));                                   \
 	}
-	if (!process->born)
-		process->born = e->start_time;
-	process->ppid = e->ppid;
-	process->is_kernel = e->is_kernel;
-	if (e->is_target)
-		process_table__ask(r->lives, process);
-	return result(r);
-}
 
-static int on_thread(void *context, const struct thread_event *e)
-{
-	struct recorder *r = context;
-	struct process_life *process;
-	struct thread_life *thread;
-	bool is_new;
-
-	advance(r, &e->header);
-	process = need_process(r, e->pid, e->header.time);
-	if (!process)
-		return -ENOMEM;
-	thread = find_thread_of(r, process, e->tid);
-	if (thread && thread->end)
-		return 0;
-	is_new = !thread;
-	if (is_new)
-		thread = process_table__add_thread(r->lives, process, e->tid, e->comm,
-						   e->start_time, e->header.time);
-	if (!thread)
-		return -ENOMEM;
-	if (!is_new)
-		thread_life__rename(r->lives, thread, e->comm);
-	thread->told = true;
-	if (!thread->cpu_known && e->cpu_time != UINT64_MAX) {
-		thread->cpu_last = thread->cpu_seen = e->cpu_time;
-		thread->cpu_known = true;
-	}
-	return result(r);
-}
-
-static void born_now(struct thread_life *thread)
-{
-	thread->cpu_last = thread->cpu_seen = 0;
-	thread->cpu_known = true;
-}
-
-/* /proc may have told of a task before its fork record came: it was read at that very moment. */
-static bool fork_is_known(struct recorder *r, const struct task_event *e)
-{
-	struct thread_life *thread = process_table__find_thread(r->lives, e->tid);
-
-	return thread && !thread->end && thread->told && thread->process->pid == e->pid &&
-	       same_birth(thread->start, e->header.time);
-}
-
-static int fork_process(struct recorder *r, const struct task_event *e, const char *comm)
-{
-	const struct process_life *parent = process_table__find(r->lives, e->ppid);
-	struct process_life *child = process_table__add(r->lives, e->pid, comm, e->header.time,
-							e->header.time);
-
-	if (!child)
-		return -ENOMEM;
-	child->ppid = e->ppid;
-	if (!parent || e->ppid == e->pid)
-		return 0;
-	child->is_target = parent->is_target;
-	child->is_kernel = parent->is_kernel;
-	child->maps = mapping_table__ref(parent->maps);
-	return 0;
-}
-
-static int on_fork(void *context, const struct task_event *e)
-{
-	struct recorder *r = context;
-	const struct thread_life *creator;
-	const struct process_life *parent;
-	struct process_life *process;
-	struct thread_life *thread;
-	char comm[LIFE_NAME_SIZE];
-
-	advance(r, &e->header);
-	if (fork_is_known(r, e)) {
-		born_now(process_table__find_thread(r->lives, e->tid));
-		return 0;
-	}
-	creator = process_table__find_thread(r->lives, e->ptid);
-	parent = process_table__find(r->lives, e->ppid);
-	snprintf(comm, sizeof(comm), "%s",
-		 creator  ? creator->comm
-		 : parent ? parent->name
-			  : LIFE_UNKNOWN_NAME);
-	if (e->pid != e->ppid && fork_process(r, e, comm))
-		return -ENOMEM;
-	process = need_process(r, e->pid, e->header.time);
-	thread = process ? process_table__add_thread(r->lives, process, e->tid, comm,
-						     e->header.time, e->header.time)
-			 : NULL;
-	if (!thread)
-		return -ENOMEM;
-	born_now(thread);
-	return result(r);
-}
-
+PASS_ON(process, process_event)
+PASS_ON(thread, thread_event)
+PASS_ON(fork, task_event)
+PASS_ON(comm, comm_event)
 static int on_task_exit(void *context, const struct task_event *e)
 {
 	struct recorder *r = context;
-	struct process_life *process;
-	struct thread_life *thread;
 
 	advance(r, &e->header);
-	process = process_table__find(r->lives, e->pid);
-	if (!process)
-		return 0;
-	thread = find_thread_of(r, process, e->tid);
-	if (thread && !thread->end)
-		process_table__exit_thread(r->lives, thread, e->header.time);
-	else if (!process->living)
-		process_table__exit(r->lives, process, e->header.time);
-	if (r->feed && process->end) {
-		unwind_feed__withdraw(r->feed, process->pid);
-		process->published = 0;
-	}
-	return result(r);
+	return result_of(r, world__exit(r->world, e));
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+PASS_ON(maps_read, maps_read_event)
+PASS_ON(jit_bytes, jit_bytes_event)
 
-/*
- * Whose clock runs on under the leader's tid: the leader's, or that of the last other thread, since
- * an execve first ends all threads but its caller.
- */
-static struct thread_life *caller_of_exec(struct process_life *process, struct thread_life *leader)
-{
-	struct thread_life *thread, *caller = NULL;
-
-	if (leader && !leader->end)
-		return leader;
-	TAILQ_FOREACH(thread, &process->threads, sibling)
-	if (!thread->end)
-		caller = thread;
-	return caller;
-}
-
-static int exec(struct recorder *r, struct process_life *old, const struct comm_event *e)
-{
-	struct thread_life *leader = find_thread_of(r, old, e->pid), *thread;
-	struct thread_life *caller = caller_of_exec(old, leader);
-	struct thread_life before = {};
-	struct process_life *process;
-
-	if (caller) {
-		before = *caller;
-		caller->cpu_seen = caller->cpu_last; /* the rest goes to the next life */
-	}
-	if (r->feed)
-		unwind_feed__withdraw(r->feed, old->pid);
-	process = process_table__exec(r->lives, old, e->comm, e->header.time);
-	thread = process ? process_table__add_thread(r->lives, process, e->pid, e->comm,
-						     e->header.time, e->header.time)
-			 : NULL;
-	if (!thread)
-		return -ENOMEM;
-	thread->told = before.told;
-	thread->clock_start = before.clock_start;
-	thread->sampled = before.sampled;
-	thread->cpu_known = before.cpu_known;
-	thread->cpu_last = before.cpu_last;
-	thread->cpu_seen = before.cpu_seen;
-	return result(r);
-}
-
-static int on_comm(void *context, const struct comm_event *e)
-{
-	struct recorder *r = context;
-	struct process_life *process;
-	struct thread_life *thread;
-
-	advance(r, &e->header);
-	process = need_process(r, e->pid, e->header.time);
-	if (!process)
-		return -ENOMEM;
-	if (e->header.flags & EVENT_COMM_EXEC)
-		return exec(r, process, e);
-	thread = need_thread(r, e->pid, e->tid, e->header.time);
-	if (!thread)
-		return -ENOMEM;
-	thread_life__rename(r->lives, thread, e->comm);
-	return result(r);
-}
-
-/* ---- mappings -------------------------------------------------------------------------------- */
-
+/* Every image is a dso of the window in which it is mapped, sampled or not. */
 static int on_mmap(void *context, const struct mmap_event *e)
 {
 	struct recorder *r = context;
-	struct mapping mapping = {
-		.start = e->start,
-		.end = e->start + e->length,
-		.page_offset = e->page_offset,
-	};
-	struct process_life *process;
-	int change;
+	struct image_id image = {0};
+	struct dso_id dso;
+	int err;
 
 	advance(r, &e->header);
-	process = need_process(r, e->pid, e->header.time);
-	if (!process)
-		return -ENOMEM;
-	mapping.dso = dso_table__of_mapping(&r->dsos, e);
-	if (!mapping.dso.v)
-		return result(r);
-	change = mapping_table__add(&process->maps, &mapping, e->header.flags & EVENT_FROM_PROC);
-	if (change == -ENOMEM)
-		return change;
-	if (change == MAPPING_KNOWN)
-		r->stats.known_mappings++;
-	else if (change == MAPPING_ADDED)
-		process->maps_version++;
-	if (change == MAPPING_ADDED && note_change(r, process))
-		return -ENOMEM;
-	return result(r);
+	err = world__mmap(r->world, e, &image);
+	if (err)
+		return err;
+	dso = dso_of_image(r, image);
+	/* the image may have been opened since */
+	if (dso.v && profile_builder__get_dso(r->builder, dso)->file_state != FILE_STATE_RIGHT)
+		add_dso(r, image_table__get(world__images(r->world), image));
+	return result_of(r, 0);
 }
 
-static int on_maps_read(void *context, const struct maps_read_event *e)
+static int on_jit_file(void *context, const struct jit_file_event *e)
 {
 	struct recorder *r = context;
-	struct process_life *process;
-	int removed;
+	int err;
 
 	advance(r, &e->header);
-	process = process_table__find(r->lives, e->pid);
-	if (!process)
-		return 0;
-	removed = mapping_table__end_read(&process->maps);
-	if (removed < 0)
-		return removed;
-	if (removed) {
-		process->maps_version++;
-		if (note_change(r, process))
-			return -ENOMEM;
-	}
-	r->stats.stale_mappings += removed;
-	return 0;
+	err = world__jit_file(r->world, e);
+	note_jit_file(r, e);
+	return result_of(r, err);
 }
 
-/* ---- the session ----------------------------------------------------------------------------- */
+/* ---- the recording --------------------------------------------------------------------------- */
 
-/* After lost records any mapping may be wrong. */
 static int on_lost(void *context, const struct lost_event *e)
 {
 	struct recorder *r = context;
@@ -945,13 +648,9 @@ static int on_lost(void *context, const struct lost_event *e)
 	if (e->source >= LOST_SOURCE_COUNT)
 		return 0;
 	profile_builder__lost(r->builder, e->source, e->count, e->since, e->header.time);
-	if (e->source != LOST_SIDEBAND)
-		return result(r);
-	for (const struct process_life *p = process_table__first(r->lives); p;
-	     p = process_life__next(p))
-		if (!p->is_kernel)
-			ask_reread(r, p->pid);
-	return result(r);
+	if (e->source == LOST_SIDEBAND)
+		world__lost_sideband(r->world);
+	return result_of(r, 0);
 }
 
 static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
@@ -962,14 +661,11 @@ static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
 	uint64_t error = e->error_ns;
 
 	advance(r, &e->header);
-	if (!r->anchored) {
-		r->anchored = true;
-		r->first_monotonic = e->monotonic;
-		r->first_realtime = e->realtime;
+	recording_facts__anchor(r->facts, e);
+	if (!session->clock_epochs)
 		session->clock_epochs = 1;
-	} else if (new_epoch) {
+	else if (new_epoch)
 		session->clock_epochs++;
-	}
 	if (e->tsc_khz)
 		session->tsc_khz = e->tsc_khz;
 	/* across epochs nothing was extrapolated */
@@ -977,46 +673,32 @@ static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
 		error += e->extrapolation_error_ns < 0 ? -(uint64_t)e->extrapolation_error_ns
 						       : (uint64_t)e->extrapolation_error_ns;
 	session->clock_error_ns = max_u64(session->clock_error_ns, error);
-	return jit_names__anchor(r->jit, e);
+	return 0;
 }
 
 static int on_books(void *context, const struct books_event *e)
 {
 	struct recorder *r = context;
-	struct profile_cpu_books books = {
-		.cpu = e->cpu,
-		.period = e->period,
-		.time_enabled = e->time_enabled,
-		.time_running = e->time_running,
-		.due = e->period ? e->time_running / e->period : 0,
-		.received = e->received,
-	};
+	struct profile_cpu_books books;
+	int err;
 
 	advance(r, &e->header);
-	memcpy(books.count, e->count, sizeof(books.count));
-	if (!r->session->period)
-		r->session->period = e->period;
+	err = recording_facts__books(r->facts, e);
+	books = recording_facts__window_books(r->facts, e);
 	profile_builder__books(r->builder, &books);
-	return result(r);
+	return result_of(r, err);
 }
 
 static int on_meta(void *context, const char *key, const char *value)
 {
 	struct recorder *r = context;
-	uint64_t number;
+	uint64_t started = recording_facts__start(r->facts);
+	int err = recording_facts__meta(r->facts, key, value);
 
 	profile_builder__meta(r->builder, key, value);
-	if (!strcmp(key, META_SAMPLING_START) && !r->start &&
-	    !parse_u64(value, 1, UINT64_MAX, &number)) {
-		r->start = number;
-		r->session->start = number;
-	} else if (!strcmp(key, META_PERIOD) && !parse_u64(value, 1, UINT64_MAX, &number)) {
-		r->session->period = number;
-	} else if (!strcmp(key, META_HZ) && !r->fallback_period &&
-		   !parse_u64(value, 1, 1000000000, &number)) {
-		r->fallback_period = 1000000000 / number;
-	}
-	return result(r);
+	if (!started && !r->start)
+		r->session->start = recording_facts__start(r->facts);
+	return result_of(r, err);
 }
 
 static int on_end(void *context, const struct event_header *header)
@@ -1026,177 +708,6 @@ static int on_end(void *context, const struct event_header *header)
 	advance(r, header);
 	r->session->end = header->time;
 	r->ended = true;
-	return 0;
-}
-
-int recorder__finish(struct recorder *r)
-{
-	struct profile *session = r->session;
-
-	if (!r->ended) {
-		session->cut_short = true;
-		session->end = r->last_time;
-	}
-	process_table__settle(r->lives, session->end);
-	session->period = period_of(r);
-	if (r->anchored && !session->start)
-		session->start = r->first_monotonic;
-	if (r->anchored)
-		session->start_realtime = r->first_realtime + (session->start - r->first_monotonic);
-	r->failed |= jit_names__finish(r->jit) == -ENOMEM;
-	return result(r);
-}
-
-/* ---- code that is made as it runs ------------------------------------------------------------ */
-
-static int on_jit_file(void *context, const struct jit_file_event *e)
-{
-	struct recorder *r = context;
-	struct process_life *process = process_table__find(r->lives, e->pid);
-
-	advance(r, &e->header);
-	if (process && process->born && e->process_start &&
-	    !same_birth(process->born, e->process_start))
-		process = NULL;
-	return jit_names__file(r->jit, e, process);
-}
-
-/* What a jitdump says of frames goes to the unwinder, as tables do. */
-static int feed_unwinding(struct recorder *r, const struct jit_bytes_event *e)
-{
-	_cleanup_free_ struct jit_unwinding *list = NULL;
-	_cleanup_free_ struct unwind_piece *pieces = NULL;
-	struct process_life *process;
-	struct fed_process now;
-	uint32_t pid;
-	size_t count;
-	int err = jit_names__unwinding(r->jit, e->file, &pid, &list, &count);
-
-	process = err ? NULL : process_table__find(r->lives, pid);
-	if (!process || process->jit_files[JIT_FILE_DUMP] != e->file || !process->maps)
-		return err == -ENOMEM ? err : 0;
-	pieces = calloc(count + 1, sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		pieces[i] = (struct unwind_piece){
-			.start = list[i].address,
-			.end = list[i].address + list[i].size,
-			.section = {.data = list[i].eh_frame,
-				    .size = list[i].eh_frame_size,
-				    .address = list[i].eh_frame_address,
-				    .is_eh_frame = true},
-		};
-	now = as_fed(process, e->header.time);
-	err = unwind_feed__describe(r->feed, &now, pieces, count);
-	if (err <= 0)
-		return err;
-	process->published = 0;
-	return want_publication(r, process);
-}
-
-static int on_jit_bytes(void *context, const struct jit_bytes_event *e)
-{
-	struct recorder *r = context;
-	int err;
-
-	advance(r, &e->header);
-	err = jit_names__bytes(r->jit, e);
-	return err || !r->feed ? err : feed_unwinding(r, e);
-}
-
-/* ---- symbols --------------------------------------------------------------------------------- */
-
-static int on_symbol_dso(void *context, const struct symbol_dso_event *e)
-{
-	struct recorder *r = context;
-
-	r->symbols_of = (struct dso_id){e->dso};
-	if (e->state < SYMBOL_STATE_COUNT)
-		profile_builder__dso_state(r->builder, r->symbols_of, e->state);
-	return 0;
-}
-
-/* A string of `size` bytes with its NUL at *at; "" for none, NULL for a damaged event. */
-static const char *take_string(const char **at, const char *end, size_t size)
-{
-	const char *s = *at;
-
-	if (!size)
-		return "";
-	if (size > (size_t)(end - s) || s[size - 1])
-		return NULL;
-	*at += size;
-	return s;
-}
-
-/* The frame at *at as a line of the profile, and *at behind it. False: damaged. */
-static bool take_line(struct recorder *r, const char **at, const char *end,
-		      struct profile_line *line)
-{
-	struct symbol_event_frame frame;
-	const char *start = *at, *name, *file, *definition_file;
-	struct profile_function function;
-	size_t size;
-
-	if ((size_t)(end - start) < sizeof(frame))
-		return false;
-	memcpy(&frame, start, sizeof(frame));
-	*at += sizeof(frame);
-	name = take_string(at, end, frame.name_size);
-	file = name ? take_string(at, end, frame.file_size) : NULL;
-	definition_file = file ? take_string(at, end, frame.definition_file_size) : NULL;
-	if (!definition_file)
-		return false;
-	size = (*at - start + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
-	*at = size > (size_t)(end - start) ? end : start + size;
-
-	function = (struct profile_function){
-		.name = profile_builder__string(r->builder, name),
-		.dso = r->symbols_of,
-		.address = frame.function_address,
-		.size = frame.function_size,
-		.definition_line = frame.definition_line,
-		.definition_column = frame.definition_column,
-	};
-	line->file = profile_builder__string(r->builder, file);
-	function.definition_file = profile_builder__string(r->builder, definition_file);
-	line->function = function.name.v ? profile_builder__function(r->builder, &function)
-					 : (struct function_id){0};
-	line->line = frame.line;
-	line->column = frame.column;
-	return true;
-}
-
-static int on_symbol(void *context, const struct symbol_event *e)
-{
-	struct recorder *r = context;
-	struct location_id location = profile_builder__find_location(r->builder, r->symbols_of,
-								     e->address);
-	const char *at = e->payload, *end = (const char *)e + e->header.size;
-
-	if (!location.v)
-		return 0;
-	r->lines.count = 0;
-	for (uint32_t i = 0; i < min_u64(e->frames, SYMBOL_FRAMES_MAX); i++) {
-		struct profile_line line;
-
-		if (!take_line(r, &at, end, &line))
-			break;
-		if (line.function.v && vec_push(&r->lines, line))
-			return -ENOMEM;
-	}
-	profile_builder__resolve(r->builder, location, e->elf_address, r->lines.data,
-				 r->lines.count);
-	return result(r);
-}
-
-static int on_symbols_end(void *context, const struct event_header *header)
-{
-	struct recorder *r = context;
-
-	(void)header;
-	r->session->finished_symbols = true;
 	return 0;
 }
 
@@ -1220,8 +731,61 @@ struct event_handler recorder__handler(struct recorder *r)
 		.end = on_end,
 		.jit_file = on_jit_file,
 		.jit_bytes = on_jit_bytes,
-		.symbol_dso = on_symbol_dso,
-		.symbol = on_symbol,
-		.symbols_end = on_symbols_end,
 	};
+}
+
+/* ---- the end of the window ------------------------------------------------------------------- */
+
+/* `final`: nothing comes any more. */
+static void settle_threads(struct recorder *r, const struct process_life *first, bool final)
+{
+	struct process_table *table = world__processes(r->world);
+	struct thread_life *thread;
+
+	for (const struct process_life *p = first; p; p = process_life__next(p)) {
+		TAILQ_FOREACH(thread, &p->threads, sibling)
+		{
+			if (!thread->ended && process_table__is_asked_for(table, thread))
+				window_lives__show(&r->lives, thread, r->session->end, 0);
+			if (final)
+				settle_thread(r, thread);
+		}
+	}
+}
+
+/* The wall clock at the start, from the anchor that is nearest of those at hand. */
+static void settle_realtime(struct recorder *r)
+{
+	struct profile *session = r->session;
+	struct clock_moment moment;
+
+	if (!recording_facts__first_anchor(r->facts, &moment))
+		return;
+	if (r->start)
+		recording_facts__last_anchor(r->facts, &moment);
+	if (!session->start)
+		session->start = moment.monotonic;
+	session->start_realtime = moment.realtime + (session->start - moment.monotonic);
+}
+
+int recorder__close(struct recorder *r, uint64_t end)
+{
+	struct profile *session = r->session;
+	struct process_table *table = world__processes(r->world);
+
+	if (r->closed)
+		return result_of(r, 0);
+	r->closed = true;
+	if (end) {
+		session->end = end;
+	} else if (!r->ended) {
+		session->cut_short = true;
+		session->end = r->last_time;
+	}
+	settle_threads(r, process_table__first_dead(table), !end);
+	settle_threads(r, process_table__first_living(table), !end);
+	session->period = recording_facts__period(r->facts);
+	settle_realtime(r);
+	stop_observing(r);
+	return result_of(r, 0);
 }

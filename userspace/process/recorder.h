@@ -1,66 +1,51 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From events to a profile: an event_handler that keeps processes, threads and mappings as they
- * were at the time of each sample. It reads nothing from outside, so a live stream and its replay
- * give the same profile.
+ * One window: from events to a profile that lacks names. It shows every event to the world and turns
+ * samples into locations and stacks by what the world knows at that moment. It reads nothing from
+ * outside, so a live stream and its replay give the same profile.
+ *
+ * Windows follow each other: a recorder is closed, the next one begins with the same world and facts. What a
+ * thread used and what the kernel accounted for add up over windows.
  */
 #ifndef PROCESS_RECORDER_H
 #define PROCESS_RECORDER_H
 
 #include <sysprof/event_handler.h>
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
+
+#include "process/recording_facts.h"
+#include "process/world.h"
 
 struct recorder;
-struct unwind_feed;
-
-struct recorder_options {
-	uint64_t period; /* ns, where neither META nor the books tell one; 0 unknown */
-};
-
-struct recorder_stats {
-	uint64_t known_mappings; /* mapping events that said nothing new */
-	uint64_t stale_mappings; /* found gone by a reading of /proc */
-	uint64_t rereads;	 /* times that a reading was asked for */
-	uint64_t unknown_tasks;	 /* threads that nobody had told of */
-};
 
 /*
- * `builder` stays the caller's and must outlive the recorder; so must `requests` (NULL: nobody to
- * ask). A request is answered by later events, never before it returns. `options` may be NULL.
- * NULL: no memory.
+ * Begins a window at `start` (CLOCK_MONOTONIC ns); 0: with the recording. World, facts and builder stay
+ * the caller's and must outlive the recorder. NULL: no memory.
  */
-struct recorder *recorder__new(struct profile_builder *builder,
-			       const struct recorder_options *options,
-			       const struct event_source_requests *requests);
+struct recorder *recorder__new(struct world *world, struct recording_facts *facts,
+			       struct profile_builder *builder, uint64_t start);
 void recorder__free(struct recorder *r);
 
-/* Live: processes that are sampled have their mappings published there. It stays the caller's. */
-void recorder__set_unwind_feed(struct recorder *r, struct unwind_feed *feed);
-
-/* Valid as long as the recorder. */
+/* Valid as long as the recorder. It takes no symbol events: those are process/profile_symbols.h's. */
 struct event_handler recorder__handler(struct recorder *r);
 
 /*
- * A live sample that comes next in the stream, as it is to go on: what was walked by mappings that are not
- * those of its time is cut, and one with a copy of its stack (EVENT_STACK_COPY) is walked by
- * tables where there are any, `max` user frames at most. *sample stays, or is `space`, which holds
- * the deepest sample. 0; -EAGAIN: not yet, for the tables of a copied stack are being built;
- * -ENOMEM.
+ * The window ends at `end`, or (0) where the stream did: then it is the last one. After that nothing is
+ * recorded any more. 0 or -ENOMEM.
  */
-int recorder__settle(struct recorder *r, const struct sample_event **sample, size_t max,
-		     struct sample_event *space);
+int recorder__close(struct recorder *r, uint64_t end);
 
-/*
- * Live, after each piece of the stream: processes whose mappings have changed are published, sampled or not, if
- * that takes no reading of files. 0 or -ENOMEM.
- */
-int recorder__publish_changed(struct recorder *r);
-/* The same for all that /proc told as targets, whatever it takes. */
-int recorder__publish_targets(struct recorder *r);
+/* A sampled process that runs code which it has made itself. */
+struct jit_process {
+	struct process_id id;
+	const struct jit_runtime *runtime;   /* NULL: not recognized */
+	uint32_t files[JIT_FILE_KIND_COUNT]; /* that tell of its code; 0: none */
+};
 
-/* After the last event, symbols included; before profile_builder__finish(). 0 or -ENOMEM. */
-int recorder__finish(struct recorder *r);
+/* All of the window's, in the order in which they were seen. */
+const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count);
 
-struct recorder_stats recorder__stats(const struct recorder *r);
+/* The image that is this dso of the window; 0: none, or not any more. */
+struct image_id recorder__image_of(const struct recorder *r, struct dso_id dso);
 
 #endif

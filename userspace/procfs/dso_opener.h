@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Opens what is mapped, when it is first seen, and keeps it open beside the stream: so that a
- * binary that is deleted, replaced or whose process is gone can still be read when the recording
- * ends.
+ * binary that is deleted, replaced or whose process is gone can still be read afterwards. Every
+ * table has a cap; at the cap the least recently used entry is evicted.
+ *
+ * Mappings and files are requests with a callback for the answer. Today each answer comes before the
+ * call returns. Callers must not rely on that: a file that is slow to read must not hold up others.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H
@@ -16,47 +19,62 @@
 
 struct dso_opener;
 
+/* Caps; 0: the default. */
+struct dso_opener_options {
+	size_t images_max; /* files that are known, open or not: 8,192 */
+	size_t fds_max;	   /* descriptors: 4,096, or fewer where the limit of open files is low */
+	size_t roots_max;  /* root directories: 1,024 */
+	size_t sightings_max; /* ways in which files without a build-id show in mappings: 32,768 */
+	size_t members_max;   /* libraries inside archives: 4,096 */
+	uint64_t idle;	      /* ns: what was used since then is not evicted: 30 s, 1 s at least */
+};
+
 struct dso_opener_stats {
-	size_t files;	 /* distinct images that were opened */
-	size_t fds;	 /* descriptors kept */
-	size_t fd_limit; /* at most so many */
-	uint64_t opens;	 /* files opened so far: most events need none */
+	size_t files;	    /* images that are known */
+	size_t fds;	    /* descriptors kept */
+	size_t fd_limit;    /* at most so many */
+	size_t roots;	    /* those of them that are root directories */
+	uint64_t opens;	    /* files opened so far: most events need none */
+	uint64_t evicted;   /* descriptors closed to make room */
+	uint64_t forgotten; /* images forgotten to make room */
 	uint64_t events;
 };
 
-/* Raises the soft limit of open files to the hard one. 0 or -ENOMEM. */
-int dso_opener__new(struct dso_opener **opener);
-/* Closes every descriptor it handed out. NULL is fine. */
+/* Raises the soft limit of open files to the hard one. `options` may be NULL. 0 or -ENOMEM. */
+int dso_opener__new(const struct dso_opener_options *options, struct dso_opener **opener);
+/* NULL is fine. */
 void dso_opener__free(struct dso_opener *o);
 
 /* The limit of open files as it was before: what a COMMAND should be started with. */
 void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit);
 
+/* ---- mappings -------------------------------------------------------------------------------- */
+
+/* The completed event, valid until this returns. 0 or negative errno. */
+typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
+
 /*
  * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size
  * (with EVENT_BUILD_ID) and file_state. Where the same file was seen before without a build-id,
  * inode_generation becomes what it was then (/proc does not tell it, perf does), so that one file
- * has one identity. `parent` is the pid of the parent process, 0 where it is unknown: its root is
- * tried when the process is gone. 0 or -ENOMEM: a file that cannot be had is a file_state, not an
- * error.
+ * has one identity. If the file is a zip archive and a library that lies in it uncompressed is what
+ * is mapped, the answer is the event with the library as its file: "/x/app.apk!/lib/libx.so", its
+ * build-id, and offsets that are its own.
+ *
+ * `event` is the caller's. `parent` is the pid of the parent process, 0 where it is unknown: its root is
+ * tried when the process is gone. 0, -ENOMEM, or what `answer` returned: a file that cannot be had is
+ * a file_state, not an error.
  */
-int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent);
-
-/* Room for an event with any path. */
-struct mmap_event_space {
-	union {
-		struct mmap_event event;
-		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
-	};
-};
+int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
+		    mapping_answer_fn answer, void *context);
 
 /*
- * After dso_opener__see(): if the file is a zip archive and a library that lies in it uncompressed is what
- * is mapped, then *inner is the same event with the library as its file: "/x/app.apk!/lib/libx.so", its
- * build-id, and offsets that are its own. 1; 0: it is not; -ENOMEM.
+ * The time of the oldest mapping without an answer, UINT64_MAX: there is none. Events from then on must
+ * stay in the queue.
  */
-int dso_opener__enter(struct dso_opener *o, const struct mmap_event *event,
-		      struct mmap_event_space *inner);
+uint64_t dso_opener__pending_since(const struct dso_opener *o);
+
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* What tells one image from another: the build-id alone where it is known, else all the rest. */
 struct dso_identity {
@@ -67,22 +85,28 @@ struct dso_identity {
 	uint64_t inode, inode_generation;
 };
 
-/*
- * The descriptor of a file seen before, or -1; *base is where the dso begins in it. It stays the opener's. A file for which there was no
- * descriptor left is opened again if its path still leads to it. *root_fd (NULL is fine) is the
- * root directory of the process that mapped it, or -1.
- */
-int dso_opener__find(struct dso_opener *o, const struct dso_identity *identity, int *root_fd,
-		     uint64_t *base);
+/* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
+struct file_answer {
+	int fd; /* or negative errno: -ENOENT: unknown, or gone; -ESTALE: another file has its place; … */
+	int root_fd; /* root directory of the process that mapped it, or -1; may be there without fd */
+	uint64_t base; /* where the dso begins in the file */
+};
+typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
 
 /*
- * Without a live process (a recording that was cut short): open the path below our own root, if the
- * file there has this build-id, or, where none was recorded, this inode. "[vdso]" is our own, if
- * the build-id agrees. The opener's descriptor, or negative errno: -ENOENT; -ESTALE: another file
- * has the name now; what opening gave.
+ * A file that was seen before. One whose descriptor was closed is opened again, if its path still leads
+ * to it. 0, -ENOMEM, or what `answer` returned.
  */
-int dso_opener__open_by_identity(struct dso_opener *o, const struct dso_identity *identity,
-				 uint64_t *base);
+int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
+			file_answer_fn answer, void *context);
+
+/*
+ * Without a live process (a recording that was cut short): the path below our own root, if the file
+ * there has this build-id, or, where none was recorded, this inode. "[vdso]" is our own, if the
+ * build-id agrees. -ESTALE in the answer: another file has the name now.
+ */
+int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_identity *identity,
+				    file_answer_fn answer, void *context);
 
 void dso_opener__stats(const struct dso_opener *o, struct dso_opener_stats *stats);
 

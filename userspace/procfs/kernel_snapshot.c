@@ -38,7 +38,7 @@ static int push_piece(struct kallsyms_copy *copy)
 {
 	struct kallsyms_event *e = copy->event;
 	size_t size = sizeof(*e) + e->text_size;
-	size_t aligned = (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	size_t aligned = event_aligned(size);
 	int err;
 
 	memset((char *)e + size, 0, aligned - size);

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clocks.h"
 #include "base/hashmap.h"
-#include "base/io.h"
 #include "base/vec.h"
 
 #define REREAD_FIRST	  100000000ULL /* ns */

@@ -25,9 +25,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 #define MAPS_STEP	 (64u * 1024)
@@ -273,8 +274,7 @@ static int push_mapping(struct proc_snapshot *s, const struct maps_source *sourc
 	if (path_size > EVENT_PATH_MAX - 1)
 		path_size = EVENT_PATH_MAX - 1;
 	size = offsetof(struct mmap_event, path) + path_size + 1;
-	begin_event(s, EVENT_MMAP, (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1),
-		    source->time);
+	begin_event(s, EVENT_MMAP, event_aligned(size), source->time);
 	e->pid = source->pid;
 	e->tid = source->tid;
 	e->start = mapping->start;
@@ -512,17 +512,7 @@ static int list_kinships(struct proc_snapshot *s, kinships *all)
 /* Number of the first child of `parent`, or where it would be. */
 static size_t first_child(const kinships *all, pid_t parent)
 {
-	size_t low = 0, high = all->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (all->data[middle].parent < parent)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(all->data, all->count, k, k->parent < parent);
 }
 
 static bool is_among(const pid_t *list, size_t count, pid_t pid)

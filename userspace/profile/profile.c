@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small questions about a finished profile. */
+/* Questions about a finished profile. */
 #include "profile/profile.h"
 
 #include <inttypes.h>
@@ -41,10 +41,11 @@ const char *profile__meta(const struct profile *p, const char *key)
 
 uint64_t profile_thread__cpu(const struct profile_thread *thread)
 {
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
 	uint64_t sum = thread->cpu_tail;
 
-	for (size_t i = 0; i < thread->sample_count; i++)
-		sum += thread->cpu_delta[i];
+	for (size_t i = 0; i < samples->count; i++)
+		sum += samples->weight[i];
 	return sum;
 }
 

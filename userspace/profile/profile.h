@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the modules of profile/ share about the profile; the model itself is <sysprof/profile.h>. */
+/* What the modules of profile/ share; the model itself is <sysprof/profile.h>. */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 
@@ -8,7 +8,7 @@
 /* Times and sums stay below this, so that differences fit into signed 64 bits. */
 #define PROFILE_TIME_MAX (UINT64_MAX >> 2)
 
-/* Do addresses of such a dso mean something within one process only? */
+/* Are addresses of such a dso valid in one process only? */
 static inline bool dso_kind_is_private(enum dso_kind kind)
 {
 	return kind == DSO_JIT || kind == DSO_UNKNOWN;

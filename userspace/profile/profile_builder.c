@@ -1,63 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The write side of the profile.
+ * The write side of the profile: adding. profile_finish.c has what is done at the end.
  *
  * Every table is a vector whose element 0 is a zero placeholder, with a hash index beside it where
- * equal input must give an equal id. A thread's samples are columns of its own (24 bytes a sample).
- * The builder owns all of it; finish() names what has no name, settles the bounds of lives (nothing
- * starts before the session or ends after it, and threads lie within their processes), and lets the
- * struct profile inside the builder point at the vectors.
+ * equal input must give an equal id. The samples of each kind of a thread are columns, 24 bytes a
+ * sample. The builder owns all of it; the finished profile points at these vectors.
  *
  * The first lack of memory is remembered; from then on adders return 0 and finish() fails.
  */
-#include "base/hashmap.h"
-#include "base/minmax.h"
-#include "base/strtab.h"
-#include "base/vec.h"
-#include "profile/profile.h"
-#include "profile/profile_check.h"
-#include "profile/stack_table.h"
+#include "profile/profile_builder_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
+#include "base/search.h"
+#include "profile/profile.h"
+
 /* More are ignored: a damaged recording must not make the linear searches below expensive. */
 #define META_MAX      4096
 #define BOOKS_CPU_MAX 65536
-
-/* Later times are this one, which leaves room to count on from it. */
-#define TIME_LIMIT (PROFILE_TIME_MAX / 2)
-
-struct thread_columns {
-	VEC(uint64_t) time;
-	VEC(struct stack_id) stack;
-	VEC(uint64_t) cpu_delta;
-	VEC(struct string_id) comm;
-	uint64_t cpu; /* Σ cpu_delta */
-};
-
-struct profile_builder {
-	int error;
-	bool finished;
-	struct profile profile;
-	struct strtab *strings;
-
-	VEC(struct profile_dso) dsos;
-	VEC(struct profile_function) functions;
-	VEC(struct profile_line) lines;
-	VEC(struct profile_location) locations;
-	struct hashmap dso_index, function_index, location_index;
-	struct stack_table stacks;
-
-	VEC(struct profile_process) processes;
-	VEC(struct profile_thread) threads;
-	VEC(struct thread_columns) columns; /* by thread */
-	VEC(struct profile_cpu_books) books;
-	VEC(struct profile_jit) jits;
-	VEC(struct profile_meta) meta;
-	VEC(struct profile_lost_range) lost_ranges;
-};
 
 /* ---- equality of interned things ------------------------------------------------------------- */
 
@@ -126,7 +89,7 @@ static uint64_t location_hash(const struct profile_location *l)
 
 /* ---- life and errors ------------------------------------------------------------------------- */
 
-/* All of it zero, padding too: profile_check looks at the bytes. */
+/* All bytes are zero, padding too: profile_check compares bytes. */
 #define add_placeholder(table)                                                                     \
 	({                                                                                         \
 		int err_ = vec_reserve((table), 1);                                                \
@@ -136,6 +99,25 @@ static uint64_t location_hash(const struct profile_location *l)
 		}                                                                                  \
 		err_;                                                                              \
 	})
+
+/* Name and unit are strings of the profile, as pprof has them. */
+static int add_sample_type(struct profile_builder *b, enum sample_kind kind)
+{
+	static const struct {
+		const char *name, *unit;
+	} texts[SAMPLE_KIND_COUNT] = {
+#define X(id, name, unit) [SAMPLE_##id] = {name, unit},
+		SAMPLE_KINDS(X)
+#undef X
+	};
+	struct profile_sample_type type = {
+		.kind = kind,
+		.name = profile_builder__string(b, texts[kind].name),
+		.unit = profile_builder__string(b, texts[kind].unit),
+	};
+
+	return b->error ? b->error : vec_push(&b->sample_types, type);
+}
 
 struct profile_builder *profile_builder__new(void)
 {
@@ -150,7 +132,7 @@ struct profile_builder *profile_builder__new(void)
 	if (stack_table__init(&b->stacks) || !b->strings || add_placeholder(&b->dsos) ||
 	    add_placeholder(&b->functions) || add_placeholder(&b->locations) ||
 	    add_placeholder(&b->processes) || add_placeholder(&b->threads) ||
-	    add_placeholder(&b->columns))
+	    add_placeholder(&b->columns) || add_sample_type(b, SAMPLE_CPU))
 		goto err_out;
 	return b;
 
@@ -159,17 +141,26 @@ err_out:
 	return NULL;
 }
 
+static void free_columns(struct thread_columns *thread)
+{
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
+		struct sample_columns *c = &thread->by_kind[kind];
+
+		vec_free(&c->time);
+		vec_free(&c->weight);
+		vec_free(&c->stack);
+		vec_free(&c->comm);
+	}
+}
+
 void profile_builder__free(struct profile_builder *b)
 {
 	if (!b)
 		return;
-	for (size_t i = 0; i < b->columns.count; i++) {
-		vec_free(&b->columns.data[i].time);
-		vec_free(&b->columns.data[i].stack);
-		vec_free(&b->columns.data[i].cpu_delta);
-		vec_free(&b->columns.data[i].comm);
-	}
+	for (size_t i = 0; i < b->columns.count; i++)
+		free_columns(&b->columns.data[i]);
 	vec_free(&b->columns);
+	vec_free(&b->sample_types);
 	vec_free(&b->threads);
 	vec_free(&b->processes);
 	vec_free(&b->books);
@@ -194,7 +185,7 @@ int profile_builder__error(const struct profile_builder *b)
 }
 
 /* Remember the first error; true if there is one. */
-static bool failed(struct profile_builder *b, int err)
+static bool has_failed(struct profile_builder *b, int err)
 {
 	if (err && !b->error)
 		b->error = err;
@@ -211,7 +202,7 @@ struct string_id profile_builder__string(struct profile_builder *b, const char *
 		return (struct string_id){0};
 	number = strtab__intern(b->strings, s);
 	if (number < 0 || number > UINT32_MAX) {
-		failed(b, -ENOMEM);
+		has_failed(b, -ENOMEM);
 		return (struct string_id){0};
 	}
 	return (struct string_id){(uint32_t)number};
@@ -221,7 +212,7 @@ struct string_id profile_builder__string(struct profile_builder *b, const char *
  * Add `element` to a table with an index, unless an equal one is there: its number, 0 on failure.
  * The three tables have different types, hence a macro.
  */
-#define intern(b, table, table_index, hash, element)                                               \
+#define intern_element(b, table, table_index, hash, element)                                       \
 	({                                                                                         \
 		uint64_t hash_ = (hash);                                                           \
 		uint32_t number_ = hashmap__find((table_index), hash_, (element));                 \
@@ -229,9 +220,9 @@ struct string_id profile_builder__string(struct profile_builder *b, const char *
 			int err_ = (table)->count >= HASHMAP_NONE ? -ENOMEM                        \
 								  : vec_push((table), *(element)); \
 			number_ = 0;                                                               \
-			if (!failed(b, err_)) {                                                    \
+			if (!has_failed(b, err_)) {                                                \
 				number_ = (table)->count - 1;                                      \
-				if (failed(b, hashmap__add((table_index), hash_, number_))) {      \
+				if (has_failed(b, hashmap__add((table_index), hash_, number_))) {  \
 					(table)->count--;                                          \
 					number_ = 0;                                               \
 				}                                                                  \
@@ -246,8 +237,8 @@ struct dso_id profile_builder__dso(struct profile_builder *b, const struct profi
 
 	if (b->error)
 		return (struct dso_id){0};
-	id.v = intern(b, &b->dsos, &b->dso_index, dso_hash(dso), dso);
-	/* a later mapping of the same file may have been opened where the first one was not */
+	id.v = intern_element(b, &b->dsos, &b->dso_index, dso_hash(dso), dso);
+	/* opening a later mapping of the same file may succeed where the first one failed */
 	if (id.v && dso->file_state == FILE_STATE_RIGHT)
 		b->dsos.data[id.v].file_state = FILE_STATE_RIGHT;
 	return id;
@@ -277,7 +268,7 @@ struct location_id profile_builder__location(struct profile_builder *b, struct d
 	l = location_key(b, dso, address, process);
 	l.category = category;
 	return (struct location_id){
-		intern(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+		intern_element(b, &b->locations, &b->location_index, location_hash(&l), &l)};
 }
 
 struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
@@ -296,7 +287,7 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 	if (b->error || !location.v)
 		return (struct location_id){0};
 	return (struct location_id){
-		intern(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+		intern_element(b, &b->locations, &b->location_index, location_hash(&l), &l)};
 }
 
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
@@ -315,7 +306,7 @@ struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_i
 
 	if (b->error || parent.v >= b->stacks.stacks.count)
 		return id;
-	failed(b, stack_table__intern(&b->stacks, parent, location, &id));
+	has_failed(b, stack_table__intern(&b->stacks, parent, location, &id));
 	return id;
 }
 
@@ -324,8 +315,8 @@ struct function_id profile_builder__function(struct profile_builder *b,
 {
 	if (b->error)
 		return (struct function_id){0};
-	return (struct function_id){
-		intern(b, &b->functions, &b->function_index, function_hash(function), function)};
+	return (struct function_id){intern_element(b, &b->functions, &b->function_index,
+						   function_hash(function), function)};
 }
 
 /* ---- processes, threads, samples ------------------------------------------------------------- */
@@ -335,9 +326,9 @@ struct process_id profile_builder__process(struct profile_builder *b,
 {
 	struct profile_process p = *process;
 
-	p.start = min_u64(p.start, TIME_LIMIT);
-	p.end = min_u64(p.end, TIME_LIMIT);
-	if (b->error || failed(b, vec_push(&b->processes, p)))
+	p.start = min_u64(p.start, BUILDER_TIME_LIMIT);
+	p.end = min_u64(p.end, BUILDER_TIME_LIMIT);
+	if (b->error || has_failed(b, vec_push(&b->processes, p)))
 		return (struct process_id){0};
 	return (struct process_id){b->processes.count - 1};
 }
@@ -352,7 +343,7 @@ void profile_builder__process_name(struct profile_builder *b, struct process_id 
 void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time)
 {
 	if (id.v)
-		b->processes.data[id.v].end = min_u64(time, TIME_LIMIT);
+		b->processes.data[id.v].end = min_u64(time, BUILDER_TIME_LIMIT);
 }
 
 struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
@@ -364,11 +355,11 @@ struct thread_id profile_builder__thread(struct profile_builder *b, struct proce
 		.tid = tid,
 		.name = name,
 		.is_main = is_main,
-		.start = min_u64(start, TIME_LIMIT),
+		.start = min_u64(start, BUILDER_TIME_LIMIT),
 	};
 
-	if (b->error || failed(b, vec_reserve(&b->columns, b->columns.count + 1)) ||
-	    failed(b, vec_push(&b->threads, t)))
+	if (b->error || has_failed(b, vec_reserve(&b->columns, b->columns.count + 1)) ||
+	    has_failed(b, vec_push(&b->threads, t)))
 		return (struct thread_id){0};
 	b->columns.data[b->columns.count++] = (struct thread_columns){};
 	return (struct thread_id){b->threads.count - 1};
@@ -384,50 +375,64 @@ void profile_builder__thread_name(struct profile_builder *b, struct thread_id id
 void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time)
 {
 	if (id.v)
-		b->threads.data[id.v].end = min_u64(time, TIME_LIMIT);
+		b->threads.data[id.v].end = min_u64(time, BUILDER_TIME_LIMIT);
+}
+
+static struct sample_columns *columns_of(struct profile_builder *b, struct thread_id thread,
+					 enum sample_kind kind)
+{
+	return &b->columns.data[thread.v].by_kind[kind];
 }
 
 void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns)
 {
 	if (id.v)
 		b->threads.data[id.v].cpu_tail =
-			min_u64(ns, PROFILE_TIME_MAX - b->columns.data[id.v].cpu);
+			min_u64(ns, PROFILE_TIME_MAX - columns_of(b, id, SAMPLE_CPU)->weight_sum);
 }
 
-void profile_builder__sample(struct profile_builder *b, struct thread_id thread, uint64_t time,
-			     struct stack_id stack, uint64_t cpu_delta, struct string_id comm,
-			     enum stack_end end)
+void profile_builder__thread_cpu_excess(struct profile_builder *b, struct thread_id id, uint64_t ns)
 {
-	struct thread_columns *c = &b->columns.data[thread.v];
-	uint64_t last;
+	if (id.v)
+		b->threads.data[id.v].cpu_excess = min_u64(ns, PROFILE_TIME_MAX);
+}
+
+void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
+			     const struct profile_sample *sample)
+{
+	struct sample_columns *c = columns_of(b, thread, sample->kind);
+	uint64_t last, weight;
 
 	if (b->error || !thread.v)
 		return;
 	if (vec_reserve(&c->time, c->time.count + 1) ||
+	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
-	    vec_reserve(&c->cpu_delta, c->cpu_delta.count + 1) ||
 	    vec_reserve(&c->comm, c->comm.count + 1)) {
-		failed(b, -ENOMEM);
+		has_failed(b, -ENOMEM);
 		return;
 	}
 	last = c->time.count ? c->time.data[c->time.count - 1] : b->threads.data[thread.v].start;
-	time = max_u64(min_u64(time, TIME_LIMIT), last + 1);
-	cpu_delta = min_u64(cpu_delta, PROFILE_TIME_MAX - c->cpu);
+	weight = min_u64(sample->weight, PROFILE_TIME_MAX - c->weight_sum);
 
-	c->time.data[c->time.count++] = time;
-	c->stack.data[c->stack.count++] = stack;
-	c->cpu_delta.data[c->cpu_delta.count++] = cpu_delta;
-	c->comm.data[c->comm.count++] = comm;
-	c->cpu += cpu_delta;
-	b->profile.sample_count++;
-	b->profile.stack_ends[end]++;
+	c->time.data[c->time.count++] = max_u64(min_u64(sample->time, BUILDER_TIME_LIMIT),
+						last + 1);
+	c->weight.data[c->weight.count++] = weight;
+	c->stack.data[c->stack.count++] = sample->stack;
+	c->comm.data[c->comm.count++] = sample->comm;
+	c->weight_sum += weight;
+	if (sample->kind == SAMPLE_CPU) {
+		b->profile.sample_count++;
+		b->profile.stack_ends[sample->end]++;
+	}
 }
 
-struct profile_samples profile_builder__samples(struct profile_builder *b, struct thread_id id)
+struct builder_samples profile_builder__samples(struct profile_builder *b, struct thread_id id,
+						enum sample_kind kind)
 {
-	struct thread_columns *c = &b->columns.data[id.v];
+	struct sample_columns *c = columns_of(b, id, kind);
 
-	return (struct profile_samples){
+	return (struct builder_samples){
 		.process = b->threads.data[id.v].process,
 		.count = c->time.count,
 		.time = c->time.data,
@@ -438,16 +443,16 @@ struct profile_samples profile_builder__samples(struct profile_builder *b, struc
 uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
 					uint64_t ns)
 {
-	struct thread_columns *c = &b->columns.data[thread.v];
+	struct sample_columns *c = columns_of(b, thread, SAMPLE_CPU);
 	uint64_t left = ns;
 
-	for (size_t i = c->cpu_delta.count; i-- > 0 && left;) {
-		uint64_t taken = min_u64(c->cpu_delta.data[i], left);
+	for (size_t i = c->weight.count; i-- > 0 && left;) {
+		uint64_t taken = min_u64(c->weight.data[i], left);
 
-		c->cpu_delta.data[i] -= taken;
+		c->weight.data[i] -= taken;
 		left -= taken;
 	}
-	c->cpu -= ns - left;
+	c->weight_sum -= ns - left;
 	return ns - left;
 }
 
@@ -467,36 +472,35 @@ void profile_builder__meta(struct profile_builder *b, const char *key, const cha
 		}
 	}
 	if (b->meta.count < META_MAX)
-		failed(b, vec_push(&b->meta, entry));
+		has_failed(b, vec_push(&b->meta, entry));
 }
 
-/* The books of a CPU; later figures replace earlier ones. Kept sorted by CPU. */
+/* Kept sorted by CPU; later books of a CPU replace earlier ones. */
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *given)
 {
-	struct profile_cpu_books copy = *given, *books = &copy;
-	size_t at = b->books.count;
+	struct profile_cpu_books books = *given;
+	size_t at;
 
-	if (books->cpu >= BOOKS_CPU_MAX)
+	if (books.cpu >= BOOKS_CPU_MAX)
 		return;
 	for (int line = 0; line < BOOK_COUNT; line++)
-		copy.count[line] = min_u64(copy.count[line], PROFILE_TIME_MAX / BOOK_COUNT);
-	while (at && b->books.data[at - 1].cpu >= books->cpu)
-		at--;
-	if (at < b->books.count && b->books.data[at].cpu == books->cpu) {
-		b->books.data[at] = *books;
+		books.count[line] = min_u64(books.count[line], PROFILE_TIME_MAX / BOOK_COUNT);
+	at = partition_point(b->books.data, b->books.count, other, other->cpu < books.cpu);
+	if (at < b->books.count && b->books.data[at].cpu == books.cpu) {
+		b->books.data[at] = books;
 		return;
 	}
-	if (failed(b, vec_push(&b->books, *books)))
+	if (has_failed(b, vec_push(&b->books, books)))
 		return;
 	memmove(&b->books.data[at + 1], &b->books.data[at],
-		(b->books.count - 1 - at) * sizeof(*books));
-	b->books.data[at] = *books;
+		(b->books.count - 1 - at) * sizeof(books));
+	b->books.data[at] = books;
 }
 
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit)
 {
 	if (!b->error)
-		failed(b, vec_push(&b->jits, *jit));
+		has_failed(b, vec_push(&b->jits, *jit));
 }
 
 /* Ranges come in order of their ends; those that touch become one. */
@@ -508,7 +512,7 @@ void profile_builder__lost(struct profile_builder *b, enum lost_source source, u
 
 	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
 
-	range.until = min_u64(until, TIME_LIMIT);
+	range.until = min_u64(until, BUILDER_TIME_LIMIT);
 	range.since = since ? min_u64(since, range.until) : range.until;
 	while (b->lost_ranges.count) {
 		const struct profile_lost_range *last =
@@ -520,7 +524,7 @@ void profile_builder__lost(struct profile_builder *b, enum lost_source source, u
 		range.until = max_u64(range.until, last->until);
 		b->lost_ranges.count--;
 	}
-	failed(b, vec_push(&b->lost_ranges, range));
+	has_failed(b, vec_push(&b->lost_ranges, range));
 }
 
 struct profile *profile_builder__session(struct profile_builder *b)
@@ -603,7 +607,7 @@ void profile_builder__resolve(struct profile_builder *b, struct location_id id,
 	if (b->error || !id.v || l->line_count)
 		return;
 	if (line_count > UINT32_MAX - first || vec_reserve(&b->lines, first + line_count)) {
-		failed(b, -ENOMEM);
+		has_failed(b, -ENOMEM);
 		return;
 	}
 	l->elf_address = elf_address;
@@ -613,148 +617,4 @@ void profile_builder__resolve(struct profile_builder *b, struct location_id id,
 	b->lines.count += line_count;
 	l->first_line = first;
 	l->line_count = line_count;
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-static void name_the_unnamed(struct profile_builder *b)
-{
-	char buffer[UNNAMED_LOCATION_SIZE];
-
-	for (uint32_t i = 1; i < b->locations.count && !b->error; i++) {
-		const struct profile_location *l = &b->locations.data[i];
-		const struct profile_dso *dso = &b->dsos.data[l->dso.v];
-		struct profile_function f = {.dso = l->dso, .address = PROFILE_UNKNOWN_ADDRESS};
-		struct profile_line line = {};
-
-		if (l->line_count)
-			continue;
-		unnamed_location(buffer, sizeof(buffer), dso->kind,
-				 profile_builder__get_string(b, dso->name), l->address);
-		f.name = profile_builder__string(b, buffer);
-		line.function = profile_builder__function(b, &f);
-		profile_builder__resolve(b, (struct location_id){i}, l->elf_address, &line, 1);
-	}
-}
-
-static uint64_t last_sample(const struct thread_columns *c)
-{
-	return c->time.count ? c->time.data[c->time.count - 1] : 0;
-}
-
-/* The session covers every sample, and the moment before it from which its CPU time counts. */
-static void settle_session(struct profile_builder *b)
-{
-	struct profile *p = &b->profile;
-	uint64_t first = UINT64_MAX, last = 0;
-
-	for (size_t i = 1; i < b->threads.count; i++) {
-		const struct thread_columns *c = &b->columns.data[i];
-
-		last = max_u64(last, last_sample(c));
-		if (c->time.count)
-			first = min_u64(first, c->time.data[0] - 1);
-	}
-	p->start = min_u64(p->start, TIME_LIMIT);
-	p->end = max_u64(min_u64(p->end, TIME_LIMIT), last);
-	if (!p->start)
-		p->start = p->end;
-	if (first < p->start) {
-		p->start_realtime -= min_u64(p->start_realtime, p->start - first);
-		p->start = first;
-	}
-	p->end = max_u64(p->start, p->end);
-}
-
-static uint64_t clip(const struct profile *p, uint64_t time)
-{
-	return min_u64(max_u64(time, p->start), p->end);
-}
-
-static void settle_lives(struct profile_builder *b)
-{
-	const struct profile *p = &b->profile;
-
-	for (size_t i = 1; i < b->processes.count; i++) {
-		struct profile_process *process = &b->processes.data[i];
-
-		process->start = clip(p, process->start);
-		if (process->end)
-			process->end = max_u64(clip(p, process->end), process->start);
-	}
-	for (size_t i = 1; i < b->threads.count; i++) {
-		struct profile_thread *t = &b->threads.data[i];
-		struct profile_process *process = &b->processes.data[t->process.v];
-
-		t->start = clip(p, t->start);
-		if (!t->end)
-			t->end = process->end; /* a thread does not outlive its process */
-		if (t->end)
-			t->end = max_u64(max_u64(clip(p, t->end), t->start),
-					 last_sample(&b->columns.data[i]));
-		process->start = min_u64(process->start, t->start);
-		if (process->end)
-			process->end = max_u64(process->end, t->end);
-	}
-}
-
-static void freeze(struct profile_builder *b)
-{
-	struct profile *p = &b->profile;
-
-	for (size_t i = 1; i < b->threads.count; i++) {
-		const struct thread_columns *c = &b->columns.data[i];
-		struct profile_thread *t = &b->threads.data[i];
-
-		t->sample_count = c->time.count;
-		t->time = c->time.data;
-		t->stack = c->stack.data;
-		t->cpu_delta = c->cpu_delta.data;
-		t->comm = c->comm.data;
-	}
-	p->strings = strtab__array(b->strings);
-	p->string_count = strtab__count(b->strings);
-	p->dsos = b->dsos.data;
-	p->dso_count = b->dsos.count;
-	p->functions = b->functions.data;
-	p->function_count = b->functions.count;
-	p->lines = b->lines.data;
-	p->line_count = b->lines.count;
-	p->locations = b->locations.data;
-	p->location_count = b->locations.count;
-	p->stacks = b->stacks.stacks.data;
-	p->stack_count = b->stacks.stacks.count;
-	p->processes = b->processes.data;
-	p->process_count = b->processes.count;
-	p->threads = b->threads.data;
-	p->thread_count = b->threads.count;
-	p->books = b->books.data;
-	p->books_count = b->books.count;
-	p->jits = b->jits.data;
-	p->jit_count = b->jits.count;
-	p->meta = b->meta.data;
-	p->meta_count = b->meta.count;
-	p->lost_ranges = b->lost_ranges.data;
-	p->lost_range_count = b->lost_ranges.count;
-	b->finished = true;
-}
-
-int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
-			    size_t why_size)
-{
-	int err;
-
-	if (!b->finished) {
-		name_the_unnamed(b);
-		if (b->error)
-			return b->error;
-		settle_session(b);
-		settle_lives(b);
-		freeze(b);
-	}
-	err = profile_check(&b->profile, why, why_size);
-	if (err)
-		return err;
-	*profile = &b->profile;
-	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariants, table by table. A broken one is a bug of whoever filled the profile, so the first
- * is enough: `why` names the element and what is wrong with it.
+ * The invariants, table by table. A broken one is a bug in the code that filled the profile, so the
+ * check stops at the first: `why` names the element and what is wrong with it.
  */
 #include "profile/profile_check.h"
 #include "base/cleanup.h"
@@ -19,7 +19,7 @@ struct checker {
 };
 
 static int __attribute__((format(printf, 2, 3)))
-broken(const struct checker *c, const char *format, ...)
+report_broken(const struct checker *c, const char *format, ...)
 {
 	va_list args;
 
@@ -45,11 +45,11 @@ static int check_table(const struct checker *c, const char *name, const void *da
 		       size_t size)
 {
 	if (!count || !data)
-		return broken(c, "%s: no placeholder", name);
+		return report_broken(c, "%s: no placeholder", name);
 	if (count > UINT32_MAX)
-		return broken(c, "%s: %zu elements", name, count);
+		return report_broken(c, "%s: %zu elements", name, count);
 	if (!is_zero(data, size))
-		return broken(c, "%s: the placeholder is not zero", name);
+		return report_broken(c, "%s: the placeholder is not zero", name);
 	return 0;
 }
 
@@ -69,10 +69,10 @@ static int check_tables(const struct checker *c)
 	TABLE(processes, process_count);
 	TABLE(threads, thread_count);
 #undef TABLE
-	if ((p->line_count && !p->lines) || (p->books_count && !p->books) ||
-	    (p->meta_count && !p->meta) || (p->jit_count && !p->jits) ||
-	    (p->lost_range_count && !p->lost_ranges))
-		return broken(c, "an array is missing");
+	if ((p->sample_type_count && !p->sample_types) || (p->line_count && !p->lines) ||
+	    (p->books_count && !p->books) || (p->meta_count && !p->meta) ||
+	    (p->jit_count && !p->jits) || (p->lost_range_count && !p->lost_ranges))
+		return report_broken(c, "an array is missing");
 	return 0;
 }
 
@@ -81,10 +81,10 @@ static int check_strings(const struct checker *c)
 	const struct profile *p = c->p;
 
 	if (!p->string_count || !p->strings || !p->strings[0] || *p->strings[0])
-		return broken(c, "string 0 is not \"\"");
+		return report_broken(c, "string 0 is not \"\"");
 	for (size_t i = 1; i < p->string_count; i++)
 		if (!p->strings[i])
-			return broken(c, "string %zu is missing", i);
+			return report_broken(c, "string %zu is missing", i);
 	return 0;
 }
 
@@ -93,20 +93,46 @@ static bool is_string(const struct checker *c, struct string_id id)
 	return id.v < c->p->string_count;
 }
 
+static int check_sample_types(const struct checker *c)
+{
+	bool listed[SAMPLE_KIND_COUNT] = {};
+
+	for (size_t i = 0; i < c->p->sample_type_count; i++) {
+		const struct profile_sample_type *type = &c->p->sample_types[i];
+
+		if ((unsigned int)type->kind >= SAMPLE_KIND_COUNT)
+			return report_broken(c, "sample type %zu: kind %d", i, type->kind);
+		if (!type->name.v || !is_string(c, type->name) || !type->unit.v ||
+		    !is_string(c, type->unit))
+			return report_broken(c, "sample type %zu: name or unit out of range", i);
+		if (listed[type->kind])
+			return report_broken(c, "sample type %zu: kind %d is listed twice", i,
+					     type->kind);
+		listed[type->kind] = true;
+	}
+	for (size_t i = 1; i < c->p->thread_count; i++)
+		for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++)
+			if (c->p->threads[i].samples[kind].count && !listed[kind])
+				return report_broken(
+					c, "thread %zu: samples of kind %d, not listed", i, kind);
+	return 0;
+}
+
 static int check_dsos(const struct checker *c)
 {
 	for (size_t i = 1; i < c->p->dso_count; i++) {
 		const struct profile_dso *d = &c->p->dsos[i];
 
 		if (d->kind <= DSO_NONE || d->kind > DSO_UNKNOWN)
-			return broken(c, "dso %zu: kind %d", i, d->kind);
+			return report_broken(c, "dso %zu: kind %d", i, d->kind);
 		if (!is_string(c, d->path) || !is_string(c, d->name))
-			return broken(c, "dso %zu: string out of range", i);
+			return report_broken(c, "dso %zu: string out of range", i);
 		if ((unsigned int)d->file_state >= FILE_STATE_COUNT ||
 		    (unsigned int)d->symbol_state >= SYMBOL_STATE_COUNT)
-			return broken(c, "dso %zu: state out of range", i);
+			return report_broken(c, "dso %zu: state out of range", i);
 		if (d->build_id_size > BUILD_ID_SIZE)
-			return broken(c, "dso %zu: build-id of %u bytes", i, d->build_id_size);
+			return report_broken(c, "dso %zu: build-id of %u bytes", i,
+					     d->build_id_size);
 	}
 	return 0;
 }
@@ -119,17 +145,17 @@ static int check_functions(const struct checker *c)
 		const struct profile_function *f = &p->functions[i];
 
 		if (!f->name.v || !is_string(c, f->name) || !is_string(c, f->definition_file))
-			return broken(c, "function %zu: name or file out of range", i);
+			return report_broken(c, "function %zu: name or file out of range", i);
 		if (!f->dso.v || f->dso.v >= p->dso_count)
-			return broken(c, "function %zu: dso %u", i, f->dso.v);
+			return report_broken(c, "function %zu: dso %u", i, f->dso.v);
 	}
 	for (size_t i = 0; i < p->line_count; i++) {
 		const struct profile_line *l = &p->lines[i];
 
 		if (!l->function.v || l->function.v >= p->function_count)
-			return broken(c, "line %zu: function %u", i, l->function.v);
+			return report_broken(c, "line %zu: function %u", i, l->function.v);
 		if (!is_string(c, l->file))
-			return broken(c, "line %zu: file out of range", i);
+			return report_broken(c, "line %zu: file out of range", i);
 	}
 	return 0;
 }
@@ -140,19 +166,20 @@ static int check_location(const struct checker *c, size_t i)
 	const struct profile_location *l = &p->locations[i];
 
 	if (!l->dso.v || l->dso.v >= p->dso_count)
-		return broken(c, "location %zu: dso %u", i, l->dso.v);
+		return report_broken(c, "location %zu: dso %u", i, l->dso.v);
 	if ((unsigned int)l->category >= CATEGORY_COUNT || l->category == CATEGORY_IDLE)
-		return broken(c, "location %zu: category %d", i, l->category);
+		return report_broken(c, "location %zu: category %d", i, l->category);
 	if (l->process.v >= p->process_count)
-		return broken(c, "location %zu: process %u", i, l->process.v);
+		return report_broken(c, "location %zu: process %u", i, l->process.v);
 	if ((unsigned int)l->tier >= CODE_TIER_COUNT)
-		return broken(c, "location %zu: tier %d", i, l->tier);
+		return report_broken(c, "location %zu: tier %d", i, l->tier);
 	if (dso_kind_is_private(p->dsos[l->dso.v].kind) != (l->process.v != 0))
-		return broken(c, "location %zu: process %u does not suit its dso", i, l->process.v);
+		return report_broken(c, "location %zu: process %u does not suit its dso", i,
+				     l->process.v);
 	if (!l->line_count)
-		return broken(c, "location %zu: no line", i);
+		return report_broken(c, "location %zu: no line", i);
 	if (l->first_line > p->line_count || l->line_count > p->line_count - l->first_line)
-		return broken(c, "location %zu: lines out of range", i);
+		return report_broken(c, "location %zu: lines out of range", i);
 	return 0;
 }
 
@@ -162,11 +189,11 @@ static int check_stack(const struct checker *c, size_t i)
 	const struct profile_stack *s = &p->stacks[i];
 
 	if (s->parent.v >= i)
-		return broken(c, "stack %zu: its parent is %u", i, s->parent.v);
+		return report_broken(c, "stack %zu: its parent is %u", i, s->parent.v);
 	if (!s->location.v || s->location.v >= p->location_count)
-		return broken(c, "stack %zu: location %u", i, s->location.v);
+		return report_broken(c, "stack %zu: location %u", i, s->location.v);
 	if (s->depth != p->stacks[s->parent.v].depth + 1)
-		return broken(c, "stack %zu: depth %u", i, s->depth);
+		return report_broken(c, "stack %zu: depth %u", i, s->depth);
 	return 0;
 }
 
@@ -174,9 +201,10 @@ static int check_life(const struct checker *c, const char *what, size_t i, uint6
 		      uint64_t end)
 {
 	if (start < c->p->start || start > c->p->end)
-		return broken(c, "%s %zu: starts outside the session", what, i);
+		return report_broken(c, "%s %zu: starts outside the session", what, i);
 	if (end && (end < start || end > c->p->end))
-		return broken(c, "%s %zu: ends before its start or after the session", what, i);
+		return report_broken(c, "%s %zu: ends before its start or after the session", what,
+				     i);
 	return 0;
 }
 
@@ -189,35 +217,39 @@ static int check_processes(const struct checker *c)
 		if (err)
 			return err;
 		if (!is_string(c, process->name))
-			return broken(c, "process %zu: name out of range", i);
+			return report_broken(c, "process %zu: name out of range", i);
 	}
 	return 0;
 }
 
-static int check_samples(const struct checker *c, size_t i, const struct profile_thread *t)
+/* `tail`: what is added to the sum of their weights. */
+static int check_samples(const struct checker *c, size_t i, const struct profile_samples *samples,
+			 uint64_t tail)
 {
 	const struct profile *p = c->p;
-	uint64_t last = t->start, end = t->end ? t->end : p->end, cpu = t->cpu_tail;
+	const struct profile_thread *t = &p->threads[i];
+	uint64_t last = t->start, end = t->end ? t->end : p->end, sum = tail;
 
-	if (t->sample_count && (!t->time || !t->stack || !t->cpu_delta || !t->comm))
-		return broken(c, "thread %zu: a column is missing", i);
-	if (cpu > PROFILE_TIME_MAX)
-		return broken(c, "thread %zu: its CPU time overflows", i);
-	for (size_t k = 0; k < t->sample_count; k++) {
-		if (t->time[k] <= last)
-			return broken(c, "thread %zu: sample %zu is not after the one before", i,
-				      k);
-		if (t->time[k] > end)
-			return broken(c, "thread %zu: sample %zu is after its end", i, k);
-		if (!t->stack[k].v || t->stack[k].v >= p->stack_count)
-			return broken(c, "thread %zu: sample %zu has stack %u", i, k,
-				      t->stack[k].v);
-		if (!is_string(c, t->comm[k]))
-			return broken(c, "thread %zu: sample %zu: comm out of range", i, k);
-		if (t->cpu_delta[k] > PROFILE_TIME_MAX - cpu)
-			return broken(c, "thread %zu: its CPU time overflows", i);
-		cpu += t->cpu_delta[k];
-		last = t->time[k];
+	if (samples->count &&
+	    (!samples->time || !samples->weight || !samples->stack || !samples->comm))
+		return report_broken(c, "thread %zu: a column is missing", i);
+	if (sum > PROFILE_TIME_MAX)
+		return report_broken(c, "thread %zu: its CPU time overflows", i);
+	for (size_t k = 0; k < samples->count; k++) {
+		if (samples->time[k] <= last)
+			return report_broken(
+				c, "thread %zu: sample %zu is not after the one before", i, k);
+		if (samples->time[k] > end)
+			return report_broken(c, "thread %zu: sample %zu is after its end", i, k);
+		if (!samples->stack[k].v || samples->stack[k].v >= p->stack_count)
+			return report_broken(c, "thread %zu: sample %zu has stack %u", i, k,
+					     samples->stack[k].v);
+		if (!is_string(c, samples->comm[k]))
+			return report_broken(c, "thread %zu: sample %zu: comm out of range", i, k);
+		if (samples->weight[k] > PROFILE_TIME_MAX - sum)
+			return report_broken(c, "thread %zu: the sum of its weights overflows", i);
+		sum += samples->weight[k];
+		last = samples->time[k];
 	}
 	return 0;
 }
@@ -232,17 +264,20 @@ static int check_thread(const struct checker *c, size_t i, bool *has_main)
 	if (err)
 		return err;
 	if (!t->process.v || t->process.v >= p->process_count)
-		return broken(c, "thread %zu: process %u", i, t->process.v);
+		return report_broken(c, "thread %zu: process %u", i, t->process.v);
 	if (!is_string(c, t->name))
-		return broken(c, "thread %zu: name out of range", i);
+		return report_broken(c, "thread %zu: name out of range", i);
 	process = &p->processes[t->process.v];
 	if (t->start < process->start || (process->end && (!t->end || t->end > process->end)))
-		return broken(c, "thread %zu: lives outside its process", i);
+		return report_broken(c, "thread %zu: lives outside its process", i);
 	if (t->is_main && has_main[t->process.v])
-		return broken(c, "thread %zu: a second main thread of process %u", i, t->process.v);
+		return report_broken(c, "thread %zu: a second main thread of process %u", i,
+				     t->process.v);
 	if (t->is_main)
 		has_main[t->process.v] = true;
-	return check_samples(c, i, t);
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT && !err; kind++)
+		err = check_samples(c, i, &t->samples[kind], kind == SAMPLE_CPU ? t->cpu_tail : 0);
+	return err;
 }
 
 static int check_threads(const struct checker *c)
@@ -258,17 +293,26 @@ static int check_threads(const struct checker *c)
 
 		if (err)
 			return err;
-		samples += p->threads[i].sample_count;
+		samples += p->threads[i].samples[SAMPLE_CPU].count;
 	}
 	if (samples != p->sample_count)
-		return broken(c, "the threads have %llu samples, the profile %llu",
-			      (unsigned long long)samples, (unsigned long long)p->sample_count);
+		return report_broken(c, "the threads have %llu CPU samples, the profile %llu",
+				     (unsigned long long)samples,
+				     (unsigned long long)p->sample_count);
 	for (int i = 0; i < STACK_END_COUNT; i++)
 		ends += p->stack_ends[i];
 	if (ends != p->sample_count)
-		return broken(c, "%llu stacks ended for %llu samples", (unsigned long long)ends,
-			      (unsigned long long)p->sample_count);
+		return report_broken(c, "%llu stacks ended for %llu samples",
+				     (unsigned long long)ends, (unsigned long long)p->sample_count);
 	return 0;
+}
+
+/* A window's due is the difference of two sums, each rounded down: it may be one more. */
+static bool due_is_possible(const struct profile_cpu_books *b)
+{
+	uint64_t due = b->period ? b->time_running / b->period : 0;
+
+	return b->due == due || (b->period && b->due == due + 1);
 }
 
 static int check_books(const struct checker *c)
@@ -278,12 +322,14 @@ static int check_books(const struct checker *c)
 		uint64_t sum = 0;
 
 		if (i && b->cpu <= b[-1].cpu)
-			return broken(c, "books %zu: CPU %u is out of order", i, b->cpu);
-		if (b->due != (b->period ? b->time_running / b->period : 0))
-			return broken(c, "books of CPU %u: due is not time / period", b->cpu);
+			return report_broken(c, "books %zu: CPU %u is out of order", i, b->cpu);
+		if (!due_is_possible(b))
+			return report_broken(c, "books of CPU %u: due is not time / period",
+					     b->cpu);
 		for (int line = 0; line < BOOK_COUNT; line++) {
 			if (b->count[line] > PROFILE_TIME_MAX - sum)
-				return broken(c, "books of CPU %u: the sum overflows", b->cpu);
+				return report_broken(c, "books of CPU %u: the sum overflows",
+						     b->cpu);
 			sum += b->count[line];
 		}
 	}
@@ -298,15 +344,15 @@ static int check_jits(const struct checker *c)
 		const struct profile_jit *j = &p->jits[i];
 
 		if (!j->process.v || j->process.v >= p->process_count)
-			return broken(c, "jit %zu: process %u", i, j->process.v);
+			return report_broken(c, "jit %zu: process %u", i, j->process.v);
 		if (!is_string(c, j->runtime) || !is_string(c, j->remedy) ||
 		    !is_string(c, j->map.path) || !is_string(c, j->dump.path))
-			return broken(c, "jit %zu: string out of range", i);
+			return report_broken(c, "jit %zu: string out of range", i);
 		if ((unsigned int)j->map.state >= JIT_FILE_STATE_COUNT ||
 		    (unsigned int)j->dump.state >= JIT_FILE_STATE_COUNT)
-			return broken(c, "jit %zu: state out of range", i);
+			return report_broken(c, "jit %zu: state out of range", i);
 		if (j->unnamed > j->samples || j->ambiguous > j->samples)
-			return broken(c, "jit %zu: more flaws than samples", i);
+			return report_broken(c, "jit %zu: more flaws than samples", i);
 	}
 	return 0;
 }
@@ -316,18 +362,18 @@ static int check_session(const struct checker *c)
 	const struct profile *p = c->p;
 
 	if (p->start > p->end)
-		return broken(c, "the session ends before its start");
+		return report_broken(c, "the session ends before its start");
 	if (p->end > PROFILE_TIME_MAX)
-		return broken(c, "the session ends too late to be subtracted from");
+		return report_broken(c, "the session ends too late to be subtracted from");
 	for (size_t i = 0; i < p->meta_count; i++)
 		if (!p->meta[i].key.v || !is_string(c, p->meta[i].key) ||
 		    !is_string(c, p->meta[i].value))
-			return broken(c, "meta %zu: string out of range", i);
+			return report_broken(c, "meta %zu: string out of range", i);
 	for (size_t i = 0; i < p->lost_range_count; i++) {
 		const struct profile_lost_range *r = &p->lost_ranges[i];
 
 		if (r->since > r->until || (i && r->since <= r[-1].until))
-			return broken(c, "lost range %zu is out of order", i);
+			return report_broken(c, "lost range %zu is out of order", i);
 	}
 	return 0;
 }
@@ -338,7 +384,7 @@ int profile_check(const struct profile *p, char *why, size_t n)
 	int err;
 
 	if ((err = check_tables(&c)) || (err = check_strings(&c)) || (err = check_session(&c)) ||
-	    (err = check_dsos(&c)) || (err = check_functions(&c)))
+	    (err = check_sample_types(&c)) || (err = check_dsos(&c)) || (err = check_functions(&c)))
 		return err;
 	for (size_t i = 1; i < p->location_count; i++)
 		if ((err = check_location(&c, i)))

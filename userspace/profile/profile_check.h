@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The invariants of a finished profile; exporters rely on every one of them without looking. */
+/* The invariants of a finished profile; exporters rely on all of them and do not check. */
 #ifndef PROFILE_PROFILE_CHECK_H
 #define PROFILE_PROFILE_CHECK_H
 

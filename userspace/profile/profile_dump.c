@@ -192,6 +192,16 @@ static void dump_jits(const struct profile *p, FILE *out)
 	}
 }
 
+static void dump_samples(const struct profile *p, const struct profile_samples *samples, FILE *out)
+{
+	for (size_t i = 0; i < samples->count; i++) {
+		fprintf(out, "  sample %" PRIu64 " stack=%" PRIu32 " cpu=%" PRIu64,
+			samples->time[i], samples->stack[i].v, samples->weight[i]);
+		put_string(p, "comm", samples->comm[i], out);
+		fputc('\n', out);
+	}
+}
+
 static void dump_lives(const struct profile *p, FILE *out)
 {
 	for (size_t i = 1; i < p->process_count; i++) {
@@ -212,12 +222,7 @@ static void dump_lives(const struct profile *p, FILE *out)
 		put_string(p, "name", t->name, out);
 		fprintf(out, " start=%" PRIu64 " end=%" PRIu64 " tail=%" PRIu64 "%s\n", t->start,
 			t->end, t->cpu_tail, t->is_main ? " main" : "");
-		for (size_t k = 0; k < t->sample_count; k++) {
-			fprintf(out, "  sample %" PRIu64 " stack=%" PRIu32 " cpu=%" PRIu64,
-				t->time[k], t->stack[k].v, t->cpu_delta[k]);
-			put_string(p, "comm", t->comm[k], out);
-			fputc('\n', out);
-		}
+		dump_samples(p, &t->samples[SAMPLE_CPU], out);
 	}
 }
 

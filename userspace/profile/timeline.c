@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between two samples of a thread. What is shown, and why, is told in timeline.h. */
+/* Between two samples of a thread. What is shown, and why, is in timeline.h. */
 #include "profile/timeline.h"
 
 #include "base/minmax.h"
@@ -12,21 +12,22 @@ struct interval {
 
 uint64_t timeline_end(const struct profile *p, const struct profile_thread *thread)
 {
-	size_t n = thread->sample_count;
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
 	uint64_t end = thread->end ? thread->end : p->end;
 
-	return max_u64(end, n ? thread->time[n - 1] : thread->start);
+	return max_u64(end, samples->count ? samples->time[samples->count - 1] : thread->start);
 }
 
 static struct interval interval_of(const struct profile *p, const struct profile_thread *thread,
 				   size_t i)
 {
-	bool before = i < thread->sample_count;
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+	bool before = i < samples->count;
 
 	return (struct interval){
-		.from = i ? thread->time[i - 1] : thread->start,
-		.to = before ? thread->time[i] : timeline_end(p, thread),
-		.cpu = before ? thread->cpu_delta[i] : thread->cpu_tail,
+		.from = i ? samples->time[i - 1] : thread->start,
+		.to = before ? samples->time[i] : timeline_end(p, thread),
+		.cpu = before ? samples->weight[i] : thread->cpu_tail,
 		.after_sample = i > 0,
 		.before_sample = before,
 	};
@@ -44,15 +45,17 @@ static bool holds_gap(const struct interval *v, uint64_t period)
 
 static struct string_id comm_of(const struct profile_thread *thread, size_t i)
 {
-	return i < thread->sample_count ? thread->comm[i] : thread->name;
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+
+	return i < samples->count ? samples->comm[i] : thread->name;
 }
 
-static struct timeline_entry *push(struct timeline *t, enum timeline_kind kind, uint64_t time,
-				   uint64_t cpu_delta)
+static struct timeline_entry *push_entry(struct timeline *t, enum timeline_kind kind, uint64_t time,
+					 uint64_t cpu_delta)
 {
 	struct timeline_entry *e = &t->pending[t->pending_count++];
 
-	/* a marker is called as the thread was at the sample before it */
+	/* a marker has the thread's name at the sample before it */
 	*e = (struct timeline_entry){
 		.time = time,
 		.kind = kind,
@@ -65,18 +68,20 @@ static struct timeline_entry *push(struct timeline *t, enum timeline_kind kind, 
 
 static void push_sample(struct timeline *t, uint64_t cpu_delta)
 {
-	struct timeline_entry *e = push(t, TIMELINE_SAMPLE, t->thread->time[t->next], cpu_delta);
+	const struct profile_samples *samples = &t->thread->samples[SAMPLE_CPU];
+	struct timeline_entry *e = push_entry(t, TIMELINE_SAMPLE, samples->time[t->next],
+					      cpu_delta);
 
-	e->stack = t->thread->stack[t->next];
-	e->comm = t->thread->comm[t->next];
+	e->stack = samples->stack[t->next];
+	e->comm = samples->comm[t->next];
 }
 
-static void push_busy(struct timeline *t, const struct interval *v)
+static void push_busy_interval(struct timeline *t, const struct interval *v)
 {
 	if (v->before_sample)
 		push_sample(t, v->cpu);
 	else if (v->to > v->from || v->cpu)
-		push(t, TIMELINE_END, max_u64(v->to, v->from + 1), v->cpu);
+		push_entry(t, TIMELINE_END, max_u64(v->to, v->from + 1), v->cpu);
 }
 
 /*
@@ -93,29 +98,29 @@ static void push_gap(struct timeline *t, const struct interval *v, uint64_t peri
 		b = min_u64(v->cpu - a, period);
 
 	if (v->after_sample)
-		push(t, TIMELINE_IDLE_BEGIN, v->from + max_u64(a, 1), a)->idle_after = true;
+		push_entry(t, TIMELINE_IDLE_BEGIN, v->from + max_u64(a, 1), a)->idle_after = true;
 	if (!v->before_sample) {
-		push(t, TIMELINE_END, v->to, v->cpu - a);
+		push_entry(t, TIMELINE_END, v->to, v->cpu - a);
 		return;
 	}
-	push(t, TIMELINE_IDLE_END, v->to - max_u64(b, 1), v->cpu - a - b);
+	push_entry(t, TIMELINE_IDLE_END, v->to - max_u64(b, 1), v->cpu - a - b);
 	push_sample(t, b);
 }
 
-static void look_at_next_interval(struct timeline *t)
+static void push_next_interval(struct timeline *t)
 {
 	struct interval v = interval_of(t->profile, t->thread, t->next);
 	bool gap = holds_gap(&v, t->profile->period);
 
 	t->pending_count = t->pending_next = 0;
 	if (!t->started) {
-		push(t, TIMELINE_START, t->thread->start, 0)->idle_after = gap;
+		push_entry(t, TIMELINE_START, t->thread->start, 0)->idle_after = gap;
 		t->started = true;
 	}
 	if (gap)
 		push_gap(t, &v, t->profile->period);
 	else
-		push_busy(t, &v);
+		push_busy_interval(t, &v);
 	t->next++;
 }
 
@@ -128,9 +133,9 @@ void timeline__init(struct timeline *t, const struct profile *p,
 bool timeline__next(struct timeline *t, struct timeline_entry *entry)
 {
 	while (t->pending_next == t->pending_count) {
-		if (t->next > t->thread->sample_count)
+		if (t->next > t->thread->samples[SAMPLE_CPU].count)
 			return false;
-		look_at_next_interval(t);
+		push_next_interval(t);
 	}
 	*entry = t->pending[t->pending_next++];
 	return true;
@@ -169,7 +174,7 @@ struct timeline_idle timeline_idle_before(const struct profile *p,
 	if (v.cpu / period >= TIMELINE_LOST_PERIODS)
 		idle.count = min_u64(missed, divide_up(length - v.cpu, period));
 
-	/* those that the thread's CPU time takes away are the first ones, after the sample */
+	/* those that the thread's CPU time rules out are the first ones, after the sample */
 	if (v.before_sample)
 		idle.first = v.to - idle.count * period;
 	else if (v.after_sample)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happened between two samples of a thread: the one place that decides it, for every exporter.
+ * What a thread did between two of its CPU samples: decided here, once, for every exporter.
  *
- * A thread is seen at its samples only; beside each stands the exact CPU time since the one before.
+ * A thread is observed at its CPU samples only; each has the exact CPU time since the one before.
  * An interval (t1, t2] of length L and CPU time D holds an off-CPU gap when it is longer than 1.5
  * periods (a tick missed the thread) and D < L - period / 2 (it was not just a lost sample). Where
  * the period is unknown (0; a nonsensical 1 counts as that) no gap is ever found.
@@ -37,7 +37,7 @@
 
 enum timeline_kind {
 	TIMELINE_START,	 /* the first entry, at thread.start; cpu_delta 0, so it may be ignored */
-	TIMELINE_SAMPLE, /* a sample of the thread */
+	TIMELINE_SAMPLE, /* a CPU sample of the thread */
 	TIMELINE_IDLE_BEGIN, /* from here it is off CPU (but for what the next entry says) */
 	TIMELINE_IDLE_END,   /* the thread is back on CPU */
 	TIMELINE_END,	     /* the last entry, at the end of the thread or of the profile */
@@ -64,7 +64,7 @@ struct timeline_entry {
 struct timeline {
 	const struct profile *profile;
 	const struct profile_thread *thread;
-	size_t next; /* the interval that was not looked at yet */
+	size_t next; /* the next interval to push */
 	struct timeline_entry pending[3];
 	unsigned int pending_count, pending_next;
 	bool started;
@@ -83,9 +83,9 @@ struct timeline_idle {
 };
 
 /*
- * The idle samples between sample i - 1 and sample i of a thread: i = 0 asks for those between its
- * start and its first sample, i = sample_count for those after its last one, before its end. first
- * is later than sample i - 1 (for i = 0: not before thread.start).
+ * The idle samples between CPU sample i - 1 and CPU sample i of a thread: i = 0 means those between
+ * its start and its first sample, i = their count those after its last one, before its end. first is
+ * later than sample i - 1 (for i = 0: not before thread.start).
  */
 struct timeline_idle timeline_idle_before(const struct profile *p,
 					  const struct profile_thread *thread, size_t i);

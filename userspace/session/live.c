@@ -31,8 +31,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/hashmap.h"
-#include "base/io.h"
 #include "base/mapping_path.h"
 #include "base/minmax.h"
 #include "base/vec.h"
@@ -176,22 +176,30 @@ static int take_jit_events(struct live *live, uint64_t now)
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
+/* A mapping whose file is known. A mapping_answer_fn. */
+static int push_mapping(void *context, struct mmap_event *mmap)
+{
+	struct live *live = context;
+	int err = follow_code(live, mmap);
+
+	return err ? err : event_queue__push(live->queue, &mmap->header);
+}
+
 static int see_and_push(struct live *live, struct event_header *event)
 {
 	struct mmap_event *mmap = (struct mmap_event *)event;
-	struct mmap_event_space inner;
-	int err;
 
 	if (event->type != EVENT_MMAP)
 		return event_queue__push(live->queue, event);
-	err = dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid));
-	if (!err)
-		err = follow_code(live, mmap);
-	if (!err)
-		err = dso_opener__enter(live->opener, mmap, &inner);
-	if (err < 0)
-		return err;
-	return event_queue__push(live->queue, err ? &inner.event.header : event);
+	return dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid),
+			       push_mapping, live);
+}
+
+/* Hand on what is older than `until` and than every mapping whose file is not known yet. */
+static int release_until(struct live *live, uint64_t until, event_sink_fn sink, void *context)
+{
+	until = min_u64(until, dso_opener__pending_since(live->opener));
+	return event_queue__release(live->queue, until, sink, context);
 }
 
 /* What /proc tells: of targets only, so it needs no judging. An event_push_fn. */
@@ -360,7 +368,8 @@ static int push_sideband(struct live *live, uint64_t before)
 	return err ? err : keep_err;
 }
 
-static int push_books(struct live *live)
+/* `time` 0: that of each reading. */
+static int push_books(struct live *live, uint64_t time)
 {
 	uint32_t cpus = bpf_session__info(live->session)->cpus;
 
@@ -372,6 +381,8 @@ static int push_books(struct live *live)
 
 		bpf_session__books(live->session, i, &books);
 		cpu_idle__split(live->idle, &books);
+		if (time)
+			books.header.time = time;
 		err = event_queue__push(live->queue, &books.header);
 		if (err)
 			return err;
@@ -490,7 +501,7 @@ static int init_parts(struct live *live, const struct live_options *options)
 	    !live->idle)
 		return -ENOMEM;
 	hashmap__init(&live->jit_index, pid_equal, live);
-	err = dso_opener__new(&live->opener);
+	err = dso_opener__new(NULL, &live->opener);
 	if (!err)
 		err = jit_tail__new(options->jvm_perfmap, &live->jit);
 	if (!err)
@@ -702,7 +713,7 @@ int live__announce(struct live *live, event_sink_fn sink, void *context)
 	uint64_t began = monotonic_ns();
 	int err = read_everything(live, began - WRITING_TIME);
 
-	return err ? err : event_queue__release(live->queue, began - WRITING_TIME, sink, context);
+	return err ? err : release_until(live, began - WRITING_TIME, sink, context);
 }
 
 int live__start(struct live *live, struct failure *failure)
@@ -788,12 +799,12 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
 		err = push_anchor(live);
 		if (!err)
-			err = push_books(live);
+			err = push_books(live, 0);
 	}
 	if (!err)
 		err = take_jit_events(live, monotonic_ns());
 	if (!err)
-		err = event_queue__release(live->queue, until, sink, context);
+		err = release_until(live, until, sink, context);
 	live->ticked = true;
 	return err;
 }
@@ -822,7 +833,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 		err = read_thread_cpu(live, &reading);
 	live->threads_counted = reading.threads;
 	if (!err)
-		err = push_books(live);
+		err = push_books(live, 0);
 	if (!err)
 		err = push_anchor(live);
 	if (!err)
@@ -831,6 +842,21 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 		return err;
 	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
 	return sink(context, &end);
+}
+
+/* What was counted by then belongs to the window: its samples are older, or nearly so. */
+int live__end_window(struct live *live)
+{
+	struct event_header window = {
+		.size = sizeof(window), .type = EVENT_WINDOW, .time = monotonic_ns()};
+	int err = push_books(live, window.time);
+
+	return err ? err : event_queue__push(live->queue, &window);
+}
+
+void live__set_stage(struct live *live, event_stage_fn stage, void *context)
+{
+	event_queue__set_stage(live->queue, stage, context);
 }
 
 const struct event_source_requests *live__requests(struct live *live)

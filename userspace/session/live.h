@@ -56,6 +56,11 @@ void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
 
+/* Every event passes this stage before it is handed on. */
+void live__set_stage(struct live *live, event_stage_fn stage, void *context);
+/* The books up to now, and EVENT_WINDOW behind them, into the queue. 0 or negative errno. */
+int live__end_window(struct live *live);
+
 /* What the recorder may ask for; valid as long as `live`. */
 const struct event_source_requests *live__requests(struct live *live);
 

@@ -15,10 +15,13 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 #define NS_PER_S	 1000000000ull
 #define BASELINE_NS	 NS_PER_S
 #define EPOCH_TAIL_NS	 (2 * NS_PER_S) /* how far behind the last anchor of an epoch it goes on */
 #define DEPARTURE_PPM	 1000
+#define CLOCK_RECENT	 256   /* anchors that are all kept */
 #define DEPARTURE_MIN_NS 20000 /* what a badly bracketed reading may be off */
 
 void clock__init(struct clock *clock, bool tsc)
@@ -79,6 +82,8 @@ static uint64_t tail_ticks(const struct clock *clock)
 /* First anchor of the epoch that history[last] is of. */
 static uint32_t epoch_first(const struct clock *clock, uint32_t last)
 {
+	if (last >= clock->first)
+		return clock->first;
 	while (last > 0 && clock->history[last - 1].epoch == clock->history[last].epoch)
 		last--;
 	return last;
@@ -95,9 +100,8 @@ static uint32_t anchor_before(const struct clock *clock, uint64_t tsc)
 		if (tsc < clock->history[first].tsc ||
 		    tsc > clock->history[last].tsc + tail_ticks(clock))
 			continue;
-		while (clock->history[last].tsc > tsc)
-			last--;
-		return last;
+		return first - 1 +
+		       partition_point(clock->history + first, last + 1 - first, p, p->tsc <= tsc);
 	}
 	for (uint32_t i = 0; i < clock->count; i++) {
 		if (clock->history[i].tsc > tsc)
@@ -142,18 +146,40 @@ static bool departs(const struct clock *clock, const struct clock_reading *readi
 	return (uint64_t)(*departure < 0 ? -*departure : *departure) > limit;
 }
 
-static void push(struct clock *clock, uint64_t tsc, uint64_t monotonic)
+/* Does this one of the older anchors go, if every second one does? The ends of an epoch stay. */
+static bool is_dispensable(const struct clock *clock, uint32_t i)
+{
+	return i % 2 && i < clock->count - CLOCK_RECENT &&
+	       clock->history[i - 1].epoch == clock->history[i].epoch &&
+	       clock->history[i + 1].epoch == clock->history[i].epoch;
+}
+
+/* Makes room. An anchor goes in any case: the oldest, where there are nothing but ends of epochs. */
+static void thin_out(struct clock *clock)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < clock->count; i++)
+		if (!is_dispensable(clock, i))
+			clock->history[kept++] = clock->history[i];
+	if (kept == clock->count)
+		memmove(&clock->history[0], &clock->history[1], --kept * sizeof(clock->history[0]));
+	clock->count = kept;
+	clock->first = 0;
+	for (uint32_t i = 1; i < kept; i++)
+		if (clock->history[i].epoch != clock->history[i - 1].epoch)
+			clock->first = i;
+}
+
+static void add_point(struct clock *clock, uint64_t tsc, uint64_t monotonic)
 {
 	uint32_t start;
 
-	if (clock->count == CLOCK_HISTORY) {
-		memmove(&clock->history[0], &clock->history[1],
-			(CLOCK_HISTORY - 1) * sizeof(clock->history[0]));
-		clock->count--;
-	}
-	clock->history[clock->count].tsc = tsc;
-	clock->history[clock->count].monotonic = monotonic;
-	clock->history[clock->count].epoch = clock->epoch;
+	if (clock->count == CLOCK_HISTORY)
+		thin_out(clock);
+	if (clock->count && clock->history[clock->count - 1].epoch != clock->epoch)
+		clock->first = clock->count;
+	clock->history[clock->count] = (struct clock_point){tsc, monotonic, clock->epoch};
 	start = line_start(clock, clock->count);
 	if (start != clock->count && monotonic > clock->history[start].monotonic)
 		clock->khz = scale(tsc - clock->history[start].tsc, 1000000,
@@ -172,7 +198,7 @@ void clock__add(struct clock *clock, const struct clock_reading *reading,
 	if (new_epoch)
 		clock->epoch++;
 	if (clock->tsc)
-		push(clock, reading->tsc, reading->monotonic);
+		add_point(clock, reading->tsc, reading->monotonic);
 	*event = (struct clock_anchor_event){
 		.header = {.size = sizeof(*event),
 			   .type = EVENT_CLOCK_ANCHOR,
@@ -194,5 +220,5 @@ void clock__observe(struct clock *clock, const struct clock_anchor_event *event)
 		return;
 	clock->tsc = true;
 	clock->epoch = event->epoch;
-	push(clock, event->tsc, event->monotonic);
+	add_point(clock, event->tsc, event->monotonic);
 }

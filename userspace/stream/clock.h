@@ -20,7 +20,7 @@
 
 #include <sysprof/event.h>
 
-#define CLOCK_HISTORY 64
+#define CLOCK_HISTORY 1024
 
 /* One moment on all clocks. */
 struct clock_reading {
@@ -34,7 +34,8 @@ struct clock {
 	bool tsc; /* samples carry a TSC; else anchors are only for CLOCK_REALTIME */
 	uint32_t epoch;
 	uint32_t count; /* anchors in history, oldest first */
-	struct {
+	uint32_t first; /* of the last epoch in history */
+	struct clock_point {
 		uint64_t tsc, monotonic;
 		uint32_t epoch;
 	} history[CLOCK_HISTORY];
@@ -56,7 +57,8 @@ void clock__observe(struct clock *clock, const struct clock_anchor_event *event)
 
 /*
  * CLOCK_MONOTONIC ns of a TSC value. With no anchor 0; with one anchor and no frequency the
- * anchor's own time.
+ * anchor's own time. All anchors of the last minutes are kept and of what is older ever fewer, so a
+ * TSC of any age has its epoch's line.
  */
 uint64_t clock__to_monotonic(const struct clock *clock, uint64_t tsc);
 

@@ -62,6 +62,8 @@ struct event_queue {
 	uint64_t late, late_since; /* since the last EVENT_LOST about them */
 	uint64_t late_total;
 	struct drop drops[DROP_KINDS]; /* LOST_SAMPLES, LOST_SIDEBAND */
+	event_stage_fn stage;	       /* NULL: none */
+	void *stage_context;
 };
 
 struct event_queue *event_queue__new(size_t memory_limit)
@@ -72,6 +74,12 @@ struct event_queue *event_queue__new(size_t memory_limit)
 		return NULL;
 	q->limit = memory_limit ? memory_limit : EVENT_QUEUE_MEMORY;
 	return q;
+}
+
+void event_queue__set_stage(struct event_queue *q, event_stage_fn stage, void *context)
+{
+	q->stage = stage;
+	q->stage_context = context;
 }
 
 static struct block *block_of(const struct event_header *event)
@@ -263,8 +271,6 @@ static int hand_on(struct event_queue *q, const struct event_header *event, even
 {
 	int err = sink(context, event);
 
-	if (err == -EAGAIN)
-		return err;
 	q->last = event->time;
 	q->released++;
 	return err;
@@ -318,6 +324,7 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 
 	while (q->heap.count > 0 && (q->heap.data[0].time < until || until == QUEUE_FLUSH)) {
 		struct slot slot = heap_take(q);
+		const struct event_header *event;
 
 		if (slot.event->time < q->last) {
 			if (q->late++ == 0 || slot.event->time < q->late_since)
@@ -325,15 +332,18 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 			q->late_total++;
 			slot.event->time = q->last;
 		}
-		err = hand_on(q, slot.event, sink, context);
-		if (err == -EAGAIN) {
-			/* a sink may have pushed, so its room may be another's */
+		event = slot.event;
+		err = q->stage ? q->stage(q->stage_context, &event) : 0;
+		if (err == STAGE_WAIT) {
+			/* a stage may have pushed, so its room may be another's */
 			err = vec_reserve(&q->heap, q->heap.count + 1);
 			if (err)
 				return err;
 			heap_add(q, slot);
 			return 0;
 		}
+		if (!err)
+			err = hand_on(q, event, sink, context);
 		event_release(q, slot.event);
 		if (err)
 			return err;

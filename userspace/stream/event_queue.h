@@ -21,11 +21,16 @@
  */
 typedef int (*event_push_fn)(void *context, struct event_header *event);
 
-/*
- * Where events go once they are in order. 0; -EAGAIN: not now, this one and those behind it stay in
- * the queue; or another negative errno, which ends the stream.
- */
+/* Where events go once they are in order. 0, or a negative errno, which ends the stream. */
 typedef int (*event_sink_fn)(void *context, const struct event_header *event);
+
+/*
+ * What is done with the event that comes next, before it is handed on: it may be exchanged for another one,
+ * which is valid until the stage's next call, or may have to wait, and all behind it with it. A stage
+ * is asked again about an event that waited. 0; STAGE_WAIT; or a negative errno, which ends the stream.
+ */
+#define STAGE_WAIT 1
+typedef int (*event_stage_fn)(void *context, const struct event_header **event);
 
 #define EVENT_QUEUE_MEMORY (256u << 20) /* what bursts may take, by default */
 
@@ -43,6 +48,9 @@ struct event_queue_stats {
 struct event_queue *event_queue__new(size_t memory_limit);
 void event_queue__free(struct event_queue *q);
 
+/* Every event passes this stage from now on. */
+void event_queue__set_stage(struct event_queue *q, event_stage_fn stage, void *context);
+
 /*
  * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An
  * event over the memory limit is dropped, counted, and told at the next release as LOST_SAMPLES or
@@ -51,8 +59,8 @@ void event_queue__free(struct event_queue *q);
 int event_queue__push(void *queue, struct event_header *event);
 
 /*
- * Hand on every event with time < until. Returns 0, also where the sink wants no more for now; or
- * the first error of the sink, whose event counts as handed on; the others stay.
+ * Hand on every event with time < until, up to one that has to wait. 0, or the first error of stage or
+ * sink, whose event counts as handed on; the others stay.
  *
  * An event that is older than the last one handed on is given that one's time and is handed on
  * all the same; each release with such events ends with one EVENT_LOST of LOST_LATE, which counts

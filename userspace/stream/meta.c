@@ -36,7 +36,7 @@ int meta_event__emit(event_push_fn push, void *context, uint64_t time, const cha
 
 	if (key_length == 0 || key_length >= META_KEY_MAX)
 		return -EINVAL;
-	size = (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
+	size = event_aligned(size);
 	event = calloc(1, size);
 	if (!event)
 		return -ENOMEM;

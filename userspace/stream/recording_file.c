@@ -30,8 +30,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/gzip.h"
 #include "base/io.h"
+#include "base/log.h"
+#include "base/minmax.h"
 #include "stream/event_decode.h"
 
 #define FORMAT_VERSION	   1u
@@ -179,6 +182,7 @@ static void cut_back(struct recording_writer *w)
 /* Remember the first error, and be silent from now on. */
 static int stop_writing(struct recording_writer *w, int err)
 {
+	log_debug(LOG_STREAM, "recording: cannot write chunk %u: %s", w->sequence, strerror(-err));
 	w->stopped = true;
 	w->error = err;
 	cut_back(w);
@@ -213,6 +217,8 @@ static int write_chunk(struct recording_writer *w)
 	if (err)
 		return stop_writing(w, err);
 	w->bytes += w->used + sizeof(trailer);
+	log_debug(LOG_STREAM, "recording: chunk %u: %u events, %zu bytes; file %llu bytes",
+		  w->sequence, w->events, payload, (unsigned long long)w->bytes);
 	w->sequence++;
 	begin_chunk(w, 0);
 	return 0;
@@ -434,7 +440,7 @@ static int take_payload(struct reader *r, size_t size)
 			err = take_event(r, event, at == 0);
 		if (left < sizeof(*event) || step < sizeof(*event) || step % EVENT_ALIGN)
 			break; /* where the next one starts cannot be told */
-		at += step < left ? step : left;
+		at += min_u64(step, left);
 	}
 	return err;
 }
@@ -459,6 +465,8 @@ static void count_gap(struct reader *r, uint64_t chunks)
 		r->gap_since = r->last_time;
 	r->gap += chunks;
 	r->summary->damaged_chunks += chunks;
+	log_debug(LOG_STREAM, "recording: %llu chunks damaged or missing before byte %llu",
+		  (unsigned long long)chunks, (unsigned long long)r->at);
 }
 
 /* Chunks missing before this one, by its number or because bytes had to be skipped. */
@@ -504,7 +512,7 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 }
 
 /* There is no chunk where one should be. Go to the next that can be found; 1, 0: none, or errno. */
-static int resynchronize(struct reader *r)
+static int find_next_chunk(struct reader *r)
 {
 	bool counted = r->suspect > 0; /* the chunk that led here */
 	int found = search_chunk(r, counted ? r->suspect : r->at + 1, &r->at);
@@ -549,7 +557,7 @@ static int read_step(struct reader *r)
 	if (got < 0)
 		return reader_failed(r, got);
 	if ((size_t)got < sizeof(header) || !chunk_header_is_sound(r, &header))
-		return resynchronize(r);
+		return find_next_chunk(r);
 	r->suspect = 0;
 	r->have_id = true;
 	r->file_id = header.file_id;
@@ -635,4 +643,24 @@ bool recording_probe(int fd)
 
 	return pread_full(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 	       !memcmp(magic, FILE_MAGIC, sizeof(magic));
+}
+
+int recording_open(const char *path, struct failure *failure)
+{
+	/* a pipe that nobody writes to would keep us waiting in open */
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+		fail(failure, -ENOTSUP, "%s is not a regular file, as a recording has to be", path);
+		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
+	}
+	if (!recording_probe(fd)) {
+		fail(failure, -ENOEXEC, "%s is not a recording (.sysprof)", path);
+		return fail_remedy(failure, -ENOEXEC,
+				   "make one with 'sysprof record -o NAME.sysprof …'");
+	}
+	return steal_fd(fd);
 }

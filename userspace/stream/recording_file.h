@@ -81,4 +81,7 @@ int recording_read(int fd, event_sink_fn sink, void *context, struct recording_s
  */
 bool recording_probe(int fd);
 
+/* A descriptor of a recording for recording_read(), or negative errno with `failure` filled. */
+int recording_open(const char *path, struct failure *failure);
+
 #endif

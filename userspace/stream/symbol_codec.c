@@ -16,11 +16,6 @@ _Static_assert(sizeof(struct symbol_event) + SYMBOL_CHAIN_MAX * (sizeof(struct s
 	       "a whole chain fits once its strings are cut to 256 bytes");
 _Static_assert(SYMBOL_STRING_MAX <= UINT16_MAX, "sizes have 16 bits");
 
-static size_t align_up(size_t size)
-{
-	return (size + EVENT_ALIGN - 1) & ~(size_t)(EVENT_ALIGN - 1);
-}
-
 /* Bytes of `s` that are kept where `limit`, NUL included, may be. */
 static size_t cut_length(const char *s, size_t limit)
 {
@@ -49,8 +44,8 @@ static size_t string_size(const char *s, size_t limit)
 static size_t entry_size(const struct symbol_entry *entry, size_t limit)
 {
 	return sizeof(struct symbol_event_frame) +
-	       align_up(string_size(entry->function, limit) + string_size(entry->file, limit) +
-			string_size(entry->definition_file, limit));
+	       event_aligned(string_size(entry->function, limit) + string_size(entry->file, limit) +
+			     string_size(entry->definition_file, limit));
 }
 
 /* The longest strings, by halves, with which all entries fit. */
@@ -97,7 +92,7 @@ static char *put_entry(char *start, const struct symbol_entry *entry, size_t lim
 	at = put_string(at, entry->function, frame.name_size);
 	at = put_string(at, entry->file, frame.file_size);
 	at = put_string(at, entry->definition_file, frame.definition_file_size);
-	size = align_up(at - start);
+	size = event_aligned(at - start);
 	memset(at, 0, start + size - at);
 	return start + size;
 }
@@ -157,7 +152,8 @@ int symbol_walk__next(struct symbol_walk *walk, struct symbol_entry *entry)
 	if (available < sizeof(frame))
 		return -EBADMSG;
 	memcpy(&frame, walk->at, sizeof(frame));
-	strings = align_up((size_t)frame.name_size + frame.file_size + frame.definition_file_size);
+	strings = event_aligned((size_t)frame.name_size + frame.file_size +
+				frame.definition_file_size);
 	if (strings > available - sizeof(frame))
 		return -EBADMSG;
 	at = walk->at + sizeof(frame);

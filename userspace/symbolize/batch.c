@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/tenant_open.h"
 #include "base/vec.h"
 #include "symbolize/debug_file.h"
@@ -142,6 +143,8 @@ static int find_vmlinux(struct batch *b, struct part *part)
 				     &b->files);
 	if (!err && part->debug_fd >= 0)
 		part->has_vmlinux = !kernel_image_shift(part->debug_fd, start, &part->shift);
+	log_debug(LOG_SYMBOLS, "%s: %s", dso->path,
+		  part->has_vmlinux ? "lines from its vmlinux" : "names from kallsyms alone");
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -165,18 +168,20 @@ static int ask_cache(struct batch *b, struct part *part, const uint64_t *address
 }
 
 /* Set aside what is known; what is not is for a child. */
-static int divide(struct batch *b, struct part *part)
+static int divide_addresses(struct batch *b, struct part *part)
 {
 	const struct symbolizer_job *job = part->job;
 	_cleanup_free_ unsigned char *known = calloc(job->count + 1, 1);
 	_cleanup_free_ uint64_t *addresses = calloc(job->count + 1, sizeof(*addresses));
 	int err = known && addresses ? 0 : -ENOMEM;
+	size_t cached = 0;
 
 	for (size_t i = 0; i < job->count && !err; i++)
 		addresses[i] = job->addresses[i] - part->shift;
 	if (!err)
 		err = ask_cache(b, part, addresses, known);
 	for (size_t i = 0; i < job->count && !err; i++) {
+		cached += known[i];
 		if (known[i] || (part->has_vmlinux &&
 				 !symbolize_in_kernel_image(b->symbolizer, job->addresses[i])))
 			continue;
@@ -184,6 +189,8 @@ static int divide(struct batch *b, struct part *part)
 		if (!err)
 			err = vec_push(&part->indices, i);
 	}
+	log_debug(LOG_SYMBOLS, "%s: %zu addresses: %zu cached, %zu to resolve", job->dso.path,
+		  job->count, cached, part->addresses.count);
 	return err;
 }
 
@@ -245,7 +252,7 @@ static int find_files(struct batch *b, struct part *part)
 	return find_debug_file(b, part);
 }
 
-static int prepare(struct batch *b, struct part *part)
+static int prepare_part(struct batch *b, struct part *part)
 {
 	bool kernel = part->job->dso.kind == DSO_KERNEL;
 	int err;
@@ -258,7 +265,7 @@ static int prepare(struct batch *b, struct part *part)
 	if (err || b->counts->cancelled || (kernel && !part->has_vmlinux))
 		return err;
 	b->counts->modules++;
-	err = divide(b, part);
+	err = divide_addresses(b, part);
 	if (!err && part->addresses.count)
 		hand_to_child(b, part);
 	else if (!err && part->cached)
@@ -282,7 +289,7 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 		b->total += jobs[i].count;
 	}
 	for (size_t i = 0; i < b->count && !err; i++) {
-		err = prepare(b, &b->parts[i]);
+		err = prepare_part(b, &b->parts[i]);
 		b->done_before += jobs[i].count - b->parts[i].addresses.count;
 	}
 	return err;
@@ -331,6 +338,8 @@ static void fill_in(struct part *part)
 	if (report && report->dwarf == DWARF_STATE_PARTLY && part->package_size &&
 	    !dwarf_reads_packages())
 		job->lines_lost = lost_lines[DWARF_STATE_PACKAGED];
+	if (job->lines_lost)
+		log_debug(LOG_SYMBOLS, "%s: lines missing: %s", job->dso.path, job->lines_lost);
 }
 
 static int tell_kernel_until(struct part *part, size_t end)
@@ -368,7 +377,7 @@ static int tell_kernel(struct part *part, size_t index, const struct symbol_resu
 }
 
 /* A symbol_sink_fn whose context is the part: an answer of the cache or of a child. */
-static int tell(void *context, size_t index, const struct symbol_result *result)
+static int tell_result(void *context, size_t index, const struct symbol_result *result)
 {
 	struct part *part = context;
 
@@ -399,7 +408,7 @@ static int tell_rest(struct batch *b, struct part *part)
 		return tell_here(b, job);
 	fill_in(part);
 	if (part->cached)
-		err = result_store__tell(part->cached, job->count, tell, part);
+		err = result_store__tell(part->cached, job->count, tell_result, part);
 	if (!err && part->has_vmlinux) {
 		err = tell_kernel_until(part, job->count);
 		job->state = symbolize_kernel_state(b->symbolizer);
@@ -436,9 +445,9 @@ static int tell_fresh(void *context, size_t number, const struct symbol_result *
 	int err = finish_until(part->batch, part);
 
 	if (!err && part->cached)
-		err = result_store__tell(part->cached, index, tell, part);
+		err = result_store__tell(part->cached, index, tell_result, part);
 	if (!err)
-		err = tell(part, index, result);
+		err = tell_result(part, index, result);
 	if (!err && may_be_kept(part)) {
 		part->keeps = true;
 		err = symbol_cache__add(part->batch->cache, &part->key,
@@ -475,6 +484,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	if (!err)
 		err = finish_until(&b, b.parts + count);
 	count_up(&b);
+	log_debug(LOG_SYMBOLS, "%zu modules: %zu from the cache alone, %zu read by children",
+		  (size_t)counts->modules, (size_t)counts->modules_cached, b.sealed_count);
 	batch__fini(&b);
 	return err;
 }

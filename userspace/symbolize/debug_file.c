@@ -35,6 +35,7 @@
 #include "base/gzip.h"
 #include "base/hashmap.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "elf/elf_links.h"
@@ -78,6 +79,16 @@ struct debug_file {
 	uint64_t base;
 	char path[PATH_MAX];
 };
+
+static const char *name_of(const struct search *s)
+{
+	return s->request->path ? s->request->path : "[a module without a name]";
+}
+
+static const char *root_name(int root)
+{
+	return root == ROOT_TARGET ? "in the target's root" : "on the host";
+}
 
 /* ---- is it the right file? ------------------------------------------------------------------- */
 
@@ -137,8 +148,15 @@ static int calculate_crc(const struct search *s, int fd, uint64_t size, uint32_t
 	return 0;
 }
 
+static int refuse_file(const struct search *s, const char *path, const char *why)
+{
+	log_debug(LOG_SYMBOLS, "%s: rejected debug file %s: %s", name_of(s), path, why);
+	return -ENOENT;
+}
+
 /* 0: it is the one; -ENOENT: it is not, which is counted; hard errors. */
-static int prove(const struct search *s, int fd, uint64_t size, const struct proof *proof)
+static int prove_file(const struct search *s, const char *path, int fd, uint64_t size,
+		      const struct proof *proof)
 {
 	struct identity id;
 	uint32_t crc = 0;
@@ -150,21 +168,21 @@ static int prove(const struct search *s, int fd, uint64_t size, const struct pro
 		return 0;
 	if (err || !proof->has_crc || (id.size && proof->id.size)) {
 		s->counts->wrong_build_id++;
-		return -ENOENT;
+		return refuse_file(s, path, err ? "not an ELF file" : "its build-id differs");
 	}
 	err = calculate_crc(s, fd, size, &crc);
 	if (err)
-		return is_hard(err) ? err : -ENOENT;
+		return is_hard(err) ? err : refuse_file(s, path, strerror(-err));
 	if (crc == proof->crc)
 		return 0;
 	s->counts->wrong_crc++;
-	return -ENOENT;
+	return refuse_file(s, path, "its CRC differs");
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* Does the text have a component ".."? */
-static bool climbs(const char *path)
+static bool climbs_out(const char *path)
 {
 	for (const char *p = strstr(path, ".."); p; p = strstr(p + 1, ".."))
 		if ((p == path || p[-1] == '/') && (p[2] == '/' || !p[2]))
@@ -181,7 +199,7 @@ static bool may_look(const struct search *s, int root, const char *path)
 		return false;
 	if (root == ROOT_TARGET || s->roots[ROOT_TARGET] < 0)
 		return true;
-	return !strncmp(path, below, strlen(below)) && !climbs(path);
+	return !strncmp(path, below, strlen(below)) && !climbs_out(path);
 }
 
 /* 0: found; -ENOENT: not there, or not the one; hard errors. */
@@ -195,13 +213,17 @@ static int try_path(const struct search *s, int root, const struct proof *proof,
 	if (!may_look(s, root, path) || strlen(path) >= sizeof(found->path))
 		return -ENOENT;
 	fd = tenant_open(s->roots[root], path, 0, FILE_SIZE_MAX, &st);
-	if (fd < 0)
+	if (fd < 0) {
+		log_debug(LOG_SYMBOLS, "%s: cannot open %s %s: %s", name_of(s), path,
+			  root_name(root), strerror(-fd));
 		return is_hard(fd) ? fd : -ENOENT;
+	}
 	if (s->has_self && st.st_dev == s->self.st_dev && st.st_ino == s->self.st_ino)
-		return -ENOENT;
-	err = prove(s, fd, st.st_size, proof);
+		return refuse_file(s, path, "that is the module itself");
+	err = prove_file(s, path, fd, st.st_size, proof);
 	if (err)
 		return err;
+	log_debug(LOG_SYMBOLS, "%s: debug file %s %s", name_of(s), path, root_name(root));
 	snprintf(found->path, sizeof(found->path), "%s", path);
 	found->fd = steal_fd(fd);
 	return 0;
@@ -309,11 +331,15 @@ static int try_servers(const struct search *s, const struct identity *id, struct
 		counts->debuginfod_failures++;
 		counts->debuginfod_error = err;
 	}
-	if (err)
+	if (err) {
+		log_debug(LOG_SYMBOLS, "%s: no debug file from debuginfod: %s", name_of(s),
+			  debuginfod_strerror(err));
 		return is_hard(err) ? err : -ENOENT;
-	err = prove(s, fd, 0, &proof);
+	}
+	err = prove_file(s, "from debuginfod", fd, 0, &proof);
 	if (err)
 		return err;
+	log_debug(LOG_SYMBOLS, "%s: debug file from debuginfod", name_of(s));
 	counts->by_debuginfod++;
 	found->path[0] = '\0';
 	found->fd = steal_fd(fd);
@@ -468,8 +494,8 @@ static void search__fini(struct search *s)
 }
 
 /* The dwz file of `from`, which may be none itself, and both to the caller. */
-static int finish(const struct search *s, const struct debug_file *from, int found_fd,
-		  int *debug_fd, int *alt_fd)
+static int hand_over(const struct search *s, const struct debug_file *from, int found_fd,
+		     int *debug_fd, int *alt_fd)
 {
 	_cleanup_close_ int debug = found_fd;
 	struct debug_file alternate = {.fd = -1};
@@ -496,12 +522,13 @@ int debug_file_find(const struct debug_file_request *request, int *debug_fd, int
 		return err;
 	if (!facts->has_debug_info) {
 		err = find_debug(&s, facts, &from);
-		return err ? err : finish(&s, &from, from.fd, debug_fd, alt_fd);
+		return err ? err : hand_over(&s, &from, from.fd, debug_fd, alt_fd);
 	}
+	log_debug(LOG_SYMBOLS, "%s: has its own .debug_info", name_of(&s));
 	from.fd = request->elf_fd;
 	from.base = request->elf_base;
 	snprintf(from.path, sizeof(from.path), "%s", request->path ? request->path : "");
-	return finish(&s, &from, -1, debug_fd, alt_fd);
+	return hand_over(&s, &from, -1, debug_fd, alt_fd);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -546,7 +573,7 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 	/* the release may be what a recording says */
 	if (!err && s.id.size && !strchr(release, '/'))
 		err = find_vmlinux(&s, release, &found);
-	return err ? err : finish(&s, &found, found.fd, debug_fd, alt_fd);
+	return err ? err : hand_over(&s, &found, found.fd, debug_fd, alt_fd);
 }
 
 /* ---- identity -------------------------------------------------------------------------------- */

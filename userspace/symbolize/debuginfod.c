@@ -164,8 +164,8 @@ static int pass_progress(struct debuginfod_client *client, long done, long total
 	return continue_download(client_user_data(client), done, total);
 }
 
-static int download(struct download *d, struct debuginfod_client *client, const uint8_t *build_id,
-		    size_t size, int *fd)
+static int download_file(struct download *d, struct debuginfod_client *client,
+			 const uint8_t *build_id, size_t size, int *fd)
 {
 	const struct library *l = d->library;
 	int result;
@@ -207,7 +207,7 @@ int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_f
 	client = library.begin();
 	if (!client)
 		return -ENOMEM;
-	err = download(&d, client, build_id, size, fd);
+	err = download_file(&d, client, build_id, size, fd);
 	library.end(client);
 	return err;
 }

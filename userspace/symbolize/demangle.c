@@ -23,6 +23,7 @@
 
 #include <libiberty/demangle.h>
 
+#include "base/minmax.h"
 #include "base/utf8.h"
 
 #define MANGLED_MAX	 8192
@@ -63,11 +64,11 @@ static size_t copy_cut(char *buffer, size_t size, const char *text, size_t lengt
 	return length;
 }
 
-static void append(const char *text, size_t length, void *context)
+static void append_text(const char *text, size_t length, void *context)
 {
 	struct output *out = context;
 	size_t room = out->size - 1 - out->length;
-	size_t taken = length < room ? length : room;
+	size_t taken = min_u64(length, room);
 
 	if (!length)
 		return; /* some come with a NULL */
@@ -88,7 +89,7 @@ static bool print_within(demangler_fn demangler, const char *name, struct output
 		out->length = whole_characters(out->buffer, out->length);
 		return true;
 	}
-	return demangler(name, DEMANGLE_OPTIONS, append, out) && out->length;
+	return demangler(name, DEMANGLE_OPTIONS, append_text, out) && out->length;
 }
 
 static bool demangle_d(const char *name, struct output *out)

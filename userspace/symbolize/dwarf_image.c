@@ -40,7 +40,7 @@ struct bytes {
 	bool big_endian;
 };
 
-static uint64_t get(const struct bytes *b, uint64_t at, unsigned int size)
+static uint64_t get_number(const struct bytes *b, uint64_t at, unsigned int size)
 {
 	uint64_t value = 0;
 
@@ -49,7 +49,7 @@ static uint64_t get(const struct bytes *b, uint64_t at, unsigned int size)
 	return value;
 }
 
-static void put(struct bytes *b, uint64_t at, unsigned int size, uint64_t value)
+static void put_number(struct bytes *b, uint64_t at, unsigned int size, uint64_t value)
 {
 	for (unsigned int i = 0; i < size; i++)
 		b->data[at + i] = value >> 8 * (b->big_endian ? size - 1 - i : i);
@@ -68,12 +68,13 @@ static bool read_length(const struct bytes *b, uint64_t at, struct unit_header *
 
 	if (left < 4)
 		return false;
-	*h = (struct unit_header){.length = get(b, at, 4), .length_size = 4, .offset_size = 4};
+	*h = (struct unit_header){
+		.length = get_number(b, at, 4), .length_size = 4, .offset_size = 4};
 	if (h->length == 0xffffffff) {
 		if (left < 12)
 			return false;
 		*h = (struct unit_header){
-			.length = get(b, at + 4, 8), .length_size = 12, .offset_size = 8};
+			.length = get_number(b, at + 4, 8), .length_size = 12, .offset_size = 8};
 	} else if (h->length >= 0xfffffff0) {
 		return false;
 	}
@@ -106,13 +107,13 @@ static unsigned int rest_of_header(const struct unit_header *h, unsigned int ver
 static bool header_makes_sense(const struct bytes *b, uint64_t at, const struct unit_header *h,
 			       uint64_t abbrev_size)
 {
-	unsigned int version = get(b, at, 2), address_size;
+	unsigned int version = get_number(b, at, 2), address_size;
 	uint64_t abbrev_offset;
 	unsigned int size = rest_of_header(h, version, b->data[at + 2]);
 
 	if (!size || h->length <= size)
 		return false;
-	abbrev_offset = get(b, at + (version == 5 ? 4 : 2), h->offset_size);
+	abbrev_offset = get_number(b, at + (version == 5 ? 4 : 2), h->offset_size);
 	address_size = b->data[at + (version == 5 ? 3 : 2 + h->offset_size)];
 	return abbrev_offset < abbrev_size && (address_size == 4 || address_size == 8);
 }
@@ -120,8 +121,8 @@ static bool header_makes_sense(const struct bytes *b, uint64_t at, const struct 
 /* A header of version 4, and a null where the unit's DIE would be. */
 static void make_empty_unit(struct bytes *b, uint64_t at, const struct unit_header *h)
 {
-	put(b, at, 2, 4);
-	put(b, at + 2, h->offset_size, 0);
+	put_number(b, at, 2, 4);
+	put_number(b, at + 2, h->offset_size, 0);
 	b->data[at + 2 + h->offset_size] = 8;
 	b->data[at + 2 + h->offset_size + 1] = 0;
 }
@@ -172,7 +173,7 @@ static bool has_units(Dwarf *dwarf)
 	return !dwarf_get_units(dwarf, NULL, &unit, NULL, NULL, NULL, NULL);
 }
 
-static int begin(struct dwarf_image *image, bool packaged)
+static int begin_dwarf(struct dwarf_image *image, bool packaged)
 {
 	struct elf_image_section *info = elf_image__section(image->image, ".debug_info");
 	struct elf_image_section *abbrev = elf_image__section(image->image, ".debug_abbrev");
@@ -221,7 +222,7 @@ static int open_file(struct elf_file *file, enum dwarf_role role,
 	if (err)
 		return err;
 	image->needs_alt = !elf_file__find_section(file, ".gnu_debugaltlink", &section);
-	return begin(image, role == DWARF_MAIN && options->packaged);
+	return begin_dwarf(image, role == DWARF_MAIN && options->packaged);
 }
 
 int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *options,

@@ -85,7 +85,7 @@ static const char *file_of(struct memo *paths, Dwarf_Attribute *attribute)
 	return file_of_unit(paths, attribute->cu, number);
 }
 
-static struct dwarf_place declaration(struct memo *paths, Dwarf_Die *die)
+static struct dwarf_place declaration_of(struct memo *paths, Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 
@@ -97,7 +97,7 @@ static struct dwarf_place declaration(struct memo *paths, Dwarf_Die *die)
 }
 
 /* The DIE that an attribute refers to, of this DIE or of what it comes from. */
-static bool follow(Dwarf_Die *die, unsigned int code, Dwarf_Die *target)
+static bool follow_reference(Dwarf_Die *die, unsigned int code, Dwarf_Die *target)
 {
 	Dwarf_Attribute attribute;
 
@@ -109,19 +109,20 @@ static bool class_of_member(Dwarf_Die *die, Dwarf_Die *class)
 {
 	Dwarf_Die self, type;
 
-	return follow(die, DW_AT_object_pointer, &self) && follow(&self, DW_AT_type, &type) &&
-	       !dwarf_peel_type(&type, &type) && dwarf_tag(&type) == DW_TAG_pointer_type &&
-	       follow(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
+	return follow_reference(die, DW_AT_object_pointer, &self) &&
+	       follow_reference(&self, DW_AT_type, &type) && !dwarf_peel_type(&type, &type) &&
+	       dwarf_tag(&type) == DW_TAG_pointer_type &&
+	       follow_reference(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
 }
 
 struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
 {
-	struct dwarf_place place = declaration(paths, die);
+	struct dwarf_place place = declaration_of(paths, die);
 	Dwarf_Die class;
 
 	/* gcc says where a lambda is, not where its operator() is. */
 	if (!place.line && class_of_member(die, &class))
-		place = declaration(paths, &class);
+		place = declaration_of(paths, &class);
 	return place;
 }
 

@@ -39,7 +39,7 @@ int dwarf_walk__start(struct dwarf_walk *w, Dwarf_Die *root, uint64_t budget)
 }
 
 /* From the null at `at` to what comes behind the end of the list it ends. */
-static int leave(struct dwarf_walk *w, const unsigned char *at)
+static int leave_list(struct dwarf_walk *w, const unsigned char *at)
 {
 	Dwarf *dwarf = dwarf_cu_getdwarf(w->die.cu);
 
@@ -80,5 +80,5 @@ int dwarf_walk__next(struct dwarf_walk *w, bool enter)
 		w->die = next;
 		return 1;
 	}
-	return next.addr ? leave(w, next.addr) : 0;
+	return next.addr ? leave_list(w, next.addr) : 0;
 }

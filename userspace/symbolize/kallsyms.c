@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -357,17 +358,7 @@ static void kallsyms__sort(struct kallsyms *k)
 /* Number of symbols at or before the address. */
 static size_t count_up_to(const struct kallsyms *k, uint64_t address)
 {
-	size_t low = 0, high = k->symbols.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (k->symbols.data[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(k->symbols.data, k->symbols.count, s, s->address <= address);
 }
 
 static bool in_kernel_text(const struct kallsyms *k, uint64_t address)

@@ -29,7 +29,7 @@ static int error_of(lzma_ret result)
 }
 
 /* Decode to the end of the stream; a stream that is cut short is damaged. */
-static int decode(lzma_stream *stream, uint64_t limit, int out)
+static int decode_stream(lzma_stream *stream, uint64_t limit, int out)
 {
 	_cleanup_free_ uint8_t *buffer = malloc(OUTPUT_STEP);
 	lzma_ret result;
@@ -65,7 +65,7 @@ static int inflate_section(const uint8_t *data, size_t size, uint64_t limit, int
 		return error_of(result);
 	stream.next_in = data;
 	stream.avail_in = size;
-	err = decode(&stream, limit, out);
+	err = decode_stream(&stream, limit, out);
 	lzma_end(&stream);
 	return err;
 }

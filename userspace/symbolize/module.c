@@ -390,7 +390,7 @@ static int add_go_frames(struct module *m, uint64_t address)
 }
 
 /* The frames of one address, into m->frames. */
-static int merge(struct module *m, uint64_t address, const struct symbol_match *match)
+static int merge_frames(struct module *m, uint64_t address, const struct symbol_match *match)
 {
 	const struct dwarf_frame *frames = NULL;
 	size_t count = 0;
@@ -417,7 +417,7 @@ static int merge(struct module *m, uint64_t address, const struct symbol_match *
 	return err;
 }
 
-static int deliver(struct module *m, size_t count, symbol_sink_fn sink, void *context)
+static int deliver_results(struct module *m, size_t count, symbol_sink_fn sink, void *context)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct symbol_result result = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
@@ -426,7 +426,7 @@ static int deliver(struct module *m, size_t count, symbol_sink_fn sink, void *co
 
 		if (number != NOT_COVERED) {
 			result.elf_address = m->addresses[number];
-			err = merge(m, result.elf_address, &m->matches[number]);
+			err = merge_frames(m, result.elf_address, &m->matches[number]);
 			if (err)
 				return err;
 			result.frames = m->frames.data;
@@ -469,7 +469,7 @@ int module_resolve(const struct module_files *files, const uint64_t *addresses, 
 	if (!err)
 		err = match_symbols(&m);
 	if (!err)
-		err = deliver(&m, count, sink, context);
+		err = deliver_results(&m, count, sink, context);
 	if (err)
 		return err;
 	finish_report(&m, count);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 struct range {
 	uint64_t start, end, rank;
@@ -74,7 +75,7 @@ static bool counts_more(const struct sweep *s, uint32_t a, uint32_t b)
 	return x->rank != y->rank ? x->rank > y->rank : x->number > y->number;
 }
 
-static void swap(uint32_t *a, uint32_t *b)
+static void swap_ranges(uint32_t *a, uint32_t *b)
 {
 	uint32_t kept = *a;
 
@@ -82,18 +83,18 @@ static void swap(uint32_t *a, uint32_t *b)
 	*b = kept;
 }
 
-static void push(struct sweep *s, uint32_t range)
+static void push_range(struct sweep *s, uint32_t range)
 {
 	size_t i = s->open++;
 
 	s->heap[i] = range;
 	while (i && counts_more(s, s->heap[i], s->heap[(i - 1) / 2])) {
-		swap(&s->heap[i], &s->heap[(i - 1) / 2]);
+		swap_ranges(&s->heap[i], &s->heap[(i - 1) / 2]);
 		i = (i - 1) / 2;
 	}
 }
 
-static void pop(struct sweep *s)
+static void pop_range(struct sweep *s)
 {
 	size_t i = 0;
 
@@ -107,12 +108,12 @@ static void pop(struct sweep *s)
 			best = child + 1;
 		if (best == i)
 			return;
-		swap(&s->heap[i], &s->heap[best]);
+		swap_ranges(&s->heap[i], &s->heap[best]);
 		i = best;
 	}
 }
 
-static int emit(struct range_map *map, uint64_t start, uint64_t end, uint32_t value)
+static int emit_segment(struct range_map *map, uint64_t start, uint64_t end, uint32_t value)
 {
 	struct range_segment *last = map->segments.count
 					     ? &map->segments.data[map->segments.count - 1]
@@ -139,14 +140,14 @@ static int sweep_ranges(struct range_map *map, struct sweep *s)
 		if (!s->open)
 			at = ranges[next].start;
 		while (next < count && ranges[next].start <= at)
-			push(s, next++);
+			push_range(s, next++);
 		while (s->open && ranges[s->heap[0]].end <= at)
-			pop(s);
+			pop_range(s);
 		if (!s->open)
 			continue;
 		top = &ranges[s->heap[0]];
 		end = next < count && ranges[next].start < top->end ? ranges[next].start : top->end;
-		err = emit(map, at, end, top->value);
+		err = emit_segment(map, at, end, top->value);
 		if (err)
 			return err;
 		at = end;
@@ -177,18 +178,11 @@ int range_map__build(struct range_map *map)
 
 bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value)
 {
-	size_t low = 0, high = map->segments.count;
+	size_t count = partition_point(map->segments.data, map->segments.count, segment,
+				       segment->start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->segments.data[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= map->segments.data[low - 1].end)
+	if (!count || address >= map->segments.data[count - 1].end)
 		return false;
-	*value = map->segments.data[low - 1].value;
+	*value = map->segments.data[count - 1].value;
 	return true;
 }

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/minmax.h"
 
 #define FILES_MAX 256
 /* Where nobody hands out uids (systemd's table calls it unused); each process has one of its own. */
@@ -43,8 +44,8 @@ static int set_limit(int resource, uint64_t soft, uint64_t hard)
 
 	if (getrlimit(resource, &limit))
 		return -errno;
-	limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
-	limit.rlim_max = hard < limit.rlim_max ? hard : limit.rlim_max;
+	limit.rlim_cur = min_u64(soft, limit.rlim_max);
+	limit.rlim_max = min_u64(hard, limit.rlim_max);
 	return setrlimit(resource, &limit) ? -errno : 0;
 }
 
@@ -58,25 +59,20 @@ static uint64_t address_space(void)
 	return strtoull(line, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 int sandbox__lower_memory(uint64_t by)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_AS, &limit))
 		return -errno;
-	limit.rlim_cur -= by < limit.rlim_cur ? by : limit.rlim_cur;
+	limit.rlim_cur -= min_u64(by, limit.rlim_cur);
 	limit.rlim_max = limit.rlim_cur;
 	return setrlimit(RLIMIT_AS, &limit) ? -errno : 0;
 }
 
 int sandbox__limit(const struct sandbox_limits *limits)
 {
-	uint64_t space = saturating_add(address_space(), limits->memory);
+	uint64_t space = saturating_add_u64(address_space(), limits->memory);
 	int err = set_limit(RLIMIT_AS, space, space);
 
 	if (!err) /* memory files count here, not there */

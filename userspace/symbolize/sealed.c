@@ -28,7 +28,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
+#include "base/log.h"
+#include "base/minmax.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"
@@ -114,7 +116,7 @@ static size_t children_wanted(const struct run *r)
 {
 	size_t wanted = r->parallel ? r->parallel : idle_cpus(r->child_count);
 
-	return wanted < CHILDREN_MAX ? wanted : CHILDREN_MAX;
+	return min_u64(wanted, CHILDREN_MAX);
 }
 
 static unsigned int cpu_seconds(const struct run *r, const struct task *task)
@@ -123,10 +125,15 @@ static unsigned int cpu_seconds(const struct run *r, const struct task *task)
 
 	if (r->work->cpu_seconds)
 		return r->work->cpu_seconds;
-	return seconds < CPU_SECONDS_MAX ? seconds : CPU_SECONDS_MAX;
+	return min_u64(seconds, CPU_SECONDS_MAX);
 }
 
 /* ---- children -------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct task *task)
+{
+	return task->job->path ? task->job->path : "[a module without a name]";
+}
 
 static void give_up_on(struct task *task)
 {
@@ -187,6 +194,8 @@ static void start_children(struct run *r)
 			continue;
 		}
 		if (!r->child_count && ++r->fork_failures > FORK_TRIES) {
+			log_debug(LOG_SYMBOLS, "%s: fork failed too often: no names",
+				  name_of(task));
 			task->first_try = DWARF_STATE_UNSEALED;
 			give_up_on(task);
 		}
@@ -200,8 +209,7 @@ static void add_costs(struct sealed_job *job, const struct rusage *usage)
 
 	job->cpu_time += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
 			 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
-	if (peak > job->peak_memory)
-		job->peak_memory = peak;
+	job->peak_memory = max_u64(job->peak_memory, peak);
 }
 
 /* Ends the child, however far it is; its wait status. */
@@ -228,6 +236,20 @@ static enum dwarf_state cause_of(int status, bool too_late, int error)
 	return error == -ENOMEM ? DWARF_STATE_TOO_BIG : DWARF_STATE_CRASHED;
 }
 
+static void log_death(const struct task *task, int status, bool too_late, int error)
+{
+	const char *way = too_late		? "took too long, signal"
+			  : WIFSIGNALED(status) ? "died of signal"
+						: "exited with status";
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+
+	if (!error)
+		error = task->answers.finished ? task->answers.error : -EPIPE;
+	log_debug(LOG_SYMBOLS, "%s: sealed child %s %d: %s; %s", name_of(task), way, number,
+		  strerror(-error),
+		  task->symbols_only ? "no names" : "retried with symbol tables alone");
+}
+
 /* The child has said its last. `error`: what its stream was worth. */
 static void finish_child(struct run *r, struct child *child, int error, bool too_late)
 {
@@ -237,8 +259,12 @@ static void finish_child(struct run *r, struct child *child, int error, bool too
 	if (!error && task->answers.finished && !task->answers.error) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
+		log_debug(LOG_SYMBOLS, "%s: %zu addresses resolved: %.3f s CPU, %.1f MB",
+			  name_of(task), task->job->count, task->job->cpu_time / 1e9,
+			  task->job->peak_memory / 1048576.0);
 		return;
 	}
+	log_death(task, status, too_late, error);
 	if (task->symbols_only) {
 		give_up_on(task);
 		return;
@@ -299,7 +325,7 @@ static int read_answers(struct run *r, struct child *child)
 }
 
 /* Something has come for the child, or it has no time left. */
-static int attend(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
+static int attend_child(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
 {
 	int more = 1, gone = 0;
 
@@ -338,7 +364,7 @@ static int wait_for_children(struct run *r)
 	now = monotonic_ns();
 	/* backwards: the last child takes the place of one that ends */
 	for (size_t i = count; i-- > 0;) {
-		int err = attend(r, &r->children[i], &fds[2 * i], now);
+		int err = attend_child(r, &r->children[i], &fds[2 * i], now);
 
 		if (err)
 			return err;
@@ -358,7 +384,7 @@ static size_t addresses_done(const struct run *r)
 	return done;
 }
 
-static int deliver(struct task *task)
+static int deliver_answers(struct task *task)
 {
 	struct sealed_job *job = task->job;
 	int err;
@@ -374,7 +400,7 @@ static int deliver(struct task *task)
 static int deliver_in_order(struct run *r)
 {
 	while (r->delivered < r->count && r->tasks[r->delivered].state == TASK_DONE) {
-		int err = deliver(&r->tasks[r->delivered++]);
+		int err = deliver_answers(&r->tasks[r->delivered++]);
 
 		if (err)
 			return err;
@@ -389,7 +415,7 @@ static void end_all(struct run *r)
 }
 
 /* The user does not wait: what was answered so far is kept, the rest is not known. */
-static int cancel(struct run *r)
+static int cancel_tasks(struct run *r)
 {
 	end_all(r);
 	for (size_t i = r->delivered; i < r->count; i++) {
@@ -404,7 +430,7 @@ static int cancel(struct run *r)
 	return deliver_in_order(r);
 }
 
-static int run(struct run *r, sealed_poll_fn poll_fn, void *context)
+static int run_tasks(struct run *r, sealed_poll_fn poll_fn, void *context)
 {
 	int err = 0;
 
@@ -414,7 +440,7 @@ static int run(struct run *r, sealed_poll_fn poll_fn, void *context)
 		if (!err)
 			err = deliver_in_order(r);
 		if (!err && poll_fn && poll_fn(context, addresses_done(r), r->total))
-			return cancel(r);
+			return cancel_tasks(r);
 	}
 	return err;
 }
@@ -428,7 +454,7 @@ static int compare_sizes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void prepare(struct run *r, struct sealed_job *jobs)
+static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 {
 	for (size_t i = 0; i < r->count; i++) {
 		struct sealed_job *job = &jobs[i];
@@ -463,8 +489,8 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 
 	if (!tasks || !order || !buffer)
 		return -ENOMEM;
-	prepare(&r, jobs);
-	err = run(&r, poll, context);
+	prepare_tasks(&r, jobs);
+	err = run_tasks(&r, poll, context);
 	end_all(&r);
 	for (size_t i = 0; i < count; i++)
 		sealed_answers__fini(&tasks[i].answers);

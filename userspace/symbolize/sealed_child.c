@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "elf/elf_file.h"
 #include "symbolize/sealed_protocol.h"
 
@@ -59,7 +60,7 @@ static void close_from(int first)
 		close(fd);
 }
 
-static bool place(int from, int to)
+static bool place_descriptor(int from, int to)
 {
 	return from < 0 ? !close(to) || errno == EBADF : dup2(from, to) == to;
 }
@@ -78,11 +79,11 @@ static void arrange_descriptors(struct module_files *files, int socket)
 		if (fd == STDERR_FILENO) /* where the sanitizer reports */
 			continue;
 #endif
-		if (!place(nothing, fd))
+		if (!place_descriptor(nothing, fd))
 			_exit(EXIT_FAILURE);
 	}
 	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++)
-		if (!place(from[i], SEALED_SOCKET + i))
+		if (!place_descriptor(from[i], SEALED_SOCKET + i))
 			_exit(EXIT_FAILURE);
 	close_from(SEALED_FIRST_FREE);
 	files->elf_fd = files->elf_fd < 0 ? -1 : SEALED_ELF;
@@ -100,7 +101,7 @@ static void offer_to_be_killed(void)
 }
 
 /* The only message that carries a descriptor, and the last that may. */
-static int greet(int listener)
+static int greet_parent(int listener)
 {
 	char greeting = listener < 0 ? SEALED_GREETING_ALONE : SEALED_GREETING_FILES;
 	struct iovec data = {.iov_base = &greeting, .iov_len = 1};
@@ -138,7 +139,7 @@ static int enter_sandbox(const struct sealed_child_request *request, pid_t paren
 		_exit(EXIT_FAILURE);
 	if (!err && sandbox__ask_for_files(&listener))
 		listener = -1;
-	sent = greet(listener);
+	sent = greet_parent(listener);
 	if (sent)
 		_exit(EXIT_FAILURE);
 	return err ? err : sandbox__seal(listener >= 0, request->files.package_size > 0);
@@ -169,7 +170,8 @@ static void tighten_memory(const struct module_files *files, uint64_t memory)
 	sandbox__lower_memory(memory > size ? memory - size : 0);
 }
 
-static int work(const struct sealed_child_request *request, struct module_files *files, bool sealed)
+static int work_on_module(const struct sealed_child_request *request, struct module_files *files,
+			  bool sealed)
 {
 	struct module_report report = {};
 	struct sealed_writer *writer = sealed_writer__new(SEALED_SOCKET);
@@ -195,11 +197,12 @@ child_main(const struct sealed_child_request *request, int socket, pid_t parent)
 	struct module_files files = request->files;
 	bool sealed;
 
+	log_set_level(LOG_ERROR); /* it speaks to its parent alone */
 	arrange_descriptors(&files, socket);
 	reset_signals();
 	prctl(PR_SET_NAME, "sysprof-sealed");
 	sealed = !enter_sandbox(request, parent);
-	_exit(work(request, &files, sealed));
+	_exit(work_on_module(request, &files, sealed));
 }
 
 pid_t sealed_child__start(const struct sealed_child_request *request, int *socket)

@@ -106,8 +106,8 @@ static int open_for_child(int root_fd, const char *path)
 }
 
 /* The descriptor that answers the question, ours; or negative errno. */
-static int judge(int listener, const struct seccomp_notif *question, int root_fd,
-		 const char *module)
+static int judge_open(int listener, const struct seccomp_notif *question, int root_fd,
+		      const char *module)
 {
 	bool at = question->data.nr == SYS_openat;
 	uint64_t flags = question->data.args[at ? 2 : 1];
@@ -165,7 +165,7 @@ int sealed_files__answer(int listener, int root_fd, const char *module)
 		return -ENOTSUP;
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* it has died meanwhile */
-	number = fd = judge(listener, &question.message, root_fd, module);
+	number = fd = judge_open(listener, &question.message, root_fd, module);
 	if (fd >= 0)
 		number = hand_over(listener, question.message.id, fd);
 	answer.message.id = question.message.id;

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/strtab.h"
 
 enum record_type { RECORD_STRING = 1, RECORD_RESULT, RECORD_REPORT };
@@ -86,7 +88,7 @@ void sealed_writer__free(struct sealed_writer *w)
 	free(w);
 }
 
-static int flush(struct sealed_writer *w)
+static int flush_buffer(struct sealed_writer *w)
 {
 	int err = write_full(w->fd, w->buffer, w->used);
 
@@ -95,7 +97,7 @@ static int flush(struct sealed_writer *w)
 	return err;
 }
 
-static void put(struct sealed_writer *w, const void *data, size_t size)
+static void put_bytes(struct sealed_writer *w, const void *data, size_t size)
 {
 	memcpy(w->buffer + w->used, data, size);
 	w->used += size;
@@ -103,7 +105,7 @@ static void put(struct sealed_writer *w, const void *data, size_t size)
 
 static int make_room(struct sealed_writer *w, size_t size)
 {
-	return sizeof(w->buffer) - w->used < size ? flush(w) : 0;
+	return sizeof(w->buffer) - w->used < size ? flush_buffer(w) : 0;
 }
 
 /* Number of the string; what is told for the first time goes out before it is used. */
@@ -131,8 +133,8 @@ static int tell_string(struct sealed_writer *w, const char *s, uint32_t *number)
 	err = make_room(w, record.size);
 	if (err)
 		return err;
-	put(w, &record, sizeof(record));
-	put(w, cut, length + 1);
+	put_bytes(w, &record, sizeof(record));
+	put_bytes(w, cut, length + 1);
 	return 0;
 }
 
@@ -181,9 +183,9 @@ int sealed_writer__result(void *writer, size_t index, const struct symbol_result
 	err = make_room(w, record.header.size);
 	if (err)
 		return err;
-	put(w, &record, sizeof(record));
-	put(w, frames, count * sizeof(frames[0]));
-	return monotonic_ns() - w->flushed > PATIENCE ? flush(w) : 0;
+	put_bytes(w, &record, sizeof(record));
+	put_bytes(w, frames, count * sizeof(frames[0]));
+	return monotonic_ns() - w->flushed > PATIENCE ? flush_buffer(w) : 0;
 }
 
 int sealed_writer__report(struct sealed_writer *w, int error, const struct module_report *report)
@@ -198,8 +200,8 @@ int sealed_writer__report(struct sealed_writer *w, int error, const struct modul
 	record.header = (struct record){.size = sizeof(record), .type = RECORD_REPORT};
 	record.error = error;
 	record.report = *report;
-	put(w, &record, sizeof(record));
-	return flush(w);
+	put_bytes(w, &record, sizeof(record));
+	return flush_buffer(w);
 }
 
 /* ---- the parent's side ----------------------------------------------------------------------- */
@@ -221,7 +223,7 @@ static uint64_t size_limit(const struct sealed_answers *a)
 
 	if (a->expected < ANSWERS_MAX / ANSWERS_PER_ADDRESS)
 		limit = ANSWERS_BASE + a->expected * ANSWERS_PER_ADDRESS;
-	return limit < ANSWERS_MAX ? limit : ANSWERS_MAX;
+	return min_u64(limit, ANSWERS_MAX);
 }
 
 static int check_string(struct sealed_answers *a, const char *at, size_t size)

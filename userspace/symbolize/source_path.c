@@ -11,7 +11,7 @@ struct path {
 	size_t size, length;
 };
 
-static int append(struct path *p, const char *text, size_t length)
+static int append_piece(struct path *p, const char *text, size_t length)
 {
 	if (length >= p->size - p->length)
 		return -ENAMETOOLONG;
@@ -41,9 +41,9 @@ static int append_components(struct path *p, const char *text)
 		if (length == 2 && !memcmp(text, "..", 2)) {
 			drop_component(p);
 		} else if (length && !(length == 1 && *text == '.')) {
-			err = append(p, "/", 1);
+			err = append_piece(p, "/", 1);
 			if (!err)
-				err = append(p, text, length);
+				err = append_piece(p, text, length);
 			if (err)
 				return err;
 		}
@@ -66,12 +66,12 @@ int source_path(const char *directory, const char *name, char *buffer, size_t si
 			err = append_components(&p, directory);
 		if (!err)
 			err = append_components(&p, name);
-		return err ? err : p.length ? 0 : append(&p, "/", 1);
+		return err ? err : p.length ? 0 : append_piece(&p, "/", 1);
 	}
 	if (directory && *directory) {
-		err = append(&p, directory, strlen(directory));
+		err = append_piece(&p, directory, strlen(directory));
 		if (!err)
-			err = append(&p, "/", 1);
+			err = append_piece(&p, "/", 1);
 	}
-	return err ? err : append(&p, name, strlen(name));
+	return err ? err : append_piece(&p, name, strlen(name));
 }

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/disk_cache.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "symbolize/symbol_image.h"
 
@@ -108,8 +109,10 @@ static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
 	err = disk_cache__read(c->files, name, &data, &size);
 	if (!err)
 		err = symbol_image__open(data, size, id, image);
-	if (err == -EBADMSG)
+	if (err == -EBADMSG) {
+		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
+	}
 	return !err || err == -ENOMEM ? err : -ENOENT;
 }
 
@@ -213,7 +216,10 @@ static int write_answers(struct symbol_cache *c, const struct symbol_image_id *i
 	if (err)
 		return err;
 	file_name(id, name);
-	return disk_cache__write(c->files, name, data, size);
+	err = disk_cache__write(c->files, name, data, size);
+	log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name, err < 0 ? "not written" : "written",
+		  size);
+	return err;
 }
 
 int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key)

@@ -17,6 +17,8 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/hashmap.h"
+#include "base/minmax.h"
+#include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -73,7 +75,7 @@ struct symbol_image {
 	struct symbol_frame scratch[FRAMES_MAX];
 };
 
-static uint64_t maker(void)
+static uint64_t hash_of_maker(void)
 {
 	return hash_stable(SYSPROF_VERSION, sizeof(SYSPROF_VERSION));
 }
@@ -86,7 +88,7 @@ struct symbol_answers *symbol_answers__new(uint64_t size_limit)
 
 	if (!a)
 		return NULL;
-	a->size_limit = size_limit < UINT32_MAX ? size_limit : UINT32_MAX;
+	a->size_limit = min_u64(size_limit, UINT32_MAX);
 	a->size = sizeof(struct image_header) + 1;
 	a->strings = strtab__new();
 	if (!a->strings) {
@@ -126,7 +128,7 @@ static uint64_t size_of(const struct symbol_result *result)
 }
 
 /* Number of a string; adds to *size what it takes anew. NULL and "" are one. */
-static int intern(struct symbol_answers *a, const char *text, uint32_t *number)
+static int intern_text(struct symbol_answers *a, const char *text, uint32_t *number)
 {
 	size_t before = strtab__count(a->strings);
 	int64_t result = strtab__intern(a->strings, text ? text : "");
@@ -149,12 +151,12 @@ static int add_frame(struct symbol_answers *a, const struct symbol_frame *frame)
 		.definition_line = frame->definition_line,
 		.definition_column = frame->definition_column,
 	};
-	int err = intern(a, frame->function, &f.function);
+	int err = intern_text(a, frame->function, &f.function);
 
 	if (!err)
-		err = intern(a, frame->file, &f.file);
+		err = intern_text(a, frame->file, &f.file);
 	if (!err)
-		err = intern(a, frame->definition_file, &f.definition_file);
+		err = intern_text(a, frame->definition_file, &f.definition_file);
 	return err ? err : vec_push(&a->frames, f);
 }
 
@@ -214,17 +216,9 @@ static void sort_answers(struct symbol_answers *a)
 static const struct image_answer *find_answer(const struct image_answer *answers, size_t count,
 					      uint64_t address)
 {
-	size_t low = 0, high = count;
+	size_t i = partition_point(answers, count, a, a->address < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (answers[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && answers[low].address == address ? &answers[low] : NULL;
+	return i < count && answers[i].address == address ? &answers[i] : NULL;
 }
 
 /* All strings behind one another, and where each begins. */
@@ -268,7 +262,7 @@ int symbol_answers__encode(struct symbol_answers *a, const struct symbol_image_i
 			   size_t *size)
 {
 	struct image_header header = {
-		.version = VERSION, .maker = maker(), .debug_id = id->debug_id};
+		.version = VERSION, .maker = hash_of_maker(), .debug_id = id->debug_id};
 	_cleanup_free_ uint32_t *offsets = NULL;
 	size_t answers_size, frames_size;
 	uint64_t strings_size;
@@ -312,7 +306,7 @@ static bool header_is_good(const void *data, size_t size, const struct symbol_im
 	uint64_t sum;
 
 	if (size < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(MAGIC)) || h->version != VERSION ||
-	    h->size != size || h->maker != maker())
+	    h->size != size || h->maker != hash_of_maker())
 		return false;
 	if (h->debug_id != id->debug_id || h->build_id_size != id->build_id_size ||
 	    memcmp(h->build_id, id->build_id, id->build_id_size))

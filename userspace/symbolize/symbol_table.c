@@ -35,6 +35,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
+#include "base/search.h"
 #include "elf/elf_file.h"
 
 #define UNSIZED_EXTENT	(64 << 10)
@@ -87,7 +89,7 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 	return order ? order < 0 : a->end < b->end;
 }
 
-static void offer(struct candidate *place, const struct candidate *candidate)
+static void offer_candidate(struct candidate *place, const struct candidate *candidate)
 {
 	if (is_better(candidate, place))
 		*place = *candidate;
@@ -96,17 +98,7 @@ static void offer(struct candidate *place, const struct candidate *candidate)
 /* Number of addresses below `address`. */
 static size_t count_below(const struct matcher *m, uint64_t address)
 {
-	size_t low = 0, high = m->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->addresses[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(m->addresses, m->count, a, *a < address);
 }
 
 static void offer_range(struct matcher *m, size_t first, size_t end, const struct candidate *c)
@@ -115,9 +107,9 @@ static void offer_range(struct matcher *m, size_t first, size_t end, const struc
 	end += m->count;
 	for (; first < end; first /= 2, end /= 2) {
 		if (first & 1)
-			offer(&m->sized[first++], c);
+			offer_candidate(&m->sized[first++], c);
 		if (end & 1)
-			offer(&m->sized[--end], c);
+			offer_candidate(&m->sized[--end], c);
 	}
 }
 
@@ -127,14 +119,9 @@ static bool is_mark(const struct elf_symbol *symbol)
 	return symbol->type == STT_NOTYPE && (symbol->name[0] == '$' || symbol->name[0] == '.');
 }
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static uint64_t unsized_end(const struct elf_symbol *symbol)
 {
-	uint64_t end = saturating_add(symbol->address, UNSIZED_EXTENT);
+	uint64_t end = saturating_add_u64(symbol->address, UNSIZED_EXTENT);
 
 	return symbol->section_end && symbol->section_end < end ? symbol->section_end : end;
 }
@@ -152,10 +139,10 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 	c.name_length = (uint32_t)strnlen(symbol->name, NAME_LENGTH_MAX);
 	if (!symbol->size) {
 		c.end = unsized_end(symbol);
-		offer(&m->unsized[first], &c);
+		offer_candidate(&m->unsized[first], &c);
 		return 0;
 	}
-	c.end = saturating_add(symbol->address, symbol->size);
+	c.end = saturating_add_u64(symbol->address, symbol->size);
 	if (c.end > m->sized_end[first])
 		m->sized_end[first] = c.end;
 	end = count_below(m, c.end);
@@ -170,12 +157,12 @@ static struct candidate best_sized(const struct matcher *m, size_t index)
 
 	for (size_t node = m->count + index; node; node /= 2) {
 		if (m->sized[node].name)
-			offer(&best, &m->sized[node]);
+			offer_candidate(&best, &m->sized[node]);
 	}
 	return best;
 }
 
-static void collect(const struct matcher *m, struct symbol_match *matches)
+static void collect_matches(const struct matcher *m, struct symbol_match *matches)
 {
 	struct candidate unsized = {};
 	uint64_t sized_end = 0;
@@ -184,7 +171,7 @@ static void collect(const struct matcher *m, struct symbol_match *matches)
 		struct candidate best = best_sized(m, i);
 
 		if (m->unsized[i].name)
-			offer(&unsized, &m->unsized[i]);
+			offer_candidate(&unsized, &m->unsized[i]);
 		if (m->sized_end[i] > sized_end)
 			sized_end = m->sized_end[i];
 		matches[i] = (struct symbol_match){};
@@ -218,6 +205,6 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 	err = elf_file__each_symbol(file, visit_symbol, &m);
 	if (err == -ENOMEM)
 		return err;
-	collect(&m, matches);
+	collect_matches(&m, matches);
 	return err;
 }

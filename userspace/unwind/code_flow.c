@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "unwind/x86_code.h"
 
@@ -66,7 +68,7 @@ static int read_steps(struct flow *f)
 
 	while (at < o->size && f->steps.count < CODE_FLOW_INSTRUCTIONS_MAX) {
 		if (!x86_decode(o->code + at, o->size - at, &i)) {
-			at += FUNCTION_ALIGNMENT - (o->start + at) % FUNCTION_ALIGNMENT;
+			at = align_up(o->start + at + 1, FUNCTION_ALIGNMENT) - o->start;
 			continue;
 		}
 		err = vec_push(&f->steps, (struct step){.at = at,
@@ -85,17 +87,9 @@ static int read_steps(struct flow *f)
 /* Of the instruction that begins there; OUTSIDE: none does. */
 static int32_t step_at(const struct flow *f, int64_t at)
 {
-	size_t low = 0, high = f->steps.count;
+	size_t i = partition_point(f->steps.data, f->steps.count, step, step->at < at);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->steps.data[middle].at < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < f->steps.count && f->steps.data[low].at == at ? (int32_t)low : OUTSIDE;
+	return i < f->steps.count && f->steps.data[i].at == at ? (int32_t)i : OUTSIDE;
 }
 
 static bool is_jump(const struct step *s)
@@ -103,7 +97,7 @@ static bool is_jump(const struct step *s)
 	return s->effect == X86_BRANCH || s->effect == X86_JUMP;
 }
 
-static struct state nowhere(void)
+static struct state state_nowhere(void)
 {
 	return (struct state){.cfa = NOWHERE};
 }
@@ -111,14 +105,14 @@ static struct state nowhere(void)
 static struct state at_sp(int64_t offset)
 {
 	if (offset < WORD || offset > OFFSET_MAX)
-		return nowhere();
+		return state_nowhere();
 	return (struct state){.cfa = AT_SP, .offset = offset};
 }
 
 /* What a described function wants where it is jumped to. */
 static struct state state_of_rule(const struct unwind_rule *rule)
 {
-	struct state s = nowhere();
+	struct state s = state_nowhere();
 
 	if (rule->cfa == UNWIND_CFA_PLT)
 		return at_sp(WORD);
@@ -147,7 +141,7 @@ static void find_targets(struct flow *f)
 		if (!is_jump(s))
 			continue;
 		s->amount = step_at(f, to);
-		s->state = nowhere();
+		s->state = state_nowhere();
 		if (s->amount == OUTSIDE && (to < 0 || (uint64_t)to >= o->size) &&
 		    o->outside(o->context, o->start + (uint64_t)to, &rule))
 			s->state = state_of_rule(&rule);
@@ -156,18 +150,18 @@ static void find_targets(struct flow *f)
 
 /* ---- backwards over one instruction ---------------------------------------------------------- */
 
-static struct state moved(struct state s, int64_t by)
+static struct state moved_state(struct state s, int64_t by)
 {
 	int64_t offset = s.offset + by;
 
 	if (s.cfa == AT_REG)
 		return s;
 	if (s.cfa == AT_SP && offset < WORD)
-		return nowhere();
+		return state_nowhere();
 	if (s.cfa == IN_MEMORY && offset < 0) /* nothing stays below the stack pointer */
-		return nowhere();
+		return state_nowhere();
 	if (offset > OFFSET_MAX || offset < -OFFSET_MAX)
-		return nowhere();
+		return state_nowhere();
 	s.offset = offset;
 	return s;
 }
@@ -180,7 +174,7 @@ static struct state before_writing(uint8_t reg, int64_t at, struct state s)
 {
 	if (s.cfa == IN_MEMORY && s.offset == at) {
 		if (reg == X86_NO_REGISTER || reg == X86_RSP)
-			return nowhere();
+			return state_nowhere();
 		s.cfa = AT_REG;
 		s.reg = reg;
 		s.offset = s.addend;
@@ -194,7 +188,7 @@ static struct state before_writing(uint8_t reg, int64_t at, struct state s)
 /* What is pushed is at rsp behind it. */
 static struct state before_push(const struct step *step, struct state s)
 {
-	return moved(before_writing(step->reg, 0, s), -WORD);
+	return moved_state(before_writing(step->reg, 0, s), -WORD);
 }
 
 static struct state before_pop(const struct step *step, struct state s)
@@ -202,8 +196,8 @@ static struct state before_pop(const struct step *step, struct state s)
 	bool to_fp = step->reg == X86_RBP;
 
 	if (s.cfa == AT_REG && s.reg == step->reg)
-		return nowhere();
-	s = moved(s, WORD);
+		return state_nowhere();
+	s = moved_state(s, WORD);
 	if (to_fp && s.fp == FP_IS_SAME) {
 		s.fp = s.cfa == AT_SP ? FP_IS_SAVED : FP_IS_LOST;
 		s.fp_offset = -s.offset;
@@ -214,7 +208,7 @@ static struct state before_pop(const struct step *step, struct state s)
 static struct state before_load(const struct step *step, struct state s)
 {
 	if (s.cfa == AT_REG && s.reg == step->reg)
-		return nowhere();
+		return state_nowhere();
 	if (step->reg == X86_RBP && s.fp == FP_IS_SAME) {
 		s.fp = s.cfa == AT_SP ? FP_IS_SAVED : FP_IS_LOST;
 		s.fp_offset = step->amount - s.offset;
@@ -225,7 +219,7 @@ static struct state before_load(const struct step *step, struct state s)
 static struct state at_register(struct state s, uint8_t reg, int64_t offset)
 {
 	if (s.cfa != AT_SP || offset > OFFSET_MAX || offset < -OFFSET_MAX)
-		return nowhere();
+		return state_nowhere();
 	s.cfa = AT_REG;
 	s.reg = reg;
 	s.offset = offset;
@@ -249,7 +243,7 @@ static struct state before_copy(const struct step *step, struct state s)
 	if (s.cfa != AT_REG || s.reg != step->reg)
 		return s;
 	s.cfa = AT_SP;
-	return moved(s, step->amount);
+	return moved_state(s, step->amount);
 }
 
 static struct state before_load_of_sp(const struct step *step, struct state s)
@@ -257,11 +251,11 @@ static struct state before_load_of_sp(const struct step *step, struct state s)
 	if (s.cfa == AT_REG)
 		return s;
 	if (s.cfa != AT_SP)
-		return nowhere();
+		return state_nowhere();
 	s.cfa = IN_MEMORY;
 	s.addend = s.offset;
 	s.offset = step->amount;
-	return s.addend > INT16_MAX ? nowhere() : s;
+	return s.addend > INT16_MAX ? state_nowhere() : s;
 }
 
 /*
@@ -271,13 +265,13 @@ static struct state before_load_of_sp(const struct step *step, struct state s)
 static struct state before_other(const struct step *step, struct state s)
 {
 	if (s.cfa == AT_REG && (step->writes >> s.reg & 1))
-		return nowhere();
+		return state_nowhere();
 	if (s.fp == FP_IS_SAME && (step->writes >> X86_RBP & 1))
 		s.fp = FP_IS_LOST;
 	return s;
 }
 
-static struct state before(const struct step *step, struct state s)
+static struct state state_before(const struct step *step, struct state s)
 {
 	if (s.cfa == NOWHERE || s.cfa == DISPUTED)
 		return s;
@@ -287,7 +281,7 @@ static struct state before(const struct step *step, struct state s)
 	case X86_POP:
 		return before_pop(step, s);
 	case X86_ADD_SP:
-		return moved(s, step->amount);
+		return moved_state(s, step->amount);
 	case X86_COPY_SP:
 		return before_copy(step, s);
 	case X86_SET_SP:
@@ -303,7 +297,7 @@ static struct state before(const struct step *step, struct state s)
 	case X86_LEAVE:
 		return before_leave(s);
 	case X86_LOSE_SP:
-		return s.cfa == AT_REG ? before_other(step, s) : nowhere();
+		return s.cfa == AT_REG ? before_other(step, s) : state_nowhere();
 	default:
 		return before_other(step, s);
 	}
@@ -322,7 +316,7 @@ static bool same_fp(const struct state *a, const struct state *b)
 	return a->fp == b->fp && (a->fp != FP_IS_SAVED || a->fp_offset == b->fp_offset);
 }
 
-static struct state both(struct state a, struct state b)
+static struct state state_of_both(struct state a, struct state b)
 {
 	if (a.cfa == NOWHERE)
 		return b;
@@ -361,28 +355,28 @@ static bool jumps_by_table(const struct flow *f, size_t i)
 	       next->effect != X86_STOP && (f->options->start + next->at) % FUNCTION_ALIGNMENT;
 }
 
-static struct state behind(const struct flow *f, size_t i)
+static struct state state_behind(const struct flow *f, size_t i)
 {
 	const struct step *s = &f->steps.data[i];
-	struct state state = nowhere();
+	struct state state = state_nowhere();
 
 	if (s->effect == X86_RETURN)
 		return at_sp(WORD);
 	if (goes_on(f, i) || jumps_by_table(f, i))
 		state = s[1].state;
 	if (is_jump(s) && s->amount != OUTSIDE)
-		state = both(state, f->steps.data[s->amount].state);
+		state = state_of_both(state, f->steps.data[s->amount].state);
 	return state;
 }
 
 /* Whether what holds before this step is other than it was thought to be. */
-static bool update(struct flow *f, size_t i)
+static bool update_state(struct flow *f, size_t i)
 {
 	struct step *s = &f->steps.data[i];
-	struct state state = before(s, behind(f, i));
+	struct state state = state_before(s, state_behind(f, i));
 
 	if (is_jump(s) && s->amount == OUTSIDE)
-		state = both(state, s->state);
+		state = state_of_both(state, s->state);
 	if (same_cfa(&state, &s->state) && same_fp(&state, &s->state))
 		return false;
 	s->state = state;
@@ -395,7 +389,8 @@ static bool is_settled(struct flow *f)
 	for (size_t i = f->steps.count; i-- > 0;) {
 		const struct step *s = &f->steps.data[i];
 
-		if (is_jump(s) && s->amount != OUTSIDE && (size_t)s->amount <= i && update(f, i))
+		if (is_jump(s) && s->amount != OUTSIDE && (size_t)s->amount <= i &&
+		    update_state(f, i))
 			return false;
 	}
 	return true;
@@ -415,11 +410,11 @@ static bool take_work(const struct flow *f)
 }
 
 /* False: it has not settled. */
-static bool settle(struct flow *f)
+static bool settle_states(struct flow *f)
 {
 	for (int pass = 0; pass < PASSES_MAX && take_work(f); pass++) {
 		for (size_t i = f->steps.count; i-- > 0;)
-			update(f, i);
+			update_state(f, i);
 		if (is_settled(f))
 			return true;
 	}
@@ -437,7 +432,7 @@ static bool needs_anchor(const struct state *s)
 	return s->cfa == AT_REG && (ARGUMENTS >> s->reg & 1) && !s->anchored;
 }
 
-static void anchor(struct flow *f, size_t i, bool *changed)
+static void anchor_state(struct flow *f, size_t i, bool *changed)
 {
 	struct state *s = &f->steps.data[i].state;
 
@@ -461,9 +456,9 @@ static void find_anchors(struct flow *f)
 			    (s->effect != X86_COPY_SP || s->state.cfa != AT_SP))
 				continue;
 			if (goes_on(f, i))
-				anchor(f, i + 1, &changed);
+				anchor_state(f, i + 1, &changed);
 			if (is_jump(s) && s->amount != OUTSIDE)
-				anchor(f, s->amount, &changed);
+				anchor_state(f, s->amount, &changed);
 		}
 	}
 }
@@ -566,7 +561,7 @@ int code_flow__follow(const struct code_flow *options)
 		if (!keeps_frame_pointers(&f))
 			f.unknown.ra = UNWIND_RA_INFERRED;
 		find_targets(&f);
-		if (settle(&f)) {
+		if (settle_states(&f)) {
 			find_anchors(&f);
 			err = write_rows(&f);
 		} else {

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "elf/gopclntab.h"
 
 #define WINDOW	       65536
@@ -246,8 +247,8 @@ static void look_for_switch(struct walker *w)
 }
 
 /* Behind the first place in w->special that has these bytes, and as many more; NULL: there is none. */
-static const unsigned char *behind(const struct walker *w, const void *bytes, size_t size,
-				   size_t more)
+static const unsigned char *behind_bytes(const struct walker *w, const void *bytes, size_t size,
+					 size_t more)
 {
 	const unsigned char *found = memmem(w->special, w->special_size, bytes, size);
 
@@ -259,7 +260,7 @@ static const unsigned char *behind(const struct walker *w, const void *bytes, si
 #define BEHIND(w, more, ...)                                                                       \
 	({                                                                                         \
 		static const unsigned char bytes_[] = {__VA_ARGS__};                               \
-		behind(w, bytes_, sizeof(bytes_), more);                                           \
+		behind_bytes(w, bytes_, sizeof(bytes_), more);                                     \
 	})
 
 /* How g is loaded, in one of three ways: of a program, position-independent, of a library. */
@@ -475,9 +476,9 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 		look_for_frame(w, start, depth);
 	err = add_exact(w, start, end, switched, depth);
 	if (!err && end > switched && start < stays)
-		err = add_switched(w, start > switched ? start : switched, end, depth);
+		err = add_switched(w, max_u64(start, switched), end, depth);
 	if (!err && end > stays)
-		err = add_exact(w, start > stays ? start : stays, end, UINT64_MAX, depth);
+		err = add_exact(w, max_u64(start, stays), end, UINT64_MAX, depth);
 	return err;
 }
 

@@ -7,16 +7,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/file_stamp.h"
-#include "base/io.h"
+#include "base/log.h"
 #include "elf/elf_file.h"
 #include "unwind/table_cache.h"
 
@@ -51,7 +55,7 @@ static bool may_cache(const struct table_builder *b, const struct build *build)
 	return b->cache && !build->base;
 }
 
-static void build(struct table_builder *b, struct build *build)
+static void build_table(struct table_builder *b, struct build *build)
 {
 	struct file_stamp stamp = {};
 	struct elf_file *file;
@@ -86,13 +90,13 @@ static bool work_on(struct table_builder *b, struct build *next)
 	if (look)
 		look_up(b, next);
 	else if (next->effort == TABLE_BUILD)
-		build(b, next);
+		build_table(b, next);
 	next->result.cpu_ns += thread_cpu_ns() - begin;
 	return !look || next->result.cached || next->effort == TABLE_READ;
 }
 
 /* What may be in the cache comes before what has to be built. */
-static struct build *choose(struct table_builder *b)
+static struct build *choose_build(struct table_builder *b)
 {
 	struct build *build = TAILQ_FIRST(&b->asked);
 
@@ -103,7 +107,35 @@ static struct build *choose(struct table_builder *b)
 	return TAILQ_FIRST(&b->asked);
 }
 
-static void finish(struct table_builder *b, struct build *build)
+/* By the name that the kernel has for the file. */
+static const char *name_of(const struct build *build, char *name, size_t size)
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", build->fd);
+	length = readlink(link, name, size - 1);
+	name[length > 0 ? length : 0] = '\0';
+	return name;
+}
+
+static void log_build(const struct build *build)
+{
+	const struct built_table *t = &build->result;
+	char name[PATH_MAX];
+
+	name_of(build, name, sizeof(name));
+	if (t->err == -ENOENT)
+		log_debug(LOG_UNWIND, "%s: no cached table", name);
+	else if (t->err)
+		log_debug(LOG_UNWIND, "%s: no unwind table: %s", name, strerror(-t->err));
+	else
+		log_debug(LOG_UNWIND, "%s: unwind table %s: %.3f ms CPU, %llu rows, %zu bytes",
+			  name, t->cached ? "read from the cache" : "built", t->cpu_ns / 1e6,
+			  (unsigned long long)t->image.rows, t->image.size);
+}
+
+static void finish_build(struct table_builder *b, struct build *build)
 {
 	TAILQ_REMOVE(&b->asked, build, link);
 	TAILQ_INSERT_TAIL(&b->done, build, link);
@@ -133,7 +165,7 @@ static void *build_what_is_asked(void *context)
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->ending) {
-		struct build *next = choose(b);
+		struct build *next = choose_build(b);
 		bool done = false;
 
 		if (!next && !b->unwritten) {
@@ -145,9 +177,11 @@ static void *build_what_is_asked(void *context)
 			done = work_on(b, next);
 		else
 			b->unwritten = table_cache__write(b->cache);
+		if (done && log_debug_wanted)
+			log_build(next);
 		pthread_mutex_lock(&b->lock);
 		if (done)
-			finish(b, next);
+			finish_build(b, next);
 	}
 	pthread_mutex_unlock(&b->lock);
 	write_rest(b);
@@ -155,7 +189,7 @@ static void *build_what_is_asked(void *context)
 }
 
 /* Signals are for the thread that waits for them. */
-static int start(struct table_builder *b)
+static int start_thread(struct table_builder *b)
 {
 	sigset_t all, before;
 	int err;
@@ -185,7 +219,7 @@ int table_builder__new(size_t limit, struct table_cache *cache, struct table_bui
 	pthread_cond_init(&b->asked_more, NULL);
 	pthread_cond_init(&b->done_more, NULL);
 	b->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = b->done_fd < 0 ? -errno : start(b);
+	err = b->done_fd < 0 ? -errno : start_thread(b);
 	if (err) {
 		table_builder__free(b);
 		return err;

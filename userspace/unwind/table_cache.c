@@ -30,8 +30,9 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/disk_cache.h"
-#include "base/io.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "unwind/table_file.h"
 
@@ -151,14 +152,16 @@ int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind
 	if (err)
 		return err == -ENOMEM ? err : -ENOENT;
 	err = table_file__read(file, size, &stamp, limit, image);
-	if (err == -EBADMSG)
+	if (err == -EBADMSG) {
+		log_debug(LOG_UNWIND, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
+	}
 	return !err || err == -ENOMEM || err == -EFBIG ? err : -ENOENT;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static bool pays(const struct unwind_table_image *image)
+static bool is_worth_keeping(const struct unwind_table_image *image)
 {
 	return image->rows >= KEPT_ROWS && image->size / KEPT_BYTES_A_ROW <= image->rows;
 }
@@ -197,7 +200,8 @@ void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *s
 {
 	struct unwritten unwritten;
 
-	if (c->failed || !pays(image) || !is_lasting(c, fd, stamp) || !take_credit(c, image->size))
+	if (c->failed || !is_worth_keeping(image) || !is_lasting(c, fd, stamp) ||
+	    !take_credit(c, image->size))
 		return;
 	file_name(stamp, unwritten.name);
 	if (table_file__make(stamp, image, &unwritten.data, &unwritten.size))
@@ -218,6 +222,8 @@ bool table_cache__write(struct table_cache *c)
 	last = &c->unwritten.data[--c->unwritten.count];
 	c->unwritten_size -= last->size;
 	c->failed = disk_cache__write(c->files, last->name, last->data, last->size) < 0;
+	log_debug(LOG_UNWIND, "cache: %s %s, %zu bytes", last->name,
+		  c->failed ? "not written; caching stops" : "written", last->size);
 	free(last->data);
 	if (c->failed)
 		forget_unwritten(c);

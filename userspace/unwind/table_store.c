@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/io.h"
+#include "base/align.h"
+#include "base/clocks.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
 
@@ -231,7 +233,7 @@ static int find_victim(const struct table_store *s, uint32_t *number)
  * Unlink tables until what they leave is twice `size`, for it may not be in one piece, or as many
  * as there are; then wait once for all of them.
  */
-static int evict(struct table_store *s, size_t size)
+static int evict_tables(struct table_store *s, size_t size)
 {
 	size_t left = 0;
 	uint32_t number;
@@ -241,6 +243,8 @@ static int evict(struct table_store *s, size_t size)
 		unlink_table(s, number);
 		left += s->held.data[number].size;
 		s->stats.evicted++;
+		log_debug(LOG_UNWIND, "evicted table %u: %zu bytes", number,
+			  (size_t)s->held.data[number].size);
 	}
 	if (!left)
 		return -ENOSPC;
@@ -258,7 +262,7 @@ static int take_room(struct table_store *s, size_t size, uint64_t *start)
 	if (err && !add_segment(s))
 		err = extents__take(&s->free_tables, size, start);
 	while (err == -ENOSPC) {
-		err = evict(s, size);
+		err = evict_tables(s, size);
 		if (err)
 			return err;
 		err = extents__take(&s->free_tables, size, start);
@@ -291,6 +295,8 @@ static int put_bytes(struct table_store *s, uint32_t number, const struct unwind
 
 	if (err) {
 		s->stats.refused += err == -ENOSPC;
+		log_debug(LOG_UNWIND, "refused table %u: %zu bytes: %s", number, image->size,
+			  strerror(-err));
 		return err;
 	}
 	offset = start % (2 * s->memory.segment_size);
@@ -306,6 +312,8 @@ static int put_bytes(struct table_store *s, uint32_t number, const struct unwind
 	s->stats.tables++;
 	s->stats.rows += image->rows;
 	s->stats.table_bytes += image->size;
+	log_debug(LOG_UNWIND, "loaded table %u: %zu bytes; total %zu tables, %zu bytes", number,
+		  image->size, (size_t)s->stats.tables, (size_t)s->stats.table_bytes);
 	return 0;
 }
 
@@ -335,12 +343,10 @@ const struct unwind_table *table_store__get(const struct table_store *s, uint32_
 
 static size_t places_size(size_t count)
 {
-	size_t size = 8 + count * (8 + sizeof(struct unwind_place));
-
-	return (size + UNWIND_PLACES_ALIGN - 1) & ~(size_t)(UNWIND_PLACES_ALIGN - 1);
+	return align_up(8 + count * (8 + sizeof(struct unwind_place)), UNWIND_PLACES_ALIGN);
 }
 
-static void reclaim(struct table_store *s)
+static void reclaim_places(struct table_store *s)
 {
 	if (!s->retired.count || wait_for_programs(s))
 		return;
@@ -354,11 +360,11 @@ static int take_places(struct table_store *s, size_t size, uint64_t *offset)
 	int err;
 
 	if (s->retired.count > RECLAIM_RETIRED && monotonic_ns() - s->last_wait > RECLAIM_PERIOD_NS)
-		reclaim(s);
+		reclaim_places(s);
 	err = extents__take(&s->free_places, size, offset);
 	if (!err)
 		return 0;
-	reclaim(s);
+	reclaim_places(s);
 	return extents__take(&s->free_places, size, offset);
 }
 
@@ -390,7 +396,7 @@ static const struct unwind_place *places_of(const struct table_store *s, uint32_
 	return (const void *)(s->memory.places + offset + 8 + count * 8);
 }
 
-static void retire(struct table_store *s, uint64_t word)
+static void retire_places(struct table_store *s, uint64_t word)
 {
 	const size_t count = unwind_word_count(word);
 	const struct retired old = {unwind_word_offset(word), places_size(count)};
@@ -445,7 +451,7 @@ int table_store__publish(struct table_store *s, uint32_t tgid,
 	old = *word;
 	s->stats.processes += !old;
 	__atomic_store_n(word, unwind_word(tgid, count, offset), __ATOMIC_RELEASE);
-	retire(s, old);
+	retire_places(s, old);
 	return 0;
 }
 
@@ -458,7 +464,7 @@ void table_store__withdraw(struct table_store *s, uint32_t tgid)
 	old = *word;
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 	s->stats.processes--;
-	retire(s, old);
+	retire_places(s, old);
 }
 
 void table_store__stats(const struct table_store *s, struct table_store_stats *stats)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 
 #define TEXT_MAX  (16u << 20) /* C libraries and static programs; it takes 1 ms a MB */
 #define ENTRY_MAX 128
@@ -93,7 +94,7 @@ static int find_entry(const struct text *text, uint64_t entry, struct trampoline
 
 	if (count == TRAMPOLINES_MAX || offset >= text->size)
 		return count;
-	size = entry_size(text->bytes + offset, left < ENTRY_MAX ? left : ENTRY_MAX);
+	size = entry_size(text->bytes + offset, min_u64(left, ENTRY_MAX));
 	if (size)
 		found[count++] = (struct trampoline){entry, entry + size, UNWIND_CFA_ROOT};
 	return count;

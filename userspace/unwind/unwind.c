@@ -34,6 +34,8 @@ static int unwind_find_pair(struct unwind_state *s, __u64 address);
 
 #include <sysprof/unwind_walk.h>
 
+#include "base/search.h"
+
 struct walk {
 	struct unwind_state state;
 	const struct unwind_space *space;
@@ -128,25 +130,17 @@ static int unwind_look(struct unwind_state *s, __u64 address)
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
 {
 	const struct unwind_space *space = space_of(s);
-	size_t low = 0, high = space->count;
+	size_t count = partition_point(space->ranges, space->count, r, r->start <= address);
 	const struct unwind_range *range;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space->ranges[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= space->ranges[low - 1].end)
+	if (!count || address >= space->ranges[count - 1].end)
 		return false;
-	range = &space->ranges[low - 1];
+	range = &space->ranges[count - 1];
 	s->mapping = (struct unwind_mapping){
 		.start = range->start,
 		.end = range->end,
 		.bias = range->bias,
-		.table = range->table ? low - 1 : range->instead,
+		.table = range->table ? count - 1 : range->instead,
 	};
 	return true;
 }

@@ -43,7 +43,7 @@ struct decoder {
 	int32_t immediate;
 };
 
-static bool take(struct decoder *d, uint8_t *byte)
+static bool take_byte(struct decoder *d, uint8_t *byte)
 {
 	if (d->at >= d->size || d->at >= X86_SIZE_MAX)
 		return false;
@@ -104,22 +104,22 @@ static bool take_vex(struct decoder *d, uint8_t first)
 	uint8_t p0, p1, p2;
 
 	d->is_vex = true;
-	if (!take(d, &p0))
+	if (!take_byte(d, &p0))
 		return false;
 	d->r = !(p0 & 0x80);
 	if (first == 0xc5) {
 		d->map = 1;
 		d->vvvv = ~p0 >> 3 & 15;
-		return take(d, &d->opcode);
+		return take_byte(d, &d->opcode);
 	}
 	d->x = !(p0 & 0x40);
 	d->b = !(p0 & 0x20);
 	d->map = first == 0x62 ? p0 & 7 : p0 & 31;
-	if (!take(d, &p1) || (first == 0x62 && !take(d, &p2)))
+	if (!take_byte(d, &p1) || (first == 0x62 && !take_byte(d, &p2)))
 		return false;
 	d->w = p1 & 0x80;
 	d->vvvv = ~p1 >> 3 & 15;
-	return take(d, &d->opcode);
+	return take_byte(d, &d->opcode);
 }
 
 static bool take_opcode(struct decoder *d)
@@ -127,7 +127,7 @@ static bool take_opcode(struct decoder *d)
 	uint8_t byte;
 
 	do {
-		if (!take(d, &byte))
+		if (!take_byte(d, &byte))
 			return false;
 	} while (is_prefix(d, byte));
 	if ((byte & 0xf0) == 0x40) {
@@ -136,19 +136,19 @@ static bool take_opcode(struct decoder *d)
 		d->r = byte & 4;
 		d->x = byte & 2;
 		d->b = byte & 1;
-		if (!take(d, &byte))
+		if (!take_byte(d, &byte))
 			return false;
 	}
 	if (byte == 0xc4 || byte == 0xc5 || byte == 0x62 ||
 	    (byte == 0x8f && d->at < d->size && (d->code[d->at] & 31) >= 8))
 		return take_vex(d, byte);
 	if (byte == 0x0f) {
-		if (!take(d, &byte))
+		if (!take_byte(d, &byte))
 			return false;
 		d->map = 1;
 		if (byte == 0x38 || byte == 0x3a) {
 			d->map = byte == 0x38 ? 2 : 3;
-			if (!take(d, &byte))
+			if (!take_byte(d, &byte))
 				return false;
 		}
 	}
@@ -253,7 +253,7 @@ static bool take_modrm(struct decoder *d)
 	unsigned int bytes = 0;
 	uint8_t modrm, sib;
 
-	if (!take(d, &modrm))
+	if (!take_byte(d, &modrm))
 		return false;
 	d->has_modrm = true;
 	d->mod = modrm >> 6;
@@ -264,7 +264,7 @@ static bool take_modrm(struct decoder *d)
 		return true;
 	bytes = d->mod == 1 ? 1 : d->mod == 2 ? 4 : 0;
 	if ((modrm & 7) == 4) {
-		if (!take(d, &sib))
+		if (!take_byte(d, &sib))
 			return false;
 		if ((sib & 7) == 5 && !d->mod)
 			bytes = 4;
@@ -324,7 +324,7 @@ static bool take_operands(struct decoder *d)
 
 /* ---- what it writes to ----------------------------------------------------------------------- */
 
-static uint16_t bit(uint8_t number)
+static uint16_t register_bit(uint8_t number)
 {
 	return 1u << (number & 15);
 }
@@ -332,19 +332,19 @@ static uint16_t bit(uint8_t number)
 /* Of an operand of one byte: 4 to 7 are the second bytes of 0 to 3. */
 static uint16_t byte_bit(const struct decoder *d, uint8_t number)
 {
-	return bit(number >= 4 && number < 8 && !d->has_rex ? number & 3 : number);
+	return register_bit(number >= 4 && number < 8 && !d->has_rex ? number & 3 : number);
 }
 
 static uint16_t rm_bit(const struct decoder *d, bool is_byte)
 {
 	if (!d->has_modrm || d->mod != 3)
 		return 0;
-	return is_byte ? byte_bit(d, d->rm) : bit(d->rm);
+	return is_byte ? byte_bit(d, d->rm) : register_bit(d->rm);
 }
 
 static uint16_t reg_bit(const struct decoder *d, bool is_byte)
 {
-	return is_byte ? byte_bit(d, d->reg) : bit(d->reg);
+	return is_byte ? byte_bit(d, d->reg) : register_bit(d->reg);
 }
 
 #define RAX   1u
@@ -379,11 +379,12 @@ static uint16_t writes_one_byte(const struct decoder *d)
 	if (o < 0x40)
 		return writes_of_arithmetic(d);
 	if (o >= 0x58 && o < 0x60)
-		return bit((o & 7) | d->b << 3);
+		return register_bit((o & 7) | d->b << 3);
 	if (o >= 0x90 && o < 0x98)
-		return o == 0x90 && !d->b ? 0 : RAX | bit((o & 7) | d->b << 3);
+		return o == 0x90 && !d->b ? 0 : RAX | register_bit((o & 7) | d->b << 3);
 	if (o >= 0xb0 && o < 0xc0)
-		return o < 0xb8 ? byte_bit(d, (o & 7) | d->b << 3) : bit((o & 7) | d->b << 3);
+		return o < 0xb8 ? byte_bit(d, (o & 7) | d->b << 3)
+				: register_bit((o & 7) | d->b << 3);
 	switch (o) {
 	case 0x63:
 	case 0x69:
@@ -467,11 +468,11 @@ static uint16_t writes_0f(const struct decoder *d)
 	if (o >= 0x90 && o < 0xa0) /* setcc; VEX: kmov */
 		return rm_bit(d, !d->is_vex) | (d->is_vex ? reg_bit(d, false) : 0);
 	if (o >= 0xc8 && o < 0xd0)
-		return d->is_vex ? 0 : bit((o & 7) | d->b << 3);
+		return d->is_vex ? 0 : register_bit((o & 7) | d->b << 3);
 	switch (o) {
 	case 0x00:
 	case 0x01:
-		return EVERY & ~bit(X86_RSP);
+		return EVERY & ~register_bit(X86_RSP);
 	case 0x02:
 	case 0x03:
 	case 0x2c:
@@ -537,7 +538,7 @@ static uint16_t writes_of(const struct decoder *d)
 		return writes_0f(d);
 	case 2:
 		if (d->is_vex) /* andn, blsr, bzhi, pext, pdep, mulx, bextr, shlx; evex: some more */
-			return o >= 0xf0 ? reg_bit(d, false) | bit(d->vvvv) : 0;
+			return o >= 0xf0 ? reg_bit(d, false) | register_bit(d->vvvv) : 0;
 		return o >= 0xf0 || o == 0x82 ? reg_bit(d, false) : 0;
 	case 3:
 		if (o >= 0x14 && o <= 0x17)
@@ -547,7 +548,7 @@ static uint16_t writes_of(const struct decoder *d)
 		return d->is_vex && o == 0xf0 ? reg_bit(d, false) : 0;
 	case 9:
 	case 10:
-		return reg_bit(d, false) | bit(d->vvvv);
+		return reg_bit(d, false) | register_bit(d->vvvv);
 	case 5:
 		return o == 0x2c || o == 0x2d || o == 0x78 || o == 0x79 ? reg_bit(d, false)
 		       : o == 0x7e					? rm_bit(d, false)
@@ -559,7 +560,8 @@ static uint16_t writes_of(const struct decoder *d)
 
 /* ---- what it does ---------------------------------------------------------------------------- */
 
-static void set(struct x86_instruction *i, enum x86_effect effect, uint8_t reg, int32_t amount)
+static void set_effect(struct x86_instruction *i, enum x86_effect effect, uint8_t reg,
+		       int32_t amount)
 {
 	i->effect = effect;
 	i->reg = reg;
@@ -573,24 +575,24 @@ static bool is_on_stack(const struct decoder *d)
 }
 
 /* mov to `to`, from `from` */
-static void move(struct x86_instruction *i, uint8_t to, uint8_t from)
+static void move_register(struct x86_instruction *i, uint8_t to, uint8_t from)
 {
 	if (to == X86_RSP && from != X86_RSP)
-		set(i, X86_SET_SP, from, 0);
+		set_effect(i, X86_SET_SP, from, 0);
 	else if (from == X86_RSP && to != X86_RSP)
-		set(i, X86_COPY_SP, to, 0);
+		set_effect(i, X86_COPY_SP, to, 0);
 }
 
 static void effect_of_mov(const struct decoder *d, struct x86_instruction *i)
 {
 	if (d->opcode == 0x89 && is_on_stack(d))
-		set(i, X86_STORE, d->reg, d->displacement);
+		set_effect(i, X86_STORE, d->reg, d->displacement);
 	else if (d->opcode == 0x8b && is_on_stack(d))
-		set(i, d->reg == X86_RSP ? X86_LOAD_SP : X86_LOAD, d->reg, d->displacement);
+		set_effect(i, d->reg == X86_RSP ? X86_LOAD_SP : X86_LOAD, d->reg, d->displacement);
 	else if (d->w && d->mod == 3 && d->opcode == 0x89)
-		move(i, d->rm, d->reg);
+		move_register(i, d->rm, d->reg);
 	else if (d->w && d->mod == 3 && d->opcode == 0x8b)
-		move(i, d->reg, d->rm);
+		move_register(i, d->reg, d->rm);
 }
 
 static void effect_of_lea(const struct decoder *d, struct x86_instruction *i)
@@ -598,11 +600,11 @@ static void effect_of_lea(const struct decoder *d, struct x86_instruction *i)
 	if (!d->w || d->has_67 || d->mod == 3 || d->base == X86_NO_REGISTER)
 		return;
 	if (d->reg == X86_RSP && d->base == X86_RSP)
-		set(i, X86_ADD_SP, 0, d->displacement);
+		set_effect(i, X86_ADD_SP, 0, d->displacement);
 	else if (d->reg == X86_RSP)
-		set(i, X86_SET_SP, d->base, d->displacement);
+		set_effect(i, X86_SET_SP, d->base, d->displacement);
 	else if (d->base == X86_RSP)
-		set(i, X86_COPY_SP, d->reg, d->displacement);
+		set_effect(i, X86_COPY_SP, d->reg, d->displacement);
 }
 
 static void effect_of_immediate(const struct decoder *d, struct x86_instruction *i)
@@ -610,27 +612,27 @@ static void effect_of_immediate(const struct decoder *d, struct x86_instruction 
 	if (!d->w || d->mod != 3 || d->rm != X86_RSP || d->opcode == 0x80)
 		return;
 	if ((d->reg & 7) == 0)
-		set(i, X86_ADD_SP, 0, d->immediate);
+		set_effect(i, X86_ADD_SP, 0, d->immediate);
 	else if ((d->reg & 7) == 5 && d->immediate != INT32_MIN)
-		set(i, X86_ADD_SP, 0, -d->immediate);
+		set_effect(i, X86_ADD_SP, 0, -d->immediate);
 }
 
 static void effect_of_group5(const struct decoder *d, struct x86_instruction *i)
 {
 	switch (d->reg & 7) {
 	case 2:
-		set(i, X86_CALL, 0, 0);
+		set_effect(i, X86_CALL, 0, 0);
 		break;
 	case 3:
 	case 7:
-		set(i, X86_LOSE_SP, 0, 0);
+		set_effect(i, X86_LOSE_SP, 0, 0);
 		break;
 	case 4:
 	case 5:
-		set(i, X86_JUMP_AWAY, 0, 0);
+		set_effect(i, X86_JUMP_AWAY, 0, 0);
 		break;
 	case 6:
-		set(i, d->has_66 ? X86_LOSE_SP : X86_PUSH, X86_NO_REGISTER, 0);
+		set_effect(i, d->has_66 ? X86_LOSE_SP : X86_PUSH, X86_NO_REGISTER, 0);
 		break;
 	}
 }
@@ -640,17 +642,17 @@ static void effect_of_stack_word(const struct decoder *d, struct x86_instruction
 	uint8_t o = d->opcode, number = (o & 7) | d->b << 3;
 
 	if (d->has_66)
-		set(i, X86_LOSE_SP, 0, 0);
+		set_effect(i, X86_LOSE_SP, 0, 0);
 	else if (o >= 0x50 && o < 0x58)
-		set(i, X86_PUSH, number, 0);
+		set_effect(i, X86_PUSH, number, 0);
 	else if (o >= 0x58 && o < 0x60)
-		set(i, number == X86_RSP ? X86_LOSE_SP : X86_POP, number, 0);
+		set_effect(i, number == X86_RSP ? X86_LOSE_SP : X86_POP, number, 0);
 	else if (o == 0x68 || o == 0x6a || o == 0x9c)
-		set(i, X86_PUSH, X86_NO_REGISTER, 0);
+		set_effect(i, X86_PUSH, X86_NO_REGISTER, 0);
 	else if (o == 0x8f && d->mod == 3)
-		set(i, d->rm == X86_RSP ? X86_LOSE_SP : X86_POP, d->rm, 0);
+		set_effect(i, d->rm == X86_RSP ? X86_LOSE_SP : X86_POP, d->rm, 0);
 	else
-		set(i, X86_POP, X86_NO_REGISTER, 0);
+		set_effect(i, X86_POP, X86_NO_REGISTER, 0);
 }
 
 static void effect_one_byte(const struct decoder *d, struct x86_instruction *i)
@@ -663,7 +665,7 @@ static void effect_one_byte(const struct decoder *d, struct x86_instruction *i)
 		return;
 	}
 	if ((o >= 0x70 && o < 0x80) || (o >= 0xe0 && o < 0xe4)) {
-		set(i, X86_BRANCH, 0, d->immediate);
+		set_effect(i, X86_BRANCH, 0, d->immediate);
 		return;
 	}
 	switch (o) {
@@ -681,40 +683,40 @@ static void effect_one_byte(const struct decoder *d, struct x86_instruction *i)
 		break;
 	case 0x90:
 		if (!d->b)
-			set(i, X86_PADDING, 0, 0);
+			set_effect(i, X86_PADDING, 0, 0);
 		break;
 	case 0xc2:
 	case 0xc3:
-		set(i, X86_RETURN, 0, 0);
+		set_effect(i, X86_RETURN, 0, 0);
 		break;
 	case 0xc7: /* xbegin goes elsewhere when it fails */
 		if (d->mod == 3 && (d->reg & 7) == 7)
-			set(i, X86_LOSE_SP, 0, 0);
+			set_effect(i, X86_LOSE_SP, 0, 0);
 		break;
 	case 0xc8:
-		set(i, X86_LOSE_SP, 0, 0);
+		set_effect(i, X86_LOSE_SP, 0, 0);
 		break;
 	case 0xc9:
-		set(i, d->has_66 ? X86_LOSE_SP : X86_LEAVE, 0, 0);
+		set_effect(i, d->has_66 ? X86_LOSE_SP : X86_LEAVE, 0, 0);
 		break;
 	case 0xca:
 	case 0xcb:
 	case 0xcf:
 	case 0xf4:
-		set(i, X86_STOP, 0, 0);
+		set_effect(i, X86_STOP, 0, 0);
 		break;
 	case 0xcc:
-		set(i, X86_STOP, 0, 0);
+		set_effect(i, X86_STOP, 0, 0);
 		break;
 	case 0xe8: /* to the next instruction: for its address */
 		if (d->immediate)
-			set(i, X86_CALL, 0, d->immediate);
+			set_effect(i, X86_CALL, 0, d->immediate);
 		else
-			set(i, X86_PUSH, X86_NO_REGISTER, 0);
+			set_effect(i, X86_PUSH, X86_NO_REGISTER, 0);
 		break;
 	case 0xe9:
 	case 0xeb:
-		set(i, X86_JUMP, 0, d->immediate);
+		set_effect(i, X86_JUMP, 0, d->immediate);
 		break;
 	case 0xff:
 		effect_of_group5(d, i);
@@ -729,15 +731,15 @@ static void effect_0f(const struct decoder *d, struct x86_instruction *i)
 	if (d->is_vex)
 		return;
 	if (o >= 0x80 && o < 0x90)
-		set(i, X86_BRANCH, 0, d->immediate);
+		set_effect(i, X86_BRANCH, 0, d->immediate);
 	else if (o == 0x0b || o == 0x07 || o == 0x35 || o == 0xb9 || o == 0xff || o == 0xaa)
-		set(i, X86_STOP, 0, 0);
+		set_effect(i, X86_STOP, 0, 0);
 	else if (o == 0xa0 || o == 0xa8)
-		set(i, X86_PUSH, X86_NO_REGISTER, 0);
+		set_effect(i, X86_PUSH, X86_NO_REGISTER, 0);
 	else if (o == 0xa1 || o == 0xa9)
-		set(i, X86_POP, X86_NO_REGISTER, 0);
+		set_effect(i, X86_POP, X86_NO_REGISTER, 0);
 	else if (o == 0x1f)
-		set(i, X86_PADDING, 0, 0);
+		set_effect(i, X86_PADDING, 0, 0);
 }
 
 static bool sets_stack_pointer(enum x86_effect effect)
@@ -759,12 +761,12 @@ bool x86_decode(const uint8_t *code, size_t size, struct x86_instruction *i)
 		effect_one_byte(&d, i);
 	else if (d.map == 1)
 		effect_0f(&d, i);
-	if (i->writes & bit(X86_RSP)) {
-		i->writes &= ~bit(X86_RSP);
+	if (i->writes & register_bit(X86_RSP)) {
+		i->writes &= ~register_bit(X86_RSP);
 		if (!sets_stack_pointer(i->effect))
-			set(i, X86_LOSE_SP, 0, 0);
+			set_effect(i, X86_LOSE_SP, 0, 0);
 	}
 	if (i->effect == X86_LEAVE)
-		i->writes |= bit(X86_RBP);
+		i->writes |= register_bit(X86_RBP);
 	return true;
 }

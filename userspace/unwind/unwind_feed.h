@@ -2,18 +2,20 @@
 /*
  * Keeps the kernel's unwind tables up to what is known of processes: the files of a process that is
  * sampled get tables, and its mappings are published, again whenever they have changed.
+ *
+ * Files are requested, and the answers may come at any time: until then stacks that need them are cut
+ * for want of a table.
  */
-#ifndef PROCESS_UNWIND_FEED_H
-#define PROCESS_UNWIND_FEED_H
+#ifndef UNWIND_UNWIND_FEED_H
+#define UNWIND_UNWIND_FEED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <sysprof/event.h>
 #include <sysprof/made_frames.h>
-#include <sysprof/profile.h>
+#include <sysprof/mapping.h>
 
-#include "process/mapping_table.h"
 #include "unwind/table_store.h"
 
 struct unwind_feed;
@@ -35,9 +37,9 @@ struct unwind_feed_options {
 	struct table_cache *cache; /* NULL: none; taken over, whatever unwind_feed__new() returns */
 	size_t table_limit;	   /* bytes of one table at most */
 	int64_t credit;		   /* CPU time for building that can be saved up, ns; 0: 2 s */
-	/* The file of a dso, which stays the callee's, and where in it the dso begins; -1: not to be had. */
-	int (*file)(void *context, struct dso_id dso, uint64_t *base);
-	enum fed_kind (*kind)(void *context, struct dso_id dso);
+	/* The file of this image is wanted: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
+	int (*request_file)(void *context, struct image_id image);
+	enum fed_kind (*kind)(void *context, struct image_id image);
 	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
 	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,
 					 uint64_t bias);
@@ -52,19 +54,28 @@ struct unwind_feed_options {
 int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_feed **feed);
 void unwind_feed__free(struct unwind_feed *f);
 
+/*
+ * The file of an image, and where in it the image begins. The descriptor stays the caller's and need
+ * not live longer than the call; -1: it cannot be had.
+ */
+int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base);
+
+/* Nobody has the image mapped any more: its number may be another's. False: not yet, it is being read. */
+bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
+
 /* A process as its samples tell of it. Times are CLOCK_MONOTONIC ns. */
 struct fed_process {
 	uint32_t tgid;
 	uint64_t born; /* 0: unknown */
 	uint64_t time; /* of the sample */
-	const struct mapping_table *maps;
+	struct mappings maps;
 };
 
 /* Its mappings at that time; tables of files that have none yet are asked for. 0 or -ENOMEM: no room is no error. */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 
 /* Has all of these been seen before, so that publishing it reads no file? */
-bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps);
+bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps);
 /* Is a table being built? */
 bool unwind_feed__is_building(const struct unwind_feed *f);
 

@@ -3,8 +3,8 @@
  * Code that PyPy and LuaJIT have made in processes: where it lies and the unwind tables that tell of its
  * frames, as the memory of these processes does. Who is asked when is decided here.
  */
-#ifndef PROCESS_MADE_CODE_H
-#define PROCESS_MADE_CODE_H
+#ifndef UNWIND_MADE_CODE_H
+#define UNWIND_MADE_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

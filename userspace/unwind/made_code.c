@@ -9,7 +9,7 @@
  * takes a twentieth of one CPU at most. Who never knows an answer is not asked often, and its code is walked
  * by frame pointer.
  */
-#include "process/made_code.h"
+#include "unwind/made_code.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
+#include "base/clocks.h"
 #include "base/vec.h"
 
 #define ASK_NS	      5000000ull   /* between two questions at least */

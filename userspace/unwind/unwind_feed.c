@@ -8,17 +8,19 @@
  * it is used up, only processes of some age have their files built. Tables that are kept on disk are
  * read for all: that takes a twentieth of the time.
  */
-#include "process/unwind_feed.h"
+#include "unwind/unwind_feed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/clocks.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
-#include "process/made_code.h"
+#include "unwind/made_code.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
@@ -31,18 +33,24 @@
 #define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
 
+#define OPEN_MAX	  512 /* descriptors that are kept */
+
 enum table_state {
 	FILE_UNREAD,
-	FILE_PLAIN,   /* it has no table; frame pointers have to do */
-	FILE_LATER,   /* not asked for yet */
-	FILE_ASKED,   /* being built */
-	FILE_THERE,   /* was put into the store, where it may have made room for others since */
-	FILE_REFUSED, /* there was no room for it */
+	FILE_REQUESTED, /* and not answered yet */
+	FILE_PLAIN,	/* it has no table; frame pointers have to do */
+	FILE_LATER,	/* not asked for yet */
+	FILE_ASKED,	/* being built */
+	FILE_THERE,	/* was put into the store, where it may have made room for others since */
+	FILE_REFUSED,	/* there was no room for it */
 };
 
 struct fed_file {
 	enum fed_kind kind;
-	struct elf_file *elf;
+	struct elf_file *elf; /* its segments are known, also when the descriptor is closed */
+	int fd;		      /* valid once it has an elf; -1: closed, to be requested again */
+	uint64_t base;	      /* where it begins in the file */
+	uint64_t used;	      /* the descriptor: the larger, the later */
 	struct table_number number;
 	enum table_state state;
 	bool not_cached;  /* the cache has been asked */
@@ -65,7 +73,9 @@ struct fed_made {
 struct unwind_feed {
 	struct unwind_feed_options options;
 	struct table_builder *builder;
-	VEC(struct fed_file) files; /* by dso */
+	VEC(struct fed_file) files; /* by image */
+	size_t open;		    /* descriptors */
+	uint64_t uses;		    /* of them */
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
 	VEC(struct unwind_range) ranges;
@@ -121,13 +131,113 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	return 0;
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void close_descriptor(struct unwind_feed *f, struct fed_file *file)
+{
+	if (!file->elf || file->fd < 0)
+		return;
+	elf_file__detach(file->elf);
+	close(file->fd);
+	file->fd = -1;
+	f->open--;
+}
+
+static void close_file(struct unwind_feed *f, struct fed_file *file)
+{
+	close_descriptor(f, file);
+	elf_file__free(file->elf);
+	file->elf = NULL;
+}
+
+/* The one that was not used for the longest time goes. */
+static void make_room(struct unwind_feed *f)
+{
+	struct fed_file *oldest = NULL;
+
+	if (f->open < OPEN_MAX)
+		return;
+	for (size_t i = 0; i < f->files.count; i++) {
+		struct fed_file *file = &f->files.data[i];
+
+		/* a JVM's library is read when it is asked */
+		if (file->elf && file->fd >= 0 && file->kind != FED_JVM &&
+		    (!oldest || file->used < oldest->used))
+			oldest = file;
+	}
+	if (oldest)
+		close_descriptor(f, oldest);
+}
+
+int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base)
+{
+	struct fed_file *file;
+	int copy, err;
+
+	if (image.v >= f->files.count)
+		return 0;
+	file = &f->files.data[image.v];
+	if (file->state == FILE_REQUESTED)
+		file->state = FILE_PLAIN;
+	if (fd < 0 || (file->elf && file->fd >= 0))
+		return 0;
+	make_room(f);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return 0;
+	elf_file__free(file->elf);
+	file->elf = NULL;
+	err = elf_file__open_at(copy, base, &file->elf);
+	if (err) {
+		close(copy);
+		return err == -ENOMEM ? err : 0;
+	}
+	file->fd = copy;
+	file->base = base;
+	file->used = ++f->uses;
+	f->open++;
+	if (file->state == FILE_PLAIN)
+		file->state = FILE_LATER;
+	return 0;
+}
+
+/* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
+static int descriptor_of(struct unwind_feed *f, struct fed_file *file, struct image_id image)
+{
+	int err = 0;
+
+	if (!file->elf)
+		return -ENOENT;
+	if (file->fd < 0)
+		err = f->options.request_file(f->options.context, image);
+	if (err)
+		return err;
+	file->used = ++f->uses;
+	if (!file->elf)
+		return -ENOENT;
+	return file->fd < 0 ? -EAGAIN : file->fd;
+}
+
+bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
+{
+	struct fed_file *file = image.v < f->files.count ? &f->files.data[image.v] : NULL;
+
+	if (!file)
+		return true;
+	if (file->state == FILE_ASKED || file->state == FILE_REQUESTED)
+		return false;
+	close_file(f, file);
+	*file = (struct fed_file){};
+	return true;
+}
+
 void unwind_feed__free(struct unwind_feed *f)
 {
 	if (!f)
 		return;
 	table_builder__free(f->builder);
 	for (size_t i = 0; i < f->files.count; i++)
-		elf_file__free(f->files.data[i].elf);
+		close_file(f, &f->files.data[i]);
 	vec_free(&f->files);
 	made_code__free(f->made_code);
 	vec_free(&f->placements);
@@ -146,10 +256,9 @@ static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 	return f->credit <= 0 && process->born && process->time - process->born < YOUNG_NS;
 }
 
-static int ask(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
-	       struct dso_id dso)
+static int ask_for_table(struct unwind_feed *f, const struct fed_process *process,
+			 struct fed_file *file, struct image_id image)
 {
-	uint64_t base;
 	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
 	int fd, err = 0;
 
@@ -158,15 +267,15 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 		f->stats.put_off++;
 		return 0;
 	}
-	fd = f->options.file(f->options.context, dso, &base);
-	if (fd < 0) {
+	fd = descriptor_of(f, file, image);
+	if (fd == -ENOENT)
 		file->state = FILE_PLAIN;
-		return 0;
-	}
+	if (fd < 0)
+		return fd == -ENOMEM ? fd : 0;
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, dso.v, fd, base, effort);
+		err = table_builder__ask(f->builder, image.v, fd, file->base, effort);
 	if (!err) {
 		file->state = FILE_ASKED;
 		f->building++;
@@ -174,44 +283,33 @@ static int ask(struct unwind_feed *f, const struct fed_process *process, struct 
 	return err == -ENOMEM ? err : 0;
 }
 
-static int read_file(struct unwind_feed *f, const struct fed_process *process,
-		     struct fed_file *file, struct dso_id dso)
-{
-	uint64_t base;
-	int fd = f->options.file(f->options.context, dso, &base), err;
-
-	file->state = FILE_PLAIN;
-	file->kind = f->options.kind(f->options.context, dso);
-	if (fd < 0)
-		return 0;
-	err = elf_file__open_at(fd, base, &file->elf);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	return ask(f, process, file, dso);
-}
-
 /* Valid until the next one. */
-static int file_of(struct unwind_feed *f, const struct fed_process *process, struct dso_id dso,
+static int file_of(struct unwind_feed *f, const struct fed_process *process, struct image_id image,
 		   struct fed_file **result)
 {
-	int err = vec_reserve(&f->files, dso.v + 1);
+	int err = vec_reserve(&f->files, image.v + 1);
 	struct fed_file *file;
 
 	if (err)
 		return err;
-	while (f->files.count <= dso.v)
+	while (f->files.count <= image.v)
 		f->files.data[f->files.count++] = (struct fed_file){};
-	*result = file = &f->files.data[dso.v];
-	if (file->state == FILE_UNREAD)
-		return read_file(f, process, file, dso);
+	*result = file = &f->files.data[image.v];
+	if (file->state == FILE_UNREAD) {
+		file->kind = f->options.kind(f->options.context, image);
+		file->state = FILE_REQUESTED;
+		err = f->options.request_file(f->options.context, image);
+		if (err)
+			return err;
+	}
 	/* no process had it for a while, and its number is another's */
 	if (file->state == FILE_LATER ||
 	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
-		return ask(f, process, file, dso);
+		return ask_for_table(f, process, file, image);
 	return 0;
 }
 
-static void count(struct unwind_feed *f, const struct built_table *built)
+static void count_table(struct unwind_feed *f, const struct built_table *built)
 {
 	f->stats.built += !built->err && !built->cached;
 	f->stats.cached += !built->err && built->cached;
@@ -220,12 +318,12 @@ static void count(struct unwind_feed *f, const struct built_table *built)
 	f->credit -= built->cpu_ns;
 }
 
-static int put(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
+static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
 {
 	static const struct unwind_table_image NOTHING = {};
 	int err = built->err;
 
-	count(f, built);
+	count_table(f, built);
 	file->state = FILE_LATER;
 	file->not_cached = err == -ENOENT;
 	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
@@ -242,7 +340,7 @@ static int put(struct unwind_feed *f, struct fed_file *file, struct built_table 
 	return err == -ENOMEM ? err : 0;
 }
 
-static int take(struct unwind_feed *f, bool wait, bool *took)
+static int take_table(struct unwind_feed *f, bool wait, bool *took)
 {
 	struct built_table built;
 	int err;
@@ -251,7 +349,7 @@ static int take(struct unwind_feed *f, bool wait, bool *took)
 	if (!*took)
 		return 0;
 	f->building--;
-	err = put(f, &f->files.data[built.id], &built);
+	err = put_table(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);
 	return err;
 }
@@ -273,7 +371,7 @@ int unwind_feed__take(struct unwind_feed *f)
 	add_credit(f, time);
 	table_store__advance(f->options.store, time);
 	while (took && !err)
-		err = take(f, false, &took);
+		err = take_table(f, false, &took);
 	return err;
 }
 
@@ -282,44 +380,52 @@ bool unwind_feed__is_building(const struct unwind_feed *f)
 	return f->building > 0;
 }
 
-bool unwind_feed__knows(const struct unwind_feed *f, const struct mapping_table *maps)
+bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps)
 {
-	for (size_t i = 0; i < mapping_table__count(maps); i++) {
-		uint32_t dso = mapping_table__get(maps, i)->dso.v;
+	for (size_t i = 0; i < maps.count; i++) {
+		uint32_t image = maps.data[i].image.v;
 
-		if (dso >= f->files.count || f->files.data[dso].state == FILE_UNREAD ||
-		    f->files.data[dso].state == FILE_LATER)
+		if (image >= f->files.count || f->files.data[image].state == FILE_UNREAD ||
+		    f->files.data[image].state == FILE_REQUESTED ||
+		    f->files.data[image].state == FILE_LATER)
 			return false;
 	}
 	return true;
 }
 
+static const struct mapping *find_mapping(struct mappings maps, uint64_t address)
+{
+	size_t i = partition_point(maps.data, maps.count, m, m->end <= address);
+
+	return i < maps.count && maps.data[i].start <= address ? &maps.data[i] : NULL;
+}
+
 /* The file that is mapped there; NULL: none that was ever placed. */
 static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
-				uint64_t address, struct dso_id *dso)
+				uint64_t address, struct image_id *image)
 {
-	const struct mapping *mapping = mapping_table__find(process->maps, address);
+	const struct mapping *mapping = find_mapping(process->maps, address);
 
-	if (!mapping || mapping->dso.v >= f->files.count)
+	if (!mapping || mapping->image.v >= f->files.count)
 		return NULL;
-	*dso = mapping->dso;
-	return &f->files.data[mapping->dso.v];
+	*image = mapping->image;
+	return &f->files.data[mapping->image.v];
 }
 
 int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
 {
-	struct dso_id dso;
-	struct fed_file *file = file_at(f, process, address, &dso);
+	struct image_id image;
+	struct fed_file *file = file_at(f, process, address, &image);
 	bool took = true;
 	int err = 0;
 
 	if (!file || file->state != FILE_ASKED)
 		return 0;
-	table_builder__hurry(f->builder, dso.v);
+	table_builder__hurry(f->builder, image.v);
 	if (!f->ending)
 		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
 	while (file->state == FILE_ASKED && took && !err)
-		err = take(f, true, &took);
+		err = take_table(f, true, &took);
 	return err ? err : file->state == FILE_THERE;
 }
 
@@ -347,6 +453,7 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 	case FILE_UNREAD:
 	case FILE_PLAIN:
 		return UNWIND_NO_TABLE;
+	case FILE_REQUESTED:
 	case FILE_LATER:
 		return UNWIND_LATER;
 	default: /* its number may be another's by now, until it is asked for again */
@@ -390,8 +497,8 @@ static int place_code(struct unwind_feed *f, const struct fed_file *file,
 	return 0;
 }
 
-static int place(struct unwind_feed *f, const struct fed_process *process,
-		 const struct mapping *mapping, struct made_code_of *made)
+static int place_mapping(struct unwind_feed *f, const struct fed_process *process,
+			 const struct mapping *mapping, struct made_code_of *made)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
@@ -401,9 +508,11 @@ static int place(struct unwind_feed *f, const struct fed_process *process,
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
-	err = file_of(f, process, mapping->dso, &file);
+	err = file_of(f, process, mapping->image, &file);
 	if (!err && file->elf)
 		err = place_code(f, file, mapping, &placement);
+	else if (!err)
+		placement.table = table_of(f, file);
 	if (err)
 		return err;
 	if (file->kind == FED_JVM && file->elf)
@@ -508,13 +617,12 @@ static int trust_made_code(struct unwind_feed *f, const struct fed_process *proc
 
 static int place_all(struct unwind_feed *f, const struct fed_process *process)
 {
-	size_t count = mapping_table__count(process->maps);
 	struct made_code_of made = {};
 	int err = 0;
 
 	f->placements.count = 0;
-	for (size_t i = 0; i < count && !err; i++)
-		err = place(f, process, mapping_table__get(process->maps, i), &made);
+	for (size_t i = 0; i < process->maps.count && !err; i++)
+		err = place_mapping(f, process, &process->maps.data[i], &made);
 	return err ? err : trust_made_code(f, process, &made);
 }
 
@@ -547,14 +655,13 @@ static bool is_of_use(const struct fed_file *file)
 static int find_made_code(struct unwind_feed *f, const struct fed_process *process,
 			  enum made_by *by)
 {
-	size_t count = mapping_table__count(process->maps);
 	int err = 0;
 
 	f->areas.count = 0;
 	*by = MADE_BY_OTHERS;
-	for (size_t i = 0; i < count && !err; i++) {
-		const struct mapping *m = mapping_table__get(process->maps, i);
-		enum fed_kind kind = f->options.kind(f->options.context, m->dso);
+	for (size_t i = 0; i < process->maps.count && !err; i++) {
+		const struct mapping *m = &process->maps.data[i];
+		enum fed_kind kind = f->options.kind(f->options.context, m->image);
 
 		if (kind == FED_PYPY || kind == FED_LUAJIT)
 			*by = kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
@@ -606,8 +713,8 @@ static int missed_made_code(struct unwind_feed *f, const struct fed_process *pro
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
 			const struct stack_copy *copy)
 {
-	struct dso_id dso;
-	struct fed_file *file = file_at(f, process, address, &dso);
+	struct image_id image;
+	struct fed_file *file = file_at(f, process, address, &image);
 	const void *segment;
 	bool later;
 	int err;
@@ -616,7 +723,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 		return 0;
 	later = file->state == FILE_LATER;
 	if (file->state == FILE_ASKED)
-		table_builder__hurry(f->builder, dso.v);
+		table_builder__hurry(f->builder, image.v);
 	if (file->kind == FED_JIT)
 		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
@@ -625,7 +732,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = ask(f, process, file, dso);
+	err = ask_for_table(f, process, file, image);
 	if (err)
 		return err;
 	return later && file->state == FILE_ASKED;
@@ -651,9 +758,9 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct mapping *m = mapping_table__find(process->maps, pieces[i].start);
+		const struct mapping *m = find_mapping(process->maps, pieces[i].start);
 
-		if (m && f->options.kind(f->options.context, m->dso) == FED_JIT)
+		if (m && f->options.kind(f->options.context, m->image) == FED_JIT)
 			chosen[kept++] = pieces[i];
 	}
 	return kept;
@@ -708,16 +815,17 @@ struct copied {
 /* Code is in the file that was mapped. */
 static int read_code(const struct copied *c, void *to, size_t size, uint64_t address)
 {
-	const struct mapping *m = mapping_table__find(c->process->maps, address);
+	const struct mapping *m = find_mapping(c->process->maps, address);
 	struct unwind_feed *f = c->feed;
-	uint64_t base, at;
+	struct fed_file *file;
+	uint64_t at;
 	int fd;
 
-	if (!m || m->dso.v >= f->files.count || !f->files.data[m->dso.v].elf ||
-	    size > m->end - address)
+	if (!m || m->image.v >= f->files.count || size > m->end - address)
 		return -EFAULT;
-	fd = f->options.file(f->options.context, m->dso, &base);
-	if (fd < 0 || __builtin_add_overflow(base, m->page_offset, &at) ||
+	file = &f->files.data[m->image.v];
+	fd = descriptor_of(f, file, m->image);
+	if (fd < 0 || __builtin_add_overflow(file->base, m->page_offset, &at) ||
 	    __builtin_add_overflow(at, address - m->start, &at) || at > INT64_MAX - size)
 		return -EFAULT;
 	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;

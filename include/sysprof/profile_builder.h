@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The write side of the profile.
+ *
+ * A builder is filled in three steps: process/recorder adds processes, threads and samples in time
+ * order; then symbols are added, location by location; profile_builder__finish() names what is left,
+ * checks every invariant and freezes. What comes out, a const struct profile, is all that exporters
+ * and reports see (<sysprof/profile.h>).
+ */
+#ifndef SYSPROF_PROFILE_BUILDER_H
+#define SYSPROF_PROFILE_BUILDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+struct profile_builder;
+
+struct profile_builder *profile_builder__new(void); /* NULL: no memory */
+void profile_builder__free(struct profile_builder *b);
+
+/*
+ * All adders intern: equal input gives the same id. They return id 0 when memory ran out (for
+ * strings: also for NULL or ""). The error sticks: profile_builder__error() is then -ENOMEM and
+ * finish fails, so callers need not check each call.
+ */
+int profile_builder__error(const struct profile_builder *b);
+
+struct string_id profile_builder__string(struct profile_builder *b, const char *s);
+struct dso_id profile_builder__dso(struct profile_builder *b, const struct profile_dso *dso);
+struct location_id profile_builder__location(struct profile_builder *b, struct dso_id dso,
+					     uint64_t address, struct process_id process,
+					     enum profile_category category);
+struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
+				       struct location_id location);
+
+/* Not interned: each call makes a new life. */
+struct process_id profile_builder__process(struct profile_builder *b,
+					   const struct profile_process *process);
+void profile_builder__process_name(struct profile_builder *b, struct process_id id,
+				   struct string_id name);
+void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time);
+
+struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
+					 uint32_t tid, bool is_main, struct string_id name,
+					 uint64_t start);
+void profile_builder__thread_name(struct profile_builder *b, struct thread_id id,
+				  struct string_id name);
+void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time);
+/* CPU time used after the last sample; set at the thread's end. */
+void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns);
+void profile_builder__thread_cpu_excess(struct profile_builder *b, struct thread_id id,
+					uint64_t ns);
+
+struct profile_sample {
+	enum sample_kind kind;
+	uint64_t time;	 /* CLOCK_MONOTONIC ns */
+	uint64_t weight; /* in the unit of its kind */
+	struct stack_id stack;
+	struct string_id comm; /* the thread's name at that time */
+	enum stack_end end;    /* why the stack ends where it does */
+};
+
+/*
+ * Add a sample to a thread. Its time is not before that of the thread's previous sample of the same
+ * kind; an equal or earlier one is moved to 1 ns after it: viewers divide by the difference.
+ */
+void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
+			     const struct profile_sample *sample);
+
+/*
+ * The weights of a thread's CPU samples are `ns` too large in sum: reduce them, the latest first.
+ * Returns by how much they were reduced, at most `ns`.
+ */
+uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
+					uint64_t ns);
+
+void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
+void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);
+void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);
+void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
+			   uint64_t since, uint64_t until);
+
+/* Facts of the session are plain fields: start, end, period, clock, … Its tables are empty until finish. */
+struct profile *profile_builder__session(struct profile_builder *b);
+
+/* ---- symbols, added after the last sample ---------------------------------------------------- */
+
+size_t profile_builder__dso_count(const struct profile_builder *b); /* ids are 1 .. count - 1 */
+const struct profile_dso *profile_builder__get_dso(const struct profile_builder *b,
+						   struct dso_id id);
+const char *profile_builder__get_string(const struct profile_builder *b, struct string_id id);
+size_t profile_builder__location_count(const struct profile_builder *b);
+size_t profile_builder__thread_count(const struct profile_builder *b); /* without id 0 */
+const struct profile_location *profile_builder__get_location(const struct profile_builder *b,
+							     struct location_id id);
+/* The location of (dso, address) if it is in the table, else 0; for the symbols chunk. */
+struct location_id profile_builder__find_location(const struct profile_builder *b,
+						  struct dso_id dso, uint64_t address);
+void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
+				enum symbol_state state);
+struct function_id profile_builder__function(struct profile_builder *b,
+					     const struct profile_function *function);
+/* The same address with other code; `location` itself is version 0. */
+struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
+					    uint32_t version);
+/* Facts about the JIT code at a location. */
+void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
+			   bool ambiguous);
+const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
+						       struct stack_id id);
+size_t profile_builder__stack_count(const struct profile_builder *b);
+
+/* The samples of a thread so far: their times, and their stacks, which the caller may replace. */
+struct builder_samples {
+	struct process_id process;
+	size_t count;
+	const uint64_t *time;
+	struct stack_id *stack;
+};
+struct builder_samples profile_builder__samples(struct profile_builder *b, struct thread_id id,
+						enum sample_kind kind);
+
+/*
+ * Give a location its inline chain, innermost first; once. A location without this call is named
+ * after its dso ("[libfoo.so]"), or after its address if it has none.
+ */
+void profile_builder__resolve(struct profile_builder *b, struct location_id id,
+			      uint64_t elf_address, const struct profile_line *lines,
+			      size_t line_count);
+
+/*
+ * Name the locations without a name, freeze, and check every invariant (profile_check.h). 0 and
+ * *profile, owned by the builder and valid until it is freed; -ENOMEM; -EINVAL if an invariant is
+ * broken, which is a bug (`why`, why_size bytes, may be NULL: a sentence about it).
+ */
+int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
+			    size_t why_size);
+
+#endif

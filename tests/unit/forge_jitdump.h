@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Jitdumps, record by record. To be included after cmocka.h. */
+#ifndef TESTS_UNIT_FORGE_JITDUMP_H
+#define TESTS_UNIT_FORGE_JITDUMP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct dump {
+	unsigned char bytes[4096];
+	size_t size;
+};
+
+static inline void put(struct dump *d, const void *data, size_t size)
+{
+	assert_true(d->size + size <= sizeof(d->bytes));
+	memcpy(d->bytes + d->size, data, size);
+	d->size += size;
+}
+
+static inline void put32(struct dump *d, uint32_t value)
+{
+	put(d, &value, sizeof(value));
+}
+
+static inline void put64(struct dump *d, uint64_t value)
+{
+	put(d, &value, sizeof(value));
+}
+
+static inline void put_header(struct dump *d, uint64_t flags)
+{
+	put32(d, 0x4a695444);
+	put32(d, 1);
+	put32(d, 40);
+	put32(d, 62);
+	put32(d, 0);
+	put32(d, 1234);
+	put64(d, 5);
+	put64(d, flags);
+}
+
+static inline size_t begin_record(struct dump *d, uint32_t id, uint64_t time)
+{
+	size_t at = d->size;
+
+	put32(d, id);
+	put32(d, 0);
+	put64(d, time);
+	return at;
+}
+
+static inline void end_record(struct dump *d, size_t at)
+{
+	uint32_t size = d->size - at;
+
+	memcpy(d->bytes + at + 4, &size, sizeof(size));
+}
+
+static inline void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+			    const char *name)
+{
+	size_t at = begin_record(d, 0, time);
+
+	put32(d, 1234);
+	put32(d, 1235);
+	put64(d, address);
+	put64(d, address);
+	put64(d, size);
+	put64(d, 7);
+	put(d, name, strlen(name) + 1);
+	for (uint64_t i = 0; i < size; i++)
+		put(d, "\x90", 1);
+	end_record(d, at);
+}
+
+static inline void put_move(struct dump *d, uint64_t time, uint64_t from, uint64_t to,
+			    uint64_t size)
+{
+	size_t at = begin_record(d, 1, time);
+
+	put32(d, 1234);
+	put32(d, 1235);
+	put64(d, to);
+	put64(d, from);
+	put64(d, to);
+	put64(d, size);
+	put64(d, 7);
+	end_record(d, at);
+}
+
+static inline void put_close(struct dump *d, uint64_t time)
+{
+	end_record(d, begin_record(d, 3, time));
+}
+
+static inline void put_line(struct dump *d, uint64_t address, uint32_t line, uint32_t column,
+			    const char *file)
+{
+	put64(d, address);
+	put32(d, line);
+	put32(d, column);
+	put(d, file, strlen(file) + 1);
+}
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For tests of jit_file: a file that is written in a directory of its own, and what is told of it. To be included
+ * after cmocka.h.
+ */
+#ifndef TESTS_UNIT_HEARD_FILE_H
+#define TESTS_UNIT_HEARD_FILE_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "jitwatch/jit_file.h"
+
+#define NUMBER	  7
+#define PATIENCE  50000000ull
+#define FILENAME  "map"
+#define TICK	  11000000ull /* ns: what the kernel's coarse clock may be behind, and a little */
+
+#define TWO_LINES "2000 10 g\n3000 10 h\n"
+
+static char directory[] = "/tmp/sysprof-test-jit-file-XXXXXX";
+
+static const struct jit_signs NO_SIGNS;
+static const struct jit_signs MODIFIED = {.modified = true};
+static const struct jit_signs OPENED = {.opened = true, .modified = true};
+static const struct jit_signs CLOSED = {.opened = true, .modified = true, .closed = true};
+
+static inline int make_directory(void **state)
+{
+	(void)state;
+	return mkdtemp(directory) ? chdir(directory) : -1;
+}
+
+static inline int remove_directory(void **state)
+{
+	(void)state;
+	unlink(FILENAME);
+	return chdir("/") || rmdir(directory);
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+struct told {
+	uint64_t after, before;
+	uint32_t flags;
+	size_t first, size; /* in bytes */
+};
+
+struct heard {
+	VEC(struct told) pieces;
+	VEC(char) bytes;
+	unsigned int states;
+	struct jit_file_event state; /* the last one */
+	char path[PATH_MAX];	     /* its */
+	int refusal;		     /* what hear_event() returns */
+};
+
+static inline void hear_state(struct heard *h, const struct event_header *event)
+{
+	const struct jit_file_event *e = (const void *)event;
+
+	assert_true(event->size > sizeof(*e));
+	assert_int_equal(((const char *)event)[event->size - 1], 0);
+	assert_int_equal(e->file, NUMBER);
+	h->state = *e;
+	snprintf(h->path, sizeof(h->path), "%s", e->path);
+	h->states++;
+}
+
+static inline void check_order(const struct heard *h, const struct told *new)
+{
+	const struct told *last = h->pieces.count ? &h->pieces.data[h->pieces.count - 1]
+						  : &(struct told){};
+
+	assert_true(new->after <= new->before);
+	assert_true(new->before >= last->before);
+	assert_true(new->after >= last->after);
+	/* moments of two readings do not overlap: jit/jit_timeline.h */
+	if (new->after != last->after)
+		assert_true(new->after >= last->before);
+}
+
+static inline void hear_bytes(struct heard *h, const struct event_header *event)
+{
+	const struct jit_bytes_event *e = (const void *)event;
+	struct told told = {.after = e->after,
+			    .before = e->before,
+			    .flags = e->flags,
+			    .first = h->bytes.count,
+			    .size = e->size};
+
+	assert_int_equal(e->file, NUMBER);
+	assert_true(e->size <= event->size - sizeof(*e));
+	for (size_t i = e->size; i < event->size - sizeof(*e); i++)
+		assert_int_equal(e->bytes[i], 0);
+	assert_true(e->before == UINT64_MAX || e->before <= event->time);
+	check_order(h, &told);
+	assert_int_equal(vec_push(&h->pieces, told), 0);
+	assert_int_equal(vec_reserve(&h->bytes, h->bytes.count + e->size), 0);
+	if (e->size)
+		memcpy(h->bytes.data + h->bytes.count, e->bytes, e->size);
+	h->bytes.count += e->size;
+}
+
+static inline int hear_event(void *context, struct event_header *event)
+{
+	struct heard *h = context;
+
+	if (h->refusal)
+		return h->refusal;
+	assert_true(event->size <= EVENT_SIZE_MAX);
+	assert_int_equal(event->size % EVENT_ALIGN, 0);
+	if (event->type == EVENT_JIT_FILE)
+		hear_state(h, event);
+	else
+		hear_bytes(h, event);
+	return 0;
+}
+
+static inline void forget_heard(struct heard *h)
+{
+	h->pieces.count = h->bytes.count = 0;
+	h->states = 0;
+}
+
+/* The bytes since the last forget_heard(), of all pieces. */
+static inline void assert_bytes(const struct heard *h, const char *wanted)
+{
+	if (h->bytes.count != strlen(wanted) ||
+	    (h->bytes.count && memcmp(h->bytes.data, wanted, h->bytes.count)))
+		fail_msg("told was \"%.*s\", wanted is \"%s\"", (int)h->bytes.count,
+			 h->bytes.count ? h->bytes.data : "", wanted);
+}
+
+static inline const struct told *piece_at(const struct heard *h, size_t i)
+{
+	assert_true(i < h->pieces.count);
+	return &h->pieces.data[i];
+}
+
+/* One appended piece, and no snapshot. */
+static inline const struct told *the_piece(const struct heard *h, const char *wanted)
+{
+	assert_bytes(h, wanted);
+	assert_int_equal(h->pieces.count, 1);
+	assert_int_equal(h->pieces.data[0].flags, 0);
+	return &h->pieces.data[0];
+}
+
+/* One snapshot that begins and ends, of a single moment. */
+static inline const struct told *the_snapshot(const struct heard *h, const char *wanted)
+{
+	const struct told *first, *last;
+
+	assert_bytes(h, wanted);
+	first = piece_at(h, 0);
+	last = piece_at(h, h->pieces.count - 1);
+	assert_true(first->flags & JIT_SNAPSHOT_BEGIN);
+	assert_true(last->flags & JIT_SNAPSHOT_END);
+	for (size_t i = 0; i < h->pieces.count; i++) {
+		const struct told *p = piece_at(h, i);
+
+		assert_int_equal(p->after, first->after);
+		assert_int_equal(p->before, first->before);
+		assert_true(i == 0 || !(p->flags & JIT_SNAPSHOT_BEGIN));
+		assert_true(p == last || !(p->flags & JIT_SNAPSHOT_END));
+	}
+	return first;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static inline void write_map_with(int flags, const char *text)
+{
+	int fd = open(FILENAME, O_WRONLY | O_CLOEXEC | flags, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write_full(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+static inline void write_new_map(const char *text)
+{
+	unlink(FILENAME);
+	write_map_with(O_CREAT | O_EXCL, text);
+}
+
+static inline void rewrite_map(const char *text)
+{
+	write_map_with(O_TRUNC, text);
+}
+
+static inline void append_to_map(const char *text)
+{
+	write_map_with(O_APPEND, text);
+}
+
+static inline void sleep_ns(uint64_t ns)
+{
+	usleep(ns / 1000);
+}
+
+struct followed {
+	struct jit_file file;
+	struct heard heard;
+	uint64_t began, read_at; /* before the last reading, and behind it */
+};
+
+static inline int read_as(struct followed *f, const struct jit_signs *signs, bool settle)
+{
+	const struct jit_file_sink sink = {hear_event, &f->heard};
+	int more;
+
+	f->began = monotonic_ns();
+	more = jit_file__read(&f->file, signs, settle, &sink);
+	f->read_at = monotonic_ns();
+	return more;
+}
+
+/* To the end. */
+static inline void read_all(struct followed *f, const struct jit_signs *signs)
+{
+	assert_int_equal(read_as(f, signs, false), 0);
+}
+
+/* The same, and once more when a line that came alone need not be held any more. */
+static inline void read_held(struct followed *f, const struct jit_signs *signs)
+{
+	read_all(f, signs);
+	while (jit_file__wakes_at(&f->file) > monotonic_ns())
+		sleep_ns(1000000);
+	read_all(f, &NO_SIGNS);
+}
+
+/* `state` is what was found; as if last written at `modified`. */
+static inline void begin_as(struct followed *f, enum jit_file_kind kind, enum jit_file_state state,
+			    uint64_t modified)
+{
+	const struct jit_owner owner = {.pid = 4711, .own_pid = 11, .start = 815};
+	const struct jit_file_sink sink = {hear_event, &f->heard};
+	struct jit_found found = {.state = state, .modified = modified, .path = "/tmp/" FILENAME};
+
+	*f = (struct followed){};
+	found.fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
+	assert_true(found.fd >= 0);
+	assert_int_equal(fstat(found.fd, &found.st), 0);
+	assert_int_equal(
+		jit_file__begin(&f->file, NUMBER, kind, &owner, &found, monotonic_ns(), &sink), 0);
+	assert_int_equal(found.fd, -1);
+}
+
+/* A map that was there before, and is read. */
+static inline void begin_map(struct followed *f, const char *text)
+{
+	write_new_map(text);
+	begin_as(f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
+	assert_int_equal(jit_file__wakes_at(&f->file), 0);
+	read_all(f, &NO_SIGNS);
+	forget_heard(&f->heard);
+}
+
+static inline void end_map(struct followed *f)
+{
+	jit_file__close(&f->file);
+	assert_int_equal(f->file.fd, -1);
+	jit_file__close(&f->file);
+	vec_free(&f->heard.pieces);
+	vec_free(&f->heard.bytes);
+	unlink(FILENAME);
+}
+
+#endif

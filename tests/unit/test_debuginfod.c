@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Debug files from servers: good ones, broken ones, slow ones, none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "symbolize/debug_file.h"
+#include "symbolize/debuginfod.h"
+
+#include "unit/debug_file_support.h"
+
+/* ---- servers --------------------------------------------------------------------------------- */
+
+enum server_mode {
+	SERVE_FILE, /* "served" */
+	SERVE_404,
+	SERVE_500,
+	SERVE_HTML,    /* a page, as captive portals do */
+	SERVE_NOTHING, /* accepts and is silent */
+	SERVE_ENDLESS, /* a body without end or length */
+	SERVE_CUT,     /* half of what it promised */
+};
+
+struct server {
+	pid_t pid;
+	int port;
+};
+
+static void send_all(int fd, const void *data, size_t size)
+{
+	while (size) {
+		ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return;
+		data = (const char *)data + sent;
+		size -= sent;
+	}
+}
+
+static void send_file(int fd, bool cut)
+{
+	size_t size;
+	unsigned char *data = read_scratch("served", &size);
+	char head[128];
+
+	snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", size);
+	send_all(fd, head, strlen(head));
+	send_all(fd, data, cut ? size / 2 : size);
+	free(data);
+}
+
+static void send_endless(int fd)
+{
+	static const char head[] = "HTTP/1.1 200 OK\r\n\r\n";
+	static char body[65536];
+
+	send_all(fd, head, sizeof(head) - 1);
+	for (int i = 0; i < 4096; i++) { /* 256 MB, were they read */
+		if (send(fd, body, sizeof(body), MSG_NOSIGNAL) <= 0)
+			return;
+	}
+}
+
+static void send_text(int fd, const char *text)
+{
+	send_all(fd, text, strlen(text));
+}
+
+static void answer_request(int fd, enum server_mode mode)
+{
+	char request[4096];
+	ssize_t size = recv(fd, request, sizeof(request) - 1, 0);
+
+	if (size <= 0)
+		return;
+	request[size] = '\0';
+	if (!strstr(request, "GET /buildid/") || !strstr(request, "/debuginfo"))
+		send_text(fd, "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n");
+	else if (mode == SERVE_FILE || mode == SERVE_CUT)
+		send_file(fd, mode == SERVE_CUT);
+	else if (mode == SERVE_404)
+		send_text(fd, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+	else if (mode == SERVE_500)
+		send_text(fd, "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+	else if (mode == SERVE_HTML)
+		send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n<html>Log in</html>\n");
+	else if (mode == SERVE_NOTHING)
+		sleep(30);
+	else
+		send_endless(fd);
+}
+
+static struct server start_server(enum server_mode mode)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct server server;
+	char url[64];
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+	server.port = ntohs(address.sin_port);
+	server.pid = fork();
+	assert_true(server.pid >= 0);
+	if (!server.pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int client; !server.pid;) {
+		client = accept(fd, NULL, NULL);
+		if (client < 0)
+			_exit(0);
+		answer_request(client, mode);
+		close(client);
+	}
+	close(fd);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", server.port);
+	setenv("DEBUGINFOD_URLS", url, 1);
+	run("rm -rf client");
+	return server;
+}
+
+static void stop_server(struct server *server)
+{
+	kill(server->pid, SIGKILL);
+	waitpid(server->pid, NULL, 0);
+}
+
+static int cancel_later(void *context, const char *what, uint64_t done, uint64_t total)
+{
+	int *left = context;
+
+	assert_non_null(what);
+	assert_true(!total || done <= total);
+	return (*left)-- <= 0;
+}
+
+static struct answer ask_servers(struct debug_file_counts counts, int *patience)
+{
+	struct debug_file_request request = {
+		.elf_fd = open_scratch("id1.stripped", O_RDONLY),
+		.root_fd = open_scratch("root", O_PATH | O_DIRECTORY),
+		.path = "/opt/app/prog",
+		.debuginfod = true,
+		.progress = patience ? cancel_later : NULL,
+		.context = patience,
+	};
+	struct answer a = {.counts = counts};
+	int debug = -1, alternate = -1;
+
+	a.error = debug_file_find(&request, &debug, &alternate, &a.counts);
+	name_of(debug, a.debug, sizeof(a.debug));
+	close(request.elf_fd);
+	close(request.root_fd);
+	return a;
+}
+
+static struct answer ask_server(enum server_mode mode)
+{
+	struct server server = start_server(mode);
+	struct answer a = ask_servers((struct debug_file_counts){}, NULL);
+
+	stop_server(&server);
+	assert_int_equal(a.error, 0);
+	return a;
+}
+
+/* The client's limits and cache; false: it is not installed. */
+static bool prepare_client(void)
+{
+	uint8_t id[20] = {1};
+	char cache[512];
+	int fd;
+
+	empty_root(NULL);
+	scratch_path("client", cache, sizeof(cache));
+	setenv("DEBUGINFOD_CACHE_PATH", cache, 1);
+	setenv("DEBUGINFOD_TIMEOUT", "2", 1);
+	setenv("DEBUGINFOD_MAXTIME", "5", 1);
+	setenv("DEBUGINFOD_RETRY_LIMIT", "1", 1);
+	unsetenv("DEBUGINFOD_MAXSIZE");
+	setenv("DEBUGINFOD_URLS", " ", 1);
+	assert_int_equal(debuginfod_fetch(id, sizeof(id), NULL, NULL, &fd), -EDESTADDRREQ);
+	setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/", 1);
+	if (debuginfod_fetch(id, sizeof(id), NULL, NULL, &fd) != -ENOPKG)
+		return true;
+	print_message("skipped: there is no libdebuginfod\n");
+	return false;
+}
+
+static void test_server(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	if (!prepare_client())
+		skip();
+	run("cp id1.debug served");
+	a = ask_server(SERVE_FILE);
+	assert_int_equal(a.counts.by_debuginfod, 1);
+	assert_int_equal(a.counts.debuginfod_failures, 0);
+	assert_non_null(strstr(a.debug, "client/"));
+	/* from its cache, without a server */
+	a = ask_servers((struct debug_file_counts){}, NULL);
+	assert_int_equal(a.counts.by_debuginfod, 1);
+	/* what is there already is not asked for */
+	place_for("root", "id1", "id1.debug");
+	a = ask_server(SERVE_404);
+	assert_int_equal(a.counts.by_debuginfod, 0);
+	assert_int_equal(a.counts.by_build_id, 1);
+}
+
+static void test_bad_servers(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	if (!prepare_client())
+		skip();
+	a = ask_server(SERVE_404);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(a.counts.debuginfod_failures, 0);
+	a = ask_server(SERVE_500);
+	assert_string_equal(a.debug, "");
+	run("cp id2.debug served");
+	a = ask_server(SERVE_FILE);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(a.counts.wrong_build_id, 1);
+	assert_int_equal(a.counts.by_debuginfod, 0);
+	a = ask_server(SERVE_HTML);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(a.counts.wrong_build_id, 1);
+	run("cp id1.debug served");
+	a = ask_server(SERVE_CUT);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(a.counts.by_debuginfod, 0);
+	a = ask_server(SERVE_NOTHING);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(a.counts.debuginfod_failures, 1);
+	assert_int_equal(a.counts.debuginfod_error, -ETIME);
+	setenv("DEBUGINFOD_MAXSIZE", "1000000", 1);
+	a = ask_server(SERVE_ENDLESS);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(a.counts.debuginfod_error, -EFBIG);
+}
+
+static void test_impatience(void **state)
+{
+	struct server server;
+	struct answer a;
+	int patience = 2;
+
+	(void)state;
+	if (!prepare_client())
+		skip();
+	server = start_server(SERVE_NOTHING);
+	a = ask_servers((struct debug_file_counts){}, &patience);
+	stop_server(&server);
+	assert_int_equal(a.error, 0);
+	assert_string_equal(a.debug, "");
+	assert_int_equal(patience, -1); /* called no more once it said so */
+	assert_int_equal(a.counts.debuginfod_failures, 0);
+}
+
+/* A server that is not there is given up. */
+static void test_no_server(void **state)
+{
+	struct answer a = {};
+	struct server server;
+
+	(void)state;
+	if (!prepare_client())
+		skip();
+	run("rm -rf client");
+	for (int i = 1; i <= 3; i++) {
+		setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/", 1);
+		a = ask_servers(a.counts, NULL);
+		assert_int_equal(a.counts.debuginfod_failures, i);
+		assert_true(a.counts.debuginfod_error < 0);
+		assert_true(*debuginfod_strerror(a.counts.debuginfod_error));
+	}
+	run("cp id1.debug served");
+	server = start_server(SERVE_FILE);
+	a = ask_servers(a.counts, NULL);
+	assert_string_equal(a.debug, "");
+	a = ask_servers((struct debug_file_counts){}, NULL);
+	assert_int_equal(a.counts.by_debuginfod, 1);
+	stop_server(&server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_server),
+		TEST(test_bad_servers),
+		TEST(test_impatience),
+		TEST(test_no_server),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Libraries that are mapped from inside zip archives. */
+#include "dso_support.h"
+
+#include "forge_zip.h"
+
+/* ---- archives -------------------------------------------------------------------------------- */
+
+static void save_archive(const char *path, const struct forged_zip *z)
+{
+	char *data = calloc(1, z->size);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(pread_full(z->fd, data, z->size, 0), z->size);
+	assert_int_equal(write_full(fd, data, z->size), 0);
+	close(fd);
+	close(z->fd);
+	free(data);
+}
+
+/* A file with two programs in it, and something else, at the path. */
+static void make_archive(const char *path, struct forged_zip *z)
+{
+	static const char *const programs[] = {PROGRAM, OTHER};
+	char *data;
+	size_t size;
+
+	zip_begin(z);
+	for (size_t i = 0; i < COUNT(programs); i++) {
+		assert_int_equal(read_file_at(AT_FDCWD, programs[i], 64 << 20, &data, &size), 0);
+		zip_add(z, i ? "lib/other" : "lib/program", 0, data, size, 4096);
+		free(data);
+	}
+	zip_add(z, "classes.dex", 0, "no ELF file", 12, 4096);
+	zip_end(z, "");
+	save_archive(path, z);
+}
+
+static void expect_inside(struct dso_opener *o, const char *path, uint64_t begin, const char *name,
+			  const char *like)
+{
+	struct file_answer file;
+	uint8_t id[BUILD_ID_SIZE];
+	struct mapping m;
+	int size = build_id_of_path(like, id);
+
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.page_offset = begin + 0x2000;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(m.event.page_offset, 0x2000);
+	assert_int_equal(m.event.start, 0x7f0000000000);
+	assert_true(m.event.header.flags & EVENT_BUILD_ID);
+	assert_int_equal(m.event.build_id_size, size);
+	assert_memory_equal(m.event.build_id, id, size);
+	assert_int_equal(strncmp(m.event.path, path, strlen(path)), 0);
+	assert_string_equal(m.event.path + strlen(path), name);
+	assert_int_equal(m.event.header.size % EVENT_ALIGN, 0);
+	assert_true(m.event.header.size > sizeof(m.event) + strlen(m.event.path));
+	file = request(o, &m);
+	assert_true(file.fd >= 0);
+	assert_int_equal(file.base, begin);
+}
+
+static void test_archive(void **state)
+{
+	char *path = in_directory("app.apk"), *name;
+	struct dso_opener *o = open_opener();
+	struct dso_identity identity;
+	struct file_answer file;
+	struct forged_zip z;
+	struct mapping m;
+
+	(void)state;
+	make_archive(path, &z);
+	expect_inside(o, path, z.entries[0].data, "!/lib/program", PROGRAM);
+	expect_inside(o, path, z.entries[1].data, "!/lib/other", OTHER);
+	expect_inside(o, path, z.entries[0].data, "!/lib/program", PROGRAM);
+	assert_int_equal(opens_of(o), 1);
+	/* what is no library, and what is no entry */
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.page_offset = z.entries[2].data;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_string_equal(m.event.path, path);
+	m.event.page_offset = 1ull << 40;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_string_equal(m.event.path, path);
+	dso_opener__free(o);
+
+	/* without a process, by the name alone */
+	o = open_opener();
+	assert_true(asprintf(&name, "%s!/lib/other", path) > 0);
+	make_inode_event(&m, 0, path, 0);
+	m.event.build_id_size = build_id_of_path(OTHER, m.event.build_id);
+	identity = identity_of(&m);
+	identity.path = name;
+	file = by_identity(o, &identity);
+	assert_true(file.fd >= 0);
+	assert_int_equal(file.base, z.entries[1].data);
+	identity.build_id = (const uint8_t *)"01234567890123456789";
+	assert_true(by_identity(o, &identity).fd < 0);
+	dso_opener__free(o);
+	unlink(path);
+	free(name);
+	free(path);
+}
+
+/* An archive with a program, with its build-id or without; where it begins in there. */
+static uint64_t make_small_archive(const char *path, bool has_build_id)
+{
+	uint8_t id[BUILD_ID_SIZE];
+	struct forged_zip z;
+	char *data, *bytes;
+	size_t size;
+	int id_size;
+
+	assert_int_equal(read_file_at(AT_FDCWD, PROGRAM, 64 << 20, &data, &size), 0);
+	id_size = build_id_of_path(PROGRAM, id);
+	bytes = memmem(data, size, id, id_size);
+	assert_non_null(bytes);
+	if (!has_build_id)
+		bytes[-8] = 99; /* the note's type, in front of its name */
+	zip_begin(&z);
+	zip_add(&z, "lib/program", 0, data, size, 4096);
+	zip_end(&z, "");
+	free(data);
+	save_archive(path, &z);
+	return z.entries[0].data;
+}
+
+/* See an archive's library as it is mapped; who it is. */
+static void see_inside(struct dso_opener *o, const char *path, uint64_t begin, uint64_t generation,
+		       struct mapping *inside)
+{
+	make_inode_event(inside, getpid(), path, generation);
+	inside->event.page_offset = begin;
+	assert_int_equal(see(o, inside), FILE_STATE_RIGHT);
+	assert_non_null(strstr(inside->event.path, "!/lib/program"));
+}
+
+/* Without a build-id, the archive's device and generation tell libraries apart, as well as its inode. */
+static void test_members_of_others(void **state)
+{
+	char *path = in_directory("other.apk");
+	struct dso_opener *o = open_opener();
+	struct mapping inside, other;
+
+	(void)state;
+	see_inside(o, path, make_small_archive(path, false), 3, &inside);
+	assert_int_equal(inside.event.build_id_size, 0);
+	assert_true(find(o, &inside) >= 0);
+	other = inside;
+	other.event.major++;
+	assert_true(find(o, &other) < 0);
+	other = inside;
+	other.event.minor++;
+	assert_true(find(o, &other) < 0);
+	other = inside;
+	other.event.inode_generation++;
+	assert_true(find(o, &other) < 0);
+	other = inside;
+	other.event.inode++;
+	assert_true(find(o, &other) < 0);
+	dso_opener__free(o);
+	unlink(path);
+	free(path);
+}
+
+/* A library that is in two archives is found in the second when the first was written over. */
+static void test_member_of_two(void **state)
+{
+	char *first = in_directory("first.apk"), *second = in_directory("second.apk");
+	struct dso_opener *o = open_opener();
+	struct mapping inside, again;
+
+	(void)state;
+	see_inside(o, first, make_small_archive(first, true), 0, &inside);
+	see_inside(o, second, make_small_archive(second, true), 0, &again);
+	assert_true(find(o, &inside) >= 0);
+	assert_int_equal(truncate(first, 100), 0);
+	assert_true(find(o, &inside) >= 0);
+	assert_int_equal(truncate(second, 100), 0);
+	assert_true(find(o, &inside) < 0);
+	dso_opener__free(o);
+	unlink(first);
+	unlink(second);
+	free(first);
+	free(second);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_archive),
+		cmocka_unit_test(test_members_of_others),
+		cmocka_unit_test(test_member_of_two),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What makes room for what: openers with small caps that see more than they can keep, in days of
+ * events' time.
+ */
+#include "dso_caps_support.h"
+
+#include <sys/resource.h>
+
+#include "base/clocks.h"
+
+#include "forge_zip.h"
+
+/* ---- descriptors ------------------------------------------------------------------------------ */
+
+static void test_least_recently_used_is_closed(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
+	static struct mapping m[MANY];
+	uint64_t time = monotonic_ns(), opens;
+	size_t fds = count_fds();
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_int_equal(see_program(o, i, time += 2 * MINUTE, &m[i]), FILE_STATE_RIGHT);
+		assert_true(stats_of(o).fds <= FEW);
+		/* one that is used all the time stays */
+		opens = opens_of(o);
+		assert_int_equal(see_program(o, 0, time, &m[0]), FILE_STATE_RIGHT);
+		assert_int_equal(opens_of(o), opens);
+	}
+	assert_int_equal(stats_of(o).files, MANY);
+	assert_int_equal(stats_of(o).forgotten, 0);
+	assert_int_equal(stats_of(o).evicted, MANY - (FEW - 1)); /* one is our root */
+	assert_int_equal(count_fds(), fds + FEW - 1);
+	/* closed, but known: opened again by the next mapping, and by a request */
+	opens = opens_of(o);
+	assert_int_equal(see_program(o, 1, time += 2 * MINUTE, &m[1]), FILE_STATE_RIGHT);
+	assert_int_equal(opens_of(o), opens + 1);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_true(request_is_right(o, &m[i]));
+	assert_true(stats_of(o).fds <= FEW);
+	assert_int_equal(count_fds(), fds + FEW - 1);
+	close_opener(o);
+	assert_int_equal(count_fds(), fds - 1);
+}
+
+/* What is all in use is not closed: the rest is recognized, and opened when it is asked for. */
+static void test_burst(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
+	static struct mapping m[MANY];
+	uint64_t time = monotonic_ns() + MINUTE, opens;
+	size_t fds;
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++) {
+		enum file_state expected = i < FEW - 1 ? FILE_STATE_RIGHT : FILE_STATE_NO_FDS;
+
+		assert_int_equal(see_program(o, i, time + i, &m[i]), expected);
+	}
+	fds = count_fds();
+	opens = opens_of(o);
+	assert_int_equal(see_program(o, MANY - 1, time, &m[MANY - 1]), FILE_STATE_NO_FDS);
+	assert_int_equal(opens_of(o), opens); /* known: one look-up */
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_true(request_is_right(o, &m[i]));
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(stats_of(o).evicted, 0);
+	/* days later it is gone by */
+	time += 48 * 60 * MINUTE;
+	assert_int_equal(see_program(o, MANY - 1, time, &m[MANY - 1]), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).evicted, 1);
+	close_opener(o);
+}
+
+/* A file that was closed and is not there any more: never another one in its place. */
+static void test_closed_and_gone(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = 3});
+	struct mapping gone, text, m;
+	uint64_t time = monotonic_ns();
+	char *path = numbered("program", 1000), *other = numbered("text", 1000);
+
+	(void)state;
+	assert_int_equal(see_program(o, 1000, time += 2 * MINUTE, &gone), FILE_STATE_RIGHT);
+	assert_int_equal(see_text(o, 1000, time += 2 * MINUTE, &text), FILE_STATE_RIGHT);
+	assert_int_equal(see_program(o, 1, time += 2 * MINUTE, &m), FILE_STATE_RIGHT);
+	assert_int_equal(see_program(o, 2, time += 2 * MINUTE, &m), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).evicted, 2);
+	make_program(path, 1001);
+	assert_int_equal(request(o, &gone).fd, -ESTALE);
+	gone.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &gone), FILE_STATE_REPLACED);
+	unlink(path);
+	assert_int_equal(request(o, &gone).fd, -ENOENT);
+	assert_true(request(o, &text).fd >= 0);
+	make_program(other, 1);
+	assert_int_equal(see_program(o, 1, time += 2 * MINUTE, &m), FILE_STATE_RIGHT);
+	assert_int_equal(see_program(o, 2, time += 2 * MINUTE, &m), FILE_STATE_RIGHT);
+	assert_int_equal(request(o, &text).fd, -ESTALE);
+	unlink(other);
+	close_opener(o);
+	free(path);
+	free(other);
+}
+
+/* ---- the limit of the process ---------------------------------------------------------------- */
+
+enum { FEW_FDS = 300, FILES = 200 };
+
+struct read_text {
+	char text[100];
+	int fd;
+};
+
+static int read_text(void *context, const struct file_answer *answer)
+{
+	struct read_text *read = context;
+
+	read->fd = answer->fd;
+	return answer->fd >= 0 && pread(answer->fd, read->text, sizeof(read->text) - 1, 0) < 0;
+}
+
+static void see_many_files(void **state)
+{
+	struct rlimit limit = {100, FEW_FDS}, now;
+	unsigned int kept = 0, found = 0;
+	struct dso_opener *o;
+	struct mapping m;
+
+	(void)state;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	o = open_opener();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+	assert_int_equal(now.rlim_cur, FEW_FDS);
+	dso_opener__original_limit(o, &now);
+	assert_int_equal(now.rlim_cur, 100);
+	assert_int_equal(stats_of(o).fd_limit, FEW_FDS / 2);
+	for (int i = 0; i < FILES; i++) {
+		see_text(o, i, 0, &m);
+		assert_true(m.event.file_state == FILE_STATE_RIGHT ||
+			    m.event.file_state == FILE_STATE_NO_FDS);
+		kept += m.event.file_state == FILE_STATE_RIGHT;
+	}
+	assert_in_range(kept, FEW_FDS / 2 - 3, FEW_FDS / 2);
+	for (int i = 0; i < FILES; i++) {
+		char *path = numbered("text", i);
+		struct read_text read = {};
+		struct dso_identity identity;
+
+		make_inode_event(&m, getpid(), path, 0);
+		identity = identity_of(&m);
+		if (i == FILES - 1)
+			write_text(path, "written over");
+		assert_int_equal(dso_opener__request(o, &identity, read_text, &read), 0);
+		if (i == FILES - 1)
+			assert_int_equal(read.fd, -ESTALE);
+		else
+			found += !strcmp(read.text, path);
+		free(path);
+	}
+	assert_int_equal(found, FILES - 1); /* the others are opened when they are asked for */
+	assert_true(stats_of(o).fds <= FEW_FDS / 2);
+	close_opener(o);
+}
+
+static void test_few_descriptors(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		const struct CMUnitTest tests[] = {cmocka_unit_test(see_many_files)};
+
+		_exit(cmocka_run_group_tests_name("few descriptors", tests, NULL, NULL));
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static void test_images_are_forgotten(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
+	static struct mapping program[MANY], text[MANY];
+	uint64_t time = monotonic_ns();
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < MANY; i++) {
+			time += 2 * MINUTE;
+			assert_int_equal(see_program(o, i, time, &program[i]), FILE_STATE_RIGHT);
+			assert_int_equal(see_text(o, i, time, &text[i]), FILE_STATE_RIGHT);
+			assert_true(stats_of(o).files <= FEW);
+			assert_true(stats_of(o).fds <= FEW + 1);
+		}
+		for (uint32_t i = 0; i < MANY; i++) {
+			bool known = i >= MANY - FEW / 2;
+
+			assert_int_equal(request_is_right(o, &program[i]), known);
+			assert_int_equal(request(o, &text[i]).fd >= 0, known);
+		}
+	}
+	assert_int_equal(stats_of(o).forgotten, 3 * 2 * MANY - FEW);
+	close_opener(o);
+}
+
+/* All of them in use: the newcomer has its build-id, and is not known. */
+static void test_all_images_in_use(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = FEW});
+	uint64_t time = monotonic_ns() + MINUTE;
+	struct mapping m;
+	size_t fds;
+
+	(void)state;
+	for (uint32_t i = 0; i < FEW; i++)
+		assert_int_equal(see_program(o, i, time, &m), FILE_STATE_RIGHT);
+	fds = count_fds();
+	make_perf_event(&m, getpid(), PROGRAM, PROGRAM);
+	m.event.header.time = time;
+	assert_int_equal(see(o, &m), FILE_STATE_NO_FDS);
+	assert_true(m.event.build_id_size > 0);
+	assert_int_equal(find(o, &m), -ENOENT);
+	assert_int_equal(count_fds(), fds);
+	m.event.header.time = time + 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_true(find(o, &m) >= 0);
+	close_opener(o);
+}
+
+/* Images of one inode, written over again and again: those that are left are found by it still. */
+static void test_written_over_and_forgotten(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 4});
+	char *path = in_directory("changing"), content[32];
+	uint64_t time = monotonic_ns();
+	struct mapping m, other;
+	struct stat st;
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++) {
+		snprintf(content, sizeof(content), "%*u", i + 1, i);
+		write_text(path, content);
+		make_inode_event(&m, getpid(), path, 0);
+		m.event.header.time = time += 2 * MINUTE;
+		assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+		assert_int_equal(fstat(find(o, &m), &st), 0);
+		assert_int_equal(st.st_size, i + 1);
+		assert_int_equal(see_text(o, i, time, &other), FILE_STATE_RIGHT);
+	}
+	assert_true(stats_of(o).files <= 4);
+	assert_true(stats_of(o).forgotten > 30);
+	close_opener(o);
+	unlink(path);
+	free(path);
+}
+
+/* What the file was is forgotten; what it is stays, and is found under another name. */
+static void test_older_image_of_an_inode(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.images_max = 2});
+	char *path = in_directory("changing"), *other = in_directory("changing-2");
+	uint64_t time = monotonic_ns();
+	struct mapping m, text;
+
+	(void)state;
+	write_text(path, "one");
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	write_text(path, "three");
+	m.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).files, 2);
+	assert_int_equal(see_text(o, 0, time += 2 * MINUTE, &text), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	assert_int_equal(link(path, other), 0);
+	make_inode_event(&m, getpid(), other, 0);
+	m.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	close_opener(o);
+	unlink(path);
+	unlink(other);
+	free(path);
+	free(other);
+}
+
+/* What is no ELF file is not looked at each time, but again after a while: its inode may be another's. */
+static void test_plain_memory(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){});
+	char *path = in_directory("code (deleted)");
+	uint64_t time = monotonic_ns();
+	struct mapping m;
+
+	(void)state;
+	write_text(path, "code");
+	make_inode_event(&m, getpid(), path, 0);
+	for (int i = 0; i < 100; i++) {
+		m.event.header.time = time + i;
+		assert_int_equal(see(o, &m), FILE_STATE_NONE);
+	}
+	assert_int_equal(opens_of(o), 1);
+	make_program(path, 0);
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.header.time = time + 2 * MINUTE;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	close_opener(o);
+	unlink(path);
+	free(path);
+}
+
+/* ---- sightings ------------------------------------------------------------------------------- */
+
+static void test_sightings(void **state)
+{
+	struct dso_opener_options options = {.sightings_max = FEW, .images_max = 3};
+	struct dso_opener *o = open_capped(options);
+	char *path = in_directory("linked"), *link_path;
+	uint64_t time = monotonic_ns(), opens;
+	static struct mapping m[MANY];
+	struct mapping other;
+
+	(void)state;
+	write_text(path, "one file of many names");
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < MANY; i++) {
+			link_path = numbered("link", i);
+			if (round == 0)
+				assert_int_equal(link(path, link_path), 0);
+			make_inode_event(&m[i], getpid(), link_path, 0);
+			m[i].event.header.time = time += 2 * MINUTE;
+			assert_int_equal(see(o, &m[i]), FILE_STATE_RIGHT);
+			opens = opens_of(o);
+			assert_int_equal(see(o, &m[i]), FILE_STATE_RIGHT);
+			assert_int_equal(opens_of(o), opens);
+			free(link_path);
+		}
+		assert_int_equal(stats_of(o).files, 1);
+		for (uint32_t i = 0; i < MANY; i++)
+			assert_int_equal(find(o, &m[i]) >= 0, i >= MANY - FEW);
+	}
+	/* with the image its sightings go, all of them */
+	for (uint32_t i = 0; i < 3; i++)
+		see_text(o, i, time += 2 * MINUTE, &other);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(find(o, &m[i]), -ENOENT);
+	/* and their places are others' */
+	for (uint32_t i = 0; i < MANY; i++) {
+		m[i].event.header.time = time;
+		assert_int_equal(see(o, &m[i]), FILE_STATE_RIGHT);
+	}
+	for (uint32_t i = 0; i < MANY;
+	     i++) /* all at one time: the first have the room, but for the last text's */
+		assert_int_equal(find(o, &m[i]) >= 0, i < FEW - 1);
+	close_opener(o);
+	free(path);
+}
+
+/* Of several sightings of one identity (here of two generations, told apart by that) each finds its own. */
+static void test_identities(void **state)
+{
+	struct dso_opener *o = open_capped((struct dso_opener_options){.sightings_max = 2});
+	char *path = in_directory("identity");
+	uint64_t time = monotonic_ns();
+	struct mapping a, b, c;
+
+	(void)state;
+	write_text(path, "text");
+	make_inode_event(&a, getpid(), path, 3);
+	a.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &a), FILE_STATE_RIGHT);
+	make_inode_event(&b, getpid(), path, 4);
+	b.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &b), FILE_STATE_RIGHT);
+	assert_int_equal(a.event.inode_generation, 3);
+	assert_int_equal(b.event.inode_generation, 4);
+	assert_int_equal(find(o, &a), find(o, &b));
+	assert_true(find(o, &a) >= 0);
+	b.event.header.time = time += 2 * MINUTE;
+	assert_int_equal(see(o, &b), FILE_STATE_RIGHT);
+	assert_int_equal(see_text(o, 0, time += 2 * MINUTE, &c), FILE_STATE_RIGHT);
+	assert_int_equal(find(o, &a), -ENOENT);
+	assert_true(find(o, &b) >= 0);
+	assert_true(find(o, &c) >= 0);
+	close_opener(o);
+	free(path);
+}
+
+/* ---- archives -------------------------------------------------------------------------------- */
+
+enum { LIBRARIES = 6 };
+
+/* An archive with libraries that are numbered from `first` on. */
+static void make_archive(const char *path, uint32_t first, struct forged_zip *z)
+{
+	char *data, *library = in_directory("library"), name[32];
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	size_t size;
+
+	zip_begin(z);
+	for (uint32_t i = 0; i < LIBRARIES; i++) {
+		make_program(library, first + i);
+		assert_int_equal(read_file_at(AT_FDCWD, library, 4096, &data, &size), 0);
+		snprintf(name, sizeof(name), "lib/%u", first + i);
+		zip_add(z, name, 0, data, size, 4096);
+		free(data);
+	}
+	zip_end(z, "");
+	data = calloc(1, z->size);
+	assert_int_equal(pread_full(z->fd, data, z->size, 0), z->size);
+	assert_int_equal(write_full(fd, data, z->size), 0);
+	close(fd);
+	close(z->fd);
+	free(data);
+	free(library);
+}
+
+static void see_library(struct dso_opener *o, const char *archive, const struct forged_zip *z,
+			uint32_t i, uint64_t time, struct mapping *m)
+{
+	make_inode_event(m, getpid(), archive, 0);
+	m->event.page_offset = z->entries[i].data;
+	m->event.header.time = time;
+	assert_int_equal(see(o, m), FILE_STATE_RIGHT);
+}
+
+static void test_members(void **state)
+{
+	struct dso_opener_options options = {.members_max = 4, .images_max = 2};
+	struct dso_opener *o = open_capped(options);
+	char *path = in_directory("some.apk");
+	struct mapping m[LIBRARIES], other;
+	uint64_t time = monotonic_ns();
+	struct forged_zip z;
+
+	(void)state;
+	make_archive(path, 500, &z);
+	for (int round = 0; round < 100;
+	     round++) /* more often than an archive is looked into a minute */
+		for (uint32_t i = 0; i < LIBRARIES; i++) {
+			see_library(o, path, &z, i, time += 2 * MINUTE, &m[i]);
+			assert_non_null(strstr(m[i].event.path, "!/lib/50"));
+		}
+	for (uint32_t i = 0; i < LIBRARIES; i++) {
+		struct file_answer file = request(o, &m[i]);
+
+		assert_int_equal(file.fd >= 0, i >= LIBRARIES - 4);
+		if (file.fd >= 0)
+			assert_int_equal(file.base, z.entries[i].data);
+	}
+	/* all in use: the archive is what is told */
+	for (uint32_t i = 0; i < LIBRARIES; i++)
+		see_library(o, path, &z, i, time, &m[i]);
+	assert_string_equal(m[0].event.path, path);
+	/* with the archive its libraries go */
+	for (uint32_t i = 0; i < 2; i++)
+		see_program(o, i, time += 2 * MINUTE, &other);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	for (uint32_t i = 0; i < LIBRARIES; i++)
+		assert_int_equal(find(o, &m[i]), -ENOENT);
+	see_library(o, path, &z, 0, time += 2 * MINUTE, &m[0]);
+	assert_non_null(strstr(m[0].event.path, "!/lib/500"));
+	assert_true(find(o, &m[0]) >= 0);
+	close_opener(o);
+	unlink(path);
+	free(path);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static int refuse_event(void *context, struct mmap_event *event)
+{
+	(void)event;
+	++*(unsigned int *)context;
+	return -EXDEV;
+}
+
+static int refuse_file(void *context, const struct file_answer *answer)
+{
+	(void)answer;
+	++*(unsigned int *)context;
+	return -EXDEV;
+}
+
+struct asker {
+	struct dso_opener *o;
+	struct mapping *m;
+	uint64_t time;
+	unsigned int depth;
+};
+
+/* Asks for more in the middle of an answer, whose descriptor stays what it is. */
+static int ask_more(void *context, const struct file_answer *answer)
+{
+	struct asker *asker = context, deeper = *asker;
+	uint8_t id[BUILD_ID_SIZE];
+	struct dso_identity identity;
+	struct mapping m;
+
+	if (asker->depth < FEW) {
+		deeper.m++;
+		deeper.depth++;
+		identity = identity_of(deeper.m);
+		assert_int_equal(dso_opener__request(asker->o, &identity, ask_more, &deeper), 0);
+		for (uint32_t i = MANY; i < MANY + 5; i++)
+			see_program(asker->o, i,
+				    asker->time + (asker->depth * FEW + i) * 2 * MINUTE, &m);
+	}
+	assert_true(answer->fd >= 0);
+	assert_int_equal(build_id_of(answer->fd, id), BUILD_ID_SIZE);
+	assert_memory_equal(id, asker->m->event.build_id, BUILD_ID_SIZE);
+	return 0;
+}
+
+static void test_answers(void **state)
+{
+	struct dso_opener_options options = {.fds_max = 4, .images_max = MANY + 2};
+	struct dso_opener *o = open_capped(options);
+	static struct mapping m[MANY];
+	struct dso_identity identity;
+	struct asker asker = {.o = o, .m = m};
+	unsigned int answers = 0;
+	uint64_t time = monotonic_ns();
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++)
+		see_program(o, i, time += 2 * MINUTE, &m[i]);
+	/* what the answer returns is what the call returns */
+	assert_int_equal(dso_opener__see(o, &m[0].event, 0, refuse_event, &answers), -EXDEV);
+	identity = identity_of(&m[0]);
+	assert_int_equal(dso_opener__request(o, &identity, refuse_file, &answers), -EXDEV);
+	assert_int_equal(dso_opener__request_by_identity(o, &identity, refuse_file, &answers),
+			 -EXDEV);
+	assert_int_equal(answers, 3);
+	for (uint32_t i = 0; i < MANY; i++) /* all but fresh */
+		assert_int_equal(see_program(o, i, time += 2 * MINUTE, &m[i]), FILE_STATE_RIGHT);
+	asker.time = time;
+	asker.m = m + MANY - FEW - 1;
+	identity = identity_of(asker.m);
+	assert_int_equal(dso_opener__request(o, &identity, ask_more, &asker), 0);
+	close_opener(o);
+}
+
+/* ---- weeks ----------------------------------------------------------------------------------- */
+
+enum { LOTS = 4000, LOTS_KEPT = 64 };
+
+/* Thousands of files that come, are mapped and go: descriptors and tables stay as small as they are. */
+static void test_thousands(void **state)
+{
+	struct dso_opener_options options = {
+		.fds_max = LOTS_KEPT,
+		.images_max = 2 * LOTS_KEPT,
+		.sightings_max = 2 * LOTS_KEPT,
+	};
+	struct dso_opener *o = open_capped(options);
+	uint64_t time = monotonic_ns();
+	size_t fds = count_fds();
+	struct mapping m, text;
+
+	(void)state;
+	for (uint32_t i = 0; i < LOTS; i++) {
+		char *program = numbered("program", 10000 + i), *path = numbered("text", 10000 + i);
+
+		assert_int_equal(see_program(o, 10000 + i, time += MINUTE, &m), FILE_STATE_RIGHT);
+		assert_int_equal(see_text(o, 10000 + i, time, &text), FILE_STATE_RIGHT);
+		unlink(program);
+		unlink(path);
+		free(program);
+		free(path);
+		assert_true(request_is_right(o, &m)); /* deleted, but open */
+		if (i % 500 == 0 || i == LOTS - 1)
+			assert_true(count_fds() < fds + LOTS_KEPT);
+	}
+	assert_int_equal(stats_of(o).files, 2 * LOTS_KEPT);
+	assert_int_equal(stats_of(o).forgotten, 2 * LOTS - 2 * LOTS_KEPT);
+	close_opener(o);
+	assert_int_equal(count_fds(), fds - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_least_recently_used_is_closed),
+		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_closed_and_gone),
+		cmocka_unit_test(test_few_descriptors),
+		cmocka_unit_test(test_images_are_forgotten),
+		cmocka_unit_test(test_all_images_in_use),
+		cmocka_unit_test(test_written_over_and_forgotten),
+		cmocka_unit_test(test_older_image_of_an_inode),
+		cmocka_unit_test(test_plain_memory),
+		cmocka_unit_test(test_sightings),
+		cmocka_unit_test(test_identities),
+		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_thousands),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

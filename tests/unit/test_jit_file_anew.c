@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A file that is emptied, written anew or replaced, is large, or is given up: what is told of it, and of when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#include "unit/heard_file.h"
+
+/* ---- it is written anew ---------------------------------------------------------------------- */
+
+static void snapshot_test(void **state)
+{
+	uint64_t listed_from, listed_to, closed;
+	const struct told *told;
+	struct followed f;
+	int fd;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n2000 10 g\n");
+	listed_from = f.began;
+	listed_to = f.read_at;
+	sleep_ns(1000000);
+	read_all(&f, &NO_SIGNS); /* all the code was still what was there then */
+	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(write(fd, "1000 10 ", 8), 8);
+	read_all(&f, &OPENED);
+	assert_int_equal(f.heard.pieces.count, 0);
+	assert_in_range(jit_file__wakes_at(&f.file), f.began, f.read_at + PATIENCE);
+	assert_int_equal(write(fd, "new\n", 4), 4);
+	close(fd);
+	closed = monotonic_ns();
+	read_all(&f, &CLOSED);
+	told = the_snapshot(&f.heard, "1000 10 new\n");
+	assert_in_range(told->after, listed_from, listed_to);
+	assert_in_range(told->before, closed, f.read_at);
+	assert_int_equal(jit_file__wakes_at(&f.file), 0);
+	forget_heard(&f.heard);
+	/* the next one's time begins with the last */
+	listed_from = closed;
+	listed_to = f.read_at;
+	rewrite_map("7000 10 next\n");
+	read_all(&f, &CLOSED);
+	assert_in_range(the_snapshot(&f.heard, "7000 10 next\n")->after, listed_from, listed_to);
+	forget_heard(&f.heard);
+	/* and it is appended to, which the next one has to follow */
+	append_to_map("8000 10 added\n");
+	read_held(&f, &CLOSED);
+	the_piece(&f.heard, "8000 10 added\n");
+	listed_from = f.began;
+	listed_to = f.read_at;
+	forget_heard(&f.heard);
+	rewrite_map("9000 10 last\n");
+	read_all(&f, &CLOSED);
+	assert_in_range(the_snapshot(&f.heard, "9000 10 last\n")->after, listed_from, listed_to);
+	end_map(&f);
+}
+
+static void emptied_test(void **state)
+{
+	struct followed f;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	rewrite_map("");
+	read_all(&f, &CLOSED);
+	the_snapshot(&f.heard, "");
+	forget_heard(&f.heard);
+	append_to_map("1000 10 g\n");
+	read_held(&f, &CLOSED);
+	the_piece(&f.heard, "1000 10 g\n");
+	end_map(&f);
+}
+
+/* All in one round: nothing but the bytes tells of it. */
+static void replaced_content_test(void **state)
+{
+	static const char *const contents[] = {
+		"1000 20 f\n",		  /* as long */
+		"1000 20 f\n2000 10 g\n", /* goes on, appended */
+		"3000 20 longer than it was\n",
+		"3000 20 longer than it is!\n",
+	};
+	struct followed f;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
+		rewrite_map(contents[i]);
+		read_held(&f, &CLOSED);
+		if (i == 1)
+			the_piece(&f.heard, "2000 10 g\n");
+		else
+			the_snapshot(&f.heard, contents[i]);
+		forget_heard(&f.heard);
+	}
+	end_map(&f);
+}
+
+/* A file of `count` lines, of which number `other` has another address. To be freed. */
+static char *make_lines(size_t count, size_t other)
+{
+	char *text = malloc(count * 24 + 1);
+
+	for (size_t i = 0; i < count; i++)
+		snprintf(text + i * 24, 25, "%08zx 10 line%07zu\n",
+			 i == other ? 0xf0000000 : 0x1000 + i * 16, i);
+	return text;
+}
+
+/* HotSpot's lines are of one length: a method that was compiled again changes nothing but itself. */
+static void changed_early_test(void **state)
+{
+	char *old = make_lines(40, 100), *new = make_lines(40, 3);
+	struct followed f;
+
+	(void)state;
+	begin_map(&f, old);
+	rewrite_map(new);
+	read_all(&f, &CLOSED);
+	the_snapshot(&f.heard, new);
+	end_map(&f);
+	free(old);
+	free(new);
+}
+
+/* Emptied and kept open, it is appended to again. */
+static void not_closed_test(void **state)
+{
+	uint64_t listed_from, listed_to;
+	struct followed f;
+	int fd;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n2000 10 g\n");
+	listed_from = f.began;
+	listed_to = f.read_at;
+	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC);
+	read_all(&f, &OPENED);
+	assert_int_equal(write(fd, "3000 10 h\n", 10), 10);
+	read_all(&f, &MODIFIED);
+	assert_int_equal(f.heard.pieces.count, 0);
+	sleep_ns(PATIENCE);
+	read_all(&f, &NO_SIGNS);
+	assert_bytes(&f.heard, "3000 10 h\n");
+	assert_int_equal(f.heard.pieces.count, 2);
+	assert_int_equal(f.heard.pieces.data[0].size, 0);
+	assert_int_equal(f.heard.pieces.data[0].flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
+	assert_in_range(f.heard.pieces.data[0].after, listed_from, listed_to);
+	assert_int_equal(f.heard.pieces.data[1].flags, 0);
+	assert_true(f.heard.pieces.data[1].after <= listed_to);
+	forget_heard(&f.heard);
+	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
+	close(fd);
+	read_held(&f, &CLOSED);
+	the_piece(&f.heard, "4000 10 i\n");
+	end_map(&f);
+}
+
+/* The same after it had been appended to, and glanced at: up to then it had told all. */
+static void not_closed_appended_test(void **state)
+{
+	struct followed f;
+	uint64_t glance_from, glance_to;
+	int fd;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	append_to_map(TWO_LINES);
+	read_all(&f, &MODIFIED);
+	sleep_ns(5000000);
+	glance_from = monotonic_ns();
+	jit_file__glance(&f.file);
+	glance_to = monotonic_ns();
+	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(write(fd, "3000 10 h\n", 10), 10);
+	read_all(&f, &OPENED);
+	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
+	sleep_ns(PATIENCE);
+	forget_heard(&f.heard);
+	read_all(&f, &NO_SIGNS);
+	assert_bytes(&f.heard, "3000 10 h\n4000 10 i\n");
+	assert_in_range(f.heard.pieces.data[0].after, glance_from, glance_to);
+	assert_true(f.heard.pieces.data[1].after >= f.heard.pieces.data[0].after);
+	close(fd);
+	end_map(&f);
+}
+
+/* Half of it is there when there is no more time. */
+static void settled_rewriting_test(void **state)
+{
+	struct followed f;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	rewrite_map("2 1 g\n");
+	read_all(&f, &OPENED);
+	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
+	assert_bytes(&f.heard, "2 1 g\n");
+	assert_int_equal(piece_at(&f.heard, 0)->flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
+	end_map(&f);
+}
+
+static void replaced_file_test(void **state)
+{
+	struct followed f;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	write_new_map("1000 10 f\n2000 10 another\n");
+	fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(jit_file__replace(&f.file, fd, &st, monotonic_ns(),
+					   &(struct jit_file_sink){hear_event, &f.heard}),
+			 0);
+	assert_int_equal(f.file.fd, fd);
+	assert_int_equal(f.file.inode, st.st_ino);
+	assert_true(jit_file__wakes_at(&f.file) > 0);
+	read_all(&f, &CLOSED);
+	the_snapshot(&f.heard, "1000 10 f\n2000 10 another\n");
+	end_map(&f);
+}
+
+/* ---- much of it ------------------------------------------------------------------------------ */
+
+/* To the end; how many readings it took. */
+static unsigned int read_much(struct followed *f, const struct jit_signs *signs)
+{
+	unsigned int count = 1;
+
+	while (read_as(f, signs, false) == 1) {
+		signs = &NO_SIGNS;
+		count++;
+	}
+	return count;
+}
+
+static void big_test(void **state)
+{
+	enum { LINES = 250000 }; /* 6 MB */
+	char *text = make_lines(LINES, LINES);
+	struct followed f;
+	uint64_t silent;
+
+	(void)state;
+	write_new_map(text);
+	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
+	assert_int_equal(read_much(&f, &NO_SIGNS), 2);
+	assert_bytes(&f.heard, text);
+	for (size_t i = 0; i < f.heard.pieces.count; i++) {
+		assert_int_equal(f.heard.pieces.data[i].flags, 0);
+		assert_int_equal(f.heard.pieces.data[i].after, 0);
+	}
+	/* what is read in two rounds was written since the last that came to the end */
+	forget_heard(&f.heard);
+	silent = f.read_at;
+	append_to_map(text);
+	assert_int_equal(read_much(&f, &MODIFIED), 2);
+	assert_bytes(&f.heard, text);
+	for (size_t i = 0; i < f.heard.pieces.count; i++)
+		assert_int_equal(f.heard.pieces.data[i].after, f.heard.pieces.data[0].after);
+	assert_true(f.heard.pieces.data[0].after <= silent);
+	/* a snapshot is read in one */
+	forget_heard(&f.heard);
+	rewrite_map(text);
+	assert_int_equal(read_much(&f, &CLOSED), 1);
+	the_snapshot(&f.heard, text);
+	end_map(&f);
+	free(text);
+}
+
+/* Where nothing was written there are only zeros, which are not told. */
+static void hole_test(void **state)
+{
+	static const char LINE[] = "2000 10 g\n";
+	struct followed f;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	assert_int_equal(truncate(FILENAME, 10 << 20), 0);
+	append_to_map(LINE);
+	while (read_as(&f, &MODIFIED, false) == 1)
+		;
+	assert_true(f.heard.bytes.count < EVENT_SIZE_MAX);
+	assert_true(f.heard.bytes.count >= strlen(LINE));
+	assert_memory_equal(f.heard.bytes.data + f.heard.bytes.count - strlen(LINE), LINE,
+			    strlen(LINE));
+	end_map(&f);
+}
+
+/* ---- it ends --------------------------------------------------------------------------------- */
+
+static void refused_test(void **state)
+{
+	const struct jit_owner owner = {.pid = 1};
+	struct jit_found found = {.fd = -1};
+	struct followed f;
+	struct jit_file other;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	append_to_map(TWO_LINES);
+	f.heard.refusal = -ENOSPC;
+	assert_int_equal(read_as(&f, &MODIFIED, false), -ENOSPC);
+	rewrite_map("");
+	assert_int_equal(read_as(&f, &CLOSED, false), -ENOSPC);
+	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){hear_event, &f.heard}),
+			 -ENOSPC);
+	assert_int_equal(jit_file__begin(&other, NUMBER, JIT_FILE_MAP, &owner, &found, 1,
+					 &(struct jit_file_sink){hear_event, &f.heard}),
+			 -ENOSPC);
+	end_map(&f);
+}
+
+/* From the last reading on everything is in doubt. */
+static void give_up_test(void **state)
+{
+	struct followed f;
+	uint64_t silent;
+
+	(void)state;
+	begin_map(&f, "1000 10 f\n");
+	silent = f.read_at;
+	append_to_map(TWO_LINES);
+	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){hear_event, &f.heard}),
+			 0);
+	assert_int_equal(the_snapshot(&f.heard, "")->before, UINT64_MAX);
+	assert_true(f.heard.pieces.data[0].after <= silent);
+	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_TOO_BIG);
+	forget_heard(&f.heard);
+	read_all(&f, &CLOSED);
+	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
+	end_map(&f);
+	/* a dump tells its times itself */
+	write_new_map("bytes");
+	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, 0);
+	forget_heard(&f.heard);
+	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){hear_event, &f.heard}),
+			 0);
+	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
+	end_map(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(snapshot_test),
+		cmocka_unit_test(emptied_test),
+		cmocka_unit_test(replaced_content_test),
+		cmocka_unit_test(changed_early_test),
+		cmocka_unit_test(not_closed_test),
+		cmocka_unit_test(not_closed_appended_test),
+		cmocka_unit_test(settled_rewriting_test),
+		cmocka_unit_test(replaced_file_test),
+		cmocka_unit_test(big_test),
+		cmocka_unit_test(hole_test),
+		cmocka_unit_test(refused_test),
+		cmocka_unit_test(give_up_test),
+	};
+
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Forks, execs, exits, numbers that are used again: whose sample is it?
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unit/event_story.h"
+
+/* ---- fork, exec, exit ------------------------------------------------------------------------ */
+
+static void fork_storm(void **state)
+{
+	(void)state;
+	prog();
+	for (uint32_t pid = 1000; pid < 101000; pid++) {
+		ev.now += MS;
+		fork_(10, 10, pid, pid);
+		if (pid % 10000 == 0) {
+			map(pid, 0x20000, 0x1000, 0, "/lib/own.so", 0);
+			sample(pid, pid, MS / 2, IP(0x20010), RET(0x10020), END);
+		}
+		exit_(pid, pid);
+	}
+	ev.now += MS;
+	sample(10, 10, 5 * S, IP(0x20010), RET(0x10020), END);
+	finish();
+	/* the ten that were sampled, and the parent */
+	assert_int_equal(ev.p->process_count, 1 + 11);
+	assert_int_equal(ev.p->thread_count, 1 + 11);
+	expect_stack(thread_of(20000, 0), 0, "prog+0x41f own.so+0x10");
+	assert_string_equal(str(process_of(thread_of(20000, 0))->name), "prog");
+	assert_int_equal(process_of(thread_of(20000, 0))->ppid, 10);
+	assert_true(process_of(thread_of(20000, 0))->is_target);
+	/* what a child maps is not its parent's */
+	expect_stack(thread_of(10, 0), 0, "prog+0x41f [unknown]+0x20010");
+}
+
+static void exec_replaces_names_and_maps(void **state)
+{
+	const struct profile_thread *t;
+
+	(void)state;
+	prog();
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	sample(11, 11, MS, HERE);
+	ev.now += MS;
+	thread_cpu(11, 11, MS + 200, 0); /* the next life's to account for */
+	comm(11, 11, "tool", EVENT_COMM_EXEC);
+	ev.now += MS;
+	sample(11, 11, 2 * MS + 300, HERE); /* the new image is not mapped yet */
+	map(11, 0x10000, 0x1000, 0, "/bin/tool", 0);
+	ev.now += MS;
+	sample(11, 11, 4 * MS, HERE);
+	ev.now += MS;
+	thread_cpu(11, 11, 4 * MS + 7, EVENT_EXITED);
+	exit_(11, 11);
+	finish();
+	t = thread_of(11, 0);
+	assert_string_equal(str(process_of(t)->name), "prog");
+	assert_string_equal(str(t->name), "prog");
+	expect_stack(t, 0, "prog+0x410");
+	assert_int_equal(t->end, S + 3 * MS);
+	assert_int_equal(t->cpu_tail, 0);
+	t = thread_of(11, 1);
+	assert_string_equal(str(process_of(t)->name), "tool");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "tool");
+	assert_true(t->is_main);
+	assert_int_equal(t->start, S + 3 * MS);
+	assert_int_equal(t->end, S + 6 * MS);
+	expect_stack(t, 0, "[unknown]+0x10010");
+	expect_stack(t, 1, "tool+0x10");
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[0], MS + 300);
+	assert_int_equal(t->cpu_tail, 7);
+	assert_int_equal(cpu_of_tid(11), 4 * MS + 7);
+}
+
+/* Thread 12 calls execve: it goes on as 11, with its own clock, and all others are gone. */
+static void exec_by_another_thread(void **state)
+{
+	(void)state;
+	prog();
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	fork_(11, 11, 11, 12);
+	ev.now += MS;
+	sample(11, 11, 900000, HERE);
+	sample(11, 12, 800000, HERE);
+	ev.now += MS;
+	thread_cpu(11, 11, 950000, EVENT_EXITED);
+	exit_(11, 11);
+	comm(11, 11, "tool", EVENT_COMM_EXEC);
+	ev.now += MS;
+	sample(11, 11, 1900000, HERE);
+	finish();
+	assert_int_equal(cpu_of_tid(11) + cpu_of_tid(12), 950000 + 1900000);
+	assert_int_equal(profile_thread__cpu(thread_of(11, 0)), 950000);
+	assert_int_equal(profile_thread__cpu(thread_of(12, 0)), 800000);
+	assert_int_equal(thread_of(11, 1)->samples[SAMPLE_CPU].weight[0], 1100000);
+	assert_int_equal(thread_of(12, 0)->end, S + 3 * MS);
+}
+
+static void leader_exits_first(void **state)
+{
+	const struct profile_process *p;
+
+	(void)state;
+	prog();
+	fork_(10, 10, 10, 12);
+	ev.now += MS;
+	sample(10, 10, 5 * S + MS, HERE);
+	exit_(10, 10);
+	ev.now += 3 * S; /* long after the leader's grace */
+	sample(10, 12, S, HERE);
+	ev.now += MS;
+	exit_(10, 12);
+	ev.now += MS;
+	stop();
+	finish();
+	p = process_of(thread_of(12, 0));
+	assert_int_equal(thread_of(10, 0)->process.v, thread_of(12, 0)->process.v);
+	assert_int_equal(thread_of(10, 0)->end, S + MS);
+	assert_int_equal(p->end, 4 * S + 2 * MS);
+	assert_int_equal(ev.p->process_count, 2);
+	expect_stack(thread_of(12, 0), 0, "prog+0x410");
+}
+
+static void a_sample_after_the_exit_record(void **state)
+{
+	const struct profile_thread *t;
+
+	(void)state;
+	prog();
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	exit_(11, 11);
+	ev.now += 1000;
+	sample(11, 11, MS, (uint64_t)0xffffffff81000100, END);
+	ev.now += 1000;
+	thread_cpu(11, 11, MS + 500, EVENT_EXITED);
+	ev.now += MS;
+	stop();
+	finish();
+	t = thread_of(11, 0);
+	assert_int_equal(t->samples[SAMPLE_CPU].count, 1);
+	assert_int_equal(t->end, S + 2 * MS + 1000);
+	assert_int_equal(process_of(t)->end, t->end);
+	assert_int_equal(profile_thread__cpu(t), MS + 500);
+	assert_string_equal(str(process_of(t)->name), "prog");
+}
+
+/* Not all of its threads were known: the last known one is not the last one. */
+static void a_sign_of_life_after_the_end(void **state)
+{
+	(void)state;
+	prog();
+	ev.now += MS;
+	exit_(10, 10);
+	ev.now += MS;
+	sample(10, 12, MS, HERE);
+	ev.now += MS;
+	stop();
+	finish();
+	assert_int_equal(process_of(thread_of(12, 0))->end, 0);
+	assert_int_equal(thread_of(12, 0)->process.v, thread_of(10, 0)->process.v);
+	expect_stack(thread_of(12, 0), 0, "prog+0x410");
+}
+
+static void pid_reuse(void **state)
+{
+	(void)state;
+	prog();
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	comm(11, 11, "first", EVENT_COMM_EXEC);
+	map(11, 0x10000, 0x1000, 0, "/bin/first", 0);
+	ev.now += MS;
+	sample(11, 11, MS, HERE);
+	exit_(11, 11);
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	sample(11, 11, MS / 2, HERE);
+	/* and once more, without an exit record: only /proc tells, by the start time */
+	ev.now += S;
+	process(11, ev.now - 10 * MS, false, "third");
+	thread(11, 11, ev.now - 10 * MS, MS, "third");
+	map(11, 0x10000, 0x1000, 0, "/bin/third", EVENT_FROM_PROC);
+	maps_read(11);
+	ev.now += MS;
+	sample(11, 11, 2 * MS, HERE);
+	stop();
+	finish();
+	expect_stack(thread_of(11, 0), 0, "first+0x10");
+	expect_stack(thread_of(11, 1), 0, "prog+0x410");
+	expect_stack(thread_of(11, 2), 0, "third+0x10");
+	assert_string_equal(str(process_of(thread_of(11, 2))->name), "third");
+	assert_int_equal(thread_of(11, 1)->samples[SAMPLE_CPU].weight[0], MS / 2);
+	assert_int_equal(thread_of(11, 2)->samples[SAMPLE_CPU].weight[0], MS);
+	assert_int_not_equal(thread_of(11, 1)->end, 0);
+	assert_int_equal(thread_of(11, 2)->end, 0);
+}
+
+static void tid_reuse_in_another_process(void **state)
+{
+	(void)state;
+	prog();
+	fork_(10, 10, 10, 12);
+	ev.now += MS;
+	sample(10, 12, MS, HERE);
+	/* its exit record was lost */
+	ev.now += MS;
+	fork_(10, 10, 20, 20);
+	fork_(20, 20, 20, 12);
+	ev.now += MS;
+	sample(20, 12, MS / 2, HERE);
+	finish();
+	assert_int_equal(process_of(thread_of(12, 0))->pid, 10);
+	assert_int_equal(thread_of(12, 0)->end, S + 2 * MS);
+	assert_int_equal(process_of(thread_of(12, 1))->pid, 20);
+	assert_int_equal(thread_of(12, 1)->samples[SAMPLE_CPU].weight[0], MS / 2);
+}
+
+/* /proc was being read when the thread was born: it is told first, the record comes after. */
+static void told_before_its_fork_record(void **state)
+{
+	(void)state;
+	prog();
+	process(11, S - 5 * MS, true, "child");
+	thread(11, 11, S - 5 * MS, 100, "child");
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	sample(11, 11, MS, HERE);
+	finish();
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].weight[0], MS);
+	assert_string_equal(str(process_of(thread_of(11, 0))->name), "child");
+	assert_int_equal(ev.p->process_count, 3);
+}
+
+static void ended_lives_are_forgotten(void **state)
+{
+	(void)state;
+	prog();
+	fork_(10, 10, 11, 11);
+	exit_(11, 11);
+	ev.now += 3 * S;
+	/* nobody knows it any more: a new life of unknown name, and a question */
+	sample(11, 11, 10 * S, HERE);
+	finish();
+	assert_int_equal(ev.reread[0], 11);
+	assert_string_equal(str(process_of(thread_of(11, 0))->name), "[unknown]");
+	/* what it used before is not known: one period at most */
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].weight[0], MS);
+	assert_true(thread_of(11, 0)->start <= thread_of(11, 0)->samples[SAMPLE_CPU].time[0] - MS);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void names_as_they_were(void **state)
+{
+	const struct profile_thread *t;
+
+	(void)state;
+	prog();
+	ev.now += MS;
+	sample(10, 10, 5 * S, HERE);
+	fork_(10, 10, 10, 12);
+	comm(10, 10, "renamed", 0);
+	ev.now += MS;
+	sample(10, 10, 5 * S, HERE);
+	sample(10, 12, 5, HERE);
+	comm(10, 12, "worker", 0);
+	ev.now += MS;
+	sample(10, 12, 6, HERE);
+	finish();
+	t = thread_of(10, 0);
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[1]), "renamed");
+	assert_string_equal(str(t->name), "renamed");
+	assert_string_equal(str(process_of(t)->name), "renamed");
+	t = thread_of(12, 0);
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
+	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[1]), "worker");
+	assert_false(t->is_main);
+	assert_int_equal(t->process.v, thread_of(10, 0)->process.v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(fork_storm),
+		STORY(exec_replaces_names_and_maps),
+		STORY(exec_by_another_thread),
+		STORY(leader_exits_first),
+		STORY(a_sample_after_the_exit_record),
+		STORY(a_sign_of_life_after_the_end),
+		STORY(pid_reuse),
+		STORY(tid_reuse_in_another_process),
+		STORY(told_before_its_fork_record),
+		STORY(ended_lives_are_forgotten),
+		STORY(names_as_they_were),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

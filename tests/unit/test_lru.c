@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The order of last use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "procfs/lru.h"
+
+#define SECOND 1000000000ull
+
+static void test_places(void **state)
+{
+	struct lru l;
+	uint32_t place;
+
+	(void)state;
+	lru__init(&l);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(lru__take(&l, &place), 0);
+		assert_int_equal(place, i);
+		lru__use(&l, place, i * SECOND);
+	}
+	assert_int_equal(l.count, 100);
+	lru__release(&l, 7);
+	lru__release(&l, 42);
+	assert_int_equal(l.count, 98);
+	assert_int_equal(lru__take(&l, &place), 0);
+	assert_int_equal(place, 42);
+	assert_int_equal(lru__take(&l, &place), 0);
+	assert_int_equal(place, 7);
+	assert_int_equal(lru__take(&l, &place), 0);
+	assert_int_equal(place, 100);
+	lru__fini(&l);
+}
+
+static void test_order(void **state)
+{
+	struct lru l;
+	uint32_t place;
+
+	(void)state;
+	lru__init(&l);
+	assert_int_equal(lru__idle(&l, 100 * SECOND, 0), LRU_NONE);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(lru__take(&l, &place), 0);
+		lru__use(&l, place, place * 10 * SECOND);
+	}
+	assert_int_equal(lru__idle(&l, 40 * SECOND, 10 * SECOND), 0);
+	assert_int_equal(lru__idle(&l, 40 * SECOND, 40 * SECOND), LRU_NONE);
+	lru__use(&l, 0, 40 * SECOND);
+	assert_int_equal(lru__idle(&l, 40 * SECOND, 10 * SECOND), 1);
+	assert_int_equal(lru__next_idle(&l, 1, 40 * SECOND, 10 * SECOND), 2);
+	assert_int_equal(lru__next_idle(&l, 2, 40 * SECOND, 10 * SECOND), LRU_NONE);
+	assert_int_equal(lru__newest(&l), 0);
+	assert_int_equal(lru__older(&l, 0), 4);
+	/* what is out of the order is not found */
+	lru__remove(&l, 1);
+	lru__remove(&l, 1);
+	assert_int_equal(lru__idle(&l, 40 * SECOND, 10 * SECOND), 2);
+	lru__use(&l, 1, 41 * SECOND);
+	assert_int_equal(lru__newest(&l), 1);
+	/* in the middle and at both ends */
+	lru__remove(&l, 3);
+	lru__remove(&l, 2);
+	lru__release(&l, 1);
+	assert_int_equal(lru__newest(&l), 0);
+	assert_int_equal(lru__idle(&l, 100 * SECOND, 0), 4);
+	lru__remove(&l, 4);
+	lru__remove(&l, 0);
+	assert_int_equal(lru__idle(&l, 100 * SECOND, 0), LRU_NONE);
+	assert_int_equal(lru__newest(&l), LRU_NONE);
+	lru__fini(&l);
+}
+
+/* Uses that follow each other closely count once, and nothing that was just used is idle. */
+static void test_grain(void **state)
+{
+	struct lru l;
+	uint32_t a, b;
+
+	(void)state;
+	lru__init(&l);
+	assert_int_equal(lru__take(&l, &a), 0);
+	assert_int_equal(lru__take(&l, &b), 0);
+	lru__use(&l, a, 10 * SECOND);
+	lru__use(&l, b, 10 * SECOND);
+	lru__use(&l, a, 10 * SECOND + LRU_GRAIN - 1);
+	assert_int_equal(lru__newest(&l), b);
+	assert_int_equal(lru__idle(&l, 10 * SECOND + LRU_GRAIN, 0), LRU_NONE);
+	lru__use(&l, a, 10 * SECOND + LRU_GRAIN);
+	assert_int_equal(lru__newest(&l), a);
+	assert_int_equal(lru__idle(&l, 10 * SECOND + LRU_GRAIN + 1, 0), b);
+	lru__fini(&l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_grain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Windows of one stream: what belongs into which, and that they add up to one long recording. */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/vec.h"
+
+#include "unit/event_story.h"
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+#define TIDS 16
+
+/* What profiles say in sum: a line for each sample, CPU by tid, lives. */
+struct totals {
+	VEC(char *) lines; /* of samples and of lives, to be sorted */
+	uint64_t cpu[TIDS], excess[TIDS];
+	uint64_t ends[STACK_END_COUNT], unmapped, lost[LOST_SOURCE_COUNT];
+	uint64_t due, delivered, received, running;
+};
+
+static void add_line(struct totals *t, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_line(struct totals *t, const char *format, ...)
+{
+	va_list arguments;
+	char *line;
+
+	va_start(arguments, format);
+	assert_true(vasprintf(&line, format, arguments) >= 0);
+	va_end(arguments);
+	assert_int_equal(vec_push(&t->lines, line), 0);
+}
+
+static void add_thread(struct totals *t, const struct profile_thread *thread)
+{
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+
+	assert_true(thread->tid < TIDS);
+	t->cpu[thread->tid] += profile_thread__cpu(thread);
+	t->excess[thread->tid] += thread->cpu_excess;
+	for (size_t i = 0; i < samples->count; i++)
+		add_line(t, "%u %" PRIu64 " %s %s", thread->tid, samples->time[i],
+			 str(samples->comm[i]), stack_text(thread, i));
+}
+
+static void add_profile(struct totals *t, const struct profile *p)
+{
+	ev.p = p;
+	for (size_t i = 1; i < p->thread_count; i++)
+		add_thread(t, &p->threads[i]);
+	for (int i = 0; i < STACK_END_COUNT; i++)
+		t->ends[i] += p->stack_ends[i];
+	for (int i = 0; i < LOST_SOURCE_COUNT; i++)
+		t->lost[i] += p->lost[i];
+	for (size_t i = 0; i < p->books_count; i++) {
+		t->due += p->books[i].due;
+		t->running += p->books[i].time_running;
+		t->received += p->books[i].received;
+		t->delivered += p->books[i].count[BOOK_DELIVERED];
+	}
+	t->unmapped += p->unmapped_frames;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void totals__fini(struct totals *t)
+{
+	for (size_t i = 0; i < t->lines.count; i++)
+		free(t->lines.data[i]);
+	vec_free(&t->lines);
+}
+
+static void assert_same_totals(struct totals *one, struct totals *many)
+{
+	assert_int_equal(one->lines.count, many->lines.count);
+	qsort(one->lines.data, one->lines.count, sizeof(char *), compare_lines);
+	qsort(many->lines.data, many->lines.count, sizeof(char *), compare_lines);
+	for (size_t i = 0; i < one->lines.count; i++)
+		assert_string_equal(one->lines.data[i], many->lines.data[i]);
+	for (uint32_t tid = 0; tid < TIDS; tid++)
+		assert_int_equal(one->cpu[tid] - one->excess[tid],
+				 many->cpu[tid] - many->excess[tid]);
+	assert_memory_equal(one->ends, many->ends, sizeof(one->ends));
+	assert_memory_equal(one->lost, many->lost, sizeof(one->lost));
+	assert_int_equal(one->unmapped, many->unmapped);
+	assert_int_equal(one->due, many->due);
+	assert_int_equal(one->running, many->running);
+	assert_int_equal(one->received, many->received);
+	assert_int_equal(one->delivered, many->delivered);
+}
+
+/* ---- the same stream in one window and in many ----------------------------------------------- */
+
+static void tell_books(uint64_t ticks)
+{
+	struct books_event books = {.header = header(0), .lines = BOOK_COUNT, .period = MS + 1};
+
+	books.time_enabled = books.time_running = ticks * MS;
+	books.received = ticks;
+	books.count[BOOK_DELIVERED] = ticks;
+	assert_int_equal(ev.h.books(ev.h.context, &books), 0);
+}
+
+/* `window` is how many events a window has; 0: all of them. */
+static void tell_random_stream(uint64_t round, int window, struct totals *totals)
+{
+	set_up(NULL);
+	seed = round;
+	ev.now = S / 2;
+	for (int i = 0; i < 600; i++) {
+		random_event();
+		ev.now += random_below(20) ? random_below(MS) : random_below(3 * S);
+		if (i == 50)
+			start_sampling();
+		if (i % 10 == 9)
+			tell_books(i);
+		if (window && i > 50 && i % window == window - 1) {
+			tell_books(i);
+			next_window();
+		} else if (i % 10 == 9) {
+			tell_books(i);
+		}
+	}
+	if (random_below(2))
+		stop();
+	finish();
+	add_profile(totals, ev.p);
+	for (size_t i = 0; i < ev.windows; i++)
+		add_profile(totals, ev.profiles[i]);
+	tear_down(NULL);
+}
+
+static void windows_add_up(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		struct totals one = {}, many = {};
+
+		tell_random_stream(round, 0, &one);
+		tell_random_stream(round, 10 + round % 40, &many);
+		assert_same_totals(&one, &many);
+		totals__fini(&one);
+		totals__fini(&many);
+	}
+}
+
+/* ---- what is in which ------------------------------------------------------------------------ */
+
+/* What a thread used after its last sample belongs to the window in which that is known. */
+static void cpu_goes_on(void **state)
+{
+	(void)state;
+	prog();
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	sample(10, 10, 5 * S + MS, HERE);
+	sample(11, 11, MS, HERE);
+	ev.now += MS;
+	next_window();
+	assert_int_equal(ev.profiles[0]->end, S + 2 * MS);
+	ev.now += MS;
+	sample(10, 10, 5 * S + 3 * MS, HERE);
+	thread_cpu(11, 11, MS + MS / 2, EVENT_EXITED);
+	exit_(11, 11);
+	stop();
+	finish();
+	assert_int_equal(ev.p->start, S + 2 * MS);
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], 2 * MS);
+	/* it was not sampled again */
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_CPU].count, 0);
+	assert_int_equal(profile_thread__cpu(thread_of(11, 0)), MS / 2);
+	assert_int_equal(thread_of(11, 0)->end, S + 3 * MS);
+	assert_int_equal(process_of(thread_of(11, 0))->end, S + 3 * MS);
+}
+
+/* A smaller reading takes back from this window, and what is left from what is to come. */
+static void cpu_is_taken_back(void **state)
+{
+	(void)state;
+	prog();
+	ev.now += MS;
+	sample(10, 10, 5 * S + 3 * MS, HERE);
+	next_window();
+	ev.now += MS;
+	sample(10, 10, 5 * S + 2 * MS, HERE);
+	ev.now += MS;
+	sample(10, 10, 5 * S + 4 * MS, HERE);
+	next_window();
+	ev.now += MS;
+	sample(10, 10, 5 * S + 3 * MS, HERE);
+	stop();
+	finish();
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], 0);
+	assert_int_equal(thread_of(10, 0)->cpu_excess, MS);
+	ev.p = ev.profiles[1];
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], 0);
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[1], MS);
+	assert_int_equal(thread_of(10, 0)->cpu_excess, 0);
+}
+
+/* Names, mappings and what was asked for hold on; ids do not. */
+static void what_was_told_before(void **state)
+{
+	(void)state;
+	prog();
+	process(20, S / 2, true, "other");
+	thread(20, 20, S / 2, S, "other");
+	map(20, 0x20000, 0x1000, 0, "/bin/other", EVENT_FROM_PROC);
+	comm(10, 10, "renamed", 0);
+	ev.h.meta(ev.h.context, "hostname", "here");
+	next_window();
+	ev.now += MS;
+	sample(20, 20, S + MS, IP(0x20010), END);
+	ev.now += MS;
+	sample(10, 10, 5 * S + MS, HERE);
+	stop();
+	finish();
+	expect_stack(thread_of(20, 0), 0, "other+0x10");
+	expect_stack(thread_of(10, 0), 0, "prog+0x410");
+	assert_string_equal(str(thread_of(10, 0)->name), "renamed");
+	assert_string_equal(profile__meta(ev.p, META_HOSTNAME), "here");
+	assert_int_equal(ev.p->period, 1000000);
+	assert_int_equal(ev.p->dso_count - 1, 2);
+	/* asked for, and not sampled */
+	ev.p = ev.profiles[0];
+	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].count, 0);
+	assert_int_equal(thread_of(20, 0)->samples[SAMPLE_CPU].count, 0);
+}
+
+/* The wall clock may have been set since the recording began. */
+static void the_time_of_a_window(void **state)
+{
+	struct clock_anchor_event anchor = {
+		.monotonic = S, .realtime = 1000 * S, .tsc_khz = 2000000, .tsc = 1};
+
+	(void)state;
+	anchor.header = header(0);
+	ev.h.clock_anchor(ev.h.context, &anchor);
+	prog();
+	ev.now += MS;
+	sample(10, 10, 5 * S + MS, HERE);
+	ev.now += S;
+	anchor.header = header(0);
+	anchor.monotonic = ev.now;
+	anchor.realtime = 5000 * S;
+	ev.h.clock_anchor(ev.h.context, &anchor);
+	ev.now += MS;
+	next_window();
+	assert_int_equal(ev.profiles[0]->start_realtime, 1000 * S);
+	ev.now += MS;
+	sample(10, 10, 5 * S + 2 * MS, HERE);
+	stop();
+	finish();
+	assert_int_equal(ev.p->start_realtime, 5000 * S + MS);
+	assert_int_equal(ev.p->clock_epochs, 1);
+	assert_int_equal(ev.p->tsc_khz, 2000000);
+}
+
+/* What no process has mapped any more is forgotten in time, and its number is used again. */
+static void images_are_forgotten(void **state)
+{
+	struct image_table *images = world__images(ev.world);
+	char path[64];
+
+	(void)state;
+	prog();
+	for (int round = 0; round < 8; round++) {
+		for (uint32_t i = 0; i < 1000; i++) {
+			uint32_t pid = 1000 + i;
+
+			snprintf(path, sizeof(path), "/tmp/%d-%u", round, i);
+			fork_(10, 10, pid, pid);
+			map(pid, 0x50000, 0x1000, 0, path, 0);
+			ev.now += MS;
+			sample(pid, pid, MS, IP(0x50010), END);
+			exit_(pid, pid);
+		}
+		ev.now += 3 * S;
+		sample(10, 10, 5 * S + (round + 1) * MS, HERE);
+		next_window();
+		world__forget(ev.world, NULL, NULL);
+		ev.p = ev.profiles[round];
+		snprintf(path, sizeof(path), "%d-999+0x10", round);
+		expect_stack(thread_of(1999, 0), 0, path);
+	}
+	assert_true(image_table__count(images) < 3500);
+	ev.now += MS;
+	sample(10, 10, 5 * S + 20 * MS, HERE);
+	finish();
+	expect_stack(thread_of(10, 0), 0, "prog+0x410");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_add_up), STORY(cpu_goes_on),
+		STORY(cpu_is_taken_back),	  STORY(what_was_told_before),
+		STORY(the_time_of_a_window),	  STORY(images_are_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

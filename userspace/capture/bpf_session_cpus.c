@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The CPUs of a session. Each that is online has up to four perf events:
+ *
+ *   tick      drives the program `tick` (sampled CPUs only)
+ *   output    what the programs write comes out of its ring
+ *   sideband  mmap, comm, fork and exit records of the CPU, in its own ring
+ *   tsc       counts the TSC, read by the program (with the TSC clock, sampled CPUs only)
+ *
+ * Two things have to be done on each CPU itself, so the calling thread moves there for a moment:
+ * the TSC base, whose error is 13 us from elsewhere and 0.3 us at home, and a look at the run
+ * queue's clock right after it was set (see bpf/cputime.bpf.h). Where a cpuset forbids to go there,
+ * the first is bracketed and refused if it is bad, and the second comes with the first samples.
+ */
+#include "capture/bpf_session_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/io.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include "capture/cpu_visit.h"
+#include "capture/features.h"
+#include "capture/tsc_counter.h"
+
+#define EXIT_RING	 (64u * 1024) /* of CPUs that are not sampled */
+#define SIDEBAND_RING	 (512u * 1024)
+#define RING_FLOOR	 (64u * 1024)
+#define TSC_ERROR_MAX_NS 5000
+#define CLOCK_LOOKS	 16
+
+/* ---- CPUs ------------------------------------------------------------------------------------ */
+
+static int add_cpus(struct bpf_session *s, struct failure *failure)
+{
+	_cleanup_free_ uint32_t *online = NULL;
+	char text[4096];
+	int err = read_line(CPUS_ONLINE, text, sizeof(text));
+
+	if (!err)
+		err = parse_cpu_list(text, CPU_VISIT_MAX - 1, &online, &s->cpu_count);
+	if (err)
+		return fail(failure, err, "cannot read " CPUS_ONLINE ": %s", strerror(-err));
+	s->sampled = calloc(s->cpu_count, sizeof(*s->sampled));
+	if (s->sampled)
+		s->cpus = calloc(s->cpu_count, sizeof(*s->cpus));
+	if (!s->cpus)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		struct session_cpu *c = &s->cpus[i];
+
+		c->cpu = c->decoder.cpu = online[i];
+		c->fds.tick = c->fds.output = c->fds.sideband = c->fds.tsc = -1;
+	}
+	return 0;
+}
+
+/* The first CPU of -C that we do not have. */
+static uint32_t missing_cpu(const struct bpf_session *s, const struct target *target)
+{
+	for (size_t k = 0; k < target->cpu_count; k++) {
+		bool online = false;
+
+		for (size_t i = 0; i < s->cpu_count && !online; i++)
+			online = s->cpus[i].cpu == target->cpus[k];
+		if (!online)
+			return target->cpus[k];
+	}
+	return 0;
+}
+
+int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
+			     struct failure *failure)
+{
+	size_t found = 0;
+	int err = add_cpus(s, failure);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		bool wanted = !target->cpus;
+
+		for (size_t k = 0; k < target->cpu_count && !wanted; k++)
+			wanted = target->cpus[k] == s->cpus[i].cpu;
+		s->cpus[i].sampled = wanted;
+		if (wanted)
+			s->sampled[found++] = i;
+	}
+	s->info.cpus = found;
+	s->info.sideband_cpus = s->cpu_count;
+	if (target->cpus && found != target->cpu_count) {
+		fail(failure, -ENODEV, "CPU %u of -C is not online", missing_cpu(s, target));
+		return fail_remedy(failure, -ENODEV, "see " CPUS_ONLINE " for those that are");
+	}
+	return 0;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+/* Open and calibrate the TSC counters of all sampled CPUs. 0, or an error with the reason. */
+static int open_tsc(struct bpf_session *s)
+{
+	const char *refused = tsc_refused();
+	uint64_t per_us, error, worst = 0;
+	cpu_set_t *home;
+	int err = 0;
+
+	if (refused) {
+		snprintf(s->clock_reason, sizeof(s->clock_reason), "%s", refused);
+		return -ENOTSUP;
+	}
+	per_us = tsc_per_us();
+	home = save_affinity();
+	for (size_t i = 0; i < s->info.cpus && !err; i++) {
+		struct session_cpu *c = &s->cpus[s->sampled[i]];
+
+		c->fds.tsc = tsc_event_open(c->cpu);
+		if (c->fds.tsc < 0) {
+			err = c->fds.tsc;
+			snprintf(s->clock_reason, sizeof(s->clock_reason),
+				 "the TSC counter of the msr PMU cannot be opened: %s",
+				 err == -ENOENT ? "there is none" : strerror(-err));
+			break;
+		}
+		if (home)
+			go_to_cpu(c->cpu);
+		err = tsc_counter_base(c->fds.tsc, &c->tsc_base, &error);
+		if (!err)
+			worst = max_u64(worst, error);
+		if (err)
+			snprintf(s->clock_reason, sizeof(s->clock_reason),
+				 "the TSC counter of CPU %u cannot be read", c->cpu);
+	}
+	restore_affinity(home);
+	if (err)
+		return err;
+	worst = worst * 1000 / (per_us ? per_us : 1);
+	if (worst > TSC_ERROR_MAX_NS) {
+		snprintf(s->clock_reason, sizeof(s->clock_reason),
+			 "the TSC counters' bases are uncertain by %llu ns",
+			 (unsigned long long)worst);
+		return -ERANGE;
+	}
+	snprintf(s->clock_reason, sizeof(s->clock_reason),
+		 "the TSC is invariant and its counter's base is known to %llu ns",
+		 (unsigned long long)worst);
+	return 0;
+}
+
+static void close_tsc(struct bpf_session *s)
+{
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		cleanup_close(&s->cpus[i].fds.tsc);
+		s->cpus[i].fds.tsc = -1;
+	}
+}
+
+int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
+			      struct failure *failure)
+{
+	int err;
+
+	if (choice == CLOCK_CHOICE_MONOTONIC) {
+		snprintf(s->clock_reason, sizeof(s->clock_reason), "asked for");
+		return 0;
+	}
+	err = open_tsc(s);
+	s->info.tsc = !err;
+	if (!err)
+		return 0;
+	close_tsc(s);
+	if (choice == CLOCK_CHOICE_AUTO)
+		return 0;
+	fail(failure, err, "cannot use the TSC as clock: %s", s->clock_reason);
+	return fail_remedy(failure, err, "--clock=monotonic works everywhere");
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int open_tick(struct bpf_session *s, struct session_cpu *c)
+{
+	c->fds.tick = tick_event_open(&s->source, c->cpu, s->hz);
+	if (c->fds.tick < 0)
+		return c->fds.tick;
+	if (ioctl(c->fds.tick, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(s->skel->progs.tick)))
+		return -errno;
+	return put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.tick);
+}
+
+static int open_output(struct bpf_session *s, struct session_cpu *c)
+{
+	size_t want = c->sampled ? s->ring_size : EXIT_RING;
+	int err;
+
+	c->fds.output = output_event_open(c->cpu, want / 2);
+	if (c->fds.output < 0)
+		return c->fds.output;
+	err = perf_ring__map(&c->output, c->fds.output, want, RING_FLOOR);
+	if (err)
+		return err;
+	if (c->sampled)
+		s->info.sample_ring_size = min_u64(s->info.sample_ring_size, c->output.data_size);
+	return put_map_fd(s->skel->maps.outputs, c->cpu, c->fds.output);
+}
+
+static int open_sideband(struct bpf_session *s, struct session_cpu *c)
+{
+	int err;
+
+	c->fds.sideband = sideband_event_open(c->cpu, SIDEBAND_RING / 2, &s->info.build_ids);
+	if (c->fds.sideband < 0)
+		return c->fds.sideband;
+	err = perf_ring__map(&c->sideband, c->fds.sideband, SIDEBAND_RING, RING_FLOOR);
+	if (err)
+		return err;
+	s->info.sideband_ring_size = min_u64(s->info.sideband_ring_size, c->sideband.data_size);
+	return c->sampled ? 0 : put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.sideband);
+}
+
+static int watch_ring(struct bpf_session *s, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int explain_tick(const struct bpf_session *s, int err, struct failure *failure)
+{
+	char attempt[128];
+
+	if (err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV || err == -EINVAL) {
+		fail(failure, err, "this machine's PMU has no event \"%s\": %s", s->source.name,
+		     strerror(-err));
+		return fail_remedy(failure, err, "-e cpu-clock works everywhere");
+	}
+	snprintf(attempt, sizeof(attempt), "cannot open the event \"%s\"", s->source.name);
+	return features_explain(failure, err, attempt);
+}
+
+static int open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure)
+{
+	int err = open_output(s, c);
+
+	if (!err)
+		err = watch_ring(s, c->fds.output);
+	if (err)
+		return features_explain(failure, err, "cannot open a ring for samples");
+	err = open_sideband(s, c);
+	if (!err)
+		err = watch_ring(s, c->fds.sideband);
+	if (err)
+		return features_explain(failure, err,
+					"cannot open the stream of mappings, names and forks");
+	if (!c->sampled)
+		return 0;
+	if (s->info.tsc) {
+		s->books[c->cpu].tsc_base = c->tsc_base;
+		err = put_map_fd(s->skel->maps.tsc_counters, c->cpu, c->fds.tsc);
+		if (err)
+			return fail(failure, err, "cannot hand over the TSC counter: %s",
+				    strerror(-err));
+	}
+	err = open_tick(s, c);
+	return err ? explain_tick(s, err, failure) : 0;
+}
+
+static int open_events(struct bpf_session *s, struct failure *failure)
+{
+	s->info.sample_ring_size = s->info.sample_ring_wanted = s->ring_size;
+	s->info.sideband_ring_size = s->info.sideband_ring_wanted = SIDEBAND_RING;
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return features_explain(failure, -errno, "cannot make an epoll descriptor");
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		int err = open_cpu(s, &s->cpus[i], failure);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- wakes ----------------------------------------------------------------------------------- */
+
+static int ignore_wake(void *context, void *record, size_t size)
+{
+	(void)context;
+	(void)record;
+	(void)size;
+	return 0;
+}
+
+static int open_wakes(struct bpf_session *s, struct failure *failure)
+{
+	s->wakes = ring_buffer__new(bpf_map__fd(s->skel->maps.tick_wakes), ignore_wake, NULL, NULL);
+	if (!s->wakes ||
+	    ring_buffer__add(s->wakes, bpf_map__fd(s->skel->maps.hook_wakes), ignore_wake, NULL))
+		return features_explain(failure, -errno, "cannot open the ring that wakes");
+	return 0;
+}
+
+int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure)
+{
+	int err = open_events(s, failure);
+
+	return err ? err : open_wakes(s, failure);
+}
+
+static void close_cpu(struct session_cpu *c)
+{
+	stack_join__fini(&c->join);
+	perf_ring__unmap(&c->output);
+	perf_ring__unmap(&c->sideband);
+	cleanup_close(&c->fds.tick);
+	cleanup_close(&c->fds.output);
+	cleanup_close(&c->fds.sideband);
+	cleanup_close(&c->fds.tsc);
+}
+
+void bpf_session__close_cpus(struct bpf_session *s)
+{
+	for (size_t i = 0; s->cpus && i < s->cpu_count; i++)
+		close_cpu(&s->cpus[i]);
+	ring_buffer__free(s->wakes);
+	cleanup_close(&s->epoll_fd);
+	free(s->cpus);
+	free(s->sampled);
+}
+
+int bpf_session__wake_fd(const struct bpf_session *s)
+{
+	return ring_buffer__epoll_fd(s->wakes);
+}
+
+void bpf_session__take_wake(struct bpf_session *s)
+{
+	ring_buffer__consume(s->wakes);
+}
+
+void bpf_session__set_wake_interval(struct bpf_session *s, uint64_t interval)
+{
+	__atomic_store_n(&s->skel->bss->wake_interval, interval, __ATOMIC_RELAXED);
+}
+
+static uint64_t writing_since(const struct cpu_books *books, uint64_t now)
+{
+	uint64_t hook = __atomic_load_n(&books->hook_since, __ATOMIC_ACQUIRE);
+
+	if (hook)
+		now = min_u64(now, hook);
+	if (__atomic_load_n(&books->busy, __ATOMIC_ACQUIRE)) {
+		/* of the tick before, if this one has not come that far */
+		now = min_u64(now, __atomic_load_n(&books->last_tick, __ATOMIC_ACQUIRE));
+	}
+	return now;
+}
+
+uint64_t bpf_session__written_until(const struct bpf_session *s, uint64_t now)
+{
+	for (size_t i = 0; i < s->cpu_count; i++)
+		now = writing_since(&s->books[s->cpus[i].cpu], now);
+	return now;
+}
+
+/* ---- starting and stopping -------------------------------------------------------------------- */
+
+/*
+ * Enable an event of CPU `c`, on that CPU if we may go there, and then look at the run queue's
+ * clock right after it was set, which asking for our own CPU time does. The first tick is a period
+ * away.
+ */
+static int start_event(struct bpf_session *s, const struct session_cpu *c, int fd, bool look)
+{
+	bool there = look && go_to_cpu(c->cpu);
+	struct timespec used;
+
+	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		return -errno;
+	for (int i = 0; there && i < CLOCK_LOOKS; i++) {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+		bpf_session__run_prepare(s);
+	}
+	return 0;
+}
+
+int bpf_session__enable_sideband(struct bpf_session *s, struct failure *failure)
+{
+	cpu_set_t *home = save_affinity();
+	int err = 0;
+
+	for (size_t i = 0; i < s->cpu_count && !err; i++)
+		err = start_event(s, &s->cpus[i], s->cpus[i].fds.sideband,
+				  home && !s->cpus[i].sampled);
+	restore_affinity(home);
+	if (err)
+		return fail(failure, err,
+			    "cannot start the stream of mappings, names and forks: %s",
+			    strerror(-err));
+	return 0;
+}
+
+int bpf_session__enable_ticks(struct bpf_session *s, struct failure *failure)
+{
+	cpu_set_t *home = save_affinity();
+	int err = 0;
+
+	for (size_t i = 0; i < s->info.cpus && !err; i++) {
+		struct session_cpu *c = &s->cpus[s->sampled[i]];
+
+		err = start_event(s, c, c->fds.tick, home);
+	}
+	restore_affinity(home);
+	if (err)
+		return fail(failure, err, "cannot start the event \"%s\": %s", s->source.name,
+			    strerror(-err));
+	return 0;
+}
+
+/* time_enabled and time_running of the tick event. */
+static void read_times(struct session_cpu *c)
+{
+	uint64_t values[3];
+
+	if (read(c->fds.tick, values, sizeof(values)) != sizeof(values))
+		return;
+	c->time_enabled = values[1];
+	c->time_running = values[2];
+}
+
+void bpf_session__disable(struct bpf_session *s)
+{
+	if (s->disabled)
+		return;
+	s->disabled = true;
+	for (size_t i = 0; i < s->info.cpus; i++) {
+		struct session_cpu *c = &s->cpus[s->sampled[i]];
+
+		ioctl(c->fds.tick, PERF_EVENT_IOC_DISABLE, 0);
+		c->disabled_at = monotonic_ns();
+		read_times(c);
+	}
+	sampler_bpf__detach(s->skel);
+	for (size_t i = 0; i < s->cpu_count; i++)
+		ioctl(s->cpus[i].fds.sideband, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct drain {
+	struct session_cpu *cpu;
+	event_push_fn sink;
+	void *context;
+};
+
+static int deliver_output(void *context, struct perf_event_header *record)
+{
+	struct drain *drain = context;
+	struct event_header *event = output_decode(record);
+
+	if (!event)
+		return 0;
+	if (event->type == EVENT_STACK_PIECE) {
+		stack_join__piece(&drain->cpu->join, (const struct stack_piece *)event);
+		return 0;
+	}
+	if (event->type == EVENT_SAMPLE) {
+		drain->cpu->received++;
+		event = stack_join__sample(&drain->cpu->join, event);
+	}
+	return drain->sink(drain->context, event);
+}
+
+static int deliver_sideband(void *context, struct perf_event_header *record)
+{
+	struct drain *drain = context;
+	int err = sideband_decode(&drain->cpu->decoder, record, drain->sink, drain->context);
+
+	if (err != -EBADMSG)
+		return err;
+	drain->cpu->decoder.damaged++;
+	return 0;
+}
+
+/*
+ * The kernel tells what did not fit into a ring with the next record that does, which may never
+ * come. Any record of this CPU will do: that somebody there calls himself as he is called already.
+ */
+static void provoke_loss_report(struct session_cpu *c)
+{
+	cpu_set_t *before = save_affinity();
+	char name[16];
+
+	c->was_full = false;
+	if (before && go_to_cpu(c->cpu) && !prctl(PR_GET_NAME, name))
+		prctl(PR_SET_NAME, name);
+	restore_affinity(before);
+}
+
+int bpf_session__drain(struct bpf_session *s, event_push_fn sink, void *context)
+{
+	struct drain drain = {.sink = sink, .context = context};
+	bool disabled = s->disabled;
+
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		int err;
+
+		drain.cpu = &s->cpus[i];
+		err = perf_ring__drain(&drain.cpu->output, deliver_output, &drain);
+		if (!err) {
+			drain.cpu->was_full |= perf_ring__used(&drain.cpu->sideband) +
+						       SIDEBAND_RECORD_MAX >
+					       drain.cpu->sideband.data_size;
+			err = perf_ring__drain(&drain.cpu->sideband, deliver_sideband, &drain);
+		}
+		if (err)
+			return err;
+		if (drain.cpu->was_full && !disabled)
+			provoke_loss_report(drain.cpu);
+	}
+	s->final = disabled;
+	return 0;
+}
+
+int bpf_session__epoll_fd(const struct bpf_session *s)
+{
+	return s->epoll_fd;
+}
+
+/*
+ * Ticks between the program's last run and the end of ticking, which no run has seen. The end is
+ * when the event was disabled, or, if the CPU went offline, when it stopped counting time.
+ */
+static uint64_t ticks_after_last_run(const struct bpf_session *s, const struct session_cpu *c)
+{
+	const struct cpu_books *books = &s->books[c->cpu];
+	uint64_t stopped, point;
+
+	if (!books->grid_origin)
+		return c->time_running / s->info.period;
+	stopped = books->grid_origin + c->time_running;
+	/* perf's clock and CLOCK_MONOTONIC differ a little in speed */
+	if (stopped + c->time_running / 1000 + s->info.period >= c->disabled_at)
+		stopped = c->disabled_at;
+	point = (stopped - books->grid_origin) / s->info.period;
+	return point > books->grid_point ? point - books->grid_point : 0;
+}
+
+void bpf_session__books(struct bpf_session *s, uint32_t index, struct books_event *event)
+{
+	struct session_cpu *c = &s->cpus[s->sampled[index]];
+	const struct cpu_books *books = &s->books[c->cpu];
+
+	if (!s->disabled)
+		read_times(c);
+	*event = (struct books_event){
+		.header = {.size = sizeof(*event),
+			   .type = EVENT_BOOKS,
+			   .flags = s->final ? EVENT_FINAL : 0,
+			   .time = monotonic_ns()},
+		.cpu = c->cpu,
+		.lines = BOOK_COUNT,
+		.period = s->info.period,
+		.time_enabled = c->time_enabled,
+		.time_running = c->time_running,
+		.received = c->received,
+	};
+	for (int i = 0; i < BOOK_COUNT; i++)
+		event->count[i] = __atomic_load_n(&books->count[i], __ATOMIC_RELAXED);
+	if (s->disabled && s->info.period)
+		event->count[BOOK_NOT_RUN] += ticks_after_last_run(s, c);
+}

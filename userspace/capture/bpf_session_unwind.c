@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The unwind tables' maps (bpf/maps.bpf.h): arrays that the kernel shares with unwind/, and segments of
+ * memory that are added as tables come.
+ */
+#include "capture/bpf_session_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+
+#define SEGMENT_SIZE	 (16u << 20)
+#define SEGMENT_SIZE_OLD (4u << 20)
+_Static_assert(UNWIND_PLACES_SIZE <= SEGMENT_SIZE_OLD, "a value of an array, too");
+
+static int make_segment(size_t size)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t), size, 1, &options);
+}
+
+/*
+ * Values of arrays are 4 MB at most before Linux 6.0; a table has to lie within one. The first segment that
+ * can be made is what all of them are like.
+ */
+int bpf_session__choose_segments(struct bpf_session *s, size_t bytes)
+{
+	if (!bytes)
+		return 0;
+	s->unwind.segment_size = SEGMENT_SIZE;
+	s->segment_fd = bytes < SEGMENT_SIZE ? -1 : make_segment(SEGMENT_SIZE);
+	if (s->segment_fd < 0) {
+		s->unwind.segment_size = SEGMENT_SIZE_OLD;
+		s->segment_fd = make_segment(SEGMENT_SIZE_OLD);
+	}
+	if (s->segment_fd < 0)
+		return s->segment_fd;
+	s->unwind.segment_limit = min_u64(max_u64(bytes / s->unwind.segment_size, 1),
+					  UNWIND_SEGMENTS);
+	return 0;
+}
+
+/* Where there are no tables the maps are there all the same, for the program to refer to. */
+int bpf_session__size_unwind_maps(struct bpf_session *s)
+{
+	int err;
+
+	if (s->unwind.segment_size)
+		return bpf_map__set_inner_map_fd(s->skel->maps.unwind_segments, s->segment_fd);
+	err = bpf_map__set_max_entries(s->skel->maps.unwind_processes, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.unwind_tables, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.unwind_used, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.unwind_execs, 1);
+	return err;
+}
+
+static int add_segment(void *context, unsigned int number, unsigned char **bytes)
+{
+	struct bpf_session *s = context;
+	_cleanup_close_ int further = number ? make_segment(s->unwind.segment_size) : -1;
+	int fd = number ? further : s->segment_fd;
+	void *mapped;
+
+	if (fd < 0)
+		return fd;
+	mapped = mmap(NULL, s->unwind.segment_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	s->segments[number] = *bytes = mapped;
+	s->map_bytes += s->unwind.segment_size;
+	return put_map_fd(s->skel->maps.unwind_segments, number, fd);
+}
+
+/*
+ * Programs run with RCU held. membarrier waits for it, but refuses where CPUs are free of ticks
+ * (nohz_full); writing to a map of maps waits as well, and for a moment this CPU's ticks are lost.
+ */
+static int wait_for_programs(void *context)
+{
+	struct bpf_session *s = context;
+
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return 0;
+	return put_map_fd(s->skel->maps.unwind_segments, 0, s->segment_fd);
+}
+
+int bpf_session__map_unwind_tables(struct bpf_session *s, struct failure *failure)
+{
+	if (!s->unwind.segment_size)
+		return 0;
+	s->unwind.processes = map_array(s->skel->maps.unwind_processes, UNWIND_PROCESSES,
+					sizeof(*s->unwind.processes));
+	s->unwind.tables = map_array(s->skel->maps.unwind_tables, UNWIND_TABLES,
+				     sizeof(*s->unwind.tables));
+	s->unwind.places = map_array(s->skel->maps.unwind_places, 1, UNWIND_PLACES_SIZE);
+	s->unwind.used = map_array(s->skel->maps.unwind_used, UNWIND_TABLES,
+				   sizeof(*s->unwind.used));
+	if (!s->unwind.processes || !s->unwind.tables || !s->unwind.places || !s->unwind.used)
+		return fail(failure, -errno, "cannot map the unwind tables: %s", strerror(errno));
+	s->unwind.epoch = &s->skel->bss->unwind_epoch;
+	s->unwind.add_segment = add_segment;
+	s->unwind.wait_for_programs = wait_for_programs;
+	s->unwind.context = s;
+	return 0;
+}
+
+void bpf_session__unmap_unwind_tables(struct bpf_session *s)
+{
+	unmap_array(s->unwind.processes, UNWIND_PROCESSES, sizeof(*s->unwind.processes));
+	unmap_array(s->unwind.tables, UNWIND_TABLES, sizeof(*s->unwind.tables));
+	unmap_array(s->unwind.places, 1, UNWIND_PLACES_SIZE);
+	unmap_array(s->unwind.used, UNWIND_TABLES, sizeof(*s->unwind.used));
+	for (size_t i = 0; i < UNWIND_SEGMENTS; i++)
+		unmap_array(s->segments[i], 1, s->unwind.segment_size);
+	cleanup_close(&s->segment_fd);
+}
+
+bool bpf_session__unwind_memory(struct bpf_session *s, struct unwind_memory *memory)
+{
+	*memory = s->unwind;
+	return s->unwind.segment_size > 0;
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "jitwatch/jit_follower.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "jitwatch/jit_file.h"
+
+#define FILES_MAX      1024u
+#define WAITING_MAX    4096u
+#define CPU_WINDOW     1000000000ull /* ns */
+#define CPU_PER_FILE   20000000ull   /* ns of a window */
+#define CPU_FIRST      500000000ull  /* ns of the first, for what is there already */
+#define PARSING_A_BYTE 5	     /* ns */
+#define LOOK_INTERVAL  1000000000ull /* ns: for new files, and for others under an old name */
+#define LOOK_FIRST     (LOOK_INTERVAL / 64)
+#define POLL_INTERVAL  50000000ull /* ns: of files without signs */
+#define GLANCE_SHARE   64	   /* of the time since the last line was written */
+#define GLANCE_MIN     5000000ull  /* ns */
+#define GLANCE_FILES   8 /* ... for so many files: twice as many have half as many glances */
+#define SIGNS_AT_ONCE  16
+#define SIGNS_SIZE     16384
+
+struct followed {
+	struct jit_file file;
+	int watch; /* -1: none */
+	struct jit_signs signs;
+	bool more;	   /* there is more to read */
+	uint64_t grown_at; /* something was read then */
+	uint64_t glance_at;
+	uint64_t window, used; /* CPU, ns */
+	uint64_t slow_until;   /* it has used up its CPU; 0: it has not */
+	uint64_t poll_at;      /* it has no watch; 0: it has */
+};
+
+/* A process without a map so far. */
+struct waiting {
+	struct jit_owner owner;
+	uint64_t next, interval;
+};
+
+struct jit_follower {
+	struct jit_follower_output output;
+	int inotify; /* -1: a user may have no more than 128 of these: files are polled then */
+	VEC(struct followed) files;
+	VEC(struct waiting) waiting;
+	uint32_t next_number;
+	uint64_t last_read; /* of any file */
+	uint64_t next_look;
+	int err;
+};
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int jit_follower__new(const struct jit_follower_output *output, struct jit_follower **follower)
+{
+	struct jit_follower *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->output = *output;
+	r->next_number = 1;
+	r->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	*follower = r;
+	return 0;
+}
+
+void jit_follower__free(struct jit_follower *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->files.count; i++)
+		jit_file__close(&r->files.data[i].file);
+	vec_free(&r->files);
+	vec_free(&r->waiting);
+	cleanup_close(&r->inotify);
+	free(r);
+}
+
+int jit_follower__signs_fd(const struct jit_follower *r)
+{
+	return r->inotify;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static struct jit_file_sink sink_of(struct jit_follower *r)
+{
+	return (struct jit_file_sink){.push = r->output.push, .context = r->output.context};
+}
+
+static void watch_file(struct jit_follower *r, struct followed *f)
+{
+	char path[64];
+
+	uint64_t now = monotonic_ns();
+
+	if (f->file.fd < 0)
+		return;
+	if (f->file.kind == JIT_FILE_DUMP) { /* its times are exact, whenever it is read */
+		f->poll_at = now + LOOK_INTERVAL;
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->file.fd);
+	f->watch = inotify_add_watch(r->inotify, path, IN_MODIFY | IN_OPEN | IN_CLOSE_WRITE);
+	f->poll_at = f->watch < 0 ? now + POLL_INTERVAL : 0;
+}
+
+static void unwatch_file(struct jit_follower *r, struct followed *f)
+{
+	if (f->watch >= 0)
+		inotify_rm_watch(r->inotify, f->watch);
+	f->watch = -1;
+}
+
+static void forget_file(struct jit_follower *r, size_t i)
+{
+	unwatch_file(r, &r->files.data[i]);
+	jit_file__close(&r->files.data[i].file);
+	r->files.data[i] = r->files.data[--r->files.count];
+}
+
+/*
+ * Of its CPU it has used too much in this second: it is read again in the next. What is read has to be
+ * parsed, too, later and elsewhere.
+ */
+static void account_reading(struct jit_follower *r, struct followed *f, uint64_t used,
+			    uint64_t bytes)
+{
+	uint64_t now = monotonic_ns();
+
+	used += bytes * PARSING_A_BYTE;
+
+	if (now >= f->window + CPU_WINDOW) {
+		f->window = now;
+		f->used = 0;
+	}
+	f->used += used;
+	if (f->used < (f->file.listed ? CPU_PER_FILE : CPU_FIRST) || f->slow_until)
+		return;
+	f->slow_until = f->window + CPU_WINDOW;
+	unwatch_file(r, f);
+}
+
+/* When it has been quiet for long, it hardly matters when exactly it stopped being so. */
+static void plan_glance(const struct jit_follower *r, struct followed *f)
+{
+	uint64_t now = monotonic_ns(), interval = (now - f->grown_at) / GLANCE_SHARE;
+	uint64_t least = GLANCE_MIN * (1 + r->files.count / GLANCE_FILES);
+
+	f->glance_at = now + min_u64(max_u64(interval, least), LOOK_INTERVAL);
+}
+
+static void glance_at_file(const struct jit_follower *r, struct followed *f)
+{
+	jit_file__glance(&f->file);
+	plan_glance(r, f);
+}
+
+/* 0: there is nothing to be gained by it. */
+static uint64_t glances_at(const struct followed *f)
+{
+	return f->file.kind == JIT_FILE_MAP && f->file.state == JIT_FILE_STATE_FOLLOWED &&
+			       f->file.at_end && !f->slow_until && !f->poll_at
+		       ? f->glance_at
+		       : 0;
+}
+
+static bool is_full(const struct jit_follower *r, bool settle)
+{
+	return r->output.is_full(r->output.context, settle);
+}
+
+static void read_file(struct jit_follower *r, struct followed *f, bool settle)
+{
+	const struct jit_file_sink sink = sink_of(r);
+	uint64_t began = thread_cpu_ns(), told = f->file.told;
+	int more;
+
+	if (f->slow_until) { /* from here on there are signs again */
+		f->slow_until = 0;
+		watch_file(r, f);
+		f->signs.opened = true;
+	}
+	if (f->watch < 0) {
+		f->poll_at = monotonic_ns() +
+			     (f->file.kind == JIT_FILE_DUMP ? LOOK_INTERVAL : POLL_INTERVAL);
+		f->signs = (struct jit_signs){.opened = true, .modified = true};
+	}
+	more = jit_file__read(&f->file, &f->signs, settle, &sink);
+	if (f->file.told != told || !f->grown_at)
+		f->grown_at = monotonic_ns();
+	plan_glance(r, f);
+	f->signs = (struct jit_signs){};
+	f->more = more > 0;
+	if (more < 0)
+		r->err = more;
+	/* what was there before counts only as far as reading goes */
+	told = max_u64(told, f->file.found_size);
+	account_reading(r, f, thread_cpu_ns() - began,
+			f->file.told > told ? f->file.told - told : 0);
+}
+
+static bool is_due(const struct followed *f, uint64_t now)
+{
+	uint64_t wakes = jit_file__wakes_at(&f->file);
+
+	if (f->file.fd < 0)
+		return false;
+	if (f->slow_until)
+		return now >= f->slow_until;
+	if (f->poll_at && now >= f->poll_at)
+		return true;
+	return f->signs.modified || f->signs.closed || f->signs.opened || f->more ||
+	       (wakes && now >= wakes);
+}
+
+static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum jit_file_kind kind)
+{
+	for (size_t i = 0; i < r->files.count; i++)
+		if (r->files.data[i].file.owner.pid == pid && r->files.data[i].file.kind == kind)
+			return &r->files.data[i];
+	return NULL;
+}
+
+/* Two processes can have one number, each in a namespace of its own, and one /tmp. */
+static bool is_anothers(const struct jit_follower *r, const struct jit_owner *owner,
+			const struct jit_found *found)
+{
+	for (size_t i = 0; i < r->files.count && found->fd >= 0; i++) {
+		const struct jit_file *f = &r->files.data[i].file;
+
+		if (f->fd >= 0 && f->owner.pid != owner->pid && f->device == found->st.st_dev &&
+		    f->inode == found->st.st_ino)
+			return !jit_has_open(owner->pid, &found->st);
+	}
+	return false;
+}
+
+static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
+		       enum jit_file_kind kind, struct jit_found *found)
+{
+	struct followed f = {.watch = -1};
+	const struct jit_file_sink sink = sink_of(r);
+	int err;
+
+	if (found->fd >= 0 && r->files.count >= FILES_MAX) {
+		close(found->fd);
+		found->fd = -1;
+		found->state = JIT_FILE_STATE_TOO_MANY;
+	}
+	if (is_anothers(r, owner, found)) {
+		close(found->fd);
+		found->fd = -1;
+		found->state = JIT_FILE_STATE_SHARED;
+	}
+	err = jit_file__begin(&f.file, r->next_number++, kind, owner, found, monotonic_ns(), &sink);
+	if (!err &&
+	    r->files.count < 2 * FILES_MAX) /* those that are not read stay, and are told once */
+		err = vec_push(&r->files, f);
+	if (err) {
+		r->err = err;
+		jit_file__close(&f.file);
+		return;
+	}
+	if (f.file.fd < 0)
+		return;
+	watch_file(r, &r->files.data[r->files.count - 1]);
+	read_file(r, &r->files.data[r->files.count - 1], false);
+}
+
+/* ---- what is asked for ----------------------------------------------------------------------- */
+
+/* 0: it has been found, or never will be. */
+static int look_for_map(struct jit_follower *r, const struct jit_owner *owner)
+{
+	struct jit_found found;
+	int err = jit_find_map(owner, &found);
+
+	if (err == -ENOENT)
+		return -EAGAIN;
+	if (!err)
+		begin_file(r, owner, JIT_FILE_MAP, &found);
+	return 0;
+}
+
+static size_t find_waiting(const struct jit_follower *r, pid_t pid)
+{
+	for (size_t i = 0; i < r->waiting.count; i++)
+		if (r->waiting.data[i].owner.pid == pid)
+			return i;
+	return r->waiting.count;
+}
+
+bool jit_follower__knows_map(const struct jit_follower *r, pid_t pid)
+{
+	return find_file(r, pid, JIT_FILE_MAP) || find_waiting(r, pid) < r->waiting.count;
+}
+
+void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *owner)
+{
+	struct waiting w = {.owner = *owner, .interval = LOOK_FIRST};
+
+	if (!look_for_map(r, owner))
+		return;
+	w.next = monotonic_ns() + w.interval;
+	if (r->waiting.count < WAITING_MAX && vec_push(&r->waiting, w))
+		r->err = -ENOMEM;
+}
+
+void jit_follower__expect_map(struct jit_follower *r, pid_t pid)
+{
+	size_t i = find_waiting(r, pid);
+
+	if (i < r->waiting.count)
+		r->waiting.data[i].next = monotonic_ns();
+}
+
+void jit_follower__follow_dump(struct jit_follower *r, pid_t pid, const char *path, uint64_t start,
+			       uint64_t end)
+{
+	struct jit_owner owner;
+	struct jit_found found;
+
+	if (find_file(r, pid, JIT_FILE_DUMP) || jit_owner__read(pid, &owner) ||
+	    jit_open_dump(&owner, path, start, end, &found))
+		return;
+	begin_file(r, &owner, JIT_FILE_DUMP, &found);
+}
+
+/* There is no time for the rest. */
+static void give_up_file(struct jit_follower *r, struct followed *f)
+{
+	const struct jit_file_sink sink = sink_of(r);
+	int err = jit_file__give_up(&f->file, &sink);
+
+	f->more = false;
+	r->err = err ? err : r->err;
+}
+
+void jit_follower__let_go(struct jit_follower *r, pid_t pid)
+{
+	size_t i = find_waiting(r, pid);
+
+	if (i < r->waiting.count)
+		r->waiting.data[i] = r->waiting.data[--r->waiting.count];
+	for (i = r->files.count; i-- > 0;) {
+		struct followed *f = &r->files.data[i];
+
+		if (f->file.owner.pid != pid)
+			continue;
+		do
+			read_file(r, f, true);
+		while (f->more && !r->err && !f->slow_until && !is_full(r, true));
+		if (f->more)
+			give_up_file(r, f);
+		forget_file(r, i);
+	}
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static void note_sign(struct jit_follower *r, const struct inotify_event *sign)
+{
+	for (size_t i = 0; i < r->files.count; i++) {
+		struct followed *f = &r->files.data[i];
+
+		if (!(sign->mask & IN_Q_OVERFLOW) && f->watch != sign->wd)
+			continue;
+		if (sign->mask & IN_IGNORED) { /* another process had the same file */
+			f->watch = -1;
+			f->poll_at = 1;
+			continue;
+		}
+		f->signs.opened |= sign->mask & (IN_OPEN | IN_Q_OVERFLOW) ? true : false;
+		f->signs.modified |= sign->mask & (IN_MODIFY | IN_Q_OVERFLOW) ? true : false;
+		f->signs.closed |= sign->mask & IN_CLOSE_WRITE ? true : false;
+	}
+}
+
+void jit_follower__take_signs(struct jit_follower *r)
+{
+	_Alignas(struct inotify_event) char buffer[SIGNS_SIZE];
+
+	for (int n = 0; n < SIGNS_AT_ONCE; n++) {
+		ssize_t size = read(r->inotify, buffer, sizeof(buffer));
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size <= 0)
+			return;
+		for (ssize_t at = 0; at < size;) {
+			const struct inotify_event *sign = (const void *)(buffer + at);
+
+			note_sign(r, sign);
+			at += (ssize_t)(sizeof(*sign) + sign->len);
+		}
+	}
+}
+
+/* Files that have taken the name of one that is followed, and maps that were not there before. */
+void jit_follower__look_for_files(struct jit_follower *r)
+{
+	const struct jit_file_sink sink = sink_of(r);
+	uint64_t now = monotonic_ns();
+	int err;
+
+	for (size_t i = r->waiting.count; i-- > 0;) {
+		struct waiting *w = &r->waiting.data[i];
+
+		if (now < w->next)
+			continue;
+		w->interval = min_u64(w->interval * 2, LOOK_INTERVAL);
+		w->next = now + w->interval;
+		if (look_for_map(r, &w->owner) != -EAGAIN)
+			r->waiting.data[i] = r->waiting.data[--r->waiting.count];
+	}
+	if (now < r->next_look)
+		return;
+	r->next_look = now + LOOK_INTERVAL;
+	for (size_t i = 0; i < r->files.count; i++) {
+		struct followed *f = &r->files.data[i];
+		struct jit_found found;
+
+		if (f->file.kind == JIT_FILE_DUMP || jit_find_map(&f->file.owner, &found) ||
+		    found.fd < 0)
+			continue;
+		if (f->file.fd < 0) {
+			struct jit_owner owner = f->file.owner;
+
+			forget_file(r, i);
+			begin_file(r, &owner, JIT_FILE_MAP, &found);
+			return;
+		}
+		if (found.st.st_dev == f->file.device && found.st.st_ino == f->file.inode) {
+			close(found.fd);
+			f->file.named_at = now;
+			continue;
+		}
+		read_file(r, f, false);
+		unwatch_file(r, f);
+		err = jit_file__replace(&f->file, found.fd, &found.st, now, &sink);
+		r->err = r->err ? r->err : err;
+		watch_file(r, f);
+	}
+}
+
+void jit_follower__read_due(struct jit_follower *r, bool settle)
+{
+	uint64_t now = monotonic_ns();
+
+	for (size_t i = 0; i < r->files.count && !r->err; i++) {
+		struct followed *f = &r->files.data[i];
+
+		if (f->file.fd < 0)
+			continue;
+		if (!settle && !is_due(f, now)) {
+			if (glances_at(f) && now >= f->glance_at)
+				glance_at_file(r, f);
+			continue;
+		}
+		if (is_full(r, settle)) {
+			if (settle)
+				give_up_file(r, f);
+			continue;
+		}
+		read_file(r, f, settle);
+		r->last_read = now;
+	}
+}
+
+bool jit_follower__has_more(const struct jit_follower *r, bool settle)
+{
+	for (size_t i = 0; i < r->files.count; i++)
+		if (r->files.data[i].more && (settle || !r->files.data[i].slow_until))
+			return true;
+	return false;
+}
+
+/* 0: never. */
+static uint64_t earlier_due(uint64_t a, uint64_t b)
+{
+	return b && b < a ? b : a;
+}
+
+uint64_t jit_follower__next_due(const struct jit_follower *r, bool full)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < r->waiting.count; i++)
+		next = earlier_due(next, r->waiting.data[i].next);
+	for (size_t i = 0; i < r->files.count && !full; i++) {
+		const struct followed *f = &r->files.data[i];
+
+		if (f->file.fd < 0)
+			continue;
+		next = earlier_due(next, f->slow_until ? f->slow_until : f->poll_at);
+		if (!f->slow_until)
+			next = earlier_due(next, jit_file__wakes_at(&f->file));
+		next = earlier_due(next, glances_at(f));
+	}
+	return r->files.count ? earlier_due(next, r->next_look) : next;
+}
+
+uint64_t jit_follower__last_read(const struct jit_follower *r)
+{
+	return r->last_read;
+}
+
+int jit_follower__error(const struct jit_follower *r)
+{
+	return r->err;
+}

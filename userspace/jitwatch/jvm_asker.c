@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "jitwatch/jvm_asker.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "jitwatch/jvm_attach.h"
+
+#define ASK_INTERVAL  10000000000ull /* ns */
+#define ASK_PATIENCE  5000000000ull
+#define ASK_TRIES     20 /* of a JVM that does not catch SIGQUIT yet */
+#define ASK_AGAIN     200000000ull
+#define REAP_INTERVAL 5000000ull
+
+int jvm_asker__add(struct jvm_asker *a, const struct jit_owner *owner)
+{
+	const struct asked_jvm jvm = {.owner = *owner};
+
+	return jvm_is_one(owner) ? vec_push(&a->jvms, jvm) : 0;
+}
+
+void jvm_asker__forget(struct jvm_asker *a, pid_t pid)
+{
+	for (size_t i = 0; i < a->jvms.count; i++)
+		a->jvms.data[i].gone |= a->jvms.data[i].owner.pid == pid;
+}
+
+/* The child has ended, or has taken too long. Who does not answer is not asked again. True: it has ended. */
+static bool reap_child(struct asked_jvm *jvm, uint64_t now)
+{
+	int status = 0;
+
+	if (now > jvm->began + ASK_PATIENCE)
+		kill(jvm->child, SIGKILL);
+	if (waitpid(jvm->child, &status, WNOHANG) == 0)
+		return false;
+	jvm->child = 0;
+	jvm->gone |= !WIFEXITED(status) || WEXITSTATUS(status);
+	jvm->next = jvm->began + ASK_INTERVAL;
+	return true;
+}
+
+static void begin_asking(struct asked_jvm *jvm, uint64_t now)
+{
+	pid_t child = jvm_attach__begin(&jvm->owner);
+
+	if (child > 0) {
+		jvm->began = now;
+		jvm->child = child;
+	} else if (++jvm->tries < ASK_TRIES) { /* it has only just started */
+		jvm->next = now + ASK_AGAIN;
+	} else {
+		jvm->gone = true;
+	}
+}
+
+void jvm_asker__ask_due(struct jvm_asker *a, bool at_end,
+			void (*answered)(void *context, pid_t pid), void *context)
+{
+	uint64_t now = monotonic_ns();
+
+	for (size_t i = 0; i < a->jvms.count && at_end && !a->asked_at_end; i++)
+		a->jvms.data[i].next = 0;
+	a->asked_at_end |= at_end;
+	for (size_t i = a->jvms.count; i-- > 0;) {
+		struct asked_jvm *jvm = &a->jvms.data[i];
+
+		if (jvm->child) {
+			if (reap_child(jvm, now))
+				answered(context, jvm->owner.pid);
+		} else if (jvm->gone) {
+			*jvm = a->jvms.data[--a->jvms.count];
+		} else if (now >= jvm->next) {
+			begin_asking(jvm, now);
+		}
+	}
+}
+
+bool jvm_asker__is_asking(const struct jvm_asker *a)
+{
+	for (size_t i = 0; i < a->jvms.count; i++)
+		if (a->jvms.data[i].child)
+			return true;
+	return false;
+}
+
+uint64_t jvm_asker__next_due(const struct jvm_asker *a, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < a->jvms.count; i++)
+		next = min_u64(next,
+			       a->jvms.data[i].child ? now + REAP_INTERVAL : a->jvms.data[i].next);
+	return next;
+}
+
+void jvm_asker__stop(struct jvm_asker *a)
+{
+	for (size_t i = 0; i < a->jvms.count; i++) {
+		if (!a->jvms.data[i].child)
+			continue;
+		kill(a->jvms.data[i].child, SIGKILL);
+		waitpid(a->jvms.data[i].child, NULL, 0);
+		a->jvms.data[i].child = 0;
+	}
+}
+
+void jvm_asker__fini(struct jvm_asker *a)
+{
+	vec_free(&a->jvms);
+}

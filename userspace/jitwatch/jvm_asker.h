@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asks HotSpot processes to write their perf maps: when they are first seen, every ten seconds, and at the end. A
+ * child process does the asking (jvm_attach.h). Used by one thread.
+ */
+#ifndef JITWATCH_JVM_ASKER_H
+#define JITWATCH_JVM_ASKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "jitwatch/jit_find.h"
+
+struct asked_jvm {
+	struct jit_owner owner;
+	uint64_t next;
+	pid_t child; /* the process that is asking; 0: none */
+	uint64_t began;
+	unsigned int tries; /* failed */
+	bool gone;
+};
+
+/* Zero-initialised. */
+struct jvm_asker {
+	VEC(struct asked_jvm) jvms;
+	bool asked_at_end;
+};
+
+/* The process is asked from the next round on, if it is a JVM. 0 or -ENOMEM. */
+int jvm_asker__add(struct jvm_asker *a, const struct jit_owner *owner);
+/* It has ended, or has become another program. */
+void jvm_asker__forget(struct jvm_asker *a, pid_t pid);
+
+/* Ask those that are due; `at_end`: once more. `answered` is called for each child that has ended. */
+void jvm_asker__ask_due(struct jvm_asker *a, bool at_end,
+			void (*answered)(void *context, pid_t pid), void *context);
+/* Is one being asked? */
+bool jvm_asker__is_asking(const struct jvm_asker *a);
+/* When there is something to do; UINT64_MAX: never. */
+uint64_t jvm_asker__next_due(const struct jvm_asker *a, uint64_t now);
+
+/* Kill the children. */
+void jvm_asker__stop(struct jvm_asker *a);
+void jvm_asker__fini(struct jvm_asker *a);
+
+#endif

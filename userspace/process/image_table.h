@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Everything that processes have mapped, each thing once. An image outlives the processes that had it,
+ * and the windows; in a profile it becomes a dso.
+ */
+#ifndef PROCESS_IMAGE_TABLE_H
+#define PROCESS_IMAGE_TABLE_H
+
+#include <stdbool.h>
+
+#include <sysprof/event.h>
+#include <sysprof/mapping.h>
+#include <sysprof/profile.h>
+
+struct image_table;
+
+/* What a struct profile_dso says, with strings of the table's own. */
+struct image {
+	enum dso_kind kind;
+	const char *path; /* as mapped, without " (deleted)" */
+	const char *name; /* last component of path */
+	bool is_library;
+	bool deleted;
+	enum file_state file_state;
+	uint8_t build_id_size;
+	uint8_t build_id[BUILD_ID_SIZE];
+	uint32_t major, minor;
+	uint64_t inode, inode_generation;
+};
+
+struct image_table *image_table__new(void); /* NULL: no memory */
+void image_table__free(struct image_table *t);
+
+/*
+ * The image that was mapped. One that is known learns that its file could be opened now. 0: no memory.
+ */
+struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
+
+/* Valid until the next image_table__forget(). */
+const struct image *image_table__get(const struct image_table *t, struct image_id id);
+
+/*
+ * Forgetting, in two steps: mark what is still mapped, then forget what was not marked this time and
+ * the last. Numbers of those are given out again. `may_forget` (NULL: yes) is asked for each. Returns
+ * how many went.
+ */
+void image_table__mark(struct image_table *t, struct image_id id);
+size_t image_table__forget(struct image_table *t,
+			   bool (*may_forget)(void *context, struct image_id id), void *context);
+
+size_t image_table__count(const struct image_table *t); /* of images that are known */
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What perf maps and jitdumps have told, file by file, over all windows. Fed by events, asked when a
+ * window has ended; whoever does the one does the other.
+ */
+#ifndef PROCESS_JIT_SOURCES_H
+#define PROCESS_JIT_SOURCES_H
+
+#include <sysprof/event.h>
+
+#include "jit/jit_code.h"
+
+struct jit_sources;
+
+struct jit_sources *jit_sources__new(void); /* NULL: no memory */
+void jit_sources__free(struct jit_sources *s);
+
+/* Events as they come; those of other types are ignored. 0 or -ENOMEM. */
+int jit_sources__event(struct jit_sources *s, const struct event_header *event);
+
+/* A window has ended: what has come so far can be asked. 0 or -ENOMEM. */
+int jit_sources__settle(struct jit_sources *s);
+
+struct jit_source {
+	struct jit_code *code; /* NULL: it was not followed */
+	char *path;	       /* NULL: it was not told */
+	enum jit_file_state state;
+};
+
+/* The file of this number; NULL: there is none. */
+struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/profile_symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "stream/symbol_codec.h"
+
+void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder)
+{
+	*s = (struct profile_symbols){.builder = builder};
+}
+
+void profile_symbols__fini(struct profile_symbols *s)
+{
+	vec_free(&s->lines);
+}
+
+static int on_symbol_dso(void *context, const struct symbol_dso_event *e)
+{
+	struct profile_symbols *s = context;
+
+	s->dso = (struct dso_id){e->dso};
+	if (e->state < SYMBOL_STATE_COUNT)
+		profile_builder__dso_state(s->builder, s->dso, e->state);
+	return 0;
+}
+
+static struct profile_line line_of(struct profile_symbols *s, const struct symbol_entry *entry)
+{
+	struct profile_function function = {
+		.name = profile_builder__string(s->builder, entry->function),
+		.dso = s->dso,
+		.address = entry->function_address,
+		.size = entry->function_size,
+		.definition_line = entry->definition_line,
+		.definition_column = entry->definition_column,
+	};
+	struct profile_line line = {
+		.file = profile_builder__string(s->builder, entry->file),
+		.line = entry->line,
+		.column = entry->column,
+	};
+
+	function.definition_file = profile_builder__string(s->builder, entry->definition_file);
+	if (function.name.v)
+		line.function = profile_builder__function(s->builder, &function);
+	return line;
+}
+
+static int on_symbol(void *context, const struct symbol_event *e)
+{
+	struct profile_symbols *s = context;
+	struct location_id location = profile_builder__find_location(s->builder, s->dso,
+								     e->address);
+	struct symbol_walk walk;
+	struct symbol_entry entry;
+
+	if (!location.v)
+		return 0;
+	s->lines.count = 0;
+	symbol_walk__init(&walk, e);
+	while (symbol_walk__next(&walk, &entry) > 0) {
+		struct profile_line line = line_of(s, &entry);
+
+		if (line.function.v && vec_push(&s->lines, line))
+			return -ENOMEM;
+	}
+	profile_builder__resolve(s->builder, location, e->elf_address, s->lines.data,
+				 s->lines.count);
+	return profile_builder__error(s->builder);
+}
+
+static int on_symbols_end(void *context, const struct event_header *header)
+{
+	struct profile_symbols *s = context;
+
+	(void)header;
+	s->complete = true;
+	profile_builder__session(s->builder)->finished_symbols = true;
+	return 0;
+}
+
+static int on_meta(void *context, const char *key, const char *value)
+{
+	struct profile_symbols *s = context;
+
+	profile_builder__meta(s->builder, key, value);
+	return profile_builder__error(s->builder);
+}
+
+struct event_handler profile_symbols__handler(struct profile_symbols *s)
+{
+	return (struct event_handler){
+		.context = s,
+		.symbol_dso = on_symbol_dso,
+		.symbol = on_symbol,
+		.symbols_end = on_symbols_end,
+		.meta = on_meta,
+	};
+}

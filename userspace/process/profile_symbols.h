@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* EVENT_SYMBOL and those around it into a window's profile. */
+#ifndef PROCESS_PROFILE_SYMBOLS_H
+#define PROCESS_PROFILE_SYMBOLS_H
+
+#include <sysprof/event_handler.h>
+#include <sysprof/profile_builder.h>
+
+#include "base/vec.h"
+
+struct profile_symbols {
+	struct profile_builder *builder; /* not owned */
+	struct dso_id dso;		 /* of the next symbol events */
+	VEC(struct profile_line) lines;
+	bool complete; /* EVENT_SYMBOLS_END has come */
+};
+
+void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder);
+void profile_symbols__fini(struct profile_symbols *s);
+
+/* Takes EVENT_SYMBOL, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END and EVENT_META. Valid as long as `s`. */
+struct event_handler profile_symbols__handler(struct profile_symbols *s);
+
+#endif

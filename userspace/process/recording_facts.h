@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the stream says about the recording itself: machine and command, clocks, sample accounting. Told once or
+ * as sums since the beginning, while every window has to have its own.
+ */
+#ifndef PROCESS_RECORDING_FACTS_H
+#define PROCESS_RECORDING_FACTS_H
+
+#include <sysprof/event.h>
+#include <sysprof/profile_builder.h>
+
+struct recording_facts;
+
+struct recording_facts *recording_facts__new(void); /* NULL: no memory */
+void recording_facts__free(struct recording_facts *f);
+
+/* Events as they come. 0 or -ENOMEM. */
+int recording_facts__meta(struct recording_facts *f, const char *key, const char *value);
+void recording_facts__anchor(struct recording_facts *f, const struct clock_anchor_event *e);
+int recording_facts__books(struct recording_facts *f, const struct books_event *e);
+
+/* When sampling began, CLOCK_MONOTONIC ns; 0: not told yet. */
+uint64_t recording_facts__start(const struct recording_facts *f);
+/* ns between two ticks of a CPU; 0 unknown. */
+uint64_t recording_facts__period(const struct recording_facts *f);
+/* The first anchor of the stream, or the last one. False: there was none. */
+struct clock_moment {
+	uint64_t monotonic, realtime; /* ns */
+};
+bool recording_facts__first_anchor(const struct recording_facts *f, struct clock_moment *moment);
+bool recording_facts__last_anchor(const struct recording_facts *f, struct clock_moment *moment);
+
+/* A window begins: it is told everything that was told so far, and what its accounting begins with is noted. */
+int recording_facts__begin_window(struct recording_facts *f, struct profile_builder *builder);
+/* The books of a CPU in this window. */
+struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
+						       const struct books_event *e);
+
+#endif

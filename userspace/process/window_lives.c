@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/window_lives.h"
+
+#include <stdlib.h>
+
+void window_lives__fini(struct window_lives *w)
+{
+	for (size_t i = 0; i < w->threads.count; i++) {
+		vec_free(&w->threads.data[i].memo.frames);
+		vec_free(&w->threads.data[i].memo.stacks);
+	}
+	vec_free(&w->processes);
+	vec_free(&w->threads);
+}
+
+struct window_process *window_lives__process(struct window_lives *w,
+					     const struct process_life *life)
+{
+	struct window_process *entry;
+
+	while (w->processes.count <= life->number.slot)
+		if (vec_push(&w->processes, (struct window_process){}))
+			return NULL;
+	entry = &w->processes.data[life->number.slot];
+	if (entry->serial != life->number.serial)
+		*entry = (struct window_process){.serial = life->number.serial};
+	return entry;
+}
+
+/* NULL: no memory. Valid until another thread's is asked for. */
+static struct window_thread *thread_entry(struct window_lives *w, const struct thread_life *life)
+{
+	struct window_thread *entry;
+
+	while (w->threads.count <= life->number.slot)
+		if (vec_push(&w->threads, (struct window_thread){}))
+			return NULL;
+	entry = &w->threads.data[life->number.slot];
+	if (entry->serial == life->number.serial)
+		return entry;
+	entry->serial = life->number.serial;
+	entry->id = (struct thread_id){0};
+	entry->comm = (struct string_id){0};
+	entry->memo.frames.count = entry->memo.stacks.count = 0;
+	return entry;
+}
+
+struct process_id window_lives__process_id(const struct window_lives *w,
+					   const struct process_life *life)
+{
+	uint32_t slot = life->number.slot;
+
+	if (slot >= w->processes.count || w->processes.data[slot].serial != life->number.serial)
+		return (struct process_id){0};
+	return w->processes.data[slot].id;
+}
+
+struct window_thread *window_lives__thread(const struct window_lives *w,
+					   const struct thread_life *life)
+{
+	uint32_t slot = life->number.slot;
+	struct window_thread *entry;
+
+	if (slot >= w->threads.count)
+		return NULL;
+	entry = &w->threads.data[slot];
+	return entry->serial == life->number.serial && entry->id.v ? entry : NULL;
+}
+
+static void show_process(struct window_lives *w, const struct process_life *life,
+			 struct window_process *entry, uint64_t start)
+{
+	struct profile_process p = {
+		.pid = life->pid,
+		.ppid = life->ppid,
+		.name = profile_builder__string(w->builder, life->name),
+		.start = life->start ? life->start : start,
+		.end = life->end,
+		.is_kernel = life->is_kernel,
+		.is_target = life->is_target,
+	};
+
+	if (!entry->id.v)
+		entry->id = profile_builder__process(w->builder, &p);
+}
+
+struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
+					 uint64_t time, uint64_t earlier)
+{
+	struct window_process *process = window_lives__process(w, life->process);
+	struct window_thread *entry = thread_entry(w, life);
+	uint64_t start = life->start;
+	bool is_main;
+
+	if (!process || !entry || entry->id.v)
+		return process ? entry : NULL;
+	if (!start || start >= time)
+		start = time > earlier + 1 ? time - earlier - 1 : 0;
+	is_main = thread_life__is_main(life) && !process->has_main;
+	show_process(w, life->process, process, start);
+	entry->comm = profile_builder__string(w->builder, life->comm);
+	entry->id = profile_builder__thread(w->builder, process->id, life->tid, is_main,
+					    entry->comm, start);
+	process->has_main |= is_main;
+	if (life->ended)
+		profile_builder__thread_end(w->builder, entry->id, life->end);
+	return entry;
+}

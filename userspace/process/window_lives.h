@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What one window knows of lives: their ids in its profile, by the lives' slots. */
+#ifndef PROCESS_WINDOW_LIVES_H
+#define PROCESS_WINDOW_LIVES_H
+
+#include <sysprof/profile_builder.h>
+
+#include "base/vec.h"
+#include "process/process_table.h"
+
+/* The last sample's frames, root first, and their stacks: most samples begin like the last. */
+struct stack_memo {
+	VEC(uint64_t) frames;
+	VEC(struct stack_id) stacks;
+	uint64_t maps_version;
+};
+
+struct window_process {
+	uint64_t serial;
+	struct process_id id; /* 0: not in the profile yet */
+	bool has_main;	      /* the profile has its main thread */
+	uint32_t jit;	      /* the recorder's: index + 1 in jit_processes */
+};
+
+struct window_thread {
+	uint64_t serial;
+	struct thread_id id;   /* 0: not in the profile yet */
+	struct string_id comm; /* valid once id is */
+	struct stack_memo memo;
+};
+
+struct window_lives {
+	struct profile_builder *builder; /* not owned */
+	VEC(struct window_process)
+	processes; /* by slot of the life; void with another serial number */
+	VEC(struct window_thread) threads; /* likewise */
+};
+
+void window_lives__fini(struct window_lives *w);
+
+/* The entry of a process. NULL: no memory. Valid until another one's is asked for. */
+struct window_process *window_lives__process(struct window_lives *w,
+					     const struct process_life *life);
+/* The id of a process that is in the profile; 0. */
+struct process_id window_lives__process_id(const struct window_lives *w,
+					   const struct process_life *life);
+
+/* The entry of a thread that is in the profile; NULL. Valid as above. */
+struct window_thread *window_lives__thread(const struct window_lives *w,
+					   const struct thread_life *life);
+
+/*
+ * Brings a thread into the profile, where it is not yet, for something at `time`. `earlier` is how
+ * long before it a life of unknown start began. NULL: no memory.
+ */
+struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
+					 uint64_t time, uint64_t earlier);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sightings: the ways in which files show in mappings without a build-id, by the numbers and the name that
+ * the kernel tells. As long as an image is open its inode cannot be given to another file, so the
+ * numbers are enough; it can be written over in place, so size and modification time are compared each time.
+ *
+ * A sighting goes with its image, or when the table is full and nothing has used it for a while.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "procfs/dso_opener_private.h"
+
+struct sighting_key {
+	const struct wanted *wanted;
+	uint64_t root;
+	uint32_t only; /* this one alone; HASHMAP_NONE: whichever fits */
+};
+
+/* Leaves out the root and the generation: they decide in the end, but seldom. */
+static uint64_t hash_numbers(const char *path, size_t path_length, uint64_t inode, uint32_t major,
+			     uint32_t minor)
+{
+	return hash_combine(hash_bytes(path, path_length),
+			    hash_combine(hash_u64(inode), (uint64_t)major << 32 | minor));
+}
+
+static uint64_t hash_wanted(const struct wanted *w)
+{
+	return hash_numbers(w->path, w->path_length, w->inode, w->major, w->minor);
+}
+
+static bool has_numbers(const struct sighting *s, const struct wanted *w)
+{
+	return s->inode == w->inode && s->major == w->major && s->minor == w->minor &&
+	       !strncmp(s->path, w->path, w->path_length) && s->path[w->path_length] == '\0';
+}
+
+static bool sighting_is(const void *owner, uint32_t index, const void *key)
+{
+	const struct sighting *s = &((const struct dso_opener *)owner)->sightings.data[index];
+	const struct sighting_key *k = key;
+
+	if (k->only != HASHMAP_NONE)
+		return index == k->only;
+	return s->root == k->root && has_numbers(s, k->wanted) &&
+	       (s->generation == k->wanted->generation || s->generation == 0 ||
+		k->wanted->generation == 0);
+}
+
+static bool sighting_has_identity(const void *owner, uint32_t index, const void *key)
+{
+	const struct sighting *s = &((const struct dso_opener *)owner)->sightings.data[index];
+	const struct sighting_key *k = key;
+
+	if (k->only != HASHMAP_NONE)
+		return index == k->only;
+	return has_numbers(s, k->wanted) && s->generation == k->wanted->generation;
+}
+
+void dso_sightings__init(struct dso_opener *o)
+{
+	hashmap__init(&o->by_sighting, sighting_is, o);
+	hashmap__init(&o->by_identity, sighting_has_identity, o);
+	lru__init(&o->sighting_order);
+}
+
+void dso_sightings__fini(struct dso_opener *o)
+{
+	for (size_t i = 0; i < o->sightings.count; i++)
+		free(o->sightings.data[i].path);
+	vec_free(&o->sightings);
+	hashmap__fini(&o->by_sighting);
+	hashmap__fini(&o->by_identity);
+	lru__fini(&o->sighting_order);
+}
+
+/* ---- coming and going ------------------------------------------------------------------------ */
+
+static void link_to_image(struct dso_opener *o, uint32_t index, uint32_t image)
+{
+	struct sighting *s = &o->sightings.data[index];
+	uint32_t *first = &o->images.data[image].sightings;
+
+	s->image = image;
+	s->previous = LRU_NONE;
+	s->next = *first;
+	if (s->next != LRU_NONE)
+		o->sightings.data[s->next].previous = index;
+	*first = index;
+}
+
+static void unlink_from_image(struct dso_opener *o, uint32_t index)
+{
+	const struct sighting *s = &o->sightings.data[index];
+
+	if (s->previous == LRU_NONE)
+		o->images.data[s->image].sightings = s->next;
+	else
+		o->sightings.data[s->previous].next = s->next;
+	if (s->next != LRU_NONE)
+		o->sightings.data[s->next].previous = s->previous;
+}
+
+static void unindex_sighting(struct dso_opener *o, uint32_t index)
+{
+	const struct sighting *s = &o->sightings.data[index];
+	uint64_t hash = hash_numbers(s->path, strlen(s->path), s->inode, s->major, s->minor);
+	struct sighting_key key = {.only = index};
+
+	hashmap__remove(&o->by_sighting, hash, &key);
+	hashmap__remove(&o->by_identity, hash, &key);
+}
+
+static void forget_sighting(struct dso_opener *o, uint32_t index)
+{
+	struct sighting *s = &o->sightings.data[index];
+
+	unlink_from_image(o, index);
+	unindex_sighting(o, index);
+	free(s->path);
+	s->path = NULL;
+	lru__release(&o->sighting_order, index);
+}
+
+void dso_sightings__forget_image(struct dso_opener *o, uint32_t image)
+{
+	while (o->images.data[image].sightings != LRU_NONE)
+		forget_sighting(o, o->images.data[image].sightings);
+}
+
+static bool make_sighting_room(struct dso_opener *o)
+{
+	while (o->sighting_order.count >= o->caps.sightings_max) {
+		uint32_t index = lru__idle(&o->sighting_order, o->now, o->caps.idle);
+
+		if (index == LRU_NONE)
+			return false;
+		forget_sighting(o, index);
+	}
+	return true;
+}
+
+static int make_sighting(struct dso_opener *o, const struct sighting *sighting, uint64_t hash,
+			 uint32_t *result)
+{
+	uint32_t index;
+	int err = lru__take(&o->sighting_order, &index);
+
+	if (err)
+		return err;
+	err = vec_reserve(&o->sightings, (size_t)index + 1);
+	if (!err) {
+		if (o->sightings.count == index)
+			o->sightings.count++;
+		o->sightings.data[index] = *sighting;
+		err = hashmap__add(&o->by_sighting, hash, index);
+	}
+	if (!err) {
+		err = hashmap__add(&o->by_identity, hash, index);
+		if (err)
+			hashmap__remove(&o->by_sighting, hash,
+					&(struct sighting_key){.only = index});
+	}
+	if (err) {
+		if (o->sightings.count > index)
+			o->sightings.data[index].path = NULL;
+		lru__release(&o->sighting_order, index);
+		return err;
+	}
+	*result = index;
+	return 0;
+}
+
+int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, uint32_t image)
+{
+	struct sighting sighting = {
+		.root = dso_roots__serial(o, root),
+		.major = w->major,
+		.minor = w->minor,
+		.inode = w->inode,
+		.generation = w->generation,
+	};
+	struct sighting_key key = {w, sighting.root, HASHMAP_NONE};
+	uint64_t hash = hash_wanted(w);
+	uint32_t index = hashmap__find(&o->by_sighting, hash, &key);
+	int err;
+
+	if (index != HASHMAP_NONE) { /* the file was written over, or closed meanwhile */
+		unlink_from_image(o, index);
+	} else {
+		if (!make_sighting_room(o))
+			return 0;
+		sighting.path = strndup(w->path, w->path_length);
+		err = sighting.path ? make_sighting(o, &sighting, hash, &index) : -ENOMEM;
+		if (err) {
+			free(sighting.path);
+			return err;
+		}
+	}
+	link_to_image(o, index, image);
+	lru__use(&o->sighting_order, index, o->now);
+	return 0;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static uint32_t find_sighting(struct dso_opener *o, const struct hashmap *map,
+			      const struct wanted *w, int root)
+{
+	struct sighting_key key = {w, dso_roots__serial(o, root), HASHMAP_NONE};
+	uint32_t index = hashmap__find(map, hash_wanted(w), &key);
+
+	if (index != HASHMAP_NONE)
+		lru__use(&o->sighting_order, index, o->now);
+	return index;
+}
+
+uint32_t dso_sightings__image(struct dso_opener *o, const struct wanted *w, int root,
+			      uint64_t *generation)
+{
+	uint32_t index = find_sighting(o, &o->by_sighting, w, root);
+	const struct sighting *s;
+
+	if (index == HASHMAP_NONE)
+		return HASHMAP_NONE;
+	s = &o->sightings.data[index];
+	if (!dso_images__is_unchanged(o, s->image))
+		return HASHMAP_NONE;
+	*generation = s->generation;
+	return s->image;
+}
+
+uint32_t dso_sightings__image_by_identity(struct dso_opener *o, const struct wanted *w)
+{
+	uint32_t index = find_sighting(o, &o->by_identity, w, NO_ROOT);
+
+	return index == HASHMAP_NONE ? HASHMAP_NONE : o->sightings.data[index].image;
+}

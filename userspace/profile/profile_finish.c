@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The end of a profile: names for locations without a name, bounds of lives (nothing starts before
+ * the session or ends after it, and threads live within their processes), and the read side, which
+ * points at the builder's vectors.
+ */
+#include "profile/profile_builder_private.h"
+
+#include "base/minmax.h"
+#include "profile/profile.h"
+#include "profile/profile_check.h"
+
+static void name_unnamed_locations(struct profile_builder *b)
+{
+	char buffer[UNNAMED_LOCATION_SIZE];
+
+	for (uint32_t i = 1; i < b->locations.count && !b->error; i++) {
+		const struct profile_location *l = &b->locations.data[i];
+		const struct profile_dso *dso = &b->dsos.data[l->dso.v];
+		struct profile_function f = {.dso = l->dso, .address = PROFILE_UNKNOWN_ADDRESS};
+		struct profile_line line = {};
+
+		if (l->line_count)
+			continue;
+		unnamed_location(buffer, sizeof(buffer), dso->kind,
+				 profile_builder__get_string(b, dso->name), l->address);
+		f.name = profile_builder__string(b, buffer);
+		line.function = profile_builder__function(b, &f);
+		profile_builder__resolve(b, (struct location_id){i}, l->elf_address, &line, 1);
+	}
+}
+
+/* When a thread's last sample of any kind was; 0: it has none. */
+static uint64_t last_sample_time(const struct thread_columns *thread)
+{
+	uint64_t last = 0;
+
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
+		const struct sample_columns *c = &thread->by_kind[kind];
+
+		if (c->time.count)
+			last = max_u64(last, c->time.data[c->time.count - 1]);
+	}
+	return last;
+}
+
+/* When its first one was; UINT64_MAX: it has none. */
+static uint64_t first_sample_time(const struct thread_columns *thread)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++)
+		if (thread->by_kind[kind].time.count)
+			first = min_u64(first, thread->by_kind[kind].time.data[0]);
+	return first;
+}
+
+/* The session covers every sample, and at least 1 ns before it, so that no sample is at its start. */
+static void settle_session(struct profile_builder *b)
+{
+	struct profile *p = &b->profile;
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (size_t i = 1; i < b->threads.count; i++) {
+		last = max_u64(last, last_sample_time(&b->columns.data[i]));
+		first = min_u64(first, first_sample_time(&b->columns.data[i]) - 1);
+	}
+	p->start = min_u64(p->start, BUILDER_TIME_LIMIT);
+	p->end = max_u64(min_u64(p->end, BUILDER_TIME_LIMIT), last);
+	if (!p->start)
+		p->start = p->end;
+	if (first < p->start) {
+		p->start_realtime -= min_u64(p->start_realtime, p->start - first);
+		p->start = first;
+	}
+	p->end = max_u64(p->start, p->end);
+}
+
+static uint64_t clip_to_session(const struct profile *p, uint64_t time)
+{
+	return min_u64(max_u64(time, p->start), p->end);
+}
+
+static void settle_lives(struct profile_builder *b)
+{
+	const struct profile *p = &b->profile;
+
+	for (size_t i = 1; i < b->processes.count; i++) {
+		struct profile_process *process = &b->processes.data[i];
+
+		process->start = clip_to_session(p, process->start);
+		if (process->end)
+			process->end = max_u64(clip_to_session(p, process->end), process->start);
+	}
+	for (size_t i = 1; i < b->threads.count; i++) {
+		struct profile_thread *t = &b->threads.data[i];
+		struct profile_process *process = &b->processes.data[t->process.v];
+
+		t->start = clip_to_session(p, t->start);
+		if (!t->end)
+			t->end = process->end; /* a thread does not outlive its process */
+		if (t->end)
+			t->end = max_u64(max_u64(clip_to_session(p, t->end), t->start),
+					 last_sample_time(&b->columns.data[i]));
+		process->start = min_u64(process->start, t->start);
+		if (process->end)
+			process->end = max_u64(process->end, t->end);
+	}
+}
+
+static void freeze_samples(struct profile_thread *t, const struct thread_columns *thread)
+{
+	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
+		const struct sample_columns *c = &thread->by_kind[kind];
+
+		t->samples[kind] = (struct profile_samples){
+			.count = c->time.count,
+			.time = c->time.data,
+			.weight = c->weight.data,
+			.stack = c->stack.data,
+			.comm = c->comm.data,
+		};
+	}
+}
+
+static void freeze_tables(struct profile_builder *b)
+{
+	struct profile *p = &b->profile;
+
+	for (size_t i = 1; i < b->threads.count; i++)
+		freeze_samples(&b->threads.data[i], &b->columns.data[i]);
+	p->sample_types = b->sample_types.data;
+	p->sample_type_count = b->sample_types.count;
+	p->strings = strtab__array(b->strings);
+	p->string_count = strtab__count(b->strings);
+	p->dsos = b->dsos.data;
+	p->dso_count = b->dsos.count;
+	p->functions = b->functions.data;
+	p->function_count = b->functions.count;
+	p->lines = b->lines.data;
+	p->line_count = b->lines.count;
+	p->locations = b->locations.data;
+	p->location_count = b->locations.count;
+	p->stacks = b->stacks.stacks.data;
+	p->stack_count = b->stacks.stacks.count;
+	p->processes = b->processes.data;
+	p->process_count = b->processes.count;
+	p->threads = b->threads.data;
+	p->thread_count = b->threads.count;
+	p->books = b->books.data;
+	p->books_count = b->books.count;
+	p->jits = b->jits.data;
+	p->jit_count = b->jits.count;
+	p->meta = b->meta.data;
+	p->meta_count = b->meta.count;
+	p->lost_ranges = b->lost_ranges.data;
+	p->lost_range_count = b->lost_ranges.count;
+}
+
+int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
+			    size_t why_size)
+{
+	int err;
+
+	if (!b->finished) {
+		name_unnamed_locations(b);
+		if (b->error)
+			return b->error;
+		settle_session(b);
+		settle_lives(b);
+		freeze_tables(b);
+		b->finished = true;
+	}
+	err = profile_check(&b->profile, why, why_size);
+	if (err)
+		return err;
+	*profile = &b->profile;
+	return 0;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The collector puts copies of events and closed windows into two lists under one lock; the thread takes
+ * both at once and works on them without it. So events are never older than the windows behind them,
+ * and what came after a window's end helps to name it, too: a jitdump is late by what its writer buffers.
+ *
+ * The collector never waits. If the thread is so far behind that the copies take PENDING_MAX, further
+ * bytes of JIT files are dropped, and the file is marked as too big to be read.
+ */
+#include "session/finisher.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clocks.h"
+#include "process/jit_names.h"
+#include "session/symbols.h"
+#include "stream/event_decode.h"
+
+#define PENDING_MAX (256u << 20)
+
+struct finisher_work {
+	VEC(char) events; /* one behind the other */
+	VEC(struct window *) windows;
+};
+
+struct finisher {
+	struct finisher_options options;
+
+	/* the worker's, which is the thread, or the caller where there is none */
+	struct symbolizer *symbolizer;
+	struct jit_sources *jit;
+	_Atomic int err; /* the first lack of memory; also the collector's */
+
+	/* under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t wake, idle;
+	struct finisher_work waiting;
+	size_t working; /* windows that the thread has taken */
+	bool ending;
+	uint64_t cpu;
+
+	bool runs; /* the thread does */
+	pthread_t thread;
+};
+
+/* ---- the work -------------------------------------------------------------------------------- */
+
+static int take_event(struct finisher *f, const struct event_header *event)
+{
+	const struct kallsyms_event *kallsyms = (const struct kallsyms_event *)event;
+
+	if (event->type == EVENT_KALLSYMS)
+		return symbolizer__add_kallsyms(f->symbolizer, kallsyms->text, kallsyms->text_size);
+	return jit_sources__event(f->jit, event);
+}
+
+static bool is_wanted(const struct event_header *event)
+{
+	switch (event->type) {
+	case EVENT_KALLSYMS:
+	case EVENT_CLOCK_ANCHOR:
+	case EVENT_JIT_FILE:
+	case EVENT_JIT_BYTES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void note_error(struct finisher *f, int err)
+{
+	if (err && !f->err)
+		f->err = err;
+}
+
+int finisher__symbolize(struct finisher *f, struct window *window,
+			const struct symbolizer_options *options, struct symbolizer_counts *counts,
+			event_sink_fn sink, void *context)
+{
+	return symbolize_window(window, f->symbolizer, options, counts, sink, context);
+}
+
+int finisher__finish(struct finisher *f, struct window *window, const struct profile **profile,
+		     struct failure *failure)
+{
+	char why[256] = "";
+	int err = f->err;
+
+	if (!err)
+		err = name_jit_code(window->builder, f->jit, window->jit_processes.data,
+				    window->jit_processes.count);
+	if (!err)
+		err = profile_builder__finish(window->builder, profile, why, sizeof(why));
+	if (err == -EINVAL)
+		return fail(failure, err, "the profile contradicts itself, which is a bug: %s",
+			    why);
+	return err ? fail(failure, err, "cannot make the profile: %s", strerror(-err)) : 0;
+}
+
+static void finish_window(struct finisher *f, struct window *window)
+{
+	struct finished_window finished = {.number = window->number};
+
+	if (f->options.symbolize && !window->has_symbols)
+		finished.err = finisher__symbolize(f, window, &f->options.symbols,
+						   &finished.symbols, NULL, NULL);
+	if (finished.err)
+		fail(&finished.failure, finished.err, "cannot read symbols: %s",
+		     strerror(-finished.err));
+	else
+		finished.err = finisher__finish(f, window, &finished.profile, &finished.failure);
+	if (f->options.finished)
+		f->options.finished(f->options.context, &finished);
+	window__free(window);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Waits for something to do. False: nothing comes any more. */
+static bool take_work(struct finisher *f, struct finisher_work *work)
+{
+	struct finisher_work done = *work;
+
+	pthread_mutex_lock(&f->lock);
+	f->working = 0;
+	f->cpu = thread_cpu_ns();
+	while (!f->waiting.events.count && !f->waiting.windows.count && !f->ending) {
+		pthread_cond_broadcast(&f->idle);
+		pthread_cond_wait(&f->wake, &f->lock);
+	}
+	/* both sides keep their memory */
+	*work = f->waiting;
+	f->waiting = done;
+	f->waiting.events.count = f->waiting.windows.count = 0;
+	f->working = work->windows.count;
+	pthread_mutex_unlock(&f->lock);
+	return work->events.count || work->windows.count;
+}
+
+static void do_work(struct finisher *f, const struct finisher_work *work)
+{
+	for (size_t at = 0; at < work->events.count;) {
+		const struct event_header *event = (const void *)(work->events.data + at);
+
+		note_error(f, take_event(f, event));
+		at += event->size;
+	}
+	for (size_t i = 0; i < work->windows.count; i++) {
+		finish_window(f, work->windows.data[i]);
+		pthread_mutex_lock(&f->lock);
+		f->working--;
+		pthread_mutex_unlock(&f->lock);
+	}
+}
+
+static void *run_finisher(void *finisher)
+{
+	struct finisher *f = finisher;
+	struct finisher_work work = {};
+
+	while (take_work(f, &work))
+		do_work(f, &work);
+	vec_free(&work.events);
+	vec_free(&work.windows);
+	return NULL;
+}
+
+static int start_thread(struct finisher *f)
+{
+	sigset_t all, before;
+	int err;
+
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&f->thread, NULL, run_finisher, f);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	f->runs = !err;
+	return -err;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int finisher__new(const struct finisher_options *options, struct finisher **finisher)
+{
+	struct finisher *f = calloc(1, sizeof(*f));
+	int err = -ENOMEM;
+
+	if (!f)
+		return -ENOMEM;
+	f->options = *options;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->wake, NULL);
+	pthread_cond_init(&f->idle, NULL);
+	f->symbolizer = symbolizer__new();
+	f->jit = jit_sources__new();
+	if (f->symbolizer && f->jit)
+		err = options->threaded ? start_thread(f) : 0;
+	if (err) {
+		finisher__free(f);
+		return err;
+	}
+	*finisher = f;
+	return 0;
+}
+
+static void end_thread(struct finisher *f)
+{
+	if (!f->runs)
+		return;
+	pthread_mutex_lock(&f->lock);
+	f->ending = true;
+	pthread_cond_signal(&f->wake);
+	pthread_mutex_unlock(&f->lock);
+	pthread_join(f->thread, NULL);
+	f->runs = false;
+}
+
+void finisher__free(struct finisher *f)
+{
+	if (!f)
+		return;
+	pthread_mutex_lock(&f->lock);
+	for (size_t i = 0; i < f->waiting.windows.count; i++)
+		window__free(f->waiting.windows.data[i]);
+	f->waiting.windows.count = 0;
+	f->waiting.events.count = 0;
+	pthread_mutex_unlock(&f->lock);
+	end_thread(f);
+	symbolizer__free(f->symbolizer);
+	jit_sources__free(f->jit);
+	vec_free(&f->waiting.events);
+	vec_free(&f->waiting.windows);
+	pthread_cond_destroy(&f->wake);
+	pthread_cond_destroy(&f->idle);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+/* ---- what is handed over --------------------------------------------------------------------- */
+
+/* What takes the place of bytes that are dropped. */
+static struct jit_file_event too_big(const struct event_header *event)
+{
+	const struct jit_bytes_event *bytes = (const struct jit_bytes_event *)event;
+
+	return (struct jit_file_event){
+		.header = {.size = sizeof(struct jit_file_event) + EVENT_ALIGN,
+			   .type = EVENT_JIT_FILE,
+			   .time = event->time},
+		.file = bytes->file,
+		.state = JIT_FILE_STATE_TOO_BIG,
+	};
+}
+
+static int append_event(struct finisher *f, const struct event_header *event)
+{
+	if (vec_reserve(&f->waiting.events, f->waiting.events.count + event->size))
+		return -ENOMEM;
+	memcpy(f->waiting.events.data + f->waiting.events.count, event, event->size);
+	f->waiting.events.count += event->size;
+	return 0;
+}
+
+int finisher__event(struct finisher *f, const struct event_header *event)
+{
+	union {
+		struct jit_file_event event;
+		char space[sizeof(struct jit_file_event) + EVENT_ALIGN];
+	} instead = {};
+	int err = 0;
+
+	if (!is_wanted(event))
+		return 0;
+	err = event_check(event, event->size);
+	if (err)
+		return err;
+	if (!f->runs)
+		return take_event(f, event);
+	pthread_mutex_lock(&f->lock);
+	if (event->type == EVENT_JIT_BYTES && f->waiting.events.count + event->size > PENDING_MAX) {
+		instead.event = too_big(event);
+		event = &instead.event.header;
+	}
+	err = append_event(f, event);
+	pthread_cond_signal(&f->wake);
+	pthread_mutex_unlock(&f->lock);
+	return err;
+}
+
+size_t finisher__waiting(struct finisher *f)
+{
+	size_t waiting;
+
+	pthread_mutex_lock(&f->lock);
+	waiting = f->waiting.windows.count + f->working;
+	pthread_mutex_unlock(&f->lock);
+	return waiting;
+}
+
+void finisher__add(struct finisher *f, struct window *window)
+{
+	int err = 0;
+
+	if (!f->runs) {
+		finish_window(f, window);
+		return;
+	}
+	pthread_mutex_lock(&f->lock);
+	err = vec_push(&f->waiting.windows, window);
+	pthread_cond_signal(&f->wake);
+	pthread_mutex_unlock(&f->lock);
+	if (err) {
+		note_error(f, err);
+		window__free(window);
+	}
+}
+
+void finisher__drain(struct finisher *f)
+{
+	if (!f->runs)
+		return;
+	pthread_mutex_lock(&f->lock);
+	while (f->waiting.events.count || f->waiting.windows.count || f->working)
+		pthread_cond_wait(&f->idle, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+	end_thread(f);
+}
+
+uint64_t finisher__cpu(struct finisher *f)
+{
+	uint64_t cpu;
+
+	pthread_mutex_lock(&f->lock);
+	cpu = f->cpu;
+	pthread_mutex_unlock(&f->lock);
+	return cpu;
+}

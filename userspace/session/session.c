@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The collector's side: sources, unwinder and windows, put together. */
+#include "session/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "session/unwinding.h"
+#include "session/windows.h"
+
+#define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
+#define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
+#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
+#define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
+#define OTHERS_MAX	7
+
+struct session {
+	struct live *live;	     /* NULL: a replay */
+	struct unwinding *unwinding; /* NULL: no tables are kept */
+	struct windows *windows;
+	struct recording_writer *writer; /* not owned */
+	uint64_t flushed;		 /* when, CLOCK_MONOTONIC ns */
+	uint64_t rotating;		 /* the window that is to end; 0: none is */
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int new_windows(const struct session_options *options, struct session *s)
+{
+	const struct windows_options windows = {
+		.requests = live__requests(s->live),
+		.split = true,
+		.finisher =
+			{
+				.threaded = true,
+				.symbolize = options->symbolize,
+				.symbols = options->symbols,
+				.finished = options->finished,
+				.context = options->context,
+			},
+	};
+
+	return windows__new(&windows, &s->windows);
+}
+
+static int new_unwinding(const struct session_options *options, struct session *s)
+{
+	struct unwind_memory memory;
+	const struct unwinding_options unwinding = {
+		.memory = &memory,
+		.max_depth = options->live.session.max_depth,
+		.cache = options->table_cache,
+	};
+	int err;
+
+	if (!bpf_session__unwind_memory(live__session(s->live), &memory))
+		return 0;
+	err = unwinding__new(&unwinding, windows__world(s->windows), live__dso_opener(s->live),
+			     &s->unwinding);
+	if (err)
+		return err;
+	windows__set_forgetting(s->windows, unwinding__forget_image, s->unwinding);
+	live__set_stage(s->live, unwinding__settle, s->unwinding);
+	return 0;
+}
+
+int session__open(const struct session_options *options, struct session **session,
+		  struct failure *failure)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return fail(failure, -ENOMEM, "cannot begin: no memory");
+	err = live__open(&options->live, &s->live, failure);
+	if (err)
+		goto err_out;
+	err = new_windows(options, s);
+	if (!err)
+		err = new_unwinding(options, s);
+	if (err) {
+		fail(failure, err, "cannot begin: %s", strerror(-err));
+		goto err_out;
+	}
+	windows__set_files(s->windows, live__dso_opener(s->live), WINDOW_FILES_LIVE);
+	session__set_writer(s, options->writer);
+	*session = s;
+	return 0;
+err_out:
+	session__free(s);
+	return err;
+}
+
+void session__free(struct session *s)
+{
+	if (!s)
+		return;
+	unwinding__free(s->unwinding);
+	windows__free(s->windows);
+	live__free(s->live);
+	free(s);
+}
+
+int session__add_command(struct session *s, pid_t pid, struct failure *failure)
+{
+	return live__add_command(s->live, pid, failure);
+}
+
+void session__set_writer(struct session *s, struct recording_writer *writer)
+{
+	s->writer = writer;
+	windows__set_writer(s->windows, writer);
+}
+
+/* ---- the stream ------------------------------------------------------------------------------ */
+
+static int sink_event(void *session, const struct event_header *event)
+{
+	struct session *s = session;
+	int err = windows__event(s->windows, event);
+
+	return err || !s->unwinding ? err : unwinding__recorded(s->unwinding, event);
+}
+
+static int update_tables(struct session *s)
+{
+	return s->unwinding ? unwinding__update(s->unwinding) : 0;
+}
+
+static int flush_recording(struct session *s)
+{
+	uint64_t now = monotonic_ns();
+
+	if (!s->writer || now - s->flushed < FLUSH_INTERVAL)
+		return 0;
+	s->flushed = now;
+	return recording_writer__flush(s->writer);
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static int await_tables(struct session *s, int cancel)
+{
+	uint64_t until = monotonic_ns() + TABLES_NS;
+	struct pollfd wake[] = {
+		{.fd = unwinding__fd(s->unwinding), .events = POLLIN},
+		{.fd = cancel, .events = POLLIN},
+	};
+	int err;
+
+	/* what /proc told just now */
+	poll(NULL, 0, ANNOUNCE_MS);
+	err = live__announce(s->live, sink_event, s);
+	if (!err)
+		err = unwinding__prepare(s->unwinding);
+	while (!err && unwinding__is_building(s->unwinding) && monotonic_ns() < until) {
+		if (poll(wake, 2, ANNOUNCE_MS) > 0 && wake[1].revents)
+			break;
+		err = update_tables(s);
+		if (!err)
+			err = live__announce(s->live, sink_event, s);
+	}
+	return err ? err : update_tables(s);
+}
+
+int session__start(struct session *s, bool wait, int cancel, struct failure *failure)
+{
+	int err = live__begin(s->live, failure);
+
+	if (err)
+		return err;
+	s->flushed = monotonic_ns();
+	if (wait && s->unwinding) {
+		err = await_tables(s, cancel);
+		if (err)
+			return fail(failure, err, "cannot make the targets' unwind tables: %s",
+				    strerror(-err));
+	}
+	return live__start(s->live, failure);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+int session__step(struct session *s, struct pollfd *others, size_t count, uint64_t until,
+		  struct failure *failure)
+{
+	struct pollfd fds[OTHERS_MAX + 1];
+	int err;
+
+	if (count > OTHERS_MAX)
+		count = OTHERS_MAX;
+	if (count)
+		memcpy(fds, others, count * sizeof(*fds));
+	fds[count] = (struct pollfd){.fd = s->unwinding ? unwinding__fd(s->unwinding) : -1,
+				     .events = POLLIN};
+	live__wait(s->live, fds, count + 1, until);
+	if (count)
+		memcpy(others, fds, count * sizeof(*fds));
+	err = update_tables(s);
+	if (!err)
+		err = live__tick(s->live, sink_event, s);
+	if (!err)
+		err = update_tables(s);
+	if (!err)
+		err = flush_recording(s);
+	return err ? fail(failure, err, "recording stopped: %s", strerror(-err)) : 0;
+}
+
+int session__rotate(struct session *s)
+{
+	uint64_t number = windows__stats(s->windows).windows;
+	int err;
+
+	if (s->rotating == number ||
+	    finisher__waiting(windows__finisher(s->windows)) >= WAITING_WINDOWS)
+		return -EAGAIN;
+	err = live__end_window(s->live);
+	if (!err)
+		s->rotating = number;
+	return err;
+}
+
+int session__stop(struct session *s, struct failure *failure)
+{
+	int err;
+
+	if (s->unwinding)
+		unwinding__end(s->unwinding);
+	err = live__stop(s->live, sink_event, s);
+	return err ? fail(failure, err, "cannot read the last samples: %s", strerror(-err)) : 0;
+}
+
+/* ---- the last window ------------------------------------------------------------------------- */
+
+static int close_last_window(struct session *s)
+{
+	finisher__drain(windows__finisher(s->windows));
+	return windows__close_last(s->windows);
+}
+
+int session__symbolize(struct session *s, const struct symbolizer_options *options,
+		       struct symbolizer_counts *counts, struct failure *failure)
+{
+	int err = close_last_window(s);
+
+	if (!err)
+		err = finisher__symbolize(windows__finisher(s->windows), windows__last(s->windows),
+					  options, counts, windows__write, s->windows);
+	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
+}
+
+int session__finish(struct session *s, const struct profile **profile, struct failure *failure)
+{
+	int err = close_last_window(s);
+
+	if (err)
+		return fail(failure, err, "cannot make the profile: %s", strerror(-err));
+	return finisher__finish(windows__finisher(s->windows), windows__last(s->windows), profile,
+				failure);
+}
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+/* Names where the recording has none: what can be opened on this machine. */
+static int symbolize_replay(struct session *s, const struct symbolizer_options *options)
+{
+	struct symbolizer_counts counts = {};
+	struct dso_opener *opener;
+	int err = dso_opener__new(NULL, &opener);
+
+	if (err)
+		return err;
+	windows__set_files(s->windows, opener, WINDOW_FILES_BY_IDENTITY);
+	err = windows__close_last(s->windows);
+	windows__set_files(s->windows, NULL, WINDOW_FILES_BY_IDENTITY);
+	dso_opener__free(opener);
+	if (err)
+		return err;
+	return finisher__symbolize(windows__finisher(s->windows), windows__last(s->windows),
+				   options, &counts, NULL, NULL);
+}
+
+static int new_replay(const struct replay_options *options, struct session **session)
+{
+	const struct windows_options windows = {
+		.split = options->finished != NULL,
+		.finisher = {.finished = options->finished, .context = options->context},
+	};
+	struct session *s = calloc(1, sizeof(*s));
+	int err = s ? windows__new(&windows, &s->windows) : -ENOMEM;
+
+	if (err) {
+		session__free(s);
+		return err;
+	}
+	*session = s;
+	return 0;
+}
+
+int session__replay(const char *path, const struct replay_options *options,
+		    struct session **session, const struct profile **profile,
+		    struct recording_summary *summary, struct failure *failure)
+{
+	struct session *s;
+	int fd = recording_open(path, failure), err;
+
+	if (fd < 0)
+		return fd;
+	err = new_replay(options, &s);
+	if (err) {
+		close(fd);
+		return fail(failure, err, "cannot read %s: no memory", path);
+	}
+	err = recording_read(fd, windows__event, s->windows, summary, failure);
+	close(fd);
+	if (err && failure && !*failure->what)
+		fail(failure, err, "cannot read %s: %s", path, strerror(-err));
+	if (!err && !summary->has_symbols) {
+		err = symbolize_replay(s, &options->symbols);
+		if (err)
+			fail(failure, err, "cannot read symbols: %s", strerror(-err));
+	}
+	if (!err)
+		err = session__finish(s, profile, failure);
+	if (err) {
+		session__free(s);
+		return err;
+	}
+	*session = s;
+	return 0;
+}
+
+/* ---- how it goes ----------------------------------------------------------------------------- */
+
+void session__stats(struct session *s, struct session_stats *stats)
+{
+	struct windows_stats windows = windows__stats(s->windows);
+	struct world *world = windows__world(s->windows);
+	struct process_table_counts known = process_table__counts(world__processes(world));
+
+	*stats = (struct session_stats){
+		.windows = windows.windows,
+		.waiting_windows = finisher__waiting(windows__finisher(s->windows)),
+		.threads = windows.threads,
+		.processes_known = known.processes,
+		.threads_known = known.threads,
+		.images_known = image_table__count(world__images(world)),
+		.finisher_cpu = finisher__cpu(windows__finisher(s->windows)),
+		.longest_rotation = windows.longest_close,
+	};
+	if (s->live) {
+		live__stats(s->live, &stats->live);
+		bpf_session__stats(live__session(s->live), &stats->kernel);
+	}
+	if (s->unwinding)
+		unwinding__stats(s->unwinding, &stats->tables);
+}
+
+uint64_t session__lost(const struct session *s)
+{
+	struct bpf_session *kernel = live__session(s->live);
+	struct books_event books;
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < bpf_session__info(kernel)->cpus; i++) {
+		bpf_session__books(kernel, i, &books);
+		lost += books.count[BOOK_RING_FULL] + books.count[BOOK_REENTRY] +
+			books.count[BOOK_INTERNAL] + books.count[BOOK_NOT_RUN];
+	}
+	return lost;
+}
+
+uint64_t session__target_cpu(const struct session *s)
+{
+	return live__target_cpu(s->live);
+}
+
+const struct bpf_session_info *session__kernel_info(const struct session *s)
+{
+	return bpf_session__info(live__session(s->live));
+}
+
+size_t session__programs(const struct session *s, struct bpf_program_info *programs, size_t max)
+{
+	return bpf_session__programs(live__session(s->live), programs, max);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Answers are encoded as the events that a recording has, and the profile takes its names from these:
+ * strings and chains are cut there, so what a replay gives is what the live profile has.
+ */
+#include "session/symbols.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "process/profile_symbols.h"
+#include "stream/event_decode.h"
+#include "stream/meta.h"
+#include "stream/symbol_codec.h"
+
+#define LOSSES_SIZE 4096
+
+/* What is asked of one dso. */
+struct symbol_task {
+	struct symbolizing *all;
+	struct dso_id dso;
+	VEC(uint64_t) addresses;
+};
+
+struct symbolizing {
+	struct window *window;
+	struct event_handler handler; /* into the profile */
+	event_sink_fn sink;	      /* NULL: nobody else */
+	void *context;
+	struct symbol_task *tasks; /* by dso */
+	struct symbolizer_job *jobs;
+	size_t job_count;
+	char losses[LOSSES_SIZE]; /* whose lines are missing, and why */
+	size_t losses_used, losses_untold;
+	union {
+		struct symbol_event event;
+		char space[EVENT_SIZE_MAX];
+	} out;
+};
+
+static int pass_event(void *symbolizing, struct event_header *event)
+{
+	struct symbolizing *s = symbolizing;
+	int err = s->sink ? s->sink(s->context, event) : 0;
+
+	return err ? err : event_decode(event, &s->handler);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static int emit_dso(struct symbolizing *s, struct dso_id id, enum symbol_state state)
+{
+	struct symbol_dso_event event = {
+		.header = {.size = sizeof(event),
+			   .type = EVENT_SYMBOL_DSO,
+			   .time = s->window->last_time},
+		.dso = id.v,
+		.state = state,
+	};
+
+	return pass_event(s, &event.header);
+}
+
+static struct symbol_entry entry_of(const struct symbol_frame *frame)
+{
+	return (struct symbol_entry){
+		.function = frame->function,
+		.file = frame->file,
+		.definition_file = frame->definition_file,
+		.function_address = frame->function_address,
+		.function_size = frame->function_size,
+		.line = frame->line,
+		.column = frame->column,
+		.definition_line = frame->definition_line,
+		.definition_column = frame->definition_column,
+	};
+}
+
+static int emit_symbol(void *context, size_t index, const struct symbol_result *result)
+{
+	struct symbol_task *task = context;
+	struct symbolizing *s = task->all;
+	struct symbol_entry entries[SYMBOL_CHAIN_MAX];
+	size_t count = min_u64(result->frame_count, SYMBOL_CHAIN_MAX);
+	int err = index ? 0 : emit_dso(s, task->dso, SYMBOL_STATE_PENDING);
+
+	if (err || (!count && result->elf_address == PROFILE_UNKNOWN_ADDRESS))
+		return err;
+	for (size_t i = 0; i < count; i++)
+		entries[i] = entry_of(&result->frames[i]);
+	symbol_event__encode(&s->out, s->window->last_time, task->addresses.data[index],
+			     result->elf_address, entries, count);
+	return pass_event(s, &s->out.event.header);
+}
+
+/* "libfoo.so: the process that read its debug information died; …" */
+static void note_loss(struct symbolizing *s, struct dso_id id, const char *why)
+{
+	struct profile_builder *builder = s->window->builder;
+	const char *name = profile_builder__get_string(builder,
+						       profile_builder__get_dso(builder, id)->name);
+	size_t room = sizeof(s->losses) - s->losses_used;
+	int length = snprintf(s->losses + s->losses_used, room, "%s%s: %s",
+			      s->losses_used ? "; " : "", *name ? name : "[unknown]", why);
+
+	if (length > 0 && (size_t)length < room) {
+		s->losses_used += length;
+	} else {
+		s->losses[s->losses_used] = '\0';
+		s->losses_untold++;
+	}
+}
+
+static int finish_dso(void *context, const struct symbolizer_job *job)
+{
+	struct symbol_task *task = context;
+
+	if (job->state == SYMBOL_STATE_CANCELLED)
+		note_loss(task->all, task->dso, "the user did not wait");
+	else if (job->lines_lost)
+		note_loss(task->all, task->dso, job->lines_lost);
+	return emit_dso(task->all, task->dso, job->state);
+}
+
+static int emit_losses(struct symbolizing *s)
+{
+	char text[LOSSES_SIZE + 64];
+
+	if (!s->losses_used && !s->losses_untold)
+		return 0;
+	snprintf(text, sizeof(text), "%s", s->losses);
+	if (s->losses_untold)
+		snprintf(text + s->losses_used, sizeof(text) - s->losses_used, "%s%zu more",
+			 s->losses_used ? "; and " : "", s->losses_untold);
+	return meta_event__emit(pass_event, s, s->window->last_time, META_LINES_MISSING, text);
+}
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+static bool can_be_symbolized(enum dso_kind kind)
+{
+	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
+}
+
+/* The addresses of every dso that has symbols to be asked for, by dso. */
+static int collect_addresses(struct symbolizing *s)
+{
+	const struct profile_builder *builder = s->window->builder;
+	size_t count = profile_builder__location_count(builder);
+
+	for (uint32_t i = 1; i < count; i++) {
+		const struct profile_location *location =
+			profile_builder__get_location(builder, (struct location_id){i});
+		const struct profile_dso *dso = profile_builder__get_dso(builder, location->dso);
+		int err;
+
+		if (!can_be_symbolized(dso->kind))
+			continue;
+		err = vec_push(&s->tasks[location->dso.v].addresses, location->address);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void add_job(struct symbolizing *s, struct dso_id id)
+{
+	const struct window *w = s->window;
+	const struct profile_dso *dso = profile_builder__get_dso(w->builder, id);
+	struct symbol_task *task = &s->tasks[id.v];
+	struct symbolizer_job *job = &s->jobs[s->job_count++];
+	bool has_file = id.v < w->files.count;
+
+	qsort(task->addresses.data, task->addresses.count, sizeof(uint64_t), compare_addresses);
+	task->all = s;
+	task->dso = id;
+	*job = (struct symbolizer_job){
+		.dso =
+			{
+				.kind = dso->kind,
+				.fd = has_file ? w->files.data[id.v].fd : -1,
+				.base = has_file ? w->files.data[id.v].base : 0,
+				.root_fd = has_file ? w->files.data[id.v].root_fd : -1,
+				.path = profile_builder__get_string(w->builder, dso->path),
+				.build_id = dso->build_id,
+				.build_id_size = dso->build_id_size,
+			},
+		.addresses = task->addresses.data,
+		.count = task->addresses.count,
+		.sink = emit_symbol,
+		.done = finish_dso,
+		.context = task,
+	};
+	if (dso->kind == DSO_KERNEL) {
+		job->dso.release = *w->kernel.release ? w->kernel.release : NULL;
+		job->dso.build_id = w->kernel.build_id;
+		job->dso.build_id_size = w->kernel.build_id_size;
+	}
+}
+
+static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
+		       const struct symbolizer_options *options, struct symbolizer_counts *counts)
+{
+	struct event_header end = {
+		.size = sizeof(end), .type = EVENT_SYMBOLS_END, .time = s->window->last_time};
+	size_t dsos = profile_builder__dso_count(s->window->builder);
+	int err = collect_addresses(s);
+
+	for (uint32_t i = 1; i < dsos && !err; i++)
+		if (s->tasks[i].addresses.count)
+			add_job(s, (struct dso_id){i});
+	if (!err)
+		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, options, counts);
+	if (!err)
+		err = emit_losses(s);
+	return err ? err : pass_event(s, &end);
+}
+
+int symbolize_window(struct window *w, struct symbolizer *symbolizer,
+		     const struct symbolizer_options *options, struct symbolizer_counts *counts,
+		     event_sink_fn sink, void *context)
+{
+	size_t dsos = profile_builder__dso_count(w->builder);
+	_cleanup_free_ struct symbol_task *tasks = calloc(dsos + 1, sizeof(*tasks));
+	_cleanup_free_ struct symbolizer_job *jobs = calloc(dsos + 1, sizeof(*jobs));
+	_cleanup_free_ struct symbolizing *s = calloc(1, sizeof(*s));
+	struct profile_symbols symbols;
+	int err;
+
+	if (!tasks || !jobs || !s)
+		return -ENOMEM;
+	profile_symbols__init(&symbols, w->builder);
+	*s = (struct symbolizing){
+		.window = w,
+		.handler = profile_symbols__handler(&symbols),
+		.sink = sink,
+		.context = context,
+		.tasks = tasks,
+		.jobs = jobs,
+	};
+	err = resolve_all(s, symbolizer, options, counts);
+	for (size_t i = 0; i < dsos; i++)
+		vec_free(&tasks[i].addresses);
+	profile_symbols__fini(&symbols);
+	return err;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/windows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "process/profile_symbols.h"
+#include "stream/event_decode.h"
+
+struct windows {
+	struct windows_options options;
+	struct world *world;
+	struct recording_facts *facts;
+	struct finisher *finisher;
+	struct recording_writer *writer;
+	struct dso_opener *opener;
+	enum window_file_source source;
+	bool (*may_forget)(void *context, struct image_id id);
+	void *forget_context;
+	struct kernel_identity kernel;
+	uint64_t last_time; /* of the stream */
+
+	/* the open window */
+	uint64_t number;
+	struct profile_builder *builder;
+	struct recorder *recorder;
+	struct event_handler handler, symbol_handler;
+	struct profile_symbols symbols;
+
+	VEC(struct window *) closed; /* that wait for their files */
+	struct window *last;	     /* once it is closed */
+	uint64_t longest_close;
+};
+
+/* ---- one window after the other -------------------------------------------------------------- */
+
+static int open_window(struct windows *w, uint64_t start)
+{
+	w->builder = profile_builder__new();
+	if (!w->builder)
+		return -ENOMEM;
+	w->recorder = recorder__new(w->world, w->facts, w->builder, start);
+	if (!w->recorder)
+		return -ENOMEM;
+	w->handler = recorder__handler(w->recorder);
+	profile_symbols__init(&w->symbols, w->builder);
+	w->symbol_handler = profile_symbols__handler(&w->symbols);
+	w->number++;
+	return 0;
+}
+
+static void free_open_window(struct windows *w)
+{
+	profile_symbols__fini(&w->symbols);
+	recorder__free(w->recorder);
+	profile_builder__free(w->builder);
+	w->recorder = NULL;
+	w->builder = NULL;
+}
+
+/* `end` 0: the stream has ended. */
+static int close_window(struct windows *w, uint64_t end, struct window **window)
+{
+	int err = recorder__close(w->recorder, end);
+
+	if (err)
+		return err;
+	*window = window__new(w->builder, w->recorder, w->opener, w->source);
+	w->builder = NULL;
+	if (!*window)
+		return -ENOMEM;
+	(*window)->number = w->number;
+	(*window)->kernel = w->kernel;
+	(*window)->last_time = w->last_time;
+	(*window)->has_symbols = w->symbols.complete;
+	free_open_window(w);
+	return 0;
+}
+
+/* Those that have their files go to the finisher, in their order. */
+static void hand_on_windows(struct windows *w)
+{
+	size_t count = 0;
+
+	while (count < w->closed.count && !w->closed.data[count]->unanswered)
+		finisher__add(w->finisher, w->closed.data[count++]);
+	if (!count)
+		return;
+	w->closed.count -= count;
+	memmove(w->closed.data, w->closed.data + count, w->closed.count * sizeof(*w->closed.data));
+}
+
+static int next_window(struct windows *w, uint64_t time)
+{
+	uint64_t begin = monotonic_ns();
+	struct window *window;
+	int err = close_window(w, time, &window);
+
+	if (err)
+		return err;
+	if (vec_push(&w->closed, window)) {
+		window__free(window);
+		return -ENOMEM;
+	}
+	hand_on_windows(w);
+	world__forget(w->world, w->may_forget, w->forget_context);
+	err = open_window(w, time);
+	w->longest_close = max_u64(w->longest_close, monotonic_ns() - begin);
+	return err;
+}
+
+int windows__close_last(struct windows *w)
+{
+	return w->last ? 0 : close_window(w, 0, &w->last);
+}
+
+struct window *windows__last(struct windows *w)
+{
+	return w->last;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+int windows__write(void *windows, const struct event_header *event)
+{
+	struct windows *w = windows;
+
+	return w->writer ? recording_writer__append(w->writer, event) : 0;
+}
+
+static bool is_symbol(const struct event_header *event)
+{
+	return event->type == EVENT_SYMBOL || event->type == EVENT_SYMBOL_DSO ||
+	       event->type == EVENT_SYMBOLS_END;
+}
+
+static void note_meta(struct windows *w, const struct meta_event *meta)
+{
+	kernel_identity__meta(&w->kernel, meta->text, meta->text + strlen(meta->text) + 1);
+}
+
+int windows__event(void *windows, const struct event_header *event)
+{
+	struct windows *w = windows;
+	int err = windows__write(w, event);
+
+	hand_on_windows(w);
+	if (!err)
+		err = finisher__event(w->finisher, event);
+	if (!err)
+		err = event_decode(event, is_symbol(event) ? &w->symbol_handler : &w->handler);
+	if (err)
+		return err;
+	w->last_time = event->time;
+	if (event->type == EVENT_META)
+		note_meta(w, (const struct meta_event *)event);
+	if (event->type == EVENT_WINDOW && w->options.split)
+		err = next_window(w, event->time);
+	return err;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int windows__new(const struct windows_options *options, struct windows **windows)
+{
+	struct windows *w = calloc(1, sizeof(*w));
+	int err = -ENOMEM;
+
+	if (!w)
+		return -ENOMEM;
+	w->options = *options;
+	w->world = world__new(options->requests);
+	w->facts = recording_facts__new();
+	if (w->world && w->facts)
+		err = finisher__new(&options->finisher, &w->finisher);
+	if (!err)
+		err = open_window(w, 0);
+	if (err) {
+		windows__free(w);
+		return err;
+	}
+	*windows = w;
+	return 0;
+}
+
+void windows__free(struct windows *w)
+{
+	if (!w)
+		return;
+	finisher__free(w->finisher);
+	for (size_t i = 0; i < w->closed.count; i++)
+		window__free(w->closed.data[i]);
+	vec_free(&w->closed);
+	window__free(w->last);
+	free_open_window(w);
+	recording_facts__free(w->facts);
+	world__free(w->world);
+	free(w);
+}
+
+struct world *windows__world(struct windows *w)
+{
+	return w->world;
+}
+
+struct finisher *windows__finisher(struct windows *w)
+{
+	return w->finisher;
+}
+
+void windows__set_files(struct windows *w, struct dso_opener *opener,
+			enum window_file_source source)
+{
+	w->opener = opener;
+	w->source = source;
+}
+
+void windows__set_writer(struct windows *w, struct recording_writer *writer)
+{
+	w->writer = writer;
+}
+
+void windows__set_forgetting(struct windows *w,
+			     bool (*may_forget)(void *context, struct image_id id), void *context)
+{
+	w->may_forget = may_forget;
+	w->forget_context = context;
+}
+
+struct windows_stats windows__stats(const struct windows *w)
+{
+	return (struct windows_stats){
+		.windows = w->number,
+		.threads = w->builder ? profile_builder__thread_count(w->builder) : 0,
+		.longest_close = w->longest_close,
+	};
+}

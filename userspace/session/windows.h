@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The stream, in order, into windows: recording file, world, the open window's recorder, and the finisher for
+ * those that are closed. The same for a live session and for a replay.
+ */
+#ifndef SESSION_WINDOWS_H
+#define SESSION_WINDOWS_H
+
+#include "session/finisher.h"
+#include "stream/recording_file.h"
+
+struct windows;
+
+struct windows_options {
+	const struct event_source_requests
+		*requests; /* of a live source, or NULL; must live longer */
+	bool split;	   /* at each EVENT_WINDOW; else there is one window */
+	struct finisher_options finisher;
+};
+
+/* 0 or -ENOMEM. */
+int windows__new(const struct windows_options *options, struct windows **windows);
+void windows__free(struct windows *w);
+
+struct world *windows__world(struct windows *w);
+struct finisher *windows__finisher(struct windows *w);
+
+/* Where the files of windows come from. The opener must live as long as events come; NULL: nowhere. */
+void windows__set_files(struct windows *w, struct dso_opener *opener,
+			enum window_file_source source);
+/* The stream goes there as well; stays the caller's. NULL: nowhere. */
+void windows__set_writer(struct windows *w, struct recording_writer *writer);
+/* Asked before an image is forgotten; see image_table__forget(). */
+void windows__set_forgetting(struct windows *w,
+			     bool (*may_forget)(void *context, struct image_id id), void *context);
+
+/* An event_sink_fn whose context is the windows. */
+int windows__event(void *windows, const struct event_header *event);
+
+/*
+ * After the last event: the last window is closed. It stays the windows' own. Files are those that are
+ * had now. 0 or -ENOMEM.
+ */
+int windows__close_last(struct windows *w);
+struct window *windows__last(struct windows *w);
+/* What is told of the last window goes to the writer. An event_sink_fn. */
+int windows__write(void *windows, const struct event_header *event);
+
+struct windows_stats {
+	uint64_t windows;	/* begun */
+	size_t threads;		/* of the open one */
+	uint64_t longest_close; /* ns that closing a window took at most */
+};
+struct windows_stats windows__stats(const struct windows *w);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the reader of the entries (cfi.c) and the machine that runs their instructions share. */
+#ifndef UNWIND_CFI_PRIVATE_H
+#define UNWIND_CFI_PRIVATE_H
+
+#include "unwind/cfi.h"
+#include "unwind/cfi_cursor.h"
+
+#define CFI_REMEMBERED_MAX 32 /* compilers nest these 2 deep */
+
+/* Where the caller's rbx is. */
+struct rbx {
+	enum unwind_rbx how;
+	int16_t offset;
+};
+
+/* What several functions have in common. */
+struct cie {
+	uint64_t offset; /* of its length field in the section: its name */
+	uint64_t code_align;
+	int64_t data_align;
+	uint64_t ra_register;
+	uint8_t encoding; /* DW_EH_PE_* of its functions' addresses */
+	bool supported, has_augmentation, is_signal_frame;
+	const uint8_t *instructions, *end;
+	struct unwind_rule initial;
+	struct rbx initial_rbx;
+};
+
+struct cfi_machine {
+	const struct cfi_section *section;
+	const struct cie *cie;
+	struct unwind_rule rule, remembered[CFI_REMEMBERED_MAX];
+	struct rbx rbx, remembered_rbx[CFI_REMEMBERED_MAX];
+	unsigned int depth;
+	uint64_t location, end;
+	cfi_row_fn row; /* NULL: a CIE's, which has no locations */
+	void *context;
+	bool failed;	    /* what follows is not known */
+	bool signal_return; /* takes all registers from the stack */
+};
+
+/* An encoded address; "indirect" ones and those relative to what is not known here are refused. */
+uint64_t cfi_read_encoded(const struct cfi_section *section, struct cursor *c, uint8_t encoding);
+
+/* Up to the end, or to what makes no sense. 0, or what `row` returned. */
+int cfi_machine__run(struct cfi_machine *m, const uint8_t *instructions, const uint8_t *end);
+/* The row of the location that was reached, to `row`. */
+int cfi_machine__emit_row(struct cfi_machine *m);
+
+#endif

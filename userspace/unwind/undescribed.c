@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/undescribed.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/minmax.h"
+#include "unwind/code_flow.h"
+#include "unwind/plt.h"
+#include "unwind/trampoline.h"
+
+#define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
+#define TEXT_MAX	(1u << 30)
+#define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
+#define CODE_WORK_MAX	(16u << 20) /* steps that are followed in them */
+#define CODE_ALIGNMENT	16
+#define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
+
+/* ---- what its bytes tell --------------------------------------------------------------------- */
+
+static int add_plt_row(struct unwind_rows *r, row_list *rows, uint64_t address, enum unwind_cfa cfa,
+		       int offset)
+{
+	const struct unwind_rule rule = {
+		.cfa = cfa,
+		.cfa_register = UNWIND_X86_RSP,
+		.cfa_offset = offset,
+		.ra = UNWIND_RA_AT_CFA,
+		.ra_offset = -(int)sizeof(uint64_t),
+	};
+	static const struct unwind_rule NONE = {};
+
+	return unwind_rows__add_to(r, rows, address, cfa == UNWIND_CFA_NONE ? &NONE : &rule);
+}
+
+/* The first entry of a lazy one is entered with one word pushed, and pushes another. */
+static int add_plt(struct unwind_rows *r, const struct plt *plt, row_list *rows)
+{
+	size_t before = unwind_rows__up_to(r, plt->start);
+	int err;
+
+	if (before && !unwind_rows__says_nothing(r, &r->rows.data[before - 1]))
+		return 0;
+	if (before < r->rows.count && r->rows.data[before].address < plt->end)
+		return 0;
+	if (plt->pushed_after) {
+		err = add_plt_row(r, rows, plt->start, UNWIND_CFA_SP, 16);
+		if (!err)
+			err = add_plt_row(r, rows, plt->start + FIRST_PUSH_END, UNWIND_CFA_SP, 24);
+		if (!err)
+			err = add_plt_row(r, rows, plt->start + PLT_ENTRY_SIZE, UNWIND_CFA_PLT,
+					  plt->pushed_after);
+	} else {
+		err = add_plt_row(r, rows, plt->start, UNWIND_CFA_SP, 8);
+	}
+	return err ? err : add_plt_row(r, rows, plt->end, UNWIND_CFA_NONE, 0);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct unwind_row *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/*
+ * A handler returns to the first byte of its trampoline, and a return address is looked for one byte
+ * before: so the rule begins there. Where a function ends at that byte is a row of its own.
+ */
+static int add_trampoline(struct unwind_rows *r, const struct trampoline *t, row_list *rows)
+{
+	static const struct unwind_rule NONE = {};
+	const struct unwind_rule rule = {.cfa = t->cfa};
+	size_t before = unwind_rows__up_to(r, t->start);
+	int err = 0;
+
+	if (before && !unwind_rows__says_nothing(r, &r->rows.data[before - 1]))
+		return 0;
+	if (before < r->rows.count && r->rows.data[before].address < t->end)
+		return 0;
+	if (t->cfa == UNWIND_CFA_SIGNAL && t->start)
+		err = unwind_rows__add_to(r, rows, t->start - 1, &rule);
+	if (!err)
+		err = unwind_rows__add_to(r, rows, t->start, &rule);
+	return err ? err : unwind_rows__add_to(r, rows, t->end, &NONE);
+}
+
+int undescribed__add_known(struct elf_file *file, struct unwind_rows *r)
+{
+	struct trampoline trampolines[TRAMPOLINES_MAX];
+	struct plt plts[PLT_COUNT_MAX];
+	row_list rows = {};
+	int plt_count = plt_find(file, plts),
+	    trampoline_count = trampolines_find(file, trampolines);
+	int err = plt_count < 0 ? plt_count : trampoline_count < 0 ? trampoline_count : 0;
+
+	for (int i = 0; i < plt_count && !err; i++)
+		err = add_plt(r, &plts[i], &rows);
+	for (int i = 0; i < trampoline_count && !err; i++)
+		err = add_trampoline(r, &trampolines[i], &rows);
+	if (!err && rows.count) {
+		qsort(rows.data, rows.count, sizeof(*rows.data), compare_rows);
+		err = unwind_rows__merge(r, &rows);
+	}
+	vec_free(&rows);
+	return err;
+}
+
+/* ---- by its instructions --------------------------------------------------------------------- */
+
+/* A piece of the text, at virtual address `start`. */
+struct code_window {
+	const struct elf_file *file;
+	const struct elf_section *text;
+	uint8_t *bytes;
+	uint64_t start;
+	size_t size, room;
+};
+
+struct code_rows {
+	struct unwind_rows *described;
+	row_list rows;
+	size_t first; /* of the rows: of the stretch at hand */
+	uint64_t work;
+	struct code_window window;
+};
+
+/* The code at [start, end); NULL: it cannot be read. What lies behind it is read as well, for the next ones. */
+static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64_t end)
+{
+	size_t size = max_u64(end - start, WINDOW_SIZE);
+	ssize_t got;
+
+	if (start >= w->start && end <= w->start + w->size)
+		return w->bytes + (start - w->start);
+	if (size > w->room) {
+		uint8_t *bytes = realloc(w->bytes, size);
+
+		if (!bytes)
+			return NULL;
+		w->bytes = bytes;
+		w->room = size;
+	}
+	got = elf_file__read_section(w->file, w->text, start - w->text->address, w->bytes, size);
+	w->start = start;
+	w->size = got > 0 ? got : 0;
+	return end - start <= w->size ? w->bytes : NULL;
+}
+
+static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
+{
+	const struct code_rows *c = context;
+	size_t before = unwind_rows__up_to(c->described, address);
+
+	if (!before)
+		return false;
+	*rule = c->described->rules.data[c->described->rows.data[before - 1].rule].rule;
+	return rule->cfa != UNWIND_CFA_NONE;
+}
+
+static int add_code_row(void *context, uint64_t address, const struct unwind_rule *rule)
+{
+	struct code_rows *c = context;
+
+	if (c->rows.count > c->first &&
+	    unwind_rows__is_rule(c->described, c->rows.data[c->rows.count - 1].rule, rule))
+		return 0;
+	return unwind_rows__add_to(c->described, &c->rows, address, rule);
+}
+
+static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
+{
+	const struct code_flow flow = {
+		.work = &c->work,
+		.code = read_stretch(&c->window, start, end),
+		.start = start,
+		.size = end - start,
+		.outside = rule_outside,
+		.row = add_code_row,
+		.context = c,
+	};
+	static const struct unwind_rule NONE = {};
+	int err;
+
+	if (!flow.code)
+		return 0;
+	c->first = c->rows.count;
+	err = code_flow__follow(&flow);
+	if (!err && c->rows.count > c->first)
+		err = add_code_row(c, end, &NONE);
+	return err;
+}
+
+/*
+ * Each piece of the text that has no rule: adds its rows; with `sum` adds up the sizes only. What is shorter than the
+ * alignment of functions is padding between them.
+ */
+static int each_stretch(struct code_rows *c, const struct elf_section *text, uint64_t *sum)
+{
+	const struct unwind_rows *r = c->described;
+	uint64_t start = text->address, limit = text->address + text->size;
+	size_t i = unwind_rows__up_to(r, start);
+	bool open = !i || unwind_rows__says_nothing(r, &r->rows.data[i - 1]);
+	int err = 0;
+
+	for (; !err && start < limit; i++) {
+		uint64_t end = i < r->rows.count ? r->rows.data[i].address : limit;
+
+		end = min_u64(end, limit);
+		if (open && end - start >= CODE_ALIGNMENT) {
+			if (sum)
+				*sum += end - start;
+			else
+				err = add_stretch(c, start, end);
+		}
+		start = end;
+		open = i < r->rows.count && unwind_rows__says_nothing(r, &r->rows.data[i]);
+	}
+	return err;
+}
+
+/* Go's code describes itself in another way. */
+static bool is_readable(struct elf_file *file, struct elf_section *text)
+{
+	struct elf_section other;
+
+	return !elf_file__find_section(file, ".text", text) && text->size &&
+	       (text->flags & SHF_EXECINSTR) && text->size <= TEXT_MAX &&
+	       text->address <= UINT64_MAX - text->size &&
+	       elf_file__find_section(file, ".gopclntab", &other) == -ENOENT;
+}
+
+int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
+{
+	struct elf_section text;
+	struct code_rows c = {
+		.described = r,
+		.work = CODE_WORK_MAX,
+		.window = {.file = file, .text = &text},
+	};
+	uint64_t sum = 0;
+	int err;
+
+	if (!is_readable(file, &text))
+		return 0;
+	err = each_stretch(&c, &text, &sum);
+	if (err || !sum || sum > UNDESCRIBED_MAX)
+		return err;
+	err = each_stretch(&c, &text, NULL);
+	free(c.window.bytes);
+	if (!err && c.rows.count)
+		err = unwind_rows__merge(r, &c.rows);
+	vec_free(&c.rows);
+	return err;
+}

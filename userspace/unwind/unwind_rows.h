@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rows of an unwind table while it is made: which rule holds from which address on. A row that is
+ * equal to the one before it is left out, and rules have numbers.
+ */
+#ifndef UNWIND_UNWIND_ROWS_H
+#define UNWIND_UNWIND_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <sysprof/unwind_table.h>
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+struct unwind_row {
+	uint64_t address;
+	uint32_t rule;
+};
+
+struct counted_rule {
+	struct unwind_rule rule;
+	uint32_t number; /* in the order of appearance */
+	uint32_t uses;
+};
+
+typedef VEC(struct unwind_row) row_list;
+
+struct unwind_rows {
+	row_list rows;
+	VEC(struct counted_rule) rules;
+	struct hashmap numbers; /* rule -> its place in rules */
+	size_t rows_max;	/* more do not fit into the image */
+};
+
+/* `limit`: bytes of the image that they are for. */
+void unwind_rows__init(struct unwind_rows *r, size_t limit);
+void unwind_rows__fini(struct unwind_rows *r);
+/* Without rows and rules, for another try. */
+void unwind_rows__clear(struct unwind_rows *r);
+
+/* A cfi_row_fn; the context is the struct unwind_rows. 0, -EFBIG or -ENOMEM. */
+int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *rule);
+/* To a list that is merged later. */
+int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
+			const struct unwind_rule *rule);
+/* The list, which is sorted, into its own. */
+int unwind_rows__merge(struct unwind_rows *r, const row_list *added);
+
+/* The number of the rule, which is new or not. */
+int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, uint32_t *number);
+static inline bool unwind_rows__is_rule(const struct unwind_rows *r, uint32_t number,
+					const struct unwind_rule *rule)
+{
+	return !memcmp(&r->rules.data[number].rule, rule, sizeof(*rule));
+}
+
+/* How many rows are at or before the address. */
+size_t unwind_rows__up_to(const struct unwind_rows *r, uint64_t address);
+bool unwind_rows__says_nothing(const struct unwind_rows *r, const struct unwind_row *row);
+
+#endif
