@@ -75,12 +75,42 @@ static void test_live(void **state)
 	cpu_idle__free(NULL);
 }
 
+/* What a window has told of ticks is not told otherwise later: neither figure becomes smaller. */
+static void test_mark(void **state)
+{
+	struct cpu_idle *idle = cpu_idle__new();
+	struct books_event window = {.cpu = 1, .period = 1}, books = {.cpu = 1, .period = 1};
+	struct books_event other = {.cpu = 2, .period = 1};
+
+	(void)state;
+	assert_non_null(idle);
+	window.count[BOOK_NOT_RUN] = 60;
+	window.count[BOOK_IDLE_NOT_RUN] = 40;
+	assert_int_equal(cpu_idle__mark(idle, &window), 0);
+	/* no idle time is known: by that all of them were losses */
+	books.count[BOOK_NOT_RUN] = 110;
+	cpu_idle__split(idle, &books);
+	assert_int_equal(books.count[BOOK_NOT_RUN], 70);
+	assert_int_equal(books.count[BOOK_IDLE_NOT_RUN], 40);
+	assert_int_equal(cpu_idle__mark(idle, &books), 0);
+	books.count[BOOK_NOT_RUN] = 10;
+	books.count[BOOK_IDLE_NOT_RUN] = 110;
+	cpu_idle__split(idle, &books);
+	assert_int_equal(books.count[BOOK_NOT_RUN], 70);
+	assert_int_equal(books.count[BOOK_IDLE_NOT_RUN], 50);
+	other.count[BOOK_NOT_RUN] = 5;
+	cpu_idle__split(idle, &other);
+	assert_int_equal(other.count[BOOK_NOT_RUN], 5);
+	cpu_idle__free(idle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_move),
 		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_mark),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

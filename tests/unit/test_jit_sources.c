@@ -176,19 +176,43 @@ static void what_is_no_file_test(void **state)
 	tell_file(s, 3, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	tell_bytes(s, 3, "this is no jitdump, however long it is, and whatever it says", 60);
 	assert_int_equal(jit_sources__get(s, 3)->state, JIT_FILE_STATE_BAD);
-	tell_file(s, 4000000000u, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED); /* of a damaged file */
-	assert_null(jit_sources__get(s, 4000000000u));
+	tell_file(s, 4000000000u, JIT_FILE_MAP,
+		  JIT_FILE_STATE_FOLLOWED); /* of a damaged recording */
+	assert_int_equal(jit_sources__count(s), 3);
 	assert_int_equal(jit_sources__settle(s), 0);
+	jit_sources__free(s);
+}
+
+/* Processes come and go. */
+static void forgetting_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+
+	(void)state;
+	for (uint32_t file = 1; file < 200000; file++) {
+		const uint32_t living[] = {7, file, 3};
+
+		tell_file(s, file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		tell_bytes(s, file, "1000 100 x\n", 11);
+		if (file % 100 == 0)
+			jit_sources__keep(s, living, 3, file - 50);
+		assert_true(jit_sources__count(s) <= 152);
+	}
+	assert_non_null(jit_sources__get(s, 3));
+	assert_non_null(jit_sources__get(s, 7));
+	assert_null(jit_sources__get(s, 100));
+	assert_non_null(jit_sources__get(s, 199999));
+	assert_int_equal(jit_sources__settle(s), 0);
+	assert_string_equal(name_at(s, 7, 0x1010, M0 + 2 * S), "x");
 	jit_sources__free(s);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(suspend_test),
-		cmocka_unit_test(windows_test),
-		cmocka_unit_test(map_test),
-		cmocka_unit_test(what_is_no_file_test),
+		cmocka_unit_test(suspend_test),	   cmocka_unit_test(windows_test),
+		cmocka_unit_test(map_test),	   cmocka_unit_test(what_is_no_file_test),
+		cmocka_unit_test(forgetting_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

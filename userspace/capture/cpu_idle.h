@@ -23,7 +23,14 @@ void cpu_idle__read(struct cpu_idle *idle);
 
 /* Move what fell into idle time from NOT_RUN to IDLE_NOT_RUN; the sum stays. */
 void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books);
-/* The same for a CPU that was idle for `idle_time` ns. */
+
+/*
+ * A window ends with these books: since idle time has a coarse grain, a later split might put earlier ticks
+ * elsewhere; from now on it does not. 0 or -ENOMEM.
+ */
+int cpu_idle__mark(struct cpu_idle *idle, const struct books_event *books);
+
+/* cpu_idle__split() for a CPU that was idle for `idle_time` ns. */
 void cpu_idle_move(struct books_event *books, __u64 idle_time);
 
 /* The text of /proc/stat: ns that `cpu` was idle or waiting for I/O since boot, ~0 unknown. */

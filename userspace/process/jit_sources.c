@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "stream/clock.h"
 
-#define FILES_MAX (1u << 20) /* numbers above are those of a damaged recording */
+#define FILES_MAX (1u << 16) /* at one time; more are those of a damaged recording */
 
 struct jit_sources {
-	VEC(struct jit_source) files; /* by number; 0 is a placeholder */
+	VEC(struct jit_source) files; /* by number */
 	struct clock clock;	      /* of jitdumps that use the TSC */
 };
 
@@ -20,33 +21,66 @@ struct jit_sources *jit_sources__new(void)
 	return calloc(1, sizeof(struct jit_sources));
 }
 
+static void free_source(struct jit_source *source)
+{
+	jit_code__free(source->code);
+	free(source->path);
+}
+
 void jit_sources__free(struct jit_sources *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->files.count; i++) {
-		jit_code__free(s->files.data[i].code);
-		free(s->files.data[i].path);
-	}
+	for (size_t i = 0; i < s->files.count; i++)
+		free_source(&s->files.data[i]);
 	vec_free(&s->files);
 	free(s);
 }
 
+size_t jit_sources__count(const struct jit_sources *s)
+{
+	return s->files.count;
+}
+
+/* Where the file of this number is, or would be. */
+static size_t index_of(const struct jit_sources *s, uint32_t file)
+{
+	return partition_point(s->files.data, s->files.count, f, f->file < file);
+}
+
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file)
 {
-	return file && file < s->files.count ? &s->files.data[file] : NULL;
+	size_t i = index_of(s, file);
+
+	return i < s->files.count && s->files.data[i].file == file ? &s->files.data[i] : NULL;
+}
+
+/* NULL: no memory, or too many. */
+static struct jit_source *add_source(struct jit_sources *s, uint32_t file, int *err)
+{
+	size_t i = index_of(s, file);
+
+	*err = 0;
+	if (i < s->files.count && s->files.data[i].file == file)
+		return &s->files.data[i];
+	if (s->files.count >= FILES_MAX)
+		return NULL;
+	*err = vec_push(&s->files, (struct jit_source){});
+	if (*err)
+		return NULL;
+	memmove(&s->files.data[i + 1], &s->files.data[i],
+		(s->files.count - 1 - i) * sizeof(*s->files.data));
+	s->files.data[i] = (struct jit_source){.file = file};
+	return &s->files.data[i];
 }
 
 static int add_file(struct jit_sources *s, const struct jit_file_event *e)
 {
-	struct jit_source *source;
+	int err;
+	struct jit_source *source = add_source(s, e->file, &err);
 
-	if (e->file >= FILES_MAX)
-		return 0;
-	while (s->files.count <= e->file)
-		if (vec_push(&s->files, (struct jit_source){}))
-			return -ENOMEM;
-	source = &s->files.data[e->file];
+	if (!source)
+		return err;
 	if (*e->path) {
 		char *path = strdup(e->path);
 
@@ -60,6 +94,29 @@ static int add_file(struct jit_sources *s, const struct jit_file_event *e)
 		return 0;
 	source->code = jit_code__new(e->kind == JIT_FILE_DUMP ? JIT_CODE_DUMP : JIT_CODE_MAP);
 	return source->code ? 0 : -ENOMEM;
+}
+
+static bool is_among(const uint32_t *files, size_t count, uint32_t file)
+{
+	for (size_t i = 0; i < count; i++)
+		if (files[i] == file)
+			return true;
+	return false;
+}
+
+void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->files.count; i++) {
+		struct jit_source *source = &s->files.data[i];
+
+		if (source->file > last || is_among(files, count, source->file))
+			s->files.data[kept++] = *source;
+		else
+			free_source(source);
+	}
+	s->files.count = kept;
 }
 
 static int add_bytes(struct jit_sources *s, const struct jit_bytes_event *e)

@@ -22,12 +22,17 @@ int jit_sources__event(struct jit_sources *s, const struct event_header *event);
 int jit_sources__settle(struct jit_sources *s);
 
 struct jit_source {
+	uint32_t file;
 	struct jit_code *code; /* NULL: it was not followed */
 	char *path;	       /* NULL: it was not told */
 	enum jit_file_state state;
 };
 
-/* The file of this number; NULL: there is none. */
+/* The file of this number; NULL: there is none. Valid until the next event. */
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file);
+
+/* All files up to number `last` are forgotten but these, in any order: their processes are gone. */
+void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last);
+size_t jit_sources__count(const struct jit_sources *s);
 
 #endif

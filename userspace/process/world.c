@@ -429,6 +429,24 @@ static void mark_images(struct world *w, const struct process_life *first)
 	}
 }
 
+static int tell_jit_files(const struct process_life *first,
+			  int (*tell)(void *context, uint32_t file), void *context)
+{
+	int err = 0;
+
+	for (const struct process_life *p = first; p && !err; p = process_life__next(p))
+		for (int kind = 0; kind < JIT_FILE_KIND_COUNT && !err; kind++)
+			err = p->jit_files[kind] ? tell(context, p->jit_files[kind]) : 0;
+	return err;
+}
+
+int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t file), void *context)
+{
+	int err = tell_jit_files(process_table__first_living(w->processes), tell, context);
+
+	return err ? err : tell_jit_files(process_table__first_dead(w->processes), tell, context);
+}
+
 static bool process_is_known(void *world, uint32_t pid)
 {
 	struct world *w = world;

@@ -56,6 +56,9 @@ struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid
 /* The mappings of this process are to be read again. */
 void world__ask_reread(struct world *w, uint32_t pid);
 
+/* Tells of each file in which a known process tells of its code. 0, or what `tell` returned. */
+int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t file), void *context);
+
 /*
  * Between two windows: what belongs to processes that are gone is forgotten. Images go that no process has
  * had mapped since the last call but one, if `may_forget` (NULL: yes) agrees, once there are more than a

@@ -116,6 +116,8 @@ static void finish_window(struct finisher *f, struct window *window)
 		finished.err = finisher__finish(f, window, &finished.profile, &finished.failure);
 	if (f->options.finished)
 		f->options.finished(f->options.context, &finished);
+	jit_sources__keep(f->jit, window->jit_files.data, window->jit_files.count,
+			  window->last_jit_file);
 	window__free(window);
 }
 

@@ -368,8 +368,8 @@ static int push_sideband(struct live *live, uint64_t before)
 	return err ? err : keep_err;
 }
 
-/* `time` 0: that of each reading. */
-static int push_books(struct live *live, uint64_t time)
+/* `window_end` 0: no window ends; else the books have that time. */
+static int push_books(struct live *live, uint64_t window_end)
 {
 	uint32_t cpus = bpf_session__info(live->session)->cpus;
 
@@ -377,13 +377,16 @@ static int push_books(struct live *live, uint64_t time)
 
 	for (uint32_t i = 0; i < cpus; i++) {
 		struct books_event books;
-		int err;
+		int err = 0;
 
 		bpf_session__books(live->session, i, &books);
 		cpu_idle__split(live->idle, &books);
-		if (time)
-			books.header.time = time;
-		err = event_queue__push(live->queue, &books.header);
+		if (window_end) {
+			books.header.time = window_end;
+			err = cpu_idle__mark(live->idle, &books);
+		}
+		if (!err)
+			err = event_queue__push(live->queue, &books.header);
 		if (err)
 			return err;
 	}

@@ -237,8 +237,10 @@ int session__stop(struct session *s, struct failure *failure)
 
 static int close_last_window(struct session *s)
 {
+	int err = windows__close_last(s->windows);
+
 	finisher__drain(windows__finisher(s->windows));
-	return windows__close_last(s->windows);
+	return err;
 }
 
 int session__symbolize(struct session *s, const struct symbolizer_options *options,

@@ -194,6 +194,7 @@ void window__free(struct window *w)
 	vec_free(&w->files);
 	vec_free(&w->roots);
 	vec_free(&w->jit_processes);
+	vec_free(&w->jit_files);
 	profile_builder__free(w->builder);
 	free(w);
 }

@@ -39,6 +39,8 @@ struct window {
 	uint64_t number; /* from 1 on */
 	struct profile_builder *builder;
 	VEC(struct jit_process) jit_processes;
+	VEC(uint32_t) jit_files;       /* of processes that were known at its end */
+	uint32_t last_jit_file;	       /* that was told by then */
 	VEC(struct window_file) files; /* by dso; those behind the last have none */
 	VEC(struct window_root) roots;
 	size_t unanswered; /* files that were asked for: until they come it must not be handed on or freed */

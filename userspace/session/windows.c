@@ -10,6 +10,8 @@
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
 
+#define JIT_LATE_NS 200000000ull
+
 struct windows {
 	struct windows_options options;
 	struct world *world;
@@ -21,7 +23,8 @@ struct windows {
 	bool (*may_forget)(void *context, struct image_id id);
 	void *forget_context;
 	struct kernel_identity kernel;
-	uint64_t last_time; /* of the stream */
+	uint64_t last_time;	/* of the stream */
+	uint32_t last_jit_file; /* number, that the stream has told */
 
 	/* the open window */
 	uint64_t number;
@@ -61,6 +64,13 @@ static void free_open_window(struct windows *w)
 	w->builder = NULL;
 }
 
+static int note_jit_file(void *context, uint32_t file)
+{
+	struct window *window = context;
+
+	return vec_push(&window->jit_files, file);
+}
+
 /* `end` 0: the stream has ended. */
 static int close_window(struct windows *w, uint64_t end, struct window **window)
 {
@@ -76,16 +86,21 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 	(*window)->kernel = w->kernel;
 	(*window)->last_time = w->last_time;
 	(*window)->has_symbols = w->symbols.complete;
+	(*window)->last_jit_file = w->last_jit_file;
 	free_open_window(w);
-	return 0;
+	return world__each_jit_file(w->world, note_jit_file, *window);
 }
 
-/* Those that have their files go to the finisher, in their order. */
+/*
+ * Those that have their files go to the finisher, in their order, and a moment after their end: what JIT
+ * files tell of code that ran then may come that late.
+ */
 static void hand_on_windows(struct windows *w)
 {
 	size_t count = 0;
 
-	while (count < w->closed.count && !w->closed.data[count]->unanswered)
+	while (count < w->closed.count && !w->closed.data[count]->unanswered &&
+	       w->last_time >= w->closed.data[count]->last_time + JIT_LATE_NS)
 		finisher__add(w->finisher, w->closed.data[count++]);
 	if (!count)
 		return;
@@ -114,6 +129,9 @@ static int next_window(struct windows *w, uint64_t time)
 
 int windows__close_last(struct windows *w)
 {
+	for (size_t i = 0; i < w->closed.count; i++)
+		finisher__add(w->finisher, w->closed.data[i]);
+	w->closed.count = 0;
 	return w->last ? 0 : close_window(w, 0, &w->last);
 }
 
@@ -137,6 +155,12 @@ static bool is_symbol(const struct event_header *event)
 	       event->type == EVENT_SYMBOLS_END;
 }
 
+static void note_jit_number(struct windows *w, const struct jit_file_event *e)
+{
+	if (e->file > w->last_jit_file)
+		w->last_jit_file = e->file;
+}
+
 static void note_meta(struct windows *w, const struct meta_event *meta)
 {
 	kernel_identity__meta(&w->kernel, meta->text, meta->text + strlen(meta->text) + 1);
@@ -155,6 +179,8 @@ int windows__event(void *windows, const struct event_header *event)
 	if (err)
 		return err;
 	w->last_time = event->time;
+	if (event->type == EVENT_JIT_FILE)
+		note_jit_number(w, (const struct jit_file_event *)event);
 	if (event->type == EVENT_META)
 		note_meta(w, (const struct meta_event *)event);
 	if (event->type == EVENT_WINDOW && w->options.split)
