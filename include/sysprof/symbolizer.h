@@ -87,7 +87,7 @@ struct symbolizer_progress {
 };
 
 struct symbolizer_options {
-	bool cache;	 /* look up and keep answers on disk, by build-id */
+	bool cache;	 /* look up and keep answers on disk, by the files they came from */
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
 	/* Called now and then. Nonzero: the user does not wait, what is open is CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);

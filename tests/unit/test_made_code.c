@@ -17,7 +17,7 @@
 #define MS	     1000000ull
 #define TGID	     7
 
-struct world {
+struct scene {
 	struct table_memory memory;
 	struct table_store *store;
 	struct made_code *made;
@@ -25,41 +25,37 @@ struct world {
 	struct made_frame frames[4];
 	size_t count;
 	unsigned int asked;
-	uint64_t cpu_ns;
 };
 
 /* between the first two a trace was freed */
 static const struct made_area areas[] = {{0x10000, 0x20000}, {0x7f0000000000, 0x7f0000010000}};
 static const uint64_t registers[16];
 
-static int read_frames(void *context, struct made_runtime *runtime, const uint64_t *of_thread,
-		       const struct made_area *given, size_t area_count, struct made_frame **frames,
-		       size_t *count)
+static int request_frames(void *context, const struct made_request *request)
 {
-	struct world *w = context;
+	struct scene *w = context;
+	const struct made_answer answer = {
+		.ticket = request->ticket,
+		.runtime = request->runtime,
+		.frames = w->frames,
+		.count = w->count,
+		.cpu_ns = 1000,
+	};
 
-	assert_int_equal(runtime->tgid, TGID);
-	assert_int_equal(area_count, 2);
-	assert_ptr_equal(given, areas);
-	assert_true(!of_thread || of_thread == registers);
+	assert_int_equal(request->runtime->tgid, TGID);
+	assert_int_equal(request->area_count, 2);
+	assert_memory_equal(request->areas, areas, sizeof(areas));
+	assert_true(!request->registers || request->registers == registers);
 	w->asked++;
-	*frames = NULL;
-	*count = 0;
-	if (!w->count)
-		return -ENODATA;
-	*frames = calloc(w->count, sizeof(**frames));
-	assert_non_null(*frames);
-	memcpy(*frames, w->frames, w->count * sizeof(**frames));
-	*count = w->count;
-	return 0;
+	return made_code__answer(w->made, &answer) < 0 ? -ENOMEM : 0;
 }
 
-static void set_up(struct world *w)
+static void set_up(struct scene *w)
 {
 	struct made_code_options options = {
-		.table_limit = SEGMENT_SIZE, .read_frames = read_frames, .context = w};
+		.table_limit = SEGMENT_SIZE, .request = request_frames, .context = w};
 
-	*w = (struct world){
+	*w = (struct scene){
 		.frames =
 			{
 				{.start = 0x11010, .end = 0x11100, .size = 96, .ra_offset = -8},
@@ -81,7 +77,7 @@ static void set_up(struct world *w)
 	assert_true(w->store && w->made);
 }
 
-static void tear_down(struct world *w)
+static void tear_down(struct scene *w)
 {
 	made_code__free(w->made);
 	table_store__free(w->store);
@@ -89,7 +85,7 @@ static void tear_down(struct world *w)
 }
 
 /* missed: 0: it is only due */
-static int ask(struct world *w, enum made_by by, uint64_t time, uint64_t missed)
+static int ask(struct scene *w, enum made_by by, uint64_t time, uint64_t missed)
 {
 	const struct made_moment moment = {
 		.tgid = TGID,
@@ -101,11 +97,11 @@ static int ask(struct world *w, enum made_by by, uint64_t time, uint64_t missed)
 		.registers = missed ? registers : NULL,
 	};
 
-	return made_code__ask(w->made, &moment, &w->cpu_ns);
+	return made_code__ask(w->made, &moment);
 }
 
 /* How the code at an address is walked; NULL: by no table. */
-static const struct unwind_rule *rule_at(const struct world *w, uint64_t address, uint32_t *instead)
+static const struct unwind_rule *rule_at(const struct scene *w, uint64_t address, uint32_t *instead)
 {
 	struct unwind_placement piece;
 	const struct unwind_table *table;
@@ -130,7 +126,7 @@ static const struct unwind_rule *rule_at(const struct world *w, uint64_t address
 	return unwind_table__find(segment, table, address - piece.bias);
 }
 
-static void assert_size(const struct world *w, uint64_t address, int size)
+static void assert_size(const struct scene *w, uint64_t address, int size)
 {
 	uint32_t instead;
 	const struct unwind_rule *rule = rule_at(w, address, &instead);
@@ -140,7 +136,7 @@ static void assert_size(const struct world *w, uint64_t address, int size)
 	assert_int_equal(rule->cfa_offset, size);
 }
 
-static void assert_instead(const struct world *w, uint64_t address, uint32_t wanted)
+static void assert_instead(const struct scene *w, uint64_t address, uint32_t wanted)
 {
 	uint32_t instead;
 
@@ -152,7 +148,7 @@ static void places_test(void **state)
 {
 	const struct unwind_rule *rule;
 	uint32_t instead;
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	set_up(&w);
@@ -185,7 +181,7 @@ static void places_test(void **state)
 
 static void questions_test(void **state)
 {
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	set_up(&w);
@@ -215,7 +211,7 @@ static void questions_test(void **state)
 /* PyPy's frames never change: a question is for what was missed. */
 static void pypy_test(void **state)
 {
-	struct world w;
+	struct scene w;
 
 	(void)state;
 	set_up(&w);
@@ -229,7 +225,7 @@ static void no_answer_test(void **state)
 {
 	uint64_t time = 1000 * MS;
 	unsigned int asked;
-	struct world w;
+	struct scene w;
 	int changed = 0;
 
 	(void)state;
@@ -254,8 +250,8 @@ static void no_answer_test(void **state)
 /* A table that is too large is none. */
 static void too_large_test(void **state)
 {
-	struct made_code_options options = {.table_limit = 64, .read_frames = read_frames};
-	struct world w;
+	struct made_code_options options = {.table_limit = 64, .request = request_frames};
+	struct scene w;
 
 	(void)state;
 	set_up(&w);

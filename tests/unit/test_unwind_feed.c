@@ -32,8 +32,11 @@ struct scene {
 	struct mapping mappings[FILES + 1];
 	bool jvm, keeps_frame_pointers, pypy;
 	unsigned int asked, requests;
-	bool late; /* files are not told at once */
+	bool late; /* nothing is told at once */
 	struct image_id pending;
+	/* of the last requests */
+	uint64_t bias, ticket;
+	struct made_runtime runtime;
 };
 
 /* Now, or when answer_now() is called. */
@@ -58,33 +61,41 @@ static enum fed_kind kind_of(void *context, struct image_id image)
 	return w->jvm && image.v == 1 ? FED_JVM : FED_FILE;
 }
 
-static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
-			    const struct made_area *areas, size_t area_count,
-			    struct made_frame **frames, size_t *count)
+static int request_frames(void *context, const struct made_request *request)
 {
 	struct scene *w = context;
+	struct made_frame frame = {.size = 192, .ra_offset = -8};
+	const struct made_answer answer = {
+		.ticket = request->ticket,
+		.runtime = request->runtime,
+		.frames = &frame,
+		.count = 1,
+	};
 
-	assert_int_equal(runtime->by, MADE_BY_PYPY);
-	assert_int_equal(area_count, 1);
-	assert_int_equal(areas[0].start, 0x10000);
-	assert_true(registers && registers[14] == 14);
+	assert_int_equal(request->runtime->by, MADE_BY_PYPY);
+	assert_int_equal(request->area_count, 1);
+	assert_int_equal(request->areas[0].start, 0x10000);
+	assert_true(request->registers && request->registers[14] == 14);
 	w->asked++;
-	*frames = calloc(1, sizeof(**frames));
-	assert_non_null(*frames);
-	(*frames)[0] = (struct made_frame){
-		.start = areas[0].start, .end = areas[0].end, .size = 192, .ra_offset = -8};
-	*count = 1;
+	frame.start = request->areas[0].start;
+	frame.end = request->areas[0].end;
+	if (!w->late)
+		return unwind_feed__answer_frames(w->feed, &answer) < 0 ? -ENOMEM : 0;
+	w->ticket = request->ticket;
+	w->runtime = *request->runtime;
 	return 0;
 }
 
-static bool keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
-				 uint64_t bias)
+static int request_jvm(void *context, uint32_t tgid, struct elf_file *library, uint64_t bias)
 {
 	struct scene *w = context;
 
 	assert_true(tgid && library && bias);
 	w->asked++;
-	return w->keeps_frame_pointers;
+	w->bias = bias;
+	if (!w->late)
+		unwind_feed__answer_jvm(w->feed, tgid, bias, w->keeps_frame_pointers);
+	return 0;
 }
 
 /* The executable mappings of the first files that this process has. */
@@ -120,8 +131,8 @@ static void set_up_with(struct scene *w, int64_t credit, struct table_cache *cac
 		.cache = cache,
 		.request_file = request_file,
 		.kind = kind_of,
-		.jvm_keeps_frame_pointers = keeps_frame_pointers,
-		.read_made_frames = read_made_frames,
+		.request_jvm = request_jvm,
+		.request_frames = request_frames,
 		.context = w,
 	};
 
@@ -525,13 +536,67 @@ static void no_file_test(void **state)
 	tear_down(&w);
 }
 
+/* Answers that come later: until then the code is not followed, or brings copies. */
+static void late_runtime_test(void **state)
+{
+	const struct stack_copy copy = {.general = {[14] = 14}};
+	struct made_frame frame = {.start = 0x10000, .end = 0x20000, .size = 192, .ra_offset = -8};
+	struct made_answer answer = {.frames = &frame, .count = 1};
+	struct scene_maps maps_space;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	w.jvm = true;
+	process = (struct fed_process){
+		.tgid = 10, .time = monotonic_ns(), .maps = maps_of(&w, "14", &maps_space)};
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	unwind_feed__withdraw(w.feed, 10);
+	w.late = true;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(w.asked, 2);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
+	assert_int_equal(unwind_feed__answer_jvm(w.feed, 10, w.bias, true), 1);
+	assert_int_equal(unwind_feed__answer_jvm(w.feed, 10, w.bias, true), 0);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
+	unwind_feed__withdraw(w.feed, 10);
+	assert_int_equal(unwind_feed__answer_jvm(w.feed, 10, w.bias, true), 0);
+
+	w.jvm = false;
+	w.late = false;
+	w.pypy = true;
+	tear_down(&w);
+	set_up(&w, 0);
+	w.pypy = true;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	w.late = true;
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
+	assert_int_equal(w.asked, 1);
+	/* it is not asked again so soon */
+	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
+	assert_int_equal(w.asked, 1);
+	answer.ticket = w.ticket + 1;
+	answer.runtime = &w.runtime;
+	assert_int_equal(unwind_feed__answer_frames(w.feed, &answer), 0);
+	answer.ticket = w.ticket;
+	assert_int_equal(unwind_feed__answer_frames(w.feed, &answer), 1);
+	assert_int_equal(unwind_feed__answer_frames(w.feed, &answer), 0);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_true(is_there(&w, published(&w, 10, MADE_CODE)));
+	tear_down(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiting_test),	  cmocka_unit_test(missed_test),
-		cmocka_unit_test(storm_test),	  cmocka_unit_test(cached_test),
-		cmocka_unit_test(jvm_test),	  cmocka_unit_test(made_frames_test),
-		cmocka_unit_test(late_file_test), cmocka_unit_test(no_file_test),
+		cmocka_unit_test(waiting_test),	     cmocka_unit_test(missed_test),
+		cmocka_unit_test(storm_test),	     cmocka_unit_test(cached_test),
+		cmocka_unit_test(jvm_test),	     cmocka_unit_test(made_frames_test),
+		cmocka_unit_test(late_file_test),    cmocka_unit_test(no_file_test),
+		cmocka_unit_test(late_runtime_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

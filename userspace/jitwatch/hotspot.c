@@ -211,11 +211,3 @@ int hotspot__read_frame_pointer_flag(pid_t pid, const struct hotspot_symbols *sy
 		err = find_flags(&jvm);
 	return err ? err : read_flag(&jvm, "PreserveFramePointer");
 }
-
-int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias)
-{
-	struct hotspot_symbols symbols;
-	int err = hotspot_symbols__find(libjvm, &symbols);
-
-	return err ? err : hotspot__read_frame_pointer_flag(pid, &symbols, bias);
-}

@@ -9,13 +9,10 @@
 #include "jitwatch/runtime_reader.h"
 
 /*
- * Was it started with -XX:+PreserveFramePointer? `libjvm` is its library, whose addresses are
- * `bias` higher in the process. 1, 0; -ESRCH, -EPERM, -ENODATA: it cannot be told. The answer is
- * final once the JVM has compiled code.
+ * Was it started with -XX:+PreserveFramePointer? `symbols` are what its library exports, whose addresses are
+ * `bias` higher in the process. 1, 0; -ESRCH, -EPERM, -ENODATA: it cannot be told. The answer is final once
+ * the JVM has compiled code.
  */
-int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias);
-
-/* The same by what the library exports. */
 int hotspot__read_frame_pointer_flag(pid_t pid, const struct hotspot_symbols *symbols,
 				     uint64_t bias);
 

@@ -56,7 +56,8 @@ static void serve_request(struct runtime_reader *r, const struct runtime_request
 {
 	struct runtime_answer answer = {.question = request->question,
 					.ticket = request->ticket,
-					.runtime = request->runtime};
+					.runtime = request->runtime,
+					.bias = request->bias};
 	uint64_t cpu = thread_cpu_ns(), began = monotonic_ns();
 	_cleanup_free_ struct made_frame *frames = NULL;
 	size_t count = 0;

@@ -60,6 +60,7 @@ struct runtime_answer {
 	/* As in the request. LuaJIT: with the states that are known now, for the next one. */
 	struct made_runtime runtime;
 	/* HotSpot. Final once the JVM has compiled code. */
+	uint64_t bias; /* as in the request */
 	bool keeps_frame_pointers;
 	/* LuaJIT, PyPy: ascending, without overlap, within the areas. Valid until the callback returns. */
 	const struct made_frame *frames;

@@ -250,7 +250,7 @@ int session__symbolize(struct session *s, const struct symbolizer_options *optio
 
 	if (!err)
 		err = finisher__symbolize(windows__finisher(s->windows), windows__last(s->windows),
-					  options, counts, windows__write, s->windows);
+					  options, counts, windows__write_symbol, s->windows);
 	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
 }
 

@@ -17,9 +17,7 @@
 #include "base/clocks.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
-#include "jitwatch/hotspot.h"
-#include "jitwatch/luajit.h"
-#include "jitwatch/pypy.h"
+#include "jitwatch/runtime_reader.h"
 #include "process/frame_address.h"
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"
@@ -53,7 +51,9 @@ struct unwinding {
 	struct dso_opener *opener;
 	struct table_store *tables;
 	struct unwind_feed *feed;
+	struct runtime_reader *runtimes;
 	unsigned int max_depth;
+	int err;			 /* of an answer */
 	uint64_t last_time;		 /* of the stream */
 	VEC(struct known_process) known; /* by slot of the life */
 	VEC(uint32_t) changed; /* pids whose mappings have, since they were published last */
@@ -159,22 +159,35 @@ static enum fed_kind kind_of_image(void *context, struct image_id id)
 	return FED_FILE;
 }
 
-static int read_made_frames(void *context, struct made_runtime *runtime, const uint64_t *registers,
-			    const struct made_area *areas, size_t area_count,
-			    struct made_frame **frames, size_t *count)
+static int request_jvm(void *context, uint32_t tgid, struct elf_file *library, uint64_t bias)
 {
-	(void)context;
-	if (runtime->by == MADE_BY_PYPY)
-		return pypy__frames((pid_t)runtime->tgid, areas, area_count, frames, count);
-	return luajit__frames(runtime, registers ? registers[LUAJIT_DISPATCH] : 0, areas,
-			      area_count, frames, count);
+	struct unwinding *u = context;
+	struct runtime_request request = {
+		.question = RUNTIME_HOTSPOT_FRAME_POINTERS,
+		.runtime = {.tgid = tgid},
+		.bias = bias,
+	};
+
+	if (hotspot_symbols__find(library, &request.symbols) == -ENOMEM)
+		return -ENOMEM;
+	return runtime_reader__ask(u->runtimes, &request);
 }
 
-static bool jvm_keeps_frame_pointers(void *context, uint32_t tgid, struct elf_file *library,
-				     uint64_t bias)
+static int request_frames(void *context, const struct made_request *made)
 {
-	(void)context;
-	return hotspot__keeps_frame_pointers((pid_t)tgid, library, bias) == 1;
+	struct unwinding *u = context;
+	struct runtime_request request = {
+		.question = made->runtime->by == MADE_BY_PYPY ? RUNTIME_PYPY_TRACES
+							      : RUNTIME_LUAJIT_TRACES,
+		.ticket = made->ticket,
+		.runtime = *made->runtime,
+		.areas = made->areas,
+		.area_count = made->area_count,
+	};
+
+	if (made->registers)
+		memcpy(request.registers, made->registers, sizeof(request.registers));
+	return runtime_reader__ask(u->runtimes, &request);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */
@@ -251,6 +264,32 @@ static int publish_again(struct unwinding *u, const struct process_life *process
 	return want_publication(u, process);
 }
 
+/* What a runtime's memory says. */
+static void take_runtime_answer(void *context, const struct runtime_answer *answer)
+{
+	struct unwinding *u = context;
+	const struct made_answer made = {
+		.ticket = answer->ticket,
+		.runtime = &answer->runtime,
+		.frames = answer->frames,
+		.count = answer->frame_count,
+		.cpu_ns = answer->cpu_ns,
+		.elapsed_ns = answer->elapsed_ns,
+	};
+	const struct process_life *process = process_table__find(world__processes(u->world),
+								 answer->runtime.tgid);
+	int err = answer->result == -ENOMEM ? -ENOMEM : 0;
+
+	if (!err)
+		err = answer->question == RUNTIME_HOTSPOT_FRAME_POINTERS
+			      ? unwind_feed__answer_jvm(u->feed, answer->runtime.tgid, answer->bias,
+							answer->keeps_frame_pointers)
+			      : unwind_feed__answer_frames(u->feed, &made);
+	if (err > 0)
+		err = process ? publish_again(u, process) : 0;
+	u->err = err ? err : u->err;
+}
+
 static int publish_if_changed(struct unwinding *u, uint32_t pid)
 {
 	const struct process_life *process = process_table__find(world__processes(u->world), pid);
@@ -269,7 +308,7 @@ static int publish_if_changed(struct unwinding *u, uint32_t pid)
 
 int unwinding__update(struct unwinding *u)
 {
-	int err = unwind_feed__take(u->feed);
+	int err = u->err ? u->err : unwind_feed__take(u->feed);
 
 	for (size_t i = 0; i < u->changed.count && !err; i++)
 		err = publish_if_changed(u, u->changed.data[i]);
@@ -572,8 +611,8 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		.table_limit = options->memory->segment_size,
 		.request_file = request_file,
 		.kind = kind_of_image,
-		.jvm_keeps_frame_pointers = jvm_keeps_frame_pointers,
-		.read_made_frames = read_made_frames,
+		.request_jvm = request_jvm,
+		.request_frames = request_frames,
 		.context = u,
 	};
 	int err;
@@ -584,9 +623,11 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	u->opener = opener;
 	u->max_depth = options->max_depth;
 	u->tables = feed.store = table_store__new(options->memory);
-	if (u->tables && options->cache)
+	err = u->tables ? runtime_reader__new(take_runtime_answer, u, &u->runtimes) : -ENOMEM;
+	if (!err && options->cache)
 		feed.cache = table_cache__open();
-	err = u->tables ? unwind_feed__new(&feed, &u->feed) : -ENOMEM;
+	if (!err)
+		err = unwind_feed__new(&feed, &u->feed);
 	if (!err)
 		err = observe_world(u);
 	if (err) {
@@ -602,6 +643,7 @@ void unwinding__free(struct unwinding *u)
 	if (!u)
 		return;
 	process_table__unobserve(world__processes(u->world), u);
+	runtime_reader__free(u->runtimes);
 	unwind_feed__free(u->feed);
 	table_store__free(u->tables);
 	for (size_t i = 0; i < u->known.count; i++)

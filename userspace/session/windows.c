@@ -142,11 +142,16 @@ struct window *windows__last(struct windows *w)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-int windows__write(void *windows, const struct event_header *event)
+static int write_event(struct windows *w, const struct event_header *event)
+{
+	return w->writer ? recording_writer__append(w->writer, event) : 0;
+}
+
+int windows__write_symbol(void *windows, const struct event_header *event)
 {
 	struct windows *w = windows;
 
-	return w->writer ? recording_writer__append(w->writer, event) : 0;
+	return w->number > 1 ? 0 : write_event(w, event);
 }
 
 static bool is_symbol(const struct event_header *event)
@@ -169,7 +174,7 @@ static void note_meta(struct windows *w, const struct meta_event *meta)
 int windows__event(void *windows, const struct event_header *event)
 {
 	struct windows *w = windows;
-	int err = windows__write(w, event);
+	int err = write_event(w, event);
 
 	hand_on_windows(w);
 	if (!err)

@@ -43,8 +43,11 @@ int windows__event(void *windows, const struct event_header *event);
  */
 int windows__close_last(struct windows *w);
 struct window *windows__last(struct windows *w);
-/* What is told of the last window goes to the writer. An event_sink_fn. */
-int windows__write(void *windows, const struct event_header *event);
+/*
+ * The symbols of the last window go to the writer. Not those of a session with several: they name dsos by their
+ * numbers in one window, and a replay as one window has others. An event_sink_fn.
+ */
+int windows__write_symbol(void *windows, const struct event_header *event);
 
 struct windows_stats {
 	uint64_t windows;	/* begun */

@@ -14,10 +14,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 #define ASK_NS	      5000000ull   /* between two questions at least */
@@ -39,14 +40,22 @@ struct made_process {
 	VEC(struct made_range) ranges;
 	struct table_number number;
 	uint64_t next_question; /* not before */
-	uint64_t asked;
-	unsigned int failures; /* since it told of something new */
+	unsigned int failures;	/* since it told of something new */
+
+	/* the last question */
+	uint64_t ticket; /* 0: it is answered */
+	uint64_t asked;	 /* when */
+	VEC(struct made_area) areas;
+	uint64_t missed;
+	bool was_missed;
+	int result; /* of the answer */
 };
 
 struct made_code {
 	struct made_code_options options;
 	VEC(struct made_process) processes;
 	uint64_t next_question; /* to any of them */
+	uint64_t tickets, cpu_ns;
 };
 
 struct made_code *made_code__new(const struct made_code_options *options)
@@ -62,6 +71,7 @@ static void process__fini(struct made_process *p)
 {
 	free(p->frames);
 	vec_free(&p->ranges);
+	vec_free(&p->areas);
 }
 
 void made_code__free(struct made_code *m)
@@ -74,7 +84,7 @@ void made_code__free(struct made_code *m)
 	free(m);
 }
 
-static struct made_process *find(const struct made_code *m, uint32_t tgid)
+static struct made_process *find_process(const struct made_code *m, uint32_t tgid)
 {
 	for (size_t i = 0; i < m->processes.count; i++)
 		if (m->processes.data[i].runtime.tgid == tgid)
@@ -84,7 +94,7 @@ static struct made_process *find(const struct made_code *m, uint32_t tgid)
 
 void made_code__forget(struct made_code *m, uint32_t tgid)
 {
-	struct made_process *p = find(m, tgid);
+	struct made_process *p = find_process(m, tgid);
 
 	if (!p)
 		return;
@@ -102,23 +112,15 @@ static bool has_table(const struct made_code *m, const struct made_process *p)
 /* The first range that ends above the address. */
 static const struct made_range *range_above(const struct made_process *p, uint64_t address)
 {
-	size_t low = 0, high = p->ranges.count;
+	size_t i = partition_point(p->ranges.data, p->ranges.count, r, r->end <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->ranges.data[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < p->ranges.count ? &p->ranges.data[low] : NULL;
+	return i < p->ranges.count ? &p->ranges.data[i] : NULL;
 }
 
 void made_code__place(const struct made_code *m, uint32_t tgid, uint64_t start, uint64_t end,
 		      struct unwind_placement *piece)
 {
-	const struct made_process *p = find(m, tgid);
+	const struct made_process *p = find_process(m, tgid);
 	const struct made_range *range = p && has_table(m, p) ? range_above(p, start) : NULL;
 	bool vain = p && p->failures >= FAILURES_MAX;
 
@@ -149,20 +151,21 @@ static int add_range(struct made_process *p, const struct made_frame *first,
 		.bias = first->start - low - *offset,
 	};
 
-	*offset += (last->end - first->start + low + OFFSETS_ALIGN) & ~(OFFSETS_ALIGN - 1);
+	/* one more, so that nothing of this area reaches the next one's */
+	*offset += align_up(last->end - first->start + low + 1, OFFSETS_ALIGN);
 	return vec_push(&p->ranges, range);
 }
 
 /* Frames and areas are sorted. */
-static int make_ranges(struct made_process *p, const struct made_moment *moment)
+static int make_ranges(struct made_process *p)
 {
 	uint64_t offset = OFFSETS_ALIGN;
 	size_t frame = 0;
 	int err = 0;
 
 	p->ranges.count = 0;
-	for (size_t i = 0; i < moment->area_count && !err; i++) {
-		const struct made_area *area = &moment->areas[i];
+	for (size_t i = 0; i < p->areas.count && !err; i++) {
+		const struct made_area *area = &p->areas.data[i];
 		size_t first;
 
 		while (frame < p->count && p->frames[frame].start < area->start)
@@ -196,12 +199,12 @@ static struct made_frame *moved_frames(const struct made_process *p, size_t *cou
 }
 
 /* 0; -ENOMEM; else the code has no table. */
-static int make_table(struct made_code *m, struct made_process *p, const struct made_moment *moment)
+static int make_table(struct made_code *m, struct made_process *p)
 {
 	_cleanup_free_ struct made_frame *moved = NULL;
 	struct unwind_table_image image;
 	size_t count;
-	int err = make_ranges(p, moment);
+	int err = make_ranges(p);
 
 	if (err)
 		return err;
@@ -220,27 +223,20 @@ static int make_table(struct made_code *m, struct made_process *p, const struct 
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static uint64_t cpu_time(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 bool made_code__is_due(const struct made_code *m, uint32_t tgid, uint64_t time)
 {
-	const struct made_process *p = m->processes.count ? find(m, tgid) : NULL;
+	const struct made_process *p = m->processes.count ? find_process(m, tgid) : NULL;
 
 	return p && p->count && p->runtime.by == MADE_BY_LUAJIT && time >= p->next_question &&
 	       time - p->asked >= ASK_IDLE_NS;
 }
 
-static int need(struct made_code *m, const struct made_moment *moment, struct made_process **p)
+static int need_process(struct made_code *m, const struct made_moment *moment,
+			struct made_process **p)
 {
 	int err;
 
-	*p = find(m, moment->tgid);
+	*p = find_process(m, moment->tgid);
 	if (*p)
 		return 0;
 	err = vec_push(&m->processes,
@@ -258,47 +254,48 @@ static bool is_known(const struct made_code *m, const struct made_process *p,
 }
 
 /* Is there an answer to what was missed? It may have been missed before the last one was published. */
-static bool is_answered(const struct made_code *m, const struct made_process *p,
-			const struct made_moment *moment)
+static bool is_answered(const struct made_code *m, const struct made_process *p, uint64_t missed)
 {
-	size_t low = 0, high = p->count;
+	size_t i = partition_point(p->frames, p->count, f, f->end <= missed);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->frames[middle].end <= moment->missed)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < p->count && p->frames[low].start <= moment->missed && has_table(m, p);
+	return i < p->count && p->frames[i].start <= missed && has_table(m, p);
 }
 
 /* Nothing new. 1: that was once too often. */
-static int note_failure(const struct made_code *m, struct made_process *p,
-			const struct made_moment *moment)
+static int note_failure(const struct made_code *m, struct made_process *p)
 {
-	if (!moment->registers || p->failures >= FAILURES_MAX || is_answered(m, p, moment))
+	if (!p->was_missed || p->failures >= FAILURES_MAX || is_answered(m, p, p->missed))
 		return 0;
 	return ++p->failures == FAILURES_MAX;
 }
 
-static int take_answer(struct made_code *m, struct made_process *p,
-		       const struct made_moment *moment, struct made_frame *frames, size_t count)
+static int keep_frames(struct made_process *p, const struct made_frame *frames, size_t count)
+{
+	struct made_frame *copy = count ? calloc(count, sizeof(*copy)) : NULL;
+
+	if (count && !copy)
+		return -ENOMEM;
+	if (count)
+		memcpy(copy, frames, count * sizeof(*copy));
+	free(p->frames);
+	p->frames = copy;
+	p->count = count;
+	return 0;
+}
+
+static int take_frames(struct made_code *m, struct made_process *p, const struct made_frame *frames,
+		       size_t count)
 {
 	bool had = has_table(m, p);
 	int err;
 
-	if (is_known(m, p, frames, count)) {
-		free(frames);
-		return note_failure(m, p, moment);
-	}
-	free(p->frames);
-	p->frames = frames;
-	p->count = count;
-	err = count ? make_table(m, p, moment) : 0;
+	if (is_known(m, p, frames, count))
+		return note_failure(m, p);
+	err = keep_frames(p, frames, count);
+	if (!err)
+		err = count ? make_table(m, p) : 0;
 	if (err) {
-		int vain = note_failure(m, p, moment);
+		int vain = note_failure(m, p);
 
 		/* what was published is of code that is no more */
 		p->count = 0;
@@ -308,32 +305,86 @@ static int take_answer(struct made_code *m, struct made_process *p,
 	return 1;
 }
 
-int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64_t *cpu_ns)
+/* `spent`: CPU time. */
+static void plan_next_question(struct made_process *p, uint64_t spent)
 {
-	uint64_t begin = cpu_time(), begun = monotonic_ns(), spent;
-	struct made_frame *frames = NULL;
-	struct made_process *p;
-	size_t count = 0;
-	int err = need(m, moment, &p);
-
-	if (err || moment->time < p->next_question || moment->time < m->next_question ||
-	    (moment->registers && is_answered(m, p, moment)))
-		return err;
-	err = m->options.read_frames(m->options.context, &p->runtime, moment->registers,
-				     moment->areas, moment->area_count, &frames, &count);
-	if (err == -ENOMEM)
-		return err;
-	err = take_answer(m, p, moment, frames, count);
-	spent = cpu_time() - begin;
-	*cpu_ns += spent;
-	/* of all processes together, and by the clock: their memory may be slow to come */
-	m->next_question = moment->time + ASK_DIVISOR * (monotonic_ns() - begun);
 	spent *= ASK_DIVISOR;
-	p->asked = moment->time;
 	if (p->failures >= FAILURES_MAX)
 		spent += ASK_VAIN_NS;
 	else if (spent < ASK_NS)
 		spent = ASK_NS;
-	p->next_question = moment->time + spent;
-	return err;
+	p->next_question = p->asked + spent;
+}
+
+static struct made_process *find_ticket(const struct made_code *m, uint64_t ticket)
+{
+	for (size_t i = 0; i < m->processes.count; i++)
+		if (m->processes.data[i].ticket == ticket)
+			return &m->processes.data[i];
+	return NULL;
+}
+
+int made_code__answer(struct made_code *m, const struct made_answer *answer)
+{
+	uint64_t cpu = thread_cpu_ns(), begun = monotonic_ns();
+	struct made_process *p = answer->ticket ? find_ticket(m, answer->ticket) : NULL;
+
+	m->cpu_ns += answer->cpu_ns;
+	if (!p)
+		return 0;
+	p->ticket = 0;
+	p->runtime = *answer->runtime;
+	p->result = take_frames(m, p, answer->frames, answer->count);
+	cpu = thread_cpu_ns() - cpu;
+	m->cpu_ns += cpu;
+	/* of all processes together, and by the clock: their memory may be slow to come */
+	m->next_question = p->asked + ASK_DIVISOR * (answer->elapsed_ns + monotonic_ns() - begun);
+	plan_next_question(p, answer->cpu_ns + cpu);
+	return p->result;
+}
+
+static int note_question(struct made_code *m, struct made_process *p,
+			 const struct made_moment *moment)
+{
+	if (vec_reserve(&p->areas, moment->area_count))
+		return -ENOMEM;
+	if (moment->area_count)
+		memcpy(p->areas.data, moment->areas, moment->area_count * sizeof(*moment->areas));
+	p->areas.count = moment->area_count;
+	p->missed = moment->missed;
+	p->was_missed = moment->registers != NULL;
+	p->asked = moment->time;
+	p->ticket = ++m->tickets;
+	p->result = 0;
+	/* until it answers */
+	p->next_question = moment->time + ASK_VAIN_NS;
+	return 0;
+}
+
+int made_code__ask(struct made_code *m, const struct made_moment *moment)
+{
+	struct made_request request;
+	struct made_process *p;
+	int err = need_process(m, moment, &p);
+
+	if (err || moment->time < p->next_question || moment->time < m->next_question ||
+	    (moment->registers && is_answered(m, p, moment->missed)))
+		return err;
+	err = note_question(m, p, moment);
+	if (err)
+		return err;
+	request = (struct made_request){
+		.ticket = p->ticket,
+		.runtime = &p->runtime,
+		.registers = moment->registers,
+		.areas = p->areas.data,
+		.area_count = p->areas.count,
+	};
+	err = m->options.request(m->options.context, &request);
+	return err || p->ticket ? err : p->result;
+}
+
+uint64_t made_code__cpu(const struct made_code *m)
+{
+	return m->cpu_ns;
 }

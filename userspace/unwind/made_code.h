@@ -16,16 +16,29 @@
 
 struct made_code;
 
+/* The frames that a process's memory tells of are wanted. Valid during the call. */
+struct made_request {
+	uint64_t ticket; /* comes back with the answer */
+	const struct made_runtime *runtime;
+	const uint64_t *registers; /* a thread's, by DWARF number, or NULL */
+	const struct made_area *areas;
+	size_t area_count;
+};
+
+struct made_answer {
+	uint64_t ticket;
+	const struct made_runtime *runtime; /* with what is known of it now */
+	/* Sorted and without overlap, all in the areas of the request. Valid during the call. */
+	const struct made_frame *frames;
+	size_t count;
+	uint64_t cpu_ns, elapsed_ns; /* that reading took */
+};
+
 struct made_code_options {
 	struct table_store *store;
 	size_t table_limit; /* bytes */
-	/*
-	 * The frames that a process's memory tells of, sorted and without overlap, all in these areas. `registers`
-	 * are a thread's, by DWARF number, or NULL. 0; -ENODATA: none; -ENOMEM.
-	 */
-	int (*read_frames)(void *context, struct made_runtime *runtime, const uint64_t *registers,
-			   const struct made_area *areas, size_t area_count,
-			   struct made_frame **frames, size_t *count);
+	/* made_code__answer() is called, now or later. 0; -ENOMEM: it is not. */
+	int (*request)(void *context, const struct made_request *request);
 	void *context;
 };
 
@@ -52,10 +65,14 @@ struct made_moment {
 };
 
 /*
- * Ask the process, unless it has been asked a moment ago. 1: it has other code than was known, and is to be
- * published again; 0; -ENOMEM. *cpu_ns grows by what it took.
+ * Ask the process, unless it has been asked a moment ago. 1: it has answered, has other code than was known, and is
+ * to be published again; 0; -ENOMEM.
  */
-int made_code__ask(struct made_code *m, const struct made_moment *moment, uint64_t *cpu_ns);
+int made_code__ask(struct made_code *m, const struct made_moment *moment);
+/* The same of an answer. One of a process that is not known any more, or has been asked again, is ignored. */
+int made_code__answer(struct made_code *m, const struct made_answer *answer);
+/* CPU time that all this took so far, ns. */
+uint64_t made_code__cpu(const struct made_code *m);
 /* Has this process code that may have changed since it was asked? Then it shall be. */
 bool made_code__is_due(const struct made_code *m, uint32_t tgid, uint64_t time);
 void made_code__forget(struct made_code *m, uint32_t tgid);

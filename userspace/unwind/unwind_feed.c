@@ -8,7 +8,7 @@
  * it is used up, only processes of some age have their files built. Tables that are kept on disk are
  * read for all: that takes a twentieth of the time.
  */
-#include "unwind/unwind_feed.h"
+#include "unwind/unwind_feed_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,84 +17,20 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
-#include "base/search.h"
-#include "base/vec.h"
-#include "elf/elf_file.h"
-#include "unwind/made_code.h"
-#include "unwind/table_builder.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
 #define CREDIT_DEFAULT	  2000000000ll	/* ns of CPU */
-#define CREDIT_DIVISOR	  20		/* it grows by a twentieth of the time that passes */
-#define YOUNG_NS	  1000000000ull /* a process that may not live long */
-#define WAIT_NS		  500000000ull	/* that a copied stack waits for its tables */
 #define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
-
-#define OPEN_MAX	  512 /* descriptors that are kept */
-
-enum table_state {
-	FILE_UNREAD,
-	FILE_REQUESTED, /* and not answered yet */
-	FILE_PLAIN,	/* it has no table; frame pointers have to do */
-	FILE_LATER,	/* not asked for yet */
-	FILE_ASKED,	/* being built */
-	FILE_THERE,	/* was put into the store, where it may have made room for others since */
-	FILE_REFUSED,	/* there was no room for it */
-};
-
-struct fed_file {
-	enum fed_kind kind;
-	struct elf_file *elf; /* its segments are known, also when the descriptor is closed */
-	int fd;		      /* valid once it has an elf; -1: closed, to be requested again */
-	uint64_t base;	      /* where it begins in the file */
-	uint64_t used;	      /* the descriptor: the larger, the later */
-	struct table_number number;
-	enum table_state state;
-	bool not_cached;  /* the cache has been asked */
-	uint64_t refused; /* when */
-};
-
-/* What a JVM said about its code. */
-struct fed_jvm {
-	uint32_t tgid;
-	uint64_t bias; /* of its library: another one is another program */
-	bool keeps_frame_pointers;
-};
-
-/* A table of code that a process has made. */
-struct fed_made {
-	uint32_t tgid;
-	struct table_number number;
-};
-
-struct unwind_feed {
-	struct unwind_feed_options options;
-	struct table_builder *builder;
-	VEC(struct fed_file) files; /* by image */
-	size_t open;		    /* descriptors */
-	uint64_t uses;		    /* of them */
-	VEC(struct unwind_placement) placements, pieces;
-	VEC(struct made_area) areas;
-	VEC(struct unwind_range) ranges;
-	VEC(struct fed_jvm) jvms;
-	VEC(struct fed_made) mades;
-	struct made_code *made_code;
-	size_t building; /* tables that were asked for and not taken yet */
-	int64_t credit;
-	uint64_t credited; /* when */
-	bool ending;
-	struct unwind_feed_stats stats;
-};
 
 static struct made_code *new_made_code(const struct unwind_feed_options *options)
 {
 	const struct made_code_options made = {
 		.store = options->store,
 		.table_limit = options->table_limit,
-		.read_frames = options->read_made_frames,
+		.request = options->request_frames,
 		.context = options->context,
 	};
 
@@ -131,113 +67,13 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	return 0;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static void close_descriptor(struct unwind_feed *f, struct fed_file *file)
-{
-	if (!file->elf || file->fd < 0)
-		return;
-	elf_file__detach(file->elf);
-	close(file->fd);
-	file->fd = -1;
-	f->open--;
-}
-
-static void close_file(struct unwind_feed *f, struct fed_file *file)
-{
-	close_descriptor(f, file);
-	elf_file__free(file->elf);
-	file->elf = NULL;
-}
-
-/* The one that was not used for the longest time goes. */
-static void make_room(struct unwind_feed *f)
-{
-	struct fed_file *oldest = NULL;
-
-	if (f->open < OPEN_MAX)
-		return;
-	for (size_t i = 0; i < f->files.count; i++) {
-		struct fed_file *file = &f->files.data[i];
-
-		/* a JVM's library is read when it is asked */
-		if (file->elf && file->fd >= 0 && file->kind != FED_JVM &&
-		    (!oldest || file->used < oldest->used))
-			oldest = file;
-	}
-	if (oldest)
-		close_descriptor(f, oldest);
-}
-
-int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base)
-{
-	struct fed_file *file;
-	int copy, err;
-
-	if (image.v >= f->files.count)
-		return 0;
-	file = &f->files.data[image.v];
-	if (file->state == FILE_REQUESTED)
-		file->state = FILE_PLAIN;
-	if (fd < 0 || (file->elf && file->fd >= 0))
-		return 0;
-	make_room(f);
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
-		return 0;
-	elf_file__free(file->elf);
-	file->elf = NULL;
-	err = elf_file__open_at(copy, base, &file->elf);
-	if (err) {
-		close(copy);
-		return err == -ENOMEM ? err : 0;
-	}
-	file->fd = copy;
-	file->base = base;
-	file->used = ++f->uses;
-	f->open++;
-	if (file->state == FILE_PLAIN)
-		file->state = FILE_LATER;
-	return 0;
-}
-
-/* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
-static int descriptor_of(struct unwind_feed *f, struct fed_file *file, struct image_id image)
-{
-	int err = 0;
-
-	if (!file->elf)
-		return -ENOENT;
-	if (file->fd < 0)
-		err = f->options.request_file(f->options.context, image);
-	if (err)
-		return err;
-	file->used = ++f->uses;
-	if (!file->elf)
-		return -ENOENT;
-	return file->fd < 0 ? -EAGAIN : file->fd;
-}
-
-bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
-{
-	struct fed_file *file = image.v < f->files.count ? &f->files.data[image.v] : NULL;
-
-	if (!file)
-		return true;
-	if (file->state == FILE_ASKED || file->state == FILE_REQUESTED)
-		return false;
-	close_file(f, file);
-	*file = (struct fed_file){};
-	return true;
-}
-
 void unwind_feed__free(struct unwind_feed *f)
 {
 	if (!f)
 		return;
 	table_builder__free(f->builder);
 	for (size_t i = 0; i < f->files.count; i++)
-		close_file(f, &f->files.data[i]);
+		unwind_feed__close_file(f, &f->files.data[i]);
 	vec_free(&f->files);
 	made_code__free(f->made_code);
 	vec_free(&f->placements);
@@ -247,202 +83,6 @@ void unwind_feed__free(struct unwind_feed *f)
 	vec_free(&f->jvms);
 	vec_free(&f->mades);
 	free(f);
-}
-
-/* ---- building -------------------------------------------------------------------------------- */
-
-static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
-{
-	return f->credit <= 0 && process->born && process->time - process->born < YOUNG_NS;
-}
-
-static int ask_for_table(struct unwind_feed *f, const struct fed_process *process,
-			 struct fed_file *file, struct image_id image)
-{
-	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
-	int fd, err = 0;
-
-	file->state = FILE_LATER;
-	if (effort == TABLE_READ && (!f->options.cache || file->not_cached)) {
-		f->stats.put_off++;
-		return 0;
-	}
-	fd = descriptor_of(f, file, image);
-	if (fd == -ENOENT)
-		file->state = FILE_PLAIN;
-	if (fd < 0)
-		return fd == -ENOMEM ? fd : 0;
-	if (!table_store__owns(f->options.store, &file->number))
-		err = table_store__take_number(f->options.store, &file->number);
-	if (!err)
-		err = table_builder__ask(f->builder, image.v, fd, file->base, effort);
-	if (!err) {
-		file->state = FILE_ASKED;
-		f->building++;
-	}
-	return err == -ENOMEM ? err : 0;
-}
-
-/* Valid until the next one. */
-static int file_of(struct unwind_feed *f, const struct fed_process *process, struct image_id image,
-		   struct fed_file **result)
-{
-	int err = vec_reserve(&f->files, image.v + 1);
-	struct fed_file *file;
-
-	if (err)
-		return err;
-	while (f->files.count <= image.v)
-		f->files.data[f->files.count++] = (struct fed_file){};
-	*result = file = &f->files.data[image.v];
-	if (file->state == FILE_UNREAD) {
-		file->kind = f->options.kind(f->options.context, image);
-		file->state = FILE_REQUESTED;
-		err = f->options.request_file(f->options.context, image);
-		if (err)
-			return err;
-	}
-	/* no process had it for a while, and its number is another's */
-	if (file->state == FILE_LATER ||
-	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
-		return ask_for_table(f, process, file, image);
-	return 0;
-}
-
-static void count_table(struct unwind_feed *f, const struct built_table *built)
-{
-	f->stats.built += !built->err && !built->cached;
-	f->stats.cached += !built->err && built->cached;
-	f->stats.put_off += built->err == -ENOENT;
-	f->stats.build_ns += built->cpu_ns;
-	f->credit -= built->cpu_ns;
-}
-
-static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
-{
-	static const struct unwind_table_image NOTHING = {};
-	int err = built->err;
-
-	count_table(f, built);
-	file->state = FILE_LATER;
-	file->not_cached = err == -ENOENT;
-	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
-		return 0;
-	file->state = FILE_REFUSED;
-	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
-	f->stats.too_big += err == -EFBIG;
-	if (err == -ENOMEM || err == -EFBIG)
-		return err == -ENOMEM ? err : 0;
-	err = table_store__put(f->options.store, file->number.number,
-			       err ? &NOTHING : &built->image);
-	if (!err)
-		file->state = FILE_THERE;
-	return err == -ENOMEM ? err : 0;
-}
-
-static int take_table(struct unwind_feed *f, bool wait, bool *took)
-{
-	struct built_table built;
-	int err;
-
-	*took = table_builder__take(f->builder, wait, &built);
-	if (!*took)
-		return 0;
-	f->building--;
-	err = put_table(f, &f->files.data[built.id], &built);
-	unwind_table_image__fini(&built.image);
-	return err;
-}
-
-static void add_credit(struct unwind_feed *f, uint64_t time)
-{
-	f->credit += (time - f->credited) / CREDIT_DIVISOR;
-	f->credited = time;
-	if (f->credit > f->options.credit)
-		f->credit = f->options.credit;
-}
-
-int unwind_feed__take(struct unwind_feed *f)
-{
-	uint64_t time = monotonic_ns();
-	bool took = true;
-	int err = 0;
-
-	add_credit(f, time);
-	table_store__advance(f->options.store, time);
-	while (took && !err)
-		err = take_table(f, false, &took);
-	return err;
-}
-
-bool unwind_feed__is_building(const struct unwind_feed *f)
-{
-	return f->building > 0;
-}
-
-bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps)
-{
-	for (size_t i = 0; i < maps.count; i++) {
-		uint32_t image = maps.data[i].image.v;
-
-		if (image >= f->files.count || f->files.data[image].state == FILE_UNREAD ||
-		    f->files.data[image].state == FILE_REQUESTED ||
-		    f->files.data[image].state == FILE_LATER)
-			return false;
-	}
-	return true;
-}
-
-static const struct mapping *find_mapping(struct mappings maps, uint64_t address)
-{
-	size_t i = partition_point(maps.data, maps.count, m, m->end <= address);
-
-	return i < maps.count && maps.data[i].start <= address ? &maps.data[i] : NULL;
-}
-
-/* The file that is mapped there; NULL: none that was ever placed. */
-static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
-				uint64_t address, struct image_id *image)
-{
-	const struct mapping *mapping = find_mapping(process->maps, address);
-
-	if (!mapping || mapping->image.v >= f->files.count)
-		return NULL;
-	*image = mapping->image;
-	return &f->files.data[mapping->image.v];
-}
-
-int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
-{
-	struct image_id image;
-	struct fed_file *file = file_at(f, process, address, &image);
-	bool took = true;
-	int err = 0;
-
-	if (!file || file->state != FILE_ASKED)
-		return 0;
-	table_builder__hurry(f->builder, image.v);
-	if (!f->ending)
-		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
-	while (file->state == FILE_ASKED && took && !err)
-		err = take_table(f, true, &took);
-	return err ? err : file->state == FILE_THERE;
-}
-
-void unwind_feed__end(struct unwind_feed *f)
-{
-	f->ending = true;
-}
-
-int unwind_feed__fd(const struct unwind_feed *f)
-{
-	return table_builder__fd(f->builder);
-}
-
-void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats)
-{
-	*stats = f->stats;
-	table_store__stats(f->options.store, &stats->store);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -508,7 +148,7 @@ static int place_mapping(struct unwind_feed *f, const struct fed_process *proces
 	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
-	err = file_of(f, process, mapping->image, &file);
+	err = unwind_feed__file(f, process, mapping->image, &file);
 	if (!err && file->elf)
 		err = place_code(f, file, mapping, &placement);
 	else if (!err)
@@ -527,18 +167,43 @@ static int place_mapping(struct unwind_feed *f, const struct fed_process *proces
 	return vec_push(&f->placements, placement);
 }
 
-static bool jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
-				     const struct made_code_of *made)
+static struct fed_jvm *find_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias)
 {
-	struct fed_jvm jvm = {.tgid = tgid, .bias = made->bias};
-
 	for (size_t i = 0; i < f->jvms.count; i++)
-		if (f->jvms.data[i].tgid == tgid && f->jvms.data[i].bias == made->bias)
-			return f->jvms.data[i].keeps_frame_pointers;
-	jvm.keeps_frame_pointers = f->options.jvm_keeps_frame_pointers(f->options.context, tgid,
-								       made->jvm, made->bias);
-	(void)vec_push(&f->jvms, jvm); /* else it is asked again */
-	return jvm.keeps_frame_pointers;
+		if (f->jvms.data[i].tgid == tgid && f->jvms.data[i].bias == bias)
+			return &f->jvms.data[i];
+	return NULL;
+}
+
+int unwind_feed__answer_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias,
+			    bool keeps_frame_pointers)
+{
+	struct fed_jvm *jvm = find_jvm(f, tgid, bias);
+
+	if (!jvm || jvm->answered)
+		return 0;
+	jvm->answered = true;
+	jvm->keeps_frame_pointers = keeps_frame_pointers;
+	return keeps_frame_pointers;
+}
+
+/* Until it is known, its code is not followed. 1, 0, -ENOMEM. */
+static int jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
+				    const struct made_code_of *made)
+{
+	struct fed_jvm *jvm = find_jvm(f, tgid, made->bias);
+	int err = 0;
+
+	if (!jvm) {
+		err = vec_push(&f->jvms, ((struct fed_jvm){.tgid = tgid, .bias = made->bias}));
+		if (!err)
+			err = f->options.request_jvm(f->options.context, tgid, made->jvm,
+						     made->bias);
+		if (err)
+			return err;
+		jvm = find_jvm(f, tgid, made->bias);
+	}
+	return jvm && jvm->keeps_frame_pointers;
 }
 
 /* Its number in `mades`, or the count. */
@@ -605,8 +270,12 @@ static int trust_made_code(struct unwind_feed *f, const struct fed_process *proc
 {
 	uint32_t table = made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
 
-	if (!made->count || (made->jvm && !jvm_keeps_frame_pointers(f, process->tgid, made)))
-		return 0;
+	int keeps = 1;
+
+	if (made->count && made->jvm)
+		keeps = jvm_keeps_frame_pointers(f, process->tgid, made);
+	if (!made->count || keeps <= 0)
+		return keeps < 0 ? keeps : 0;
 	if (!describes_itself(f, process->tgid, &table) && made->by != MADE_BY_OTHERS)
 		return place_known_frames(f, process->tgid);
 	for (size_t i = 0; i < f->placements.count; i++)
@@ -615,7 +284,7 @@ static int trust_made_code(struct unwind_feed *f, const struct fed_process *proc
 	return 0;
 }
 
-static int place_all(struct unwind_feed *f, const struct fed_process *process)
+int unwind_feed__place_all(struct unwind_feed *f, const struct fed_process *process)
 {
 	struct made_code_of made = {};
 	int err = 0;
@@ -628,7 +297,7 @@ static int place_all(struct unwind_feed *f, const struct fed_process *process)
 
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
 {
-	int err = place_all(f, process);
+	int err = unwind_feed__place_all(f, process);
 
 	if (!err)
 		err = table_store__publish(f->options.store, process->tgid, f->placements.data,
@@ -686,7 +355,12 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 		return err;
 	moment.areas = f->areas.data;
 	moment.area_count = f->areas.count;
-	return made_code__ask(f->made_code, &moment, &f->stats.build_ns);
+	return made_code__ask(f->made_code, &moment);
+}
+
+int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer)
+{
+	return made_code__answer(f->made_code, answer);
 }
 
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)
@@ -714,7 +388,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 			const struct stack_copy *copy)
 {
 	struct image_id image;
-	struct fed_file *file = file_at(f, process, address, &image);
+	struct fed_file *file = unwind_feed__file_at(f, process, address, &image);
 	const void *segment;
 	bool later;
 	int err;
@@ -732,7 +406,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = ask_for_table(f, process, file, image);
+	err = unwind_feed__ask_for_table(f, process, file, image);
 	if (err)
 		return err;
 	return later && file->state == FILE_ASKED;
@@ -758,7 +432,7 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct mapping *m = find_mapping(process->maps, pieces[i].start);
+		const struct mapping *m = find_fed_mapping(process->maps, pieces[i].start);
 
 		if (m && f->options.kind(f->options.context, m->image) == FED_JIT)
 			chosen[kept++] = pieces[i];
@@ -802,96 +476,4 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	err = put_made(f, process->tgid, &image);
 	unwind_table_image__fini(&image);
 	return err;
-}
-
-/* ---- copies of stacks ------------------------------------------------------------------------ */
-
-struct copied {
-	struct unwind_feed *feed;
-	const struct fed_process *process;
-	const struct stack_copy *copy;
-};
-
-/* Code is in the file that was mapped. */
-static int read_code(const struct copied *c, void *to, size_t size, uint64_t address)
-{
-	const struct mapping *m = find_mapping(c->process->maps, address);
-	struct unwind_feed *f = c->feed;
-	struct fed_file *file;
-	uint64_t at;
-	int fd;
-
-	if (!m || m->image.v >= f->files.count || size > m->end - address)
-		return -EFAULT;
-	file = &f->files.data[m->image.v];
-	fd = descriptor_of(f, file, m->image);
-	if (fd < 0 || __builtin_add_overflow(file->base, m->page_offset, &at) ||
-	    __builtin_add_overflow(at, address - m->start, &at) || at > INT64_MAX - size)
-		return -EFAULT;
-	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
-}
-
-/* Are all of these pages in the copy? Its walk reads a page at most, and so of two. */
-static bool has_pages(const struct stack_copy *copy, uint64_t address, size_t size)
-{
-	uint64_t first = address / STACK_PAGE - copy->start / STACK_PAGE;
-	uint64_t last = (address + size - 1) / STACK_PAGE - copy->start / STACK_PAGE;
-
-	return last < 64 && !(copy->holes >> first & 1) && !(copy->holes >> last & 1);
-}
-
-static int read_copy(void *context, void *to, size_t size, uint64_t address)
-{
-	const struct copied *c = context;
-	uint64_t offset = address - c->copy->start;
-
-	if (offset > c->copy->size || size > c->copy->size - offset ||
-	    !has_pages(c->copy, address, size))
-		return read_code(c, to, size, address);
-	memcpy(to, c->copy->stack + offset, size);
-	return 0;
-}
-
-static int make_ranges(struct unwind_feed *f, const struct fed_process *process)
-{
-	int err = place_all(f, process);
-
-	if (!err)
-		err = vec_reserve(&f->ranges, f->placements.count);
-	if (err)
-		return err;
-	f->ranges.count = f->placements.count;
-	for (size_t i = 0; i < f->ranges.count; i++) {
-		const struct unwind_placement *p = &f->placements.data[i];
-		struct unwind_range *range = &f->ranges.data[i];
-
-		*range = (struct unwind_range){
-			.start = p->start, .end = p->end, .bias = p->bias, .instead = p->table};
-		if (p->table >= UNWIND_TABLES)
-			continue;
-		range->instead = UNWIND_LATER;
-		range->table = table_store__get(f->options.store, p->table, &range->segment);
-	}
-	return 0;
-}
-
-enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
-				 const struct stack_copy *copy, uint64_t *frames, size_t max,
-				 size_t *count)
-{
-	uint64_t registers[UNWIND_REGISTERS];
-	struct copied copied = {.feed = f, .process = process, .copy = copy};
-	struct unwind_space space = {.read = read_copy, .context = &copied};
-	enum stack_end end;
-
-	memcpy(registers, copy->general, sizeof(copy->general));
-	registers[UNWIND_X86_RA] = copy->ip;
-	*count = 0;
-	if (make_ranges(f, process))
-		return STACK_END_NO_FRAME;
-	space.ranges = f->ranges.data;
-	space.is_fresh = copy->is_fresh;
-	space.count = f->ranges.count;
-	end = unwind_stack(&space, registers, copy->in_system_call, frames, max, count);
-	return end == STACK_END_FAULT ? STACK_END_COPY : end;
 }

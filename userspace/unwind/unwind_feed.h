@@ -16,6 +16,7 @@
 #include <sysprof/made_frames.h>
 #include <sysprof/mapping.h>
 
+#include "unwind/made_code.h"
 #include "unwind/table_store.h"
 
 struct unwind_feed;
@@ -40,13 +41,13 @@ struct unwind_feed_options {
 	/* The file of this image is wanted: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
 	enum fed_kind (*kind)(void *context, struct image_id image);
-	/* Does the code that this JVM makes keep frame pointers? `library` is `bias` higher in the process. */
-	bool (*jvm_keeps_frame_pointers)(void *context, uint32_t tgid, struct elf_file *library,
-					 uint64_t bias);
-	/* As made_code_options.read_frames. */
-	int (*read_made_frames)(void *context, struct made_runtime *runtime,
-				const uint64_t *registers, const struct made_area *areas,
-				size_t area_count, struct made_frame **frames, size_t *count);
+	/*
+	 * Does the code that this JVM makes keep frame pointers? `library`, valid during the call, is `bias` higher in
+	 * the process. unwind_feed__answer_jvm() is called, now or later. 0 or -ENOMEM.
+	 */
+	int (*request_jvm)(void *context, uint32_t tgid, struct elf_file *library, uint64_t bias);
+	/* As made_code_options.request; unwind_feed__answer_frames() is called. */
+	int (*request_frames)(void *context, const struct made_request *request);
 	void *context;
 };
 
@@ -59,6 +60,11 @@ void unwind_feed__free(struct unwind_feed *f);
  * not live longer than the call; -1: it cannot be had.
  */
 int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base);
+
+/* 1: the process is to be published again; 0; -ENOMEM. */
+int unwind_feed__answer_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias,
+			    bool keeps_frame_pointers);
+int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer);
 
 /* Nobody has the image mapped any more: its number may be another's. False: not yet, it is being read. */
 bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files of images, their descriptors, and the tables that are built of them: see unwind_feed.c. */
+#include "unwind/unwind_feed_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+
+#define CREDIT_DIVISOR 20	     /* it grows by a twentieth of the time that passes */
+#define YOUNG_NS       1000000000ull /* a process that may not live long */
+#define WAIT_NS	       500000000ull  /* that a copied stack waits for its tables */
+#define OPEN_MAX       512	     /* descriptors that are kept */
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void close_descriptor(struct unwind_feed *f, struct fed_file *file)
+{
+	if (!file->elf || file->fd < 0)
+		return;
+	elf_file__detach(file->elf);
+	close(file->fd);
+	file->fd = -1;
+	f->open--;
+}
+
+void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
+{
+	close_descriptor(f, file);
+	elf_file__free(file->elf);
+	file->elf = NULL;
+}
+
+/* The one that was not used for the longest time goes. */
+static void make_room(struct unwind_feed *f)
+{
+	struct fed_file *oldest = NULL;
+
+	if (f->open < OPEN_MAX)
+		return;
+	for (size_t i = 0; i < f->files.count; i++) {
+		struct fed_file *file = &f->files.data[i];
+
+		/* a JVM's library is read when it is asked */
+		if (file->elf && file->fd >= 0 && file->kind != FED_JVM &&
+		    (!oldest || file->used < oldest->used))
+			oldest = file;
+	}
+	if (oldest)
+		close_descriptor(f, oldest);
+}
+
+int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base)
+{
+	struct fed_file *file;
+	int copy, err;
+
+	if (image.v >= f->files.count)
+		return 0;
+	file = &f->files.data[image.v];
+	if (file->state == FILE_REQUESTED)
+		file->state = FILE_PLAIN;
+	if (fd < 0 || (file->elf && file->fd >= 0))
+		return 0;
+	make_room(f);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return 0;
+	elf_file__free(file->elf);
+	file->elf = NULL;
+	err = elf_file__open_at(copy, base, &file->elf);
+	if (err) {
+		close(copy);
+		return err == -ENOMEM ? err : 0;
+	}
+	file->fd = copy;
+	file->base = base;
+	file->used = ++f->uses;
+	f->open++;
+	if (file->state == FILE_PLAIN)
+		file->state = FILE_LATER;
+	return 0;
+}
+
+/* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
+int unwind_feed__descriptor(struct unwind_feed *f, struct fed_file *file, struct image_id image)
+{
+	int err = 0;
+
+	if (!file->elf)
+		return -ENOENT;
+	if (file->fd < 0)
+		err = f->options.request_file(f->options.context, image);
+	if (err)
+		return err;
+	file->used = ++f->uses;
+	if (!file->elf)
+		return -ENOENT;
+	return file->fd < 0 ? -EAGAIN : file->fd;
+}
+
+bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
+{
+	struct fed_file *file = image.v < f->files.count ? &f->files.data[image.v] : NULL;
+
+	if (!file)
+		return true;
+	if (file->state == FILE_ASKED || file->state == FILE_REQUESTED)
+		return false;
+	unwind_feed__close_file(f, file);
+	*file = (struct fed_file){};
+	return true;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
+{
+	return f->credit <= 0 && process->born && process->time - process->born < YOUNG_NS;
+}
+
+int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *process,
+			       struct fed_file *file, struct image_id image)
+{
+	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
+	int fd, err = 0;
+
+	file->state = FILE_LATER;
+	if (effort == TABLE_READ && (!f->options.cache || file->not_cached)) {
+		f->stats.put_off++;
+		return 0;
+	}
+	fd = unwind_feed__descriptor(f, file, image);
+	if (fd == -ENOENT)
+		file->state = FILE_PLAIN;
+	if (fd < 0)
+		return fd == -ENOMEM ? fd : 0;
+	if (!table_store__owns(f->options.store, &file->number))
+		err = table_store__take_number(f->options.store, &file->number);
+	if (!err)
+		err = table_builder__ask(f->builder, image.v, fd, file->base, effort);
+	if (!err) {
+		file->state = FILE_ASKED;
+		f->building++;
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Valid until the next one. */
+int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
+		      struct image_id image, struct fed_file **result)
+{
+	int err = vec_reserve(&f->files, image.v + 1);
+	struct fed_file *file;
+
+	if (err)
+		return err;
+	while (f->files.count <= image.v)
+		f->files.data[f->files.count++] = (struct fed_file){};
+	*result = file = &f->files.data[image.v];
+	if (file->state == FILE_UNREAD) {
+		file->kind = f->options.kind(f->options.context, image);
+		file->state = FILE_REQUESTED;
+		err = f->options.request_file(f->options.context, image);
+		if (err)
+			return err;
+	}
+	/* no process had it for a while, and its number is another's */
+	if (file->state == FILE_LATER ||
+	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
+		return unwind_feed__ask_for_table(f, process, file, image);
+	return 0;
+}
+
+static void count_table(struct unwind_feed *f, const struct built_table *built)
+{
+	f->stats.built += !built->err && !built->cached;
+	f->stats.cached += !built->err && built->cached;
+	f->stats.put_off += built->err == -ENOENT;
+	f->stats.build_ns += built->cpu_ns;
+	f->credit -= built->cpu_ns;
+}
+
+static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
+{
+	static const struct unwind_table_image NOTHING = {};
+	int err = built->err;
+
+	count_table(f, built);
+	file->state = FILE_LATER;
+	file->not_cached = err == -ENOENT;
+	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
+		return 0;
+	file->state = FILE_REFUSED;
+	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
+	f->stats.too_big += err == -EFBIG;
+	if (err == -ENOMEM || err == -EFBIG)
+		return err == -ENOMEM ? err : 0;
+	err = table_store__put(f->options.store, file->number.number,
+			       err ? &NOTHING : &built->image);
+	if (!err)
+		file->state = FILE_THERE;
+	return err == -ENOMEM ? err : 0;
+}
+
+static int take_table(struct unwind_feed *f, bool wait, bool *took)
+{
+	struct built_table built;
+	int err;
+
+	*took = table_builder__take(f->builder, wait, &built);
+	if (!*took)
+		return 0;
+	f->building--;
+	err = put_table(f, &f->files.data[built.id], &built);
+	unwind_table_image__fini(&built.image);
+	return err;
+}
+
+static void add_credit(struct unwind_feed *f, uint64_t time)
+{
+	f->credit += (time - f->credited) / CREDIT_DIVISOR;
+	f->credited = time;
+	if (f->credit > f->options.credit)
+		f->credit = f->options.credit;
+}
+
+int unwind_feed__take(struct unwind_feed *f)
+{
+	uint64_t time = monotonic_ns();
+	bool took = true;
+	int err = 0;
+
+	add_credit(f, time);
+	table_store__advance(f->options.store, time);
+	while (took && !err)
+		err = take_table(f, false, &took);
+	return err;
+}
+
+bool unwind_feed__is_building(const struct unwind_feed *f)
+{
+	return f->building > 0;
+}
+
+bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps)
+{
+	for (size_t i = 0; i < maps.count; i++) {
+		uint32_t image = maps.data[i].image.v;
+
+		if (image >= f->files.count || f->files.data[image].state == FILE_UNREAD ||
+		    f->files.data[image].state == FILE_REQUESTED ||
+		    f->files.data[image].state == FILE_LATER)
+			return false;
+	}
+	return true;
+}
+
+/* The file that is mapped there; NULL: none that was ever placed. */
+struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
+				      uint64_t address, struct image_id *image)
+{
+	const struct mapping *mapping = find_fed_mapping(process->maps, address);
+
+	if (!mapping || mapping->image.v >= f->files.count)
+		return NULL;
+	*image = mapping->image;
+	return &f->files.data[mapping->image.v];
+}
+
+int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address)
+{
+	struct image_id image;
+	struct fed_file *file = unwind_feed__file_at(f, process, address, &image);
+	bool took = true;
+	int err = 0;
+
+	if (!file || file->state != FILE_ASKED)
+		return 0;
+	table_builder__hurry(f->builder, image.v);
+	if (!f->ending)
+		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
+	while (file->state == FILE_ASKED && took && !err)
+		err = take_table(f, true, &took);
+	return err ? err : file->state == FILE_THERE;
+}
+
+void unwind_feed__end(struct unwind_feed *f)
+{
+	f->ending = true;
+}
+
+int unwind_feed__fd(const struct unwind_feed *f)
+{
+	return table_builder__fd(f->builder);
+}
+
+void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats)
+{
+	*stats = f->stats;
+	stats->build_ns += made_code__cpu(f->made_code);
+	table_store__stats(f->options.store, &stats->store);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the unwind feed share. */
+#ifndef UNWIND_UNWIND_FEED_PRIVATE_H
+#define UNWIND_UNWIND_FEED_PRIVATE_H
+
+#include "base/search.h"
+#include "base/vec.h"
+#include "elf/elf_file.h"
+#include "unwind/table_builder.h"
+#include "unwind/unwind_feed.h"
+
+enum table_state {
+	FILE_UNREAD,
+	FILE_REQUESTED, /* and not answered yet */
+	FILE_PLAIN,	/* it has no table; frame pointers have to do */
+	FILE_LATER,	/* not asked for yet */
+	FILE_ASKED,	/* being built */
+	FILE_THERE,	/* was put into the store, where it may have made room for others since */
+	FILE_REFUSED,	/* there was no room for it */
+};
+
+struct fed_file {
+	enum fed_kind kind;
+	struct elf_file *elf; /* its segments are known, also when the descriptor is closed */
+	int fd;		      /* valid once it has an elf; -1: closed, to be requested again */
+	uint64_t base;	      /* where it begins in the file */
+	uint64_t used;	      /* the descriptor: the larger, the later */
+	struct table_number number;
+	enum table_state state;
+	bool not_cached;  /* the cache has been asked */
+	uint64_t refused; /* when */
+};
+
+/* What a JVM said about its code. */
+struct fed_jvm {
+	uint32_t tgid;
+	uint64_t bias; /* of its library: another one is another program */
+	bool answered, keeps_frame_pointers;
+};
+
+/* A table of code that a process has made. */
+struct fed_made {
+	uint32_t tgid;
+	struct table_number number;
+};
+
+struct unwind_feed {
+	struct unwind_feed_options options;
+	struct table_builder *builder;
+	VEC(struct fed_file) files; /* by image */
+	size_t open;		    /* descriptors */
+	uint64_t uses;		    /* of them */
+	VEC(struct unwind_placement) placements, pieces;
+	VEC(struct made_area) areas;
+	VEC(struct unwind_range) ranges;
+	VEC(struct fed_jvm) jvms;
+	VEC(struct fed_made) mades;
+	struct made_code *made_code;
+	size_t building; /* tables that were asked for and not taken yet */
+	int64_t credit;
+	uint64_t credited; /* when */
+	bool ending;
+	struct unwind_feed_stats stats;
+};
+
+/* ---- unwind_feed_files.c ---------------------------------------------------------------------- */
+
+/* The file of an image, which is asked for when it is asked for the first time. Valid until the next one. 0, -ENOMEM. */
+int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
+		      struct image_id image, struct fed_file **file);
+/* The file that is mapped there; NULL: none that was ever placed. */
+struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
+				      uint64_t address, struct image_id *image);
+/* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
+int unwind_feed__descriptor(struct unwind_feed *f, struct fed_file *file, struct image_id image);
+/* 0 or -ENOMEM; the file's state says what came of it. */
+int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *process,
+			       struct fed_file *file, struct image_id image);
+void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
+
+/* ---- unwind_feed.c ---------------------------------------------------------------------------- */
+
+/* What is known of a process's mappings now, in f->placements. 0, -ENOMEM. */
+int unwind_feed__place_all(struct unwind_feed *f, const struct fed_process *process);
+
+static inline const struct mapping *find_fed_mapping(struct mappings maps, uint64_t address)
+{
+	size_t i = partition_point(maps.data, maps.count, m, m->end <= address);
+
+	return i < maps.count && maps.data[i].start <= address ? &maps.data[i] : NULL;
+}
+
+#endif
