@@ -294,6 +294,9 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 		err = attach_hooks(s, failure);
 	if (err)
 		goto err_out;
+	log_debug(LOG_BPF, "%s every %llu ns on %u CPUs, clock %s: %s", s->info.event,
+		  (unsigned long long)s->info.period, s->info.cpus,
+		  s->info.tsc ? "tsc" : "monotonic", s->info.clock_reason);
 	*session = s;
 	return 0;
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "procfs/dso_opener_private.h"
 
 static uint64_t hash_build_id(const struct build_id *id)
@@ -116,6 +117,8 @@ bool dso_images__make_fd_room(struct dso_opener *o)
 
 		if (index == LRU_NONE)
 			return false;
+		log_debug(LOG_PROCFS, "closed %s: not used for a while",
+			  o->images.data[index].path ? o->images.data[index].path : "a file");
 		dso_images__close(o, index);
 		o->evicted++;
 	}
@@ -241,6 +244,7 @@ static void forget_image(struct dso_opener *o, uint32_t index)
 {
 	struct image *image = &o->images.data[index];
 
+	log_debug(LOG_PROCFS, "forgot %s", image->path ? image->path : "a file");
 	dso_sightings__forget_image(o, index);
 	if (image->archive)
 		dso_archives__forget_image(o, index);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
+#include "base/log.h"
 #include "procfs/dso_opener_private.h"
 #include "procfs/vdso.h"
 
@@ -229,6 +230,12 @@ static void add_plain_memory(struct dso_opener *o, const struct wanted *w)
 	o->next_plain = (o->next_plain + 1) % PLAIN_KEPT;
 }
 
+static const char *const file_state_texts[] = {
+#define X(id, text) text,
+	FILE_STATES(X)
+#undef X
+};
+
 /* The file is searched for. *image becomes what it is. */
 static int complete_by_search(struct dso_opener *o, struct mmap_event *event,
 			      const struct wanted *w, int root, uint32_t *image)
@@ -239,6 +246,8 @@ static int complete_by_search(struct dso_opener *o, struct mmap_event *event,
 	int err;
 
 	if (dso_search__mapping(o, w, root, &found, &state)) {
+		log_debug(LOG_PROCFS, "%s of process %d: %s", w->path, w->pid,
+			  file_state_texts[state]);
 		event->file_state = state;
 		return 0;
 	}

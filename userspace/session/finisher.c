@@ -105,6 +105,7 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 static void finish_window(struct finisher *f, struct window *window)
 {
 	struct finished_window finished = {.number = window->number};
+	uint64_t begin = monotonic_ns();
 
 	if (f->options.symbolize && !window->has_symbols)
 		finished.err = finisher__symbolize(f, window, &f->options.symbols,
@@ -114,6 +115,10 @@ static void finish_window(struct finisher *f, struct window *window)
 		     strerror(-finished.err));
 	else
 		finished.err = finisher__finish(f, window, &finished.profile, &finished.failure);
+	log_debug(LOG_SESSION, "window %llu is finished: %s, %.1f ms",
+		  (unsigned long long)window->number,
+		  finished.err ? finished.failure.what : "complete",
+		  (monotonic_ns() - begin) / 1e6);
 	if (f->options.finished)
 		f->options.finished(f->options.context, &finished);
 	jit_sources__keep(f->jit, window->jit_files.data, window->jit_files.count,

@@ -32,8 +32,6 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/hashmap.h"
-#include "base/mapping_path.h"
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "capture/clock_reader.h"
@@ -44,7 +42,9 @@
 #include "procfs/machine_facts.h"
 #include "procfs/proc_reread.h"
 #include "procfs/proc_snapshot.h"
+#include "session/aside.h"
 #include "session/family.h"
+#include "session/jit_targets.h"
 #include "stream/clock.h"
 #include "stream/meta.h"
 
@@ -58,12 +58,6 @@
 #define MAPS_LIBRARIES	16000000ull /* ns: from an execve to the last library, mostly */
 #define WAIT_FDS	8
 
-/* Events kept aside, one behind the other in `bytes`. */
-struct aside {
-	uint64_t time;
-	size_t offset;
-};
-
 struct live {
 	struct bpf_session *session;
 	struct clock clock;
@@ -76,8 +70,7 @@ struct live {
 	struct proc_reread *reread;
 	struct event_source_requests requests;
 	struct jit_tail *jit;
-	VEC(pid_t) jit_pids; /* followed there; 0: a free place */
-	struct hashmap jit_index;
+	struct jit_targets jit_targets; /* that are followed there */
 
 	enum target_mode mode;
 	bool everyone;	   /* no target list to go by: -a, or a cgroup */
@@ -87,10 +80,7 @@ struct live {
 	char *target_text, *command_line;
 	unsigned int hz;
 
-	struct {
-		VEC(char) bytes, rest;
-		VEC(struct aside) order;
-	} sideband;
+	struct aside sideband;
 	uint64_t last_anchor;
 	uint64_t due;	    /* the next tick; ns */
 	uint64_t woken_cpu; /* CPU time of the thread when it was woken for the last one */
@@ -109,66 +99,6 @@ struct live {
 #define JIT_START_PATIENCE 100000000ull	 /* ns: to read what there is before sampling begins */
 #define JIT_STOP_PATIENCE  1000000000ull /* ns: to read all once more */
 
-static bool pid_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct live *live = owner;
-
-	return live->jit_pids.data[index] == *(const pid_t *)key;
-}
-
-/* Its number in jit_pids, HASHMAP_NONE: it is not followed. */
-static uint32_t find_followed(const struct live *live, pid_t pid)
-{
-	return hashmap__find(&live->jit_index, hash_u64((uint64_t)pid), &pid);
-}
-
-static int follow_process(struct live *live, pid_t pid)
-{
-	int err;
-
-	if (find_followed(live, pid) != HASHMAP_NONE)
-		return 0;
-	err = vec_push(&live->jit_pids, pid);
-	if (!err)
-		err = hashmap__add(&live->jit_index, hash_u64((uint64_t)pid),
-				   live->jit_pids.count - 1);
-	return err ? err : jit_tail__follow(live->jit, pid);
-}
-
-/* Whoever maps memory for code will tell what that is, if at all. */
-static int follow_code(struct live *live, const struct mmap_event *mmap)
-{
-	if (jit_is_dump(mmap->path)) {
-		int err = follow_process(live, (pid_t)mmap->pid);
-
-		return err ? err
-			   : jit_tail__follow_dump(live->jit, (pid_t)mmap->pid, mmap->path,
-						   mmap->start, mmap->start + mmap->length);
-	}
-	return mapping_is_run_time_code(mmap->path, mmap->build_id_size > 0,
-					mmap->file_state != FILE_STATE_NONE)
-		       ? follow_process(live, (pid_t)mmap->pid)
-		       : 0;
-}
-
-static int unfollow(struct live *live, pid_t pid)
-{
-	uint32_t last = live->jit_pids.count - 1, at;
-	pid_t moved;
-
-	at = hashmap__remove(&live->jit_index, hash_u64((uint64_t)pid), &pid);
-	if (at == HASHMAP_NONE)
-		return 0;
-	if (at != last) {
-		moved = live->jit_pids.data[last];
-		hashmap__remove(&live->jit_index, hash_u64((uint64_t)moved), &moved);
-		live->jit_pids.data[at] = moved;
-		hashmap__add(&live->jit_index, hash_u64((uint64_t)moved), at);
-	}
-	live->jit_pids.count--;
-	return jit_tail__gone(live->jit, pid);
-}
-
 static int take_jit_events(struct live *live, uint64_t now)
 {
 	return jit_tail__take(live->jit, now, event_queue__push, live->queue);
@@ -180,7 +110,7 @@ static int take_jit_events(struct live *live, uint64_t now)
 static int push_mapping(void *context, struct mmap_event *mmap)
 {
 	struct live *live = context;
-	int err = follow_code(live, mmap);
+	int err = jit_targets__see(&live->jit_targets, mmap);
 
 	return err ? err : event_queue__push(live->queue, &mmap->header);
 }
@@ -215,20 +145,6 @@ static int push_from_proc(void *context, struct event_header *event)
 			return err;
 	}
 	return see_and_push(live, event);
-}
-
-static int set_aside(struct live *live, const struct event_header *event)
-{
-	struct aside aside = {event->time, live->sideband.bytes.count};
-	int err = vec_reserve(&live->sideband.bytes, aside.offset + event->size);
-
-	if (!err)
-		err = vec_push(&live->sideband.order, aside);
-	if (err)
-		return err;
-	memcpy(live->sideband.bytes.data + aside.offset, event, event->size);
-	live->sideband.bytes.count += event->size;
-	return 0;
 }
 
 /*
@@ -276,7 +192,7 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_MMAP:
 	case EVENT_COMM:
 	case EVENT_EXIT:
-		return set_aside(live, event);
+		return aside__add(&live->sideband, event);
 	default:
 		return event_queue__push(live->queue, event);
 	}
@@ -295,8 +211,10 @@ static pid_t sideband_pid(const struct event_header *event)
 	}
 }
 
-static int take_sideband(struct live *live, struct event_header *event)
+/* An event_push_fn. */
+static int take_sideband(void *context, struct event_header *event)
 {
+	struct live *live = context;
 	const struct task_event *task = (const struct task_event *)event;
 	int err = 0;
 
@@ -313,59 +231,9 @@ static int take_sideband(struct live *live, struct event_header *event)
 	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
 	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)) {
 		proc_reread__forget(live->reread, sideband_pid(event));
-		err = err ? err : unfollow(live, sideband_pid(event));
+		err = err ? err : jit_targets__forget(&live->jit_targets, sideband_pid(event));
 	}
 	return err;
-}
-
-static int compare_aside(const void *left, const void *right)
-{
-	const struct aside *a = left, *b = right;
-
-	if (a->time != b->time)
-		return a->time < b->time ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
-}
-
-static struct event_header *aside_event(const struct live *live, size_t i)
-{
-	return (void *)(live->sideband.bytes.data + live->sideband.order.data[i].offset);
-}
-
-/* Forgets the first `done` of what lies aside. */
-static int keep_rest(struct live *live, size_t done)
-{
-	size_t left = live->sideband.order.count - done, used = 0;
-	__typeof__(live->sideband.bytes) bytes = live->sideband.bytes, rest = live->sideband.rest;
-
-	if (vec_reserve(&rest, left ? bytes.count : 0))
-		return -ENOMEM;
-	for (size_t i = 0; i < left; i++) {
-		const struct event_header *event = aside_event(live, done + i);
-
-		memcpy(rest.data + used, event, event->size);
-		live->sideband.order.data[i] = (struct aside){event->time, used};
-		used += event->size;
-	}
-	live->sideband.order.count = left;
-	rest.count = used;
-	live->sideband.bytes = rest;
-	live->sideband.rest = bytes;
-	return 0;
-}
-
-/* Side-band records that are older than `before`, by their time. */
-static int push_sideband(struct live *live, uint64_t before)
-{
-	size_t count = live->sideband.order.count, i;
-	int err = 0, keep_err;
-
-	if (count)
-		qsort(live->sideband.order.data, count, sizeof(struct aside), compare_aside);
-	for (i = 0; i < count && live->sideband.order.data[i].time < before && !err; i++)
-		err = take_sideband(live, aside_event(live, i));
-	keep_err = keep_rest(live, i);
-	return err ? err : keep_err;
 }
 
 /* `window_end` 0: no window ends; else the books have that time. */
@@ -408,7 +276,7 @@ static int read_everything(struct live *live, uint64_t before)
 	int err = bpf_session__drain(live->session, push_from_rings, live);
 
 	if (!err)
-		err = push_sideband(live, before);
+		err = aside__release(&live->sideband, before, take_sideband, live);
 	if (!err)
 		err = proc_reread__run(live->reread);
 	return err;
@@ -503,10 +371,10 @@ static int init_parts(struct live *live, const struct live_options *options)
 	if (!live->target_text || !live->command_line || !live->queue || !live->family ||
 	    !live->idle)
 		return -ENOMEM;
-	hashmap__init(&live->jit_index, pid_equal, live);
 	err = dso_opener__new(NULL, &live->opener);
 	if (!err)
 		err = jit_tail__new(options->jvm_perfmap, &live->jit);
+	jit_targets__init(&live->jit_targets, live->jit);
 	if (!err)
 		err = proc_snapshot__new(&live->proc);
 	if (err)
@@ -549,8 +417,7 @@ void live__free(struct live *live)
 		return;
 	bpf_session__free(live->session);
 	jit_tail__free(live->jit);
-	hashmap__fini(&live->jit_index);
-	vec_free(&live->jit_pids);
+	jit_targets__fini(&live->jit_targets);
 	proc_reread__free(live->reread);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
@@ -560,9 +427,7 @@ void live__free(struct live *live)
 	vec_free(&live->tsc_lags);
 	vec_free(&live->roots);
 	vec_free(&live->ids);
-	vec_free(&live->sideband.bytes);
-	vec_free(&live->sideband.rest);
-	vec_free(&live->sideband.order);
+	aside__fini(&live->sideband);
 	free(live->target_text);
 	free(live->command_line);
 	free(live);
@@ -599,7 +464,7 @@ static int push_meta(struct live *live)
 	return err;
 }
 
-static int snapshot(struct live *live)
+static int take_snapshot(struct live *live)
 {
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t count = 0;
@@ -704,7 +569,7 @@ int live__begin(struct live *live, struct failure *failure)
 		if (err)
 			return err;
 	}
-	err = snapshot(live);
+	err = take_snapshot(live);
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	jit_tail__settle(live->jit, JIT_START_PATIENCE);

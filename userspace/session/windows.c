@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clocks.h"
+#include "base/log.h"
 #include "base/minmax.h"
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
@@ -120,6 +121,10 @@ static int next_window(struct windows *w, uint64_t time)
 		window__free(window);
 		return -ENOMEM;
 	}
+	log_debug(LOG_SESSION, "window %llu is closed: %llu samples, %zu files",
+		  (unsigned long long)window->number,
+		  (unsigned long long)profile_builder__session(window->builder)->sample_count,
+		  window->files.count);
 	hand_on_windows(w);
 	world__forget(w->world, w->may_forget, w->forget_context);
 	err = open_window(w, time);
