@@ -52,6 +52,25 @@ sys/capability : userspace/symbolize/sandbox.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 
+# who registers a callback : the only layers that may. What is called lives at or below the floor of who calls
+# it, or is an observer that session/ has put there.
+registrars='
+process_table__observe : process session
+event_queue__set_stage : session
+live__set_stage        : session
+windows__set_forgetting : session
+dso_opener__see        : session
+dso_opener__request    : session
+dso_opener__request_by_identity : session
+runtime_reader__new    : session
+unwind_feed__new       : session
+finisher__new          : session
+jit_tail__new          : session
+family__new            : session
+proc_reread__new       : session
+recording_read         : session
+'
+
 # log.c prints what cli/ tells it to, and debug lines; io.c opens standard output for "-"
 printers='userspace/cli/ userspace/base/log.c userspace/base/io.c'
 forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
@@ -67,7 +86,7 @@ check_tree() { # tree
 		}
 	done
 	# shellcheck disable=SC2086 # names without blanks, all our own
-	awk -v layers="$layers" -v doors="$doors" -v printers="$printers" -v forbidden="$forbidden" \
+	awk -v layers="$layers" -v doors="$doors" -v printers="$printers" -v forbidden="$forbidden" -v registrars="$registrars" \
 		"$program" $files
 }
 
@@ -102,6 +121,10 @@ BEGIN {
 	for (i = 1; i <= count; i++)
 		if (split(lines[i], part, / +: /) == 2)
 			door[part[1]] = part[2]
+	count = split(registrars, lines, "\n")
+	for (i = 1; i <= count; i++)
+		if (split(lines[i], part, / +: /) == 2)
+			registrar[part[1]] = part[2]
 	printer_count = split(printers, printer, " ")
 	forbidden_words = forbidden
 	gsub(/ /, "|", forbidden_words)
@@ -151,6 +174,19 @@ function code_of(line,    out, c, two) {
 		}
 	}
 	return out
+}
+
+# The layer whose function it is: where its header says so, by the name of its file.
+function owner_of(name) {
+	if (name ~ /^(process_table|world)__/)
+		return "process"
+	if (name ~ /^(event_queue__|recording_)/)
+		return "stream"
+	if (name ~ /^(dso_opener|proc_reread)__/)
+		return "procfs"
+	if (name ~ /^(runtime_reader|jit_tail)__/)
+		return "jitwatch"
+	return name ~ /^unwind_feed__/ ? "unwind" : "session"
 }
 
 function check_quoted(header,    slash, directory) {
@@ -204,6 +240,10 @@ function check_system(header,    prefix) {
 		gsub(/[^a-z]/, "", name)
 		complain(name "() is forbidden")
 	}
+	for (name in registrar)
+		if (layer != owner_of(name) && !has(registrar[name], layer) &&
+		    match(code, "(^|[^A-Za-z0-9_])" name "[ \t]*\\("))
+			complain(name "() registers a callback: that is for " registrar[name])
 	if (!may_print && code ~ /(^|[^A-Za-z0-9_.>])(v?printf|puts|putchar|perror)[ \t]*\(/)
 		complain("only cli/ prints")
 	if (!may_print && code ~ /(^|[^A-Za-z0-9_])(stdout|stderr)([^A-Za-z0-9_]|$)/)
@@ -297,6 +337,9 @@ userspace/base      | void f(void) { perror("x"); }
 userspace/cli       | void f(char *a, char *b) { strcpy (a, b); }
 userspace/cli       | int f(char *a) { return atoi(a); }
 userspace/cli       | void f(void) { if (1) system("x"); }
+userspace/procfs    | int f(void) { return process_table__observe(t, o); }
+userspace/cli       | void f(void) { event_queue__set_stage(q, s, c); }
+userspace/export    | int f(void) { return dso_opener__request (o, i, a, c); }
 userspace/base      | /* comment */ char *f(char *a) { return strtok(a, "/*"); }
 userspace/base      | char c = 0x27; /* FIX''ME: later */
 '
