@@ -22,6 +22,7 @@
 #include "stream/event_decode.h"
 
 #define PENDING_MAX (256u << 20)
+#define EVENTS_KEPT (1u << 20) /* bytes of memory */
 
 struct finisher_work {
 	VEC(char) events; /* one behind the other */
@@ -140,7 +141,9 @@ static bool take_work(struct finisher *f, struct finisher_work *work)
 		pthread_cond_broadcast(&f->idle);
 		pthread_cond_wait(&f->wake, &f->lock);
 	}
-	/* both sides keep their memory */
+	/* both sides keep their memory, but for what kallsyms took at the start */
+	if (done.events.capacity > EVENTS_KEPT)
+		vec_free(&done.events);
 	*work = f->waiting;
 	f->waiting = done;
 	f->waiting.events.count = f->waiting.windows.count = 0;
