@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 180
+# runs: long
 """The books: every tick that was due is in the profile, or there is a reason why not.
 
 What was due is the kernel's own account of the timer (time_running of each CPU's event), what became of
@@ -251,6 +252,7 @@ class Mutants:
         return shutil.copy2(program, os.path.join(self.tree, "sysprof-without-" + name))
 
 
+@e.long
 def test_uncounted_lines_are_noticed():
     e.need_root()
     if subprocess.run(["make", "--version"], capture_output=True, check=False).returncode:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
+# runs: sanitized
 """Code that is made as it runs has the name that it had when the sample was taken.
 
 A fixture makes one function after the other at one address and knows when each ran: its log is the judge.

@@ -5,8 +5,9 @@
 import os
 import shutil
 
-from jit_runtimes import FIXTURES, RUNTIMES, forget_map, jit_line
+from jit_runtimes import forget_map, jit_line
 from libe2e import Background, Skip, folded, has_chain, load_json, main, record, run, scratch, share, user_part
+from librecorded import FIXTURES, RUNTIMES
 from unwind import is_rooted, warm_samples
 
 SECONDS = 4

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: sanitized
 """What `sysprof record` is asked for, and what comes: targets, known call chains, rates, clocks,
 CPUs, depths, durations and files."""
 import glob

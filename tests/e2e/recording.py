@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
+# runs: sanitized
 """The recording file: killed, damaged, cut, converted elsewhere, replaced, given away."""
 import glob
 import os
