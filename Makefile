@@ -6,7 +6,7 @@
 #   make test-all   the same with the long cases and the sanitizers, as CI does: under 30 minutes
 #   make install    PREFIX=/usr/local DESTDIR=        make uninstall undoes it
 #
-#   make unit golden e2e     one suite of the tests, the first two as any user, in seconds
+#   make unit golden e2e     one suite of the tests; the first two take less than a minute
 #   make sanitize            ASan, UBSan and LSan: unit, golden, what can break memory of e2e, and
 #                              what a `make e2e` before it recorded is read again
 #   make golden-update       accept what the goldens see
@@ -224,9 +224,9 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 	$(Q)$< $(@D)
 
 # What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
-TEST_SUITES	:= layers format build:unit build:golden build:fuzz build:e2e
+TEST_SUITES	:= layers format build:unit build:golden build:e2e
 SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
-ALL_SUITES	:= $(TEST_SUITES) build:long $(SANITIZED_SUITES)
+ALL_SUITES	:= $(TEST_SUITES) build:fuzz build:long $(SANITIZED_SUITES)
 
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 # `make test test-all` runs nothing twice.
@@ -234,7 +234,6 @@ test:
 ifeq ($(filter test-all,$(MAKECMDGOALS)),)
 	$(Q)tools/install-deps.sh test
 	$(Q)+$(sub) tests-build
-	$(Q)+$(sub) fuzz-build
 	$(Q)tests/run.sh $(TEST_SUITES)
 endif
 

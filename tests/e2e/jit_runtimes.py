@@ -64,7 +64,7 @@ def innermost_of(pid, wanted):
     raise AssertionError(f"nothing runs {wanted}")
 
 
-def profile_of(command, wanted, seconds=2, options=(), before=1.5):
+def profile_of(command, wanted, seconds=3, options=(), before=1.5):
     """Attach to a command that runs already: ({format: path}, what was told, pid)."""
     need_root()
     paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
@@ -120,9 +120,8 @@ def test_fibonacci_by_perf_map():
         assert "without a name" not in line and "ambiguous" not in line, line
 
 
-def test_fibonacci_by_jitdump():
-    """Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
-    for node in nodes():
+def fibonacci_by_jitdump(versions):
+    for node in versions:
         directory = scratch("dump")
         os.makedirs(directory, exist_ok=True)
         command = [node, "--perf-prof", os.path.join(FIXTURES, "fibonacci.js")]
@@ -142,6 +141,16 @@ def test_fibonacci_by_jitdump():
             assert "--perf-basic-prof" in line, line
         for name in os.listdir(directory):
             os.unlink(os.path.join(directory, name))
+
+
+def test_fibonacci_by_jitdump():
+    """Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
+    fibonacci_by_jitdump(nodes()[:1])
+
+
+@long
+def test_fibonacci_by_jitdump_of_a_newer_one():
+    fibonacci_by_jitdump(nodes()[1:])
 
 
 def functions_come_and_go(versions):
@@ -220,6 +229,7 @@ def test_python():
     check_python(shared_paths("python", pid), recording.jit_line("perf"), pid)
 
 
+@long
 def test_python_in_a_namespace():
     paths, result, _ = profile_of([*IN_NAMESPACE, newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py")],
                                   os.path.join(FIXTURES, "fib.py"))
@@ -257,6 +267,7 @@ def test_java_as_another_user():
     check_own_java("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *java_command())
 
 
+@long
 def test_node_in_a_namespace():
     command = [*IN_NAMESPACE, nodes()[0], "--perf-basic-prof", os.path.join(FIXTURES, "fibonacci.js")]
     paths, result, _ = profile_of(command, "--perf-basic-prof")

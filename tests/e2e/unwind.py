@@ -59,7 +59,7 @@ def rooted(path):
     return len(rows), sum(map(is_rooted, rows)) / max(1, len(rows))
 
 
-def running(name, *command, seconds=4):
+def running(name, *command, seconds=3):
     """The Firefox file of a program that runs for ever."""
     need_root()
     path = scratch(name + ".json.gz")

@@ -183,16 +183,29 @@ def test_one_segment_for_all():
     check("bfd -N", path, "1")
 
 
-def test_bases():
+BASES = {"bfd": "-Ttext-segment", "gold": "-Ttext-segment", "lld": "--image-base"}
+
+
+def check_base(linker):
     """Addresses that were chosen when the file was linked, as prelink did."""
-    for linker, option in ("bfd", "-Ttext-segment"), ("gold", "-Ttext-segment"), ("lld", "--image-base"):
-        path = build("based", "-no-pie", f"-fuse-ld={linker}", f"-Wl,{option}=0x32100000")
-        assert code_of(path)[0].address >> 20 == 0x321
-        check(f"{linker}, a program at its base", path, "1")
-        library = build("libbased.so", *LIBRARY, f"-fuse-ld={linker}", f"-Wl,{option}=0x3ec5e00000")
-        assert code_of(library)[0].address >> 20 == 0x3ec5e
-        path = build("based", "-DPROGRAM", "-no-pie", library)
-        check(f"{linker}, a library at its base", path, "1")
+    option = BASES[linker]
+    path = build("based", "-no-pie", f"-fuse-ld={linker}", f"-Wl,{option}=0x32100000")
+    assert code_of(path)[0].address >> 20 == 0x321
+    check(f"{linker}, a program at its base", path, "1")
+    library = build("libbased.so", *LIBRARY, f"-fuse-ld={linker}", f"-Wl,{option}=0x3ec5e00000")
+    assert code_of(library)[0].address >> 20 == 0x3ec5e
+    path = build("based", "-DPROGRAM", "-no-pie", library)
+    check(f"{linker}, a library at its base", path, "1")
+
+
+def test_base():
+    check_base("lld")
+
+
+@long
+def test_bases():
+    check_base("bfd")
+    check_base("gold")
 
 
 # ---- mappings -----------------------------------------------------------------------------------

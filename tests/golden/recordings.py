@@ -333,8 +333,8 @@ def story_cut_short():
 
 def story_lost_records():
     """
-    Samples, side-band records and late events were lost, and a chunk of the file is damaged: each is counted by its
-    source, those with a time are ranges of it. A process whose fork was lost is there from its first sample on.
+    Samples, side-band records and late events were lost, one chunk of the file is damaged and another one is missing:
+    each is counted by its source, those with a time are ranges of it. A process whose fork was lost is there from its first sample on.
     """
     s = begun("program")
     for _ in range(4):
@@ -353,11 +353,18 @@ def story_lost_records():
         s.sample(100, 0x10020, MAIN)
     s.new_chunk()
     s.sample(100, 0x10010, MAIN)
+    s.new_chunk()
+    for _ in range(5):
+        s.sample(100, 0x10020, MAIN)
+    s.new_chunk()
+    s.sample(100, 0x10010, MAIN)
     s.end({"ring_full": 8, "not_run": 1},
-          [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("damaged", 0x1018, 0x40)), (0x10ff, ("main", 0x1080, 0x100))])])
+          [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("lost", 0x1018, 0x40)), (0x10ff, ("main", 0x1080, 0x100))])])
     data = bytearray(s.data())
-    damaged = len(recording(s.chunks[:1])) + 100
-    data[damaged] ^= 0x10
+    first, second, third, fourth = (len(recording(s.chunks[:i])) for i in (1, 2, 3, 4))
+    assert first < second < third < fourth
+    data[first + 100] ^= 0x10
+    del data[third:fourth]
     return bytes(data)
 
 
