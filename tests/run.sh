@@ -223,8 +223,10 @@ plan_suite() {
 	[[ $suite == *:* ]] && dir=${suite%%:*} && suite=${suite#*:}
 	build=$(realpath -m -- "$dir")
 	found=$(sources_of "$suite")
-	[[ $suite == e2e || $suite == long || $suite == sanitized || $suite == unit ]] && find_root && as=yes
-	[[ $suite == unit || -n $as ]] || refused=$refusal
+	case $suite in
+	unit) find_root && as=yes ;;
+	e2e | long | sanitized) if find_root; then as=yes; else refused=$refusal; fi ;;
+	esac
 	[ -n "$found" ] || { result FAIL "$dir/$suite" "" "no test found" >"$told/none"; tell "$told/none"; }
 	[ "$dir:$suite" != build:e2e ] || "${as_root[@]}" rm -rf build/tests/recordings
 
@@ -306,8 +308,11 @@ trap 'exit 130' INT TERM
 for arg in "$@"; do
 	plan_suite "$arg"
 done
+begin=$SECONDS
 run_beside
+beside_took=$((SECONDS - begin))
 run_alone
+echo "$beside_took s for those that ran beside others, $((SECONDS - begin - beside_took)) s for those that ran alone"
 
 status=0
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ] || status=1

@@ -458,7 +458,8 @@ def keep_recordings(args):
     """Those that a command line names: the next command may write to the same path."""
     if keeper and "record" in args:
         for word in map(str, args):
-            if word.endswith(".sysprof") and os.path.isfile(word):
+            shared = word.startswith(os.environ["RECORDINGS"])
+            if word.endswith(".sysprof") and os.path.isfile(word) and not shared:
                 keeper.keep(word)
 
 
