@@ -76,7 +76,7 @@ def total(books, line):
 
 # ---- situations: each records into a file with the program given, and tells what it said ----------
 
-def quiet(program, path, seconds=5):
+def quiet(program, path, seconds=3):
     return e.run(program, "record", "-a", "-d", seconds, "-o", path, check=0)
 
 
@@ -85,7 +85,7 @@ def beside_a_storm(program, path, *target):
     storm = e.Background(e.fixture("storm"), "fork", 100000, 500, e.scratch("storm.log"))
     with storm:
         pids = [str(storm.pid) if word == "PID" else word for word in target]
-        return e.run(program, "record", *pids, "-d", 3, "-o", path, check=0)
+        return e.run(program, "record", *pids, "-d", 2, "-o", path, check=0)
 
 
 def busy(program, path):

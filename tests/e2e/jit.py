@@ -75,7 +75,7 @@ def spans_of(facts):
     return [(name, int(start), int(end)) for name, start, end in facts.all("span")]
 
 
-def same_address(*options, seconds=2.5, hz=999, stop=None):
+def same_address(*options, seconds=2, hz=999, stop=None):
     """The fixture from before the recording to after it, or all of it if it tells late."""
     need_root()
     path = scratch("jitreuse.json")
@@ -103,7 +103,7 @@ def same_address(*options, seconds=2.5, hz=999, stop=None):
 
 def test_two_functions_at_one_address():
     judged = same_address("-p", 500, "-n", 1000)
-    assert judged.count > 1000 and judged.wrong == 0, judged
+    assert judged.count > 700 and judged.wrong == 0, judged
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.03 * judged.count, judged
 
 
@@ -137,14 +137,14 @@ def test_sysprof_is_stopped_for_a_second():
 def test_code_in_a_deleted_file():
     """As libffi and others have it where anonymous memory may not be executed."""
     judged = same_address("-x", "-p", 200, "-n", 1000)
-    assert judged.count > 1000 and judged.wrong == 0, judged
+    assert judged.count > 700 and judged.wrong == 0, judged
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.05 * judged.count, judged
 
 
 def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
     judged = same_address("-p", 200, "-s", "-n", 1000)
-    assert judged.wrong == 0 and judged.count > 1000, judged
+    assert judged.wrong == 0 and judged.count > 700, judged
 
 
 def test_unwinding_by_jitdump():
