@@ -41,6 +41,11 @@ def state(pid):
         return None
 
 
+def is_alive(pid):
+    """A shell that waits in vfork is in state D."""
+    return state(pid) not in (None, "Z", "X")
+
+
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
         fields = f.read().rsplit(")", 1)[1].split()
@@ -88,7 +93,7 @@ def test_signals_end_it():
             assert_complete(path, samples=50)
             before = cpu_seconds(target.pid)
             time.sleep(0.3)
-            assert state(target.pid) == "R", state(target.pid)
+            assert state(target.pid) in ("R", "D"), state(target.pid)
             assert cpu_seconds(target.pid) > before, "the target stands still"
         with open(f"/proc/{target.pid}/status", encoding="utf-8") as f:
             assert "TracerPid:\t0\n" in f.read()
@@ -104,7 +109,7 @@ def test_killed_sysprof_leaves_target_alone():
             recorder.finish(timeout=LIMIT)
         before = cpu_seconds(target.pid)
         time.sleep(0.3)
-        assert state(target.pid) == "R" and cpu_seconds(target.pid) > before
+        assert state(target.pid) in ("R", "D") and cpu_seconds(target.pid) > before
     assert_only(path, {"x.sysprof"})
 
 
@@ -232,7 +237,7 @@ def test_ctrl_c():
             terminal.ctrl_c()
             assert terminal.wait() == 0, terminal.text
         assert_complete(path, samples=50)
-        assert state(target.pid) == "R"
+        assert state(target.pid) in ("R", "D")
 
 
 def test_ctrl_c_ends_command():
@@ -274,7 +279,7 @@ def test_second_ctrl_c():
             terminal.ctrl_c()
             assert terminal.wait(5) == 1, terminal.text
             assert "given up" in terminal.text, terminal.text
-            assert state(command) in "RS", "COMMAND was killed"
+            assert is_alive(command), "COMMAND was killed"
         finally:
             os.kill(command, signal.SIGKILL)
     assert_only(path, {"x.sysprof"})  # which is valid after every chunk, so it stays
