@@ -15,14 +15,14 @@
 #
 # A test is a program. It runs at the top of the tree and passes by exit 0. Exit 77 skips it, with the
 # reason as its last line; a reason that says "needs root" or "needs CAP_…" fails the run where CI=true,
-# since there the root-only tests are the point. Its source tells, in lines of their own:
+# since there the root-only tests are the point. Its source has these settings, each in a line of its own:
 #   time-limit: SECONDS   otherwise 120, and 300 for e2e
-#   runs: WORD…           beside     it records nothing and measures no time: it may run beside others
-#                         alone      nothing else runs meanwhile
-#                         sanitized  what breaks memory would show in it: it belongs to that suite
+#   runs: WORD…           beside     it records nothing and measures no time: it may run in parallel with others
+#                         alone      nothing else may run at the same time
+#                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
-# e2e tests run alone unless they say `beside`; all others run beside one another unless they say `alone`.
-# Those that run beside others come first, TEST_JOBS (number of CPUs) at a time.
+# e2e tests run alone unless they say `beside`; all others run in parallel unless they say `alone`.
+# The parallel ones come first, TEST_JOBS (number of CPUs) at a time.
 #
 # A test finds
 #   BUILD       the build directory, absolute     SYSPROF   the program
@@ -49,8 +49,8 @@ result() { # word, name, seconds, remark
 	printf '%-5s %s%s%s\n' "$1" "$2" "${3:+ ($3 s)}" "${4:+: $4}"
 }
 
-# Shows what a test printed, and counts its results: lines of a log begin with a blank.
-tell() { # file
+# Prints the result lines of a test and counts them; lines of its log begin with a blank.
+show() { # file
 	local line
 	cat "$1"
 	while IFS= read -r line; do
@@ -108,7 +108,7 @@ cleanup() {
 	done
 	[ ${#running[@]} -eq 0 ] || wait "${running[@]}" 2>/dev/null
 	scratch__free
-	rm -rf "$told"
+	rm -rf "$results"
 	# shellcheck disable=SC2046 # pids
 	kill $(jobs -p) 2>/dev/null
 }
@@ -227,7 +227,7 @@ plan_suite() {
 	unit) find_root && as=yes ;;
 	e2e | long | sanitized) if find_root; then as=yes; else refused=$refusal; fi ;;
 	esac
-	[ -n "$found" ] || { result FAIL "$dir/$suite" "" "no test found" >"$told/none"; tell "$told/none"; }
+	[ -n "$found" ] || { result FAIL "$dir/$suite" "" "no test found" >"$results/none"; show "$results/none"; }
 	[ "$dir:$suite" != build:e2e ] || "${as_root[@]}" rm -rf build/tests/recordings
 
 	for source in $found; do
@@ -262,7 +262,7 @@ start_some() {
 		if [ "${places[next]}" = beside ]; then
 			# with job control: a group of its own, and signals as they come
 			set -m
-			(trap scratch__free EXIT; run_test "$next" >"$told/$next") &
+			(trap scratch__free EXIT; run_test "$next" >"$results/$next") &
 			running[$next]=$!
 			set +m
 		fi
@@ -276,14 +276,14 @@ run_beside() {
 	while [ "$shown" -lt ${#names[@]} ]; do
 		start_some
 		if [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "$next" ]; then
-			[ "${places[shown]}" = alone ] || tell "$told/$shown"
+			[ "${places[shown]}" = alone ] || show "$results/$shown"
 			shown=$((shown + 1))
 			continue
 		fi
 		wait -n "${running[@]}"
 		for i in "${!running[@]}"; do
 			kill -0 "${running[$i]}" 2>/dev/null && continue
-			[ -s "$told/$i" ] || result FAIL "${names[i]}" "" "it was killed" >"$told/$i"
+			[ -s "$results/$i" ] || result FAIL "${names[i]}" "" "it was killed" >"$results/$i"
 			unset "running[$i]"
 		done
 	done
@@ -293,8 +293,8 @@ run_alone() {
 	local i
 	for i in "${!names[@]}"; do
 		[ "${places[i]}" = alone ] || continue
-		run_test "$i" >"$told/$i"
-		tell "$told/$i"
+		run_test "$i" >"$results/$i"
+		show "$results/$i"
 	done
 }
 
@@ -302,7 +302,7 @@ run_alone() {
 	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|replay|fuzz|layers|format…" >&2
 	exit 2
 }
-told=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-told.XXXXXX") || exit 1
+results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 for arg in "$@"; do
@@ -312,7 +312,7 @@ begin=$SECONDS
 run_beside
 beside_took=$((SECONDS - begin))
 run_alone
-echo "$beside_took s for those that ran beside others, $((SECONDS - begin - beside_took)) s for those that ran alone"
+echo "$beside_took s for the tests that ran in parallel, $((SECONDS - begin - beside_took)) s for those that ran alone"
 
 status=0
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ] || status=1

@@ -127,7 +127,7 @@ def fibonacci_by_jitdump(versions):
         command = [node, "--perf-prof", os.path.join(FIXTURES, "fibonacci.js")]
         paths = {s: scratch(f"dump{s}") for s in (".cpuprofile", ".json", ".folded")}
         outputs = [x for path in paths.values() for x in ("-o", path)]
-        result = record(*outputs, "--", *command, 2, cwd=directory)
+        result = record(*outputs, "--", *command, 4, cwd=directory)
         line = jit_line(result)
         assert "without a name" not in line and "ambiguous" not in line and "not yet" not in line, line
         check_fibonacci(paths)
