@@ -144,8 +144,20 @@ def shares(run):
         yield t, min(0, t.count - low) + max(0, t.count - high), sigma
 
 
+def favours(run):
+    """
+    Where others have the CPUs for more than a tenth of the time, the scheduler changes threads at ticks of its
+    own, which are in step with ours for a while: each change may favour a thread by a sample.
+    """
+    spinning = run.threads[0]
+    if spinning.cpu_ns >= 0.9 * (spinning.end - spinning.start):
+        return 0
+    return max(t.truth.kinds.count("away") for t in run.threads)
+
+
 def is_fair(run):
-    return all(abs(distance) <= 3 * sigma + run.lost for _, distance, sigma in shares(run))
+    room = run.lost + favours(run)
+    return all(abs(distance) <= 3 * sigma + room for _, distance, sigma in shares(run))
 
 
 def check_shares(run):
@@ -260,7 +272,7 @@ def check_chrome(run):
         told = (f"{t.name}: {until_next / 1e9:.4f} s until the next sample, {by_count / 1e9:.4f} s "
                 f"by count, {t.cpu_ns / 1e9:.4f} s of CPU")
         print("  " + told)
-        allowed = PERIOD * (3 * math.sqrt(t.met_ns / PERIOD) + run.lost)
+        allowed = PERIOD * (3 * math.sqrt(t.met_ns / PERIOD) + run.lost + favours(run))
         hidden = sum(t.truth.absent(begin, end) for begin, end, _, samples in t.intervals()
                      if samples and end - begin <= 1.5 * PERIOD)
         assert t.cpu_ns - allowed <= by_count <= t.met_ns + allowed, (told, t.met_ns, allowed)
