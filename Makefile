@@ -2,11 +2,14 @@
 #
 #   make            build build/sysprof, as any user; installs nothing
 #   make demo       install what is missing, build, record the system for 5 s, show the result
-#   make test       install what is missing, build, run every test
+#   make test       install what is missing, build, run the tests: under 12 minutes on two CPUs
+#   make test-all   the same with the long cases and the sanitizers, as CI does: under 30 minutes
 #   make install    PREFIX=/usr/local DESTDIR=        make uninstall undoes it
 #
-#   make unit golden e2e     one suite of the tests          make sanitize    all three under
-#   make golden-update       accept what the goldens see       ASan, UBSan and LSan
+#   make unit golden e2e     one suite of the tests; the first two take less than a minute
+#   make sanitize            ASan, UBSan and LSan: unit, golden, what can break memory of e2e, and
+#                              what a `make e2e` before it recorded is read again
+#   make golden-update       accept what the goldens see
 #   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make bench               measure the budgets             make format      clang-format -i
@@ -70,7 +73,7 @@ FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
 FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf jit symbolize unwind,userspace/$d/*.c)))
 
-.PHONY: all tests-build test unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
+.PHONY: all tests-build test test-all unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -120,9 +123,12 @@ $(BUILD)/tests/e2e/%: tests/e2e/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
 
-$(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
+# Recordings are read as the program reads them.
+ASSEMBLY := $(BUILD)/userspace/cli/assembly.o
+
+$(BUILD)/tests/golden/%: tests/golden/%.c $(ASSEMBLY) $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(ASSEMBLY) \
 		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
@@ -217,18 +223,30 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 	$(call say,ORACLE,$(@D))
 	$(Q)$< $(@D)
 
+# What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
+TEST_SUITES	:= layers format build:unit build:golden build:e2e
+SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
+ALL_SUITES	:= $(TEST_SUITES) build:fuzz build:long $(SANITIZED_SUITES)
+
 # Installing and building are separate makes: what the first puts there, the second has to look for.
+# `make test test-all` runs nothing twice.
 test:
+ifeq ($(filter test-all,$(MAKECMDGOALS)),)
 	$(Q)tools/install-deps.sh test
 	$(Q)+$(sub) tests-build
-	$(Q)+$(sub) SANITIZE=1 tests-build
+	$(Q)tests/run.sh $(TEST_SUITES)
+endif
+
+test-all:
+	$(Q)tools/install-deps.sh test
+	$(Q)+$(sub) tests-build
 	$(Q)+$(sub) fuzz-build
-	$(Q)tests/run.sh layers format build:unit build:golden build:e2e \
-		build-asan:unit build-asan:golden build-asan:e2e build:fuzz
+	$(Q)+$(sub) SANITIZE=1 tests-build
+	$(Q)tests/run.sh $(ALL_SUITES)
 
 sanitize:
 	$(Q)+$(sub) SANITIZE=1 tests-build
-	$(Q)tests/run.sh build-asan:unit build-asan:golden build-asan:e2e
+	$(Q)tests/run.sh $(filter-out $(if $(wildcard build/tests/recordings/made),,%:replay),$(SANITIZED_SUITES))
 
 unit: $(UNIT_TESTS)
 	$(Q)tests/run.sh $(BUILD):unit

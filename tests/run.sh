@@ -1,20 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# run.sh [DIR:]SUITE…      suites: unit golden e2e fuzz layers format; DIR is the build they test (build)
+# run.sh [DIR:]SUITE…      DIR is the build that is tested (build)
+#
+#   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (10)
+#   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
+#   e2e        .sh and .py of tests/e2e, but "lib*"        format   tests/check-format.sh
+#   long       the long cases of those that have some (test-all)
+#   sanitized  those of e2e that are repeated with the sanitizers
+#   replay     what e2e and long recorded, read by this build; see tests/replay.py
 #
 # Prints a line for every test and, alone on the last line, "N passed, N failed, N skipped". Exits 1
 # if a test failed, or if nothing was there to run.
 #
-# A test is a program: unit and golden are the built C files of those directories; e2e is every .sh
-# and .py in tests/e2e whose name does not begin with "lib"; fuzz gives each fuzz target FUZZ_SECONDS
-# (10). It runs at the top of the tree under a
-# time limit (its own, where a line of its source says "time-limit: SECONDS") and passes by exit 0.
-# Exit 77 skips it, with the reason as its last line; a reason that says "needs root" or "needs CAP_…"
-# fails the run where CI=true, since there the root-only tests are the point. A test finds
-#   BUILD     the build directory, absolute     SYSPROF   the program
-#   SCRATCH   an empty directory of its own, also TMPDIR, removed afterwards
-# and its output goes to DIR/tests/log/NAME.log, which is shown when it fails.
+# A test is a program. It runs at the top of the tree and passes by exit 0. Exit 77 skips it, with the
+# reason as its last line; a reason that says "needs root" or "needs CAP_…" fails the run where CI=true,
+# since there the root-only tests are the point. Its source has these settings, each in a line of its own:
+#   time-limit: SECONDS   otherwise 120, and 300 for e2e
+#   runs: WORD…           beside     it records nothing and measures no time: it may run in parallel with others
+#                         alone      nothing else may run at the same time
+#                         sanitized  part of that suite: memory errors can occur in what it tests
+#                         long       it has cases that only test-all runs (@long in libe2e.py)
+# e2e tests run alone unless they say `beside`; all others run in parallel unless they say `alone`.
+# The parallel ones come first, TEST_JOBS (number of CPUs) at a time.
+#
+# A test finds
+#   BUILD       the build directory, absolute     SYSPROF   the program
+#   SCRATCH     an empty directory of its own, also TMPDIR, removed afterwards
+#   CASES       short, long or all: which cases of an e2e test are wanted
+#   RECORDINGS  DIR/tests/recordings of the build without sanitizers
+# and its output goes to DIR/tests/log/NAME.log, which is shown when it fails. The recordings that an e2e
+# test leaves in SCRATCH/kept are moved to RECORDINGS/made.
 #
 # End-to-end tests need root, and so do some cases of unit tests. As a user they run through sudo, one by
 # one, while logs and everything else in the build directory stay the user's. A report of a sanitizer
@@ -23,6 +39,7 @@ set -uo pipefail
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$top" || exit 1
+jobs_at_once=${TEST_JOBS:-$(nproc)}
 passed=0 failed=0 skipped=0 root_skipped=0
 scratch=""
 refusal=""
@@ -30,14 +47,22 @@ as_root=()
 
 result() { # word, name, seconds, remark
 	printf '%-5s %s%s%s\n' "$1" "$2" "${3:+ ($3 s)}" "${4:+: $4}"
-	case $1 in
-	ok) passed=$((passed + 1)) ;;
-	FAIL) failed=$((failed + 1)) ;;
-	skip)
-		skipped=$((skipped + 1))
-		[[ $4 =~ needs\ root|needs\ CAP_|only\ root ]] && root_skipped=$((root_skipped + 1))
-		;;
-	esac
+}
+
+# Prints the result lines of a test and counts them; lines of its log begin with a blank.
+show() { # file
+	local line
+	cat "$1"
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) passed=$((passed + 1)) ;;
+		"FAIL "*) failed=$((failed + 1)) ;;
+		"skip "*)
+			skipped=$((skipped + 1))
+			[[ $line =~ needs\ root|needs\ CAP_|only\ root ]] && root_skipped=$((root_skipped + 1))
+			;;
+		esac
+	done <"$1"
 }
 
 # Finds how to become root: once, and only if a test asks for it.
@@ -74,13 +99,19 @@ scratch__free() {
 	scratch=""
 }
 
+# shellcheck disable=SC2317 # called by the trap
 cleanup() {
+	local job
+	trap '' INT TERM
+	for job in "${!running[@]}"; do
+		kill -- "-${running[job]}" 2>/dev/null
+	done
+	[ ${#running[@]} -eq 0 ] || wait "${running[@]}" 2>/dev/null
 	scratch__free
+	rm -rf "$results"
 	# shellcheck disable=SC2046 # pids
 	kill $(jobs -p) 2>/dev/null
 }
-trap cleanup EXIT
-trap 'exit 130' INT TERM
 
 # cmocka counts a skipped case as a pass of its program; here it has a line of its own.
 report_skipped_cases() { # name, log
@@ -96,25 +127,44 @@ report_skipped_cases() { # name, log
 	done < <(sed '/listed below/,$d' "$2")
 }
 
-# run_test NAME LOG SOURCE DIR COMMAND…: the rest of the arguments is run, as root if $privileged.
+# What e2e tests kept of their recordings, for those who read them again.
+keep_recordings() { # name
+	local file kept=$scratch/work/kept made=$top/build/tests/recordings/made
+	[ -d "$kept" ] || return 0
+	[ ${#as_root[@]} -eq 0 ] || sudo chown -R "$(id -u):$(id -g)" "$kept"
+	mkdir -p "$made"
+	for file in "$kept"/*; do
+		mv "$file" "$made/$1-${file##*/}"
+	done
+}
+
+# One test of the plan, by its number.
 run_test() {
-	local name=$1 log=$2 source=$3 build=$4 limit begin took status reports prefix=()
-	shift 4
-	limit=$(sed -n 's/.*time-limit: *\([0-9]*\).*/\1/p;T;q' "$source")
-	limit=${limit:-$default_limit}
+	local i=$1 name=${names[$1]} log=${logs[$1]} limit begin took status reports prefix=() command
+	read -ra command <<<"${commands[i]}"
+	if [ -n "${refusals[i]}" ]; then
+		result skip "$name" "" "${refusals[i]}"
+		return
+	fi
+	if [ ! -x "${command[0]}" ]; then
+		result FAIL "$name" "" "${command[0]} is not there, or not executable"
+		return
+	fi
+	limit=$(sed -n 's/.*time-limit: *\([0-9]*\).*/\1/p;T;q' "${sources[i]}")
+	limit=${limit:-${limits[i]}}
 	mkdir -p "$(dirname "$log")"
 	: >"$log"
 	scratch__new
-	[ -n "$privileged" ] && prefix=("${as_root[@]}")
+	[ -n "${privileged[i]}" ] && prefix=("${as_root[@]}")
 
 	begin=${EPOCHREALTIME/./}
-	"${prefix[@]}" env BUILD="$build" SYSPROF="$build/sysprof" \
+	"${prefix[@]}" env BUILD="${builds[i]}" SYSPROF="${builds[i]}/sysprof" \
 		SCRATCH="$scratch/work" TMPDIR="$scratch/work" PYTHONDONTWRITEBYTECODE=1 \
-		CI="${CI:-}" \
+		CI="${CI:-}" CASES="${cases[i]}" RECORDINGS="$top/build/tests/recordings" \
 		ASAN_OPTIONS="exitcode=99:detect_leaks=1:log_path=$scratch/reports/asan" \
 		LSAN_OPTIONS="exitcode=99" \
 		UBSAN_OPTIONS="exitcode=99:print_stacktrace=1:log_path=$scratch/reports/ubsan" \
-		timeout -k 10 "$limit" "$@" </dev/null >>"$log" 2>&1
+		timeout -k 10 "$limit" "${command[@]}" </dev/null >>"$log" 2>&1
 	status=$?
 	took=$(((${EPOCHREALTIME/./} - begin) / 100000))
 	took=$((took / 10)).$((took % 10))
@@ -137,55 +187,132 @@ run_test() {
 		echo "  ---- the end of $log"
 		tail -n 40 "$log" | sed 's/^/  | /'
 	}
+	keep_recordings "${name##*/}"
 	scratch__free
+}
+
+# ---- the plan: what is to be run, by number ------------------------------------------------------
+
+names=() logs=() sources=() builds=() commands=() privileged=() refusals=() limits=() cases=() places=()
+
+says() { # source, word
+	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -qw -- "$2"
 }
 
 # The sources of a suite's tests, one a line.
 sources_of() {
+	local source
 	case $1 in
 	unit) compgen -G "tests/unit/test_*.c" | sort ;;
 	golden) compgen -G "tests/golden/*.c" | sort ;;
 	e2e) { compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort ;;
+	long | sanitized)
+		for source in $(sources_of e2e); do
+			says "$source" "$1" && echo "$source"
+		done
+		;;
 	fuzz) compgen -G "tests/fuzz/fuzz_*.c" | sort ;;
+	replay) echo tests/replay.py ;;
 	layers) echo tests/check-layers.sh ;;
 	format) echo tests/check-format.sh ;;
 	esac
 }
 
-run_suite() {
-	local dir=build suite=$1 sources source name label log build command needs_root=""
+plan_suite() {
+	local dir=build suite=$1 found source name label build place i as="" refused=""
 	[[ $suite == *:* ]] && dir=${suite%%:*} && suite=${suite#*:}
 	build=$(realpath -m -- "$dir")
-	sources=$(sources_of "$suite")
-	privileged="" default_limit=120
-	[ "$suite" = e2e ] && needs_root=yes default_limit=300
-	[[ $suite == e2e || $suite == unit ]] && find_root && privileged=yes
-	[ -n "$sources" ] || { result FAIL "$dir/$suite" "" "no test found"; return; }
+	found=$(sources_of "$suite")
+	case $suite in
+	unit) find_root && as=yes ;;
+	e2e | long | sanitized) if find_root; then as=yes; else refused=$refusal; fi ;;
+	esac
+	[ -n "$found" ] || { result FAIL "$dir/$suite" "" "no test found" >"$results/none"; show "$results/none"; }
+	[ "$dir:$suite" != build:e2e ] || "${as_root[@]}" rm -rf build/tests/recordings
 
-	for source in $sources; do
+	for source in $found; do
+		i=${#names[@]}
 		name=$(basename "$source")
-		label=$suite/${name%.*}
-		[[ $suite == layers || $suite == format ]] && label=${name%.*}
+		name=${name%.*}
+		label=$suite/$name place=beside
+		[[ $suite == layers || $suite == format || $suite == replay ]] && label=$name
 		# a second build of the same tests says which it is
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
-		log=$build/tests/log/$suite-${name%.*}.log
-		command=("$top/$source")
-		[[ $suite == unit || $suite == golden ]] && command=("$build/${source%.c}")
-		[ "$suite" = fuzz ] && command=("$top/tests/fuzz/run.sh" "${name%.c}")
-		if [ -n "$needs_root" ] && [ -z "$privileged" ]; then
-			result skip "$label" "" "$refusal"
-		elif [ ! -x "${command[0]}" ]; then
-			result FAIL "$label" "" "${command[0]} is not there, or not executable"
-		else
-			run_test "$label" "$log" "$source" "$build" "${command[@]}"
-		fi
+		commands[i]=$top/$source limits[i]=120 cases[i]=short
+		case $suite in
+		unit | golden) commands[i]=$build/${source%.c} ;;
+		fuzz) commands[i]="$top/tests/fuzz/run.sh $name" ;;
+		e2e | long | sanitized)
+			limits[i]=300
+			says "$source" beside || place=alone
+			;;
+		esac
+		[ "$suite" != long ] || cases[i]=long
+		says "$source" alone && place=alone
+		names[i]=$label sources[i]=$source builds[i]=$build places[i]=$place
+		logs[i]=$build/tests/log/$suite-$name.log
+		privileged[i]=$as refusals[i]=$refused
 	done
 }
 
-[ $# -gt 0 ] || { echo "usage: $0 [DIR:]unit|golden|e2e|fuzz|layers|format…" >&2; exit 2; }
+# Starts those that may run beside others, as many as there is room for; $next is the first not looked at.
+declare -A running=()
+start_some() {
+	while [ "$next" -lt ${#names[@]} ] && [ ${#running[@]} -lt "$jobs_at_once" ]; do
+		if [ "${places[next]}" = beside ]; then
+			# with job control: a group of its own, and signals as they come
+			set -m
+			(trap scratch__free EXIT; run_test "$next" >"$results/$next") &
+			running[$next]=$!
+			set +m
+		fi
+		next=$((next + 1))
+	done
+}
+
+# TEST_JOBS at a time. Their results are shown in the order of the plan.
+run_beside() {
+	local i next=0 shown=0
+	while [ "$shown" -lt ${#names[@]} ]; do
+		start_some
+		if [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "$next" ]; then
+			[ "${places[shown]}" = alone ] || show "$results/$shown"
+			shown=$((shown + 1))
+			continue
+		fi
+		wait -n "${running[@]}"
+		for i in "${!running[@]}"; do
+			kill -0 "${running[$i]}" 2>/dev/null && continue
+			[ -s "$results/$i" ] || result FAIL "${names[i]}" "" "it was killed" >"$results/$i"
+			unset "running[$i]"
+		done
+	done
+}
+
+run_alone() {
+	local i
+	for i in "${!names[@]}"; do
+		[ "${places[i]}" = alone ] || continue
+		run_test "$i" >"$results/$i"
+		show "$results/$i"
+	done
+}
+
+[ $# -gt 0 ] || {
+	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|replay|fuzz|layers|format…" >&2
+	exit 2
+}
+results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1
+trap cleanup EXIT
+trap 'exit 130' INT TERM
 for arg in "$@"; do
-	run_suite "$arg"
+	plan_suite "$arg"
 done
+begin=$SECONDS
+run_beside
+beside_took=$((SECONDS - begin))
+run_alone
+echo "$beside_took s for the tests that ran in parallel, $((SECONDS - begin - beside_took)) s for those that ran alone"
 
 status=0
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ] || status=1

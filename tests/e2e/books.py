@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 180
+# runs: long
 """The books: every tick that was due is in the profile, or there is a reason why not.
 
 What was due is the kernel's own account of the timer (time_running of each CPU's event), what became of
@@ -75,7 +76,7 @@ def total(books, line):
 
 # ---- situations: each records into a file with the program given, and tells what it said ----------
 
-def quiet(program, path, seconds=5):
+def quiet(program, path, seconds=3):
     return e.run(program, "record", "-a", "-d", seconds, "-o", path, check=0)
 
 
@@ -84,7 +85,7 @@ def beside_a_storm(program, path, *target):
     storm = e.Background(e.fixture("storm"), "fork", 100000, 500, e.scratch("storm.log"))
     with storm:
         pids = [str(storm.pid) if word == "PID" else word for word in target]
-        return e.run(program, "record", *pids, "-d", 3, "-o", path, check=0)
+        return e.run(program, "record", *pids, "-d", 2, "-o", path, check=0)
 
 
 def busy(program, path):
@@ -251,6 +252,7 @@ class Mutants:
         return shutil.copy2(program, os.path.join(self.tree, "sysprof-without-" + name))
 
 
+@e.long
 def test_uncounted_lines_are_noticed():
     e.need_root()
     if subprocess.run(["make", "--version"], capture_output=True, check=False).returncode:

@@ -11,6 +11,7 @@ import subprocess
 
 from libe2e import (BUILD, SANITIZED, SYSPROF, Background, Fixture, Skip, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, main, record, run, scratch, share, total)
+from librecorded import recorded
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONSUMERS = os.path.join(HERE, "consumers")
@@ -98,6 +99,14 @@ def test_rich_command():
     assert structure(scratch("again.json.gz"))[scratch("again.json.gz")]["totals"] == \
         files[base + ".json.gz"]["totals"]
     assert folded(scratch("again.folded")) == rows
+
+
+def test_runtimes():
+    """Code that is made while it runs, inlined functions and lines, thousands of functions."""
+    for name in "python", "node", "clang", "java":
+        recording, base = recorded(name), scratch(name)
+        run(SYSPROF, "convert", recording.path, "--lines", *outputs(base)[:-2], check=0)
+        judge(base)
 
 
 def test_whole_system():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
+# runs: long
 """CPU time beside each sample, against what threads of known duty measured of themselves.
 
 duty's threads burn 100, 60, 25 and 5 % of a CPU. At the end each tells its CLOCK_THREAD_CPUTIME_ID, and when
@@ -21,7 +22,7 @@ KNOWN_AFTER = 10000000  # ns: the scheduler has looked at its clock at least onc
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 with open(os.path.join(TOP, "userspace/profile/timeline.h"), encoding="utf-8") as header:
     LOST_PERIODS = int(re.search(r"#define TIMELINE_LOST_PERIODS (\d+)", header.read())[1])
-SECONDS, RUNS = (10, 1) if e.SANITIZED else (30, 3)
+SECONDS = 15 if e.CASES == "short" else 30
 
 
 class Truth:
@@ -143,8 +144,20 @@ def shares(run):
         yield t, min(0, t.count - low) + max(0, t.count - high), sigma
 
 
+def favours(run):
+    """
+    Where others have the CPUs for more than a tenth of the time, the scheduler changes threads at ticks of its
+    own, which are in step with ours for a while: each change may favour a thread by a sample.
+    """
+    spinning = run.threads[0]
+    if spinning.cpu_ns >= 0.9 * (spinning.end - spinning.start):
+        return 0
+    return max(t.truth.kinds.count("away") for t in run.threads)
+
+
 def is_fair(run):
-    return all(abs(distance) <= 3 * sigma + run.lost for _, distance, sigma in shares(run))
+    room = run.lost + favours(run)
+    return all(abs(distance) <= 3 * sigma + room for _, distance, sigma in shares(run))
 
 
 def check_shares(run):
@@ -259,7 +272,7 @@ def check_chrome(run):
         told = (f"{t.name}: {until_next / 1e9:.4f} s until the next sample, {by_count / 1e9:.4f} s "
                 f"by count, {t.cpu_ns / 1e9:.4f} s of CPU")
         print("  " + told)
-        allowed = PERIOD * (3 * math.sqrt(t.met_ns / PERIOD) + run.lost)
+        allowed = PERIOD * (3 * math.sqrt(t.met_ns / PERIOD) + run.lost + favours(run))
         hidden = sum(t.truth.absent(begin, end) for begin, end, _, samples in t.intervals()
                      if samples and end - begin <= 1.5 * PERIOD)
         assert t.cpu_ns - allowed <= by_count <= t.met_ns + allowed, (told, t.met_ns, allowed)
@@ -301,8 +314,14 @@ def check(number):
     check_chrome(run)
 
 
+def test_once():
+    check(0)
+
+
+@e.long
 def test_three_of_three():
-    for number in range(RUNS):
+    """Three of three runs are good, and twice as long."""
+    for number in 1, 2, 3:
         check(number)
 
 

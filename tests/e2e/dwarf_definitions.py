@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
+# runs: beside
 """Definition sites against the source text: file, line and, from gcc, column of every function.
 
 The sources are written here, a few dozen functions of each kind, and searched again for the places

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 900
+# runs: beside
 """Inline chains against llvm-symbolizer: every level of random addresses of real programs.
 
 Depth, file, line and linkage name of every level are equal, whatever compiler, version of DWARF

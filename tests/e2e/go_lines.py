@@ -48,7 +48,7 @@ def drop_section_headers(source, output):
 def rows_of(*command):
     """The user part of each sample's stack, as (["function:line", …], count)."""
     path = scratch("go.folded")
-    record("--lines", "--no-symbol-cache", "-F", "997", "-o", path, "--", *command, "1.5")
+    record("--lines", "--no-symbol-cache", "-F", "997", "-o", path, "--", *command, "1.0")
     return [(user_part(frames), count) for frames, count in folded(path) if user_part(frames)]
 
 

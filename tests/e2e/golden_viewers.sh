@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
 #
 # The golden files, empty and hostile ones among them, as the viewers' own code reads them.
 set -eu

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
+# runs: sanitized
 """Code that is made as it runs has the name that it had when the sample was taken.
 
 A fixture makes one function after the other at one address and knows when each ran: its log is the judge.
@@ -65,6 +66,12 @@ class Judged:
                 self.wrong_at.append((leaf.when - spans[at][1], leaf.name, name))
         self.count = self.right + self.wrong + self.unnamed + self.flagged
 
+    def add(self, other):
+        """Those of another recording."""
+        for name in "right", "wrong", "unnamed", "flagged", "flagged_wrong", "count":
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.wrong_at += other.wrong_at
+
     def __repr__(self):
         return (f"{self.count} samples: {self.right} right, {self.wrong} wrong, {self.unnamed} unnamed, {self.flagged} flagged "
                 f"({self.flagged_wrong} of these wrong) {self.wrong_at[:5]}")
@@ -74,7 +81,7 @@ def spans_of(facts):
     return [(name, int(start), int(end)) for name, start, end in facts.all("span")]
 
 
-def same_address(*options, seconds=2.5, hz=999, stop=None):
+def same_address(*options, seconds=2, hz=999, stop=None):
     """The fixture from before the recording to after it, or all of it if it tells late."""
     need_root()
     path = scratch("jitreuse.json")
@@ -98,26 +105,36 @@ def same_address(*options, seconds=2.5, hz=999, stop=None):
     return (judged, path, facts, f.pid, stopped) if stop else judged
 
 
+def enough_at_same_address(least, *options, **more):
+    """Once more where somebody else had the CPU: so many samples are judged, of four recordings at most."""
+    judged = same_address(*options, **more)
+    for _ in range(3):
+        if judged.count > least:
+            break
+        judged.add(same_address(*options, **more))
+    assert judged.count > least, judged
+    return judged
+
+
 # ---- one address, one function after the other --------------------------------------------------
 
 def test_two_functions_at_one_address():
-    judged = same_address("-p", 500, "-n", 1000)
-    assert judged.count > 1000 and judged.wrong == 0, judged
+    judged = enough_at_same_address(1000, "-p", 500, "-n", 1000)
+    assert judged.wrong == 0, judged
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.03 * judged.count, judged
 
 
 def test_the_same_told_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, told when the process ends."""
-    judged = same_address("-d", "-p", 100, "-f", scratch(""), seconds=3)
-    assert judged.count >= 2000, judged
+    judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
 
 
 def test_two_milliseconds_a_function():
     """Where the file is reopened for each line, too."""
     for options in (), ("-r",):
-        judged = same_address("-p", 2, *options)
-        assert judged.count > 500 and judged.wrong == 0, judged
+        judged = enough_at_same_address(500, "-p", 2, *options)
+        assert judged.wrong == 0, judged
         assert judged.unnamed <= 0.01 * judged.count, judged
         # how late the reader comes is the machine's: that it says so is ours
         assert 1 <= judged.flagged < 0.6 * judged.count, judged
@@ -135,15 +152,15 @@ def test_sysprof_is_stopped_for_a_second():
 
 def test_code_in_a_deleted_file():
     """As libffi and others have it where anonymous memory may not be executed."""
-    judged = same_address("-x", "-p", 200, "-n", 1000)
-    assert judged.count > 1000 and judged.wrong == 0, judged
+    judged = enough_at_same_address(1000, "-x", "-p", 200, "-n", 1000)
+    assert judged.wrong == 0, judged
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.05 * judged.count, judged
 
 
 def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
-    judged = same_address("-p", 200, "-s", "-n", 1000)
-    assert judged.wrong == 0 and judged.count > 1000, judged
+    judged = enough_at_same_address(1000, "-p", 200, "-s", "-n", 1000)
+    assert judged.wrong == 0, judged
 
 
 def test_unwinding_by_jitdump():

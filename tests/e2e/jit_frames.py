@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: long
 """Engines that keep no frame pointers, or tell only when they are asked: whole stacks, and what the summary advises."""
 import os
 import shutil
 
-from jit_runtimes import FIXTURES, RUNTIMES, forget_map, jit_line
-from libe2e import Background, Skip, folded, has_chain, load_json, main, record, run, scratch, share, user_part
+from jit_runtimes import forget_map, jit_line
+from libe2e import Background, Skip, folded, has_chain, load_json, long, main, record, run, scratch, share, user_part
+from librecorded import FIXTURES, RUNTIMES
 from unwind import is_rooted, warm_samples
 
 SECONDS = 4
@@ -71,6 +73,7 @@ def test_luajit():
     assert "LUAJIT_USE_PERFTOOLS" in jit_line(result), result
 
 
+@long
 def test_luajit_from_outside():
     """A program that runs already: its traces are known from the first samples on."""
     luajit, program = command("luajit", "luajit"), os.path.join(FIXTURES, "traces.lua")
@@ -120,6 +123,7 @@ def test_erlang():
     assert lines - {None} and lines - {None} <= wanted, (lines, wanted)
 
 
+@long
 def test_erlang_without():
     """Its own stack is where rsp points to, and nothing else tells of it: the summary has the flag."""
     _, _, result = erlang()
@@ -136,6 +140,7 @@ def check_fib(rows):
     assert sum(n for _, n in deep) > 50 and good >= 0.95, good
 
 
+@long
 def test_bun():
     bun = fetched("bun/bin/bun")
     program = os.path.join(FIXTURES, "deep.js")
@@ -150,6 +155,7 @@ def test_bun():
     assert "BUN_JSC_useJITDump=1" in line and "BUN_JSC_jitDumpDirectory" in line, line
 
 
+@long
 def test_deno():
     deno = fetched("deno/deno")
     program = os.path.join(FIXTURES, "deep.js")

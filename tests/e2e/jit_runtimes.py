@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 500
+# runs: long
 """Real runtimes: their functions have names, definitions and tiers, and stacks go through them to the root."""
 import os
 import re
@@ -8,41 +9,14 @@ import shutil
 import time
 
 from jit import Judged, leaves, spans_of
-from libe2e import (BUILD, SANITIZED, Background, Facts, Skip, folded, load_json, main, need_root, record, run,
-                    scratch, share, user_part)
+from libe2e import (Background, Facts, SANITIZED, Skip, folded, load_json, long, main, need_root, record, scratch, share,
+                    user_part)
+from librecorded import FIXTURES, TOP, java_command, newer_python, nodes, recorded
 from unwind import is_rooted, warm_samples
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
-RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
 # with a /tmp of its own, unless that would hide what runs
 IN_NAMESPACE = ["unshare", "-pfm", "--mount-proc", "--kill-child", "sh", "-c",
                 ("" if TOP.startswith("/tmp/") else "mount -t tmpfs tmpfs /tmp && ") + '"$@"', "sh"]
-JAVA = """public class Fib {
-  static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-  public static void main(String[] a) {
-    long end = System.nanoTime() + (long)(Double.parseDouble(a[0]) * 1e9), sum = 0;
-    while (System.nanoTime() < end) sum += fib(25);
-    System.out.println(sum);
-  }
-}
-"""
-
-
-def nodes():
-    """The system's, and a newer one."""
-    found = [path for path in (shutil.which("node"), os.path.join(RUNTIMES, "node/bin/node"))
-             if path and os.path.exists(path)]
-    if not found:
-        raise Skip("there is no node")
-    return found
-
-
-def newer_python():
-    path = os.path.join(RUNTIMES, "python/run")
-    if not os.path.exists(path):
-        raise Skip("there is no Python of 3.12 or newer")
-    return path
 
 
 def jit_line(result):
@@ -90,7 +64,7 @@ def innermost_of(pid, wanted):
     raise AssertionError(f"nothing runs {wanted}")
 
 
-def profile_of(command, wanted, seconds=2, options=(), before=1.5):
+def profile_of(command, wanted, seconds=3, options=(), before=1.5):
     """Attach to a command that runs already: ({format: path}, what was told, pid)."""
     need_root()
     paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
@@ -105,7 +79,7 @@ def profile_of(command, wanted, seconds=2, options=(), before=1.5):
 
 # ---- Node.js -------------------------------------------------------------------------------------
 
-def check_fibonacci(paths):
+def check_fibonacci(paths, pid=None):
     """Definitions at line 0, column 18, few nodes, complete stacks."""
     profile = load_json(paths[".cpuprofile"])
     frames = [n["callFrame"] for n in profile["nodes"] if n["callFrame"]["functionName"] == "fibonacci"]
@@ -122,33 +96,38 @@ def check_fibonacci(paths):
         assert all(t["line"] >= 1 and t["ticks"] > 0 for t in ticks), node
         if node["callFrame"]["functionName"] == "fibonacci":
             assert all(t["line"] == 1 for t in ticks), node
-    rows = [(frames, 1) for _, frames in warm_samples(paths[".json"]) if "fibonacci" in frames]
+    rows = [(frames, 1) for _, frames in warm_samples(paths[".json"], pid) if "fibonacci" in frames]
     assert len(rows) > 300, len(rows)
     rooted = share(rows, lambda f: f[0] == "_start" and f.index("fibonacci") > 5)
     assert rooted >= 0.99, rooted
     return len(frames)
 
 
+def shared_paths(name, pid):
+    """{format: path} of a recording that all tests share; the one of a single thread is that process's main thread."""
+    recording = recorded(name)
+    paths = {suffix: recording.output(suffix) for suffix in (".json", ".folded")}
+    return {**paths, ".cpuprofile": recording.output(".cpuprofile", "--thread", pid)}
+
+
 def test_fibonacci_by_perf_map():
-    for node in nodes():
-        for more in ((), ("--interpreted-frames-native-stack",)):
-            command = [node, "--perf-basic-prof", *more, os.path.join(FIXTURES, "fibonacci.js")]
-            paths, result, _ = profile_of(command, "--perf-basic-prof")
-            line = jit_line(result)
-            count = check_fibonacci(paths)
-            print(f"  {node} {' '.join(more)}: {count} nodes of fibonacci")
-            assert "without a name" not in line and "ambiguous" not in line, line
+    recording = recorded("node")
+    for key in [key for i in range(len(nodes())) for key in (f"node{i}", f"node{i}-interpreted")]:
+        pid = recording.pid(key)
+        count = check_fibonacci(shared_paths("node", pid), pid)
+        line = recording.jit_line(key)
+        print(f"  {key}: {count} nodes of fibonacci")
+        assert "without a name" not in line and "ambiguous" not in line, line
 
 
-def test_fibonacci_by_jitdump():
-    """Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
-    for node in nodes():
+def fibonacci_by_jitdump(versions):
+    for node in versions:
         directory = scratch("dump")
         os.makedirs(directory, exist_ok=True)
         command = [node, "--perf-prof", os.path.join(FIXTURES, "fibonacci.js")]
         paths = {s: scratch(f"dump{s}") for s in (".cpuprofile", ".json", ".folded")}
         outputs = [x for path in paths.values() for x in ("-o", path)]
-        result = record(*outputs, "--", *command, 2, cwd=directory)
+        result = record(*outputs, "--", *command, 4, cwd=directory)
         line = jit_line(result)
         assert "without a name" not in line and "ambiguous" not in line and "not yet" not in line, line
         check_fibonacci(paths)
@@ -164,9 +143,18 @@ def test_fibonacci_by_jitdump():
             os.unlink(os.path.join(directory, name))
 
 
-def test_functions_come_and_go():
-    """Judged by the program's own log: no unflagged sample is wrong."""
-    for node in nodes():
+def test_fibonacci_by_jitdump():
+    """Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
+    fibonacci_by_jitdump(nodes()[:1])
+
+
+@long
+def test_fibonacci_by_jitdump_of_a_newer_one():
+    fibonacci_by_jitdump(nodes()[1:])
+
+
+def functions_come_and_go(versions):
+    for node in versions:
         log, path = scratch("churn.log"), scratch("churn.json")
         seconds = 5 if SANITIZED else 8
         with Background(node, "--perf-basic-prof", "--expose-gc", os.path.join(FIXTURES, "churn.js"),
@@ -187,20 +175,28 @@ def test_functions_come_and_go():
         assert judged.flagged < 0.02 * judged.count, judged
 
 
+def test_functions_come_and_go():
+    """Judged by the program's own log: no unflagged sample is wrong."""
+    functions_come_and_go(nodes()[:1])
+
+
+@long
+def test_functions_come_and_go_in_a_newer_one():
+    functions_come_and_go(nodes()[1:])
+
+
 def test_without_a_map():
     """The one flag that would help is named."""
-    paths, result, _ = profile_of([nodes()[0], os.path.join(FIXTURES, "fibonacci.js")],
-                                  os.path.join(FIXTURES, "fibonacci.js"), seconds=1)
-    line = jit_line(result)
+    recording = recorded("node")
+    line = recording.jit_line("json")
     assert "no perf map" in line and "--perf-basic-prof" in line, line
-    assert not any("fibonacci" in frames for frames, _ in folded(paths[".folded"]))
+    frames = {name for _, frames in warm_samples(recording.output(".json"), recording.pid("json")) for name in frames}
+    assert "f" not in frames and any(name.startswith("0x") for name in frames), sorted(frames)[:20]
 
 
 def test_tiers_are_one_function():
     """Its tier is a subcategory; the same function whatever compiled it."""
-    paths, _, _ = profile_of([nodes()[0], "--perf-basic-prof", os.path.join(FIXTURES, "fibonacci.js")],
-                             "--perf-basic-prof", seconds=1)
-    profile = load_json(paths[".json"])
+    profile = load_json(recorded("node").output(".json"))
     jit = next(c for c in profile["meta"]["categories"] if c["name"] == "JIT")
     assert jit["subcategories"][0] == "Other" and "Optimized" in jit["subcategories"], jit
     shared = profile["shared"]
@@ -216,10 +212,9 @@ def test_tiers_are_one_function():
 
 # ---- Python and Java ----------------------------------------------------------------------------
 
-def check_python(paths, result):
-    line = jit_line(result)
+def check_python(paths, line, pid=None):
     assert "map /tmp/perf-" in line and "without a name" not in line, line
-    rows = [(frames, 1) for _, frames in warm_samples(paths[".json"])]
+    rows = [(frames, 1) for _, frames in warm_samples(paths[".json"], pid)]
     with_fib = share(rows, lambda f: "fib" in f and "spin" in f and f.index("spin") < f.index("fib"))
     rooted = share(rows, is_rooted)
     print(f"  {with_fib:.3f} of the samples in fib, {rooted:.3f} complete")
@@ -229,30 +224,19 @@ def check_python(paths, result):
 
 
 def test_python():
-    check_python(*profile_of([newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py")],
-                             os.path.join(FIXTURES, "fib.py"))[:2])
+    recording = recorded("python")
+    pid = recording.pid("perf")
+    check_python(shared_paths("python", pid), recording.jit_line("perf"), pid)
 
 
+@long
 def test_python_in_a_namespace():
-    check_python(*profile_of([*IN_NAMESPACE, newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py")],
-                             os.path.join(FIXTURES, "fib.py"))[:2])
+    paths, result, _ = profile_of([*IN_NAMESPACE, newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py")],
+                                  os.path.join(FIXTURES, "fib.py"))
+    check_python(paths, jit_line(result))
 
 
-def java_command(*flags):
-    if not shutil.which("javac"):
-        raise Skip("there is no Java")
-    place = os.path.join(os.path.dirname(BUILD), "build/java-fixtures")
-    os.makedirs(place, exist_ok=True)
-    source = os.path.join(place, "Fib.java")
-    if not os.path.exists(os.path.join(place, "Fib.class")):
-        with open(source, "w", encoding="utf-8") as f:
-            f.write(JAVA)
-        run("javac", "-d", place, source, check=0, timeout=120)
-    return ["java", "-XX:+PreserveFramePointer", *flags, "-cp", place, "Fib"]
-
-
-def check_java(paths, result):
-    line = jit_line(result)
+def check_java(paths, line):
     assert "map /tmp/perf-" in line, line
     rows = [(user_part(frames), n) for frames, n in folded(paths[".folded"])]
     rows = [(frames, n) for frames, n in rows if any("JavaMain" in f for f in frames)]
@@ -263,20 +247,27 @@ def check_java(paths, result):
 
 
 def test_java_that_is_asked():
-    check_java(*profile_of(java_command(), "Fib", options=["--jvm-perfmap"])[:2])
+    """Beside one without frame pointers, whose stacks do not get to JavaMain."""
+    recording = recorded("java")
+    check_java(shared_paths("java", recording.pid("java")), recording.jit_line("java"))
+
+
+def check_own_java(*command):
+    paths, result, _ = profile_of(command, "Fib", options=["--jvm-perfmap"])
+    check_java(paths, jit_line(result))
 
 
 def test_java_in_a_namespace():
-    check_java(*profile_of([*IN_NAMESPACE, *java_command()], "Fib", options=["--jvm-perfmap"])[:2])
+    check_own_java(*IN_NAMESPACE, *java_command())
 
 
 def test_java_as_another_user():
     if not shutil.which("setpriv"):
         raise Skip("there is no setpriv")
-    check_java(*profile_of(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
-                            *java_command()], "Fib", options=["--jvm-perfmap"])[:2])
+    check_own_java("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *java_command())
 
 
+@long
 def test_node_in_a_namespace():
     command = [*IN_NAMESPACE, nodes()[0], "--perf-basic-prof", os.path.join(FIXTURES, "fibonacci.js")]
     paths, result, _ = profile_of(command, "--perf-basic-prof")

@@ -3,8 +3,10 @@
 
 A test is a script with functions named test_*; `main(globals())` at its end runs them in order (or
 those named on the command line), prints a line for each and exits 0, 1, or 77 if all were skipped.
+Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=long runs them alone.
 """
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -21,8 +23,19 @@ SCRATCH = os.environ.get("SCRATCH") or os.getcwd()
 SANITIZED = "asan" in os.path.basename(BUILD)
 
 
+CASES = os.environ.get("CASES", "all")
+KEPT = os.path.join(SCRATCH, "kept")
+KEPT_MAX = 64 << 20  # bytes of one recording
+
+
 class Skip(Exception):
     """This case cannot run here; its text says why."""
+
+
+def long(test):
+    """A case that only `make test-all` runs, since it takes long."""
+    test.is_long = True
+    return test
 
 
 def fixture(name):
@@ -54,6 +67,7 @@ def run(*args, timeout=60, check=None, **options):
     p = subprocess.run([str(a) for a in args], stdin=subprocess.DEVNULL, capture_output=True,
                        timeout=timeout, text=True, errors="replace", **options)
     result = Result(p.returncode, p.stdout, p.stderr, time.monotonic() - begin)
+    keep_recordings(args)
     if check is not None:
         assert p.returncode == check, f"{' '.join(map(str, args))}: {result}"
     return result
@@ -85,6 +99,7 @@ class Background:
     def finish(self, timeout=60, check=None):
         out, err = self.p.communicate(timeout=timeout)
         result = Result(self.p.returncode, out or "", err or "", 0)
+        keep_recordings(self.p.args)
         if check is not None:
             assert self.p.returncode == check, f"{self.p.args}: {result}"
         return result
@@ -400,17 +415,70 @@ def key_values(text):
     return [tuple(line.split(None, 1)) for line in text.splitlines() if " " in line]
 
 
+# ---- recordings that others read again ----------------------------------------------------------
+
+class Keeper:
+    """
+    Copies of the recordings that were made, each once, for tests/replay.py. Compressed: most of a recording
+    are the kernel's symbols.
+    """
+
+    def __init__(self):
+        self.case, self.seen = "", set()
+
+    def keep(self, path):
+        try:
+            with open(path, "rb") as f:
+                data = f.read(KEPT_MAX + 1)
+        except OSError:
+            return
+        digest = hashlib.sha1(data).digest()
+        if len(data) > KEPT_MAX or digest in self.seen:
+            return
+        self.seen.add(digest)
+        os.makedirs(KEPT, exist_ok=True)
+        with gzip.open(os.path.join(KEPT, f"{self.case}-{len(self.seen)}.sysprof.gz"), "wb", 1) as out:
+            out.write(data)
+
+    def keep_all(self):
+        """What lies in SCRATCH, damaged ones that a test made included."""
+        for folder, folders, files in os.walk(SCRATCH):
+            folders[:] = [f for f in folders if os.path.join(folder, f) != KEPT]
+            for name in files:
+                path = os.path.join(folder, name)
+                if name.endswith(".sysprof") and os.path.isfile(path):
+                    self.keep(path)
+
+
+# only for tests/run.sh: who runs a test by hand has no use for them
+keeper = Keeper() if "RECORDINGS" in os.environ and not SANITIZED else None
+
+
+def keep_recordings(args):
+    """Those that a command line names: the next command may write to the same path."""
+    if keeper and "record" in args:
+        for word in map(str, args):
+            shared = word.startswith(os.environ["RECORDINGS"])
+            if word.endswith(".sysprof") and os.path.isfile(word) and not shared:
+                keeper.keep(word)
+
+
 # ---- running tests ------------------------------------------------------------------------------
 
+def is_wanted(name, test):
+    if sys.argv[1:]:
+        return name in sys.argv[1:]
+    return CASES == "all" or getattr(test, "is_long", False) == (CASES == "long")
+
+
 def main(scope):
-    wanted = sys.argv[1:]
-    tests = [(n, f) for n, f in scope.items() if n.startswith("test_") and callable(f)]
-    if wanted:
-        tests = [(n, f) for n, f in tests if n in wanted]
+    tests = [(n, f) for n, f in scope.items() if n.startswith("test_") and callable(f) and is_wanted(n, f)]
     failed = skipped = passed = 0
     reason = ""
     for name, test in tests:
         begin = time.monotonic()
+        if keeper:
+            keeper.case = name.removeprefix("test_")
         try:
             test()
         except Skip as skip:
@@ -423,6 +491,8 @@ def main(scope):
         else:
             passed += 1
             print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        if keeper:
+            keeper.keep_all()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     if failed or not tests:
         sys.exit(1)

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
 #
 # The manual page names the options that the program names, all of them and no others but node's.
 set -eu

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside sanitized
 """sysprof perf-map: the example of the well-known script, its edge cases, and maps of any size and content."""
 import os
 import random

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: sanitized
 """Processes as they were at the time: mappings, names, lives and files that come and go."""
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra,
                     firefox_threads, fixture, folded, has_chain, kernel_part, main, record, run,
                     scratch, share, started_sampling, total, user_part)
+from librecorded import recorded
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHAIN = ("outer", "middle", "inner", "leaf")
@@ -583,12 +585,12 @@ def test_setuid_exec():
 
 # ---- real programs ------------------------------------------------------------------------------
 
-def assert_real(command, process, *libraries, at_least=50):
-    """It runs for about a second: its name, and one of its libraries in the stacks."""
-    path = scratch("real.json.gz")
-    record("-o", path, "--", *command)
-    threads = [t for t in firefox_threads(path) if t.process == process]
-    assert threads, [(t.process, t.name, t.count) for t in firefox_threads(path)]
+def assert_real(name, key, process, *libraries, at_least=50):
+    """Of a recording that all tests share: its name, and one of its libraries in the stacks."""
+    recording = recorded(name)
+    pid = recording.pid(key)
+    threads = [t for t in firefox_threads(recording.output(".json.gz")) if t.pid == pid]
+    assert threads and {t.process for t in threads} == {process}, [(t.process, t.name, t.count) for t in threads]
     samples, inside = 0, 0
     for thread in threads:
         for _, frames in thread.samples():
@@ -600,69 +602,28 @@ def assert_real(command, process, *libraries, at_least=50):
     return threads
 
 
-PYTHON_WORK = "import time\nend = time.monotonic() + 1\nx = 0\nwhile time.monotonic() < end: x += 1"
-
-
 def test_python_of_the_system():
-    if not os.path.exists("/usr/bin/python3"):
-        raise Skip("no /usr/bin/python3")
-    assert_real(["/usr/bin/python3", "-c", PYTHON_WORK], "python3", "python3")
+    assert_real("python", "system", "python3", "python3")
 
 
 def test_python_that_runs_this_test():
     """Its own build, often with a shared library."""
-    own = os.path.realpath(sys.executable)
-    assert_real([own, "-c", PYTHON_WORK], os.path.basename(own)[:15], "python3")
+    assert_real("python", "own", os.path.basename(os.path.realpath(sys.executable))[:15], "python3")
 
 
 def test_node():
-    if not shutil.which("node"):
-        raise Skip("node is not installed")
-    script = "const end = Date.now() + 1000; let a = []; " \
-        "while (Date.now() < end) a = JSON.parse(JSON.stringify([1, 2, {a: 'b', c: [1, 2, 3]}]));"
-    node = os.path.realpath(shutil.which("node"))
-    with open(node, "rb") as f:
-        if f.read(4) != b"\x7fELF":
-            raise Skip(f"{node} is a wrapper of node")
-    assert_real([node, "-e", script], os.path.basename(node), "node")
+    node = os.path.realpath(shutil.which("node") or "/nonexistent")
+    assert_real("node", "json", os.path.basename(node), "node")
 
 
 def test_clang():
-    if not shutil.which("clang"):
-        raise Skip("clang is not installed")
-    source = scratch("work.c")
-    with open(source, "w", encoding="utf-8") as f:
-        for i in range(80):
-            f.write(f"int f{i}(int *a, int n) {{ int x = {i}; for (int i = 0; i < n; i++) "
-                    f"x += a[i] * {i} + (x >> 3); return x; }}\n")
-    clang = shutil.which("clang")
-    assert_real([clang, "-O2", "-c", "-o", scratch("work.o"), source], "clang", "LLVM", "clang")
-
-
-JAVA_WORK = """
-public class Work {
-	public static void main(String[] args) {
-		long end = System.nanoTime() + 1000000000L, x = 0;
-		java.util.HashMap<Long, Long> map = new java.util.HashMap<>();
-		while (System.nanoTime() < end) {
-			map.put(x % 1000, x);
-			x++;
-		}
-		System.out.println(map.size());
-	}
-}
-"""
+    assert_real("clang", "clang", "clang", "LLVM", "clang")
 
 
 def test_java():
-    if not shutil.which("java"):
-        raise Skip("java is not installed")
-    source = scratch("Work.java")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(JAVA_WORK)
     # the source launcher compiles first: libjvm has its share of the time
-    threads = assert_real(["java", source], "java", "libjvm")
-    names = {t.name for t in threads}
+    assert_real("java", "java", "java", "libjvm")
+    names = {t.name for t in firefox_threads(recorded("java").output(".json.gz")) if t.process == "java"}
     assert any("Compiler" in name for name in names), names
 
 

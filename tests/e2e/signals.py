@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
+# runs: sanitized
 """Every way of ending a recording from outside, and what is on the terminal meanwhile.
 
 A Ctrl-C is a real one: sysprof runs on a pseudo-terminal that gets the character.
@@ -40,6 +41,11 @@ def state(pid):
         return None
 
 
+def is_alive(pid):
+    """A shell that waits in vfork is in state D."""
+    return state(pid) not in (None, "Z", "X")
+
+
 def cpu_seconds(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
         fields = f.read().rsplit(")", 1)[1].split()
@@ -58,7 +64,9 @@ def assert_complete(path, names=("x.json.gz", "x.folded", "x.sysprof"), samples=
         assert total >= samples, total
     if "x.sysprof" in names:
         result = sysprof("report", os.path.join(path, "x.sysprof"), check=0)
-        assert "sysprof:" not in result.err, result  # no warning: it has its end
+        # no warning: it has its end. Of the whole system there may be others' programs whose lines cannot be read
+        warnings = [line for line in result.err.splitlines() if "lines are missing" not in line]
+        assert not any(line.startswith("sysprof:") for line in warnings), result
 
 
 def outputs(path, names=("x.json.gz", "x.folded", "x.sysprof")):
@@ -87,7 +95,7 @@ def test_signals_end_it():
             assert_complete(path, samples=50)
             before = cpu_seconds(target.pid)
             time.sleep(0.3)
-            assert state(target.pid) == "R", state(target.pid)
+            assert state(target.pid) in ("R", "D"), state(target.pid)
             assert cpu_seconds(target.pid) > before, "the target stands still"
         with open(f"/proc/{target.pid}/status", encoding="utf-8") as f:
             assert "TracerPid:\t0\n" in f.read()
@@ -103,7 +111,7 @@ def test_killed_sysprof_leaves_target_alone():
             recorder.finish(timeout=LIMIT)
         before = cpu_seconds(target.pid)
         time.sleep(0.3)
-        assert state(target.pid) == "R" and cpu_seconds(target.pid) > before
+        assert state(target.pid) in ("R", "D") and cpu_seconds(target.pid) > before
     assert_only(path, {"x.sysprof"})
 
 
@@ -231,7 +239,7 @@ def test_ctrl_c():
             terminal.ctrl_c()
             assert terminal.wait() == 0, terminal.text
         assert_complete(path, samples=50)
-        assert state(target.pid) == "R"
+        assert state(target.pid) in ("R", "D")
 
 
 def test_ctrl_c_ends_command():
@@ -273,7 +281,7 @@ def test_second_ctrl_c():
             terminal.ctrl_c()
             assert terminal.wait(5) == 1, terminal.text
             assert "given up" in terminal.text, terminal.text
-            assert state(command) in "RS", "COMMAND was killed"
+            assert is_alive(command), "COMMAND was killed"
         finally:
             os.kill(command, signal.SIGKILL)
     assert_only(path, {"x.sysprof"})  # which is valid after every chunk, so it stays

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
 """The structural checker passes the golden files, and notices each of many ways to break them.
 
 A checker that says yes to everything is worth nothing, so every rule of it is broken here once, on

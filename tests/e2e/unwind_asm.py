@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: long
 """Code that no FDE covers: callers are inferred from its instructions, and none of them is wrong.
 
 The truth is what a program does: single steps keep a stack of their own (unwind_steps.c), and what a
@@ -11,7 +12,7 @@ import random
 import shutil
 import subprocess
 
-from libe2e import (BUILD, SANITIZED, Background, firefox_extra, folded, main, need_root, record, run, scratch,
+from libe2e import (BUILD, SANITIZED, Background, firefox_extra, folded, long, main, need_root, record, run, scratch,
                     share, total, user_part)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -82,7 +83,7 @@ def test_what_cannot_be_told():
 def chains(program):
     """{(frames from main on): samples} of what was sampled in the hand-written functions, and the whole share."""
     path = scratch(os.path.basename(program) + ".folded")
-    record("-F", "1999", "-o", path, "--", program, "spin", "5", timeout=90)
+    record("-F", "1999", "-o", path, "--", program, "spin", "3", timeout=90)
     rows = [(user_part(frames), count) for frames, count in folded(path)]
     rows = [(frames, count) for frames, count in rows if frames and frames[-1].startswith(("asm_", "inner", "called_back"))]
     whole = share(rows, lambda frames: "main" in frames)
@@ -150,6 +151,7 @@ def test_gmp():
     until_return(0.95, "factor", "1522605027922533360535618378132637429718068114961380688657908494580122963258952897654000350692006139")
 
 
+@long
 def test_x264():
     assert shutil.which("ffmpeg"), "there is no ffmpeg: tools/install-deps.sh test"
     until_return(0.95, "ffmpeg", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc=size=640x360:rate=30", "-t", "600",

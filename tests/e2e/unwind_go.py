@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
+# runs: long
 """Stacks of Go programs: whole, through the runtime's other stacks and through C, and right. Oracles: a program
 that keeps a stack of its own, runtime/pprof of the same process at the same time, and single steps."""
 import collections
@@ -9,10 +10,12 @@ import re
 import shutil
 import time
 
-from libe2e import (BUILD, Skip, firefox_threads, folded, main, need_root, record, run, scratch)
+from libe2e import (BUILD, Skip, firefox_threads, folded, long, main, need_root, record, run, scratch)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/go")
+# what is compiled of Go itself, which is most: kept, unless it would be root's in a user's directory
+CACHE = scratch("go-cache") if "SUDO_UID" in os.environ else os.path.join(os.path.dirname(BUILD), "build/go-cache")
 COLD = 1000000000  # ns: until a busy machine has made the tables
 ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall", "runtime.morestack", "_start", "clone3",
          "__clone3", "__clone", "clone"}
@@ -23,7 +26,7 @@ def built(name, *flags, cgo=False, output=None):
         raise Skip("there is no Go")
     program = scratch(output or name)
     environment = dict(os.environ, CGO_ENABLED=str(int(cgo)), GOFLAGS="-mod=mod", GOTOOLCHAIN=os.environ.get("GOTOOLCHAIN", "local"),
-                       GOCACHE=os.environ.get("GOCACHE", scratch("go-cache")))
+                       GOCACHE=CACHE)
     run("go", "build", *flags, "-o", program, ".", cwd=os.path.join(SOURCES, name), env=environment, check=0,
         timeout=300)
     return program
@@ -119,6 +122,7 @@ def test_shadow():
     compare_with_shadow(built("shadow"))
 
 
+@long
 def test_shadow_position_independent():
     compare_with_shadow(built("shadow", "-buildmode=pie", "-ldflags=-w", output="shadow-pie"))
 
@@ -177,6 +181,7 @@ def our_stacks(path):
     return {stack: value / whole for stack, value in result.items()}, whole
 
 
+@long
 def test_pprof():
     """What either of the two has seen in at least 1 % of its samples, the other one has seen as often."""
     need_root()
@@ -216,6 +221,7 @@ def test_cgo():
     check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
 
 
+@long
 def test_library():
     """Go in a program of C, which loads it."""
     library = built("mixed", "-buildmode=c-shared", cgo=True, output="libmixed.so")
@@ -253,6 +259,7 @@ def check_mixed(rows, root, first):
     assert count >= 100 and deep >= 20, (count, deep)
 
 
+@long
 def test_first_thread_of_c():
     """Position-independent, with C, and without symbols."""
     program = built("mixed", "-buildmode=pie", "-ldflags=-s -w", cgo=True, output="mixed-pie")
@@ -261,6 +268,7 @@ def test_first_thread_of_c():
 
 # ---- single steps -------------------------------------------------------------------------------
 
+@long
 def test_single_steps():
     """Each instruction: the rule leads to the newest call and to the frame pointer that it was made with."""
     for name, cgo, *flags in ("shadow", False), ("mixed", True), ("shadow", False, "-buildmode=pie"):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 480
+# runs: long
 """Stacks of one known chain of calls without frame pointers, in files as different linkers lay them out and mapped in
 different ways: all are whole, and have exactly the functions that were called.
 
@@ -11,7 +12,7 @@ import os
 import shutil
 import zipfile
 
-from libe2e import Skip, firefox_threads, load_json, main, need_root, record, run, scratch
+from libe2e import Skip, firefox_threads, load_json, long, main, need_root, record, run, scratch
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
@@ -120,15 +121,26 @@ def check_linker(linker, layouts, modes):
 MODES = [["-no-pie"], ["-fPIE", "-pie"], ["-static"], ["-static-pie"]]
 
 
+def test_linkers():
+    """Each as most programs are linked, and the layout that once was cut."""
+    check_linker("bfd", [[SEPARATE]], MODES[1:2])
+    check_linker("gold", [[]], MODES[1:2])
+    check_linker("lld", [[]], MODES[1:2])
+    check_linker("lld", [[SHARED]], MODES[:1])
+
+
+@long
 def test_bfd():
     check_linker("bfd", [[SEPARATE], [SHARED]], MODES)
 
 
+@long
 def test_gold():
     """It has no -z separate-code, and links no position-independent static programs."""
     check_linker("gold", [[], ["-Wl,--rosegment"]], MODES[:3])
 
 
+@long
 def test_lld():
     check_linker("lld", [[], [SEPARATE], [SHARED], ["-Wl,-z,separate-loadable-segments"]], MODES)
 
@@ -171,16 +183,29 @@ def test_one_segment_for_all():
     check("bfd -N", path, "1")
 
 
-def test_bases():
+BASES = {"bfd": "-Ttext-segment", "gold": "-Ttext-segment", "lld": "--image-base"}
+
+
+def check_base(linker):
     """Addresses that were chosen when the file was linked, as prelink did."""
-    for linker, option in ("bfd", "-Ttext-segment"), ("gold", "-Ttext-segment"), ("lld", "--image-base"):
-        path = build("based", "-no-pie", f"-fuse-ld={linker}", f"-Wl,{option}=0x32100000")
-        assert code_of(path)[0].address >> 20 == 0x321
-        check(f"{linker}, a program at its base", path, "1")
-        library = build("libbased.so", *LIBRARY, f"-fuse-ld={linker}", f"-Wl,{option}=0x3ec5e00000")
-        assert code_of(library)[0].address >> 20 == 0x3ec5e
-        path = build("based", "-DPROGRAM", "-no-pie", library)
-        check(f"{linker}, a library at its base", path, "1")
+    option = BASES[linker]
+    path = build("based", "-no-pie", f"-fuse-ld={linker}", f"-Wl,{option}=0x32100000")
+    assert code_of(path)[0].address >> 20 == 0x321
+    check(f"{linker}, a program at its base", path, "1")
+    library = build("libbased.so", *LIBRARY, f"-fuse-ld={linker}", f"-Wl,{option}=0x3ec5e00000")
+    assert code_of(library)[0].address >> 20 == 0x3ec5e
+    path = build("based", "-DPROGRAM", "-no-pie", library)
+    check(f"{linker}, a library at its base", path, "1")
+
+
+def test_base():
+    check_base("lld")
+
+
+@long
+def test_bases():
+    check_base("bfd")
+    check_base("gold")
 
 
 # ---- mappings -----------------------------------------------------------------------------------

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Python, Node.js, clang and Java, each recorded once, for all tests that look at what comes out of a recording.
+
+The first test that asks for one makes it; it stays in RECORDINGS/NAME.sysprof, and each test converts it with the
+program that it tests. Several processes run at a time, so that one recording has what the tests want to see:
+
+    python  `system`, without anything; `own`, which runs this test; `perf`, of 3.12 or newer with -X perf
+    node    `node0` and `node1`, the system's and a newer one with --perf-basic-prof; the same with names of
+            interpreted functions, `node0-interpreted` and `node1-interpreted`; and `json`, which has no map
+    clang   `clang`, at a large file
+    java    `java`, with frame pointers, asked for its map; and `launcher`, which compiles what it runs first
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import sys
+import time
+
+from libe2e import (BUILD, SYSPROF, Background, Skip, need_root, run, scratch, wait_for)
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
+RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
+RECORDINGS = os.environ.get("RECORDINGS") or os.path.join(os.path.dirname(BUILD), "build/tests/recordings")
+SECONDS = 4
+FOREVER = 60  # s: until they are killed
+
+PYTHON = """
+def f(n): return n if n < 2 else f(n - 1) + f(n - 2)
+while True: f(20); sorted(str(i) for i in range(1000))
+"""
+JSON = """
+function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); }
+for (;;) { f(20); JSON.parse(JSON.stringify([...Array(1000).keys()])); }
+"""
+FIB = """public class Fib {
+  static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+  public static void main(String[] a) {
+    long end = System.nanoTime() + (long)(Double.parseDouble(a[0]) * 1e9), sum = 0;
+    while (System.nanoTime() < end) sum += fib(25);
+    System.out.println(sum);
+  }
+}
+"""
+LAUNCHED = """
+public class Work {
+  public static void main(String[] args) {
+    java.util.HashMap<Long, Long> map = new java.util.HashMap<>();
+    for (long x = 0; ; x++) map.put(x % 1000, x);
+  }
+}
+"""
+
+
+def nodes():
+    """The system's, and a newer one."""
+    found = [path for path in (shutil.which("node"), os.path.join(RUNTIMES, "node/bin/node"))
+             if path and os.path.exists(path)]
+    if not found:
+        raise Skip("there is no node")
+    return found
+
+
+def newer_python():
+    path = os.path.join(RUNTIMES, "python/run")
+    if not os.path.exists(path):
+        raise Skip("there is no Python of 3.12 or newer")
+    return path
+
+
+def java_command(*flags):
+    """Fib, with a number of seconds to follow."""
+    if not shutil.which("javac"):
+        raise Skip("there is no Java")
+    place = os.path.join(os.path.dirname(BUILD), "build/java-fixtures")
+    os.makedirs(place, exist_ok=True)
+    source = os.path.join(place, "Fib.java")
+    if not os.path.exists(os.path.join(place, "Fib.class")):
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(FIB)
+        run("javac", "-d", place, source, check=0, timeout=120)
+    return ["java", "-XX:+PreserveFramePointer", *flags, "-cp", place, "Fib"]
+
+
+def python_commands():
+    system = "/usr/bin/python3"
+    commands = {"own": [os.path.realpath(sys.executable), "-c", PYTHON]}
+    if os.path.exists(system):
+        commands["system"] = [system, "-c", PYTHON]
+    if os.path.exists(os.path.join(RUNTIMES, "python/run")):
+        commands["perf"] = [newer_python(), "-X", "perf", os.path.join(FIXTURES, "fib.py"), FOREVER]
+    return commands
+
+
+def node_commands():
+    program, commands = os.path.join(FIXTURES, "fibonacci.js"), {"json": [nodes()[0], "-e", JSON]}
+    for i, node in enumerate(nodes()):
+        commands[f"node{i}"] = [node, "--perf-basic-prof", program, FOREVER]
+        commands[f"node{i}-interpreted"] = [node, "--perf-basic-prof", "--interpreted-frames-native-stack", program, FOREVER]
+    return commands
+
+
+def clang_commands():
+    sources = glob.glob(os.path.join(os.path.dirname(BUILD), "build/oracle/**/sqlite3.c"), recursive=True)
+    if not sources or not shutil.which("clang"):
+        raise Skip("there is no clang, or nothing large for it to compile")
+    return {"clang": ["clang", "-O2", "-w", "-c", sources[0], "-o", scratch("sqlite3.o")]}
+
+
+def java_commands():
+    work = scratch("Work.java")
+    with open(work, "w", encoding="utf-8") as f:
+        f.write(LAUNCHED)
+    return {"java": [*java_command(), FOREVER], "launcher": ["java", work]}
+
+
+# what runs, how long before it is recorded, and the options
+KINDS = {"python": (python_commands, 1, []), "node": (node_commands, 1.5, []), "clang": (clang_commands, 0.3, []),
+         # Java's compilers work hardest while it starts
+         "java": (java_commands, 0.2, ["--jvm-perfmap"])}
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+        return [int(child) for child in f.read().split()]
+
+
+def working(pid):
+    """clang makes a process for the compiler proper; the others are what they were."""
+    children = children_of(pid)
+    return children[0] if children else pid
+
+
+def ours(path):
+    """As sysprof does: who called sudo owns what it made."""
+    if "SUDO_UID" in os.environ:
+        os.chown(path, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
+
+
+def enough_of(pids, path, options):
+    """Where others take the CPUs it has to last longer. What the last summary told."""
+    due = 0.6 * 999 * SECONDS * min(len(pids), len(os.sched_getaffinity(0)))
+    for seconds in SECONDS, 2 * SECONDS, 4 * SECONDS:
+        told = run(SYSPROF, "record", "-p", ",".join(map(str, pids)), "-d", seconds, *options, "-o", path, check=0,
+                   timeout=120)
+        if int(re.search(r"sysprof: (\d+) samples", told.err)[1]) >= due:
+            break
+    return told
+
+
+def make(name):
+    need_root()
+    commands, before, options = KINDS[name]
+    if not os.path.isdir(RECORDINGS):
+        os.makedirs(RECORDINGS)
+        ours(RECORDINGS)
+    path, running = os.path.join(RECORDINGS, name + ".sysprof"), {}
+    half = os.path.join(RECORDINGS, f".{name}.sysprof")
+    try:
+        for key, command in commands().items():
+            running[key] = Background(*command, cwd=scratch(""))
+        time.sleep(before)
+        pids = {key: working(program.pid) for key, program in running.items()}
+        # pages that were in nobody's memory: a program that had to wait for the disk has hardly begun
+        wait_for(lambda: all(program.p.poll() is None for program in running.values()), what="programs that run")
+        told = enough_of(pids.values(), half, options)
+    finally:
+        for program in running.values():
+            program.__exit__()
+    for pid in pids.values():
+        if os.path.exists(f"/tmp/perf-{pid}.map"):
+            os.unlink(f"/tmp/perf-{pid}.map")
+    with open(path + ".facts", "w", encoding="utf-8") as f:
+        json.dump({"pids": pids, "told": told.err}, f)
+    os.rename(half, path)
+    ours(path + ".facts")
+
+
+class Recorded:
+    """One of them, and what this build makes of it."""
+
+    def __init__(self, name):
+        self.name, self.path = name, os.path.join(RECORDINGS, name + ".sysprof")
+        if not os.path.exists(self.path):
+            make(name)
+        with open(self.path + ".facts", encoding="utf-8") as f:
+            facts = json.load(f)
+        self.pids, self.told, self.made = facts["pids"], facts["told"], {}
+
+    def pid(self, key):
+        if key not in self.pids:
+            raise Skip(f"{key} is not in the recording of {self.name}: it is not installed")
+        return self.pids[key]
+
+    def output(self, suffix, *options):
+        """The path of the recording in that format."""
+        wanted = suffix, *options
+        if wanted not in self.made:
+            path = scratch(f"{self.name}-{len(self.made)}{suffix}")
+            run(SYSPROF, "convert", self.path, "-o", path, *options, check=0, timeout=120)
+            self.made[wanted] = path
+        return self.made[wanted]
+
+    def jit_line(self, key):
+        """What the summary told of the code that this process made."""
+        lines = [line.strip() for line in self.told.splitlines() if f"(pid {self.pid(key)}, " in line and "JIT code:" in line]
+        assert len(lines) == 1, (key, self.pids, self.told)
+        print("  " + lines[0])
+        return lines[0]
+
+
+known = {}
+
+
+def recorded(name):
+    if name not in known:
+        known[name] = Recorded(name)
+    return known[name]
