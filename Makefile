@@ -123,12 +123,9 @@ $(BUILD)/tests/e2e/%: tests/e2e/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
 
-# Recordings are read as the program reads them.
-ASSEMBLY := $(BUILD)/userspace/cli/assembly.o
-
-$(BUILD)/tests/golden/%: tests/golden/%.c $(ASSEMBLY) $(BUILD)/libsysprof.a Makefile
+$(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(ASSEMBLY) \
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
 		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps

@@ -10,10 +10,10 @@
 #include <glob.h>
 
 #include "base/cleanup.h"
-#include "cli/assembly.h"
 #include "export/exporters.h"
 #include "golden/bytes.h"
 #include "profile/profile_dump.h"
+#include "session/session.h"
 
 #define RECORDINGS "tests/golden/recordings/"
 #define SUFFIX	   ".sysprof"
@@ -25,12 +25,12 @@ static const char *const cases[] = {
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
-static int load(const char *path, struct assembly **assembly, const struct profile **profile)
+static int load(const char *path, struct session **session, const struct profile **profile)
 {
-	const struct symbolizer_options options = {.cache = false};
+	const struct replay_options options = {.symbols = {.cache = false}};
 	struct recording_summary summary = {};
 	struct failure failure = {};
-	int err = assembly__load(path, &options, assembly, profile, &summary, &failure);
+	int err = session__replay(path, &options, session, profile, &summary, &failure);
 
 	if (err)
 		fprintf(stderr, "%s: %s\n", path, failure.what);
@@ -40,14 +40,14 @@ static int load(const char *path, struct assembly **assembly, const struct profi
 /* The dump where there is no exporter. */
 static int render(const struct profile *p, const struct exporter *exporter, struct bytes *bytes)
 {
-	const struct export_options options = {0};
 	FILE *out = open_memstream(&bytes->data, &bytes->size);
+	const struct export_request request = {.profile = p, .out = out};
 	int err = 0;
 
 	if (!out)
 		return -ENOMEM;
 	if (exporter)
-		err = exporter->write(p, &options, out);
+		err = exporter->write(&request);
 	else
 		profile_dump(p, out);
 	return fclose(out) && !err ? -EIO : err;
@@ -71,29 +71,29 @@ static int check_one(const struct profile *p, const char *name, const struct exp
 static int check(const char *name, bool update)
 {
 	const struct profile *p;
-	struct assembly *assembly;
+	struct session *session;
 	char path[4096];
 	int failed;
 
 	snprintf(path, sizeof(path), RECORDINGS "%s" SUFFIX, name);
-	if (load(path, &assembly, &p))
+	if (load(path, &session, &p))
 		return 1;
 	failed = check_one(p, name, NULL, update) != 0;
 	for (const struct exporter *const *e = exporters(); *e; e++)
 		failed += check_one(p, name, *e, update) != 0;
-	assembly__free(assembly);
+	session__free(session);
 	return failed;
 }
 
 static int dump(const char *path)
 {
 	const struct profile *p;
-	struct assembly *assembly;
+	struct session *session;
 
-	if (load(path, &assembly, &p))
+	if (load(path, &session, &p))
 		return 1;
 	profile_dump(p, stdout);
-	assembly__free(assembly);
+	session__free(session);
 	return 0;
 }
 
