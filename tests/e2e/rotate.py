@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 400
+# runs: long
+"""Windows of a session add up to one recording of the same stream, and do not grow.
+
+rotate.c records the whole system in windows, and the same stream into a file, which it then reads as one
+window: each sample, the CPU time of each thread and the books have to be the same. Beside it children come
+and go, and Node.js makes a function every 40 ms.
+"""
+import os
+import shutil
+
+import libe2e as e
+
+ROTATE = os.path.join(e.BUILD, "tests", "e2e", "rotate")
+CHURN = os.path.join(os.path.dirname(__file__), "..", "fixtures", "jit", "churn.js")
+
+
+def rotate(seconds, milliseconds):
+    """What it says, as numbers."""
+    e.need_root()
+    log = e.scratch("storm.log")
+    beside = [(e.fixture("storm"), "-g", "2000", "exec", "100000", "300", log),
+              (e.fixture("storm"), "fork", "100000", "500", "/dev/null")]
+    if shutil.which("node"):
+        beside.append(("node", "--perf-basic-prof", "--expose-gc", CHURN, seconds + 5,
+                       e.scratch("churn.log")))
+    running = [e.Background(*command) for command in beside]
+    try:
+        result = e.run(ROTATE, seconds, milliseconds, e.scratch("windows.sysprof"),
+                       timeout=seconds + 120)
+    finally:
+        for background in running:
+            background.p.kill()
+            background.p.wait()
+    print(result.out, result.err)
+    assert result.status == 0, result
+    return {name: float(value) for name, value in
+            (line.split() for line in result.out.splitlines() if line.count(" ") == 1)}
+
+
+def check(told, seconds, milliseconds):
+    windows = seconds * 1000 // milliseconds
+    assert told["windows"] + told["refused_rotations"] >= windows - 1, told
+    # names that had not come when their window was named
+    assert told["other_jit_names"] <= told["samples"] / 100, told
+    assert told["samples"] > 100, told
+
+
+def test_windows_add_up():
+    told = rotate(6, 250)
+    check(told, 6, 250)
+
+
+@e.long
+def test_nothing_grows():
+    told = rotate(60, 500)
+    check(told, 60, 500)
+    # others may start programs meanwhile, whose files are kept open for a while
+    for what, more in (("descriptors", 64), ("memory", 16 << 20), ("processes", 500),
+                       ("threads", 500), ("images", 64)):
+        early, late = told[what + "_early"], told[what + "_late"]
+        assert late <= 1.25 * early + more, f"{what}: {early} after ten windows, {late} at the end"
+
+
+e.main(globals())
