@@ -335,9 +335,11 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 		fail_now("finish", &failure);
 	session__stats(session, &stats);
 	add_profile(totals, last);
-	printf("windows %llu\nunexplained_windows %llu\nlongest_rotation_us %llu\n",
+	printf("windows %llu\nunexplained_windows %llu\nlongest_rotation_us %llu\n"
+	       "longest_rotation_cpu_us %llu\n",
 	       (unsigned long long)totals->windows, (unsigned long long)totals->unexplained,
-	       (unsigned long long)stats.longest_rotation / 1000);
+	       (unsigned long long)stats.longest_rotation / 1000,
+	       (unsigned long long)stats.longest_rotation_cpu / 1000);
 	print_sizes("early", &growth.early);
 	print_sizes("late", &growth.late);
 	session__free(session);

@@ -352,6 +352,7 @@ void session__stats(struct session *s, struct session_stats *stats)
 		.images_known = image_table__count(world__images(world)),
 		.finisher_cpu = finisher__cpu(windows__finisher(s->windows)),
 		.longest_rotation = windows.longest_close,
+		.longest_rotation_cpu = windows.longest_close_cpu,
 	};
 	if (s->live) {
 		live__stats(s->live, &stats->live);

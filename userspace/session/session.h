@@ -121,8 +121,9 @@ struct session_stats {
 	size_t waiting_windows;		 /* closed, and not finished yet */
 	size_t threads;			 /* of the open window */
 	size_t processes_known, threads_known, images_known;
-	uint64_t finisher_cpu;	   /* ns */
-	uint64_t longest_rotation; /* that the rings were held up for, ns */
+	uint64_t finisher_cpu;	       /* ns */
+	uint64_t longest_rotation;     /* that the rings were held up for, ns */
+	uint64_t longest_rotation_cpu; /* CPU time of it */
 };
 void session__stats(struct session *s, struct session_stats *stats);
 

@@ -36,7 +36,7 @@ struct windows {
 
 	VEC(struct window *) closed; /* that wait for their files */
 	struct window *last;	     /* once it is closed */
-	uint64_t longest_close;
+	uint64_t longest_close, longest_close_cpu;
 };
 
 /* ---- one window after the other -------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static void hand_on_windows(struct windows *w)
 
 static int next_window(struct windows *w, uint64_t time)
 {
-	uint64_t begin = monotonic_ns();
+	uint64_t begin = monotonic_ns(), cpu = thread_cpu_ns();
 	struct window *window;
 	int err = close_window(w, time, &window);
 
@@ -129,6 +129,7 @@ static int next_window(struct windows *w, uint64_t time)
 	world__forget(w->world, w->may_forget, w->forget_context);
 	err = open_window(w, time);
 	w->longest_close = max_u64(w->longest_close, monotonic_ns() - begin);
+	w->longest_close_cpu = max_u64(w->longest_close_cpu, thread_cpu_ns() - cpu);
 	return err;
 }
 
@@ -272,5 +273,6 @@ struct windows_stats windows__stats(const struct windows *w)
 		.windows = w->number,
 		.threads = w->builder ? profile_builder__thread_count(w->builder) : 0,
 		.longest_close = w->longest_close,
+		.longest_close_cpu = w->longest_close_cpu,
 	};
 }

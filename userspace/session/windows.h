@@ -50,9 +50,10 @@ struct window *windows__last(struct windows *w);
 int windows__write_symbol(void *windows, const struct event_header *event);
 
 struct windows_stats {
-	uint64_t windows;	/* begun */
-	size_t threads;		/* of the open one */
-	uint64_t longest_close; /* ns that closing a window took at most */
+	uint64_t windows;	    /* begun */
+	size_t threads;		    /* of the open one */
+	uint64_t longest_close;	    /* ns that closing a window took at most */
+	uint64_t longest_close_cpu; /* of CPU time */
 };
 struct windows_stats windows__stats(const struct windows *w);
 
