@@ -144,10 +144,10 @@ static inline __u64 frame_address(__u64 frame)
 	X(USER_WORKER, "user-worker", 0, "a kernel worker that runs for a user process")           \
 	X(NO_REGS, "no-regs", 0, "the user registers could not be read")                           \
 	X(BUDGET, "budget", 0, "the time budget of one stack was used up")                         \
-	X(NO_CALLER, "no-caller", 0, "what should be a return address is none")                    \
-	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")     \
-	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there") \
-	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")                   \
+	X(NO_CALLER, "no-caller", 0, "return address is not in executable memory")                 \
+	X(NO_RULE, "no-rule", 0, "unsupported CFI rule")                                           \
+	X(COPY, "copy", 0, "stack copy truncated (unwind tables not ready)")                       \
+	X(STALE, "stale", 0, "unwound with outdated mappings")                                     \
 	X(NO_TABLE, "no-table", 0, "the unwind table of a file was not in memory")                 \
 	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")                               \
 	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack")
@@ -223,13 +223,13 @@ struct thread_cpu_event {
 #define FILE_STATES(X)                                                                             \
 	X(NONE, "not backed by a file")                                                            \
 	X(UNOPENED, "not opened")                                                                  \
-	X(RIGHT, "opened, and its build-id or inode agrees with the mapping")                      \
-	X(MISSING, "gone, and the process too")                                                    \
-	X(REPLACED, "another file has its name now")                                               \
+	X(RIGHT, "opened; its build-id or inode matches the mapping")                              \
+	X(MISSING, "file and process are gone")                                                    \
+	X(REPLACED, "replaced by another file")                                                    \
 	X(NOT_REGULAR, "not a regular file")                                                       \
-	X(TOO_BIG, "larger than we read")                                                          \
-	X(DENIED, "may not be opened")                                                             \
-	X(NO_FDS, "no file descriptor left for it")
+	X(TOO_BIG, "exceeds the size limit")                                                       \
+	X(DENIED, "permission denied")                                                             \
+	X(NO_FDS, "no file descriptor left")
 
 enum file_state {
 #define X(id, text) FILE_STATE_##id,

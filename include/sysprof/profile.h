@@ -85,13 +85,13 @@ enum code_tier {
 
 /* How the symbols of a dso were found, or why it has none. X(ENUM, sentence) */
 #define SYMBOL_STATES(X)                                                                           \
-	X(PENDING, "not asked yet")                                                                \
-	X(RESOLVED, "symbol tables were read")                                                     \
-	X(NO_FILE, "the mapped file could not be opened")                                          \
+	X(PENDING, "not resolved yet")                                                             \
+	X(RESOLVED, "symbol tables read")                                                          \
+	X(NO_FILE, "cannot open the mapped file")                                                  \
 	X(NOT_ELF, "not an ELF file")                                                              \
 	X(DAMAGED, "a damaged or truncated ELF file")                                              \
-	X(NO_SYMBOLS, "stripped: it has no symbols")                                               \
-	X(HIDDEN, "kernel.kptr_restrict hides the kernel's symbols")                               \
+	X(NO_SYMBOLS, "stripped: no symbols")                                                      \
+	X(HIDDEN, "kernel symbols hidden by kernel.kptr_restrict")                                 \
 	X(CANCELLED, "cancelled")
 
 enum symbol_state {

@@ -89,7 +89,7 @@ struct symbolizer_progress {
 struct symbolizer_options {
 	bool cache;	 /* look up and keep answers on disk, by build-id */
 	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
-	/* Called now and then. Nonzero: the user does not wait, what is open is CANCELLED. May be NULL */
+	/* Called now and then. Nonzero cancels: what is unresolved becomes CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);
 	void *context;
 };

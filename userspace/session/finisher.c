@@ -97,8 +97,7 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	if (!err)
 		err = profile_builder__finish(window->builder, profile, why, sizeof(why));
 	if (err == -EINVAL)
-		return fail(failure, err, "the profile contradicts itself, which is a bug: %s",
-			    why);
+		return fail(failure, err, "inconsistent profile (this is a bug): %s", why);
 	return err ? fail(failure, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
 

@@ -474,7 +474,7 @@ static int add_descendants(struct live *live, struct failure *failure)
 		if (!err)
 			err = family__add_target(live->family, pids[i]);
 	}
-	return err ? fail(failure, err, "cannot follow the children: %s", strerror(-err)) : 0;
+	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
 }
 
 /* A zombie does, until it is waited for. */

@@ -74,7 +74,7 @@ int session__open(const struct session_options *options, struct session **sessio
 	int err;
 
 	if (!s)
-		return fail(failure, -ENOMEM, "cannot begin: no memory");
+		return fail(failure, -ENOMEM, "cannot start: out of memory");
 	err = live__open(&options->live, &s->live, failure);
 	if (err)
 		goto err_out;
@@ -82,7 +82,7 @@ int session__open(const struct session_options *options, struct session **sessio
 	if (!err)
 		err = new_unwinding(options, s);
 	if (err) {
-		fail(failure, err, "cannot begin: %s", strerror(-err));
+		fail(failure, err, "cannot start: %s", strerror(-err));
 		goto err_out;
 	}
 	windows__set_files(s->windows, live__dso_opener(s->live), WINDOW_FILES_LIVE);
@@ -176,7 +176,7 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 	if (wait && s->unwinding) {
 		err = await_tables(s, cancel);
 		if (err)
-			return fail(failure, err, "cannot make the targets' unwind tables: %s",
+			return fail(failure, err, "cannot build the targets' unwind tables: %s",
 				    strerror(-err));
 	}
 	return live__start(s->live, failure);
@@ -312,7 +312,7 @@ int session__replay(const char *path, const struct replay_options *options,
 	err = new_replay(options, &s);
 	if (err) {
 		close(fd);
-		return fail(failure, err, "cannot read %s: no memory", path);
+		return fail(failure, err, "cannot read %s: out of memory", path);
 	}
 	err = recording_read(fd, windows__event, s->windows, summary, failure);
 	close(fd);

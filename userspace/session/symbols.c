@@ -119,7 +119,7 @@ static int finish_dso(void *context, const struct symbolizer_job *job)
 	struct symbol_task *task = context;
 
 	if (job->state == SYMBOL_STATE_CANCELLED)
-		note_loss(task->all, task->dso, "the user did not wait");
+		note_loss(task->all, task->dso, "cancelled");
 	else if (job->lines_lost)
 		note_loss(task->all, task->dso, job->lines_lost);
 	return emit_dso(task->all, task->dso, job->state);
