@@ -297,8 +297,8 @@ static void abandon_recording_file(struct recording *r, int err, struct failure 
 }
 
 /*
- * A target that ran and was never seen is not an empty profile, it is a failure of ours: another
- * pid namespace, a filter that does not match.
+ * If the target ran but no sample was received, recording has failed (another pid namespace, a filter that
+ * does not match): that is an error, not an empty profile.
  */
 static int check_silence(const struct recording *r, const struct profile *profile,
 			 struct failure *failure)
@@ -314,7 +314,7 @@ static int check_silence(const struct recording *r, const struct profile *profil
 			   "sysprof check; in a container, run sysprof on the host");
 }
 
-/* A symbolizer_progress_fn: shows it, and says whether the user still waits. */
+/* symbolizer_options.progress: shows the progress, and cancels after a signal. */
 static int on_symbols(void *context, const struct symbolizer_progress *symbols)
 {
 	struct recording *r = context;
@@ -324,7 +324,7 @@ static int on_symbols(void *context, const struct symbolizer_progress *symbols)
 	return give_up__signalled(&from_terminal);
 }
 
-/* A signal in here means "no more symbols"; another one, once we write, gives up. */
+/* A signal here skips the remaining symbols; another one, while files are written, aborts. */
 static int symbolize(struct recording *r, struct symbolizer_counts *counts, struct failure *failure)
 {
 	const struct symbolizer_options options = {

@@ -120,7 +120,7 @@ static void finish_window(struct finisher *f, struct window *window)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Waits for something to do. False: nothing comes any more. */
+/* Waits for work. False: there will be no more. */
 static bool take_work(struct finisher *f, struct finisher_work *work)
 {
 	struct finisher_work done = *work;
@@ -243,7 +243,7 @@ void finisher__free(struct finisher *f)
 
 /* ---- what is handed over --------------------------------------------------------------------- */
 
-/* What takes the place of bytes that are dropped. */
+/* The event that replaces dropped bytes. */
 static struct jit_file_event too_big(const struct event_header *event)
 {
 	const struct jit_bytes_event *bytes = (const struct jit_bytes_event *)event;

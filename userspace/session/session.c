@@ -11,10 +11,10 @@
 #include "session/unwinding.h"
 #include "session/windows.h"
 
-#define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
-#define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
-#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
-#define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
+#define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
+#define ANNOUNCE_MS	5	      /* between two steps while waiting */
+#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
+#define WAITING_WINDOWS 4	     /* closed ones at most, before rotation has to wait */
 #define OTHERS_MAX	7
 
 struct session {
@@ -264,7 +264,7 @@ int session__finish(struct session *s, const struct profile **profile, struct fa
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-/* Names where the recording has none: what can be opened on this machine. */
+/* Symbols for a recording without any: from files on this machine. */
 static int symbolize_replay(struct session *s, const struct symbolizer_options *options)
 {
 	struct symbolizer_counts counts = {};

@@ -80,7 +80,7 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 	return 0;
 }
 
-/* Those that have their files go to the finisher, in their order. */
+/* Passes windows whose files have arrived to the finisher, in order. */
 static void hand_on_windows(struct windows *w)
 {
 	size_t count = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is read when the first process that has it mapped is sampled, and once; its table is built
- * beside, and again when it had to make room for others and is missed.
+ * A file is read once, when the first process that has it mapped is sampled. The builder thread builds its
+ * table, and again if the table was evicted and is needed.
  *
- * On a machine that makes programs all the time, most files are mapped by one process that is gone
- * before its table would be of use. So building has a credit of CPU time, which grows slowly; when
- * it is used up, only processes of some age have their files built. Tables that are kept on disk are
- * read for all: that takes a twentieth of the time.
+ * On a machine that compiles programs continuously, most files are mapped by a single process that has
+ * ended before the table is of use. So building has a credit of CPU time, which grows slowly. When it is
+ * used up, tables are built only for processes older than YOUNG_NS and deferred for others. Tables in the
+ * disk cache are read for all processes: that takes a twentieth of the time.
  */
 #include "unwind/unwind_feed.h"
 
@@ -29,8 +29,8 @@
 #define CREDIT_DEFAULT	  2000000000ll	/* ns of CPU */
 #define CREDIT_DIVISOR	  20		/* it grows by a twentieth of the time that passes */
 #define YOUNG_NS	  1000000000ull /* a process that may not live long */
-#define WAIT_NS		  500000000ull	/* that a copied stack waits for its tables */
-#define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
+#define WAIT_NS		  500000000ull	/* longest time that a copied stack waits for its tables */
+#define REFUSED_NS	  3000000000ull /* until a refused table is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
 
 #define OPEN_MAX	  512 /* descriptors that are kept */
@@ -38,10 +38,10 @@
 enum table_state {
 	FILE_UNREAD,
 	FILE_REQUESTED, /* and not answered yet */
-	FILE_PLAIN,	/* it has no table; frame pointers have to do */
+	FILE_PLAIN,	/* it has no table: use frame pointers */
 	FILE_LATER,	/* not asked for yet */
 	FILE_ASKED,	/* being built */
-	FILE_THERE,	/* was put into the store, where it may have made room for others since */
+	FILE_THERE,	/* was put into the store, and may have been evicted since */
 	FILE_REFUSED,	/* there was no room for it */
 };
 
@@ -64,7 +64,7 @@ struct fed_jvm {
 	bool keeps_frame_pointers;
 };
 
-/* A table of code that a process has made. */
+/* A table of JIT code. */
 struct fed_made {
 	uint32_t tgid;
 	struct table_number number;
@@ -82,7 +82,7 @@ struct unwind_feed {
 	VEC(struct fed_jvm) jvms;
 	VEC(struct fed_made) mades;
 	struct made_code *made_code;
-	size_t building; /* tables that were asked for and not taken yet */
+	size_t building; /* requested tables that were not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
 	bool ending;
@@ -150,7 +150,7 @@ static void close_file(struct unwind_feed *f, struct fed_file *file)
 	file->elf = NULL;
 }
 
-/* The one that was not used for the longest time goes. */
+/* Closes the least recently used one. */
 static void make_room(struct unwind_feed *f)
 {
 	struct fed_file *oldest = NULL;
@@ -302,7 +302,7 @@ static int file_of(struct unwind_feed *f, const struct fed_process *process, str
 		if (err)
 			return err;
 	}
-	/* no process had it for a while, and its number is another's */
+	/* no process had it mapped for a while, and its number was reused */
 	if (file->state == FILE_LATER ||
 	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
 		return ask_for_table(f, process, file, image);
@@ -400,7 +400,7 @@ static const struct mapping *find_mapping(struct mappings maps, uint64_t address
 	return i < maps.count && maps.data[i].start <= address ? &maps.data[i] : NULL;
 }
 
-/* The file that is mapped there; NULL: none that was ever placed. */
+/* The file mapped there; NULL: none that was ever placed. */
 static struct fed_file *file_at(struct unwind_feed *f, const struct fed_process *process,
 				uint64_t address, struct image_id *image)
 {
@@ -456,13 +456,13 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 	case FILE_REQUESTED:
 	case FILE_LATER:
 		return UNWIND_LATER;
-	default: /* its number may be another's by now, until it is asked for again */
+	default: /* its number may be reused by now, until it is requested again */
 		return table_store__owns(f->options.store, &file->number) ? file->number.number
 									  : UNWIND_LATER;
 	}
 }
 
-/* Places of code that a process made, and who may have made it. */
+/* Places of JIT code, and which runtime may have made it. */
 struct made_code_of {
 	size_t count;
 	bool python;
@@ -551,7 +551,7 @@ static size_t find_made(const struct unwind_feed *f, uint32_t tgid)
 	return i;
 }
 
-/* Does it say itself what its frames are? *table is what says so. */
+/* The table for JIT code: the jitdump's own, if it has one. */
 static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_t *table)
 {
 	size_t i = find_made(f, tgid);
@@ -562,7 +562,7 @@ static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_
 	return true;
 }
 
-/* One placement becomes several, where parts of it are known. */
+/* Splits a placement into the pieces that are known. */
 static int place_pieces(struct unwind_feed *f, uint32_t tgid, const struct unwind_placement *whole)
 {
 	struct unwind_placement piece;
@@ -597,8 +597,8 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 }
 
 /*
- * Most engines keep frame pointers in the code that they make, or have none to be misled by. What CPython
- * makes is so small that it needs none.
+ * Most engines keep frame pointers in JIT code, or leave none that could mislead. CPython's trampolines are so small
+ * that they need none.
  */
 static int trust_made_code(struct unwind_feed *f, const struct fed_process *process,
 			   const struct made_code_of *made)
@@ -651,7 +651,7 @@ static bool is_of_use(const struct fed_file *file)
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
-/* The code that it has made, and by whom. */
+/* The process's JIT code, and the runtime that made it. */
 static int find_made_code(struct unwind_feed *f, const struct fed_process *process,
 			  enum made_by *by)
 {
@@ -672,7 +672,7 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 	return err;
 }
 
-/* What is known of its code's frames, once more. `registers`: NULL: nothing was missed. */
+/* Reads the frames of its JIT code again. `registers` NULL: no stack was truncated there. */
 static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
 		       const uint64_t *registers)
 {
