@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a HotSpot JVM that runs tells of itself. */
+/* Reads flags of a running HotSpot JVM. */
 #ifndef JITWATCH_HOTSPOT_H
 #define JITWATCH_HOTSPOT_H
 
@@ -9,9 +9,8 @@
 #include "jitwatch/runtime_reader.h"
 
 /*
- * Was it started with -XX:+PreserveFramePointer? `libjvm` is its library, whose addresses are
- * `bias` higher in the process. 1, 0; -ESRCH, -EPERM, -ENODATA: it cannot be told. The answer is
- * final once the JVM has compiled code.
+ * Was the JVM started with -XX:+PreserveFramePointer? `libjvm` is its library, which is loaded with `bias` in
+ * the process. 1, 0; -ESRCH, -EPERM, -ENODATA: unknown. The answer is final once the JVM has compiled code.
  */
 int hotspot__keeps_frame_pointers(pid_t pid, struct elf_file *libjvm, uint64_t bias);
 
