@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel tells us: the one wire format of the program.
+ * Events: the only wire format of the program.
  *
- * The eBPF program writes samples in it, capture/ puts everything else that was read from outside
- * into it (perf side-band records, /proc, clocks, kallsyms), and a recording file is a sequence of
- * these events, byte for byte. Nothing here is resolved: addresses only, raw clocks, reasons.
+ * The eBPF program writes samples as events, capture/ converts everything else that is read from
+ * outside (perf side-band records, /proc, clocks, kallsyms) into events, and a recording file is a
+ * sequence of them, byte for byte. Nothing is resolved here: raw addresses, raw clocks, reason codes.
  *
  * Every event starts with a struct event_header, is a multiple of 8 bytes long and holds no
  * pointers. Multi-byte fields are in the byte order of the machine that recorded (the recording
@@ -25,8 +25,8 @@ enum event_type {
 	/* written by the eBPF program */
 	EVENT_SAMPLE = 1,
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
-	EVENT_STACK_PIECE = 3, /* more of the stack of the sample behind it; never in a file */
-	/* perf side-band, or /proc with EVENT_FROM_PROC set */
+	EVENT_STACK_PIECE = 3, /* more of the stack of the sample that follows; never in a file */
+	/* from perf side-band records; from /proc if EVENT_FROM_PROC is set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
 	EVENT_FORK = 10,
@@ -35,7 +35,7 @@ enum event_type {
 	/* /proc only */
 	EVENT_PROCESS = 16,
 	EVENT_THREAD = 17,
-	EVENT_MAPS_READ = 18, /* all mappings of a process have just been told */
+	EVENT_MAPS_READ = 18, /* all mappings of a process have just been reported */
 	/* the session */
 	EVENT_CLOCK_ANCHOR = 24,
 	EVENT_BOOKS = 25,
@@ -46,8 +46,8 @@ enum event_type {
 	/* the symbols chunk, appended by a normal stop */
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
-	EVENT_SYMBOLS_END = 34, /* every location of the profile has been told */
-	/* files in which processes tell of code that they make: perf maps, jitdumps */
+	EVENT_SYMBOLS_END = 34, /* all locations of the profile have been reported */
+	/* files in which processes report their JIT code: perf maps, jitdumps */
 	EVENT_JIT_FILE = 40,
 	EVENT_JIT_BYTES = 41,
 };
@@ -57,7 +57,7 @@ enum event_type {
 #define EVENT_COMM_EXEC 0x0002 /* EVENT_COMM: the name comes from an execve */
 #define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
 #define EVENT_EXITED	0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
-#define EVENT_FINAL	0x0010 /* EVENT_BOOKS: no tick comes after these figures */
+#define EVENT_FINAL	0x0010 /* EVENT_BOOKS: there are no ticks after these counts */
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
@@ -87,8 +87,8 @@ static inline __u32 event_aligned(size_t size)
 /* ---- samples --------------------------------------------------------------------------------- */
 
 /*
- * A frame is its address with the way it was found in the top byte. Kernel addresses have 0xff
- * there by nature (with 4 and with 5 page-table levels), so they are stored as they are.
+ * A frame is an address whose top byte says how the frame was found. The top byte of a kernel address
+ * is always 0xff (with 4 and with 5 page-table levels), so kernel addresses are stored unchanged.
  */
 #define FRAME_KINDS(X)                                                                             \
 	X(NONE, "none", 0, "")                                                                     \
@@ -144,10 +144,10 @@ static inline __u64 frame_address(__u64 frame)
 	X(USER_WORKER, "user-worker", 0, "a kernel worker that runs for a user process")           \
 	X(NO_REGS, "no-regs", 0, "the user registers could not be read")                           \
 	X(BUDGET, "budget", 0, "the time budget of one stack was used up")                         \
-	X(NO_CALLER, "no-caller", 0, "what should be a return address is none")                    \
-	X(NO_RULE, "no-rule", 0, "the file describes its frame in a way that is not followed")     \
-	X(COPY, "copy", 0, "deeper than what was kept of its stack, before its tables were there") \
-	X(STALE, "stale", 0, "its mappings had changed, and the tables not yet")                   \
+	X(NO_CALLER, "no-caller", 0, "return address is not in executable memory")                 \
+	X(NO_RULE, "no-rule", 0, "unsupported CFI rule")                                           \
+	X(COPY, "copy", 0, "stack copy truncated (unwind tables not ready)")                       \
+	X(STALE, "stale", 0, "unwound with outdated mappings")                                     \
 	X(NO_TABLE, "no-table", 0, "the unwind table of a file was not in memory")                 \
 	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")                               \
 	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack")
@@ -172,30 +172,30 @@ struct sample_event {
 	__u16 kernel_frames; /* leaf first */
 	__u16 user_frames;   /* leaf first, after the kernel's */
 	__u8 user_end;	     /* enum stack_end */
-	__u8 from_user;	     /* 1: the tick met user code; 0: kernel code */
+	__u8 from_user;	     /* 1: the tick interrupted user code; 0: kernel code */
 	__u16 reserved;
-	__u32 places_tag; /* which mappings its user stack was walked by: unwind_tag(); 0: none */
+	__u32 places_tag; /* which mappings its user stack was unwound with: unwind_tag(); 0: none */
 	__u64 frames[];	  /* kernel_frames + user_frames packed frames */
 };
 
 /*
- * Of a process whose unwind tables are not there yet: what it takes to walk its stack later.
- * `frames` were found by frame pointer.
+ * Follows the sample of a process whose unwind tables are not built yet: everything needed to unwind
+ * its stack later. The sample's `frames` were found by frame pointer.
  */
 struct stack_copy {
 	__u64 general[16]; /* registers, by DWARF number */
 	__u64 ip;
-	__u64 start; /* of the copy: at the stack pointer, or somewhat below or above it */
-	__u64 holes; /* pages that could not be read, from that of `start` on: a bit each */
+	__u64 start; /* address of the copy: the stack pointer, or slightly below or above it */
+	__u64 holes; /* unreadable pages, one bit each, starting with the page of `start` */
 	__u16 in_system_call; /* 1: ip is behind the instruction */
-	__u16 is_fresh;	      /* 1: a task that was just made, with an empty stack */
+	__u16 is_fresh;	      /* 1: a new task, whose stack is still empty */
 	__u32 size;	      /* of the copy, holes included */
 	unsigned char stack[];
 };
 
 /*
- * The kernel side puts STACK_PIECE_MAX bytes of a stack into the sample itself, and what lies above
- * into pieces before it, in the order of addresses. The collector joins them.
+ * The kernel side puts the first STACK_PIECE_MAX bytes of a stack into the sample itself. The bytes above
+ * are sent before it as pieces, in address order. The collector joins them.
  */
 struct stack_piece {
 	struct event_header header;
@@ -217,19 +217,19 @@ struct thread_cpu_event {
 /* ---- processes and mappings ------------------------------------------------------------------ */
 
 /*
- * What was found when the mapped file was opened, right when the mapping was first seen.
+ * The result of opening the mapped file, which is done as soon as the mapping is seen.
  * X(ENUM, sentence)
  */
 #define FILE_STATES(X)                                                                             \
 	X(NONE, "not backed by a file")                                                            \
 	X(UNOPENED, "not opened")                                                                  \
-	X(RIGHT, "opened, and its build-id or inode agrees with the mapping")                      \
-	X(MISSING, "gone, and the process too")                                                    \
-	X(REPLACED, "another file has its name now")                                               \
+	X(RIGHT, "opened; its build-id or inode matches the mapping")                              \
+	X(MISSING, "file and process are gone")                                                    \
+	X(REPLACED, "replaced by another file")                                                    \
 	X(NOT_REGULAR, "not a regular file")                                                       \
-	X(TOO_BIG, "larger than we read")                                                          \
-	X(DENIED, "may not be opened")                                                             \
-	X(NO_FDS, "no file descriptor left for it")
+	X(TOO_BIG, "exceeds the size limit")                                                       \
+	X(DENIED, "permission denied")                                                             \
+	X(NO_FDS, "no file descriptor left")
 
 enum file_state {
 #define X(id, text) FILE_STATE_##id,
@@ -238,13 +238,13 @@ enum file_state {
 		FILE_STATE_COUNT
 };
 
-/* An executable mapping appeared. Non-executable mappings are not told. */
+/* A new executable mapping. Other mappings are not reported. */
 struct mmap_event {
 	struct event_header header;
 	__u32 pid, tid;
 	__u64 start, length, page_offset; /* bytes */
 	__u32 protection, map_flags;	  /* PROT_*, MAP_* */
-	__u32 major, minor;		  /* device, 0 where the record had a build-id alone */
+	__u32 major, minor;		  /* device; 0 if the record had only a build-id */
 	__u64 inode, inode_generation;
 	__u8 build_id_size; /* 0..BUILD_ID_SIZE, from the record or from the opened file */
 	__u8 file_state;    /* enum file_state */
@@ -259,7 +259,7 @@ struct comm_event {
 	char comm[EVENT_COMM_SIZE];
 };
 
-/* FORK: a thread (pid == ppid) or a process (pid != ppid) was made. EXIT: thread tid ended. */
+/* FORK: a new thread (pid == ppid) or process (pid != ppid). EXIT: thread tid ended. */
 struct task_event {
 	struct event_header header;
 	__u32 pid, ppid, tid, ptid;
@@ -267,8 +267,8 @@ struct task_event {
 
 enum lost_source {
 	LOST_SAMPLES = 0,   /* the kernel could not write samples (also in the books) */
-	LOST_SIDEBAND = 1,  /* mmap, comm, fork or exit records: processes may be wrong here */
-	LOST_LATE = 2,	    /* events that came after later ones had been handed on */
+	LOST_SIDEBAND = 1,  /* mmap, comm, fork or exit records: processes may be wrong then */
+	LOST_LATE = 2,	    /* events that arrived after later ones had been passed on */
 	LOST_RECORDING = 3, /* a damaged chunk of the recording file; count is chunks */
 	LOST_SOURCE_COUNT
 };
@@ -276,7 +276,7 @@ enum lost_source {
 struct lost_event {
 	struct event_header header;
 	__u32 source; /* enum lost_source */
-	__u32 cpu;    /* ~0 where it does not apply */
+	__u32 cpu;    /* ~0 if it does not apply */
 	__u64 count;
 	__u64 since; /* CLOCK_MONOTONIC: the loss happened in (since, header.time]; 0 unknown */
 };
@@ -285,7 +285,7 @@ struct process_event {
 	struct event_header header;
 	__u32 pid, ppid;
 	__u64 start_time; /* CLOCK_MONOTONIC ns, from /proc/PID/stat (10 ms grain) */
-	__u32 is_target;  /* 1: samples of this process are wanted */
+	__u32 is_target;  /* 1: this process is to be sampled */
 	__u32 is_kernel;  /* 1: a kernel thread */
 	char name[];	  /* comm of the leader */
 };
@@ -308,20 +308,21 @@ struct maps_read_event {
 
 struct clock_anchor_event {
 	struct event_header header; /* time == monotonic */
-	__u64 tsc;		    /* 0 where samples use the monotonic clock */
+	__u64 tsc;		    /* 0 if samples use the monotonic clock */
 	__u64 monotonic;	    /* ns */
 	__u64 realtime;		    /* ns since the Unix epoch */
 	__u64 tsc_khz; /* running TSC frequency measured over the anchors of this epoch, 0 unknown */
-	__u32 error_ns; /* half the bracket around this reading */
+	__u32 error_ns; /* half the time that this reading took */
 	__u32 epoch;
-	__s64 extrapolation_error_ns; /* how far the previous anchor's line missed this one */
+	__s64 extrapolation_error_ns; /* error of the previous anchor's line, extrapolated to here */
 };
 
 /*
- * The books of one CPU. X(ENUM, name, loss, sentence): DELIVERED is what the program handed to the ring,
- * the others are why a tick is not in the profile. The program counts all but IDLE_NOT_RUN, which
- * the collector takes out of NOT_RUN by the CPU's idle time (some timers of an idle CPU run no program). due = time_running / period, from the kernel's
- * own account of the event; due - sum of lines is what nobody can explain and must be 0.
+ * The books of one CPU (its sample accounting). X(ENUM, name, loss, sentence): DELIVERED counts the samples
+ * written to the ring; each other line is a reason why a tick is not in the profile. The program counts all
+ * lines but IDLE_NOT_RUN: some timers of an idle CPU run no program, and the collector moves these ticks
+ * from NOT_RUN to IDLE_NOT_RUN by the CPU's idle time. due = time_running / period, from the kernel's
+ * own accounting of the event. due - sum of lines is unexplained and must be 0.
  */
 #define BOOK_LINES(X)                                                                              \
 	X(DELIVERED, "delivered", 0, "handed to the collector")                                    \
@@ -342,9 +343,9 @@ enum book_line {
 };
 
 /*
- * Kept by the program, one per CPU, in an mmapable array; read by the collector without a syscall.
- * Behind the counts is what the program remembers of its CPU from run to run (bpf/clock.bpf.h,
- * bpf/cputime.bpf.h). Cache lines of its own, so that no CPU writes into another's.
+ * Written by the program, one per CPU, in an mmapable array; the collector reads it without a syscall.
+ * After the counts comes the per-CPU state of the program (bpf/clock.bpf.h, bpf/cputime.bpf.h). It is
+ * aligned so that no two CPUs write to the same cache line.
  */
 struct cpu_books {
 	__u64 count[BOOK_COUNT];
@@ -384,7 +385,7 @@ struct kallsyms_event {
 	char text[];
 };
 
-/* ---- code that is made as it runs ------------------------------------------------------------ */
+/* ---- JIT code -------------------------------------------------------------------------------- */
 
 enum jit_file_kind {
 	JIT_FILE_MAP = 0,  /* text: jit/perf_map.h */
@@ -393,8 +394,8 @@ enum jit_file_kind {
 };
 
 /*
- * What becomes of such a file. It belongs to the process, which may be anybody's, so it is looked at
- * before it is opened. X(ENUM, followed, sentence)
+ * Whether such a file is read, and why not. The file belongs to the process, which may be hostile, so it is
+ * checked before it is opened. X(ENUM, followed, sentence)
  */
 #define JIT_FILE_STATES(X)                                                                         \
 	X(NONE, 0, "there is none")                                                                \
@@ -434,20 +435,20 @@ static inline int jit_file_state_is_followed(enum jit_file_state state)
 struct jit_file_event {
 	struct event_header header;
 	__u32 pid;
-	__u32 file;	     /* from 1 on; the next events name it by this */
+	__u32 file;	     /* from 1 on; later events refer to it by this number */
 	__u64 process_start; /* CLOCK_MONOTONIC ns, as of a process_event; 0 unknown */
 	__u8 kind;	     /* enum jit_file_kind */
 	__u8 state;	     /* enum jit_file_state */
 	__u8 reserved[6];
-	char path[]; /* as the process names it; empty: as told before */
+	char path[]; /* as the process names it; empty: as reported before */
 };
 
 /* jit_bytes_event.flags */
-#define JIT_SNAPSHOT_BEGIN 1u /* the file was written anew: these are its first bytes, ... */
-#define JIT_SNAPSHOT_END   2u /* ... and these its last */
-#define JIT_RESTART	   4u /* the file begins anew, and what it had before holds on */
+#define JIT_SNAPSHOT_BEGIN 1u /* the file was rewritten: these are its first bytes */
+#define JIT_SNAPSHOT_END   2u /* these are the last bytes of the rewritten file */
+#define JIT_RESTART	   4u /* the file starts over; its earlier entries remain valid */
 
-/* A piece of it, in the order of the file. Written in (after, before], CLOCK_MONOTONIC ns. */
+/* A piece of the file, in file order, written in (after, before], CLOCK_MONOTONIC ns. */
 struct jit_bytes_event {
 	struct event_header header;
 	__u64 after, before;
@@ -460,11 +461,11 @@ struct jit_bytes_event {
 
 /* ---- the symbols chunk ----------------------------------------------------------------------- */
 
-/* Which dso the EVENT_SYMBOLs up to the next EVENT_SYMBOL_DSO speak of, by its place in the profile. */
+/* The dso of all EVENT_SYMBOLs up to the next EVENT_SYMBOL_DSO, by its index in the profile. */
 struct symbol_dso_event {
 	struct event_header header;
 	__u32 dso;   /* struct dso_id */
-	__u32 state; /* enum symbol_state of profile.h: how its symbols were got, or why not */
+	__u32 state; /* enum symbol_state of profile.h: how its symbols were found, or why not */
 };
 
 struct symbol_event {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who listens to events: one table of callbacks, fed by live capture and by a recording alike.
+ * A consumer of events: one table of callbacks, called by live capture and by replay.
  *
  * Events come in time order (header.time, CLOCK_MONOTONIC ns, never decreasing) and have been
  * checked by stream/event_decode: sizes agree, strings end, counts are in range. A callback that
@@ -37,9 +37,9 @@ struct event_handler {
 };
 
 /*
- * What the recorder asks of whoever feeds it: "read the mappings of this process again". Live
- * capture answers with events (rate-limited); a recording has the answer in it already and does
- * nothing.
+ * A request from the recorder to its source of events: "read the mappings of this process again". Live
+ * capture answers with events (rate-limited). In a replay the request is ignored, since the recording
+ * already contains the answer.
  */
 struct event_source_requests {
 	void *context;

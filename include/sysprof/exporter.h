@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A way to write a profile. An exporter gets one request: a profile, a FILE and options. It reads
- * nothing else: no /proc, no clock, no environment. Same input, same bytes.
+ * An output format. An exporter gets one request: a profile, a FILE and options. It reads nothing
+ * else: no /proc, no clock, no environment. The same input gives the same bytes.
  */
 #ifndef SYSPROF_EXPORTER_H
 #define SYSPROF_EXPORTER_H
@@ -16,7 +16,7 @@ struct export_request {
 	FILE *out;
 	bool lines;		 /* folded: "function:line" */
 	unsigned int top;	 /* text: number of rows, 0: the default */
-	struct thread_id thread; /* formats with one thread a file; 0: the busiest */
+	struct thread_id thread; /* for formats with one thread per file; 0: the busiest */
 };
 
 struct exporter {

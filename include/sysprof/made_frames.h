@@ -8,22 +8,22 @@
 
 #include <stdint.h>
 
-/* Code whose stack frame has one size. Offsets are from its end, which is the caller's stack pointer. */
+/* Code with a fixed frame size. Offsets are from the end of the frame, which is the caller's stack pointer. */
 struct made_frame {
 	uint64_t start, end;
 	uint32_t size;
 	int32_t ra_offset; /* of the return address */
-	int32_t fp_offset; /* of the caller's frame pointer; 0: the register still has it */
+	int32_t fp_offset; /* of the caller's frame pointer; 0: it is still in the register */
 	uint32_t unused;
 };
 
-/* Executable memory that has no file. */
+/* Executable memory without a file. */
 struct made_area {
 	uint64_t start, end;
 };
 
 enum made_by {
-	MADE_BY_OTHERS, /* who keep frame pointers */
+	MADE_BY_OTHERS, /* they keep frame pointers */
 	MADE_BY_PYPY,
 	MADE_BY_LUAJIT,
 };
@@ -33,7 +33,7 @@ enum made_by {
 struct made_runtime {
 	uint32_t tgid;
 	enum made_by by;
-	/* addresses in it that were found to lead to such frames */
+	/* addresses in the process from which such frames can be found */
 	uint64_t states[MADE_STATES_MAX];
 	uint32_t state_count;
 };

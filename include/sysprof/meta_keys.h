@@ -25,6 +25,7 @@
 #define META_HZ		     "hz"
 #define META_PERIOD	     "period_ns"
 #define META_SAMPLING_START  "sampling_start" /* CLOCK_MONOTONIC ns */
-#define META_LINES_MISSING   "lines_missing" /* whose lines were lost although they exist, and why */
+#define META_LINES_MISSING                                                                         \
+	"lines_missing" /* which files have lines that could not be read, and why */
 
 #endif

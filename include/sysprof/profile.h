@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What we know: the profile, columnar and interned. This is the read side, all that exporters and
- * reports see: types, and questions about a const struct profile. <sysprof/profile_builder.h> is the
- * write side.
+ * The profile: columnar and interned. This is the read side, the only interface of exporters and
+ * reports: types and queries on a const struct profile. <sysprof/profile_builder.h> is the write side.
  *
  * Vocabulary (pprof's): a sample has a kind, a weight and a stack; a stack is a location and a parent
  * stack; a location is an address in a dso and has lines: the inline chain, innermost first; a line
@@ -65,7 +64,7 @@ enum profile_category {
 	CATEGORY_COUNT
 };
 
-/* Which compiler of a runtime generated a piece of code. X(ENUM, text); "": unknown. */
+/* Which compiler of a runtime generated some code. X(ENUM, text); "": unknown. */
 #define CODE_TIERS(X)                                                                              \
 	X(NONE, "")                                                                                \
 	X(INTERPRETED, "Interpreted")                                                              \
@@ -85,13 +84,13 @@ enum code_tier {
 
 /* How the symbols of a dso were found, or why it has none. X(ENUM, sentence) */
 #define SYMBOL_STATES(X)                                                                           \
-	X(PENDING, "not asked yet")                                                                \
-	X(RESOLVED, "symbol tables were read")                                                     \
-	X(NO_FILE, "the mapped file could not be opened")                                          \
+	X(PENDING, "not resolved yet")                                                             \
+	X(RESOLVED, "symbol tables read")                                                          \
+	X(NO_FILE, "cannot open the mapped file")                                                  \
 	X(NOT_ELF, "not an ELF file")                                                              \
 	X(DAMAGED, "a damaged or truncated ELF file")                                              \
-	X(NO_SYMBOLS, "stripped: it has no symbols")                                               \
-	X(HIDDEN, "kernel.kptr_restrict hides the kernel's symbols")                               \
+	X(NO_SYMBOLS, "stripped: no symbols")                                                      \
+	X(HIDDEN, "kernel symbols hidden by kernel.kptr_restrict")                                 \
 	X(CANCELLED, "cancelled")
 
 enum symbol_state {
@@ -102,8 +101,8 @@ enum symbol_state {
 };
 
 /*
- * What a sample measures. X(ENUM, name, unit), in the words of pprof's sample types; the unit is that
- * of the weight.
+ * What a sample measures. X(ENUM, name, unit), named as pprof's sample types; the unit is the unit of
+ * the weight.
  *
  * CPU: a tick found the thread running. The weight is the CPU time that the thread used since its
  * previous CPU sample, or since its start.
@@ -117,7 +116,7 @@ enum sample_kind {
 		SAMPLE_KIND_COUNT
 };
 
-/* A kind of samples that a profile has. */
+/* A kind of sample in a profile. */
 struct profile_sample_type {
 	enum sample_kind kind;
 	struct string_id name, unit; /* "cpu", "nanoseconds" */
@@ -153,7 +152,7 @@ struct profile_line {
 
 /*
  * address: file offset (DSO_FILE, DSO_VDSO), or virtual address (the other kinds). The recorder has
- * moved return addresses back into the call; nobody else does.
+ * already moved return addresses back into the call; no other code adjusts them.
  */
 struct profile_location {
 	struct dso_id dso;
@@ -161,12 +160,12 @@ struct profile_location {
 	uint64_t address;
 	uint64_t elf_address; /* virtual address in the ELF file; UNKNOWN until resolved */
 	struct process_id
-		process; /* DSO_JIT and DSO_UNKNOWN: whose address it is; 0 for the other kinds */
+		process; /* DSO_JIT and DSO_UNKNOWN: the process of the address; 0 for the other kinds */
 	uint32_t first_line,
 		line_count; /* into profile->lines, innermost first; ≥ 1 once finished */
 	/* JIT code: */
 	uint32_t
-		version; /* of the functions at this address, one after the other; 0 is the first */
+		version; /* counts the functions that were at this address over time; 0 is the first */
 	enum code_tier tier;
 	bool ambiguous; /* another function may have been at the address */
 };
@@ -211,9 +210,9 @@ struct profile_thread {
 	uint64_t start, end; /* as of the process */
 	uint64_t cpu_tail;
 	/*
-	 * Of a session with several windows: CPU time that this one and those before it count too much, since
-	 * a reading that said so came when there was nothing left to take it from. ns; told when the
-	 * thread is over.
+	 * In a session with several windows: CPU time, ns, that this window and earlier ones counted in
+	 * excess. It was found by a later reading, when no weight was left to reduce. Set when the thread
+	 * has ended.
 	 */
 	uint64_t cpu_excess;
 	struct profile_samples samples[SAMPLE_KIND_COUNT]; /* by kind */
@@ -259,7 +258,7 @@ struct profile_meta {
 
 /* Every array has `*_count` elements; where ids point into it, element 0 is the placeholder. */
 struct profile {
-	/* The kinds of samples it has, each once, no placeholder. No thread has samples of others. */
+	/* The kinds of samples in this profile, each once, no placeholder. No thread has other kinds. */
 	const struct profile_sample_type *sample_types;
 	size_t sample_type_count;
 	const char *const *strings;
@@ -294,11 +293,11 @@ struct profile {
 	uint64_t clock_error_ns; /* largest anchor error + extrapolation error */
 	uint32_t clock_epochs;
 	uint64_t sample_count;			 /* CPU samples of all threads */
-	uint64_t stack_ends[STACK_END_COUNT];	 /* of these, by why their stack ends */
-	uint64_t frames_found[FRAME_KIND_COUNT]; /* their user frames, by how they were found */
+	uint64_t stack_ends[STACK_END_COUNT];	 /* of these, by the reason why the stack ends */
+	uint64_t frames_found[FRAME_KIND_COUNT]; /* their user frames, by how the frame was found */
 	uint64_t lost[LOST_SOURCE_COUNT];
 	uint64_t unmapped_frames; /* user frames outside every known mapping */
-	bool cut_short; /* the recording has no end: its writer was killed, or is still writing */
+	bool cut_short; /* the recording has no end: its writer was killed or is still writing */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
 
@@ -318,15 +317,15 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread);
 /* Share of CPU samples whose stack is complete, 0..1; 1 if there is no sample. */
 double profile__complete_share(const struct profile *p);
 
-/* Share of distinct locations that a symbol gave a function name, 0..1; 1 if there is no location. */
+/* Share of distinct locations that have a function name from a symbol, 0..1; 1 if there is no location. */
 double profile__named_share(const struct profile *p);
 
 /* Sum of (due - Σ lines) over all CPUs whose due is known: ticks missing from the books. */
 int64_t profile__unexplained_ticks(const struct profile *p);
 /*
- * How many missing ticks are within the error of measurement: two a CPU for the edges of the
- * recording, and 50 ppm, by which the kernel's clocks for the two figures (local_clock,
- * CLOCK_MONOTONIC under NTP) may differ.
+ * How many missing ticks are within the measurement error: two per CPU for the edges of the recording,
+ * plus 50 ppm, because the two counts come from different kernel clocks (local_clock, and CLOCK_MONOTONIC
+ * under NTP).
  */
 int64_t profile__unexplained_allowed(const struct profile *p);
 

@@ -2,10 +2,10 @@
 /*
  * The write side of the profile.
  *
- * A builder is filled in three steps: process/recorder adds processes, threads and samples in time
- * order; then symbols are added, location by location; profile_builder__finish() names what is left,
- * checks every invariant and freezes. What comes out, a const struct profile, is all that exporters
- * and reports see (<sysprof/profile.h>).
+ * A profile is built in three steps. process/recorder adds processes, threads and samples in time
+ * order. Then symbols are added, location by location. Then profile_builder__finish() names the remaining
+ * locations, checks every invariant and freezes the profile. The result is a const struct profile, the
+ * only interface of exporters and reports (<sysprof/profile.h>).
  */
 #ifndef SYSPROF_PROFILE_BUILDER_H
 #define SYSPROF_PROFILE_BUILDER_H
@@ -18,12 +18,12 @@
 
 struct profile_builder;
 
-struct profile_builder *profile_builder__new(void); /* NULL: no memory */
+struct profile_builder *profile_builder__new(void); /* NULL: out of memory */
 void profile_builder__free(struct profile_builder *b);
 
 /*
- * All adders intern: equal input gives the same id. They return id 0 when memory ran out (for
- * strings: also for NULL or ""). The error sticks: profile_builder__error() is then -ENOMEM and
+ * All adders intern: equal input gives the same id. They return id 0 when out of memory (strings:
+ * also for NULL or ""). The error is sticky: from then on profile_builder__error() is -ENOMEM and
  * finish fails, so callers need not check each call.
  */
 int profile_builder__error(const struct profile_builder *b);
@@ -36,7 +36,7 @@ struct location_id profile_builder__location(struct profile_builder *b, struct d
 struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
 				       struct location_id location);
 
-/* Not interned: each call makes a new life. */
+/* Not interned: each call adds a new life. */
 struct process_id profile_builder__process(struct profile_builder *b,
 					   const struct profile_process *process);
 void profile_builder__process_name(struct profile_builder *b, struct process_id id,
@@ -64,15 +64,15 @@ struct profile_sample {
 };
 
 /*
- * Add a sample to a thread. Its time is not before that of the thread's previous sample of the same
- * kind; an equal or earlier one is moved to 1 ns after it: viewers divide by the difference.
+ * Add a sample to a thread. Samples of one kind come in time order. A sample that is not later than the
+ * previous one is moved to 1 ns after it, because viewers divide by the difference.
  */
 void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 			     const struct profile_sample *sample);
 
 /*
- * The weights of a thread's CPU samples are `ns` too large in sum: reduce them, the latest first.
- * Returns by how much they were reduced, at most `ns`.
+ * Reduce the weights of a thread's CPU samples by `ns` in total, the latest sample first. Returns by how
+ * much they were reduced, at most `ns`.
  */
 uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
 					uint64_t ns);
@@ -83,7 +83,7 @@ void profile_builder__jit(struct profile_builder *b, const struct profile_jit *j
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until);
 
-/* Facts of the session are plain fields: start, end, period, clock, … Its tables are empty until finish. */
+/* To set the plain fields: start, end, period, clock, … The tables are empty until finish. */
 struct profile *profile_builder__session(struct profile_builder *b);
 
 /* ---- symbols, added after the last sample ---------------------------------------------------- */
@@ -96,14 +96,14 @@ size_t profile_builder__location_count(const struct profile_builder *b);
 size_t profile_builder__thread_count(const struct profile_builder *b); /* without id 0 */
 const struct profile_location *profile_builder__get_location(const struct profile_builder *b,
 							     struct location_id id);
-/* The location of (dso, address) if it is in the table, else 0; for the symbols chunk. */
+/* The location of (dso, address), or 0 if there is none. For the symbols chunk. */
 struct location_id profile_builder__find_location(const struct profile_builder *b,
 						  struct dso_id dso, uint64_t address);
 void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
 				enum symbol_state state);
 struct function_id profile_builder__function(struct profile_builder *b,
 					     const struct profile_function *function);
-/* The same address with other code; `location` itself is version 0. */
+/* The same address at a time when it had other code; `location` itself is version 0. */
 struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
 					    uint32_t version);
 /* Facts about the JIT code at a location. */
@@ -124,17 +124,17 @@ struct builder_samples profile_builder__samples(struct profile_builder *b, struc
 						enum sample_kind kind);
 
 /*
- * Give a location its inline chain, innermost first; once. A location without this call is named
- * after its dso ("[libfoo.so]"), or after its address if it has none.
+ * Set the inline chain of a location, innermost first; at most once. A location without one is named
+ * after its dso ("[libfoo.so]"), or after its address if it has no dso.
  */
 void profile_builder__resolve(struct profile_builder *b, struct location_id id,
 			      uint64_t elf_address, const struct profile_line *lines,
 			      size_t line_count);
 
 /*
- * Name the locations without a name, freeze, and check every invariant (profile_check.h). 0 and
- * *profile, owned by the builder and valid until it is freed; -ENOMEM; -EINVAL if an invariant is
- * broken, which is a bug (`why`, why_size bytes, may be NULL: a sentence about it).
+ * Name the locations without a name, freeze the profile, and check every invariant (profile_check.h).
+ * Returns 0 and *profile, owned by the builder and valid until it is freed; -ENOMEM; or -EINVAL if an
+ * invariant is broken, which is a bug. `why` (why_size bytes, may be NULL) then says which.
  */
 int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
 			    size_t why_size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Callers of code that its file does not describe (assembly without CFI). Where the return address is, is
- * inferred; it is taken only if it follows a call instruction. Part of unwind_walk.h.
+ * Finds callers of code without CFI (assembly). The location of the return address is inferred, and the
+ * address is accepted only if it follows a call instruction. Part of unwind_walk.h.
  */
 #ifndef SYSPROF_UNWIND_INFER_H
 #define SYSPROF_UNWIND_INFER_H
@@ -13,12 +13,12 @@
 #define UNWIND_WORDS_SEARCHED	 16
 
 enum unwind_call {
-	UNWIND_CALL_NONE,      /* that is no return address */
-	UNWIND_CALL_SOMEWHERE, /* the instruction does not tell where to */
-	UNWIND_CALL_TO,	       /* s->call_target */
+	UNWIND_CALL_NONE,      /* not a return address */
+	UNWIND_CALL_SOMEWHERE, /* an indirect call: unknown target */
+	UNWIND_CALL_TO,	       /* a call of s->call_target */
 };
 
-/* What is known of an address: s->row is the row of its table. */
+/* What is known of an address; s->row is its row in the table. */
 enum unwind_look {
 	UNWIND_LOOK_NOTHING,
 	UNWIND_LOOK_INFERRED,
@@ -66,7 +66,7 @@ static __always_inline int unwind_call_before(struct unwind_state *s, __u64 ra)
 	return UNWIND_CALL_NONE;
 }
 
-/* By a rule that the file did not give: it may be wrong, or the code may have another stack by now. */
+/* Checks an inferred rule: it may be wrong, or the code may have changed stacks since. */
 static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, __u64 ra)
 {
 	return cfa - s->sp <= UNWIND_INFERRED_STEP_MAX && unwind_may_return_to(s, ra) &&
@@ -74,8 +74,9 @@ static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, 
 }
 
 /*
- * In a file, what nobody describes returns to behind a call, and not that of a function which is described:
- * that is another one. What was followed in vain may keep no frame pointer, so there the call has to tell.
+ * Code without CFI in a file returns to an address after a call. A call of a function that has CFI is a
+ * call of another function. If the code was analyzed without a result it may not keep a frame pointer, so
+ * then only a direct call is accepted.
  */
 static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 {
@@ -90,7 +91,7 @@ static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 	       (call == UNWIND_CALL_TO && unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
 }
 
-/* A call of the function at pc: nothing lies between them that is described, or followed. */
+/* Is it a call of the function at pc? Yes if no code with CFI or an inferred rule is between target and pc. */
 static __always_inline bool unwind_calls_this(struct unwind_state *s, __u64 ra)
 {
 	__u64 target, row;
@@ -104,7 +105,7 @@ static __always_inline bool unwind_calls_this(struct unwind_state *s, __u64 ra)
 	return unwind_look(s, s->ip) == UNWIND_LOOK_NOTHING && row == s->row;
 }
 
-/* UNWIND_STEP_ON: this word above the stack pointer is certain to be a return address of this function. */
+/* UNWIND_STEP_ON: this word above the stack pointer is certainly the return address of this function. */
 static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
 {
 	__u64 at = s->sp + (__u64)number * 8, ra;
@@ -115,7 +116,7 @@ static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
 	if (!unwind_calls_this(s, ra))
 		return STACK_END_NO_FRAME;
 	s->was_kept = false;		   /* the words are the callee's, or nobody knows */
-	s->fp_lost = s->fp_lost || number; /* it may have been pushed */
+	s->fp_lost = s->fp_lost || number; /* the function may have pushed it */
 	return unwind_take(s, FRAME_INFERRED, ra, at + 8, s->fp);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The arrays of unwind_table.h as the collector has them: capture/ makes them, unwind/ fills them. */
+/* The arrays of unwind_table.h on the collector's side: capture/ allocates them, unwind/ fills them. */
 #ifndef SYSPROF_UNWIND_MEMORY_H
 #define SYSPROF_UNWIND_MEMORY_H
 
@@ -11,14 +11,14 @@
 struct unwind_memory {
 	uint64_t *processes;	     /* UNWIND_PROCESSES */
 	struct unwind_table *tables; /* UNWIND_TABLES */
-	uint64_t *used;		     /* UNWIND_TABLES: what *epoch was when a table was last used */
+	uint64_t *used; /* UNWIND_TABLES: the value of *epoch when a table was last used */
 	uint32_t *epoch;
 	unsigned char *places; /* UNWIND_PLACES_SIZE bytes */
 	size_t segment_size;
-	unsigned int segment_limit; /* at most so many, UNWIND_SEGMENTS or less */
-	/* Make segment `number`: *bytes is shared with the kernel from then on. 0, -ENOMEM, … */
+	unsigned int segment_limit; /* number of segments at most, up to UNWIND_SEGMENTS */
+	/* Allocate segment `number`; *bytes is shared with the kernel from then on. 0, -ENOMEM, … */
 	int (*add_segment)(void *context, unsigned int number, unsigned char **bytes);
-	/* After this no CPU is in a program any more that it was in before. 0 or negative errno. */
+	/* Waits until every program run that was under way has ended. 0 or negative errno. */
 	int (*wait_for_programs)(void *context);
 	void *context;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where a walk up a user stack is. What it does is in unwind_walk.h. */
+/* The state of unwinding one user stack. The algorithm is in unwind_walk.h. */
 #ifndef SYSPROF_UNWIND_STATE_H
 #define SYSPROF_UNWIND_STATE_H
 
@@ -22,7 +22,7 @@ struct unwind_go_saved {
 	__u64 sp, pc, g, ctxt, unused, bp, old_bp;
 };
 
-/* On the way from one stack to another. The kernel's verifier follows no values that are kept here. */
+/* The state of a change from one stack to another. The kernel's verifier does not track values stored here. */
 struct unwind_across {
 	struct unwind_rule rule;
 	__u64 noted[2], top, offset, thread, goroutine, frame[2];
@@ -30,32 +30,32 @@ struct unwind_across {
 };
 
 struct unwind_state {
-	__u64 ip, sp, fp;	       /* of the frame that was found last */
-	__u64 general[UNWIND_GENERAL]; /* by DWARF number; while `all_known` */
+	__u64 ip, sp, fp;	       /* of the last frame found */
+	__u64 general[UNWIND_GENERAL]; /* by DWARF number; valid if all_known */
 	__u32 kind;		       /* enum frame_kind of that frame */
-	bool all_known;	 /* all registers are its own: it is the innermost, or a signal met it */
-	bool after_call; /* ip is behind the call that it is in */
+	bool all_known; /* all registers are of this frame: the innermost, or interrupted by a signal */
+	bool after_call; /* ip is behind its call or system call instruction */
 	bool fp_lost;
-	bool rbx_known;	    /* general[] has that of this frame, whatever all_known says */
-	bool is_fresh;	    /* a task that was just made, on a stack that has nothing on it yet */
-	bool in_trampoline; /* the frame before the last is where a signal handler returns to */
-	bool by_code;	    /* the last address lies in UNWIND_BY_CODE */
-	__u32 switches;	    /* how often it went to another stack */
+	bool rbx_known;	    /* general[] has rbx of this frame, even if all_known is false */
+	bool is_fresh;	    /* a new task, whose stack is still empty */
+	bool in_trampoline; /* the frame before the last is the return trampoline of a signal handler */
+	bool by_code;	    /* the last address is in an UNWIND_BY_CODE mapping */
+	__u32 switches;	    /* how often the walk changed stacks */
 	struct unwind_across across;
-	bool needs_call; /* a return address is taken only if it follows a call */
-	/* Of FRAME_INFERRED: code without CFI called this frame's callee, which is the innermost frame: what the caller takes
-	 * its stack pointer from behind the call is still in its register. */
+	bool needs_call; /* accept a return address only if it follows a call instruction */
+	/* For FRAME_INFERRED: this frame has no CFI, and its callee is the innermost frame. So the register
+	 * from which this frame restores its stack pointer after the call still has its value. */
 	bool was_kept;
-	bool was_followed; /* the code was read, and its instructions do not tell */
-	__u64 row;	   /* of the last address that was looked for, in its table */
-	__u64 low, high;   /* the last words that were read by unwind_find_pair() */
-	__u64 call_target; /* of the last call instruction that was looked at */
+	bool was_followed; /* the code was analyzed, without a result */
+	__u64 row;	   /* of the last address looked up, in its table */
+	__u64 low, high;   /* the last words read by unwind_find_pair() */
+	__u64 call_target; /* of the last call instruction examined */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */
-	__u32 places, place_count;	/* the surroundings' own ... */
-	__u64 places_time;		/* ... and of when they are, CLOCK_MONOTONIC ns */
-	bool outside;			/* an address on the way lies in none of them */
-	struct unwind_mapping mapping;	/* of the last address looked for; start > end: none */
-	__u64 window_start, window_end; /* what `window` holds */
+	__u32 places, place_count; /* for the includer's use: the mappings of the process ... */
+	__u64 places_time; /* ... and the time at which they were valid, CLOCK_MONOTONIC ns */
+	bool outside;	   /* an address of the walk is in no mapping */
+	struct unwind_mapping mapping;	/* of the last address looked up; start > end: none */
+	__u64 window_start, window_end; /* the addresses that `window` holds */
 	__u64 window[UNWIND_WINDOW / 8];
 };
 

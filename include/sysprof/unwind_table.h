@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How the stack of a function is taken apart, for every address of one executable file: compiled
- * from its .eh_frame by unwind/, read by the eBPF program and by its native twin.
+ * The unwind table of one executable file: for every address, the rule that finds the caller. Compiled
+ * from .eh_frame by unwind/, read by the eBPF program and by the same code built natively.
  *
- * A row says from which address on which rule holds, up to the next row. The code is cut into
- * buckets of 256 bytes, so that a row needs one byte of its address: the index has the number of
- * each bucket's first row, and at most eight steps find the right one. What holds at the start of a
- * bucket is the last row before it; row 0 is there for the first bucket and says nothing. Rules repeat, so
- * rows have numbers of them, of one byte where the file has no more than 256.
+ * A row is an address and the rule that applies from there to the next row. The code is divided into
+ * buckets of 256 bytes, so that a row stores only one byte of its address. The index has the number of
+ * each bucket's first row, and a search takes at most eight steps. At the start of a bucket the last row
+ * before the bucket applies; for the first bucket that is row 0, an empty rule. Rules repeat, so a row
+ * stores the number of a rule in the dictionary, in one byte if the file has at most 256 rules.
  *
- * In the segment a table is, one behind the other: struct unwind_rule dictionary[], __u32 index[buckets + 1],
+ * The parts of a table follow each other in its segment: struct unwind_rule dictionary[], __u32 index[buckets + 1],
  * numbers[rows] of `number_size` bytes, __u8 address[rows], and UNWIND_SLACK bytes that a search may read
- * and does not use.
+ * but does not use.
  */
 #ifndef SYSPROF_UNWIND_TABLE_H
 #define SYSPROF_UNWIND_TABLE_H
@@ -22,23 +22,23 @@
 #define UNWIND_BUCKET_SIZE (1u << UNWIND_BUCKET_BITS)
 #define UNWIND_SLACK	   (2 * UNWIND_BUCKET_SIZE)
 
-/* The canonical frame address (CFA): the stack pointer before the call, as it was pushed for. */
+/* The canonical frame address (CFA): the stack pointer before the call pushed the return address. */
 enum unwind_cfa {
 	UNWIND_CFA_NONE,     /* the file says nothing about this address */
 	UNWIND_CFA_SP,	     /* stack pointer + cfa_offset */
 	UNWIND_CFA_FP,	     /* frame pointer + cfa_offset */
-	UNWIND_CFA_REGISTER, /* another register + cfa_offset; known in the innermost frame alone */
-	UNWIND_CFA_DEREF,    /* what is at register + cfa_offset, + cfa_addend */
-	UNWIND_CFA_PLT,	     /* stack pointer + 8, and 8 more from byte cfa_offset of 16 on */
-	UNWIND_CFA_SIGNAL,   /* the return of a signal handler: all registers are on the stack */
-	UNWIND_CFA_ROOT,     /* nobody called this */
-	/* The function went over to another stack, see unwind_walk.h; it begins at cfa_offset. */
+	UNWIND_CFA_REGISTER, /* another register + cfa_offset; known in the innermost frame only */
+	UNWIND_CFA_DEREF,    /* the word at (register + cfa_offset), + cfa_addend */
+	UNWIND_CFA_PLT,	     /* stack pointer + 8; + 16 from byte cfa_offset of each 16 bytes on */
+	UNWIND_CFA_SIGNAL, /* the return trampoline of a signal handler: all registers are on the stack */
+	UNWIND_CFA_ROOT, /* the outermost frame: no caller */
+	/* The function changed to another stack, see unwind_walk.h; it begins at cfa_offset. */
 	UNWIND_CFA_SWITCH,	   /* its frame pointer leads to its own frame there */
 	UNWIND_CFA_GO_DEPTH,	   /* Go's asmcgocall without a frame */
 	UNWIND_CFA_GO_CALLER,	   /* Go's systemstack without a frame */
 	UNWIND_CFA_GO_INTERRUPTED, /* Go's morestack */
-	UNWIND_CFA_UNKNOWN,	   /* the file says something that we do not know */
-	UNWIND_CFA_LATER,	   /* code that was made since: what it is will be asked */
+	UNWIND_CFA_UNKNOWN,	   /* unsupported CFI */
+	UNWIND_CFA_LATER, /* JIT code newer than the table: the collector will find out its rule */
 };
 
 /* The caller's frame pointer. */
@@ -46,12 +46,12 @@ enum unwind_fp {
 	UNWIND_FP_SAME,
 	UNWIND_FP_AT_CFA,  /* at CFA + fp_offset */
 	UNWIND_FP_AT_FP,   /* at this frame's pointer + fp_offset */
-	UNWIND_FP_UNKNOWN, /* not to be had */
+	UNWIND_FP_UNKNOWN, /* cannot be recovered */
 };
 
 /*
- * The caller's rbx. It is followed in files alone that have frames by it (glibc's dynamic linker, where it binds
- * symbols lazily): elsewhere it would make tables larger for nothing.
+ * The caller's rbx. It is tracked only in files with frames that are relative to it (glibc's dynamic linker, in
+ * lazy binding). In other files it would only make the tables larger.
  */
 enum unwind_rbx {
 	UNWIND_RBX_UNTOLD,
@@ -62,16 +62,16 @@ enum unwind_rbx {
 /* The return address. */
 enum unwind_ra {
 	UNWIND_RA_NONE,
-	UNWIND_RA_AT_CFA,      /* at CFA + ra_offset */
-	UNWIND_RA_INTERRUPTED, /* the same; no call is in front of it, a signal came there */
-	/* the same, if it follows a call: the file says nothing, but its instructions do. With
-	 * UNWIND_CFA_NONE: nor do they. */
+	UNWIND_RA_AT_CFA, /* at CFA + ra_offset */
+	UNWIND_RA_INTERRUPTED, /* as AT_CFA, but the frame was interrupted by a signal: no call precedes the address */
+	/* as AT_CFA, if the address follows a call: the file has no CFI here, the rule is inferred from its
+	 * instructions. With UNWIND_CFA_NONE: it could not be inferred. */
 	UNWIND_RA_INFERRED,
-	/* in register ra_offset; known in the innermost frame alone. A bit of its own. */
+	/* in register ra_offset; known in the innermost frame only. A separate bit. */
 	UNWIND_RA_REGISTER = 4,
 };
 
-/* Fields that a kind does not use are 0. Registers have their numbers of the DWARF ABI. */
+/* Fields that a kind does not use are 0. Registers are DWARF register numbers. */
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
 	__u8 cfa_register;
@@ -88,32 +88,32 @@ struct unwind_table {
 	__u32 buckets; /* 0: the file describes no code */
 	__u32 dictionary, index, numbers, addresses;
 	__u16 segment;
-	__u16 number_size; /* 0: the table is not here: not yet, or not any more */
+	__u16 number_size; /* 0: the table is not loaded: not yet, or no longer */
 };
 
 /* ---- where the kernel finds them ------------------------------------------------------------- */
 
 /*
- * All of this is in arrays that the kernel and the collector share, and is written by the collector
- * without a system call. The kernel writes but one of them: when a table was last used.
+ * All of this is in arrays shared by the kernel and the collector. The collector writes them without
+ * system calls. The kernel writes only one: when a table was last used.
  *
- * A process has one word in a hash table of such words, which says where its
- * places are: a sorted array of starts, and behind it the rest of each. What a word leads to is never
- * changed: a process that maps something gets other places and then another word.
+ * Each process has one word in a hash table. The word says where the process's places are: a sorted array
+ * of start addresses, followed by the rest of each place. Places are never changed in place: a process that
+ * maps something gets new places first, and then a new word.
  */
 #define UNWIND_PROCESSES    8192u /* words; a power of two */
-#define UNWIND_PROBES	    16u	  /* words that a process may be in, from its hash on */
+#define UNWIND_PROBES	    16u	  /* words that are searched for a process, from its hash on */
 #define UNWIND_TABLES	    8192u
 #define UNWIND_PLACES_SIZE  (4u << 20) /* bytes for the places of all processes, a power of two */
 #define UNWIND_PLACES_ALIGN 64u
 #define UNWIND_PLACES_MAX   4095u /* of one process */
 #define UNWIND_SEGMENTS	    16u
 
-/* Instead of the number of a table. */
-#define UNWIND_NO_TABLE (~0u) /* frame pointers have to do */
-#define UNWIND_LATER	(~1u) /* it is not here yet */
+/* Special table numbers. */
+#define UNWIND_NO_TABLE (~0u) /* there is none: use frame pointers */
+#define UNWIND_LATER	(~1u) /* not built yet */
 #define UNWIND_JAVA	(~2u) /* code of a HotSpot that uses the frame pointer for something else */
-#define UNWIND_BY_CODE	(~3u) /* small pieces without frame pointers: their instructions tell */
+#define UNWIND_BY_CODE	(~3u) /* small functions without frame pointers: decode their instructions */
 
 struct unwind_place {
 	__u64 end;  /* of an executable mapping */
@@ -143,7 +143,7 @@ static inline __u32 unwind_word_offset(__u64 word)
 	return (__u32)(word >> 34) * UNWIND_PLACES_ALIGN;
 }
 
-/* Tells the places of one time from those of another. */
+/* Distinguishes the places of one time from those of another. */
 static inline __u32 unwind_tag(__u64 as_of)
 {
 	return (__u32)(as_of >> 10) | 1;
@@ -155,8 +155,8 @@ static inline __u32 unwind_hash(__u32 tgid)
 }
 
 /*
- * The last execve that fell on a hash: tgid 22 bits, and CLOCK_MONOTONIC in units of 16 us, 42 bits, which wrap
- * after two years. One word, so that it is read and written in one piece.
+ * The last execve with a hash: tgid in 22 bits, and CLOCK_MONOTONIC in units of 16 us in 42 bits, which wrap
+ * after two years. One word, so that it is read and written atomically.
  */
 #define UNWIND_EXEC_UNIT_BITS 14
 
@@ -165,7 +165,7 @@ static inline __u64 unwind_exec_word(__u32 tgid, __u64 time)
 	return (time >> UNWIND_EXEC_UNIT_BITS) << 22 | tgid;
 }
 
-/* Is that the execve of this process, and later than `as_of`? One in the same 16 us is not. */
+/* Is this an execve of this process later than `as_of`? One within the same 16 us does not count. */
 static inline int unwind_exec_is_after(__u64 word, __u32 tgid, __u64 as_of)
 {
 	return unwind_word_tgid(word) == tgid &&
@@ -179,7 +179,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "four to a cache line");
 _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #endif
 
-/* x86-64: numbers of the DWARF ABI, and where a signal frame has the registers of what it interrupted. */
+/* x86-64: DWARF register numbers, and the offsets of the interrupted registers in a signal frame. */
 #define UNWIND_X86_RBX		  3
 #define UNWIND_X86_RBP		  6
 #define UNWIND_X86_RSP		  7
@@ -189,11 +189,11 @@ _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #define UNWIND_X86_SIGNAL_RSP	  160
 #define UNWIND_X86_SIGNAL_RIP	  168
 
-/* Go's structures: g.stack.hi, g.m, g.sched. The rest of what is needed is in the rules. */
+/* Offsets in Go's structures: g.stack.hi, g.m, g.sched. The other offsets are in the rules. */
 #define UNWIND_GO_STACK_TOP 8
 #define UNWIND_GO_THREAD    0x30
 #define UNWIND_GO_SAVED	    0x38
-#define UNWIND_GO_SAVED_BP  0x60 /* of g; before there was a word more */
+#define UNWIND_GO_SAVED_BP  0x60 /* of g; older versions had one more word before it */
 #define UNWIND_GO_NEAR	    512
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One frame of a user stack, by table or by frame pointer: the same source in the kernel
+ * Unwinds one frame of a user stack, by table or by frame pointer. The same source is used in the kernel
  * (bpf/unwind.bpf.h) and natively (unwind/unwind.c).
  *
- * Who includes this defines before:
+ * The file that includes this defines first:
  *
  *   long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 address)
  *	reads user memory; 0, or it cannot be read
  *   const unsigned char *unwind_segment(struct unwind_state *s, const struct unwind_table *table)
- *	the segment that has it, of unwind_segment_size bytes, a power of two; NULL: there is none
+ *	the segment of the table, of unwind_segment_size bytes, a power of two; NULL: there is none
  *   const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
- *	NULL: it is none, but says what there is instead
+ *	NULL: the number is no table but one of the special numbers
  *   bool unwind_find_mapping(struct unwind_state *s, __u64 address)
- *	sets s->mapping to the executable mapping that has this address; false: none has
+ *	sets s->mapping to the executable mapping of this address; false: there is none
  *   bool unwind_knows_mappings(struct unwind_state *s)
  *	false: nothing is known of this process
  *   int unwind_find_room(struct unwind_state *s)
@@ -20,7 +20,7 @@
  *   int unwind_across(struct unwind_state *s)
  *	unwind_across_at(s)
  *   long unwind_thread_base(struct unwind_state *s, __u64 *base)
- *	where the thread's local storage is; 0, or it is not known
+ *	the base of the thread's local storage; 0, or it is not known
  *   int unwind_find_call(struct unwind_state *s, __u64 ra)
  *   int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra)
  *   int unwind_find_undescribed(struct unwind_state *s)
@@ -32,9 +32,9 @@
  *   int unwind_look(struct unwind_state *s, __u64 address)
  *	unwind_call_before(s, ra), unwind_is_called(s, cfa, ra), unwind_undescribed(s), unwind_is_return(s, ra), unwind_is_word(s, number), unwind_search(s), unwind_look_at(s, address)
  *
- * Searches have no branches that depend on what they compare: the verifier (from 6.8 on) would follow
- * every path of them. Offsets are masked right before each access, behind a barrier that keeps the
- * compiler from proving the mask away.
+ * Searches have no data-dependent branches: the verifier (from Linux 6.8 on) would follow every path.
+ * Offsets are masked right before each access, after a barrier that keeps the compiler from removing the
+ * mask.
  */
 #ifndef SYSPROF_UNWIND_WALK_H
 #define SYSPROF_UNWIND_WALK_H
@@ -47,10 +47,10 @@
 #define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
 
 #define UNWIND_CODE_LOWEST  4096
-#define UNWIND_STEP_ON	    (-1) /* not an end: there may be another frame */
-#define UNWIND_NOT_CALLED   (-2) /* nor is this: what was inferred is not so */
+#define UNWIND_STEP_ON	    (-1) /* not an end: continue with the next frame */
+#define UNWIND_NOT_CALLED   (-2) /* not an end: the inferred rule is wrong */
 
-/* Keeps compiler and verifier from knowing anything about a value. */
+/* Hides a value from the compiler and the verifier. */
 #define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))
 
 static __always_inline bool unwind_is_code(__u64 address)
@@ -59,8 +59,8 @@ static __always_inline bool unwind_is_code(__u64 address)
 }
 
 /*
- * Nothing of an earlier stack is known. ip, sp, fp and general are the caller's to set. In a system
- * call ip is behind the instruction that made it.
+ * Resets the state for a new stack. The caller sets ip, sp, fp and general. In a system call ip is behind
+ * the system call instruction.
  */
 static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_call)
 {
@@ -77,8 +77,8 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 }
 
 /*
- * Two words of the stack. A read of 4 KB costs hardly more than one of 16 bytes, so what lies above,
- * up to the end of the page, is read as well. 0, or it cannot be read.
+ * Reads two words of the stack. Reading 4 KB costs hardly more than reading 16 bytes, so the rest of the
+ * page is read as well. 0, or they cannot be read.
  */
 static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 address, __u64 *low,
 					     __u64 *high)
@@ -249,13 +249,13 @@ static __always_inline __u64 unwind_general(const struct unwind_state *s, __u64 
 	return s->general[number & (UNWIND_GENERAL - 1)];
 }
 
-/* Where nothing is known of the process, every address may be one of code. */
+/* If nothing is known of the process, every address may be code. */
 static __always_inline bool unwind_may_return_to(struct unwind_state *s, __u64 ra)
 {
 	return unwind_is_code(ra) && (!unwind_knows_mappings(s) || unwind_in_mapping(s, ra - 1));
 }
 
-/* The caller's: what it keeps in other registers is not followed. */
+/* Step to the caller; its other registers are unknown. */
 static __always_inline int unwind_take(struct unwind_state *s, __u32 kind, __u64 ip, __u64 sp,
 				       __u64 fp)
 {
@@ -328,9 +328,9 @@ static __always_inline int unwind_room_at(struct unwind_state *s)
 }
 
 /*
- * By frame pointer; or as if there was one right below the return address, where the code at hand
- * tells where that is (s->by_code). STACK_END_ROOT stands for "no frame pointer at all", which is how
- * the outermost frame is marked.
+ * Unwinds by frame pointer; or, with s->by_code, by the return address that the current code implies, as if a
+ * frame pointer was saved right below it. STACK_END_ROOT: there is no frame pointer (0, or a saved pair of
+ * zeros), which marks the outermost frame.
  */
 static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 {
@@ -364,9 +364,9 @@ static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 }
 
 /*
- * The innermost function may not have set up its frame yet, or not have it any more: its frame
- * pointer is the caller's then, and following it would leave the caller out. The instruction at
- * hand tells. UNWIND_STEP_ON: its caller was found so.
+ * The innermost function may not have set up its frame yet, or may have removed it already. Then the frame
+ * pointer is the caller's, and following it would skip the caller. The current instruction tells.
+ * UNWIND_STEP_ON: the caller was found this way.
  */
 static __always_inline int unwind_by_prologue(struct unwind_state *s)
 {
@@ -603,11 +603,11 @@ static __always_inline int unwind_undescribed(struct unwind_state *s)
 }
 
 /*
- * From the frame in `s` to its caller. UNWIND_STEP_ON: there it is; or enum stack_end. With
- * s->in_trampoline the frame that it came from is FRAME_SIGNAL_RETURN.
+ * Steps from the frame in `s` to its caller. UNWIND_STEP_ON, or enum stack_end. With s->in_trampoline the
+ * frame that it came from is FRAME_SIGNAL_RETURN.
  *
- * A return address may lie behind the end of its function, where that calls one that never
- * returns: its call is looked for, one byte before.
+ * If a function ends with a call that never returns, the return address is behind the end of the
+ * function. So the call is looked up instead, one byte before.
  */
 static __always_inline int unwind_to_caller(struct unwind_state *s)
 {

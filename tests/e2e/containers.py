@@ -281,7 +281,7 @@ def test_silence_of_a_busy_target_is_an_error():
                          recording, check=status)
         assert os.path.exists(path) == (status == 0), result
         if status:
-            assert re.search(r"used [\d.]+ s of CPU, but not one sample", result.err), result
+            assert re.search(r"used [\d.]+ s of CPU", result.err), result
             assert "try:" in result.err, result
             run(SYSPROF, "convert", recording, "-o", scratch("kept.folded"), check=0)
 

@@ -78,7 +78,7 @@ def test_odd_lines():
            b"ffffffffffffffff 2 overflow\nffffffff81000000 10 kernel\n5000 10 last")
     path = write("odd.map", odd)
     told = perf_map("tidy", path, "-o", scratch("odd.tidy"))
-    assert "4 lines are no entries" in told.err, told.err
+    assert "4 malformed lines" in told.err, told.err
     with open(scratch("odd.tidy"), "rb") as f:
         assert f.read() == (b"7fd0e8a1c2c0 158 void Fib.run(int)\n2000 10 name  with  spaces \n"
                             b"3000 10 \x1b[31mred\xff\n5000 10 last\n")
@@ -88,7 +88,7 @@ def test_odd_lines():
 def test_errors():
     path = write("four.map", "\n".join(FOUR) + "\n")
     for bad in "xyz", "", "12 34", "+5", "11111111111111111":
-        assert "no address" in perf_map("find", path, bad, status=2).err
+        assert "invalid address" in perf_map("find", path, bad, status=2).err
     assert "cannot read" in perf_map("tidy", scratch("missing"), status=1).err
     assert "cannot read" in perf_map("update", path, scratch("missing"), status=1).err
     assert "cannot write" in perf_map("tidy", path, "-o", scratch("no/such/directory"), status=1).err

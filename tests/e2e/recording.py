@@ -105,7 +105,7 @@ def test_kill_9():
         result = convert(file, json, check=0)
         convert(file, text, check=0)
     assert "the recording has no end" in result.err, result
-    named = re.search(r"no symbols in it; ([\d.]+) % of the addresses got a name", result.err)
+    named = re.search(r"no symbols\D*([\d.]+) %", result.err)
     assert named and float(named[1]) > 50, result
     threads = [t for t in e.firefox_threads(json) if t.pid == target.pid]
     kept = sum(begin <= when < end for t in threads for when, _ in t.samples())
@@ -142,7 +142,7 @@ def test_kill_9_on_another_machine():
     here = convert(file, os.path.join(path, "here.folded"), check=0)
     there = run(*elsewhere(programs), SYSPROF, "convert", file, "-o",
                 os.path.join(path, "there.folded"), check=0, timeout=LIMIT)
-    pattern = r"([\d.]+) % of the addresses got a name"
+    pattern = r"no symbols\D*([\d.]+) %"
     share_here, share_there = (float(re.search(pattern, r.err)[1]) for r in (here, there))
     assert share_there < share_here, (here, there)
     rows = folded(os.path.join(path, "there.folded"))
@@ -159,7 +159,7 @@ def test_convert_while_recording():
         for i in range(6):
             time.sleep(0.15)
             result = convert(file, os.path.join(path, f"{i}.json"), check=0)
-            assert "has no end: it was killed, or still runs" in result.err, result
+            assert "no end" in result.err, result
             assert "damaged" not in result.err, result
         recorder.signal(signal.SIGINT)
         recorder.finish(timeout=LIMIT, check=0)
@@ -183,7 +183,7 @@ def test_damaged_chunk():
             broken = bytearray(data)
             broken[at + offset] ^= 0x40
             result = convert(write(file, broken), out, check=0)
-            assert f"1 of {len(found)} chunks are damaged and left out" in result.err, \
+            assert f"1 of {len(found)} chunks damaged" in result.err, \
                 (index, offset, result)
             after = total(out)
             assert after <= before, (index, offset, after, before)
@@ -201,8 +201,8 @@ def test_truncated():
     found = chunks(data)
     last, middle = found[-1][0], found[len(found) // 2][0]
     counts = []
-    for size, part in ((len(data) - 1, "the last chunk is cut off"), (last + 48, "cut off"),
-                       (last + 1, "cut off"), (last, "no symbols in it"), (middle + 100, "no end"),
+    for size, part in ((len(data) - 1, "the last chunk is truncated"), (last + 48, "truncated"),
+                       (last + 1, "truncated"), (last, "no symbols"), (middle + 100, "no end"),
                        (middle, "no end"), (found[1][0], "no end")):
         result = convert(write(file, data[:size]), out, check=0)
         assert part in result.err, (size, result)
@@ -233,15 +233,15 @@ def test_headers():
     for status, part, content in (
             (1, "newer sysprof: version 2", header(data, version=2)),
             (1, "newer sysprof: version 4294967295", header(data, version=0xffffffff)),
-            (1, "other byte order", header(data, byte_order=0x04030201)),
+            (1, "byte order", header(data, byte_order=0x04030201)),
             (1, "is not a recording", header(data, magic=b"SYSPROG\n")),
             (1, "is not a recording", b""),
             (1, "is not a recording", b"SYSPROF"),
             (1, "is not a recording", b"\0" * 100000),
             (1, "within its header", data[:20]),
-            (1, "no chunk that can be read", data[:64]),
-            (1, "no chunk that can be read", header(data, size=0xfffffff8)),
-            (0, "header is damaged", bytes(flipped))):
+            (1, "no readable chunk", data[:64]),
+            (1, "no readable chunk", header(data, size=0xfffffff8)),
+            (0, "damaged file header", bytes(flipped))):
         file = write(os.path.join(path, "x.sysprof"), content)
         for command in (["convert", file, "-o", os.path.join(path, "x.json")], ["report", file]):
             result = sysprof(*command, timeout=LIMIT)

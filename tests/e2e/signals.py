@@ -280,7 +280,7 @@ def test_second_ctrl_c():
             assert os.waitpid(terminal.pid, os.WNOHANG) == (0, 0), terminal.text
             terminal.ctrl_c()
             assert terminal.wait(5) == 1, terminal.text
-            assert "given up" in terminal.text, terminal.text
+            assert "aborted" in terminal.text, terminal.text
             assert is_alive(command), "COMMAND was killed"
         finally:
             os.kill(command, signal.SIGKILL)
@@ -324,7 +324,7 @@ def test_second_signal_while_writing():
             if reader:
                 os.close(fd)
             assert result.status == 1, result
-            assert "given up" in result.err, result
+            assert "aborted" in result.err, result
             assert_only(path, {"fifo", "x.sysprof"})
             assert_complete_recording(path)
 
@@ -353,7 +353,7 @@ def test_second_signal_while_recording_into_a_pipe():
             result = recorder.finish(timeout=5)
         if reader:
             os.close(fd)
-        assert result.status == 1 and "given up" in result.err, result
+        assert result.status == 1 and "aborted" in result.err, result
         assert_only(path, {"fifo"})
 
 
@@ -378,7 +378,7 @@ def test_stopped_for_five_seconds():
     assert_complete(path, samples=50)
     lost = int(re.search(r"lost: (\d+)", result.err)[1])
     assert lost > 0 and "ring-full" in result.err, result
-    assert "do not explain" not in result.err, result
+    assert "unexplained" not in result.err, result
     kept = sum(n for _, n in folded(os.path.join(path, "x.folded")))
     # lost ticks are counted for the CPU, so those of other programs are among them
     assert kept + lost > 0.7 * used * 4999, (kept, lost, used)
@@ -450,7 +450,7 @@ def test_quiet():
     os.kill(int(re.search(r"pid (\d+)", terminal.text)[1]), signal.SIGKILL)
     assert re.fullmatch(r"pid \d+\r\nstart \d+\r\n", terminal.text), repr(terminal.text)
     result = sysprof("record", "-q", "-p", 4194303, "-d", "1", check=1)
-    assert "there is no process" in result.err, result
+    assert "4194303" in result.err, result
 
 
 def test_without_terminal():

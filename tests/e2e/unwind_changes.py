@@ -82,7 +82,7 @@ def test_short_processes_and_little_room():
     with Background("sh", scratch("storm.sh")) as storm, Background("sh", scratch("turns.sh")) as turns:
         told = record("-p", f"{storm.pid},{turns.pid}", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path,
                       timeout=120).err
-    found = re.search(r"(\d+) unwind tables made room for others, (\d+) found none", told)
+    found = re.search(r"evicted (\d+) unwind tables, refused (\d+)", told)
     processes, rooted, node = set(), 0, []
     for thread, when, frames in all_stacks(path):
         if thread.process == "chain-no-fp":
@@ -93,7 +93,7 @@ def test_short_processes_and_little_room():
             node.append((when, is_rooted(frames)))
     late = [good for when, good in node if when > node[-1][0] - 1500000000]
     print(f"  {len(processes)} short processes were sampled, {rooted} of their stacks reach the root; "
-          f"{found.group(1) if found else 'no'} tables made room, {found.group(2) if found else 'none'} found none; "
+          f"{found.group(1) if found else 0} tables evicted, {found.group(2) if found else 0} refused; "
           f"node's last: {sum(late)} of {len(late)} reach the root")
     assert found and int(found.group(1)) >= 1, told
     assert len(processes) > 200 and rooted > 100, (len(processes), rooted)

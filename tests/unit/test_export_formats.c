@@ -54,11 +54,11 @@ static void test_unavailable_formats_are_named(void **state)
 
 	(void)state;
 	assert_null(exporter_for_path("x.trace.json.gz", &why));
-	assert_non_null(strstr(why, ".trace.json.gz is not available in this version"));
+	assert_non_null(strstr(why, "cannot write .trace.json.gz"));
 	assert_null(exporter_for_path("x.pb.gz", &why));
-	assert_non_null(strstr(why, ".pb.gz is not available in this version"));
+	assert_non_null(strstr(why, "cannot write .pb.gz"));
 	assert_null(exporter_for_path("x.out", &why));
-	assert_null(strstr(why, "available"));
+	assert_null(strstr(why, "cannot write"));
 }
 
 static void test_names(void **state)

@@ -128,9 +128,10 @@ static int explain_load(int err, struct failure *failure)
 	snprintf(attempt, sizeof(attempt), "cannot load the eBPF programs (%s)", libbpf_message);
 	if (err != -EACCES && err != -EINVAL && err != -E2BIG)
 		return features_explain(failure, err, attempt);
-	fail(failure, err, "%s: this kernel's verifier refuses them", attempt);
-	return fail_remedy(failure, err,
-			   "report it with the kernel's version (uname -a); others may work");
+	fail(failure, err, "%s: rejected by this kernel's verifier", attempt);
+	return fail_remedy(
+		failure, err,
+		"report this with the output of uname -a; another kernel version may work");
 }
 
 /* Room for RING_SECONDS of the deepest stacks, a power of two. */
@@ -206,12 +207,12 @@ static int set_cgroup(struct bpf_session *s, const char *cgroup, struct failure 
 		int err = -errno;
 
 		fail(failure, err, "cannot open the cgroup %s: %s", path, strerror(-err));
-		return fail_remedy(failure, err, "give its path below %s, as in /proc/PID/cgroup",
+		return fail_remedy(failure, err, "give the path below %s, as in /proc/PID/cgroup",
 				   root);
 	}
 	if (bpf_map__update_elem(s->skel->maps.cgroups, &zero, sizeof(zero), &fd, sizeof(fd), 0)) {
-		fail(failure, -EINVAL, "%s is not a cgroup of version 2", path);
-		return fail_remedy(failure, -EINVAL, "--cgroup works with the unified hierarchy");
+		fail(failure, -EINVAL, "%s is not a version 2 cgroup", path);
+		return fail_remedy(failure, -EINVAL, "give a cgroup of the unified hierarchy");
 	}
 	return 0;
 }

@@ -100,7 +100,7 @@ int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 	s->info.sideband_cpus = s->cpu_count;
 	if (target->cpus && found != target->cpu_count) {
 		fail(failure, -ENODEV, "CPU %u of -C is not online", missing_cpu(s, target));
-		return fail_remedy(failure, -ENODEV, "see " CPUS_ONLINE " for those that are");
+		return fail_remedy(failure, -ENODEV, "choose from the CPUs in " CPUS_ONLINE);
 	}
 	return 0;
 }
@@ -181,8 +181,8 @@ int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 	close_tsc(s);
 	if (choice == CLOCK_CHOICE_AUTO)
 		return 0;
-	fail(failure, err, "cannot use the TSC as clock: %s", s->clock_reason);
-	return fail_remedy(failure, err, "--clock=monotonic works everywhere");
+	fail(failure, err, "cannot use the TSC as the clock: %s", s->clock_reason);
+	return fail_remedy(failure, err, "--clock monotonic (works on every machine)");
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -241,7 +241,7 @@ static int explain_tick(const struct bpf_session *s, int err, struct failure *fa
 	if (err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV || err == -EINVAL) {
 		fail(failure, err, "this machine's PMU has no event \"%s\": %s", s->source.name,
 		     strerror(-err));
-		return fail_remedy(failure, err, "-e cpu-clock works everywhere");
+		return fail_remedy(failure, err, "-e cpu-clock (works on every machine)");
 	}
 	snprintf(attempt, sizeof(attempt), "cannot open the event \"%s\"", s->source.name);
 	return features_explain(failure, err, attempt);
@@ -254,20 +254,21 @@ static int open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure
 	if (!err)
 		err = watch_ring(s, c->fds.output);
 	if (err)
-		return features_explain(failure, err, "cannot open a ring for samples");
+		return features_explain(failure, err, "cannot open a sample ring");
 	err = open_sideband(s, c);
 	if (!err)
 		err = watch_ring(s, c->fds.sideband);
 	if (err)
 		return features_explain(failure, err,
-					"cannot open the stream of mappings, names and forks");
+					"cannot open the side-band events (mmap, comm, fork)");
 	if (!c->sampled)
 		return 0;
 	if (s->info.tsc) {
 		s->books[c->cpu].tsc_base = c->tsc_base;
 		err = put_map_fd(s->skel->maps.tsc_counters, c->cpu, c->fds.tsc);
 		if (err)
-			return fail(failure, err, "cannot hand over the TSC counter: %s",
+			return fail(failure, err,
+				    "cannot pass the TSC counter to the eBPF program: %s",
 				    strerror(-err));
 	}
 	err = open_tick(s, c);
@@ -404,7 +405,7 @@ int bpf_session__enable_sideband(struct bpf_session *s, struct failure *failure)
 	restore_affinity(home);
 	if (err)
 		return fail(failure, err,
-			    "cannot start the stream of mappings, names and forks: %s",
+			    "cannot start the side-band events (mmap, comm, fork): %s",
 			    strerror(-err));
 	return 0;
 }

@@ -130,7 +130,7 @@ static bool under_seccomp(void)
 /* ---- why a call failed ----------------------------------------------------------------------- */
 
 #define GRANT                                                                                      \
-	"run it as root (sudo sysprof …), or: setcap "                                           \
+	"run as root (sudo sysprof …), or: setcap "                                              \
 	"cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_ipc_lock,cap_dac_read_search,"          \
 	"cap_checkpoint_restore=ep \"$(command -v sysprof)\""
 
@@ -148,10 +148,11 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 	if (in_user_namespace()) {
 		fail(f, error, "%s: %s: capabilities apply only inside this user namespace",
 		     attempt, errno_text);
-		return fail_remedy(f, error, "run it outside of the user namespace, as real root");
+		return fail_remedy(f, error,
+				   "run outside of the user namespace, as root of the host");
 	}
 	if (locked_down()) {
-		fail(f, error, "%s: %s: kernel lockdown is in its confidentiality mode", attempt,
+		fail(f, error, "%s: %s: kernel lockdown is in confidentiality mode", attempt,
 		     errno_text);
 		return fail_remedy(f, error,
 				   "boot with lockdown=integrity, or without Secure Boot; see %s",
@@ -165,14 +166,14 @@ static int explain_eperm(struct failure *f, int error, const char *attempt)
 				   "--security-opt seccomp=unconfined");
 	}
 	if (!has_capability(CAP_IPC_LOCK)) {
-		fail(f, error, "%s: %s: missing CAP_IPC_LOCK, and %s is used up", attempt,
-		     errno_text, MLOCK_PATH);
+		fail(f, error, "%s: %s: missing CAP_IPC_LOCK, and the limit in %s is reached",
+		     attempt, errno_text, MLOCK_PATH);
 		return fail_remedy(f, error, "sysctl -w kernel.perf_event_mlock_kb=65536");
 	}
 	getrlimit(RLIMIT_MEMLOCK, &locked);
 	fail(f, error,
-	     "%s: %s: a security module forbids it, or a limit does (kernel.perf_event_paranoid is "
-	     "%ld; before Linux 5.11, RLIMIT_MEMLOCK, which is %llu)",
+	     "%s: %s: forbidden by a security module or a limit (kernel.perf_event_paranoid is %ld; "
+	     "before Linux 5.11 RLIMIT_MEMLOCK, which is %llu)",
 	     attempt, errno_text, read_number(PARANOID_PATH, -2),
 	     (unsigned long long)locked.rlim_cur);
 	return fail_remedy(f, error,
@@ -188,15 +189,15 @@ int features_explain(struct failure *f, int error, const char *attempt)
 		return explain_eperm(f, error, attempt);
 	if (error == -EMFILE || error == -ENFILE) {
 		getrlimit(RLIMIT_NOFILE, &limit);
-		fail(f, error, "%s: the limit of open files is reached (RLIMIT_NOFILE is %llu)",
-		     attempt, (unsigned long long)limit.rlim_cur);
+		fail(f, error, "%s: open file limit reached (RLIMIT_NOFILE is %llu)", attempt,
+		     (unsigned long long)limit.rlim_cur);
 		return fail_remedy(f, error, "ulimit -n 65536");
 	}
 	if (access(BTF_PATH, R_OK)) {
 		fail(f, error, "%s: the kernel has no BTF (" BTF_PATH ")", attempt);
 		return fail_remedy(f, error,
-				   "boot a kernel with CONFIG_DEBUG_INFO_BTF=y, as the "
-				   "distributions' are; in a container, mount /sys");
+				   "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (distribution "
+				   "kernels have it); in a container, mount /sys");
 	}
 	if (error == -ENOSYS) {
 		fail(f, error, "%s: the kernel was built without perf events or eBPF", attempt);
@@ -206,12 +207,13 @@ int features_explain(struct failure *f, int error, const char *attempt)
 	}
 	if (error == -ENOMEM) {
 		getrlimit(RLIMIT_MEMLOCK, &limit);
-		fail(f, error, "%s: no memory, or none that may be locked (RLIMIT_MEMLOCK is %llu)",
+		fail(f, error,
+		     "%s: out of memory, or of memory that may be locked (RLIMIT_MEMLOCK is %llu)",
 		     attempt, (unsigned long long)limit.rlim_cur);
 		return fail_remedy(f, error, "ulimit -l unlimited");
 	}
 	fail(f, error, "%s: %s", attempt, strerror(-error));
-	return fail_remedy(f, error, "see what is missing: sysprof check");
+	return fail_remedy(f, error, "sysprof check (lists what is missing)");
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -298,16 +300,17 @@ static void probe_bpf(struct features *f)
 		fd = bpf_raw_tracepoint_open(HOOK_FORK, bpf_program__fd(skel->progs.probe));
 		add_attempt(f, "raw-tracepoints", FEATURE_REQUIRED, try_fd(fd),
 			    "children of a target cannot be followed");
-		add_feature(f, "kernel", "task-pt-regs", FEATURE_WANTED, skel->bss->task_pt_regs,
-			    "user stacks of samples in the kernel rest on the layout of its stacks",
-			    "since 5.15");
-		set_remedy(f, "a kernel from 5.15 on");
+		add_feature(
+			f, "kernel", "task-pt-regs", FEATURE_WANTED, skel->bss->task_pt_regs,
+			"user stacks of samples in the kernel depend on the layout of kernel stacks",
+			"since 5.15");
+		set_remedy(f, "boot Linux 5.15 or later");
 		add_feature(f, "kernel", "typed-task", FEATURE_INFO, skel->bss->typed_task,
-			    "each sample costs some 100 ns more", "since 5.11");
+			    "each sample costs about 100 ns more", "since 5.11");
 		add_feature(f, "kernel", "rq-clock", FEATURE_WANTED, skel->bss->rq_clock,
-			    "the CPU time of a sample is less exact where a hypervisor takes time",
+			    "the CPU time of a sample is less exact where a hypervisor steals time",
 			    "CONFIG_FAIR_GROUP_SCHED");
-		set_remedy(f, "a kernel with CONFIG_FAIR_GROUP_SCHED=y");
+		set_remedy(f, "boot a kernel with CONFIG_FAIR_GROUP_SCHED=y");
 	}
 	features_bpf__destroy(skel);
 }
@@ -325,11 +328,11 @@ static void probe_perf(struct features *f)
 		    "nothing can be recorded");
 	fd = try_fd(sideband_event_open(cpu, 4096, &build_ids));
 	add_attempt(f, "sideband", FEATURE_REQUIRED, fd,
-		    "mappings, names and forks cannot be followed");
+		    "mappings, thread names and forks cannot be followed");
 	add_feature(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
-		    "a file that is replaced while recording is told by its inode only",
+		    "a file replaced while recording is recognized by its inode only",
 		    "in mapping records, since 5.12");
-	set_remedy(f, "a kernel from 5.12 on");
+	set_remedy(f, "boot Linux 5.12 or later");
 	tick_source__find("cycles", &source, NULL);
 	fd = try_fd(tick_event_open(&source, cpu, RATE));
 	add_feature(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,
@@ -362,8 +365,7 @@ static void probe_clock(struct features *f)
 
 	add_feature(
 		f, "clock", "tsc", FEATURE_WANTED, !refused && fd >= 0,
-		"samples are stamped with CLOCK_MONOTONIC, which is as good but cannot be matched with "
-		"rdtsc in programs",
+		"timestamps are CLOCK_MONOTONIC: as good, but programs that use rdtsc cannot match them",
 		"%s%s",
 		refused	 ? refused
 		: fd < 0 ? "the msr PMU: "
@@ -381,12 +383,11 @@ static void probe_capabilities(struct features *f)
 		{CAP_BPF, "cap_bpf", "nothing can be recorded", FEATURE_REQUIRED},
 		{CAP_PERFMON, "cap_perfmon", "nothing can be recorded", FEATURE_REQUIRED},
 		{CAP_SYS_PTRACE, "cap_sys_ptrace",
-		 "mappings that other users' processes had before cannot be read", FEATURE_WANTED},
+		 "existing mappings of other users' processes cannot be read", FEATURE_WANTED},
 		{CAP_DAC_READ_SEARCH, "cap_dac_read_search",
-		 "symbols of files that only others may read are missing", FEATURE_WANTED},
+		 "no symbols from files that sysprof may not read", FEATURE_WANTED},
 		{CAP_CHECKPOINT_RESTORE, "cap_checkpoint_restore",
-		 "symbols of files that were deleted or replaced while mapped are missing",
-		 FEATURE_WANTED},
+		 "no symbols from files deleted or replaced while mapped", FEATURE_WANTED},
 		{CAP_SYSLOG, "cap_syslog", "the kernel's symbols may be hidden", FEATURE_WANTED},
 		{CAP_IPC_LOCK, "cap_ipc_lock",
 		 "rings are as small as kernel.perf_event_mlock_kb; samples may be lost",
@@ -454,10 +455,10 @@ static void probe_privileges(struct features *f)
 	add_feature(f, "privileges", "kallsyms", FEATURE_WANTED, kallsyms_shows(),
 		    "kernel functions have no names", "kernel.kptr_restrict is %ld",
 		    read_number(KPTR_PATH, -1));
-	set_remedy(f, "sysctl -w kernel.kptr_restrict=1, and run it as root");
+	set_remedy(f, "sysctl -w kernel.kptr_restrict=1, and run as root");
 	err = try_map_files();
 	add_feature(f, "privileges", "map-files", FEATURE_WANTED, err >= 0,
-		    "symbols of files that were deleted or replaced while mapped are missing", "%s",
+		    "no symbols from files deleted or replaced while mapped", "%s",
 		    err < 0 ? strerror(-err) : "");
 	set_remedy(f, GRANT);
 	lockdown_mode(mode, sizeof(mode));
@@ -465,12 +466,12 @@ static void probe_privileges(struct features *f)
 		    "nothing can be recorded", "kernel lockdown: %s", mode);
 	set_remedy(f, "boot with lockdown=integrity, or without Secure Boot");
 	add_feature(f, "privileges", "initial-user-namespace", FEATURE_INFO, !in_user_namespace(),
-		    "capabilities may not count for tracing", "%s", "");
+		    "capabilities may not apply to tracing", "%s", "");
 	err = pid_namespace__detect(&ns, &why);
 	add_feature(f, "privileges", "pid-namespace", FEATURE_REQUIRED, !err,
-		    "processes cannot be told apart", "%.150s",
+		    "processes cannot be identified", "%.150s",
 		    err	       ? why.what
-		    : ns.inode ? "our own: processes outside of it are not seen"
+		    : ns.inode ? "not the initial one: processes outside of it are invisible"
 			       : "the initial one");
 	set_remedy(f, why.remedy);
 	add_feature(f, "privileges", "perf_event_paranoid", FEATURE_INFO, true, "", "%ld",
@@ -487,7 +488,7 @@ static void probe_limits(struct features *f)
 	add_feature(
 		f, "limits", "open-files", FEATURE_WANTED,
 		files.rlim_cur >= (rlim_t)(cpus * BPF_SESSION_FDS_PER_CPU + FDS_BESIDES),
-		"files of some mappings cannot be kept open; with very few, nothing can be recorded",
+		"some mapped files cannot be kept open; if the limit is very low, nothing can be recorded",
 		"RLIMIT_NOFILE is %llu", (unsigned long long)files.rlim_cur);
 	set_remedy(f, "ulimit -n 65536");
 	add_feature(f, "limits", "locked-memory", FEATURE_INFO,

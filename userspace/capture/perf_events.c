@@ -53,8 +53,8 @@ int tick_source__find(const char *name, struct tick_source *source, struct failu
 		used += snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
 				 sources[i].name);
 	}
-	fail(failure, -ENOENT, "there is no event \"%s\"", name);
-	return fail_remedy(failure, -ENOENT, "-e takes one of: %s", names);
+	fail(failure, -ENOENT, "unknown event \"%s\"", name);
+	return fail_remedy(failure, -ENOENT, "give one of: %s", names);
 }
 
 uint64_t tick_source__period(const struct tick_source *source, unsigned int hz)

@@ -22,15 +22,14 @@ int pid_namespace__detect(struct pid_namespace *ns, struct failure *failure)
 	self[size] = '\0';
 	if (strtol(self, NULL, 10) != getpid()) {
 		fail(failure, -EXDEV,
-		     "/proc belongs to another pid namespace: there we are %s, here %d", self,
-		     getpid());
+		     "/proc belongs to another pid namespace: this process is %s there, %d here",
+		     self, getpid());
 		return fail_remedy(failure, -EXDEV,
-				   "mount the /proc of this namespace (unshare --mount-proc), "
-				   "or run in the initial one");
+				   "mount this namespace's /proc (unshare --mount-proc), "
+				   "or run in the initial pid namespace");
 	}
 	if (stat("/proc/self/ns/pid", &st))
-		return fail(failure, -errno, "cannot look at /proc/self/ns/pid: %s",
-			    strerror(errno));
+		return fail(failure, -errno, "cannot stat /proc/self/ns/pid: %s", strerror(errno));
 	ns->inode = st.st_ino == INITIAL_INODE ? 0 : (uint32_t)st.st_ino;
 	return 0;
 }

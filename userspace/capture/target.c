@@ -55,8 +55,8 @@ static int check_task(pid_t id, bool is_thread, struct failure *failure)
 	int err = read_stat(id, &stat);
 
 	if (err == -ESRCH) {
-		fail(failure, err, "there is no %s %d", kind, id);
-		return fail_remedy(failure, err, "list the running ones: ps -eLo pid,tid,comm");
+		fail(failure, err, "no such %s: %d", kind, id);
+		return fail_remedy(failure, err, "ps -eLo pid,tid,comm (lists what is running)");
 	}
 	if (err)
 		return fail(failure, err, "cannot read /proc/%d/stat: %s", id, strerror(-err));
@@ -64,13 +64,12 @@ static int check_task(pid_t id, bool is_thread, struct failure *failure)
 	 * of a process whose first thread has ended before the others, that one alone is a zombie
 	 */
 	if (proc_stat__is_dead(&stat) && (is_thread || stat.threads <= 1))
-		return fail(failure, -ECHILD, "%s %d has exited already (it is a zombie)", kind,
-			    id);
+		return fail(failure, -ECHILD, "%s %d has exited (it is a zombie)", kind, id);
 	if (stat.flags & PROC_FLAG_KTHREAD) {
-		fail(failure, -ENOTSUP, "%s %d is a kernel thread, which has no user space", kind,
+		fail(failure, -ENOTSUP, "%s %d is a kernel thread: it cannot be a target", kind,
 		     id);
 		return fail_remedy(failure, -ENOTSUP,
-				   "kernel threads are in a recording of the whole system: -a");
+				   "-a (a recording of the whole system includes kernel threads)");
 	}
 	return 0;
 }
@@ -81,8 +80,8 @@ int target_check_process(pid_t pid, struct failure *failure)
 
 	if (process > 0 && process != pid) {
 		fail(failure, -ESRCH, "%d is a thread of process %d, not a process", pid, process);
-		return fail_remedy(failure, -ESRCH, "sample the thread with -t %d, or -p %d", pid,
-				   process);
+		return fail_remedy(failure, -ESRCH,
+				   "-t %d for the thread, or -p %d for its process", pid, process);
 	}
 	return check_task(pid, false, failure);
 }

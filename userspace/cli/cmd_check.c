@@ -84,7 +84,7 @@ static void print_feature(const struct feature *f)
 
 static void print_stacks(const struct stack_census *census)
 {
-	printf("\nuser stacks, of all that ran for a second\n");
+	printf("\nuser stacks of everything that ran during one second\n");
 	if (!census->samples) {
 		printf("  nothing ran\n");
 		return;
@@ -133,14 +133,14 @@ static int run_check(int argc, char **argv)
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		if (option != 'j')
-			return usage_error(&cmd_check, "there is no option '%s'", argv[optind - 1]);
+			return usage_error(&cmd_check, "unknown option '%s'", argv[optind - 1]);
 		json = true;
 	}
 	if (optind < argc)
-		return usage_error(&cmd_check, "it takes no argument '%s'", argv[optind]);
+		return usage_error(&cmd_check, "unexpected argument '%s'", argv[optind]);
 	err = features__probe(&features);
 	if (err) {
-		log_print(LOG_ERROR, "cannot probe: %s", strerror(-err));
+		log_print(LOG_ERROR, "cannot probe the system: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	can_record = features__can_record(features);
@@ -161,9 +161,11 @@ static int run_check(int argc, char **argv)
 const struct command cmd_check = {
 	.name = "check",
 	.arguments = "[--json]",
-	.summary = "say what this kernel and these privileges allow, and how stacks end here",
+	.summary = "show what this kernel and these privileges allow, and how user stacks end",
 	.help = "  sudo sysprof check\n"
 		"\n"
-		"      --json   for programs; exit status 1 where recording is impossible\n",
+		"      --json   print JSON\n"
+		"\n"
+		"Exits with status 1 if recording is impossible.\n",
 	.run = run_check,
 };

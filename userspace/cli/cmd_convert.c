@@ -36,7 +36,7 @@ static int parse_option(struct convert_options *options, int option, char **argv
 		return 0;
 	case 't':
 		if (parse_u64(optarg, 1, UINT32_MAX, &tid))
-			return usage_error(&cmd_convert, "--thread %s: wanted is a thread's number",
+			return usage_error(&cmd_convert, "--thread %s: expected a thread id",
 					   optarg);
 		options->outputs.thread = tid;
 		return 0;
@@ -50,9 +50,9 @@ static int parse_option(struct convert_options *options, int option, char **argv
 		options->replay.symbols.cache = false;
 		return 0;
 	case ':':
-		return usage_error(&cmd_convert, "%s wants a value", argv[optind - 1]);
+		return usage_error(&cmd_convert, "%s requires a value", argv[optind - 1]);
 	}
-	return usage_error(&cmd_convert, "there is no option '%s'", argv[optind - 1]);
+	return usage_error(&cmd_convert, "unknown option '%s'", argv[optind - 1]);
 }
 
 static int parse_options(struct convert_options *options, int argc, char **argv)
@@ -68,13 +68,13 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return usage_error(&cmd_convert, argc - optind
-							 ? "one input at a time"
-							 : "which recording shall be converted?");
+							 ? "more than one input"
+							 : "no input: give a recording (.sysprof)");
 	options->input = argv[optind];
 	if (!options->outputs.count)
-		return usage_error(&cmd_convert, "where to? Give -o FILE");
+		return usage_error(&cmd_convert, "no output: give -o FILE");
 	if (outputs__recording(&options->outputs))
-		return usage_error(&cmd_convert, "a recording is what is converted from, not to");
+		return usage_error(&cmd_convert, "cannot write .sysprof; convert only reads it");
 	return 0;
 }
 
@@ -117,15 +117,15 @@ const struct command cmd_convert = {
 	.name = "convert",
 	.arguments =
 		"IN -o OUT [-o OUT…] [--thread TID] [--lines] [--debuginfod] [--no-symbol-cache]",
-	.summary = "make other formats of a recording",
+	.summary = "convert a recording to other formats",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
 		"\n"
 		"  -o, --output FILE   as for record; may be repeated\n"
-		"      --thread TID    the thread for formats of one thread a file\n"
-		"      --lines         with lines, where the format has room for them\n"
+		"      --thread TID    which thread, for formats with one thread per file\n"
+		"      --lines         with source lines, where the format supports them\n"
 		"\n"
-		"Where the recording was cut short and has no symbols:\n"
+		"For a recording without symbols (sysprof was killed):\n"
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"
-		"      --no-symbol-cache  neither read nor keep symbols on disk\n",
+		"      --no-symbol-cache  do not use the on-disk cache of symbols\n",
 	.run = run_convert,
 };

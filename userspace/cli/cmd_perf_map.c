@@ -100,7 +100,7 @@ static int load_map(struct map *m, const char *path)
 	for (size_t i = 0; i < m->ranges.count; i++)
 		m->fresh_count += m->fresh[i];
 	if (m->reader.bad_lines)
-		log_print(LOG_WARNING, "%s: %llu lines are no entries of a perf map", path,
+		log_print(LOG_WARNING, "%s: %llu malformed lines", path,
 			  (unsigned long long)m->reader.bad_lines);
 	return 0;
 }
@@ -161,8 +161,7 @@ static int find_address(struct map *m, char **arguments)
 	uint64_t address;
 
 	if (parse_address(arguments[1], &address))
-		return usage_error(&cmd_perf_map,
-				   "%s is no address: wanted is a hexadecimal number",
+		return usage_error(&cmd_perf_map, "%s: invalid address (expected hex)",
 				   arguments[1]);
 	if (load_map(m, arguments[0]))
 		return EXIT_FAILED;
@@ -347,9 +346,9 @@ static int run_verb(const char *verb, int count, char **arguments, const char *o
 	else if (!strcmp(verb, "update") && count == 2)
 		status = rewrite_map(&map, arguments, true, output ? output : "-");
 	else
-		status = usage_error(&cmd_perf_map, "wanted is %s", cmd_perf_map.arguments);
+		status = usage_error(&cmd_perf_map, "expected %s", cmd_perf_map.arguments);
 	if (fflush(stdout) || ferror(stdout)) {
-		log_print(LOG_ERROR, "cannot print: %s", strerror(errno));
+		log_print(LOG_ERROR, "cannot write to standard output: %s", strerror(errno));
 		status = EXIT_FAILED;
 	}
 	map__fini(&map);
@@ -364,24 +363,24 @@ static int run_perf_map(int argc, char **argv)
 	optind = 1;
 	while ((option = getopt(argc, argv, ":o:")) != -1) {
 		if (option == ':')
-			return usage_error(&cmd_perf_map, "-o wants a value");
+			return usage_error(&cmd_perf_map, "-o requires a value");
 		if (option != 'o')
-			return usage_error(&cmd_perf_map, "there is no option '-%c'", optopt);
+			return usage_error(&cmd_perf_map, "unknown option '-%c'", optopt);
 		output = optarg;
 	}
 	if (optind == argc)
-		return usage_error(&cmd_perf_map, "wanted is %s", cmd_perf_map.arguments);
+		return usage_error(&cmd_perf_map, "expected %s", cmd_perf_map.arguments);
 	return run_verb(argv[optind], argc - optind - 1, argv + optind + 1, output);
 }
 
 const struct command cmd_perf_map = {
 	.name = "perf-map",
 	.arguments = "find MAP ADDRESS | tidy MAP [-o OUT] | update MAP STACKS [-o OUT]",
-	.summary = "say what of a perf map is still true, and mend stacks by it",
+	.summary = "find, drop or bypass stale entries of a perf map",
 	.help = "  sysprof perf-map find /tmp/perf-12.map 227bbdff955b\n"
 		"  sysprof perf-map tidy /tmp/perf-12.map -o fresh.map\n"
-		"  sysprof perf-map update /tmp/perf-12.map stacks.txt    (of perf script)\n"
+		"  sysprof perf-map update /tmp/perf-12.map stacks.txt    (from perf script)\n"
 		"\n"
-		"An entry is stale once a later one has a part of its addresses.\n",
+		"An entry is stale if a later entry overlaps it.\n",
 	.run = run_perf_map,
 };

@@ -67,7 +67,7 @@ static int watch_processes(struct recording *r, struct failure *failure)
 		err = vec_push(&r->pidfds, fd);
 		if (err) {
 			close(fd);
-			return fail(failure, err, "cannot watch process %d: no memory", pid);
+			return fail(failure, err, "cannot watch process %d: out of memory", pid);
 		}
 	}
 	return 0;
@@ -133,7 +133,7 @@ static int open_session(struct recording *r, int argc, char **argv, struct failu
 	char target[1024];
 
 	if (!command_line)
-		return fail(failure, -ENOMEM, "cannot begin: no memory");
+		return fail(failure, -ENOMEM, "cannot start: out of memory");
 	record_options__describe_target(&r->options, target, sizeof(target));
 	fill_live_options(&r->options, &options.live);
 	options.live.target_text = target;
@@ -238,7 +238,7 @@ static void show_status(struct recording *r, uint64_t now)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	progress__line(
 		&r->progress,
-		"%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C ends",
+		"%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C to stop",
 		(now - r->started) / 1e9, (unsigned long long)stats.live.samples, stats.threads,
 		(unsigned long long)session__lost(r->session), cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
@@ -280,7 +280,9 @@ static int close_recording_file(struct recording *r, uint64_t *bytes, struct fai
 		return 0;
 	fail(failure, err, "cannot write %s: %s", path, strerror(-err));
 	if (*bytes && err != -ENOENT)
-		fail_remedy(failure, err, "sysprof report %s: what it held before is kept", path);
+		fail_remedy(failure, err,
+			    "sysprof report %s (it keeps everything written before the error)",
+			    path);
 	return err;
 }
 
@@ -295,8 +297,8 @@ static void abandon_recording_file(struct recording *r, int err, struct failure 
 }
 
 /*
- * A target that ran and was never seen is not an empty profile, it is a failure of ours: another
- * pid namespace, a filter that does not match.
+ * If the target ran but no sample was received, recording has failed (another pid namespace, a filter that
+ * does not match): that is an error, not an empty profile.
  */
 static int check_silence(const struct recording *r, const struct profile *profile,
 			 struct failure *failure)
@@ -306,12 +308,13 @@ static int check_silence(const struct recording *r, const struct profile *profil
 	if (profile->sample_count || r->options.cpus || r->options.cgroup ||
 	    r->target_cpu < SILENCE_PERIODS * period)
 		return 0;
-	fail(failure, -ENODATA, "the target used %.3f s of CPU, but not one sample of it came",
+	fail(failure, -ENODATA, "the target used %.3f s of CPU but no samples were received",
 	     r->target_cpu / 1e9);
-	return fail_remedy(failure, -ENODATA, "sysprof check; run sysprof outside of containers");
+	return fail_remedy(failure, -ENODATA,
+			   "sysprof check; in a container, run sysprof on the host");
 }
 
-/* A symbolizer_progress_fn: shows it, and says whether the user still waits. */
+/* symbolizer_options.progress: shows the progress, and cancels after a signal. */
 static int on_symbols(void *context, const struct symbolizer_progress *symbols)
 {
 	struct recording *r = context;
@@ -321,7 +324,7 @@ static int on_symbols(void *context, const struct symbolizer_progress *symbols)
 	return give_up__signalled(&from_terminal);
 }
 
-/* A signal in here means "no more symbols"; another one, once we write, gives up. */
+/* A signal here skips the remaining symbols; another one, while files are written, aborts. */
 static int symbolize(struct recording *r, struct symbolizer_counts *counts, struct failure *failure)
 {
 	const struct symbolizer_options options = {
@@ -378,13 +381,14 @@ static void print_session(const struct recording *r)
 	for (size_t i = 0; i < count; i++)
 		log_print(LOG_INFO, "program %s: %u verified instructions", programs[i].name,
 			  programs[i].verified_insns);
-	log_print(LOG_INFO, "event %s on %u CPUs, clock %s (%s), CPU time by %s", info->event,
+	log_print(LOG_INFO, "event %s on %u CPUs, clock %s (%s), CPU time from %s", info->event,
 		  info->cpus, info->tsc ? "tsc" : "monotonic", info->clock_reason,
 		  info->cpu_time_source);
-	log_print(LOG_INFO,
-		  "rings: %zu of %zu bytes wanted for samples, %zu of %zu for side-band, each CPU",
-		  info->sample_ring_size, info->sample_ring_wanted, info->sideband_ring_size,
-		  info->sideband_ring_wanted);
+	log_print(
+		LOG_INFO,
+		"rings per CPU: samples %zu bytes (requested %zu), side-band %zu bytes (requested %zu)",
+		info->sample_ring_size, info->sample_ring_wanted, info->sideband_ring_size,
+		info->sideband_ring_wanted);
 }
 
 /* COMMAND may have ended in the meantime, or runs on. */
@@ -477,7 +481,7 @@ const struct command cmd_record = {
 		"  sudo sysprof record -o a.cpuprofile -o a.folded -- make\n"
 		"\n"
 		"What to record:\n"
-		"  -p, --pid PID[,PID…]      processes: every thread, and children to come and there\n"
+		"  -p, --pid PID[,PID…]      processes: all threads; existing and future children\n"
 		"  -t, --tid TID[,TID…]      threads\n"
 		"  -a, --all-cpus            the whole system\n"
 		"  -- COMMAND [ARG…]         a command, from its first instruction to its end\n"
@@ -487,26 +491,26 @@ const struct command cmd_record = {
 		"      --exclude-self        without sysprof itself\n"
 		"\n"
 		"How:\n"
-		"  -F, --frequency HZ        samples a second of CPU time; 999, with -a 99\n"
+		"  -F, --frequency HZ        samples per second of CPU time; default 999, with -a 99\n"
 		"  -d, --duration SECONDS    stop after that time\n"
 		"  -e, --event EVENT         cpu-clock (default), task-clock, cycles, …\n"
-		"  -g, --call-graph MODE     user stacks: auto (by unwind tables, and by frame pointer\n"
-		"                            where there are none), fp (by frame pointer), none\n"
-		"      --unwind-mem MIB      for unwind tables at most, 64\n"
+		"  -g, --call-graph MODE     user stacks: auto (default: unwind tables, frame pointers\n"
+		"                            where a file has none), fp (frame pointers only), none\n"
+		"      --unwind-mem MIB      memory limit of the unwind tables, default 64\n"
 		"      --no-kernel           without kernel stacks\n"
-		"      --max-depth N         user frames a stack, 256\n"
-		"      --clock CLOCK         auto, tsc or monotonic\n"
+		"      --max-depth N         user frames per stack, default 256\n"
+		"      --clock CLOCK         auto (default), tsc or monotonic\n"
 		"\n"
 		"Output:\n"
 		"  -o, --output FILE         may be repeated; the suffix picks the format, or FORMAT:FILE:\n"
 		"                            .json .json.gz (Firefox Profiler), .cpuprofile (Chrome),\n"
 		"                            .folded, .txt, .sysprof (the recording itself); - is standard output\n"
-		"      --thread TID          the thread for formats of one thread a file\n"
-		"      --lines               with lines, where the format has room for them\n"
+		"      --thread TID          which thread, for formats with one thread per file\n"
+		"      --lines               with source lines, where the format supports them\n"
 		"\n"
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
-		"      --no-symbol-cache     neither read nor keep symbols and unwind tables on disk\n"
+		"      --no-symbol-cache     do not use the on-disk cache of symbols and unwind tables\n"
 		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"

@@ -30,12 +30,11 @@ static int parse_option(struct report_options *options, unsigned int *top, int o
 		if (report_by_parse(optarg, &options->by))
 			return usage_error(
 				&cmd_report,
-				"--by %s: wanted is function, thread, process, dso or line",
-				optarg);
+				"--by %s: expected function, thread, process, dso or line", optarg);
 		return 0;
 	case 'n':
 		if (parse_u64(optarg, 1, TOP_MAX, &rows))
-			return usage_error(&cmd_report, "--top %s: wanted is a number of rows",
+			return usage_error(&cmd_report, "--top %s: expected a number of rows",
 					   optarg);
 		*top = rows;
 		return 0;
@@ -43,9 +42,9 @@ static int parse_option(struct report_options *options, unsigned int *top, int o
 		options->json = true;
 		return 0;
 	case ':':
-		return usage_error(&cmd_report, "%s wants a value", argv[optind - 1]);
+		return usage_error(&cmd_report, "%s requires a value", argv[optind - 1]);
 	}
-	return usage_error(&cmd_report, "there is no option '%s'", argv[optind - 1]);
+	return usage_error(&cmd_report, "unknown option '%s'", argv[optind - 1]);
 }
 
 static int report_recording(const char *input, const struct report_options *options,
@@ -85,8 +84,8 @@ static int run_report(int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_report,
-				   argc - optind ? "one recording at a time" : "which recording?");
+		return usage_error(&cmd_report, argc - optind ? "more than one recording"
+							      : "no recording given");
 	return report_recording(argv[optind], &options, top);
 }
 
@@ -98,7 +97,7 @@ const struct command cmd_report = {
 		"  sysprof report x.sysprof --by thread --top 10\n"
 		"\n"
 		"      --by WHAT   function (default), thread, process, dso or line\n"
-		"      --top N     rows, 40\n"
-		"      --json      for programs\n",
+		"      --top N     number of rows, default 40\n"
+		"      --json      print JSON\n",
 	.run = run_report,
 };

@@ -35,7 +35,7 @@ static struct {
 
 static void give_up_now(void)
 {
-	static const char text[] = "\nsysprof: given up: no profile was written\n";
+	static const char text[] = "\nsysprof: aborted; no profile written\n";
 	ssize_t ignored;
 
 	for (int i = 0; i < state.count; i++)

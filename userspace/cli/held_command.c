@@ -80,7 +80,8 @@ int held_command__release(struct held_command *c, const char *name, struct failu
 	ssize_t got;
 
 	if (write_full(c->release_fd, "g", 1))
-		return fail(failure, -ESRCH, "%s was killed before it began", name);
+		return fail(failure, -ESRCH, "cannot run %s: it was killed before it started",
+			    name);
 	close(steal_fd(c->release_fd));
 	do {
 		got = read(c->error_fd, &error, sizeof(error));

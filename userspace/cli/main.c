@@ -59,7 +59,7 @@ static int print_help(int argc, char **argv)
 	}
 	command = find_command(argv[1]);
 	if (!command) {
-		log_print(LOG_ERROR, "there is no command '%s'; see 'sysprof help'", argv[1]);
+		log_print(LOG_ERROR, "unknown command '%s': see 'sysprof help'", argv[1]);
 		return EXIT_USAGE;
 	}
 	printf("usage: sysprof %s %s\n\n%s", command->name, command->arguments, command->help);
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	}
 	command = find_command(argv[1]);
 	if (!command) {
-		log_print(LOG_ERROR, "there is no command '%s'; see 'sysprof help'", argv[1]);
+		log_print(LOG_ERROR, "unknown command '%s': see 'sysprof help'", argv[1]);
 		return EXIT_USAGE;
 	}
 	if (argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))

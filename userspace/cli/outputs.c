@@ -65,7 +65,7 @@ static int choose_by_suffix(const char *argument, struct output *output, struct 
 {
 	if (is_stdout(argument))
 		return fail(failure, -EINVAL,
-			    "-o -: standard output has no suffix; say the format, as in folded:-");
+			    "-o -: standard output needs a format, as in folded:-");
 	if (!ends_with(argument, RECORDING_SUFFIX)) {
 		const char *why;
 
@@ -94,10 +94,10 @@ static int parse_output(const char *argument, struct output *output, struct fail
 		return err;
 check:
 	if (err)
-		return fail(failure, err, "-o %s: no memory", argument);
+		return fail(failure, err, "-o %s: out of memory", argument);
 	if (!*output->path) {
 		free(steal_ptr(output->path));
-		return fail(failure, -EINVAL, "-o %s: the file has no name", argument);
+		return fail(failure, -EINVAL, "-o %s: empty file name", argument);
 	}
 	return 0;
 }
@@ -111,14 +111,15 @@ int outputs__add(struct outputs *outputs, const char *argument, struct failure *
 		return err;
 	for (size_t i = 0; i < outputs->count; i++) {
 		if (!strcmp(outputs->items[i].path, output.path))
-			err = fail(failure, -EINVAL, "-o %s is given twice", argument);
+			err = fail(failure, -EINVAL, "-o %s given twice", argument);
 		else if (!output.exporter && !outputs->items[i].exporter)
-			err = fail(failure, -EINVAL, "-o %s: one recording is enough", argument);
+			err = fail(failure, -EINVAL, "-o %s: only one .sysprof output is possible",
+				   argument);
 	}
 	items = err ? NULL : reallocarray(outputs->items, outputs->count + 1, sizeof(*items));
 	if (!items) {
 		free(output.path);
-		return err ? err : fail(failure, -ENOMEM, "-o %s: no memory", argument);
+		return err ? err : fail(failure, -ENOMEM, "-o %s: out of memory", argument);
 	}
 	items[outputs->count++] = output;
 	outputs->items = items;
@@ -162,7 +163,7 @@ int outputs__check(const struct outputs *outputs, struct failure *failure)
 		if (err) {
 			fail(failure, err, "cannot create %s: %s", path, strerror(-err));
 			return fail_remedy(failure, err,
-					   "make the directory, or choose another place with -o");
+					   "create the directory, or choose another path with -o");
 		}
 		output_file__abort(file);
 	}
@@ -319,7 +320,7 @@ static int write_siblings(struct pending_files *pending, const struct output *ou
 		}
 		err = sibling_path(output, profile, thread, &path);
 		if (err)
-			return fail(failure, err, "cannot name a file for thread %u: no memory",
+			return fail(failure, err, "cannot name a file for thread %u: out of memory",
 				    thread->tid);
 		request.thread.v = i;
 		err = write_one(pending, output->exporter, &request, path, failure);
@@ -343,7 +344,7 @@ static int write_output(struct pending_files *pending, const struct output *outp
 	chosen = outputs->thread ? thread_by_tid(profile, outputs->thread)
 				 : export_busiest_thread(profile).v;
 	if (outputs->thread && !chosen)
-		return fail(failure, -ESRCH, "--thread %u: no such thread was recorded",
+		return fail(failure, -ESRCH, "--thread %u: no such thread in the recording",
 			    outputs->thread);
 	request.thread.v = chosen;
 	err = write_one(pending, output->exporter, &request, output->path, failure);
@@ -364,7 +365,7 @@ static int commit_all(struct pending_files *pending, struct written_files *writt
 
 	written->items = calloc(count ? count : 1, sizeof(*written->items));
 	if (!written->items)
-		return fail(failure, -ENOMEM, "cannot finish the files: no memory");
+		return fail(failure, -ENOMEM, "cannot finish the files: out of memory");
 	for (size_t i = 0; i < count && !err; i++) {
 		struct pending_file *file = &pending->files.data[i];
 

@@ -49,7 +49,7 @@ void progress__symbols(struct progress *p, const struct symbolizer_progress *sym
 	char name[256];
 
 	if (!symbols->file)
-		progress__line(p, "symbols: %zu of %zu addresses · Ctrl-C leaves it at that",
+		progress__line(p, "symbols: %zu of %zu addresses · Ctrl-C skips the rest",
 			       symbols->done, symbols->total);
 	else if (symbols->of_bytes)
 		progress__line(p, "debug file of %s: %.1f of %.1f MB",

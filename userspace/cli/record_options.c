@@ -63,20 +63,20 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static int bad_value(const char *option, const char *value, const char *wanted)
+static int bad_value(const char *option, const char *value, const char *expected)
 {
-	return usage_error(&cmd_record, "%s %s: wanted is %s", option, value, wanted);
+	return usage_error(&cmd_record, "%s %s: expected %s", option, value, expected);
 }
 
 static int parse_number(const char *option, uint64_t min, uint64_t max, unsigned int *value)
 {
 	uint64_t number;
-	char wanted[80];
+	char expected[80];
 
 	if (parse_u64(optarg, min, max, &number)) {
-		snprintf(wanted, sizeof(wanted), "a whole number from %lu to %lu",
+		snprintf(expected, sizeof(expected), "a whole number from %lu to %lu",
 			 (unsigned long)min, (unsigned long)max);
-		return bad_value(option, optarg, wanted);
+		return bad_value(option, optarg, expected);
 	}
 	*value = number;
 	return 0;
@@ -85,7 +85,8 @@ static int parse_number(const char *option, uint64_t min, uint64_t max, unsigned
 static int parse_ids(const char *option, uint32_t **ids, size_t *count)
 {
 	if (*ids)
-		return usage_error(&cmd_record, "%s is given twice; list all with commas", option);
+		return usage_error(&cmd_record, "%s given twice: separate several ids with commas",
+				   option);
 	if (parse_u32_list(optarg, 1, PID_LIMIT, ids, count))
 		return bad_value(option, optarg, "a list of numbers, as in 12,34");
 	return 0;
@@ -207,9 +208,9 @@ static int parse_option(struct record_options *options, int option)
 		options->verbosity = options->verbosity < VERBOSE ? VERBOSE : DEBUGGING;
 		return 0;
 	case ':':
-		return usage_error(&cmd_record, "-%c wants a value", optopt);
+		return usage_error(&cmd_record, "-%c requires a value", optopt);
 	case '?':
-		return usage_error(&cmd_record, "there is no such option");
+		return usage_error(&cmd_record, "unknown option");
 	}
 	return parse_target_option(options, option);
 }
@@ -220,10 +221,9 @@ static int check_together(const struct record_options *options)
 
 	/* a cgroup alone is a choice of the whole system */
 	if (targets == 0 && !options->cgroup)
-		return usage_error(&cmd_record,
-				   "what shall be recorded? Give -p PID, -t TID, -a or -- COMMAND");
+		return usage_error(&cmd_record, "no target: give -p, -t, -a or -- COMMAND");
 	if (targets > 1)
-		return usage_error(&cmd_record, "-p, -t, -a and COMMAND exclude one another");
+		return usage_error(&cmd_record, "-p, -t, -a and COMMAND are mutually exclusive");
 	return 0;
 }
 
@@ -259,10 +259,9 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+:p:t:aF:d:o:e:g:C:qv", long_options, NULL)) !=
 	       -1) {
 		if (option == '?' && optind > 1)
-			return usage_error(&cmd_record, "there is no option '%s'",
-					   argv[optind - 1]);
+			return usage_error(&cmd_record, "unknown option '%s'", argv[optind - 1]);
 		if (option == ':')
-			return usage_error(&cmd_record, "%s wants a value", argv[optind - 1]);
+			return usage_error(&cmd_record, "%s requires a value", argv[optind - 1]);
 		status = parse_option(options, option);
 		if (status)
 			return status;

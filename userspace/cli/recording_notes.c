@@ -8,19 +8,19 @@ void print_recording_notes(const char *path, const struct recording_summary *sum
 			   const struct profile *profile)
 {
 	if (summary->header_damaged)
-		log_print(LOG_WARNING, "%s: the file's header is damaged; it is read all the same",
-			  path);
+		log_print(LOG_WARNING, "%s: damaged file header, ignored", path);
 	if (summary->damaged_chunks)
-		log_print(LOG_WARNING, "%s: %llu of %llu chunks are damaged and left out", path,
+		log_print(LOG_WARNING, "%s: %llu of %llu chunks damaged, skipped", path,
 			  (unsigned long long)summary->damaged_chunks,
 			  (unsigned long long)(summary->chunks + summary->damaged_chunks));
 	if (summary->bad_events)
-		log_print(LOG_WARNING, "%s: %llu events make no sense and are left out", path,
+		log_print(LOG_WARNING, "%s: %llu events invalid, skipped", path,
 			  (unsigned long long)summary->bad_events);
 	if (summary->truncated)
-		log_print(LOG_WARNING, "%s: the last chunk is cut off", path);
+		log_print(LOG_WARNING, "%s: the last chunk is truncated", path);
 	if (summary->cut_short)
-		log_print(LOG_WARNING, "%s: the recording has no end: it was killed, or still runs",
+		log_print(LOG_WARNING,
+			  "%s: the recording has no end: sysprof was killed or is still recording",
 			  path);
 	if (profile__meta(profile, META_LINES_MISSING))
 		log_print(LOG_WARNING, "%s: lines are missing: %s", path,
@@ -28,6 +28,6 @@ void print_recording_notes(const char *path, const struct recording_summary *sum
 	if (!summary->has_symbols)
 		log_print(
 			LOG_WARNING,
-			"%s: no symbols in it; %.1f %% of the addresses got a name on this machine",
+			"%s: no symbols in the recording; %.1f %% of the addresses resolved on this machine",
 			path, 100 * profile__named_share(profile));
 }

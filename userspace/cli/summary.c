@@ -55,12 +55,10 @@ static void print_lost(const struct profile *p)
 			fprintf(stderr, "    %llu %s (%s)\n", (unsigned long long)sums[line],
 				book_line_name(line), book_line_text(line));
 	if (p->lost[LOST_SIDEBAND])
-		fprintf(stderr,
-			"    %llu process and mapping records: names may be wrong in that range\n",
+		fprintf(stderr, "    %llu process and mapping records: some names may be wrong\n",
 			(unsigned long long)p->lost[LOST_SIDEBAND]);
 	if (llabs(unexplained) > profile__unexplained_allowed(p))
-		fprintf(stderr, "    %lld ticks that the books do not explain\n",
-			(long long)unexplained);
+		fprintf(stderr, "    %lld ticks unexplained\n", (long long)unexplained);
 }
 
 static void print_stacks(const struct profile *p)
@@ -68,7 +66,7 @@ static void print_stacks(const struct profile *p)
 	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * profile__complete_share(p));
 	for (int end = 0; end < STACK_END_COUNT; end++)
 		if (!stack_end_is_complete(end) && p->stack_ends[end])
-			fprintf(stderr, "    %llu cut short: %s\n",
+			fprintf(stderr, "    %llu incomplete: %s\n",
 				(unsigned long long)p->stack_ends[end], stack_end_text(end));
 	if (p->frames_found[FRAME_INFERRED])
 		fprintf(stderr, "    %llu frames %s\n",
@@ -79,7 +77,7 @@ static void print_stacks(const struct profile *p)
 			(unsigned long long)p->unmapped_frames);
 }
 
-/* Files whose code has no names, by reason. "Not asked yet": no sample lies in it. */
+/* Files whose code has no names, by reason. PENDING: no sample lies in it. */
 static void print_unnamed_files(const struct profile *p)
 {
 	size_t files[SYMBOL_STATE_COUNT] = {};
@@ -127,7 +125,7 @@ static void print_file(const struct written_file *file, size_t siblings)
 		fputc('\n', stderr);
 	}
 	if (siblings)
-		fprintf(stderr, "    and %zu more beside it, one a thread%s %s\n", siblings,
+		fprintf(stderr, "    and %zu more beside it, one per thread%s %s\n", siblings,
 			siblings == 1 ? ":" : ", the last is",
 			show_path(&path, file[siblings].path));
 }
@@ -148,7 +146,7 @@ static void print_files(const struct summary *s)
 	}
 	if (files->threads_left_out)
 		fprintf(stderr,
-			"  %zu threads with less than 1 %% of the samples have no file of their own; --thread TID picks one\n",
+			"  no files for %zu threads with less than 1 %% of the samples: --thread TID writes one\n",
 			files->threads_left_out);
 	if (recording && strcmp(recording, "-")) {
 		show_path(&path, recording);
@@ -198,18 +196,16 @@ static void print_tables(const struct unwind_feed_stats *feed)
 			tables->segment_bytes / 1048576.0, (unsigned long long)feed->built,
 			(unsigned long long)feed->cached, feed->build_ns / 1e6);
 	if (tables->evicted || tables->refused)
-		fprintf(stderr,
-			"  %llu unwind tables made room for others, %llu found none: --unwind-mem gives more\n",
+		fprintf(stderr, "  evicted %llu unwind tables, refused %llu: raise --unwind-mem\n",
 			(unsigned long long)tables->evicted, (unsigned long long)tables->refused);
 	if (feed->too_big)
-		fprintf(stderr, "  %llu files have an unwind table that is too big\n",
+		fprintf(stderr, "  files whose unwind table is too big to load: %llu\n",
 			(unsigned long long)feed->too_big);
 	if (feed->put_off)
-		fprintf(stderr,
-			"  %llu times the unwind table of a new process was put off: there were too many\n",
+		fprintf(stderr, "  unwind tables deferred for short-lived processes: %llu\n",
 			(unsigned long long)feed->put_off);
 	if (tables->unpublished)
-		fprintf(stderr, "  %llu times the mappings of a process found no room\n",
+		fprintf(stderr, "  mapping table full: %llu updates dropped\n",
 			(unsigned long long)tables->unpublished);
 }
 
@@ -226,19 +222,19 @@ static void print_lines_lost(const struct profile *profile)
 static void print_symbols(const struct summary *s)
 {
 	if (s->symbols.cancelled)
-		fprintf(stderr, "  symbols: you did not wait for all of them\n");
+		fprintf(stderr, "  symbols: cancelled, some are missing\n");
 	print_lines_lost(s->profile);
 	if (s->symbols.cpu_time)
 		fprintf(stderr, "  reading symbols: %.2f s CPU, %.0f MB peak memory\n",
 			s->symbols.cpu_time / 1e9, s->symbols.peak_memory / 1048576.0);
 	if (s->symbols.debug_files_fetched)
-		fprintf(stderr, "  %llu debug files were fetched\n",
+		fprintf(stderr, "  %llu debug files fetched\n",
 			(unsigned long long)s->symbols.debug_files_fetched);
 	if (s->symbols.fetch_failures)
 		fprintf(stderr, "  %llu debug files could not be fetched: %s\n",
 			(unsigned long long)s->symbols.fetch_failures, s->symbols.fetch_error);
 	if (s->symbols.debug_files_wrong)
-		fprintf(stderr, "  %llu debug files are of another build and were not used\n",
+		fprintf(stderr, "  %llu debug files rejected: from another build\n",
 			(unsigned long long)s->symbols.debug_files_wrong);
 }
 
@@ -256,10 +252,10 @@ void summary__print(const struct summary *s)
 	print_unnamed_files(p);
 	print_symbols(s);
 	if (s->session.kernel.target_set_full)
-		fprintf(stderr, "  %llu children were not sampled: too many at one time\n",
+		fprintf(stderr, "  %llu child processes not sampled: too many at one time\n",
 			(unsigned long long)s->session.kernel.target_set_full);
 	if (s->options->command)
-		fprintf(stderr, "  the command ran as the user of sysprof itself\n");
+		fprintf(stderr, "  the command ran as the same user as sysprof\n");
 	fprintf(stderr, "  sysprof itself: %s\n", cost_text(cost, sizeof(cost), s));
 	print_files(s);
 }

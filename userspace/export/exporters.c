@@ -10,10 +10,10 @@ static const struct exporter *const table[] = {
 };
 
 /*
- * Suffixes of formats that other versions write. Without this list "x.trace.json" would end up as a
- * Firefox profile, which no reader of traces opens.
+ * Suffixes of formats that other versions write. Without this list "x.trace.json" would become a Firefox
+ * profile, which trace viewers cannot open.
  */
-#define NOT_HERE(suffix) "the format " suffix " is not available in this version"
+#define NOT_HERE(suffix) "this version cannot write " suffix
 static const struct {
 	const char *suffix, *why;
 } unavailable[] = {
@@ -36,7 +36,7 @@ const struct exporter *exporter_by_name(const char *name)
 	return NULL;
 }
 
-/* How long the suffix is if the path has it, else 0. "/tmp/.json" is a hidden file without one. */
+/* The length of the suffix if the path ends with it, else 0. "/tmp/.json" is a hidden file without a suffix. */
 static size_t suffix_size(const char *path, const char *suffix)
 {
 	const char *slash = strrchr(path, '/');
@@ -49,9 +49,8 @@ static size_t suffix_size(const char *path, const char *suffix)
 const struct exporter *exporter_for_path(const char *path, const char **why)
 {
 	const struct exporter *best = NULL;
-	const char *problem = "its suffix is not one of .json, .json.gz, .cpuprofile, .folded, "
-			      ".txt and .sysprof; or say the format before the name, as in "
-			      "folded:NAME";
+	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .folded, .txt or "
+			      ".sysprof, or put the format before the name, as in folded:NAME";
 	size_t best_size = 0;
 
 	for (size_t i = 0; table[i]; i++) {

@@ -387,6 +387,26 @@ static void write_books_section(const struct profile *p, const struct export_fac
 	end_section(w);
 }
 
+/*
+ * The label of a stack end in the file. It stays when the sentence for the terminal is reworded: every
+ * version writes the same bytes for the same recording.
+ */
+static const char *stack_end_label(enum stack_end end)
+{
+	switch (end) {
+	case STACK_END_NO_CALLER:
+		return "what should be a return address is none";
+	case STACK_END_NO_RULE:
+		return "the file describes its frame in a way that is not followed";
+	case STACK_END_COPY:
+		return "deeper than what was kept of its stack, before its tables were there";
+	case STACK_END_STALE:
+		return "its mappings had changed, and the tables not yet";
+	default:
+		return stack_end_text(end);
+	}
+}
+
 static void write_stacks_section(const struct profile *p, struct json_writer *w)
 {
 	begin_section(w, "Stacks");
@@ -395,7 +415,7 @@ static void write_stacks_section(const struct profile *p, struct json_writer *w)
 		char label[128];
 
 		snprintf(label, sizeof(label), "%s: %s",
-			 stack_end_is_complete(end) ? "Complete" : "Cut", stack_end_text(end));
+			 stack_end_is_complete(end) ? "Complete" : "Cut", stack_end_label(end));
 		if (p->stack_ends[end])
 			entry_count(w, label, (int64_t)p->stack_ends[end]);
 	}

@@ -58,7 +58,7 @@ struct jvm {
 	unsigned int found;
 };
 
-/* Is this string there? No more is read than it has, for memory may end behind it. */
+/* Is this string at the address? Reads only its length, because memory may end after it. */
 static bool is_string(const struct jvm *jvm, uint64_t address, const char *wanted)
 {
 	char text[NAME_SIZE];
@@ -136,7 +136,7 @@ static void note_field(struct jvm *jvm, const unsigned char *entry)
 	}
 }
 
-/* Entries of an array whose last has no name. */
+/* Entries of an array that ends with an entry without a name. */
 static int each_entry(struct jvm *jvm, uint64_t array, uint64_t stride, uint64_t name_offset,
 		      void (*visit)(struct jvm *jvm, const unsigned char *entry))
 {

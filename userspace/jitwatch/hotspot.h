@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a HotSpot JVM that runs tells of itself. */
+/* Reads flags of a running HotSpot JVM. */
 #ifndef JITWATCH_HOTSPOT_H
 #define JITWATCH_HOTSPOT_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When a line was written the file's own time tells, where the line is the last write: the kernel takes
- * a fresh time for a file that has been looked at since its last write (Linux 6.13 on, elsewhere the
- * last timer tick's: earlier, but not wrong). Of several lines only the last has it. But a write gives
- * the file its time before its bytes can be seen (measured: up to 50 us; longer where the disk is
- * waited for), so that the time may be that of the next line. A line is therefore held until the next
- * one shows that it has a time of its own, or no write would take so long.
+ * The modification time of the file is the time of its last write, so the time of its last line: the kernel
+ * uses a fresh time if the file was checked since its previous write (from Linux 6.13 on; older kernels use
+ * the time of the last timer tick, which is earlier but not wrong). But a write sets the time before its bytes
+ * become visible (measured: up to 50 us; longer if it waits for the disk), so the time may already be that of
+ * the next line. So a line is held until the next line shows that it has a time of its own, or until no
+ * write can take that long.
  *
- * A file that is as long as it was, or longer, and has the same bytes before the place up to where it
- * was read, goes on; everything else is a new file under the old name. Reading goes on until there is
- * nothing more to read, and the moment before that last attempt is from when on nothing was known.
+ * A file that is at least as long as before, and has the same bytes before the read position, has been
+ * appended to; everything else is a new file with the old name. Reading continues until there are no more
+ * bytes; the time before that last attempt is the earliest possible time of the next line.
  */
 #include "jitwatch/jit_file.h"
 
@@ -28,7 +28,7 @@
 #define WRITE_PATIENCE	 50000000ull	/* ns of a write, from its time to its bytes */
 #define PIECE_MAX	 (EVENT_SIZE_MAX - sizeof(struct jit_bytes_event))
 
-/* One after the other in one piece of memory, which is the sink's to copy. */
+/* Consecutive, in one piece of memory that the sink copies. */
 union piece {
 	struct jit_bytes_event event;
 	char room[EVENT_SIZE_MAX];
@@ -94,7 +94,7 @@ void jit_file__close(struct jit_file *f)
 	f->fd = -1;
 }
 
-/* Until then a rewriting may be going on; 0: there is none. */
+/* Until then the file may be being rewritten; 0: it is not. */
 static uint64_t rewritten_by(const struct jit_file *f)
 {
 	return f->waits_since && f->state == JIT_FILE_STATE_FOLLOWED
@@ -161,7 +161,7 @@ static int tell_empty(struct reading *r)
 	return tell_piece(r, &piece, 0, monotonic_ns());
 }
 
-/* From here on everything that was told is in doubt. */
+/* From here on all earlier entries are in doubt. */
 static int stop_at_limit(struct reading *r)
 {
 	int err;
@@ -200,7 +200,7 @@ static int tell_held(struct jit_file *f, bool sure, const struct jit_file_sink *
 	return tell_piece(&r, &piece, size, monotonic_ns());
 }
 
-/* It is one line, all of it, and the file's time may be that of its writing. */
+/* It is exactly one line, and the modification time may be that of its write. */
 static bool is_last_write(const struct jit_file *f, bool whole, const char *bytes, size_t size)
 {
 	return f->kind == JIT_FILE_MAP && whole && f->last_write.size == f->offset &&
@@ -231,13 +231,13 @@ static bool hold_line(struct reading *r, const char *line, size_t size)
 	return true;
 }
 
-/* What came behind it shows what the file's time was. */
+/* The bytes after it show which time the file had. */
 static int tell_held_before(struct jit_file *f, bool last_write, const struct jit_file_sink *sink)
 {
 	return tell_held(f, last_write && f->last_write.mtime != f->held.mtime, sink);
 }
 
-/* Nothing came behind it: it is told, or still held. */
+/* There are no bytes after it: it is reported, or still held. */
 static int tell_held_alone(struct jit_file *f, uint64_t now, bool settle,
 			   const struct jit_file_sink *sink)
 {
@@ -253,7 +253,7 @@ static void note_end(struct jit_file *f)
 	f->end_mtime = fstat(f->fd, &st) ? 0 : mtime_of(&st);
 }
 
-/* Up to the end, or JIT_READ_MAX. 1: it was not the end. */
+/* Reads up to the end, or JIT_READ_MAX bytes. 1: it was not the end. */
 static int read_on(struct reading *r)
 {
 	struct jit_file *f = r->f;
@@ -338,7 +338,7 @@ static void note_write(struct jit_file *f, const struct stat *st)
 	};
 }
 
-/* It never grew, was opened and written to, and is as long as before: however equal it looks. */
+/* It never grew, was opened and written to, and has the same length: it was rewritten, even if it looks equal. */
 static bool is_next_snapshot(const struct jit_file *f, const struct jit_signs *signs,
 			     const struct stat *st)
 {
@@ -363,7 +363,7 @@ static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs,
 	return err;
 }
 
-/* It is whole: all of it was true when it was closed. */
+/* The snapshot is complete: all of it was valid when the file was closed. */
 static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
 {
 	struct reading r = {
@@ -388,8 +388,8 @@ static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
 }
 
 /*
- * Nobody has closed it: what it had before is gone, what comes is told as it comes. Or nothing was told
- * of it before: then it makes no difference, but that what overlaps is in doubt.
+ * The file was not closed: its earlier entries are gone, and new ones are reported as they come. If nothing was
+ * reported before, the only difference is that overlapping entries are in doubt.
  */
 static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
 {
@@ -407,7 +407,7 @@ static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
 	return rewritten ? tell_empty(&r) : 0;
 }
 
-/* What is new since it was read last, or all of it, which is of unknown age. */
+/* Reads the new bytes, or the whole file, whose age is unknown. */
 static int read_new(struct jit_file *f, const struct jit_file_sink *sink)
 {
 	bool first = !f->listed;
@@ -437,7 +437,7 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	f->device = st->st_dev;
 	f->inode = st->st_ino;
 	err = begin_anew(f, now, sink);
-	/* the new one may have been there, and written to, since the last look */
+	/* the new file may have existed, and been written to, since the last check */
 	f->silent = min_u64(f->silent, f->named_at);
 	f->listed = min_u64(f->listed, f->named_at);
 	f->named_at = now;

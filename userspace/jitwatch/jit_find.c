@@ -24,7 +24,7 @@
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* What follows "\nKEY:" in the text. NULL: nothing does. */
+/* The text after "\nKEY:", or NULL. */
 static const char *find_field(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -78,7 +78,7 @@ int jit_owner__read(pid_t pid, struct jit_owner *owner)
 #define CLOCK_TRIES 10
 #define CLOCK_ERROR 2000 /* ns */
 
-/* Between the two readings of one clock this thread may have been off its CPU. */
+/* This thread may have been preempted between the two readings of one clock. */
 bool jit_clock_offset(int64_t *offset)
 {
 	for (int i = 0; i < CLOCK_TRIES; i++) {
@@ -127,7 +127,7 @@ static enum jit_file_state judge_file(const struct jit_owner *owner, int fd, con
 	return JIT_FILE_STATE_FOLLOWED;
 }
 
-/* What an attempt to open has led to. 0, or -ENOENT. */
+/* Stores the result of an attempt to open. 0, or -ENOENT. */
 static int describe_opened(const struct jit_owner *owner, int fd, struct jit_found *found)
 {
 	int64_t modified;
@@ -180,8 +180,8 @@ static bool have_one_tmp(pid_t a, pid_t b)
 }
 
 /*
- * A process in a pid namespace of its own may share /tmp with one outside that has its number there.
- * The file is that one's, unless ours has it open.
+ * A process in its own pid namespace may share /tmp with a process outside that has the same pid there. The file
+ * belongs to the latter, unless our process has it open.
  */
 static bool is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
 {
@@ -210,8 +210,8 @@ static int find_in(const struct jit_owner *owner, int root, pid_t number, struct
 }
 
 /*
- * Our number is the name of somebody else's map, where somebody else has it for its own: so it counts
- * in the process's root only where a /proc there shows that nobody has.
+ * In the process's root another process may have that pid, and its map the same name. So this name is used there
+ * only if the /proc in that root shows that no process has the pid.
  */
 static bool is_free_in(int root, pid_t number)
 {

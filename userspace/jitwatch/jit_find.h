@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a process tells of the code that it makes: /tmp/perf-PID.map by its own number in its own
- * root, by ours there, by ours on the host. The process may be anybody's, so the file has to be a
- * regular one of its user or of root, and no link.
+ * Finds the perf map and jitdump of a process. A perf map is /tmp/perf-PID.map: by the process's own pid in
+ * its own root, by our pid for it there, or by our pid on the host. The process may be hostile, so the file
+ * must be a regular file of its user or of root, not a link.
  */
 #ifndef JITWATCH_JIT_FIND_H
 #define JITWATCH_JIT_FIND_H
@@ -15,7 +15,7 @@
 
 #include <sysprof/event.h>
 
-/* Who a process is, as far as its files go. */
+/* The identity of a process, as needed to find its files. */
 struct jit_owner {
 	pid_t pid;	/* for us */
 	pid_t own_pid;	/* for itself, in the innermost pid namespace */
@@ -28,7 +28,7 @@ struct jit_owner {
 int jit_owner__read(pid_t pid, struct jit_owner *owner);
 
 struct jit_found {
-	int fd;			   /* -1: it is not to be read, state says why */
+	int fd;			   /* -1: it must not be read, `state` says why */
 	enum jit_file_state state; /* FOLLOWED, or why not; OUTDATED has a descriptor */
 	struct stat st;
 	uint64_t modified;   /* CLOCK_MONOTONIC ns; 0: before that began */

@@ -106,7 +106,7 @@ static void watch_file(struct jit_follower *r, struct followed *f)
 
 	if (f->file.fd < 0)
 		return;
-	if (f->file.kind == JIT_FILE_DUMP) { /* its times are exact, whenever it is read */
+	if (f->file.kind == JIT_FILE_DUMP) { /* its times are exact, no matter when it is read */
 		f->poll_at = now + LOOK_INTERVAL;
 		return;
 	}
@@ -130,8 +130,8 @@ static void forget_file(struct jit_follower *r, size_t i)
 }
 
 /*
- * Of its CPU it has used too much in this second: it is read again in the next. What is read has to be
- * parsed, too, later and elsewhere.
+ * The file has used up its CPU time of this second: it is read again in the next one. The bytes have to be parsed
+ * as well, later and by another thread.
  */
 static void account_reading(struct jit_follower *r, struct followed *f, uint64_t used,
 			    uint64_t bytes)
@@ -151,7 +151,7 @@ static void account_reading(struct jit_follower *r, struct followed *f, uint64_t
 	unwatch_file(r, f);
 }
 
-/* When it has been quiet for long, it hardly matters when exactly it stopped being so. */
+/* After a long quiet time the exact time of the next write hardly matters. */
 static void plan_glance(const struct jit_follower *r, struct followed *f)
 {
 	uint64_t now = monotonic_ns(), interval = (now - f->grown_at) / GLANCE_SHARE;
@@ -232,7 +232,7 @@ static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum 
 	return NULL;
 }
 
-/* Two processes can have one number, each in a namespace of its own, and one /tmp. */
+/* Two processes in different pid namespaces can have the same pid and share /tmp. */
 static bool is_anothers(const struct jit_follower *r, const struct jit_owner *owner,
 			const struct jit_found *found)
 {
@@ -264,8 +264,8 @@ static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 		found->state = JIT_FILE_STATE_SHARED;
 	}
 	err = jit_file__begin(&f.file, r->next_number++, kind, owner, found, monotonic_ns(), &sink);
-	if (!err &&
-	    r->files.count < 2 * FILES_MAX) /* those that are not read stay, and are told once */
+	if (!err && r->files.count <
+			    2 * FILES_MAX) /* files that are not read are kept, and reported once */
 		err = vec_push(&r->files, f);
 	if (err) {
 		r->err = err;
@@ -280,7 +280,7 @@ static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
-/* 0: it has been found, or never will be. */
+/* 0: it was found, or never will be. */
 static int look_for_map(struct jit_follower *r, const struct jit_owner *owner)
 {
 	struct jit_found found;
@@ -407,7 +407,7 @@ void jit_follower__take_signs(struct jit_follower *r)
 	}
 }
 
-/* Files that have taken the name of one that is followed, and maps that were not there before. */
+/* Files that replaced a followed one, and maps that are new. */
 void jit_follower__look_for_files(struct jit_follower *r)
 {
 	const struct jit_file_sink sink = sink_of(r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The perf maps and jitdumps that are followed, and when each is read: on an inotify event ("sign"), when a
- * deadline of its own passes (jit_file.h), or by polling where there is no watch. CPU time a second is limited for
- * each file. Processes without a map are looked at again, at growing intervals. Used by one thread.
+ * deadline of its own passes (jit_file.h), or by polling if there is no watch. CPU time per second is limited
+ * for each file. Processes without a map are checked again at growing intervals. Used by one thread.
  */
 #ifndef JITWATCH_JIT_FOLLOWER_H
 #define JITWATCH_JIT_FOLLOWER_H
@@ -41,14 +41,14 @@ void jit_follower__follow_dump(struct jit_follower *r, pid_t pid, const char *pa
 /* The process has ended: read its files once more and close them. */
 void jit_follower__let_go(struct jit_follower *r, pid_t pid);
 
-/* A round: take the signs, look for new files, read what is due. `settle`: every file, without waiting for writers. */
+/* A round: takes inotify events, looks for new files, reads what is due. `settle`: reads every file, without waiting for writers. */
 void jit_follower__take_signs(struct jit_follower *r);
 void jit_follower__look_for_files(struct jit_follower *r);
 void jit_follower__read_due(struct jit_follower *r, bool settle);
 
-/* Is there anything that could be read at once? */
+/* Is there anything to read now? */
 bool jit_follower__has_more(const struct jit_follower *r, bool settle);
-/* When there is something to do; UINT64_MAX: nothing, unless there is a sign. `full`: nothing is to be read. */
+/* When the next round is due; UINT64_MAX: after the next inotify event. `full`: nothing may be read. */
 uint64_t jit_follower__next_due(const struct jit_follower *r, bool full);
 /* When a file was last read. */
 uint64_t jit_follower__last_read(const struct jit_follower *r);

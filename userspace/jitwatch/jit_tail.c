@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread and what is asked of it. Commands and what was read lie under one lock; everything else is the
- * thread's own. A round is: wait, take commands, ask JVMs, take inotify's signs, read the files that have some or
- * are due (jit_follower.c).
+ * The thread and its commands. Commands and the events that it has read are under one lock; everything else is
+ * used by the thread only. A round is: wait, take commands, ask JVMs, take inotify events, read the files that
+ * have some or are due (jit_follower.c).
  */
 #include "jitwatch/jit_tail.h"
 
@@ -23,8 +23,8 @@
 #include "jitwatch/jit_follower.h"
 #include "jitwatch/jvm_asker.h"
 
-#define UNTAKEN_MAX	(8u << 20)   /* bytes of events that nobody has taken yet */
-#define UNTAKEN_LIMIT	(64u << 20)  /* the same at the end, when nobody takes any more */
+#define UNTAKEN_MAX	(8u << 20)   /* bytes of events not taken yet */
+#define UNTAKEN_LIMIT	(64u << 20)  /* the same at the end, when no more are taken */
 #define ROUND_MIN	200000ull    /* ns between two rounds of reading */
 #define SETTLE_PATIENCE 600000000ull /* ns for JVMs to answer, at the end */
 
@@ -126,7 +126,7 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 	return err;
 }
 
-/* An event_push_fn: the thread's events, for whoever takes them. */
+/* An event_push_fn: queues the thread's events for the collector. */
 static int keep_event(void *context, struct event_header *event)
 {
 	struct jit_tail *t = context;
@@ -243,7 +243,7 @@ static void take_commands(struct jit_tail *t)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* A JVM has been asked: its map may be there. An `answered` of jvm_asker__ask_due(). */
+/* A JVM was asked: its map may exist now. An `answered` of jvm_asker__ask_due(). */
 static void note_answer(void *context, pid_t pid)
 {
 	struct jit_tail *t = context;
@@ -266,7 +266,7 @@ static int time_to_wait(struct jit_tail *t)
 	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
 }
 
-/* Not more often than that: what came meanwhile is read in one go. */
+/* Limits the rate of rounds: all that came meanwhile is read at once. */
 static void keep_distance(const struct jit_tail *t)
 {
 	uint64_t now = monotonic_ns(), next = jit_follower__last_read(t->follower) + ROUND_MIN;
@@ -319,7 +319,7 @@ static void *run_thread(void *context)
 		jvm_asker__ask_due(&t->asker, settle, note_answer, t);
 		jit_follower__take_signs(t->follower);
 		jit_follower__look_for_files(t->follower);
-		/* what it is asked for it writes now: a snapshot, whole when it is closed */
+		/* an asked JVM writes a snapshot, which is complete when the file is closed */
 		last = settle && (!jvm_asker__is_asking(&t->asker) ||
 				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
 		jit_follower__read_due(t->follower, last);
@@ -401,7 +401,7 @@ int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 	return 0;
 }
 
-/* False: it hangs, in a system call on somebody's file. */
+/* False: it hangs in a system call on a file of another process. */
 static bool end_thread(struct jit_tail *t)
 {
 	struct timespec deadline;

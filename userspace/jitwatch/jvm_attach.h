@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Asks a HotSpot process for its perf map, as `jcmd PID Compiler.perfmap` does: through the socket that
- * it opens when it is sent SIGQUIT beside a file of a certain name. No program is run; a child of ours
- * talks to it, as the process's user, so that whatever happens there costs that child.
+ * it opens on SIGQUIT if a file of a certain name exists. No program is run. A child process of ours does
+ * it, as the user of the target process, so that a hang or crash affects only that child.
  */
 #ifndef JITWATCH_JVM_ATTACH_H
 #define JITWATCH_JVM_ATTACH_H
@@ -18,8 +18,8 @@ bool jvm_is_one(const struct jit_owner *owner);
 bool jvm_can_be_asked(const struct jit_owner *owner);
 
 /*
- * Begin. The child's pid, which the caller waits for: it ends with 0 if the map was written. Or negative
- * errno; -ESRCH: it is not to be asked (any more, or yet).
+ * Starts the child. Returns its pid, for which the caller waits: its status is 0 if the map was written. Or
+ * negative errno; -ESRCH: the process cannot be asked (any more, or yet).
  */
 pid_t jvm_attach__begin(const struct jit_owner *owner);
 

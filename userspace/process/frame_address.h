@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where in the code a user frame was: in the call, not behind it. */
+/* The code address of a user frame: inside the call instruction, not behind it. */
 #ifndef PROCESS_FRAME_ADDRESS_H
 #define PROCESS_FRAME_ADDRESS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything that processes have mapped, each thing once. An image outlives the processes that had it,
- * and the windows; in a profile it becomes a dso.
+ * Everything that processes have mapped, each file once. An image outlives the processes that mapped it, and
+ * the windows. In a profile it becomes a dso.
  */
 #ifndef PROCESS_IMAGE_TABLE_H
 #define PROCESS_IMAGE_TABLE_H
@@ -14,7 +14,7 @@
 
 struct image_table;
 
-/* What a struct profile_dso says, with strings of the table's own. */
+/* As struct profile_dso; the table owns the strings. */
 struct image {
 	enum dso_kind kind;
 	const char *path; /* as mapped, without " (deleted)" */
@@ -32,7 +32,7 @@ struct image_table *image_table__new(void); /* NULL: no memory */
 void image_table__free(struct image_table *t);
 
 /*
- * The image that was mapped. One that is known learns that its file could be opened now. 0: no memory.
+ * The image of a mapping. A known image is updated if its file could be opened this time. 0: out of memory.
  */
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
 
@@ -40,9 +40,9 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 const struct image *image_table__get(const struct image_table *t, struct image_id id);
 
 /*
- * Forgetting, in two steps: mark what is still mapped, then forget what was not marked this time and
- * the last. Numbers of those are given out again. `may_forget` (NULL: yes) is asked for each. Returns
- * how many went.
+ * Freeing images, in two steps: mark those that are still mapped, then free those that were not marked this
+ * time and the last. Their ids are reused. `may_forget` (NULL: yes) is called for each. Returns how many
+ * were freed.
  */
 void image_table__mark(struct image_table *t, struct image_id id);
 size_t image_table__forget(struct image_table *t,

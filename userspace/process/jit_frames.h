@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What jitdumps say of the frames of the code that they describe, as they grow: for the unwinder. */
+/* Unwinding information in jitdumps, read while they grow: for the unwinder. */
 #ifndef PROCESS_JIT_FRAMES_H
 #define PROCESS_JIT_FRAMES_H
 
@@ -16,13 +16,14 @@ void jit_frames__free(struct jit_frames *f);
 int jit_frames__file(struct jit_frames *f, const struct jit_file_event *e);
 
 /*
- * More of it. 0: it tells much that is new; then *list, which the caller frees, is everything that it
- * tells of now (valid until the next call), and *pid is whose it is. 1: nothing new; -ENOMEM.
+ * More bytes of it. 0: there is enough new information; then *list is all unwinding information of the dump so
+ * far (the caller frees the list; what it points to is valid until the next call), and *pid is its process.
+ * 1: nothing new; -ENOMEM.
  */
 int jit_frames__bytes(struct jit_frames *f, const struct jit_bytes_event *e, uint32_t *pid,
 		      struct jit_unwinding **list, size_t *count);
 
-/* Dumps of processes that are not known any more (`is_known`) are forgotten. */
+/* Frees the dumps of processes for which `is_known` is false. */
 void jit_frames__forget(struct jit_frames *f, bool (*is_known)(void *context, uint32_t pid),
 			void *context);
 

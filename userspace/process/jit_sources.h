@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What perf maps and jitdumps have told, file by file, over all windows. Fed by events, asked when a
- * window has ended; whoever does the one does the other.
+ * The contents of perf maps and jitdumps, by file, over all windows. Filled from events and queried when a
+ * window has ended, both by the same thread.
  */
 #ifndef PROCESS_JIT_SOURCES_H
 #define PROCESS_JIT_SOURCES_H
@@ -15,16 +15,16 @@ struct jit_sources;
 struct jit_sources *jit_sources__new(void); /* NULL: no memory */
 void jit_sources__free(struct jit_sources *s);
 
-/* Events as they come; those of other types are ignored. 0 or -ENOMEM. */
+/* Events in stream order; other types are ignored. 0 or -ENOMEM. */
 int jit_sources__event(struct jit_sources *s, const struct event_header *event);
 
-/* A window has ended: what has come so far can be asked. 0 or -ENOMEM. */
+/* A window has ended: makes everything so far available to queries. 0 or -ENOMEM. */
 int jit_sources__settle(struct jit_sources *s);
 
 struct jit_source {
 	uint32_t file;
 	struct jit_code *code; /* NULL: it was not followed */
-	char *path;	       /* NULL: it was not told */
+	char *path;	       /* NULL: not reported */
 	enum jit_file_state state;
 };
 

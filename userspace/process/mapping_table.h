@@ -25,8 +25,8 @@ struct mappings mapping_table__all(const struct mapping_table *table);
 const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address);
 
 enum mapping_change {
-	MAPPING_ADDED = 0, /* what it overlaps has made way */
-	MAPPING_KNOWN = 1, /* it says nothing new; nothing was allocated for it */
+	MAPPING_ADDED = 0, /* overlapping mappings were removed or cut */
+	MAPPING_KNOWN = 1, /* it was known; nothing was allocated */
 };
 
 /*
@@ -36,8 +36,8 @@ enum mapping_change {
 int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);
 
 /*
- * All mappings of the process have been told since the first from_read one: whatever was there
- * before and was not told again is gone. Returns the number of mappings taken out, or -ENOMEM.
+ * Ends a reading of /proc, which began with the first from_read mapping: mappings from before it that were
+ * not reported again are removed. Returns the number of mappings removed, or -ENOMEM.
  */
 int mapping_table__end_read(struct mapping_table **table);
 

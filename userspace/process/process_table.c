@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lives, and who owns them.
+ * Lives and their ownership.
  *
- * A process life owns its thread lives (the `threads` list). It is in one of two lists of the
- * table, `living` or `dead` (in the order of their ends), and is freed when its grace is over and
- * its last thread is gone. An ended thread is in the table's `dead_threads` until its grace is
- * over. Both are found through an index by number; a number that is given out anew, or an execve,
- * takes the old life out of the index at once, so at most one life answers to a number.
+ * A process life owns its thread lives (the `threads` list). It is in one of two lists of the table,
+ * `living` or `dead` (ordered by end), and is freed when its grace period is over and its last thread is
+ * freed. An ended thread is in the table's `dead_threads` until its grace period is over. Both are found
+ * through an index by pid or tid. When a number is reused, or at an execve, the old life is removed from
+ * the index at once, so there is at most one life for each number.
  */
 #include "process/process_table.h"
 
@@ -97,7 +97,7 @@ static void id_map__remove(struct id_map *m, uint32_t id)
 TAILQ_HEAD(process_list, process_life);
 TAILQ_HEAD(thread_list, thread_life);
 
-/* Slots that are given out, and those that are free again. */
+/* Slots in use, and free ones. */
 struct life_numbers {
 	VEC(uint32_t) unused; /* has room for all */
 	uint32_t slots;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who lives under which pid and tid at this moment of the stream.
+ * The processes and threads that have a pid or tid at the current position in the stream.
  *
- * A life is one process between its birth or execve and its end or next execve; threads likewise. An
- * ended life can be found until its number is used again or LIFE_GRACE_NS has passed, because a task
- * still runs for a moment after its exit record.
+ * A life is one process from its fork or execve to its exit or next execve; threads likewise. An ended life
+ * can be found until its pid is reused or LIFE_GRACE_NS has passed, because a task still runs for a moment
+ * after its exit record.
  *
- * Lives know nothing of profiles. Who keeps something about them does so in a table of its own, by
- * `slot` (small numbers, which are given out again) with `serial` (unique) beside it.
+ * Lives have no pointers to profiles. Other modules keep their data about lives in tables of their own, indexed
+ * by `slot` (a small number, reused), with `serial` (unique) to detect reuse.
  */
 #ifndef PROCESS_PROCESS_TABLE_H
 #define PROCESS_PROCESS_TABLE_H
@@ -24,7 +24,7 @@
 #define LIFE_GRACE_NS	  2000000000ull
 #define LIFE_UNKNOWN_NAME "[unknown]"
 
-/* The place of a life in tables of others. */
+/* The index of a life in tables of other modules. */
 struct life_number {
 	uint32_t slot;
 	uint64_t serial; /* from 1 on */
@@ -91,15 +91,15 @@ void process_table__free(struct process_table *table);
 
 /* Observers are told in the order in which they were added. 0 or -ENOMEM. */
 int process_table__observe(struct process_table *table, const struct process_observer *observer);
-/* The one with this context is told nothing more. */
+/* Removes the observer with this context. */
 void process_table__unobserve(struct process_table *table, const void *context);
 int process_table__tell_mapped(struct process_table *table, struct process_life *process);
 int process_table__tell_jit_frames(struct process_table *table, struct process_life *process,
 				   uint64_t time, const struct jit_unwinding *list, size_t count);
-/* Does anybody listen to those? */
+/* Does any observer want them? */
 bool process_table__wants_jit_frames(const struct process_table *table);
 
-/* Time goes on: bury those whose grace is over. */
+/* Frees ended lives whose grace period is over. */
 void process_table__advance(struct process_table *table, uint64_t now);
 
 /* Living or within grace; NULL. */
@@ -107,8 +107,8 @@ struct process_life *process_table__find(const struct process_table *table, uint
 struct thread_life *process_table__find_thread(const struct process_table *table, uint32_t tid);
 
 /*
- * Start a life; whoever had the number before ends at `time`. `start` 0 is unknown. NULL: no
- * memory.
+ * Start a life; an earlier life with the same pid or tid ends at `time`. `start` 0 is unknown. Returns NULL if
+ * out of memory.
  */
 struct process_life *process_table__add(struct process_table *table, uint32_t pid, const char *name,
 					uint64_t start, uint64_t time);
@@ -126,22 +126,22 @@ void process_table__exit_thread(struct process_table *table, struct thread_life 
 void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time);
 
 /*
- * The process is asked for: it is in profiles with the threads that /proc told, even without a
- * sample. Not so once a kernel thread is asked for, which happens in recordings of the whole system
- * only: those want what ran, not everything there is.
+ * Mark a process as a requested target: it is in profiles with the threads found in /proc, even without a
+ * sample. This has no effect once a kernel thread was marked, which happens only in recordings of the whole
+ * system: their profiles contain what ran, not everything that exists.
  */
 void process_table__ask(struct process_table *table, struct process_life *process);
-/* Is this thread in every profile of its time, sampled or not? */
+/* Is this thread in every profile of its lifetime, sampled or not? */
 bool process_table__is_asked_for(const struct process_table *table,
 				 const struct thread_life *thread);
 
-/* A main thread's name is its process's too. */
+/* The name of the main thread is also that of its process. */
 void process_table__rename(struct process_table *table, struct process_life *process,
 			   const char *name);
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
 				  const char *comm);
 
-/* Processes in the order in which they were first told, those that have ended too; NULL ends. */
+/* Processes in the order in which they were first reported, including ended ones; NULL ends. */
 struct process_life *process_table__first_living(const struct process_table *table);
 struct process_life *process_table__first_dead(const struct process_table *table);
 struct process_life *process_life__next(const struct process_life *process);

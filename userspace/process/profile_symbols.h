@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* EVENT_SYMBOL and those around it into a window's profile. */
+/* Adds the symbol events of the stream to a window's profile. */
 #ifndef PROCESS_PROFILE_SYMBOLS_H
 #define PROCESS_PROFILE_SYMBOLS_H
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples into stacks, and the account of CPU time.
+ * Turns samples into stacks, and accounts for CPU time.
  *
- * A life gets into the profile when it is first sampled, so a storm of short processes costs nothing
- * there.
+ * A life is added to the profile when it is first sampled, so many short processes without samples cost
+ * nothing.
  *
- * Addresses. A return address points behind its call, which may be another line, another function,
- * or (a call that never returns at the end of a mapping) another file. So 1 is taken off before the
- * address is looked up, here and nowhere else. The exact ones stay: the interrupted instruction of
- * user and of kernel code, and the instruction that a signal interrupted.
+ * Addresses. A return address points behind its call, which may be another line, another function, or
+ * (if a call at the end of a mapping never returns) another file. So 1 is subtracted before the address is
+ * looked up, here and nowhere else. Exact addresses are kept: the interrupted instruction of user and
+ * kernel code, and the instruction interrupted by a signal.
  *
- * CPU time. Samples carry the thread's own CPU clock, the profile wants differences that sum up to
- * what the thread used while it was recorded. thread_clock.last is what has been accounted for.
- * It starts at
- *   - 0 for a thread whose birth was seen;
- *   - what /proc told of it before sampling began; what it used between that reading and the start
- *     is cut off its first difference, which cannot be longer than the time since the start;
- *   - its first sample less at most a period, where nothing is known (records were lost).
- * The clock runs on through an execve, and from one window to the next: the first difference of a
- * window holds what the thread used after its last sample in the one before. What a window accounts
- * for it keeps. A later reading that is smaller takes back from the window that is open, and what is
- * not in there (excess) from the differences to come.
+ * CPU time. A sample has the thread's CPU clock. The profile needs differences that add up to the CPU time
+ * that the thread used while it was recorded. thread_clock.last is the clock up to which time has been
+ * accounted for. It starts at
+ *   - 0 for a thread whose start was recorded;
+ *   - the clock that /proc reported before sampling began; CPU time between that reading and the start is
+ *     removed by limiting the first difference to the time since the start;
+ *   - the clock at its first sample minus at most one period, if nothing is known (records were lost).
+ * The clock continues across execve, and from one window to the next: the first difference of a window
+ * includes what the thread used after its last sample in the previous window. A closed window is never
+ * changed. If a later reading is smaller, the surplus is taken back from the open window, and what exceeds
+ * that (excess) from later differences.
  */
 #include "process/recorder.h"
 
@@ -95,7 +95,7 @@ void recorder__free(struct recorder *r)
 	free(r);
 }
 
-/* Every event that belongs to the recording passes here first. */
+/* Called first for every event of the recording. */
 static void advance(struct recorder *r, const struct event_header *header)
 {
 	if (!r->ended)
@@ -103,7 +103,7 @@ static void advance(struct recorder *r, const struct event_header *header)
 	world__advance(r->world, header->time);
 }
 
-/* What an event's callback returns: the world's error, or ours. */
+/* The result of an event callback: the world's error, or ours. */
 static int result_of(const struct recorder *r, int err)
 {
 	if (err)
@@ -150,7 +150,7 @@ static void on_thread_renamed(void *context, struct thread_life *thread)
 	profile_builder__thread_name(r->builder, entry->id, entry->comm);
 }
 
-/* Its end is told in the window in which it comes, if it is in any. */
+/* The end is recorded in the window in which it occurs. */
 static void on_thread_ended(void *context, struct thread_life *thread, enum life_end how)
 {
 	struct recorder *r = context;
@@ -217,7 +217,7 @@ static int note_image(struct recorder *r, struct dso_id dso, struct image_id ima
 	return 0;
 }
 
-/* The dso of an image in this profile; 0: no memory. */
+/* The dso of an image in this profile; 0: out of memory. */
 static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 {
 	struct dso_id dso;
@@ -306,7 +306,7 @@ static const struct jit_runtime *runtime_of(const struct recorder *r,
 	return best;
 }
 
-/* A sampled process, in the profile already, runs such code. */
+/* A sampled process that is already in the profile runs JIT code. */
 static void note_jit_process(struct recorder *r, const struct process_life *life)
 {
 	struct window_process *entry = window_lives__process(&r->lives, life);
@@ -329,7 +329,7 @@ const struct jit_process *recorder__jit_processes(const struct recorder *r, size
 	return r->jit_processes.data;
 }
 
-/* The file tells of a process that may be in the window already. */
+/* A JIT file of a process that may already be in the window. */
 static void note_jit_file(struct recorder *r, const struct jit_file_event *e)
 {
 	const struct process_life *life = process_table__find(world__processes(r->world), e->pid);
@@ -359,7 +359,7 @@ static struct location_id unknown_location(struct recorder *r, const struct proc
 					 CATEGORY_OTHER);
 }
 
-/* *mapped is false where the address is in no mapping. */
+/* *mapped is false if the address is in no mapping. */
 static struct location_id user_location(struct recorder *r, struct process_life *process,
 					uint64_t frame, bool *mapped)
 {
@@ -387,7 +387,7 @@ static void remember(struct stack_memo *memo, uint64_t frame, struct stack_id st
 	memo->stacks.data[memo->stacks.count++] = stack;
 }
 
-/* How many of the outermost frames are those of the thread's last sample. */
+/* How many outermost frames are the same as in the thread's last sample. */
 static size_t recall(struct stack_memo *memo, const struct process_life *process, const __u64 *leaf,
 		     size_t count)
 {
@@ -402,7 +402,7 @@ static size_t recall(struct stack_memo *memo, const struct process_life *process
 	return same;
 }
 
-/* A sample whose frames were not wanted or could not be read. */
+/* For a sample whose frames were not requested or could not be read. */
 static struct stack_id stack_without_frames(struct recorder *r, const struct process_life *process,
 					    const struct sample_event *e)
 {
@@ -453,9 +453,9 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 /* ---- samples and CPU time -------------------------------------------------------------------- */
 
 /*
- * A reading can be too large, by time that a hypervisor has stolen and the kernel has not noticed
- * yet; never too small. So a smaller one that comes later corrects those before it: in the end each
- * counts as the smallest from it on.
+ * A reading can be too large, by time stolen by a hypervisor that the kernel has not noticed yet, but never
+ * too small. So a later, smaller reading corrects the earlier ones: in the end each reading counts as the
+ * smallest value from then on.
  */
 static void correct_cpu(struct recorder *r, struct thread_life *thread, uint64_t cpu_time)
 {
@@ -472,7 +472,7 @@ static void correct_cpu(struct recorder *r, struct thread_life *thread, uint64_t
 	cpu->last = cpu->seen = cpu_time;
 }
 
-/* So much more was used; what was counted too much before is taken off. */
+/* More CPU time was used: accounts for it, minus the excess of earlier differences. */
 static uint64_t pay_excess(struct thread_clock *cpu, uint64_t used)
 {
 	uint64_t paid = min_u64(used, cpu->excess);
@@ -503,8 +503,8 @@ static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint
 }
 
 /*
- * What the thread used after its last sample: told when nothing is to come of it, by this window, if
- * any has the thread.
+ * The CPU time that the thread used after its last sample. It is set when there are no more events of the
+ * thread, in this window, if any window has the thread.
  */
 static void settle_thread(struct recorder *r, struct thread_life *thread)
 {
@@ -550,7 +550,7 @@ static int on_sample(void *context, const struct sample_event *e)
 		return -ENOMEM;
 	thread->counted = true;
 	sample.weight = account_cpu(r, thread, sample.time, e->cpu_time);
-	/* over windows too no two samples of a thread have one time */
+	/* no two samples of a thread have the same time, also across windows */
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
 	sample.stack = make_stack(r, thread->process, &entry->memo, e);
 	sample.comm = entry->comm;
@@ -570,12 +570,12 @@ static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 	if (!thread || thread->process->pid != e->tgid)
 		return 0;
 	cpu = &thread->cpu;
-	/* before sampling began every figure is a baseline, the later the better */
+	/* before sampling began each reading is a new baseline */
 	if (!cpu->known || (!recording_facts__start(r->facts) && !cpu->sampled)) {
 		cpu->last = max_u64(cpu->last, e->cpu_time);
 		cpu->known = true;
 	}
-	/* what /proc tells of a running thread is up to a tick old, so it corrects nothing */
+	/* a reading of a running thread from /proc is up to a tick old, so it corrects nothing */
 	if (e->header.flags & EVENT_EXITED)
 		correct_cpu(r, thread, e->cpu_time);
 	cpu->seen = max_u64(max_u64(cpu->seen, cpu->last), e->cpu_time);
@@ -608,7 +608,7 @@ static int on_task_exit(void *context, const struct task_event *e)
 PASS_ON(maps_read, maps_read_event)
 PASS_ON(jit_bytes, jit_bytes_event)
 
-/* Every image is a dso of the window in which it is mapped, sampled or not. */
+/* Every image is a dso in the window in which it was mapped, sampled or not. */
 static int on_mmap(void *context, const struct mmap_event *e)
 {
 	struct recorder *r = context;
@@ -753,7 +753,7 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 	}
 }
 
-/* The wall clock at the start, from the anchor that is nearest of those at hand. */
+/* The wall clock at the start, from the nearest anchor. */
 static void settle_realtime(struct recorder *r)
 {
 	struct profile *session = r->session;

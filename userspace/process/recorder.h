@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One window: from events to a profile that lacks names. It shows every event to the world and turns
- * samples into locations and stacks by what the world knows at that moment. It reads nothing from
- * outside, so a live stream and its replay give the same profile.
+ * Turns the events of one window into a profile without symbols. It passes every event to the world and turns
+ * samples into locations and stacks by the current state of the world. It reads nothing from outside, so a
+ * live stream and its replay give the same profile.
  *
- * Windows follow each other: a recorder is closed, the next one begins with the same world and facts. What a
- * thread used and what the kernel accounted for add up over windows.
+ * Windows follow each other: a recorder is closed, and the next one begins with the same world and facts. The
+ * CPU time of threads and the kernel's accounting add up over windows.
  */
 #ifndef PROCESS_RECORDER_H
 #define PROCESS_RECORDER_H
@@ -19,33 +19,33 @@
 struct recorder;
 
 /*
- * Begins a window at `start` (CLOCK_MONOTONIC ns); 0: with the recording. World, facts and builder stay
- * the caller's and must outlive the recorder. NULL: no memory.
+ * Begins a window at `start` (CLOCK_MONOTONIC ns); 0: at the start of the recording. The caller owns world,
+ * facts and builder, which must outlive the recorder. Returns NULL if out of memory.
  */
 struct recorder *recorder__new(struct world *world, struct recording_facts *facts,
 			       struct profile_builder *builder, uint64_t start);
 void recorder__free(struct recorder *r);
 
-/* Valid as long as the recorder. It takes no symbol events: those are process/profile_symbols.h's. */
+/* Valid as long as the recorder. Symbol events are handled by process/profile_symbols.h instead. */
 struct event_handler recorder__handler(struct recorder *r);
 
 /*
- * The window ends at `end`, or (0) where the stream did: then it is the last one. After that nothing is
- * recorded any more. 0 or -ENOMEM.
+ * Ends the window at `end`; 0: at the end of the stream, so it is the last window. Nothing is recorded after
+ * that. 0 or -ENOMEM.
  */
 int recorder__close(struct recorder *r, uint64_t end);
 
-/* A sampled process that runs code which it has made itself. */
+/* A sampled process that runs JIT code. */
 struct jit_process {
 	struct process_id id;
 	const struct jit_runtime *runtime;   /* NULL: not recognized */
-	uint32_t files[JIT_FILE_KIND_COUNT]; /* that tell of its code; 0: none */
+	uint32_t files[JIT_FILE_KIND_COUNT]; /* its perf map and jitdump; 0: none */
 };
 
 /* All of the window's, in the order in which they were seen. */
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count);
 
-/* The image that is this dso of the window; 0: none, or not any more. */
+/* The image of a dso of the window; 0: none, or no longer known. */
 struct image_id recorder__image_of(const struct recorder *r, struct dso_id dso);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the stream says about the recording itself: machine and command, clocks, sample accounting. Told once or
- * as sums since the beginning, while every window has to have its own.
+ * Facts about the recording itself: machine and command, clocks, sample accounting. The stream has them once, or
+ * as sums since its beginning; this gives each window its own values.
  */
 #ifndef PROCESS_RECORDING_FACTS_H
 #define PROCESS_RECORDING_FACTS_H
@@ -19,7 +19,7 @@ int recording_facts__meta(struct recording_facts *f, const char *key, const char
 void recording_facts__anchor(struct recording_facts *f, const struct clock_anchor_event *e);
 int recording_facts__books(struct recording_facts *f, const struct books_event *e);
 
-/* When sampling began, CLOCK_MONOTONIC ns; 0: not told yet. */
+/* When sampling began, CLOCK_MONOTONIC ns; 0: not known yet. */
 uint64_t recording_facts__start(const struct recording_facts *f);
 /* ns between two ticks of a CPU; 0 unknown. */
 uint64_t recording_facts__period(const struct recording_facts *f);
@@ -30,7 +30,7 @@ struct clock_moment {
 bool recording_facts__first_anchor(const struct recording_facts *f, struct clock_moment *moment);
 bool recording_facts__last_anchor(const struct recording_facts *f, struct clock_moment *moment);
 
-/* A window begins: it is told everything that was told so far, and what its accounting begins with is noted. */
+/* A window begins: adds all facts so far to its builder, and notes the sums from which its accounting starts. */
 int recording_facts__begin_window(struct recording_facts *f, struct profile_builder *builder);
 /* The books of a CPU in this window. */
 struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,

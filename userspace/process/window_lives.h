@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What one window knows of lives: their ids in its profile, by the lives' slots. */
+/* The profile ids of lives in one window, indexed by the lives' slots. */
 #ifndef PROCESS_WINDOW_LIVES_H
 #define PROCESS_WINDOW_LIVES_H
 
@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "process/process_table.h"
 
-/* The last sample's frames, root first, and their stacks: most samples begin like the last. */
+/* The last sample's frames, root first, and their stacks: most samples share outer frames with the previous one. */
 struct stack_memo {
 	VEC(uint64_t) frames;
 	VEC(struct stack_id) stacks;
@@ -32,13 +32,13 @@ struct window_thread {
 struct window_lives {
 	struct profile_builder *builder; /* not owned */
 	VEC(struct window_process)
-	processes; /* by slot of the life; void with another serial number */
+	processes;			   /* by slot of the life; invalid if the serial differs */
 	VEC(struct window_thread) threads; /* likewise */
 };
 
 void window_lives__fini(struct window_lives *w);
 
-/* The entry of a process. NULL: no memory. Valid until another one's is asked for. */
+/* The entry of a process, valid until the next call for another one. NULL: out of memory. */
 struct window_process *window_lives__process(struct window_lives *w,
 					     const struct process_life *life);
 /* The id of a process that is in the profile; 0. */
@@ -50,8 +50,8 @@ struct window_thread *window_lives__thread(const struct window_lives *w,
 					   const struct thread_life *life);
 
 /*
- * Brings a thread into the profile, where it is not yet, for something at `time`. `earlier` is how
- * long before it a life of unknown start began. NULL: no memory.
+ * Adds a thread to the profile if it is not there yet, because of an event at `time`. A life of unknown start
+ * is assumed to have begun `earlier` ns before. Returns NULL if out of memory.
  */
 struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
 					 uint64_t time, uint64_t earlier);

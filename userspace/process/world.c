@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events in, state at time t out.
+ * Computes the state at the current time from events.
  *
- * The state is in two tables: process_table (who is behind a pid or tid, and one mapping_table a process:
- * what lies at an address), image_table (what that is). It does not matter what becomes of a process:
- * nothing is looked up later.
+ * The state is in two tables: process_table (the life of each pid and tid, and for each process a
+ * mapping_table from addresses to images) and image_table (the images). A process may end at any time:
+ * nothing is looked up in /proc later.
  *
- * The CPU clock of a thread runs on through an execve, and so does the account of it. Where another
- * thread than the leader called execve, it is that thread's clock that runs on under the leader's
- * tid.
+ * The CPU clock of a thread continues across execve, and so does its accounting. If a thread other than
+ * the leader called execve, that thread's clock continues under the leader's tid.
  */
 #include "process/world.h"
 
@@ -19,10 +18,10 @@
 
 #include "process/jit_frames.h"
 
-/* /proc tells start times in ticks of 10 ms, converted from another clock. */
+/* /proc has start times in ticks of 10 ms, converted from another clock. */
 #define BIRTH_SLACK_NS 100000000ull
 
-/* Fewer images than that are never forgotten: most are mapped again soon. */
+/* This many images are always kept: most are mapped again soon. */
 #define IMAGES_KEPT 1024
 
 struct world {
@@ -93,7 +92,7 @@ static bool same_birth(uint64_t a, uint64_t b)
 	return a > b ? a - b < BIRTH_SLACK_NS : b - a < BIRTH_SLACK_NS;
 }
 
-/* The process of an event, made up where nobody told of it. NULL: no memory. */
+/* The process of an event; created if it is unknown. NULL: out of memory. */
 static struct process_life *need_process(struct world *w, uint32_t pid, uint64_t time)
 {
 	struct process_life *process = process_table__find(w->processes, pid);
@@ -114,7 +113,7 @@ static struct thread_life *find_thread_of(struct world *w, const struct process_
 	return thread && thread->process == process ? thread : NULL;
 }
 
-/* One that nobody told of is called as its process. */
+/* An unknown thread gets the name of its process. */
 struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid, uint64_t time)
 {
 	struct process_life *process = need_process(w, pid, time);
@@ -131,7 +130,7 @@ struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
-/* Is what /proc tells of a pid about another process than the one we know? */
+/* Does /proc describe another process than the known one with this pid? */
 static bool is_other_process(const struct process_life *process, const struct process_event *e)
 {
 	if (!process->born || !e->start_time)
@@ -195,7 +194,7 @@ static void begin_clock(struct thread_life *thread)
 	thread->cpu.known = true;
 }
 
-/* /proc may have told of a task before its fork record came: it was read at that very moment. */
+/* /proc may have reported a task before its fork record, if it was read at that moment. */
 static bool fork_is_known(struct world *w, const struct task_event *e)
 {
 	struct thread_life *thread = process_table__find_thread(w->processes, e->tid);
@@ -269,8 +268,8 @@ int world__exit(struct world *w, const struct task_event *e)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /*
- * Whose clock runs on under the leader's tid: the leader's, or that of the last other thread, since
- * an execve first ends all threads but its caller.
+ * The thread whose clock continues under the leader's tid: the leader, or the last other thread, since an
+ * execve first ends all threads but its caller.
  */
 static struct thread_life *caller_of_exec(struct process_life *process, struct thread_life *leader)
 {

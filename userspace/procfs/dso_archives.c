@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Libraries that are mapped from inside a zip archive, where they lie uncompressed: Android's packages.
+ * Libraries mapped from a zip archive that stores them uncompressed: Android's packages.
  *
- * An archive's directory is somebody else's and may be large, so it is read at the first mapping of each
- * library only, so many times a minute for one archive, and in so much CPU time for all.
+ * The directory of an archive is untrusted and may be large. So it is read only at the first mapping of each
+ * library, with a limit of reads per minute for each archive and of CPU time for all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define SOUGHT_MAX    256u /* in one archive, in … */
 #define SOUGHT_PERIOD 60000000000ull
-/* CPU time for reading directories: so much at once, and a 50th of the time that passes. */
+/* Credit of CPU time for reading directories: its maximum, and its growth, a 50th of elapsed time. */
 #define CREDIT	       200000000ll /* ns */
 #define CREDIT_DIVISOR 50
 
@@ -106,7 +106,7 @@ static bool may_be_sought(struct dso_opener *o, struct image *archive)
 	return archive->sought < SOUGHT_MAX;
 }
 
-/* zip_find(), while there is credit; -EAGAIN: there is none. */
+/* zip_find() if there is credit; -EAGAIN: there is none. */
 static int find_entry(struct dso_opener *o, int fd, uint64_t offset, struct zip_entry *entry)
 {
 	uint64_t now = monotonic_ns(), begin = thread_cpu_ns();
@@ -194,7 +194,7 @@ int dso_archives__enter(struct dso_opener *o, uint32_t archive, const struct wan
 
 /* ---- asked for by identity ------------------------------------------------------------------- */
 
-/* Without a build-id it is known by where it was mapped from, as sightings are. */
+/* Without a build-id it is identified by where it was mapped from, as sightings are. */
 static bool member_is(const struct member *m, const struct wanted *w)
 {
 	if (!m->path)
@@ -206,7 +206,7 @@ static bool member_is(const struct member *m, const struct wanted *w)
 	       !strncmp(m->path, w->path, w->path_length) && !m->path[w->path_length];
 }
 
-/* It may be in several archives, some of which are not there any more. */
+/* It may be in several archives, some of which no longer exist. */
 void dso_archives__locate(struct dso_opener *o, const struct wanted *w, struct located *located)
 {
 	for (size_t i = 0; i < o->members.count && located->fd < 0; i++) {

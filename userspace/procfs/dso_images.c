@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Images: files as they were when they were opened.
+ * Images: files in the state in which they were opened.
  *
- * Two caps, two orders of last use. At the cap of descriptors the least recently used image is closed.
- * It stays known by its build-id; the next mapping that shows it, or a request, opens it again. At the
- * cap of images it is forgotten with all that refers to it, and its place is reused. Images that are
- * held are in neither order.
+ * There are two caps, each with a list in order of last use. At the cap of descriptors the least recently
+ * used image is closed. It stays known by its build-id; its next mapping, or a request, opens it again. At
+ * the cap of images the image is forgotten with everything that refers to it, and its slot is reused.
+ * Images that are held are in neither list.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -139,7 +139,7 @@ bool dso_images__is_unchanged(const struct dso_opener *o, uint32_t index)
 	return image->fd >= 0 && !fstat(image->fd, &st) && same_content(image, &st);
 }
 
-/* What was found is the image. Its descriptor is the image's from now on, whatever that had. */
+/* The found file is the image, which owns the descriptor from now on and drops an earlier one. */
 static void set_file(struct dso_opener *o, struct image *image, const struct found *found)
 {
 	image->size = found->st.st_size;
@@ -149,12 +149,12 @@ static void set_file(struct dso_opener *o, struct image *image, const struct fou
 		o->fds++;
 		return;
 	}
-	/* under the number that is known already: an answer may be about it */
+	/* under the same number, which a pending answer may refer to */
 	dup3(found->fd, image->fd, O_CLOEXEC);
 	close(found->fd);
 }
 
-/* Keep what was found, or close it if there is no room. */
+/* Keeps the found file, or closes it if there is no room. */
 static void keep_file(struct dso_opener *o, struct image *image, const struct found *found)
 {
 	if (image->fd >= 0 || dso_images__make_fd_room(o))
@@ -175,7 +175,7 @@ static uint32_t image_with_inode(const struct dso_opener *o, const struct inode_
 	return hashmap__find(&o->by_inode, hash_inode(key), key);
 }
 
-/* The image that this file already is, or HASHMAP_NONE. */
+/* The known image of this file, or HASHMAP_NONE. */
 static uint32_t known_image(const struct dso_opener *o, const struct found *found)
 {
 	struct inode_key key = {found->st.st_dev, found->st.st_ino};
@@ -233,7 +233,7 @@ void dso_images__set_place(struct dso_opener *o, uint32_t index, int root, const
 	set_root(o, image, root);
 }
 
-/* Where it lies now, if a name leads to it. */
+/* Sets its current path, if it has one. */
 static void set_found_place(struct dso_opener *o, uint32_t index, const struct found *found)
 {
 	if (found->path)
@@ -269,7 +269,7 @@ static int make_image_room(struct dso_opener *o)
 	return 0;
 }
 
-/* A place for it; its descriptor is not taken. */
+/* A slot for it; does not take its descriptor. */
 static int make_image(struct dso_opener *o, const struct found *found, uint32_t *result)
 {
 	struct image image = {
@@ -340,7 +340,7 @@ int dso_images__adopt(struct dso_opener *o, const struct found *found, uint32_t 
 			set_found_place(o, *index, found);
 		if (dso_images__is_unchanged(o, *index))
 			close(found->fd);
-		else /* it was closed, or written over, but here is what it was */
+		else /* it was closed or overwritten, but this is the same file */
 			keep_file(o, image, found);
 	}
 	dso_images__use(o, *index);
@@ -356,7 +356,7 @@ void dso_images__forget_root(struct dso_opener *o, int root)
 
 /* ---- opening again --------------------------------------------------------------------------- */
 
-/* Its path has to lead to the same file still. */
+/* Its path must still lead to the same file. */
 static int reopen_image(struct dso_opener *o, uint32_t index)
 {
 	struct image *image = &o->images.data[index];

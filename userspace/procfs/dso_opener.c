@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a mapping to an open file, as early as can be.
+ * Opens the file of a mapping, as early as possible.
  *
- * An image is one file as it was when it was opened: what it is recognized by, and a descriptor
- * (dso_images.c). A mapping with a build-id that is known needs nothing more, so a thousand execs of
- * one program open it once: one look-up in a table. One without is looked up among the sightings, the
- * ways in which such files have shown before (dso_sightings.c). What is not known, or not open any
- * more, is searched for (dso_search.c), below the root directory of its process: containers and
- * services with mounts of their own have others than ours (dso_roots.c). A library that lies in a zip
- * archive becomes a file of its own here (dso_archives.c).
+ * An image is a file in the state in which it was opened: its identity and a descriptor (dso_images.c). A
+ * mapping with a known build-id needs only one table lookup, so a thousand execs of one program open it
+ * once. A mapping without a build-id is looked up in the sightings: the device, inode and path with which
+ * such files were mapped before (dso_sightings.c). If the file is unknown or no longer open, it is searched
+ * for (dso_search.c) below the root directory of its process, which differs from ours for containers and
+ * for services with their own mounts (dso_roots.c). A library in a zip archive counts as a file of its own
+ * (dso_archives.c).
  *
- * Every table has a cap and an order of last use (lru.h). A use is a mapping that shows the file, or a
- * request for it. At a cap the least recently used entry is evicted, so nothing fails because of what
- * was seen days ago. If all entries were used within the last half minute, none is: the new file's
- * build-id is reported, it is not kept open, and a request opens it again. Time is that of the events.
+ * Every table has a cap and an order of last use (lru.h). Mapping a file or requesting it is a use. At a
+ * cap the least recently used entry is evicted, so a long session does not run out of entries. If all
+ * entries were used within the last half minute, none is evicted: the new file's build-id is reported, the
+ * file is not kept open, and a request opens it again. Times are those of the events.
  */
 #include "procfs/dso_opener.h"
 
@@ -105,7 +105,7 @@ void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit
 	*limit = o->original_limit;
 }
 
-/* Events are nearly in order of time; one that is late counts as of now. */
+/* Events are nearly in time order; a late one counts as current. */
 static void advance_time(struct dso_opener *o, uint64_t time)
 {
 	if (time > o->now)
@@ -116,7 +116,7 @@ static void advance_time(struct dso_opener *o, uint64_t time)
 
 /* ---- the vDSO -------------------------------------------------------------------------------- */
 
-/* Our own vDSO is everybody's (but for 32-bit programs'). Its image, which stays, or HASHMAP_NONE. */
+/* All 64-bit processes have the same vDSO as we. Its image, which is always kept, or HASHMAP_NONE. */
 static uint32_t vdso_image(struct dso_opener *o)
 {
 	struct found found = {.root = NO_ROOT};
@@ -141,7 +141,7 @@ static uint32_t vdso_image(struct dso_opener *o)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-/* Is this mapping one that no file can be found for? */
+/* Is this a mapping for which no file can be found? */
 static bool has_no_file(const char *path)
 {
 	if (path[0] != '/' || (path[1] == '/' && !dso_search__is_nameless(path)))
@@ -202,15 +202,15 @@ static struct wanted wanted_by_event(const struct mmap_event *event, pid_t paren
 	return w;
 }
 
-/* What a runtime writes its code into, if it is no ELF file: nobody else can open it. */
+/* Memory into which a runtime writes JIT code, if it is no ELF file: no other process can open it. */
 static bool may_be_memory(const char *path)
 {
 	return begins_with(path, "/memfd:") || mapping_is_deleted(path);
 }
 
 /*
- * Code that a runtime writes into a memfd is mapped again and again, and is no file to be read. Its
- * inode may be another file's some day, so it is looked at again after a while.
+ * A memfd into which a runtime writes JIT code is mapped repeatedly and is not a file to be read. Its inode may
+ * be reused by another file later, so it is checked again after a while.
  */
 static bool is_plain_memory(const struct dso_opener *o, const struct wanted *w)
 {
@@ -272,7 +272,7 @@ static int complete_by_search(struct dso_opener *o, struct mmap_event *event,
 	return err;
 }
 
-/* *image becomes the image that the event shows, if it shows one. 0 or -ENOMEM. */
+/* *image is set to the image of the event, if it has one. 0 or -ENOMEM. */
 static int complete_event(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
 			  uint32_t *image)
 {
@@ -297,7 +297,7 @@ static int complete_event(struct dso_opener *o, struct mmap_event *event, const 
 	return complete_by_search(o, event, w, root, image);
 }
 
-/* The root of an image was closed to make room: the process that maps it now has one. */
+/* The root of an image was evicted: use that of the process which maps it now. */
 static void give_root(struct dso_opener *o, uint32_t image, const struct mmap_event *event)
 {
 	struct wanted w = wanted_by_event(event, 0);
@@ -307,7 +307,7 @@ static void give_root(struct dso_opener *o, uint32_t image, const struct mmap_ev
 		dso_images__set_place(o, image, root, w.path, w.path_length);
 }
 
-/* Most events show a build-id that is known, of a file that is open, or could not be kept open anyway. */
+/* Most events have a known build-id of a file that is open, or could not be kept open. */
 static bool complete_by_build_id(struct dso_opener *o, struct mmap_event *event)
 {
 	struct build_id id;
@@ -326,7 +326,7 @@ static bool complete_by_build_id(struct dso_opener *o, struct mmap_event *event)
 	return true;
 }
 
-/* The answer of an event that shows an archive is about what is mapped from in there. */
+/* For a mapping of an archive the answer is about the library that is mapped from it. */
 static int answer_event(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
 			uint32_t image, mapping_answer_fn answer, void *context)
 {
@@ -405,7 +405,7 @@ static void locate_file(struct dso_opener *o, const struct wanted *w, struct loc
 		dso_images__locate(o, located, &o->images.data[image].build_id);
 }
 
-/* What is answered about stays as it is until the answer has returned. */
+/* The image of an answer does not change until the callback has returned. */
 static int answer_about(struct dso_opener *o, const struct located *located, file_answer_fn answer,
 			void *context)
 {
@@ -441,7 +441,7 @@ int dso_opener__request(struct dso_opener *o, const struct dso_identity *identit
 	return answer_about(o, &located, answer, context);
 }
 
-/* Below our own root: an image it is afterwards, or negative errno. */
+/* Searches below our own root. Returns the image, or negative errno. */
 static int open_by_identity(struct dso_opener *o, const struct wanted *w)
 {
 	enum file_state state = FILE_STATE_MISSING;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opens what is mapped, when it is first seen, and keeps it open beside the stream: so that a
- * binary that is deleted, replaced or whose process is gone can still be read afterwards. Every
- * table has a cap; at the cap the least recently used entry is evicted.
+ * Opens mapped files when they are first seen and keeps them open, so that a binary can still be read
+ * after it was deleted or replaced or its process has ended. Every table has a cap; at the cap the least
+ * recently used entry is evicted.
  *
- * Mappings and files are requests with a callback for the answer. Today each answer comes before the
- * call returns. Callers must not rely on that: a file that is slow to read must not hold up others.
+ * Mappings and files are requests with a callback for the answer. Currently each answer comes before the
+ * call returns. Callers must not rely on that: a file that is slow to read must not delay others.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Root directories of processes, told apart by inode and mount.
+ * Root directories of processes, identified by inode and mount.
  *
- * A root is kept open, since a file that was closed is opened again below it when the process is gone.
- * That keeps its mount busy, so a root that no image refers to is closed after a while. When the table
- * is full the least recently used root is closed, even if images refer to it: they stay known, and get
+ * A root is kept open, because a closed file may have to be opened again below it after its process has
+ * ended. An open root keeps its mount busy, so a root without images is closed after a while. When the
+ * table is full the least recently used root is closed, even if it has images: they stay known, and get
  * a root again from the next process that maps them.
  */
 #include <errno.h>
@@ -99,7 +99,7 @@ static int make_root_room(struct dso_opener *o)
 	return 0;
 }
 
-/* One that is not known yet. Takes its descriptor only if that works. */
+/* Adds a root that is not known yet. Takes its descriptor only on success. */
 static int add_root(struct dso_opener *o, const struct root *root)
 {
 	uint32_t place;
@@ -155,7 +155,7 @@ int dso_roots__of(struct dso_opener *o, pid_t pid)
 	return place;
 }
 
-/* A leader that has ended has no root any more, but its threads have. */
+/* A leader that has ended has no root any more, but its other threads do. */
 static int root_of_mapping(struct dso_opener *o, const struct wanted *w)
 {
 	int root = dso_roots__of(o, w->pid);

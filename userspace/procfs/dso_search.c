@@ -2,11 +2,11 @@
 /*
  * The search for the file of a mapping.
  *
- * Which file is the right one is never decided by its name: its build-id has to be the mapping's
- * or, where the mapping tells none, its inode. (Not its device: on overlayfs and btrfs stat and
- * maps tell different ones.) The places tried, in order: the name below the process's root; the
- * mapping itself, by map_files, which has deleted and replaced files too; and, for a process that
- * is gone, the same name below its parent's root, ours and the latest ones known.
+ * A file is never accepted by its name alone: its build-id must be that of the mapping or, if the mapping has
+ * none, its inode. (Not its device: on overlayfs and btrfs, stat and maps report different devices.) These
+ * are tried in order: the path below the process's root; the mapping itself, by map_files, which also works
+ * for deleted and replaced files; and, if the process has ended, the same path below its parent's root, our
+ * root and the most recent known roots.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ bool dso_search__read_build_id(int fd, uint64_t base, struct build_id *id)
 	return true;
 }
 
-/* How far a search got that found nothing: the worst that is known, the later the more telling. */
+/* Notes why a search failed; of several reasons the last one in `order` is kept. */
 static void note_failure(enum file_state *state, int err)
 {
 	static const enum file_state order[] = {FILE_STATE_MISSING, FILE_STATE_DENIED,
@@ -65,7 +65,7 @@ static void note_failure(enum file_state *state, int err)
 		*state = now;
 }
 
-/* Is this opened file the one? Takes the descriptor: 0 and *found, or it is closed and -ESTALE. */
+/* Is this opened file the right one? Takes the descriptor: 0 and *found, or closes it and -ESTALE. */
 static int check_found(const struct wanted *w, int opened, const struct stat *st, bool mapped,
 		       struct found *found)
 {
@@ -145,7 +145,7 @@ static int search_mapped(struct dso_opener *o, const struct wanted *w, int root,
 	return 0;
 }
 
-/* The roots of others, for a process that is gone. */
+/* Roots of other processes, for a process that has ended. */
 static int search_other_roots(struct dso_opener *o, const struct wanted *w, struct found *found,
 			      enum file_state *state)
 {
@@ -165,7 +165,7 @@ static int search_other_roots(struct dso_opener *o, const struct wanted *w, stru
 	return -ENOENT;
 }
 
-/* The last two stand for names that perf could not tell. */
+/* The last two mean that perf could not determine the name. */
 bool dso_search__is_nameless(const char *path)
 {
 	return begins_with(path, "/memfd:") || !strcmp(path, "//toolong") ||

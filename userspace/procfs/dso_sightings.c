@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sightings: the ways in which files show in mappings without a build-id, by the numbers and the name that
- * the kernel tells. As long as an image is open its inode cannot be given to another file, so the
- * numbers are enough; it can be written over in place, so size and modification time are compared each time.
+ * Sightings: the identity of files in mappings without a build-id, by the numbers and the name that the kernel
+ * reports. While an image is open its inode cannot be reused, so the numbers are sufficient. The file can be
+ * overwritten in place, so size and modification time are compared each time.
  *
- * A sighting goes with its image, or when the table is full and nothing has used it for a while.
+ * A sighting is removed with its image, or when the table is full and it was not used for a while.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct sighting_key {
 	uint32_t only; /* this one alone; HASHMAP_NONE: whichever fits */
 };
 
-/* Leaves out the root and the generation: they decide in the end, but seldom. */
+/* Without the root and the generation, which rarely differ: they are compared afterwards. */
 static uint64_t hash_numbers(const char *path, size_t path_length, uint64_t inode, uint32_t major,
 			     uint32_t minor)
 {
@@ -186,7 +186,7 @@ int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, u
 	uint32_t index = hashmap__find(&o->by_sighting, hash, &key);
 	int err;
 
-	if (index != HASHMAP_NONE) { /* the file was written over, or closed meanwhile */
+	if (index != HASHMAP_NONE) { /* the file was overwritten, or closed meanwhile */
 		unlink_from_image(o, index);
 	} else {
 		if (!make_sighting_room(o))

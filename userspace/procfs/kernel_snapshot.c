@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * /proc/kallsyms, filtered while it goes by: some 8 MB, of which code symbols are two thirds.
+ * /proc/kallsyms, filtered while it is read: about 8 MB, of which code symbols are two thirds.
  *
- * The kernel hands out a page at a time. Lines that are wanted are copied into the event being
- * made; a full event is pushed. As long as only zero addresses were seen, no more than a few lines
- * are kept: that is all there is to know if it stays so.
+ * The kernel returns a page at a time. Lines of code symbols are copied into the current event; a full
+ * event is pushed. As long as all addresses are zero, only a few lines are kept: if that does not change,
+ * they are sufficient to know that the symbols are hidden.
  */
 #include "procfs/kernel_snapshot.h"
 
@@ -92,7 +92,7 @@ static int take_line(struct kallsyms_copy *copy, const char *line, const char *e
 	return 0;
 }
 
-/* The whole lines of the first *used bytes; what is left over moves to the front. */
+/* Processes the whole lines of the first *used bytes; the rest moves to the front. */
 static int take_lines(struct kallsyms_copy *copy, char *text, size_t *used)
 {
 	char *line = text, *end = text + *used, *newline;

@@ -17,7 +17,7 @@
 #define NOTES_MAX      (64u << 10)
 #define CPU_INFO_LINES 200 /* the first CPU's are enough */
 
-/* The CPU's name from /proc/cpuinfo, where the architecture tells one. */
+/* The CPU's name from /proc/cpuinfo, if the architecture has one there. */
 static int read_cpu_name(char *name, size_t size)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/cpuinfo", "re");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Wishes and waiting times: see proc_reread.h. */
+/* Requests and their delays: see proc_reread.h. */
 #include "procfs/proc_reread.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ void proc_reread__free(struct proc_reread *r)
 	free(r);
 }
 
-/* The entry of a process, made if there is none; NULL: no memory, then the wish is forgotten. */
+/* The entry of a process, created if there is none; NULL: out of memory, then the request is dropped. */
 static struct reread_entry *reread_entry(struct proc_reread *r, uint32_t pid)
 {
 	uint64_t hash = hash_u64(pid);
@@ -69,7 +69,7 @@ static struct reread_entry *reread_entry(struct proc_reread *r, uint32_t pid)
 
 	if (index != HASHMAP_NONE)
 		return &r->entries.data[index];
-	if (r->entries.count >= REREAD_PROCESSES) { /* only a record of waiting times: start anew */
+	if (r->entries.count >= REREAD_PROCESSES) { /* it holds only delays: reset it */
 		if (r->running)
 			return NULL;
 		hashmap__clear(&r->by_pid);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * /proc as events.
+ * Converts /proc to events.
  *
- * Each process is read through a descriptor of its directory, which stays that process's: once it
- * is gone every file below gives ESRCH, whoever has its pid by then. A name or a path in /proc is
- * whatever a process chose: the comm in stat is found by the last ')', and a path in maps may hold
- * anything but NUL, of which the kernel escapes the newline alone, as "\012", so that a path with
- * these four bytes looks the same; map_files then says which it is.
+ * Each process is read through a descriptor of its directory, which never refers to another process: once
+ * the process has ended, all files below give ESRCH, even if its pid was reused. Names and paths in /proc
+ * are chosen by processes: the comm in stat ends at the last ')', and a path in maps may contain any byte
+ * but NUL. The kernel escapes only the newline, as "\012", so a path that contains these four characters
+ * looks the same; map_files then tells them apart.
  *
- * Nothing is read whole but small files: maps may have 65,530 lines, and goes by in pieces.
+ * Only small files are read as a whole: maps may have 65,530 lines and is read in pieces.
  */
 #include "procfs/proc_snapshot.h"
 
@@ -31,10 +31,11 @@
 #include "base/search.h"
 #include "base/vec.h"
 
-#define MAPS_STEP	 (64u * 1024)
-#define MAPS_LINE_MAX	 (1u << 20)
-#define NS_PER_SECOND	 1000000000ULL
-#define SUSPEND_MIN	 5000000ULL /* ns; less is no suspending but the clocks being read */
+#define MAPS_STEP     (64u * 1024)
+#define MAPS_LINE_MAX (1u << 20)
+#define NS_PER_SECOND 1000000000ULL
+#define SUSPEND_MIN                                                                                \
+	5000000ULL /* ns; a smaller difference is caused by reading the clocks, not by a suspend */
 #define CPU_TIME_UNKNOWN UINT64_MAX
 
 _Static_assert(PROC_COMM_SIZE == EVENT_COMM_SIZE, "the names of one kernel");
@@ -118,7 +119,7 @@ static uint64_t steady_suspended_ns(struct proc_snapshot *s)
 	return s->suspended;
 }
 
-/* Does reading go on after this? What vanishes, or may not be read, is passed over. */
+/* Does reading continue after this error? Files that vanish or may not be read are skipped. */
 static bool is_fatal(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
@@ -235,7 +236,7 @@ static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, uint64_t ti
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-/* Where the mappings being told come from. */
+/* The process whose mappings are being read. */
 struct maps_source {
 	int dir;
 	pid_t pid, tid;
@@ -245,7 +246,7 @@ struct maps_source {
 	size_t lines; /* seen so far */
 };
 
-/* The path of a mapping to the byte. The text of maps is right but for an ambiguous "\012". */
+/* The exact path of a mapping. The text of maps is exact but for an ambiguous "\012". */
 static const char *exact_path(struct proc_snapshot *s, const struct maps_source *source,
 			      const struct proc_mapping *mapping, size_t *size)
 {
@@ -301,7 +302,7 @@ static int take_maps_line(struct proc_snapshot *s, struct maps_source *source, c
 	return push_mapping(s, source, &mapping);
 }
 
-/* Whole lines in the first `used` bytes; what is left over is moved to the front. */
+/* Processes the whole lines in the first `used` bytes; the rest is moved to the front. */
 static int take_maps_lines(struct proc_snapshot *s, struct maps_source *source, size_t *used)
 {
 	char *line = s->lines, *end = s->lines + *used, *newline;
@@ -316,7 +317,7 @@ static int take_maps_lines(struct proc_snapshot *s, struct maps_source *source, 
 	return err;
 }
 
-/* A line does not fit: more room, or, beyond reason, the line goes. */
+/* A line does not fit: enlarge the buffer, or skip the line if it is unreasonably long. */
 static int make_line_room(struct proc_snapshot *s, size_t *used)
 {
 	char *grown;
@@ -370,7 +371,7 @@ static int push_maps(struct proc_snapshot *s, struct maps_source *source)
 {
 	int err = read_maps_file(s, source, "maps");
 
-	/* a leader that has ended has no mappings any more, its threads have */
+	/* a leader that has ended has no mappings any more, but its other threads do */
 	for (size_t i = 0; i < s->tids.count && !err && source->lines == 0; i++) {
 		char path[64];
 
@@ -448,7 +449,7 @@ int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn 
 		e->tid = s->tids.data[i];
 		snprintf(path, sizeof(path), "task/%d/schedstat", s->tids.data[i]);
 		e->cpu_time = read_cpu_time(dir, path);
-		/* 0 also stands for a kernel that does not keep it; either way there is no news */
+		/* 0 also means that the kernel does not account for it; there is nothing new either way */
 		if (e->cpu_time != CPU_TIME_UNKNOWN && e->cpu_time != 0)
 			err = push(context, &e->header);
 	}

@@ -15,7 +15,7 @@
 
 #define OWN_MAPS_MAX (16u << 20)
 
-/* Length of our own vDSO, whose address the kernel told us; 0 unknown. */
+/* Length of our own vDSO, at the address from the kernel; 0 unknown. */
 static uint64_t own_vdso_length(uint64_t address)
 {
 	_cleanup_free_ char *text = NULL;
@@ -33,7 +33,7 @@ static uint64_t own_vdso_length(uint64_t address)
 	return 0;
 }
 
-/* A copy in a file, which nobody can change. */
+/* A copy in a sealed file. */
 static int copy_vdso(uint64_t address, uint64_t length)
 {
 	_cleanup_close_ int fd = memfd_create("sysprof-vdso", MFD_CLOEXEC | MFD_ALLOW_SEALING);

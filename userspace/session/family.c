@@ -2,9 +2,9 @@
 /*
  * Targets by time: see family.h.
  *
- * A number is forgotten when it is given to a process that is no target. Entries of processes whose
- * leader has ended are kept until FORGET_AFTER later, since their last records may still be under
- * way, and longer if threads are left: then they are looked at again after the same time.
+ * A pid is forgotten when it is reused by a process that is not a target. The entry of a process whose leader
+ * has ended is kept for FORGET_AFTER, because its last records may still be in transit. If it still has
+ * threads by then, it is checked again after the same time.
  */
 #include "session/family.h"
 
@@ -131,7 +131,7 @@ static void forget(struct family *f, uint32_t slot)
 	vec_push(&f->free_slots, slot); /* on -ENOMEM the slot stays unused */
 }
 
-/* What was taken off in front is given back once it is more than what is left. */
+/* The removed front of the list is freed once it is larger than the rest. */
 static void compact_ended(struct family *f)
 {
 	size_t left = f->ended.count - f->first_ended;

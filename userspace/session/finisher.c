@@ -98,8 +98,7 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	if (!err)
 		err = profile_builder__finish(window->builder, profile, why, sizeof(why));
 	if (err == -EINVAL)
-		return fail(failure, err, "the profile contradicts itself, which is a bug: %s",
-			    why);
+		return fail(failure, err, "inconsistent profile (this is a bug): %s", why);
 	return err ? fail(failure, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
 
@@ -129,7 +128,7 @@ static void finish_window(struct finisher *f, struct window *window)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Waits for something to do. False: nothing comes any more. */
+/* Waits for work. False: there will be no more. */
 static bool take_work(struct finisher *f, struct finisher_work *work)
 {
 	struct finisher_work done = *work;
@@ -254,7 +253,7 @@ void finisher__free(struct finisher *f)
 
 /* ---- what is handed over --------------------------------------------------------------------- */
 
-/* What takes the place of bytes that are dropped. */
+/* The event that replaces dropped bytes. */
 static struct jit_file_event too_big(const struct event_header *event)
 {
 	const struct jit_bytes_event *bytes = (const struct jit_bytes_event *)event;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Gives closed windows their names and freezes them, in a thread of its own, while the next window is
- * filled. It also keeps what perf maps and jitdumps tell, since nobody else asks for it.
+ * Symbolizes closed windows and freezes their profiles, in a thread of its own, while the next window is
+ * filled. It also keeps the contents of perf maps and jitdumps, since no other code needs them.
  *
- * What passes between it and the collector are closed windows and copies of events. Calls are the collector
- * thread's, unless said otherwise.
+ * The collector hands it closed windows and copies of events. All functions are called by the collector
+ * thread, unless noted.
  */
 #ifndef SESSION_FINISHER_H
 #define SESSION_FINISHER_H
@@ -20,8 +20,8 @@
 struct finisher;
 
 /*
- * A window is finished; called by the finisher's thread, one after the other, in the order of the windows. err:
- * it could not be, and profile is NULL. All of it is valid during the call.
+ * A finished window. The finisher's thread calls window_finished_fn for one window after the other, in order.
+ * If finishing failed, err is set and profile is NULL. Everything is valid during the call only.
  */
 struct finished_window {
 	uint64_t number;
@@ -33,7 +33,7 @@ struct finished_window {
 typedef void (*window_finished_fn)(void *context, const struct finished_window *window);
 
 struct finisher_options {
-	bool threaded; /* else everything is done within the calls */
+	bool threaded; /* else everything is done in the calling thread */
 	bool symbolize;
 	struct symbolizer_options symbols; /* of windows that the thread finishes */
 	window_finished_fn finished;
@@ -41,20 +41,20 @@ struct finisher_options {
 };
 
 int finisher__new(const struct finisher_options *options, struct finisher **finisher);
-/* What was begun is finished first; what waits is dropped. NULL is fine. */
+/* Finishes the current window and drops waiting ones. `f` may be NULL. */
 void finisher__free(struct finisher *f);
 
-/* An event of the stream; those that are not for it are ignored. 0 or -ENOMEM. */
+/* An event of the stream; unrelated types are ignored. 0 or -ENOMEM. */
 int finisher__event(struct finisher *f, const struct event_header *event);
 
 /* Windows that are not finished yet. */
 size_t finisher__waiting(struct finisher *f);
-/* Takes the window over. */
+/* Takes ownership of the window. */
 void finisher__add(struct finisher *f, struct window *window);
-/* Waits until all windows are finished, and ends the thread. After that the rest is the caller's to call. */
+/* Waits until all windows are finished and ends the thread. The functions below are called after that. */
 void finisher__drain(struct finisher *f);
 
-/* The last window, by the caller itself: first its symbols, as symbolize_window(), */
+/* The last window, in the calling thread: first its symbols, as symbolize_window(), */
 int finisher__symbolize(struct finisher *f, struct window *window,
 			const struct symbolizer_options *options, struct symbolizer_counts *counts,
 			event_sink_fn sink, void *context);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All sources, one stream.
+ * Merges all sources into one stream.
  *
- * A tick reads every ring once. What it finds is complete up to the moment before it began, but for
- * records that were being written just then: the programs say since when they write one
- * (bpf_session__written_until()), and of what the kernel writes WRITING_TIME is enough. The queue hands
- * on what is older. A record that a hypervisor held up for longer is handed on late, and counted.
- * Samples get their time from the clock's anchors as they are read.
+ * A tick reads every ring once. What it reads is complete up to the start of the tick, but for records
+ * that were being written at that time. The eBPF programs publish since when they have been writing one
+ * (bpf_session__written_until()); for the kernel's own records WRITING_TIME is enough. The queue passes on
+ * everything older. A record that a hypervisor delays for longer is passed on late, and counted. Samples
+ * get their time from the clock's anchors when they are read.
  *
- * Ticks come each LIVE_TICK_MS, when a ring is half full, and soon after a target's execve or a stack that
- * was cut for want of mappings: what is known of a new process has to get to the kernel side before most
- * of its life is over. Such ticks are 2 ms apart at least, and so far that they take a twentieth of
- * one CPU at most; where nothing comes of them, farther and farther.
+ * There is a tick every LIVE_TICK_MS, when a ring is half full, and soon after a target's execve or a stack
+ * that was truncated because mappings were unknown: the kernel side needs the mappings of a new process
+ * before most of its life is over. Such early ticks are at least 2 ms apart, and take at most a twentieth
+ * of one CPU; if they find nothing, the interval grows.
  *
  * Side-band records are kept aside until all rings of the tick are read, and then gone through by
  * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
@@ -50,7 +50,7 @@
 
 #define ANCHOR_INTERVAL 1000000000ull /* ns */
 #define TSC_ERROR_MAX	2000ull	      /* ns by which a sample's two clocks may differ */
-#define WRITING_TIME	1000000ull    /* ns: from a record's time to its being in the ring */
+#define WRITING_TIME	1000000ull    /* ns: from a record's time until it is in the ring */
 #define WAKE_SETTLES	1200000ull    /* ns: from a wake to the tick that finds its cause written */
 #define WAKE_MIN	2000000ull    /* ns between ticks that are not on the timer */
 #define WAKE_MAX	100000000ull
@@ -73,7 +73,7 @@ struct live {
 	struct jit_targets jit_targets; /* that are followed there */
 
 	enum target_mode mode;
-	bool everyone;	   /* no target list to go by: -a, or a cgroup */
+	bool everyone;	   /* there is no target list: -a, or a cgroup */
 	bool inherit;	   /* children are targets too */
 	VEC(pid_t) roots;  /* processes asked for, or those of the threads asked for */
 	VEC(uint32_t) ids; /* what was asked for */
@@ -125,14 +125,14 @@ static int see_and_push(struct live *live, struct event_header *event)
 			       push_mapping, live);
 }
 
-/* Hand on what is older than `until` and than every mapping whose file is not known yet. */
+/* Passes on events older than `until` and older than every mapping whose file is not known yet. */
 static int release_until(struct live *live, uint64_t until, event_sink_fn sink, void *context)
 {
 	until = min_u64(until, dso_opener__pending_since(live->opener));
 	return event_queue__release(live->queue, until, sink, context);
 }
 
-/* What /proc tells: of targets only, so it needs no judging. An event_push_fn. */
+/* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
 static int push_from_proc(void *context, struct event_header *event)
 {
 	struct live *live = context;
@@ -198,7 +198,7 @@ static int push_from_rings(void *context, struct event_header *event)
 	}
 }
 
-/* The process a side-band event speaks of. */
+/* The process of a side-band event. */
 static pid_t sideband_pid(const struct event_header *event)
 {
 	switch (event->type) {
@@ -332,7 +332,7 @@ static int add_targets(struct live *live, const struct live_options *options,
 	return 0;
 }
 
-/* Children that a target had before: the kernel follows those that come. */
+/* Existing children of targets; the kernel side adds new ones. */
 static int add_descendants(struct live *live, struct failure *failure)
 {
 	_cleanup_free_ pid_t *pids = NULL;
@@ -345,7 +345,7 @@ static int add_descendants(struct live *live, struct failure *failure)
 		if (!err)
 			err = family__add_target(live->family, pids[i]);
 	}
-	return err ? fail(failure, err, "cannot follow the children: %s", strerror(-err)) : 0;
+	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
 }
 
 /* A zombie does, until it is waited for. */
@@ -526,7 +526,7 @@ static int sum_thread_cpu(void *context, struct event_header *event)
 	return 0;
 }
 
-/* CPU time so far of what was asked for and still lives, without children. */
+/* CPU time so far of the requested targets that still live, without children. */
 static uint64_t asked_for_cpu(const struct live *live)
 {
 	struct cpu_sum sum = {.live = live};
@@ -550,7 +550,7 @@ static int push_first_events(struct live *live)
 		err = push_meta(live);
 	if (!err)
 		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
-	/* a kernel without kallsyms has no names; that is said with the profile, not an error */
+	/* without kallsyms the kernel has no symbols; the profile says so, it is not an error */
 	return err == -ENOMEM || !err ? err : 0;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A live recording: every source there is (kernel rings, /proc, clocks), brought into one stream of
- * events in time order.
+ * A live recording: merges all sources (kernel rings, /proc, clocks) into one stream of events in time
+ * order.
  *
  *   live__open    loads and opens everything; nothing is sampled
- *   live__begin   takes down what exists (processes, threads, mappings); nothing is sampled
- *   live__announce hands that on, as often as the caller wants to wait for something
+ *   live__begin   reads the existing processes, threads and mappings; nothing is sampled
+ *   live__announce passes them on; may be called repeatedly while the caller waits for something
  *   live__start   starts the ticks
  *   live__wait    waits until the next live__tick is due
- *   live__tick    reads what has come and hands on what is in order
- *   live__stop    stops the ticks and hands on the rest, up to EVENT_END. Idempotent
+ *   live__tick    reads the sources and passes on the events that are in order
+ *   live__stop    stops the ticks and passes on the rest, up to EVENT_END. Idempotent
  *
  * The sink sees the stream of include/sysprof/event_handler.h, undecoded.
  */
@@ -29,7 +29,7 @@
 #include "procfs/dso_opener.h"
 #include "stream/event_queue.h"
 
-#define LIVE_TICK_MS 100 /* between two ticks at most */
+#define LIVE_TICK_MS 100 /* at most, between two live__tick() */
 
 struct live;
 
@@ -45,26 +45,26 @@ struct live_options {
 int live__open(const struct live_options *options, struct live **live, struct failure *failure);
 void live__free(struct live *live);
 
-/* COMMAND, which is held: a target from its next execve on. After open and before begin. */
+/* The held COMMAND: a target from its next execve on. After open and before begin. */
 int live__add_command(struct live *live, pid_t pid, struct failure *failure);
 
 int live__begin(struct live *live, struct failure *failure);
 int live__announce(struct live *live, event_sink_fn sink, void *context);
 int live__start(struct live *live, struct failure *failure);
-/* Until a tick is due, one of `others` (8 at most) is readable, or `until` (CLOCK_MONOTONIC ns) is over. */
+/* Waits until a tick is due, one of `others` (at most 8) is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
 void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until);
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
 
-/* Every event passes this stage before it is handed on. */
+/* Every event goes through this stage before it is passed on. */
 void live__set_stage(struct live *live, event_stage_fn stage, void *context);
-/* The books up to now, and EVENT_WINDOW behind them, into the queue. 0 or negative errno. */
+/* Queues the current books and then EVENT_WINDOW. 0 or negative errno. */
 int live__end_window(struct live *live);
 
-/* What the recorder may ask for; valid as long as `live`. */
+/* The requests that the recorder may make; valid as long as `live`. */
 const struct event_source_requests *live__requests(struct live *live);
 
-/* CPU that the targets have used since the start, as far as /proc tells, ns: is silence plausible? */
+/* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);
 
 struct dso_opener *live__dso_opener(struct live *live);

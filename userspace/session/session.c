@@ -11,10 +11,10 @@
 #include "session/unwinding.h"
 #include "session/windows.h"
 
-#define TABLES_NS	1000000000ull /* that the first tick waits for the targets' unwind tables */
-#define ANNOUNCE_MS	5	      /* between two looks at what comes meanwhile */
-#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
-#define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
+#define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
+#define ANNOUNCE_MS	5	      /* between two steps while waiting */
+#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
+#define WAITING_WINDOWS 4	     /* closed ones at most, before rotation has to wait */
 #define OTHERS_MAX	7
 
 struct session {
@@ -74,7 +74,7 @@ int session__open(const struct session_options *options, struct session **sessio
 	int err;
 
 	if (!s)
-		return fail(failure, -ENOMEM, "cannot begin: no memory");
+		return fail(failure, -ENOMEM, "cannot start: out of memory");
 	err = live__open(&options->live, &s->live, failure);
 	if (err)
 		goto err_out;
@@ -82,7 +82,7 @@ int session__open(const struct session_options *options, struct session **sessio
 	if (!err)
 		err = new_unwinding(options, s);
 	if (err) {
-		fail(failure, err, "cannot begin: %s", strerror(-err));
+		fail(failure, err, "cannot start: %s", strerror(-err));
 		goto err_out;
 	}
 	windows__set_files(s->windows, live__dso_opener(s->live), WINDOW_FILES_LIVE);
@@ -176,7 +176,7 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 	if (wait && s->unwinding) {
 		err = await_tables(s, cancel);
 		if (err)
-			return fail(failure, err, "cannot make the targets' unwind tables: %s",
+			return fail(failure, err, "cannot build the targets' unwind tables: %s",
 				    strerror(-err));
 	}
 	return live__start(s->live, failure);
@@ -266,7 +266,7 @@ int session__finish(struct session *s, const struct profile **profile, struct fa
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-/* Names where the recording has none: what can be opened on this machine. */
+/* Symbols for a recording without any: from files on this machine. */
 static int symbolize_replay(struct session *s, const struct symbolizer_options *options)
 {
 	struct symbolizer_counts counts = {};
@@ -314,7 +314,7 @@ int session__replay(const char *path, const struct replay_options *options,
 	err = new_replay(options, &s);
 	if (err) {
 		close(fd);
-		return fail(failure, err, "cannot read %s: no memory", path);
+		return fail(failure, err, "cannot read %s: out of memory", path);
 	}
 	err = recording_read(fd, windows__event, s->windows, summary, failure);
 	close(fd);

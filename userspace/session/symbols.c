@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers are encoded as the events that a recording has, and the profile takes its names from these:
- * strings and chains are cut there, so what a replay gives is what the live profile has.
+ * Results are encoded as the events of a recording, and the profile is filled from these events. The encoding
+ * truncates long strings and chains, so this way a replay gives the same profile as the live session.
  */
 #include "session/symbols.h"
 
@@ -119,7 +119,7 @@ static int finish_dso(void *context, const struct symbolizer_job *job)
 	struct symbol_task *task = context;
 
 	if (job->state == SYMBOL_STATE_CANCELLED)
-		note_loss(task->all, task->dso, "the user did not wait");
+		note_loss(task->all, task->dso, "cancelled");
 	else if (job->lines_lost)
 		note_loss(task->all, task->dso, job->lines_lost);
 	return emit_dso(task->all, task->dso, job->state);

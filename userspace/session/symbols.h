@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names for a closed window: every location is asked for once, and what is found passes as events. */
+/* Symbols for a closed window: every location is resolved once, and the results are emitted as events. */
 #ifndef SESSION_SYMBOLS_H
 #define SESSION_SYMBOLS_H
 
@@ -9,9 +9,9 @@
 #include "stream/event_queue.h"
 
 /*
- * Finds a name for every location of files, the vDSO and the kernel. The answers are in the window's profile, and
- * (sink, NULL: nobody) are told as a recording has them, up to EVENT_SYMBOLS_END. 0, or negative errno, of the
- * sink too; a file without symbols is no error.
+ * Resolves every location in files, the vDSO and the kernel. The results are added to the window's profile
+ * and, unless `sink` is NULL, passed to it as the events of a recording, up to EVENT_SYMBOLS_END. 0 or
+ * negative errno, including the sink's. A file without symbols is not an error.
  */
 int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		     const struct symbolizer_options *options, struct symbolizer_counts *counts,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Publications. The kernel side walks stacks by what was published of a process when the tick came; the
- * sample says which publication that was. What has been mapped since makes frames wrong, so they are compared
- * with the mappings of the sample's time, and cut at the first that differs.
+ * Publications. The kernel side unwinds a stack with the mappings that were published for the process at that
+ * time; the sample says which publication it was. Mappings may have changed in between, so frames are compared
+ * with the mappings of the sample's time, and truncated at the first difference.
  *
- * Once for each piece of the stream, and not at each event: of the samples on their way few know
- * another publication then.
+ * Changes are published once for each piece of the stream, not at each event, so that few of the samples in
+ * transit were unwound with another publication.
  */
 #include "session/unwinding.h"
 
@@ -29,7 +29,7 @@
 
 #define PUBLICATIONS 8 /* more often they do not change while a sample is on its way */
 
-/* Mappings that the kernel side has been told of. */
+/* Mappings that were published to the kernel side. */
 struct publication {
 	uint32_t tag; /* unwind_tag(); 0: none */
 	uint64_t maps_version;
@@ -56,7 +56,7 @@ struct unwinding {
 	int err;			 /* of an answer */
 	uint64_t last_time;		 /* of the stream */
 	VEC(struct known_process) known; /* by slot of the life */
-	VEC(uint32_t) changed; /* pids whose mappings have, since they were published last */
+	VEC(uint32_t) changed; /* pids whose mappings have changed since they were last published */
 	union {
 		struct sample_event sample;
 		char space[sizeof(struct sample_event) +
@@ -216,7 +216,7 @@ static struct fed_process as_fed(const struct process_life *process, uint64_t ti
 	};
 }
 
-/* What is known of its mappings, if that has changed since it was published last. */
+/* Publishes its mappings if they have changed since the last publication. */
 static int publish_process(struct unwinding *u, const struct process_life *process)
 {
 	struct known_process *known = known_process(u, process);
@@ -240,7 +240,7 @@ static int note_change(struct unwinding *u, struct known_process *known, uint32_
 	return vec_push(&u->changed, pid);
 }
 
-/* It is sampled: whatever it takes, it is to be published. */
+/* It is sampled, so it must be published. */
 static int want_publication(struct unwinding *u, const struct process_life *process)
 {
 	struct known_process *known = known_process(u, process);
@@ -253,7 +253,7 @@ static int want_publication(struct unwinding *u, const struct process_life *proc
 	return note_change(u, known, process->pid);
 }
 
-/* What was published does not hold any more. 0 or -ENOMEM. */
+/* The last publication is outdated. 0 or -ENOMEM. */
 static int publish_again(struct unwinding *u, const struct process_life *process)
 {
 	struct known_process *known = known_process(u, process);
@@ -349,7 +349,7 @@ static void on_process_ended(void *context, struct process_life *process, enum l
 		known->published = 0;
 }
 
-/* What a jitdump says of frames goes to the unwinder, as tables do. */
+/* Passes the unwinding information of a jitdump to the unwinder. */
 static int on_jit_frames(void *context, struct process_life *process, uint64_t time,
 			 const struct jit_unwinding *list, size_t count)
 {
@@ -373,7 +373,7 @@ static int on_jit_frames(void *context, struct process_life *process, uint64_t t
 	return err <= 0 ? err : publish_again(u, process);
 }
 
-/* The kernel side has lost what was published, or never had room for it. */
+/* The kernel side has dropped the publication, or never had room for it. */
 static bool is_lost(const struct known_process *known, const struct sample_event *e)
 {
 	return known->published && !e->places_tag && e->user_frames &&
@@ -400,7 +400,7 @@ int unwinding__recorded(struct unwinding *u, const struct event_header *event)
 
 /* ---- settling -------------------------------------------------------------------------------- */
 
-/* Code that is made while a program runs is walked by frame pointer, whenever it came. */
+/* JIT code is unwound by frame pointer, no matter when it was mapped. */
 static bool same_place(const struct unwinding *u, const struct mapping *then,
 		       const struct mapping *now)
 {
@@ -412,7 +412,7 @@ static bool same_place(const struct unwinding *u, const struct mapping *then,
 	       then->start - then->page_offset == now->start - now->page_offset;
 }
 
-/* How many user frames, from the innermost on, lie where both have the same mapped. */
+/* How many user frames, from the innermost on, are at addresses where both have the same mapping. */
 static size_t frames_in_common(const struct unwinding *u, const struct sample_event *sample,
 			       const struct mapping_table *then, const struct mapping_table *now)
 {
@@ -426,7 +426,7 @@ static size_t frames_in_common(const struct unwinding *u, const struct sample_ev
 	return i;
 }
 
-/* The innermost frame is where the thread was, whatever is mapped there. */
+/* The innermost frame is always right: it is where the thread was. */
 static size_t frames_to_keep(const struct unwinding *u, const struct sample_event *sample,
 			     const struct process_life *process, const struct known_process *known)
 {
@@ -489,7 +489,7 @@ static void walk_once(struct unwinding *u, const struct fed_process *process,
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
 }
 
-/* A walk ended where a table is missing. 1: something is known of it now; 0; -ENOMEM. */
+/* A walk ended because a table is missing. 1: the table is known now; 0; -ENOMEM. */
 static int note_missing(struct unwinding *u, struct process_life *process,
 			const struct sample_event *ended, const struct stack_copy *copy)
 {
@@ -511,8 +511,8 @@ static bool ends_in_made_code(const struct unwinding *u, const struct process_li
 }
 
 /*
- * 0; -EAGAIN: a table that it needs will be there soon; -ENOMEM. A process that was not published has
- * been sampled without knowing what is missing, so its own code is asked about here.
+ * 0; -EAGAIN: a table that it needs will be built soon; -ENOMEM. For a process that was not published the
+ * sample does not say what is missing, so its JIT code is looked up here.
  */
 static int walk_copy(struct unwinding *u, struct process_life *process,
 		     const struct sample_event *sample, size_t max, struct sample_event *to)
@@ -535,7 +535,7 @@ static int walk_copy(struct unwinding *u, struct process_life *process,
 	return again;
 }
 
-/* Its tables are asked for, if they are not there. */
+/* Requests its missing tables. */
 static int feed_process(struct unwinding *u, struct process_life *process,
 			const struct sample_event *sample)
 {

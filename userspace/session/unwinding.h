@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between the world and the kernel's unwind tables, in a live session: what is learned of processes is
- * published to the kernel side, and samples that come from there are settled before they go on.
+ * Connects the world and the kernel's unwind tables in a live session: changes of processes are published to
+ * the kernel side, and samples from there are completed or truncated before they are passed on.
  *
- * It listens to the world. All of it is the collector thread's.
+ * It observes the world. All functions are called by the collector thread.
  */
 #ifndef SESSION_UNWINDING_H
 #define SESSION_UNWINDING_H
@@ -19,9 +19,9 @@
 struct unwinding;
 
 struct unwinding_options {
-	const struct unwind_memory *memory; /* that the kernel's programs read; copied */
-	unsigned int max_depth;		    /* of user stacks that are walked here */
-	bool cache; /* tables of former recordings are used, and some kept */
+	const struct unwind_memory *memory; /* read by the eBPF programs; copied */
+	unsigned int max_depth;		    /* of user stacks that are unwound here */
+	bool cache;			    /* use the on-disk cache of tables */
 };
 
 /* World and opener must outlive it. 0 or -ENOMEM. */
@@ -30,9 +30,9 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 void unwinding__free(struct unwinding *u);
 
 /*
- * A stage of the queue (event_stage_fn), whose context is the unwinding: a sample that comes next becomes
- * what it would be in a recording. What was walked by mappings that are not those of its time is cut, and
- * one with a copy of its stack is walked by tables, for which it may have to wait.
+ * A stage of the queue (event_stage_fn) whose context is the unwinding. It brings a sample into its final
+ * form: frames unwound with mappings that have since changed are truncated, and a sample with a copy of its
+ * stack is unwound by tables, which it may have to wait for.
  */
 int unwinding__settle(void *unwinding, const struct event_header **event);
 
@@ -40,17 +40,17 @@ int unwinding__settle(void *unwinding, const struct event_header **event);
 int unwinding__recorded(struct unwinding *u, const struct event_header *event);
 
 /*
- * Before and after each piece of the stream: what was built and what has changed gets to the kernel side. From when
- * on tables are in use is told by this too. 0 or -ENOMEM.
+ * Called before and after each piece of the stream: publishes new tables and changes to the kernel side. It
+ * also notes from when on tables are in use. 0 or -ENOMEM.
  */
 int unwinding__update(struct unwinding *u);
-/* Ask for the tables of everything that targets have mapped so far. 0 or -ENOMEM. */
+/* Requests the tables of all files that targets have mapped so far. 0 or -ENOMEM. */
 int unwinding__prepare(struct unwinding *u);
 
-/* Readable when there are tables to take, and so reason to hand events on again. */
+/* Readable when tables have been built, so that waiting events can be passed on. */
 int unwinding__fd(const struct unwinding *u);
 bool unwinding__is_building(const struct unwinding *u);
-/* From now on no event has to wait: the stream ends. */
+/* The stream ends: from now on no event waits for a table. */
 void unwinding__end(struct unwinding *u);
 
 /* image_table__forget()'s: false while the image's file is being read. */

@@ -55,7 +55,7 @@ static bool same_root(const struct statx *a, const struct statx *b)
 	       a->stx_dev_minor == b->stx_dev_minor && a->stx_mnt_id == b->stx_mnt_id;
 }
 
-/* Root directories are few, and shared by many files: one descriptor of each. Or -1. */
+/* Many files share a few root directories, so there is one descriptor of each. -1 on failure. */
 static int keep_root(struct window *w, int root_fd)
 {
 	struct window_root root = {.fd = -1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A window that is closed: all samples are in its builder, names are not. It owns everything that it takes to
- * give it names, so it can be finished by another thread while the next window is filled.
+ * A closed window: its builder has all samples, but no symbols yet. It owns everything needed to symbolize it,
+ * so another thread can finish it while the next window is filled.
  */
 #ifndef SESSION_WINDOW_H
 #define SESSION_WINDOW_H
@@ -16,18 +16,18 @@
 
 #define KERNEL_RELEASE_SIZE 128
 
-/* Which kernel it was; empty, 0: unknown. */
+/* The recorded kernel; empty, 0: unknown. */
 struct kernel_identity {
 	char release[KERNEL_RELEASE_SIZE];
 	uint8_t build_id[BUILD_ID_SIZE];
 	uint8_t build_id_size;
 };
 
-/* The file of a dso, by descriptors of the window's own; -1: none. */
+/* The file of a dso; the window owns the descriptors. -1: none. */
 struct window_file {
 	int fd;
 	int root_fd;   /* of `roots` */
-	uint64_t base; /* where the dso begins in it */
+	uint64_t base; /* offset of the dso in the file */
 };
 
 struct window_root {
@@ -43,21 +43,21 @@ struct window {
 	uint32_t last_jit_file;	       /* that was told by then */
 	VEC(struct window_file) files; /* by dso; those behind the last have none */
 	VEC(struct window_root) roots;
-	size_t unanswered; /* files that were asked for: until they come it must not be handed on or freed */
+	size_t unanswered; /* requested files; until they arrive the window must not be passed on or freed */
 	struct kernel_identity kernel;
-	uint64_t last_time; /* of the stream: what is told from here on has it */
-	bool has_symbols;   /* the stream brought them */
+	uint64_t last_time; /* of the stream: the time of events made from here on */
+	bool has_symbols;   /* they were in the stream */
 };
 
-/* How the files of a window's dsos are to be had. */
+/* How the files of a window's dsos are found. */
 enum window_file_source {
-	WINDOW_FILES_LIVE,	  /* the opener has seen them mapped */
-	WINDOW_FILES_BY_IDENTITY, /* sought on this machine, for a recording */
+	WINDOW_FILES_LIVE,	  /* the opener opened them when they were mapped */
+	WINDOW_FILES_BY_IDENTITY, /* for a recording: searched on this machine */
 };
 
 /*
- * Takes over the builder (in any case), and from the closed recorder what is needed. Files of dsos that
- * were sampled are asked of the opener (NULL: there are none). NULL: no memory.
+ * Takes ownership of the builder (also on failure) and copies what it needs from the closed recorder. Files of
+ * sampled dsos are requested from the opener (NULL: there are none). Returns NULL if out of memory.
  */
 struct window *window__new(struct profile_builder *builder, const struct recorder *recorder,
 			   struct dso_opener *opener, enum window_file_source source);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stream, in order, into windows: recording file, world, the open window's recorder, and the finisher for
- * those that are closed. The same for a live session and for a replay.
+ * Distributes the ordered stream: to the recording file, the world, the recorder of the open window, and the
+ * finisher of closed windows. Used by live sessions and by replay.
  */
 #ifndef SESSION_WINDOWS_H
 #define SESSION_WINDOWS_H
@@ -14,7 +14,7 @@ struct windows;
 struct windows_options {
 	const struct event_source_requests
 		*requests; /* of a live source, or NULL; must live longer */
-	bool split;	   /* at each EVENT_WINDOW; else there is one window */
+	bool split;	   /* start a new window at each EVENT_WINDOW; else there is one window */
 	struct finisher_options finisher;
 };
 
@@ -28,7 +28,7 @@ struct finisher *windows__finisher(struct windows *w);
 /* Where the files of windows come from. The opener must live as long as events come; NULL: nowhere. */
 void windows__set_files(struct windows *w, struct dso_opener *opener,
 			enum window_file_source source);
-/* The stream goes there as well; stays the caller's. NULL: nowhere. */
+/* Also writes the stream to a file; not owned. NULL: does not. */
 void windows__set_writer(struct windows *w, struct recording_writer *writer);
 /* Asked before an image is forgotten; see image_table__forget(). */
 void windows__set_forgetting(struct windows *w,
@@ -38,8 +38,8 @@ void windows__set_forgetting(struct windows *w,
 int windows__event(void *windows, const struct event_header *event);
 
 /*
- * After the last event: the last window is closed. It stays the windows' own. Files are those that are
- * had now. 0 or -ENOMEM.
+ * Closes the last window, after the last event. `w` keeps ownership of it. Its files are those that are open
+ * by now. 0 or -ENOMEM.
  */
 int windows__close_last(struct windows *w);
 struct window *windows__last(struct windows *w);

@@ -576,11 +576,11 @@ static int check_file_header(struct reader *r, struct failure *failure)
 		return fail(failure, got, "cannot read the recording: %s", strerror(-got));
 	if ((size_t)got < sizeof(header.magic) ||
 	    memcmp(header.magic, FILE_MAGIC, sizeof(header.magic)))
-		return fail(failure, -ENOEXEC, "this is not a sysprof recording");
+		return fail(failure, -ENOEXEC, "not a sysprof recording");
 	if ((size_t)got < sizeof(header))
 		return fail(failure, -ENODATA, "the recording ends within its header");
 	if (header.byte_order == BYTE_ORDER_SWAPPED)
-		return fail(failure, -ENOTSUP, "recorded on a machine of other byte order");
+		return fail(failure, -ENOTSUP, "recorded on a machine with the other byte order");
 	r->at = sizeof(header);
 	if (header.crc != crc32_update(0, &header, offsetof(struct file_header, crc))) {
 		r->summary->header_damaged = true; /* the chunks have checksums of their own */
@@ -611,7 +611,7 @@ static int read_chunks(struct reader *r, struct failure *failure)
 	if (more < 0)
 		return more;
 	if (r->summary->chunks == 0)
-		return fail(failure, -ENODATA, "the recording has no chunk that can be read");
+		return fail(failure, -ENODATA, "the recording has no readable chunk");
 	return r->gap > 0 ? tell_gap(r, r->last_time) : 0;
 }
 
@@ -626,7 +626,7 @@ int recording_read(int fd, event_sink_fn sink, void *context, struct recording_s
 	if (fstat(fd, &st))
 		return fail(failure, -errno, "cannot read the recording: %s", strerror(errno));
 	if (!S_ISREG(st.st_mode)) {
-		fail(failure, -ENOTSUP, "a recording can be read from a regular file only");
+		fail(failure, -ENOTSUP, "cannot read a recording from a pipe or device");
 		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
 	}
 	r.size = summary->bytes = st.st_size;
@@ -654,13 +654,13 @@ int recording_open(const char *path, struct failure *failure)
 	if (fd < 0)
 		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
 	if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
-		fail(failure, -ENOTSUP, "%s is not a regular file, as a recording has to be", path);
+		fail(failure, -ENOTSUP, "%s is not a regular file", path);
 		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
 	}
 	if (!recording_probe(fd)) {
 		fail(failure, -ENOEXEC, "%s is not a recording (.sysprof)", path);
 		return fail_remedy(failure, -ENOEXEC,
-				   "make one with 'sysprof record -o NAME.sysprof …'");
+				   "sysprof record -o NAME.sysprof … (makes one)");
 	}
 	return steal_fd(fd);
 }

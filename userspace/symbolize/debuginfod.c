@@ -218,7 +218,7 @@ const char *debuginfod_strerror(int error)
 	case ENOENT:
 		return "no server has it";
 	case ECANCELED:
-		return "the user did not wait";
+		return "cancelled";
 	case ENOPKG:
 		return LIBRARY " is not installed";
 	case EDESTADDRREQ:

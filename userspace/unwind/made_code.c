@@ -3,11 +3,11 @@
  * All code of a process has one table. Its areas lie far apart, so in the table they lie one behind
  * the other, and each has its own bias.
  *
- * Where nothing is known the kernel keeps a copy of the stack. That is when the process is asked; it
- * tells of what lies there, or the copy ends there too. What it told may be replaced while nobody
- * misses anything (LuaJIT frees all of its traces at once), so it is asked from time to time. Reading
- * takes a twentieth of one CPU at most. Who never knows an answer is not asked often, and its code is walked
- * by frame pointer.
+ * If nothing is known of the code, the kernel side sends a copy of the stack. Then the process is read; if
+ * that gives no frames, unwinding the copy ends there, too. The code may be replaced without any truncated
+ * stack (LuaJIT frees all of its traces at once), so processes are read again from time to time. Reading
+ * takes at most a twentieth of one CPU. A process that never gives frames is read rarely, and its code is
+ * unwound by frame pointer.
  */
 #include "unwind/made_code.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code that PyPy and LuaJIT have made in processes: where it lies and the unwind tables that tell of its
- * frames, as the memory of these processes does. Who is asked when is decided here.
+ * JIT code of PyPy and LuaJIT: where it is, and its unwind tables, which are read from the memory of the
+ * process. Decides which process is read when.
  */
 #ifndef UNWIND_MADE_CODE_H
 #define UNWIND_MADE_CODE_H
@@ -47,8 +47,8 @@ struct made_code *made_code__new(const struct made_code_options *options);
 void made_code__free(struct made_code *m);
 
 /*
- * How the start of [start, end), which is memory of that process without a file, is walked: up to
- * piece->end. What nothing is known of yet is UNWIND_LATER.
+ * How to unwind code at the start of [start, end), memory of that process without a file, up to piece->end.
+ * UNWIND_LATER: nothing is known yet.
  */
 void made_code__place(const struct made_code *m, uint32_t tgid, uint64_t start, uint64_t end,
 		      struct unwind_placement *piece);
@@ -59,7 +59,7 @@ struct made_moment {
 	uint64_t time; /* now, CLOCK_MONOTONIC ns */
 	const struct made_area *areas;
 	size_t area_count;
-	/* Where a stack ended, and that thread's registers by DWARF number. NULL: nothing was missed. */
+	/* Where a stack was truncated, and that thread's registers by DWARF number. NULL: no stack was. */
 	uint64_t missed;
 	const uint64_t *registers;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread that builds unwind tables, one file after the other, so that nobody waits for them who has
- * rings to read: a table of a big library takes a tenth of a second. Tables that were kept from former
- * recordings are read instead, and before anything is built; what is to be kept is written when nothing
- * else is left to do, so that nobody waits for the disk.
+ * The builder thread: builds unwind tables, one file after the other, so that the collector can read its
+ * rings meanwhile: the table of a big library takes a tenth of a second. Cached tables are read instead,
+ * before any table is built. The cache is written when there is nothing else to do.
  */
 #ifndef UNWIND_TABLE_BUILDER_H
 #define UNWIND_TABLE_BUILDER_H
@@ -17,9 +16,9 @@
 struct table_builder;
 struct table_cache;
 
-/* Tables of `limit` bytes at most. The cache is taken over, whatever is returned; NULL: none. 0 or negative errno. */
+/* Tables of at most `limit` bytes. Owns the cache (NULL: none), also on failure. 0 or negative errno. */
 int table_builder__new(size_t limit, struct table_cache *cache, struct table_builder **builder);
-/* Waits for the file at hand, and half a second for what is to be written; what else was asked for is forgotten. */
+/* Waits for the current file, and half a second for cache writes; drops all other requests. */
 void table_builder__free(struct table_builder *b);
 
 enum table_effort {
@@ -28,27 +27,27 @@ enum table_effort {
 };
 
 /*
- * The ELF file lies at `base` of `fd`, which stays the caller's and may be closed at once; `id` comes back with
- * the table. Those within other files are not cached. 0 or negative errno.
+ * Requests the table of the ELF file at offset `base` of `fd`. The caller owns `fd` and may close it at once; `id`
+ * is returned with the table. Tables of ELF files inside other files are not cached. 0 or negative errno.
  */
 int table_builder__ask(struct table_builder *b, uint32_t id, int fd, uint64_t base,
 		       enum table_effort effort);
 
-/* That file is wanted before all others that were asked for. */
+/* Moves this file before all other requests. */
 void table_builder__hurry(struct table_builder *b, uint32_t id);
 
 struct built_table {
 	uint32_t id;
 	int err;			 /* of unwind_table__build(); -ENOENT, see TABLE_READ */
 	bool cached;			 /* it was read, not built */
-	uint64_t cpu_ns;		 /* that it took */
-	struct unwind_table_image image; /* the receiver's */
+	uint64_t cpu_ns;		 /* CPU time used */
+	struct unwind_table_image image; /* owned by the receiver */
 };
 
-/* The next one that is done. False: none is; with `wait`: and none is asked for. */
+/* The next finished table. False: there is none; with `wait`: and no request is left. */
 bool table_builder__take(struct table_builder *b, bool wait, struct built_table *built);
 
-/* Readable when there is something to take. */
+/* Readable when a finished table can be taken. */
 int table_builder__fd(const struct table_builder *b);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unwind tables and the mappings of processes where the kernel reads them (sysprof/unwind_table.h).
+ * Writes unwind tables and mappings of processes where the kernel reads them (sysprof/unwind_table.h).
  *
- * What the kernel may be reading is never changed: a table or a list of places is written first and
- * then pointed to, and what nothing points to any more is used again only after every CPU has left
- * the program that may have read it. So it costs nothing to read, and no system call to write.
+ * Data that the kernel may be reading is never changed: a table or list of places is written first and
+ * linked then. Unlinked memory is reused only after every CPU has left the program run that may have read
+ * it. So readers need no locks, and writing needs no system call.
  */
 #ifndef UNWIND_TABLE_STORE_H
 #define UNWIND_TABLE_STORE_H
@@ -24,9 +24,9 @@ struct table_store *table_store__new(const struct unwind_memory *memory);
 void table_store__free(struct table_store *s);
 
 /*
- * The number of one file's table, in whose places it is used before there is a table: stacks end
- * there until then. Numbers of files that no process has mapped are given to others when all are
- * in use; this one is another file's once table_store__owns() says no. 0, -ENOSPC, -ENOMEM.
+ * The number of one file's table. Places can use it before the table exists; until then stacks end there. If
+ * all numbers are in use, those of files that no process has mapped are reused: then table_store__owns()
+ * is false for the old holder. 0, -ENOSPC, -ENOMEM.
  */
 struct table_number {
 	uint32_t number;
@@ -36,17 +36,17 @@ int table_store__take_number(struct table_store *s, struct table_number *number)
 bool table_store__owns(const struct table_store *s, const struct table_number *number);
 
 /*
- * Put a table there, which becomes the store's; one without buckets says that there is nothing to
- * know of the file. -ENOSPC: there is no room, and all that could be put out has just been used.
+ * Loads a table, which the store owns then; a table without buckets means that the file describes no code.
+ * -ENOSPC: refused, there is no room and all other tables have just been used.
  */
 int table_store__put(struct table_store *s, uint32_t number,
 		     const struct unwind_table_image *image);
 
-/* The table, and the segment that it is in; NULL: it is not here. */
+/* The table, and its segment; NULL: it is not loaded. */
 const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,
 					    const void **segment);
 
-/* Time passes (CLOCK_MONOTONIC ns): what is used from now on was used later than what was before. */
+/* Sets the current time (CLOCK_MONOTONIC ns), by which the last use of tables is ordered. */
 void table_store__advance(struct table_store *s, uint64_t now);
 
 /* One executable mapping. `table` is UNWIND_NO_TABLE or a number of table_store__take_number(). */
@@ -56,21 +56,20 @@ struct unwind_placement {
 };
 
 /*
- * The mappings of a process, ascending and without overlap, as they were at `as_of`
- * (CLOCK_MONOTONIC ns): if it execs later, they are ignored. More than UNWIND_PLACES_MAX are cut. 0,
- * -ENOSPC, -ENOMEM.
+ * Publishes the mappings of a process at `as_of` (CLOCK_MONOTONIC ns), ascending and without overlap. After a
+ * later execve they are ignored. Only the first UNWIND_PLACES_MAX are used. 0, -ENOSPC, -ENOMEM.
  */
 int table_store__publish(struct table_store *s, uint32_t tgid,
 			 const struct unwind_placement *placements, size_t count, uint64_t as_of);
 void table_store__withdraw(struct table_store *s, uint32_t tgid);
 
 struct table_store_stats {
-	uint64_t tables, processes; /* there are now */
+	uint64_t tables, processes; /* currently loaded */
 	uint64_t rows, table_bytes; /* of them */
-	uint64_t segment_bytes;	    /* that were made for them */
+	uint64_t segment_bytes;	    /* allocated for them */
 	uint64_t evicted;	    /* tables, to make room for others */
-	uint64_t refused;	    /* for want of room */
-	uint64_t unpublished;	    /* processes, for want of room */
+	uint64_t refused;	    /* tables, because there was no room */
+	uint64_t unpublished;	    /* mapping updates dropped, because there was no room */
 };
 void table_store__stats(const struct table_store *s, struct table_store_stats *stats);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is read when the first process that has it mapped is sampled, and once; its table is built
- * beside, and again when it had to make room for others and is missed.
+ * A file is read once, when the first process that has it mapped is sampled. The builder thread builds its
+ * table, and again if the table was evicted and is needed.
  *
- * On a machine that makes programs all the time, most files are mapped by one process that is gone
- * before its table would be of use. So building has a credit of CPU time, which grows slowly; when
- * it is used up, only processes of some age have their files built. Tables that are kept on disk are
- * read for all: that takes a twentieth of the time.
+ * On a machine that compiles programs continuously, most files are mapped by a single process that has
+ * ended before the table is of use. So building has a credit of CPU time, which grows slowly. When it is
+ * used up, tables are built only for processes older than YOUNG_NS and deferred for others. Tables in the
+ * disk cache are read for all processes: that takes a twentieth of the time.
  */
 #include "unwind/unwind_feed_private.h"
 
@@ -96,13 +96,13 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 	case FILE_REQUESTED:
 	case FILE_LATER:
 		return UNWIND_LATER;
-	default: /* its number may be another's by now, until it is asked for again */
+	default: /* its number may be reused by now, until it is requested again */
 		return table_store__owns(f->options.store, &file->number) ? file->number.number
 									  : UNWIND_LATER;
 	}
 }
 
-/* Places of code that a process made, and who may have made it. */
+/* Places of JIT code, and which runtime may have made it. */
 struct made_code_of {
 	size_t count;
 	bool python;
@@ -216,7 +216,7 @@ static size_t find_made(const struct unwind_feed *f, uint32_t tgid)
 	return i;
 }
 
-/* Does it say itself what its frames are? *table is what says so. */
+/* The table for JIT code: the jitdump's own, if it has one. */
 static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_t *table)
 {
 	size_t i = find_made(f, tgid);
@@ -227,7 +227,7 @@ static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_
 	return true;
 }
 
-/* One placement becomes several, where parts of it are known. */
+/* Splits a placement into the pieces that are known. */
 static int place_pieces(struct unwind_feed *f, uint32_t tgid, const struct unwind_placement *whole)
 {
 	struct unwind_placement piece;
@@ -262,8 +262,8 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 }
 
 /*
- * Most engines keep frame pointers in the code that they make, or have none to be misled by. What CPython
- * makes is so small that it needs none.
+ * Most engines keep frame pointers in JIT code, or leave none that could mislead. CPython's trampolines are so small
+ * that they need none.
  */
 static int trust_made_code(struct unwind_feed *f, const struct fed_process *process,
 			   const struct made_code_of *made)
@@ -320,7 +320,7 @@ static bool is_of_use(const struct fed_file *file)
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
-/* The code that it has made, and by whom. */
+/* The process's JIT code, and the runtime that made it. */
 static int find_made_code(struct unwind_feed *f, const struct fed_process *process,
 			  enum made_by *by)
 {
@@ -341,7 +341,7 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 	return err;
 }
 
-/* What is known of its code's frames, once more. `registers`: NULL: nothing was missed. */
+/* Reads the frames of its JIT code again. `registers` NULL: no stack was truncated there. */
 static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
 		       const uint64_t *registers)
 {
