@@ -228,10 +228,11 @@ def check_idle(run):
     lost = run.lost
     for t in run.threads[2:]:
         gaps = markers = gap_cpu = busy_cpu = 0
-        for begin, end, delta, samples in t.intervals():
+        for begin, end, delta, _ in t.intervals():
             length = end - begin
             missing = int(length / PERIOD - 0.5)
-            if length > 3 * PERIOD and samples and delta > 0.5 * length and missing <= lost:
+            # between two samples, or what is left of that once a period was put beside each of them
+            if length > 3 * PERIOD and delta > 0.5 * length and missing <= lost:
                 lost -= missing
             elif length > 3 * PERIOD:
                 gaps += length

@@ -123,8 +123,10 @@ def test_nohup():
     """An ignored SIGHUP stays ignored; SIGINT works although a shell ignores it for its jobs."""
     need_root()
     path = directory()
-    with Background("sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", SYSPROF, "record", "-a",
-                    *outputs(path)) as recorder:
+    # something runs: a quiet machine may have no sample in a second
+    with Background(fixture("chain"), "120"), \
+            Background("sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", SYSPROF, "record", "-a",
+                       *outputs(path)) as recorder:
         sampling(path)
         recorder.signal(signal.SIGHUP)
         time.sleep(0.5)
