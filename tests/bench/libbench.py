@@ -252,7 +252,7 @@ class Sysprof(Profiler):
         self.files = [f for f in (self.profile, self.folded) if f]
         self.what = what or " ".join(map(str, args))
         super().__init__(SYSPROF, "record", "-v", *outputs, *args, cpus=cpus)
-        wait_until(lambda: self._sees("rings:") or not self.running(), 20, "sysprof to attach")
+        wait_until(lambda: self._sees("rings per CPU:") or not self.running(), 20, "sysprof to attach")
         if not self.running():
             raise self.broken()
 
