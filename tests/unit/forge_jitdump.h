@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct dump {
-	unsigned char bytes[4096];
+	unsigned char bytes[8192];
 	size_t size;
 };
 
@@ -29,11 +29,13 @@ static inline void put64(struct dump *d, uint64_t value)
 	put(d, &value, sizeof(value));
 }
 
-static inline void put_header(struct dump *d, uint64_t flags)
+/* Any header. */
+static inline void put_header_as(struct dump *d, uint32_t magic, uint32_t version, uint32_t size,
+				 uint64_t flags)
 {
-	put32(d, 0x4a695444);
-	put32(d, 1);
-	put32(d, 40);
+	put32(d, magic);
+	put32(d, version);
+	put32(d, size);
 	put32(d, 62);
 	put32(d, 0);
 	put32(d, 1234);
@@ -41,6 +43,12 @@ static inline void put_header(struct dump *d, uint64_t flags)
 	put64(d, flags);
 }
 
+static inline void put_header(struct dump *d, uint64_t flags)
+{
+	put_header_as(d, 0x4a695444, 1, 40, flags);
+}
+
+/* The size comes when the record ends. */
 static inline size_t begin_record(struct dump *d, uint32_t id, uint64_t time)
 {
 	size_t at = d->size;
@@ -58,8 +66,9 @@ static inline void end_record(struct dump *d, size_t at)
 	memcpy(d->bytes + at + 4, &size, sizeof(size));
 }
 
-static inline void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
-			    const char *name)
+/* With so many bytes of its code. */
+static inline void put_load_cut(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+				uint64_t written, const char *name)
 {
 	size_t at = begin_record(d, 0, time);
 
@@ -70,9 +79,15 @@ static inline void put_load(struct dump *d, uint64_t time, uint64_t address, uin
 	put64(d, size);
 	put64(d, 7);
 	put(d, name, strlen(name) + 1);
-	for (uint64_t i = 0; i < size; i++)
+	for (uint64_t i = 0; i < written; i++)
 		put(d, "\x90", 1);
 	end_record(d, at);
+}
+
+static inline void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
+			    const char *name)
+{
+	put_load_cut(d, time, address, size, size, name);
 }
 
 static inline void put_move(struct dump *d, uint64_t time, uint64_t from, uint64_t to,

@@ -12,98 +12,7 @@
 
 #include "jit/jitdump.h"
 
-struct dump {
-	unsigned char bytes[8192];
-	size_t size;
-};
-
-static void put(struct dump *d, const void *data, size_t size)
-{
-	assert_true(d->size + size <= sizeof(d->bytes));
-	memcpy(d->bytes + d->size, data, size);
-	d->size += size;
-}
-
-static void put32(struct dump *d, uint32_t value)
-{
-	put(d, &value, sizeof(value));
-}
-
-static void put64(struct dump *d, uint64_t value)
-{
-	put(d, &value, sizeof(value));
-}
-
-static void put_header(struct dump *d, uint32_t magic, uint32_t version, uint32_t size,
-		       uint64_t flags)
-{
-	put32(d, magic);
-	put32(d, version);
-	put32(d, size);
-	put32(d, 62);
-	put32(d, 0);
-	put32(d, 1234);
-	put64(d, 5);
-	put64(d, flags);
-}
-
-/* The size comes when the record ends. */
-static size_t begin_record(struct dump *d, uint32_t id, uint64_t time)
-{
-	size_t at = d->size;
-
-	put32(d, id);
-	put32(d, 0);
-	put64(d, time);
-	return at;
-}
-
-static void end_record(struct dump *d, size_t at)
-{
-	uint32_t size = d->size - at;
-
-	memcpy(d->bytes + at + 4, &size, sizeof(size));
-}
-
-static void put_load(struct dump *d, uint64_t time, uint64_t address, uint64_t size,
-		     uint64_t written, const char *name)
-{
-	size_t at = begin_record(d, 0, time);
-
-	put32(d, 1234);
-	put32(d, 1235);
-	put64(d, address);
-	put64(d, address);
-	put64(d, size);
-	put64(d, 7);
-	put(d, name, strlen(name) + 1);
-	for (uint64_t i = 0; i < written; i++)
-		put(d, "\x90", 1);
-	end_record(d, at);
-}
-
-static void put_move(struct dump *d, uint64_t time, uint64_t from, uint64_t to, uint64_t size)
-{
-	size_t at = begin_record(d, 1, time);
-
-	put32(d, 1234);
-	put32(d, 1235);
-	put64(d, to);
-	put64(d, from);
-	put64(d, to);
-	put64(d, size);
-	put64(d, 7);
-	end_record(d, at);
-}
-
-static void put_line(struct dump *d, uint64_t address, uint32_t line, uint32_t column,
-		     const char *file)
-{
-	put64(d, address);
-	put32(d, line);
-	put32(d, column);
-	put(d, file, strlen(file) + 1);
-}
+#include "unit/forge_jitdump.h"
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
@@ -174,7 +83,7 @@ static void make_sound(struct dump *d)
 	size_t at;
 
 	d->size = 0;
-	put_header(d, 0x4a695444, 1, 48, 1);
+	put_header_as(d, 0x4a695444, 1, 48, 1);
 	put64(d, 0); /* a header that is longer than it was */
 	at = begin_record(d, 2, 90);
 	put64(d, 0x1000);
@@ -183,14 +92,14 @@ static void make_sound(struct dump *d)
 	put_line(d, 0x1008, 4, 2, "\xff");
 	put_line(d, 0x1010, 9, 0, "/b.h");
 	end_record(d, at);
-	put_load(d, 100, 0x1000, 32, 32, "plain");
+	put_load_cut(d, 100, 0x1000, 32, 32, "plain");
 	at = begin_record(d, 4, 101);
 	put64(d, 3);
 	put64(d, 2);
 	put64(d, 3);
 	put(d, "EHF", 3);
 	end_record(d, at);
-	put_load(d, 110, 0x2000, 16, 16, "py::f:/f.py");
+	put_load_cut(d, 110, 0x2000, 16, 16, "py::f:/f.py");
 	/* V8's lines, which begin behind a header that is not there */
 	at = begin_record(d, 2, 119);
 	put64(d, 0x3000);
@@ -198,7 +107,7 @@ static void make_sound(struct dump *d)
 	put_line(d, 0x3040, 3, 13, "/f.js");
 	put_line(d, 0x3048, 4, 10, "\xff");
 	end_record(d, at);
-	put_load(d, 120, 0x3000, 64, 64, "JS:*f /f.js:3:13");
+	put_load_cut(d, 120, 0x3000, 64, 64, "JS:*f /f.js:3:13");
 	at = begin_record(d, 77, 121);
 	put64(d, 1);
 	end_record(d, at);
@@ -279,7 +188,7 @@ static void before_code_test(void **state)
 	size_t at;
 
 	(void)state;
-	put_header(&d, 0x4a695444, 1, 40, 1);
+	put_header_as(&d, 0x4a695444, 1, 40, 1);
 	at = begin_record(&d, 2, 90);
 	put64(&d, 0x2000);
 	put64(&d, 3);
@@ -287,13 +196,13 @@ static void before_code_test(void **state)
 	put_line(&d, 0x2008, 6, 0, "a.erl");
 	put_line(&d, 0x2010, 0, 0, "");
 	end_record(&d, at);
-	put_load(&d, 100, 0x2000, 32, 32, "$a:b/1");
+	put_load_cut(&d, 100, 0x2000, 32, 32, "$a:b/1");
 	at = begin_record(&d, 2, 110);
 	put64(&d, 0x4000);
 	put64(&d, 1);
 	put_line(&d, 0x2fff, 5, 0, "a.erl"); /* too far to be of this code */
 	end_record(&d, at);
-	put_load(&d, 120, 0x4000, 32, 32, "$a:c/1");
+	put_load_cut(&d, 120, 0x4000, 32, 32, "$a:c/1");
 	assert_int_equal(feed_whole(&d, &told, &counts), 0);
 	assert_string_equal(told.text, "load 100 2000+20 $a:b/1 2000=a.erl:5:0 2008=a.erl:6:0 "
 				       "2010=:0:0\nload 120 4000+20 $a:c/1\n");
@@ -308,21 +217,21 @@ static void refused_test(void **state)
 
 	(void)state;
 	d.size = 0;
-	put_header(&d, 0x4454694a, 1, 40, 0);
+	put_header_as(&d, 0x4454694a, 1, 40, 0);
 	assert_int_equal(feed_whole(&d, &told, &counts), -ENOTSUP);
 	d.size = 0;
-	put_header(&d, 0x4a695444, 2, 40, 0);
+	put_header_as(&d, 0x4a695444, 2, 40, 0);
 	assert_int_equal(feed_whole(&d, &told, &counts), -ENOTSUP);
 	d.size = 0;
-	put_header(&d, 0x4a695444, 1, 39, 0);
+	put_header_as(&d, 0x4a695444, 1, 39, 0);
 	assert_int_equal(feed_whole(&d, &told, &counts), -EBADMSG);
 	d.size = 0;
-	put_header(&d, 0x464c457f, 1, 40, 0);
+	put_header_as(&d, 0x464c457f, 1, 40, 0);
 	assert_int_equal(feed_whole(&d, &told, &counts), -EBADMSG);
 	/* a record that is smaller than its own prefix */
 	d.size = 0;
-	put_header(&d, 0x4a695444, 1, 40, 0);
-	put_load(&d, 1, 0x1000, 4, 4, "good");
+	put_header_as(&d, 0x4a695444, 1, 40, 0);
+	put_load_cut(&d, 1, 0x1000, 4, 4, "good");
 	put32(&d, 0);
 	put32(&d, 15);
 	put64(&d, 2);
@@ -339,9 +248,9 @@ static void damaged_test(void **state)
 	size_t at;
 
 	(void)state;
-	put_header(&d, 0x4a695444, 1, 40, 0);
-	put_load(&d, 1, 0x1000, 5, 4, "more code than there is");
-	put_load(&d, 2, UINT64_MAX - 1, 4, 4, "it wraps");
+	put_header_as(&d, 0x4a695444, 1, 40, 0);
+	put_load_cut(&d, 1, 0x1000, 5, 4, "more code than there is");
+	put_load_cut(&d, 2, UINT64_MAX - 1, 4, 4, "it wraps");
 	put_move(&d, 3, 0x1000, UINT64_MAX, 2);
 	at = begin_record(&d, 2, 4);
 	put64(&d, 0x1000);
@@ -361,14 +270,14 @@ static void damaged_test(void **state)
 	at = begin_record(&d, 0, 7); /* too short */
 	put32(&d, 1);
 	end_record(&d, at);
-	put_load(&d, 8, 0x1000, 4, 4, "good");
+	put_load_cut(&d, 8, 0x1000, 4, 4, "good");
 	/* lines of other code, as of a load that did not come */
 	at = begin_record(&d, 2, 9);
 	put64(&d, 0x5000);
 	put64(&d, 1);
 	put_line(&d, 0x5000, 1, 1, "/a.c");
 	end_record(&d, at);
-	put_load(&d, 10, 0x2000, 4, 4, "good too");
+	put_load_cut(&d, 10, 0x2000, 4, 4, "good too");
 	put32(&d, 0); /* too large to be kept, passed over and never whole */
 	put32(&d, JITDUMP_RECORD_MAX + 1);
 	put64(&d, 11);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "process/jit_piece.h"
 
 struct dump {
 	uint32_t file, pid;
@@ -58,14 +59,7 @@ int jit_frames__file(struct jit_frames *f, const struct jit_file_event *e)
 int jit_frames__bytes(struct jit_frames *f, const struct jit_bytes_event *e, uint32_t *pid,
 		      struct jit_unwinding **list, size_t *count)
 {
-	const struct jit_piece piece = {
-		.bytes = e->bytes,
-		.size = e->size,
-		.after = e->after,
-		.before = e->before,
-		.begins_snapshot = e->flags & JIT_SNAPSHOT_BEGIN,
-		.ends_snapshot = e->flags & JIT_SNAPSHOT_END,
-	};
+	const struct jit_piece piece = jit_piece_of(e);
 	struct dump *dump = find_dump(f, e->file);
 	int err;
 

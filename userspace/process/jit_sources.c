@@ -7,6 +7,7 @@
 
 #include "base/search.h"
 #include "base/vec.h"
+#include "process/jit_piece.h"
 #include "stream/clock.h"
 
 #define FILES_MAX (1u << 16) /* at one time; more are those of a damaged recording */
@@ -121,14 +122,7 @@ void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t coun
 
 static int add_bytes(struct jit_sources *s, const struct jit_bytes_event *e)
 {
-	const struct jit_piece piece = {
-		.bytes = e->bytes,
-		.size = e->size,
-		.after = e->after,
-		.before = e->before,
-		.begins_snapshot = e->flags & JIT_SNAPSHOT_BEGIN,
-		.ends_snapshot = e->flags & JIT_SNAPSHOT_END,
-	};
+	const struct jit_piece piece = jit_piece_of(e);
 	struct jit_source *source = jit_sources__get(s, e->file);
 	int err;
 
