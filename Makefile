@@ -26,7 +26,7 @@ CLANG	  ?= clang
 # often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
 BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
 			 $(wildcard /usr/lib/linux-tools/*/bpftool))
-PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib
+PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib libcjson libprotobuf-c libmicrohttpd
 
 FUZZ_SECONDS ?= 60
 
@@ -37,7 +37,7 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread
-TEST_LIBS := $(shell pkg-config --libs cmocka libcjson 2>/dev/null)
+TEST_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null)
 
 ARCH	  := $(shell uname -m)
 BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
@@ -58,6 +58,7 @@ CLI_SOURCES   := $(wildcard userspace/cli/*.c)
 BPF_SOURCES   := $(wildcard bpf/*.bpf.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
 CLI_OBJECTS   := $(CLI_SOURCES:%.c=$(BUILD)/%.o)
+PROTOS	      := $(patsubst proto/%.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.proto))
 BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(BUILD)/%.o)
 SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -83,7 +84,7 @@ $(BUILD)/sysprof: $(CLI_OBJECTS) $(BUILD)/libsysprof.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/libsysprof.a: $(LIB_OBJECTS)
+$(BUILD)/libsysprof.a: $(LIB_OBJECTS) $(PROTOS:=.o)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -91,7 +92,7 @@ $(BUILD)/libsysprof.a: $(LIB_OBJECTS)
 $(BUILD)/.deps: tools/install-deps.sh
 	$(Q)tools/install-deps.sh --check build && mkdir -p $(@D) && touch $@
 
-$(BUILD)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(SKELETONS)
+$(BUILD)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(SKELETONS) $(PROTOS:=.h)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -104,6 +105,14 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
 		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
+
+$(BUILD)/gen/%.pb-c.h $(BUILD)/gen/%.pb-c.c &: proto/%.proto | $(BUILD)/.deps
+	$(call say,PROTO,$<)
+	$(Q)mkdir -p $(BUILD)/gen && protoc-c --proto_path=proto --c_out=$(BUILD)/gen $<
+
+$(BUILD)/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Tables that are kept on disk are of use to the very sources that made them, and to no others.
 $(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)

@@ -25,11 +25,12 @@ jit       : base jit                                    | profile.h
 process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h
 symbolize : base elf symbolize                          | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
-import    : base profile import                         | exporter.h profile.h
+import    : base profile import                         | importer.h profile.h profile_builder.h
+serve     : base serve                                  |
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import serve cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h
 bpf       :                                             | bpf_shared.h event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
-sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h meta_keys.h
+sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -44,6 +45,9 @@ dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c
 cJSON       : userspace/import/json.c
+protobuf-c  : userspace/export/pprof.c userspace/import/pprof_reader.c
+pprof.pb-c  : userspace/export/pprof.c userspace/import/pprof_reader.c
+microhttpd  : userspace/serve/http_server.c
 lzma        : userspace/symbolize/minidebug.c
 dlfcn       : userspace/symbolize/debuginfod.c
 libiberty   : userspace/symbolize/demangle.c

@@ -33,9 +33,12 @@ needs() {
 	build | pc:libseccomp:2.5        | libseccomp-dev  | libseccomp-devel | libseccomp | libseccomp-devel
 	build | pc:libcap:2.25           | libcap-dev      | libcap-devel    | libcap     | libcap-devel
 	build | pc:zlib:1.2              | zlib1g-dev      | zlib-devel      | zlib       | zlib-devel
+	build | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
+	build | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
+	build | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
+	build | pc:libmicrohttpd:0.9.70  | libmicrohttpd-dev | libmicrohttpd-devel | libmicrohttpd | libmicrohttpd-devel
 	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
-	test  | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs

@@ -188,10 +188,14 @@ struct profile_process {
 
 /*
  * The samples of one kind of one thread: columns, in time order, times strictly increasing. The
- * weights of a thread's samples of one kind add up to less than 2^62.
+ * weights of a thread's samples of one kind add up to less than 2^62, and so do the ticks.
+ *
+ * A row is one tick, except in a profile that was read from a format that adds equal stacks up.
  */
 struct profile_samples {
-	size_t count;
+	size_t count;		      /* of rows */
+	uint64_t tick_sum;	      /* count, if ticks is NULL */
+	const uint64_t *ticks;	      /* how many ticks a row stands for; NULL: one each */
 	const uint64_t *time;	      /* CLOCK_MONOTONIC ns */
 	const uint64_t *weight;	      /* see SAMPLE_KINDS */
 	const struct stack_id *stack; /* never 0 */
@@ -292,14 +296,24 @@ struct profile {
 	uint64_t tsc_khz;	 /* 0: the monotonic clock was used */
 	uint64_t clock_error_ns; /* largest anchor error + extrapolation error */
 	uint32_t clock_epochs;
-	uint64_t sample_count;			 /* CPU samples of all threads */
+	uint64_t sample_count;			 /* ticks of the CPU samples of all threads */
 	uint64_t stack_ends[STACK_END_COUNT];	 /* of these, by the reason why the stack ends */
 	uint64_t frames_found[FRAME_KIND_COUNT]; /* their user frames, by how the frame was found */
 	uint64_t lost[LOST_SOURCE_COUNT];
 	uint64_t unmapped_frames; /* user frames outside every known mapping */
+	/*
+	 * Read from a format without times: rows are in order, with times that were made up and period 0.
+	 * The weights and ticks are the file's.
+	 */
+	bool untimed;
 	bool cut_short; /* the recording has no end: its writer was killed or is still writing */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
+
+static inline uint64_t profile_samples__ticks(const struct profile_samples *samples, size_t i)
+{
+	return samples->ticks ? samples->ticks[i] : 1;
+}
 
 static inline const char *profile__string(const struct profile *p, struct string_id id)
 {

@@ -58,6 +58,7 @@ struct profile_sample {
 	enum sample_kind kind;
 	uint64_t time;	 /* CLOCK_MONOTONIC ns */
 	uint64_t weight; /* in the unit of its kind */
+	uint64_t ticks;	 /* how many the row stands for; 0 counts as 1 */
 	struct stack_id stack;
 	struct string_id comm; /* the thread's name at that time */
 	enum stack_end end;    /* why the stack ends where it does */

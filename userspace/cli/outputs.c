@@ -259,9 +259,9 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	return 0;
 }
 
-static size_t cpu_samples(const struct profile_thread *thread)
+static uint64_t cpu_samples(const struct profile_thread *thread)
 {
-	return thread->samples[SAMPLE_CPU].count;
+	return thread->samples[SAMPLE_CPU].tick_sum;
 }
 
 /* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n tells further lives of the numbers. */

@@ -44,7 +44,7 @@ struct call_frame {
 
 struct tick {
 	uint32_t node, line;
-	uint32_t count;
+	uint64_t count;
 };
 
 struct sample {
@@ -198,7 +198,7 @@ static int add_idle_before(struct cpuprofile *c, size_t i)
  * Count the line that the leaf executes, if it is in the file of its url. A viewer would draw a line
  * of an expanded header on the text of that file.
  */
-static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node)
+static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node, uint64_t count)
 {
 	const struct profile_location *location =
 		&c->p->locations[c->p->stacks[stack.v].location.v];
@@ -207,20 +207,21 @@ static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node)
 
 	if (!line->line || !file.v || line->file.v != file.v)
 		return 0;
-	return vec_push(&c->ticks, (struct tick){node, line->line, 1});
+	return vec_push(&c->ticks, (struct tick){node, line->line, count});
 }
 
 static int add_sample(struct cpuprofile *c, size_t i)
 {
 	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
 	struct sample sample = {.time = samples->time[i], .cpu = samples->weight[i]};
+	uint64_t ticks = profile_samples__ticks(samples, i);
 	int err = call_tree__stack(&c->tree, c->p, CALL_TREE_ROOT, samples->stack[i], frame_key, c,
 				   &sample.node);
 
 	if (err)
 		return err;
-	c->tree.nodes.data[sample.node].hits++;
-	err = add_tick(c, samples->stack[i], sample.node);
+	c->tree.nodes.data[sample.node].hits += ticks;
+	err = add_tick(c, samples->stack[i], sample.node, ticks);
 	return err ? err : vec_push(&c->samples, sample);
 }
 
@@ -265,7 +266,7 @@ static void merge_ticks(struct cpuprofile *c)
 		qsort(ticks, c->ticks.count, sizeof(*ticks), compare_ticks);
 	for (size_t i = 0; i < c->ticks.count; i++) {
 		if (count && !compare_ticks(&ticks[count - 1], &ticks[i]))
-			ticks[count - 1].count++;
+			ticks[count - 1].count += ticks[i].count;
 		else
 			ticks[count++] = ticks[i];
 	}

@@ -82,8 +82,8 @@ struct thread_id export_busiest_thread(const struct profile *profile)
 	struct thread_id busiest = {0};
 
 	for (uint32_t i = 1; i < profile->thread_count; i++)
-		if (!busiest.v || profile->threads[i].samples[SAMPLE_CPU].count >
-					  profile->threads[busiest.v].samples[SAMPLE_CPU].count)
+		if (!busiest.v || profile->threads[i].samples[SAMPLE_CPU].tick_sum >
+					  profile->threads[busiest.v].samples[SAMPLE_CPU].tick_sum)
 			busiest.v = i;
 	return busiest;
 }

@@ -212,7 +212,7 @@ static void write_categories(struct json_writer *w)
 
 static uint64_t track_samples(const struct firefox *f, size_t track)
 {
-	return f->p->threads[f->tracks.data[track].thread].samples[SAMPLE_CPU].count;
+	return f->p->threads[f->tracks.data[track].thread].samples[SAMPLE_CPU].tick_sum;
 }
 
 struct busy {

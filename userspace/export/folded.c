@@ -23,14 +23,21 @@
 #define NO_KEY	    UINT32_MAX
 #define SUFFIX_SIZE 32 /* ":line_[k]" */
 
+/* The samples with one stack of threads with one name. */
+struct comm_stack {
+	uint64_t key; /* comm << 32 | stack */
+	uint64_t ticks;
+};
+
 struct folded {
 	const struct profile *p;
 	bool with_lines;
 	struct call_tree tree; /* keys are texts; the children of the root are comms */
 	struct strtab *texts;
 	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
-	VEC(uint64_t) stacks;  /* comm << 32 | stack, one for each sample */
-	VEC(char) text;	       /* all lines */
+	VEC(struct comm_stack) stacks;
+	struct hashmap stack_map;
+	VEC(char) text; /* all lines */
 	VEC(size_t) line_ends;
 	VEC(uint32_t) path; /* scratch */
 };
@@ -94,11 +101,19 @@ static int frame_key(void *context, const struct profile_location *location, uin
 	return 0;
 }
 
+static bool comm_stack_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct folded *f = owner;
+
+	return f->stacks.data[index].key == *(const uint64_t *)key;
+}
+
 static int folded__init(struct folded *f, const struct profile *p, bool with_lines)
 {
 	int err;
 
 	*f = (struct folded){.p = p, .with_lines = with_lines};
+	hashmap__init(&f->stack_map, comm_stack_equal, f);
 	err = call_tree__init(&f->tree, p);
 	if (err)
 		return err;
@@ -116,49 +131,62 @@ static void folded__fini(struct folded *f)
 	strtab__free(f->texts);
 	free(f->key_of_line);
 	vec_free(&f->stacks);
+	hashmap__fini(&f->stack_map);
 	vec_free(&f->text);
 	vec_free(&f->line_ends);
 	vec_free(&f->path);
 }
 
-static int compare_u64(const void *a, const void *b)
+static int compare_stacks(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const struct comm_stack *x = a, *y = b;
 
-	return x < y ? -1 : x > y;
+	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* All samples as (comm, stack), sorted, so equal ones are adjacent, and so are those of one comm. */
+static int count_ticks(struct folded *f, uint64_t key, uint64_t ticks)
+{
+	uint64_t hash = hash_u64(key);
+	uint32_t found = hashmap__find(&f->stack_map, hash, &key);
+	int err;
+
+	if (found != HASHMAP_NONE) {
+		f->stacks.data[found].ticks += ticks;
+		return 0;
+	}
+	err = vec_push(&f->stacks, (struct comm_stack){key, ticks});
+	return err ? err : hashmap__add(&f->stack_map, hash, (uint32_t)f->stacks.count - 1);
+}
+
+/* Sorted, so those of one comm are adjacent. */
 static int collect_stacks(struct folded *f)
 {
+	int err = 0;
+
 	for (size_t i = 1; i < f->p->thread_count; i++) {
 		const struct profile_samples *samples = &f->p->threads[i].samples[SAMPLE_CPU];
 
-		for (size_t j = 0; j < samples->count; j++)
-			if (vec_push(&f->stacks,
-				     (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v))
-				return -ENOMEM;
+		for (size_t j = 0; j < samples->count && !err; j++)
+			err = count_ticks(f,
+					  (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v,
+					  profile_samples__ticks(samples, j));
 	}
 	if (f->stacks.count)
-		qsort(f->stacks.data, f->stacks.count, sizeof(*f->stacks.data), compare_u64);
-	return 0;
+		qsort(f->stacks.data, f->stacks.count, sizeof(*f->stacks.data), compare_stacks);
+	return err;
 }
 
 static int build_tree(struct folded *f)
 {
-	const uint64_t *stacks = f->stacks.data;
+	const struct comm_stack *stacks = f->stacks.data;
 	uint32_t comm_key = 0, below = 0, node = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < f->stacks.count && !err; i++) {
-		struct string_id comm = {(uint32_t)(stacks[i] >> 32)};
-		struct stack_id stack = {(uint32_t)stacks[i]};
+		struct string_id comm = {(uint32_t)(stacks[i].key >> 32)};
+		struct stack_id stack = {(uint32_t)stacks[i].key};
 
-		if (i && stacks[i] == stacks[i - 1]) {
-			f->tree.nodes.data[node].hits++;
-			continue;
-		}
-		if (!i || comm.v != (uint32_t)(stacks[i - 1] >> 32)) {
+		if (!i || comm.v != (uint32_t)(stacks[i - 1].key >> 32)) {
 			err = intern_field(f, profile__string(f->p, comm), "", &comm_key);
 			if (!err)
 				err = call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &below);
@@ -166,7 +194,7 @@ static int build_tree(struct folded *f)
 		if (!err)
 			err = call_tree__stack(&f->tree, f->p, below, stack, frame_key, f, &node);
 		if (!err)
-			f->tree.nodes.data[node].hits++;
+			f->tree.nodes.data[node].hits += stacks[i].ticks;
 	}
 	return err;
 }

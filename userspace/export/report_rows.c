@@ -185,7 +185,7 @@ static int count_stack(struct code *code, uint32_t stack, uint64_t samples)
 static void count_samples(const struct profile_samples *samples, uint64_t *hits)
 {
 	for (size_t i = 0; i < samples->count; i++)
-		hits[samples->stack[i].v]++;
+		hits[samples->stack[i].v] += profile_samples__ticks(samples, i);
 }
 
 static int count_code(struct code *code)
@@ -243,7 +243,7 @@ static int thread_rows(const struct profile *p, struct report_row **rows, size_t
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *thread = &p->threads[i];
 		const struct profile_process *process = &p->processes[thread->process.v];
-		size_t samples = thread->samples[SAMPLE_CPU].count;
+		uint64_t samples = thread->samples[SAMPLE_CPU].tick_sum;
 
 		if (!samples)
 			continue;
@@ -274,7 +274,7 @@ static int process_rows(const struct profile *p, struct report_row **rows, size_
 		const struct profile_thread *thread = &p->threads[i];
 		struct report_row *row = &list[thread->process.v];
 
-		row->self += thread->samples[SAMPLE_CPU].count;
+		row->self += thread->samples[SAMPLE_CPU].tick_sum;
 		row->cpu += profile_thread__cpu(thread);
 		row->threads += thread->samples[SAMPLE_CPU].count > 0;
 	}

@@ -150,6 +150,7 @@ static void free_columns(struct thread_columns *thread)
 		vec_free(&c->weight);
 		vec_free(&c->stack);
 		vec_free(&c->comm);
+		vec_free(&c->ticks);
 	}
 }
 
@@ -397,18 +398,31 @@ void profile_builder__thread_cpu_excess(struct profile_builder *b, struct thread
 		b->threads.data[id.v].cpu_excess = min_u64(ns, PROFILE_TIME_MAX);
 }
 
+/* The column begins with the first row that stands for several ticks. */
+static int add_ticks(struct sample_columns *c, uint64_t ticks)
+{
+	int err = 0;
+
+	if (ticks == 1 && !c->ticks.count)
+		return 0;
+	while (c->ticks.count < c->time.count && !err)
+		err = vec_push(&c->ticks, (uint64_t)1);
+	return err ? err : vec_push(&c->ticks, ticks);
+}
+
 void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 			     const struct profile_sample *sample)
 {
 	struct sample_columns *c = columns_of(b, thread, sample->kind);
-	uint64_t last, weight;
+	uint64_t last, weight, ticks;
 
 	if (b->error || !thread.v)
 		return;
+	ticks = min_u64(max_u64(sample->ticks, 1), PROFILE_TIME_MAX - b->profile.sample_count);
 	if (vec_reserve(&c->time, c->time.count + 1) ||
 	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
-	    vec_reserve(&c->comm, c->comm.count + 1)) {
+	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks)) {
 		has_failed(b, -ENOMEM);
 		return;
 	}
@@ -421,9 +435,10 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	c->stack.data[c->stack.count++] = sample->stack;
 	c->comm.data[c->comm.count++] = sample->comm;
 	c->weight_sum += weight;
+	c->tick_sum += ticks;
 	if (sample->kind == SAMPLE_CPU) {
-		b->profile.sample_count++;
-		b->profile.stack_ends[sample->end]++;
+		b->profile.sample_count += ticks;
+		b->profile.stack_ends[sample->end] += ticks;
 	}
 }
 

@@ -23,7 +23,8 @@ struct sample_columns {
 	VEC(uint64_t) weight;
 	VEC(struct stack_id) stack;
 	VEC(struct string_id) comm;
-	uint64_t weight_sum;
+	VEC(uint64_t) ticks; /* empty: one each */
+	uint64_t weight_sum, tick_sum;
 };
 
 struct thread_columns {

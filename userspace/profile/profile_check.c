@@ -228,7 +228,7 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 {
 	const struct profile *p = c->p;
 	const struct profile_thread *t = &p->threads[i];
-	uint64_t last = t->start, end = t->end ? t->end : p->end, sum = tail;
+	uint64_t last = t->start, end = t->end ? t->end : p->end, sum = tail, ticks = 0;
 
 	if (samples->count &&
 	    (!samples->time || !samples->weight || !samples->stack || !samples->comm))
@@ -249,8 +249,13 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 		if (samples->weight[k] > PROFILE_TIME_MAX - sum)
 			return report_broken(c, "thread %zu: the sum of its weights overflows", i);
 		sum += samples->weight[k];
+		if (profile_samples__ticks(samples, k) > PROFILE_TIME_MAX - ticks)
+			return report_broken(c, "thread %zu: the sum of its ticks overflows", i);
+		ticks += profile_samples__ticks(samples, k);
 		last = samples->time[k];
 	}
+	if (ticks != samples->tick_sum)
+		return report_broken(c, "thread %zu: its ticks do not add up", i);
 	return 0;
 }
 
@@ -293,7 +298,7 @@ static int check_threads(const struct checker *c)
 
 		if (err)
 			return err;
-		samples += p->threads[i].samples[SAMPLE_CPU].count;
+		samples += p->threads[i].samples[SAMPLE_CPU].tick_sum;
 	}
 	if (samples != p->sample_count)
 		return report_broken(c, "the threads have %llu CPU samples, the profile %llu",

@@ -197,6 +197,8 @@ static void dump_samples(const struct profile *p, const struct profile_samples *
 	for (size_t i = 0; i < samples->count; i++) {
 		fprintf(out, "  sample %" PRIu64 " stack=%" PRIu32 " cpu=%" PRIu64,
 			samples->time[i], samples->stack[i].v, samples->weight[i]);
+		if (samples->ticks)
+			fprintf(out, " ticks=%" PRIu64, samples->ticks[i]);
 		put_string(p, "comm", samples->comm[i], out);
 		fputc('\n', out);
 	}

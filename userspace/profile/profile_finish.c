@@ -115,6 +115,8 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 
 		t->samples[kind] = (struct profile_samples){
 			.count = c->time.count,
+			.tick_sum = c->tick_sum,
+			.ticks = c->ticks.count ? c->ticks.data : NULL,
 			.time = c->time.data,
 			.weight = c->weight.data,
 			.stack = c->stack.data,

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A format that can be read. An importer gets the bytes of a file and fills a profile_builder; it opens
+ * nothing else. What the file says is not trusted: every id is checked, and every count, size and depth
+ * is bounded.
+ */
+#ifndef SYSPROF_IMPORTER_H
+#define SYSPROF_IMPORTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile_builder.h>
+
+/* What is wrong with a file, and where. */
+struct import_failure {
+	char what[256];
+	uint64_t offset; /* byte offset in the file (uncompressed, if it was compressed) */
+};
+
+struct import_request {
+	const char *name; /* of the file, for a process that has no other */
+	const uint8_t *bytes;
+	size_t size;
+	struct profile_builder *builder; /* new, without session fields */
+};
+
+struct importer {
+	const char *name; /* as the exporter's */
+	const char *description;
+	/* Are these bytes, the first ones of a file, of this format? */
+	bool (*recognizes)(const uint8_t *bytes, size_t size);
+	/* 0; -EBADMSG: damaged, or not this format; -E2BIG: over a limit; -ENOMEM */
+	int (*read)(const struct import_request *request, struct import_failure *failure);
+};
+
+#endif
