@@ -58,6 +58,7 @@ needs() {
 	test  | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
 	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
+	test  | cmd:chromium             | chromium        | chromium        | chromium   | chromium
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
 	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
