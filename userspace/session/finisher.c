@@ -254,11 +254,11 @@ void finisher__free(struct finisher *f)
 /* ---- what is handed over --------------------------------------------------------------------- */
 
 /* The event that replaces dropped bytes. */
-static struct jit_file_event too_big(const struct event_header *event)
+static void say_too_big(struct jit_file_event *e, const struct event_header *event)
 {
 	const struct jit_bytes_event *bytes = (const struct jit_bytes_event *)event;
 
-	return (struct jit_file_event){
+	*e = (struct jit_file_event){
 		.header = {.size = sizeof(struct jit_file_event) + EVENT_ALIGN,
 			   .type = EVENT_JIT_FILE,
 			   .time = event->time},
@@ -293,7 +293,7 @@ int finisher__event(struct finisher *f, const struct event_header *event)
 		return take_event(f, event);
 	pthread_mutex_lock(&f->lock);
 	if (event->type == EVENT_JIT_BYTES && f->waiting.events.count + event->size > PENDING_MAX) {
-		instead.event = too_big(event);
+		say_too_big(&instead.event, event);
 		event = &instead.event.header;
 	}
 	err = append_event(f, event);
