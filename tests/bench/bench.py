@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 
+import exporting
 import jit
 import programs
 import symbols
@@ -459,6 +460,7 @@ SECTIONS = {
     "jit": jit.follow_maps,
     "symbols": symbols.symbolizing,
     "programs": programs.programs,
+    "export": exporting.exporting,
 }
 
 

@@ -16,6 +16,9 @@ import tempfile
 from decimal import Decimal
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests/e2e/consumers"))
+import read_pprof  # noqa: E402
+
 CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
 EXPECTED = os.path.join(TOP, "tests/golden/expected")
 
@@ -144,6 +147,122 @@ FOLDED = [
 ]
 
 
+def events(p, name):
+    return [e for e in p["traceEvents"] if e["name"] == name]
+
+
+def chunk(p, i=0):
+    return events(p, "ProfileChunk")[i]["args"]["data"]
+
+
+def span(p, i=0):
+    return [e for e in p["traceEvents"] if e["ph"] == "X"][i]
+
+
+def chunk_nodes(p, i=0):
+    return chunk(p, i)["cpuProfile"]["nodes"]
+
+
+TRACE = [
+    ("recursion", lambda p: put(p["metadata"], "dataOrigin", "CPUProfile"), "dataOrigin"),
+    ("recursion", lambda p: p.pop("metadata"), "members"),
+    ("recursion", lambda p: p["traceEvents"].remove(span(p)), "before its thread's span"),
+    ("recursion", lambda p: put(span(p), "name", "RunTask"), "an event of Chrome's"),
+    ("recursion", lambda p: span(p).pop("dur"), "dur"),
+    ("recursion", lambda p: put(span(p), "dur", 5000), "outside of its span"),
+    ("recursion", lambda p: put(span(p)["args"], "samples", 8), "9 samples, not 8"),
+    ("recursion", lambda p: put(span(p), "pid", "42"), "pid"),
+    ("recursion", lambda p: put(events(p, "Profile")[0], "ph", "X"), "phase"),
+    ("recursion", lambda p: put(events(p, "Profile")[0], "cat", "x"), "category"),
+    ("recursion", lambda p: put(events(p, "Profile")[0]["args"]["data"], "startTime", 1), "startTime"),
+    ("processes", lambda p: put(events(p, "Profile")[1], "id", "0x1"), "two profiles"),
+    ("processes", lambda p: put(events(p, "ProfileChunk")[1], "tid", 1), "thread"),
+    ("processes", lambda p: put(chunk_nodes(p, 1)[0], "id", 1), "not"),
+    ("recursion", lambda p: put(chunk_nodes(p)[3], "id", 99), "node 99, not 4"),
+    ("recursion", lambda p: put(chunk_nodes(p)[3], "parent", 9), "parent 9"),
+    ("recursion", lambda p: chunk_nodes(p)[3].pop("parent"), "parent None"),
+    ("recursion", lambda p: put(chunk_nodes(p)[0], "parent", 1), "parent 1"),
+    ("recursion", lambda p: chunk_nodes(p)[3]["callFrame"].pop("url"), "url"),
+    ("recursion", lambda p: put(chunk_nodes(p)[3]["callFrame"], "columnNumber", 1 << 31), "columnNumber"),
+    ("recursion", lambda p: put(chunk_nodes(p)[0]["callFrame"], "functionName", "main"), "the root"),
+    ("recursion", lambda p: chunk(p)["timeDeltas"].pop(), "timeDeltas"),
+    ("recursion", lambda p: chunk(p)["lines"].pop(), "lines"),
+    ("recursion", lambda p: put(chunk(p)["timeDeltas"], 1, -1), "timeDeltas: a value"),
+    ("recursion", lambda p: put(chunk(p)["cpuProfile"]["samples"], 1, 99), "node 99"),
+    ("recursion", lambda p: chunk(p)["cpuProfile"]["samples"].extend([4] * 50000), "samples"),
+    ("recursion", lambda p: events(p, "process_name")[0]["args"].pop("name"), "args"),
+    ("recursion", lambda p: p["traceEvents"].append(events(p, "process_name")[0]), "a second"),
+    ("recursion", lambda p: p["traceEvents"].remove(events(p, "thread_name")[0]), "no name"),
+    ("gaps", lambda p: put(chunk(p)["cpuProfile"]["samples"], 1, chunk(p)["cpuProfile"]["samples"][0]),
+     "samples, not"),
+]
+
+PPROF = [
+    ("recursion", lambda p: put(p["string_table"], 0, "x"), "string_table[0]"),
+    ("recursion", lambda p: put(p["string_table"], 2, p["string_table"][1]), "a string twice"),
+    ("recursion", lambda p: put(p["string_table"], 2, "\x1b[31m"), "control bytes"),
+    ("recursion", lambda p: p["sample_type"].pop(), "sample types"),
+    ("recursion", lambda p: put(p, "default_sample_type", 1), "default sample type"),
+    ("recursion", lambda p: put(p, "period_type", None), "period type"),
+    ("recursion", lambda p: put(p, "comment", []), "no comment"),
+    ("recursion", lambda p: put(p["function"][1], "id", 9), "ids of function"),
+    ("recursion", lambda p: put(p["location"][1], "id", 9), "ids of location"),
+    ("recursion", lambda p: put(p["mapping"][1], "id", 9), "ids of mapping"),
+    ("recursion", lambda p: put(p["function"][0], "name", 0), "no name"),
+    ("recursion", lambda p: put(p["function"][0], "name", 999), "string 999"),
+    ("recursion", lambda p: put(p["function"][0], "system_name", p["function"][0]["name"]), "demangle"),
+    ("recursion", lambda p: put(p["location"][0], "mapping_id", 9), "mapping"),
+    ("recursion", lambda p: put(p["location"][0]["line"][0], "function_id", 99), "function"),
+    ("recursion", lambda p: put(p["location"][0], "line", []), "locations without a line"),
+    ("recursion", lambda p: put(p["location"][0], "address", 1), "is outside"),
+    ("recursion", lambda p: put(p["mapping"][0], "has_functions", False), "in spite of its flags"),
+    ("recursion", lambda p: put(p["mapping"][0], "has_inline_frames", False), "has_inline_frames"),
+    ("recursion", lambda p: put(p["mapping"][0], "has_line_numbers", False), "has_line_numbers"),
+    ("recursion", lambda p: put(p["mapping"][0], "has_filenames", False), "has_filenames"),
+    ("recursion", lambda p: put(p["mapping"][0], "filename", 0), "no file"),
+    ("recursion", lambda p: put(p["mapping"][0], "memory_limit", 0), "range"),
+    ("recursion", lambda p: put(p["sample"][0], "location_id", []), "no stack"),
+    ("recursion", lambda p: put(p["sample"][0], "location_id", [99]), "location"),
+    ("recursion", lambda p: p["sample"][0]["value"].pop(), "values"),
+    ("recursion", lambda p: put(p["sample"][0]["value"], 0, -1), "values"),
+    ("recursion", lambda p: put(p["sample"][0]["label"][0], "num_unit", 0), "unit"),
+    ("recursion", lambda p: put(p["sample"][0]["label"][0], "str", 1), "is both"),
+    ("recursion", lambda p: p["sample"][0]["label"].pop(0), "labels"),
+    ("recursion", lambda p: p["sample"][0]["label"].append(p["sample"][0]["label"][0]), "label"),
+]
+
+
+def encode_varint(value):
+    out, value = b"", value & (1 << 64) - 1
+    while value > 127:
+        out, value = out + bytes((value & 127 | 128,)), value >> 7
+    return out + bytes((value,))
+
+
+def encode(message, fields):
+    """The other way round of read_pprof."""
+    out = b""
+    for number, (name, kind) in read_pprof.MESSAGES[message].items():
+        values = fields[name] if isinstance(kind, list) else [fields[name]]
+        kind = kind[0] if isinstance(kind, list) else kind
+        for value in values:
+            if value is None or (not isinstance(fields[name], list) and not value):
+                continue
+            if kind in ("int", "uint", "bool"):
+                out += encode_varint(number << 3) + encode_varint(int(value))
+                continue
+            part = value.encode() if kind == "str" else encode(kind, value)
+            out += encode_varint(number << 3 | 2) + encode_varint(len(part)) + part
+    return out
+
+
+def break_pprof(data, damage):
+    profile = read_pprof.read_pprof(data)
+    assert read_pprof.read_pprof(encode("profile", profile)) == profile, "the encoder of this test"
+    damage(profile)
+    return encode("profile", profile)
+
+
 class Decimals(json.JSONEncoder):
     def default(self, o):
         return float(o) if isinstance(o, Decimal) else super().default(o)
@@ -158,37 +277,46 @@ def run_checker(paths):
 def main():
     golden = [os.path.join(EXPECTED, name) for name in sorted(os.listdir(EXPECTED))
               if not name.endswith(".txt")]
-    assert len(golden) >= 18, golden
+    assert len(golden) >= 30, golden
     status, results = run_checker(golden)
     assert status == 0, [r["errors"] for r in results if r["errors"]]
 
     # one profile is the same in all of its files
     totals = {os.path.basename(r["path"]): r for r in results}
-    assert totals["recursion.json"]["totals"] == totals["recursion.cpuprofile"]["totals"]
+    for suffix in "cpuprofile", "trace.json", "pb":
+        assert totals["recursion.json"]["totals"] == totals["recursion." + suffix]["totals"], suffix
     assert totals["recursion.json"]["samples"] == totals["recursion.folded"]["samples"] == 9
     assert totals["processes.json"]["totals"]["300/301"] == {"samples": 8, "cpu_ns": 7920777}
 
     broken = []
     with tempfile.TemporaryDirectory() as scratch:
-        for suffix, cases in ((".json", FIREFOX), (".cpuprofile", CPUPROFILE), (".folded", FOLDED)):
+        for suffix, cases in ((".json", FIREFOX), (".cpuprofile", CPUPROFILE),
+                              (".trace.json", TRACE), (".pb", PPROF), (".folded", FOLDED)):
             for i, (name, damage, complaint) in enumerate(cases):
-                with open(os.path.join(EXPECTED, name + suffix), encoding="utf-8") as file:
-                    text = file.read()
+                with open(os.path.join(EXPECTED, name + suffix), "rb") as file:
+                    data = file.read()
                 if suffix == ".folded":
-                    text = damage(text)
+                    data = damage(data.decode()).encode()
+                elif suffix == ".pb":
+                    data = break_pprof(data, damage)
                 else:
-                    document = copy.deepcopy(json.loads(text, parse_float=Decimal))
+                    document = copy.deepcopy(json.loads(data, parse_float=Decimal))
                     damage(document)
-                    text = json.dumps(document, cls=Decimals)
+                    data = json.dumps(document, cls=Decimals).encode()
                 path = os.path.join(scratch, "%d-%s%s" % (i, name, suffix))
-                with open(path, "w", encoding="utf-8", newline="") as file:
-                    file.write(text)
+                with open(path, "wb") as file:
+                    file.write(data)
                 broken.append((path, complaint))
         # not JSON at all, and JSON that is no profile
         for i, text in enumerate(("", "{", "[]", '{"nodes": NaN}', '{"nodes":[],"nodes":[]}')):
             path = os.path.join(scratch, "bad%d.cpuprofile" % i)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
+            broken.append((path, ""))
+        for i, data in enumerate((b"\x0a", b"\x0a\x7f", b"\x08\x01", b"\x80" * 11)):
+            path = os.path.join(scratch, "bad%d.pb" % i)
+            with open(path, "wb") as file:
+                file.write(data)
             broken.append((path, ""))
         status, results = run_checker([path for path, _ in broken])
         assert status == 1

@@ -16,6 +16,14 @@ struct bytes {
 	size_t size;
 };
 
+/* How long a suffix is without ".gz" at its end: what is compared is not compressed. */
+static inline int plain_length(const char *suffix)
+{
+	size_t length = strlen(suffix);
+
+	return (int)(length > 3 && !strcmp(suffix + length - 3, ".gz") ? length - 3 : length);
+}
+
 static inline int write_bytes(const char *path, const struct bytes *bytes)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "we");

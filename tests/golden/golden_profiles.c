@@ -55,8 +55,8 @@ static int each(const char *dir, bool write)
 			char path[4096];
 			int err = export_profile(&named_profiles[i], *e, &bytes);
 
-			snprintf(path, sizeof(path), "%s/%s%s", dir, named_profiles[i].name,
-				 (*e)->suffixes[0]);
+			snprintf(path, sizeof(path), "%s/%s%.*s", dir, named_profiles[i].name,
+				 plain_length((*e)->suffixes[0]), (*e)->suffixes[0]);
 			if (!err)
 				err = write ? write_bytes(path, &bytes)
 					    : compare_bytes(path, &bytes);

@@ -58,10 +58,10 @@ static int check_one(const struct profile *p, const char *name, const struct exp
 {
 	struct bytes bytes = {0};
 	char path[4096];
+	const char *suffix = exporter ? exporter->suffixes[0] : ".dump";
 	int err = render(p, exporter, &bytes);
 
-	snprintf(path, sizeof(path), RECORDINGS "%s%s", name,
-		 exporter ? exporter->suffixes[0] : ".dump");
+	snprintf(path, sizeof(path), RECORDINGS "%s%.*s", name, plain_length(suffix), suffix);
 	if (!err)
 		err = update ? write_bytes(path, &bytes) : compare_bytes(path, &bytes);
 	free(bytes.data);

@@ -37,8 +37,8 @@ static inline const struct profile *build_profile(struct fixture *f, const char 
 }
 
 /* `options`: a request without profile and out, or NULL */
-static inline char *export_text(const struct exporter *exporter, const struct profile *p,
-				const struct export_request *options)
+static inline char *export_bytes(const struct exporter *exporter, const struct profile *p,
+				 const struct export_request *options, size_t *length)
 {
 	struct export_request request = options ? *options : (struct export_request){0};
 	char *data = NULL;
@@ -49,6 +49,16 @@ static inline char *export_text(const struct exporter *exporter, const struct pr
 	assert_non_null(request.out);
 	assert_int_equal(exporter->write(&request), 0);
 	assert_int_equal(fclose(request.out), 0);
+	*length = size;
+	return data;
+}
+
+static inline char *export_text(const struct exporter *exporter, const struct profile *p,
+				const struct export_request *options)
+{
+	size_t size;
+	char *data = export_bytes(exporter, p, options, &size);
+
 	assert_int_equal(strlen(data), size);
 	return data;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * JSON goes out in runs: a table says of each byte whether it can be written as it is, and what
- * lies between two bytes that cannot is one fwrite. Integers are formatted here rather than by
+ * lies between two bytes that cannot is one copy. Integers are formatted here rather than by
  * printf, which is slow and knows no exact division of nanoseconds.
  */
 #include "base/json_writer.h"
@@ -14,8 +14,9 @@
 #include "base/utf8.h"
 
 #define MAX_DECIMALS 9
+#define NUMBER_SIZE  32 /* the sign, 20 digits, the point */
 
-static void write_bytes(struct json_writer *w, const char *data, size_t size)
+static void write_out(struct json_writer *w, const char *data, size_t size)
 {
 	if (w->error || !size)
 		return;
@@ -24,23 +25,50 @@ static void write_bytes(struct json_writer *w, const char *data, size_t size)
 		w->error = errno ? -errno : -EIO;
 }
 
+static void flush_buffer(struct json_writer *w)
+{
+	write_out(w, w->buffer, w->used);
+	w->used = 0;
+}
+
+/* Room for `size` bytes, which is less than the buffer has; the caller adds to w->used what it took. */
+static char *room_for(struct json_writer *w, size_t size)
+{
+	if (sizeof(w->buffer) - w->used < size)
+		flush_buffer(w);
+	return w->buffer + w->used;
+}
+
+static void write_bytes(struct json_writer *w, const char *data, size_t size)
+{
+	if (size > sizeof(w->buffer) / 2) {
+		flush_buffer(w);
+		write_out(w, data, size);
+		return;
+	}
+	memcpy(room_for(w, size), data, size);
+	w->used += size;
+}
+
 static void write_char(struct json_writer *w, char c)
 {
-	if (w->error)
-		return;
-	errno = 0;
-	if (putc_unlocked(c, w->out) == EOF)
-		w->error = errno ? -errno : -EIO;
+	*room_for(w, 1) = c;
+	w->used++;
 }
 
 void json_writer__init(struct json_writer *w, FILE *out)
 {
-	*w = (struct json_writer){.out = out};
+	w->out = out;
+	w->depth = 0;
+	w->comma = false;
+	w->error = 0;
+	w->used = 0;
 }
 
 int json_writer__finish(struct json_writer *w)
 {
 	assert(w->error || !w->depth);
+	flush_buffer(w);
 	if (!w->error && ferror(w->out))
 		w->error = -EIO;
 	return w->error;
@@ -151,15 +179,26 @@ void json_string(struct json_writer *w, const char *value)
 	write_text(w, value);
 }
 
-/* Digits of `value` that end at `end`, at least `width` of them; where they begin. */
-static char *format_digits(char *end, uint64_t value, unsigned int width)
+/* Two digits at a time: a division each. */
+static const char two_digits[] = "00010203040506070809101112131415161718192021222324"
+				 "25262728293031323334353637383940414243444546474849"
+				 "50515253545556575859606162636465666768697071727374"
+				 "75767778798081828384858687888990919293949596979899";
+
+/* Digits of `value` that end at `end`, at least one; where they begin. */
+static char *format_digits(char *end, uint64_t value)
 {
 	char *p = end;
 
-	for (; value || width; value /= 10) {
-		*--p = '0' + value % 10;
-		if (width)
-			width--;
+	for (; value >= 100; value /= 100) {
+		p -= 2;
+		memcpy(p, &two_digits[2 * (value % 100)], 2);
+	}
+	if (value >= 10) {
+		p -= 2;
+		memcpy(p, &two_digits[2 * value], 2);
+	} else {
+		*--p = '0' + (char)value;
 	}
 	return p;
 }
@@ -169,57 +208,55 @@ static uint64_t magnitude_of(int64_t value)
 	return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
 
-static void write_integer(struct json_writer *w, bool negative, uint64_t value)
+/* A number whose text ends at `end` of a buffer of the caller's. */
+static void write_number(struct json_writer *w, char *p, const char *end, bool negative)
 {
-	char text[24], *end = text + sizeof(text), *p = format_digits(end, value, 1);
-
 	if (negative)
 		*--p = '-';
 	begin_value(w);
-	write_bytes(w, p, end - p);
+	write_bytes(w, p, (size_t)(end - p));
 }
 
 void json_int(struct json_writer *w, int64_t value)
 {
-	write_integer(w, value < 0, magnitude_of(value));
+	char text[NUMBER_SIZE], *end = text + sizeof(text);
+
+	write_number(w, format_digits(end, magnitude_of(value)), end, value < 0);
 }
 
 void json_uint(struct json_writer *w, uint64_t value)
 {
-	write_integer(w, false, value);
+	char text[NUMBER_SIZE], *end = text + sizeof(text);
+
+	write_number(w, format_digits(end, value), end, false);
 }
 
 /* value / 10^decimals, exactly, without zeros at the end. */
-static void write_scaled(struct json_writer *w, int64_t value, unsigned int decimals)
+static void write_scaled(struct json_writer *w, int64_t value, unsigned int decimals,
+			 uint32_t divisor)
 {
-	uint64_t rest = magnitude_of(value), divisor = 1;
-	char text[32], *end = text + sizeof(text), *p = end;
+	uint64_t magnitude = magnitude_of(value), whole = magnitude / divisor;
+	uint32_t fraction = (uint32_t)(magnitude % divisor);
+	char text[NUMBER_SIZE], *end = text + sizeof(text), *p = end;
 
-	while (decimals && rest % 10 == 0) {
-		rest /= 10;
-		decimals--;
-	}
-	if (decimals) {
-		for (unsigned int i = 0; i < decimals; i++)
-			divisor *= 10;
-		p = format_digits(p, rest % divisor, decimals);
+	if (fraction) {
+		for (; fraction % 10 == 0; fraction /= 10)
+			decimals--;
+		for (; decimals; decimals--, fraction /= 10)
+			*--p = '0' + (char)(fraction % 10);
 		*--p = '.';
 	}
-	p = format_digits(p, rest / divisor, 1);
-	if (value < 0)
-		*--p = '-';
-	begin_value(w);
-	write_bytes(w, p, end - p);
+	write_number(w, format_digits(p, whole), end, value < 0);
 }
 
 void json_ns_as_ms(struct json_writer *w, int64_t value)
 {
-	write_scaled(w, value, 6);
+	write_scaled(w, value, 6, 1000000);
 }
 
 void json_ns_as_us(struct json_writer *w, int64_t value)
 {
-	write_scaled(w, value, 3);
+	write_scaled(w, value, 3, 1000);
 }
 
 void json_fixed(struct json_writer *w, double value, unsigned int decimals)
@@ -257,6 +294,12 @@ void json_null(struct json_writer *w)
 {
 	begin_value(w);
 	write_bytes(w, "null", 4);
+}
+
+void json_raw(struct json_writer *w, const char *json, size_t size)
+{
+	begin_value(w);
+	write_bytes(w, json, size);
 }
 
 void json_key_string(struct json_writer *w, const char *key, const char *value)

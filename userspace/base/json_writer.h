@@ -6,23 +6,31 @@
  * forms, surrogates, stray bytes) as U+FFFD, one for each offending byte, so the output is valid
  * UTF-8 whatever came in. Numbers are written by exact rules, so equal input gives equal bytes.
  * Write errors are sticky and show in json_writer__finish().
+ *
+ * What is written stays in a buffer until that is full or json_writer__finish() is called: nobody else may
+ * write to the stream in between.
  */
 #ifndef BASE_JSON_WRITER_H
 #define BASE_JSON_WRITER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#define JSON_BUFFER_SIZE 16384
 
 struct json_writer {
 	FILE *out;
 	unsigned int depth;
 	bool comma; /* the next value needs a comma before it */
 	int error;
+	size_t used;
+	char buffer[JSON_BUFFER_SIZE];
 };
 
 void json_writer__init(struct json_writer *w, FILE *out);
-/* 0, or the first error; asserts that everything was closed. */
+/* Write what is in the buffer. 0, or the first error; asserts that everything was closed. */
 int json_writer__finish(struct json_writer *w);
 
 void json_begin_object(struct json_writer *w);
@@ -40,6 +48,8 @@ void json_ns_as_us(struct json_writer *w, int64_t value);
 void json_fixed(struct json_writer *w, double value, unsigned int decimals);
 void json_bool(struct json_writer *w, bool value);
 void json_null(struct json_writer *w);
+/* A value that is JSON already, written by another writer. */
+void json_raw(struct json_writer *w, const char *json, size_t size);
 
 /* key + value in one call */
 void json_key_string(struct json_writer *w, const char *key, const char *value);

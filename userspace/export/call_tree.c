@@ -39,6 +39,14 @@ void call_tree__fini(struct call_tree *tree)
 	vec_free(&tree->path);
 }
 
+void call_tree__clear(struct call_tree *tree)
+{
+	tree->nodes.count = 1;
+	tree->nodes.data[CALL_TREE_ROOT] = (struct call_node){0};
+	hashmap__clear(&tree->children);
+	tree->generation++; /* what the memo has is of no use any more */
+}
+
 int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint32_t *node)
 {
 	struct child_key wanted = {parent, key};

@@ -43,6 +43,8 @@ typedef int (*call_tree_key_fn)(void *context, const struct profile_location *lo
 
 int call_tree__init(struct call_tree *tree, const struct profile *p); /* 0, -ENOMEM */
 void call_tree__fini(struct call_tree *tree);
+/* Forget all nodes but the root. */
+void call_tree__clear(struct call_tree *tree);
 
 /* The child of `parent` with this key; created if there is none. */
 int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint32_t *node);

@@ -23,24 +23,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "export/call_frames.h"
 #include "export/call_tree.h"
-#include "export/facts.h"
+#include "export/recording_json.h"
+#include "export/row_times.h"
 #include "profile/timeline.h"
 
-#define FALLBACK_PERIOD	 1000000 /* ns, where ticks are not of a clock */
-#define NO_KEY		 UINT32_MAX
 #define IDLE_SAMPLES_MAX (1u << 24) /* a day at 99 Hz; a damaged period must not fill the memory */
-
-/* Functions are equal if all of this is. main() of two binaries differs in its script. */
-struct call_frame {
-	struct string_id name, file;
-	uint32_t script; /* 0: none */
-	uint32_t line, column;
-};
 
 struct tick {
 	uint32_t node, line;
@@ -58,82 +50,13 @@ struct cpuprofile {
 	const struct profile_thread *thread;
 	struct json_writer w;
 	struct call_tree tree;
-	VEC(struct call_frame) frames; /* by key; 0 is (root), 1 is (idle) */
-	struct hashmap frame_map;
-	uint32_t *key_of_line;			  /* by line of the profile, or NO_KEY */
-	uint32_t *script_of_file, *script_of_dso; /* 0: no number yet */
-	uint32_t script_count;
+	struct call_frames frames;
 	VEC(struct sample) samples;
 	uint32_t idle_samples;
+	struct row_times times;
 	VEC(struct tick) ticks; /* one an element at first, then merged */
 	uint32_t *id_of_node;
 };
-
-enum { KEY_ROOT, KEY_IDLE, KEY_FIRST_FUNCTION };
-
-static bool frame_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct cpuprofile *c = owner;
-
-	return !memcmp(&c->frames.data[index], key, sizeof(struct call_frame));
-}
-
-/* Lines 1.. of the profile are 0.. here; unknown is -1, and so is what does not fit. */
-static int64_t zero_based(uint32_t position)
-{
-	return position && position <= INT32_MAX ? (int64_t)position - 1 : -1;
-}
-
-/* A script is a source file, or a binary if the source is unknown. Numbered in order of use. */
-static uint32_t script_of(struct cpuprofile *c, const struct profile_function *function)
-{
-	uint32_t *script;
-
-	if (function->definition_file.v)
-		script = &c->script_of_file[function->definition_file.v];
-	else if (function->dso.v)
-		script = &c->script_of_dso[function->dso.v];
-	else
-		return 0;
-	if (!*script)
-		*script = ++c->script_count;
-	return *script;
-}
-
-static int frame_key(void *context, const struct profile_location *location, uint32_t line,
-		     uint32_t *key)
-{
-	struct cpuprofile *c = context;
-	const struct profile_function *function = &c->p->functions[c->p->lines[line].function.v];
-	struct call_frame frame = {
-		.name = function->name,
-		.file = function->definition_file,
-		.line = function->definition_line,
-		.column = function->definition_column,
-	};
-	uint64_t hash;
-	uint32_t found;
-	int err;
-
-	(void)location;
-	if (c->key_of_line[line] != NO_KEY) {
-		*key = c->key_of_line[line];
-		return 0;
-	}
-	frame.script = script_of(c, function);
-	hash = hash_bytes(&frame, sizeof(frame));
-	found = hashmap__find(&c->frame_map, hash, &frame);
-	if (found == HASHMAP_NONE) {
-		found = (uint32_t)c->frames.count;
-		err = vec_push(&c->frames, frame);
-		if (!err)
-			err = hashmap__add(&c->frame_map, hash, found);
-		if (err)
-			return err;
-	}
-	*key = c->key_of_line[line] = found;
-	return 0;
-}
 
 static int cpuprofile__init(struct cpuprofile *c, const struct profile *p,
 			    const struct profile_thread *thread)
@@ -141,29 +64,14 @@ static int cpuprofile__init(struct cpuprofile *c, const struct profile *p,
 	int err;
 
 	*c = (struct cpuprofile){.p = p, .thread = thread};
-	hashmap__init(&c->frame_map, frame_equal, c);
 	err = call_tree__init(&c->tree, p);
-	if (err)
-		return err;
-	c->key_of_line = malloc((p->line_count + 1) * sizeof(*c->key_of_line));
-	c->script_of_file = calloc(p->string_count + 1, sizeof(*c->script_of_file));
-	c->script_of_dso = calloc(p->dso_count + 1, sizeof(*c->script_of_dso));
-	if (!c->key_of_line || !c->script_of_file || !c->script_of_dso)
-		return -ENOMEM;
-	memset(c->key_of_line, 0xff, (p->line_count + 1) * sizeof(*c->key_of_line));
-	for (unsigned int i = 0; i < KEY_FIRST_FUNCTION && !err; i++)
-		err = vec_push(&c->frames, (struct call_frame){0});
-	return err;
+	return err ? err : call_frames__init(&c->frames, p);
 }
 
 static void cpuprofile__fini(struct cpuprofile *c)
 {
 	call_tree__fini(&c->tree);
-	vec_free(&c->frames);
-	hashmap__fini(&c->frame_map);
-	free(c->key_of_line);
-	free(c->script_of_file);
-	free(c->script_of_dso);
+	call_frames__fini(&c->frames);
 	vec_free(&c->samples);
 	vec_free(&c->ticks);
 	free(c->id_of_node);
@@ -174,7 +82,7 @@ static void cpuprofile__fini(struct cpuprofile *c)
 static int add_idle_sample(struct cpuprofile *c, uint64_t time)
 {
 	uint32_t node;
-	int err = call_tree__child(&c->tree, CALL_TREE_ROOT, KEY_IDLE, &node);
+	int err = call_tree__child(&c->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node);
 
 	if (err)
 		return err;
@@ -194,29 +102,20 @@ static int add_idle_before(struct cpuprofile *c, size_t i)
 	return err;
 }
 
-/*
- * Count the line that the leaf executes, if it is in the file of its url. A viewer would draw a line
- * of an expanded header on the text of that file.
- */
 static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node, uint64_t count)
 {
-	const struct profile_location *location =
-		&c->p->locations[c->p->stacks[stack.v].location.v];
-	const struct profile_line *line = &c->p->lines[location->first_line];
-	struct string_id file = c->p->functions[line->function.v].definition_file;
+	uint32_t line = call_frames_leaf_line(c->p, stack);
 
-	if (!line->line || !file.v || line->file.v != file.v)
-		return 0;
-	return vec_push(&c->ticks, (struct tick){node, line->line, count});
+	return line ? vec_push(&c->ticks, (struct tick){node, line, count}) : 0;
 }
 
 static int add_sample(struct cpuprofile *c, size_t i)
 {
 	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
-	struct sample sample = {.time = samples->time[i], .cpu = samples->weight[i]};
+	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
 	uint64_t ticks = profile_samples__ticks(samples, i);
-	int err = call_tree__stack(&c->tree, c->p, CALL_TREE_ROOT, samples->stack[i], frame_key, c,
-				   &sample.node);
+	int err = call_tree__stack(&c->tree, c->p, CALL_TREE_ROOT, samples->stack[i],
+				   call_frames__key, &c->frames, &sample.node);
 
 	if (err)
 		return err;
@@ -230,6 +129,7 @@ static int collect_samples(struct cpuprofile *c)
 	size_t count = c->thread->samples[SAMPLE_CPU].count;
 	int err = 0;
 
+	row_times__init(&c->times, c->p, c->thread);
 	for (size_t i = 0; i < count && !err; i++) {
 		err = add_idle_before(c, i);
 		if (!err)
@@ -290,62 +190,6 @@ static int number_nodes(struct cpuprofile *c)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A path as a URL; what is not a plain character of one is percent-encoded, byte by byte. */
-static int write_url(struct cpuprofile *c, struct string_id file)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "/-._~!$&'()*+,;=:@";
-	static const char digits[] = "0123456789ABCDEF";
-	const char *path = profile__string(c->p, file);
-	_cleanup_free_ char *url = NULL;
-	char *out;
-
-	if (*path != '/') {
-		json_key_string(&c->w, "url", "");
-		return 0;
-	}
-	url = malloc(strlen("file://") + 3 * strlen(path) + 1);
-	if (!url)
-		return -ENOMEM;
-	out = stpcpy(url, "file://");
-	for (; *path; path++) {
-		uint8_t byte = (uint8_t)*path;
-
-		if (strchr(plain, *path)) {
-			*out++ = *path;
-			continue;
-		}
-		*out++ = '%';
-		*out++ = digits[byte >> 4];
-		*out++ = digits[byte & 15];
-	}
-	*out = '\0';
-	json_key_string(&c->w, "url", url);
-	return 0;
-}
-
-static int write_call_frame(struct cpuprofile *c, uint32_t key)
-{
-	static const char *const meta_names[] = {[KEY_ROOT] = "(root)", [KEY_IDLE] = "(idle)"};
-	const struct call_frame *frame = &c->frames.data[key];
-	struct json_writer *w = &c->w;
-	char script[16];
-	int err;
-
-	snprintf(script, sizeof(script), "%" PRIu32, frame->script);
-	json_key(w, "callFrame");
-	json_begin_object(w);
-	json_key_string(w, "functionName",
-			key < KEY_FIRST_FUNCTION ? meta_names[key]
-						 : profile__string(c->p, frame->name));
-	json_key_string(w, "scriptId", script);
-	err = write_url(c, frame->file);
-	json_key_int(w, "lineNumber", zero_based(frame->line));
-	json_key_int(w, "columnNumber", zero_based(frame->column));
-	json_end_object(w);
-	return err;
-}
-
 static void write_children(struct cpuprofile *c, const struct call_node *node)
 {
 	json_key(&c->w, "children");
@@ -385,7 +229,8 @@ static int write_nodes(struct cpuprofile *c)
 
 		json_begin_object(&c->w);
 		json_key_uint(&c->w, "id", c->id_of_node[at]);
-		err = write_call_frame(c, at == CALL_TREE_ROOT ? KEY_ROOT : node->key);
+		err = call_frames__write(&c->frames,
+					 at == CALL_TREE_ROOT ? CALL_FRAME_ROOT : node->key, &c->w);
 		json_key_uint(&c->w, "hitCount", node->hits);
 		if (node->first_child)
 			write_children(c, node);
@@ -397,14 +242,9 @@ static int write_nodes(struct cpuprofile *c)
 	return err;
 }
 
-static uint64_t start_time(const struct cpuprofile *c)
-{
-	return max_u64(c->thread->start, c->p->start);
-}
-
 static void write_columns(struct cpuprofile *c)
 {
-	uint64_t before = start_time(c) / 1000;
+	uint64_t before = row_times_start(c->p, c->thread) / 1000;
 
 	json_key(&c->w, "samples");
 	json_begin_array(&c->w);
@@ -426,7 +266,7 @@ static void write_columns(struct cpuprofile *c)
 static void write_identity(struct cpuprofile *c)
 {
 	const struct profile_process *process = &c->p->processes[c->thread->process.v];
-	uint64_t start = start_time(c);
+	uint64_t start = row_times_start(c->p, c->thread);
 	struct json_writer *w = &c->w;
 
 	json_key_uint(w, "pid", process->pid);
@@ -446,69 +286,15 @@ static void write_identity(struct cpuprofile *c)
 	json_end_array(w);
 }
 
-static void write_books(const struct profile *p, const struct export_facts *facts,
-			struct json_writer *w)
+/* ns. The last one may be an idle one. */
+static uint64_t length_of_last(const struct cpuprofile *c, uint64_t time)
 {
-	json_key(w, "books");
-	json_begin_object(w);
-	if (facts->due_known)
-		json_key_uint(w, "due", facts->due);
-	else
-		json_key_null(w, "due");
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		json_key_uint(w, book_line_name(line), facts->lines[line]);
-	if (facts->due_known)
-		json_key_int(w, "unexplained", profile__unexplained_ticks(p));
-	else
-		json_key_null(w, "unexplained");
-	json_end_object(w);
-}
-
-/* Figures of the whole recording, of which this thread is a part. */
-static void write_recording(const struct profile *p, struct json_writer *w)
-{
-	struct export_facts facts;
-
-	export_facts__init(&facts, p);
-	json_key(w, "recording");
-	json_begin_object(w);
-	json_key_uint(w, "startTime", p->start / 1000);
-	json_key_uint(w, "endTime", p->end / 1000);
-	json_key_uint(w, "samples", p->sample_count);
-	json_key_string(w, "clock", p->tsc_khz ? "tsc" : "monotonic");
-	json_key_uint(w, "tscKhz", p->tsc_khz);
-	json_key_uint(w, "clockErrorNs", p->clock_error_ns);
-	json_key_bool(w, "cutShort", p->cut_short);
-	json_key(w, "completeStackShare");
-	json_fixed(w, profile__complete_share(p), 6);
-	json_key(w, "stackEnds");
-	json_begin_object(w);
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		json_key_uint(w, stack_end_name(end), p->stack_ends[end]);
-	json_end_object(w);
-	json_key(w, "framesFound");
-	json_begin_object(w);
-	for (unsigned int kind = FRAME_IP; kind < FRAME_KIND_COUNT; kind++)
-		json_key_uint(w, frame_kind_name(kind), p->frames_found[kind]);
-	json_end_object(w);
-	json_key(w, "namedShare");
-	json_fixed(w, profile__named_share(p), 6);
-	write_jits(p, w);
-	write_books(p, &facts, w);
-	json_key(w, "lost");
-	json_begin_object(w);
-	json_key_uint(w, "samples", p->lost[LOST_SAMPLES]);
-	json_key_uint(w, "sideband", p->lost[LOST_SIDEBAND]);
-	json_key_uint(w, "late", p->lost[LOST_LATE]);
-	json_key_uint(w, "recordingChunks", p->lost[LOST_RECORDING]);
-	json_end_object(w);
-	json_end_object(w);
+	return c->p->untimed ? row_times__end(&c->times) - time : c->times.step;
 }
 
 static int write_file(struct cpuprofile *c, FILE *out)
 {
-	uint64_t period = c->p->period ? c->p->period : FALLBACK_PERIOD;
-	uint64_t start = start_time(c);
+	uint64_t start = row_times_start(c->p, c->thread);
 	uint64_t last = max_u64(start, c->samples.data[c->samples.count - 1].time);
 	int err, write_err;
 
@@ -516,7 +302,7 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	json_begin_object(&c->w);
 	err = write_nodes(c);
 	json_key_uint(&c->w, "startTime", start / 1000);
-	json_key_uint(&c->w, "endTime", last / 1000 + (period + 999) / 1000);
+	json_key_uint(&c->w, "endTime", last / 1000 + (length_of_last(c, last) + 999) / 1000);
 	write_columns(c);
 	json_key(&c->w, "$sysprof");
 	json_begin_object(&c->w);

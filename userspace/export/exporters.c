@@ -6,20 +6,22 @@
 #include <string.h>
 
 static const struct exporter *const table[] = {
-	&firefox_exporter, &cpuprofile_exporter, &folded_exporter, &text_exporter, NULL,
+	&firefox_exporter,
+	&cpuprofile_exporter,
+	&trace_exporter,
+	&pprof_exporter,
+	&folded_exporter,
+	&text_exporter,
+	NULL,
 };
 
 /*
- * Suffixes of formats that other versions write. Without this list "x.trace.json" would become a Firefox
- * profile, which trace viewers cannot open.
+ * Suffixes of formats that other versions write, which must not become another format by a shorter suffix.
  */
 #define NOT_HERE(suffix) "this version cannot write " suffix
 static const struct {
 	const char *suffix, *why;
 } unavailable[] = {
-	{".trace.json", NOT_HERE(".trace.json")},
-	{".trace.json.gz", NOT_HERE(".trace.json.gz")},
-	{".pb.gz", NOT_HERE(".pb.gz")},
 	{".html", NOT_HERE(".html")},
 };
 
@@ -49,8 +51,9 @@ static size_t suffix_size(const char *path, const char *suffix)
 const struct exporter *exporter_for_path(const char *path, const char **why)
 {
 	const struct exporter *best = NULL;
-	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .folded, .txt or "
-			      ".sysprof, or put the format before the name, as in folded:NAME";
+	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .trace.json, "
+			      ".trace.json.gz, .pb.gz, .folded, .txt or .sysprof, or put the "
+			      "format before the name, as in folded:NAME";
 	size_t best_size = 0;
 
 	for (size_t i = 0; table[i]; i++) {

@@ -7,6 +7,8 @@
 
 extern const struct exporter firefox_exporter;
 extern const struct exporter cpuprofile_exporter;
+extern const struct exporter trace_exporter;
+extern const struct exporter pprof_exporter;
 extern const struct exporter folded_exporter;
 extern const struct exporter text_exporter;
 

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "export/facts.h"
+#include "export/tracks.h"
 #include "profile/timeline.h"
 
 #define VISIBLE_THREADS	 15
@@ -30,129 +31,15 @@
 #define PROCESSED_FORMAT 66
 #define GECKO_FORMAT	 24
 
-/* A thread of the file. */
-struct track {
-	uint32_t thread;
-	uint32_t group;		     /* first written thread of its process: orders the groups */
-	uint32_t pid_life, tid_life; /* earlier users of the number in this file */
-};
-
 struct firefox {
 	const struct profile *p;
 	struct json_writer *w;
 	struct firefox_tables tables;
-	VEC(struct track) tracks;
+	struct tracks tracks;
 	VEC(struct timeline_entry) entries; /* scratch: those of one thread */
 };
 
-/* ---- which threads, in which order ----------------------------------------------------------- */
-
-static bool is_target(const struct profile *p, const struct profile_thread *thread)
-{
-	return p->processes[thread->process.v].is_target;
-}
-
-/*
- * Threads without a CPU sample are left out. If none is left, the target's threads are written, or all
- * of them, because the viewer crashes on a file without threads.
- */
-static int choose_threads(struct firefox *f)
-{
-	const struct profile *p = f->p;
-	int err = 0;
-
-	for (unsigned int pass = 0; pass < 3 && !f->tracks.count && !err; pass++) {
-		for (uint32_t i = 1; i < p->thread_count && !err; i++) {
-			const struct profile_thread *thread = &p->threads[i];
-
-			if (pass == 2 || (pass == 1 && is_target(p, thread)) ||
-			    thread->samples[SAMPLE_CPU].count)
-				err = vec_push(&f->tracks, (struct track){.thread = i});
-		}
-	}
-	return err;
-}
-
-/* Processes by first appearance, in each of them the main thread first. */
-static int compare_tracks(const void *a, const void *b, void *context)
-{
-	const struct track *x = a, *y = b;
-	const struct profile *p = context;
-	bool x_main = p->threads[x->thread].is_main, y_main = p->threads[y->thread].is_main;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	if (x_main != y_main)
-		return x_main ? -1 : 1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
-}
-
-static int order_threads(struct firefox *f)
-{
-	_cleanup_free_ uint32_t *group = calloc(f->p->process_count + 1, sizeof(*group));
-
-	if (!group)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->tracks.count; i++) {
-		struct track *track = &f->tracks.data[i];
-		uint32_t *first = &group[f->p->threads[track->thread].process.v];
-
-		if (!*first)
-			*first = track->thread;
-		track->group = *first;
-	}
-	if (f->tracks.count)
-		qsort_r(f->tracks.data, f->tracks.count, sizeof(*f->tracks.data), compare_tracks,
-			(void *)f->p);
-	return 0;
-}
-
-struct life {
-	uint32_t number, owner, track;
-};
-
-static int compare_lives(const void *a, const void *b)
-{
-	const struct life *x = a, *y = b;
-
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	return x->track < y->track ? -1 : x->track > y->track;
-}
-
-/*
- * A pid that was reused, or whose process called execve, is several processes with one number; the
- * viewer distinguishes them by that number only. So the second one is "123.1". Threads likewise.
- */
-static int number_lives(struct firefox *f)
-{
-	size_t count = f->tracks.count;
-	_cleanup_free_ struct life *pids = calloc(count + 1, sizeof(*pids));
-	_cleanup_free_ struct life *tids = calloc(count + 1, sizeof(*tids));
-
-	if (!pids || !tids)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
-		uint32_t process = thread->process.v;
-
-		pids[i] = (struct life){f->p->processes[process].pid, process, i};
-		tids[i] = (struct life){thread->tid, i, i};
-	}
-	qsort(pids, count, sizeof(*pids), compare_lives);
-	qsort(tids, count, sizeof(*tids), compare_lives);
-	for (size_t i = 1; i < count; i++) {
-		if (pids[i].number == pids[i - 1].number)
-			f->tracks.data[pids[i].track].pid_life =
-				f->tracks.data[pids[i - 1].track].pid_life +
-				(pids[i].owner != pids[i - 1].owner);
-		if (tids[i].number == tids[i - 1].number)
-			f->tracks.data[tids[i].track].tid_life =
-				f->tracks.data[tids[i - 1].track].tid_life + 1;
-	}
-	return 0;
-}
-
+/* The second life of a number is "123.1". */
 static const char *track_name(char name[TRACK_NAME_SIZE], uint32_t number, uint32_t life)
 {
 	if (life)
@@ -777,11 +664,7 @@ static int write_firefox(const struct export_request *request)
 	struct firefox f = {.p = request->profile, .w = &writer};
 	int err, write_err;
 
-	err = choose_threads(&f);
-	if (!err)
-		err = order_threads(&f);
-	if (!err)
-		err = number_lives(&f);
+	err = tracks__init(&f.tracks, f.p);
 	if (!err)
 		err = collect_tables(&f);
 	if (!err) {
@@ -791,7 +674,7 @@ static int write_firefox(const struct export_request *request)
 		err = err ? err : write_err;
 		firefox_tables__fini(&f.tables);
 	}
-	vec_free(&f.tracks);
+	tracks__fini(&f.tracks);
 	vec_free(&f.entries);
 	return err;
 }

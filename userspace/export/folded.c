@@ -5,6 +5,10 @@
  * Parsers split a line at its last space and the rest at semicolons, so names have no semicolons, line
  * ends, trailing spaces or control characters. Stacks are merged by the text of their frames, so every
  * line is unique; lines are in byte order, as by `LC_ALL=C sort`.
+ *
+ * The order needs no list of all lines: it is the order of a walk through the tree in which the children of a node
+ * are sorted by their texts. A node can be two children: the end of a line ("main 3") and the beginning of
+ * longer ones ("main;"). "main(int) 1" lies between these.
  */
 #include "export/exporters.h"
 
@@ -20,13 +24,21 @@
 #include "base/vec.h"
 #include "export/call_tree.h"
 
-#define NO_KEY	    UINT32_MAX
-#define SUFFIX_SIZE 32 /* ":line_[k]" */
+#define NO_KEY	      UINT32_MAX
+#define SUFFIX_SIZE   32 /* ":line_[k]" */
+#define LINE_END_SIZE 24 /* " 18446744073709551615\n" */
 
 /* The samples with one stack of threads with one name. */
 struct comm_stack {
 	uint64_t key; /* comm << 32 | stack */
 	uint64_t ticks;
+};
+
+/* A node of the tree as a child of its parent. */
+struct folded_item {
+	uint32_t node;
+	bool is_line;  /* the end of a line, else the beginning of longer ones */
+	size_t prefix; /* how much text comes before it */
 };
 
 struct folded {
@@ -37,14 +49,8 @@ struct folded {
 	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
 	VEC(struct comm_stack) stacks;
 	struct hashmap stack_map;
-	VEC(char) text; /* all lines */
-	VEC(size_t) line_ends;
-	VEC(uint32_t) path; /* scratch */
-};
-
-struct text_line {
-	const char *start;
-	size_t size;
+	VEC(struct folded_item) items; /* still to be written, the next one last */
+	VEC(char) text;		       /* the beginning of the line in hand */
 };
 
 /* One field of a line, as a number in f->texts. `suffix` is our own and needs no cleaning. */
@@ -132,9 +138,8 @@ static void folded__fini(struct folded *f)
 	free(f->key_of_line);
 	vec_free(&f->stacks);
 	hashmap__fini(&f->stack_map);
+	vec_free(&f->items);
 	vec_free(&f->text);
-	vec_free(&f->line_ends);
-	vec_free(&f->path);
 }
 
 static int compare_stacks(const void *a, const void *b)
@@ -199,6 +204,86 @@ static int build_tree(struct folded *f)
 	return err;
 }
 
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static const char *field_of(const struct folded *f, const struct folded_item *item)
+{
+	return strtab__get(f->texts, f->tree.nodes.data[item->node].key);
+}
+
+static size_t line_end(const struct folded *f, const struct folded_item *item,
+		       char end[LINE_END_SIZE])
+{
+	return (size_t)snprintf(end, LINE_END_SIZE, " %" PRIu64 "\n",
+				f->tree.nodes.data[item->node].hits);
+}
+
+/*
+ * What comes after the shorter field against the rest of the longer one. No field has a semicolon or a line end
+ * in it, so they differ somewhere.
+ */
+static int compare_ends(const struct folded *f, const struct folded_item *item, const char *rest)
+{
+	char end[LINE_END_SIZE];
+	size_t size, left = strlen(rest);
+	int order;
+
+	if (!item->is_line)
+		return ';' < (unsigned char)*rest ? -1 : 1;
+	size = line_end(f, item, end);
+	order = memcmp(end, rest, min_u64(size, left));
+	/* "a 1" as a field, and "a" 12 times: a digit or a line end against a space or a semicolon */
+	if (!order)
+		order = end[left] == '\n' ? -1 : 1;
+	return order;
+}
+
+static int compare_items(const void *a, const void *b, void *context)
+{
+	const struct folded_item *x = a, *y = b;
+	const struct folded *f = context;
+	const char *one = field_of(f, x), *other = field_of(f, y);
+
+	if (x->node == y->node)
+		return x->is_line ? -1 : 1;
+	while (*one && *one == *other) {
+		one++;
+		other++;
+	}
+	if (!*one)
+		return compare_ends(f, x, other);
+	if (!*other)
+		return -compare_ends(f, y, one);
+	return (unsigned char)*one < (unsigned char)*other ? -1 : 1;
+}
+
+static int push_children(struct folded *f, uint32_t parent)
+{
+	const struct call_node *nodes = f->tree.nodes.data;
+	size_t first = f->items.count, count;
+	struct folded_item *items;
+	int err = 0;
+
+	for (uint32_t at = nodes[parent].first_child; at && !err; at = nodes[at].next_sibling) {
+		if (nodes[at].hits)
+			err = vec_push(&f->items, (struct folded_item){at, true, f->text.count});
+		if (nodes[at].first_child && !err)
+			err = vec_push(&f->items, (struct folded_item){at, false, f->text.count});
+	}
+	if (err || f->items.count == first)
+		return err;
+	items = f->items.data + first;
+	count = f->items.count - first;
+	qsort_r(items, count, sizeof(*items), compare_items, f);
+	for (size_t i = 0; i < count / 2; i++) { /* the last one is taken first */
+		struct folded_item swap = items[i];
+
+		items[i] = items[count - 1 - i];
+		items[count - 1 - i] = swap;
+	}
+	return 0;
+}
+
 static int append_text(struct folded *f, const char *text, size_t size)
 {
 	if (vec_reserve(&f->text, f->text.count + size))
@@ -208,53 +293,24 @@ static int append_text(struct folded *f, const char *text, size_t size)
 	return 0;
 }
 
-static int append_line(struct folded *f, uint32_t node)
+static int write_item(struct folded *f, const struct folded_item *item, FILE *out)
 {
-	char count[32];
-	int err = 0;
+	const char *field = field_of(f, item);
+	char end[LINE_END_SIZE];
+	int err;
 
-	f->path.count = 0;
-	for (uint32_t at = node; at != CALL_TREE_ROOT && !err; at = f->tree.nodes.data[at].parent)
-		err = vec_push(&f->path, f->tree.nodes.data[at].key);
-	for (size_t i = f->path.count; i > 0 && !err; i--) {
-		const char *field = strtab__get(f->texts, f->path.data[i - 1]);
-
-		err = append_text(f, field, strlen(field));
-		if (!err && i > 1)
-			err = append_text(f, ";", 1);
+	f->text.count = item->prefix;
+	err = append_text(f, field, strlen(field));
+	if (err)
+		return err;
+	if (!item->is_line) {
+		err = append_text(f, ";", 1);
+		return err ? err : push_children(f, item->node);
 	}
-	snprintf(count, sizeof(count), " %" PRIu64 "\n", f->tree.nodes.data[node].hits);
-	if (!err)
-		err = append_text(f, count, strlen(count));
-	return err ? err : vec_push(&f->line_ends, f->text.count);
-}
-
-static int compare_lines(const void *a, const void *b)
-{
-	const struct text_line *x = a, *y = b;
-	int order = memcmp(x->start, y->start, min_u64(x->size, y->size));
-
-	return order ? order : (x->size > y->size) - (x->size < y->size);
-}
-
-static int write_lines(struct folded *f, FILE *out)
-{
-	size_t count = f->line_ends.count, start = 0;
-	_cleanup_free_ struct text_line *lines = calloc(count + 1, sizeof(*lines));
-
-	if (!lines)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		size_t end = f->line_ends.data[i];
-
-		lines[i] = (struct text_line){f->text.data + start, end - start};
-		start = end;
-	}
-	qsort(lines, count, sizeof(*lines), compare_lines);
-	for (size_t i = 0; i < count; i++)
-		if (fwrite(lines[i].start, 1, lines[i].size, out) != lines[i].size)
-			return -EIO;
-	return 0;
+	err = append_text(f, end, line_end(f, item, end));
+	if (!err && fwrite(f->text.data, 1, f->text.count, out) != f->text.count)
+		err = -EIO;
+	return err;
 }
 
 static int write_folded(const struct export_request *request)
@@ -266,15 +322,13 @@ static int write_folded(const struct export_request *request)
 		err = collect_stacks(&f);
 	if (!err)
 		err = build_tree(&f);
-	for (uint32_t node = CALL_TREE_ROOT; !err;) {
-		node = call_tree__next(&f.tree, node);
-		if (node == CALL_TREE_ROOT)
-			break;
-		if (f.tree.nodes.data[node].hits)
-			err = append_line(&f, node);
-	}
 	if (!err)
-		err = write_lines(&f, request->out);
+		err = push_children(&f, CALL_TREE_ROOT);
+	while (!err && f.items.count) {
+		struct folded_item item = f.items.data[--f.items.count];
+
+		err = write_item(&f, &item, request->out);
+	}
 	folded__fini(&f);
 	return err;
 }

@@ -4,7 +4,7 @@
 
 Viewers accept much that is wrong without a word (indexes out of range, negative deltas, a colour
 that is missing), so their word is not enough. This checks the Firefox (.json, .json.gz), Chrome
-(.cpuprofile) and folded files that sysprof writes, and adds up samples and CPU time by thread, so that
+(.cpuprofile, .trace.json), pprof (.pb, .pb.gz) and folded files that sysprof writes, and adds up samples and CPU time by thread, so that
 the files of one run can be compared: --json prints {"files": [{path, format, samples, cpu_ns,
 totals: {"PID/TID": {samples, cpu_ns}}, threads: […], errors: […]}]}. Exits 1 if anything is wrong.
 """
@@ -16,65 +16,14 @@ import re
 import sys
 from decimal import Decimal
 
-MAX_ERRORS = 20
+from check_pprof import Pprof
+from check_trace import Trace
+from structure import Checker, is_count, is_index, is_int, is_number
+
 COLORS = {
     "transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta",
     "red", "lightred", "darkgrey", "grey",
 }
-
-
-class Checker:
-    def __init__(self, path):
-        self.path = path
-        self.errors = []
-        self.more = 0
-        self.threads = []
-
-    def error(self, text):
-        if len(self.errors) < MAX_ERRORS:
-            self.errors.append(text)
-        else:
-            self.more += 1
-
-    def check(self, condition, text):
-        if not condition:
-            self.error(text)
-        return bool(condition)
-
-    def result(self, file_format):
-        totals = {}
-        for thread in self.threads:
-            # lives of one number ("123", "123.1") are one thread to a test that knows numbers
-            key = "%s/%s" % (str(thread["pid"]).split(".")[0], str(thread["tid"]).split(".")[0])
-            total = totals.setdefault(key, {"samples": 0, "cpu_ns": 0})
-            total["samples"] += thread["samples"]
-            total["cpu_ns"] += thread["cpu_ns"]
-        errors = self.errors + (["… and %d more" % self.more] if self.more else [])
-        return {
-            "path": self.path,
-            "format": file_format,
-            "samples": sum(t["samples"] for t in self.threads),
-            "cpu_ns": sum(t["cpu_ns"] for t in self.threads),
-            "totals": totals,
-            "threads": self.threads,
-            "errors": errors,
-        }
-
-
-def is_int(value):
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_count(value):
-    return is_int(value) and value >= 0
-
-
-def is_index(value, size):
-    return is_count(value) and value < size
-
-
-def is_number(value):
-    return is_int(value) or isinstance(value, Decimal)
 
 
 def nanoseconds(milliseconds):
@@ -391,17 +340,8 @@ class CpuProfile(Checker):
         what = "node %d" % (i + 1)
         if not self.check(node.get("id") == i + 1, what + ": ids are not 1, 2, …"):
             return False
-        frame = node.get("callFrame", {})
-        for key in ("functionName", "scriptId", "url"):
-            if not self.check(isinstance(frame.get(key), str), "%s: %s" % (what, key)):
-                return False
-        for key in ("lineNumber", "columnNumber"):
-            value = frame.get(key)
-            if not self.check(is_int(value) and -1 <= value < 1 << 31, "%s: %s" % (what, key)):
-                return False
-        self.check(re.fullmatch(r"\d+", frame["scriptId"]), what + ": scriptId")
-        self.check(frame["url"] == "" or re.fullmatch(r"file:///[!-~]+", frame["url"]),
-                   what + ": url %r" % frame["url"])
+        if self.call_frame(what, node) is None:
+            return False
         if not self.check(is_count(node.get("hitCount")), what + ": hitCount"):
             return False
         self.check_ticks(what, node)
@@ -554,10 +494,16 @@ def check_file(path):
         result = checker.result("folded")
         result["samples"] = checker.samples
         return result
+    if path.endswith((".pb", ".pb.gz")):
+        checker = Pprof(path)
+        checker.run(data)
+        return checker.result("pprof")
     document = json.loads(data.decode("utf-8"), parse_float=Decimal, parse_constant=no_constants,
                           object_pairs_hook=no_doubles)
     if "nodes" in document:
         checker, file_format = CpuProfile(path), "cpuprofile"
+    elif "traceEvents" in document:
+        checker, file_format = Trace(path), "trace"
     else:
         checker, file_format = Firefox(path), "firefox"
     checker.run(document)

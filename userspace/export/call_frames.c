@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * callFrame has the definition site of a function, 0-based, -1 if it is unknown, never the line that was
+ * executing. Its url and its line are of the same file. The url is a file:// URL if the file's path is
+ * absolute: this is what editors open, and whether there is a file at that path is known only where the
+ * profile is opened. A relative path is no URL, and left out.
+ */
+#include "export/call_frames.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define NO_KEY UINT32_MAX
+
+static bool frame_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct call_frames *frames = owner;
+
+	return !memcmp(&frames->frames.data[index], key, sizeof(struct call_frame));
+}
+
+int call_frames__init(struct call_frames *frames, const struct profile *p)
+{
+	int err = 0;
+
+	*frames = (struct call_frames){.p = p};
+	hashmap__init(&frames->map, frame_equal, frames);
+	frames->key_of_line = malloc((p->line_count + 1) * sizeof(*frames->key_of_line));
+	frames->script_of_file = calloc(p->string_count + 1, sizeof(*frames->script_of_file));
+	frames->script_of_dso = calloc(p->dso_count + 1, sizeof(*frames->script_of_dso));
+	frames->text_file = open_memstream(&frames->text, &frames->text_size);
+	if (!frames->key_of_line || !frames->script_of_file || !frames->script_of_dso ||
+	    !frames->text_file)
+		return -ENOMEM;
+	memset(frames->key_of_line, 0xff, (p->line_count + 1) * sizeof(*frames->key_of_line));
+	for (unsigned int i = 0; i < CALL_FRAME_FIRST_FUNCTION && !err; i++)
+		err = vec_push(&frames->frames, (struct call_frame){0});
+	return err;
+}
+
+void call_frames__fini(struct call_frames *frames)
+{
+	vec_free(&frames->frames);
+	vec_free(&frames->texts);
+	hashmap__fini(&frames->map);
+	free(frames->key_of_line);
+	free(frames->script_of_file);
+	free(frames->script_of_dso);
+	if (frames->text_file)
+		fclose(frames->text_file);
+	free(frames->text);
+}
+
+/* A script is a source file, or a binary if the source is unknown. Numbered in order of use. */
+static uint32_t script_of(struct call_frames *frames, const struct profile_function *function)
+{
+	uint32_t *script;
+
+	if (function->definition_file.v)
+		script = &frames->script_of_file[function->definition_file.v];
+	else if (function->dso.v)
+		script = &frames->script_of_dso[function->dso.v];
+	else
+		return 0;
+	if (!*script)
+		*script = ++frames->script_count;
+	return *script;
+}
+
+int call_frames__key(void *context, const struct profile_location *location, uint32_t line,
+		     uint32_t *key)
+{
+	struct call_frames *frames = context;
+	const struct profile_function *function =
+		&frames->p->functions[frames->p->lines[line].function.v];
+	struct call_frame frame = {
+		.name = function->name,
+		.file = function->definition_file,
+		.line = function->definition_line,
+		.column = function->definition_column,
+	};
+	uint64_t hash;
+	uint32_t found;
+	int err;
+
+	(void)location;
+	if (frames->key_of_line[line] != NO_KEY) {
+		*key = frames->key_of_line[line];
+		return 0;
+	}
+	frame.script = script_of(frames, function);
+	hash = hash_bytes(&frame, sizeof(frame));
+	found = hashmap__find(&frames->map, hash, &frame);
+	if (found == HASHMAP_NONE) {
+		found = (uint32_t)frames->frames.count;
+		err = vec_push(&frames->frames, frame);
+		if (!err)
+			err = hashmap__add(&frames->map, hash, found);
+		if (err)
+			return err;
+	}
+	*key = frames->key_of_line[line] = found;
+	return 0;
+}
+
+uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack)
+{
+	const struct profile_location *location = &p->locations[p->stacks[stack.v].location.v];
+	const struct profile_line *line = &p->lines[location->first_line];
+	struct string_id file = p->functions[line->function.v].definition_file;
+
+	return file.v && line->file.v == file.v ? line->line : 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* Lines 1.. of the profile are 0.. here; unknown is -1, and so is what does not fit. */
+static int64_t zero_based(uint32_t position)
+{
+	return position && position <= INT32_MAX ? (int64_t)position - 1 : -1;
+}
+
+/* A path as a URL; what is not a plain character of one is percent-encoded, byte by byte. */
+static int write_url(const struct call_frames *frames, struct string_id file, struct json_writer *w)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "/-._~!$&'()*+,;=:@";
+	static const char digits[] = "0123456789ABCDEF";
+	const char *path = profile__string(frames->p, file);
+	_cleanup_free_ char *url = NULL;
+	char *out;
+
+	if (*path != '/') {
+		json_key_string(w, "url", "");
+		return 0;
+	}
+	url = malloc(strlen("file://") + 3 * strlen(path) + 1);
+	if (!url)
+		return -ENOMEM;
+	out = stpcpy(url, "file://");
+	for (; *path; path++) {
+		uint8_t byte = (uint8_t)*path;
+
+		if (strchr(plain, *path)) {
+			*out++ = *path;
+			continue;
+		}
+		*out++ = '%';
+		*out++ = digits[byte >> 4];
+		*out++ = digits[byte & 15];
+	}
+	*out = '\0';
+	json_key_string(w, "url", url);
+	return 0;
+}
+
+static int make_text(struct call_frames *frames, uint32_t key)
+{
+	static const char *const meta_names[] = {
+		[CALL_FRAME_ROOT] = "(root)", [CALL_FRAME_IDLE] = "(idle)"};
+	const struct call_frame *frame = &frames->frames.data[key];
+	size_t start = frames->text_size;
+	struct json_writer w;
+	char script[16];
+	int err, write_err;
+
+	json_writer__init(&w, frames->text_file);
+	snprintf(script, sizeof(script), "%" PRIu32, frame->script);
+	json_begin_object(&w);
+	json_key_string(&w, "functionName",
+			key < CALL_FRAME_FIRST_FUNCTION ? meta_names[key]
+							: profile__string(frames->p, frame->name));
+	json_key_string(&w, "scriptId", script);
+	err = write_url(frames, frame->file, &w);
+	json_key_int(&w, "lineNumber", zero_based(frame->line));
+	json_key_int(&w, "columnNumber", zero_based(frame->column));
+	json_end_object(&w);
+	write_err = json_writer__finish(&w);
+	if (!err)
+		err = write_err;
+	if (!err && fflush(frames->text_file))
+		err = -ENOMEM;
+	if (!err)
+		frames->texts.data[key] = (struct call_frame_text){start,
+								   frames->text_size - start};
+	return err;
+}
+
+int call_frames__write(struct call_frames *frames, uint32_t key, struct json_writer *w)
+{
+	int err = 0;
+
+	while (frames->texts.count <= key && !err)
+		err = vec_push(&frames->texts, (struct call_frame_text){0});
+	if (!err && !frames->texts.data[key].size)
+		err = make_text(frames, key);
+	if (err)
+		return err;
+	json_key(w, "callFrame");
+	json_raw(w, frames->text + frames->texts.data[key].start, frames->texts.data[key].size);
+	return 0;
+}

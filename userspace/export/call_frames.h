@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What Chrome's formats take for a function: name, script and definition site. .cpuprofile and traces
+ * share it.
+ *
+ * Each distinct one has a key, so that it can be used with call_tree.h. Its JSON is made once, however
+ * many nodes have it.
+ */
+#ifndef EXPORT_CALL_FRAMES_H
+#define EXPORT_CALL_FRAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <sysprof/profile.h>
+
+#include "base/hashmap.h"
+#include "base/json_writer.h"
+#include "base/vec.h"
+
+/* Functions are equal if all of this is. main() of two binaries differs in its script. */
+struct call_frame {
+	struct string_id name, file;
+	uint32_t script; /* 0: none */
+	uint32_t line, column;
+};
+
+/* The JSON of a call frame: bytes of call_frames.text; size 0: not made yet. */
+struct call_frame_text {
+	size_t start, size;
+};
+
+struct call_frames {
+	const struct profile *p;
+	VEC(struct call_frame) frames; /* by key */
+	VEC(struct call_frame_text) texts;
+	struct hashmap map;
+	uint32_t *key_of_line; /* by line of the profile, or CALL_FRAMES_NO_KEY */
+	uint32_t *script_of_file, *script_of_dso; /* 0: no number yet */
+	uint32_t script_count;
+	FILE *text_file; /* writes `text` */
+	char *text;
+	size_t text_size;
+};
+
+/* Keys of Chrome's own nodes; those of functions follow. */
+enum call_frame_key { CALL_FRAME_ROOT, CALL_FRAME_IDLE, CALL_FRAME_FIRST_FUNCTION };
+
+int call_frames__init(struct call_frames *frames, const struct profile *p); /* 0, -ENOMEM */
+void call_frames__fini(struct call_frames *frames);
+
+/* A call_tree_key_fn; the context is the struct call_frames. */
+int call_frames__key(void *context, const struct profile_location *location, uint32_t line,
+		     uint32_t *key);
+
+/* The member "callFrame". */
+int call_frames__write(struct call_frames *frames, uint32_t key, struct json_writer *w);
+
+/*
+ * The line that the innermost function of a stack executes, if it is in the file of its url, else 0. A
+ * viewer would draw a line of an expanded header on the text of the function's own file.
+ */
+uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The threads of a file that shows all of them: which, in which order, and under which numbers. */
+#ifndef EXPORT_TRACKS_H
+#define EXPORT_TRACKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+/* A thread of the file. */
+struct track {
+	uint32_t thread;
+	uint32_t group; /* first written thread of its process: orders the groups */
+	/*
+	 * Earlier users of the number in this file. A pid that was reused, or whose process called execve,
+	 * is several processes with one number, and viewers tell processes apart by that number only. Tids
+	 * likewise.
+	 */
+	uint32_t pid_life, tid_life;
+};
+
+/* A VEC(struct track). Processes by first appearance, in each of them the main thread first. */
+struct tracks {
+	struct track *data;
+	size_t count, capacity;
+};
+
+/*
+ * Threads without a CPU sample are left out. If none is left, the target's threads are taken, or all of
+ * them, because viewers do not open a file without threads. 0, -ENOMEM.
+ */
+int tracks__init(struct tracks *tracks, const struct profile *p);
+void tracks__fini(struct tracks *tracks);
+
+#endif
