@@ -120,6 +120,14 @@ $(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 	$(Q)mkdir -p $(@D) && printf '#define TABLE_MAKER 0x%sull\n' \
 		"$$(cat $(TABLE_SOURCES) | sha256sum | cut -c 1-16)" >$@
 
+# The page of .html files: web/, put together into two arrays of bytes.
+WEB_SOURCES := $(wildcard web/*)
+$(BUILD)/gen/web/page.h: tools/bundle-page.sh $(WEB_SOURCES)
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && tools/bundle-page.sh web >$@
+
+$(BUILD)/userspace/export/html.o: $(BUILD)/gen/web/page.h
+
 $(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
 
 # Tests: a cmocka program each against the library.

@@ -168,7 +168,6 @@ USAGE = [
     (2, "cannot write .trace.json", "record -a -o x.trace.json"),
     (2, "cannot write .trace.json.gz", "record -a -o x.trace.json.gz"),
     (2, "cannot write .pb.gz", "record -a -o x.pb.gz"),
-    (2, "cannot write .html", "record -a -o x.html"),
     (2, "-o x.json given twice", "record -a -o x.json -o x.json"),
     (2, "-o folded:- given twice", "record -a -o text:- -o folded:-"),
     (2, "-o b.sysprof: ", "record -a -o a.sysprof -o b.sysprof"),

@@ -21,7 +21,7 @@ static void test_suffixes(void **state)
 		{"a.trace.json.gz", NULL},
 		{"/x.json/a.trace.json", NULL},
 		{"a.pb.gz", NULL},
-		{"a.html", NULL},
+		{"a.html", "html"},
 		{"a.sysprof", NULL},
 		{"a.gz", NULL},
 		{"a.JSON", NULL},

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct exporter *const table[] = {
-	&firefox_exporter, &cpuprofile_exporter, &folded_exporter, &text_exporter, NULL,
+	&firefox_exporter, &cpuprofile_exporter, &folded_exporter, &html_exporter, &text_exporter, NULL,
 };
 
 /*
@@ -20,7 +20,6 @@ static const struct {
 	{".trace.json", NOT_HERE(".trace.json")},
 	{".trace.json.gz", NOT_HERE(".trace.json.gz")},
 	{".pb.gz", NOT_HERE(".pb.gz")},
-	{".html", NOT_HERE(".html")},
 };
 
 const struct exporter *const *exporters(void)
@@ -49,7 +48,7 @@ static size_t suffix_size(const char *path, const char *suffix)
 const struct exporter *exporter_for_path(const char *path, const char **why)
 {
 	const struct exporter *best = NULL;
-	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .folded, .txt or "
+	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .folded, .txt, .html or "
 			      ".sysprof, or put the format before the name, as in folded:NAME";
 	size_t best_size = 0;
 

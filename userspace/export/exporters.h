@@ -8,6 +8,7 @@
 extern const struct exporter firefox_exporter;
 extern const struct exporter cpuprofile_exporter;
 extern const struct exporter folded_exporter;
+extern const struct exporter html_exporter;
 extern const struct exporter text_exporter;
 
 /* By its name ("firefox"): NULL when there is none. */

@@ -67,7 +67,7 @@ double profile__complete_share(const struct profile *p)
 }
 
 /* A location without a symbol has exactly the one line that finish() gave it. */
-static bool location_is_named(const struct profile *p, const struct profile_location *l)
+bool profile_location__is_named(const struct profile *p, const struct profile_location *l)
 {
 	const struct profile_dso *dso = &p->dsos[l->dso.v];
 	char buffer[UNNAMED_LOCATION_SIZE];
@@ -90,7 +90,7 @@ double profile__named_share(const struct profile *p)
 	if (p->location_count <= 1)
 		return 1.0;
 	for (size_t i = 1; i < p->location_count; i++)
-		named += location_is_named(p, &p->locations[i]);
+		named += profile_location__is_named(p, &p->locations[i]);
 	return (double)named / (double)(p->location_count - 1);
 }
 
