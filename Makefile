@@ -168,7 +168,7 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
 # Those that measure parts of the library.
-$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map: $(BUILD)/tests/bench/%: tests/bench/%.c \
+$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map $(BUILD)/tests/bench/big_profile: $(BUILD)/tests/bench/%: tests/bench/%.c \
 		$(BUILD)/libsysprof.a Makefile
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)

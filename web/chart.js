@@ -9,6 +9,7 @@ import { moment } from './text.js';
 import { ROOT } from './tree.js';
 
 const AXIS = 18;
+const BURST = 2; // periods: a thread that used more since its last sample ran in bursts
 const JOIN = 0.25; // of a sample's time: less than that between two of them is no gap
 
 // Nice steps of an axis: at most `most` of them.
@@ -34,6 +35,7 @@ export function drawAxis(c, from, to, x, width, y, height, lines) {
 export function spansOf(profile, tree, thread) {
   const levels = [], open = []; // node and start by depth
   const { leaf } = tree.fine, { time, weight } = profile;
+  const longest = (BURST * profile.summary.period_ns) / 1000 || Infinity;
   let last = -Infinity;
   const close = (from) => {
     while (open.length > from) {
@@ -46,7 +48,7 @@ export function spansOf(profile, tree, thread) {
   };
   const path = [];
   for (let i = thread.first; i < thread.end; i++) {
-    const took = Math.min(weight[i] / 1000, i > thread.first ? time[i] - time[i - 1] : Infinity);
+    const took = Math.min(weight[i] / 1000, longest, i > thread.first ? time[i] - time[i - 1] : Infinity);
     let start = time[i] - took;
     if (start - last > took * JOIN) close(0);
     else start = last;

@@ -31,7 +31,7 @@ function hsl(h, s, l) {
 function kindColour(flags, vary) {
   const [hue, saturation] = KINDS[flags & FLAG.CATEGORY];
   const weak = flags & FLAG.UNNAMED ? 0.35 : 1;
-  return dark ? hsl(hue + vary * 6, saturation * 0.62 * weak, 31 + vary * 5) : hsl(hue + vary * 6, saturation * weak, 72 + vary * 7);
+  return dark ? hsl(hue + vary * 6, saturation * 0.7 * weak, 34 + vary * 5) : hsl(hue + vary * 6, saturation * weak, 72 + vary * 7);
 }
 
 // A diverging scale for a second profile: blue is less than there, orange is more; white is no change.

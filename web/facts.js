@@ -25,15 +25,15 @@ function unnamed(profile) {
 
 const sumOf = (list) => list.reduce((sum, entry) => sum + entry.count, 0);
 
-// [{text, level: "", "good" or "warn", title}]
+// [{text, why, level: "", "good" or "warn", title}]
 function badges(profile) {
   const { summary, words } = profile, list = [];
   const lost = sumOf(words.lost), cut = sumOf(words.cut), nameless = unnamed(profile);
-  if (!lost) list.push({ text: 'nothing lost', level: 'good', title: 'Every tick that was due is in the profile or accounted for' });
-  else list.push({ text: `${plural(lost, 'loss').replace(/losss$/, 'losses')}: ${words.lost[0].text}`, level: lost > summary.samples / 100 ? 'warn' : '', title: words.lost.map((l) => `${count(l.count)} ${l.text}`).join('\n') });
-  if (cut) list.push({ text: `${share(cut, summary.samples)} of the stacks are cut`, level: cut > summary.samples / 20 ? 'warn' : '', title: words.cut.map((l) => `${count(l.count)}: ${l.text}`).join('\n') });
-  else if (summary.samples) list.push({ text: 'all stacks whole', level: 'good', title: '' });
-  if (nameless.leaf) list.push({ text: `${share(nameless.leaf, summary.samples)} of the samples are in code without a name`, level: nameless.leaf > summary.samples / 20 ? 'warn' : '', title: `${share(nameless.any, summary.samples)} have such a frame somewhere in the stack` });
+  if (!lost && summary.due !== null) list.push({ text: 'nothing lost', level: 'good', title: 'Every tick that was due is in the profile or accounted for' });
+  else if (lost) list.push({ text: `${count(lost)} lost`, why: `: ${words.lost[0].text}`, level: lost > summary.samples / 100 ? 'warn' : '', title: words.lost.map((l) => `${count(l.count)} ${l.text}`).join('\n') });
+  if (cut) list.push({ text: `${share(cut, summary.samples)} of stacks cut`, why: `, most: ${words.cut.reduce((a, b) => (b.count > a.count ? b : a)).text}`, level: cut > summary.samples / 20 ? 'warn' : '', title: words.cut.map((l) => `${count(l.count)}: ${l.text}`).join('\n') });
+  else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed) list.push({ text: 'all stacks whole', level: 'good', title: '' });
+  if (nameless.leaf) list.push({ text: `${share(nameless.leaf, summary.samples)} in code without a name`, level: nameless.leaf > summary.samples / 20 ? 'warn' : '', title: `${share(nameless.any, summary.samples)} have such a frame somewhere in the stack` });
   if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
   if (profile.untimed) list.push({ text: 'read from a format without times: no timeline, no heat map', level: '', title: '' });
   return list;
@@ -50,7 +50,7 @@ export function fillHeader(profile, title, strip, opened) {
   if (!profile.untimed) facts.push(`${duration(summary.duration_ns)} recorded`, `${duration(summary.cpu_ns)} of CPU time`);
   if (summary.start_realtime_ns && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
   const line = make('button', { type: 'button', class: 'facts', title: 'All about this recording', onclick: opened }, make('span', null, facts.join(' · ')));
-  for (const b of badges(profile)) line.append(make('span', { class: `badge ${b.level}`, title: b.title || null }, b.text));
+  for (const b of badges(profile)) line.append(make('span', { class: `badge ${b.level}`, title: b.title || null }, b.text, b.why ? make('span', { class: 'why' }, b.why) : null));
   strip.replaceChildren(line);
 }
 

@@ -40,6 +40,10 @@ export class HeatMap {
     this.surface.ask();
   }
 
+  forget() {
+    this.cells = null;
+  }
+
   mark(time) {
     this.time = time;
     this.surface.ask();
@@ -47,7 +51,7 @@ export class HeatMap {
 
   layout() {
     const room = this.surface.width - LEFT - RIGHT;
-    this.across = Math.max(4, Math.min(36, room / this.seconds));
+    this.across = Math.max(4, Math.min(110, room / this.seconds));
     this.down = Math.max(3, Math.floor((this.surface.height - TOP - BOTTOM) / this.rows));
     this.surface.extent(LEFT + RIGHT + this.seconds * this.across, 0);
   }

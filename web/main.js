@@ -21,7 +21,7 @@ const byId = (id) => document.getElementById(id);
 const VIEWS = [
   ['flame', 'Flame graph', 'What the time was spent on: boxes are as wide as their share'],
   ['time', 'Time order', 'The stacks of one thread, one after the other'],
-  ['sandwich', 'Callers & callees', 'Who calls a function, and what it calls'],
+  ['sandwich', 'Sandwich', 'Who calls a function, and what it calls'],
   ['table', 'Functions', 'All functions with their own and total share'],
   ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
 ];
@@ -246,6 +246,7 @@ function makeViews() {
       return tip(event, moment(at, profile.end / 1000), [['CPU use', t ? share(cpus, 1) : `${cpus.toFixed(2)} CPUs`], ['thread', t ? `${profile.threadName(t)} (tid ${t.tid})` : 'all'], ['process', t ? profile.processName(t.process) : '']].filter(([, v]) => v));
     },
   });
+  byId('timeline').style.height = `${timeline.height(innerHeight)}px`;
   heat = new HeatMap(pane(byId('view-heat'), 'wide'), profile, {
     selected: selectTime,
     hover: (cell, event) => {
@@ -269,7 +270,7 @@ function pickThread(number, event) {
 }
 
 function zoomInto(node) {
-  change({ node, zoom: node === ROOT ? null : flame.place(node) });
+  change({ node, zoom: null });
 }
 
 function sandwichOf(fn) {
@@ -312,11 +313,11 @@ function makeFrame() {
     byId('tabs').append(make('button', { type: 'button', role: 'tab', id: `tab-${view}`, title, 'aria-controls': `view-${view}`, onclick: () => change({ view }) }, text));
   }
   byId('controls').append(
-    select('Grouped by', 'group', [['merged', 'All merged'], ['process', 'By process'], ['thread', 'By thread']]),
+    select('Grouped by', 'group', [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']]),
     select('Width stands for', 'measure', [['ticks', 'Samples'], ['cpu', 'CPU time']]),
-    select('Colours', 'colours', [['kind', 'Colour: kind of code'], ['name', 'Colour: function'], ['module', 'Colour: module']]),
-    select('Order of boxes', 'sort', [['weight', 'Heaviest first'], ['name', 'Alphabetical']]),
-    toggle('down', 'Icicle', 'Root on top (i)'), toggle('recursion', 'Merge recursion', 'A function that calls itself is one frame (r)'),
+    select('Colours', 'colours', [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']]),
+    select('Order of boxes', 'sort', [['weight', 'Heavy first'], ['name', 'A to Z']]),
+    toggle('down', 'Icicle', 'Root on top (i)'), toggle('recursion', 'Recursion', 'A function that calls itself is one frame (r)'),
     make('button', { type: 'button', id: 'save', title: 'Save what is selected as folded stacks (f)', onclick: saveFolded }, 'Save folded'));
   byId('query').addEventListener('input', (event) => change({ query: event.target.value }));
   byId('regex').addEventListener('click', () => change({ regex: !state.regex }));
@@ -479,8 +480,11 @@ function showView(differs, selected) {
     if (selected || entered || differs('measure', 'query', 'regex')) table.show(rows, state.measure, whole(), matches, state.fn);
   }
   if (state.view === 'sandwich' && !message) showSandwich();
-  if (heat && (differs('threads') || !heat.cells)) heat.count(isWanted);
-  heat?.mark(state.time);
+  if (differs('threads')) heat?.forget();
+  if (heat && state.view === 'heat') {
+    if (!heat.cells) heat.count(isWanted);
+    heat.mark(state.time);
+  }
   if (state.view === 'time' && !message) {
     const t = chartThread();
     const [from, to] = state.time ?? [0, profile.end];
@@ -554,7 +558,12 @@ const ACTIONS = {
 
 function onKey(event) {
   const inField = event.target.matches?.('input, select, textarea');
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const dialog = document.querySelector('dialog[open]');
+  if (dialog) {
+    if (event.key === 'Escape' || event.key === '?') dialog.close();
+    return;
+  }
   if (inField) {
     if (event.key === 'Escape') {
       if (event.target.value && event.target.id === 'query') change({ query: '' });

@@ -100,7 +100,7 @@ export class FunctionTable {
     const name = this.profile.nameOf(f);
     const button = make('button', { type: 'button', class: 'name', title: name.length > 60 ? name.slice(0, 2000) : null }, name.length > 400 ? `${name.slice(0, 400)}…` : name);
     const row = make('tr', { class: f === this.chosen ? 'chosen' : '', onclick: () => this.options.chosen(f) },
-      this.figure(f, 'self'), this.figure(f, 'total'), make('td', { class: 'name' }, dot, button, flags & FLAG.INLINED ? make('small', null, 'inlined') : null),
+      this.figure(f, 'self'), this.figure(f, 'total'), make('td', { class: 'name' }, make('div', null, dot, button, flags & FLAG.INLINED ? make('small', null, 'inlined') : null)),
       make('td', { class: 'module' }, make('bdi', null, this.profile.moduleOf(f).slice(0, 200))));
     row.dataset.function = f;
     return row;

@@ -4,24 +4,27 @@
 // that its thread used since the one before. It lies in the time right before the sample. A drag selects a
 // part of the time, a click on a name a thread.
 
-import { Surface, SMALL_FONT, themeColour, dragging } from './canvas.js';
+import { Surface, themeColour, dragging } from './canvas.js';
 import { plainKind } from './colour.js';
 import { FLAG, CATEGORIES } from './data.js';
 import { drawAxis } from './chart.js';
 import { make, share, duration } from './text.js';
 
 export const LABELS = 232; // px
-const LINE = 26;
+const LINE = 26, ALL = 63;
 const RULER = 20;
+const BAR = 3; // px
 const LEVELS = CATEGORIES.length;
 const PILE = [2, 3, 4, 1, 0, 5]; // from below: kernel, library, JIT code, program, …
 
-// CPU time of rows [from, to) by bin and category, ns.
+// CPU time of rows [from, to) by bin and category, ns. A thread that used more than a period of CPU time without
+// being seen by a tick ran in bursts: nobody knows when, so it is spread over the time since the sample before.
 function binRows(profile, kinds, from, to, bins, end, into) {
-  const { time, weight, node } = profile, each = end / bins;
+  const { time, weight, node } = profile, each = end / bins, period = profile.summary.period_ns;
   for (let i = from; i < to; i++) {
     const kind = kinds[node[i]];
-    const stop = time[i], start = Math.max(0, stop - weight[i] / 1000);
+    const stop = time[i], burst = weight[i] > 1.5 * period && i > from;
+    const start = Math.max(0, burst ? time[i - 1] : stop - weight[i] / 1000);
     let bin = Math.min(bins - 1, Math.floor(start / each));
     const last = Math.min(bins - 1, Math.floor(stop / each));
     if (bin >= last) {
@@ -56,9 +59,10 @@ export class Timeline {
   build(host) {
     const all = make('div', { class: 'time-all' });
     const allGraph = make('div', { class: 'time-graph' });
+    this.peak = make('small');
     const total = this.threads.reduce((sum, t) => sum + t.cpu, 0);
     all.append(make('button', { class: 'time-label', type: 'button', onclick: (e) => this.options.thread(-1, e), title: 'Show all threads' },
-      make('b', null, 'All threads'), make('span', { class: 'value' }, duration(total))), allGraph);
+      make('span', null, make('b', null, 'All threads'), this.peak), make('span', { class: 'value' }, duration(total))), allGraph);
     this.rows = make('div', { class: 'time-rows' });
     const labels = make('div', { class: 'time-labels', role: 'group', 'aria-label': 'Threads' });
     this.buttons = this.threads.map((t) => this.label(t, total));
@@ -82,6 +86,12 @@ export class Timeline {
     }, make('bdi', null, name.slice(0, 200)), make('small', null, String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
   }
 
+  // Room for some threads, for all if they are few.
+  height(window) {
+    const most = Math.max(4, Math.floor((window * 0.26 - ALL) / LINE));
+    return ALL + Math.min(this.threads.length, most) * LINE + (this.threads.length > most ? LINE / 2 : 0);
+  }
+
   // What is chosen: threads, and a part of the time or null.
   mark(time, picked) {
     this.time = time;
@@ -99,7 +109,7 @@ export class Timeline {
   }
 
   bins(key, width, rows) {
-    const bins = Math.max(1, Math.floor(width));
+    const bins = Math.max(1, Math.floor(width / BAR));
     const kept = this.cache.get(key);
     if (kept?.length === bins * LEVELS) return kept;
     const values = new Float64Array(bins * LEVELS);
@@ -119,11 +129,7 @@ export class Timeline {
     }
     const cpus = most / ((this.end / bins) * 1000);
     this.graph(c, values, RULER, height - RULER - 1, width, most);
-    c.font = SMALL_FONT;
-    c.fillStyle = themeColour('faint');
-    c.textAlign = 'right';
-    c.fillText(`peak: ${cpus.toFixed(cpus < 10 ? 1 : 0)} CPU${cpus.toFixed(1) === '1.0' ? '' : 's'}`, width - 4, RULER / 2);
-    c.textAlign = 'left';
+    this.peak.textContent = `peak: ${cpus.toFixed(cpus < 10 ? 1 : 0)} CPU${cpus.toFixed(1) === '1.0' ? '' : 's'}`;
     this.shade(c, width, height);
   }
 
@@ -152,7 +158,8 @@ export class Timeline {
         const v = values[b * LEVELS + kind];
         if (!v) continue;
         const h = Math.min(height - base[b], (v / full) * height);
-        c.fillRect(b * each, y + height - base[b] - h, each + 0.4, h);
+        const x = Math.round(b * each);
+        c.fillRect(x, y + height - base[b] - h, Math.round((b + 1) * each) - x, h);
         base[b] += h;
       }
     }

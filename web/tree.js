@@ -172,20 +172,19 @@ function addUp(tree, sum) {
 // `ranges(thread)`: [from, to), the rows that count.
 export function tally(profile, tree, ranges) {
   const { leaf } = tree.fine, { ticks, weight } = profile;
-  const fineTicks = new Float64Array(tree.fine.count), fineCpu = new Float64Array(tree.fine.count);
+  const fine = new Float64Array(2 * tree.fine.count); // ticks and CPU time side by side
   for (const t of profile.threads) {
     const [from, to] = ranges(t);
     for (let i = from; i < to; i++) {
-      const at = leaf[i];
-      fineTicks[at] += ticks ? ticks[i] : 1;
-      fineCpu[at] += weight[i];
+      const at = 2 * leaf[i];
+      fine[at] += ticks ? ticks[i] : 1;
+      fine[at + 1] += weight[i];
     }
   }
-  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count), fineTicks };
+  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count), fine };
   for (let i = 1; i < tree.fine.count; i++) {
-    if (!fineTicks[i] && !fineCpu[i]) continue;
-    result.ticks.self[tree.map[i]] += fineTicks[i];
-    result.cpu.self[tree.map[i]] += fineCpu[i];
+    result.ticks.self[tree.map[i]] += fine[2 * i];
+    result.cpu.self[tree.map[i]] += fine[2 * i + 1];
   }
   addUp(tree, result.ticks);
   addUp(tree, result.cpu);
@@ -196,7 +195,8 @@ export function tally(profile, tree, ranges) {
 export function hottestPlace(profile, tally, wanted) {
   const { tree } = tally, { parent, frame, count } = tree.fine;
   if (!tally.fineTotal) {
-    tally.fineTotal = Float64Array.from(tally.fineTicks);
+    tally.fineTotal = new Float64Array(count);
+    for (let i = 0; i < count; i++) tally.fineTotal[i] = tally.fine[2 * i];
     for (let i = count - 1; i > 0; i--) tally.fineTotal[parent[i]] += tally.fineTotal[i];
   }
   let best = -1, most = 0;
