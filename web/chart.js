@@ -84,7 +84,6 @@ export class Chart {
     this.levels = [];
     this.surface = new Surface(host, options.label, (c, w, h, left, top) => this.draw(c, w, h, top));
     this.surface.onresize = () => this.layout();
-    this.boxes = [];
     this.listen();
   }
 
@@ -104,7 +103,6 @@ export class Chart {
   }
 
   draw(c, width, height, top) {
-    this.boxes.length = 0;
     if (!this.tree) return;
     const scale = width / (this.to - this.from), each = characterWidth(c);
     c.textBaseline = 'middle';
@@ -121,7 +119,6 @@ export class Chart {
     for (let i = firstAfter(level.end, this.from); i < level.start.length && level.start[i] < this.to;) {
       const x = (level.start[i] - this.from) * scale, w = (level.end[i] - level.start[i]) * scale;
       const from = Math.max(0, x), to = Math.min(width, x + w), node = level.node[i];
-      this.boxes.push({ node, x: from, y, w: to - from, start: level.start[i], end: level.end[i] });
       const style = this.options.styleOf(node, this);
       drawBox(c, from, y, to - from, style.text, style, each);
       // of those within one pixel the first stands for all
@@ -130,10 +127,14 @@ export class Chart {
     }
   }
 
+  // The box under the pointer: {node, start, end}, or null.
   at(event) {
-    const [x, y] = this.surface.where(event);
-    if (y < AXIS) return null;
-    return this.boxes.find((b) => x >= b.x && x < b.x + Math.max(b.w, 1) && y >= b.y && y < b.y + ROW) ?? null;
+    const [x, y] = this.surface.where(event), row = y + this.surface.host.scrollTop - AXIS;
+    const level = y < AXIS ? null : this.levels[Math.floor(row / ROW)];
+    if (!level) return null;
+    const each = (this.to - this.from) / this.surface.width, i = firstAfter(level.end, this.from + x * each);
+    if (i >= level.start.length || level.start[i] > this.from + (x + 1) * each) return null;
+    return { node: level.node[i], start: level.start[i], end: level.end[i] };
   }
 
   range(from, to) {

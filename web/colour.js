@@ -13,11 +13,9 @@ const KIND_NAMES = ['other', 'program', 'kernel', 'library', 'JIT code', 'idle']
 const MODULE_HUES = 24;
 
 let dark = false;
-let cache = new Map();
 
 export function setDark(on) {
   dark = on;
-  cache = new Map();
 }
 
 export function isDark() {
@@ -53,17 +51,14 @@ export function changeOf(a, b) {
 // how much the share of `a` has changed there.
 export function frameColour(mode, flags, name, module, a, b) {
   if (b) return changeColour(changeOf(a, b));
-  const key = mode === 'module' ? module : mode === 'name' ? name : (flags & 63) * 65536 + (hashOf(name) & 65535);
-  let colour = cache.get(key);
-  if (colour) return colour;
+  let colour;
   if (mode === 'kind') {
     colour = kindColour(flags, (hashOf(name) % 1000) / 500 - 1);
   } else {
-    const hash = hashOf(key);
+    const hash = hashOf(mode === 'module' ? module : name);
     const hue = ((hash % MODULE_HUES) * 360) / MODULE_HUES;
     colour = dark ? hsl(hue, 36, 30 + (hash >> 8) % 8) : hsl(hue, 58, 72 + (hash >> 8) % 9);
   }
-  cache.set(key, colour);
   return colour;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Flame graphs: a tree as boxes, as wide as what they stand for. Only what can be seen is looked at: boxes
-// narrower than half a pixel end the walk, and children are sorted when they are first drawn.
+// narrower than a pixel end the walk, and children are sorted when they are first drawn.
 
 import { Surface, FONT, characterWidth, fitText, themeColour, dragging } from './canvas.js';
 import { ROOT } from './tree.js';
 
 export const ROW = 19;
-const TINY = 0.5; // px
+const TINY = 1; // px
 const ZOOM_MS = 160;
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
@@ -15,7 +15,8 @@ const calm = matchMedia('(prefers-reduced-motion: reduce)');
 export function drawBox(c, x, y, width, text, style, each) {
   c.globalAlpha = style.dim ? 0.32 : 1;
   c.fillStyle = style.hot ? themeColour('match') : style.colour;
-  c.fillRect(x, y, Math.max(width - (width > 3 ? 1 : 0), TINY), ROW - 1);
+  const left = Math.round(x), right = Math.round(x + width);
+  c.fillRect(left, y, Math.max(right - left - (width > 3 ? 1 : 0), 1), ROW - 1);
   if (width < 20) {
     c.globalAlpha = 1;
     return;
@@ -46,7 +47,6 @@ export class Flame {
     this.to = 1;
     this.chosen = 0; // by keyboard
     this.hovered = 0;
-    this.boxes = [];
     this.listen();
   }
 
@@ -119,7 +119,6 @@ export class Flame {
   }
 
   draw(c, width, height, top) {
-    this.boxes.length = 0;
     if (!this.tree) return;
     const whole = this.total[ROOT];
     const each = characterWidth(c), scale = width / ((this.to - this.from) * whole), left = this.from * whole * scale;
@@ -154,26 +153,47 @@ export class Flame {
   box(c, node, x, y, w, width, each) {
     const from = Math.max(x, 0), to = Math.min(x + w, width);
     if (to <= from) return;
-    this.boxes.push({ node, x: from, y, w: to - from });
     const style = this.options.styleOf(node, this);
     drawBox(c, from, y, to - from, style.text, style, each);
   }
 
+  // Where a node is in the canvas: {x, y, w}, clipped to what can be seen; or null.
+  boxOf(node) {
+    const [from, to] = this.place(node), scale = this.surface.width / (this.to - this.from);
+    const x = Math.max(0, (from - this.from) * scale), right = Math.min(this.surface.width, (to - this.from) * scale);
+    const y = this.y(this.tree.depth[node], this.surface.host.scrollTop);
+    return right - x >= TINY && y > -ROW && y < this.surface.height ? { x, y, w: right - x } : null;
+  }
+
   outline(c, node, colour) {
-    if (!node) return;
-    const box = this.boxes.find((b) => b.node === node);
+    const box = node ? this.boxOf(node) : null;
     if (!box) return;
     c.strokeStyle = themeColour(colour);
     c.lineWidth = 2;
     c.strokeRect(box.x + 1, box.y + 0.5, Math.max(box.w - 3, 1), ROW - 2);
   }
 
+  // The node under the pointer, or -1.
   at(event) {
-    const [x, y] = this.surface.where(event);
-    for (const box of this.boxes) {
-      if (x >= box.x && x < box.x + box.w && y >= box.y && y < box.y + ROW) return box.node;
+    const [x, y] = this.surface.where(event), whole = this.total?.[ROOT];
+    if (!whole) return -1;
+    const at = (this.from + (x / this.surface.width) * (this.to - this.from)) * whole;
+    const offset = y + this.surface.host.scrollTop;
+    const depth = Math.floor((this.upwards ? this.tall - offset : offset) / ROW) + this.base;
+    let node = ROOT, from = 0;
+    while (this.tree.depth[node] < depth) {
+      let next = -1;
+      for (const child of this.children(node)) {
+        if (at < from + this.total[child]) {
+          next = child;
+          break;
+        }
+        from += this.total[child];
+      }
+      if (next < 0) return -1;
+      node = next;
     }
-    return -1;
+    return node === ROOT && this.base ? -1 : node;
   }
 
   // To a part of the whole, smoothly.

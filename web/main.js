@@ -37,9 +37,12 @@ const KEYS = [
 
 let profile, state = fromFragment(location.hash);
 const trees = new Map();
+const colours = new Map(); // by function and flags, of the present theme and mode
 let tree, sums, rows, matches = null;
+let stale = false; // the sums are of an earlier selection
 let flame, chart, upper, lower, table, timeline, heat;
-let written = '';
+let kinds, inlines; // that the profile has
+let written = '', remembering = 0;
 
 // ---- what is computed ------------------------------------------------------------------------------
 
@@ -116,9 +119,11 @@ function styleOf(node, picture) {
   const { fn, flags } = picture.tree, f = fn[node];
   if (f < 0) return { text: f < -1 ? textOf(f) : rootText(picture), colour: isDark() ? '#3a404b' : '#dfe3ea', dim: false, hot: false };
   const name = profile.nameOf(f);
-  const mark = flags[node] & FLAG.AMBIGUOUS ? ' ?' : '';
+  const key = f * 64 + (flags[node] & 63);
+  let colour = colours.get(key);
+  if (!colour) colours.set(key, (colour = frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null)));
   return {
-    text: name + mark, colour: frameColour(state.colours, flags[node], name, state.colours === 'module' ? profile.moduleOf(f) : '', null, null),
+    text: flags[node] & FLAG.AMBIGUOUS ? `${name} ?` : name, colour,
     dim: matches !== null && !matches[f], hot: matches !== null && matches[f] === 1, inlined: (flags[node] & FLAG.INLINED) !== 0,
   };
 }
@@ -215,7 +220,12 @@ function makeViews() {
     return element;
   };
   flame = makeFlame(pane(byId('view-flame')), 'Flame graph; the table of functions has the figures as text', {
-    moved: (p) => change({ zoom: p.to - p.from < 0.999999 ? p.target : null, node: 0 }),
+    moved: (p) => {
+      const left = state.node;
+      Object.assign(state, { zoom: p.to - p.from < 0.999999 ? p.target : null, node: ROOT });
+      if (left) showPath();
+      remember();
+    },
   });
   chart = new Chart(pane(byId('view-time')), {
     label: 'Stacks of a thread in the order of time', styleOf,
@@ -374,9 +384,10 @@ function showLegend() {
     legend.replaceChildren(make('span', null, '0', ramp, `${plural(heat?.most ?? 0, 'sample')} in ${heat ? heat.each / 1000 : 20} ms`));
     return;
   }
-  const used = new Set(profile.frameFlags.map((flags) => flags & FLAG.CATEGORY));
-  const entries = state.colours === 'kind' || state.view === 'table' ? [1, 3, 4, 2, 0].filter((k) => used.has(k)).map((k) => entry(plainKind(k), kindName(k))) : [];
-  if (profile.frameFlags.some((flags) => flags & FLAG.INLINED)) entries.push(entry('', 'inlined', 'inlined'));
+  kinds ??= new Set(profile.frameFlags.map((flags) => flags & FLAG.CATEGORY));
+  inlines ??= profile.frameFlags.some((flags) => flags & FLAG.INLINED);
+  const entries = state.colours === 'kind' || state.view === 'table' ? [1, 3, 4, 2, 0].filter((k) => kinds.has(k)).map((k) => entry(plainKind(k), kindName(k))) : [];
+  if (inlines) entries.push(entry('', 'inlined', 'inlined'));
   if (matches) entries.push(entry('', 'match', 'match'));
   legend.replaceChildren(...entries);
 }
@@ -422,7 +433,7 @@ function showSearch() {
 }
 
 function messageFor() {
-  if (!sums.ticks.total[ROOT] && !sums.cpu.total[ROOT]) {
+  if (!profile.threads.some((t) => rangeOf(t)[1] > rangeOf(t)[0])) {
     return profile.node.length ? 'There is no sample in what is selected.' : 'This profile has no samples: nothing that was recorded used the CPU when a tick came.';
   }
   if (profile.untimed && (state.view === 'time' || state.view === 'heat')) return 'This profile was read from a format that has no times: there is no order of samples to show.';
@@ -442,11 +453,14 @@ function change(news, final = true) {
   if (regrouped) tree = treeOf(state.group, state.recursion);
   if (state.node >= tree.count) state.node = ROOT;
   if (!first && regrouped) Object.assign(state, { node: ROOT, zoom: null });
-  const selected = regrouped || differs('time', 'threads');
+  const wanted = regrouped || differs('time', 'threads') || stale;
+  stale = wanted && state.view === 'time' && !state.query && !first; // none of it can be seen there
+  const selected = wanted && !stale;
   if (selected) {
-    sums = tally(profile, tree, rangeOf);
-    rows = functionSums(profile, sums);
+    sums = tally(profile, tree, rangeOf, sums);
+    rows = null;
   }
+  if (differs('colours')) colours.clear();
   if (differs('query', 'regex')) matches = compile();
   showView(differs, selected);
   showSearch();
@@ -477,7 +491,7 @@ function showView(differs, selected) {
   timeline?.mark(state.time, new Set(state.threads));
   if (state.view === 'table' || state.view === 'sandwich') {
     (state.view === 'table' ? byId('view-table') : byId('view-sandwich').firstChild).append(table.element);
-    if (selected || entered || differs('measure', 'query', 'regex')) table.show(rows, state.measure, whole(), matches, state.fn);
+    if (!rows || entered || differs('measure', 'query', 'regex')) table.show((rows ??= functionSums(profile, sums)), state.measure, whole(), matches, state.fn);
   }
   if (state.view === 'sandwich' && !message) showSandwich();
   if (differs('threads')) heat?.forget();
@@ -493,7 +507,13 @@ function showView(differs, selected) {
   for (const picture of [flame, chart, upper, lower]) picture.surface.ask();
 }
 
+// A moment later, since browsers refuse to change the address more often than they like.
 function remember() {
+  clearTimeout(remembering);
+  remembering = setTimeout(writeAddress, 120);
+}
+
+function writeAddress() {
   written = toFragment(state);
   try {
     history.replaceState(null, '', written ? `#${written}` : location.href.replace(/#.*/, ''));
@@ -587,10 +607,11 @@ function onKey(event) {
 
 function applyTheme(isNight) {
   setDark(isNight);
+  colours.clear();
   document.documentElement.dataset.theme = isNight ? 'dark' : 'light';
   forgetTheme();
   if (!profile || !sums) return;
-  timeline?.redraw();
+  timeline?.redraw(true);
   heat?.surface.ask();
   for (const p of [flame, chart, upper, lower]) p.surface.ask();
   if (table.rows) table.render();
@@ -642,6 +663,7 @@ globalThis.page = {
   change,
   folded: () => folded(profile, rangeOf),
   whole,
+  rows: () => (rows ??= functionSums(profile, sums)),
   frameColour,
   defaults: DEFAULTS,
   pictures: () => ({ flame, chart, upper, lower, timeline, heat }),

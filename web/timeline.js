@@ -51,6 +51,7 @@ export class Timeline {
     this.kinds = new Uint8Array(profile.nodeFrame.length);
     for (let i = 1; i < this.kinds.length; i++) this.kinds[i] = profile.frameFlags[profile.nodeFrame[i]] & FLAG.CATEGORY;
     this.cache = new Map();
+    this.pictures = new Map(); // what does not change while time is selected
     this.time = null;
     this.picked = new Set();
     this.build(host);
@@ -103,7 +104,8 @@ export class Timeline {
     this.redraw();
   }
 
-  redraw() {
+  redraw(anew) {
+    if (anew) this.pictures.clear();
     this.top.ask();
     this.surface.ask();
   }
@@ -118,7 +120,28 @@ export class Timeline {
     return values;
   }
 
+  // Draws by `draw`, or what it drew when it was last asked with the same key.
+  once(c, name, key, surface, draw) {
+    let kept = this.pictures.get(name);
+    if (kept?.key !== key) {
+      const { width, height } = surface.canvas, canvas = new OffscreenCanvas(width, height);
+      const own = canvas.getContext('2d', { alpha: false });
+      own.setTransform(surface.ratio, 0, 0, surface.ratio, 0, 0);
+      own.fillStyle = themeColour('ground');
+      own.fillRect(0, 0, surface.width, surface.height);
+      draw(own);
+      kept = { key, canvas };
+      this.pictures.set(name, kept);
+    }
+    c.drawImage(kept.canvas, 0, 0, surface.width, surface.height);
+  }
+
   drawAll(c, width, height) {
+    this.once(c, 'all', `${width} ${height}`, this.top, (own) => this.graphAll(own, width, height));
+    this.shade(c, width, height);
+  }
+
+  graphAll(c, width, height) {
     drawAxis(c, 0, this.end, 0, width, 0, RULER, height);
     const values = this.bins('all', width, this.threads), bins = values.length / LEVELS;
     let most = 0;
@@ -130,10 +153,15 @@ export class Timeline {
     const cpus = most / ((this.end / bins) * 1000);
     this.graph(c, values, RULER, height - RULER - 1, width, most);
     this.peak.textContent = `peak: ${cpus.toFixed(cpus < 10 ? 1 : 0)} CPU${cpus.toFixed(1) === '1.0' ? '' : 's'}`;
-    this.shade(c, width, height);
   }
 
   drawRows(c, width, height, top) {
+    const key = `${width} ${height} ${top} ${[...this.picked].join(' ')}`;
+    this.once(c, 'rows', key, this.surface, (own) => this.graphRows(own, width, height, top));
+    this.shade(c, width, height);
+  }
+
+  graphRows(c, width, height, top) {
     const first = Math.floor(top / LINE), last = Math.min(this.threads.length, Math.ceil((top + height) / LINE));
     for (let i = first; i < last; i++) {
       const t = this.threads[i], y = i * LINE - top;
@@ -144,7 +172,6 @@ export class Timeline {
       this.graph(c, values, y + 2, LINE - 4, width, (this.end / (values.length / LEVELS)) * 1000);
       c.globalAlpha = 1;
     }
-    this.shade(c, width, height);
   }
 
   // Piled bars, by category of the innermost frame; `full` is the highest.

@@ -169,19 +169,35 @@ function addUp(tree, sum) {
   for (let i = tree.count - 1; i > 0; i--) sum.total[tree.parent[i]] += sum.total[i];
 }
 
-// `ranges(thread)`: [from, to), the rows that count.
-export function tally(profile, tree, ranges) {
-  const { leaf } = tree.fine, { ticks, weight } = profile;
-  const fine = new Float64Array(2 * tree.fine.count); // ticks and CPU time side by side
-  for (const t of profile.threads) {
-    const [from, to] = ranges(t);
-    for (let i = from; i < to; i++) {
-      const at = 2 * leaf[i];
-      fine[at] += ticks ? ticks[i] : 1;
-      fine[at + 1] += weight[i];
-    }
+function addRows(profile, leaf, fine, from, to, sign) {
+  const { ticks, weight } = profile;
+  for (let i = from; i < to; i++) {
+    const at = 2 * leaf[i];
+    fine[at] += sign * (ticks ? ticks[i] : 1);
+    fine[at + 1] += sign * weight[i];
   }
-  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count), fine };
+}
+
+// `ranges(thread)`: [from, to), the rows that count. With the tally `before` of the same tree only what has changed
+// since is looked at: all are whole numbers, so nothing is rounded.
+export function tally(profile, tree, ranges, before) {
+  const { leaf } = tree.fine;
+  const known = before?.tree === tree ? before : null;
+  const fine = known?.fine ?? new Float64Array(2 * tree.fine.count); // ticks and CPU time side by side
+  const counted = profile.threads.map((t) => {
+    const [from, to] = ranges(t), [oldFrom, oldTo] = known?.counted[t.number] ?? [from, from];
+    if (from < oldTo && oldFrom < to) {
+      addRows(profile, leaf, fine, oldFrom, from, -1);
+      addRows(profile, leaf, fine, to, oldTo, -1);
+      addRows(profile, leaf, fine, from, oldFrom, 1);
+      addRows(profile, leaf, fine, oldTo, to, 1);
+    } else {
+      addRows(profile, leaf, fine, oldFrom, oldTo, -1);
+      addRows(profile, leaf, fine, from, to, 1);
+    }
+    return [from, to];
+  });
+  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count), fine, counted };
   for (let i = 1; i < tree.fine.count; i++) {
     result.ticks.self[tree.map[i]] += fine[2 * i];
     result.cpu.self[tree.map[i]] += fine[2 * i + 1];

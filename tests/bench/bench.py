@@ -16,6 +16,7 @@ import time
 import traceback
 
 import jit
+import pages
 import programs
 import symbols
 import unwinding
@@ -459,6 +460,7 @@ SECTIONS = {
     "jit": jit.follow_maps,
     "symbols": symbols.symbolizing,
     "programs": programs.programs,
+    "html": pages.pages,
 }
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * html_pages DIR: peculiar profiles as DIR/NAME.html, with .folded and .json (the report's) beside each for
- * comparison. See html.py.
+ * comparison. See html_page.py.
  */
 #include "../golden/profiles.h"
 

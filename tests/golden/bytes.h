@@ -18,7 +18,7 @@ struct bytes {
 	size_t size;
 };
 
-/* Pages change with every line of web/: they are judged by tests/unit/test_export_html.c and tests/e2e/html.py. */
+/* Pages change with every line of web/: they are judged by tests/unit/test_export_html.c and tests/e2e/html_page.py. */
 static inline bool has_golden(const struct exporter *exporter)
 {
 	return strcmp(exporter->name, "html") != 0;
