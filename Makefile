@@ -120,6 +120,14 @@ $(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 	$(Q)mkdir -p $(@D) && printf '#define TABLE_MAKER 0x%sull\n' \
 		"$$(cat $(TABLE_SOURCES) | sha256sum | cut -c 1-16)" >$@
 
+# The page of .html files: web/, put together into two arrays of bytes.
+WEB_SOURCES := $(wildcard web/*)
+$(BUILD)/gen/web/page.h: tools/bundle-page.sh $(WEB_SOURCES)
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && tools/bundle-page.sh web >$@
+
+$(BUILD)/userspace/export/html.o: $(BUILD)/gen/web/page.h
+
 $(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
 
 # Tests: a cmocka program each against the library.
@@ -160,7 +168,7 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
 # Those that measure parts of the library.
-$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map $(BUILD)/tests/bench/export: $(BUILD)/tests/bench/%: tests/bench/%.c \
+$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map $(BUILD)/tests/bench/export $(BUILD)/tests/bench/big_profile: $(BUILD)/tests/bench/%: tests/bench/%.c \
 		$(BUILD)/libsysprof.a Makefile
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)

@@ -332,7 +332,7 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread);
 double profile__complete_share(const struct profile *p);
 
 /* Does it have a function name from a symbol? */
-bool profile_location__is_named(const struct profile *p, const struct profile_location *l);
+bool profile_location__is_named(const struct profile *p, const struct profile_location *location);
 
 /* Share of distinct locations that have a function name from a symbol, 0..1; 1 if there is no location. */
 double profile__named_share(const struct profile *p);

@@ -17,6 +17,7 @@ import traceback
 
 import exporting
 import jit
+import pages
 import programs
 import symbols
 import unwinding
@@ -461,6 +462,7 @@ SECTIONS = {
     "symbols": symbols.symbolizing,
     "programs": programs.programs,
     "export": exporting.exporting,
+    "html": pages.pages,
 }
 
 

@@ -165,7 +165,6 @@ USAGE = [
     (2, SUFFIX, "record -a -o x"),
     (2, SUFFIX, "record -a -o x.foo"),
     (2, SUFFIX, "record -a -o nonsense:x"),
-    (2, "cannot write .html", "record -a -o x.html"),
     (2, "-o x.json given twice", "record -a -o x.json -o x.json"),
     (2, "-o folded:- given twice", "record -a -o text:- -o folded:-"),
     (2, "-o b.sysprof: ", "record -a -o a.sysprof -o b.sysprof"),

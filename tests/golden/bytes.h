@@ -9,12 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sysprof/exporter.h>
+
 #include "base/cleanup.h"
 
 struct bytes {
 	char *data;
 	size_t size;
 };
+
+/* Pages change with every line of web/: they are judged by tests/unit/test_export_html.c and tests/e2e/html_page.py. */
+static inline bool has_golden(const struct exporter *exporter)
+{
+	return strcmp(exporter->name, "html") != 0;
+}
 
 /* How long a suffix is without ".gz" at its end: what is compared is not compressed. */
 static inline int plain_length(const char *suffix)

@@ -67,6 +67,7 @@ static void fill_tables(struct fixture *f)
 						.end = 180,
 						.cpu_tail = 5,
 						.samples[SAMPLE_CPU] = {.count = 2,
+									.tick_sum = 2,
 									.time = f->time,
 									.weight = f->weight,
 									.stack = f->stack,

@@ -6,23 +6,8 @@
 #include <string.h>
 
 static const struct exporter *const table[] = {
-	&firefox_exporter,
-	&cpuprofile_exporter,
-	&trace_exporter,
-	&pprof_exporter,
-	&folded_exporter,
-	&text_exporter,
-	NULL,
-};
-
-/*
- * Suffixes of formats that other versions write, which must not become another format by a shorter suffix.
- */
-#define NOT_HERE(suffix) "this version cannot write " suffix
-static const struct {
-	const char *suffix, *why;
-} unavailable[] = {
-	{".html", NOT_HERE(".html")},
+	&firefox_exporter, &cpuprofile_exporter, &trace_exporter, &pprof_exporter,
+	&folded_exporter,  &html_exporter,	 &text_exporter,  NULL,
 };
 
 const struct exporter *const *exporters(void)
@@ -51,9 +36,10 @@ static size_t suffix_size(const char *path, const char *suffix)
 const struct exporter *exporter_for_path(const char *path, const char **why)
 {
 	const struct exporter *best = NULL;
-	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .trace.json, "
-			      ".trace.json.gz, .pb.gz, .folded, .txt or .sysprof, or put the "
-			      "format before the name, as in folded:NAME";
+	static const char problem[] =
+		"unknown suffix: use .json, .json.gz, .cpuprofile, .trace.json, "
+		".trace.json.gz, .pb.gz, .folded, .html, .txt or .sysprof, or put the "
+		"format before the name, as in folded:NAME";
 	size_t best_size = 0;
 
 	for (size_t i = 0; table[i]; i++) {
@@ -65,15 +51,6 @@ const struct exporter *exporter_for_path(const char *path, const char **why)
 			best = table[i];
 			best_size = size;
 		}
-	}
-	for (size_t i = 0; i < sizeof(unavailable) / sizeof(unavailable[0]); i++) {
-		size_t size = suffix_size(path, unavailable[i].suffix);
-
-		if (size <= best_size)
-			continue;
-		best = NULL;
-		best_size = size;
-		problem = unavailable[i].why;
 	}
 	if (!best)
 		*why = problem;

@@ -10,6 +10,7 @@ extern const struct exporter cpuprofile_exporter;
 extern const struct exporter trace_exporter;
 extern const struct exporter pprof_exporter;
 extern const struct exporter folded_exporter;
+extern const struct exporter html_exporter;
 extern const struct exporter text_exporter;
 
 /* By its name ("firefox"): NULL when there is none. */

@@ -250,7 +250,7 @@ static int print_text(const struct profile *p, const struct report_options *opti
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void write_summary(const struct profile *p, struct json_writer *w)
+void report_write_summary(const struct profile *p, struct json_writer *w)
 {
 	struct export_facts facts;
 
@@ -341,7 +341,7 @@ static int write_json(const struct profile *p, const struct report_options *opti
 	json_writer__init(&w, out);
 	json_begin_object(&w);
 	json_key(&w, "summary");
-	write_summary(p, &w);
+	report_write_summary(p, &w);
 	json_key_string(&w, "by", by_names[options->by]);
 	json_key_uint(&w, "row_count", count);
 	json_key(&w, "rows");

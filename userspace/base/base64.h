@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A FILE whose bytes come out as base64 (RFC 4648, one line) on another. */
+#ifndef BASE_BASE64_H
+#define BASE_BASE64_H
+
+#include <stdio.h>
+
+/* A stream to write to; fclose() writes the padding and leaves `out` open. NULL + errno. */
+FILE *base64_writer(FILE *out);
+
+#endif

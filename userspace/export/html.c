@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The .html format: one page that needs nothing else, neither a network nor a server.
+ *
+ * The page itself is web/, put together by tools/bundle-page.sh when sysprof is built. The profile is in
+ * it as base64 of a gzip stream, so no byte of a name is ever parsed as HTML or as a script. The page's
+ * Content-Security-Policy allows no request, and no script and style but the bundled ones (by their
+ * hashes).
+ */
+#include "export/html.h"
+
+#include <errno.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "export/exporters.h"
+#include "web/page.h" /* page_head[], page_tail[] */
+
+static int close_stream(FILE **stream)
+{
+	FILE *file = steal_ptr(*stream);
+
+	errno = 0;
+	return fclose(file) ? -(errno ? errno : EIO) : 0;
+}
+
+static int write_packed(const struct profile *p, FILE *out)
+{
+	_cleanup_fclose_ FILE *text = base64_writer(out);
+	_cleanup_fclose_ FILE *packed = text ? gzip_writer(text) : NULL;
+	int err, close_err;
+
+	if (!packed)
+		return -ENOMEM;
+	err = html_write_data(p, packed);
+	close_err = close_stream(&packed);
+	err = err ? err : close_err;
+	close_err = close_stream(&text);
+	return err ? err : close_err;
+}
+
+static int write_html(const struct export_request *request)
+{
+	FILE *out = request->out;
+	int err;
+
+	if (fwrite(page_head, 1, sizeof(page_head), out) != sizeof(page_head))
+		return -EIO;
+	err = write_packed(request->profile, out);
+	if (err)
+		return err;
+	return fwrite(page_tail, 1, sizeof(page_tail), out) == sizeof(page_tail) ? 0 : -EIO;
+}
+
+static const char *const suffixes[] = {".html", NULL};
+
+const struct exporter html_exporter = {
+	.name = "html",
+	.suffixes = suffixes,
+	.description = "one page: flame graph, timeline, search; needs no network",
+	.how_to_open = "open %s in a browser",
+	.write = write_html,
+};

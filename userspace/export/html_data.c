@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The profile in a page: a JSON text with what is said in words, then numbers in columns.
+ *
+ * Everything is in an order in which a reader needs no look ahead, and each column has equal things
+ * beside each other, which deflate likes. Numbers are LEB128, differences zigzag-coded. docs/FORMATS.md
+ * has the list.
+ *
+ * A frame is what two addresses must have in common to be one in the page: function, module, place in the
+ * source, category. Stacks are merged by frames into one tree (call_tree.h), whose nodes are numbered in
+ * preorder: so a parent is said by how many levels to go up from the node before, mostly 0.
+ */
+#include "export/html.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/json_writer.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+#include "export/call_tree.h"
+#include "export/facts.h"
+#include "export/report.h"
+
+#define DATA_VERSION 1
+#define NO_FRAME     UINT32_MAX
+#define JIT_TEXT     2048
+
+/* Bits of a frame's flags, above the category. web/data.js has the same. */
+#define FLAG_INLINED   (1u << 3)
+#define FLAG_AMBIGUOUS (1u << 4)
+#define FLAG_UNNAMED   (1u << 5)
+#define TIER_SHIFT     6
+
+_Static_assert(CATEGORY_COUNT <= 8, "three bits of a frame's flags are its category");
+
+struct page_function {
+	uint32_t name, module; /* strings */
+};
+
+struct page_frame {
+	uint32_t function, flags, file, line;
+};
+
+struct page {
+	const struct profile *p;
+	FILE *out;
+	struct strtab *strings;
+	uint32_t *string_of; /* by string of the profile: its number here, 0 if it was not asked for */
+	VEC(struct page_function) functions;
+	struct hashmap function_map;
+	VEC(struct page_frame) frames;
+	struct hashmap frame_map;
+	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
+	struct call_tree tree;	 /* keys are frames */
+	uint32_t *number;	 /* of a node of the tree, in preorder */
+	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */
+	uint64_t base;		 /* ns: times are relative to it */
+	uint64_t samples;	 /* rows of all threads */
+	bool has_ticks;
+};
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void put_uint(FILE *out, uint64_t value)
+{
+	while (value >= 0x80) {
+		putc_unlocked((int)(value & 0x7f) | 0x80, out);
+		value >>= 7;
+	}
+	putc_unlocked((int)value, out);
+}
+
+static void put_int(FILE *out, int64_t value)
+{
+	put_uint(out, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+}
+
+/* ---- strings, functions, frames --------------------------------------------------------------- */
+
+static int intern(struct page *page, const char *text, uint32_t *number)
+{
+	int64_t found = strtab__intern(page->strings, text);
+
+	if (found < 0)
+		return (int)found;
+	*number = (uint32_t)found;
+	return 0;
+}
+
+static int intern_id(struct page *page, struct string_id id, uint32_t *number)
+{
+	int err = 0;
+
+	if (id.v && !page->string_of[id.v])
+		err = intern(page, profile__string(page->p, id), &page->string_of[id.v]);
+	*number = page->string_of[id.v];
+	return err;
+}
+
+static bool function_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct page *page = owner;
+
+	return !memcmp(&page->functions.data[index], key, sizeof(struct page_function));
+}
+
+static bool frame_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct page *page = owner;
+
+	return !memcmp(&page->frames.data[index], key, sizeof(struct page_frame));
+}
+
+/* A row of `sysprof report`: a name in a module, by the name that is shown of both. */
+static int function_of(struct page *page, struct string_id name, struct dso_id dso,
+		       uint32_t *number)
+{
+	struct page_function wanted = {0};
+	uint64_t hash;
+	int err = intern_id(page, name, &wanted.name);
+
+	if (!err)
+		err = intern(page, dso_display_name(page->p, dso), &wanted.module);
+	if (err)
+		return err;
+	hash = hash_bytes(&wanted, sizeof(wanted));
+	*number = hashmap__find(&page->function_map, hash, &wanted);
+	if (*number != HASHMAP_NONE)
+		return 0;
+	*number = (uint32_t)page->functions.count;
+	if (vec_push(&page->functions, wanted) ||
+	    hashmap__add(&page->function_map, hash, *number))
+		return -ENOMEM;
+	return 0;
+}
+
+static uint32_t flags_of(const struct page *page, const struct profile_location *location,
+			 uint32_t line)
+{
+	uint32_t flags = location->category | (uint32_t)location->tier << TIER_SHIFT;
+
+	/* innermost first: every line but the last was inlined into the one behind it */
+	if (line + 1 < location->first_line + location->line_count)
+		flags |= FLAG_INLINED;
+	if (location->ambiguous)
+		flags |= FLAG_AMBIGUOUS;
+	if (!profile_location__is_named(page->p, location))
+		flags |= FLAG_UNNAMED;
+	return flags;
+}
+
+static int add_frame(struct page *page, const struct profile_location *location, uint32_t line,
+		     uint32_t *number)
+{
+	const struct profile_line *at = &page->p->lines[line];
+	struct page_frame wanted = {
+		.flags = flags_of(page, location, line),
+		.line = at->line,
+	};
+	uint64_t hash;
+	int err = function_of(page, page->p->functions[at->function.v].name, location->dso,
+			      &wanted.function);
+
+	if (!err && at->line)
+		err = intern_id(page, at->file, &wanted.file);
+	if (err)
+		return err;
+	hash = hash_bytes(&wanted, sizeof(wanted));
+	*number = hashmap__find(&page->frame_map, hash, &wanted);
+	if (*number != HASHMAP_NONE)
+		return 0;
+	*number = (uint32_t)page->frames.count;
+	if (vec_push(&page->frames, wanted) || hashmap__add(&page->frame_map, hash, *number))
+		return -ENOMEM;
+	return 0;
+}
+
+static int frame_key(void *context, const struct profile_location *location, uint32_t line,
+		     uint32_t *key)
+{
+	struct page *page = context;
+	int err = 0;
+
+	if (page->frame_of_line[line] == NO_FRAME)
+		err = add_frame(page, location, line, &page->frame_of_line[line]);
+	*key = page->frame_of_line[line];
+	return err;
+}
+
+/* ---- collecting ------------------------------------------------------------------------------ */
+
+static int page__init(struct page *page, const struct profile *p, FILE *out)
+{
+	size_t lines = (p->line_count + 1) * sizeof(*page->frame_of_line);
+	int err;
+
+	*page = (struct page){.p = p, .out = out, .base = p->start};
+	hashmap__init(&page->function_map, function_equal, page);
+	hashmap__init(&page->frame_map, frame_equal, page);
+	err = call_tree__init(&page->tree, p);
+	if (err)
+		return err;
+	page->strings = strtab__new();
+	page->string_of = calloc(p->string_count + 1, sizeof(*page->string_of));
+	page->node_of_stack = calloc(p->stack_count + 1, sizeof(*page->node_of_stack));
+	page->frame_of_line = malloc(lines);
+	if (!page->strings || !page->string_of || !page->node_of_stack || !page->frame_of_line)
+		return -ENOMEM;
+	memset(page->frame_of_line, 0xff, lines);
+	return 0;
+}
+
+static void page__fini(struct page *page)
+{
+	strtab__free(page->strings);
+	free(page->string_of);
+	vec_free(&page->functions);
+	hashmap__fini(&page->function_map);
+	vec_free(&page->frames);
+	hashmap__fini(&page->frame_map);
+	free(page->frame_of_line);
+	call_tree__fini(&page->tree);
+	free(page->number);
+	free(page->node_of_stack);
+}
+
+static int add_samples(struct page *page, const struct profile_samples *samples)
+{
+	uint32_t number;
+	int err = 0;
+
+	page->samples += samples->count;
+	if (samples->ticks)
+		page->has_ticks = true;
+	if (samples->count && samples->time[0] < page->base)
+		page->base = samples->time[0];
+	for (size_t i = 0; i < samples->count && !err; i++) {
+		struct stack_id stack = samples->stack[i];
+
+		err = intern_id(page, samples->comm[i], &number);
+		if (!err && !page->node_of_stack[stack.v])
+			err = call_tree__stack(&page->tree, page->p, CALL_TREE_ROOT, stack,
+					       frame_key, page, &page->node_of_stack[stack.v]);
+	}
+	return err;
+}
+
+/* After this no string, frame or node is added. */
+static int collect(struct page *page)
+{
+	const struct profile *p = page->p;
+	uint32_t number, count = 0;
+	int err = 0;
+
+	for (size_t i = 1; i < p->process_count && !err; i++)
+		err = intern_id(page, p->processes[i].name, &number);
+	for (size_t i = 1; i < p->thread_count && !err; i++) {
+		err = intern_id(page, p->threads[i].name, &number);
+		if (!err)
+			err = add_samples(page, &p->threads[i].samples[SAMPLE_CPU]);
+	}
+	if (err)
+		return err;
+	page->number = calloc(page->tree.nodes.count + 1, sizeof(*page->number));
+	if (!page->number)
+		return -ENOMEM;
+	for (uint32_t node = call_tree__next(&page->tree, CALL_TREE_ROOT); node != CALL_TREE_ROOT;
+	     node = call_tree__next(&page->tree, node))
+		page->number[node] = ++count;
+	return 0;
+}
+
+/* ---- what is said in words ------------------------------------------------------------------- */
+
+static void write_counted(struct json_writer *w, uint64_t count, const char *text)
+{
+	json_begin_object(w);
+	json_key_uint(w, "count", count);
+	json_key_string(w, "text", text);
+	json_end_object(w);
+}
+
+static void write_lost(const struct profile *p, struct json_writer *w)
+{
+	struct export_facts facts;
+
+	export_facts__init(&facts, p);
+	json_key(w, "lost");
+	json_begin_array(w);
+	for (unsigned int line = 0; line < BOOK_COUNT; line++)
+		if (book_line_is_loss(line) && facts.lines[line])
+			write_counted(w, facts.lines[line], book_line_text(line));
+	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
+		if (p->lost[source])
+			write_counted(w, p->lost[source], lost_source_text(source));
+	json_end_array(w);
+	json_key(w, "lost_ranges");
+	json_begin_array(w);
+	for (size_t i = 0; i < p->lost_range_count; i++) {
+		json_begin_array(w);
+		json_ns_as_us(w, (int64_t)(p->lost_ranges[i].since - p->start));
+		json_ns_as_us(w, (int64_t)(p->lost_ranges[i].until - p->start));
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
+static void write_cut(const struct profile *p, struct json_writer *w)
+{
+	json_key(w, "cut");
+	json_begin_array(w);
+	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
+		if (!stack_end_is_complete(end) && p->stack_ends[end])
+			write_counted(w, p->stack_ends[end], stack_end_text(end));
+	json_end_array(w);
+}
+
+/* Modules that could not be given names, and why. */
+static void write_modules(const struct profile *p, struct json_writer *w)
+{
+	static const char *const texts[] = {
+#define X(id, text) [SYMBOL_STATE_##id] = text,
+		SYMBOL_STATES(X)
+#undef X
+	};
+
+	json_key(w, "modules");
+	json_begin_array(w);
+	for (uint32_t i = 1; i < p->dso_count; i++) {
+		if (p->dsos[i].symbol_state == SYMBOL_STATE_RESOLVED ||
+		    (p->dsos[i].kind != DSO_FILE && p->dsos[i].kind != DSO_KERNEL))
+			continue;
+		json_begin_object(w);
+		json_key_string(w, "name", dso_display_name(p, (struct dso_id){i}));
+		json_key_string(w, "path", profile__string(p, p->dsos[i].path));
+		json_key_string(w, "text", texts[p->dsos[i].symbol_state]);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void write_jit_texts(const struct profile *p, struct json_writer *w)
+{
+	char text[JIT_TEXT];
+
+	json_key(w, "jit_texts");
+	json_begin_array(w);
+	for (size_t i = 0; i < p->jit_count; i++) {
+		describe_jit(text, sizeof(text), p, &p->jits[i]);
+		json_string(w, text);
+	}
+	json_end_array(w);
+}
+
+static void write_counts(const struct page *page, struct json_writer *w)
+{
+	json_key(w, "counts");
+	json_begin_object(w);
+	json_key_uint(w, "strings", strtab__count(page->strings));
+	json_key_uint(w, "functions", page->functions.count);
+	json_key_uint(w, "frames", page->frames.count);
+	json_key_uint(w, "nodes", page->tree.nodes.count - 1);
+	json_key_uint(w, "processes", page->p->process_count ? page->p->process_count - 1 : 0);
+	json_key_uint(w, "threads", page->p->thread_count ? page->p->thread_count - 1 : 0);
+	json_key_uint(w, "samples", page->samples);
+	json_key_bool(w, "ticks", page->has_ticks);
+	json_end_object(w);
+}
+
+/* Its size, then the text. */
+static int write_words(const struct page *page)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+	struct json_writer w;
+	int err;
+
+	if (!stream)
+		return -ENOMEM;
+	json_writer__init(&w, stream);
+	json_begin_object(&w);
+	json_key_uint(&w, "version", DATA_VERSION);
+	json_key_string(&w, "program", "sysprof " SYSPROF_VERSION);
+	json_key_bool(&w, "untimed", page->p->untimed);
+	json_key(&w, "base_us"); /* of all times, relative to the recording's start */
+	json_ns_as_us(&w, -(int64_t)(page->p->start - page->base));
+	write_counts(page, &w);
+	json_key(&w, "summary");
+	report_write_summary(page->p, &w);
+	write_lost(page->p, &w);
+	write_cut(page->p, &w);
+	write_modules(page->p, &w);
+	write_jit_texts(page->p, &w);
+	json_end_object(&w);
+	err = json_writer__finish(&w);
+	if (fclose(stream) && !err)
+		err = -ENOMEM;
+	if (err)
+		return err;
+	put_uint(page->out, size);
+	return fwrite(text, 1, size, page->out) == size ? 0 : -EIO;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+static void write_strings(const struct page *page)
+{
+	for (uint32_t i = 0; i < strtab__count(page->strings); i++) {
+		const char *text = strtab__get(page->strings, i);
+
+		fwrite(text, 1, strlen(text) + 1, page->out);
+	}
+}
+
+#define WRITE_COLUMN(page, table, member)                                                          \
+	do {                                                                                       \
+		for (size_t i_ = 0; i_ < (page)->table.count; i_++)                                \
+			put_uint((page)->out, (page)->table.data[i_].member);                      \
+	} while (0)
+
+static void write_frames(const struct page *page)
+{
+	WRITE_COLUMN(page, functions, name);
+	WRITE_COLUMN(page, functions, module);
+	WRITE_COLUMN(page, frames, function);
+	WRITE_COLUMN(page, frames, flags);
+	WRITE_COLUMN(page, frames, file);
+	WRITE_COLUMN(page, frames, line);
+}
+
+static void write_nodes(const struct page *page)
+{
+	const struct call_node *nodes = page->tree.nodes.data;
+	uint32_t before = CALL_TREE_ROOT, node;
+
+	for (node = call_tree__next(&page->tree, CALL_TREE_ROOT); node != CALL_TREE_ROOT;
+	     node = call_tree__next(&page->tree, node)) {
+		uint32_t up = 0;
+
+		for (; before != nodes[node].parent; before = nodes[before].parent)
+			up++;
+		put_uint(page->out, up);
+		before = node;
+	}
+	for (node = call_tree__next(&page->tree, CALL_TREE_ROOT); node != CALL_TREE_ROOT;
+	     node = call_tree__next(&page->tree, node))
+		put_uint(page->out, nodes[node].key);
+}
+
+static void write_lives(const struct page *page)
+{
+	const struct profile *p = page->p;
+
+	for (size_t i = 1; i < p->process_count; i++) {
+		const struct profile_process *process = &p->processes[i];
+
+		put_uint(page->out, process->pid);
+		put_uint(page->out, page->string_of[process->name.v]);
+		put_uint(page->out, process->is_kernel | process->is_target << 1);
+	}
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_thread *thread = &p->threads[i];
+
+		put_uint(page->out, thread->process.v ? thread->process.v - 1 : 0);
+		put_uint(page->out, thread->tid);
+		put_uint(page->out, page->string_of[thread->name.v]);
+		put_uint(page->out, thread->is_main);
+		put_uint(page->out, thread->cpu_tail);
+		put_uint(page->out, thread->samples[SAMPLE_CPU].count);
+	}
+}
+
+/* Of a row since the row before it, in whole microseconds of the time since page->base. */
+static uint64_t microseconds(const struct page *page, const struct profile_samples *s, size_t i)
+{
+	return (s->time[i] - page->base) / 1000;
+}
+
+static uint64_t since_last(const struct page *page, const struct profile_samples *s, size_t i)
+{
+	return microseconds(page, s, i) - (i ? microseconds(page, s, i - 1) : 0);
+}
+
+static void write_times(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, since_last(page, s, i));
+}
+
+/* A thread that never waits uses as much CPU time as passes: the difference is small. */
+static void write_weights(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		uint64_t passed = i ? since_last(page, s, i) * 1000 : 0;
+
+		put_int(page->out, (int64_t)(s->weight[i] - passed));
+	}
+}
+
+static void write_stacks(const struct page *page, const struct profile_samples *s)
+{
+	int64_t before = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		int64_t number = page->number[page->node_of_stack[s->stack[i].v]];
+
+		put_int(page->out, number - before);
+		before = number;
+	}
+}
+
+static void write_ticks(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, profile_samples__ticks(s, i));
+}
+
+/* Runs: a name and for how many rows the thread had it. */
+static void write_comms(const struct page *page, const struct profile_samples *s)
+{
+	size_t i = 0, end;
+
+	for (; i < s->count; i = end) {
+		for (end = i + 1; end < s->count && s->comm[end].v == s->comm[i].v;)
+			end++;
+		put_uint(page->out, page->string_of[s->comm[i].v]);
+		put_uint(page->out, end - i);
+	}
+}
+
+static void
+write_column(const struct page *page,
+	     void (*write_rows)(const struct page *page, const struct profile_samples *s))
+{
+	for (size_t i = 1; i < page->p->thread_count; i++)
+		write_rows(page, &page->p->threads[i].samples[SAMPLE_CPU]);
+}
+
+static int write_all(const struct page *page)
+{
+	int err = write_words(page);
+
+	if (err)
+		return err;
+	write_strings(page);
+	write_frames(page);
+	write_nodes(page);
+	write_lives(page);
+	write_column(page, write_times);
+	write_column(page, write_weights);
+	write_column(page, write_stacks);
+	write_column(page, write_comms);
+	if (page->has_ticks)
+		write_column(page, write_ticks);
+	return ferror(page->out) ? -EIO : 0;
+}
+
+int html_write_data(const struct profile *p, FILE *out)
+{
+	struct page page;
+	int err = page__init(&page, p, out);
+
+	if (!err)
+		err = collect(&page);
+	if (!err)
+		err = write_all(&page);
+	page__fini(&page);
+	return err;
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The profile, out of the page: base64, gzip, then columns as export/html_data.c writes them.
+
+import { shown, foldedField } from './text.js';
+
+export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
+export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
+export const TIERS = ['', 'interpreted', 'baseline', 'middle tier', 'optimized', 'builtin', 'regular expression', 'stub'];
+const VERSION = 1;
+
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const chars = atob(text);
+  const bytes = new Uint8Array(chars.length);
+  for (let i = 0; i < chars.length; i++) bytes[i] = chars.charCodeAt(i);
+  return bytes;
+}
+
+async function inflate(text) {
+  const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+class Reader {
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.at = 0;
+  }
+
+  uint() {
+    const bytes = this.bytes;
+    let b = bytes[this.at++];
+    if (b < 128) return b;
+    let value = b & 127, unit = 128;
+    do {
+      b = bytes[this.at++];
+      value += (b & 127) * unit;
+      unit *= 128;
+    } while (b > 127);
+    return value;
+  }
+
+  int() {
+    const v = this.uint();
+    return v % 2 ? -(v + 1) / 2 : v / 2;
+  }
+
+  text(size) {
+    const text = new TextDecoder().decode(this.bytes.subarray(this.at, this.at + size));
+    this.at += size;
+    return text;
+  }
+
+  toNul() {
+    const end = this.bytes.indexOf(0, this.at);
+    const bytes = this.bytes.subarray(this.at, end);
+    this.at = end + 1;
+    return bytes;
+  }
+
+  column(array) {
+    for (let i = 0; i < array.length; i++) array[i] = this.uint();
+    return array;
+  }
+}
+
+class Strings {
+  constructor(reader, size) {
+    this.raw = [];
+    this.texts = [];
+    for (let i = 0; i < size; i++) this.raw.push(reader.toNul());
+  }
+
+  shown(i) {
+    return (this.texts[i] ??= shown(this.raw[i]));
+  }
+
+  folded(i, mark) {
+    return foldedField(this.raw[i], mark);
+  }
+}
+
+function readNodes(profile, reader, size) {
+  const parent = new Int32Array(size + 1);
+  for (let i = 1; i <= size; i++) {
+    let up = reader.uint(), at = i - 1;
+    for (; up > 0; up--) at = parent[at];
+    parent[i] = at;
+  }
+  const frame = new Int32Array(size + 1);
+  for (let i = 1; i <= size; i++) frame[i] = reader.uint();
+  profile.nodeParent = parent;
+  profile.nodeFrame = frame;
+}
+
+function readLives(profile, reader, counts) {
+  profile.processes = [];
+  profile.threads = [];
+  for (let i = 0; i < counts.processes; i++) {
+    const pid = reader.uint(), name = reader.uint(), flags = reader.uint();
+    profile.processes.push({ pid, name, isKernel: !!(flags & 1), isTarget: !!(flags & 2) });
+  }
+  let first = 0;
+  for (let i = 0; i < counts.threads; i++) {
+    const thread = {
+      number: i, process: reader.uint(), tid: reader.uint(), name: reader.uint(), isMain: !!reader.uint(),
+      tail: reader.uint(), first, end: 0, cpu: 0, ticks: 0,
+    };
+    first += reader.uint();
+    thread.end = first;
+    profile.threads.push(thread);
+  }
+}
+
+function readSamples(profile, reader, counts, base) {
+  const n = counts.samples;
+  const time = (profile.time = new Float64Array(n)); // µs since the start of the recording
+  const weight = (profile.weight = new Float64Array(n)); // ns
+  const node = (profile.node = new Int32Array(n));
+  const comm = (profile.comm = new Int32Array(n));
+  for (const t of profile.threads) {
+    let at = base;
+    for (let i = t.first; i < t.end; i++) time[i] = at += reader.uint();
+  }
+  for (const t of profile.threads) {
+    for (let i = t.first; i < t.end; i++) {
+      weight[i] = reader.int() + (i > t.first ? (time[i] - time[i - 1]) * 1000 : 0);
+      t.cpu += weight[i];
+    }
+    t.cpu += t.tail;
+  }
+  for (const t of profile.threads) {
+    let before = 0;
+    for (let i = t.first; i < t.end; i++) node[i] = before += reader.int();
+  }
+  for (const t of profile.threads) {
+    for (let i = t.first; i < t.end;) {
+      const name = reader.uint(), end = i + reader.uint();
+      comm.fill(name, i, end);
+      i = end;
+    }
+  }
+  profile.ticks = counts.ticks ? reader.column(new Float64Array(n)) : null;
+  for (const t of profile.threads) {
+    if (!profile.ticks) t.ticks = t.end - t.first;
+    else for (let i = t.first; i < t.end; i++) t.ticks += profile.ticks[i];
+  }
+}
+
+// What frames have in common that are one function.
+function describeFunctions(profile) {
+  const flags = (profile.functionFlags = new Int32Array(profile.functionName.length).fill(-1));
+  for (let i = 0; i < profile.frameFunction.length; i++) {
+    const f = profile.frameFunction[i], own = profile.frameFlags[i];
+    if (flags[f] < 0) flags[f] = own;
+    else flags[f] = (flags[f] & (own | ~FLAG.INLINED)) | (own & FLAG.AMBIGUOUS);
+  }
+}
+
+export function decode(bytes) {
+  const reader = new Reader(bytes);
+  const words = JSON.parse(reader.text(reader.uint()));
+  if (words.version !== VERSION) throw new Error(`data of version ${words.version}`);
+  const counts = words.counts;
+  const profile = { words, summary: words.summary };
+  const strings = (profile.strings = new Strings(reader, counts.strings));
+  profile.functionName = reader.column(new Int32Array(counts.functions));
+  profile.functionModule = reader.column(new Int32Array(counts.functions));
+  profile.frameFunction = reader.column(new Int32Array(counts.frames));
+  profile.frameFlags = reader.column(new Int32Array(counts.frames));
+  profile.frameFile = reader.column(new Int32Array(counts.frames));
+  profile.frameLine = reader.column(new Int32Array(counts.frames));
+  readNodes(profile, reader, counts.nodes);
+  readLives(profile, reader, counts);
+  readSamples(profile, reader, counts, Math.floor(words.base_us));
+  describeFunctions(profile);
+  profile.untimed = words.untimed;
+  profile.end = words.summary.duration_ns / 1000;
+  for (const t of profile.threads) if (t.end > t.first) profile.end = Math.max(profile.end, profile.time[t.end - 1]);
+  profile.nameOf = (f) => strings.shown(profile.functionName[f]);
+  profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
+  profile.threadName = (t) => strings.shown(t.name);
+  profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
+  return profile;
+}
+
+export async function readProfile(text) {
+  return decode(await inflate(text));
+}
+
+// The lines of a .folded file: comm;frame;frame… count, root first, merged by text, in byte order.
+export function folded(profile, filter) {
+  const counts = new Map(); // comm << nodes, as the number comm * nodes + node
+  const nodes = profile.nodeParent.length;
+  for (const t of profile.threads) {
+    const [from, to] = filter(t);
+    for (let i = from; i < to; i++) {
+      const key = profile.comm[i] * nodes + profile.node[i];
+      counts.set(key, (counts.get(key) ?? 0) + (profile.ticks ? profile.ticks[i] : 1));
+    }
+  }
+  const fields = [], paths = ['']; // by frame, by node
+  const fieldOf = (frame) => {
+    const flags = profile.frameFlags[frame];
+    const mark = (flags & FLAG.CATEGORY) === 2 ? '_[k]' : flags & FLAG.AMBIGUOUS ? '_[?]' : '';
+    return (fields[frame] ??= profile.strings.folded(profile.functionName[profile.frameFunction[frame]], mark));
+  };
+  for (let i = 1; i < nodes; i++) paths.push(`${paths[profile.nodeParent[i]]};${fieldOf(profile.nodeFrame[i])}`);
+  const lines = new Map();
+  for (const [key, ticks] of counts) {
+    const comm = profile.strings.folded(Math.floor(key / nodes), '');
+    const line = comm + paths[key % nodes];
+    lines.set(line, (lines.get(line) ?? 0) + ticks);
+  }
+  const encoder = new TextEncoder();
+  const bytes = [...lines].map(([line, ticks]) => [encoder.encode(`${line} ${ticks}\n`), `${line} ${ticks}\n`]);
+  bytes.sort(([a], [b]) => {
+    const size = Math.min(a.length, b.length);
+    for (let i = 0; i < size; i++) if (a[i] !== b[i]) return a[i] - b[i];
+    return a.length - b.length;
+  });
+  return bytes.map(([, line]) => line).join('');
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What one has to know before one believes the pictures: what was recorded, what was lost, what was cut, what
+// has no name. In short on top of the page, in full in a dialog.
+
+import { FLAG } from './data.js';
+import { make, count, plural, share, duration } from './text.js';
+
+// Samples with at least one frame without a name, and those whose innermost frame has none.
+function unnamed(profile) {
+  const { nodeParent, nodeFrame, frameFlags, node, ticks } = profile;
+  const bad = new Uint8Array(nodeParent.length); // 1: somewhere, 2: innermost
+  for (let i = 1; i < bad.length; i++) {
+    const own = frameFlags[nodeFrame[i]] & FLAG.UNNAMED;
+    bad[i] = own ? 3 : bad[nodeParent[i]] & 1;
+  }
+  const found = { any: 0, leaf: 0, ambiguous: 0 };
+  for (let i = 0; i < node.length; i++) {
+    const n = ticks ? ticks[i] : 1;
+    if (bad[node[i]] & 1) found.any += n;
+    if (bad[node[i]] & 2) found.leaf += n;
+  }
+  return found;
+}
+
+const sumOf = (list) => list.reduce((sum, entry) => sum + entry.count, 0);
+
+// [{text, why, level: "", "good" or "warn", title}]
+function badges(profile) {
+  const { summary, words } = profile, list = [];
+  const lost = sumOf(words.lost), cut = sumOf(words.cut), nameless = unnamed(profile);
+  if (!lost && summary.due !== null) list.push({ text: 'nothing lost', level: 'good', title: 'Every tick that was due is in the profile or accounted for' });
+  else if (lost) list.push({ text: `${count(lost)} lost`, why: `: ${words.lost[0].text}`, level: lost > summary.samples / 100 ? 'warn' : '', title: words.lost.map((l) => `${count(l.count)} ${l.text}`).join('\n') });
+  if (cut) list.push({ text: `${share(cut, summary.samples)} of stacks cut`, why: `, most: ${words.cut.reduce((a, b) => (b.count > a.count ? b : a)).text}`, level: cut > summary.samples / 20 ? 'warn' : '', title: words.cut.map((l) => `${count(l.count)}: ${l.text}`).join('\n') });
+  else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed) list.push({ text: 'all stacks whole', level: 'good', title: '' });
+  if (nameless.leaf) list.push({ text: `${share(nameless.leaf, summary.samples)} in code without a name`, level: nameless.leaf > summary.samples / 20 ? 'warn' : '', title: `${share(nameless.any, summary.samples)} have such a frame somewhere in the stack` });
+  if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
+  if (profile.untimed) list.push({ text: 'read from a format without times: no timeline, no heat map', level: '', title: '' });
+  return list;
+}
+
+export function fillHeader(profile, title, strip, opened) {
+  const { summary } = profile, { meta } = summary;
+  const what = meta.command || meta.target || 'profile';
+  document.title = `${what.slice(0, 60)} – sysprof`;
+  title.replaceChildren(make('bdi', { title: what.slice(0, 2000) }, what.slice(0, 300)));
+  const where = [meta.hostname, meta.kernel].filter(Boolean).join(', ');
+  if (where) title.append(make('small', null, where));
+  const facts = [plural(summary.samples, 'sample'), plural(summary.threads, 'thread')];
+  if (!profile.untimed) facts.push(`${duration(summary.duration_ns)} recorded`, `${duration(summary.cpu_ns)} of CPU time`);
+  if (summary.start_realtime_ns && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
+  const line = make('button', { type: 'button', class: 'facts', title: 'All about this recording', onclick: opened }, make('span', null, facts.join(' · ')));
+  for (const b of badges(profile)) line.append(make('span', { class: `badge ${b.level}`, title: b.title || null }, b.text, b.why ? make('span', { class: 'why' }, b.why) : null));
+  strip.replaceChildren(line);
+}
+
+function section(title, rows) {
+  if (!rows.length) return null;
+  return make('section', null, make('h3', null, title), make('table', null, make('tbody', null,
+    ...rows.map(([name, value]) => make('tr', null, make('th', { scope: 'row' }, make('bdi', null, String(name).slice(0, 2000))), make('td', null, make('bdi', null, String(value).slice(0, 2000))))))));
+}
+
+const spaced = (key) => key.replace(/_/g, ' ');
+
+export function fillDetails(profile, host) {
+  const { summary, words } = profile, nameless = unnamed(profile);
+  const lost = words.lost.map((l) => [l.text, count(l.count)]);
+  if (summary.unexplained) lost.push(['ticks that are not accounted for', String(summary.unexplained)]);
+  host.replaceChildren(...[
+    section('Recording', [
+      ['samples', count(summary.samples)], ['threads', count(summary.threads)],
+      ...(summary.silent_threads ? [['threads without a sample', `${count(summary.silent_threads)}, ${duration(summary.silent_cpu_ns)} of CPU`]] : []),
+      ['CPU time', duration(summary.cpu_ns)],
+      ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ['one sample each', `${duration(summary.period_ns)} of a CPU`],
+        ['clock', `${summary.clock === 'tsc' ? 'TSC' : 'CLOCK_MONOTONIC'}, error below ${count(summary.clock_error_ns)} ns`],
+        ['start', `${new Date(summary.start_realtime_ns / 1e6).toISOString()}, monotonic ${(summary.start_monotonic_ns / 1e9).toFixed(6)} s`]]),
+      ...(summary.cut_short ? [['end', 'missing: the writer was killed or is still writing']] : []),
+      ['written by', words.program],
+    ]),
+    section('Lost', lost.length ? lost : [['nothing', '']]),
+    section('Stacks', [
+      ['whole', share(summary.complete_share * summary.samples, summary.samples)],
+      ...words.cut.map((l) => [`cut: ${l.text}`, `${count(l.count)} (${share(l.count, summary.samples)})`]),
+      ...(summary.frames_found.inferred ? [['frames inferred (code without CFI)', count(summary.frames_found.inferred)]] : []),
+    ]),
+    section('Names', [
+      ['samples whose innermost frame has no name', `${count(nameless.leaf)} (${share(nameless.leaf, summary.samples)})`],
+      ['samples with any frame without a name', `${count(nameless.any)} (${share(nameless.any, summary.samples)})`],
+      ...words.modules.map((m) => [m.path || m.name, m.text]),
+    ]),
+    section('JIT code', words.jit_texts.map((text) => [text, ''])),
+    section('Sample accounting', summary.due === null ? [] : [['ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)])]),
+    section('Machine', Object.entries(summary.meta).map(([k, v]) => [spaced(k), v])),
+  ].filter(Boolean));
+}

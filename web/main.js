@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The page: what is shown is `state`; change() is the only way to change it, and works out what has to be
+// computed anew. A selection (time, threads) only changes sums; a grouping makes another tree.
+
+import { forgetTheme } from './canvas.js';
+import { frameColour, setDark, isDark, plainKind, kindName, rampColour } from './colour.js';
+import { readProfile, folded, FLAG, TIERS } from './data.js';
+import { Chart } from './chart.js';
+import { fillHeader, fillDetails } from './facts.js';
+import { Flame } from './flame.js';
+import { HeatMap } from './heatmap.js';
+import { DEFAULTS, toFragment, fromFragment } from './state.js';
+import { FunctionTable } from './table.js';
+import { Timeline } from './timeline.js';
+import { ROOT, buildTree, tally, functionSums, matchedSums, hottestPlace, callees, callers, groupOf } from './tree.js';
+import { make, count, plural, share, interval, duration, moment } from './text.js';
+
+const byId = (id) => document.getElementById(id);
+
+const VIEWS = [
+  ['flame', 'Flame graph', 'What the time was spent on: boxes are as wide as their share'],
+  ['time', 'Time order', 'The stacks of one thread, one after the other'],
+  ['sandwich', 'Sandwich', 'Who calls a function, and what it calls'],
+  ['table', 'Functions', 'All functions with their own and total share'],
+  ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
+];
+
+const KEYS = [
+  ['1 … 5', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
+  ['← → ↑ ↓', 'from box to box (after Tab into the picture)'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
+  ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
+  ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
+  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
+  ['[ ]', 'selected time back and forth'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
+];
+
+let profile, state = fromFragment(location.hash);
+const trees = new Map();
+const colours = new Map(); // by function and flags, of the present theme and mode
+let tree, sums, rows, matches = null;
+let stale = false; // the sums are of an earlier selection
+let flame, chart, upper, lower, table, timeline, heat;
+let kinds, inlines; // that the profile has
+let written = '', remembering = 0;
+
+// ---- what is computed ------------------------------------------------------------------------------
+
+function treeOf(grouping, recursion) {
+  const key = `${grouping} ${recursion}`;
+  if (!trees.has(key)) trees.set(key, buildTree(profile, grouping, recursion));
+  return trees.get(key);
+}
+
+function firstAt(t, time) {
+  let low = t.first, high = t.end;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (profile.time[middle] >= time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function isWanted(t) {
+  return !state.threads.length || state.threads.includes(t.number);
+}
+
+// The rows of a thread that are selected. A sample at the very end of the whole belongs to it.
+function rangeOf(t) {
+  if (!isWanted(t)) return [0, 0];
+  if (!state.time) return [t.first, t.end];
+  return [firstAt(t, state.time[0]), state.time[1] >= profile.end ? t.end : firstAt(t, state.time[1])];
+}
+
+function compile() {
+  const query = state.query.trim();
+  byId('query').classList.remove('bad');
+  if (!query) return null;
+  let test;
+  if (state.regex) {
+    try {
+      const pattern = new RegExp(query, 'iu');
+      test = (text) => pattern.test(text);
+    } catch {
+      byId('query').classList.add('bad');
+      return null;
+    }
+  } else {
+    const wanted = query.toLowerCase();
+    test = (text) => text.toLowerCase().includes(wanted);
+  }
+  const found = new Uint8Array(profile.functionName.length);
+  for (let f = 0; f < found.length; f++) if (test(profile.nameOf(f)) || test(profile.moduleOf(f))) found[f] = 1;
+  return found;
+}
+
+function whole() {
+  return { ticks: sums.ticks.total[ROOT], cpu: sums.cpu.total[ROOT] };
+}
+
+// ---- texts and colours of boxes --------------------------------------------------------------------
+
+function groupText(number) {
+  const threads = number - profile.processes.length;
+  if (threads >= 0) {
+    const t = profile.threads[threads];
+    return `${profile.threadName(t)} (tid ${t.tid})`;
+  }
+  return `${profile.processName(number)} (pid ${profile.processes[number]?.pid ?? 0})`;
+}
+
+function textOf(fn) {
+  if (fn >= 0) return profile.nameOf(fn);
+  return fn < -1 ? groupText(groupOf(fn)) : 'all';
+}
+
+function styleOf(node, picture) {
+  const { fn, flags } = picture.tree, f = fn[node];
+  if (f < 0) return { text: f < -1 ? textOf(f) : rootText(picture), colour: isDark() ? '#3a404b' : '#dfe3ea', dim: false, hot: false };
+  const name = profile.nameOf(f);
+  const key = f * 64 + (flags[node] & 63);
+  let colour = colours.get(key);
+  if (!colour) colours.set(key, (colour = frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null)));
+  return {
+    text: flags[node] & FLAG.AMBIGUOUS ? `${name} ?` : name, colour,
+    dim: matches !== null && !matches[f], hot: matches !== null && matches[f] === 1, inlined: (flags[node] & FLAG.INLINED) !== 0,
+  };
+}
+
+function rootText(picture) {
+  const part = picture.sums;
+  if (!part) return 'all';
+  return state.measure === 'ticks' ? `all: ${plural(part.ticks.total[ROOT], 'sample')}` : `all: ${duration(part.cpu.total[ROOT])} of CPU time`;
+}
+
+function figure(ticks, cpu) {
+  return profile.untimed && !cpu ? plural(ticks, 'sample') : `${plural(ticks, 'sample')}, ${duration(cpu)}`;
+}
+
+function placeOf(node, picture) {
+  const from = picture === flame ? sums : null;
+  const frame = from ? hottestPlace(profile, from, node) : -1;
+  return frame < 0 ? '' : `${profile.strings.shown(profile.frameFile[frame])}:${profile.frameLine[frame]}`;
+}
+
+function facts(node, picture) {
+  const { sums: part, tree: shown } = picture, all = whole();
+  const ticks = part.ticks.total[node], cpu = part.cpu.total[node];
+  const list = [['total', `${figure(ticks, cpu)}`], ['self', figure(part.ticks.self[node], part.cpu.self[node])]];
+  list.push(['share', `${share(part[state.measure].total[node], all[state.measure])} of what is selected`]);
+  list.push(['95 % confidence', `${interval(ticks, all.ticks)} (Wilson, by number of samples)`]);
+  const above = shown.parent[node];
+  if (node !== ROOT && above !== ROOT) list.push(['of its caller', share(part[state.measure].total[node], part[state.measure].total[above])]);
+  return list.concat(identity(shown.fn[node], shown.flags[node]), [['source', placeOf(node, picture)]]).filter(([, text]) => text);
+}
+
+function identity(f, flags) {
+  if (f < 0) return [];
+  const tier = TIERS[flags >> FLAG.TIER] ?? '';
+  const words = [kindName(flags & FLAG.CATEGORY), tier, flags & FLAG.INLINED ? 'inlined' : '', flags & FLAG.UNNAMED ? 'no symbol' : '',
+    flags & FLAG.AMBIGUOUS ? 'may be another function: the address was reused' : ''];
+  return [['module', profile.moduleOf(f)], ['kind', words.filter(Boolean).join(', ')]];
+}
+
+// ---- tooltip ----------------------------------------------------------------------------------------
+
+function tip(event, title, list) {
+  const box = byId('tip');
+  if (!event || !title) {
+    box.hidden = true;
+    return;
+  }
+  const lines = make('dl');
+  for (const [name, text] of list) lines.append(make('dt', null, name), make('dd', null, make('bdi', null, text.slice(0, 600))));
+  box.replaceChildren(make('div', { class: 'title' }, make('bdi', null, title.slice(0, 1500))), lines);
+  box.hidden = false;
+  const { width, height } = box.getBoundingClientRect();
+  const right = event.clientX + 14 + width > innerWidth, low = event.clientY + 18 + height > innerHeight;
+  box.style.left = `${Math.max(4, right ? event.clientX - width - 10 : event.clientX + 14)}px`;
+  box.style.top = `${Math.max(4, low ? event.clientY - height - 10 : event.clientY + 18)}px`;
+}
+
+function hoverBox(picture) {
+  return (node, event) => {
+    if (node < 0) {
+      tip(null);
+      byId('status').textContent = hint();
+      return;
+    }
+    const text = node === ROOT ? rootText(picture) : textOf(picture.tree.fn[node]);
+    const list = facts(node, picture);
+    tip(event, text, list);
+    const line = `${text.slice(0, 300)} – ${list.map(([name, value]) => `${name}: ${value}`).join(' · ')}`;
+    byId('status').textContent = line;
+    if (!event) byId('live').textContent = line;
+  };
+}
+
+function hint() {
+  if (state.view === 'heat') return 'Drag over cells to select their time';
+  if (state.view === 'table') return 'Click a function for its callers and callees';
+  return 'Click zooms · Ctrl + wheel zooms, drag pans · right click: callers and callees · ? for all keys';
+}
+
+// ---- views ------------------------------------------------------------------------------------------
+
+function makeFlame(host, label, extra) {
+  const picture = new Flame(host, {
+    label, textOf, byName: () => state.sort === 'name', hover: (node, event) => hoverBox(picture)(node, event), styleOf,
+    open: (node) => zoomInto(node), menu: (node) => sandwichOf(picture.tree.fn[node]), moved: () => {}, ...extra,
+  });
+  return picture;
+}
+
+function makeViews() {
+  const pane = (host, style) => {
+    const element = make('div', { class: `pane ${style ?? ''}` });
+    host.append(element);
+    return element;
+  };
+  flame = makeFlame(pane(byId('view-flame')), 'Flame graph; the table of functions has the figures as text', {
+    moved: (p) => {
+      const left = state.node;
+      Object.assign(state, { zoom: p.to - p.from < 0.999999 ? p.target : null, node: ROOT });
+      if (left) showPath();
+      remember();
+    },
+  });
+  chart = new Chart(pane(byId('view-time')), {
+    label: 'Stacks of a thread in the order of time', styleOf,
+    hover: (node, event, span) => {
+      if (node < 0) return tip(null);
+      const f = chart.tree.fn[node], list = [['from', moment(span.start, 1)], ['lasts', duration((span.end - span.start) * 1000)], ...identity(f, chart.tree.flags[node])];
+      return tip(event, textOf(f), list);
+    },
+    ranged: (from, to) => change({ time: to - from >= profile.end * 0.999999 ? null : [from, to] }),
+  });
+  table = new FunctionTable(profile, { chosen: (f) => sandwichOf(f) });
+  const left = make('div', { class: 'sandwich-left' }), right = make('div', { class: 'sandwich-right' });
+  byId('view-sandwich').append(left, right);
+  const titles = ['Callers', 'Callees'].map((text) => make('div', { class: 'sandwich-title' }, text));
+  right.append(titles[0]);
+  upper = makeFlame(pane(right), 'Callers of the chosen function', { skipRoot: true, open: (node) => sandwichOf(upper.tree.fn[node]) });
+  right.append(titles[1]);
+  lower = makeFlame(pane(right), 'Callees of the chosen function', { skipRoot: true, open: (node) => sandwichOf(lower.tree.fn[node]) });
+  upper.title = titles[0];
+  lower.title = titles[1];
+  lower.upwards = false;
+  if (profile.untimed || !profile.node.length) return;
+  timeline = new Timeline(byId('timeline'), profile, {
+    selected: selectTime, thread: pickThread,
+    hover: (at, t, width, event) => {
+      if (at < 0) return tip(null);
+      const cpus = timeline.useAt(at, t, width);
+      return tip(event, moment(at, profile.end / 1000), [['CPU use', t ? share(cpus, 1) : `${cpus.toFixed(2)} CPUs`], ['thread', t ? `${profile.threadName(t)} (tid ${t.tid})` : 'all'], ['process', t ? profile.processName(t.process) : '']].filter(([, v]) => v));
+    },
+  });
+  byId('timeline').style.height = `${timeline.height(innerHeight)}px`;
+  heat = new HeatMap(pane(byId('view-heat'), 'wide'), profile, {
+    selected: selectTime,
+    hover: (cell, event) => {
+      const text = cell && `${moment(cell.from, 1000)} to ${moment(cell.to, 1000)}: ${plural(cell.ticks, 'sample')}`;
+      tip(event, text, []);
+      if (cell) byId('live').textContent = text;
+    },
+  });
+}
+
+function selectTime(from, to, final) {
+  change({ time: to > from ? [Math.floor(from), Math.ceil(to)] : null }, final);
+}
+
+function pickThread(number, event) {
+  if (number < 0) return change({ threads: [], chart: -1 });
+  const many = event.ctrlKey || event.metaKey || event.shiftKey, had = state.threads.includes(number);
+  const others = state.threads.filter((n) => n !== number);
+  const only = had && state.threads.length === 1;
+  return change({ threads: many ? (had ? others : [...others, number]) : only ? [] : [number], chart: number });
+}
+
+function zoomInto(node) {
+  change({ node, zoom: null });
+}
+
+function sandwichOf(fn) {
+  if (fn >= 0) change({ view: 'sandwich', fn });
+}
+
+function chartThread() {
+  const ran = profile.threads.filter((t) => t.end > t.first && isWanted(t));
+  return ran.find((t) => t.number === state.chart) ?? ran.reduce((a, b) => (!a || b.cpu > a.cpu ? b : a), null);
+}
+
+function showSandwich() {
+  let { fn } = state;
+  if (fn < 0 || fn >= profile.functionName.length) fn = table.list[0] ?? -1;
+  table.choose(fn);
+  if (fn < 0) return;
+  const all = whole()[state.measure];
+  upper.show(callers(sums, fn), state.measure);
+  lower.show(callees(sums, fn), state.measure);
+  const part = lower.sums[state.measure].total[ROOT];
+  upper.title.textContent = `Callers of ${profile.nameOf(fn).slice(0, 200)} – ${share(part, all)} of what is selected`;
+  lower.title.textContent = `What ${profile.nameOf(fn).slice(0, 200)} calls`;
+  for (const picture of [upper, lower]) picture.zoomTo(0, 1, 'now');
+}
+
+// ---- the frame around -------------------------------------------------------------------------------
+
+function select(label, key, choices) {
+  const element = make('select', { 'aria-label': label, title: label, id: `choose-${key}`, onchange: () => change({ [key]: element.value }) },
+    ...choices.map(([value, text]) => make('option', { value }, text)));
+  return element;
+}
+
+function toggle(key, text, title) {
+  return make('button', { type: 'button', id: `toggle-${key}`, title, 'aria-pressed': 'false', onclick: () => change({ [key]: !state[key] }) }, text);
+}
+
+function makeFrame() {
+  for (const [view, text, title] of VIEWS) {
+    byId('tabs').append(make('button', { type: 'button', role: 'tab', id: `tab-${view}`, title, 'aria-controls': `view-${view}`, onclick: () => change({ view }) }, text));
+  }
+  byId('controls').append(
+    select('Grouped by', 'group', [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']]),
+    select('Width stands for', 'measure', [['ticks', 'Samples'], ['cpu', 'CPU time']]),
+    select('Colours', 'colours', [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']]),
+    select('Order of boxes', 'sort', [['weight', 'Heavy first'], ['name', 'A to Z']]),
+    toggle('down', 'Icicle', 'Root on top (i)'), toggle('recursion', 'Recursion', 'A function that calls itself is one frame (r)'),
+    make('button', { type: 'button', id: 'save', title: 'Save what is selected as folded stacks (f)', onclick: saveFolded }, 'Save folded'));
+  byId('query').addEventListener('input', (event) => change({ query: event.target.value }));
+  byId('regex').addEventListener('click', () => change({ regex: !state.regex }));
+  byId('theme').addEventListener('click', switchTheme);
+  byId('help').addEventListener('click', () => open(byId('keys')));
+  addEventListener('keydown', onKey);
+  addEventListener('hashchange', () => location.hash.slice(1) !== written && change(fromFragment(location.hash)));
+  document.addEventListener('scroll', () => tip(null), { capture: true, passive: true });
+  const bar = byId('splitter');
+  const resize = (height) => (byId('timeline').style.height = `${Math.max(0, Math.min(innerHeight - 260, height))}px`);
+  bar.addEventListener('pointerdown', (down) => {
+    const from = byId('timeline').offsetHeight;
+    bar.setPointerCapture(down.pointerId);
+    const move = (event) => resize(from + event.clientY - down.clientY);
+    bar.addEventListener('pointermove', move);
+    bar.addEventListener('pointerup', () => bar.removeEventListener('pointermove', move), { once: true });
+  });
+  bar.addEventListener('keydown', (event) => {
+    const by = { ArrowUp: -26, ArrowDown: 26 }[event.key];
+    if (by) resize(byId('timeline').offsetHeight + by);
+  });
+  byId('keys').replaceChildren(closer(), make('h2', null, 'Keys'), make('div', { class: 'columns' }, make('table', null, make('tbody', null, ...KEYS.map(([keys, text]) => make('tr', null,
+    make('th', { scope: 'row' }, ...keys.split(' ').map((k) => (k === '…' || k === '') ? ` ${k} ` : make('kbd', null, k))), make('td', null, text)))))),
+  make('p', null, 'Click a thread to see it alone; with Ctrl several. Drag over the timeline or the heat map to select a part of the time: everything else follows. The address in the address bar leads back to what is shown.'),
+  make('p', null, 'Shares have a 95 % confidence interval (Wilson’s, on the number of samples): two shares whose intervals overlap need not differ.'));
+}
+
+function closer() {
+  return make('button', { type: 'button', class: 'icon close', 'aria-label': 'Close', onclick: (event) => event.target.closest('dialog').close() }, '✕');
+}
+
+function open(dialog) {
+  tip(null);
+  if (!dialog.open) dialog.showModal();
+}
+
+function showDetails() {
+  const host = make('div');
+  fillDetails(profile, host);
+  byId('details').replaceChildren(closer(), make('h2', null, 'About this recording'), host);
+  open(byId('details'));
+}
+
+function showLegend() {
+  const entry = (colour, text, extra) => {
+    const dot = make('i', { class: `dot ${extra ?? ''}` });
+    if (colour) dot.style.background = colour;
+    return make('span', null, dot, text);
+  };
+  const legend = byId('legend');
+  if (state.view === 'heat') {
+    const ramp = make('i', { class: 'ramp' });
+    ramp.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map(rampColour).join(', ')})`;
+    legend.replaceChildren(make('span', null, '0', ramp, `${plural(heat?.most ?? 0, 'sample')} in ${heat ? heat.each / 1000 : 20} ms`));
+    return;
+  }
+  kinds ??= new Set(profile.frameFlags.map((flags) => flags & FLAG.CATEGORY));
+  inlines ??= profile.frameFlags.some((flags) => flags & FLAG.INLINED);
+  const entries = state.colours === 'kind' || state.view === 'table' ? [1, 3, 4, 2, 0].filter((k) => kinds.has(k)).map((k) => entry(plainKind(k), kindName(k))) : [];
+  if (inlines) entries.push(entry('', 'inlined', 'inlined'));
+  if (matches) entries.push(entry('', 'match', 'match'));
+  legend.replaceChildren(...entries);
+}
+
+function showPath() {
+  const parts = [];
+  const chip = (text, undo) => make('button', { type: 'button', class: 'chip', title: 'Undo this selection', onclick: () => change(undo) }, text);
+  if (state.time) parts.push(chip(`${moment(state.time[0], (state.time[1] - state.time[0]) / 100)} – ${moment(state.time[1], (state.time[1] - state.time[0]) / 100)}`, { time: null }));
+  for (const number of state.threads.slice(0, 4)) {
+    const t = profile.threads[number];
+    if (t) parts.push(chip(`${profile.threadName(t).slice(0, 40)} (${t.tid})`, { threads: state.threads.filter((n) => n !== number) }));
+  }
+  if (state.threads.length > 4) parts.push(chip(`${state.threads.length - 4} more threads`, { threads: [] }));
+  if (state.view === 'flame') {
+    const path = [];
+    for (let at = state.node; at !== ROOT; at = tree.parent[at]) path.push(at);
+    const all = whole();
+    parts.push(make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figure(all.ticks, all.cpu)}`));
+    if (path.length > 12) path.splice(6, path.length - 12, -1);
+    for (const node of path.reverse()) parts.push(make('i', null, '›'), node < 0 ? make('i', null, '…') : make('button', { type: 'button', onclick: () => zoomInto(node) }, textOf(tree.fn[node]).slice(0, 80)));
+  } else if (state.view === 'time') {
+    const t = chartThread();
+    if (t) parts.push(make('span', null, `Thread ${profile.threadName(t).slice(0, 80)} (tid ${t.tid}); click another one in the timeline`));
+  } else {
+    const all = whole();
+    parts.push(make('span', null, `selected: ${figure(all.ticks, all.cpu)}`));
+  }
+  byId('path').replaceChildren(...parts);
+}
+
+function showSearch() {
+  const field = byId('query');
+  if (field.value !== state.query) field.value = state.query;
+  byId('regex').setAttribute('aria-pressed', String(state.regex));
+  const output = byId('matched');
+  if (!matches) {
+    output.textContent = byId('query').classList.contains('bad') ? 'not a pattern' : '';
+    return;
+  }
+  const found = matchedSums(sums, matches);
+  output.textContent = `${share(found[state.measure], whole()[state.measure])} matched`;
+  output.title = `${figure(found.ticks, found.cpu)}; 95 % confidence: ${interval(found.ticks, whole().ticks)}`;
+}
+
+function messageFor() {
+  if (!profile.threads.some((t) => rangeOf(t)[1] > rangeOf(t)[0])) {
+    return profile.node.length ? 'There is no sample in what is selected.' : 'This profile has no samples: nothing that was recorded used the CPU when a tick came.';
+  }
+  if (profile.untimed && (state.view === 'time' || state.view === 'heat')) return 'This profile was read from a format that has no times: there is no order of samples to show.';
+  return '';
+}
+
+// ---- change -----------------------------------------------------------------------------------------
+
+// `news`: some of the state. What depends on it is computed and drawn.
+function change(news, final = true) {
+  const before = state, first = !sums;
+  state = { ...state, ...news };
+  const differs = (...keys) => first || keys.some((key) => String(before[key]) !== String(state[key]));
+  state.threads = state.threads.filter((n) => n < profile.threads.length);
+  if (state.time && (profile.untimed || state.time[0] >= profile.end)) state.time = null;
+  const regrouped = differs('group', 'recursion');
+  if (regrouped) tree = treeOf(state.group, state.recursion);
+  if (state.node >= tree.count) state.node = ROOT;
+  if (!first && regrouped) Object.assign(state, { node: ROOT, zoom: null });
+  const wanted = regrouped || differs('time', 'threads') || stale;
+  stale = wanted && state.view === 'time' && !state.query && !first; // none of it can be seen there
+  const selected = wanted && !stale;
+  if (selected) {
+    sums = tally(profile, tree, rangeOf, sums);
+    rows = null;
+  }
+  if (differs('colours')) colours.clear();
+  if (differs('query', 'regex')) matches = compile();
+  showView(differs, selected);
+  showSearch();
+  showPath();
+  showLegend();
+  if (final) remember();
+}
+
+function showView(differs, selected) {
+  const message = messageFor();
+  byId('message').hidden = !message;
+  byId('message').textContent = message;
+  for (const [view] of VIEWS) {
+    byId(`view-${view}`).hidden = view !== state.view || !!message;
+    byId(`tab-${view}`).setAttribute('aria-selected', String(view === state.view));
+    byId(`tab-${view}`).tabIndex = view === state.view ? 0 : -1;
+  }
+  for (const key of ['group', 'measure', 'colours', 'sort']) byId(`choose-${key}`).value = state[key];
+  for (const key of ['down', 'recursion']) byId(`toggle-${key}`).setAttribute('aria-pressed', String(state[key]));
+  byId('status').textContent = hint();
+  const entered = differs('view'), resorted = differs('sort', 'measure');
+  if (selected || entered || resorted || flame.tree !== tree) flame.show(sums, state.measure);
+  flame.point(!state.down);
+  if (selected || resorted || differs('node', 'zoom')) {
+    const [from, to] = state.node ? flame.place(state.node) : state.zoom ?? [0, 1];
+    flame.zoomTo(from, to, differs('node') && !selected ? '' : 'now');
+  }
+  timeline?.mark(state.time, new Set(state.threads));
+  if (state.view === 'table' || state.view === 'sandwich') {
+    (state.view === 'table' ? byId('view-table') : byId('view-sandwich').firstChild).append(table.element);
+    if (!rows || entered || differs('measure', 'query', 'regex')) table.show((rows ??= functionSums(profile, sums)), state.measure, whole(), matches, state.fn);
+  }
+  if (state.view === 'sandwich' && !message) showSandwich();
+  if (differs('threads')) heat?.forget();
+  if (heat && state.view === 'heat') {
+    if (!heat.cells) heat.count(isWanted);
+    heat.mark(state.time);
+  }
+  if (state.view === 'time' && !message) {
+    const t = chartThread();
+    const [from, to] = state.time ?? [0, profile.end];
+    if (t) chart.show(profile, treeOf('merged', false), t, from, to);
+  }
+  for (const picture of [flame, chart, upper, lower]) picture.surface.ask();
+}
+
+// A moment later, since browsers refuse to change the address more often than they like.
+function remember() {
+  clearTimeout(remembering);
+  remembering = setTimeout(writeAddress, 120);
+}
+
+function writeAddress() {
+  written = toFragment(state);
+  try {
+    history.replaceState(null, '', written ? `#${written}` : location.href.replace(/#.*/, ''));
+  } catch {
+    location.replace(`#${written}`);
+  }
+}
+
+function saveFolded() {
+  const text = folded(profile, rangeOf);
+  const link = make('a', { href: URL.createObjectURL(new Blob([text], { type: 'text/plain' })), download: 'profile.folded' });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// ---- keys and theme ---------------------------------------------------------------------------------
+
+function stepBack() {
+  if (state.query) change({ query: '' });
+  else if (state.node || state.zoom) change({ node: ROOT, zoom: null });
+  else if (state.time) change({ time: null });
+  else if (state.threads.length) change({ threads: [] });
+}
+
+function nextIn(key, choices) {
+  change({ [key]: choices[(choices.indexOf(state[key]) + 1) % choices.length] });
+}
+
+function nextMatch() {
+  if (!matches || state.view !== 'flame') return;
+  const found = [];
+  for (let i = 1; i < tree.count; i++) if (tree.fn[i] >= 0 && matches[tree.fn[i]] && sums[state.measure].total[i] > 0) found.push(i);
+  if (!found.length) return;
+  found.sort((a, b) => sums[state.measure].total[b] - sums[state.measure].total[a] || a - b);
+  const next = found[(found.indexOf(flame.chosen) + 1) % found.length];
+  flame.chosen = next;
+  flame.reveal(next);
+  hoverBox(flame)(next, null);
+}
+
+function moveTime(by) {
+  if (!state.time || profile.untimed) return;
+  const [from, to] = state.time, size = to - from;
+  const start = Math.min(Math.max(0, from + by * size), Math.max(0, profile.end - size));
+  change({ time: [Math.round(start), Math.round(start + size)] });
+}
+
+function picture() {
+  return state.view === 'time' ? chart : flame;
+}
+
+const ACTIONS = {
+  '/': () => byId('query').focus(), '?': () => open(byId('keys')), Escape: stepBack, n: nextMatch,
+  '+': () => picture().scaleBy(0.7, 0.5), '=': () => picture().scaleBy(0.7, 0.5), '-': () => picture().scaleBy(1 / 0.7, 0.5),
+  a: () => picture().pan(-0.2), d: () => picture().pan(0.2), w: () => picture().surface.host.scrollBy(0, -90), s: () => picture().surface.host.scrollBy(0, 90),
+  0: () => (state.view === 'time' ? change({ time: null }) : change({ node: ROOT, zoom: null })), Backspace: () => zoomInto(tree.parent[state.node]),
+  g: () => nextIn('group', ['merged', 'process', 'thread']), i: () => change({ down: !state.down }), m: () => nextIn('measure', ['ticks', 'cpu']),
+  c: () => nextIn('colours', ['kind', 'name', 'module']), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
+  x: () => sandwichOf(tree.fn[flame.chosen || flame.hovered || state.node] ?? -1), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
+  t: switchTheme, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
+};
+
+function onKey(event) {
+  const inField = event.target.matches?.('input, select, textarea');
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const dialog = document.querySelector('dialog[open]');
+  if (dialog) {
+    if (event.key === 'Escape' || event.key === '?') dialog.close();
+    return;
+  }
+  if (inField) {
+    if (event.key === 'Escape') {
+      if (event.target.value && event.target.id === 'query') change({ query: '' });
+      else event.target.blur();
+    } else if (event.key === 'Enter' && event.target.id === 'query') nextMatch();
+    return;
+  }
+  if (event.target.getAttribute?.('role') === 'tab' && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
+    const at = VIEWS.findIndex(([view]) => view === state.view) + (event.key === 'ArrowLeft' ? -1 : 1);
+    const [view] = VIEWS[(at + VIEWS.length) % VIEWS.length];
+    change({ view });
+    byId(`tab-${view}`).focus();
+    return;
+  }
+  const view = VIEWS[Number(event.key) - 1];
+  const action = view ? () => change({ view: view[0] }) : ACTIONS[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function applyTheme(isNight) {
+  setDark(isNight);
+  colours.clear();
+  document.documentElement.dataset.theme = isNight ? 'dark' : 'light';
+  forgetTheme();
+  if (!profile || !sums) return;
+  timeline?.redraw(true);
+  heat?.surface.ask();
+  for (const p of [flame, chart, upper, lower]) p.surface.ask();
+  if (table.rows) table.render();
+  showLegend();
+}
+
+function kept(name, value) {
+  try {
+    if (value === undefined) return localStorage.getItem(name);
+    localStorage.setItem(name, value);
+  } catch {
+    // a page from a file may have no storage
+  }
+  return null;
+}
+
+function switchTheme() {
+  applyTheme(!isDark());
+  kept('sysprof-theme', isDark() ? 'dark' : 'light');
+}
+
+function watchTheme() {
+  const query = matchMedia('(prefers-color-scheme: dark)'), own = kept('sysprof-theme');
+  applyTheme(own ? own === 'dark' : query.matches);
+  query.addEventListener('change', () => !kept('sysprof-theme') && applyTheme(query.matches));
+}
+
+// ---- start ------------------------------------------------------------------------------------------
+
+async function start() {
+  watchTheme();
+  const element = byId('profile');
+  profile = await readProfile(element.textContent.trim());
+  element.remove();
+  fillHeader(profile, byId('title'), byId('strip'), showDetails);
+  makeFrame();
+  makeViews();
+  byId('timeline').hidden = byId('splitter').hidden = !timeline;
+  change({});
+  for (const p of [flame, upper, lower, chart]) p.surface.resize();
+  performance.mark('first-picture');
+  document.documentElement.dataset.ready = 'yes';
+}
+
+// For tests, and for who is curious in the console.
+globalThis.page = {
+  get state() { return structuredClone(state); },
+  get profile() { return profile; },
+  change,
+  folded: () => folded(profile, rangeOf),
+  whole,
+  rows: () => (rows ??= functionSums(profile, sums)),
+  frameColour,
+  defaults: DEFAULTS,
+  pictures: () => ({ flame, chart, upper, lower, timeline, heat }),
+};
+
+start().catch((error) => {
+  byId('message').hidden = false;
+  byId('message').textContent = `This page could not be read: ${error.message}`;
+  throw error;
+});

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What is shown, as the fragment of the address: a link leads to the same picture, from file:// too.
+
+export const DEFAULTS = {
+  view: 'flame', // flame, time, sandwich, table, heat
+  group: 'merged', // merged, process, thread
+  down: false, // icicle
+  measure: 'ticks', // ticks, cpu
+  colours: 'kind', // kind, name, module
+  sort: 'weight', // weight, name
+  recursion: false, // direct recursion as one frame
+  time: null, // [from, to] in µs
+  threads: [], // numbers
+  query: '',
+  regex: false,
+  zoom: null, // [from, to] of the whole
+  node: 0, // zoomed to
+  fn: -1, // of the sandwich
+  chart: -1, // thread of the time order
+};
+
+const WORDS = {
+  view: ['flame', 'time', 'sandwich', 'table', 'heat'], group: ['merged', 'process', 'thread'],
+  measure: ['ticks', 'cpu'], colours: ['kind', 'name', 'module'], sort: ['weight', 'name'],
+};
+
+function writeValue(key, value) {
+  if (key === 'time') return value.map((t) => Math.round(t)).join('-');
+  if (key === 'zoom') return value.map((x) => Number(x.toPrecision(12))).join('-');
+  if (Array.isArray(value)) return value.join('.');
+  return value === true ? '1' : String(value);
+}
+
+function readPair(text) {
+  const match = /^(\d+(?:\.\d+)?(?:e-\d+)?)-(\d+(?:\.\d+)?(?:e-\d+)?)$/.exec(text);
+  return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
+}
+
+function readValue(key, text) {
+  if (WORDS[key]) return WORDS[key].includes(text) ? text : DEFAULTS[key];
+  if (key === 'time' || key === 'zoom') return readPair(text);
+  if (key === 'threads') return text.split('.').filter((t) => /^\d+$/.test(t)).map(Number);
+  if (typeof DEFAULTS[key] === 'boolean') return text === '1';
+  if (typeof DEFAULTS[key] === 'number') return /^\d{1,9}$/.test(text) ? Number(text) : DEFAULTS[key];
+  return text;
+}
+
+export function toFragment(state) {
+  const parts = [];
+  for (const key of Object.keys(DEFAULTS)) {
+    const value = state[key];
+    if (value === null || String(value) === String(DEFAULTS[key])) continue;
+    parts.push(`${key}=${encodeURIComponent(writeValue(key, value))}`);
+  }
+  return parts.join('&');
+}
+
+// Whatever is in it, the result is a state.
+export function fromFragment(fragment) {
+  const state = structuredClone(DEFAULTS);
+  for (const part of fragment.replace(/^#/, '').split('&')) {
+    const at = part.indexOf('=');
+    const key = part.slice(0, Math.max(0, at));
+    if (!Object.hasOwn(DEFAULTS, key)) continue;
+    try {
+      state[key] = readValue(key, decodeURIComponent(part.slice(at + 1)));
+    } catch {
+      // not encoded as it should be: the default stays
+    }
+  }
+  return state;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Call trees. The profile's own nodes are frames (a function at a place in the source); what is shown are
+// functions, merged by name and module as in `sysprof report`, below the process or thread if one wants.
+//
+// A tree has a `fine` part (groups × frames) to which samples point, and the nodes that are shown, to which
+// `map` leads. It is built once; a selection only changes the sums. In all arrays a parent comes before its
+// children, so that one pass backwards adds up a tree.
+
+import { FLAG } from './data.js';
+
+export const ROOT = 0;
+const GROUP = -2; // function numbers below -1 are groups: -2 - number
+
+// Nodes that are found by (parent, function).
+class Grower {
+  constructor(capacity) {
+    this.count = 1;
+    this.resize(Math.max(1024, capacity));
+    this.fn[0] = -1;
+  }
+
+  resize(capacity) {
+    const grow = (old) => {
+      const array = new Int32Array(capacity);
+      if (old) array.set(old);
+      return array;
+    };
+    this.parent = grow(this.parent);
+    this.fn = grow(this.fn);
+    this.flags = grow(this.flags);
+    this.depth = grow(this.depth);
+    this.slots = new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2)));
+    for (let i = 1; i < this.count; i++) this.slots[this.find(this.parent[i], this.fn[i])] = i;
+  }
+
+  find(parent, fn) {
+    const mask = this.slots.length - 1;
+    let at = (Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn + 7, 0x85ebca6b)) >>> 0;
+    for (at = (at ^ (at >>> 15)) & mask; ; at = (at + 1) & mask) {
+      const node = this.slots[at];
+      if (!node || (this.parent[node] === parent && this.fn[node] === fn)) return at;
+    }
+  }
+
+  child(parent, fn, flags) {
+    let at = this.find(parent, fn), node = this.slots[at];
+    if (node) {
+      if (!(flags & FLAG.INLINED)) this.flags[node] &= ~FLAG.INLINED;
+      this.flags[node] |= flags & FLAG.AMBIGUOUS;
+      return node;
+    }
+    if (this.count === this.parent.length) {
+      this.resize(this.count * 2);
+      at = this.find(parent, fn);
+    }
+    node = this.slots[at] = this.count++;
+    this.parent[node] = parent;
+    this.fn[node] = fn;
+    this.flags[node] = flags;
+    this.depth[node] = this.depth[parent] + 1;
+    return node;
+  }
+
+  finish() {
+    const n = this.count;
+    const tree = {
+      count: n, parent: this.parent.subarray(0, n), fn: this.fn.subarray(0, n), flags: this.flags.subarray(0, n),
+      depth: this.depth.subarray(0, n), first: new Int32Array(n), next: new Int32Array(n),
+    };
+    for (let i = n - 1; i > 0; i--) {
+      tree.next[i] = tree.first[tree.parent[i]];
+      tree.first[tree.parent[i]] = i;
+    }
+    return tree;
+  }
+}
+
+// Nodes whose function is not above them already: adding them up counts recursion once.
+function markOutermost(tree, functions) {
+  const outermost = (tree.outermost = new Uint8Array(tree.count));
+  const active = new Int32Array(functions);
+  let node = ROOT;
+  for (;;) {
+    let next = tree.first[node];
+    while (!next && node !== ROOT) {
+      if (tree.fn[node] >= 0) active[tree.fn[node]]--;
+      next = tree.next[node];
+      node = tree.parent[node];
+    }
+    if (!next) return;
+    node = next;
+    if (tree.fn[node] < 0) continue;
+    outermost[node] = active[tree.fn[node]] ? 0 : 1;
+    active[tree.fn[node]]++;
+  }
+}
+
+export function groupOf(fn) {
+  return fn < -1 ? GROUP - fn : -1;
+}
+
+// grouping: "merged", "process" or "thread"; recursion: a function that calls itself is one node.
+export function buildTree(profile, grouping, recursion) {
+  const { nodeParent, nodeFrame, frameFunction, frameFlags } = profile;
+  const grower = new Grower(nodeParent.length);
+  const merged = grouping === 'merged';
+  const memo = new Int32Array(nodeParent.length), path = [];
+  const fineParent = [], fineFrame = [], map = [ROOT];
+  const leaf = merged ? profile.node : new Int32Array(profile.node.length);
+  const below = (parent, frame) => {
+    const fn = frameFunction[frame];
+    return recursion && grower.fn[parent] === fn ? parent : grower.child(parent, fn, frameFlags[frame]);
+  };
+  if (merged) {
+    for (let i = 1; i < nodeParent.length; i++) map.push(below(map[nodeParent[i]], nodeFrame[i]));
+  } else {
+    fineParent.push(0);
+    fineFrame.push(0);
+    const groups = new Map();
+    for (const t of profile.threads) {
+      const key = grouping === 'process' ? t.process : t.number;
+      if (groups.has(key)) groups.get(key).push(t);
+      else groups.set(key, [t]);
+    }
+    for (const threads of groups.values()) {
+      if (!threads.some((t) => t.end > t.first)) continue;
+      let group = grower.child(ROOT, GROUP - threads[0].process, 0);
+      if (grouping === 'thread') group = grower.child(group, GROUP - profile.processes.length - threads[0].number, 0);
+      const top = map.push(group) - 1, used = [];
+      fineParent.push(0);
+      fineFrame.push(-1);
+      for (const t of threads) {
+        for (let i = t.first; i < t.end; i++) {
+          let at = profile.node[i];
+          for (path.length = 0; at && !memo[at]; at = nodeParent[at]) path.push(at);
+          let fine = at ? memo[at] : top;
+          while (path.length) {
+            at = path.pop();
+            const node = below(map[fine], nodeFrame[at]);
+            fineParent.push(fine);
+            fineFrame.push(nodeFrame[at]);
+            fine = memo[at] = map.push(node) - 1;
+            used.push(at);
+          }
+          leaf[i] = fine;
+        }
+      }
+      for (const at of used) memo[at] = 0;
+    }
+  }
+  const tree = grower.finish();
+  tree.fine = {
+    parent: merged ? nodeParent : Int32Array.from(fineParent), frame: merged ? nodeFrame : Int32Array.from(fineFrame),
+    leaf, count: map.length,
+  };
+  tree.map = Int32Array.from(map);
+  tree.grouping = grouping;
+  markOutermost(tree, profile.functionName.length);
+  return tree;
+}
+
+function newSums(count) {
+  return { self: new Float64Array(count), total: new Float64Array(count) };
+}
+
+function addUp(tree, sum) {
+  sum.total.set(sum.self);
+  for (let i = tree.count - 1; i > 0; i--) sum.total[tree.parent[i]] += sum.total[i];
+}
+
+function addRows(profile, leaf, fine, from, to, sign) {
+  const { ticks, weight } = profile;
+  for (let i = from; i < to; i++) {
+    const at = 2 * leaf[i];
+    fine[at] += sign * (ticks ? ticks[i] : 1);
+    fine[at + 1] += sign * weight[i];
+  }
+}
+
+// `ranges(thread)`: [from, to), the rows that count. With the tally `before` of the same tree only what has changed
+// since is looked at: all are whole numbers, so nothing is rounded.
+export function tally(profile, tree, ranges, before) {
+  const { leaf } = tree.fine;
+  const known = before?.tree === tree ? before : null;
+  const fine = known?.fine ?? new Float64Array(2 * tree.fine.count); // ticks and CPU time side by side
+  const counted = profile.threads.map((t) => {
+    const [from, to] = ranges(t), [oldFrom, oldTo] = known?.counted[t.number] ?? [from, from];
+    if (from < oldTo && oldFrom < to) {
+      addRows(profile, leaf, fine, oldFrom, from, -1);
+      addRows(profile, leaf, fine, to, oldTo, -1);
+      addRows(profile, leaf, fine, from, oldFrom, 1);
+      addRows(profile, leaf, fine, oldTo, to, 1);
+    } else {
+      addRows(profile, leaf, fine, oldFrom, oldTo, -1);
+      addRows(profile, leaf, fine, from, to, 1);
+    }
+    return [from, to];
+  });
+  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count), fine, counted };
+  for (let i = 1; i < tree.fine.count; i++) {
+    result.ticks.self[tree.map[i]] += fine[2 * i];
+    result.cpu.self[tree.map[i]] += fine[2 * i + 1];
+  }
+  addUp(tree, result.ticks);
+  addUp(tree, result.cpu);
+  return result;
+}
+
+// Where in the source a node was: [file, line] of most of its samples, or null.
+export function hottestPlace(profile, tally, wanted) {
+  const { tree } = tally, { parent, frame, count } = tree.fine;
+  if (!tally.fineTotal) {
+    tally.fineTotal = new Float64Array(count);
+    for (let i = 0; i < count; i++) tally.fineTotal[i] = tally.fine[2 * i];
+    for (let i = count - 1; i > 0; i--) tally.fineTotal[parent[i]] += tally.fineTotal[i];
+  }
+  let best = -1, most = 0;
+  for (let i = 1; i < count; i++) {
+    if (tree.map[i] !== wanted || tally.fineTotal[i] <= most || frame[i] < 0) continue;
+    most = tally.fineTotal[i];
+    best = frame[i];
+  }
+  return best >= 0 && profile.frameLine[best] ? best : -1;
+}
+
+// Rows by function: {self, total} in ticks and CPU time.
+export function functionSums(profile, tally) {
+  const { tree } = tally, n = profile.functionName.length;
+  const rows = { ticks: newSums(n), cpu: newSums(n) };
+  for (let i = 1; i < tree.count; i++) {
+    const f = tree.fn[i];
+    if (f < 0) continue;
+    rows.ticks.self[f] += tally.ticks.self[i];
+    rows.cpu.self[f] += tally.cpu.self[i];
+    if (!tree.outermost[i]) continue;
+    rows.ticks.total[f] += tally.ticks.total[i];
+    rows.cpu.total[f] += tally.cpu.total[i];
+  }
+  return rows;
+}
+
+// The samples with at least one frame of which `matches[function]` is set.
+export function matchedSums(tally, matches) {
+  const { tree } = tally, above = new Uint8Array(tree.count);
+  const sum = { ticks: 0, cpu: 0 };
+  for (let i = 1; i < tree.count; i++) {
+    const f = tree.fn[i];
+    if (above[tree.parent[i]]) above[i] = 1;
+    else if (f >= 0 && matches[f]) {
+      above[i] = 1;
+      sum.ticks += tally.ticks.total[i];
+      sum.cpu += tally.cpu.total[i];
+    }
+  }
+  return sum;
+}
+
+function finishSums(grower, ticks, cpu) {
+  const tree = grower.finish();
+  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count) };
+  for (let i = 0; i < tree.count; i++) {
+    result.ticks.self[i] = ticks[i] ?? 0;
+    result.cpu.self[i] = cpu[i] ?? 0;
+  }
+  addUp(tree, result.ticks);
+  addUp(tree, result.cpu);
+  return result;
+}
+
+// What a function calls: the trees below its outermost calls, as one.
+export function callees(tally, fn) {
+  const { tree } = tally, grower = new Grower(1024), inside = new Int32Array(tree.count), ticks = [], cpu = [];
+  for (let i = 1; i < tree.count; i++) {
+    if (!tally.ticks.total[i]) continue;
+    const above = inside[tree.parent[i]];
+    if (!above && tree.fn[i] !== fn) continue;
+    const at = (inside[i] = grower.child(above || ROOT, tree.fn[i], tree.flags[i]));
+    ticks[at] = (ticks[at] ?? 0) + tally.ticks.self[i];
+    cpu[at] = (cpu[at] ?? 0) + tally.cpu.self[i];
+  }
+  return finishSums(grower, ticks, cpu);
+}
+
+// Who calls a function: from its outermost calls up, as one tree that has the function as its root's child.
+export function callers(tally, fn) {
+  const { tree } = tally, grower = new Grower(1024), ticks = [], cpu = [];
+  for (let i = 1; i < tree.count; i++) {
+    if (tree.fn[i] !== fn || !tree.outermost[i] || !tally.ticks.total[i]) continue;
+    let at = ROOT;
+    for (let up = i; up !== ROOT; up = tree.parent[up]) at = grower.child(at, tree.fn[up], tree.flags[up]);
+    ticks[at] = (ticks[at] ?? 0) + tally.ticks.total[i];
+    cpu[at] = (cpu[at] ?? 0) + tally.cpu.total[i];
+  }
+  return finishSums(grower, ticks, cpu);
+}
