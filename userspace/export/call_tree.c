@@ -80,9 +80,6 @@ static int add_location(struct call_tree *tree, const struct profile *p,
 		uint32_t value;
 		int err = key(context, loc, loc->first_line + i - 1, &value);
 
-		if (!err && tree->merge && *node != tree->below &&
-		    tree->nodes.data[*node].key == value)
-			continue;
 		if (!err)
 			err = call_tree__child(tree, *node, value, node);
 		if (err)

@@ -9,7 +9,6 @@
 #ifndef EXPORT_CALL_TREE_H
 #define EXPORT_CALL_TREE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <sysprof/profile.h>
@@ -35,7 +34,6 @@ struct call_tree {
 	struct hashmap children;
 	struct call_tree_memo *memo; /* by stack: its node below the last `below` */
 	uint32_t generation, below;
-	bool merge; /* set by the owner: a frame with the key of its caller is the same node */
 	VEC(uint32_t) path; /* scratch */
 };
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both directions are one procedure. A *strand* is a number of samples and a place in their stacks. A node
- * is a set of strands; its children are the sets of those that go on with the same code. Strands at the same
- * place of the same stack become one, so that what many stacks have in common is walked once; and what is too
- * small is cut before it is walked at all, so a tree takes no more memory than what is shown of it.
+ * Both directions are one procedure. A *strand* is a number of samples and a place in a stack: a frame,
+ * or one of the functions that were inlined into it. A node is a set of strands that are at the same code;
+ * its children are the sets of those that go on with the same code. What is too small for a node is not
+ * walked any further, so a tree takes no more time than what is shown of it.
  *
- * Callers: a strand goes from the innermost frame outwards, along the parents that the profile has. A
- * call tree goes inwards, for which a stack has no links. So all stacks are put into a call_tree first,
- * and a strand is a node of that.
+ * Callers: a strand begins at the innermost frame and goes outwards, along the parents that the profile has;
+ * strands that meet at the same place of the same stack become one. A call tree: a strand begins at a root and
+ * goes inwards; for that the stacks with samples, and all that they have as parents, are linked with their
+ * children first (a *forest*).
  *
- * Threads and processes are one more level on top (*groups*): each has its own strands.
+ * Threads and processes are one more level on top (*groups*). One is built after the other, so the tables by
+ * stack are needed once.
  */
 #include "export/report_tree.h"
 
@@ -18,137 +20,376 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "export/call_tree.h"
 
 struct strand {
-	uint32_t stack; /* of the profile; 0: it has ended */
+	uint32_t stack; /* 0: there is no other caller */
 	uint32_t line;	/* of the stack's location: 0 is the innermost */
-	uint32_t key;	/* what it goes on with: a row of code */
+	uint32_t key;	/* the code that it is at: a row */
 	uint64_t samples;
 };
 
-/* A set of strands that has been found, and waits to become a node. */
+/* A set of strands that waits to become a node. */
 struct candidate {
-	uint32_t parent;       /* node */
-	uint32_t key;	       /* row of code, or group */
-	uint32_t first, count; /* callers: its strands. A call tree: its node there, and 0 */
+	uint32_t parent, key;
+	uint32_t first, count; /* its strands: in builder.strands, then in builder.arena */
 	uint64_t total;
-	bool group, last;
+	bool last;
 };
 
-/* Threads whose samples are one group. */
-struct group_member {
-	uint32_t group, thread;
+/* A thread or process, or everything. */
+struct group {
+	uint32_t number;       /* of the thread or process; 0: everything */
+	uint32_t first, count; /* in builder.threads */
+	uint64_t total;
+};
+
+/* Of a stack in the forest. */
+struct links {
+	uint32_t first_child, next_sibling;
+	uint64_t
+		total; /* samples of it and of all that have it as a parent; 0: it is not in the forest */
 };
 
 struct builder {
 	struct report_tree *tree;
 	const struct profile *p;
+	enum report_by by;
 	uint64_t min;
-	bool callers, merge;
-	VEC(struct group_member) members; /* sorted */
-	uint64_t *hits;			  /* scratch, by stack */
-	VEC(uint32_t) touched;		  /* stacks with hits */
-	struct call_tree calls;
-	uint64_t *totals; /* by node of calls */
+	bool callers;
+	bool merge;	       /* a node's children are not at the code that the node is at */
+	VEC(uint32_t) threads; /* by group */
+	VEC(struct group) groups;
+	uint64_t *hits;		    /* by stack: samples that end there, of the group at hand */
+	VEC(uint32_t) stacks;	    /* those with hits; in the forest */
+	struct links *forest;	    /* by stack */
+	VEC(struct strand) strands; /* of the node at hand */
+	VEC(struct strand) queue;   /* scratch */
 	VEC(struct strand)
 	arena; /* of candidates that wait, in their order: the next one's are at its end */
-	VEC(struct strand) strands;    /* scratch: of the node at hand */
 	VEC(struct candidate) waiting; /* a stack */
 };
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int compare_members(const void *a, const void *b)
+static uint32_t group_of(const struct builder *b, uint32_t thread)
 {
-	const struct group_member *x = a, *y = b;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	if (b->by == REPORT_THREAD)
+		return thread;
+	return b->by == REPORT_PROCESS ? b->p->threads[thread].process.v : 0;
 }
 
-static void describe_group(struct builder *b, enum report_by by, const struct group_member *member)
+static int compare_threads(const void *a, const void *b, void *context)
+{
+	const uint32_t *x = a, *y = b;
+	uint32_t group_x = group_of(context, *x), group_y = group_of(context, *y);
+
+	if (group_x != group_y)
+		return group_x < group_y ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The largest first. */
+static int compare_groups(const void *a, const void *b, void *context)
+{
+	const struct builder *builder = context;
+	const struct group *x = a, *y = b;
+
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	return report_row__compare_texts(&builder->tree->groups[x->number],
+					 &builder->tree->groups[y->number]);
+}
+
+static void describe_group(struct builder *b, uint32_t number, uint32_t thread_number)
 {
 	const struct profile *p = b->p;
-	const struct profile_thread *thread = &p->threads[member->thread];
+	const struct profile_thread *thread = &p->threads[thread_number];
 	const struct profile_process *process = &p->processes[thread->process.v];
+	bool is_thread = b->by == REPORT_THREAD;
 
-	b->tree->groups[member->group] = (struct report_row){
-		.name = profile__string(p, by == REPORT_THREAD ? thread->name : process->name),
-		.place = by == REPORT_THREAD ? profile__string(p, process->name) : NULL,
+	b->tree->groups[number] = (struct report_row){
+		.name = profile__string(p, is_thread ? thread->name : process->name),
+		.place = is_thread ? profile__string(p, process->name) : NULL,
 		.pid = process->pid,
-		.tid = by == REPORT_THREAD ? thread->tid : 0,
+		.tid = is_thread ? thread->tid : 0,
 	};
 }
 
-/* Which samples belong together: all, or those of a thread or process. */
-static int list_members(struct builder *b, enum report_by by)
+static int add_to_group(struct builder *b, uint32_t i)
 {
-	const struct profile *p = b->p;
-	size_t groups = by == REPORT_PROCESS ? p->process_count : p->thread_count;
+	uint32_t thread = b->threads.data[i], number = group_of(b, thread);
+	struct group *last = b->groups.count ? &b->groups.data[b->groups.count - 1] : NULL;
+	uint64_t samples = b->p->threads[thread].samples[SAMPLE_CPU].tick_sum;
 
-	b->tree->groups = calloc(groups + 1, sizeof(*b->tree->groups));
-	if (!b->tree->groups)
-		return -ENOMEM;
-	for (uint32_t i = 1; i < p->thread_count; i++) {
-		struct group_member member = {.thread = i};
-
-		if (!p->threads[i].samples[SAMPLE_CPU].tick_sum)
-			continue;
-		if (by == REPORT_THREAD)
-			member.group = i;
-		else if (by == REPORT_PROCESS)
-			member.group = p->threads[i].process.v;
-		if (vec_push(&b->members, member))
-			return -ENOMEM;
-		if (member.group)
-			describe_group(b, by, &member);
+	if (last && last->number == number) {
+		last->count++;
+		last->total += samples;
+		return 0;
 	}
-	if (b->members.count)
-		qsort(b->members.data, b->members.count, sizeof(*b->members.data), compare_members);
-	return 0;
+	if (number)
+		describe_group(b, number, thread);
+	return vec_push(&b->groups,
+			(struct group){.number = number, .first = i, .count = 1, .total = samples});
 }
 
-/* Adds up the samples of the group that begins at `first`; returns where the next one begins. */
-static ssize_t gather_group(struct builder *b, size_t first)
+/* Which samples belong together, the largest group first. */
+static int list_groups(struct builder *b)
 {
-	size_t next = first;
+	const struct profile *p = b->p;
+	size_t numbers = p->process_count > p->thread_count ? p->process_count : p->thread_count;
+	int err = 0;
 
-	b->touched.count = 0;
-	for (;
-	     next < b->members.count && b->members.data[next].group == b->members.data[first].group;
-	     next++) {
+	b->tree->groups = calloc(numbers + 1, sizeof(*b->tree->groups));
+	if (!b->tree->groups)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < p->thread_count && !err; i++)
+		if (p->threads[i].samples[SAMPLE_CPU].tick_sum)
+			err = vec_push(&b->threads, i);
+	if (b->threads.count)
+		qsort_r(b->threads.data, b->threads.count, sizeof(*b->threads.data),
+			compare_threads, b);
+	for (uint32_t i = 0; i < b->threads.count && !err; i++)
+		err = add_to_group(b, i);
+	if (b->groups.count)
+		qsort_r(b->groups.data, b->groups.count, sizeof(*b->groups.data), compare_groups,
+			b);
+	return err;
+}
+
+/* Adds up the samples of a group by stack. */
+static int gather(struct builder *b, const struct group *group)
+{
+	b->stacks.count = 0;
+	for (uint32_t t = group->first; t < group->first + group->count; t++) {
 		const struct profile_samples *samples =
-			&b->p->threads[b->members.data[next].thread].samples[SAMPLE_CPU];
+			&b->p->threads[b->threads.data[t]].samples[SAMPLE_CPU];
 
 		for (size_t i = 0; i < samples->count; i++) {
 			uint32_t stack = samples->stack[i].v;
+			uint64_t ticks = profile_samples__ticks(samples, i);
 
-			if (!b->hits[stack] && vec_push(&b->touched, stack))
+			if (!b->hits[stack] && ticks && vec_push(&b->stacks, stack))
 				return -ENOMEM;
-			b->hits[stack] += profile_samples__ticks(samples, i);
+			b->hits[stack] += ticks;
 		}
 	}
-	return next;
+	return 0;
+}
+
+/* ---- strands --------------------------------------------------------------------------------- */
+
+static const struct profile_location *location_of(const struct builder *b, uint32_t stack)
+{
+	return &b->p->locations[b->p->stacks[stack].location.v];
+}
+
+/* What code it is at. */
+static int find_key(struct builder *b, struct strand *strand)
+{
+	const struct profile_location *location = location_of(b, strand->stack);
+
+	return strand->stack ? report_code__row(&b->tree->code, location,
+						location->first_line + strand->line, &strand->key)
+			     : 0;
+}
+
+static int add_strand(struct builder *b, struct strand strand)
+{
+	int err = find_key(b, &strand);
+
+	return err ? err : vec_push(&b->strands, strand);
+}
+
+/* At the innermost frames. */
+static int begin_callers(struct builder *b)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < b->stacks.count && !err; i++) {
+		uint32_t stack = b->stacks.data[i];
+
+		err = add_strand(b, (struct strand){.stack = stack, .samples = b->hits[stack]});
+	}
+	return err;
+}
+
+static struct strand outermost(const struct builder *b, uint32_t stack)
+{
+	return (struct strand){
+		.stack = stack,
+		.line = location_of(b, stack)->line_count - 1,
+		.samples = b->forest[stack].total,
+	};
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Puts all parents of b->stacks there as well. `total` marks who is in. */
+static int add_parents(struct builder *b)
+{
+	for (size_t i = 0; i < b->stacks.count; i++)
+		b->forest[b->stacks.data[i]] = (struct links){.total = b->hits[b->stacks.data[i]]};
+	for (size_t i = 0, count = b->stacks.count; i < count; i++) {
+		uint32_t at = b->p->stacks[b->stacks.data[i]].parent.v;
+
+		for (; at && !b->forest[at].total; at = b->p->stacks[at].parent.v) {
+			if (vec_push(&b->stacks, at))
+				return -ENOMEM;
+			b->forest[at] = (struct links){.total = 1}; /* until it is summed */
+		}
+	}
+	for (size_t i = 0; i < b->stacks.count; i++)
+		b->forest[b->stacks.data[i]].total = b->hits[b->stacks.data[i]];
+	return 0;
+}
+
+/* At the roots. Children have higher numbers than their parents. */
+static int begin_calls(struct builder *b)
+{
+	int err = add_parents(b);
+
+	if (b->stacks.count)
+		qsort(b->stacks.data, b->stacks.count, sizeof(*b->stacks.data), compare_numbers);
+	for (size_t i = b->stacks.count; i-- > 0 && !err;) {
+		uint32_t stack = b->stacks.data[i], parent = b->p->stacks[stack].parent.v;
+		struct links *links = &b->forest[stack];
+
+		if (!parent) {
+			err = add_strand(b, outermost(b, stack));
+			continue;
+		}
+		b->forest[parent].total += links->total;
+		links->next_sibling = b->forest[parent].first_child;
+		b->forest[parent].first_child = stack;
+	}
+	return err;
+}
+
+static void forget_group(struct builder *b)
+{
+	for (size_t i = 0; i < b->stacks.count; i++) {
+		b->hits[b->stacks.data[i]] = 0;
+		if (!b->callers)
+			b->forest[b->stacks.data[i]].total = 0;
+	}
+}
+
+/* One step outwards. The strand has no stack if it was the outermost. */
+static int step_out(struct builder *b, struct strand *strand, uint64_t *self)
+{
+	uint32_t key = strand->key;
+	int err;
+
+	do {
+		if (++strand->line >= location_of(b, strand->stack)->line_count) {
+			strand->line = 0;
+			strand->stack = b->p->stacks[strand->stack].parent.v;
+		}
+		err = find_key(b, strand);
+	} while (!err && b->merge && strand->stack && strand->key == key);
+	if (err || strand->stack)
+		return err ? err : vec_push(&b->strands, *strand);
+	*self += strand->samples;
+	return 0;
+}
+
+/* To the next place: at the same code, if that is not to be a node of its own, it goes on from there. */
+static int go_in(struct builder *b, struct strand next, uint32_t key)
+{
+	int err = find_key(b, &next);
+
+	if (err)
+		return err;
+	return b->merge && next.key == key ? vec_push(&b->queue, next)
+					   : vec_push(&b->strands, next);
+}
+
+/* One step inwards: to what was inlined, or to all that the frame calls. */
+static int step_in(struct builder *b, const struct strand *strand, uint64_t *self)
+{
+	struct strand inlined = *strand;
+	int err = 0;
+
+	if (strand->line) {
+		inlined.line--;
+		return go_in(b, inlined, strand->key);
+	}
+	*self += b->hits[strand->stack];
+	for (uint32_t child = b->forest[strand->stack].first_child; child && !err;
+	     child = b->forest[child].next_sibling)
+		err = go_in(b, outermost(b, child), strand->key);
+	return err;
+}
+
+/* Takes the strands of a candidate out of the arena, one step further. */
+static int take_strands(struct builder *b, const struct candidate *candidate, uint64_t *self)
+{
+	int err = 0;
+
+	b->strands.count = b->queue.count = 0;
+	for (uint32_t i = 0; i < candidate->count && !err; i++)
+		err = vec_push(&b->queue, b->arena.data[candidate->first + i]);
+	b->arena.count = candidate->first;
+	while (b->queue.count && !err) {
+		struct strand strand = b->queue.data[--b->queue.count];
+
+		err = b->callers ? step_out(b, &strand, self) : step_in(b, &strand, self);
+	}
+	return err;
 }
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-static const struct report_row *row_of(const struct builder *b, const struct candidate *candidate)
+static int compare_strands(const void *a, const void *b)
 {
-	return candidate->group ? &b->tree->groups[candidate->key]
-				: &b->tree->code.rows.data[candidate->key];
+	const struct strand *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->line < y->line ? -1 : x->line > y->line;
+}
+
+/* b->strands by the code that they are at. */
+static int split_strands(struct builder *b, uint32_t parent)
+{
+	const struct strand *list = b->strands.data;
+	size_t count = b->strands.count, next;
+
+	if (count)
+		qsort(b->strands.data, count, sizeof(*list), compare_strands);
+	for (size_t i = 0; i < count; i = next) {
+		struct candidate candidate = {
+			.parent = parent,
+			.key = list[i].key,
+			.first = (uint32_t)i,
+		};
+
+		for (next = i; next < count && list[next].key == list[i].key; next++)
+			candidate.total += list[next].samples;
+		candidate.count = (uint32_t)(next - i);
+		if (vec_push(&b->waiting, candidate))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* The smallest first: they are taken from the end. */
 static int compare_candidates(const void *a, const void *b, void *context)
 {
+	const struct builder *builder = context;
+	const struct report_row *rows = builder->tree->code.rows.data;
 	const struct candidate *x = a, *y = b;
 
 	if (x->total != y->total)
 		return x->total < y->total ? -1 : 1;
-	return report_row__compare_texts(row_of(context, y), row_of(context, x));
+	return report_row__compare_texts(&rows[y->key], &rows[x->key]);
 }
 
 /* Those from `first` on are the children of one node, or the roots: sorts them, and drops what is too small. */
@@ -174,167 +415,7 @@ static void settle_candidates(struct builder *b, size_t first, uint32_t *shown, 
 	*shown = (uint32_t)kept;
 }
 
-/* ---- a call tree: from the roots inwards ----------------------------------------------------- */
-
-static int code_key(void *context, const struct profile_location *location, uint32_t line,
-		    uint32_t *key)
-{
-	struct builder *b = context;
-
-	return report_code__row(&b->tree->code, location, line, key);
-}
-
-static int add_calls(struct builder *b, uint32_t below)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < b->touched.count && !err; i++) {
-		uint32_t stack = b->touched.data[i], node;
-
-		err = call_tree__stack(&b->calls, b->p, below, (struct stack_id){stack}, code_key,
-				       b, &node);
-		if (err)
-			break;
-		b->calls.nodes.data[node].hits += b->hits[stack];
-		b->hits[stack] = 0;
-	}
-	return err;
-}
-
-/* Children have higher numbers than their parents. */
-static int sum_calls(struct builder *b)
-{
-	const struct call_node *nodes = b->calls.nodes.data;
-
-	b->totals = calloc(b->calls.nodes.count, sizeof(*b->totals));
-	if (!b->totals)
-		return -ENOMEM;
-	for (size_t i = b->calls.nodes.count; i-- > 0;) {
-		b->totals[i] += nodes[i].hits;
-		if (i)
-			b->totals[nodes[i].parent] += b->totals[i];
-	}
-	return 0;
-}
-
-/* The children of a node of the call tree; of its root they may be groups. */
-static int add_called(struct builder *b, uint32_t call, uint32_t parent, bool groups)
-{
-	const struct call_node *nodes = b->calls.nodes.data;
-
-	for (uint32_t i = nodes[call].first_child; i; i = nodes[i].next_sibling) {
-		const struct candidate candidate = {
-			.parent = parent,
-			.key = nodes[i].key,
-			.first = i,
-			.total = b->totals[i],
-			.group = groups,
-		};
-
-		if (vec_push(&b->waiting, candidate))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int start_calls(struct builder *b, bool groups)
-{
-	size_t first = 0;
-	int err = 0;
-
-	while (first < b->members.count && !err) {
-		uint32_t below = CALL_TREE_ROOT;
-		ssize_t next = gather_group(b, first);
-
-		if (next < 0)
-			return -ENOMEM;
-		if (groups)
-			err = call_tree__child(&b->calls, CALL_TREE_ROOT,
-					       b->members.data[first].group, &below);
-		if (!err)
-			err = add_calls(b, below);
-		first = next;
-	}
-	if (!err)
-		err = sum_calls(b);
-	return err ? err : add_called(b, CALL_TREE_ROOT, REPORT_NO_NODE, groups);
-}
-
-/* ---- callers: from the innermost frames outwards --------------------------------------------- */
-
-/* What the strand goes on with. */
-static int find_key(struct builder *b, struct strand *strand)
-{
-	const struct profile_location *location;
-
-	if (!strand->stack)
-		return 0;
-	location = &b->p->locations[b->p->stacks[strand->stack].location.v];
-	return report_code__row(&b->tree->code, location, location->first_line + strand->line,
-				&strand->key);
-}
-
-static int step_outwards(struct builder *b, struct strand *strand)
-{
-	const struct profile_stack *stack = &b->p->stacks[strand->stack];
-	uint32_t key = strand->key;
-	int err;
-
-	do {
-		stack = &b->p->stacks[strand->stack];
-		if (++strand->line >= b->p->locations[stack->location.v].line_count) {
-			strand->line = 0;
-			strand->stack = stack->parent.v;
-		}
-		err = find_key(b, strand);
-	} while (!err && b->merge && strand->stack && strand->key == key);
-	return err;
-}
-
-/* Those that have ended come last. */
-static int compare_strands(const void *a, const void *b)
-{
-	const struct strand *x = a, *y = b;
-
-	if (!x->stack || !y->stack)
-		return !x->stack - !y->stack;
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return x->line < y->line ? -1 : x->line > y->line;
-}
-
-/* The strands of b->strands by what they go on with: candidates. *ended: samples without another caller. */
-static int split_strands(struct builder *b, uint32_t parent, uint64_t *ended)
-{
-	const struct strand *list = b->strands.data;
-	size_t count = b->strands.count, next;
-
-	*ended = 0;
-	if (count)
-		qsort(b->strands.data, count, sizeof(*list), compare_strands);
-	for (size_t i = 0; i < count; i = next) {
-		struct candidate candidate = {
-			.parent = parent,
-			.key = list[i].key,
-			.first = (uint32_t)i,
-		};
-
-		for (next = i; next < count && !list[next].stack == !list[i].stack &&
-			       (!list[i].stack || list[next].key == list[i].key);
-		     next++)
-			candidate.total += list[next].samples;
-		candidate.count = (uint32_t)(next - i);
-		if (!list[i].stack)
-			*ended = candidate.total;
-		else if (vec_push(&b->waiting, candidate))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Moves the strands of a candidate from b->strands into the arena; equal ones become one. */
+/* Moves the strands of a candidate from b->strands into the arena; those at one place become one. */
 static int store_candidate(struct builder *b, struct candidate *candidate)
 {
 	const struct strand *list = b->strands.data + candidate->first;
@@ -354,103 +435,22 @@ static int store_candidate(struct builder *b, struct candidate *candidate)
 	return 0;
 }
 
-/* Those of all candidates from `first` on, in their order. */
-static int store_strands(struct builder *b, size_t first)
+/* b->strands become the candidates below `parent`. */
+static int add_candidates(struct builder *b, uint32_t parent, uint32_t *shown, uint32_t *cut,
+			  uint64_t *cut_total)
 {
-	int err = 0;
+	size_t first = b->waiting.count;
+	int err = split_strands(b, parent);
 
+	if (err)
+		return err;
+	settle_candidates(b, first, shown, cut, cut_total);
 	for (size_t i = first; i < b->waiting.count && !err; i++)
 		err = store_candidate(b, &b->waiting.data[i]);
 	return err;
 }
 
-/* Takes the strands of a candidate out of the arena, one step further. */
-static int take_strands(struct builder *b, const struct candidate *candidate)
-{
-	int err = 0;
-
-	b->strands.count = 0;
-	for (uint32_t i = 0; i < candidate->count && !err; i++) {
-		struct strand strand = b->arena.data[candidate->first + i];
-
-		if (!candidate->group) /* whose strands are at the first code themselves */
-			err = step_outwards(b, &strand);
-		if (!err)
-			err = vec_push(&b->strands, strand);
-	}
-	if (!candidate->group) /* those of groups are below all others, in another order */
-		b->arena.count = candidate->first;
-	return err;
-}
-
-/* b->touched becomes b->strands. */
-static int begin_strands(struct builder *b, uint64_t *total)
-{
-	b->strands.count = 0;
-	*total = 0;
-	for (size_t i = 0; i < b->touched.count; i++) {
-		uint32_t stack = b->touched.data[i];
-		struct strand strand = {.stack = stack, .samples = b->hits[stack]};
-
-		b->hits[stack] = 0;
-		*total += strand.samples;
-		if (find_key(b, &strand) || vec_push(&b->strands, strand))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int start_callers(struct builder *b, bool groups)
-{
-	size_t first = 0;
-	int err = 0;
-
-	while (first < b->members.count && !err) {
-		struct candidate group = {
-			.parent = REPORT_NO_NODE,
-			.key = b->members.data[first].group,
-			.group = true,
-		};
-		ssize_t next = gather_group(b, first);
-		uint64_t ended;
-
-		if (next < 0)
-			return -ENOMEM;
-		err = begin_strands(b, &group.total);
-		if (err)
-			return err;
-		if (!groups) /* then this is all there is */
-			return split_strands(b, REPORT_NO_NODE, &ended);
-		group.count = (uint32_t)b->strands.count;
-		err = store_candidate(b, &group);
-		if (!err)
-			err = vec_push(&b->waiting, group);
-		first = next;
-	}
-	return err;
-}
-
-/* ---- both ------------------------------------------------------------------------------------ */
-
-static int add_children(struct builder *b, const struct candidate *candidate, uint32_t number,
-			struct report_node *node)
-{
-	size_t first = b->waiting.count;
-	int err;
-
-	if (b->callers) {
-		err = take_strands(b, candidate);
-		if (!err)
-			err = split_strands(b, number, &node->self);
-	} else {
-		node->self = b->calls.nodes.data[candidate->first].hits;
-		err = add_called(b, candidate->first, number, false);
-	}
-	if (err)
-		return err;
-	settle_candidates(b, first, &node->children, &node->cut, &node->cut_total);
-	return b->callers ? store_strands(b, first) : 0;
-}
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int add_node(struct builder *b, const struct candidate *candidate)
 {
@@ -459,37 +459,98 @@ static int add_node(struct builder *b, const struct candidate *candidate)
 		.key = candidate->key,
 		.parent = candidate->parent,
 		.last = candidate->last,
-		.group = candidate->group,
 		.total = candidate->total,
 	};
-	int err;
+	int err = take_strands(b, candidate, &node.self);
 
 	if (candidate->parent != REPORT_NO_NODE)
 		node.depth = tree->nodes.data[candidate->parent].depth + 1;
-	err = add_children(b, candidate, (uint32_t)tree->nodes.count, &node);
+	if (!err)
+		err = add_candidates(b, (uint32_t)tree->nodes.count, &node.children, &node.cut,
+				     &node.cut_total);
 	return err ? err : vec_push(&tree->nodes, node);
 }
 
-static int build(struct builder *b, bool groups)
+/* All below b->strands. */
+static int add_nodes(struct builder *b, uint32_t parent, uint32_t *shown, uint32_t *cut,
+		     uint64_t *cut_total)
 {
-	struct report_tree *tree = b->tree;
-	int err = b->callers ? start_callers(b, groups) : start_calls(b, groups);
+	int err = add_candidates(b, parent, shown, cut, cut_total);
 
-	if (err)
-		return err;
-	settle_candidates(b, 0, &tree->roots, &tree->cut, &tree->cut_total);
-	if (b->callers && !groups)
-		err = store_strands(b, 0);
 	while (!err && b->waiting.count) {
 		struct candidate candidate = b->waiting.data[--b->waiting.count];
 
 		err = add_node(b, &candidate);
 	}
+	return err;
+}
+
+static int add_group(struct builder *b, const struct group *group)
+{
+	struct report_tree *tree = b->tree;
+	struct report_node node = {
+		.key = group->number,
+		.parent = REPORT_NO_NODE,
+		.group = true,
+		.total = group->total,
+	};
+	size_t number = tree->nodes.count;
+	int err = gather(b, group);
+
+	b->strands.count = 0;
+	if (!err)
+		err = b->callers ? begin_callers(b) : begin_calls(b);
+	if (err)
+		return err;
+	if (!group->number) {
+		err = add_nodes(b, REPORT_NO_NODE, &tree->roots, &tree->cut, &tree->cut_total);
+	} else {
+		tree->roots++;
+		err = vec_push(&tree->nodes, node);
+		if (!err)
+			err = add_nodes(b, (uint32_t)number, &node.children, &node.cut,
+					&node.cut_total);
+		if (!err)
+			tree->nodes.data[number] = node;
+	}
+	forget_group(b);
+	return err;
+}
+
+/* The last group that is shown is the last child of the root that a tree does not have. */
+static void mark_last_group(struct report_tree *tree)
+{
+	for (size_t i = tree->nodes.count; i-- > 0;) {
+		if (!tree->nodes.data[i].group)
+			continue;
+		tree->nodes.data[i].last = true;
+		return;
+	}
+}
+
+static int build(struct builder *b)
+{
+	struct report_tree *tree = b->tree;
+	int err = list_groups(b);
+
+	for (size_t i = 0; i < b->groups.count && !err; i++) {
+		const struct group *group = &b->groups.data[i];
+
+		if (group->number && group->total < b->min) {
+			tree->cut++;
+			tree->cut_total += group->total;
+			continue;
+		}
+		err = add_group(b, group);
+	}
+	mark_last_group(tree);
 	/* rows moved while new ones came */
-	for (size_t i = 0; i < tree->nodes.count; i++)
-		tree->nodes.data[i].row = tree->nodes.data[i].group
-						  ? &tree->groups[tree->nodes.data[i].key]
-						  : &tree->code.rows.data[tree->nodes.data[i].key];
+	for (size_t i = 0; i < tree->nodes.count; i++) {
+		struct report_node *node = &tree->nodes.data[i];
+
+		node->row = node->group ? &tree->groups[node->key]
+					: &tree->code.rows.data[node->key];
+	}
 	return err;
 }
 
@@ -500,33 +561,30 @@ int report_tree__init(struct report_tree *tree, const struct profile *p, enum re
 	struct builder b = {
 		.tree = tree,
 		.p = p,
+		.by = by,
 		.min = min,
 		.callers = callers,
-		.merge =
-			by ==
-			REPORT_DSO, /* from one function of a file to the next is no call of the file */
+		.merge = by == REPORT_DSO, /* a file that calls itself is one node */
+		.hits = calloc(p->stack_count + 1, sizeof(*b.hits)),
+		.forest = callers ? NULL : calloc(p->stack_count + 1, sizeof(*b.forest)),
 	};
 	int err;
 
 	*tree = (struct report_tree){};
 	err = report_code__init(&tree->code, p, groups ? REPORT_FUNCTION : by);
+	if (!err && (!b.hits || (!callers && !b.forest)))
+		err = -ENOMEM;
 	if (!err)
-		err = call_tree__init(&b.calls, p);
-	if (err)
-		return err;
-	b.calls.merge = b.merge;
-	b.hits = calloc(p->stack_count + 1, sizeof(*b.hits));
-	err = b.hits ? list_members(&b, by) : -ENOMEM;
-	if (!err)
-		err = build(&b, groups);
-	call_tree__fini(&b.calls);
-	vec_free(&b.members);
-	vec_free(&b.touched);
-	vec_free(&b.arena);
+		err = build(&b);
+	vec_free(&b.threads);
+	vec_free(&b.groups);
+	vec_free(&b.stacks);
 	vec_free(&b.strands);
+	vec_free(&b.queue);
+	vec_free(&b.arena);
 	vec_free(&b.waiting);
 	free(b.hits);
-	free(b.totals);
+	free(b.forest);
 	return err;
 }
 
