@@ -36,7 +36,7 @@ SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sani
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
-LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread
+LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
 TEST_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null)
 
 ARCH	  := $(shell uname -m)

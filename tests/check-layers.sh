@@ -43,7 +43,7 @@ gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h
 dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_inlines.c userspace/symbolize/dwarf_site.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
 zlib        : userspace/base/gzip.c
-cjson/      : userspace/import/json.c
+cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c
 protobuf-c  : userspace/export/pprof.c userspace/import/pprof_reader.c
 pprof.pb-c  : userspace/export/pprof.c userspace/import/pprof_reader.c

@@ -21,7 +21,8 @@ SYSPROF, SCRATCH, RECORDINGS = (os.environ[name] for name in ("SYSPROF", "SCRATC
 REFERENCE = os.path.join(TOP, "build/sysprof")
 FORMATS = ("json.gz", "json", "cpuprofile", "folded", "txt")
 REPORTS = [["report", "x.sysprof", *more] for more in
-           ([], ["--json"], *(["--by", by, "--top", "1000"] for by in ("function", "thread", "process", "dso", "line")))]
+           ([], ["--json"], *(["--by", by, "--top", "1000"] for by in ("function", "thread", "process", "dso", "line")),
+            ["--tree"], ["--tree", "--callers", "--by", "process", "--min", "0", "--json"])]
 COMMANDS = [["convert", "x.sysprof", "--no-symbol-cache", *(word for f in FORMATS for word in ("-o", "x." + f))],
             ["convert", "x.sysprof", "--no-symbol-cache", "--lines", "-o", "lines.folded", "-o", "lines.json"], *REPORTS]
 LIMIT = 120  # s

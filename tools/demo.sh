@@ -41,5 +41,6 @@ Open them:
   $out/demo.json.gz      drop it on https://profiler.firefox.com (it stays in the browser)
   $out/demo.cpuprofile   Chrome: DevTools, Performance, load profile; or open it in VS Code
   $out/demo.folded       text, a stack a line: grep it, or feed a flame graph
-  $out/demo.sysprof      the recording: $build/sysprof convert $out/demo.sysprof -o other.json.gz
+  $out/demo.sysprof      the recording: $build/sysprof open $out/demo.sysprof shows it in the browser,
+                         $build/sysprof convert $out/demo.sysprof -o other.json.gz converts it
 END

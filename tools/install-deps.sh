@@ -18,6 +18,7 @@ set -euo pipefail
 #   h:PATH          a header that the compiler finds by itself
 #   file:PATH       a file
 #   clang-rt:NAME   a runtime library of clang
+#   py:NAME         a module of the system's own python3
 needs() {
 	cat <<-'TABLE'
 	build | cmd:gcc                  | gcc             | gcc             | gcc        | gcc
@@ -41,6 +42,7 @@ needs() {
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
+	test  | py:jsonschema            | python3-jsonschema | python3-jsonschema | python-jsonschema | python3-jsonschema
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
@@ -122,6 +124,7 @@ present() {
 	pc) pkg-config --exists "${rest%:*} >= ${rest#*:}" 2>/dev/null ;;
 	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
 	file) [ -e "$rest" ] ;;
+	py) /usr/bin/python3 -c "import $rest" 2>/dev/null ;;
 	clang-rt) compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/*clang_rt.$rest*.a" >/dev/null ;;
 	esac
 }

@@ -187,6 +187,9 @@ USAGE = [
     (2, "report: --by ", "report x.sysprof --by"),
     (2, "--top 0", "report x.sysprof --top 0"),
     (2, "--top x", "report x.sysprof --top x"),
+    (2, "--min 5", "report x.sysprof --tree --min 5"),
+    (2, "--min -1%", "report x.sysprof --min -1%"),
+    (2, "--callers needs --tree", "report x.sysprof --callers"),
     (2, "'x'", "check x"),
     (2, "'--nonsense'", "check --nonsense"),
 ]

@@ -370,6 +370,31 @@ static void parse_durations(void **state)
 	}
 }
 
+static const struct {
+	const char *text;
+	int err;
+	double share;
+} shares[] = {
+	{"0.5%", 0, 0.005},   {"0.005", 0, 0.005}, {"50%", 0, 0.5},
+	{"100%", 0, 1},	      {"0", 0, 0},	   {"1", 0, 1},
+	{".25", 0, 0.25},     {"0%", 0, 0},	   {"1.1", -ERANGE, 0},
+	{"101%", -ERANGE, 0}, {"5", -ERANGE, 0},   {"", -EINVAL, 0},
+	{"%", -EINVAL, 0},    {"-1%", -EINVAL, 0}, {"1%%", -EINVAL, 0},
+	{"1 %", -EINVAL, 0},  {"nan", -EINVAL, 0}, {"0x1", -EINVAL, 0},
+	{"1e-3", -EINVAL, 0}, {".", -EINVAL, 0},   {"99999999999999999999", -ERANGE, 0},
+};
+
+static void parse_shares(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(shares); i++) {
+		double share = 4711;
+
+		assert_int_equal(parse_share(shares[i].text, &share), shares[i].err);
+		assert_true(share == (shares[i].err ? 4711 : shares[i].share));
+	}
+}
+
 struct list_case {
 	const char *text;
 	int err;
@@ -495,6 +520,7 @@ int main(void)
 		cmocka_unit_test(json_write_error_is_sticky),
 		cmocka_unit_test(parse_numbers),
 		cmocka_unit_test(parse_durations),
+		cmocka_unit_test(parse_shares),
 		cmocka_unit_test(parse_lists),
 		cmocka_unit_test(parse_cpu_list_up_to_the_last_number),
 		cmocka_unit_test(parse_hexadecimal),

@@ -86,6 +86,31 @@ int parse_seconds(const char *text, uint64_t *nanoseconds)
 	return 0;
 }
 
+int parse_share(const char *text, double *share)
+{
+	uint64_t whole = 0, billionths = 0;
+	int err = *text == '.' ? 0 : take_u64(&text, &whole);
+	double value;
+
+	if (!err && *text == '.') {
+		text++;
+		err = take_fraction(&text, &billionths);
+	}
+	if (err)
+		return err;
+	value = (double)whole + (double)billionths / NS_PER_SECOND;
+	if (*text == '%') {
+		value /= 100;
+		text++;
+	}
+	if (*text)
+		return -EINVAL;
+	if (value > 1)
+		return -ERANGE;
+	*share = value;
+	return 0;
+}
+
 /* One number of a list, and whether it is in min..max. */
 static int take_u32(const char **cursor, uint32_t min, uint32_t max, uint32_t *value)
 {

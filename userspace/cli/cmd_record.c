@@ -22,6 +22,7 @@
 #include "cli/held_command.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
+#include "cli/serving.h"
 #include "cli/summary.h"
 #include "session/session.h"
 #include "stream/recording_file.h"
@@ -38,6 +39,7 @@ struct recording {
 	int signal_fd;
 	uint64_t started;
 	uint64_t target_cpu; /* used while recording, ns, as far as known */
+	pid_t server;	     /* --open: the child that serves the profile */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -341,6 +343,17 @@ static int symbolize(struct recording *r, struct symbolizer_counts *counts, stru
 	return err;
 }
 
+static int start_server(struct recording *r, const struct profile *profile, struct failure *failure)
+{
+	const struct serving_options options = {
+		.what = "the recording",
+		.browser = true,
+		.quiet = r->options.verbosity == QUIET,
+	};
+
+	return serving__start(profile, &options, &r->server, failure);
+}
+
 static int finish(struct recording *r, struct failure *failure)
 {
 	struct summary summary = {.options = &r->options};
@@ -368,6 +381,8 @@ static int finish(struct recording *r, struct failure *failure)
 		summary.files = &files;
 		summary__print(&summary);
 	}
+	if (!err && r->options.open)
+		err = start_server(r, summary.profile, failure);
 	written_files__fini(&files);
 	return err;
 }
@@ -395,6 +410,16 @@ static void print_session(const struct recording *r)
 static int exit_code(const struct recording *r)
 {
 	return r->command.ended ? held_command__exit_code(&r->command) : EXIT_DONE;
+}
+
+/* The child has the profile: nothing of the recording is needed any more. */
+static int wait_for_server(struct recording *r)
+{
+	int status;
+
+	session__free(steal_ptr(r->session));
+	status = serving__supervise(r->server, r->signal_fd);
+	return status ? EXIT_FAILED : exit_code(r);
 }
 
 static int failed(const struct failure *failure)
@@ -431,7 +456,9 @@ static int record(struct recording *r, int argc, char **argv)
 		abandon_recording_file(r, err, &failure);
 	else
 		err = finish(r, &failure);
-	return err ? failed(&failure) : exit_code(r);
+	if (err)
+		return failed(&failure);
+	return r->server ? wait_for_server(r) : exit_code(r);
 }
 
 static void recording__fini(struct recording *r)
@@ -507,6 +534,7 @@ const struct command cmd_record = {
 		"                            .folded, .txt, .sysprof (the recording itself); - is standard output\n"
 		"      --thread TID          which thread, for formats with one thread per file\n"
 		"      --lines               with source lines, where the format supports them\n"
+		"      --open                then show the profile in the browser, as sysprof open does\n"
 		"\n"
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sysprof report: the top of a recording as text, without root. */
+/* sysprof report: where the time of a recording went, as text, without root. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/recording_notes.h"
 #include "cli/summary.h"
+#include "cli/terminal.h"
 #include "export/report.h"
 #include "session/session.h"
 
@@ -16,35 +17,84 @@
 
 static const struct option long_options[] = {
 	{"by", required_argument, NULL, 'b'},
+	{"tree", no_argument, NULL, 't'},
+	{"callers", no_argument, NULL, 'c'},
+	{"min", required_argument, NULL, 'm'},
 	{"top", required_argument, NULL, 'n'},
 	{"json", no_argument, NULL, 'j'},
 	{NULL, 0, NULL, 0},
 };
 
-static int parse_option(struct report_options *options, unsigned int *top, int option, char **argv)
+struct arguments {
+	struct report_options report;
+	bool tree, callers, min_given;
+	unsigned int top;
+};
+
+static int parse_option(struct arguments *arguments, int option, char **argv)
 {
 	uint64_t rows;
 
 	switch (option) {
 	case 'b':
-		if (report_by_parse(optarg, &options->by))
+		if (report_by_parse(optarg, &arguments->report.by))
 			return usage_error(
 				&cmd_report,
 				"--by %s: expected function, thread, process, dso or line", optarg);
+		return 0;
+	case 't':
+		arguments->tree = true;
+		return 0;
+	case 'c':
+		arguments->callers = true;
+		return 0;
+	case 'm':
+		if (parse_share(optarg, &arguments->report.min_share))
+			return usage_error(&cmd_report,
+					   "--min %s: expected a share, as in 0.5%% or 0.005",
+					   optarg);
+		arguments->min_given = true;
 		return 0;
 	case 'n':
 		if (parse_u64(optarg, 1, TOP_MAX, &rows))
 			return usage_error(&cmd_report, "--top %s: expected a number of rows",
 					   optarg);
-		*top = rows;
+		arguments->top = rows;
 		return 0;
 	case 'j':
-		options->json = true;
+		arguments->report.json = true;
 		return 0;
 	case ':':
 		return usage_error(&cmd_report, "%s requires a value", argv[optind - 1]);
 	}
 	return usage_error(&cmd_report, "unknown option '%s'", argv[optind - 1]);
+}
+
+static int parse_options(struct arguments *arguments, int argc, char **argv)
+{
+	struct terminal terminal;
+	int option, status;
+
+	optind = 1;
+	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		status = parse_option(arguments, option, argv);
+		if (status)
+			return status;
+	}
+	if (argc - optind != 1)
+		return usage_error(&cmd_report, argc - optind ? "more than one recording"
+							      : "no recording given");
+	if (arguments->callers && !arguments->tree)
+		return usage_error(&cmd_report, "--callers needs --tree");
+	if (arguments->tree)
+		arguments->report.shape = arguments->callers ? REPORT_CALLERS : REPORT_TREE;
+	if (arguments->tree && !arguments->min_given)
+		arguments->report.min_share = REPORT_TREE_MIN;
+	terminal__init(&terminal);
+	arguments->report.color = terminal.color;
+	arguments->report.utf8 = terminal.utf8;
+	arguments->report.width = terminal.width;
+	return 0;
 }
 
 static int report_recording(const char *input, const struct report_options *options,
@@ -73,31 +123,31 @@ static int report_recording(const char *input, const struct report_options *opti
 
 static int run_report(int argc, char **argv)
 {
-	struct report_options options = {.by = REPORT_FUNCTION};
-	unsigned int top = 0;
-	int option, status;
+	struct arguments arguments = {.report = {.by = REPORT_FUNCTION}};
+	int status = parse_options(&arguments, argc, argv);
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		status = parse_option(&options, &top, option, argv);
-		if (status)
-			return status;
-	}
-	if (argc - optind != 1)
-		return usage_error(&cmd_report, argc - optind ? "more than one recording"
-							      : "no recording given");
-	return report_recording(argv[optind], &options, top);
+	return status ? status : report_recording(argv[optind], &arguments.report, arguments.top);
 }
 
 const struct command cmd_report = {
 	.name = "report",
-	.arguments = "IN [--by function|thread|process|dso|line] [--top N] [--json]",
+	.arguments =
+		"IN [--by function|thread|process|dso|line] [--tree [--callers]] [--min SHARE]\n"
+		"                      [--top N] [--json]",
 	.summary = "print where the time went",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
+		"  sysprof report x.sysprof --tree --min 2%\n"
+		"  sysprof report x.sysprof --tree --callers\n"
 		"\n"
-		"      --by WHAT   function (default), thread, process, dso or line\n"
-		"      --top N     number of rows, default 40\n"
-		"      --json      print JSON\n",
+		"      --by WHAT    function (default), thread, process, dso or line\n"
+		"      --tree       a call tree, from the roots down; by thread or process: one each\n"
+		"      --callers    with --tree: the functions with most samples, and their callers\n"
+		"      --min SHARE  leave out what is below, as in 0.5% or 0.005; default of a tree: 0.5%\n"
+		"      --top N      number of rows, default of a table: 40\n"
+		"      --json       print JSON (docs/report.schema.json)\n"
+		"\n"
+		"The range, or +/-, says how far a share can be trusted: 95 % of such ranges contain the\n"
+		"true share. On a terminal names have colours: kernel, libraries, JIT code (NO_COLOR=1: none).\n",
 	.run = run_report,
 };

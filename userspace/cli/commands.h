@@ -24,6 +24,7 @@ struct command {
 extern const struct command cmd_record;
 extern const struct command cmd_convert;
 extern const struct command cmd_report;
+extern const struct command cmd_open;
 extern const struct command cmd_perf_map;
 extern const struct command cmd_check;
 

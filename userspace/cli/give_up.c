@@ -27,6 +27,7 @@ static struct {
 	volatile sig_atomic_t count;
 	volatile sig_atomic_t armed; /* the next signal ends the process */
 	volatile sig_atomic_t signalled, from_terminal;
+	volatile sig_atomic_t nothing_to_lose;
 	int notice_fd; /* an eventfd, to wake who polls */
 	bool watching;
 	sigset_t original_mask;
@@ -35,12 +36,16 @@ static struct {
 
 static void give_up_now(void)
 {
-	static const char text[] = "\nsysprof: aborted; no profile written\n";
+	static const char loss[] = "\nsysprof: aborted; no profile written\n";
+	static const char end[] = "\nsysprof: aborted\n";
 	ssize_t ignored;
 
 	for (int i = 0; i < state.count; i++)
 		unlink(state.paths[i]);
-	ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+	if (state.nothing_to_lose)
+		ignored = write(STDERR_FILENO, end, sizeof(end) - 1);
+	else
+		ignored = write(STDERR_FILENO, loss, sizeof(loss) - 1);
 	(void)ignored;
 	_exit(EXIT_FAILED);
 }
@@ -146,4 +151,11 @@ void give_up__remember_file(const char *path)
 void give_up__forget_files(void)
 {
 	state.count = 0;
+}
+
+void give_up__nothing_to_lose(void)
+{
+	give_up__forget_files();
+	state.nothing_to_lose = 1;
+	give_up__expect_one_more();
 }

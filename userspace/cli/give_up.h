@@ -36,4 +36,7 @@ void give_up__restore_signals(void);
 void give_up__remember_file(const char *path);
 void give_up__forget_files(void);
 
+/* All files are written: who gives up from now on loses none. Forgets them, and the signals so far. */
+void give_up__nothing_to_lose(void);
+
 #endif

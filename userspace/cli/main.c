@@ -10,7 +10,7 @@
 #include "cli/give_up.h"
 
 static const struct command *const commands[] = {
-	&cmd_record, &cmd_convert, &cmd_report, &cmd_perf_map, &cmd_check, NULL,
+	&cmd_record, &cmd_convert, &cmd_report, &cmd_open, &cmd_perf_map, &cmd_check, NULL,
 };
 
 static const struct command *find_command(const char *name)

@@ -33,7 +33,8 @@ enum {
 	OPT_LINES,
 	OPT_DEBUGINFOD,
 	OPT_NO_SYMBOL_CACHE,
-	OPT_JVM_PERFMAP
+	OPT_JVM_PERFMAP,
+	OPT_OPEN
 };
 
 static const struct option long_options[] = {
@@ -58,6 +59,7 @@ static const struct option long_options[] = {
 	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
 	{"no-symbol-cache", no_argument, NULL, OPT_NO_SYMBOL_CACHE},
 	{"jvm-perfmap", no_argument, NULL, OPT_JVM_PERFMAP},
+	{"open", no_argument, NULL, OPT_OPEN},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{NULL, 0, NULL, 0},
@@ -197,6 +199,9 @@ static int parse_option(struct record_options *options, int option)
 		return 0;
 	case OPT_JVM_PERFMAP:
 		options->jvm_perfmap = true;
+		return 0;
+	case OPT_OPEN:
+		options->open = true;
 		return 0;
 	case OPT_NO_SYMBOL_CACHE:
 		options->symbol_cache = false;

@@ -33,6 +33,7 @@ struct record_options {
 
 	struct outputs outputs;
 	bool symbol_cache, debuginfod, jvm_perfmap;
+	bool open; /* --open */
 	enum verbosity verbosity;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A profile as a table: what `sysprof report` prints, and the .txt format. */
+/* A profile as a table or a tree: what `sysprof report` prints, and the .txt format. */
 #ifndef EXPORT_REPORT_H
 #define EXPORT_REPORT_H
 
@@ -16,11 +16,23 @@ enum report_by {
 	REPORT_BY_COUNT
 };
 
-#define REPORT_TOP_DEFAULT 40 /* rows */
+enum report_shape {
+	REPORT_TABLE,
+	REPORT_TREE,	/* from the roots of the stacks down */
+	REPORT_CALLERS, /* from the functions with most samples up to their callers */
+};
+
+#define REPORT_TOP_DEFAULT 40 /* rows of a table; a tree has no limit but its least share */
+#define REPORT_TREE_MIN	   0.005
 
 struct report_options {
 	enum report_by by;
+	enum report_shape shape;
+	double min_share; /* 0..1: rows with less self samples, nodes with less samples are left out */
 	bool json;
+	/* Of a terminal; text only. */
+	bool color, utf8;
+	unsigned int width; /* columns; 0: lines are as long as they are */
 };
 
 /* "function", "thread", "process", "dso", "line"; -EINVAL. */

@@ -16,7 +16,8 @@ struct report_row {
 	const char *name;
 	const char *place; /* dso of a function, file of a line, process of a thread */
 	uint32_t pid, tid, line;
-	uint32_t threads; /* of a process, with at least one sample */
+	uint32_t threads;		/* of a process, with at least one sample */
+	enum profile_category category; /* of code: that of its first location */
 };
 
 /* Sorted by self, then total, then name and the rest. The caller frees *rows. */

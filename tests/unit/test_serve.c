@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The server's parts: tokens and hosts, who has to leave, and which files it hands out. */
+#include "serve/loopback.h"
+#include "serve/peers.h"
+#include "serve/source_api.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ull
+
+/* ---- tokens and hosts ------------------------------------------------------------------------ */
+
+static void test_tokens(void **state)
+{
+	char token[TOKEN_SIZE + 1], other[TOKEN_SIZE + 1], text[TOKEN_SIZE + 3];
+
+	(void)state;
+	assert_int_equal(token__make(token), 0);
+	assert_int_equal(token__make(other), 0);
+	assert_string_not_equal(token, other);
+	assert_int_equal(strspn(token, "0123456789abcdef"), TOKEN_SIZE);
+	assert_int_equal(strlen(token), TOKEN_SIZE);
+	assert_true(token__equal(token, token, token + TOKEN_SIZE));
+	assert_false(token__equal(token, other, other + TOKEN_SIZE));
+	assert_false(token__equal(token, token, token + TOKEN_SIZE - 1));
+	assert_false(token__equal(token, token, token));
+	snprintf(text, sizeof(text), "%s0", token);
+	assert_false(token__equal(token, text, text + TOKEN_SIZE + 1));
+	for (size_t i = 0; i < TOKEN_SIZE; i++) {
+		memcpy(text, token, TOKEN_SIZE + 1);
+		text[i] ^= 1;
+		assert_false(token__equal(token, text, text + TOKEN_SIZE));
+	}
+}
+
+static void test_hosts(void **state)
+{
+	static const char *const ours[] = {"127.0.0.1:8123", "localhost:8123", "LocalHost:8123",
+					   "[::1]:8123"};
+	static const char *const foreign[] = {"",
+					      "127.0.0.1",
+					      "127.0.0.1:8124",
+					      "127.0.0.1:81230",
+					      "evil.com",
+					      "evil.com:8123",
+					      "127.0.0.1.evil.com:8123",
+					      "localhost",
+					      "localhost.:8123",
+					      "127.0.0.1:8123 ",
+					      "0.0.0.0:8123",
+					      "::1:8123",
+					      "127.1:8123",
+					      "a127.0.0.1:8123"};
+	struct loopback loopback = {.port = 8123};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		assert_true(loopback__is_our_host(&loopback, ours[i]));
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		assert_false(loopback__is_our_host(&loopback, foreign[i]));
+	/* browsers leave out the port that http has by itself */
+	loopback.port = 80;
+	assert_true(loopback__is_our_host(&loopback, "localhost"));
+	assert_false(loopback__is_our_host(&loopback, "localhost:8123"));
+}
+
+static void test_port_in_use(void **state)
+{
+	struct loopback one = {.fds = {-1, -1}}, two = {.fds = {-1, -1}};
+	struct failure failure = {};
+
+	(void)state;
+	assert_int_equal(loopback__open(&one, 0, NULL), 0);
+	assert_true(one.port);
+	assert_int_equal(loopback__open(&two, one.port, &failure), -EADDRINUSE);
+	assert_non_null(strstr(failure.what, "127.0.0.1:"));
+	assert_non_null(strstr(failure.remedy, "--port"));
+	loopback__close(&one);
+	loopback__close(&two);
+	assert_int_equal(one.fds[0], -1);
+}
+
+/* ---- peers ----------------------------------------------------------------------------------- */
+
+struct line {
+	int ours, theirs;
+	struct peer *peer;
+};
+
+static void connect_peer(struct peers *peers, struct line *line, uint64_t now)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	line->ours = fds[0];
+	line->theirs = fds[1];
+	peers__make_room(peers);
+	line->peer = peers__add(peers, line->ours, now);
+	assert_non_null(line->peer);
+}
+
+static void disconnect_peer(struct line *line)
+{
+	peer__remove(line->peer);
+	close(line->ours);
+	close(line->theirs);
+}
+
+/* Its end of the stream has come. */
+static bool is_cut_off(const struct line *line)
+{
+	char byte;
+
+	return recv(line->theirs, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void test_crowd(void **state)
+{
+	struct line lines[2 * STRANGERS_MAX];
+	struct peers peers = {};
+
+	(void)state;
+	for (size_t i = 0; i < STRANGERS_MAX; i++)
+		connect_peer(&peers, &lines[i], i);
+	for (size_t i = 0; i < STRANGERS_MAX; i++)
+		assert_false(is_cut_off(&lines[i]));
+	/* the oldest is one who is known by now: the next one goes */
+	peer__trust(lines[0].peer);
+	peer__trust(lines[0].peer);
+	connect_peer(&peers, &lines[STRANGERS_MAX], STRANGERS_MAX);
+	assert_false(is_cut_off(&lines[1]));
+	connect_peer(&peers, &lines[STRANGERS_MAX + 1], STRANGERS_MAX);
+	assert_true(is_cut_off(&lines[1]));
+	assert_false(is_cut_off(&lines[0]));
+	/* one that was dropped is not counted twice, neither when it shows the token nor when it closes */
+	peer__trust(lines[1].peer);
+	assert_int_equal(peers.strangers, STRANGERS_MAX);
+	for (size_t i = STRANGERS_MAX + 2; i < 2 * STRANGERS_MAX; i++)
+		connect_peer(&peers, &lines[i], i);
+	assert_int_equal(peers.strangers, STRANGERS_MAX);
+	assert_int_equal(peers.count, 2 * STRANGERS_MAX);
+	assert_false(is_cut_off(&lines[0]));
+	assert_false(is_cut_off(&lines[2 * STRANGERS_MAX - 1]));
+	for (size_t i = 0; i < 2 * STRANGERS_MAX; i++)
+		disconnect_peer(&lines[i]);
+	assert_int_equal(peers.count, 0);
+	assert_int_equal(peers.strangers, 0);
+	assert_null(peers.first);
+}
+
+static void test_slow(void **state)
+{
+	struct line slow, waiting;
+	struct peers peers = {};
+
+	(void)state;
+	connect_peer(&peers, &slow, 0);
+	connect_peer(&peers, &waiting, 0);
+	peer__trust(waiting.peer);
+	peer__is_answered(waiting.peer);
+	peers__drop_slow(&peers, REQUEST_SECONDS * SECOND);
+	assert_false(is_cut_off(&slow));
+	peers__drop_slow(&peers, REQUEST_SECONDS * SECOND + 1);
+	assert_true(is_cut_off(&slow));
+	assert_false(is_cut_off(&waiting));
+	/* the next request has the same time, also of one who is known */
+	peer__is_done(waiting.peer, 50 * SECOND);
+	peers__drop_slow(&peers, (50 + REQUEST_SECONDS) * SECOND);
+	assert_false(is_cut_off(&waiting));
+	peers__drop_slow(&peers, (51 + REQUEST_SECONDS) * SECOND);
+	assert_true(is_cut_off(&waiting));
+	disconnect_peer(&slow);
+	disconnect_peer(&waiting);
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+struct sources {
+	char dir[64];
+	char *paths[8]; /* sorted */
+	struct source_list list;
+};
+
+enum { BIG, BINARY, DIRECTORY, EMPTY, FIFO, GONE, LINK, TEXT };
+
+static void make_file(const char *path, const char *text, size_t size)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, size), size);
+	close(fd);
+}
+
+static int set_up_sources(void **state)
+{
+	static const char *const names[] = {"big.c",  "binary.c", "directory.c", "empty.c",
+					    "fifo.c", "gone.c",	  "link.c",	 "text.c"};
+	static const char text[] = "int main(void)\n{\n\treturn \"\xc3\xa4\xff\"[0];\n}\n";
+	struct sources *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	snprintf(s->dir, sizeof(s->dir), "/tmp/sources.XXXXXX");
+	assert_non_null(mkdtemp(s->dir));
+	for (size_t i = 0; i < 8; i++)
+		assert_true(asprintf(&s->paths[i], "%s/%s", s->dir, names[i]) > 0);
+	s->list.paths = (const char *const *)s->paths;
+	s->list.count = 8;
+	make_file(s->paths[BIG], "x", 1);
+	assert_int_equal(truncate(s->paths[BIG], SOURCE_MAX + 1), 0);
+	make_file(s->paths[BINARY],
+		  "\x7f"
+		  "ELF\0\1",
+		  6);
+	assert_int_equal(mkdir(s->paths[DIRECTORY], 0700), 0);
+	make_file(s->paths[EMPTY], "", 0);
+	assert_int_equal(mkfifo(s->paths[FIFO], 0600), 0);
+	make_file(s->paths[TEXT], text, sizeof(text) - 1);
+	assert_int_equal(symlink(s->paths[TEXT], s->paths[LINK]), 0);
+	*state = s;
+	return 0;
+}
+
+static int tear_down_sources(void **state)
+{
+	struct sources *s = *state;
+
+	for (size_t i = 0; i < 8; i++) {
+		remove(s->paths[i]);
+		free(s->paths[i]);
+	}
+	rmdir(s->dir);
+	free(s);
+	return 0;
+}
+
+static cJSON *ask(const struct source_list *list, const char *name, const char *request)
+{
+	char *answer;
+	size_t size;
+	cJSON *json;
+
+	assert_int_equal(source_api__answer(list, name, request, strlen(request), &answer, &size),
+			 0);
+	assert_int_equal(strlen(answer), size);
+	json = cJSON_Parse(answer);
+	assert_non_null(json);
+	free(answer);
+	return json;
+}
+
+static void assert_refused(const struct source_list *list, const char *request, const char *why)
+{
+	cJSON *json = ask(list, "source/v1", request);
+	const char *error = cJSON_GetStringValue(cJSON_GetObjectItem(json, "error"));
+
+	assert_null(cJSON_GetObjectItem(json, "source"));
+	assert_non_null(error);
+	if (!strstr(error, why))
+		fail_msg("%s: %s", request, error);
+	cJSON_Delete(json);
+}
+
+static void assert_file_refused(const struct source_list *list, const char *path, const char *why)
+{
+	char request[256];
+
+	snprintf(request, sizeof(request),
+		 "{\"debugName\":\"a\",\"debugId\":\"0\",\"moduleOffset\":\"0x1\",\"file\":\"%s\"}",
+		 path);
+	assert_refused(list, request, why);
+}
+
+static void test_sources(void **state)
+{
+	struct sources *s = *state;
+	char request[256], path[128];
+	cJSON *json;
+
+	snprintf(request, sizeof(request), "{\"file\":\"%s\"}", s->paths[TEXT]);
+	json = ask(&s->list, "source/v1", request);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "file")),
+			    s->paths[TEXT]);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "source")),
+			    "int main(void)\n{\n\treturn \"\xc3\xa4\xef\xbf\xbd\"[0];\n}\n");
+	assert_true(cJSON_IsNull(cJSON_GetObjectItem(json, "symbolsLastModified")));
+	cJSON_Delete(json);
+
+	/* listed, and not what a source file is */
+	assert_file_refused(&s->list, s->paths[BIG], "too big");
+	assert_file_refused(&s->list, s->paths[BINARY], "not a text file");
+	assert_file_refused(&s->list, s->paths[LINK], "symbolic link");
+	assert_file_refused(&s->list, s->paths[FIFO], "");
+	assert_file_refused(&s->list, s->paths[DIRECTORY], "");
+	assert_file_refused(&s->list, s->paths[EMPTY], "");
+	assert_file_refused(&s->list, s->paths[GONE], "No such file");
+
+	/* not listed: whether it exists is not said */
+	assert_file_refused(&s->list, "/etc/passwd", "does not refer");
+	assert_file_refused(&s->list, "/nowhere", "does not refer");
+	assert_file_refused(&s->list, "", "does not refer");
+	assert_file_refused(&s->list, "text.c", "does not refer");
+	snprintf(path, sizeof(path), "%s/../%s", s->dir, s->paths[TEXT] + strlen("/tmp/"));
+	assert_file_refused(&s->list, path, "does not refer");
+	snprintf(path, sizeof(path), "%s/", s->paths[TEXT]);
+	assert_file_refused(&s->list, path, "does not refer");
+
+	/* not even a request */
+	assert_refused(&s->list, "", "not JSON");
+	assert_refused(&s->list, "{", "not JSON");
+	assert_refused(&s->list, "[]", "no \"file\"");
+	assert_refused(&s->list, "{\"file\":1}", "no \"file\"");
+	assert_refused(&s->list, "null", "no \"file\"");
+}
+
+/* /proc has no sizes, and other users' secrets */
+static void test_proc(void **state)
+{
+	static const char *const paths[] = {"/proc/self/environ", "/proc/self/maps"};
+	const struct source_list list = {.paths = paths, .count = 2};
+
+	(void)state;
+	assert_file_refused(&list, paths[0], "");
+	assert_file_refused(&list, paths[1], "");
+}
+
+static void test_other_requests(void **state)
+{
+	const struct source_list none = {};
+	cJSON *json = ask(&none, "symbolicate/v5", "{\"jobs\":[]}");
+
+	(void)state;
+	assert_true(cJSON_IsString(cJSON_GetObjectItem(json, "error")));
+	cJSON_Delete(json);
+	assert_true(source_api__knows("source/v1"));
+	assert_true(source_api__knows("asm/v1"));
+	assert_false(source_api__knows("source/v2"));
+	assert_false(source_api__knows(""));
+}
+
+/* As deep as a request can be: an error, and no crash. */
+static void test_deep_request(void **state)
+{
+	const struct source_list none = {};
+	char *request = malloc(API_REQUEST_MAX + 1);
+
+	(void)state;
+	assert_non_null(request);
+	memset(request, '[', API_REQUEST_MAX);
+	request[API_REQUEST_MAX] = 0;
+	assert_refused(&none, request, "not JSON");
+	free(request);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_port_in_use),
+		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test_setup_teardown(test_sources, set_up_sources, tear_down_sources),
+		cmocka_unit_test(test_proc),
+		cmocka_unit_test(test_other_requests),
+		cmocka_unit_test(test_deep_request),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

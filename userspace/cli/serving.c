@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/serving.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/browser.h"
+#include "cli/commands.h"
+#include "cli/give_up.h"
+#include "cli/serving_files.h"
+#include "cli/sudo_user.h"
+#include "cli/summary.h"
+#include "serve/http_server.h"
+
+#define PROFILER_DEFAULT "https://profiler.firefox.com"
+#define URL_SIZE	 1024
+#define SSH_SIZE	 256
+
+struct serving {
+	const struct serving_options *options;
+	struct serving_files files;
+	struct http_server *server;
+	char profiler_url[URL_SIZE];
+	char ssh[SSH_SIZE];
+};
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* Everything but letters, digits and "-._~", as encodeURIComponent() does. */
+static void percent_encode(char *out, size_t size, const char *text)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+	size_t used = 0;
+
+	for (; *text && used + 3 < size; text++) {
+		if (strchr(plain, *text)) {
+			out[used++] = *text;
+			continue;
+		}
+		out[used++] = '%';
+		out[used++] = digits[(unsigned char)*text >> 4];
+		out[used++] = digits[(unsigned char)*text & 15];
+	}
+	out[used] = 0;
+}
+
+/* Where the Firefox Profiler is: PROFILER_URL can name one of one's own. */
+static const char *profiler_base(void)
+{
+	const char *wanted = getenv("PROFILER_URL");
+
+	return wanted && (!strncmp(wanted, "https://", 8) || !strncmp(wanted, "http://", 7))
+		       ? wanted
+		       : PROFILER_DEFAULT;
+}
+
+static void make_profiler_url(struct serving *s)
+{
+	const char *base = profiler_base();
+	char file[URL_SIZE], encoded_file[URL_SIZE], encoded_server[URL_SIZE];
+	int length = strlen(base);
+
+	snprintf(file, sizeof(file), "%s/" PROFILE_NAME, http_server__url(s->server));
+	percent_encode(encoded_file, sizeof(encoded_file), file);
+	percent_encode(encoded_server, sizeof(encoded_server), http_server__url(s->server));
+	while (length && base[length - 1] == '/')
+		length--;
+	snprintf(s->profiler_url, sizeof(s->profiler_url),
+		 "%.*s/from-url/%.300s/?symbolServer=%.200s", length > 400 ? 400 : length, base,
+		 encoded_file, encoded_server);
+}
+
+static void print_addresses(const struct serving *s)
+{
+	const char *url = http_server__url(s->server);
+
+	fprintf(stderr,
+		"sysprof: serving %s until Ctrl-C\n"
+		"  page:              %s/\n"
+		"  Firefox Profiler:  %s\n"
+		"  all formats:       %s/" FORMATS_NAME "\n",
+		s->options->what, url, s->profiler_url, url);
+	if (*s->ssh)
+		fprintf(stderr,
+			"  over ssh: run this on your own machine, then open the address there:\n"
+			"    %s\n",
+			s->ssh);
+}
+
+static void announce(const struct serving *s)
+{
+	const struct serving_options *options = s->options;
+	bool opened;
+
+	if (!options->quiet)
+		print_addresses(s);
+	opened = options->browser && browser__can_open() &&
+		 browser__open(http_server__entry_url(s->server));
+	/* who asked for the page needs its address, however quiet */
+	if (options->quiet && !opened)
+		fprintf(stderr, "%s/\n", http_server__url(s->server));
+}
+
+/* ---- serving --------------------------------------------------------------------------------- */
+
+static void make_wanted(struct serving *s, size_t wanted)
+{
+	uint64_t size;
+	int fd, err = serving_files__make(&s->files, wanted, &fd, &size);
+
+	if (!err) {
+		err = http_server__provide(s->server, wanted, fd, size);
+	} else {
+		http_server__refuse(s->server, wanted);
+	}
+	if (err)
+		log_print(LOG_ERROR, "cannot make %s: %s",
+			  *s->files.files[wanted].name ? s->files.files[wanted].name : "the page",
+			  strerror(-err));
+}
+
+static int serve_until(struct serving *s, int signal_fd, struct failure *failure)
+{
+	size_t wanted;
+	int what;
+
+	while ((what = http_server__wait(s->server, signal_fd, &wanted)) > 0)
+		make_wanted(s, wanted);
+	return what ? fail(failure, what, "the server stopped: %s", strerror(-what)) : 0;
+}
+
+static int start_server(struct serving *s, const struct profile *profile, struct failure *failure)
+{
+	struct http_server_options options = {.port = s->options->port};
+	int err = serving_files__init(&s->files, profile, s->options->what);
+
+	if (err)
+		return fail(failure, err, "cannot start the server: %s", strerror(-err));
+	options.files = s->files.files;
+	options.file_count = s->files.count;
+	options.sources.paths = (const char *const *)s->files.sources;
+	options.sources.count = s->files.source_count;
+	err = http_server__new(&options, &s->server, failure);
+	if (err)
+		return err;
+	make_profiler_url(s);
+	s->files.profiler_url = s->profiler_url;
+	return 0;
+}
+
+/*
+ * The order matters: a port below 1024 and the variables of processes above us need the privileges,
+ * nothing behind that does. Of a child `parent` is the process without which it ends, else 0: a change
+ * of the user cancels that request.
+ */
+static int run(const struct profile *profile, const struct serving_options *options, pid_t parent,
+	       struct failure *failure)
+{
+	struct serving s = {.options = options};
+	int signal_fd = give_up__watch();
+	int err = signal_fd < 0 ? fail(failure, signal_fd, "cannot watch for signals: %s",
+				       strerror(-signal_fd))
+				: 0;
+
+	if (!err)
+		err = start_server(&s, profile, failure);
+	if (!err) {
+		describe_ssh_forward(http_server__port(s.server), s.ssh, sizeof(s.ssh));
+		err = drop_privileges(failure);
+	}
+	if (!err && parent && (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent))
+		err = fail(failure, -ESRCH, "sysprof has ended before its server began");
+	if (!err) {
+		give_up__nothing_to_lose();
+		announce(&s);
+		err = serve_until(&s, signal_fd, failure);
+	}
+	http_server__free(s.server);
+	serving_files__fini(&s.files);
+	if (signal_fd >= 0)
+		close(signal_fd);
+	return err;
+}
+
+int serving__run(const struct profile *profile, const struct serving_options *options,
+		 struct failure *failure)
+{
+	return run(profile, options, 0, failure);
+}
+
+/* ---- in a child ------------------------------------------------------------------------------ */
+
+/*
+ * A group of its own: what the terminal sends reaches it once, through its parent. Descriptors of the recording
+ * (the kernel's programs and maps, files of all users) are not for a server.
+ */
+static void run_child(const struct profile *profile, const struct serving_options *options,
+		      pid_t parent)
+{
+	struct failure failure = {};
+	int err;
+
+	setpgid(0, 0);
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+	err = run(profile, options, parent, &failure);
+	if (err)
+		print_failure(&failure);
+	_exit(err ? EXIT_FAILED : EXIT_DONE);
+}
+
+int serving__start(const struct profile *profile, const struct serving_options *options,
+		   pid_t *child, struct failure *failure)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		return fail(failure, -errno, "cannot start the server: %s", strerror(errno));
+	if (!pid)
+		run_child(profile, options, parent);
+	*child = pid;
+	return 0;
+}
+
+int serving__supervise(pid_t child, int signal_fd)
+{
+	_cleanup_close_ int pidfd = syscall(SYS_pidfd_open, child, 0);
+	struct pollfd fds[] = {
+		{.fd = signal_fd, .events = POLLIN},
+		{.fd = pidfd, .events = POLLIN},
+	};
+	bool from_terminal;
+	int status;
+
+	give_up__nothing_to_lose();
+	while (pidfd >= 0 && !fds[1].revents) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (give_up__signalled(&from_terminal)) {
+			kill(child, SIGTERM);
+			give_up__expect_one_more();
+		}
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_FAILED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}

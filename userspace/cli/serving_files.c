@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/serving_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/utf8.h"
+#include "export/exporters.h"
+
+/* The files that come first; behind them those of the exporters, in the order of exporters(). */
+enum { FILE_PAGE, FILE_PROFILE, FILE_FORMATS, FILE_FIRST_DOWNLOAD };
+
+#define NAME_SIZE 32 /* "profile.trace.json.gz" */
+#define GZIP_END  ".gz"
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), wanted = strlen(end);
+
+	return length >= wanted && !strcmp(text + length - wanted, end);
+}
+
+/* ---- which files there are ------------------------------------------------------------------- */
+
+static const char *type_of(const char *name)
+{
+	static const struct {
+		const char *suffix, *type;
+	} types[] = {
+		{GZIP_END, "application/gzip"},	       {".json", "application/json"},
+		{".cpuprofile", "application/json"},   {".html", "text/html; charset=utf-8"},
+		{".txt", "text/plain; charset=utf-8"}, {".folded", "text/plain; charset=utf-8"},
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (ends_with(name, types[i].suffix))
+			return types[i].type;
+	return "application/octet-stream";
+}
+
+/* A compressed one, if there is one: all of their readers take it. */
+static const char *download_suffix(const struct exporter *exporter)
+{
+	for (const char *const *suffix = exporter->suffixes; *suffix; suffix++)
+		if (ends_with(*suffix, GZIP_END))
+			return *suffix;
+	return exporter->suffixes[0];
+}
+
+static int list_files(struct serving_files *f)
+{
+	size_t downloads = 0;
+
+	while (exporters()[downloads])
+		downloads++;
+	f->files = calloc(FILE_FIRST_DOWNLOAD + downloads, sizeof(*f->files));
+	f->names = calloc(downloads, NAME_SIZE);
+	if (!f->files || !f->names)
+		return -ENOMEM;
+	f->files[FILE_PAGE] =
+		(struct http_file){.name = "", .type = type_of(".html"), .page = true};
+	f->files[FILE_PROFILE] = (struct http_file){
+		.name = PROFILE_NAME, .type = type_of(PROFILE_NAME), .gzip = true};
+	f->files[FILE_FORMATS] =
+		(struct http_file){.name = FORMATS_NAME, .type = type_of(".html"), .page = true};
+	f->count = FILE_FIRST_DOWNLOAD;
+	for (size_t i = 0; i < downloads; i++) {
+		char *name = f->names + i * NAME_SIZE;
+
+		snprintf(name, NAME_SIZE, "profile%s", download_suffix(exporters()[i]));
+		f->files[f->count++] =
+			(struct http_file){.name = name, .type = type_of(name), .download = true};
+	}
+	return 0;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every absolute path of a definition or an executing line, each once. */
+static int list_sources(struct serving_files *f)
+{
+	const struct profile *p = f->profile;
+	_cleanup_free_ bool *seen = calloc(p->string_count + 1, sizeof(*seen));
+	size_t used = 0;
+
+	f->sources = calloc(p->string_count + 1, sizeof(*f->sources));
+	if (!seen || !f->sources)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->line_count; i++)
+		seen[p->lines[i].file.v] = true;
+	for (size_t i = 1; i < p->function_count; i++)
+		seen[p->functions[i].definition_file.v] = true;
+	for (size_t i = 0; i < p->string_count; i++)
+		if (seen[i] && *p->strings[i] == '/')
+			f->sources[used++] = (char *)p->strings[i];
+	if (used)
+		qsort(f->sources, used, sizeof(*f->sources), compare_paths);
+	f->source_count = used;
+	return 0;
+}
+
+int serving_files__init(struct serving_files *f, const struct profile *profile, const char *what)
+{
+	int err;
+
+	*f = (struct serving_files){.profile = profile, .what = what};
+	err = list_files(f);
+	if (!err)
+		err = list_sources(f);
+	if (err)
+		serving_files__fini(f);
+	return err;
+}
+
+void serving_files__fini(struct serving_files *f)
+{
+	free(f->files);
+	free(f->names);
+	free(f->sources);
+	*f = (struct serving_files){};
+}
+
+/* ---- the list of formats --------------------------------------------------------------------- */
+
+static const char page_head[] =
+	"<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width\"><link rel=\"icon\" href=\"data:,\">\n"
+	"<title>sysprof</title><style>\n"
+	":root { color-scheme: light dark }\n"
+	"body { font: 16px/1.5 system-ui, sans-serif; max-width: 45em; margin: 3em auto; padding: 0 1em }\n"
+	"td { padding: .3em 1.5em .3em 0; vertical-align: top } code { font-size: 95% }\n"
+	"</style></head><body>\n";
+
+/* Whatever it contains, it is text in the page. */
+static int print_escaped(FILE *out, const char *text)
+{
+	size_t size = 4 * strlen(text) + 1;
+	_cleanup_free_ char *plain = malloc(size);
+
+	if (!plain)
+		return -ENOMEM;
+	utf8_sanitize(plain, size, text);
+	for (const char *c = plain; *c; c++) {
+		if (strchr("<>&\"'", *c))
+			fprintf(out, "&#%d;", *c);
+		else
+			fputc(*c, out);
+	}
+	return 0;
+}
+
+static int write_formats(const struct serving_files *f, FILE *out)
+{
+	const struct profile *p = f->profile;
+	int err;
+
+	fputs(page_head, out);
+	fputs("<h1>", out);
+	err = print_escaped(out, f->what);
+	fprintf(out, "</h1>\n<p>%" PRIu64 " samples in %.3f s</p>\n", p->sample_count,
+		p->end > p->start ? (double)(p->end - p->start) / 1e9 : 0.0);
+	fputs("<p><a id=\"profiler\" rel=\"noreferrer\" href=\"", out);
+	if (!err)
+		err = print_escaped(out, f->profiler_url);
+	fputs("\">Open in the Firefox Profiler</a>: it loads the profile from here, and uploads "
+	      "nothing.</p>\n<table>\n",
+	      out);
+	for (size_t i = FILE_FIRST_DOWNLOAD; i < f->count && !err; i++) {
+		const char *name = f->files[i].name;
+
+		fprintf(out, "<tr><td><a href=\"%s\" download><code>%s</code></a><td>", name, name);
+		err = print_escaped(out, exporters()[i - FILE_FIRST_DOWNLOAD]->description);
+		fputs("\n", out);
+	}
+	fputs("</table>\n<p>This page is served by <code>sysprof open</code> and ends with it.</p>\n"
+	      "</body></html>\n",
+	      out);
+	return err;
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+static int write_compressed(const struct exporter *exporter, struct export_request request)
+{
+	FILE *out = request.out;
+	int err;
+
+	request.out = gzip_writer(out);
+	if (!request.out)
+		return -errno;
+	err = exporter->write(&request);
+	if (fclose(request.out) && !err)
+		err = -errno;
+	return err;
+}
+
+static int write_export(const struct serving_files *f, const struct exporter *exporter, bool gzip,
+			FILE *out)
+{
+	const struct export_request request = {.profile = f->profile, .out = out};
+
+	return gzip ? write_compressed(exporter, request) : exporter->write(&request);
+}
+
+static int write_file(const struct serving_files *f, size_t index, FILE *out)
+{
+	const struct exporter *page = exporter_by_name("html"), *exporter;
+
+	switch (index) {
+	case FILE_PAGE:
+		return page ? write_export(f, page, false, out) : write_formats(f, out);
+	case FILE_PROFILE:
+		return write_export(f, exporter_by_name("firefox"), true, out);
+	case FILE_FORMATS:
+		return write_formats(f, out);
+	default:
+		exporter = exporters()[index - FILE_FIRST_DOWNLOAD];
+		return write_export(f, exporter,
+				    exporter->may_gzip && ends_with(f->files[index].name, GZIP_END),
+				    out);
+	}
+}
+
+int serving_files__make(const struct serving_files *f, size_t index, int *fd, uint64_t *size)
+{
+	_cleanup_close_ int file = memfd_create("profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct stat st;
+	FILE *out;
+	int stream, err;
+
+	if (file < 0)
+		return -errno;
+	stream = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	out = stream < 0 ? NULL : fdopen(stream, "w");
+	if (!out) {
+		err = -errno;
+		if (stream >= 0)
+			close(stream);
+		return err;
+	}
+	errno = 0;
+	err = write_file(f, index, out);
+	if (!err && (fflush(out) || ferror(out)))
+		err = errno ? -errno : -EIO;
+	if (fclose(out) && !err)
+		err = -errno;
+	if (!err &&
+	    (fcntl(file, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) ||
+	     fstat(file, &st)))
+		err = -errno;
+	if (err)
+		return err;
+	*size = st.st_size;
+	*fd = steal_fd(file);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which code is one row of a report: functions, dsos or lines that look the same to a reader. Each line of
+ * the profile belongs to one row, looked up once.
+ */
+#ifndef EXPORT_REPORT_CODE_H
+#define EXPORT_REPORT_CODE_H
+
+#include <stdint.h>
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "export/report_rows.h"
+
+struct report_code_key;
+
+struct report_code {
+	const struct profile *p;
+	enum report_by by; /* REPORT_FUNCTION, REPORT_DSO or REPORT_LINE */
+	VEC(struct report_row) rows;
+	VEC(struct report_code_key) keys; /* by row */
+	struct hashmap map;
+	uint32_t *row_of_line; /* by line of the profile */
+	uint32_t *dso_by_name; /* by dso: the first one that is shown under the same name */
+};
+
+/* 0 or -ENOMEM; fini is due in both cases. The object must not move. */
+int report_code__init(struct report_code *code, const struct profile *p, enum report_by by);
+void report_code__fini(struct report_code *code);
+
+/* The row of a line of a location; new rows have no counts. 0 or -ENOMEM. */
+int report_code__row(struct report_code *code, const struct profile_location *location,
+		     uint32_t line, uint32_t *row);
+
+/* Orders what rows show, names first; 0 only for equal ones. For rows with equal counts. */
+int report_row__compare_texts(const struct report_row *a, const struct report_row *b);
+
+#endif

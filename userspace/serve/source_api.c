@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "serve/source_api.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/json_writer.h"
+#include "base/search.h"
+#include "base/tenant_open.h"
+
+#define SOURCE_REQUEST "source/v1"
+
+static const char *const requests[] = {SOURCE_REQUEST, "symbolicate/v5", "asm/v1"};
+
+bool source_api__knows(const char *name)
+{
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		if (!strcmp(requests[i], name))
+			return true;
+	return false;
+}
+
+static bool is_listed(const struct source_list *sources, const char *path)
+{
+	size_t i = partition_point(sources->paths, sources->count, p, strcmp(*p, path) < 0);
+
+	return i < sources->count && !strcmp(sources->paths[i], path);
+}
+
+/*
+ * The text of a file that is listed, NUL-terminated. A recording can come from a stranger, and names
+ * what it likes: so no symbolic link at the end of the path, no device or pipe, nothing of /proc (its files
+ * have size 0), and nothing that has NUL bytes, as programs, databases and keystores do.
+ */
+static int read_source(const char *path, char **text)
+{
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	_cleanup_free_ char *data = NULL;
+	struct stat st;
+	ssize_t got;
+
+	if (root < 0)
+		return -errno;
+	fd = tenant_open(root, path, O_NOFOLLOW, SOURCE_MAX, &st);
+	if (fd < 0)
+		return fd;
+	if (!st.st_size)
+		return -ENODATA;
+	data = malloc(st.st_size + 1);
+	if (!data)
+		return -ENOMEM;
+	got = pread_full(fd, data, st.st_size, 0);
+	if (got < 0)
+		return got;
+	if (memchr(data, 0, got))
+		return -EILSEQ;
+	data[got] = 0;
+	*text = steal_ptr(data);
+	return 0;
+}
+
+/* Of any other file than those listed nothing is said, not even whether it exists. */
+static const char *find_source(const struct source_list *sources, const cJSON *file, char **text)
+{
+	int err;
+
+	if (!cJSON_IsString(file))
+		return "the request has no \"file\"";
+	if (*file->valuestring != '/' || !is_listed(sources, file->valuestring))
+		return "the profile does not refer to this file";
+	err = read_source(file->valuestring, text);
+	switch (err) {
+	case 0:
+		return NULL;
+	case -EFBIG:
+		return "the file is too big to be a source file";
+	case -EILSEQ:
+		return "not a text file";
+	case -ELOOP:
+		return "the file is a symbolic link";
+	default:
+		return strerror(-err);
+	}
+}
+
+static void write_source(struct json_writer *w, const char *path, const char *text)
+{
+	json_key_null(w, "symbolsLastModified");
+	json_key_null(w, "sourceLastModified");
+	json_key_string(w, "file", path);
+	json_key_string(w, "source", text);
+}
+
+static void delete_json(cJSON **json)
+{
+	cJSON_Delete(*json);
+}
+
+int source_api__answer(const struct source_list *sources, const char *name, const char *request,
+		       size_t request_size, char **answer, size_t *size)
+{
+	/* cJSON bounds the depth, and the size is bounded by our caller */
+	_cleanup_(delete_json) cJSON *json = cJSON_ParseWithLength(request, request_size);
+	const cJSON *file = cJSON_GetObjectItemCaseSensitive(json, "file");
+	_cleanup_free_ char *text = NULL;
+	const char *error;
+	struct json_writer w;
+	char *data = NULL;
+	FILE *out;
+	int err;
+
+	if (strcmp(name, SOURCE_REQUEST))
+		error = "the profile has its symbols already; this server has no others";
+	else if (!json)
+		error = "the request is not JSON";
+	else
+		error = find_source(sources, file, &text);
+	out = open_memstream(&data, size);
+	if (!out)
+		return -ENOMEM;
+	json_writer__init(&w, out);
+	json_begin_object(&w);
+	if (error)
+		json_key_string(&w, "error", error);
+	else
+		write_source(&w, file->valuestring, text);
+	json_end_object(&w);
+	err = json_writer__finish(&w);
+	if (fclose(out) && !err)
+		err = -ENOMEM;
+	if (err)
+		free(data);
+	else
+		*answer = data;
+	return err ? -ENOMEM : 0;
+}
