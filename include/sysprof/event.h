@@ -36,6 +36,8 @@ enum event_type {
 	EVENT_PROCESS = 16,
 	EVENT_THREAD = 17,
 	EVENT_MAPS_READ = 18, /* all mappings of a process have just been reported */
+	EVENT_MEMORY = 19,    /* how much memory a process has */
+	EVENT_CGROUP = 20,    /* the control group that a process is in */
 	/* the session */
 	EVENT_CLOCK_ANCHOR = 24,
 	EVENT_BOOKS = 25,
@@ -61,6 +63,7 @@ enum event_type {
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
+#define EVENT_RECORDER	0x0080 /* EVENT_MEMORY: the process is the recorder */
 
 #define EVENT_ALIGN	8u
 #define EVENT_SIZE_MAX	(64u * 1024)
@@ -304,6 +307,26 @@ struct maps_read_event {
 	__u32 reserved;
 };
 
+/* Read about once a second: of the recorder, and of the processes that have been sampled since. */
+struct memory_event {
+	struct event_header header;
+	__u32 pid;
+	__u32 reserved;
+	__u64 resident; /* bytes, from /proc/PID/statm */
+};
+
+/*
+ * The path in the unified hierarchy, or in that of the cpu controller, as the recorder's cgroup namespace
+ * has it. Told for processes from /proc at once, for others when they have lived for a while; until
+ * then a process is where its parent was.
+ */
+struct cgroup_event {
+	struct event_header header;
+	__u32 pid;
+	__u32 reserved;
+	char path[];
+};
+
 /* ---- the session ----------------------------------------------------------------------------- */
 
 struct clock_anchor_event {
@@ -501,6 +524,8 @@ EVENT_ASSERT(lost_event);
 EVENT_ASSERT(process_event);
 EVENT_ASSERT(thread_event);
 EVENT_ASSERT(maps_read_event);
+EVENT_ASSERT(memory_event);
+EVENT_ASSERT(cgroup_event);
 EVENT_ASSERT(clock_anchor_event);
 EVENT_ASSERT(cpu_books);
 EVENT_ASSERT(books_event);

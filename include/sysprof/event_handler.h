@@ -24,6 +24,8 @@ struct event_handler {
 	int (*process)(void *context, const struct process_event *event);
 	int (*thread)(void *context, const struct thread_event *event);
 	int (*maps_read)(void *context, const struct maps_read_event *event);
+	int (*memory)(void *context, const struct memory_event *event);
+	int (*cgroup)(void *context, const struct cgroup_event *event);
 	int (*clock_anchor)(void *context, const struct clock_anchor_event *event);
 	int (*books)(void *context, const struct books_event *event);
 	int (*meta)(void *context, const char *key, const char *value);

@@ -176,14 +176,49 @@ struct profile_stack {
 	uint32_t depth; /* 1 for a root */
 };
 
+enum process_begin {
+	PROCESS_WAS_THERE = 0, /* before the profile's start, or its beginning was not seen */
+	PROCESS_FORKED,
+	PROCESS_EXECED,
+};
+
 /* One life of a pid under one name: an execve starts a new one. */
 struct profile_process {
 	uint32_t pid, ppid;
 	struct string_id name;
 	uint64_t start,
 		end; /* ns, CLOCK_MONOTONIC, clipped to the recording; end 0: still running */
+	enum process_begin began;
+	bool execs; /* it ended by an execve: the pid's next life goes on */
 	bool is_kernel;
-	bool is_target; /* requested on the command line, or a child of one that was */
+	bool is_target;		 /* requested on the command line, or a child of one that was */
+	struct string_id cgroup; /* the path of its control group, as last read; 0: unknown */
+};
+
+/* A sample whose stack is not complete, and why. */
+struct profile_cut {
+	uint32_t sample; /* number of its row */
+	enum stack_end end;
+};
+
+/* From then on a thread had this name. */
+struct profile_rename {
+	uint64_t time;
+	struct string_id name;
+};
+
+/* How much memory a process had: the resident set, in bytes. */
+struct profile_memory_reading {
+	uint64_t time, bytes;
+};
+
+/* Read about once a second, of processes that ran. Times strictly increase. */
+struct profile_memory {
+	struct process_id process; /* 0: the recorder, where it is no process of the profile */
+	uint32_t pid;
+	bool is_recorder;
+	size_t count;
+	const struct profile_memory_reading *readings;
 };
 
 /*
@@ -220,6 +255,12 @@ struct profile_thread {
 	 */
 	uint64_t cpu_excess;
 	struct profile_samples samples[SAMPLE_KIND_COUNT]; /* by kind */
+	/* Of its CPU samples those whose stack is cut, in order; the first 2^32 rows can be here. */
+	size_t cut_count;
+	const struct profile_cut *cuts;
+	/* When it got another name than it began with, in order; no more than some hundred. */
+	size_t rename_count;
+	const struct profile_rename *renames;
 };
 
 /* The perf map or jitdump of a process. */
@@ -289,6 +330,10 @@ struct profile {
 	size_t meta_count; /* in order of arrival, no placeholder */
 	const struct profile_lost_range *lost_ranges;
 	size_t lost_range_count;
+	const struct profile_memory *memories; /* no placeholder; each process once */
+	size_t memory_count;
+	const uint64_t *epochs; /* when clock epochs after the first began, ns, in order */
+	size_t epoch_count;
 
 	uint64_t start, end;	 /* CLOCK_MONOTONIC ns: sampling was on in [start, end] */
 	uint64_t start_realtime; /* ns since the epoch at `start` */
@@ -324,6 +369,9 @@ static inline const char *profile__string(const struct profile *p, struct string
 const char *profile__meta(const struct profile *p, const char *key);
 
 const char *code_tier_text(enum code_tier tier);
+
+/* Does this end mean that the whole stack is there? */
+bool stack_end_is_complete(enum stack_end end);
 
 /* CPU time of a thread over the whole recording, ns: the weights of its CPU samples and its tail. */
 uint64_t profile_thread__cpu(const struct profile_thread *thread);

@@ -41,13 +41,26 @@ struct process_id profile_builder__process(struct profile_builder *b,
 					   const struct profile_process *process);
 void profile_builder__process_name(struct profile_builder *b, struct process_id id,
 				   struct string_id name);
-void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time);
+/* `execs`: by an execve. Time 0: it has not ended after all. */
+void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time,
+				  bool execs);
+void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
+				     struct string_id path);
+/*
+ * A reading of a process's memory. Those of one process come in time order. `id` 0: of the recorder,
+ * which is no process of the profile.
+ */
+void profile_builder__memory(struct profile_builder *b, struct process_id id, uint32_t pid,
+			     bool is_recorder, uint64_t time, uint64_t bytes);
 
 struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
 					 uint32_t tid, bool is_main, struct string_id name,
 					 uint64_t start);
 void profile_builder__thread_name(struct profile_builder *b, struct thread_id id,
 				  struct string_id name);
+/* The thread got this name then: for the list of renames. In time order; the first few hundred count. */
+void profile_builder__thread_renamed(struct profile_builder *b, struct thread_id id, uint64_t time,
+				     struct string_id name);
 void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time);
 /* CPU time used after the last sample; set at the thread's end. */
 void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns);
@@ -83,6 +96,9 @@ void profile_builder__books(struct profile_builder *b, const struct profile_cpu_
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until);
+
+/* A clock epoch after the first one began, in time order. */
+void profile_builder__epoch(struct profile_builder *b, uint64_t time);
 
 /* To set the plain fields: start, end, period, clock, … The tables are empty until finish. */
 struct profile *profile_builder__session(struct profile_builder *b);

@@ -35,6 +35,7 @@ struct totals {
 	uint64_t ends[STACK_END_COUNT], lost[LOST_SOURCE_COUNT];
 	uint64_t due, running, received, books[BOOK_COUNT];
 	uint64_t unmapped, windows, failed, unexplained;
+	uint64_t cuts, readings, memory; /* of which processes, when and how much */
 	uint64_t first_start, last_end, gaps;
 };
 
@@ -88,6 +89,7 @@ static void add_thread(struct totals *t, const struct profile *p,
 	if (thread->tid >= TIDS_MAX)
 		fail_now("a very large thread number", NULL);
 	t->cpu[thread->tid] += (int64_t)(profile_thread__cpu(thread) - thread->cpu_excess);
+	t->cuts += thread->cut_count;
 	for (size_t i = 0; i < s->count; i++) {
 		struct kept_sample sample = {.hash = hash_combine(thread->tid, s->time[i])};
 
@@ -96,6 +98,14 @@ static void add_thread(struct totals *t, const struct profile *p,
 		if (vec_push(&t->samples, sample))
 			fail_now("no memory", NULL);
 	}
+}
+
+static void add_memory(struct totals *t, const struct profile_memory *memory)
+{
+	t->readings += memory->count;
+	for (size_t i = 0; i < memory->count; i++)
+		t->memory += hash_combine(hash_combine(memory->pid, memory->readings[i].time),
+					  memory->readings[i].bytes);
 }
 
 static void add_profile(struct totals *t, const struct profile *p)
@@ -119,6 +129,8 @@ static void add_profile(struct totals *t, const struct profile *p)
 		for (int line = 0; line < BOOK_COUNT; line++)
 			t->books[line] += p->books[i].count[line];
 	}
+	for (size_t i = 0; i < p->memory_count; i++)
+		add_memory(t, &p->memories[i]);
 	t->unmapped += p->unmapped_frames;
 	t->unexplained += llabs(profile__unexplained_ticks(p)) > profile__unexplained_allowed(p);
 }
@@ -179,6 +191,10 @@ static bool totals_differ(struct totals *one, struct totals *windows)
 	bad |= differs("due", one->due, windows->due);
 	bad |= differs("time running", one->running, windows->running);
 	bad |= differs("received", one->received, windows->received);
+	printf("memory_readings %llu\n", (unsigned long long)one->readings);
+	bad |= differs("cut samples", one->cuts, windows->cuts);
+	bad |= differs("readings of memory", one->readings, windows->readings);
+	bad |= differs("memory", one->memory, windows->memory);
 	bad |= differs("unmapped frames", one->unmapped, windows->unmapped);
 	bad |= differs("gaps between windows", 0, windows->gaps);
 	bad |= differs("windows that failed", 0, windows->failed);

@@ -5,7 +5,8 @@
 """Windows of a session add up to one recording of the same stream, and do not grow.
 
 rotate.c records the whole system in windows, and the same stream into a file, which it then reads as one
-window: each sample, the CPU time of each thread and the books have to be the same. Beside it children come
+window: each sample, the CPU time of each thread, the memory of each process and the books have to be the
+same. Beside it children come
 and go, and Node.js makes a function every 40 ms.
 """
 import os
@@ -46,6 +47,8 @@ def check(told, seconds, milliseconds):
     # names that had not come when their window was named
     assert told["other_jit_names"] <= told["samples"] / 100, told
     assert told["samples"] > 100, told
+    # of this program and of what ran beside it, at the start, every second and at the end
+    assert told["memory_readings"] > 2 * seconds, told
 
 
 def test_windows_add_up():

@@ -31,6 +31,14 @@ def samples(p, thread=0):
     return p["threads"][thread]["samples"]
 
 
+def schema(p):
+    return p["meta"]["markerSchema"][0]
+
+
+def markers(p, thread=0):
+    return p["threads"][thread]["markers"]
+
+
 def put(container, key, value):
     container[key] = value
 
@@ -86,6 +94,38 @@ FIREFOX = [
     ("recursion", lambda p: p["threads"][0].pop("markers"), "no markers"),
     ("recursion", lambda p: p["threads"][0]["markers"].pop("phase"), "phase"),
     ("recursion", lambda p: put(p, "threads", []), "no threads"),
+    ("events", lambda p: put(schema(p), "name", 7), "markerSchema 7"),
+    ("events", lambda p: put(schema(p), "display", ["stack-chart"]), "display"),
+    ("events", lambda p: put(schema(p)["fields"][0], "format", "number"), "field"),
+    ("events", lambda p: put(schema(p), "tableLabel", "{marker.data.nobody}"), "names nobody"),
+    ("events", lambda p: markers(p)["data"].pop(), "markers.data has"),
+    ("events", lambda p: put(markers(p)["name"], 0, 1000), "markers 0: string"),
+    ("events", lambda p: put(markers(p)["category"], 0, 6), "markers 0: category"),
+    ("events", lambda p: put(markers(p)["phase"], 0, 2), "markers 0: phase"),
+    ("events", lambda p: put(markers(p)["endTime"], 0, None), "phase and endTime"),
+    ("events", lambda p: put(markers(p)["startTime"], 0, -1), "markers 0: startTime"),
+    ("events", lambda p: put(markers(p)["startTime"], 0, 7), "out of order"),
+    ("events", lambda p: put(markers(p)["endTime"], 0, 101), "markers 0: endTime"),
+    ("events", lambda p: put(markers(p)["data"][0], "type", "Other"), "markers 0: type"),
+    ("events", lambda p: put(markers(p)["data"][0], "more", 1), "field more"),
+    ("events", lambda p: put(markers(p)["data"][0], "reason", 1), "field reason"),
+    ("events", lambda p: put(markers(p)["data"][0], "samples", 4), "cut stacks are told of"),
+    ("events", lambda p: put(p["threads"][0], "showMarkersInTimeline", False), "showMarkers"),
+    ("events", lambda p: [put(d, "ranges", 2) for d in markers(p)["data"] if d["type"] == "Lost"],
+     "lost ranges"),
+    ("events", lambda p: put(p["meta"]["extra"][1]["entries"][-1], "value", 5), "clock epochs"),
+    ("events", lambda p: put(p["counters"][0], "name", ""), "counter 0: name"),
+    ("events", lambda p: put(p["counters"][0], "pid", 500), "counter 0: pid"),
+    ("events", lambda p: put(p["counters"][0], "mainThreadIndex", 1), "mainThreadIndex"),
+    ("events", lambda p: put(p["counters"], 1, p["counters"][0]), "counter 1 is there twice"),
+    ("events", lambda p: p["counters"][0]["display"].pop("tooltipRows"), "counter 0: display"),
+    ("events", lambda p: put(p["counters"][0]["display"], "tooltipRows", []), "counter 0: display"),
+    ("events", lambda p: put(p["counters"][0]["display"], "unit", "bytes"), "counter 0: graph"),
+    ("events", lambda p: p["counters"][0]["samples"]["time"].pop(), "samples.time has"),
+    ("events", lambda p: put(p["counters"][0]["samples"]["time"], 1, 0), "counter 0: time"),
+    ("events", lambda p: put(p["counters"][0]["samples"]["count"], 1, 7), "counter 0: "),
+    ("events", lambda p: put(p["counters"][3]["samples"]["count"], 1, -1 << 30), "no memory"),
+    ("events", lambda p: p["counters"].pop(0), "no counter of its CPU"),
     ("processes", lambda p: put(p["threads"][2], "tid", "300"), "there twice"),
     ("processes", lambda p: p["threads"].insert(2, p["threads"].pop(3)), "not the first"),
     ("processes", lambda p: p["threads"].insert(1, p["threads"].pop(3)), "split"),

@@ -386,12 +386,90 @@ static inline void build_hostile(struct fixture *f)
 	add_books(f, 0, 5, 5, 0);
 }
 
+/* A process that is forked, calls execve and exits at the given times: what came of its fork. */
+static inline struct process_id add_child(struct fixture *f, uint32_t pid, const char *name,
+					  double start, double end, enum process_begin began,
+					  bool execs)
+{
+	struct profile_process process = {
+		.pid = pid,
+		.ppid = 500,
+		.name = text(f, name),
+		.start = AT(start),
+		.began = began,
+		.is_target = true,
+		.cgroup = text(f, "/jobs/one"),
+	};
+	struct process_id id = profile_builder__process(f->b, &process);
+
+	profile_builder__process_end(f->b, id, AT(end), execs);
+	return id;
+}
+
+/*
+ * Things that happen beside the samples: processes that begin and end, names, cut stacks in runs, code with
+ * ambiguous names and a source, losses, a clock epoch, memory, also of a recorder that was not sampled.
+ */
+static inline void build_events(struct fixture *f)
+{
+	static const char ends[] = "..DDDF.D..DF..";
+	struct process_id parent, child, tool, silent;
+	struct thread_id main_thread, worker, child_main, tool_main;
+	struct location_id code, kernel_code, jitted, other;
+
+	fixture__init(f, 100);
+	profile_builder__meta(f->b, "kernel_build_id", "00112233445566778899aabbccddeeff01234567");
+	profile_builder__session(f->b)->clock_epochs = 2;
+	profile_builder__epoch(f->b, AT(55));
+	parent = f->process = add_process(f, 500, "parent", 0, 0);
+	profile_builder__process_cgroup(f->b, parent, text(f, "/jobs/\xff"));
+	main_thread = add_thread(f, parent, 500, true, "parent", 0);
+	worker = add_thread(f, parent, 502, false, "second", 5);
+	profile_builder__thread_renamed(f->b, worker, AT(6), text(f, "first"));
+	profile_builder__thread_renamed(f->b, worker, AT(70), text(f, "second"));
+	child = add_child(f, 501, "parent", 10, 12, PROCESS_FORKED, true);
+	child_main = add_thread(f, child, 501, true, "parent", 10);
+	tool = add_child(f, 501, "tool", 12, 60, PROCESS_EXECED, false);
+	tool_main = add_thread(f, tool, 501, true, "tool", 12);
+	silent = add_child(f, 503, "silent", 20, 30, PROCESS_FORKED, false);
+	code = add_location(f, f->program, 0x1000);
+	kernel_code = add_location(f, f->kernel, 0xffffffff81000010);
+	jitted = add_location(f, f->jit, 0x7f0000001000);
+	other = add_location(f, f->jit, 0x7f0000002000);
+	for (int i = 0; ends[i]; i++)
+		add_cut_sample(f, main_thread, i + 1, STACK(f, code, kernel_code), 1, "parent",
+			       ends[i] == 'D'	? STACK_END_DEPTH
+			       : ends[i] == 'F' ? STACK_END_FAULT
+						: STACK_END_ROOT);
+	for (int i = 10; i < 20; i++)
+		add_sample(f, worker, i, STACK(f, code, i < 13 ? other : jitted), 1, "first");
+	add_sample(f, worker, 80, STACK(f, code, jitted, kernel_code), 1, "second");
+	add_sample(f, child_main, 11, STACK(f, code), 0.75, "parent");
+	for (int i = 20; i < 25; i++)
+		add_sample(f, tool_main, i, STACK(f, code), 1, "tool");
+	NAME(f, code, {"main", "/src/main.c", 9, 5, 1, 0x401000, 48, NULL});
+	NAME(f, kernel_code, {.function = "do_syscall_64"});
+	NAME(f, jitted, {"render", "file:///srv/an%20app/x.js", 7, 5, 3, 0, 0, NULL});
+	NAME(f, other, {"other", "node:fs", 3, 2, 3, 0, 0, NULL});
+	profile_builder__code(f->b, jitted, CODE_TIER_OPTIMIZED, true);
+	profile_builder__lost(f->b, LOST_SAMPLES, 3, AT(30), AT(32));
+	profile_builder__lost(f->b, LOST_LATE, 1, 0, AT(40));
+	profile_builder__memory(f->b, parent, 500, false, AT(0), 10 << 20);
+	profile_builder__memory(f->b, (struct process_id){0}, 9, true, AT(0), 30 << 20);
+	profile_builder__memory(f->b, parent, 500, false, AT(50), 12 << 20);
+	profile_builder__memory(f->b, tool, 501, false, AT(50), 1 << 20);
+	profile_builder__memory(f->b, silent, 503, false, AT(25), 1 << 20);
+	profile_builder__memory(f->b, parent, 500, false, AT(100), 11 << 20);
+	add_books(f, 0, 31, 69, 0);
+}
+
 static const struct named_profile {
 	const char *name;
 	void (*build)(struct fixture *f);
 } named_profiles[] = {
 	{"empty", build_empty},		{"silent", build_silent}, {"recursion", build_recursion},
 	{"processes", build_processes}, {"gaps", build_gaps},	  {"hostile", build_hostile},
+	{"events", build_events},
 };
 #define NAMED_PROFILES (sizeof(named_profiles) / sizeof(named_profiles[0]))
 

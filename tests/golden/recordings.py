@@ -28,9 +28,10 @@ PLACE = os.path.join(HERE, "recordings")
 
 # include/sysprof/event.h
 SAMPLE, THREAD_CPU, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 8, 9, 10, 11, 12
-PROCESS, THREAD, MAPS_READ, ANCHOR, BOOKS, META, KALLSYMS, END = 16, 17, 18, 24, 25, 26, 27, 28
+PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP = 16, 17, 18, 19, 20
+ANCHOR, BOOKS, META, KALLSYMS, END = 24, 25, 26, 27, 28
 SYMBOL, SYMBOL_DSO, SYMBOLS_END, JIT_FILE, JIT_BYTES = 32, 33, 34, 40, 41
-FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH = 1, 2, 4, 8, 0x10, 0x20
+FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH, RECORDER = 1, 2, 4, 8, 0x10, 0x20, 0x80
 FRAME_IP, FRAME_POINTER, FRAME_TABLE = 1, 2, 3
 UNKNOWN = (1 << 64) - 1
 RIGHT, RESOLVED = 2, 1  # enum file_state, enum symbol_state
@@ -136,6 +137,12 @@ class Story:
 
     def maps_read(self, pid):
         self.put(MAPS_READ, struct.pack("<II", pid, 0), FROM_PROC)
+
+    def memory(self, pid, resident, flags=0):
+        self.put(MEMORY, struct.pack("<IIQ", pid, 0, resident), FROM_PROC | flags)
+
+    def cgroup(self, pid, path):
+        self.put(CGROUP, struct.pack("<II", pid, 0) + text(path), FROM_PROC)
 
     def map(self, pid, start, length, path, offset=0, inode=0, flags=0, build_id=b"", major=8, minor=1):
         state = RIGHT if path.startswith("/") else 0
@@ -366,6 +373,45 @@ def story_lost_records():
     data[first + 100] ^= 0x10
     del data[third:fourth]
     return bytes(data)
+
+
+def story_processes_over_time():
+    """
+    Memory of the recorder and of processes that come and go, one of which is moved to another control group; a child of it
+    is where it was moved to. A thread is renamed, one stack is cut. Who does not know these events sees the samples all the same.
+    """
+    s = begun("program")
+    s.cgroup(100, "/system.slice/program.service")
+    s.memory(9, 20 << 20, RECORDER)
+    s.memory(100, 4 << 20)
+    s.sample(100, 0x10010, MAIN)
+    s.fork(100, 200)
+    s.sample(200, 0x10010, MAIN, cpu=1)
+    s.cgroup(200, "/jobs/\udcff \"one\"")
+    s.comm(200, 200, "tool", EXEC)
+    s.map(200, 0x10000, 0x2000, "/opt/golden/tool", 0x1000, 12, 0, b"\x12" * 20)
+    s.fork(200, 201)
+    for _ in range(3):
+        s.sample(200, 0x10010, MAIN, cpu=1, end=5)
+    s.sample(201, 0x10010, MAIN, ran=0.5)
+    s.fork(100, 100, tid=101)
+    s.comm(100, 101, "worker")
+    s.sample(100, 0x10020, tid=101)
+    s.comm(100, 101, "worker-idle")
+    s.exit(201)
+    s.now = 1000
+    s.memory(9, 24 << 20, RECORDER)
+    s.memory(100, 6 << 20)
+    s.memory(200, 1 << 20)
+    s.sample(100, 0x10010, MAIN, ran=2)
+    s.exit(200)
+    s.now = 2000
+    s.memory(9, 22 << 20, RECORDER)
+    s.memory(100, 5 << 20)
+    s.memory(200, 3 << 20)
+    s.end(symbols=[(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("idle", 0x1018, 0x40)), (0x10ff, ("main", 0x1080, 0x100))]),
+                   (2, [(0x1010, ("tool_work", 0x1000, 0x40)), (0x10ff, ("main", 0x1080, 0x100))])])
+    return s.data()
 
 
 STORIES = {name.removeprefix("story_").replace("_", "-"): function for name, function in globals().items()

@@ -204,6 +204,25 @@ static inline void maps_read(uint32_t pid)
 	assert_int_equal(ev.h.maps_read(ev.h.context, &e), 0);
 }
 
+static inline void memory(uint32_t pid, uint64_t bytes, uint16_t flags)
+{
+	struct memory_event e = {
+		.header = header(EVENT_FROM_PROC | flags), .pid = pid, .resident = bytes};
+
+	assert_int_equal(ev.h.memory(ev.h.context, &e), 0);
+}
+
+static inline void cgroup(uint32_t pid, const char *path)
+{
+	struct cgroup_event *e = calloc(1, sizeof(*e) + 64);
+
+	e->header = header(EVENT_FROM_PROC);
+	e->pid = pid;
+	strcpy(e->path, path);
+	assert_int_equal(ev.h.cgroup(ev.h.context, e), 0);
+	free(e);
+}
+
 static inline void thread_cpu(uint32_t pid, uint32_t tid, uint64_t cpu, uint16_t flags)
 {
 	struct thread_cpu_event e = {
@@ -341,7 +360,7 @@ static inline void random_event(void)
 	const char *name = names[random_below(4)];
 	uint64_t start = 0x10000 + random_below(4) * 0x800;
 
-	switch (random_below(14)) {
+	switch (random_below(16)) {
 	case 0:
 		process(pid, random_below(3) * S / 2, random_below(2), name);
 		break;
@@ -367,6 +386,15 @@ static inline void random_event(void)
 		break;
 	case 7:
 		thread_cpu(pid, tid, random_below(5 * MS), random_below(2) * EVENT_EXITED);
+		break;
+	case 8:
+		if (random_below(2))
+			memory(9, 1 + random_below(1 << 20), EVENT_RECORDER);
+		else
+			memory(pid, 1 + random_below(1 << 20), 0);
+		break;
+	case 9:
+		cgroup(pid, random_below(2) ? "/a" : "/b");
 		break;
 	default:
 		sample(pid, random_below(2) ? pid : tid, random_below(5 * MS), IP(start + 0x10),

@@ -23,6 +23,7 @@ union event {
 	struct comm_event comm;
 	struct lost_event lost;
 	struct process_event process;
+	struct cgroup_event cgroup;
 	struct thread_event thread;
 	struct books_event books;
 	struct meta_event meta;
@@ -80,6 +81,12 @@ static void make_process(union event *e)
 	strcpy(e->process.name, "cat");
 }
 
+static void make_cgroup(union event *e)
+{
+	make(e, EVENT_CGROUP, sizeof(e->cgroup) + 16);
+	strcpy(e->cgroup.path, "/user.slice");
+}
+
 static void make_meta(union event *e)
 {
 	make(e, EVENT_META, sizeof(e->meta) + 16);
@@ -133,6 +140,7 @@ static void make_fixed(union event *e, enum event_type type)
 		{EVENT_LOST, sizeof(struct lost_event)},
 		{EVENT_THREAD, sizeof(struct thread_event)},
 		{EVENT_MAPS_READ, sizeof(struct maps_read_event)},
+		{EVENT_MEMORY, sizeof(struct memory_event)},
 		{EVENT_CLOCK_ANCHOR, sizeof(struct clock_anchor_event)},
 		{EVENT_BOOKS, sizeof(struct books_event)},
 		{EVENT_END, sizeof(struct event_header)},
@@ -149,10 +157,11 @@ static void make_fixed(union event *e, enum event_type type)
 }
 
 static const enum event_type types[] = {
-	EVENT_SAMPLE,	    EVENT_THREAD_CPU, EVENT_MMAP,	 EVENT_COMM,	 EVENT_FORK,
-	EVENT_EXIT,	    EVENT_LOST,	      EVENT_PROCESS,	 EVENT_THREAD,	 EVENT_MAPS_READ,
-	EVENT_BOOKS,	    EVENT_META,	      EVENT_KALLSYMS,	 EVENT_END,	 EVENT_SYMBOL,
-	EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END, EVENT_JIT_FILE, EVENT_JIT_BYTES,
+	EVENT_SAMPLE,	EVENT_THREAD_CPU, EVENT_MMAP,	      EVENT_COMM,	EVENT_FORK,
+	EVENT_EXIT,	EVENT_LOST,	  EVENT_PROCESS,      EVENT_THREAD,	EVENT_MAPS_READ,
+	EVENT_MEMORY,	EVENT_CGROUP,	  EVENT_BOOKS,	      EVENT_META,	EVENT_KALLSYMS,
+	EVENT_END,	EVENT_SYMBOL,	  EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
+	EVENT_JIT_FILE, EVENT_JIT_BYTES,
 };
 
 static void make_sound(union event *e, enum event_type type)
@@ -166,6 +175,9 @@ static void make_sound(union event *e, enum event_type type)
 		break;
 	case EVENT_PROCESS:
 		make_process(e);
+		break;
+	case EVENT_CGROUP:
+		make_cgroup(e);
 		break;
 	case EVENT_META:
 		make_meta(e);
@@ -216,6 +228,8 @@ CALLBACK(lost, EVENT_LOST, lost_event)
 CALLBACK(process, EVENT_PROCESS, process_event)
 CALLBACK(thread, EVENT_THREAD, thread_event)
 CALLBACK(maps_read, EVENT_MAPS_READ, maps_read_event)
+CALLBACK(memory, EVENT_MEMORY, memory_event)
+CALLBACK(cgroup, EVENT_CGROUP, cgroup_event)
 CALLBACK(clock_anchor, EVENT_CLOCK_ANCHOR, clock_anchor_event)
 CALLBACK(books, EVENT_BOOKS, books_event)
 CALLBACK(kallsyms, EVENT_KALLSYMS, kallsyms_event)
@@ -250,6 +264,8 @@ static struct event_handler handler_for(struct calls *calls)
 		.process = heard_process,
 		.thread = heard_thread,
 		.maps_read = heard_maps_read,
+		.memory = heard_memory,
+		.cgroup = heard_cgroup,
 		.clock_anchor = heard_clock_anchor,
 		.books = heard_books,
 		.meta = heard_meta,
@@ -434,6 +450,10 @@ static void test_each_rule_refuses(void **state)
 	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.cpu = EVENT_CPU_LIMIT);
 	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT - 1);
 	REFUSED(make_fixed(e, EVENT_BOOKS), e->books.lines = BOOK_COUNT + 1);
+	REFUSED(make_cgroup(e), e->cgroup.path[0] = '\0');
+	REFUSED(make_cgroup(e), memset(e->cgroup.path, 'x', 16));
+	REFUSED(make_cgroup(e), e->header.size = sizeof(e->cgroup));
+	REFUSED(make_fixed(e, EVENT_MEMORY), e->header.size -= 8);
 	REFUSED(make_meta(e), e->meta.text[0] = '\0');
 	REFUSED(make_meta(e), memset(e->meta.text, 'x', 16));
 	REFUSED(make_meta(e), memset(e->meta.text + 4, 'x', 12));

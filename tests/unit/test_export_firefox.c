@@ -6,6 +6,7 @@
  */
 #include "export_support.h"
 
+#include "export/firefox.h"
 #include "profile/timeline.h"
 
 struct columns {
@@ -304,6 +305,370 @@ static void test_meta(void **state)
 	profile_builder__free(f.b);
 }
 
+static const cJSON *element(const cJSON *array, int i)
+{
+	const cJSON *value = cJSON_GetArrayItem(array, i);
+
+	assert_non_null(value);
+	return value;
+}
+
+static double item(const cJSON *array, int i)
+{
+	return element(array, i)->valuedouble;
+}
+
+/* ---- the checklist --------------------------------------------------------------------------- */
+
+/* [F1] Milliseconds, categories with colours; tests/e2e/structure_checker.py has the tables and indexes. */
+static void test_f1_units_and_categories(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
+	const cJSON *meta = get(file, "meta"), *category;
+
+	(void)state;
+	assert_true(number(meta, "interval") == MS / 1e6);
+	assert_float_equal(number(meta, "startTime"), REALTIME / 1e6, 1e-3);
+	assert_true(cJSON_IsArray(get(file, "counters")) && cJSON_IsArray(get(file, "threads")));
+	cJSON_ArrayForEach(category, get(meta, "categories"))
+	{
+		assert_true(*string(category, "color") != '\0');
+		assert_string_equal(element(get(category, "subcategories"), 0)->valuestring,
+				    "Other");
+	}
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* [F2] The unit is declared, the first delta is 0, and so are those over idle times. */
+static void test_f2_cpu_deltas(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "gaps"), NULL);
+	const cJSON *samples = get(element(get(file, "threads"), 0), "samples");
+	const cJSON *time = get(samples, "time"), *delta = get(samples, "threadCPUDelta");
+	int idle = 0;
+
+	(void)state;
+	assert_string_equal(string(get(get(file, "meta"), "sampleUnits"), "threadCPUDelta"), "ns");
+	assert_true(item(delta, 0) == 0);
+	for (int i = 1; i < cJSON_GetArraySize(time); i++) {
+		if (item(time, i) - item(time, i - 1) < 10)
+			continue;
+		assert_true(item(delta, i) == 0);
+		idle++;
+	}
+	assert_int_equal(idle, 3);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* [F3] A function has the line of its definition, its frames those that were executed. */
+static void test_f3_lines(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "recursion"), NULL);
+	const cJSON *shared = get(file, "shared"), *functions = get(shared, "funcTable");
+	const cJSON *frames = get(shared, "frameTable");
+	bool executed[32] = {};
+
+	(void)state;
+	for (int i = 0; i < (int)number(frames, "length"); i++) {
+		int function = (int)item(get(frames, "func"), i);
+		int name = (int)item(get(functions, "name"), function);
+
+		if (strcmp(element(get(shared, "stringArray"), name)->valuestring, "fib"))
+			continue;
+		assert_true(item(get(functions, "lineNumber"), function) == 10);
+		assert_true(item(get(functions, "columnNumber"), function) == 12);
+		executed[(int)item(get(frames, "line"), i)] = true;
+	}
+	assert_true(executed[11] && executed[12] && executed[13] && executed[14] && !executed[10]);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* [F4] A-B and A-B-C are three nodes, callers first. */
+static void test_f4_prefixes(void **state)
+{
+	struct fixture f;
+	struct location_id a, b, c;
+	struct thread_id thread;
+	const cJSON *shared, *stacks, *samples;
+	cJSON *file;
+
+	(void)state;
+	fixture__init(&f, 10);
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	a = add_location(&f, f.program, 0x100);
+	b = add_location(&f, f.program, 0x200);
+	c = add_location(&f, f.program, 0x300);
+	add_sample(&f, thread, 1, STACK(&f, a, b), 1, "fixture");
+	add_sample(&f, thread, 2, STACK(&f, a, b, c), 1, "fixture");
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	shared = get(file, "shared");
+	stacks = get(shared, "stackTable");
+	samples = get(element(get(file, "threads"), 0), "samples");
+	assert_int_equal(number(stacks, "length"), 3);
+	for (int i = 0; i < 3; i++) {
+		assert_true(item(get(stacks, "frame"), i) == i);
+		assert_true(item(get(stacks, "prefixOffset"), i) == (i > 0));
+	}
+	assert_true(item(get(samples, "stack"), 1) == 1 && item(get(samples, "stack"), 2) == 2);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* [F6] The viewer's settings; those of the threads are in test_busiest_threads_are_shown(). */
+static void test_f6_settings(void **state)
+{
+	static const char *const on[] = {"symbolicated", "usesOnlyOneStackType",
+					 "sourceCodeIsNotOnSearchfox"};
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "processes"), NULL);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++)
+		assert_true(cJSON_IsTrue(get(get(file, "meta"), on[i])));
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* ---- a crowd --------------------------------------------------------------------------------- */
+
+static cJSON *export_crowd(struct fixture *f, int busy_threads, int busy_samples, int samples)
+{
+	struct location_id code;
+
+	fixture__init(f, 2000);
+	f->process = add_process(f, 42, "crowd", 0, 0);
+	code = add_location(f, f->program, 0x100);
+	for (int i = 0; i < 500; i++) {
+		bool busy = i >= 400 && i < 400 + busy_threads;
+		struct thread_id thread = add_thread(f, f->process, 42 + i, !i, "crowd", 0);
+
+		for (int k = 1; k <= (i == 450 ? 1000 : busy ? busy_samples : samples); k++)
+			add_sample(f, thread, k, STACK(f, code), 1, "crowd");
+	}
+	return export_json(&firefox_exporter, finish(f), NULL);
+}
+
+static void expect_threads(const cJSON *file, const char *key, const int *wanted, int count)
+{
+	const cJSON *threads = get(get(file, "meta"), key);
+
+	assert_int_equal(cJSON_GetArraySize(threads), count);
+	for (int i = 0; i < count; i++)
+		assert_true(item(threads, i) == wanted[i]);
+}
+
+/* [F6] Of 500 threads: the main one, the busiest, and those that did a twentieth of it; at most 15. */
+static void test_f6_first_view_of_a_crowd(void **state)
+{
+	static const int few[] = {0, 400, 401, 402, 450}, busiest[] = {450};
+	struct fixture f;
+	cJSON *file = export_crowd(&f, 3, 50, 49);
+
+	(void)state;
+	expect_threads(file, "initialVisibleThreads", few, 5);
+	expect_threads(file, "initialSelectedThreads", busiest, 1);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+	file = export_crowd(&f, 49, 900, 1);
+	assert_int_equal(cJSON_GetArraySize(get(get(file, "meta"), "initialVisibleThreads")),
+			 1 + 15);
+	expect_threads(file, "initialSelectedThreads", busiest, 1);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* ---- markers and counters -------------------------------------------------------------------- */
+
+/* A million flaws are few markers, which tell of all of them. */
+static void test_markers_are_bounded(void **state)
+{
+	struct fixture f;
+	struct location_id code;
+	struct thread_id thread;
+	const cJSON *marker, *markers;
+	uint64_t told = 0, cut = 0;
+	cJSON *file;
+
+	(void)state;
+	fixture__init(&f, 400000);
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	code = add_location(&f, f.program, 0x100);
+	for (int i = 1; i <= 300000; i++) {
+		enum stack_end end = i % 3 == 0	  ? STACK_END_ROOT
+				     : i % 2 == 0 ? STACK_END_DEPTH
+						  : STACK_END_FAULT;
+
+		add_cut_sample(&f, thread, i, STACK(&f, code), 1, "fixture", end);
+		cut += end != STACK_END_ROOT;
+	}
+	for (int i = 0; i < 100000; i++)
+		profile_builder__lost(f.b, LOST_SAMPLES, 1, AT(2 * i), AT(2 * i + 1));
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	markers = get(element(get(file, "threads"), 0), "markers");
+	assert_true(number(markers, "length") > 2 && number(markers, "length") < 256 + 2100);
+	cJSON_ArrayForEach(marker,
+			   get(markers, "data")) if (!strcmp(string(marker, "type"), "CutStacks"))
+		told += (uint64_t)number(marker, "samples");
+	assert_true(told == cut);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* What was sampled after a long pause is another marker. */
+static void test_a_pause_ends_a_run(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
+	const cJSON *markers = get(element(get(file, "threads"), 1), "markers"), *marker;
+	double samples[8] = {};
+	int count = 0;
+
+	(void)state;
+	cJSON_ArrayForEach(
+		marker, get(markers, "data")) if (!strcmp(string(marker, "type"), "AmbiguousName"))
+		samples[count++] = number(marker, "samples");
+	assert_int_equal(count, 2);
+	assert_true(samples[0] == 7 && samples[1] == 1);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* The parts of a process's CPU time add up, however its threads' samples lie. */
+static void test_cpu_counters_add_up(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 0; seed < 5; seed++) {
+		struct fixture f;
+		const struct profile *p = build_random(&f, seed, 12, 1200);
+		cJSON *file = export_json(&firefox_exporter, p, NULL);
+		const cJSON *counter, *thread, *value;
+		double counted = 0, used = 0, last;
+
+		cJSON_ArrayForEach(counter, get(file, "counters"))
+		{
+			assert_string_equal(string(counter, "name"), "processCPU");
+			last = -1;
+			cJSON_ArrayForEach(value, get(get(counter, "samples"), "count"))
+				counted += value->valuedouble;
+			cJSON_ArrayForEach(value, get(get(counter, "samples"), "time"))
+			{
+				assert_true(value->valuedouble > last);
+				last = value->valuedouble;
+			}
+		}
+		cJSON_ArrayForEach(thread, get(file, "threads"))
+			cJSON_ArrayForEach(value, get(get(thread, "samples"), "threadCPUDelta"))
+				used += value->valuedouble;
+		assert_true(counted == used && used > 0);
+		cJSON_Delete(file);
+		profile_builder__free(f.b);
+	}
+}
+
+static void test_memory_counters(void **state)
+{
+	static const double deltas[] = {10 << 20, 2 << 20, -(1 << 20)};
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
+	const cJSON *counter, *count;
+	int own = 0, others = 0;
+
+	(void)state;
+	cJSON_ArrayForEach(counter, get(file, "counters"))
+	{
+		count = get(get(counter, "samples"), "count");
+		if (!strcmp(string(counter, "name"), "memory of sysprof")) {
+			/* it has no thread in the file */
+			assert_string_equal(string(counter, "pid"), "500");
+			assert_true(item(count, 0) == 30 << 20);
+			own++;
+		} else if (!strcmp(string(counter, "name"), "memory")) {
+			others++;
+			if (strcmp(string(counter, "pid"), "500"))
+				continue;
+			for (int i = 0; i < 3; i++)
+				assert_true(item(count, i) == deltas[i]);
+		}
+	}
+	assert_int_equal(own, 1);
+	assert_int_equal(others, 2); /* 503 has no thread in the file */
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+/*
+ * The viewer asks for a source by an address in a library: so JIT code with a source has one. A file:// URL
+ * is a path there. The kernel's build-id is in the facts about the machine.
+ */
+static void test_sources_and_kernel(void **state)
+{
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
+	const cJSON *shared = get(file, "shared"), *frames = get(shared, "frameTable"), *lib, *name;
+	bool kernel = false, jit = false, path = false;
+
+	(void)state;
+	cJSON_ArrayForEach(lib, get(file, "libs"))
+	{
+		jit |= !strcmp(string(lib, "name"), "[jit]");
+		if (strcmp(string(lib, "name"), "[kernel.kallsyms]"))
+			continue;
+		kernel = true;
+		assert_string_equal(string(lib, "codeId"),
+				    "00112233445566778899aabbccddeeff01234567");
+		assert_string_equal(string(lib, "breakpadId"), "33221100554477668899AABBCCDDEEFF0");
+	}
+	assert_true(kernel && jit);
+	for (int i = 0; i < (int)number(frames, "length"); i++)
+		assert_true(item(get(frames, "address"), i) >= 0);
+	cJSON_ArrayForEach(name, get(get(shared, "sources"), "filename"))
+		path |= !strcmp(element(get(shared, "stringArray"), name->valueint)->valuestring,
+				"/srv/an app/x.js");
+	assert_true(path);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+static void test_paths_of_urls(void **state)
+{
+	static const struct {
+		const char *url, *path;
+	} cases[] = {
+		{"file:///a/b.js", "/a/b.js"},
+		{"file:///a%20b%2f%C3%a9", "/a b/\xc3\xa9"},
+		{"file:///a%00b", "/a%00b"},
+		{"file:///100%", "/100%"},
+		{"file:///%4", "/%4"},
+		{"file:///%zz", "/%zz"},
+		{"file://host/a", NULL},
+		{"/a/b.js", NULL},
+		{"node:fs", NULL},
+		{"file://", NULL},
+		{"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *path = path_of_file_url(cases[i].url);
+
+		if (cases[i].path)
+			assert_string_equal(path, cases[i].path);
+		else
+			assert_null(path);
+		free(path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +678,18 @@ int main(void)
 		cmocka_unit_test(test_inlined_and_called_is_one_function),
 		cmocka_unit_test(test_profiles_without_samples),
 		cmocka_unit_test(test_meta),
+		cmocka_unit_test(test_f1_units_and_categories),
+		cmocka_unit_test(test_f2_cpu_deltas),
+		cmocka_unit_test(test_f3_lines),
+		cmocka_unit_test(test_f4_prefixes),
+		cmocka_unit_test(test_f6_settings),
+		cmocka_unit_test(test_f6_first_view_of_a_crowd),
+		cmocka_unit_test(test_markers_are_bounded),
+		cmocka_unit_test(test_a_pause_ends_a_run),
+		cmocka_unit_test(test_cpu_counters_add_up),
+		cmocka_unit_test(test_memory_counters),
+		cmocka_unit_test(test_sources_and_kernel),
+		cmocka_unit_test(test_paths_of_urls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,6 +296,169 @@ static void names_as_they_were(void **state)
 	assert_int_equal(t->process.v, thread_of(10, 0)->process.v);
 }
 
+/* ---- beginnings, names, control groups, memory ----------------------------------------------- */
+
+static void how_lives_begin_and_end(void **state)
+{
+	const struct profile_process *parent, *child, *tool;
+
+	(void)state;
+	prog();
+	sample(10, 10, 5 * S, HERE);
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	sample(11, 11, MS, HERE);
+	ev.now += MS;
+	comm(11, 11, "tool", EVENT_COMM_EXEC);
+	ev.now += MS;
+	sample(11, 11, 2 * MS, HERE);
+	exit_(11, 11);
+	ev.now += MS;
+	stop();
+	finish();
+	parent = process_of(thread_of(10, 0));
+	child = process_of(thread_of(11, 0));
+	tool = process_of(thread_of(11, 1));
+	assert_int_equal(parent->began, PROCESS_WAS_THERE);
+	assert_int_equal(child->began, PROCESS_FORKED);
+	assert_true(child->execs && child->end == tool->start);
+	assert_int_equal(tool->began, PROCESS_EXECED);
+	assert_true(!tool->execs && tool->end == tool->start + MS);
+}
+
+/* A life that began in an earlier window does not begin again in the next one; nor does its name. */
+static void a_life_begins_once(void **state)
+{
+	(void)state;
+	prog();
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	comm(11, 11, "renamed", 0);
+	sample(11, 11, MS, HERE);
+	ev.now += MS;
+	next_window();
+	ev.now += MS;
+	sample(11, 11, 2 * MS, HERE);
+	finish();
+	assert_int_equal(process_of(thread_of(11, 0))->began, PROCESS_WAS_THERE);
+	assert_int_equal(thread_of(11, 0)->rename_count, 0);
+	ev.p = ev.profiles[0];
+	assert_int_equal(process_of(thread_of(11, 0))->began, PROCESS_FORKED);
+	/* the name that it was given before it was first sampled */
+	assert_int_equal(thread_of(11, 0)->rename_count, 1);
+	assert_true(thread_of(11, 0)->renames[0].time == S + 2 * MS);
+	assert_string_equal(str(thread_of(11, 0)->renames[0].name), "renamed");
+}
+
+static void names_by_time(void **state)
+{
+	const struct profile_thread *t;
+
+	(void)state;
+	prog();
+	sample(10, 10, 5 * S, HERE);
+	for (int i = 0; i < 1000; i++) {
+		ev.now += MS;
+		comm(10, 10, i % 2 ? "one" : "two", 0);
+		comm(10, 10, i % 2 ? "one" : "two", 0); /* nothing new */
+	}
+	finish();
+	t = thread_of(10, 0);
+	assert_int_equal(t->rename_count, 256);
+	for (size_t i = 0; i < t->rename_count; i++) {
+		assert_true(t->renames[i].time == S + (i + 1) * MS);
+		assert_string_equal(str(t->renames[i].name), i % 2 ? "one" : "two");
+	}
+	assert_string_equal(str(t->name), "one");
+}
+
+static void control_groups(void **state)
+{
+	(void)state;
+	prog();
+	cgroup(10, "/parent");
+	cgroup(77, "/nobody");
+	sample(10, 10, 5 * S, HERE);
+	ev.now += MS;
+	fork_(10, 10, 11, 11);
+	fork_(10, 10, 12, 12);
+	sample(11, 11, MS, HERE);
+	/* it was moved after its first sample, and keeps that over an execve */
+	cgroup(12, "/moved");
+	sample(12, 12, MS, HERE);
+	cgroup(12, "/moved/again");
+	cgroup(12, "/moved/again");
+	comm(12, 12, "tool", EVENT_COMM_EXEC);
+	sample(12, 12, 2 * MS, HERE);
+	/* what its parent does afterwards is nothing to it */
+	cgroup(10, "/elsewhere");
+	sample(300, 300, MS, HERE);
+	finish();
+	assert_string_equal(str(process_of(thread_of(10, 0))->cgroup), "/elsewhere");
+	assert_string_equal(str(process_of(thread_of(11, 0))->cgroup), "/parent");
+	assert_string_equal(str(process_of(thread_of(12, 0))->cgroup), "/moved/again");
+	assert_string_equal(str(process_of(thread_of(12, 1))->cgroup), "/moved/again");
+	assert_int_equal(process_of(thread_of(300, 0))->cgroup.v, 0);
+}
+
+static const struct profile_memory *memory_of(uint32_t pid, unsigned int n)
+{
+	for (size_t i = 0; i < ev.p->memory_count; i++)
+		if (ev.p->memories[i].pid == pid && n-- == 0)
+			return &ev.p->memories[i];
+	fail_msg("no memory of %u", pid);
+	return NULL;
+}
+
+static void memory_over_time(void **state)
+{
+	(void)state;
+	memory(9, 100, EVENT_RECORDER);
+	prog();
+	memory(10, 1000, 0);
+	memory(77, 1, 0);
+	ev.now += MS;
+	memory(9, 200, EVENT_RECORDER);
+	memory(10, 3000, 0);
+	memory(10, 2000, 0); /* the last of a moment counts */
+	fork_(10, 10, 11, 11);
+	ev.now += MS;
+	memory(11, 50, 0); /* without a sample, too */
+	comm(11, 11, "tool", EVENT_COMM_EXEC);
+	ev.now += MS;
+	memory(11, 70, 0);
+	exit_(11, 11);
+	memory(11, 80, 0); /* it was read as it ended */
+	ev.now += MS;
+	stop();
+	finish();
+	assert_int_equal(ev.p->memory_count, 4);
+	assert_true(memory_of(9, 0)->is_recorder && !memory_of(9, 0)->process.v);
+	assert_int_equal(memory_of(9, 0)->count, 2);
+	assert_int_equal(memory_of(9, 0)->readings[1].bytes, 200);
+	assert_false(memory_of(10, 0)->is_recorder);
+	assert_int_equal(memory_of(10, 0)->count, 2);
+	assert_int_equal(memory_of(10, 0)->readings[0].bytes, 1000);
+	assert_int_equal(memory_of(10, 0)->readings[1].bytes, 2000);
+	assert_true(memory_of(10, 0)->readings[1].time == S + MS);
+	assert_int_equal(memory_of(11, 0)->readings[0].bytes, 50);
+	assert_int_equal(memory_of(11, 1)->count, 1);
+	assert_int_equal(memory_of(11, 1)->readings[0].bytes, 70);
+	assert_string_equal(str(ev.p->processes[memory_of(11, 1)->process.v].name), "tool");
+}
+
+/* The recorder is a process like any other where the whole system is recorded. */
+static void memory_of_a_sampled_recorder(void **state)
+{
+	(void)state;
+	prog();
+	memory(10, 100, EVENT_RECORDER);
+	finish();
+	assert_int_equal(ev.p->memory_count, 1);
+	assert_true(memory_of(10, 0)->is_recorder && memory_of(10, 0)->process.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +473,12 @@ int main(void)
 		STORY(told_before_its_fork_record),
 		STORY(ended_lives_are_forgotten),
 		STORY(names_as_they_were),
+		STORY(how_lives_begin_and_end),
+		STORY(a_life_begins_once),
+		STORY(names_by_time),
+		STORY(control_groups),
+		STORY(memory_over_time),
+		STORY(memory_of_a_sampled_recorder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,7 +256,7 @@ static void times_and_lives_are_settled(void **state)
 	profile_builder__thread_cpu_tail(b, early, 7);
 	add_sample(ended, 150, some_stack(), 1, "b", STACK_END_ROOT);
 	profile_builder__thread_end(b, ended, 149);
-	profile_builder__process_end(b, pid, 300);
+	profile_builder__process_end(b, pid, 300, false);
 
 	p = finish();
 	/* a sample before the start moves it, and the wall clock of it */

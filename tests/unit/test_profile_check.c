@@ -34,6 +34,11 @@ struct fixture {
 	uint64_t time[2], weight[2];
 	struct stack_id stack[2];
 	struct string_id comm[2];
+	struct profile_cut cuts[2];
+	struct profile_rename renames[2];
+	struct profile_memory_reading readings[2];
+	struct profile_memory memories[2];
+	uint64_t epochs[2];
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -66,6 +71,10 @@ static void fill_tables(struct fixture *f)
 						.start = 100,
 						.end = 180,
 						.cpu_tail = 5,
+						.cut_count = 1,
+						.cuts = f->cuts,
+						.rename_count = 2,
+						.renames = f->renames,
 						.samples[SAMPLE_CPU] = {.count = 2,
 									.tick_sum = 2,
 									.time = f->time,
@@ -86,6 +95,15 @@ static void fill_tables(struct fixture *f)
 	f->meta[0] = (struct profile_meta){{1}, {2}};
 	f->lost_ranges[0] = (struct profile_lost_range){110, 120};
 	f->lost_ranges[1] = (struct profile_lost_range){130, 130};
+	f->cuts[0] = f->cuts[1] = (struct profile_cut){1, STACK_END_DEPTH};
+	f->renames[0] = (struct profile_rename){105, {1}};
+	f->renames[1] = (struct profile_rename){115, {2}};
+	f->readings[0] = (struct profile_memory_reading){110, 4096};
+	f->readings[1] = (struct profile_memory_reading){120, 8192};
+	f->memories[0] = (struct profile_memory){
+		.process = {1}, .pid = 7, .count = 2, .readings = f->readings};
+	f->memories[1] = (struct profile_memory){.pid = 9, .is_recorder = true};
+	f->epochs[0] = f->epochs[1] = 120;
 }
 
 static void fill(struct fixture *f)
@@ -117,10 +135,15 @@ static void fill(struct fixture *f)
 		.meta_count = COUNT(f->meta),
 		.lost_ranges = f->lost_ranges,
 		.lost_range_count = COUNT(f->lost_ranges),
+		.memories = f->memories,
+		.memory_count = COUNT(f->memories),
+		.epochs = f->epochs,
+		.epoch_count = COUNT(f->epochs),
+		.clock_epochs = 3,
 		.start = 100,
 		.end = 200,
 		.sample_count = 2,
-		.stack_ends = {2},
+		.stack_ends = {[STACK_END_ROOT] = 1, [STACK_END_DEPTH] = 1},
 	};
 }
 
@@ -211,7 +234,34 @@ static void fill(struct fixture *f)
 	X(f->weight[1] = UINT64_MAX - 8, "sum of its weights overflows")                           \
 	X(f->threads[1].cpu_tail = UINT64_MAX, "CPU time overflows")                               \
 	X(f->p.sample_count = 3, "have 2 CPU samples")                                             \
-	X(f->p.stack_ends[1] = 1, "3 stacks ended")                                                \
+	X(f->p.stack_ends[STACK_END_FAULT] = 1, "3 stacks ended")                                  \
+	X(f->threads[1].samples[SAMPLE_CPU].tick_sum = 3, "thread 1: its ticks do not add up")     \
+	X(f->processes[1].cgroup.v = 3, "process 1: name or control")                              \
+	X(f->processes[1].began = 7, "process 1: it began by 7")                                   \
+	X(f->processes[1].execs = true; f->processes[1].end = 0, "process 1: an execve")           \
+	X(f->threads[1].cuts = NULL, "thread 1: its cut samples")                                  \
+	X(f->cuts[0].sample = 2, "thread 1: cut sample 0 is row 2")                                \
+	X(f->threads[1].cut_count = 2, "thread 1: cut sample 1 is row")                            \
+	X(f->cuts[0].end = STACK_END_ROOT, "thread 1: cut sample 0 ends")                          \
+	X(f->cuts[0].end = STACK_END_FAULT, "more samples are cut")                                \
+	X(f->threads[1].renames = NULL, "thread 1: its renames")                                   \
+	X(f->renames[0].time = 99, "thread 1: rename 0 is out")                                    \
+	X(f->renames[1].time = 104, "thread 1: rename 1 is out")                                   \
+	X(f->renames[1].time = 181, "thread 1: rename 1 is out")                                   \
+	X(f->renames[1].name.v = 3, "thread 1: rename 1: name")                                    \
+	X(f->p.memories = NULL, "array is missing")                                                \
+	X(f->memories[0].process.v = 2, "memory 0: process 2")                                     \
+	X(f->memories[1].process.v = 1, "memory 1: process 1")                                     \
+	X(f->memories[1].is_recorder = false, "memory 1: of nobody")                               \
+	X(f->memories[0].readings = NULL, "memory 0: its readings")                                \
+	X(f->readings[0].time = 99, "memory 0: reading 0")                                         \
+	X(f->readings[1].time = 110, "memory 0: reading 1")                                        \
+	X(f->readings[1].time = 201, "memory 0: reading 1")                                        \
+	X(f->p.epochs = NULL, "array is missing")                                                  \
+	X(f->p.clock_epochs = 1, "2 epochs began of 1")                                            \
+	X(f->epochs[0] = 99, "epoch 0")                                                            \
+	X(f->epochs[1] = 119, "epoch 1")                                                           \
+	X(f->epochs[1] = 201, "epoch 1")                                                           \
 	X(f->books[1].cpu = 0, "books 1: CPU 0")                                                   \
 	X(f->books[0].due = 7, "books of CPU 0: due")                                              \
 	X(f->books[1].due = 1, "books of CPU 1: due")                                              \

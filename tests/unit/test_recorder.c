@@ -524,7 +524,7 @@ static const char story_dump[] =
 	"stack 3 parent=0 location=3 depth=1\n"
 	"stack 4 parent=3 location=1 depth=2\n"
 	"process 1 pid=10 ppid=1 name=\"prog\" start=1000000000 end=0 target\n"
-	"process 2 pid=11 ppid=10 name=\"prog\" start=1000000000 end=1001000000 target\n"
+	"process 2 pid=11 ppid=10 name=\"prog\" start=1000000000 end=1001000000 forked execs target\n"
 	"thread 1 process=1 tid=10 name=\"prog\" start=1000000000 end=0 tail=0 main\n"
 	"  sample 1001000000 stack=2 cpu=1000000 comm=\"prog\"\n"
 	"thread 2 process=2 tid=11 name=\"prog\" start=1000000000 end=1001000000 tail=0 main\n"

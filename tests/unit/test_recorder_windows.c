@@ -68,6 +68,10 @@ static void add_profile(struct totals *t, const struct profile *p)
 		t->delivered += p->books[i].count[BOOK_DELIVERED];
 	}
 	t->unmapped += p->unmapped_frames;
+	for (size_t i = 0; i < p->memory_count; i++)
+		for (size_t k = 0; k < p->memories[i].count; k++)
+			add_line(t, "memory %u %" PRIu64 " %" PRIu64, p->memories[i].pid,
+				 p->memories[i].readings[k].time, p->memories[i].readings[k].bytes);
 }
 
 static int compare_lines(const void *a, const void *b)

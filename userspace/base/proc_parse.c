@@ -137,3 +137,63 @@ int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping)
 	*mapping = m;
 	return 0;
 }
+
+/* Is `word` among the words of a list that commas divide? */
+static bool has_word(const char *list, size_t size, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (size) {
+		const char *comma = memchr(list, ',', size);
+		size_t here = comma ? (size_t)(comma - list) : size;
+
+		if (here == length && !memcmp(list, word, length))
+			return true;
+		size -= comma ? here + 1 : here;
+		list += comma ? here + 1 : here;
+	}
+	return false;
+}
+
+/* How much the hierarchy of a line counts; 0: not at all. */
+static int rank_of_hierarchy(const char *controllers, size_t size, bool is_root)
+{
+	if (is_root)
+		return 1;
+	if (!size)
+		return 4;
+	if (has_word(controllers, size, "cpu"))
+		return 3;
+	return has_word(controllers, size, "name=systemd") ? 2 : 0;
+}
+
+/* Lines "number:controllers:path"; a path has no newline, and any other byte. */
+const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size)
+{
+	static const char deleted[] = " (deleted)";
+	const char *best = NULL, *newline;
+	size_t length = 0;
+	int best_rank = 0;
+
+	for (; (newline = memchr(text, '\n', size));
+	     size -= newline + 1 - text, text = newline + 1) {
+		const char *first = memchr(text, ':', newline - text);
+		const char *second = first ? memchr(first + 1, ':', newline - first - 1) : NULL;
+		const char *path = second ? second + 1 : newline;
+		int rank;
+
+		if (path == newline || *path != '/')
+			continue;
+		rank = rank_of_hierarchy(first + 1, second - first - 1, newline - path == 1);
+		if (rank <= best_rank)
+			continue;
+		best_rank = rank;
+		best = path;
+		length = newline - path;
+	}
+	if (length > strlen(deleted) &&
+	    !memcmp(best + length - strlen(deleted), deleted, strlen(deleted)))
+		length -= strlen(deleted);
+	*path_size = length;
+	return best;
+}

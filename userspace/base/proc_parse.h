@@ -42,4 +42,12 @@ struct proc_mapping {
  */
 int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping);
 
+/*
+ * The path of a process's control group, from the text of /proc/PID/cgroup, which may be cut off: that in
+ * the unified hierarchy, or where it is in the root of that one, the first other than the root among
+ * the hierarchies of the cpu controller and of systemd. "/" if all are. NULL: the text has none.
+ * The path ends where *size says.
+ */
+const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size);
+
 #endif

@@ -74,11 +74,6 @@ const char *stack_end_text(enum stack_end end)
 	return stack_ends[end].text;
 }
 
-bool stack_end_is_complete(enum stack_end end)
-{
-	return stack_ends[end].flag;
-}
-
 const char *lost_source_text(enum lost_source source)
 {
 	return lost_sources[source];
@@ -235,6 +230,32 @@ void write_jits(const struct profile *p, struct json_writer *w)
 		json_end_object(w);
 	}
 	json_end_array(w);
+}
+
+static void parse_build_id(const char *digits, struct dso_build_id *build_id)
+{
+	size_t length = digits ? strlen(digits) : 0;
+	unsigned int byte;
+
+	if (length % 2 || length > sizeof(build_id->bytes) * 2 ||
+	    strspn(digits ? digits : "", "0123456789abcdefABCDEF") != length)
+		return;
+	for (size_t i = 0; i < length / 2; i++) {
+		if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
+			return;
+		build_id->bytes[i] = byte;
+	}
+	build_id->size = length / 2;
+}
+
+void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id *build_id)
+{
+	const struct profile_dso *dso = &p->dsos[id.v];
+
+	*build_id = (struct dso_build_id){.size = dso->build_id_size};
+	memcpy(build_id->bytes, dso->build_id, sizeof(build_id->bytes));
+	if (dso->kind == DSO_KERNEL && !build_id->size)
+		parse_build_id(profile__meta(p, META_KERNEL_BUILD_ID), build_id);
 }
 
 const char *dso_display_name(const struct profile *p, struct dso_id id)

@@ -32,7 +32,6 @@ const char *frame_kind_name(enum frame_kind kind);
 const char *frame_kind_text(enum frame_kind kind);
 const char *stack_end_name(enum stack_end end);
 const char *stack_end_text(enum stack_end end);
-bool stack_end_is_complete(enum stack_end end);
 const char *lost_source_text(enum lost_source source);
 
 /*
@@ -44,6 +43,13 @@ void describe_jit(char *text, size_t size, const struct profile *p, const struct
 /* The member "jit": an array with an object for each process. */
 struct json_writer;
 void write_jits(const struct profile *p, struct json_writer *w);
+
+/* The build-id of a dso; size 0: unknown. That of the kernel is in the facts about the machine. */
+struct dso_build_id {
+	uint8_t size;
+	uint8_t bytes[BUILD_ID_SIZE];
+};
+void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id *build_id);
 
 /* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);

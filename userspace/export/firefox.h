@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The shared tables of the Firefox format: firefox_tables.c collects and writes them. */
+/*
+ * The parts of the writer of Firefox profiles. firefox.c chooses the threads and writes them, and calls the
+ * others; firefox_tables.c has what they share, firefox_meta.c the facts, firefox_markers.c what
+ * happened at a time, firefox_counters.c figures over time.
+ */
 #ifndef EXPORT_FIREFOX_H
 #define EXPORT_FIREFOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +15,8 @@
 
 #include "base/json_writer.h"
 #include "base/vec.h"
+#include "export/tracks.h"
+#include "profile/timeline.h"
 
 #define FIREFOX_UNUSED UINT32_MAX
 
@@ -27,8 +34,10 @@ struct firefox_tables {
 	uint32_t *same_function; /* by function: the first one that is shown in the same way */
 	uint32_t stack_count, frame_count;
 	struct firefox_index strings, functions, libs, natives, sources;
-	VEC(const char *) texts; /* the string array: by number; has our own names, too */
-	VEC(uint32_t) lib_names; /* by library: number of its display name */
+	VEC(const char *) texts;    /* the string array: by number; has our own names, too */
+	VEC(char *) own_texts;	    /* of these, those that were made here */
+	VEC(uint32_t) lib_names;    /* by library: number of its display name */
+	VEC(uint32_t) source_names; /* by source: number of its path */
 };
 
 /* Collect what the samples of these threads need. 0, -ENOMEM, -EOVERFLOW (more than 2^32 rows). */
@@ -39,7 +48,71 @@ void firefox_tables__fini(struct firefox_tables *t);
 /* The row of a whole stack in the stack table: its innermost node. */
 uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id stack);
 
+/* The number of a text of our own in the string array; it must live as long as the tables. 0, -ENOMEM. */
+int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *number);
+
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);
+/* The path in a file:// URL, in new memory; NULL: it is none, or no memory. */
+char *path_of_file_url(const char *url);
+
 void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
+
+/* ---- the whole file -------------------------------------------------------------------------- */
+
+#define TRACK_NAME_SIZE 24
+
+enum firefox_marker_kind {
+	MARKER_PROCESS_START,
+	MARKER_PROCESS_EXEC,
+	MARKER_PROCESS_EXIT,
+	MARKER_THREAD_NAME,
+	MARKER_CUT_STACKS,
+	MARKER_AMBIGUOUS_NAME,
+	MARKER_LOST,
+	MARKER_CLOCK_EPOCH,
+	MARKER_KIND_COUNT
+};
+
+/* Something that happened at a time, or from `start` to `end`. */
+struct firefox_marker {
+	uint64_t start, end; /* ns; equal: a moment */
+	uint32_t track;
+	enum firefox_marker_kind kind;
+	uint32_t what;	/* by kind: a process, a string, a stack end, a location, a number */
+	uint64_t count; /* of samples, or of ranges */
+};
+
+struct firefox {
+	const struct profile *p;
+	struct json_writer *w;
+	struct firefox_tables tables;
+	struct tracks tracks;
+	uint32_t *first_track;		    /* by process: number of its first track + 1, or 0 */
+	uint32_t recording;		    /* the track that stands for the whole recording */
+	VEC(struct firefox_marker) markers; /* by track, then by time */
+	uint32_t *marker_end;		    /* by track: where its markers end */
+	uint32_t marker_name[MARKER_KIND_COUNT];
+	VEC(struct timeline_entry) entries; /* scratch: those of one thread */
+};
+
+/* Ticks of the CPU samples of a track. */
+uint64_t firefox__ticks(const struct firefox *f, size_t track);
+/* The first track of the process of a track: its main thread, if that is in the file. */
+uint32_t firefox__first_of_process(const struct firefox *f, uint32_t track);
+/* How the process of a track is numbered; returns `name`. */
+const char *firefox__pid(const struct firefox *f, size_t track, char name[TRACK_NAME_SIZE]);
+/* Entries of a track's timeline into f->entries. 0, -ENOMEM. */
+int firefox__collect_entries(struct firefox *f, size_t track);
+
+int firefox_write_meta(const struct firefox *f);
+
+void firefox_write_marker_schema(struct json_writer *w);
+/* Finds all of them. To be called before the tables are written, which get their names. 0, -ENOMEM. */
+int firefox_collect_markers(struct firefox *f);
+void firefox_write_markers(const struct firefox *f, size_t track);
+/* Does the viewer show any of them above the thread's graph? */
+bool firefox_has_overview_markers(const struct firefox *f, size_t track);
+
+int firefox_write_counters(struct firefox *f);
 
 #endif

@@ -77,6 +77,24 @@ static bool dso_is_lib(const struct profile *p, struct dso_id id)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
+/*
+ * Code that was made as it ran is in no library. Where its sources are known it is given one all the same:
+ * the viewer asks a server for the source of an address in a library, and of nothing else.
+ */
+static int collect_jit_libs(struct firefox_tables *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->functions.used.count && !err; i++) {
+		uint32_t id = t->functions.used.data[i];
+		struct dso_id dso = t->p->functions[id].dso;
+
+		if (t->source_file[id] && t->p->dsos[dso.v].kind == DSO_JIT)
+			err = index__add(&t->libs, dso.v);
+	}
+	return err;
+}
+
 /* Mark the stacks of the samples and all their callers, and the locations of them all. */
 static void mark_used(struct firefox_tables *t, const uint32_t *threads, size_t thread_count)
 {
@@ -224,22 +242,56 @@ static int collect_location(struct firefox_tables *t, const struct profile_locat
 	return err;
 }
 
+int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *number)
+{
+	uint32_t at = 0;
+	int err;
+
+	while (at < t->texts.count && strcmp(t->texts.data[at], text))
+		at++;
+	err = at == t->texts.count ? vec_push(&t->texts, text) : 0;
+	if (!err)
+		*number = at;
+	return err;
+}
+
 /* The display name of a library is the profile's name, or one of our own few. */
 static int name_lib(struct firefox_tables *t, struct dso_id id)
 {
 	struct string_id own = t->p->dsos[id.v].name;
 	const char *name = dso_display_name(t->p, id);
-	uint32_t number = 0;
+	uint32_t number;
 	int err;
 
 	if (name == profile__string(t->p, own)) {
 		err = add_string(t, own);
 		return err ? err : vec_push(&t->lib_names, t->strings.number[own.v]);
 	}
-	while (number < t->texts.count && strcmp(t->texts.data[number], name))
-		number++;
-	err = number == t->texts.count ? vec_push(&t->texts, name) : 0;
+	err = firefox_tables__text(t, name, &number);
 	return err ? err : vec_push(&t->lib_names, number);
+}
+
+/* A source that is told as a file:// URL is given by its path, which is what a server can open. */
+static int add_source(struct firefox_tables *t, uint32_t file)
+{
+	const char *name = profile__string(t->p, (struct string_id){file});
+	char *path;
+	int err = index__add(&t->sources, file);
+
+	if (err)
+		return err;
+	path = path_of_file_url(name);
+	if (!path) {
+		err = add_string(t, (struct string_id){file});
+		return err ? err : vec_push(&t->source_names, t->strings.number[file]);
+	}
+	err = vec_push(&t->own_texts, path);
+	if (err) {
+		free(path);
+		return err;
+	}
+	err = vec_push(&t->texts, path);
+	return err ? err : vec_push(&t->source_names, (uint32_t)t->texts.count - 1);
 }
 
 static int collect_elements(struct firefox_tables *t)
@@ -249,14 +301,13 @@ static int collect_elements(struct firefox_tables *t)
 	for (size_t i = 1; i < t->p->location_count && !err; i++)
 		if (t->frame_base[i] != FIREFOX_UNUSED)
 			err = collect_location(t, &t->p->locations[i]);
+	if (!err)
+		err = collect_jit_libs(t);
 	for (size_t i = 0; i < t->functions.used.count && !err; i++) {
 		uint32_t file = t->source_file[t->functions.used.data[i]];
 
-		if (!file)
-			continue;
-		err = index__add(&t->sources, file);
-		if (!err)
-			err = add_string(t, (struct string_id){file});
+		if (file && t->sources.number[file] == FIREFOX_UNUSED)
+			err = add_source(t, file);
 	}
 	for (size_t i = 0; i < t->libs.used.count && !err; i++)
 		err = name_lib(t, (struct dso_id){t->libs.used.data[i]});
@@ -310,8 +361,12 @@ void firefox_tables__fini(struct firefox_tables *t)
 	index__fini(&t->libs);
 	index__fini(&t->natives);
 	index__fini(&t->sources);
+	for (size_t i = 0; i < t->own_texts.count; i++)
+		free(t->own_texts.data[i]);
+	vec_free(&t->own_texts);
 	vec_free(&t->texts);
 	vec_free(&t->lib_names);
+	vec_free(&t->source_names);
 	*t = (struct firefox_tables){0};
 }
 
@@ -371,69 +426,6 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 		json_uint(w, number);
 }
 
-/*
- * The Breakpad form of a build-id: its first 16 bytes as a GUID, whose first three fields are
- * little-endian numbers, and an age of 0. Without a build-id the convention is a hash of the code, but
- * an exporter opens no file: the id is empty then, so viewers do not look it up.
- */
-static void breakpad_id(const struct profile_dso *dso, char id[34])
-{
-	static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
-	static const char digits[] = "0123456789ABCDEF";
-	char *out = id;
-
-	for (unsigned int i = 0; dso->build_id_size && i < sizeof(order); i++) {
-		uint8_t byte = order[i] < dso->build_id_size ? dso->build_id[order[i]] : 0;
-
-		*out++ = digits[byte >> 4];
-		*out++ = digits[byte & 15];
-	}
-	if (dso->build_id_size)
-		*out++ = '0';
-	*out = '\0';
-}
-
-static void code_id(const struct profile_dso *dso, char id[2 * BUILD_ID_SIZE + 1])
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (unsigned int i = 0; i < dso->build_id_size && i < BUILD_ID_SIZE; i++) {
-		*id++ = digits[dso->build_id[i] >> 4];
-		*id++ = digits[dso->build_id[i] & 15];
-	}
-	*id = '\0';
-}
-
-static void write_lib(const struct firefox_tables *t, struct json_writer *w, struct dso_id id)
-{
-	const struct profile_dso *dso = &t->p->dsos[id.v];
-	const char *name = dso_display_name(t->p, id);
-	const char *path = profile__string(t->p, dso->path);
-	char breakpad[34], code[2 * BUILD_ID_SIZE + 1];
-
-	if (dso->kind != DSO_FILE || !*path)
-		path = name;
-	breakpad_id(dso, breakpad);
-	code_id(dso, code);
-	json_begin_object(w);
-	json_key_string(w, "name", name);
-	json_key_string(w, "path", path);
-	json_key_string(w, "debugName", name);
-	json_key_string(w, "debugPath", path);
-	json_key_string(w, "breakpadId", breakpad);
-	json_key_string(w, "codeId", dso->build_id_size ? code : NULL);
-	json_key_string(w, "arch", profile__meta(t->p, META_ARCHITECTURE));
-	json_end_object(w);
-}
-
-void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w)
-{
-	json_begin_array(w);
-	for (size_t i = 0; i < t->libs.used.count; i++)
-		write_lib(t, w, (struct dso_id){t->libs.used.data[i]});
-	json_end_array(w);
-}
-
 /* Call `each` for every used location, in the order of its frames. */
 typedef void (*location_fn)(const struct firefox_tables *t, struct json_writer *w,
 			    const struct profile_location *location, uint32_t depth);
@@ -472,7 +464,7 @@ static void frame_library_address(const struct firefox_tables *t, struct json_wr
 									    : location->address;
 
 	(void)depth;
-	if (!dso_is_lib(t->p, location->dso))
+	if (t->libs.number[location->dso.v] == FIREFOX_UNUSED)
 		json_int(w, -1);
 	else
 		json_uint(w, address & KERNEL_ADDRESS_MASK);
@@ -492,7 +484,7 @@ static void frame_category(const struct firefox_tables *t, struct json_writer *w
 	json_uint(w, location->category);
 }
 
-/* firefox.c: write_tiers() */
+/* firefox_meta.c: write_tiers() */
 static void frame_subcategory(const struct firefox_tables *t, struct json_writer *w,
 			      const struct profile_location *location, uint32_t depth)
 {
@@ -678,7 +670,7 @@ static void write_sources(const struct firefox_tables *t, struct json_writer *w)
 	null_column(w, "id", count);
 	begin_column(w, "filename");
 	for (size_t i = 0; i < count; i++)
-		json_uint(w, t->strings.number[t->sources.used.data[i]]);
+		json_uint(w, t->source_names.data[i]);
 	json_end_array(w);
 	constant_column(w, "startLine", count, 1);
 	constant_column(w, "startColumn", count, 1);

@@ -177,6 +177,7 @@ static void free_process(struct process_table *table, struct process_life *proce
 		id_map__remove(&table->pids, process->pid);
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	mapping_table__unref(process->maps);
+	shared_text__unref(process->cgroup);
 	release_number(&table->process_numbers, &process->number);
 	free(process);
 }
@@ -304,6 +305,7 @@ static void end_process(struct process_table *table, struct process_life *proces
 	if (process->ended)
 		return;
 	process->ended = true;
+	process->how = how;
 	process->end = time;
 	TAILQ_REMOVE(&table->living, process, link);
 	TAILQ_INSERT_TAIL(&table->dead, process, link);
@@ -465,6 +467,8 @@ struct process_life *process_table__exec(struct process_table *table, struct pro
 	process->is_target = old->is_target;
 	process->is_kernel = false;
 	process->asked = old->asked;
+	process->began = PROCESS_EXECED;
+	process->cgroup = shared_text__ref(old->cgroup);
 	process->maps_version = old->maps_version + 1;
 	return process;
 }
@@ -493,8 +497,10 @@ void process_table__rename(struct process_table *table, struct process_life *pro
 }
 
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
-				  const char *comm)
+				  const char *comm, uint64_t time)
 {
+	if (strcmp(thread->comm, comm))
+		thread->renamed = time;
 	set_name(thread->comm, comm);
 	tell(table, thread_renamed, thread);
 	if (thread_life__is_main(thread))

@@ -16,9 +16,11 @@
 #include <sys/queue.h>
 
 #include <sysprof/event.h>
+#include <sysprof/profile.h> /* enum process_begin */
 
 #include "process/mapping_table.h"
 #include "process/process_observer.h"
+#include "process/shared_text.h"
 
 #define LIFE_NAME_SIZE	  64 /* kernel threads have long names in /proc */
 #define LIFE_GRACE_NS	  2000000000ull
@@ -34,9 +36,12 @@ struct process_life {
 	struct life_number number;
 	uint32_t pid, ppid;
 	char name[LIFE_NAME_SIZE];
-	uint64_t born;	/* when the pid was given out, kept across execve; 0 unknown */
-	uint64_t start; /* of this life; 0 unknown */
-	uint64_t end;	/* 0: lives */
+	uint64_t born;		    /* when the pid was given out, kept across execve; 0 unknown */
+	uint64_t start;		    /* of this life; 0 unknown */
+	uint64_t end;		    /* 0: lives */
+	enum process_begin began;   /* PROCESS_WAS_THERE: not seen */
+	enum life_end how;	    /* it ended, if it has */
+	struct shared_text *cgroup; /* the path of its control group; NULL: unknown */
 	bool is_kernel, is_target;
 	bool asked; /* told by /proc as a target: it is in profiles even without samples */
 	struct mapping_table *maps;
@@ -68,6 +73,7 @@ struct thread_life {
 	uint32_t tid;
 	char comm[LIFE_NAME_SIZE];
 	uint64_t start, end; /* as of a process */
+	uint64_t renamed;    /* when it was last given another name; 0: never */
 	bool told;	     /* by /proc */
 	bool counted;	     /* it is in a profile, of this window or one before, and remains */
 	struct thread_clock cpu;
@@ -139,7 +145,7 @@ bool process_table__is_asked_for(const struct process_table *table,
 void process_table__rename(struct process_table *table, struct process_life *process,
 			   const char *name);
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
-				  const char *comm);
+				  const char *comm, uint64_t time);
 
 /* Processes in the order in which they were first reported, including ended ones; NULL ends. */
 struct process_life *process_table__first_living(const struct process_table *table);

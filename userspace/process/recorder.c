@@ -127,26 +127,30 @@ static void on_process_ended(void *context, struct process_life *process, enum l
 {
 	struct recorder *r = context;
 
-	(void)how;
 	profile_builder__process_end(r->builder, window_lives__process_id(&r->lives, process),
-				     process->end);
+				     process->end, how == LIFE_EXEC);
 }
 
 static void on_process_revived(void *context, struct process_life *process)
 {
 	struct recorder *r = context;
 
-	profile_builder__process_end(r->builder, window_lives__process_id(&r->lives, process), 0);
+	profile_builder__process_end(r->builder, window_lives__process_id(&r->lives, process), 0,
+				     false);
 }
 
 static void on_thread_renamed(void *context, struct thread_life *thread)
 {
 	struct recorder *r = context;
 	struct window_thread *entry = window_lives__thread(&r->lives, thread);
+	struct string_id name;
 
 	if (!entry)
 		return;
-	entry->comm = profile_builder__string(r->builder, thread->comm);
+	name = profile_builder__string(r->builder, thread->comm);
+	if (name.v != entry->comm.v)
+		profile_builder__thread_renamed(r->builder, entry->id, thread->renamed, name);
+	entry->comm = name;
 	profile_builder__thread_name(r->builder, entry->id, entry->comm);
 }
 
@@ -605,6 +609,40 @@ static int on_task_exit(void *context, const struct task_event *e)
 	return result_of(r, world__exit(r->world, e));
 }
 
+static int on_cgroup(void *context, const struct cgroup_event *e)
+{
+	struct recorder *r = context;
+	const struct process_life *life;
+	int err;
+
+	advance(r, &e->header);
+	err = world__cgroup(r->world, e);
+	life = process_table__find(world__processes(r->world), e->pid);
+	if (!err && life)
+		profile_builder__process_cgroup(r->builder,
+						window_lives__process_id(&r->lives, life),
+						profile_builder__string(r->builder, e->path));
+	return result_of(r, err);
+}
+
+/* Whose memory is known is in the profile, sampled in this window or not. */
+static int on_memory(void *context, const struct memory_event *e)
+{
+	struct recorder *r = context;
+	const struct process_life *life;
+	struct process_id id = {0};
+	bool is_recorder = e->header.flags & EVENT_RECORDER;
+
+	advance(r, &e->header);
+	life = process_table__find(world__processes(r->world), e->pid);
+	if (life && !life->end)
+		id = window_lives__show_process(&r->lives, life, e->header.time);
+	if (id.v || (is_recorder && !life))
+		profile_builder__memory(r->builder, id, e->pid, is_recorder, e->header.time,
+					e->resident);
+	return result_of(r, 0);
+}
+
 PASS_ON(maps_read, maps_read_event)
 PASS_ON(jit_bytes, jit_bytes_event)
 
@@ -662,10 +700,12 @@ static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
 
 	advance(r, &e->header);
 	recording_facts__anchor(r->facts, e);
-	if (!session->clock_epochs)
+	if (!session->clock_epochs) {
 		session->clock_epochs = 1;
-	else if (new_epoch)
+	} else if (new_epoch) {
 		session->clock_epochs++;
+		profile_builder__epoch(r->builder, e->header.time);
+	}
 	if (e->tsc_khz)
 		session->tsc_khz = e->tsc_khz;
 	/* across epochs nothing was extrapolated */
@@ -725,6 +765,8 @@ struct event_handler recorder__handler(struct recorder *r)
 		.process = on_process,
 		.thread = on_thread,
 		.maps_read = on_maps_read,
+		.memory = on_memory,
+		.cgroup = on_cgroup,
 		.clock_anchor = on_clock_anchor,
 		.books = on_books,
 		.meta = on_meta,

@@ -76,12 +76,27 @@ static void show_process(struct window_lives *w, const struct process_life *life
 		.name = profile_builder__string(w->builder, life->name),
 		.start = life->start ? life->start : start,
 		.end = life->end,
+		.began = life->began,
+		.execs = life->end && life->how == LIFE_EXEC,
+		.cgroup = profile_builder__string(w->builder,
+						  life->cgroup ? life->cgroup->text : NULL),
 		.is_kernel = life->is_kernel,
 		.is_target = life->is_target,
 	};
 
 	if (!entry->id.v)
 		entry->id = profile_builder__process(w->builder, &p);
+}
+
+struct process_id window_lives__show_process(struct window_lives *w,
+					     const struct process_life *life, uint64_t start)
+{
+	struct window_process *entry = window_lives__process(w, life);
+
+	if (!entry)
+		return (struct process_id){0};
+	show_process(w, life, entry, start);
+	return entry->id;
 }
 
 struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
@@ -102,6 +117,8 @@ struct window_thread *window_lives__show(struct window_lives *w, struct thread_l
 	entry->id = profile_builder__thread(w->builder, process->id, life->tid, is_main,
 					    entry->comm, start);
 	process->has_main |= is_main;
+	if (life->renamed)
+		profile_builder__thread_renamed(w->builder, entry->id, life->renamed, entry->comm);
 	if (life->ended)
 		profile_builder__thread_end(w->builder, entry->id, life->end);
 	return entry;

@@ -45,6 +45,13 @@ struct window_process *window_lives__process(struct window_lives *w,
 struct process_id window_lives__process_id(const struct window_lives *w,
 					   const struct process_life *life);
 
+/*
+ * Adds a process to the profile if it is not there yet; one of unknown start is assumed to have begun at
+ * `start`. 0: out of memory.
+ */
+struct process_id window_lives__show_process(struct window_lives *w,
+					     const struct process_life *life, uint64_t start);
+
 /* The entry of a thread that is in the profile; NULL. Valid as above. */
 struct window_thread *window_lives__thread(const struct window_lives *w,
 					   const struct thread_life *life);

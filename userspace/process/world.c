@@ -179,7 +179,7 @@ int world__thread(struct world *w, const struct thread_event *e)
 	if (!thread)
 		return -ENOMEM;
 	if (!is_new)
-		process_table__rename_thread(w->processes, thread, e->comm);
+		process_table__rename_thread(w->processes, thread, e->comm, e->header.time);
 	thread->told = true;
 	if (!thread->cpu.known && e->cpu_time != UINT64_MAX) {
 		thread->cpu.last = thread->cpu.seen = e->cpu_time;
@@ -212,11 +212,13 @@ static int fork_process(struct world *w, const struct task_event *e, const char 
 	if (!child)
 		return -ENOMEM;
 	child->ppid = e->ppid;
+	child->began = PROCESS_FORKED;
 	if (!parent || e->ppid == e->pid)
 		return 0;
 	child->is_target = parent->is_target;
 	child->is_kernel = parent->is_kernel;
 	child->maps = mapping_table__ref(parent->maps);
+	child->cgroup = shared_text__ref(parent->cgroup);
 	return 0;
 }
 
@@ -229,7 +231,10 @@ int world__fork(struct world *w, const struct task_event *e)
 	char comm[LIFE_NAME_SIZE];
 
 	if (fork_is_known(w, e)) {
-		begin_clock(process_table__find_thread(w->processes, e->tid));
+		thread = process_table__find_thread(w->processes, e->tid);
+		if (e->pid != e->ppid && thread->process->began == PROCESS_WAS_THERE)
+			thread->process->began = PROCESS_FORKED;
+		begin_clock(thread);
 		return 0;
 	}
 	creator = process_table__find_thread(w->processes, e->ptid);
@@ -262,6 +267,21 @@ int world__exit(struct world *w, const struct task_event *e)
 		process_table__exit_thread(w->processes, thread, e->header.time);
 	else if (!process->living)
 		process_table__exit(w->processes, process, e->header.time);
+	return 0;
+}
+
+int world__cgroup(struct world *w, const struct cgroup_event *e)
+{
+	struct process_life *process = process_table__find(w->processes, e->pid);
+	struct shared_text *text;
+
+	if (!process || (process->cgroup && !strcmp(process->cgroup->text, e->path)))
+		return 0;
+	text = shared_text__new(e->path);
+	if (!text)
+		return -ENOMEM;
+	shared_text__unref(process->cgroup);
+	process->cgroup = text;
 	return 0;
 }
 
@@ -320,7 +340,7 @@ int world__comm(struct world *w, const struct comm_event *e)
 	thread = world__thread_at(w, e->pid, e->tid, e->header.time);
 	if (!thread)
 		return -ENOMEM;
-	process_table__rename_thread(w->processes, thread, e->comm);
+	process_table__rename_thread(w->processes, thread, e->comm, e->header.time);
 	return 0;
 }
 

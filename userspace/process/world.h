@@ -45,6 +45,7 @@ int world__exit(struct world *w, const struct task_event *e);
 int world__comm(struct world *w, const struct comm_event *e);
 int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *image);
 int world__maps_read(struct world *w, const struct maps_read_event *e);
+int world__cgroup(struct world *w, const struct cgroup_event *e);
 /* After lost records any mapping may be wrong: all are read again. */
 void world__lost_sideband(struct world *w);
 int world__jit_file(struct world *w, const struct jit_file_event *e);

@@ -30,6 +30,7 @@
 #include "base/proc_task.h"
 #include "base/search.h"
 #include "base/vec.h"
+#include "procfs/process_facts.h"
 
 #define MAPS_STEP     (64u * 1024)
 #define MAPS_LINE_MAX (1u << 20)
@@ -402,6 +403,8 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 		return 0; /* a zombie: nothing of it runs any more */
 	err = push_process(s, pid, &stat, is_target, time, push, context);
 	if (!err)
+		err = process_facts__cgroup(dir, "cgroup", pid, time, push, context);
+	if (err >= 0)
 		err = push_threads(s, dir, pid, time, push, context);
 	if (err || (stat.flags & PROC_FLAG_KTHREAD))
 		return err;

@@ -23,8 +23,8 @@ struct proc_snapshot;
 int proc_snapshot__new(struct proc_snapshot **snapshot);
 void proc_snapshot__free(struct proc_snapshot *s);
 
-/* One process: EVENT_PROCESS, EVENT_THREADs, EVENT_MMAPs, EVENT_MAPS_READ. Kernel threads have no
- * mappings and no EVENT_MAPS_READ. */
+/* One process: EVENT_PROCESS, EVENT_CGROUP, EVENT_THREADs, EVENT_MMAPs, EVENT_MAPS_READ. Kernel threads
+ * have no mappings and no EVENT_MAPS_READ. */
 int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
 			   void *context);
 

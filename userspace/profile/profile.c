@@ -49,18 +49,24 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread)
 	return sum;
 }
 
-double profile__complete_share(const struct profile *p)
+bool stack_end_is_complete(enum stack_end end)
 {
 	static const bool complete[STACK_END_COUNT] = {
 #define X(id, name, is_complete, text) [STACK_END_##id] = is_complete,
 		STACK_ENDS(X)
 #undef X
 	};
+
+	return complete[end];
+}
+
+double profile__complete_share(const struct profile *p)
+{
 	uint64_t all = 0, good = 0;
 
 	for (int i = 0; i < STACK_END_COUNT; i++) {
 		all += p->stack_ends[i];
-		if (complete[i])
+		if (stack_end_is_complete(i))
 			good += p->stack_ends[i];
 	}
 	return all ? (double)good / (double)all : 1.0;

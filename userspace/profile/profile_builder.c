@@ -152,6 +152,8 @@ static void free_columns(struct thread_columns *thread)
 		vec_free(&c->comm);
 		vec_free(&c->ticks);
 	}
+	vec_free(&thread->cuts);
+	vec_free(&thread->renames);
 }
 
 void profile_builder__free(struct profile_builder *b)
@@ -168,6 +170,7 @@ void profile_builder__free(struct profile_builder *b)
 	vec_free(&b->jits);
 	vec_free(&b->meta);
 	vec_free(&b->lost_ranges);
+	builder_free_events(b);
 	stack_table__fini(&b->stacks);
 	hashmap__fini(&b->dso_index);
 	hashmap__fini(&b->function_index);
@@ -185,14 +188,6 @@ int profile_builder__error(const struct profile_builder *b)
 	return b->error;
 }
 
-/* Remember the first error; true if there is one. */
-static bool has_failed(struct profile_builder *b, int err)
-{
-	if (err && !b->error)
-		b->error = err;
-	return b->error != 0;
-}
-
 /* ---- interned tables ------------------------------------------------------------------------- */
 
 struct string_id profile_builder__string(struct profile_builder *b, const char *s)
@@ -203,7 +198,7 @@ struct string_id profile_builder__string(struct profile_builder *b, const char *
 		return (struct string_id){0};
 	number = strtab__intern(b->strings, s);
 	if (number < 0 || number > UINT32_MAX) {
-		has_failed(b, -ENOMEM);
+		builder_has_failed(b, -ENOMEM);
 		return (struct string_id){0};
 	}
 	return (struct string_id){(uint32_t)number};
@@ -221,9 +216,10 @@ struct string_id profile_builder__string(struct profile_builder *b, const char *
 			int err_ = (table)->count >= HASHMAP_NONE ? -ENOMEM                        \
 								  : vec_push((table), *(element)); \
 			number_ = 0;                                                               \
-			if (!has_failed(b, err_)) {                                                \
+			if (!builder_has_failed(b, err_)) {                                        \
 				number_ = (table)->count - 1;                                      \
-				if (has_failed(b, hashmap__add((table_index), hash_, number_))) {  \
+				if (builder_has_failed(                                            \
+					    b, hashmap__add((table_index), hash_, number_))) {     \
 					(table)->count--;                                          \
 					number_ = 0;                                               \
 				}                                                                  \
@@ -307,7 +303,7 @@ struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_i
 
 	if (b->error || parent.v >= b->stacks.stacks.count)
 		return id;
-	has_failed(b, stack_table__intern(&b->stacks, parent, location, &id));
+	builder_has_failed(b, stack_table__intern(&b->stacks, parent, location, &id));
 	return id;
 }
 
@@ -329,7 +325,7 @@ struct process_id profile_builder__process(struct profile_builder *b,
 
 	p.start = min_u64(p.start, BUILDER_TIME_LIMIT);
 	p.end = min_u64(p.end, BUILDER_TIME_LIMIT);
-	if (b->error || has_failed(b, vec_push(&b->processes, p)))
+	if (b->error || builder_has_failed(b, vec_push(&b->processes, p)))
 		return (struct process_id){0};
 	return (struct process_id){b->processes.count - 1};
 }
@@ -341,10 +337,13 @@ void profile_builder__process_name(struct profile_builder *b, struct process_id 
 		b->processes.data[id.v].name = name;
 }
 
-void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time)
+void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time,
+				  bool execs)
 {
-	if (id.v)
-		b->processes.data[id.v].end = min_u64(time, BUILDER_TIME_LIMIT);
+	if (!id.v)
+		return;
+	b->processes.data[id.v].end = min_u64(time, BUILDER_TIME_LIMIT);
+	b->processes.data[id.v].execs = time && execs;
 }
 
 struct thread_id profile_builder__thread(struct profile_builder *b, struct process_id process,
@@ -359,8 +358,8 @@ struct thread_id profile_builder__thread(struct profile_builder *b, struct proce
 		.start = min_u64(start, BUILDER_TIME_LIMIT),
 	};
 
-	if (b->error || has_failed(b, vec_reserve(&b->columns, b->columns.count + 1)) ||
-	    has_failed(b, vec_push(&b->threads, t)))
+	if (b->error || builder_has_failed(b, vec_reserve(&b->columns, b->columns.count + 1)) ||
+	    builder_has_failed(b, vec_push(&b->threads, t)))
 		return (struct thread_id){0};
 	b->columns.data[b->columns.count++] = (struct thread_columns){};
 	return (struct thread_id){b->threads.count - 1};
@@ -422,8 +421,10 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	if (vec_reserve(&c->time, c->time.count + 1) ||
 	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
-	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks)) {
-		has_failed(b, -ENOMEM);
+	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks) ||
+	    (sample->kind == SAMPLE_CPU &&
+	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {
+		builder_has_failed(b, -ENOMEM);
 		return;
 	}
 	last = c->time.count ? c->time.data[c->time.count - 1] : b->threads.data[thread.v].start;
@@ -487,7 +488,7 @@ void profile_builder__meta(struct profile_builder *b, const char *key, const cha
 		}
 	}
 	if (b->meta.count < META_MAX)
-		has_failed(b, vec_push(&b->meta, entry));
+		builder_has_failed(b, vec_push(&b->meta, entry));
 }
 
 /* Kept sorted by CPU; later books of a CPU replace earlier ones. */
@@ -505,7 +506,7 @@ void profile_builder__books(struct profile_builder *b, const struct profile_cpu_
 		b->books.data[at] = books;
 		return;
 	}
-	if (has_failed(b, vec_push(&b->books, books)))
+	if (builder_has_failed(b, vec_push(&b->books, books)))
 		return;
 	memmove(&b->books.data[at + 1], &b->books.data[at],
 		(b->books.count - 1 - at) * sizeof(books));
@@ -515,7 +516,7 @@ void profile_builder__books(struct profile_builder *b, const struct profile_cpu_
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit)
 {
 	if (!b->error)
-		has_failed(b, vec_push(&b->jits, *jit));
+		builder_has_failed(b, vec_push(&b->jits, *jit));
 }
 
 /* Ranges come in order of their ends; those that touch become one. */
@@ -539,7 +540,7 @@ void profile_builder__lost(struct profile_builder *b, enum lost_source source, u
 		range.until = max_u64(range.until, last->until);
 		b->lost_ranges.count--;
 	}
-	has_failed(b, vec_push(&b->lost_ranges, range));
+	builder_has_failed(b, vec_push(&b->lost_ranges, range));
 }
 
 struct profile *profile_builder__session(struct profile_builder *b)
@@ -622,7 +623,7 @@ void profile_builder__resolve(struct profile_builder *b, struct location_id id,
 	if (b->error || !id.v || l->line_count)
 		return;
 	if (line_count > UINT32_MAX - first || vec_reserve(&b->lines, first + line_count)) {
-		has_failed(b, -ENOMEM);
+		builder_has_failed(b, -ENOMEM);
 		return;
 	}
 	l->elf_address = elf_address;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What profile_builder.c fills and profile_finish.c completes. */
+/* What profile_builder.c and profile_events.c fill and profile_finish.c completes. */
 #ifndef PROFILE_PROFILE_BUILDER_PRIVATE_H
 #define PROFILE_PROFILE_BUILDER_PRIVATE_H
 
@@ -29,6 +29,13 @@ struct sample_columns {
 
 struct thread_columns {
 	struct sample_columns by_kind[SAMPLE_KIND_COUNT];
+	VEC(struct profile_cut) cuts;
+	VEC(struct profile_rename) renames;
+};
+
+struct memory_column {
+	struct profile_memory memory; /* without its readings */
+	VEC(struct profile_memory_reading) readings;
 };
 
 struct profile_builder {
@@ -52,6 +59,27 @@ struct profile_builder {
 	VEC(struct profile_jit) jits;
 	VEC(struct profile_meta) meta;
 	VEC(struct profile_lost_range) lost_ranges;
+	VEC(struct memory_column) memory_columns;
+	VEC(uint32_t) memory_of; /* by process (0: the recorder): number of its column + 1, or 0 */
+	VEC(struct profile_memory) memories; /* once finished */
+	VEC(uint64_t) epochs;
 };
+
+/* Remember the first error; true if there is one. */
+static inline bool builder_has_failed(struct profile_builder *b, int err)
+{
+	if (err && !b->error)
+		b->error = err;
+	return b->error != 0;
+}
+
+/* ---- profile_events.c ------------------------------------------------------------------------ */
+
+/* Before a sample becomes row number `row`. 0, -ENOMEM. */
+int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end end);
+/* Times into the bounds of the session and of the lives, which are final. */
+void builder_settle_events(struct profile_builder *b);
+void builder_freeze_events(struct profile_builder *b);
+void builder_free_events(struct profile_builder *b);
 
 #endif

@@ -71,7 +71,8 @@ static int check_tables(const struct checker *c)
 #undef TABLE
 	if ((p->sample_type_count && !p->sample_types) || (p->line_count && !p->lines) ||
 	    (p->books_count && !p->books) || (p->meta_count && !p->meta) ||
-	    (p->jit_count && !p->jits) || (p->lost_range_count && !p->lost_ranges))
+	    (p->jit_count && !p->jits) || (p->lost_range_count && !p->lost_ranges) ||
+	    (p->memory_count && !p->memories) || (p->epoch_count && !p->epochs))
 		return report_broken(c, "an array is missing");
 	return 0;
 }
@@ -216,8 +217,13 @@ static int check_processes(const struct checker *c)
 
 		if (err)
 			return err;
-		if (!is_string(c, process->name))
-			return report_broken(c, "process %zu: name out of range", i);
+		if (!is_string(c, process->name) || !is_string(c, process->cgroup))
+			return report_broken(c, "process %zu: name or control group out of range",
+					     i);
+		if ((unsigned int)process->began > PROCESS_EXECED)
+			return report_broken(c, "process %zu: it began by %d", i, process->began);
+		if (process->execs && !process->end)
+			return report_broken(c, "process %zu: an execve without an end", i);
 	}
 	return 0;
 }
@@ -259,6 +265,44 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 	return 0;
 }
 
+static int check_cuts(const struct checker *c, size_t i, uint64_t *cut)
+{
+	const struct profile_thread *t = &c->p->threads[i];
+	const struct profile_samples *samples = &t->samples[SAMPLE_CPU];
+
+	if (t->cut_count && !t->cuts)
+		return report_broken(c, "thread %zu: its cut samples are missing", i);
+	for (size_t k = 0; k < t->cut_count; k++) {
+		const struct profile_cut *one = &t->cuts[k];
+
+		if (one->sample >= samples->count || (k && one->sample <= one[-1].sample))
+			return report_broken(c, "thread %zu: cut sample %zu is row %u", i, k,
+					     one->sample);
+		if ((unsigned int)one->end >= STACK_END_COUNT || stack_end_is_complete(one->end))
+			return report_broken(c, "thread %zu: cut sample %zu ends by %d", i, k,
+					     one->end);
+		cut[one->end] += profile_samples__ticks(samples, one->sample);
+	}
+	return 0;
+}
+
+static int check_renames(const struct checker *c, size_t i)
+{
+	const struct profile_thread *t = &c->p->threads[i];
+	uint64_t last = t->start, end = t->end ? t->end : c->p->end;
+
+	if (t->rename_count && !t->renames)
+		return report_broken(c, "thread %zu: its renames are missing", i);
+	for (size_t k = 0; k < t->rename_count; k++) {
+		if (t->renames[k].time < last || t->renames[k].time > end)
+			return report_broken(c, "thread %zu: rename %zu is out of order", i, k);
+		if (!is_string(c, t->renames[k].name))
+			return report_broken(c, "thread %zu: rename %zu: name out of range", i, k);
+		last = t->renames[k].time;
+	}
+	return 0;
+}
+
 static int check_thread(const struct checker *c, size_t i, bool *has_main)
 {
 	const struct profile *p = c->p;
@@ -282,20 +326,22 @@ static int check_thread(const struct checker *c, size_t i, bool *has_main)
 		has_main[t->process.v] = true;
 	for (int kind = 0; kind < SAMPLE_KIND_COUNT && !err; kind++)
 		err = check_samples(c, i, &t->samples[kind], kind == SAMPLE_CPU ? t->cpu_tail : 0);
-	return err;
+	return err ? err : check_renames(c, i);
 }
 
 static int check_threads(const struct checker *c)
 {
 	const struct profile *p = c->p;
 	_cleanup_free_ bool *has_main = calloc(p->process_count, sizeof(*has_main));
-	uint64_t samples = 0, ends = 0;
+	uint64_t samples = 0, ends = 0, cut[STACK_END_COUNT] = {};
 
 	if (!has_main)
 		return -ENOMEM;
 	for (size_t i = 1; i < p->thread_count; i++) {
 		int err = check_thread(c, i, has_main);
 
+		if (!err)
+			err = check_cuts(c, i, cut);
 		if (err)
 			return err;
 		samples += p->threads[i].samples[SAMPLE_CPU].tick_sum;
@@ -304,8 +350,11 @@ static int check_threads(const struct checker *c)
 		return report_broken(c, "the threads have %llu CPU samples, the profile %llu",
 				     (unsigned long long)samples,
 				     (unsigned long long)p->sample_count);
-	for (int i = 0; i < STACK_END_COUNT; i++)
+	for (int i = 0; i < STACK_END_COUNT; i++) {
 		ends += p->stack_ends[i];
+		if (cut[i] > p->stack_ends[i])
+			return report_broken(c, "more samples are cut than stacks end by %d", i);
+	}
 	if (ends != p->sample_count)
 		return report_broken(c, "%llu stacks ended for %llu samples",
 				     (unsigned long long)ends, (unsigned long long)p->sample_count);
@@ -362,6 +411,47 @@ static int check_jits(const struct checker *c)
 	return 0;
 }
 
+static int check_memory(const struct checker *c, size_t i, bool *seen)
+{
+	const struct profile_memory *m = &c->p->memories[i];
+
+	if (m->process.v >= c->p->process_count || seen[m->process.v])
+		return report_broken(c, "memory %zu: process %u", i, m->process.v);
+	seen[m->process.v] = true;
+	if (!m->process.v && !m->is_recorder)
+		return report_broken(c, "memory %zu: of nobody", i);
+	if (m->count && !m->readings)
+		return report_broken(c, "memory %zu: its readings are missing", i);
+	for (size_t k = 0; k < m->count; k++)
+		if (m->readings[k].time < c->p->start || m->readings[k].time > c->p->end ||
+		    (k && m->readings[k].time <= m->readings[k - 1].time))
+			return report_broken(c, "memory %zu: reading %zu is out of order", i, k);
+	return 0;
+}
+
+static int check_memories(const struct checker *c)
+{
+	_cleanup_free_ bool *seen = calloc(c->p->process_count, sizeof(*seen));
+	int err = seen ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < c->p->memory_count && !err; i++)
+		err = check_memory(c, i, seen);
+	return err;
+}
+
+static int check_epochs(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	if (p->epoch_count > p->clock_epochs)
+		return report_broken(c, "%zu epochs began of %u", p->epoch_count, p->clock_epochs);
+	for (size_t i = 0; i < p->epoch_count; i++)
+		if (p->epochs[i] < p->start || p->epochs[i] > p->end ||
+		    (i && p->epochs[i] < p->epochs[i - 1]))
+			return report_broken(c, "epoch %zu is out of order", i);
+	return 0;
+}
+
 static int check_session(const struct checker *c)
 {
 	const struct profile *p = c->p;
@@ -397,7 +487,8 @@ int profile_check(const struct profile *p, char *why, size_t n)
 	for (size_t i = 1; i < p->stack_count; i++)
 		if ((err = check_stack(&c, i)))
 			return err;
-	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)))
+	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)) ||
+	    (err = check_memories(&c)) || (err = check_epochs(&c)))
 		return err;
 	return check_books(&c);
 }

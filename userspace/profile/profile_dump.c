@@ -37,6 +37,7 @@ static const char *const book_lines[] = {
 	BOOK_LINES(X)
 #undef X
 };
+static const char *const begins[] = {"", " forked", " execed"};
 static const char *const lost_sources[] = {"samples", "sideband", "late", "recording"};
 
 static void put_string(const struct profile *p, const char *key, struct string_id id, FILE *out)
@@ -82,6 +83,8 @@ static void dump_session(const struct profile *p, FILE *out)
 	for (size_t i = 0; i < p->lost_range_count; i++)
 		fprintf(out, "lost-range %" PRIu64 "..%" PRIu64 "\n", p->lost_ranges[i].since,
 			p->lost_ranges[i].until);
+	for (size_t i = 0; i < p->epoch_count; i++)
+		fprintf(out, "epoch %" PRIu64 "\n", p->epochs[i]);
 	if (p->unmapped_frames)
 		fprintf(out, "unmapped-frames %" PRIu64 "\n", p->unmapped_frames);
 }
@@ -192,6 +195,31 @@ static void dump_jits(const struct profile *p, FILE *out)
 	}
 }
 
+static void dump_memories(const struct profile *p, FILE *out)
+{
+	for (size_t i = 0; i < p->memory_count; i++) {
+		const struct profile_memory *m = &p->memories[i];
+
+		fprintf(out, "memory process=%" PRIu32 " pid=%" PRIu32 "%s\n", m->process.v, m->pid,
+			m->is_recorder ? " recorder" : "");
+		for (size_t k = 0; k < m->count; k++)
+			fprintf(out, "  reading %" PRIu64 " bytes=%" PRIu64 "\n",
+				m->readings[k].time, m->readings[k].bytes);
+	}
+}
+
+static void dump_thread_events(const struct profile *p, const struct profile_thread *t, FILE *out)
+{
+	for (size_t i = 0; i < t->cut_count; i++)
+		fprintf(out, "  cut %" PRIu32 " %s\n", t->cuts[i].sample,
+			stack_ends[t->cuts[i].end]);
+	for (size_t i = 0; i < t->rename_count; i++) {
+		fprintf(out, "  renamed %" PRIu64, t->renames[i].time);
+		put_string(p, "name", t->renames[i].name, out);
+		fputc('\n', out);
+	}
+}
+
 static void dump_samples(const struct profile *p, const struct profile_samples *samples, FILE *out)
 {
 	for (size_t i = 0; i < samples->count; i++) {
@@ -212,9 +240,12 @@ static void dump_lives(const struct profile *p, FILE *out)
 		fprintf(out, "process %zu pid=%" PRIu32 " ppid=%" PRIu32, i, process->pid,
 			process->ppid);
 		put_string(p, "name", process->name, out);
-		fprintf(out, " start=%" PRIu64 " end=%" PRIu64 "%s%s\n", process->start,
-			process->end, process->is_kernel ? " kernel" : "",
-			process->is_target ? " target" : "");
+		fprintf(out, " start=%" PRIu64 " end=%" PRIu64 "%s%s%s%s", process->start,
+			process->end, begins[process->began], process->execs ? " execs" : "",
+			process->is_kernel ? " kernel" : "", process->is_target ? " target" : "");
+		if (process->cgroup.v)
+			put_string(p, "cgroup", process->cgroup, out);
+		fputc('\n', out);
 	}
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *t = &p->threads[i];
@@ -225,6 +256,7 @@ static void dump_lives(const struct profile *p, FILE *out)
 		fprintf(out, " start=%" PRIu64 " end=%" PRIu64 " tail=%" PRIu64 "%s\n", t->start,
 			t->end, t->cpu_tail, t->is_main ? " main" : "");
 		dump_samples(p, &t->samples[SAMPLE_CPU], out);
+		dump_thread_events(p, t, out);
 	}
 }
 
@@ -236,4 +268,5 @@ void profile_dump(const struct profile *p, FILE *out)
 	dump_code(p, out);
 	dump_lives(p, out);
 	dump_jits(p, out);
+	dump_memories(p, out);
 }

@@ -88,6 +88,8 @@ static void settle_lives(struct profile_builder *b)
 	for (size_t i = 1; i < b->processes.count; i++) {
 		struct profile_process *process = &b->processes.data[i];
 
+		if (process->start < p->start)
+			process->began = PROCESS_WAS_THERE;
 		process->start = clip_to_session(p, process->start);
 		if (process->end)
 			process->end = max_u64(clip_to_session(p, process->end), process->start);
@@ -170,7 +172,11 @@ int profile_builder__finish(struct profile_builder *b, const struct profile **pr
 			return b->error;
 		settle_session(b);
 		settle_lives(b);
+		builder_settle_events(b);
 		freeze_tables(b);
+		builder_freeze_events(b);
+		if (b->error)
+			return b->error;
 		b->finished = true;
 	}
 	err = profile_check(&b->profile, why, why_size);

@@ -42,6 +42,7 @@
 #include "procfs/machine_facts.h"
 #include "procfs/proc_reread.h"
 #include "procfs/proc_snapshot.h"
+#include "procfs/process_watch.h"
 #include "session/aside.h"
 #include "session/family.h"
 #include "session/jit_targets.h"
@@ -68,6 +69,7 @@ struct live {
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
 	struct proc_reread *reread;
+	struct process_watch *watch;
 	struct event_source_requests requests;
 	struct jit_tail *jit;
 	struct jit_targets jit_targets; /* that are followed there */
@@ -187,6 +189,7 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_SAMPLE:
 		err = refine_time(live, (struct sample_event *)event);
 		live->samples++;
+		process_watch__sampled(live->watch, ((const struct sample_event *)event)->tgid);
 		return err ? err : event_queue__push(live->queue, event);
 	case EVENT_FORK:
 	case EVENT_MMAP:
@@ -226,8 +229,13 @@ static int take_sideband(void *context, struct event_header *event)
 			live->soon = WAKE_MIN;
 		err = see_and_push(live, event);
 	}
-	if (event->type == EVENT_EXIT)
+	if (event->type == EVENT_EXIT) {
 		family__exit(live->family, task);
+		if (task->pid == task->tid)
+			process_watch__forget(live->watch, task->pid);
+	}
+	if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
+		process_watch__exec(live->watch, sideband_pid(event));
 	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
 	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)) {
 		proc_reread__forget(live->reread, sideband_pid(event));
@@ -268,6 +276,13 @@ static int push_anchor(struct live *live)
 	clock__anchor_now(&live->clock, &anchor);
 	live->last_anchor = anchor.monotonic;
 	return event_queue__push(live->queue, &anchor.header);
+}
+
+/* The memory and the control groups of this program and of what ran. */
+static int look_at_processes(struct live *live, uint64_t time)
+{
+	return process_watch__look(live->watch, live->roots.data, live->roots.count, time,
+				   event_queue__push, live->queue);
 }
 
 /* Side-band records that are younger than `before` wait for the next time. */
@@ -377,6 +392,8 @@ static int init_parts(struct live *live, const struct live_options *options)
 	jit_targets__init(&live->jit_targets, live->jit);
 	if (!err)
 		err = proc_snapshot__new(&live->proc);
+	if (!err)
+		err = process_watch__new(&live->watch);
 	if (err)
 		return err;
 	live->reread = proc_reread__new(live->proc, push_from_proc, live);
@@ -419,6 +436,7 @@ void live__free(struct live *live)
 	jit_tail__free(live->jit);
 	jit_targets__fini(&live->jit_targets);
 	proc_reread__free(live->reread);
+	process_watch__free(live->watch);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
 	cpu_idle__free(live->idle);
@@ -591,6 +609,8 @@ int live__start(struct live *live, struct failure *failure)
 	/* baselines, as late as can be: a snapshot of a big system takes its time */
 	int err = read_thread_cpu(live, &reading);
 
+	if (!err)
+		err = look_at_processes(live, monotonic_ns());
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	live->cpu_at_start = asked_for_cpu(live);
@@ -668,6 +688,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 		err = push_anchor(live);
 		if (!err)
 			err = push_books(live, 0);
+		if (!err)
+			err = look_at_processes(live, live->last_anchor);
 	}
 	if (!err)
 		err = take_jit_events(live, monotonic_ns());
@@ -700,6 +722,8 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (!err)
 		err = read_thread_cpu(live, &reading);
 	live->threads_counted = reading.threads;
+	if (!err)
+		err = look_at_processes(live, end.time);
 	if (!err)
 		err = push_books(live, 0);
 	if (!err)

@@ -79,6 +79,11 @@ static bool check_process(const struct process_event *e)
 	       tail_ends(e, offsetof(struct process_event, name), EVENT_PATH_MAX);
 }
 
+static bool check_cgroup(const struct cgroup_event *e)
+{
+	return e->path[0] && tail_ends(e, offsetof(struct cgroup_event, path), EVENT_PATH_MAX);
+}
+
 static bool check_books(const struct books_event *e)
 {
 	size_t room = e->header.size - offsetof(struct books_event, count);
@@ -154,6 +159,10 @@ static size_t fixed_size(__u16 type)
 		return sizeof(struct thread_event);
 	case EVENT_MAPS_READ:
 		return sizeof(struct maps_read_event);
+	case EVENT_MEMORY:
+		return sizeof(struct memory_event);
+	case EVENT_CGROUP:
+		return offsetof(struct cgroup_event, path) + 2;
 	case EVENT_CLOCK_ANCHOR:
 		return sizeof(struct clock_anchor_event);
 	case EVENT_BOOKS:
@@ -194,6 +203,8 @@ static bool check_contents(const struct event_header *event)
 	case EVENT_THREAD:
 		return string_ends(((const struct thread_event *)e)->comm, EVENT_COMM_SIZE,
 				   EVENT_COMM_SIZE);
+	case EVENT_CGROUP:
+		return check_cgroup(e);
 	case EVENT_BOOKS:
 		return check_books(e);
 	case EVENT_META:
@@ -265,6 +276,10 @@ int event_decode(const struct event_header *event, const struct event_handler *h
 		return CALL(thread);
 	case EVENT_MAPS_READ:
 		return CALL(maps_read);
+	case EVENT_MEMORY:
+		return CALL(memory);
+	case EVENT_CGROUP:
+		return CALL(cgroup);
 	case EVENT_CLOCK_ANCHOR:
 		return CALL(clock_anchor);
 	case EVENT_BOOKS:

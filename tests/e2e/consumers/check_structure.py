@@ -48,6 +48,11 @@ SHARED_TABLES = {
     "sourceLocationTable": ["source", "line", "column"],
 }
 MARKER_COLUMNS = ["data", "name", "startTime", "endTime", "phase", "category"]
+MARKER_DISPLAYS = {"marker-chart", "marker-table", "timeline-overview"}
+MARKER_FORMATS = {"string", "integer", "bytes", "duration"}
+DISPLAY_KEYS = ["graphType", "unit", "color", "markerSchemaLocation", "sortWeight", "label", "tooltipRows"]
+# of a counter: what its graph is, and its unit
+COUNTERS = {"CPU": ("line-rate", "percent"), "Memory": ("line-accumulated", "bytes")}
 
 
 class Firefox(Checker):
@@ -68,6 +73,8 @@ class Firefox(Checker):
         self.check_frames()
         self.check_stacks()
         self.check_threads()
+        self.check_counters()
+        self.check_totals_of_markers()
         self.check_nothing_unused()
 
     def check_lengths(self):
@@ -100,7 +107,7 @@ class Firefox(Checker):
         self.check(is_count(meta.get("startTimeAsClockMonotonicNanosecondsSinceBoot")),
                    "monotonic start")
         self.check(isinstance(meta.get("product"), str) and meta["product"], "product")
-        self.check(meta.get("markerSchema") == [], "markerSchema")
+        self.check_schema()
         self.check(meta.get("symbolicated") is True, "symbolicated")
         self.check(meta.get("sampleUnits") == {"time": "ms", "eventDelay": "ms",
                                                "threadCPUDelta": "ns"}, "sampleUnits")
@@ -119,6 +126,118 @@ class Firefox(Checker):
             self.check(threads, "%s is empty" % key)
             for thread in threads:
                 self.check(is_index(thread, len(self.profile["threads"])), "%s: %r" % (key, thread))
+
+    def check_schema(self):
+        self.schemas = {}
+        if not self.check(isinstance(self.meta.get("markerSchema"), list), "no markerSchema"):
+            return
+        for schema in self.meta["markerSchema"]:
+            name = schema.get("name")
+            what = "markerSchema %r" % name
+            self.check(isinstance(name, str) and name not in self.schemas, what + ": name")
+            self.check(schema.get("display") and set(schema["display"]) <= MARKER_DISPLAYS, what + ": display")
+            fields = schema.get("fields", [])
+            for field in fields:
+                self.check(isinstance(field.get("key"), str) and isinstance(field.get("label"), str)
+                           and field.get("format") in MARKER_FORMATS, "%s: field %r" % (what, field))
+            self.schemas[name] = {field.get("key"): field.get("format") for field in fields}
+            for label in ("tooltipLabel", "tableLabel", "chartLabel"):
+                for key in re.findall(r"\{marker\.data\.(\w+)\}", schema.get(label, "")):
+                    self.check(key in self.schemas[name], "%s: %s names %s" % (what, label, key))
+
+    def check_markers(self, what, thread):
+        """What each of them says is in its schema; how many there are, and of how many samples they tell."""
+        markers, counts, samples = thread["markers"], {}, {}
+        if not self.check_columns(what + ".markers", markers, MARKER_COLUMNS):
+            return counts, samples
+        end, previous = self.meta.get("profilingEndTime", 0), None
+        for i in range(markers["length"]):
+            name = "%s.markers %d" % (what, i)
+            data, start, stop = markers["data"][i], markers["startTime"][i], markers["endTime"][i]
+            self.string(markers["name"][i], name)
+            self.check(is_index(markers["category"][i], len(self.meta["categories"])), name + ": category")
+            self.check(markers["phase"][i] in (0, 1), name + ": phase")
+            self.check((markers["phase"][i] == 0) == (stop is None), name + ": phase and endTime disagree")
+            if self.check(is_number(start) and 0 <= start <= end, name + ": startTime"):
+                self.check(previous is None or start >= previous, name + ": out of order")
+                self.check(stop is None or (is_number(stop) and start < stop <= end), name + ": endTime")
+                previous = start
+            if not self.check(isinstance(data, dict) and data.get("type") in self.schemas, name + ": type"):
+                continue
+            for key, value in data.items():
+                if key == "type":
+                    continue
+                kind = self.schemas[data["type"]].get(key)
+                self.check(isinstance(value, str) if kind == "string" else kind and is_count(value),
+                           "%s: field %s is %r" % (name, key, value))
+            if not is_index(markers["name"][i], len(self.shared["stringArray"])):
+                continue
+            text = self.shared["stringArray"][markers["name"][i]]
+            counts[text] = counts.get(text, 0) + 1
+            samples[data["type"]] = samples.get(data["type"], 0) + data.get("samples", data.get("ranges", 1))
+        overview = any("timeline-overview" in schema.get("display", []) and schema["name"] ==
+                       (data or {}).get("type") for schema in self.meta.get("markerSchema", []) for data in markers["data"])
+        self.check(thread.get("showMarkersInTimeline") is overview, what + ": showMarkersInTimeline")
+        return counts, samples
+
+    def check_totals_of_markers(self):
+        """What markers tell of is what meta.extra counts."""
+        extra = {}
+        for section in self.meta.get("extra", []):
+            for entry in section["entries"]:
+                label = entry["label"].split(":")[0]
+                if label in ("Cut", "Epochs", "Something was lost in"):
+                    extra[label] = extra.get(label, 0) + (entry["value"] if is_int(entry["value"]) else 1)
+        told = {}
+        for thread in self.threads:
+            for kind, count in thread.pop("told", {}).items():
+                told[kind] = told.get(kind, 0) + count
+        if not any(thread["samples"] for thread in self.threads):
+            return
+        self.check(told.get("CutStacks", 0) == extra.get("Cut", 0), "%d cut stacks are told of, there are %d" % (
+            told.get("CutStacks", 0), extra.get("Cut", 0)))
+        self.check(told.get("Lost", 0) == extra.get("Something was lost in", 0), "lost ranges without markers")
+        self.check(told.get("ClockEpoch", 0) == max(extra.get("Epochs", 0) - 1, 0), "clock epochs without markers")
+
+    def check_counters(self):
+        first, cpu = {}, {}
+        for i, thread in enumerate(self.profile["threads"]):
+            first.setdefault(thread.get("pid"), i)
+        for thread in self.threads:
+            cpu[thread["pid"]] = cpu.get(thread["pid"], 0) + thread["cpu_ns"]
+        seen = set()
+        self.counters = []
+        for i, counter in enumerate(self.profile["counters"]):
+            what, samples = "counter %d" % i, counter.get("samples", {})
+            pid, category = counter.get("pid"), counter.get("category")
+            for key in ("name", "category", "description"):
+                self.check(isinstance(counter.get(key), str) and counter[key], "%s: %s" % (what, key))
+            self.check(isinstance(pid, str) and pid in first, what + ": pid")
+            self.check(counter.get("mainThreadIndex") == first.get(pid), what + ": mainThreadIndex")
+            self.check((pid, counter.get("name")) not in seen, what + " is there twice")
+            seen.add((pid, counter.get("name")))
+            display = counter.get("display", {})
+            self.check(sorted(display) == sorted(DISPLAY_KEYS) and display["tooltipRows"], what + ": display")
+            self.check((display.get("graphType"), display.get("unit")) == COUNTERS.get(category), what + ": graph")
+            if not self.check_columns(what + ".samples", samples, ["time", "count"]):
+                continue
+            times, counts = samples["time"], samples["count"]
+            self.check(times and all(is_number(t) and 0 <= t <= self.meta["profilingEndTime"] for t in times)
+                       and all(a < b for a, b in zip(times, times[1:])), what + ": time")
+            self.check(all(is_int(c) for c in counts), what + ": count")
+            if category == "CPU":
+                self.check(all(c >= 0 for c in counts), what + ": negative CPU time")
+                self.check(sum(counts) == cpu.get(pid), "%s: %d ns, its threads have %r" % (
+                    what, sum(counts), cpu.get(pid)))
+            else:
+                sums = [sum(counts[:k + 1]) for k in range(len(counts))]
+                self.check(all(s > 0 for s in sums), what + ": no memory at all")
+            self.counters.append({"name": counter.get("name"), "pid": pid, "category": category,
+                                  "label": display.get("label"), "samples": len(times),
+                                  "in_range": sum(t < self.meta["profilingEndTime"] for t in times),
+                                  "sum": sum(counts)})
+        for pid, used in cpu.items():
+            self.check(not used or (pid, "processCPU") in seen, "process %s has no counter of its CPU" % pid)
 
     def check_extra(self):
         labels = []
@@ -253,9 +372,13 @@ class Firefox(Checker):
                 self.check(thread.get(key, 0) is None or is_number(thread.get(key)),
                            "%s: %s" % (what, key))
             self.check(thread.get("pausedRanges") == [], what + ": pausedRanges")
+            counts = told = {}
             if self.check(isinstance(thread.get("markers"), dict), what + ": no markers"):
-                self.check_columns(what + ".markers", thread["markers"], MARKER_COLUMNS)
+                counts, told = self.check_markers(what, thread)
+            known = len(self.threads)
             self.check_samples(what, thread)
+            for seen in self.threads[known:]:
+                seen.update(markers=counts, told=told)
 
     def check_samples(self, what, thread):
         samples = thread.get("samples")

@@ -12,11 +12,34 @@ import sys
 import check_structure
 
 MOST_TREES = 12  # a call costs the viewer a fifth of a second
+MOST_MARKERS = 12
 
 
 def ask(node, cli, *arguments):
     out = subprocess.run([node, cli, *arguments, "--json"], check=True, stdout=subprocess.PIPE)
     return json.loads(out.stdout)
+
+
+def compare_markers(threads, written, call):
+    """The markers of the threads that have most of them, by name."""
+    errors = []
+    most = sorted(zip(threads, written), key=lambda pair: -sum(pair[1]["markers"].values()))
+    for seen, thread in most[:MOST_MARKERS]:
+        if not thread["markers"]:
+            continue
+        listed = call("thread", "markers", "--thread", seen["threadHandle"])
+        names = {kind["markerName"]: kind["count"] for kind in listed["byType"]}
+        if names != thread["markers"]:
+            errors.append("thread %s/%s: the markers %r are shown, %r were written" % (
+                thread["pid"], thread["tid"], names, thread["markers"]))
+    return errors
+
+
+def compare_counters(written, listed):
+    """All counters, with as many samples as the viewer can show, and the range of the memory's."""
+    shown = sorted((c["name"], c["pid"], c["category"], c["label"], c["rangeSampleCount"]) for c in listed)
+    wanted = sorted((c["name"], c["pid"], c["category"], c["label"], c["in_range"]) for c in written)
+    return [] if shown == wanted else ["the counters %r are shown, %r were written" % (shown, wanted)]
 
 
 def main():
@@ -48,10 +71,14 @@ def main():
         if sum(child["totalSamples"] for child in tree["children"]) > tree["totalSamples"]:
             errors.append("thread %s/%s: the roots have more than all" % (written["pid"],
                                                                          written["tid"]))
+    errors += compare_markers(threads, wanted["threads"],
+                              lambda *arguments: ask(node, cli, *arguments))
+    errors += compare_counters(wanted["counters"], ask(node, cli, "counter", "list")["counters"])
     for error in errors:
         print("%s: %s" % (path, error), file=sys.stderr)
-    print("%s: %d threads, %d samples, %.6f s CPU as the viewer sees it" % (
-        path, len(threads), wanted["samples"], sum(t["cpuMs"] for t in threads) / 1000))
+    print("%s: %d threads, %d samples, %.6f s CPU, %d markers, %d counters as the viewer sees it" % (
+        path, len(threads), wanted["samples"], sum(t["cpuMs"] for t in threads) / 1000,
+        sum(sum(t["markers"].values()) for t in wanted["threads"]), len(wanted["counters"])))
     return 1 if errors else 0
 
 

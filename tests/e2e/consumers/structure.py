@@ -55,6 +55,7 @@ class Checker:
             "cpu_ns": sum(t["cpu_ns"] for t in self.threads),
             "totals": totals,
             "threads": self.threads,
+            "counters": getattr(self, "counters", []),
             "errors": errors,
         }
 

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Markers: what happened at a time.
+ *
+ * Beginnings and ends of processes are on the first track of the process, names and samples in doubt on
+ * their thread's, and what concerns the whole recording on a track that the viewer shows at first.
+ *
+ * There may be a million samples in doubt, so samples with the same flaw that follow one another, without a
+ * pause of the thread between, are one marker, and where that is not enough (RUNS_OF_FILE over all threads), those are joined that have fewer
+ * and fewer others in between, whatever their flaw. Each says how many samples it stands for, so the sum
+ * is always that of the profile.
+ */
+#include "export/firefox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "export/facts.h"
+
+#define RUNS_OF_FILE   16384u /* of each kind */
+#define RUNS_OF_THREAD 256u
+#define RUNS_LEAST     8u    /* that each thread may have */
+#define LOST_MAX       2048u /* ranges */
+#define SEVERAL	       UINT32_MAX
+#define PAUSE	       10 /* periods */
+
+/* ---- the kinds ------------------------------------------------------------------------------- */
+
+struct marker_field {
+	const char *key, *label, *format;
+};
+
+#define FIELDS_MAX 4
+
+struct marker_kind {
+	const char *name;   /* as shown */
+	const char *schema; /* several kinds may share one: the first describes it */
+	bool overview;	    /* shown above the graph of its thread */
+	const char *tooltip, *table, *description;
+	struct marker_field fields[FIELDS_MAX];
+};
+
+#define PROCESS_SCHEMA                                                                             \
+	.schema = "Process", .overview = true, .tooltip = "{marker.name}: {marker.data.name}",     \
+	.table = "{marker.data.name} ({marker.data.pid})",                                         \
+	.description = "A process began, called execve, or ended.",                                \
+	.fields = {                                                                                \
+		{"name", "Name", "string"},                                                        \
+		{"pid", "PID", "string"},                                                          \
+		{"ppid", "Parent", "string"},                                                      \
+		{"cgroup", "Control group", "string"},                                             \
+	}
+
+static const struct marker_kind kinds[MARKER_KIND_COUNT] = {
+	[MARKER_PROCESS_START] = {.name = "Process start", PROCESS_SCHEMA},
+	[MARKER_PROCESS_EXEC] = {.name = "Process exec", PROCESS_SCHEMA},
+	[MARKER_PROCESS_EXIT] = {.name = "Process exit", PROCESS_SCHEMA},
+	[MARKER_THREAD_NAME] =
+		{
+			.name = "Thread name",
+			.schema = "ThreadName",
+			.tooltip = "{marker.name}: {marker.data.name}",
+			.table = "{marker.data.name}",
+			.description = "The thread got another name.",
+			.fields = {{"name", "Name", "string"}},
+		},
+	[MARKER_CUT_STACKS] =
+		{
+			.name = "Cut stacks",
+			.schema = "CutStacks",
+			.tooltip = "{marker.name}: {marker.data.reason}",
+			.table = "{marker.data.samples}: {marker.data.reason}",
+			.description =
+				"The stacks of these samples do not reach the thread's entry.",
+			.fields = {{"reason", "Reason", "string"},
+				   {"samples", "Samples", "integer"}},
+		},
+	[MARKER_AMBIGUOUS_NAME] =
+		{
+			.name = "Ambiguous name",
+			.schema = "AmbiguousName",
+			.tooltip = "{marker.name}: {marker.data.function}",
+			.table = "{marker.data.samples}: {marker.data.function}",
+			.description =
+				"These samples are in JIT code that may have been another function.",
+			.fields = {{"function", "Named", "string"},
+				   {"samples", "Samples", "integer"}},
+		},
+	[MARKER_LOST] =
+		{
+			.name = "Something was lost",
+			.schema = "Lost",
+			.overview = true,
+			.tooltip = "{marker.name}",
+			.table = "{marker.data.ranges}",
+			.description = "Samples or records of processes are missing in this time, "
+				       "of any thread.",
+			.fields = {{"ranges", "Ranges", "integer"}},
+		},
+	[MARKER_CLOCK_EPOCH] =
+		{
+			.name = "Clock epoch",
+			.schema = "ClockEpoch",
+			.overview = true,
+			.tooltip = "{marker.name} {marker.data.number}",
+			.table = "{marker.data.number}",
+			.description = "The clock of the samples was set anew, as after a suspend.",
+			.fields = {{"number", "Number", "integer"}},
+		},
+};
+
+static void write_displays(const struct marker_kind *kind, struct json_writer *w)
+{
+	json_key(w, "display");
+	json_begin_array(w);
+	json_string(w, "marker-chart");
+	json_string(w, "marker-table");
+	if (kind->overview)
+		json_string(w, "timeline-overview");
+	json_end_array(w);
+}
+
+static void write_schema(const struct marker_kind *kind, struct json_writer *w)
+{
+	json_begin_object(w);
+	json_key_string(w, "name", kind->schema);
+	json_key_string(w, "tooltipLabel", kind->tooltip);
+	json_key_string(w, "tableLabel", kind->table);
+	json_key_string(w, "chartLabel", kind->table);
+	json_key_string(w, "description", kind->description);
+	write_displays(kind, w);
+	json_key(w, "fields");
+	json_begin_array(w);
+	for (size_t i = 0; i < FIELDS_MAX && kind->fields[i].key; i++) {
+		json_begin_object(w);
+		json_key_string(w, "key", kind->fields[i].key);
+		json_key_string(w, "label", kind->fields[i].label);
+		json_key_string(w, "format", kind->fields[i].format);
+		json_end_object(w);
+	}
+	json_end_array(w);
+	json_end_object(w);
+}
+
+void firefox_write_marker_schema(struct json_writer *w)
+{
+	json_key(w, "markerSchema");
+	json_begin_array(w);
+	for (unsigned int i = 0; i < MARKER_KIND_COUNT; i++)
+		if (!i || strcmp(kinds[i].schema, kinds[i - 1].schema))
+			write_schema(&kinds[i], w);
+	json_end_array(w);
+}
+
+/* ---- samples with a flaw --------------------------------------------------------------------- */
+
+/* Samples of a thread with a flaw, and which: rows in order. */
+typedef VEC(struct flaw {
+	size_t row;
+	uint32_t what;
+}) flaws;
+
+struct run {
+	size_t first, last; /* rows */
+	uint32_t what;	    /* SEVERAL: not the same */
+	uint64_t samples;
+};
+
+typedef VEC(struct run) runs;
+
+/* Are two flaws without another row between them one run? */
+static bool is_same_run(const struct profile *p, const struct profile_samples *samples,
+			const struct run *run, const struct flaw *flaw)
+{
+	uint64_t pause = p->period ? p->period * PAUSE : UINT64_MAX;
+
+	return run->what == flaw->what && flaw->row == run->last + 1 &&
+	       samples->time[flaw->row] - samples->time[run->last] <= pause;
+}
+
+/* `gap`: how many rows may lie between two flaws of a run, whatever they are; 0: see is_same_run(). */
+static int join_flaws(const struct profile *p, const struct profile_samples *samples,
+		      const flaws *all, size_t gap, runs *joined)
+{
+	int err = 0;
+
+	joined->count = 0;
+	for (size_t i = 0; i < all->count && !err; i++) {
+		const struct flaw *flaw = &all->data[i];
+		struct run *last = joined->count ? &joined->data[joined->count - 1] : NULL;
+		uint64_t ticks = profile_samples__ticks(samples, flaw->row);
+
+		if (last && (gap ? flaw->row - last->last - 1 <= gap
+				 : is_same_run(p, samples, last, flaw))) {
+			last->last = flaw->row;
+			last->samples += ticks;
+			last->what = last->what == flaw->what ? flaw->what : SEVERAL;
+			continue;
+		}
+		err = vec_push(joined, ((struct run){flaw->row, flaw->row, flaw->what, ticks}));
+	}
+	return err;
+}
+
+static int push_runs(struct firefox *f, uint32_t track, enum firefox_marker_kind kind,
+		     const flaws *all, size_t most)
+{
+	const struct profile_samples *samples =
+		&f->p->threads[f->tracks.data[track].thread].samples[SAMPLE_CPU];
+	runs joined = {};
+	int err = join_flaws(f->p, samples, all, 0, &joined);
+
+	for (size_t gap = 1; !err && joined.count > most; gap *= 2)
+		err = join_flaws(f->p, samples, all, gap, &joined);
+	for (size_t i = 0; i < joined.count && !err; i++)
+		err = vec_push(&f->markers, ((struct firefox_marker){
+						    .start = samples->time[joined.data[i].first],
+						    .end = samples->time[joined.data[i].last],
+						    .track = track,
+						    .kind = kind,
+						    .what = joined.data[i].what,
+						    .count = joined.data[i].samples,
+					    }));
+	vec_free(&joined);
+	return err;
+}
+
+static int find_cuts(const struct profile_thread *thread, flaws *found)
+{
+	int err = 0;
+
+	found->count = 0;
+	for (size_t i = 0; i < thread->cut_count && !err; i++)
+		err = vec_push(found, ((struct flaw){thread->cuts[i].sample, thread->cuts[i].end}));
+	return err;
+}
+
+/* `doubtful`, by stack: its innermost location with an ambiguous name, or 0. */
+static int find_ambiguous(const struct profile_thread *thread, const uint32_t *doubtful,
+			  flaws *found)
+{
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+	int err = 0;
+
+	found->count = 0;
+	for (size_t i = 0; i < samples->count && !err; i++)
+		if (doubtful[samples->stack[i].v])
+			err = vec_push(found, ((struct flaw){i, doubtful[samples->stack[i].v]}));
+	return err;
+}
+
+static uint32_t *doubtful_stacks(const struct profile *p)
+{
+	uint32_t *doubtful = calloc(p->stack_count + 1, sizeof(*doubtful));
+
+	for (size_t i = 1; doubtful && i < p->stack_count; i++) {
+		struct location_id location = p->stacks[i].location;
+
+		doubtful[i] = p->locations[location.v].ambiguous ? location.v
+								 : doubtful[p->stacks[i].parent.v];
+	}
+	return doubtful;
+}
+
+static int collect_flaws(struct firefox *f)
+{
+	_cleanup_free_ uint32_t *doubtful = doubtful_stacks(f->p);
+	size_t share = f->tracks.count ? RUNS_OF_FILE / f->tracks.count : 0;
+	size_t most = share < RUNS_LEAST       ? RUNS_LEAST
+		      : share > RUNS_OF_THREAD ? RUNS_OF_THREAD
+					       : share;
+	flaws found = {};
+	int err = doubtful ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < f->tracks.count && !err; i++) {
+		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
+
+		err = find_cuts(thread, &found);
+		if (!err)
+			err = push_runs(f, i, MARKER_CUT_STACKS, &found, most);
+		if (!err)
+			err = find_ambiguous(thread, doubtful, &found);
+		if (!err)
+			err = push_runs(f, i, MARKER_AMBIGUOUS_NAME, &found, most);
+	}
+	vec_free(&found);
+	return err;
+}
+
+/* ---- processes and threads ------------------------------------------------------------------- */
+
+static int push_moment(struct firefox *f, uint32_t track, enum firefox_marker_kind kind,
+		       uint64_t time, uint32_t what)
+{
+	return vec_push(&f->markers, ((struct firefox_marker){time, time, track, kind, what, 1}));
+}
+
+static int collect_processes(struct firefox *f)
+{
+	int err = 0;
+
+	for (uint32_t i = 1; i < f->p->process_count && !err; i++) {
+		const struct profile_process *process = &f->p->processes[i];
+		uint32_t track = f->first_track[i];
+
+		if (!track--)
+			continue;
+		if (process->began == PROCESS_FORKED)
+			err = push_moment(f, track, MARKER_PROCESS_START, process->start, i);
+		else if (process->began == PROCESS_EXECED)
+			err = push_moment(f, track, MARKER_PROCESS_EXEC, process->start, i);
+		if (!err && process->end && !process->execs)
+			err = push_moment(f, track, MARKER_PROCESS_EXIT, process->end, i);
+	}
+	return err;
+}
+
+static int collect_names(struct firefox *f)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->tracks.count; i++) {
+		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
+
+		for (size_t k = 0; k < thread->rename_count && !err; k++)
+			err = push_moment(f, i, MARKER_THREAD_NAME, thread->renames[k].time,
+					  thread->renames[k].name.v);
+	}
+	return err;
+}
+
+/* ---- the recording --------------------------------------------------------------------------- */
+
+/* Where there are too many ranges, several that follow one another are one marker. */
+static int collect_losses(struct firefox *f)
+{
+	const struct profile *p = f->p;
+	size_t together = p->lost_range_count / LOST_MAX + 1;
+	int err = 0;
+
+	for (size_t i = 0; i < p->lost_range_count && !err; i += together) {
+		size_t count = min_u64(together, p->lost_range_count - i);
+
+		err = vec_push(
+			&f->markers,
+			((struct firefox_marker){
+				.start = max_u64(p->lost_ranges[i].since, p->start),
+				.end = max_u64(p->lost_ranges[i + count - 1].until, p->start),
+				.track = f->recording,
+				.kind = MARKER_LOST,
+				.count = count,
+			}));
+	}
+	return err;
+}
+
+static int collect_epochs(struct firefox *f)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->p->epoch_count && !err; i++)
+		err = push_moment(f, f->recording, MARKER_CLOCK_EPOCH, f->p->epochs[i], i + 2);
+	return err;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int compare_markers(const void *a, const void *b)
+{
+	const struct firefox_marker *x = a, *y = b;
+
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->what < y->what ? -1 : x->what > y->what;
+}
+
+/* Sort by track, and add the names to the string table. */
+static int order_markers(struct firefox *f)
+{
+	bool used[MARKER_KIND_COUNT] = {};
+	size_t at = 0;
+	int err = 0;
+
+	f->marker_end = calloc(f->tracks.count + 1, sizeof(*f->marker_end));
+	if (!f->marker_end || f->markers.count >= UINT32_MAX)
+		return -ENOMEM;
+	if (f->markers.count)
+		qsort(f->markers.data, f->markers.count, sizeof(*f->markers.data), compare_markers);
+	for (size_t track = 0; track < f->tracks.count || !track; track++) {
+		while (at < f->markers.count && f->markers.data[at].track == track)
+			used[f->markers.data[at++].kind] = true;
+		f->marker_end[track] = at;
+	}
+	for (unsigned int kind = 0; kind < MARKER_KIND_COUNT && !err; kind++)
+		if (used[kind])
+			err = firefox_tables__text(&f->tables, kinds[kind].name,
+						   &f->marker_name[kind]);
+	return err;
+}
+
+int firefox_collect_markers(struct firefox *f)
+{
+	int err = collect_processes(f);
+
+	if (!err)
+		err = collect_names(f);
+	if (!err)
+		err = collect_flaws(f);
+	if (!err)
+		err = collect_losses(f);
+	if (!err)
+		err = collect_epochs(f);
+	return err ? err : order_markers(f);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void write_number_text(struct json_writer *w, const char *key, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	json_key_string(w, key, text);
+}
+
+static void write_process_fields(const struct profile *p, const struct profile_process *process,
+				 struct json_writer *w)
+{
+	json_key_string(w, "name", profile__string(p, process->name));
+	write_number_text(w, "pid", process->pid);
+	write_number_text(w, "ppid", process->ppid);
+	if (process->cgroup.v)
+		json_key_string(w, "cgroup", profile__string(p, process->cgroup));
+}
+
+static const char *location_name(const struct profile *p, uint32_t location)
+{
+	const struct profile_line *line = &p->lines[p->locations[location].first_line];
+
+	return profile__string(p, p->functions[line->function.v].name);
+}
+
+static void write_data(const struct profile *p, const struct firefox_marker *marker,
+		       struct json_writer *w)
+{
+	json_begin_object(w);
+	json_key_string(w, "type", kinds[marker->kind].schema);
+	switch (marker->kind) {
+	case MARKER_PROCESS_START:
+	case MARKER_PROCESS_EXEC:
+	case MARKER_PROCESS_EXIT:
+		write_process_fields(p, &p->processes[marker->what], w);
+		break;
+	case MARKER_THREAD_NAME:
+		json_key_string(w, "name", profile__string(p, (struct string_id){marker->what}));
+		break;
+	case MARKER_CUT_STACKS:
+		json_key_string(w, "reason",
+				marker->what == SEVERAL ? "several reasons"
+							: stack_end_text(marker->what));
+		json_key_uint(w, "samples", marker->count);
+		break;
+	case MARKER_AMBIGUOUS_NAME:
+		json_key_string(w, "function",
+				marker->what == SEVERAL ? "several functions"
+							: location_name(p, marker->what));
+		json_key_uint(w, "samples", marker->count);
+		break;
+	case MARKER_LOST:
+		json_key_uint(w, "ranges", marker->count);
+		break;
+	case MARKER_CLOCK_EPOCH:
+		json_key_uint(w, "number", marker->what);
+		break;
+	case MARKER_KIND_COUNT:
+		break;
+	}
+	json_end_object(w);
+}
+
+struct marker_span {
+	const struct firefox_marker *first;
+	size_t count;
+};
+
+static struct marker_span markers_of(const struct firefox *f, size_t track)
+{
+	uint32_t begin = track ? f->marker_end[track - 1] : 0;
+
+	return (struct marker_span){f->markers.data + begin, f->marker_end[track] - begin};
+}
+
+bool firefox_has_overview_markers(const struct firefox *f, size_t track)
+{
+	struct marker_span markers = markers_of(f, track);
+
+	for (size_t i = 0; i < markers.count; i++)
+		if (kinds[markers.first[i].kind].overview)
+			return true;
+	return false;
+}
+
+#define COLUMN(w, name, markers, write)                                                            \
+	do {                                                                                       \
+		json_key((w), (name));                                                             \
+		json_begin_array(w);                                                               \
+		for (size_t i_ = 0; i_ < (markers).count; i_++) {                                  \
+			const struct firefox_marker *m = &(markers).first[i_];                     \
+			(void)m;                                                                   \
+			write;                                                                     \
+		}                                                                                  \
+		json_end_array(w);                                                                 \
+	} while (0)
+
+static void write_end_time(const struct firefox *f, const struct firefox_marker *m)
+{
+	if (m->end > m->start)
+		json_ns_as_ms(f->w, (int64_t)(m->end - f->p->start));
+	else
+		json_null(f->w);
+}
+
+void firefox_write_markers(const struct firefox *f, size_t track)
+{
+	struct marker_span markers = markers_of(f, track);
+	struct json_writer *w = f->w;
+
+	json_key(w, "markers");
+	json_begin_object(w);
+	json_key_uint(w, "length", markers.count);
+	COLUMN(w, "data", markers, write_data(f->p, m, w));
+	COLUMN(w, "name", markers, json_uint(w, f->marker_name[m->kind]));
+	COLUMN(w, "startTime", markers, json_ns_as_ms(w, (int64_t)(m->start - f->p->start)));
+	COLUMN(w, "endTime", markers, write_end_time(f, m));
+	COLUMN(w, "phase", markers, json_uint(w, m->end > m->start)); /* 0: instant, 1: interval */
+	COLUMN(w, "category", markers, json_uint(w, CATEGORY_OTHER));
+	json_end_object(w);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "procfs/process_facts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/proc_task.h"
+
+#define CGROUP_TEXT_MAX 8192 /* more is not read: the unified hierarchy is last, but then alone */
+
+static int fatal_or_nothing(ssize_t err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ? (int)err : 0;
+}
+
+static int tell(struct event_header *event, event_push_fn push, void *context)
+{
+	int err = push(context, event);
+
+	return err ? err : 1;
+}
+
+int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, event_push_fn push,
+			  void *context)
+{
+	char text[CGROUP_TEXT_MAX];
+	union {
+		struct cgroup_event event;
+		char bytes[sizeof(struct cgroup_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	} e;
+	ssize_t size = proc_read_small(dir, path, text, sizeof(text));
+	size_t length = 0, event_size;
+	const char *group = size > 0 ? proc_parse_cgroup(text, size, &length) : NULL;
+
+	if (!group || length >= EVENT_PATH_MAX || memchr(group, '\0', length))
+		return size < 0 ? fatal_or_nothing(size) : 0;
+	event_size = event_aligned(offsetof(struct cgroup_event, path) + length + 1);
+	memset(&e, 0, event_size);
+	e.event.header = (struct event_header){
+		.size = event_size,
+		.type = EVENT_CGROUP,
+		.flags = EVENT_FROM_PROC,
+		.time = time,
+	};
+	e.event.pid = pid;
+	memcpy(e.event.path, group, length);
+	return tell(&e.event.header, push, context);
+}
+
+/* "size resident shared …", in pages */
+static bool parse_statm(const char *text, size_t size, uint64_t *resident)
+{
+	const char *space = memchr(text, ' ', size);
+
+	return space && !proc_parse_number(space + 1, text + size - space - 1, resident);
+}
+
+int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, uint64_t time,
+			  event_push_fn push, void *context)
+{
+	struct memory_event e = {
+		.header =
+			{
+				.size = sizeof(e),
+				.type = EVENT_MEMORY,
+				.flags = EVENT_FROM_PROC | flags,
+				.time = time,
+			},
+		.pid = pid,
+	};
+	char text[128];
+	ssize_t size = proc_read_small(dir, path, text, sizeof(text));
+	uint64_t pages, bytes;
+
+	if (size < 0)
+		return fatal_or_nothing(size);
+	if (!parse_statm(text, size, &pages) || !pages ||
+	    __builtin_mul_overflow(pages, (uint64_t)sysconf(_SC_PAGESIZE), &bytes))
+		return 0;
+	e.resident = bytes;
+	return tell(&e.header, push, context);
+}

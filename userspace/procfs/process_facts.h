@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Small facts about a process from /proc, as events. Neither waits for the process. */
+#ifndef PROCFS_PROCESS_FACTS_H
+#define PROCFS_PROCESS_FACTS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "stream/event_queue.h"
+
+/*
+ * `dir`, `path`: the file, e.g. the directory of the process and "cgroup". What has vanished or cannot be
+ * read is told as nothing. 1: told; 0: not; -ENOMEM, -EMFILE, -ENFILE, or what `push` returned.
+ */
+int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, event_push_fn push,
+			  void *context);
+/* A process without memory of its own, such as a kernel thread, is told as nothing. */
+int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, uint64_t time,
+			  event_push_fn push, void *context);
+
+#endif
