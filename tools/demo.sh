@@ -24,7 +24,7 @@ mkdir -p "$out"
 workload=$!
 trap 'kill $workload 2>/dev/null || true' EXIT
 
-record=("$build/sysprof" record -a -d 5 -o "$out/demo.json.gz" -o "$out/demo.cpuprofile"
+record=("$build/sysprof" record -a -d 5 -o "$out/demo.json.gz" -o "$out/demo.cpuprofile" -o "$out/demo.trace.json.gz" -o "$out/demo.pb.gz"
 	-o "$out/demo.folded" -o "$out/demo.sysprof")
 echo
 echo "\$ ${as_root[*]}${as_root[*]:+ }${record[*]}"
@@ -40,6 +40,8 @@ cat <<END
 Open them:
   $out/demo.json.gz      drop it on https://profiler.firefox.com (it stays in the browser)
   $out/demo.cpuprofile   Chrome: DevTools, Performance, load profile; or open it in VS Code
+  $out/demo.trace.json.gz  Chrome: the same panel, all threads; or ui.perfetto.dev
+  $out/demo.pb.gz        go tool pprof -http=: $out/demo.pb.gz
   $out/demo.folded       text, a stack a line: grep it, or feed a flame graph
   $out/demo.sysprof      the recording: $build/sysprof open $out/demo.sysprof shows it in the browser,
                          $build/sysprof convert $out/demo.sysprof -o other.json.gz converts it

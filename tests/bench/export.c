@@ -286,7 +286,7 @@ static int write_to(const struct exporter *exporter, const struct profile *p, co
 		return -1;
 	request.out = out;
 	if (exporter->may_gzip && !strcmp(path + length - 3, ".gz")) {
-		request.out = gzip = gzip_writer(out);
+		request.out = gzip = gzip_writer(out, NULL);
 		if (!gzip)
 			return -1;
 	}

@@ -5,17 +5,13 @@
 import glob
 import json
 import os
-import shutil
 import signal
 import subprocess
 
-from libe2e import (BUILD, SANITIZED, SYSPROF, Background, Fixture, Skip, comms, firefox_threads, fixture,
+from libconsumers import CACHE, CONSUMERS, node, structure
+from libe2e import (SANITIZED, SYSPROF, Background, Fixture, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, main, record, run, scratch, share, total)
 from librecorded import recorded
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-CONSUMERS = os.path.join(HERE, "consumers")
-CACHE = os.environ.get("CONSUMERS") or os.path.join(os.path.dirname(BUILD), "build/consumers")
 
 # Processes and threads of all kinds: with gaps, with kernel stacks, with libraries that come and
 # go, with names that nobody should have, many short ones, and one that goes on afterwards.
@@ -26,31 +22,17 @@ RICH = """
 """
 
 
-def node():
-    """The node that runs the viewers."""
-    if not shutil.which("npm"):
-        raise Skip("npm is not installed")
-    result = run(os.path.join(CONSUMERS, "install.sh"), CACHE, timeout=200)
-    if result.status:
-        reason = (result.err.strip() or "no reason given").splitlines()[-1]
-        raise Skip(f"the viewers cannot be installed: {reason}")
-    return result.out.strip()
-
-
-def structure(*paths):
-    """{path: what the checker finds in it}, which must be all good."""
-    result = run("python3", "-B", os.path.join(CONSUMERS, "check_structure.py"), "--json", *paths,
-                 check=0)
-    return {f["path"]: f for f in json.loads(result.out)["files"]}
-
-
 def judge(base):
     """All files of one recording, by all judges. A thread's totals are the same in all of them."""
     firefox, profiles = base + ".json.gz", sorted(glob.glob(base + "*.cpuprofile"))
-    files = structure(firefox, base + ".folded", *profiles)
+    trace, pprof = base + ".trace.json.gz", base + ".pb.gz"
+    files = structure(firefox, trace, pprof, base + ".folded", *profiles)
     assert base + ".cpuprofile" in profiles
     totals = files[firefox]["totals"]
     assert files[firefox]["samples"] == files[base + ".folded"]["samples"] > 0
+    assert files[trace]["totals"] == totals
+    # pprof has the CPU time of threads that were never sampled, too
+    assert {key: seen for key, seen in files[pprof]["totals"].items() if seen["samples"]} == totals
     of_profiles = {}
     for path in profiles:
         for key, seen in files[path]["totals"].items():
@@ -68,11 +50,14 @@ def judge(base):
     run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, firefox, check=0, timeout=120)
     seen = run(program, os.path.join(CONSUMERS, "check_cpuprofile.mjs"), CACHE, *profiles, check=0)
     assert len(seen.out.splitlines()) == len(profiles), seen
+    run(program, os.path.join(CONSUMERS, "check_trace.mjs"), CACHE, trace, check=0, timeout=120)
+    sums = json.loads(run(program, os.path.join(CONSUMERS, "check_pprof.mjs"), CACHE, pprof, check=0).out)
+    assert (sums["samples"], sums["cpu_ns"]) == (files[pprof]["samples"], files[pprof]["cpu_ns"]), sums
     return files
 
 
 def outputs(base):
-    return [word for suffix in (".json.gz", ".cpuprofile", ".folded", ".sysprof")
+    return [word for suffix in (".json.gz", ".cpuprofile", ".trace.json.gz", ".pb.gz", ".folded", ".sysprof")
             for word in ("-o", base + suffix)]
 
 

@@ -13,7 +13,10 @@ if ! node=$($consumers/install.sh "$cache"); then
 	exit 77
 fi
 "$node" $consumers/check_cpuprofile.mjs "$cache" tests/golden/expected/*.cpuprofile
-$consumers/check_firefox.sh "$cache" tests/golden/expected/*.json
+firefox=$(find tests/golden/expected -name '*.json' ! -name '*.trace.json' | sort)
+# shellcheck disable=SC2086 # names without blanks, all our own
+$consumers/check_firefox.sh "$cache" $firefox
+"$node" $consumers/check_trace.mjs "$cache" tests/golden/expected/*.trace.json
 
 # and they can say no: a sample of a node that is not there, a file without marker schema
 sed 's/"samples":\[4,/"samples":[99,/' tests/golden/expected/recursion.cpuprofile >"$SCRATCH/bad.cpuprofile"
@@ -24,5 +27,10 @@ fi
 sed 's/"markerSchema":/"noSchema":/' tests/golden/expected/recursion.json >"$SCRATCH/bad.json"
 if $consumers/check_firefox.sh "$cache" "$SCRATCH/bad.json"; then
 	echo "check_firefox.sh accepts a broken file"
+	exit 1
+fi
+sed 's/"timeDeltas":\[1000,/"timeDeltas":[1000000,/' tests/golden/expected/recursion.trace.json >"$SCRATCH/bad.trace.json"
+if "$node" $consumers/check_trace.mjs "$cache" "$SCRATCH/bad.trace.json"; then
+	echo "check_trace.mjs accepts a broken file"
 	exit 1
 fi

@@ -5,6 +5,7 @@
 
 And `convert` makes of the run's recording the very bytes that the run itself wrote.
 """
+import gzip
 import json
 import os
 import re
@@ -12,10 +13,14 @@ import sys
 
 import libe2e as e
 
-CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers",
-                       "check_structure.py")
+CONSUMERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers")
+sys.path.insert(0, CONSUMERS)
+import read_pprof  # noqa: E402
+
+CHECKER = os.path.join(CONSUMERS, "check_structure.py")
 CPU_TOLERANCE = 1000  # ns
-FORMATS = ("json.gz", "json", "cpuprofile", "folded", "txt")
+FORMATS = ("json.gz", "json", "trace.json", "trace.json.gz", "pb.gz", "cpuprofile", "folded", "txt")
+TOP = 20
 
 
 def summaries(*paths):
@@ -46,7 +51,8 @@ class Run:
         self.chrome_files = files_of(self.folder, "cpuprofile")
         self.summaries = summaries(*self.chrome_files, *files_of(self.folder, "folded"),
                                    *files_of(self.folder, "json"),
-                                   *files_of(self.folder, "json.gz"))
+                                   *files_of(self.folder, "json.gz"),
+                                   *files_of(self.folder, "pb.gz"))
 
     @staticmethod
     def outputs(folder):
@@ -82,10 +88,84 @@ def compare(a, b, what):
             assert abs(cpu - other_cpu) <= CPU_TOLERANCE, (what, key, lives, others)
 
 
+def sums_of(lives):
+    return [(sum(samples for samples, _ in lives), sum(cpu for _, cpu in lives))]
+
+
+def merged(stacks):
+    """({function: samples on top}, {function: samples on stack}) of (names from the root on, samples)."""
+    flat, cumulative = {}, {}
+    for names, count in stacks:
+        flat[names[-1]] = flat.get(names[-1], 0) + count
+        for name in set(names):
+            cumulative[name] = cumulative.get(name, 0) + count
+    return flat, cumulative
+
+
+def of_firefox(path):
+    return [([name for name, _ in frames], 1) for thread in e.firefox_threads(path)
+            for _, frames in thread.samples()]
+
+
+def of_trace(path):
+    rows, nodes = {}, {}
+    for event in e.load_json(path)["traceEvents"]:
+        if event["name"] != "ProfileChunk":
+            continue
+        profile = event["args"]["data"]["cpuProfile"]
+        for node in profile["nodes"]:
+            name = node["callFrame"]["functionName"]
+            nodes[node["id"]] = nodes[node["parent"]] + [name] if "parent" in node else []
+        for sample in profile["samples"]:
+            rows[sample] = rows.get(sample, 0) + 1
+    return [(nodes[node], count) for node, count in rows.items() if nodes[node] != ["(idle)"]]
+
+
+def of_pprof(path):
+    with gzip.open(path) as file:
+        profile = read_pprof.read_pprof(file.read())
+    strings = profile["string_table"]
+    functions = [strings[f["name"]] for f in profile["function"]]
+    files = [f"[{os.path.basename(strings[m['filename']])}]" for m in profile["mapping"]]
+    names = [[functions[line["function_id"] - 1] for line in reversed(location["line"])]
+             or [files[location["mapping_id"] - 1]] for location in profile["location"]]
+    return [([name for number in reversed(sample["location_id"]) for name in names[number - 1]],
+             sample["value"][0]) for sample in profile["sample"] if sample["value"][0]]
+
+
+def of_folded(path):
+    return [([re.sub(r"_\[[k?]\]$", "", frame) for frame in frames[1:]], count)
+            for frames, count in e.folded(path)]
+
+
+def check_functions(run):
+    """The same functions with the same samples, on top and on the stack, in every format."""
+    path = os.path.join(run.folder, "x.")
+    wanted = merged(of_folded(path + "folded"))
+    for name, stacks in (("json", of_firefox(path + "json")), ("trace.json", of_trace(path + "trace.json")),
+                         ("pb.gz", of_pprof(path + "pb.gz"))):
+        seen = merged(stacks)
+        for a, b in zip(wanted, seen):
+            # folded stacks have other characters for a few
+            a, b = (sorted((-count, function) for function, count in counts.items()
+                           if function.isascii() and function.isprintable() and ";" not in function)
+                    for counts in (a, b))
+            assert a[:TOP] == b[:TOP], (name, set(a[:TOP]) ^ set(b[:TOP]))
+    assert len(wanted[0]) > 3, wanted
+
+
 def check_threads(run):
     firefox = of_summary(run.summaries["x.json.gz"])
     compare(firefox, of_summary(run.summaries["x.json"]), "plain and compressed")
-    compare(firefox, of_report(run.recording), "Firefox and report")
+    report = of_report(run.recording)
+    compare(firefox, report, "Firefox and report")
+    for name in ("x.trace.json", "x.trace.json.gz"):
+        compare(firefox, of_summary(run.summaries[name]), name)
+    # pprof has threads that were never sampled, for their CPU time, and its labels know no lives
+    pprof = of_summary(run.summaries["x.pb.gz"])
+    sampled = {key: lives for key, lives in pprof.items() if sum(samples for samples, _ in lives)}
+    compare({key: sums_of(lives) for key, lives in firefox.items()},
+            {key: sums_of(lives) for key, lives in sampled.items()}, "x.pb.gz")
     return firefox
 
 
@@ -149,6 +229,7 @@ def check(run):
     count = check_chrome(run, firefox)
     folded, by_name = check_folded(run, firefox)
     check_text(run, firefox)
+    check_functions(run)
     names = check_convert(run)
     print(f"  {len(firefox)} threads, {count} .cpuprofile files, {names} files converted")
     return firefox, folded, by_name

@@ -564,7 +564,8 @@ static void output_belongs_to_the_sudo_user(void **state)
 static char *compress_text(const char *data, size_t size, size_t piece, size_t *compressed)
 {
 	char *result = NULL;
-	FILE *out = open_memstream(&result, compressed), *gz = gzip_writer(out);
+	uint64_t written = 1;
+	FILE *out = open_memstream(&result, compressed), *gz = gzip_writer(out, &written);
 
 	assert_non_null(out);
 	assert_non_null(gz);
@@ -574,6 +575,7 @@ static char *compress_text(const char *data, size_t size, size_t piece, size_t *
 		assert_int_equal(fwrite(data + done, 1, part, gz), part);
 	}
 	assert_int_equal(fclose(gz), 0);
+	assert_int_equal(written, size);
 	assert_int_equal(fputc('.', out), '.'); /* `out` is still open */
 	assert_int_equal(fclose(out), 0);
 	assert_int_equal(result[--*compressed], '.');
@@ -639,7 +641,7 @@ static void gzip_round_trip(void **state)
 
 static void gzip_tells_errors(void **state)
 {
-	FILE *out = fopen("/dev/full", "we"), *gz = gzip_writer(out);
+	FILE *out = fopen("/dev/full", "we"), *gz = gzip_writer(out, NULL);
 
 	(void)state;
 	assert_non_null(gz);
@@ -648,7 +650,7 @@ static void gzip_tells_errors(void **state)
 	assert_int_equal(errno, ENOSPC);
 	fclose(out);
 	out = fopen("/dev/full", "we");
-	gz = gzip_writer(out);
+	gz = gzip_writer(out, NULL);
 	for (uint32_t i = 0; i < 1000000; i++)
 		fprintf(gz, "%u", i * 2654435761U);
 	assert_true(ferror(gz));
@@ -666,7 +668,7 @@ static void gzip_into_an_output_file(void **state)
 
 	(void)state;
 	assert_int_equal(output_file__open("f.gz", &f), 0);
-	gz = gzip_writer(output_file__stream(f));
+	gz = gzip_writer(output_file__stream(f), NULL);
 	fputs("content", gz);
 	assert_int_equal(fclose(gz), 0);
 	assert_int_equal(output_file__commit(f), 0);

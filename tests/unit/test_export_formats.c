@@ -49,6 +49,20 @@ static void test_suffixes(void **state)
 	}
 }
 
+/* Half a gigabyte of JSON is more than V8 takes, of anything else it is not. */
+static void test_too_big(void **state)
+{
+	const uint64_t most = 536870888;
+
+	(void)state;
+	for (const struct exporter *const *e = exporters(); *e; e++) {
+		bool is_json = strstr((*e)->suffixes[0], "json") || *e == &cpuprofile_exporter;
+
+		assert_null(export_size_problem(*e, most));
+		assert_true(is_json == (export_size_problem(*e, most + 1) != NULL));
+	}
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -144,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_suffixes),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_too_big),
 		cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_same_input_same_bytes),
 		cmocka_unit_test(test_unknown_thread),

@@ -31,7 +31,8 @@ struct gzip_stream {
 	z_stream z;
 	gz_header header;
 	FILE *out;
-	int error; /* the first one, positive errno */
+	uint64_t *written; /* or NULL */
+	int error;	   /* the first one, positive errno */
 	unsigned char buffer[OUTPUT_SIZE];
 };
 
@@ -74,6 +75,8 @@ static ssize_t gzip_write(void *cookie, const char *data, size_t size)
 		compress_input(gz, Z_NO_FLUSH);
 		left -= part;
 	}
+	if (gz->written)
+		*gz->written += size - left;
 	if (gz->error) {
 		errno = gz->error;
 		return 0; /* how a cookie's write says that it failed */
@@ -100,7 +103,7 @@ static int gzip_close(void *cookie)
 	return error ? -1 : 0;
 }
 
-FILE *gzip_writer(FILE *out)
+FILE *gzip_writer(FILE *out, uint64_t *written)
 {
 	const cookie_io_functions_t functions = {.write = gzip_write, .close = gzip_close};
 	_cleanup_free_ struct gzip_stream *gz = calloc(1, sizeof(*gz));
@@ -109,6 +112,9 @@ FILE *gzip_writer(FILE *out)
 	if (!gz)
 		return NULL;
 	gz->out = out;
+	gz->written = written;
+	if (written)
+		*written = 0;
 	gz->header.os = OS_UNKNOWN; /* no time, no name, no system: equal input, equal bytes */
 	if (deflateInit2(&gz->z, LEVEL, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) !=
 	    Z_OK) {

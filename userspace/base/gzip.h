@@ -10,8 +10,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A stream to write to; fclose() finishes the gzip member and leaves `out` open. NULL + errno. */
-FILE *gzip_writer(FILE *out);
+/*
+ * A stream to write to; fclose() finishes the gzip member and leaves `out` open. NULL + errno. *written (may be
+ * NULL) says until then how many bytes came in.
+ */
+FILE *gzip_writer(FILE *out, uint64_t *written);
 
 /*
  * Inflate the zlib streams that lie in `compressed` bytes at `offset` of a file into `out`, which has

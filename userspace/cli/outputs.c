@@ -193,16 +193,20 @@ static void pending_files__abort(struct pending_files *pending)
 	give_up__forget_files();
 }
 
+/* *size: of what was written, before compression; 0: not known. */
 static int export_to(const struct exporter *exporter, struct export_request request,
-		     const char *path, FILE *out)
+		     const char *path, FILE *out, uint64_t *size)
 {
 	FILE *gzip;
 	int err;
 
 	request.out = out;
-	if (!exporter->may_gzip || !ends_with(path, ".gz"))
-		return exporter->write(&request);
-	gzip = gzip_writer(out);
+	if (!exporter->may_gzip || !ends_with(path, ".gz")) {
+		err = exporter->write(&request);
+		*size = ftello(out) > 0 ? (uint64_t)ftello(out) : 0;
+		return err;
+	}
+	gzip = gzip_writer(out, size);
 	if (!gzip)
 		return -errno;
 	request.out = gzip;
@@ -230,7 +234,8 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 {
 	struct pending_file file = {.exporter = exporter, .stream = is_stream(path)};
 	char temporary[PATH_MAX];
-	uint64_t begin = monotonic_ns();
+	uint64_t begin = monotonic_ns(), size = 0;
+	const char *problem;
 	FILE *out;
 	int err = output_file__open(path, &file.file);
 
@@ -247,13 +252,16 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	}
 	out = output_file__stream(file.file);
 	errno = 0;
-	err = export_to(exporter, *request, path, out);
+	err = export_to(exporter, *request, path, out, &size);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	if (err && output_file__error(file.file))
 		err = output_file__error(file.file);
 	if (err)
 		return fail(failure, err, "cannot write %s: %s", path, strerror(-err));
+	problem = export_size_problem(exporter, size);
+	if (problem)
+		log_print(LOG_WARNING, "%s: %s", path, problem);
 	if (log_debug_wanted)
 		log_export(&file, path, monotonic_ns() - begin);
 	return 0;

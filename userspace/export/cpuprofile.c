@@ -345,5 +345,6 @@ const struct exporter cpuprofile_exporter = {
 	.how_to_open = "open %s in Chrome DevTools (Performance, \"Load profile…\"), VS Code or "
 		       "speedscope",
 	.one_thread = true,
+	.is_json = true,
 	.write = write_cpuprofile,
 };

@@ -57,6 +57,17 @@ const struct exporter *exporter_for_path(const char *path, const char **why)
 	return best;
 }
 
+/* V8 has no longer strings, and its viewers read a JSON text as one string. Firefox's limit is twice that. */
+#define V8_STRING_MAX ((1u << 29) - 24)
+
+const char *export_size_problem(const struct exporter *exporter, uint64_t size)
+{
+	if (!exporter->is_json || size <= V8_STRING_MAX)
+		return NULL;
+	return "more than 512 MiB of JSON, which Chrome, VS Code, speedscope and others that are built on "
+	       "V8 cannot open; .pb.gz is smaller, and so is a shorter recording or a lower rate (-F)";
+}
+
 struct thread_id export_busiest_thread(const struct profile *profile)
 {
 	struct thread_id busiest = {0};

@@ -23,6 +23,12 @@ const struct exporter *exporter_by_name(const char *name);
  */
 const struct exporter *exporter_for_path(const char *path, const char **why);
 
+/*
+ * What is wrong with a file that has become so many bytes long, before compression, or NULL: a sentence for the
+ * person who is to open it.
+ */
+const char *export_size_problem(const struct exporter *exporter, uint64_t size);
+
 /* The thread with the most CPU samples, the first of equals; 0 if the profile has no thread. */
 struct thread_id export_busiest_thread(const struct profile *profile);
 

