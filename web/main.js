@@ -334,7 +334,12 @@ function makeFrame() {
   byId('theme').addEventListener('click', switchTheme);
   byId('help').addEventListener('click', () => open(byId('keys')));
   addEventListener('keydown', onKey);
-  addEventListener('hashchange', () => location.hash.slice(1) !== written && change(fromFragment(location.hash)));
+  addEventListener('hashchange', (event) => {
+    const fragment = event.newURL.split('#')[1] ?? '';
+    if (fragment === written) return;
+    clearTimeout(remembering);
+    change(fromFragment(fragment));
+  });
   document.addEventListener('scroll', () => tip(null), { capture: true, passive: true });
   const bar = byId('splitter');
   const resize = (height) => (byId('timeline').style.height = `${Math.max(0, Math.min(innerHeight - 260, height))}px`);
@@ -466,7 +471,7 @@ function change(news, final = true) {
   showSearch();
   showPath();
   showLegend();
-  if (final) remember();
+  if (final && !first) remember();
 }
 
 function showView(differs, selected) {
@@ -489,6 +494,7 @@ function showView(differs, selected) {
     flame.zoomTo(from, to, differs('node') && !selected ? '' : 'now');
   }
   timeline?.mark(state.time, new Set(state.threads));
+  if (differs('threads') && state.threads.length) timeline?.reveal(state.threads[0]);
   if (state.view === 'table' || state.view === 'sandwich') {
     (state.view === 'table' ? byId('view-table') : byId('view-sandwich').firstChild).append(table.element);
     if (!rows || entered || differs('measure', 'query', 'regex')) table.show((rows ??= functionSums(profile, sums)), state.measure, whole(), matches, state.fn);

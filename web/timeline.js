@@ -93,6 +93,13 @@ export class Timeline {
     return ALL + Math.min(this.threads.length, most) * LINE + (this.threads.length > most ? LINE / 2 : 0);
   }
 
+  // A row that is to be seen.
+  reveal(number) {
+    const i = this.threads.findIndex((t) => t.number === number), top = i * LINE;
+    const seen = top >= this.rows.scrollTop && top + LINE <= this.rows.scrollTop + this.rows.clientHeight;
+    if (i >= 0 && !seen) this.rows.scrollTop = top - LINE;
+  }
+
   // What is chosen: threads, and a part of the time or null.
   mark(time, picked) {
     this.time = time;

@@ -15,7 +15,7 @@ import libe2e as e
 CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers",
                        "check_structure.py")
 CPU_TOLERANCE = 1000  # ns
-FORMATS = ("json.gz", "json", "cpuprofile", "folded", "txt")
+FORMATS = ("json.gz", "json", "cpuprofile", "folded", "html", "txt")
 
 
 def summaries(*paths):
