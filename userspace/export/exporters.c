@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const struct exporter *const table[] = {
-	&firefox_exporter, &cpuprofile_exporter, &folded_exporter, &html_exporter, &text_exporter, NULL,
+	&firefox_exporter, &cpuprofile_exporter, &folded_exporter,
+	&html_exporter,	   &text_exporter,	 NULL,
 };
 
 /*
@@ -48,8 +49,9 @@ static size_t suffix_size(const char *path, const char *suffix)
 const struct exporter *exporter_for_path(const char *path, const char **why)
 {
 	const struct exporter *best = NULL;
-	const char *problem = "unknown suffix: use .json, .json.gz, .cpuprofile, .folded, .txt, .html or "
-			      ".sysprof, or put the format before the name, as in folded:NAME";
+	const char *problem =
+		"unknown suffix: use .json, .json.gz, .cpuprofile, .folded, .txt, .html or "
+		".sysprof, or put the format before the name, as in folded:NAME";
 	size_t best_size = 0;
 
 	for (size_t i = 0; table[i]; i++) {

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "export/exporters.h"
-#include "web/page.h" /* page_head[], page_tail[] */
+#include "export/html_page.h" /* page_head[], page_tail[] */
 
 static int close_stream(FILE **stream)
 {

@@ -49,7 +49,8 @@ struct page {
 	const struct profile *p;
 	FILE *out;
 	struct strtab *strings;
-	uint32_t *string_of; /* by string of the profile: its number here, 0 if it was not asked for */
+	uint32_t *
+		string_of; /* by string of the profile: its number here, 0 if it was not asked for */
 	VEC(struct page_function) functions;
 	struct hashmap function_map;
 	VEC(struct page_frame) frames;
@@ -133,8 +134,7 @@ static int function_of(struct page *page, struct string_id name, struct dso_id d
 	if (*number != HASHMAP_NONE)
 		return 0;
 	*number = (uint32_t)page->functions.count;
-	if (vec_push(&page->functions, wanted) ||
-	    hashmap__add(&page->function_map, hash, *number))
+	if (vec_push(&page->functions, wanted) || hashmap__add(&page->function_map, hash, *number))
 		return -ENOMEM;
 	return 0;
 }
@@ -539,9 +539,9 @@ static void write_comms(const struct page *page, const struct profile_samples *s
 	}
 }
 
-static void
-write_column(const struct page *page,
-	     void (*write_rows)(const struct page *page, const struct profile_samples *s))
+static void write_column(const struct page *page,
+			 void (*write_rows)(const struct page *page,
+					    const struct profile_samples *s))
 {
 	for (size_t i = 1; i < page->p->thread_count; i++)
 		write_rows(page, &page->p->threads[i].samples[SAMPLE_CPU]);
