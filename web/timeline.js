@@ -144,7 +144,7 @@ export class Timeline {
   }
 
   drawAll(c, width, height) {
-    this.once(c, 'all', `${width} ${height}`, this.top, (own) => this.graphAll(own, width, height));
+    this.once(c, 'all', `${this.top.ratio} ${width} ${height}`, this.top, (own) => this.graphAll(own, width, height));
     this.shade(c, width, height);
   }
 
@@ -163,7 +163,7 @@ export class Timeline {
   }
 
   drawRows(c, width, height, top) {
-    const key = `${width} ${height} ${top} ${[...this.picked].join(' ')}`;
+    const key = `${this.surface.ratio} ${width} ${height} ${top} ${[...this.picked].join(' ')}`;
     this.once(c, 'rows', key, this.surface, (own) => this.graphRows(own, width, height, top));
     this.shade(c, width, height);
   }
