@@ -56,7 +56,7 @@ wait
 
 # name: (fragment, dark, width, height, script before)
 PICTURES = {
-    "flame": ("group=process", False, 1280, 800, "hover('handle')"),
+    "flame": ("group=process", False, 1280, 800, "hover('_PyEval_EvalFrameDefault')"),
     "search": ("group=process&down=1&query=Eval", True, 1280, 800, ""),
     "time": ("view=time&threads=THREAD&time=2000000-2120000", False, 1280, 800, ""),
     "sandwich": ("view=sandwich", False, 1280, 800, "choose('_PyEval_EvalFrameDefault')"),
@@ -65,12 +65,14 @@ PICTURES = {
 
 HELPERS = """
 const choose = (name) => page.change({fn: [...Array(page.profile.functionName.length).keys()].find((f) => page.profile.nameOf(f) === name) ?? -1});
-const hover = () => {
+const hover = (name) => {
   const f = page.pictures().flame, at = f.surface.canvas.getBoundingClientRect();
-  let best = 0;
-  for (let i = 1; i < f.tree.count; i++) if (f.tree.fn[i] >= 0 && f.boxOf(i)?.w > 100 && f.tree.depth[i] > f.tree.depth[best] && f.boxOf(i).y > 60) best = i;
-  const box = f.boxOf(best);
-  f.surface.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: at.left + box.x + 40, clientY: at.top + box.y + 8, bubbles: true}));
+  for (let i = 1; i < f.tree.count; i++) {
+    const box = f.tree.fn[i] >= 0 && page.profile.nameOf(f.tree.fn[i]) === name && f.boxOf(i);
+    if (!box || box.w < 100) continue;
+    f.surface.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: at.left + box.x + 40, clientY: at.top + box.y + 8, bubbles: true}));
+    return;
+  }
 };
 """
 
