@@ -122,11 +122,11 @@ $(BUILD)/gen/unwind/table_maker.h: $(TABLE_SOURCES)
 
 # The page of .html files: web/, put together into two arrays of bytes.
 WEB_SOURCES := $(wildcard web/*)
-$(BUILD)/gen/web/page.h: tools/bundle-page.sh $(WEB_SOURCES)
+$(BUILD)/gen/export/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && tools/bundle-page.sh web >$@
 
-$(BUILD)/userspace/export/html.o: $(BUILD)/gen/web/page.h
+$(BUILD)/userspace/export/html.o: $(BUILD)/gen/export/html_page.h
 
 $(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
 

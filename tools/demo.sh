@@ -24,7 +24,7 @@ mkdir -p "$out"
 workload=$!
 trap 'kill $workload 2>/dev/null || true' EXIT
 
-record=("$build/sysprof" record -a -d 5 -o "$out/demo.json.gz" -o "$out/demo.cpuprofile" -o "$out/demo.trace.json.gz" -o "$out/demo.pb.gz"
+record=("$build/sysprof" record -a -d 5 -o "$out/demo.html" -o "$out/demo.json.gz" -o "$out/demo.cpuprofile" -o "$out/demo.trace.json.gz" -o "$out/demo.pb.gz"
 	-o "$out/demo.folded" -o "$out/demo.sysprof")
 echo
 echo "\$ ${as_root[*]}${as_root[*]:+ }${record[*]}"
@@ -38,6 +38,7 @@ echo "\$ ${report[*]}"
 cat <<END
 
 Open them:
+  $out/demo.html         in a browser: flame graph, timeline, search; it needs no network
   $out/demo.json.gz      drop it on https://profiler.firefox.com (it stays in the browser)
   $out/demo.cpuprofile   Chrome: DevTools, Performance, load profile; or open it in VS Code
   $out/demo.trace.json.gz  Chrome: the same panel, all threads; or ui.perfetto.dev

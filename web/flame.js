@@ -278,7 +278,8 @@ export class Flame {
   }
 
   wheel(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
+    const fits = this.tall <= this.surface.height; // nothing to scroll
+    if (event.ctrlKey || event.metaKey || event.altKey || (fits && event.deltaY && !event.shiftKey)) {
       event.preventDefault();
       const [x] = this.surface.where(event);
       this.scaleBy(1.0018 ** event.deltaY, x / this.surface.width);

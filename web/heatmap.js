@@ -67,7 +67,7 @@ export class HeatMap {
       for (let r = 0; r < rows; r++) {
         const v = this.cells[s * rows + r], from = (s * rows + r) * this.each;
         if (from >= this.profile.end) break;
-        c.globalAlpha = this.time && (from + this.each <= this.time[0] || from >= this.time[1]) ? 0.25 : 1;
+        c.globalAlpha = this.time && (from + this.each <= this.time[0] || from >= this.time[1]) ? 0.4 : 1;
         c.fillStyle = rampColour(this.most ? v / this.most : 0);
         c.fillRect(x, bottom - (r + 1) * down, across - gap, down - gap);
       }

@@ -26,6 +26,12 @@ const VIEWS = [
   ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
 ];
 
+// Where a control changes something.
+const USES = {
+  group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
+  down: ['flame'], recursion: ['flame', 'sandwich'],
+};
+
 const KEYS = [
   ['1 … 5', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
   ['← → ↑ ↓', 'from box to box (after Tab into the picture)'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
@@ -251,8 +257,12 @@ function makeViews() {
   timeline = new Timeline(byId('timeline'), profile, {
     selected: selectTime, thread: pickThread,
     hover: (at, t, width, event) => {
-      if (at < 0) return tip(null);
+      if (at < 0) {
+        byId('status').textContent = hint();
+        return tip(null);
+      }
       const cpus = timeline.useAt(at, t, width);
+      byId('status').textContent = 'Drag to select a part of the time, click for all of it; click a name for one thread, with Ctrl for several';
       return tip(event, moment(at, profile.end / 1000), [['CPU use', t ? share(cpus, 1) : `${cpus.toFixed(2)} CPUs`], ['thread', t ? `${profile.threadName(t)} (tid ${t.tid})` : 'all'], ['process', t ? profile.processName(t.process) : '']].filter(([, v]) => v));
     },
   });
@@ -334,7 +344,12 @@ function makeFrame() {
   byId('theme').addEventListener('click', switchTheme);
   byId('help').addEventListener('click', () => open(byId('keys')));
   addEventListener('keydown', onKey);
-  addEventListener('hashchange', () => location.hash.slice(1) !== written && change(fromFragment(location.hash)));
+  addEventListener('hashchange', (event) => {
+    const fragment = event.newURL.split('#')[1] ?? '';
+    if (fragment === written) return;
+    clearTimeout(remembering);
+    change(fromFragment(fragment));
+  });
   document.addEventListener('scroll', () => tip(null), { capture: true, passive: true });
   const bar = byId('splitter');
   const resize = (height) => (byId('timeline').style.height = `${Math.max(0, Math.min(innerHeight - 260, height))}px`);
@@ -466,7 +481,7 @@ function change(news, final = true) {
   showSearch();
   showPath();
   showLegend();
-  if (final) remember();
+  if (final && !first) remember();
 }
 
 function showView(differs, selected) {
@@ -478,8 +493,12 @@ function showView(differs, selected) {
     byId(`tab-${view}`).setAttribute('aria-selected', String(view === state.view));
     byId(`tab-${view}`).tabIndex = view === state.view ? 0 : -1;
   }
-  for (const key of ['group', 'measure', 'colours', 'sort']) byId(`choose-${key}`).value = state[key];
-  for (const key of ['down', 'recursion']) byId(`toggle-${key}`).setAttribute('aria-pressed', String(state[key]));
+  for (const [key, views] of Object.entries(USES)) {
+    const control = byId(`choose-${key}`) ?? byId(`toggle-${key}`);
+    control.hidden = !views.includes(state.view);
+    if (control.matches('select')) control.value = state[key];
+    else control.setAttribute('aria-pressed', String(state[key]));
+  }
   byId('status').textContent = hint();
   const entered = differs('view'), resorted = differs('sort', 'measure');
   if (selected || entered || resorted || flame.tree !== tree) flame.show(sums, state.measure);
@@ -489,6 +508,7 @@ function showView(differs, selected) {
     flame.zoomTo(from, to, differs('node') && !selected ? '' : 'now');
   }
   timeline?.mark(state.time, new Set(state.threads));
+  if (differs('threads') && state.threads.length) timeline?.reveal(state.threads[0]);
   if (state.view === 'table' || state.view === 'sandwich') {
     (state.view === 'table' ? byId('view-table') : byId('view-sandwich').firstChild).append(table.element);
     if (!rows || entered || differs('measure', 'query', 'regex')) table.show((rows ??= functionSums(profile, sums)), state.measure, whole(), matches, state.fn);
@@ -549,6 +569,7 @@ function nextMatch() {
   if (!found.length) return;
   found.sort((a, b) => sums[state.measure].total[b] - sums[state.measure].total[a] || a - b);
   const next = found[(found.indexOf(flame.chosen) + 1) % found.length];
+  if ((flame.boxOf(next)?.w ?? 0) < 3 && flame.place(next)[1] - flame.place(next)[0] < 3 / flame.surface.width) zoomInto(next);
   flame.chosen = next;
   flame.reveal(next);
   hoverBox(flame)(next, null);

@@ -68,7 +68,8 @@ export function plural(n, what) {
 export function share(part, whole) {
   if (!whole) return '0 %';
   const p = (100 * part) / whole;
-  return `${p >= 99.95 && p < 100 ? '99.9' : p > 0 && p < 0.01 ? '< 0.01' : p.toFixed(p < 10 ? 2 : 1)} %`;
+  if (p === 100) return '100 %';
+  return `${p >= 99.95 ? '99.9' : p > 0 && p < 0.01 ? '< 0.01' : p.toFixed(p < 10 ? 2 : 1)} %`;
 }
 
 // Nanoseconds.

@@ -93,6 +93,13 @@ export class Timeline {
     return ALL + Math.min(this.threads.length, most) * LINE + (this.threads.length > most ? LINE / 2 : 0);
   }
 
+  // A row that is to be seen.
+  reveal(number) {
+    const i = this.threads.findIndex((t) => t.number === number), top = i * LINE;
+    const seen = top >= this.rows.scrollTop && top + LINE <= this.rows.scrollTop + this.rows.clientHeight;
+    if (i >= 0 && !seen) this.rows.scrollTop = top - LINE;
+  }
+
   // What is chosen: threads, and a part of the time or null.
   mark(time, picked) {
     this.time = time;
@@ -137,7 +144,7 @@ export class Timeline {
   }
 
   drawAll(c, width, height) {
-    this.once(c, 'all', `${width} ${height}`, this.top, (own) => this.graphAll(own, width, height));
+    this.once(c, 'all', `${this.top.ratio} ${width} ${height}`, this.top, (own) => this.graphAll(own, width, height));
     this.shade(c, width, height);
   }
 
@@ -156,7 +163,7 @@ export class Timeline {
   }
 
   drawRows(c, width, height, top) {
-    const key = `${width} ${height} ${top} ${[...this.picked].join(' ')}`;
+    const key = `${this.surface.ratio} ${width} ${height} ${top} ${[...this.picked].join(' ')}`;
     this.once(c, 'rows', key, this.surface, (own) => this.graphRows(own, width, height, top));
     this.shade(c, width, height);
   }

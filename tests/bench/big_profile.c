@@ -114,7 +114,8 @@ static void add_thread(struct profile_builder *b, struct process_id process, uin
 	}
 }
 
-static void fill(struct profile_builder *b, uint64_t samples, uint32_t threads, uint32_t stack_count)
+static void fill(struct profile_builder *b, uint64_t samples, uint32_t threads,
+		 uint32_t stack_count)
 {
 	struct profile *session = profile_builder__session(b);
 	struct profile_process process = {.pid = 1000, .ppid = 1, .start = START};

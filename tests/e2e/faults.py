@@ -490,7 +490,7 @@ def small_disk(size):
 
 
 # every format, and what is free for it: nothing at all, or less than it needs
-FULL = [(suffix, 0) for suffix in ("json", "json.gz", "cpuprofile", "folded", "txt", "sysprof")]
+FULL = [(suffix, 0) for suffix in ("json", "json.gz", "cpuprofile", "folded", "html", "txt", "sysprof")]
 FULL += [("json", 1), ("json.gz", 1), ("cpuprofile", 1), ("sysprof", 15)]
 
 

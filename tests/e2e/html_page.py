@@ -91,10 +91,16 @@ def box_of(page, name, picture="flame"):
       return null; }})()""")
 
 
-def test_the_table_is_the_report():
+def check_folded(page):
+    with open(file_of(page.name, ".folded"), encoding="utf-8", newline="") as file:
+        assert page.evaluate("page.folded()") == file.read(), page.name
+
+
+def test_figures_are_those_of_report_and_folded():
     make_files()
     for name in RECORDINGS + ("recursion", "processes", "untimed"):
         page = open_page(name, "view=table")
+        check_folded(page)
         rows, wanted = page.evaluate(ROWS), report_of(name)["rows"][:20]
         got = [(r["self"], r["total"], r["name"], r["module"]) for r in rows]
         assert got == [(r["self"], r["total"], r["function"], r["dso"]) for r in wanted], (name, got, wanted)
@@ -102,13 +108,43 @@ def test_the_table_is_the_report():
         close(page)
 
 
-def test_folded_text_is_that_of_convert():
+def test_folded_text_of_bad_names():
     make_files()
-    for name in RECORDINGS + ("recursion", "processes", "hostile", "attacks", "untimed", "deep"):
+    for name in ("hostile", "attacks", "deep"):
         page = open_page(name)
-        with open(file_of(name, ".folded"), encoding="utf-8", newline="") as file:
-            assert page.evaluate("page.folded()") == file.read(), name
+        check_folded(page)
         close(page)
+
+
+def test_the_mouse():
+    make_files()
+    page = open_page("recursion", "down=1")
+    x, y = box_of(page, "main")
+    page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400, modifiers=2)
+    page.wait("page.state.zoom !== null")
+    zoomed = state(page)["zoom"]
+    assert 0.3 < zoomed[1] - zoomed[0] < 0.9, zoomed
+    page.drag(x, y, x - 200, y)
+    moved = state(page)["zoom"]
+    assert moved[0] > zoomed[0] and abs((moved[1] - moved[0]) - (zoomed[1] - zoomed[0])) < 1e-6, (zoomed, moved)
+    page.evaluate("page.change({zoom: null})")
+    x, y = box_of(page, "min")
+    page.mouse("mouseMoved", x, y)
+    page.mouse("mousePressed", x, y, "right", 2, 1)
+    page.mouse("mouseReleased", x, y, "right", 0, 1)
+    page.wait("page.state.view === 'sandwich'")
+    assert page.evaluate("page.profile.nameOf(page.state.fn)") == "min"
+    # a thread alone, then two
+    labels = "document.querySelectorAll('.time-rows .time-label')"
+    close(page)
+    page = open_page("processes")
+    page.evaluate(f"{labels}[0].click()")
+    assert len(state(page)["threads"]) == 1
+    page.evaluate(f"{labels}[1].dispatchEvent(new MouseEvent('click', {{ctrlKey: true, bubbles: true}}))")
+    assert len(state(page)["threads"]) == 2 and page.evaluate("document.querySelectorAll('#path .chip').length") == 2
+    page.evaluate("document.querySelector('#path .chip').click()")
+    assert len(state(page)["threads"]) == 1
+    close(page)
 
 
 def test_folded_text_is_saved():

@@ -18,7 +18,8 @@ static const char *const attacks[] = {
 	"</script><script>globalThis.hacked = 1</script>",
 	"<img src=x onerror='globalThis.hacked = 2'>",
 	"\"'><svg onload=globalThis.hacked=3>",
-	"line\xe2\x80\xa8separator \xe2\x80\xae" "desrever",
+	"line\xe2\x80\xa8separator \xe2\x80\xae"
+	"desrever",
 	"control\x01\x1b[31m\x7f\xc2\x85 and \xff\xfe\xc0\xaf bytes",
 	"--><!--<![CDATA[]]>{{constructor}}${alert(1)}",
 	"__proto__",

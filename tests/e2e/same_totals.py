@@ -19,7 +19,7 @@ import read_pprof  # noqa: E402
 
 CHECKER = os.path.join(CONSUMERS, "check_structure.py")
 CPU_TOLERANCE = 1000  # ns
-FORMATS = ("json.gz", "json", "trace.json", "trace.json.gz", "pb.gz", "cpuprofile", "folded", "txt")
+FORMATS = ("json.gz", "json", "trace.json", "trace.json.gz", "pb.gz", "cpuprofile", "folded", "html", "txt")
 TOP = 20
 
 

@@ -186,8 +186,13 @@ static void test_base64(void **state)
 	static const struct {
 		const char *in, *out;
 	} cases[] = {
-		{"", ""},	      {"f", "Zg=="},	    {"fo", "Zm8="},	    {"foo", "Zm9v"},
-		{"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"},
+		{"", ""},
+		{"f", "Zg=="},
+		{"fo", "Zm8="},
+		{"foo", "Zm9v"},
+		{"foob", "Zm9vYg=="},
+		{"fooba", "Zm9vYmE="},
+		{"foobar", "Zm9vYmFy"},
 	};
 
 	(void)state;

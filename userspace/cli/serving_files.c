@@ -196,7 +196,7 @@ static int write_compressed(const struct exporter *exporter, struct export_reque
 	FILE *out = request.out;
 	int err;
 
-	request.out = gzip_writer(out);
+	request.out = gzip_writer(out, NULL);
 	if (!request.out)
 		return -errno;
 	err = exporter->write(&request);

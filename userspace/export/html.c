@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "export/exporters.h"
-#include "web/page.h" /* page_head[], page_tail[] */
+#include "export/html_page.h" /* page_head[], page_tail[] */
 
 static int close_stream(FILE **stream)
 {
@@ -28,7 +28,7 @@ static int close_stream(FILE **stream)
 static int write_packed(const struct profile *p, FILE *out)
 {
 	_cleanup_fclose_ FILE *text = base64_writer(out);
-	_cleanup_fclose_ FILE *packed = text ? gzip_writer(text) : NULL;
+	_cleanup_fclose_ FILE *packed = text ? gzip_writer(text, NULL) : NULL;
 	int err, close_err;
 
 	if (!packed)

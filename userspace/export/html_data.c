@@ -49,12 +49,14 @@ struct page {
 	const struct profile *p;
 	FILE *out;
 	struct strtab *strings;
-	uint32_t *string_of; /* by string of the profile: its number here, 0 if it was not asked for */
+	uint32_t *
+		string_of; /* by string of the profile: its number here, 0 if it was not asked for */
 	VEC(struct page_function) functions;
 	struct hashmap function_map;
 	VEC(struct page_frame) frames;
 	struct hashmap frame_map;
 	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
+	bool *dso_used;		 /* by dso: it is in a stack */
 	struct call_tree tree;	 /* keys are frames */
 	uint32_t *number;	 /* of a node of the tree, in preorder */
 	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */
@@ -132,8 +134,7 @@ static int function_of(struct page *page, struct string_id name, struct dso_id d
 	if (*number != HASHMAP_NONE)
 		return 0;
 	*number = (uint32_t)page->functions.count;
-	if (vec_push(&page->functions, wanted) ||
-	    hashmap__add(&page->function_map, hash, *number))
+	if (vec_push(&page->functions, wanted) || hashmap__add(&page->function_map, hash, *number))
 		return -ENOMEM;
 	return 0;
 }
@@ -185,6 +186,7 @@ static int frame_key(void *context, const struct profile_location *location, uin
 	struct page *page = context;
 	int err = 0;
 
+	page->dso_used[location->dso.v] = true;
 	if (page->frame_of_line[line] == NO_FRAME)
 		err = add_frame(page, location, line, &page->frame_of_line[line]);
 	*key = page->frame_of_line[line];
@@ -208,7 +210,9 @@ static int page__init(struct page *page, const struct profile *p, FILE *out)
 	page->string_of = calloc(p->string_count + 1, sizeof(*page->string_of));
 	page->node_of_stack = calloc(p->stack_count + 1, sizeof(*page->node_of_stack));
 	page->frame_of_line = malloc(lines);
-	if (!page->strings || !page->string_of || !page->node_of_stack || !page->frame_of_line)
+	page->dso_used = calloc(p->dso_count + 1, sizeof(*page->dso_used));
+	if (!page->strings || !page->string_of || !page->node_of_stack || !page->frame_of_line ||
+	    !page->dso_used)
 		return -ENOMEM;
 	memset(page->frame_of_line, 0xff, lines);
 	return 0;
@@ -223,6 +227,7 @@ static void page__fini(struct page *page)
 	vec_free(&page->frames);
 	hashmap__fini(&page->frame_map);
 	free(page->frame_of_line);
+	free(page->dso_used);
 	call_tree__fini(&page->tree);
 	free(page->number);
 	free(page->node_of_stack);
@@ -319,9 +324,10 @@ static void write_cut(const struct profile *p, struct json_writer *w)
 	json_end_array(w);
 }
 
-/* Modules that could not be given names, and why. */
-static void write_modules(const struct profile *p, struct json_writer *w)
+/* Modules of frames that could not be given names, and why. */
+static void write_modules(const struct page *page, struct json_writer *w)
 {
+	const struct profile *p = page->p;
 	static const char *const texts[] = {
 #define X(id, text) [SYMBOL_STATE_##id] = text,
 		SYMBOL_STATES(X)
@@ -331,7 +337,7 @@ static void write_modules(const struct profile *p, struct json_writer *w)
 	json_key(w, "modules");
 	json_begin_array(w);
 	for (uint32_t i = 1; i < p->dso_count; i++) {
-		if (p->dsos[i].symbol_state == SYMBOL_STATE_RESOLVED ||
+		if (!page->dso_used[i] || p->dsos[i].symbol_state == SYMBOL_STATE_RESOLVED ||
 		    (p->dsos[i].kind != DSO_FILE && p->dsos[i].kind != DSO_KERNEL))
 			continue;
 		json_begin_object(w);
@@ -394,7 +400,7 @@ static int write_words(const struct page *page)
 	report_write_summary(page->p, &w);
 	write_lost(page->p, &w);
 	write_cut(page->p, &w);
-	write_modules(page->p, &w);
+	write_modules(page, &w);
 	write_jit_texts(page->p, &w);
 	json_end_object(&w);
 	err = json_writer__finish(&w);
@@ -533,9 +539,9 @@ static void write_comms(const struct page *page, const struct profile_samples *s
 	}
 }
 
-static void
-write_column(const struct page *page,
-	     void (*write_rows)(const struct page *page, const struct profile_samples *s))
+static void write_column(const struct page *page,
+			 void (*write_rows)(const struct page *page,
+					    const struct profile_samples *s))
 {
 	for (size_t i = 1; i < page->p->thread_count; i++)
 		write_rows(page, &page->p->threads[i].samples[SAMPLE_CPU]);

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pictures.py [BUILD]: makes docs/pictures/page-*.png, as root, with python3, node, clang and chromium.
+
+It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium.
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(TOP, "build"))
+LARGEST = 200_000  # bytes of a picture
+SECONDS = 10
+
+os.environ.setdefault("BUILD", BUILD)
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(TOP, "tests", "e2e"))
+
+import libbrowser  # noqa: E402, by its path
+
+# Works for a part of each second, as many services do: a pattern for the heat map.
+PYTHON = """
+import json, re, time, zlib
+def load(n): return json.loads(json.dumps([{"id": i, "name": "item %d" % i, "tags": ["a", "b"]} for i in range(n)]))
+def pack(rows): return zlib.compress(json.dumps(rows).encode(), 6)
+def index(rows): return {word: row["id"] for row in rows for word in re.findall(r"\\w+", row["name"])}
+def handle(): rows = load(600); index(rows); return pack(rows)
+end = time.time() + SECONDS
+while time.time() < end:
+    begin = time.time()
+    while time.time() - begin < 0.45: handle()
+    time.sleep(max(0, begin + 1 - time.time()))
+"""
+
+NODE = """
+function sortRows(rows) { return rows.sort((a, b) => a.weight - b.weight); }
+function makeRows(n) { return Array.from({length: n}, (_, i) => ({id: i, weight: Math.sin(i) * n, text: 'row ' + i})); }
+function render(rows) { return rows.map((r) => `<li>${r.text.replace('row', 'line')}: ${r.weight.toFixed(2)}`).join(''); }
+const end = Date.now() + SECONDS * 1000;
+while (Date.now() < end) render(sortRows(makeRows(3000)));
+"""
+
+COMPILE = ("for f in firefox cpuprofile folded report; do clang -O2 -g -std=gnu11 -D_GNU_SOURCE -Iinclude -Iuserspace "
+           "-c userspace/export/$f.c -o /dev/null; done")
+
+WORKLOAD = f"""
+python3 service.py &
+node --perf-basic-prof server.js &
+(cd "$SOURCES" && while kill -0 $! 2>/dev/null; do {COMPILE}; sleep 1; done) &
+wait
+"""
+
+# name: (fragment, dark, width, height, script before)
+PICTURES = {
+    "flame": ("group=process", False, 1280, 800, "hover('_PyEval_EvalFrameDefault')"),
+    "search": ("group=process&down=1&query=Eval", True, 1280, 800, ""),
+    "time": ("view=time&threads=THREAD&time=2000000-2120000", False, 1280, 800, ""),
+    "sandwich": ("view=sandwich", False, 1280, 800, "choose('_PyEval_EvalFrameDefault')"),
+    "heat": ("view=heat&threads=THREAD&time=3000000-3460000", True, 1280, 800, ""),
+}
+
+HELPERS = """
+const choose = (name) => page.change({fn: [...Array(page.profile.functionName.length).keys()].find((f) => page.profile.nameOf(f) === name) ?? -1});
+const hover = (name) => {
+  const f = page.pictures().flame, at = f.surface.canvas.getBoundingClientRect();
+  for (let i = 1; i < f.tree.count; i++) {
+    const box = f.tree.fn[i] >= 0 && page.profile.nameOf(f.tree.fn[i]) === name && f.boxOf(i);
+    if (!box || box.w < 100) continue;
+    f.surface.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: at.left + box.x + 40, clientY: at.top + box.y + 8, bubbles: true}));
+    return;
+  }
+};
+"""
+
+
+def record(folder):
+    for name, text in (("service.py", PYTHON), ("server.js", NODE), ("workload.sh", WORKLOAD)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text.replace("SECONDS", str(SECONDS)))
+    command = "record -F 997 -o page.sysprof -- bash workload.sh".split()
+    subprocess.run([os.path.join(BUILD, "sysprof"), *command], check=True, cwd=folder, env={**os.environ, "SOURCES": TOP})
+    return os.path.join(folder, "page.sysprof")
+
+
+def unfilter(data, height, stride, depth):
+    """The rows of a PNG (each with a filter's number before it) as plain bytes."""
+    above, rows = bytearray(stride), []
+    for y in range(height):
+        kind, row = data[y * (stride + 1)], bytearray(data[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        for i in range(stride) if kind else ():
+            left, corner = (row[i - depth], above[i - depth]) if i >= depth else (0, 0)
+            if kind == 1:
+                guess = left
+            elif kind == 2:
+                guess = above[i]
+            elif kind == 3:
+                guess = (left + above[i]) // 2
+            else:
+                p = left + above[i] - corner
+                guess = min((left, above[i], corner), key=lambda x: abs(p - x))
+            row[i] = (row[i] + guess) & 255
+        rows.append(b"\0" + bytes(row))
+        above = row
+    return b"".join(rows)
+
+
+def shrink(path):
+    """The same picture, compressed as well as drawings without noise can be: unfiltered, by level 9."""
+    with open(path, "rb") as file:
+        data = file.read()
+    head, packed, at = data[:33], b"", 33
+    width, height, bits, colour = struct.unpack(">IIBB", head[16:26])
+    assert bits == 8 and colour in (2, 6), (bits, colour)
+    depth = 3 if colour == 2 else 4
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        packed += data[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+        at += size + 12
+    plain = zlib.compress(unfilter(zlib.decompress(packed), height, width * depth, depth), 9)
+    with open(path, "wb") as file:
+        file.write(head)
+        for kind, body in ((b"IDAT", plain), (b"IEND", b"")):
+            file.write(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)))
+
+
+def take(browser, path, name, fragment, dark, width, height, script):
+    page = browser.page("about:blank")
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    page.dark(dark)
+    page.call("Page.navigate", url="file://" + path)
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    thread = page.evaluate("page.profile.threads.filter((t) => page.profile.threadName(t) === 'python3').sort((a, b) => b.cpu - a.cpu)[0].number")
+    fragment = fragment.replace("THREAD", str(thread))
+    page.evaluate(f"location.hash = {fragment!r}; new Promise((r) => setTimeout(r, 300))")
+    page.evaluate(f"{{ {HELPERS} {script}; }} new Promise((r) => setTimeout(r, 300))")
+    picture = os.path.join(TOP, "docs", "pictures", f"page-{name}.png")
+    page.screenshot(picture)
+    if page.messages():
+        sys.exit(f"{name}: {page.messages()}")
+    shrink(picture)
+    size = os.path.getsize(picture)
+    print(f"docs/pictures/page-{name}.png: {size} bytes")
+    if size > LARGEST:
+        sys.exit(f"larger than {LARGEST} bytes")
+    page.close()
+
+
+def main():
+    os.makedirs(os.path.join(TOP, "docs", "pictures"), exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
+        page = os.path.join(folder, "page.html")
+        subprocess.run([os.path.join(BUILD, "sysprof"), "convert", record(folder), "-o", page], check=True)
+        with libbrowser.Browser() as browser:
+            for name, rest in PICTURES.items():
+                take(browser, page, name, *rest)
+
+
+main()
