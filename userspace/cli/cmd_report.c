@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sysprof report: the top of a recording as text, without root. */
+/* sysprof report: the top of a recording or a profile as text, without root. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/recording_notes.h"
+#include "cli/inputs.h"
 #include "cli/summary.h"
 #include "export/report.h"
 #include "session/session.h"
@@ -47,27 +47,22 @@ static int parse_option(struct report_options *options, unsigned int *top, int o
 	return usage_error(&cmd_report, "unknown option '%s'", argv[optind - 1]);
 }
 
-static int report_recording(const char *input, const struct report_options *options,
-			    unsigned int top)
+static int report_input(const char *path, const struct report_options *options, unsigned int top)
 {
 	struct export_request request = {.out = stdout, .top = top};
 	const struct replay_options replay = {.symbols = {.cache = true}};
-	struct recording_summary summary = {};
-	struct failure failure = {};
-	struct session *session;
-	int err = session__replay(input, &replay, &session, &request.profile, &summary, &failure);
+	struct input input = {};
+	int err = input__open(path, &replay, &input);
 
-	if (err) {
-		print_failure(&failure);
+	if (err)
 		return EXIT_FAILED;
-	}
-	print_recording_notes(input, &summary, request.profile);
+	request.profile = input.profile;
 	err = report_write(&request, options);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
 	if (err)
 		log_print(LOG_ERROR, "cannot write the report: %s", strerror(-err));
-	session__free(session);
+	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -84,9 +79,9 @@ static int run_report(int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_report, argc - optind ? "more than one recording"
-							      : "no recording given");
-	return report_recording(argv[optind], &options, top);
+		return usage_error(&cmd_report, argc - optind ? "more than one input"
+							      : "no input given");
+	return report_input(argv[optind], &options, top);
 }
 
 const struct command cmd_report = {
@@ -95,6 +90,9 @@ const struct command cmd_report = {
 	.summary = "print where the time went",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
+		"  sysprof report CPU.1234.cpuprofile\n"
+		"\n"
+		"IN is a recording, or a profile in any format that `convert` reads.\n"
 		"\n"
 		"      --by WHAT   function (default), thread, process, dso or line\n"
 		"      --top N     number of rows, default 40\n"

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file_url.h"
 #include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/vec.h"
@@ -40,6 +41,7 @@ struct call_frame {
 	struct string_id name, file;
 	uint32_t script; /* 0: none */
 	uint32_t line, column;
+	uint32_t is_jit; /* its file is what a runtime calls its script, which may be no path */
 };
 
 struct tick {
@@ -65,6 +67,7 @@ struct cpuprofile {
 	uint32_t script_count;
 	VEC(struct sample) samples;
 	uint32_t idle_samples;
+	size_t next_idle; /* of those that are known */
 	VEC(struct tick) ticks; /* one an element at first, then merged */
 	uint32_t *id_of_node;
 };
@@ -91,7 +94,7 @@ static uint32_t script_of(struct cpuprofile *c, const struct profile_function *f
 
 	if (function->definition_file.v)
 		script = &c->script_of_file[function->definition_file.v];
-	else if (function->dso.v)
+	else if (c->p->dsos[function->dso.v].kind != DSO_UNKNOWN)
 		script = &c->script_of_dso[function->dso.v];
 	else
 		return 0;
@@ -110,6 +113,7 @@ static int frame_key(void *context, const struct profile_location *location, uin
 		.file = function->definition_file,
 		.line = function->definition_line,
 		.column = function->definition_column,
+		.is_jit = c->p->dsos[function->dso.v].kind == DSO_JIT,
 	};
 	uint64_t hash;
 	uint32_t found;
@@ -182,11 +186,28 @@ static int add_idle_sample(struct cpuprofile *c, uint64_t time)
 	return vec_push(&c->samples, (struct sample){.time = time, .node = node});
 }
 
+/* Those that the format said which the profile was read from, at their times. */
+static int add_known_idle_before(struct cpuprofile *c, size_t i)
+{
+	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
+	const struct profile_samples *idle = &c->thread->samples[SAMPLE_IDLE];
+	int err = 0;
+
+	for (; c->next_idle < idle->count && !err; c->next_idle++) {
+		if (i < samples->count && idle->time[c->next_idle] > samples->time[i])
+			break;
+		err = add_idle_sample(c, idle->time[c->next_idle]);
+	}
+	return err;
+}
+
 static int add_idle_before(struct cpuprofile *c, size_t i)
 {
 	struct timeline_idle idle = timeline_idle_before(c->p, c->thread, i);
 	int err = 0;
 
+	if (c->p->idle_known)
+		return add_known_idle_before(c, i);
 	for (uint64_t n = 0; n < idle.count && c->idle_samples < IDLE_SAMPLES_MAX && !err; n++) {
 		err = add_idle_sample(c, idle.first + n * c->p->period);
 		c->idle_samples++;
@@ -290,38 +311,29 @@ static int number_nodes(struct cpuprofile *c)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A path as a URL; what is not a plain character of one is percent-encoded, byte by byte. */
-static int write_url(struct cpuprofile *c, struct string_id file)
+/* A path as a URL; what is one already, and what an engine calls its script, as it is. */
+static int write_url(struct cpuprofile *c, struct string_id file, bool is_jit)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "/-._~!$&'()*+,;=:@";
-	static const char digits[] = "0123456789ABCDEF";
 	const char *path = profile__string(c->p, file);
 	_cleanup_free_ char *url = NULL;
-	char *out;
 
 	if (*path != '/') {
-		json_key_string(&c->w, "url", "");
+		json_key_string(&c->w, "url", is_jit || url_has_scheme(path) ? path : "");
 		return 0;
 	}
-	url = malloc(strlen("file://") + 3 * strlen(path) + 1);
+	url = file_url_encode(path);
 	if (!url)
 		return -ENOMEM;
-	out = stpcpy(url, "file://");
-	for (; *path; path++) {
-		uint8_t byte = (uint8_t)*path;
-
-		if (strchr(plain, *path)) {
-			*out++ = *path;
-			continue;
-		}
-		*out++ = '%';
-		*out++ = digits[byte >> 4];
-		*out++ = digits[byte & 15];
-	}
-	*out = '\0';
 	json_key_string(&c->w, "url", url);
 	return 0;
+}
+
+/* Engines write nothing for a function without a name, and viewers show "(anonymous)" for it. */
+static const char *function_name(const struct cpuprofile *c, const struct call_frame *frame)
+{
+	const char *name = profile__string(c->p, frame->name);
+
+	return frame->is_jit && !strcmp(name, "(anonymous)") ? "" : name;
 }
 
 static int write_call_frame(struct cpuprofile *c, uint32_t key)
@@ -336,10 +348,9 @@ static int write_call_frame(struct cpuprofile *c, uint32_t key)
 	json_key(w, "callFrame");
 	json_begin_object(w);
 	json_key_string(w, "functionName",
-			key < KEY_FIRST_FUNCTION ? meta_names[key]
-						 : profile__string(c->p, frame->name));
+			key < KEY_FIRST_FUNCTION ? meta_names[key] : function_name(c, frame));
 	json_key_string(w, "scriptId", script);
-	err = write_url(c, frame->file);
+	err = write_url(c, frame->file, frame->is_jit);
 	json_key_int(w, "lineNumber", zero_based(frame->line));
 	json_key_int(w, "columnNumber", zero_based(frame->column));
 	json_end_object(w);
@@ -505,18 +516,34 @@ static void write_recording(const struct profile *p, struct json_writer *w)
 	json_end_object(w);
 }
 
+/* Of the last sample, where weights tell it. */
+static uint64_t last_duration(const struct cpuprofile *c)
+{
+	const struct profile_samples *cpu = &c->thread->samples[SAMPLE_CPU];
+	const struct profile_samples *idle = &c->thread->samples[SAMPLE_IDLE];
+	bool was_idle = idle->count &&
+			(!cpu->count || idle->time[idle->count - 1] > cpu->time[cpu->count - 1]);
+	const struct profile_samples *last = was_idle ? idle : cpu;
+
+	return last->count ? last->weight[last->count - 1] : 0;
+}
+
 static int write_file(struct cpuprofile *c, FILE *out)
 {
 	uint64_t period = c->p->period ? c->p->period : FALLBACK_PERIOD;
 	uint64_t start = start_time(c);
 	uint64_t last = max_u64(start, c->samples.data[c->samples.count - 1].time);
+	uint64_t end = last / 1000 + (period + 999) / 1000;
 	int err, write_err;
+
+	if (c->p->weight_ahead)
+		end = (last + last_duration(c)) / 1000;
 
 	json_writer__init(&c->w, out);
 	json_begin_object(&c->w);
 	err = write_nodes(c);
 	json_key_uint(&c->w, "startTime", start / 1000);
-	json_key_uint(&c->w, "endTime", last / 1000 + (period + 999) / 1000);
+	json_key_uint(&c->w, "endTime", end);
 	write_columns(c);
 	json_key(&c->w, "$sysprof");
 	json_begin_object(&c->w);
