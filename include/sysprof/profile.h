@@ -316,7 +316,7 @@ struct profile {
 	 */
 	bool idle_known;
 	bool weight_ahead; /* a weight is the time from a sample to the next one; implies idle_known */
-	bool cut_short; /* the recording has no end: its writer was killed or is still writing */
+	bool cut_short;	   /* the recording has no end: its writer was killed or is still writing */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
 

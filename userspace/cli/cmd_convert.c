@@ -67,9 +67,9 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_convert, argc - optind
-							 ? "more than one input"
-							 : "no input: give a recording or a profile");
+		return usage_error(&cmd_convert,
+				   argc - optind ? "more than one input"
+						 : "no input: give a recording or a profile");
 	options->input = argv[optind];
 	if (!options->outputs.count)
 		return usage_error(&cmd_convert, "no output: give -o FILE");

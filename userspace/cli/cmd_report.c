@@ -79,8 +79,8 @@ static int run_report(int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_report, argc - optind ? "more than one input"
-							      : "no input given");
+		return usage_error(&cmd_report,
+				   argc - optind ? "more than one input" : "no input given");
 	return report_input(argv[optind], &options, top);
 }
 

@@ -67,7 +67,7 @@ struct cpuprofile {
 	uint32_t script_count;
 	VEC(struct sample) samples;
 	uint32_t idle_samples;
-	size_t next_idle; /* of those that are known */
+	size_t next_idle;	/* of those that are known */
 	VEC(struct tick) ticks; /* one an element at first, then merged */
 	uint32_t *id_of_node;
 };
@@ -226,7 +226,7 @@ static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node, 
 	const struct profile_line *line = &c->p->lines[location->first_line];
 	struct string_id file = c->p->functions[line->function.v].definition_file;
 
-	if (!line->line || !file.v || line->file.v != file.v)
+	if (!line->line || line->file.v != file.v)
 		return 0;
 	return vec_push(&c->ticks, (struct tick){node, line->line, count});
 }

@@ -16,9 +16,9 @@
 #include "base/minmax.h"
 #include "import/import.h"
 
-#define ID_MAX	 ((1LL << 53) - 1) /* what a JavaScript number holds */
-#define TIME_LIMIT (1LL << 61)	   /* ns */
-#define DELTA_MAX (1LL << 50) /* µs: 35 years */
+#define ID_MAX	   ((1LL << 53) - 1) /* what a JavaScript number holds */
+#define TIME_LIMIT (1LL << 61)	     /* ns */
+#define DELTA_MAX  (1LL << 50)	     /* µs: 35 years */
 
 static bool id_equal(const void *owner, uint32_t index, const void *key)
 {
@@ -194,8 +194,8 @@ static int add_node(struct cdp *c, struct json_value value)
 	if (!err && parent.at) {
 		err = json_integer(c->text, parent, "the parent of a node", 0, ID_MAX, &number);
 		if (!err)
-			err = vec_push(&c->edges, (struct cdp_edge){index, true, (uint64_t)number,
-								    parent.at});
+			err = vec_push(&c->edges,
+				       (struct cdp_edge){index, true, (uint64_t)number, parent.at});
 	}
 	if (!err && index >= HASHMAP_NONE)
 		err = -E2BIG;
@@ -248,8 +248,8 @@ static int next_time(struct cdp *c, struct json_column *deltas)
 		return json_fail(c->text, delta.at, -EBADMSG, "timeDelta %zu is out of range",
 				 deltas->index - 1);
 	if (c->last_time > TIME_LIMIT - ns || c->last_time + ns < 0)
-		return json_fail(c->text, delta.at, -EBADMSG, "the time of sample %zu is out of range",
-				 deltas->index - 1);
+		return json_fail(c->text, delta.at, -EBADMSG,
+				 "the time of sample %zu is out of range", deltas->index - 1);
 	c->last_time += ns;
 	return 0;
 }
@@ -265,8 +265,8 @@ static int add_sample(struct cdp *c, const struct json_number *id, struct json_c
 		return json_fail(c->text, id->at, -EBADMSG, "no id of a node");
 	sample.node = find_node(c, (uint64_t)number);
 	if (sample.node == CDP_NONE)
-		return json_fail(c->text, id->at, -EBADMSG, "a sample is of node %lld, which is missing",
-				 (long long)number);
+		return json_fail(c->text, id->at, -EBADMSG,
+				 "a sample is of node %lld, which is missing", (long long)number);
 	err = next_time(c, deltas);
 	if (!err && lines->text)
 		err = json_column__integer(lines, INT32_MIN, INT32_MAX, 0, &line);
@@ -487,11 +487,11 @@ static int sample_stack(struct cdp *c, const struct cdp_sample *sample, struct s
 		return err;
 	*stack = node->stack;
 	if (in_root || line)
-		*stack = profile_builder__stack(
-			c->b,
-			node->parent == CDP_NONE ? (struct stack_id){0}
-						 : c->nodes.data[node->parent].stack,
-			location_of(c, node, line));
+		*stack = profile_builder__stack(c->b,
+						node->parent == CDP_NONE
+							? (struct stack_id){0}
+							: c->nodes.data[node->parent].stack,
+						location_of(c, node, line));
 	return stack->v ? 0 : -ENOMEM;
 }
 

@@ -26,9 +26,10 @@ struct cdp_node {
 	struct function_id function;
 	struct string_id file;
 	struct dso_id dso;
-	struct stack_id stack;		/* 0 until it is made */
+	struct stack_id stack;		 /* 0 until it is made */
 	uint32_t first_tick, tick_count; /* positionTicks */
-	uint32_t next_tick, used;	/* of the next sample: which of them, and how much of it is used */
+	uint32_t next_tick,
+		used; /* of the next sample: which of them, and how much of it is used */
 };
 
 /* A line in a node that was executing, and how often. */
@@ -57,7 +58,8 @@ struct cdp {
 	struct profile_builder *b;
 	struct frames *frames;
 	struct process_id process;
-	const char *program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
+	const char
+		*program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
 	VEC(struct cdp_node) nodes;
 	struct hashmap ids;
 	VEC(struct cdp_tick) ticks;

@@ -38,9 +38,9 @@ static int read_members(const struct json_text *text, struct members *m)
 {
 	struct json_value head;
 	const struct json_member wanted[] = {
-		{"nodes", &m->nodes},	     {"startTime", &m->start}, {"endTime", &m->end},
-		{"samples", &m->samples},    {"timeDeltas", &m->deltas},
-		{"$sysprof", &m->own},	     {"head", &head},
+		{"nodes", &m->nodes},	  {"startTime", &m->start},   {"endTime", &m->end},
+		{"samples", &m->samples}, {"timeDeltas", &m->deltas}, {"$sysprof", &m->own},
+		{"head", &head},
 	};
 	int err = json_members(text, (struct json_value){text->start, text->end}, wanted,
 			       sizeof(wanted) / sizeof(*wanted));
@@ -52,9 +52,9 @@ static int read_members(const struct json_text *text, struct members *m)
 				 "it is a CPU profile of the form before Chrome 57 (\"head\")");
 	if (!m->nodes.at || !m->samples.at || !m->deltas.at)
 		return json_fail(text, text->start, -EBADMSG, "a .cpuprofile without %s",
-				 !m->nodes.at	   ? "nodes"
+				 !m->nodes.at	  ? "nodes"
 				 : !m->samples.at ? "samples"
-						   : "timeDeltas");
+						  : "timeDeltas");
 	return 0;
 }
 
@@ -64,7 +64,8 @@ static void identity__fini(struct identity *id)
 	free(id->process);
 }
 
-static int read_recording(const struct json_text *text, struct json_value value, struct identity *id)
+static int read_recording(const struct json_text *text, struct json_value value,
+			  struct identity *id)
 {
 	_cleanup_json_ struct json_tree *tree = NULL;
 	int err = json_tree__parse(text, value, &tree);
@@ -144,7 +145,8 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 			int64_t end, uint64_t period)
 {
 	struct profile *session = profile_builder__session(b);
-	uint64_t realtime = id->realtime_us * 1000;
+	/* the start is all that the format has for a date, and what other converters take */
+	uint64_t realtime = id->present ? id->realtime_us * 1000 : (uint64_t)start;
 
 	session->start = (uint64_t)start;
 	session->end = (uint64_t)end;

@@ -41,8 +41,8 @@ struct firefox_reader {
 	struct firefox_in shared;
 	bool has_shared;
 	struct json_value shared_value;
-	struct strtab *pids;		    /* as they are written: "12", and in ours "12.1" */
-	VEC(struct process_id) processes;   /* by number in pids */
+	struct strtab *pids;		  /* as they are written: "12", and in ours "12.1" */
+	VEC(struct process_id) processes; /* by number in pids */
 	bool ours;
 	enum cpu_unit unit;
 	uint64_t base;	   /* ns: time 0 of the file */
@@ -75,7 +75,8 @@ static bool recognizes_firefox(const uint8_t *bytes, size_t size)
 
 /* ---- meta ------------------------------------------------------------------------------------ */
 
-static int read_ms(const struct json_text *text, struct json_value value, int64_t limit, int64_t *ns)
+static int read_ms(const struct json_text *text, struct json_value value, int64_t limit,
+		   int64_t *ns)
 {
 	struct json_number number;
 
@@ -89,14 +90,16 @@ static int read_ms(const struct json_text *text, struct json_value value, int64_
 	return 0;
 }
 
-static int check_version(struct firefox_reader *r, struct json_value meta, struct json_value version)
+static int check_version(struct firefox_reader *r, struct json_value meta,
+			 struct json_value version)
 {
 	int64_t number;
 
 	if (!version.at)
-		return json_fail(&r->text, meta.at, -EPROTONOSUPPORT,
-				 "it is no processed profile but one in Gecko's own format; load it "
-				 "into profiler.firefox.com and save it from there");
+		return json_fail(
+			&r->text, meta.at, -EPROTONOSUPPORT,
+			"it is no processed profile but one in Gecko's own format; load it "
+			"into profiler.firefox.com and save it from there");
 	return json_integer(&r->text, version, "preprocessedProfileVersion", 0, INT32_MAX, &number);
 }
 
@@ -233,8 +236,8 @@ static int string_id(struct firefox_reader *r, struct json_value value, struct s
 }
 
 /* The process of a thread, made at its first thread. *is_new: this is it. */
-static int process_of(struct firefox_reader *r, const struct thread_values *v, struct string_id name,
-		      struct process_id *process, bool *is_new)
+static int process_of(struct firefox_reader *r, const struct thread_values *v,
+		      struct string_id name, struct process_id *process, bool *is_new)
 {
 	struct profile_process p = {.is_target = true, .name = name};
 	char text[64];
@@ -312,10 +315,11 @@ static int begin_columns(const struct firefox_reader *r, const struct sample_val
 	};
 	if (v->weight_type.at && !c->weights_are_ms && !json_is(v->weight_type, "\"samples\"") &&
 	    !json_is(v->weight_type, "null"))
-		return json_fail(text, v->weight_type.at, -EPROTONOSUPPORT,
-				 "the weights of its samples are no CPU time: %.*s",
-				 (int)min_u64((uint64_t)(v->weight_type.end - v->weight_type.at), 40),
-				 v->weight_type.at);
+		return json_fail(
+			text, v->weight_type.at, -EPROTONOSUPPORT,
+			"the weights of its samples are no CPU time: %.*s",
+			(int)min_u64((uint64_t)(v->weight_type.end - v->weight_type.at), 40),
+			v->weight_type.at);
 	err = json_column__init(&c->stack, text, v->stack);
 	if (!err)
 		err = json_column__init(&c->time, text, c->deltas ? v->deltas : v->time);
@@ -481,8 +485,11 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 {
 	struct sample_values v;
 	const struct json_member wanted[] = {
-		{"stack", &v.stack},		{"time", &v.time},     {"timeDeltas", &v.deltas},
-		{"weight", &v.weight},		{"weightType", &v.weight_type},
+		{"stack", &v.stack},
+		{"time", &v.time},
+		{"timeDeltas", &v.deltas},
+		{"weight", &v.weight},
+		{"weightType", &v.weight_type},
 		{"threadCPUDelta", &v.cpu},
 	};
 	int err;

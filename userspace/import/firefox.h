@@ -78,8 +78,8 @@ void firefox_common__fini(struct firefox_common *common);
  * Read the tables that are members of `shared`, or of a thread. Strings and sources may be elsewhere: as
  * `strings`, `sources` (absent: here).
  */
-int firefox_in__read(struct firefox_in *in, struct firefox_common *common,
-		     struct json_value tables, struct json_value strings, struct json_value sources);
+int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
+		     struct json_value strings, struct json_value sources);
 void firefox_in__fini(struct firefox_in *in);
 
 /* A stack of a sample. `process`: whose JIT code it is. *idle: its leaf is of the category Idle. */

@@ -10,165 +10,7 @@
 #include "import/import.h"
 
 #define NO_CHAIN    UINT32_MAX
-#define AMBIGUOUS   " (or another function)"
 #define ADDRESS_MAX ((1LL << 53) - 1)
-
-/* ---- what the whole file has ----------------------------------------------------------------- */
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The build-id as hexadecimal digits, of an ELF file; other platforms have other ids. */
-static void set_build_id(struct profile_dso *dso, const char *text)
-{
-	size_t size = strlen(text) / 2;
-
-	if (!size || size > BUILD_ID_SIZE || strlen(text) % 2)
-		return;
-	for (size_t i = 0; i < size; i++) {
-		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return;
-		dso->build_id[i] = (uint8_t)(high << 4 | low);
-	}
-	dso->build_id_size = (uint8_t)size;
-}
-
-static enum dso_kind kind_of_lib(const char *name)
-{
-	if (!strncmp(name, "[kernel", 7))
-		return DSO_KERNEL;
-	return strcmp(name, "[vdso]") ? DSO_FILE : DSO_VDSO;
-}
-
-static int add_lib(struct firefox_common *common, struct json_value value)
-{
-	_cleanup_json_ struct json_tree *tree = NULL;
-	int err = json_tree__parse(common->text, value, &tree);
-	const char *name, *path;
-	struct firefox_lib lib;
-	struct profile_dso dso;
-
-	if (err)
-		return err;
-	name = json_tree__string(tree, "name", "");
-	path = json_tree__string(tree, "path", "");
-	lib.kind = kind_of_lib(name);
-	dso = (struct profile_dso){
-		.kind = lib.kind,
-		.path = profile_builder__string(common->b, *path ? path : name),
-		.name = profile_builder__string(common->b, *name ? name : path),
-		.is_library = strstr(name, ".so") != NULL,
-		.file_state = FILE_STATE_UNOPENED,
-		.symbol_state = SYMBOL_STATE_RESOLVED,
-	};
-	set_build_id(&dso, json_tree__string(tree, "codeId", ""));
-	lib.dso = profile_builder__dso(common->b, &dso);
-	return lib.dso.v ? vec_push(&common->libs, lib) : -ENOMEM;
-}
-
-int firefox_common__libs(struct firefox_common *common, struct json_value libs)
-{
-	struct json_walk walk;
-	int more = json_walk__init(&walk, common->text, libs.at, JSON_ARRAY);
-
-	common->libs.count = 0;
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = add_lib(common, walk.value);
-	return more;
-}
-
-/* Ours, samply's and Firefox's own. */
-static const struct {
-	const char *name;
-	enum profile_category category;
-} category_names[] = {
-	{"User", CATEGORY_USER},       {"Kernel", CATEGORY_KERNEL}, {"Libraries", CATEGORY_LIBRARY},
-	{"JIT", CATEGORY_JIT},	       {"Native", CATEGORY_USER},   {"JavaScript", CATEGORY_JIT},
-	{"Regular", CATEGORY_USER},
-};
-
-static struct firefox_subcategory subcategory_of(const char *name)
-{
-	struct firefox_subcategory found = {};
-
-	for (unsigned int tier = 0; tier < CODE_TIER_COUNT; tier++) {
-		const char *text = tier ? code_tier_text(tier) : "Other";
-		size_t size = strlen(text);
-
-		if (strncmp(name, text, size))
-			continue;
-		if (!name[size])
-			return (struct firefox_subcategory){.tier = tier};
-		if (!strcmp(name + size, AMBIGUOUS))
-			return (struct firefox_subcategory){.tier = tier, .ambiguous = true};
-	}
-	return found;
-}
-
-static int add_subcategories(struct firefox_common *common, struct json_value value,
-			     struct firefox_category *category)
-{
-	struct json_walk walk;
-	int more = json_walk__init(&walk, common->text, value.at, JSON_ARRAY);
-
-	category->first_subcategory = (uint32_t)common->subcategories.count;
-	while (!more && (more = json_walk__next(&walk)) > 0) {
-		_cleanup_free_ char *name = NULL;
-
-		more = json_string_copy(common->text, walk.value, &name);
-		if (!more)
-			more = vec_push(&common->subcategories, subcategory_of(name));
-	}
-	category->subcategory_count =
-		(uint32_t)common->subcategories.count - category->first_subcategory;
-	return more;
-}
-
-static int add_category(struct firefox_common *common, struct json_value value)
-{
-	struct firefox_category category = {};
-	struct json_value name, subcategories;
-	const struct json_member wanted[] = {{"name", &name}, {"subcategories", &subcategories}};
-	_cleanup_free_ char *text = NULL;
-	int err = json_members(common->text, value, wanted, 2);
-
-	if (!err)
-		err = json_string_copy(common->text, name, &text);
-	if (err)
-		return err;
-	category.is_idle = !strcmp(text, "Idle");
-	for (size_t i = 0; i < sizeof(category_names) / sizeof(*category_names); i++)
-		if (!strcmp(text, category_names[i].name))
-			category.category = category_names[i].category;
-	if (subcategories.at)
-		err = add_subcategories(common, subcategories, &category);
-	return err ? err : vec_push(&common->categories, category);
-}
-
-int firefox_common__categories(struct firefox_common *common, struct json_value categories)
-{
-	struct json_walk walk;
-	int more = json_walk__init(&walk, common->text, categories.at, JSON_ARRAY);
-
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = add_category(common, walk.value);
-	return more;
-}
-
-void firefox_common__fini(struct firefox_common *common)
-{
-	frames__fini(&common->frames);
-	vec_free(&common->categories);
-	vec_free(&common->subcategories);
-	vec_free(&common->libs);
-}
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
@@ -191,19 +33,18 @@ static int read_column(const struct json_text *text, struct json_value value, co
 		if (!number.is_null &&
 		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= limit))
 			return json_fail(text, number.at, -EBADMSG,
-					 "element %zu of the column %s is out of range",
-					 out->count, name);
+					 "element %zu of the column %s is out of range", out->count,
+					 name);
 		more = vec_push(out, (int32_t)v);
 	}
 	if (more)
 		return more;
 	if (!*rows)
 		*rows = out->count;
-	return out->count == *rows
-		       ? 0
-		       : json_fail(text, value.at, -EBADMSG,
-				   "the column %s has %zu elements, its table %zu", name,
-				   out->count, *rows);
+	return out->count == *rows ? 0
+				   : json_fail(text, value.at, -EBADMSG,
+					       "the column %s has %zu elements, its table %zu",
+					       name, out->count, *rows);
 }
 
 static int read_addresses(const struct json_text *text, struct json_value value, size_t rows,
@@ -429,14 +270,14 @@ static bool chain_equal(const void *owner, uint32_t index, const void *key)
 	return a->parent == b->parent && a->frame == b->frame;
 }
 
-int firefox_in__read(struct firefox_in *in, struct firefox_common *common,
-		     struct json_value tables, struct json_value strings, struct json_value sources)
+int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
+		     struct json_value strings, struct json_value sources)
 {
 	struct tables t;
 	const struct json_member wanted[] = {
-		{"stackTable", &t.stacks},	  {"frameTable", &t.frames},
-		{"funcTable", &t.funcs},	  {"resourceTable", &t.resources},
-		{"nativeSymbols", &t.natives},	  {"sources", &t.sources},
+		{"stackTable", &t.stacks},     {"frameTable", &t.frames},
+		{"funcTable", &t.funcs},       {"resourceTable", &t.resources},
+		{"nativeSymbols", &t.natives}, {"sources", &t.sources},
 		{"stringArray", &t.strings},
 	};
 	size_t funcs, frames;
@@ -465,11 +306,11 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common,
 void firefox_in__fini(struct firefox_in *in)
 {
 	firefox_column *columns[] = {
-		&in->stack_frame,   &in->stack_prefix,	    &in->frame_func,  &in->frame_category,
-		&in->frame_line,    &in->frame_subcategory, &in->frame_depth, &in->frame_column,
-		&in->frame_native,  &in->frame_lib,	    &in->func_name,   &in->func_resource,
-		&in->func_source,   &in->func_file,	    &in->func_line,   &in->func_column,
-		&in->resource_lib,  &in->native_lib,	    &in->native_size, &in->source_file,
+		&in->stack_frame,  &in->stack_prefix,	   &in->frame_func,  &in->frame_category,
+		&in->frame_line,   &in->frame_subcategory, &in->frame_depth, &in->frame_column,
+		&in->frame_native, &in->frame_lib,	   &in->func_name,   &in->func_resource,
+		&in->func_source,  &in->func_file,	   &in->func_line,   &in->func_column,
+		&in->resource_lib, &in->native_lib,	   &in->native_size, &in->source_file,
 	};
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
@@ -504,12 +345,13 @@ static const struct firefox_lib *lib_of(const struct firefox_in *in, uint32_t fr
 	if (lib < 0 && native >= 0)
 		lib = at(&in->native_lib, (uint32_t)native);
 	return lib >= 0 && (size_t)lib < in->common->libs.count ? &in->common->libs.data[lib]
-								 : NULL;
+								: NULL;
 }
 
 static void set_category(const struct firefox_in *in, uint32_t number, struct frame *frame)
 {
-	int32_t category = at(&in->frame_category, number), sub = at(&in->frame_subcategory, number);
+	int32_t category = at(&in->frame_category, number),
+		sub = at(&in->frame_subcategory, number);
 	const struct firefox_category *c;
 
 	frame->category = CATEGORY_OTHER;
@@ -629,7 +471,8 @@ static int intern_chain(struct firefox_in *in, uint32_t parent, uint32_t frame, 
 		key.length = in->chains.data[parent].length + 1;
 	if (key.length > FRAME_LINES_MAX)
 		return json_fail(in->common->text, in->common->text->start, -E2BIG,
-				 "more than %u functions inlined into one another", FRAME_LINES_MAX);
+				 "more than %u functions inlined into one another",
+				 FRAME_LINES_MAX);
 	*chain = (uint32_t)in->chains.count;
 	err = vec_push(&in->chains, key);
 	return err ? err : hashmap__add(&in->chain_map, hash, *chain);

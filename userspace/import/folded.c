@@ -21,8 +21,8 @@
 #include "import/frames.h"
 #include "import/import.h"
 
-#define COUNT_MAX (1ULL << 53)
-#define LINE_MAX_DIGITS 9
+#define COUNT_MAX	 (1ULL << 53)
+#define LINE_MAX_DIGITS	 9
 #define RECOGNIZED_LINES 3
 
 struct span {
@@ -69,7 +69,8 @@ static int fail_at(const struct folded *f, const char *at, int error, const char
 
 	for (const char *c = f->start; c < at; c++)
 		line += *c == '\n';
-	return import_fail(f->failure, (uint64_t)(at - f->start), error, "line %zu: %s", line, what);
+	return import_fail(f->failure, (uint64_t)(at - f->start), error, "line %zu: %s", line,
+			   what);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -211,8 +212,7 @@ static bool field_equal(const void *owner, uint32_t index, const void *key)
 	const struct folded *f = owner;
 	const struct span *a = &f->fields.data[index].text, *b = key;
 
-	return a->end - a->at == b->end - b->at &&
-	       !memcmp(a->at, b->at, (size_t)(a->end - a->at));
+	return a->end - a->at == b->end - b->at && !memcmp(a->at, b->at, (size_t)(a->end - a->at));
 }
 
 /* A name as a string; NUL does not come, for it would end it. */
@@ -367,7 +367,8 @@ static int add_line(struct folded *f, const struct folded_line *line)
 {
 	struct span rest = line->stack;
 	struct span first = next_field(&rest);
-	struct profile_sample row = {.kind = SAMPLE_CPU, .ticks = line->count, .end = STACK_END_ROOT};
+	struct profile_sample row = {
+		.kind = SAMPLE_CPU, .ticks = line->count, .end = STACK_END_ROOT};
 	struct thread *thread;
 	int err;
 
@@ -420,9 +421,9 @@ static int read_folded(const struct import_request *request, struct import_failu
 	int err;
 
 	if (memchr(bytes, 0, request->size))
-		return import_fail(failure,
-				   (uint64_t)((const char *)memchr(bytes, 0, request->size) - bytes),
-				   -EBADMSG, "a zero byte in folded stacks");
+		return import_fail(
+			failure, (uint64_t)((const char *)memchr(bytes, 0, request->size) - bytes),
+			-EBADMSG, "a zero byte in folded stacks");
 	session->start = IMPORT_MADE_UP_START;
 	session->untimed = true;
 	session->finished_symbols = true;

@@ -35,13 +35,13 @@ static bool frame_equal(const void *owner, uint32_t index, const void *key)
 
 static uint64_t frame_hash(const struct frame_key *k)
 {
-	uint64_t hash = hash_combine(hash_u64(k->frame->address),
-				     hash_u64((uint64_t)k->frame->dso.v << 32 |
-					      k->frame->process.v));
+	uint64_t hash =
+		hash_combine(hash_u64(k->frame->address),
+			     hash_u64((uint64_t)k->frame->dso.v << 32 | k->frame->process.v));
 
-	return k->line_count ? hash_combine(hash, hash_bytes(k->lines, k->line_count *
-								       sizeof(*k->lines)))
-			     : hash;
+	return k->line_count
+		       ? hash_combine(hash, hash_bytes(k->lines, k->line_count * sizeof(*k->lines)))
+		       : hash;
 }
 
 void frames__init(struct frames *f, struct profile_builder *b)
@@ -141,4 +141,28 @@ struct string_id frames__file(struct frames *f, const char *url)
 	_cleanup_free_ char *path = file_url_decode(url);
 
 	return path ? profile_builder__string(f->b, path) : (struct string_id){0};
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void frames__set_build_id(struct profile_dso *dso, const char *text)
+{
+	size_t size = strlen(text) / 2;
+
+	if (!size || size > BUILD_ID_SIZE || strlen(text) % 2)
+		return;
+	for (size_t i = 0; i < size; i++) {
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return;
+		dso->build_id[i] = (uint8_t)(high << 4 | low);
+	}
+	dso->build_id_size = (uint8_t)size;
 }

@@ -50,6 +50,9 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 /* A file with code, by its path; `number` tells files of one path apart. */
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
 
+/* From hexadecimal digits; what is none, or too long for one (Go's own ids), is no build-id. */
+void frames__set_build_id(struct profile_dso *dso, const char *text);
+
 /* A function without an address, by name (empty: what an engine calls an anonymous function) and site. */
 struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
 				    struct string_id file, uint32_t line, uint32_t column);

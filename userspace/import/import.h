@@ -19,6 +19,12 @@
 /* Frames of one stack: more than any profiler records, and a bound on what a chain of nodes can cost. */
 #define IMPORT_DEPTH_MAX (1u << 17)
 
+/*
+ * Frames of all stacks with samples, each stack once. A few bytes of a table can be another stack as deep as
+ * the last one; so the depths have to be limited together, or folded stacks of a small file fill a disk.
+ */
+#define IMPORT_FRAMES_MAX (1ULL << 28)
+
 /* Where profiles begin whose format has no times, or none of a clock: a second after the clock's zero, ns. */
 #define IMPORT_MADE_UP_START 1000000000ULL
 

@@ -105,7 +105,8 @@ struct json_column {
 
 int json_column__init(struct json_column *column, const struct json_text *text,
 		      struct json_value array);
-int json_column__next(struct json_column *column, struct json_number *number); /* 1, 0: end, error */
+int json_column__next(struct json_column *column,
+		      struct json_number *number); /* 1, 0: end, error */
 /* The next one, which must be there and be at least `min` and at most `max`, or null: *value = or_null. */
 int json_column__integer(struct json_column *column, int64_t min, int64_t max, int64_t or_null,
 			 int64_t *value);
@@ -130,7 +131,8 @@ void json_tree__free(struct json_tree *tree);
 const struct json_tree *json_tree__get(const struct json_tree *tree, const char *name);
 const struct json_tree *json_tree__element(const struct json_tree *tree, size_t index);
 /* The text of a member that is a string, or `otherwise`. */
-const char *json_tree__string(const struct json_tree *tree, const char *name, const char *otherwise);
+const char *json_tree__string(const struct json_tree *tree, const char *name,
+			      const char *otherwise);
 /* The value of a member that is a number, as an integer in min..max, or `otherwise`. */
 int64_t json_tree__integer(const struct json_tree *tree, const char *name, int64_t min, int64_t max,
 			   int64_t otherwise);

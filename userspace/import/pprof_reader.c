@@ -13,23 +13,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pprof.pb-c.h>
+
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "import/frames.h"
 #include "import/import.h"
 #include "import/owners.h"
+#include "import/pprof_words.h"
 #include "import/wire.h"
-#include "pprof.pb-c.h"
 
-#define MESSAGE_MAX	 (16u << 20) /* bytes of one sample, location, … */
-#define TYPES_MAX	 64
+#define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
+#define TYPES_MAX	  64
 #define RECOGNIZED_FIELDS 8
-#define NONE		 UINT32_MAX
+#define NONE		  UINT32_MAX
 
-enum { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING_TABLE, TIME_NANOS = 9,
-       DURATION_NANOS, PERIOD_TYPE, PERIOD };
-
-enum label_kind { LABEL_OTHER, LABEL_PID, LABEL_TID, LABEL_THREAD, LABEL_PROCESS, LABEL_COMM };
+enum {
+	SAMPLE_TYPE = 1,
+	SAMPLE,
+	MAPPING,
+	LOCATION,
+	FUNCTION,
+	STRING_TABLE,
+	TIME_NANOS = 9,
+	DURATION_NANOS,
+	PERIOD_TYPE,
+	PERIOD
+};
 
 struct text {
 	const uint8_t *bytes;
@@ -168,35 +178,6 @@ static int add_id(struct pprof *p, struct hashmap *map, const struct wire *w, ui
 	return hashmap__add(map, hash_u64(id), (uint32_t)index);
 }
 
-static enum label_kind label_kind(const uint8_t *bytes, size_t size)
-{
-	static const struct {
-		const char *key;
-		enum label_kind kind;
-	} keys[] = {
-		{"pid", LABEL_PID},
-		{"process_id", LABEL_PID},
-		{"process id", LABEL_PID},
-		{"tid", LABEL_TID},
-		{"thread_id", LABEL_TID},
-		{"thread id", LABEL_TID},
-		{"os thread id", LABEL_TID},
-		{"thread", LABEL_THREAD},
-		{"thread_name", LABEL_THREAD},
-		{"thread.name", LABEL_THREAD},
-		{"thread name", LABEL_THREAD},
-		{"process", LABEL_PROCESS},
-		{"process_name", LABEL_PROCESS},
-		{"process name", LABEL_PROCESS},
-		{"comm", LABEL_COMM},
-	};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		if (strlen(keys[i].key) == size && !memcmp(keys[i].key, bytes, size))
-			return keys[i].kind;
-	return LABEL_OTHER;
-}
-
 static int add_mapping(struct pprof *p, const struct wire *w)
 {
 	Pprof__Mapping *m = pprof__mapping__unpack(NULL, w->size, w->bytes);
@@ -271,7 +252,7 @@ static int table_field(struct pprof *p, const struct wire *w)
 		return add_function(p, w);
 	case STRING_TABLE:
 		return vec_push(&p->strings, (struct text){w->bytes, w->size,
-							   label_kind(w->bytes, w->size)});
+							   pprof_label_kind(w->bytes, w->size)});
 	case PERIOD_TYPE:
 		return read_value_type(p, w, &p->period_type);
 	case TIME_NANOS:
@@ -323,19 +304,11 @@ static bool string_is(const struct pprof *p, int64_t index, const char *text)
 /* Nanoseconds of a unit of time; 0: none. */
 static uint64_t unit_of(const struct pprof *p, int64_t unit)
 {
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = {
-		{"nanoseconds", 1},	{"nanosecond", 1},	 {"ns", 1},
-		{"microseconds", 1000}, {"us", 1000},		 {"milliseconds", 1000000},
-		{"ms", 1000000},	{"seconds", 1000000000}, {"s", 1000000000},
-	};
+	const struct text *text = unit > 0 && (uint64_t)unit < p->strings.count
+					  ? &p->strings.data[unit]
+					  : NULL;
 
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (string_is(p, unit, units[i].name))
-			return units[i].ns;
-	return 0;
+	return text ? pprof_unit(text->bytes, text->size) : 0;
 }
 
 static int refuse_types(const struct pprof *p)
@@ -387,49 +360,6 @@ static int choose_values(struct pprof *p)
 
 /* ---- mappings and locations ------------------------------------------------------------------ */
 
-static void set_kind(struct mapping *mapping, const char *path)
-{
-	mapping->kind = DSO_FILE;
-	mapping->category = CATEGORY_USER;
-	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
-		mapping->kind = DSO_KERNEL;
-		mapping->category = CATEGORY_KERNEL;
-	} else if (!strcmp(path, "[vdso]")) {
-		mapping->kind = DSO_VDSO;
-		mapping->category = CATEGORY_LIBRARY;
-	} else if (strstr(path, ".so")) {
-		mapping->category = CATEGORY_LIBRARY;
-	} else if (!*path || !strncmp(path, "//anon", 6) || !strncmp(path, "[anon", 5)) {
-		mapping->kind = DSO_JIT;
-		mapping->category = CATEGORY_JIT;
-	}
-}
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Hexadecimal digits; what is none (Go's own ids) is no build-id. */
-static void set_build_id(struct profile_dso *dso, const char *text)
-{
-	size_t size = strlen(text) / 2;
-
-	if (!size || size > BUILD_ID_SIZE || strlen(text) % 2)
-		return;
-	for (size_t i = 0; i < size; i++) {
-		int high = hex_value(text[2 * i]), low = hex_value(text[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return;
-		dso->build_id[i] = (uint8_t)(high << 4 | low);
-	}
-	dso->build_id_size = (uint8_t)size;
-}
-
 static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__Mapping *m)
 {
 	_cleanup_free_ char *path = NULL, *build_id = NULL;
@@ -442,14 +372,14 @@ static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__M
 		err = copy_string(p, m->build_id, &build_id);
 	if (err)
 		return err;
-	set_kind(mapping, path);
+	mapping->kind = pprof_mapping_kind(path, &mapping->category);
 	name = strrchr(path, '/');
 	name = name && name[1] ? name + 1 : path;
 	dso.kind = mapping->kind;
 	dso.path = profile_builder__string(p->b, path);
 	dso.name = profile_builder__string(p->b, name);
 	dso.is_library = strstr(name, ".so") != NULL;
-	set_build_id(&dso, build_id);
+	frames__set_build_id(&dso, build_id);
 	mapping->dso = profile_builder__dso(p->b, &dso);
 	return mapping->dso.v ? 0 : -ENOMEM;
 }
@@ -524,9 +454,8 @@ static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Locatio
 	const struct mapping *m;
 	uint32_t index;
 
-	*frame = (struct frame){.process = p->any,
-				.address = l->address,
-				.elf_address = PROFILE_UNKNOWN_ADDRESS};
+	*frame = (struct frame){
+		.process = p->any, .address = l->address, .elf_address = PROFILE_UNKNOWN_ADDRESS};
 	if (!l->mapping_id) {
 		set_unmapped(p, frame, l);
 		return 0;

@@ -16,8 +16,8 @@
 #include "import/cdp.h"
 #include "import/import.h"
 
-#define ID_MAX	 ((1LL << 53) - 1)
-#define US_SCALE 3
+#define ID_MAX	  ((1LL << 53) - 1)
+#define US_SCALE  3
 #define HEADS_MAX (1u << 16) /* each is compared with the threads that are known */
 
 struct event {
@@ -119,8 +119,8 @@ static int add_name(struct trace *t, const struct event *e, bool of_process)
 		err = find_name(t, of_process, e->pid_number, e->tid_number, &number);
 	if (err)
 		return err;
-	t->names.data[number].text =
-		profile_builder__string(t->b, json_tree__string(args, "name", ""));
+	t->names.data[number].text = profile_builder__string(t->b,
+							     json_tree__string(args, "name", ""));
 	return 0;
 }
 
@@ -138,12 +138,11 @@ static bool head_equal(const void *owner, uint32_t index, const void *key)
 
 static int find_head(struct trace *t, const struct event *e, uint32_t *number)
 {
-	struct head key = {.pid = e->pid_number, .tid = e->tid_number, .id = e->id,
-			   .start = e->time};
-	uint64_t hash = hash_combine(hash_u64((uint64_t)key.pid),
-				     key.id.at ? hash_bytes(key.id.at,
-							    (size_t)(key.id.end - key.id.at))
-					       : 0);
+	struct head key = {
+		.pid = e->pid_number, .tid = e->tid_number, .id = e->id, .start = e->time};
+	uint64_t hash = hash_combine(
+		hash_u64((uint64_t)key.pid),
+		key.id.at ? hash_bytes(key.id.at, (size_t)(key.id.end - key.id.at)) : 0);
 	int err;
 
 	*number = hashmap__find(&t->head_map, hash, &key);
@@ -369,10 +368,9 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 	if (err)
 		return err;
 	lane.comm = t->names.data[name].text;
-	lane.id = profile_builder__thread(t->b, process,
-					  (uint32_t)min_u64((uint64_t)head->tid, UINT32_MAX),
-					  first && head->tid == head->pid, lane.comm,
-					  (uint64_t)head->start);
+	lane.id = profile_builder__thread(
+		t->b, process, (uint32_t)min_u64((uint64_t)head->tid, UINT32_MAX),
+		first && head->tid == head->pid, lane.comm, (uint64_t)head->start);
 	return lane.id.v ? vec_push(&t->lanes, lane) : -ENOMEM;
 }
 
@@ -380,7 +378,7 @@ static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk,
 		      int64_t *end)
 {
 	struct json_value profile, deltas, lines, end_time, nodes = {0}, samples = {0}, inner = {0},
-			  inner_lines = {0};
+							    inner_lines = {0};
 	const struct json_member outer[] = {{"cpuProfile", &profile},
 					    {"timeDeltas", &deltas},
 					    {"lines", &lines},
@@ -451,8 +449,8 @@ static int read_profiles(struct trace *t)
 				 "a Chrome trace without CPU profiles (ProfileChunk events)");
 	qsort_r(t->chunks.data, t->chunks.count, sizeof(*t->chunks.data), compare_chunks, t);
 	for (size_t i = 0, next; i < t->chunks.count && !err; i = next) {
-		for (next = i + 1; next < t->chunks.count &&
-				   t->chunks.data[next].head == t->chunks.data[i].head;)
+		for (next = i + 1;
+		     next < t->chunks.count && t->chunks.data[next].head == t->chunks.data[i].head;)
 			next++;
 		err = read_profile(t, &t->chunks.data[i], next - i);
 	}
