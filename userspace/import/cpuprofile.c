@@ -165,7 +165,7 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 static int read_profile(const struct import_request *request, const struct json_text *text,
 			const struct members *m, const struct identity *id, struct frames *frames)
 {
-	const char *name = id->process && *id->process ? id->process : request->name;
+	const char *name = id->process ? id->process : request->name;
 	struct profile_builder *b = request->builder;
 	struct profile_process process = {.pid = id->pid, .is_target = true};
 	struct string_id comm;

@@ -114,8 +114,10 @@ static int read_table(const struct json_text *text, struct json_value table, con
 
 static int read_strings(struct firefox_in *in, struct json_value strings)
 {
+	const struct json_text *text = in->common->text;
 	struct json_walk walk;
-	int more = json_walk__init(&walk, in->common->text, strings.at, JSON_ARRAY);
+	int more = strings.at ? json_walk__init(&walk, text, strings.at, JSON_ARRAY)
+			      : json_fail(text, text->start, -EBADMSG, "there is no stringArray");
 
 	while (!more && (more = json_walk__next(&walk)) > 0)
 		more = vec_push(&in->strings, (struct firefox_string){.value = walk.value});

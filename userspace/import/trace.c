@@ -262,17 +262,17 @@ static bool only_bracket_missing(const struct trace *t, const char *at)
 
 static int read_events(struct trace *t, struct json_value events, bool bare)
 {
-	const char *behind = t->text.end;
+	const char *behind = NULL; /* the last whole event */
 	struct json_walk walk;
 	int more = json_walk__init(&walk, &t->text, events.at, JSON_ARRAY);
 
 	while (!more && (more = json_walk__next(&walk)) > 0) {
-		behind = walk.at;
 		more = read_event(t, walk.value);
+		behind = more ? NULL : walk.at;
 	}
 	if (!bare)
 		return more;
-	if (more && behind < t->text.end && only_bracket_missing(t, behind))
+	if (more && behind && only_bracket_missing(t, behind))
 		return 0;
 	return more ? more : json_expect_end(&t->text, walk.at);
 }
