@@ -100,12 +100,17 @@ static int add_thread(struct owners *o, const struct owner *owner, struct string
 int owners__thread(struct owners *o, const struct owner *owner, struct string_id comm,
 		   struct owner_thread **thread)
 {
-	uint64_t hash = owner_hash(owner);
-	uint32_t found = hashmap__find(&o->thread_map, hash, owner);
+	struct owner key = *owner;
+	uint64_t hash;
+	uint32_t found;
 	int err;
 
+	if (key.tid)
+		key.thread = (struct string_id){0};
+	hash = owner_hash(&key);
+	found = hashmap__find(&o->thread_map, hash, &key);
 	if (found == HASHMAP_NONE) {
-		err = add_thread(o, owner, comm, &found);
+		err = add_thread(o, &key, owner->thread.v ? owner->thread : comm, &found);
 		if (!err)
 			err = hashmap__add(&o->thread_map, hash, found);
 		if (err)

@@ -8,7 +8,10 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 
-/* What a sample says; 0 where it says nothing. */
+/*
+ * What a sample says; 0 where it says nothing. A thread with a tid may change its name: then `thread` is its
+ * name at the time, and does not tell threads apart.
+ */
 struct owner {
 	uint32_t pid, tid;
 	struct string_id process, thread;
@@ -24,7 +27,7 @@ struct owner_thread {
 	struct owner owner;
 	struct thread_id id;
 	struct string_id name;
-	uint64_t rows; /* counted by the caller */
+	uint64_t rows, tail; /* counted by the caller */
 };
 
 struct owners {

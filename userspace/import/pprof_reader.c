@@ -23,6 +23,7 @@
 #include "import/pprof_words.h"
 #include "import/wire.h"
 
+#define TAIL_MAX	  (1ULL << 61)
 #define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
 #define TYPES_MAX	  64
 #define RECOGNIZED_FIELDS 8
@@ -413,7 +414,7 @@ static uint32_t clamp_line(int64_t line)
 static int add_line(struct pprof *p, const struct wire *w, const Pprof__Line *l, struct dso_id dso)
 {
 	uint32_t index = find_id(&p->function_map, l->function_id);
-	_cleanup_free_ char *name = NULL, *file = NULL, *path = NULL;
+	_cleanup_free_ char *name = NULL, *file = NULL;
 	struct profile_line line = {.line = clamp_line(l->line), .column = clamp_line(l->column)};
 	const struct function *f;
 	struct string_id site;
@@ -628,7 +629,7 @@ static int read_values(struct pprof *p, const struct wire *w, const Pprof__Sampl
 	if (count < 0 || cpu < 0)
 		return fail_at(p, w->bytes, -EBADMSG,
 			       "a value is negative: it is the difference of two profiles", 0);
-	row->weight = multiply((uint64_t)cpu, p->unit);
+	row->weight = min_u64(multiply((uint64_t)cpu, p->unit), TAIL_MAX);
 	if (p->cpu_index == NONE)
 		row->weight = multiply(multiply((uint64_t)count, period), p->unit);
 	row->ticks = (uint64_t)count;
@@ -677,6 +678,11 @@ static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample
 		err = owners__thread(&p->owners, &owner, comm, &thread);
 	if (err)
 		return err;
+	if (p->count_index != NONE && !row.ticks) {
+		/* CPU time that no sample was taken of; in our files in "[not sampled]" */
+		thread->tail = min_u64(thread->tail + row.weight, TAIL_MAX);
+		return 0;
+	}
 	if (!row.stack.v) {
 		const struct frame nowhere = {
 			.dso = frames__dso(&p->frames, DSO_UNKNOWN, "", 0),
@@ -688,7 +694,7 @@ static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample
 						   frames__location(&p->frames, &nowhere, NULL, 0));
 	}
 	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
-	row.comm = comm.v ? comm : thread->name;
+	row.comm = comm.v ? comm : owner.thread.v ? owner.thread : thread->name;
 	row.time = IMPORT_MADE_UP_START + ++thread->rows;
 	profile_builder__sample(p->b, thread->id, &row);
 	return profile_builder__error(p->b);
@@ -735,6 +741,9 @@ static int read_all(struct pprof *p)
 		err = each_field(p, location_field);
 	if (!err)
 		err = each_field(p, sample_field);
+	for (size_t i = 0; i < p->owners.threads.count && !err; i++)
+		profile_builder__thread_cpu_tail(p->b, p->owners.threads.data[i].id,
+						 p->owners.threads.data[i].tail);
 	return err;
 }
 

@@ -6,6 +6,8 @@
  * Two passes, since events come in any order: first the names of processes and threads, and where the chunks
  * are; then one profile after the other. A chunk belongs to the profile with its pid and id. Its thread is
  * that of the Profile event, for chunks are written by another one.
+ *
+ * In our own files the event that spans a thread has its true numbers, and the metadata the period.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@
 #define HEADS_MAX (1u << 16) /* each is compared with the threads that are known */
 
 struct event {
-	struct json_value name, phase, pid, tid, id, ts, args;
+	struct json_value name, phase, pid, tid, id, ts, dur, args;
 	int64_t pid_number, tid_number, time; /* ns */
 };
 
@@ -29,6 +31,10 @@ struct event {
 struct name {
 	int64_t pid, tid;
 	struct string_id text;
+	/* what our own files say: the true number, where a number was used again, and the end of its time */
+	bool is_own;
+	uint32_t number;
+	int64_t end;
 };
 
 struct head {
@@ -49,6 +55,7 @@ struct lane {
 	struct thread_id id;
 	struct string_id comm;
 	int64_t last; /* time of its last sample */
+	int64_t end;  /* 0: unknown */
 };
 
 struct trace {
@@ -66,6 +73,7 @@ struct trace {
 	VEC(struct process_id) process_ids; /* by number in names */
 	int64_t start, end;
 	uint64_t period, period_samples;
+	uint64_t own_period, own_realtime; /* of our metadata, ns */
 };
 
 static bool recognizes_trace(const uint8_t *bytes, size_t size)
@@ -225,13 +233,44 @@ static int event_numbers(const struct trace *t, struct event *e)
 	return err;
 }
 
+static bool is_span(const struct event *e)
+{
+	return json_is(e->phase, "\"X\"") && e->args.at &&
+	       memmem(e->args.at, (size_t)(e->args.end - e->args.at), "\"cpuTimeNs\"", 11);
+}
+
+/* Of our own files: the time of a thread, and its numbers. */
+static int add_span(struct trace *t, const struct event *e)
+{
+	_cleanup_json_ struct json_tree *args = NULL;
+	uint32_t thread, process;
+	int64_t length = 0;
+	int err = json_tree__parse(&t->text, e->args, &args);
+
+	if (!err)
+		err = find_name(t, false, e->pid_number, e->tid_number, &thread);
+	if (!err)
+		err = find_name(t, true, e->pid_number, 0, &process);
+	if (!err && e->dur.at)
+		err = read_time(t, e->dur, &length);
+	if (err)
+		return err;
+	t->names.data[thread].is_own = t->names.data[process].is_own = true;
+	t->names.data[thread].number = (uint32_t)json_tree__integer(args, "tid", 0, UINT32_MAX,
+								    e->tid_number);
+	t->names.data[process].number = (uint32_t)json_tree__integer(args, "pid", 0, UINT32_MAX,
+								     e->pid_number);
+	t->names.data[thread].end = e->time + length;
+	return 0;
+}
+
 /* Most events of a trace of Chrome's are none of ours. */
 static int read_event(struct trace *t, struct json_value value)
 {
 	struct event e;
 	const struct json_member wanted[] = {
-		{"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid},	{"tid", &e.tid},
-		{"id", &e.id},	   {"ts", &e.ts},    {"args", &e.args},
+		{"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid}, {"tid", &e.tid},
+		{"id", &e.id},	   {"ts", &e.ts},    {"dur", &e.dur}, {"args", &e.args},
 	};
 	int err;
 
@@ -248,6 +287,8 @@ static int read_event(struct trace *t, struct json_value value)
 		return (err = event_numbers(t, &e)) ? err : add_head(t, &e);
 	if (json_is(e.phase, "\"P\"") && json_is(e.name, "\"ProfileChunk\""))
 		return (err = event_numbers(t, &e)) ? err : add_chunk(t, &e);
+	if (is_span(&e))
+		return (err = event_numbers(t, &e)) ? err : add_span(t, &e);
 	return 0;
 }
 
@@ -277,6 +318,30 @@ static int read_events(struct trace *t, struct json_value events, bool bare)
 	return more ? more : json_expect_end(&t->text, walk.at);
 }
 
+static int read_metadata(struct trace *t, struct json_value metadata)
+{
+	struct json_value own = {0}, period = {0}, realtime = {0};
+	const struct json_member outer[] = {{"$sysprof", &own}};
+	const struct json_member inner[] = {{"periodNs", &period},
+					    {"startTimeRealtime", &realtime}};
+	int64_t ns = 0, us = 0;
+	int err;
+
+	if (json_type(metadata) != JSON_OBJECT)
+		return 0;
+	err = json_members(&t->text, metadata, outer, 1);
+	if (err || json_type(own) != JSON_OBJECT)
+		return err;
+	err = json_members(&t->text, own, inner, 2);
+	if (!err && period.at)
+		err = json_integer(&t->text, period, "periodNs", 0, ID_MAX, &ns);
+	if (!err && realtime.at)
+		err = json_integer(&t->text, realtime, "startTimeRealtime", 0, ID_MAX, &us);
+	t->own_period = (uint64_t)ns;
+	t->own_realtime = (uint64_t)us * 1000;
+	return err;
+}
+
 static int read_text(struct trace *t)
 {
 	struct json_value events = {0};
@@ -290,7 +355,7 @@ static int read_text(struct trace *t)
 		return read_events(t, (struct json_value){at, t->text.end}, true);
 	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);
 	while (!more && (more = json_walk__next(&walk)) > 0) {
-		more = 0;
+		more = json_walk__key_is(&walk, "metadata") ? read_metadata(t, walk.value) : 0;
 		if (!json_walk__key_is(&walk, "traceEvents"))
 			continue;
 		if (events.at)
@@ -320,6 +385,11 @@ static int compare_chunks(const void *a, const void *b, void *context)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
+static uint32_t number_of(const struct name *name, int64_t number)
+{
+	return name->is_own ? name->number : (uint32_t)min_u64((uint64_t)number, UINT32_MAX);
+}
+
 static int process_of(struct trace *t, int64_t pid, struct process_id *process)
 {
 	uint32_t number;
@@ -332,7 +402,7 @@ static int process_of(struct trace *t, int64_t pid, struct process_id *process)
 	if (!t->process_ids.data[number].v) {
 		struct string_id name = t->names.data[number].text;
 		struct profile_process p = {
-			.pid = (uint32_t)min_u64((uint64_t)pid, UINT32_MAX),
+			.pid = number_of(&t->names.data[number], pid),
 			.name = name.v ? name : profile_builder__string(t->b, t->request->name),
 			.is_target = true,
 		};
@@ -431,6 +501,8 @@ static int read_profile(struct trace *t, const struct chunk *chunks, size_t coun
 		err = read_chunk(t, &c, &chunks[i], head.start, &end);
 	if (!err)
 		err = cdp__settle(&c);
+	if (!end)
+		end = t->lanes.data[lane].end;
 	if (!err)
 		err = cdp__emit(&c, t->lanes.data[lane].id, t->lanes.data[lane].comm, end, false);
 	note_session(t, &c, head.start, end);
@@ -463,7 +535,8 @@ static void set_session(struct trace *t)
 
 	session->start = (uint64_t)t->start;
 	session->end = (uint64_t)t->end;
-	session->period = t->period;
+	session->period = t->own_period ? t->own_period : t->period;
+	session->start_realtime = t->own_realtime;
 	session->finished_symbols = true;
 	session->idle_known = session->weight_ahead = true;
 }

@@ -18,7 +18,7 @@ struct wire {
 	uint32_t number;
 	enum wire_type type;
 	uint64_t value;	      /* WIRE_VARINT, the fixed ones */
-	const uint8_t *bytes; /* WIRE_BYTES */
+	const uint8_t *bytes; /* WIRE_BYTES: its contents; else the field itself */
 	size_t size;
 };
 
@@ -64,6 +64,8 @@ static inline int wire_next(struct wire *w)
 	}
 	w->number = (uint32_t)(tag >> 3);
 	w->type = (enum wire_type)(tag & 7);
+	w->bytes = begin;
+	w->size = 0;
 	if (w->type == WIRE_VARINT)
 		good = wire_varint(w, &w->value);
 	else if (w->type == WIRE_FIXED64 || w->type == WIRE_FIXED32)
