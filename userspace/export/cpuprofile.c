@@ -450,6 +450,8 @@ static void write_identity(struct cpuprofile *c)
 	json_key_uint(w, "samples", c->thread->samples[SAMPLE_CPU].count);
 	json_key_uint(w, "periodNs", c->p->period);
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
+	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
+		json_key_bool(w, "cpuDeltasAhead", true);
 	json_key(w, "threadCPUDeltas");
 	json_begin_array(w);
 	for (size_t i = 0; i < c->samples.count; i++)

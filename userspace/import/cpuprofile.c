@@ -22,7 +22,7 @@ struct members {
 struct identity {
 	bool present;
 	uint32_t pid, tid;
-	bool is_main;
+	bool is_main, ahead;
 	char *comm, *process;
 	uint64_t period, realtime_us;
 	int64_t start_us, end_us; /* of the recording */
@@ -89,7 +89,7 @@ static int read_number(const struct json_text *text, struct json_value value, co
 
 static int read_identity(const struct json_text *text, struct json_value own, struct identity *id)
 {
-	struct json_value pid, tid, comm, process, is_main, realtime, period, recording;
+	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead;
 	const struct json_member wanted[] = {
 		{"pid", &pid},
 		{"tid", &tid},
@@ -100,6 +100,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 		{"periodNs", &period},
 		{"threadCPUDeltas", &id->cpu},
 		{"recording", &recording},
+		{"cpuDeltasAhead", &ahead},
 	};
 	uint64_t pid_number = 0, tid_number = 0;
 	int err = json_members(text, own, wanted, sizeof(wanted) / sizeof(*wanted));
@@ -123,6 +124,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 	id->pid = (uint32_t)pid_number;
 	id->tid = (uint32_t)tid_number;
 	id->is_main = json_is(is_main, "true");
+	id->ahead = json_is(ahead, "true");
 	return err;
 }
 
@@ -153,7 +155,7 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 	session->period = id->present ? id->period : period;
 	session->finished_symbols = true;
 	session->idle_known = true;
-	session->weight_ahead = !id->cpu.at;
+	session->weight_ahead = !id->cpu.at || id->ahead;
 	if (id->start_us && id->start_us * 1000 < start) {
 		session->start = (uint64_t)id->start_us * 1000;
 		realtime -= min_u64(realtime, (uint64_t)start - session->start);
