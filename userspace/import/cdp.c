@@ -79,14 +79,16 @@ static uint64_t script_number(const struct json_tree *frame)
 
 /*
  * Code of an engine belongs to its process, whatever file it is from; what has no file and no script is
- * the engine itself. Code in our own files is of any kind; without a file its script is its binary.
+ * the engine itself. Code in our own files is of any kind; without a file its script is its binary. Native
+ * code has names, and no files but those of the disk.
  */
 static void set_dso(struct cdp *c, struct cdp_node *node, const struct json_tree *frame,
-		    const char *url)
+		    const char *name, const char *url)
 {
 	uint64_t script = *url ? 0 : script_number(frame);
+	bool is_jit = !*name || (*url && strncmp(url, "file://", strlen("file://")) != 0);
 
-	if (c->program && (*url || script)) {
+	if (c->program && !is_jit && (*url || script)) {
 		node->category = CATEGORY_USER;
 		node->dso = frames__dso(c->frames, DSO_FILE, c->program, script);
 	} else if (*url || script) {
@@ -112,7 +114,7 @@ static int set_frame(struct cdp *c, struct cdp_node *node, struct json_value val
 		node->kind = CDP_ROOT;
 	else if (is_meta(name, url, "(idle)"))
 		node->kind = CDP_IDLE;
-	set_dso(c, node, frame, url);
+	set_dso(c, node, frame, name, url);
 	node->file = frames__file(c->frames, url);
 	node->function = frames__function(c->frames, name, node->dso, node->file,
 					  one_based(frame, "lineNumber"),

@@ -185,7 +185,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
 	cdp__init(&c, text, frames, profile_builder__process(b, &process));
-	c.program = id->present ? name : NULL;
+	c.program = id->present && !id->ahead ? name : NULL;
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
 	err = cdp__nodes(&c, m->nodes);
