@@ -67,6 +67,7 @@ static void fill_tables(struct fixture *f)
 						.end = 180,
 						.cpu_tail = 5,
 						.samples[SAMPLE_CPU] = {.count = 2,
+									.tick_sum = 2,
 									.time = f->time,
 									.weight = f->weight,
 									.stack = f->stack,
@@ -209,6 +210,7 @@ static void fill(struct fixture *f)
 	X(f->comm[1].v = 3, "sample 1: comm")                                                      \
 	X(f->weight[1] = UINT64_MAX - 8, "sum of its weights overflows")                           \
 	X(f->threads[1].cpu_tail = UINT64_MAX, "CPU time overflows")                               \
+	X(f->p.weight_ahead = true, "weights ahead, without known idle time")                      \
 	X(f->p.sample_count = 3, "have 2 CPU samples")                                             \
 	X(f->p.stack_ends[1] = 1, "3 stacks ended")                                                \
 	X(f->books[1].cpu = 0, "books 1: CPU 0")                                                   \
