@@ -72,7 +72,7 @@ DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh)
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf jit symbolize unwind,userspace/$d/*.c)))
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf import jit profile symbolize unwind,userspace/$d/*.c)))
 
 .PHONY: all tests-build test test-all unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
 .DELETE_ON_ERROR:
@@ -199,13 +199,13 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 FUZZ_CFLAGS = $(ALL_CFLAGS) -Wno-missing-field-initializers -fsanitize=address,undefined \
 	      -fno-sanitize-recover=all
 
-$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
+$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(PROTOS:=.h)
 	$(call say,FUZZ CC,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) Makefile
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) $(PROTOS:=.o) Makefile
 	$(call say,FUZZ,$@)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(PROTOS:=.o) $(LDLIBS)
 
 $(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S
 	$(call say,SEEDS,$(@D))

@@ -105,9 +105,13 @@ enum symbol_state {
  * the weight.
  *
  * CPU: a tick found the thread running. The weight is the CPU time that the thread used since its
- * previous CPU sample, or since its start.
+ * previous CPU sample, or since its start; where profile.weight_ahead is set, until the next sample of any
+ * kind, or until its end.
+ *
+ * IDLE: the thread was found off CPU; only in profiles that were read from a format which says so. The
+ * weight is the time until the next sample.
  */
-#define SAMPLE_KINDS(X) X(CPU, "cpu", "nanoseconds")
+#define SAMPLE_KINDS(X) X(CPU, "cpu", "nanoseconds") X(IDLE, "idle", "nanoseconds")
 
 enum sample_kind {
 #define X(id, name, unit) SAMPLE_##id,
@@ -351,7 +355,13 @@ struct profile {
 	 * The weights and ticks are the file's.
 	 */
 	bool untimed;
-	bool cut_short; /* the recording has no end: its writer was killed or is still writing */
+	/*
+	 * Read from a format that says when threads were off CPU: at their IDLE samples, and nowhere else. No
+	 * gap is inferred from times and weights.
+	 */
+	bool idle_known;
+	bool weight_ahead; /* a weight is the time from a sample to the next one; implies idle_known */
+	bool cut_short;	   /* the recording has no end: its writer was killed or is still writing */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
 

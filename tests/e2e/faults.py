@@ -214,7 +214,7 @@ def test_usage_names_the_help():
 # ---- what is not there --------------------------------------------------------------------------
 
 def test_inputs():
-    """What convert and report are given is no recording."""
+    """What convert and report are given is neither a recording nor a profile."""
     place = Place()
     os.mkdir(place.file("dir"))
     os.mkfifo(place.file("fifo"))
@@ -229,8 +229,8 @@ def test_inputs():
             ("dir", "dir is not a"),
             ("fifo", "fifo is not a"),
             ("/dev/zero", "/dev/zero is not a"),
-            ("text.sysprof", "text.sysprof is not a recording"),
-            ("empty.sysprof", "empty.sysprof is not a recording"),
+            ("text.sysprof", "text.sysprof: byte 0: it is neither a recording nor a profile"),
+            ("empty.sysprof", "empty.sysprof: byte 0: the file is empty"),
         )]
     check_table(rows, place=place)
 

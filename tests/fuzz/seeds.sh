@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# seeds.sh DIR: small ELF files of every kind, a zip archive, perf maps and a jitdump, that the fuzzers start from, made by the compilers here.
+# seeds.sh DIR: small ELF files of every kind, a zip archive, perf maps, a jitdump and profiles of each format that is read, that the fuzzers start from, made by the compilers here.
 #
 # What a compiler does not know (a DWARF version, a kind of compression) is left out. Small files
 # are worth more than real ones: each byte of them is worth changing.
@@ -118,4 +118,48 @@ with zipfile.ZipFile(sys.argv[1], "w") as z:
 	printf '\0\20\0\0\0\0\0\0\0\40\0\0\0\0\0\0\4\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0'
 	printf '\3\0\0\0\20\0\0\0\4\0\0\0\0\0\0\0'
 } >"$dir/jitdump"
+# profiles, with one of everything that their readers know
+frame='"callFrame":{"functionName":"f","scriptId":"7","url":"file:///a.js","lineNumber":1,"columnNumber":2}'
+root='"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1}'
+idle='"callFrame":{"functionName":"(idle)","url":""}'
+nodes="[{\"id\":1,$root,\"children\":[2,3]},{\"id\":2,$frame,\"positionTicks\":[{\"line\":4,\"ticks\":1}]},{\"id\":3,$idle}]"
+times='"startTime":10,"endTime":99,"samples":[2,3,2],"timeDeltas":[1,20,-5]'
+printf '%s' "{\"nodes\":$nodes,$times}" >"$dir/node.cpuprofile"
+printf '%s' "{\"nodes\":$nodes,$times,\"\$sysprof\":{\"pid\":1,\"tid\":2,\"comm\":\"c\",\"process\":\"p\"," \
+	'"isMainThread":true,"startTimeRealtime":5,"periodNs":9,"threadCPUDeltas":[1,0,3],' \
+	'"recording":{"startTime":9,"endTime":999}}}' >"$dir/own.cpuprofile"
+event='"cat":"x","pid":1,"tid":2,"ts":5'
+chunk="{\"id\":1,$root},{\"id\":2,\"parent\":1,$frame}"
+printf '%s' "{\"traceEvents\":[{\"name\":\"thread_name\",\"ph\":\"M\",$event,\"args\":{\"name\":\"w\"}}," \
+	"{\"name\":\"process_name\",\"ph\":\"M\",$event,\"args\":{\"name\":\"p\"}}," \
+	"{\"name\":\"Profile\",\"ph\":\"P\",$event,\"id\":\"0x1\",\"args\":{\"data\":{\"startTime\":4}}}," \
+	"{\"name\":\"ProfileChunk\",\"ph\":\"P\",$event,\"id\":\"0x1\",\"args\":{\"data\":{\"cpuProfile\":" \
+	"{\"nodes\":[$chunk],\"samples\":[2,1]},\"timeDeltas\":[1,2],\"lines\":[7,0],\"endTime\":99}}}]}" >"$dir/trace"
+tables='"stackTable":{"frame":[0,1,2],"prefix":[null,0,1]},"frameTable":{"address":[16,16,-1],"inlineDepth":[0,1,0],
+"category":[0,0,1],"subcategory":[0,0,1],"func":[0,1,1],"nativeSymbol":[0,0,null],"line":[3,4,null],"column":[1,null,2]},
+"funcTable":{"name":[0,1],"isJS":[false,true],"resource":[0,-1],"source":[0,null],"lineNumber":[2,null],
+"columnNumber":[1,null]},"resourceTable":{"lib":[0]},"nativeSymbols":{"libIndex":[0],"address":[16],"name":[0],
+"functionSize":[32]},"sources":{"filename":[2]},"stringArray":["main","f","/a.c"]'
+meta='"meta":{"preprocessedProfileVersion":66,"interval":1.5,"startTime":7,"importedFrom":"sysprof",
+"startTimeAsClockMonotonicNanosecondsSinceBoot":1000,"sampleUnits":{"threadCPUDelta":"ns"},"categories":
+[{"name":"User"},{"name":"JIT","subcategories":["Other","Optimized (or another function)"]},{"name":"Idle"}]}'
+thread='"name":"t","processName":"p","pid":"12.1","tid":13,"isMainThread":true,"registerTime":0,"unregisterTime":9,
+"samples":{"stack":[0,null,2],"time":[1,2.000001,3],"weight":[1,2,3],"weightType":"samples","threadCPUDelta":[1,2,3]}'
+libs='"libs":[{"name":"a.so","path":"/a.so","codeId":"abcd"}]'
+printf '%s' "{$meta,$libs,\"shared\":{$tables},\"threads\":[{$thread}]}" >"$dir/firefox"
+printf '%s' "{$meta,$libs,\"threads\":[{$tables,$thread}]}" >"$dir/firefox-old"
+printf 'comm;main;f_[k] 3\ncomm;main;g:12 4.5\n[w tid=7];h_[j];i_[?] 1\n' >"$dir/folded"
+# pprof: two types, a sample with a label, a mapping, a location with a line, a function, strings
+python3 -c '
+import sys
+def field(n, b): return bytes([n << 3 | 2, len(b)]) + b
+def numbers(*pairs): return b"".join(bytes([n << 3, v]) for n, v in pairs)
+out = field(1, numbers((1, 1), (2, 2))) + field(1, numbers((1, 3), (2, 4)))
+out += field(2, field(1, b"\1\1") + field(2, b"\3\7") + field(3, numbers((1, 5), (3, 9))))
+out += field(3, numbers((1, 1), (2, 16), (3, 99), (4, 8), (5, 7), (6, 6)))
+out += field(4, numbers((1, 1), (2, 1), (3, 20)) + field(4, numbers((1, 1), (2, 5))))
+out += field(5, numbers((1, 1), (2, 7), (4, 7), (5, 3)))
+for s in ("", "samples", "count", "cpu", "nanoseconds", "pid", "abcd", "main"): out += field(6, s.encode())
+sys.stdout.buffer.write(out + numbers((9, 5), (10, 6)) + field(11, numbers((1, 3), (2, 4))) + numbers((12, 3)))
+' >"$dir/pprof"
 exit 0

@@ -233,6 +233,7 @@ static void fill(struct fixture *f)
 	X(f->comm[1].v = 3, "sample 1: comm")                                                      \
 	X(f->weight[1] = UINT64_MAX - 8, "sum of its weights overflows")                           \
 	X(f->threads[1].cpu_tail = UINT64_MAX, "CPU time overflows")                               \
+	X(f->p.weight_ahead = true, "weights ahead, without known idle time")                      \
 	X(f->p.sample_count = 3, "have 2 CPU samples")                                             \
 	X(f->p.stack_ends[STACK_END_FAULT] = 1, "3 stacks ended")                                  \
 	X(f->threads[1].samples[SAMPLE_CPU].tick_sum = 3, "thread 1: its ticks do not add up")     \

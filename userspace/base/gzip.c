@@ -226,3 +226,118 @@ int inflate_at(int fd, uint64_t offset, uint64_t compressed, void *out, uint64_t
 	*inflated = f->done;
 	return err;
 }
+
+/* ---- gzip files ------------------------------------------------------------------------------ */
+
+#define GROW_SIZE (1U << 20)
+
+struct unpacker {
+	z_stream z;
+	const uint8_t *in;
+	size_t left; /* of the input, behind what zlib has */
+	uint8_t *out;
+	size_t done, room;
+	uint64_t limit;
+};
+
+bool is_gzip(const uint8_t *bytes, size_t size)
+{
+	return size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8;
+}
+
+/* Twice as much room each time, for the kernel moves pages, not bytes. */
+static int grow_output(struct unpacker *u)
+{
+	uint64_t room = min_u64(u->room ? 2 * (uint64_t)u->room : GROW_SIZE, u->limit);
+	uint8_t *out;
+
+	if (u->done == u->limit)
+		return -EFBIG;
+	out = realloc(u->out, room);
+	if (!out)
+		return -ENOMEM;
+	u->out = out;
+	u->room = room;
+	return 0;
+}
+
+/* 1: the member has ended; 0: go on. A byte beyond the limit is asked for, to see whether it is there. */
+static int unpack_step(struct unpacker *u)
+{
+	unsigned char beyond;
+	bool full = u->done == u->limit;
+	uInt step;
+	int err = !full && u->done == u->room ? grow_output(u) : 0, result;
+
+	if (err)
+		return err;
+	if (!u->z.avail_in) {
+		u->z.next_in = (Bytef *)u->in;
+		u->z.avail_in = (uInt)min_u64(u->left, OUTPUT_STEP);
+		u->in += u->z.avail_in;
+		u->left -= u->z.avail_in;
+	}
+	step = full ? 1 : (uInt)min_u64(u->room - u->done, OUTPUT_STEP);
+	u->z.next_out = full ? &beyond : u->out + u->done;
+	u->z.avail_out = step;
+	result = inflate(&u->z, Z_NO_FLUSH);
+	if (full && !u->z.avail_out)
+		return -EFBIG;
+	if (!full)
+		u->done += step - u->z.avail_out;
+	if (result == Z_STREAM_END)
+		return 1;
+	if (result == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (result == Z_OK || (result == Z_BUF_ERROR && u->left))
+		return 0;
+	return -EBADMSG;
+}
+
+static bool only_zeros_left(const struct unpacker *u)
+{
+	for (size_t i = 0; i < u->z.avail_in; i++)
+		if (u->z.next_in[i])
+			return false;
+	for (size_t i = 0; i < u->left; i++)
+		if (u->in[i])
+			return false;
+	return true;
+}
+
+static int unpack_members(struct unpacker *u)
+{
+	for (;;) {
+		int result = unpack_step(u);
+
+		if (result < 0)
+			return result;
+		if (!result)
+			continue;
+		if (only_zeros_left(u))
+			return 0;
+		if (inflateReset(&u->z) != Z_OK)
+			return -EBADMSG;
+	}
+}
+
+int gunzip_bytes(const uint8_t *bytes, size_t size, uint64_t limit, uint8_t **out, size_t *out_size,
+		 uint64_t *offset)
+{
+	struct unpacker u = {.in = bytes, .left = size, .limit = limit};
+	int err;
+
+	*offset = 0;
+	if (inflateInit2(&u.z, MAX_WBITS + 16) != Z_OK)
+		return -ENOMEM;
+	err = unpack_members(&u);
+	*offset = (uint64_t)(u.in - bytes) - u.z.avail_in;
+	inflateEnd(&u.z);
+	if (err) {
+		free(u.out);
+		return err;
+	}
+	*out = u.out;
+	*out_size = u.done;
+	return 0;
+}

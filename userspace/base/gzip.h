@@ -6,6 +6,7 @@
 #ifndef BASE_GZIP_H
 #define BASE_GZIP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,6 +24,17 @@ FILE *gzip_writer(FILE *out, uint64_t *written);
  */
 int inflate_at(int fd, uint64_t offset, uint64_t compressed, void *out, uint64_t size,
 	       uint64_t *inflated);
+
+/* Are these the first bytes of a gzip file? */
+bool is_gzip(const uint8_t *bytes, size_t size);
+
+/*
+ * Unpack a gzip file (all its members; zeros may follow) into a fresh buffer, at most `limit` bytes. 0;
+ * -EBADMSG: damaged, cut short, or something follows: *offset is where in `bytes`; -EFBIG: more would come;
+ * -ENOMEM. Caller frees.
+ */
+int gunzip_bytes(const uint8_t *bytes, size_t size, uint64_t limit, uint8_t **out, size_t *out_size,
+		 uint64_t *offset);
 
 /* CRC-32 (IEEE 802.3), as zlib's crc32(); start with 0. */
 uint32_t crc32_update(uint32_t crc, const void *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sysprof convert: a recording into any format, without root, on any machine. */
+/* sysprof convert: a recording or a profile into any format, without root, on any machine. */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
+#include "cli/inputs.h"
 #include "cli/outputs.h"
-#include "cli/recording_notes.h"
 #include "cli/summary.h"
 #include "session/session.h"
 
@@ -67,9 +67,9 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_convert, argc - optind
-							 ? "more than one input"
-							 : "no input: give a recording (.sysprof)");
+		return usage_error(&cmd_convert,
+				   argc - optind ? "more than one input"
+						 : "no input: give a recording or a profile");
 	options->input = argv[optind];
 	if (!options->outputs.count)
 		return usage_error(&cmd_convert, "no output: give -o FILE");
@@ -78,27 +78,21 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 	return 0;
 }
 
-static int convert_recording(const struct convert_options *options)
+static int convert_input(const struct convert_options *options)
 {
-	struct recording_summary summary = {};
 	struct written_files written = {};
 	struct failure failure = {};
-	const struct profile *profile;
-	struct session *session;
-	int err = session__replay(options->input, &options->replay, &session, &profile, &summary,
-				  &failure);
+	struct input input = {};
+	int err = input__open(options->input, &options->replay, &input);
 
-	if (err) {
-		print_failure(&failure);
+	if (err)
 		return EXIT_FAILED;
-	}
-	print_recording_notes(options->input, &summary, profile);
 	give_up__arm();
-	err = outputs__write(&options->outputs, profile, &written, &failure);
+	err = outputs__write(&options->outputs, input.profile, &written, &failure);
 	if (err)
 		print_failure(&failure);
 	written_files__fini(&written);
-	session__free(session);
+	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -108,7 +102,7 @@ static int run_convert(int argc, char **argv)
 	int status = parse_options(&options, argc, argv);
 
 	if (!status)
-		status = convert_recording(&options);
+		status = convert_input(&options);
 	outputs__fini(&options.outputs);
 	return status;
 }
@@ -117,8 +111,12 @@ const struct command cmd_convert = {
 	.name = "convert",
 	.arguments =
 		"IN -o OUT [-o OUT…] [--thread TID] [--lines] [--debuginfod] [--no-symbol-cache]",
-	.summary = "convert a recording to other formats",
+	.summary = "convert a recording or a profile to other formats",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
+		"  sysprof convert CPU.1234.cpuprofile -o node.pb.gz\n"
+		"\n"
+		"IN is a recording, or a profile of another tool or of our own: .cpuprofile, a Chrome trace,\n"
+		"a Firefox profile, pprof, folded stacks. Its contents say which, and may be packed by gzip.\n"
 		"\n"
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    which thread, for formats with one thread per file\n"

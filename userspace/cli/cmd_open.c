@@ -5,7 +5,7 @@
 
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/recording_notes.h"
+#include "cli/inputs.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
 #include "session/session.h"
@@ -36,22 +36,19 @@ static int parse_option(struct serving_options *options, int option, char **argv
 	return usage_error(&cmd_open, "unknown option '%s'", argv[optind - 1]);
 }
 
-static int open_input(const char *input, const struct serving_options *options)
+static int open_input(const char *path, const struct serving_options *options)
 {
 	const struct replay_options replay = {.symbols = {.cache = true}};
-	struct recording_summary summary = {};
 	struct failure failure = {};
-	const struct profile *profile;
-	struct session *session;
-	int err = session__replay(input, &replay, &session, &profile, &summary, &failure);
+	struct input input = {};
+	int err = input__open(path, &replay, &input);
 
-	if (!err) {
-		print_recording_notes(input, &summary, profile);
-		err = serving__run(profile, options, &failure);
-		session__free(session);
-	}
+	if (err)
+		return EXIT_FAILED;
+	err = serving__run(input.profile, options, &failure);
 	if (err)
 		print_failure(&failure);
+	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -67,8 +64,8 @@ static int run_open(int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_open, argc - optind ? "more than one recording"
-							    : "no recording given");
+		return usage_error(&cmd_open,
+				   argc - optind ? "more than one input" : "no input given");
 	options.what = argv[optind];
 	return open_input(argv[optind], &options);
 }
@@ -76,9 +73,11 @@ static int run_open(int argc, char **argv)
 const struct command cmd_open = {
 	.name = "open",
 	.arguments = "IN [--port N] [--no-browser]",
-	.summary = "show a recording in the browser",
+	.summary = "show a profile in the browser",
 	.help = "  sysprof open x.sysprof\n"
+		"  sysprof open CPU.1234.cpuprofile\n"
 		"\n"
+		"IN is a recording, or a profile in any format that `convert` reads.\n"
 		"Serves the profile on the loopback interface, under an address that cannot be guessed,\n"
 		"until Ctrl-C: as a page, to the Firefox Profiler, and for download in every format.\n"
 		"\n"

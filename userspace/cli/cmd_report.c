@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sysprof report: where the time of a recording went, as text, without root. */
+/* sysprof report: the top of a recording or a profile as text, without root. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/recording_notes.h"
+#include "cli/inputs.h"
 #include "cli/summary.h"
 #include "cli/terminal.h"
 #include "export/report.h"
@@ -82,8 +82,8 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 			return status;
 	}
 	if (argc - optind != 1)
-		return usage_error(&cmd_report, argc - optind ? "more than one recording"
-							      : "no recording given");
+		return usage_error(&cmd_report,
+				   argc - optind ? "more than one input" : "no input given");
 	if (arguments->callers && !arguments->tree)
 		return usage_error(&cmd_report, "--callers needs --tree");
 	if (arguments->tree)
@@ -97,27 +97,22 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 	return 0;
 }
 
-static int report_recording(const char *input, const struct report_options *options,
-			    unsigned int top)
+static int report_input(const char *path, const struct report_options *options, unsigned int top)
 {
 	struct export_request request = {.out = stdout, .top = top};
 	const struct replay_options replay = {.symbols = {.cache = true}};
-	struct recording_summary summary = {};
-	struct failure failure = {};
-	struct session *session;
-	int err = session__replay(input, &replay, &session, &request.profile, &summary, &failure);
+	struct input input = {};
+	int err = input__open(path, &replay, &input);
 
-	if (err) {
-		print_failure(&failure);
+	if (err)
 		return EXIT_FAILED;
-	}
-	print_recording_notes(input, &summary, request.profile);
+	request.profile = input.profile;
 	err = report_write(&request, options);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
 	if (err)
 		log_print(LOG_ERROR, "cannot write the report: %s", strerror(-err));
-	session__free(session);
+	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -126,7 +121,7 @@ static int run_report(int argc, char **argv)
 	struct arguments arguments = {.report = {.by = REPORT_FUNCTION}};
 	int status = parse_options(&arguments, argc, argv);
 
-	return status ? status : report_recording(argv[optind], &arguments.report, arguments.top);
+	return status ? status : report_input(argv[optind], &arguments.report, arguments.top);
 }
 
 const struct command cmd_report = {
@@ -139,6 +134,9 @@ const struct command cmd_report = {
 		"  sysprof report x.sysprof --by thread --top 10\n"
 		"  sysprof report x.sysprof --tree --min 2%\n"
 		"  sysprof report x.sysprof --tree --callers\n"
+		"  sysprof report CPU.1234.cpuprofile\n"
+		"\n"
+		"IN is a recording, or a profile in any format that `convert` reads.\n"
 		"\n"
 		"      --by WHAT    function (default), thread, process, dso or line\n"
 		"      --tree       a call tree, from the roots down; by thread or process: one each\n"

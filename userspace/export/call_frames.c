@@ -3,7 +3,8 @@
  * callFrame has the definition site of a function, 0-based, -1 if it is unknown, never the line that was
  * executing. Its url and its line are of the same file. The url is a file:// URL if the file's path is
  * absolute: this is what editors open, and whether there is a file at that path is known only where the
- * profile is opened. A relative path is no URL, and left out.
+ * profile is opened. A relative path is no URL, and left out; what is one already (node:fs), and what an engine
+ * calls its script, stays as it is.
  */
 #include "export/call_frames.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file_url.h"
 
 #define NO_KEY UINT32_MAX
 
@@ -62,7 +64,7 @@ static uint32_t script_of(struct call_frames *frames, const struct profile_funct
 
 	if (function->definition_file.v)
 		script = &frames->script_of_file[function->definition_file.v];
-	else if (function->dso.v)
+	else if (function->dso.v && frames->p->dsos[function->dso.v].kind != DSO_UNKNOWN)
 		script = &frames->script_of_dso[function->dso.v];
 	else
 		return 0;
@@ -82,6 +84,7 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 		.file = function->definition_file,
 		.line = function->definition_line,
 		.column = function->definition_column,
+		.is_jit = frames->p->dsos[function->dso.v].kind == DSO_JIT,
 	};
 	uint64_t hash;
 	uint32_t found;
@@ -113,7 +116,7 @@ uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack)
 	const struct profile_line *line = &p->lines[location->first_line];
 	struct string_id file = p->functions[line->function.v].definition_file;
 
-	return file.v && line->file.v == file.v ? line->line : 0;
+	return line->file.v == file.v ? line->line : 0;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -124,38 +127,30 @@ static int64_t zero_based(uint32_t position)
 	return position && position <= INT32_MAX ? (int64_t)position - 1 : -1;
 }
 
-/* A path as a URL; what is not a plain character of one is percent-encoded, byte by byte. */
-static int write_url(const struct call_frames *frames, struct string_id file, struct json_writer *w)
+/* A path as a URL; what is one already, and what an engine calls its script, as it is. */
+static int write_url(const struct call_frames *frames, const struct call_frame *frame,
+		     struct json_writer *w)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "/-._~!$&'()*+,;=:@";
-	static const char digits[] = "0123456789ABCDEF";
-	const char *path = profile__string(frames->p, file);
+	const char *path = profile__string(frames->p, frame->file);
 	_cleanup_free_ char *url = NULL;
-	char *out;
 
 	if (*path != '/') {
-		json_key_string(w, "url", "");
+		json_key_string(w, "url", frame->is_jit || url_has_scheme(path) ? path : "");
 		return 0;
 	}
-	url = malloc(strlen("file://") + 3 * strlen(path) + 1);
+	url = file_url_encode(path);
 	if (!url)
 		return -ENOMEM;
-	out = stpcpy(url, "file://");
-	for (; *path; path++) {
-		uint8_t byte = (uint8_t)*path;
-
-		if (strchr(plain, *path)) {
-			*out++ = *path;
-			continue;
-		}
-		*out++ = '%';
-		*out++ = digits[byte >> 4];
-		*out++ = digits[byte & 15];
-	}
-	*out = '\0';
 	json_key_string(w, "url", url);
 	return 0;
+}
+
+/* Engines write nothing for a function without a name, and viewers show "(anonymous)" for it. */
+static const char *function_name(const struct call_frames *frames, const struct call_frame *frame)
+{
+	const char *name = profile__string(frames->p, frame->name);
+
+	return frame->is_jit && !strcmp(name, "(anonymous)") ? "" : name;
 }
 
 static int make_text(struct call_frames *frames, uint32_t key)
@@ -173,9 +168,9 @@ static int make_text(struct call_frames *frames, uint32_t key)
 	json_begin_object(&w);
 	json_key_string(&w, "functionName",
 			key < CALL_FRAME_FIRST_FUNCTION ? meta_names[key]
-							: profile__string(frames->p, frame->name));
+							: function_name(frames, frame));
 	json_key_string(&w, "scriptId", script);
-	err = write_url(frames, frame->file, &w);
+	err = write_url(frames, frame, &w);
 	json_key_int(&w, "lineNumber", zero_based(frame->line));
 	json_key_int(&w, "columnNumber", zero_based(frame->column));
 	json_end_object(&w);

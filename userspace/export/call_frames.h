@@ -24,6 +24,7 @@ struct call_frame {
 	struct string_id name, file;
 	uint32_t script; /* 0: none */
 	uint32_t line, column;
+	uint32_t is_jit; /* its file is what a runtime calls its script, which may be no path */
 };
 
 /* The JSON of a call frame: bytes of call_frames.text; size 0: not made yet. */

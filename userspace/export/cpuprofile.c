@@ -54,6 +54,7 @@ struct cpuprofile {
 	VEC(struct sample) samples;
 	uint32_t idle_samples;
 	struct row_times times;
+	struct idle_rows known_idle;
 	VEC(struct tick) ticks; /* one an element at first, then merged */
 	uint32_t *id_of_node;
 };
@@ -93,8 +94,11 @@ static int add_idle_sample(struct cpuprofile *c, uint64_t time)
 static int add_idle_before(struct cpuprofile *c, size_t i)
 {
 	struct timeline_idle idle = timeline_idle_before(c->p, c->thread, i);
+	uint64_t time;
 	int err = 0;
 
+	while (idle_rows__next(&c->known_idle, i, &time) && !err)
+		err = add_idle_sample(c, time);
 	for (uint64_t n = 0; n < idle.count && c->idle_samples < IDLE_SAMPLES_MAX && !err; n++) {
 		err = add_idle_sample(c, idle.first + n * c->p->period);
 		c->idle_samples++;
@@ -130,6 +134,7 @@ static int collect_samples(struct cpuprofile *c)
 	int err = 0;
 
 	row_times__init(&c->times, c->p, c->thread);
+	idle_rows__init(&c->known_idle, c->thread);
 	for (size_t i = 0; i < count && !err; i++) {
 		err = add_idle_before(c, i);
 		if (!err)
@@ -279,6 +284,8 @@ static void write_identity(struct cpuprofile *c)
 	json_key_uint(w, "samples", c->thread->samples[SAMPLE_CPU].count);
 	json_key_uint(w, "periodNs", c->p->period);
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
+	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
+		json_key_bool(w, "cpuDeltasAhead", true);
 	json_key(w, "threadCPUDeltas");
 	json_begin_array(w);
 	for (size_t i = 0; i < c->samples.count; i++)
@@ -286,10 +293,14 @@ static void write_identity(struct cpuprofile *c)
 	json_end_array(w);
 }
 
-/* ns. The last one may be an idle one. */
-static uint64_t length_of_last(const struct cpuprofile *c, uint64_t time)
+/* us. The last sample, at `last` ns, may be an idle one. */
+static uint64_t end_time(const struct cpuprofile *c, uint64_t last)
 {
-	return c->p->untimed ? row_times__end(&c->times) - time : c->times.step;
+	uint64_t length = c->p->untimed ? row_times__end(&c->times) - last : c->times.step;
+
+	if (c->p->weight_ahead)
+		return (last + row_times_last_weight(c->thread)) / 1000;
+	return last / 1000 + (length + 999) / 1000;
 }
 
 static int write_file(struct cpuprofile *c, FILE *out)
@@ -302,7 +313,7 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	json_begin_object(&c->w);
 	err = write_nodes(c);
 	json_key_uint(&c->w, "startTime", start / 1000);
-	json_key_uint(&c->w, "endTime", last / 1000 + (length_of_last(c, last) + 999) / 1000);
+	json_key_uint(&c->w, "endTime", end_time(c, last));
 	write_columns(c);
 	json_key(&c->w, "$sysprof");
 	json_begin_object(&c->w);

@@ -101,7 +101,24 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 	return err;
 }
 
-static void write_samples(const struct firefox *f)
+/* How many samples a row stands for, where that is not one each. Rows without a stack are in no tree. */
+static void write_weights(const struct firefox *f, const struct profile_samples *samples)
+{
+	struct json_writer *w = f->w;
+
+	if (!samples->ticks) {
+		json_key_null(w, "weight");
+		return;
+	}
+	json_key(w, "weight");
+	json_begin_array(w);
+	for (size_t i = 0; i < f->entries.count; i++)
+		json_uint(w, f->entries.data[i].stack.v ? samples->ticks[f->entries.data[i].sample]
+							: 1);
+	json_end_array(w);
+}
+
+static void write_samples(const struct firefox *f, const struct profile_samples *samples)
 {
 	struct json_writer *w = f->w;
 	const struct timeline_entry *entries = f->entries.data;
@@ -124,7 +141,7 @@ static void write_samples(const struct firefox *f)
 	for (size_t i = 0; i < f->entries.count; i++)
 		json_ns_as_ms(w, (int64_t)(entries[i].time - f->p->start));
 	json_end_array(w);
-	json_key_null(w, "weight");
+	write_weights(f, samples);
 	json_key(w, "threadCPUDelta");
 	json_begin_array(w);
 	for (size_t i = 0; i < f->entries.count; i++)
@@ -161,7 +178,7 @@ static int write_thread(struct firefox *f, size_t number_in_file)
 	json_key_string(w, "pid", track_name(number, process->pid, track->pid_life));
 	json_key_string(w, "tid", track_name(number, thread->tid, track->tid_life));
 	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, number_in_file));
-	write_samples(f);
+	write_samples(f, &thread->samples[SAMPLE_CPU]);
 	firefox_write_markers(f, number_in_file);
 	json_end_object(w);
 	return 0;
@@ -170,6 +187,7 @@ static int write_thread(struct firefox *f, size_t number_in_file)
 /* The one thread in the file of a profile without threads. */
 static void write_no_thread(struct firefox *f)
 {
+	const struct profile_samples none = {0};
 	struct json_writer *w = f->w;
 
 	f->entries.count = 0;
@@ -188,7 +206,7 @@ static void write_no_thread(struct firefox *f)
 	json_key_string(w, "pid", "0");
 	json_key_string(w, "tid", "0");
 	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, 0));
-	write_samples(f);
+	write_samples(f, &none);
 	firefox_write_markers(f, 0);
 	json_end_object(w);
 }

@@ -43,3 +43,32 @@ uint64_t row_times__next(struct row_times *times)
 	times->row++;
 	return times->last = time;
 }
+
+void idle_rows__init(struct idle_rows *rows, const struct profile_thread *thread)
+{
+	*rows = (struct idle_rows){
+		.cpu = &thread->samples[SAMPLE_CPU],
+		.idle = &thread->samples[SAMPLE_IDLE],
+	};
+}
+
+bool idle_rows__next(struct idle_rows *rows, size_t i, uint64_t *time)
+{
+	if (rows->next == rows->idle->count)
+		return false;
+	if (i < rows->cpu->count && rows->idle->time[rows->next] > rows->cpu->time[i])
+		return false;
+	*time = rows->idle->time[rows->next++];
+	return true;
+}
+
+uint64_t row_times_last_weight(const struct profile_thread *thread)
+{
+	const struct profile_samples *cpu = &thread->samples[SAMPLE_CPU];
+	const struct profile_samples *idle = &thread->samples[SAMPLE_IDLE];
+	bool was_idle = idle->count &&
+			(!cpu->count || idle->time[idle->count - 1] > cpu->time[cpu->count - 1]);
+	const struct profile_samples *last = was_idle ? idle : cpu;
+
+	return last->count ? last->weight[last->count - 1] : 0;
+}

@@ -8,6 +8,8 @@
 #ifndef EXPORT_ROW_TIMES_H
 #define EXPORT_ROW_TIMES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/profile.h>
@@ -28,5 +30,21 @@ uint64_t row_times__end(const struct row_times *times);
 
 /* The first time in a file of this thread alone. */
 uint64_t row_times_start(const struct profile *p, const struct profile_thread *thread);
+
+/*
+ * The idle samples that a format told of which the profile was read from (profile.idle_known), among the CPU
+ * samples of a thread.
+ */
+struct idle_rows {
+	const struct profile_samples *cpu, *idle;
+	size_t next;
+};
+
+void idle_rows__init(struct idle_rows *rows, const struct profile_thread *thread);
+/* The time of the next one before CPU sample i, or after all of them; false: there is none. */
+bool idle_rows__next(struct idle_rows *rows, size_t i, uint64_t *time);
+
+/* How long the last sample of any kind lasted, where weights are ahead (profile.weight_ahead). */
+uint64_t row_times_last_weight(const struct profile_thread *thread);
 
 #endif

@@ -397,6 +397,15 @@ void profile_builder__thread_cpu_excess(struct profile_builder *b, struct thread
 		b->threads.data[id.v].cpu_excess = min_u64(ns, PROFILE_TIME_MAX);
 }
 
+/* CPU always is; other kinds from their first sample on. */
+static bool sample_type_is_listed(const struct profile_builder *b, enum sample_kind kind)
+{
+	for (size_t i = 0; i < b->sample_types.count; i++)
+		if (b->sample_types.data[i].kind == kind)
+			return true;
+	return false;
+}
+
 /* The column begins with the first row that stands for several ticks. */
 static int add_ticks(struct sample_columns *c, uint64_t ticks)
 {
@@ -437,6 +446,8 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	c->comm.data[c->comm.count++] = sample->comm;
 	c->weight_sum += weight;
 	c->tick_sum += ticks;
+	if (!sample_type_is_listed(b, sample->kind))
+		builder_has_failed(b, add_sample_type(b, sample->kind));
 	if (sample->kind == SAMPLE_CPU) {
 		b->profile.sample_count += ticks;
 		b->profile.stack_ends[sample->end] += ticks;

@@ -460,6 +460,8 @@ static int check_session(const struct checker *c)
 		return report_broken(c, "the session ends before its start");
 	if (p->end > PROFILE_TIME_MAX)
 		return report_broken(c, "the session ends too late to be subtracted from");
+	if (p->weight_ahead && !p->idle_known)
+		return report_broken(c, "weights ahead, without known idle time");
 	for (size_t i = 0; i < p->meta_count; i++)
 		if (!p->meta[i].key.v || !is_string(c, p->meta[i].key) ||
 		    !is_string(c, p->meta[i].value))

@@ -3,6 +3,12 @@
 #include "profile/timeline.h"
 
 #include "base/minmax.h"
+#include "base/search.h"
+
+/* Samples first .. end - 1. */
+struct range {
+	size_t first, end;
+};
 
 /* The time between sample i - 1 (or the start) and sample i (or the end) of a thread. */
 struct interval {
@@ -107,17 +113,57 @@ static void push_gap(struct timeline *t, const struct interval *v, uint64_t peri
 	push_sample(t, b);
 }
 
+/* The IDLE samples behind `from` and not behind `to`. */
+static struct range idle_between(const struct profile_thread *thread, uint64_t from, uint64_t to)
+{
+	const struct profile_samples *idle = &thread->samples[SAMPLE_IDLE];
+
+	return (struct range){
+		partition_point(idle->time, idle->count, time, *time <= from),
+		partition_point(idle->time, idle->count, time, *time <= to),
+	};
+}
+
+/* Where weights are those of the time after a sample, and IDLE samples say when it was idle. */
+static void push_known_interval(struct timeline *t, const struct interval *v)
+{
+	const struct profile_samples *samples = &t->thread->samples[SAMPLE_CPU];
+	const struct range idle = idle_between(t->thread, v->from, v->to);
+	uint64_t cpu = t->next ? samples->weight[t->next - 1] : 0, at = v->from;
+
+	if (idle.first < idle.end && t->next) {
+		at = t->thread->samples[SAMPLE_IDLE].time[idle.first];
+		push_entry(t, TIMELINE_IDLE_BEGIN, at, cpu)->idle_after = true;
+		cpu = 0;
+	}
+	if (idle.first < idle.end && v->before_sample && v->to - 1 > at)
+		push_entry(t, TIMELINE_IDLE_END, v->to - 1, 0);
+	if (v->before_sample)
+		push_sample(t, cpu);
+	else if (v->to > at || cpu || t->thread->cpu_tail)
+		push_entry(t, TIMELINE_END, max_u64(v->to, at + 1), cpu + t->thread->cpu_tail);
+}
+
+static bool begins_idle(const struct timeline *t, const struct interval *v)
+{
+	struct range idle = idle_between(t->thread, v->from, v->to);
+
+	return t->profile->weight_ahead ? idle.first < idle.end : holds_gap(v, t->profile->period);
+}
+
 static void push_next_interval(struct timeline *t)
 {
 	struct interval v = interval_of(t->profile, t->thread, t->next);
-	bool gap = holds_gap(&v, t->profile->period);
+	bool gap = begins_idle(t, &v);
 
 	t->pending_count = t->pending_next = 0;
 	if (!t->started) {
 		push_entry(t, TIMELINE_START, t->thread->start, 0)->idle_after = gap;
 		t->started = true;
 	}
-	if (gap)
+	if (t->profile->weight_ahead)
+		push_known_interval(t, &v);
+	else if (gap)
 		push_gap(t, &v, t->profile->period);
 	else
 		push_busy_interval(t, &v);
@@ -148,6 +194,21 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
+/* Those that are known, laid a period apart, as many as fit. */
+static struct timeline_idle known_idle(const struct profile *p, const struct profile_thread *thread,
+				       const struct interval *v)
+{
+	struct range range = idle_between(thread, v->from, v->to);
+	struct timeline_idle idle = {.count = range.end - range.first};
+
+	if (!idle.count)
+		return idle;
+	idle.first = thread->samples[SAMPLE_IDLE].time[range.first];
+	if (p->period && v->to > idle.first)
+		idle.count = min_u64(idle.count, divide_up(v->to - idle.first, p->period));
+	return idle;
+}
+
 /*
  * Ticks come a period apart, a sample is one of them, and only the start and the end of a thread
  * lie anywhere between two ticks. Between two samples the ticks are counted by rounding, since none
@@ -161,6 +222,8 @@ struct timeline_idle timeline_idle_before(const struct profile *p,
 	struct timeline_idle idle = {};
 	uint64_t missed;
 
+	if (p->idle_known)
+		return known_idle(p, thread, &v);
 	if (!holds_gap(&v, period))
 		return idle;
 

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# runs: beside sanitized
+"""
+Profiles of other tools, as they write them today, through convert and report: Node's --cpu-prof, Go's
+runtime/pprof, folded stacks; our own formats into one another; and files that are no profiles.
+"""
+import collections
+import glob
+import gzip
+import json
+import os
+import re
+import shutil
+
+from libe2e import BUILD, Skip, main, run, scratch, sysprof
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RECORDINGS = os.path.join(HERE, "..", "golden", "recordings")
+# what is compiled of Go itself, which is most: kept, unless it would be root's in a user's directory
+CACHE = scratch("go-cache") if "SUDO_UID" in os.environ else os.path.join(os.path.dirname(BUILD), "build/go-cache")
+NODE = """
+function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+setTimeout(() => { for (let i = 0; i < 6; i++) fibonacci(25);
+  require('vm').runInThisContext('function hot(){let s=0;for(let i=0;i<5e6;i++)s+=i;return s};hot()');
+}, 20);
+"""
+GO = """package main
+
+import (
+	"os"
+	"runtime/pprof"
+)
+
+func leaf(n int) (s int) {
+	for i := 0; i < n; i++ {
+		s += i * i
+	}
+	return
+}
+
+type T struct{}
+
+//go:noinline
+func (t *T) Spin() int { return leaf(400000000) }
+
+func main() {
+	f, _ := os.Create(os.Args[1])
+	pprof.StartCPUProfile(f)
+	(&T{}).Spin()
+	pprof.StopCPUProfile()
+	f.Close()
+	h, _ := os.Create(os.Args[1] + ".heap")
+	pprof.WriteHeapProfile(h)
+	h.Close()
+}
+"""
+
+
+def write(name, data):
+    path = scratch(name)
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def report(path):
+    return json.loads(sysprof("report", path, "--json", "--top", 100000, check=0).out)
+
+
+def self_of(path):
+    """Ticks of each function, as innermost; those of one name in several files together."""
+    sums = collections.Counter()
+    for row in report(path)["rows"]:
+        sums[row["function"]] += row["self"]
+    return +sums
+
+
+class CpuProfile:
+    """A .cpuprofile by call paths, which do not depend on the numbers of nodes."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as f:
+            self.data = data = json.load(f)
+        nodes = {node["id"]: node for node in data["nodes"]}
+        parent = {child: node["id"] for node in data["nodes"] for child in node.get("children", [])}
+
+        def function(node):
+            frame = node["callFrame"]
+            return frame["functionName"], frame["url"], frame["lineNumber"], frame["columnNumber"]
+
+        def path_of(number):
+            path = []
+            while number is not None:
+                path.append(function(nodes[number]))
+                number = parent.get(number)
+            return tuple(reversed(path))
+
+        paths = {number: path_of(number) for number in nodes}
+        self.paths = set(paths.values())
+        self.samples = [paths[number] for number in data["samples"]]
+        self.ticks = collections.Counter()
+        self.hits = collections.Counter()
+        for node in data["nodes"]:
+            self.hits[paths[node["id"]]] += node["hitCount"]
+            for tick in node.get("positionTicks", []):
+                self.ticks[paths[node["id"]], tick["line"]] += tick["ticks"]
+        # a sample lasts until the next one; what is idle is no CPU time
+        times, now = [], data["startTime"]
+        for delta in data["timeDeltas"]:
+            now += delta
+            times.append(now)
+        times.append(data["endTime"])
+        self.cpu = collections.Counter()
+        for i, sample in enumerate(self.samples):
+            if sample[-1][0] != "(idle)":
+                self.cpu[sample[-1]] += 1000 * (times[i + 1] - times[i])
+
+
+_made = {}
+
+
+def node_profile():
+    if "node" not in _made:
+        if not shutil.which("node"):
+            raise Skip("needs node")
+        directory = scratch("node")
+        os.makedirs(directory)
+        script = write("node/fib.js", NODE)
+        run("node", "--cpu-prof", script, cwd=directory, check=0)
+        _made["node"], = glob.glob(os.path.join(directory, "*.cpuprofile"))
+    return _made["node"]
+
+
+def go_profile():
+    if "go" not in _made:
+        if not shutil.which("go"):
+            raise Skip("needs go")
+        os.makedirs(scratch("go"))
+        source, program = write("go/main.go", GO), scratch("go/prog")
+        environment = dict(os.environ, CGO_ENABLED="0", GOFLAGS="", GO111MODULE="off",
+                           GOCACHE=CACHE)
+        run("go", "build", "-o", program, source, env=environment, check=0, timeout=300)
+        _made["go"] = scratch("go/cpu.pb.gz")
+        run(program, _made["go"], check=0)
+    return _made["go"]
+
+
+# ---- Node ----------------------------------------------------------------------------------------
+
+def test_node_round_trip():
+    """The nodes, samples, deltas and lines that Node wrote are there again."""
+    path, again = node_profile(), scratch("again.cpuprofile")
+    sysprof("convert", path, "-o", again, check=0)
+    before, after = CpuProfile(path), CpuProfile(again)
+    assert before.paths == after.paths, before.paths ^ after.paths
+    assert before.samples == after.samples
+    assert before.data["timeDeltas"] == after.data["timeDeltas"]
+    assert before.data["startTime"] == after.data["startTime"]
+    assert before.data["endTime"] == after.data["endTime"]
+    assert before.cpu == after.cpu
+    # a node's hits are its samples; V8 now and then counts one at another node of the same function
+    assert +after.hits == collections.Counter(after.samples)
+    extra = before.ticks - after.ticks
+    assert sum(extra.values()) <= 2, extra
+    third = scratch("third.cpuprofile")
+    sysprof("convert", again, "-o", third, check=0)
+    with open(again, "rb") as a, open(third, "rb") as b:
+        assert a.read() == b.read(), "what was read of our own file is not what it says"
+
+
+def test_node_report():
+    profile = CpuProfile(node_profile())
+    told = report(node_profile())
+    samples = [s for s in profile.samples if s[-1][0] != "(idle)"]
+    assert told["summary"]["samples"] == len(samples)
+    assert told["summary"]["cpu_ns"] == sum(profile.cpu.values())
+    expected = collections.Counter(s[-1][0] or "(anonymous)" for s in samples)
+    assert self_of(node_profile()) == expected
+
+
+def test_node_everywhere():
+    """The same totals in every format that has no other idea of a sample, and back from there."""
+    expected = self_of(node_profile())
+    for name in ("x.json", "x.json.gz", "x.folded", "x.cpuprofile"):
+        sysprof("convert", node_profile(), "-o", scratch(name), check=0)
+        assert self_of(scratch(name)) == expected, name
+
+
+def pprof_raw(path):
+    """go tool pprof -raw: values and the functions of each sample, leaf first."""
+    out = run("go", "tool", "pprof", "-raw", path, check=0).out
+    head, _, rest = out.partition("Samples:\n")
+    samples, _, rest = rest.partition("Locations\n")
+    locations, _, _ = rest.partition("Mappings\n")
+    functions, number = {}, None
+    for line in locations.splitlines():
+        # "  12: 0x0 M=1 name file:line:column s=start"; further lines of a location have no number
+        match = re.match(r"\s*(\d+): 0x[0-9a-f]+ (?:M=\d+ )?(.*)", line)
+        if match:
+            number = int(match[1])
+            functions[number] = []
+        text = match[2] if match else line.strip()
+        functions[number].append(text)
+    rows = []
+    for line in samples.splitlines()[1:]:
+        match = re.match(r"\s*(\d+)\s+(\d+): ([\d ]*)$", line)
+        if match:
+            rows.append((int(match[1]), int(match[2]), [functions[int(n)] for n in match[3].split()]))
+    return head, rows
+
+
+def test_node_to_pprof():
+    """[X1] [X2] [X4] [X6]: what node --cpu-prof wrote, as pprof."""
+    path, out = node_profile(), scratch("node.pb.gz")
+    profile = CpuProfile(path)
+    sysprof("convert", path, "-o", out, check=0)
+    with open(out, "rb") as f:
+        assert f.read(2) == b"\x1f\x8b"
+    if not shutil.which("go"):
+        raise Skip("needs go")
+    head, rows = pprof_raw(out)
+    cpu = [s for s in profile.samples if s[-1][0] != "(idle)"]
+    assert sum(row[0] for row in rows) == len(cpu)
+    assert sum(row[1] for row in rows) == sum(profile.cpu.values())
+    duration = profile.data["endTime"] - profile.data["startTime"]
+    match = re.search(r"Duration: ([\d.]+)", head) # ms, of four digits
+    assert match and abs(float(match[1]) / (duration / 1e3) - 1) < 1e-2, head
+    for name in ("fibonacci", "hot", "(garbage collector)", "(program)"):
+        expected = sum(ns for function, ns in profile.cpu.items() if function[0] == name)
+        told = sum(row[1] for row in rows if row[2][0][0].split(" ")[0] == name.split(" ")[0])
+        assert told == expected, (name, told, expected)
+    assert self_of(out) == self_of(path)
+
+
+def test_x2_keys():
+    """f1 at 2:3 and f at 12:3, and a function of the same name and place in another file, stay apart."""
+    def node(number, name, url, line, column, children=()):
+        return {"id": number, "hitCount": 0, "children": list(children),
+                "callFrame": {"functionName": name, "scriptId": "0", "url": url, "lineNumber": line,
+                              "columnNumber": column}}
+    nodes = [node(1, "(root)", "", -1, -1, (2, 3, 4, 5)), node(2, "f1", "file:///a.js", 2, 3),
+             node(3, "f", "file:///a.js", 12, 3), node(4, "f1", "file:///b.js", 2, 3),
+             node(5, "wasm-function[7]", "wasm://wasm/0badcafe", 0, 71)]
+    path = write("keys.cpuprofile", json.dumps({
+        "nodes": nodes, "startTime": 100, "endTime": 200, "samples": [2, 3, 4, 2, 5],
+        "timeDeltas": [10, 10, 20, 30, 5]}))
+    again = scratch("keys.again.cpuprofile")
+    sysprof("convert", path, "-o", again, check=0)
+    before, after = CpuProfile(path), CpuProfile(again)
+    assert len(after.cpu) == 4 and before.cpu == after.cpu, after.cpu
+
+
+# ---- Go ------------------------------------------------------------------------------------------
+
+def test_go():
+    """What go tool pprof shows of a file of Go's runtime, report shows too."""
+    path = go_profile()
+    expected = {}
+    out = run("go", "tool", "pprof", "-top", "-sample_index=samples", "-nodecount=1000",
+              "-nodefraction=0", path, check=0).out
+    for line in out.splitlines():
+        match = re.match(r"\s+(\d+)\s+[\d.]+%\s+[\d.]+%\s+(\d+)\s+[\d.]+%\s+(.*)", line)
+        if match:
+            expected[re.sub(r" \((partial-)?inline\)$", "", match[3])] = (int(match[1]), int(match[2]))
+    assert expected, out
+    told = {row["function"]: (row["self"], row["total"]) for row in report(path)["rows"]}
+    assert told == expected
+    assert "main.(*T).Spin" in told
+    sysprof("convert", path, "-o", scratch("go.folded"), "-o", scratch("go.json.gz"), check=0)
+    assert self_of(scratch("go.json.gz")) == self_of(path) == self_of(scratch("go.folded"))
+
+
+def test_go_heap():
+    result = sysprof("report", go_profile() + ".heap", check=1)
+    assert "no CPU samples" in result.err and "inuse_space/bytes" in result.err, result
+
+
+# ---- folded stacks -------------------------------------------------------------------------------
+
+def test_folded():
+    """As stackcollapse-perf.pl writes them, with its annotations; and the same bytes again."""
+    text = ("node;_start;main;[libc.so.6] 3\n"
+            "node;_start;main;schedule_[k] 4\n"
+            "perl;main;Perl_pp_concat 12\n")
+    path = write("perf.folded", text)
+    assert self_of(path) == {"[libc.so.6]": 3, "schedule": 4, "Perl_pp_concat": 12}
+    again = scratch("perf.again.folded")
+    sysprof("convert", path, "-o", again, check=0)
+    with open(again, encoding="ascii") as f:
+        assert f.read() == text
+
+
+# ---- our own -------------------------------------------------------------------------------------
+
+def test_own_formats():
+    """A recording in each format, read again: the same functions with the same samples."""
+    for recording in ("fork-exec", "jit-reuse"):
+        path = os.path.join(RECORDINGS, recording + ".sysprof")
+        expected = self_of(path)
+        for suffix in (".json.gz", ".folded", ".trace.json.gz", ".pb.gz"):
+            out = scratch(recording + suffix)
+            sysprof("convert", path, "-o", out, check=0)
+            assert self_of(out) == expected, (recording, suffix, self_of(out), expected)
+            # contents decide, not the name
+            os.rename(out, scratch("noname"))
+            assert self_of(scratch("noname")) == expected
+
+
+# ---- what is no profile --------------------------------------------------------------------------
+
+def test_refused():
+    """Exit 1, what and where, and nothing is written."""
+    with open(node_profile(), "rb") as f:
+        node = f.read()
+    packed = gzip.compress(node)
+    deep = "{\"nodes\":" + "[" * 100000
+    bomb = 20 * gzip.compress(bytes(16 << 20))
+    cases = [
+        ("empty", b"", "byte 0: the file is empty"),
+        ("text", b"hello\n", "neither a recording nor a profile"),
+        ("cut", node[:len(node) // 2], f"byte {len(node) // 2}: the JSON text is cut off"),
+        ("cut.gz", packed[:len(packed) // 2], f"byte {len(packed) // 2}: its gzip data are cut off"),
+        ("flipped.gz", packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:], "its gzip data are"),
+        ("perf.data", b"PERFILE2" + bytes(100), "perf script"),
+        ("deep", deep.encode(), "nested deeper than"),
+        ("bomb", bomb, "unpack to more than"),
+        ("id", node.replace(b'"samples":[', b'"samples":[99999,'), "node 99999, which is missing"),
+    ]
+    for name, data, part in cases:
+        path = write(name, data)
+        for args in (("report", path), ("convert", path, "-o", scratch("never.json.gz"))):
+            result = sysprof(*args, check=1)
+            assert part in result.err and name in result.err, result
+            assert not result.out
+        assert not os.path.exists(scratch("never.json.gz"))
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Paths as file:// URLs and back, and names that are URLs already. */
+#ifndef BASE_FILE_URL_H
+#define BASE_FILE_URL_H
+
+#include <stdbool.h>
+
+/* Does it begin with a scheme: "node:fs", "https://…", "wasm://…"? A letter, then a colon. */
+bool url_has_scheme(const char *text);
+
+/* "file://" and the path, whose bytes are percent-encoded where they are not plain. NULL: no memory. */
+char *file_url_encode(const char *path);
+
+/*
+ * The path that file_url_encode() would make this URL from, or the text itself if there is none: another
+ * scheme, or an encoding of somebody else's. So it comes back as it was. NULL: no memory.
+ */
+char *file_url_decode(const char *url);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Recordings are replayed, everything else is read by import/. */
+#include "cli/inputs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/recording_notes.h"
+#include "cli/summary.h"
+#include "import/import.h"
+
+#define MAGIC	   "SYSPROF\n"
+#define MAGIC_SIZE 8
+#define READ_STEP  (64u << 20)
+
+struct bytes {
+	uint8_t *data;
+	size_t size;
+};
+
+static int open_regular(const char *path, uint64_t *size, struct failure *failure)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return fail(failure, -EINVAL, "%s is not a regular file", path);
+	}
+	*size = (uint64_t)st.st_size;
+	return fd;
+}
+
+/* A magic that is cut off or damaged is for the reader of recordings to tell. */
+static bool is_recording(int fd)
+{
+	char magic[MAGIC_SIZE];
+
+	return pread_full(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       !memcmp(magic, MAGIC, MAGIC_SIZE);
+}
+
+/* As much as there was when it was opened; read, not mapped, for a file may be cut while it is read. */
+static int read_bytes(int fd, const char *path, uint64_t size, struct bytes *bytes,
+		      struct failure *failure)
+{
+	if (size > IMPORT_SIZE_MAX)
+		return fail(failure, -E2BIG, "cannot read %s: it is larger than %llu GiB", path,
+			    IMPORT_SIZE_MAX >> 30);
+	bytes->data = malloc(size + 1);
+	if (!bytes->data)
+		return fail(failure, -ENOMEM, "cannot read %s: out of memory", path);
+	while (bytes->size < size) {
+		size_t step = size - bytes->size < READ_STEP ? size - bytes->size : READ_STEP;
+		ssize_t got = pread_full(fd, bytes->data + bytes->size, step, bytes->size);
+
+		if (got < 0)
+			return fail(failure, (int)got, "cannot read %s: %s", path,
+				    strerror((int)-got));
+		bytes->size += (size_t)got;
+		if ((size_t)got < step)
+			break;
+	}
+	return 0;
+}
+
+static int fail_import(const char *path, int error, const struct import_failure *why,
+		       struct failure *failure)
+{
+	if (!*why->what)
+		return fail(failure, error, "cannot read %s: %s", path, strerror(-error));
+	return fail(failure, error, "cannot read %s: byte %" PRIu64 ": %s", path, why->offset,
+		    why->what);
+}
+
+static int import_bytes(const char *path, const struct bytes *bytes, struct input *input,
+			struct failure *failure)
+{
+	const char *slash = strrchr(path, '/');
+	struct import_request request = {
+		.name = slash ? slash + 1 : path,
+		.bytes = bytes->data,
+		.size = bytes->size,
+		.builder = profile_builder__new(),
+	};
+	struct import_failure why = {};
+	char broken[256] = "";
+	int err = request.builder ? import_profile(&request, &why) : -ENOMEM;
+
+	if (err)
+		fail_import(path, err, &why, failure);
+	if (!err) {
+		err = profile_builder__finish(request.builder, &input->profile, broken,
+					      sizeof(broken));
+		if (err)
+			fail(failure, err, "cannot read %s: %s", path,
+			     *broken ? broken : strerror(-err));
+	}
+	if (err)
+		profile_builder__free(request.builder);
+	else
+		input->builder = request.builder;
+	return err;
+}
+
+static int import_file(int fd, const char *path, uint64_t size, struct input *input,
+		       struct failure *failure)
+{
+	struct bytes bytes = {};
+	int err = read_bytes(fd, path, size, &bytes, failure);
+
+	if (!err)
+		err = import_bytes(path, &bytes, input, failure);
+	free(bytes.data); /* the profile has what it needs */
+	return err;
+}
+
+static int replay_file(const char *path, const struct replay_options *options, struct input *input,
+		       struct failure *failure)
+{
+	struct recording_summary summary = {};
+	int err = session__replay(path, options, &input->session, &input->profile, &summary,
+				  failure);
+
+	if (!err)
+		print_recording_notes(path, &summary, input->profile);
+	return err;
+}
+
+int input__open(const char *path, const struct replay_options *options, struct input *input)
+{
+	struct failure failure = {};
+	struct input opened = {};
+	uint64_t size = 0;
+	_cleanup_close_ int fd = open_regular(path, &size, &failure);
+	int err = fd < 0 ? fd : 0;
+
+	if (!err)
+		err = is_recording(fd) ? replay_file(path, options, &opened, &failure)
+				       : import_file(fd, path, size, &opened, &failure);
+	if (err) {
+		print_failure(&failure);
+		return err;
+	}
+	*input = opened;
+	return 0;
+}
+
+void input__close(struct input *input)
+{
+	session__free(input->session);
+	profile_builder__free(input->builder);
+	*input = (struct input){};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What commands read: a recording, or a profile in any format of import/. Which of them is decided by the
+ * file's first bytes.
+ */
+#ifndef CLI_INPUTS_H
+#define CLI_INPUTS_H
+
+#include <sysprof/profile.h>
+
+#include "base/log.h"
+#include "session/session.h"
+
+/* A profile that was read, and what owns it. */
+struct input {
+	const struct profile *profile;
+	struct session *session;	 /* a recording */
+	struct profile_builder *builder; /* any other format */
+};
+
+/*
+ * Read a file. Notes about what is wrong with a recording are printed; so is a failure. 0 or negative errno;
+ * on failure there is nothing to close.
+ */
+int input__open(const char *path, const struct replay_options *options, struct input *input);
+void input__close(struct input *input); /* an all-zero one is fine */
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables of a Firefox profile, as locations and stacks: those that all threads share (from format 60 on),
+ * or those of one thread.
+ *
+ * They are kept as numbers, checked when they are read; what is made of them is made when a sample needs it.
+ * Frames with one address and rising inlineDepth, one below the other, are one location with an inline chain.
+ */
+#ifndef IMPORT_FIREFOX_H
+#define IMPORT_FIREFOX_H
+
+#include "import/frames.h"
+#include "import/json.h"
+
+#define FIREFOX_NONE (-1)
+
+struct firefox_category {
+	enum profile_category category;
+	bool is_idle;
+	uint32_t first_subcategory, subcategory_count;
+};
+
+struct firefox_subcategory {
+	enum code_tier tier;
+	bool ambiguous;
+};
+
+struct firefox_lib {
+	struct dso_id dso;
+	enum dso_kind kind;
+};
+
+/* What the whole file has. */
+struct firefox_common {
+	const struct json_text *text;
+	struct profile_builder *b;
+	struct frames frames;
+	VEC(struct firefox_category) categories;
+	VEC(struct firefox_subcategory) subcategories;
+	VEC(struct firefox_lib) libs;
+};
+
+typedef VEC(int32_t) firefox_column;
+
+struct firefox_string {
+	struct json_value value;
+	struct string_id id; /* 0 until it is needed */
+};
+
+/* Frames below one another at one address: another inline level than that of its parent. */
+struct firefox_chain {
+	uint32_t parent, frame, length;
+	struct location_id location;
+};
+
+struct firefox_in {
+	struct firefox_common *common;
+	VEC(struct firefox_string) strings;
+	firefox_column stack_frame, stack_prefix;
+	firefox_column frame_func, frame_category, frame_subcategory, frame_line, frame_column,
+		frame_native, frame_depth, frame_lib;
+	VEC(int64_t) frame_address, native_address;
+	firefox_column func_name, func_resource, func_source, func_file, func_line, func_column;
+	firefox_column resource_lib, native_lib, native_size, source_file;
+	VEC(struct firefox_chain) chains;
+	struct hashmap chain_map;
+	VEC(uint32_t) chain_of_stack;
+	VEC(struct stack_id) stacks; /* 0: not made yet */
+	VEC(uint32_t) path;	     /* scratch */
+	VEC(struct profile_line) lines;
+};
+
+int firefox_common__libs(struct firefox_common *common, struct json_value libs);
+int firefox_common__categories(struct firefox_common *common, struct json_value categories);
+void firefox_common__fini(struct firefox_common *common);
+
+/*
+ * Read the tables that are members of `shared`, or of a thread. Strings and sources may be elsewhere: as
+ * `strings`, `sources` (absent: here).
+ */
+int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
+		     struct json_value strings, struct json_value sources);
+void firefox_in__fini(struct firefox_in *in);
+
+/* A stack of a sample. `process`: whose JIT code it is. *idle: its leaf is of the category Idle. */
+int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
+		      struct stack_id *stack, bool *idle);
+
+#endif

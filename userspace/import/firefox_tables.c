@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tables of a Firefox profile: columns, then stacks of them on demand (firefox.h). */
+#include "import/firefox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "import/import.h"
+
+#define NO_CHAIN    UINT32_MAX
+#define ADDRESS_MAX ((1LL << 53) - 1)
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/*
+ * A column with as many numbers as its table has rows (*rows; 0: whatever it has, and then *rows is that).
+ * null and -1 are FIREFOX_NONE; other numbers are in 0..limit - 1.
+ */
+static int read_column(const struct json_text *text, struct json_value value, const char *name,
+		       size_t *rows, int64_t limit, firefox_column *out)
+{
+	struct json_column column;
+	struct json_number number;
+	int more = json_type(value) == JSON_ARRAY ? json_column__init(&column, text, value) : 0;
+
+	if (json_type(value) != JSON_ARRAY) /* a column of an older or newer format */
+		return 0;
+	while (!more && (more = json_column__next(&column, &number)) > 0) {
+		int64_t v = FIREFOX_NONE;
+
+		if (!number.is_null &&
+		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= limit))
+			return json_fail(text, number.at, -EBADMSG,
+					 "element %zu of the column %s is out of range", out->count,
+					 name);
+		more = vec_push(out, (int32_t)v);
+	}
+	if (more)
+		return more;
+	if (!*rows)
+		*rows = out->count;
+	return out->count == *rows ? 0
+				   : json_fail(text, value.at, -EBADMSG,
+					       "the column %s has %zu elements, its table %zu",
+					       name, out->count, *rows);
+}
+
+static int read_addresses(const struct json_text *text, struct json_value value, size_t rows,
+			  void *out_vector)
+{
+	VEC(int64_t) *out = out_vector;
+	struct json_column column;
+	struct json_number number;
+	int more = json_column__init(&column, text, value);
+
+	while (!more && (more = json_column__next(&column, &number)) > 0) {
+		int64_t v = FIREFOX_NONE;
+
+		/* fractions and huge numbers come of JavaScript */
+		if (!number.is_null &&
+		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v > ADDRESS_MAX))
+			return json_fail(text, number.at, -EBADMSG, "address %zu is out of range",
+					 out->count);
+		more = vec_push(out, v);
+	}
+	if (more)
+		return more;
+	return out->count == rows ? 0
+				  : json_fail(text, value.at, -EBADMSG,
+					      "%zu addresses in a table of %zu", out->count, rows);
+}
+
+static int32_t at(const firefox_column *column, uint32_t index)
+{
+	return index < column->count ? column->data[index] : FIREFOX_NONE;
+}
+
+struct column_spec {
+	const char *name;
+	firefox_column *out;
+	int64_t limit;
+	bool required;
+};
+
+/* The columns of a table, which all have as many rows. */
+static int read_table(const struct json_text *text, struct json_value table, const char *name,
+		      const struct column_spec *specs, size_t count, size_t *rows)
+{
+	struct json_value values[8];
+	struct json_member wanted[8];
+	int err;
+
+	*rows = 0;
+	if (json_type(table) != JSON_OBJECT)
+		return json_fail(text, table.at ? table.at : text->start, -EBADMSG,
+				 "there is no %s", name);
+	for (size_t i = 0; i < count; i++)
+		wanted[i] = (struct json_member){specs[i].name, &values[i]};
+	err = json_members(text, table, wanted, count);
+	for (size_t i = 0; i < count && !err; i++) {
+		if (specs[i].required && json_type(values[i]) != JSON_ARRAY)
+			return json_fail(text, table.at, -EBADMSG, "the %s has no column %s", name,
+					 specs[i].name);
+		err = read_column(text, values[i], specs[i].name, rows, specs[i].limit,
+				  specs[i].out);
+	}
+	return err;
+}
+
+#define READ_TABLE(in, table, name, specs, rows)                                                   \
+	read_table((in)->common->text, table, name, specs, sizeof(specs) / sizeof(*(specs)), rows)
+
+static int read_strings(struct firefox_in *in, struct json_value strings)
+{
+	const struct json_text *text = in->common->text;
+	struct json_walk walk;
+	int more = strings.at ? json_walk__init(&walk, text, strings.at, JSON_ARRAY)
+			      : json_fail(text, text->start, -EBADMSG, "there is no stringArray");
+
+	while (!more && (more = json_walk__next(&walk)) > 0)
+		more = vec_push(&in->strings, (struct firefox_string){.value = walk.value});
+	return more;
+}
+
+static int string_of(struct firefox_in *in, int32_t number, struct string_id *id)
+{
+	struct firefox_string *s;
+	_cleanup_free_ char *copy = NULL;
+	int err = 0;
+
+	*id = (struct string_id){0};
+	if (number < 0)
+		return 0;
+	s = &in->strings.data[number];
+	if (!s->id.v) {
+		err = json_string_copy(in->common->text, s->value, &copy);
+		if (!err)
+			s->id = profile_builder__string(in->common->b, copy);
+	}
+	*id = s->id;
+	return err;
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+struct tables {
+	struct json_value stacks, frames, funcs, resources, natives, sources, strings;
+};
+
+static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *funcs)
+{
+	const int64_t texts = (int64_t)in->strings.count;
+	size_t resources = 0, natives = 0, sources = 0;
+	const struct column_spec resource[] = {{"lib", &in->resource_lib, INT32_MAX, false}};
+	const struct column_spec source[] = {{"filename", &in->source_file, texts, true}};
+	const struct column_spec native[] = {
+		{"libIndex", &in->native_lib, INT32_MAX, true},
+		{"functionSize", &in->native_size, INT32_MAX, false},
+	};
+	int err = 0;
+
+	if (t->resources.at)
+		err = READ_TABLE(in, t->resources, "resourceTable", resource, &resources);
+	if (!err && t->sources.at)
+		err = READ_TABLE(in, t->sources, "sources", source, &sources);
+	if (!err && t->natives.at) {
+		struct json_value addresses = {0};
+		const struct json_member wanted[] = {{"address", &addresses}};
+
+		err = READ_TABLE(in, t->natives, "nativeSymbols", native, &natives);
+		if (!err)
+			err = json_members(in->common->text, t->natives, wanted, 1);
+		if (!err)
+			err = read_addresses(in->common->text, addresses, natives,
+					     &in->native_address);
+	}
+	if (err)
+		return err;
+	const struct column_spec func[] = {
+		{"name", &in->func_name, texts, true},
+		{"resource", &in->func_resource, resources ? (int64_t)resources : INT32_MAX, false},
+		{"source", &in->func_source, (int64_t)sources, false},
+		{"fileName", &in->func_file, texts, false},
+		{"lineNumber", &in->func_line, INT32_MAX, false},
+		{"columnNumber", &in->func_column, INT32_MAX, false},
+	};
+
+	return READ_TABLE(in, t->funcs, "funcTable", func, funcs);
+}
+
+static int read_frames(struct firefox_in *in, const struct tables *t, size_t funcs, size_t *frames)
+{
+	struct json_value addresses = {0};
+	const struct json_member wanted[] = {{"address", &addresses}};
+	const struct column_spec frame[] = {
+		{"func", &in->frame_func, (int64_t)funcs, true},
+		{"category", &in->frame_category, (int64_t)in->common->categories.count, false},
+		{"subcategory", &in->frame_subcategory, INT32_MAX, false},
+		{"line", &in->frame_line, INT32_MAX, false},
+		{"column", &in->frame_column, INT32_MAX, false},
+		{"nativeSymbol", &in->frame_native, (int64_t)in->native_lib.count, false},
+		{"inlineDepth", &in->frame_depth, INT32_MAX, false},
+		{"lib", &in->frame_lib, INT32_MAX, false},
+	};
+	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames);
+
+	if (!err)
+		err = json_members(in->common->text, t->frames, wanted, 1);
+	if (!err && addresses.at)
+		err = read_addresses(in->common->text, addresses, *frames, &in->frame_address);
+	return err;
+}
+
+/* Parents come before children, in both forms: so there is no cycle. */
+static int check_prefixes(struct firefox_in *in, struct json_value table, bool offsets)
+{
+	for (size_t i = 0; i < in->stack_prefix.count; i++) {
+		int32_t *prefix = &in->stack_prefix.data[i];
+		bool is_root = offsets ? *prefix <= 0 : *prefix < 0;
+
+		if (!is_root && (size_t)*prefix >= i + offsets)
+			return json_fail(in->common->text, table.at, -EBADMSG,
+					 "stack %zu does not come after its parent", i);
+		*prefix = is_root ? FIREFOX_NONE : offsets ? (int32_t)i - *prefix : *prefix;
+	}
+	return 0;
+}
+
+static int read_stacks(struct firefox_in *in, const struct tables *t, size_t frames)
+{
+	firefox_column offset = {};
+	const struct column_spec stack[] = {
+		{"frame", &in->stack_frame, (int64_t)frames, true},
+		{"prefix", &in->stack_prefix, INT32_MAX, false},
+		{"prefixOffset", &offset, INT32_MAX, false},
+	};
+	size_t rows;
+	int err = READ_TABLE(in, t->stacks, "stackTable", stack, &rows);
+	bool offsets = offset.data != NULL;
+
+	if (!err && offsets && in->stack_prefix.data)
+		err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
+				"the stackTable has both prefix and prefixOffset");
+	if (offsets && !err) {
+		memcpy(&in->stack_prefix, &offset, sizeof(offset));
+		offset = (firefox_column){};
+	}
+	if (!err && in->stack_prefix.count != rows)
+		err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
+				"the stackTable has neither prefix nor prefixOffset");
+	if (!err)
+		err = check_prefixes(in, t->stacks, offsets);
+	vec_free(&offset);
+	for (size_t i = 0; i < rows && !err; i++) {
+		err = vec_push(&in->chain_of_stack, NO_CHAIN);
+		if (!err)
+			err = vec_push(&in->stacks, (struct stack_id){0});
+		if (!err && in->stack_frame.data[i] < 0)
+			err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
+					"stack %zu has no frame", i);
+	}
+	return err;
+}
+
+static bool chain_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct firefox_in *in = owner;
+	const struct firefox_chain *a = &in->chains.data[index], *b = key;
+
+	return a->parent == b->parent && a->frame == b->frame;
+}
+
+int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
+		     struct json_value strings, struct json_value sources)
+{
+	struct tables t;
+	const struct json_member wanted[] = {
+		{"stackTable", &t.stacks},     {"frameTable", &t.frames},
+		{"funcTable", &t.funcs},       {"resourceTable", &t.resources},
+		{"nativeSymbols", &t.natives}, {"sources", &t.sources},
+		{"stringArray", &t.strings},
+	};
+	size_t funcs, frames;
+	int err;
+
+	*in = (struct firefox_in){.common = common};
+	hashmap__init(&in->chain_map, chain_equal, in);
+	err = json_members(common->text, tables, wanted, sizeof(wanted) / sizeof(*wanted));
+	if (!err && !t.strings.at)
+		t.strings = strings;
+	if (!err && !t.sources.at)
+		t.sources = sources;
+	if (!err)
+		err = read_strings(in, t.strings);
+	if (!err)
+		err = read_funcs(in, &t, &funcs);
+	if (!err)
+		err = read_frames(in, &t, funcs, &frames);
+	if (!err)
+		err = read_stacks(in, &t, frames);
+	if (err)
+		firefox_in__fini(in);
+	return err;
+}
+
+void firefox_in__fini(struct firefox_in *in)
+{
+	firefox_column *columns[] = {
+		&in->stack_frame,  &in->stack_prefix,	   &in->frame_func,  &in->frame_category,
+		&in->frame_line,   &in->frame_subcategory, &in->frame_depth, &in->frame_column,
+		&in->frame_native, &in->frame_lib,	   &in->func_name,   &in->func_resource,
+		&in->func_source,  &in->func_file,	   &in->func_line,   &in->func_column,
+		&in->resource_lib, &in->native_lib,	   &in->native_size, &in->source_file,
+	};
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+		vec_free(columns[i]);
+	vec_free(&in->strings);
+	vec_free(&in->frame_address);
+	vec_free(&in->native_address);
+	vec_free(&in->chains);
+	hashmap__fini(&in->chain_map);
+	vec_free(&in->chain_of_stack);
+	vec_free(&in->stacks);
+	vec_free(&in->path);
+	vec_free(&in->lines);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static int64_t address_of(const struct firefox_in *in, uint32_t frame)
+{
+	return frame < in->frame_address.count ? in->frame_address.data[frame] : FIREFOX_NONE;
+}
+
+/* Its library: a column of the frame itself (from 70 on), or its function's resource. */
+static const struct firefox_lib *lib_of(const struct firefox_in *in, uint32_t frame)
+{
+	int32_t lib = at(&in->frame_lib, frame), resource, native = at(&in->frame_native, frame);
+
+	if (lib < 0) {
+		resource = at(&in->func_resource, (uint32_t)in->frame_func.data[frame]);
+		lib = resource < 0 ? FIREFOX_NONE : at(&in->resource_lib, (uint32_t)resource);
+	}
+	if (lib < 0 && native >= 0)
+		lib = at(&in->native_lib, (uint32_t)native);
+	return lib >= 0 && (size_t)lib < in->common->libs.count ? &in->common->libs.data[lib]
+								: NULL;
+}
+
+static void set_category(const struct firefox_in *in, uint32_t number, struct frame *frame)
+{
+	int32_t category = at(&in->frame_category, number),
+		sub = at(&in->frame_subcategory, number);
+	const struct firefox_category *c;
+
+	frame->category = CATEGORY_OTHER;
+	if (category < 0)
+		return;
+	c = &in->common->categories.data[category];
+	frame->category = c->category;
+	if (c->category == CATEGORY_JIT && sub >= 0 && (uint32_t)sub < c->subcategory_count) {
+		const struct firefox_subcategory *s =
+			&in->common->subcategories.data[c->first_subcategory + (uint32_t)sub];
+
+		frame->tier = s->tier;
+		frame->ambiguous = s->ambiguous;
+	}
+}
+
+static void make_frame(struct firefox_in *in, uint32_t number, struct process_id process,
+		       struct frame *frame)
+{
+	const struct firefox_lib *lib = lib_of(in, number);
+	int64_t address = address_of(in, number);
+
+	*frame = (struct frame){.elf_address = PROFILE_UNKNOWN_ADDRESS};
+	set_category(in, number, frame);
+	if (lib) {
+		frame->dso = lib->dso;
+		if (address >= 0)
+			frame->address = frame->elf_address = (uint64_t)address;
+		return;
+	}
+	frame->process = process;
+	frame->dso = frames__dso(&in->common->frames,
+				 frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
+}
+
+static int file_of(struct firefox_in *in, uint32_t func, struct string_id *file)
+{
+	int32_t source = at(&in->func_source, func);
+	int32_t text = source >= 0 ? at(&in->source_file, (uint32_t)source)
+				   : at(&in->func_file, func);
+	int err = string_of(in, text, file);
+
+	if (!err && file->v)
+		*file = frames__file(&in->common->frames,
+				     profile_builder__get_string(in->common->b, *file));
+	return err;
+}
+
+static uint32_t position(int32_t number)
+{
+	return number > 0 ? (uint32_t)number : 0;
+}
+
+/* The function of a frame, at its line. `is_outermost`: the one that the machine code belongs to. */
+static int make_line(struct firefox_in *in, uint32_t number, const struct frame *frame,
+		     bool is_outermost, struct profile_line *line)
+{
+	uint32_t func = (uint32_t)in->frame_func.data[number];
+	int32_t native = is_outermost ? at(&in->frame_native, number) : FIREFOX_NONE;
+	struct profile_function function = {
+		.dso = frame->dso,
+		.address = PROFILE_UNKNOWN_ADDRESS,
+		.definition_line = position(at(&in->func_line, func)),
+		.definition_column = position(at(&in->func_column, func)),
+	};
+	int err = string_of(in, at(&in->func_name, func), &function.name);
+
+	if (!err)
+		err = file_of(in, func, &function.definition_file);
+	if (err)
+		return err;
+	if (!function.name.v)
+		function.name = profile_builder__string(in->common->b, "(anonymous)");
+	if (native >= 0) {
+		function.address = (uint64_t)in->native_address.data[native];
+		function.size = position(at(&in->native_size, (uint32_t)native));
+	}
+	*line = (struct profile_line){
+		.function = profile_builder__function(in->common->b, &function),
+		.line = position(at(&in->frame_line, number)),
+		.column = position(at(&in->frame_column, number)),
+	};
+	line->file = (struct string_id){line->line ? function.definition_file.v : 0};
+	return line->function.v ? 0 : -ENOMEM;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* Is frame `inner` inlined into frame `outer`, which called it? */
+static bool is_inlined(const struct firefox_in *in, uint32_t inner, uint32_t outer)
+{
+	int32_t depth = at(&in->frame_depth, inner);
+
+	return depth > 0 && at(&in->frame_depth, outer) == depth - 1 &&
+	       address_of(in, inner) == address_of(in, outer) &&
+	       at(&in->frame_native, inner) == at(&in->frame_native, outer);
+}
+
+static bool continues(const struct firefox_in *in, uint32_t stack)
+{
+	int32_t prefix = in->stack_prefix.data[stack];
+
+	return prefix >= 0 && is_inlined(in, (uint32_t)in->stack_frame.data[stack],
+					 (uint32_t)in->stack_frame.data[prefix]);
+}
+
+static int intern_chain(struct firefox_in *in, uint32_t parent, uint32_t frame, uint32_t *chain)
+{
+	struct firefox_chain key = {.parent = parent, .frame = frame, .length = 1};
+	uint64_t hash = hash_u64((uint64_t)parent << 32 | frame);
+	int err;
+
+	*chain = hashmap__find(&in->chain_map, hash, &key);
+	if (*chain != HASHMAP_NONE)
+		return 0;
+	if (parent != NO_CHAIN)
+		key.length = in->chains.data[parent].length + 1;
+	if (key.length > FRAME_LINES_MAX)
+		return json_fail(in->common->text, in->common->text->start, -E2BIG,
+				 "more than %u functions inlined into one another",
+				 FRAME_LINES_MAX);
+	*chain = (uint32_t)in->chains.count;
+	err = vec_push(&in->chains, key);
+	return err ? err : hashmap__add(&in->chain_map, hash, *chain);
+}
+
+/* The chain of a stack's leaf: its own frame, and those that it is inlined into. */
+static int chain_of(struct firefox_in *in, uint32_t stack, uint32_t *chain)
+{
+	uint32_t first = stack, length = 1, parent = NO_CHAIN;
+	int err = 0;
+
+	while (in->chain_of_stack.data[first] == NO_CHAIN && continues(in, first) &&
+	       length++ <= FRAME_LINES_MAX)
+		first = (uint32_t)in->stack_prefix.data[first];
+	/* downwards again: at most FRAME_LINES_MAX levels, each found by walking up */
+	for (; length > 0 && !err; length--) {
+		uint32_t at_stack = stack;
+
+		for (uint32_t up = 1; up < length; up++)
+			at_stack = (uint32_t)in->stack_prefix.data[at_stack];
+		if (in->chain_of_stack.data[at_stack] == NO_CHAIN)
+			err = intern_chain(in, parent, (uint32_t)in->stack_frame.data[at_stack],
+					   &in->chain_of_stack.data[at_stack]);
+		parent = in->chain_of_stack.data[at_stack];
+	}
+	*chain = parent;
+	return err;
+}
+
+static int location_of(struct firefox_in *in, uint32_t number, struct process_id process,
+		       struct location_id *location)
+{
+	struct frame frame;
+	int err = 0;
+
+	*location = in->chains.data[number].location;
+	if (location->v)
+		return 0;
+	make_frame(in, in->chains.data[number].frame, process, &frame);
+	in->lines.count = 0;
+	for (uint32_t at_chain = number; at_chain != NO_CHAIN && !err;) {
+		const struct firefox_chain *chain = &in->chains.data[at_chain];
+		struct profile_line line;
+
+		err = make_line(in, chain->frame, &frame, chain->parent == NO_CHAIN, &line);
+		if (!err)
+			err = vec_push(&in->lines, line);
+		at_chain = chain->parent;
+	}
+	if (err)
+		return err;
+	*location = frames__location(&in->common->frames, &frame, in->lines.data,
+				     (uint32_t)in->lines.count);
+	in->chains.data[number].location = *location;
+	return location->v ? 0 : -ENOMEM;
+}
+
+/* The caller's stack: the parent of the outermost of the frames that are one location. -1: none. */
+static int32_t caller_of(const struct firefox_in *in, uint32_t stack)
+{
+	while (continues(in, stack))
+		stack = (uint32_t)in->stack_prefix.data[stack];
+	return in->stack_prefix.data[stack];
+}
+
+static int make_stack(struct firefox_in *in, uint32_t number, struct process_id process)
+{
+	int32_t caller = caller_of(in, number);
+	struct location_id location;
+	uint32_t chain;
+	int err = chain_of(in, number, &chain);
+
+	if (!err)
+		err = location_of(in, chain, process, &location);
+	if (err)
+		return err;
+	in->stacks.data[number] = profile_builder__stack(
+		in->common->b, caller >= 0 ? in->stacks.data[caller] : (struct stack_id){0},
+		location);
+	if (!in->stacks.data[number].v)
+		return -ENOMEM;
+	if (profile_builder__get_stack(in->common->b, in->stacks.data[number])->depth >
+	    IMPORT_DEPTH_MAX)
+		return json_fail(in->common->text, in->common->text->start, -E2BIG,
+				 "stack %u is deeper than %u frames", number, IMPORT_DEPTH_MAX);
+	return 0;
+}
+
+int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
+		      struct stack_id *stack, bool *idle)
+{
+	int32_t category;
+	int err = 0;
+
+	if (number >= in->stacks.count)
+		return -ENOENT;
+	in->path.count = 0;
+	for (int32_t next = (int32_t)number; next >= 0 && !in->stacks.data[next].v && !err;
+	     next = caller_of(in, (uint32_t)next))
+		err = vec_push(&in->path, (uint32_t)next);
+	for (size_t i = in->path.count; i-- > 0 && !err;)
+		err = make_stack(in, in->path.data[i], process);
+	if (err)
+		return err;
+	*stack = in->stacks.data[number];
+	category = at(&in->frame_category, (uint32_t)in->stack_frame.data[number]);
+	*idle = category >= 0 && in->common->categories.data[category].is_idle;
+	return 0;
+}

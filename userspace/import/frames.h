@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of imported files as locations of a profile.
+ *
+ * A location of the profile is an address, and its lines follow from the address. Other formats have frames:
+ * a function, perhaps a line, often no address, or two frames with one address. Equal frames become one
+ * location; frames that differ and have no address, or the same one, become versions of one address.
+ */
+#ifndef IMPORT_FRAMES_H
+#define IMPORT_FRAMES_H
+
+#include <sysprof/profile_builder.h>
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+#define FRAME_LINES_MAX 1024 /* of an inline chain */
+
+struct frame {
+	struct dso_id dso;
+	enum profile_category category;
+	struct process_id process; /* for kinds of dso that are a process's own */
+	uint64_t address;	   /* in the dso; 0: unknown */
+	uint64_t elf_address;	   /* PROFILE_UNKNOWN_ADDRESS: unknown */
+	enum code_tier tier;
+	bool ambiguous;
+};
+
+struct known_frame {
+	struct location_id location;
+	uint32_t first_line, line_count;
+	struct frame frame;
+};
+
+struct frames {
+	struct profile_builder *b;
+	VEC(struct known_frame) known;
+	VEC(struct profile_line) lines;
+	struct hashmap map;
+	uint32_t versions;
+};
+
+void frames__init(struct frames *f, struct profile_builder *b);
+void frames__fini(struct frames *f);
+
+/* The location of a frame with this inline chain, innermost first; 0 when out of memory (the builder's). */
+struct location_id frames__location(struct frames *f, const struct frame *frame,
+				    const struct profile_line *lines, uint32_t line_count);
+
+/* A file with code, by its path; `number` tells files of one path apart. */
+struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
+
+/* From hexadecimal digits; what is none, or too long for one (Go's own ids), is no build-id. */
+void frames__set_build_id(struct profile_dso *dso, const char *text);
+
+/* A function without an address, by name (empty: what an engine calls an anonymous function) and site. */
+struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
+				    struct string_id file, uint32_t line, uint32_t column);
+
+/* A file's path, or its URL if it is no file: 0 for "". */
+struct string_id frames__file(struct frames *f, const char *url);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which reader a file is for, and what is said of files that none of them is for. */
+#include "import/import.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/minmax.h"
+#include "import/json.h"
+
+int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(failure->what, sizeof(failure->what), format, args);
+	va_end(args);
+	failure->offset = offset;
+	return error;
+}
+
+/* Text last: nearly anything can be folded stacks. */
+const struct importer *const *importers(void)
+{
+	static const struct importer *const all[] = {
+		&firefox_importer, &cpuprofile_importer, &trace_importer,
+		&pprof_importer,   &folded_importer,	 NULL,
+	};
+
+	return all;
+}
+
+/* An array of events is a trace, as well. */
+static bool is_array(const uint8_t *bytes, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size && strchr(" \t\r\n", bytes[at]) && bytes[at])
+		at++;
+	if (at == size || bytes[at] != '[')
+		return false;
+	for (at++; at < size && strchr(" \t\r\n", bytes[at]) && bytes[at]; at++)
+		;
+	return at == size || bytes[at] == '{' || bytes[at] == ']';
+}
+
+enum import_json import_json_kind(const uint8_t *bytes, size_t size)
+{
+	/* "head": nodes as Chrome wrote them before 57 */
+	static const char *const keys[] = {"meta",	  "nodes",   "head", "timeDeltas",
+					   "traceEvents", "$schema", NULL};
+	static const enum import_json kinds[] = {
+		IMPORT_JSON_FIREFOX,	IMPORT_JSON_CPUPROFILE, IMPORT_JSON_CPUPROFILE,
+		IMPORT_JSON_CPUPROFILE, IMPORT_JSON_TRACE,	IMPORT_JSON_SPEEDSCOPE,
+	};
+	int key = json_first_key(bytes, size, keys);
+
+	if (key >= 0)
+		return kinds[key];
+	return is_array(bytes, size) ? IMPORT_JSON_TRACE : IMPORT_JSON_OTHER;
+}
+
+/* What people have at hand, and what makes something readable of it. */
+static const struct {
+	const char *magic;
+	size_t size;
+	const char *what;
+} foreign[] = {
+	{"PERFILE2", 8,
+	 "a perf.data file; `perf script | stackcollapse-perf.pl` makes folded stacks"},
+	{"FLR\0", 4,
+	 "a Java Flight Recording; async-profiler's jfrconv makes folded stacks or pprof"},
+	{"\x7f"
+	 "ELF",
+	 4, "an ELF file"},
+	{"PK\3\4", 4, "a zip archive; unpack it"},
+	{"\xfd"
+	 "7zXZ\0",
+	 6, "packed by xz; unpack it"},
+	{"\x28\xb5\x2f\xfd", 4, "packed by zstd; unpack it"},
+	{"BZh", 3, "packed by bzip2; unpack it"},
+	{"<", 1, "a page or an image, from which nothing is read"},
+	{"SQLite format 3", 15, "an SQLite database"},
+};
+
+static int refuse(const struct import_request *request, struct import_failure *failure)
+{
+	if (!request->size)
+		return import_fail(failure, 0, -EBADMSG, "the file is empty");
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+		if (request->size >= foreign[i].size &&
+		    !memcmp(request->bytes, foreign[i].magic, foreign[i].size))
+			return import_fail(failure, 0, -EPROTONOSUPPORT, "it is %s",
+					   foreign[i].what);
+	if (import_json_kind(request->bytes, request->size) == IMPORT_JSON_SPEEDSCOPE)
+		return import_fail(
+			failure, 0, -EPROTONOSUPPORT,
+			"it is a speedscope file, which is not read; give what it was made "
+			"from");
+	return import_fail(failure, 0, -EBADMSG,
+			   "it is neither a recording nor a profile of a format that is read here "
+			   "(.cpuprofile, Chrome trace, Firefox Profiler, pprof, folded stacks)");
+}
+
+static int read_unpacked(const struct import_request *request, struct import_failure *failure)
+{
+	for (const struct importer *const *i = importers(); *i; i++)
+		if ((*i)->recognizes(request->bytes, request->size))
+			return (*i)->read(request, failure);
+	return refuse(request, failure);
+}
+
+static int read_packed(const struct import_request *request, struct import_failure *failure)
+{
+	uint64_t limit = min_u64(IMPORT_SIZE_MAX,
+				 request->size * (uint64_t)IMPORT_RATIO_MAX + IMPORT_RATIO_FREE);
+	struct import_request unpacked = *request;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	uint64_t offset;
+	int err = gunzip_bytes(request->bytes, request->size, limit, &bytes, &unpacked.size,
+			       &offset);
+
+	if (err == -EFBIG)
+		return import_fail(
+			failure, offset, -E2BIG,
+			"its gzip data unpack to more than %llu MiB, which no profile of "
+			"that size does",
+			(unsigned long long)(limit >> 20));
+	if (err == -EBADMSG)
+		return import_fail(failure, offset, err, "its gzip data are %s",
+				   offset == request->size ? "cut off" : "damaged");
+	if (err)
+		return err;
+	unpacked.bytes = bytes;
+	if (is_gzip(bytes, unpacked.size))
+		return import_fail(failure, 0, -EBADMSG, "it was packed by gzip twice");
+	return read_unpacked(&unpacked, failure);
+}
+
+/* Each stack that has samples is walked once by who reads the profile. */
+static int check_frames(struct profile_builder *b, struct import_failure *failure)
+{
+	size_t stacks = profile_builder__stack_count(b);
+	_cleanup_free_ uint8_t *seen = calloc(stacks + 1, 1);
+	uint64_t frames = 0;
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= profile_builder__thread_count(b); i++) {
+		const struct builder_samples samples =
+			profile_builder__samples(b, (struct thread_id){i}, SAMPLE_CPU);
+
+		for (size_t j = 0; j < samples.count; j++) {
+			struct stack_id stack = samples.stack[j];
+
+			frames += seen[stack.v] ? 0 : profile_builder__get_stack(b, stack)->depth;
+			seen[stack.v] = 1;
+		}
+	}
+	return frames <= IMPORT_FRAMES_MAX
+		       ? 0
+		       : import_fail(failure, 0, -E2BIG,
+				     "its stacks have more than %llu frames, all told",
+				     IMPORT_FRAMES_MAX);
+}
+
+int import_profile(const struct import_request *request, struct import_failure *failure)
+{
+	int err;
+
+	if (request->size > IMPORT_SIZE_MAX)
+		return import_fail(failure, IMPORT_SIZE_MAX, -E2BIG, "it is larger than %llu GiB",
+				   IMPORT_SIZE_MAX >> 30);
+	err = is_gzip(request->bytes, request->size) ? read_packed(request, failure)
+						     : read_unpacked(request, failure);
+	if (!err)
+		err = profile_builder__error(request->builder);
+	if (!err)
+		err = check_frames(request->builder, failure);
+	if (err == -ENOMEM)
+		import_fail(failure, 0, err, "out of memory");
+	return err;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The door to cJSON, and what keeps big files away from it.
+ *
+ * A JSON text stays where it is. A scanner of our own finds where values end, so that an object or array is
+ * walked element by element. Columns of numbers are parsed in place; what is small (a call frame, the
+ * arguments of an event) becomes a tree, by cJSON. So the memory is that of the text and of one small tree.
+ *
+ * Every function that can fail tells what is wrong, and at which byte, in the text's import_failure.
+ */
+#ifndef IMPORT_JSON_H
+#define IMPORT_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/importer.h>
+
+#define JSON_DEPTH_MAX 512
+#define JSON_TREE_MAX  (1u << 20) /* bytes of a value that becomes a tree */
+
+struct json_text {
+	const char *start, *end;
+	struct import_failure *failure;
+};
+
+/* A value: its bytes in the text. NULL: there is none. */
+struct json_value {
+	const char *at, *end;
+};
+
+enum json_type {
+	JSON_ABSENT,
+	JSON_OBJECT,
+	JSON_ARRAY,
+	JSON_STRING,
+	JSON_NUMBER,
+	JSON_LITERAL, /* true, false, null */
+};
+
+enum json_type json_type(struct json_value value);
+bool json_is(struct json_value value, const char *literal); /* "null", "true", … */
+
+/* Tell what is wrong at this byte of the text. */
+int json_fail(const struct json_text *text, const char *at, int error, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+/*
+ * The elements of an array, or the members of an object. Start with a position at or before its bracket (spaces may lie
+ * between); its end need not be known.
+ */
+struct json_walk {
+	const struct json_text *text;
+	const char *at; /* after the last element: behind the closing bracket */
+	bool is_object, first;
+	struct json_value key, value; /* the key with its quotes */
+	size_t index;		      /* of the value */
+};
+
+int json_walk__init(struct json_walk *walk, const struct json_text *text, const char *at,
+		    enum json_type type);
+int json_walk__next(struct json_walk *walk); /* 1: an element; 0: no more; -EBADMSG, -E2BIG */
+bool json_walk__key_is(const struct json_walk *walk, const char *name);
+
+/*
+ * Which of these keys (NULL-ended) comes first in a text that is an object, perhaps cut off: its number, or -1.
+ * Values before it are stepped over, its own is not looked at.
+ */
+int json_first_key(const uint8_t *bytes, size_t size, const char *const *names);
+
+/* Nothing but spaces may follow. */
+int json_expect_end(const struct json_text *text, const char *at);
+
+/* The members of an object that are wanted, by name; a wanted name that is there twice is an error. */
+struct json_member {
+	const char *name;
+	struct json_value *value;
+};
+int json_members(const struct json_text *text, struct json_value object,
+		 const struct json_member *wanted, size_t count);
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* mantissa × 10^exponent, as it is written (from 19 digits on rounded down) */
+struct json_number {
+	bool is_null, negative;
+	uint64_t mantissa;
+	int32_t exponent;
+	const char *at;
+};
+
+/* × 10^scale, to the nearest integer; -ERANGE beyond ±2^62 */
+int json_scaled(const struct json_number *number, int scale, int64_t *value);
+
+/* A column of numbers and nulls, parsed as it is walked. */
+struct json_column {
+	const struct json_text *text;
+	const char *at;
+	bool first;
+	size_t index; /* of the next number */
+};
+
+int json_column__init(struct json_column *column, const struct json_text *text,
+		      struct json_value array);
+int json_column__next(struct json_column *column,
+		      struct json_number *number); /* 1, 0: end, error */
+/* The next one, which must be there and be at least `min` and at most `max`, or null: *value = or_null. */
+int json_column__integer(struct json_column *column, int64_t min, int64_t max, int64_t or_null,
+			 int64_t *value);
+
+int json_parse_number(const struct json_text *text, struct json_value value,
+		      struct json_number *number);
+/* An integer in min..max, or an error that names it `what`. */
+int json_integer(const struct json_text *text, struct json_value value, const char *what,
+		 int64_t min, int64_t max, int64_t *integer);
+
+/* ---- small values ---------------------------------------------------------------------------- */
+
+/* A copy of a string, unescaped; it ends at its first NUL. Caller frees. -EBADMSG, -ENOMEM. */
+int json_string_copy(const struct json_text *text, struct json_value value, char **copy);
+
+struct json_tree; /* cJSON's */
+
+int json_tree__parse(const struct json_text *text, struct json_value value,
+		     struct json_tree **tree); /* -EBADMSG, -E2BIG, -ENOMEM */
+void json_tree__free(struct json_tree *tree);
+/* A member, or NULL; of NULL it is NULL. Of two with the same name it is the first. */
+const struct json_tree *json_tree__get(const struct json_tree *tree, const char *name);
+const struct json_tree *json_tree__element(const struct json_tree *tree, size_t index);
+/* The text of a member that is a string, or `otherwise`. */
+const char *json_tree__string(const struct json_tree *tree, const char *name,
+			      const char *otherwise);
+/* The value of a member that is a number, as an integer in min..max, or `otherwise`. */
+int64_t json_tree__integer(const struct json_tree *tree, const char *name, int64_t min, int64_t max,
+			   int64_t otherwise);
+bool json_tree__bool(const struct json_tree *tree, const char *name, bool otherwise);
+
+static inline void json_cleanup_tree(struct json_tree **tree)
+{
+	json_tree__free(*tree);
+}
+
+#define _cleanup_json_ __attribute__((cleanup(json_cleanup_tree)))
+
+#endif

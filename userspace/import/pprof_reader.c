@@ -1,0 +1,781 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pprof: ours, those of Go's runtime, pprof-nodejs, gperftools and pprof-rs by way of pprof, and others.
+ *
+ * Tables come in any order, and strings mostly at the end, so the file is walked over three times: tables;
+ * locations, which need those; samples, which need locations. Only one message at a time is unpacked.
+ *
+ * There are no times. Samples keep the order of the file and get made-up times; counts are ticks, values
+ * are CPU time.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pprof.pb-c.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "import/frames.h"
+#include "import/import.h"
+#include "import/owners.h"
+#include "import/pprof_words.h"
+#include "import/wire.h"
+
+#define TAIL_MAX	  (1ULL << 61)
+#define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
+#define TYPES_MAX	  64
+#define RECOGNIZED_FIELDS 8
+#define NONE		  UINT32_MAX
+
+enum {
+	SAMPLE_TYPE = 1,
+	SAMPLE,
+	MAPPING,
+	LOCATION,
+	FUNCTION,
+	STRING_TABLE,
+	TIME_NANOS = 9,
+	DURATION_NANOS,
+	PERIOD_TYPE,
+	PERIOD
+};
+
+struct text {
+	const uint8_t *bytes;
+	size_t size;
+	enum label_kind label; /* if it is a key of a label */
+};
+
+struct value_type {
+	int64_t type, unit; /* strings */
+};
+
+/* An element of a table with ids: what is kept of it until it is used. */
+struct mapping {
+	uint64_t id, start, limit, offset;
+	struct dso_id dso;
+	enum dso_kind kind;
+	enum profile_category category;
+};
+
+struct function {
+	uint64_t id;
+	int64_t name, file, line;
+};
+
+struct location {
+	uint64_t id;
+	struct location_id location;
+	bool is_idle;
+};
+
+struct pprof {
+	const struct import_request *request;
+	struct import_failure *failure;
+	struct profile_builder *b;
+	struct frames frames;
+	struct process_id any; /* for code without a mapping: the first sample's process */
+	struct wire first;     /* that sample */
+	VEC(struct text) strings;
+	VEC(struct value_type) types;
+	VEC(struct mapping) mappings;
+	VEC(struct function) functions;
+	VEC(struct location) locations;
+	struct hashmap mapping_map, function_map, location_map;
+	struct owners owners;
+	VEC(struct profile_line) lines; /* scratch */
+	struct value_type period_type;
+	int64_t period, time, duration;
+	uint32_t count_index, cpu_index; /* of the values; NONE */
+	uint64_t unit;			 /* ns of the value at cpu_index */
+};
+
+static int fail_at(const struct pprof *p, const uint8_t *at, int error, const char *what,
+		   uint64_t number)
+{
+	return import_fail(p->failure, (uint64_t)(at - p->request->bytes), error, what,
+			   (unsigned long long)number);
+}
+
+/* ---- the message ----------------------------------------------------------------------------- */
+
+static bool type_fits(const struct wire *w)
+{
+	static const char types[] = " bbbbbbvvvvbv*vv";
+
+	if (!w->number || w->number >= sizeof(types) - 1)
+		return false;
+	return types[w->number] == '*' || types[w->number] == (w->type == WIRE_BYTES	? 'b'
+							       : w->type == WIRE_VARINT ? 'v'
+											: 0);
+}
+
+static bool recognizes_pprof(const uint8_t *bytes, size_t size)
+{
+	struct wire w = {.start = bytes, .at = bytes, .end = bytes + size};
+	unsigned int fields = 0;
+	int more = 1;
+
+	while (fields < RECOGNIZED_FIELDS && (more = wire_next(&w)) > 0) {
+		if (!type_fits(&w))
+			return false;
+		fields++;
+	}
+	return fields >= 3 || (fields && !more);
+}
+
+/* Each field of the profile that is made of bytes is a message; the others are numbers. */
+static int each_field(struct pprof *p, int (*field)(struct pprof *p, const struct wire *w))
+{
+	const struct import_request *r = p->request;
+	struct wire w = {.start = r->bytes, .at = r->bytes, .end = r->bytes + r->size};
+	int more;
+
+	while ((more = wire_next(&w)) > 0) {
+		int err;
+
+		if (w.type == WIRE_BYTES && w.size > MESSAGE_MAX)
+			return fail_at(p, w.bytes, -E2BIG, "a message of %llu bytes", w.size);
+		if (w.number <= PERIOD && !type_fits(&w))
+			return fail_at(p, w.bytes, -EBADMSG, "field %llu has the wrong type",
+				       w.number);
+		err = field(p, &w);
+		if (err)
+			return err;
+	}
+	return more < 0 ? fail_at(p, w.at, -EBADMSG, "the message is damaged or cut off", 0) : 0;
+}
+
+static int fail_message(const struct pprof *p, const struct wire *w)
+{
+	return fail_at(p, w->bytes, -EBADMSG, "a message in field %llu is damaged", w->number);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+#define DEFINE_EQUAL(table)                                                                        \
+	static bool table##_equal(const void *owner, uint32_t index, const void *key)              \
+	{                                                                                          \
+		const struct pprof *p = owner;                                                     \
+                                                                                                   \
+		return p->table.data[index].id == *(const uint64_t *)key;                          \
+	}
+DEFINE_EQUAL(mappings)
+DEFINE_EQUAL(functions)
+DEFINE_EQUAL(locations)
+
+/* Remember element number `index` of a table under its id, which may be there once. */
+static int add_id(struct pprof *p, struct hashmap *map, const struct wire *w, uint64_t id,
+		  size_t index)
+{
+	if (!id)
+		return fail_at(p, w->bytes, -EBADMSG, "an id is 0 in field %llu", w->number);
+	if (hashmap__find(map, hash_u64(id), &id) != HASHMAP_NONE)
+		return fail_at(p, w->bytes, -EBADMSG, "the id %llu is there twice", id);
+	if (index >= HASHMAP_NONE)
+		return -E2BIG;
+	return hashmap__add(map, hash_u64(id), (uint32_t)index);
+}
+
+static int add_mapping(struct pprof *p, const struct wire *w)
+{
+	Pprof__Mapping *m = pprof__mapping__unpack(NULL, w->size, w->bytes);
+	struct mapping mapping;
+	int err;
+
+	if (!m)
+		return fail_message(p, w);
+	/* strings may come later: the file's name is kept as a number in dso, and looked up then */
+	mapping = (struct mapping){
+		.id = m->id,
+		.start = m->memory_start,
+		.limit = m->memory_limit,
+		.offset = m->file_offset,
+	};
+	pprof__mapping__free_unpacked(m, NULL);
+	err = add_id(p, &p->mapping_map, w, mapping.id, p->mappings.count);
+	return err ? err : vec_push(&p->mappings, mapping);
+}
+
+static int add_function(struct pprof *p, const struct wire *w)
+{
+	Pprof__Function *f = pprof__function__unpack(NULL, w->size, w->bytes);
+	struct function function;
+	int err;
+
+	if (!f)
+		return fail_message(p, w);
+	function = (struct function){
+		.id = f->id,
+		.name = f->name ? f->name : f->system_name,
+		.file = f->filename,
+		.line = f->start_line,
+	};
+	pprof__function__free_unpacked(f, NULL);
+	err = add_id(p, &p->function_map, w, function.id, p->functions.count);
+	return err ? err : vec_push(&p->functions, function);
+}
+
+static int read_value_type(struct pprof *p, const struct wire *w, struct value_type *type)
+{
+	Pprof__ValueType *t = pprof__value_type__unpack(NULL, w->size, w->bytes);
+
+	if (!t)
+		return fail_message(p, w);
+	*type = (struct value_type){t->type, t->unit};
+	pprof__value_type__free_unpacked(t, NULL);
+	return 0;
+}
+
+static int add_type(struct pprof *p, const struct wire *w)
+{
+	struct value_type type;
+	int err = read_value_type(p, w, &type);
+
+	if (!err && p->types.count == TYPES_MAX)
+		return fail_at(p, w->bytes, -E2BIG, "more than %llu sample types", TYPES_MAX);
+	return err ? err : vec_push(&p->types, type);
+}
+
+static int table_field(struct pprof *p, const struct wire *w)
+{
+	switch (w->number) {
+	case SAMPLE_TYPE:
+		return add_type(p, w);
+	case SAMPLE:
+		p->first = p->first.bytes ? p->first : *w;
+		break;
+	case MAPPING:
+		return add_mapping(p, w);
+	case FUNCTION:
+		return add_function(p, w);
+	case STRING_TABLE:
+		return vec_push(&p->strings, (struct text){w->bytes, w->size,
+							   pprof_label_kind(w->bytes, w->size)});
+	case PERIOD_TYPE:
+		return read_value_type(p, w, &p->period_type);
+	case TIME_NANOS:
+		p->time = (int64_t)w->value;
+		break;
+	case DURATION_NANOS:
+		p->duration = (int64_t)w->value;
+		break;
+	case PERIOD:
+		p->period = (int64_t)w->value;
+		break;
+	}
+	return 0;
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static int copy_string(const struct pprof *p, int64_t index, char **copy)
+{
+	if (index < 0 || (uint64_t)index >= (p->strings.count ? p->strings.count : 1))
+		return import_fail(p->failure, 0, -EBADMSG,
+				   "there is no string %lld in a table of %zu", (long long)index,
+				   p->strings.count);
+	*copy = p->strings.count ? strndup((const char *)p->strings.data[index].bytes,
+					   p->strings.data[index].size)
+				 : strdup("");
+	return *copy ? 0 : -ENOMEM;
+}
+
+static int intern(struct pprof *p, int64_t index, struct string_id *id)
+{
+	_cleanup_free_ char *copy = NULL;
+	int err = copy_string(p, index, &copy);
+
+	if (!err)
+		*id = profile_builder__string(p->b, copy);
+	return err;
+}
+
+static bool string_is(const struct pprof *p, int64_t index, const char *text)
+{
+	return index > 0 && (uint64_t)index < p->strings.count &&
+	       p->strings.data[index].size == strlen(text) &&
+	       !memcmp(p->strings.data[index].bytes, text, strlen(text));
+}
+
+/* ---- what the values are --------------------------------------------------------------------- */
+
+/* Nanoseconds of a unit of time; 0: none. */
+static uint64_t unit_of(const struct pprof *p, int64_t unit)
+{
+	const struct text *text = unit > 0 && (uint64_t)unit < p->strings.count
+					  ? &p->strings.data[unit]
+					  : NULL;
+
+	return text ? pprof_unit(text->bytes, text->size) : 0;
+}
+
+static int refuse_types(const struct pprof *p)
+{
+	char names[160] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < p->types.count && used < sizeof(names); i++) {
+		_cleanup_free_ char *type = NULL, *unit = NULL;
+		int err = copy_string(p, p->types.data[i].type, &type);
+
+		if (!err)
+			err = copy_string(p, p->types.data[i].unit, &unit);
+		if (err)
+			return err;
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s/%s",
+					 i ? ", " : "", type, unit);
+	}
+	return import_fail(p->failure, 0, -EPROTONOSUPPORT,
+			   "it has no CPU samples (cpu/nanoseconds, samples/count), but %s",
+			   *names ? names : "nothing");
+}
+
+/* "sample" and "wall" are pprof-nodejs's, whose samples of an idle loop are (idle). */
+static int choose_values(struct pprof *p)
+{
+	uint32_t wall = NONE;
+
+	p->count_index = p->cpu_index = NONE;
+	for (uint32_t i = 0; i < p->types.count; i++) {
+		const struct value_type *t = &p->types.data[i];
+
+		if (p->count_index == NONE && string_is(p, t->unit, "count") &&
+		    (string_is(p, t->type, "samples") || string_is(p, t->type, "sample")))
+			p->count_index = i;
+		if (p->cpu_index == NONE && string_is(p, t->type, "cpu") && unit_of(p, t->unit))
+			p->cpu_index = i;
+		if (string_is(p, t->type, "wall") && unit_of(p, t->unit))
+			wall = i;
+	}
+	if (p->count_index == NONE && p->cpu_index == NONE)
+		return refuse_types(p);
+	if (p->cpu_index == NONE)
+		p->cpu_index = wall;
+	p->unit = p->cpu_index != NONE ? unit_of(p, p->types.data[p->cpu_index].unit)
+				       : unit_of(p, p->period_type.unit);
+	return 0;
+}
+
+/* ---- mappings and locations ------------------------------------------------------------------ */
+
+static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__Mapping *m)
+{
+	_cleanup_free_ char *path = NULL, *build_id = NULL;
+	struct profile_dso dso = {.file_state = FILE_STATE_UNOPENED,
+				  .symbol_state = SYMBOL_STATE_RESOLVED};
+	const char *name;
+	int err = copy_string(p, m->filename, &path);
+
+	if (!err)
+		err = copy_string(p, m->build_id, &build_id);
+	if (err)
+		return err;
+	mapping->kind = pprof_mapping_kind(path, &mapping->category);
+	name = strrchr(path, '/');
+	name = name && name[1] ? name + 1 : path;
+	dso.kind = mapping->kind;
+	dso.path = profile_builder__string(p->b, path);
+	dso.name = profile_builder__string(p->b, name);
+	dso.is_library = strstr(name, ".so") != NULL;
+	frames__set_build_id(&dso, build_id);
+	mapping->dso = profile_builder__dso(p->b, &dso);
+	return mapping->dso.v ? 0 : -ENOMEM;
+}
+
+static uint32_t find_id(const struct hashmap *map, uint64_t id)
+{
+	return hashmap__find(map, hash_u64(id), &id);
+}
+
+/* The tables are whole: names of mappings, and a process for code that has none. */
+static int mapping_field(struct pprof *p, const struct wire *w)
+{
+	Pprof__Mapping *m;
+	int err;
+
+	if (w->number != MAPPING)
+		return 0;
+	m = pprof__mapping__unpack(NULL, w->size, w->bytes);
+	if (!m)
+		return fail_message(p, w);
+	err = name_mapping(p, &p->mappings.data[find_id(&p->mapping_map, m->id)], m);
+	pprof__mapping__free_unpacked(m, NULL);
+	return err;
+}
+
+static uint32_t clamp_line(int64_t line)
+{
+	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
+static int add_line(struct pprof *p, const struct wire *w, const Pprof__Line *l, struct dso_id dso)
+{
+	uint32_t index = find_id(&p->function_map, l->function_id);
+	_cleanup_free_ char *name = NULL, *file = NULL;
+	struct profile_line line = {.line = clamp_line(l->line), .column = clamp_line(l->column)};
+	const struct function *f;
+	struct string_id site;
+	int err;
+
+	if (index == HASHMAP_NONE)
+		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function_id);
+	f = &p->functions.data[index];
+	err = copy_string(p, f->name, &name);
+	if (!err)
+		err = copy_string(p, f->file, &file);
+	if (err)
+		return err;
+	site = frames__file(&p->frames, file);
+	line.function = frames__function(&p->frames, name, dso, site, clamp_line(f->line), 0);
+	line.file = (struct string_id){line.line ? site.v : 0};
+	return line.function.v ? vec_push(&p->lines, line) : -ENOMEM;
+}
+
+/* JIT code has no mapping; what has neither mapping nor address nor file is an engine itself. */
+static void set_unmapped(struct pprof *p, struct frame *frame, const Pprof__Location *l)
+{
+	bool has_file = false;
+
+	for (size_t i = 0; i < l->n_line; i++) {
+		uint32_t index = find_id(&p->function_map, l->line[i]->function_id);
+
+		has_file |= index != HASHMAP_NONE && p->functions.data[index].file != 0;
+	}
+	frame->category = has_file || l->address ? CATEGORY_JIT : CATEGORY_OTHER;
+	frame->dso = frames__dso(&p->frames,
+				 frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
+}
+
+static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Location *l,
+		     struct frame *frame)
+{
+	const struct mapping *m;
+	uint32_t index;
+
+	*frame = (struct frame){
+		.process = p->any, .address = l->address, .elf_address = PROFILE_UNKNOWN_ADDRESS};
+	if (!l->mapping_id) {
+		set_unmapped(p, frame, l);
+		return 0;
+	}
+	index = find_id(&p->mapping_map, l->mapping_id);
+	if (index == HASHMAP_NONE)
+		return fail_at(p, w->bytes, -EBADMSG, "there is no mapping %llu", l->mapping_id);
+	m = &p->mappings.data[index];
+	frame->dso = m->dso;
+	frame->category = m->category;
+	if (m->kind == DSO_FILE && l->address >= m->start && l->address < m->limit)
+		frame->address = l->address - m->start + m->offset;
+	if (m->kind != DSO_JIT)
+		frame->process = (struct process_id){0};
+	return 0;
+}
+
+static bool is_idle(const struct pprof *p, const Pprof__Location *l)
+{
+	uint32_t index = l->n_line == 1 ? find_id(&p->function_map, l->line[0]->function_id)
+					: HASHMAP_NONE;
+
+	return index != HASHMAP_NONE && !p->functions.data[index].file &&
+	       string_is(p, p->functions.data[index].name, "(idle)");
+}
+
+static int add_location(struct pprof *p, const struct wire *w, const Pprof__Location *l)
+{
+	struct location location = {.id = l->id, .is_idle = is_idle(p, l)};
+	struct frame frame;
+	int err = add_id(p, &p->location_map, w, l->id, p->locations.count);
+
+	if (!err)
+		err = set_frame(p, w, l, &frame);
+	if (!err && l->n_line > FRAME_LINES_MAX)
+		err = fail_at(p, w->bytes, -E2BIG, "a location of %llu lines", l->n_line);
+	p->lines.count = 0;
+	for (size_t i = 0; i < l->n_line && !err; i++)
+		err = add_line(p, w, l->line[i], frame.dso);
+	if (err)
+		return err;
+	location.location = frames__location(&p->frames, &frame, p->lines.data,
+					     (uint32_t)p->lines.count);
+	return location.location.v ? vec_push(&p->locations, location) : -ENOMEM;
+}
+
+static int location_field(struct pprof *p, const struct wire *w)
+{
+	Pprof__Location *l;
+	int err;
+
+	if (w->number != LOCATION)
+		return 0;
+	l = pprof__location__unpack(NULL, w->size, w->bytes);
+	if (!l)
+		return fail_message(p, w);
+	err = add_location(p, w, l);
+	pprof__location__free_unpacked(l, NULL);
+	return err;
+}
+
+/* ---- whose samples --------------------------------------------------------------------------- */
+
+/* A number, or digits as a string. */
+static uint32_t label_number(const struct pprof *p, const Pprof__Label *l)
+{
+	uint64_t number = 0;
+
+	if (!l->str)
+		return l->num > 0 && l->num <= UINT32_MAX ? (uint32_t)l->num : 0;
+	for (size_t i = 0; (uint64_t)l->str < p->strings.count &&
+			   i < p->strings.data[l->str].size && number <= UINT32_MAX;
+	     i++) {
+		uint8_t digit = p->strings.data[l->str].bytes[i];
+
+		if (digit < '0' || digit > '9')
+			return 0;
+		number = number * 10 + digit - '0';
+	}
+	return number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static int read_labels(struct pprof *p, const Pprof__Sample *s, struct owner *owner,
+		       struct string_id *comm)
+{
+	int err = 0;
+
+	*owner = (struct owner){};
+	*comm = (struct string_id){0};
+	for (size_t i = 0; i < s->n_label && !err; i++) {
+		const Pprof__Label *l = s->label[i];
+		bool known = l->key > 0 && (uint64_t)l->key < p->strings.count;
+
+		if (l->str < 0)
+			continue;
+		switch (known ? p->strings.data[l->key].label : LABEL_OTHER) {
+		case LABEL_PID:
+			owner->pid = label_number(p, l);
+			break;
+		case LABEL_TID:
+			owner->tid = label_number(p, l);
+			break;
+		case LABEL_THREAD:
+			err = intern(p, l->str, &owner->thread);
+			break;
+		case LABEL_PROCESS:
+			err = intern(p, l->str, &owner->process);
+			break;
+		case LABEL_COMM:
+			err = intern(p, l->str, comm);
+			break;
+		case LABEL_OTHER:
+			break;
+		}
+	}
+	return err;
+}
+
+/* The program is the first mapping. */
+static struct string_id program_name(const struct pprof *p)
+{
+	const struct profile_dso *dso = NULL;
+
+	if (p->mappings.count && p->mappings.data[0].kind == DSO_FILE)
+		dso = profile_builder__get_dso(p->b, p->mappings.data[0].dso);
+	return dso && dso->name.v ? dso->name : profile_builder__string(p->b, p->request->name);
+}
+
+/* Code without a mapping needs a process before the samples are read. */
+static int find_any_process(struct pprof *p)
+{
+	struct owner owner = {};
+	struct string_id comm;
+	Pprof__Sample *s;
+	int err = 0;
+
+	p->owners.program = program_name(p);
+	if (p->first.bytes) {
+		s = pprof__sample__unpack(NULL, p->first.size, p->first.bytes);
+		if (!s)
+			return fail_message(p, &p->first);
+		err = read_labels(p, s, &owner, &comm);
+		pprof__sample__free_unpacked(s, NULL);
+	}
+	return err ? err : owners__process(&p->owners, &owner, &p->any);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static int read_values(struct pprof *p, const struct wire *w, const Pprof__Sample *s,
+		       struct profile_sample *row)
+{
+	int64_t count = 0, cpu = 0;
+	uint64_t period = p->period > 0 ? (uint64_t)p->period : 0;
+
+	if (s->n_value != p->types.count)
+		return fail_at(p, w->bytes, -EBADMSG, "a sample has %llu values, one of each type",
+			       s->n_value);
+	if (p->count_index != NONE)
+		count = s->value[p->count_index];
+	if (p->cpu_index != NONE)
+		cpu = s->value[p->cpu_index];
+	if (count < 0 || cpu < 0)
+		return fail_at(p, w->bytes, -EBADMSG,
+			       "a value is negative: it is the difference of two profiles", 0);
+	row->weight = min_u64(multiply((uint64_t)cpu, p->unit), TAIL_MAX);
+	if (p->cpu_index == NONE)
+		row->weight = multiply(multiply((uint64_t)count, period), p->unit);
+	row->ticks = (uint64_t)count;
+	if (p->count_index == NONE && cpu)
+		row->ticks = period ? max_u64(((uint64_t)cpu + period / 2) / period, 1) : 1;
+	return 0;
+}
+
+static int read_stack(struct pprof *p, const struct wire *w, const Pprof__Sample *s,
+		      struct stack_id *stack, bool *idle)
+{
+	*stack = (struct stack_id){0};
+	*idle = false;
+	if (s->n_location_id > IMPORT_DEPTH_MAX)
+		return fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", s->n_location_id);
+	for (size_t i = s->n_location_id; i-- > 0;) {
+		uint32_t index = find_id(&p->location_map, s->location_id[i]);
+
+		if (index == HASHMAP_NONE)
+			return fail_at(p, w->bytes, -EBADMSG, "there is no location %llu",
+				       s->location_id[i]);
+		*stack = profile_builder__stack(p->b, *stack, p->locations.data[index].location);
+		if (!stack->v)
+			return -ENOMEM;
+		*idle = p->locations.data[index].is_idle;
+	}
+	return 0;
+}
+
+/* Samples of a thread that was idle are no CPU samples; those without any stack are of an unknown one. */
+static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample *s)
+{
+	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};
+	struct owner_thread *thread;
+	struct owner owner;
+	struct string_id comm;
+	bool idle;
+	int err = read_values(p, w, s, &row);
+
+	if (err || (!row.ticks && !row.weight))
+		return err;
+	err = read_stack(p, w, s, &row.stack, &idle);
+	if (!err)
+		err = read_labels(p, s, &owner, &comm);
+	if (!err)
+		err = owners__thread(&p->owners, &owner, comm, &thread);
+	if (err)
+		return err;
+	if (p->count_index != NONE && !row.ticks) {
+		/* CPU time that no sample was taken of; in our files in "[not sampled]" */
+		thread->tail = min_u64(thread->tail + row.weight, TAIL_MAX);
+		return 0;
+	}
+	if (!row.stack.v) {
+		const struct frame nowhere = {
+			.dso = frames__dso(&p->frames, DSO_UNKNOWN, "", 0),
+			.process = p->any,
+			.elf_address = PROFILE_UNKNOWN_ADDRESS,
+		};
+
+		row.stack = profile_builder__stack(p->b, row.stack,
+						   frames__location(&p->frames, &nowhere, NULL, 0));
+	}
+	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
+	row.comm = comm.v ? comm : owner.thread.v ? owner.thread : thread->name;
+	row.time = IMPORT_MADE_UP_START + ++thread->rows;
+	profile_builder__sample(p->b, thread->id, &row);
+	return profile_builder__error(p->b);
+}
+
+static int sample_field(struct pprof *p, const struct wire *w)
+{
+	Pprof__Sample *s;
+	int err;
+
+	if (w->number != SAMPLE)
+		return 0;
+	s = pprof__sample__unpack(NULL, w->size, w->bytes);
+	if (!s)
+		return fail_message(p, w);
+	err = add_sample(p, w, s);
+	pprof__sample__free_unpacked(s, NULL);
+	return err;
+}
+
+static void set_session(const struct pprof *p)
+{
+	struct profile *session = profile_builder__session(p->b);
+
+	session->start = session->end = IMPORT_MADE_UP_START;
+	if (p->duration > 0)
+		session->end += min_u64((uint64_t)p->duration, INT64_MAX / 4);
+	session->start_realtime = p->time > 0 ? (uint64_t)p->time : 0;
+	session->untimed = true;
+	session->finished_symbols = true;
+}
+
+static int read_all(struct pprof *p)
+{
+	int err = each_field(p, table_field);
+
+	if (!err)
+		err = choose_values(p);
+	if (!err)
+		err = each_field(p, mapping_field);
+	if (!err)
+		err = find_any_process(p);
+	if (!err)
+		err = each_field(p, location_field);
+	if (!err)
+		err = each_field(p, sample_field);
+	for (size_t i = 0; i < p->owners.threads.count && !err; i++)
+		profile_builder__thread_cpu_tail(p->b, p->owners.threads.data[i].id,
+						 p->owners.threads.data[i].tail);
+	return err;
+}
+
+static int read_pprof(const struct import_request *request, struct import_failure *failure)
+{
+	struct pprof p = {.request = request, .failure = failure, .b = request->builder};
+	int err;
+
+	hashmap__init(&p.mapping_map, mappings_equal, &p);
+	hashmap__init(&p.function_map, functions_equal, &p);
+	hashmap__init(&p.location_map, locations_equal, &p);
+	owners__init(&p.owners, p.b, IMPORT_MADE_UP_START);
+	frames__init(&p.frames, p.b);
+	err = read_all(&p);
+	set_session(&p);
+	frames__fini(&p.frames);
+	hashmap__fini(&p.mapping_map);
+	hashmap__fini(&p.function_map);
+	hashmap__fini(&p.location_map);
+	owners__fini(&p.owners);
+	vec_free(&p.strings);
+	vec_free(&p.types);
+	vec_free(&p.mappings);
+	vec_free(&p.functions);
+	vec_free(&p.locations);
+	vec_free(&p.lines);
+	return err;
+}
+
+const struct importer pprof_importer = {
+	.name = "pprof",
+	.description = "pprof: Go's runtime, pprof-nodejs, gperftools, sysprof",
+	.recognizes = recognizes_pprof,
+	.read = read_pprof,
+};

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Chrome traces: the CPU profiles in them, of each thread, in chunks. Ours and those of Chrome's Performance panel,
+ * as an object or as a bare array, whose last bracket may be missing (tracers are killed).
+ *
+ * Two passes, since events come in any order: first the names of processes and threads, and where the chunks
+ * are; then one profile after the other. A chunk belongs to the profile with its pid and id. Its thread is
+ * that of the Profile event, for chunks are written by another one.
+ *
+ * In our own files the event that spans a thread has its true numbers, and the metadata the period.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "import/cdp.h"
+#include "import/import.h"
+
+#define ID_MAX	  ((1LL << 53) - 1)
+#define US_SCALE  3
+#define HEADS_MAX (1u << 16) /* each is compared with the threads that are known */
+
+struct event {
+	struct json_value name, phase, pid, tid, id, ts, dur, args;
+	int64_t pid_number, tid_number, time; /* ns */
+};
+
+/* What a metadata event calls a process (tid 0) or a thread. */
+struct name {
+	int64_t pid, tid;
+	struct string_id text;
+	/* what our own files say: the true number, where a number was used again, and the end of its time */
+	bool is_own;
+	uint32_t number;
+	int64_t end;
+};
+
+struct head {
+	int64_t pid, tid, start;
+	struct json_value id;
+	bool begun; /* its Profile event was seen */
+};
+
+struct chunk {
+	uint32_t head;
+	int64_t time;
+	size_t order;
+	struct json_value data;
+};
+
+struct lane {
+	int64_t pid, tid;
+	struct thread_id id;
+	struct string_id comm;
+	int64_t last; /* time of its last sample */
+	int64_t end;  /* 0: unknown */
+};
+
+struct trace {
+	const struct import_request *request;
+	struct profile_builder *b;
+	struct json_text text;
+	struct frames frames;
+	VEC(struct name) names;
+	VEC(struct head) heads;
+	struct hashmap head_map;
+	VEC(struct chunk) chunks;
+	VEC(struct lane) lanes;
+	struct hashmap processes; /* by pid: numbers in names, tid 0 */
+	struct hashmap threads;
+	VEC(struct process_id) process_ids; /* by number in names */
+	int64_t start, end;
+	uint64_t period, period_samples;
+	uint64_t own_period, own_realtime; /* of our metadata, ns */
+};
+
+static bool recognizes_trace(const uint8_t *bytes, size_t size)
+{
+	return import_json_kind(bytes, size) == IMPORT_JSON_TRACE;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool name_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct trace *t = owner;
+	const struct name *a = &t->names.data[index], *k = key;
+
+	return a->pid == k->pid && a->tid == k->tid;
+}
+
+static uint64_t name_hash(const struct name *key)
+{
+	return hash_combine(hash_u64((uint64_t)key->pid), hash_u64((uint64_t)key->tid));
+}
+
+static struct hashmap *map_of(struct trace *t, bool of_process)
+{
+	return of_process ? &t->processes : &t->threads;
+}
+
+/* The number of a process's or thread's name; it is added if it is new. */
+static int find_name(struct trace *t, bool of_process, int64_t pid, int64_t tid, uint32_t *number)
+{
+	struct name key = {.pid = pid, .tid = of_process ? 0 : tid};
+	struct hashmap *map = map_of(t, of_process);
+	uint64_t hash = name_hash(&key);
+	int err;
+
+	*number = hashmap__find(map, hash, &key);
+	if (*number != HASHMAP_NONE)
+		return 0;
+	*number = (uint32_t)t->names.count;
+	err = vec_push(&t->names, key);
+	return err ? err : hashmap__add(map, hash, *number);
+}
+
+static int add_name(struct trace *t, const struct event *e, bool of_process)
+{
+	_cleanup_json_ struct json_tree *args = NULL;
+	uint32_t number;
+	int err = json_tree__parse(&t->text, e->args, &args);
+
+	if (!err)
+		err = find_name(t, of_process, e->pid_number, e->tid_number, &number);
+	if (err)
+		return err;
+	t->names.data[number].text = profile_builder__string(t->b,
+							     json_tree__string(args, "name", ""));
+	return 0;
+}
+
+/* ---- profiles and their chunks --------------------------------------------------------------- */
+
+static bool head_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct trace *t = owner;
+	const struct head *a = &t->heads.data[index], *k = key;
+	size_t size = (size_t)(k->id.end - k->id.at);
+
+	return a->pid == k->pid && (size_t)(a->id.end - a->id.at) == size &&
+	       (!size || !memcmp(a->id.at, k->id.at, size));
+}
+
+static int find_head(struct trace *t, const struct event *e, uint32_t *number)
+{
+	struct head key = {
+		.pid = e->pid_number, .tid = e->tid_number, .id = e->id, .start = e->time};
+	uint64_t hash = hash_combine(
+		hash_u64((uint64_t)key.pid),
+		key.id.at ? hash_bytes(key.id.at, (size_t)(key.id.end - key.id.at)) : 0);
+	int err;
+
+	*number = hashmap__find(&t->head_map, hash, &key);
+	if (*number != HASHMAP_NONE)
+		return 0;
+	if (t->heads.count == HEADS_MAX)
+		return json_fail(&t->text, e->name.at, -E2BIG, "more than %u profiles", HEADS_MAX);
+	*number = (uint32_t)t->heads.count;
+	err = vec_push(&t->heads, key);
+	return err ? err : hashmap__add(&t->head_map, hash, *number);
+}
+
+/* µs */
+static int read_time(const struct trace *t, struct json_value value, int64_t *ns)
+{
+	struct json_number number;
+
+	if (json_parse_number(&t->text, value, &number))
+		return -EBADMSG;
+	if (json_scaled(&number, US_SCALE, ns) || *ns < 0 || *ns > (1LL << 60))
+		return json_fail(&t->text, value.at, -EBADMSG, "the time is out of range");
+	return 0;
+}
+
+static int data_of(const struct trace *t, const struct event *e, struct json_value *data)
+{
+	const struct json_member wanted[] = {{"data", data}};
+
+	*data = (struct json_value){0};
+	return e->args.at ? json_members(&t->text, e->args, wanted, 1) : 0;
+}
+
+static int add_head(struct trace *t, const struct event *e)
+{
+	struct json_value data, start = {0};
+	const struct json_member wanted[] = {{"startTime", &start}};
+	uint32_t number;
+	int64_t time = e->time;
+	int err = find_head(t, e, &number);
+
+	if (!err)
+		err = data_of(t, e, &data);
+	if (!err && json_type(data) == JSON_OBJECT)
+		err = json_members(&t->text, data, wanted, 1);
+	if (!err && json_type(start) == JSON_NUMBER)
+		err = read_time(t, start, &time);
+	if (err)
+		return err;
+	if (t->heads.data[number].begun)
+		return json_fail(&t->text, e->name.at, -EBADMSG,
+				 "two profiles of pid %lld have the same id",
+				 (long long)e->pid_number);
+	t->heads.data[number].begun = true;
+	t->heads.data[number].tid = e->tid_number;
+	t->heads.data[number].start = time;
+	return 0;
+}
+
+static int add_chunk(struct trace *t, const struct event *e)
+{
+	struct chunk chunk = {.time = e->time, .order = t->chunks.count};
+	int err = find_head(t, e, &chunk.head);
+
+	if (!err)
+		err = data_of(t, e, &chunk.data);
+	if (err || !chunk.data.at)
+		return err;
+	return vec_push(&t->chunks, chunk);
+}
+
+static int event_numbers(const struct trace *t, struct event *e)
+{
+	int err = json_integer(&t->text, e->pid, "pid", 0, ID_MAX, &e->pid_number);
+
+	if (!err)
+		err = json_integer(&t->text, e->tid, "tid", 0, ID_MAX, &e->tid_number);
+	e->time = 0;
+	if (!err && e->ts.at)
+		err = read_time(t, e->ts, &e->time);
+	return err;
+}
+
+static bool is_span(const struct event *e)
+{
+	return json_is(e->phase, "\"X\"") && e->args.at &&
+	       memmem(e->args.at, (size_t)(e->args.end - e->args.at), "\"cpuTimeNs\"", 11);
+}
+
+/* Of our own files: the time of a thread, and its numbers. */
+static int add_span(struct trace *t, const struct event *e)
+{
+	_cleanup_json_ struct json_tree *args = NULL;
+	uint32_t thread, process;
+	int64_t length = 0;
+	int err = json_tree__parse(&t->text, e->args, &args);
+
+	if (!err)
+		err = find_name(t, false, e->pid_number, e->tid_number, &thread);
+	if (!err)
+		err = find_name(t, true, e->pid_number, 0, &process);
+	if (!err && e->dur.at)
+		err = read_time(t, e->dur, &length);
+	if (err)
+		return err;
+	t->names.data[thread].is_own = t->names.data[process].is_own = true;
+	t->names.data[thread].number = (uint32_t)json_tree__integer(args, "tid", 0, UINT32_MAX,
+								    e->tid_number);
+	t->names.data[process].number = (uint32_t)json_tree__integer(args, "pid", 0, UINT32_MAX,
+								     e->pid_number);
+	t->names.data[thread].end = e->time + length;
+	return 0;
+}
+
+/* Most events of a trace of Chrome's are none of ours. */
+static int read_event(struct trace *t, struct json_value value)
+{
+	struct event e;
+	const struct json_member wanted[] = {
+		{"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid}, {"tid", &e.tid},
+		{"id", &e.id},	   {"ts", &e.ts},    {"dur", &e.dur}, {"args", &e.args},
+	};
+	int err;
+
+	if (json_type(value) != JSON_OBJECT)
+		return json_fail(&t->text, value.at, -EBADMSG, "an event is no object");
+	err = json_members(&t->text, value, wanted, sizeof(wanted) / sizeof(*wanted));
+	if (err)
+		return err;
+	if (json_is(e.phase, "\"M\"") && json_is(e.name, "\"process_name\""))
+		return (err = event_numbers(t, &e)) ? err : add_name(t, &e, true);
+	if (json_is(e.phase, "\"M\"") && json_is(e.name, "\"thread_name\""))
+		return (err = event_numbers(t, &e)) ? err : add_name(t, &e, false);
+	if (json_is(e.phase, "\"P\"") && json_is(e.name, "\"Profile\""))
+		return (err = event_numbers(t, &e)) ? err : add_head(t, &e);
+	if (json_is(e.phase, "\"P\"") && json_is(e.name, "\"ProfileChunk\""))
+		return (err = event_numbers(t, &e)) ? err : add_chunk(t, &e);
+	if (is_span(&e))
+		return (err = event_numbers(t, &e)) ? err : add_span(t, &e);
+	return 0;
+}
+
+/* Is nothing left behind the last whole event, but perhaps a comma? */
+static bool only_bracket_missing(const struct trace *t, const char *at)
+{
+	for (; at < t->text.end; at++)
+		if (!strchr(" \t\r\n,", *at) || !*at)
+			return false;
+	return true;
+}
+
+static int read_events(struct trace *t, struct json_value events, bool bare)
+{
+	const char *behind = NULL; /* the last whole event */
+	struct json_walk walk;
+	int more = json_walk__init(&walk, &t->text, events.at, JSON_ARRAY);
+
+	while (!more && (more = json_walk__next(&walk)) > 0) {
+		more = read_event(t, walk.value);
+		behind = more ? NULL : walk.at;
+	}
+	if (!bare)
+		return more;
+	if (more && behind && only_bracket_missing(t, behind))
+		return 0;
+	return more ? more : json_expect_end(&t->text, walk.at);
+}
+
+static int read_metadata(struct trace *t, struct json_value metadata)
+{
+	struct json_value own = {0}, period = {0}, realtime = {0};
+	const struct json_member outer[] = {{"$sysprof", &own}};
+	const struct json_member inner[] = {{"periodNs", &period},
+					    {"startTimeRealtime", &realtime}};
+	int64_t ns = 0, us = 0;
+	int err;
+
+	if (json_type(metadata) != JSON_OBJECT)
+		return 0;
+	err = json_members(&t->text, metadata, outer, 1);
+	if (err || json_type(own) != JSON_OBJECT)
+		return err;
+	err = json_members(&t->text, own, inner, 2);
+	if (!err && period.at)
+		err = json_integer(&t->text, period, "periodNs", 0, ID_MAX, &ns);
+	if (!err && realtime.at)
+		err = json_integer(&t->text, realtime, "startTimeRealtime", 0, ID_MAX, &us);
+	t->own_period = (uint64_t)ns;
+	t->own_realtime = (uint64_t)us * 1000;
+	return err;
+}
+
+static int read_text(struct trace *t)
+{
+	struct json_value events = {0};
+	struct json_walk walk;
+	const char *at = t->text.start;
+	int more;
+
+	while (at < t->text.end && *at && strchr(" \t\r\n", *at))
+		at++;
+	if (at < t->text.end && *at == '[')
+		return read_events(t, (struct json_value){at, t->text.end}, true);
+	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);
+	while (!more && (more = json_walk__next(&walk)) > 0) {
+		more = json_walk__key_is(&walk, "metadata") ? read_metadata(t, walk.value) : 0;
+		if (!json_walk__key_is(&walk, "traceEvents"))
+			continue;
+		if (events.at)
+			return json_fail(&t->text, walk.key.at, -EBADMSG,
+					 "\"traceEvents\" is there twice");
+		events = walk.value;
+	}
+	if (!more)
+		more = json_expect_end(&t->text, walk.at);
+	return more ? more : read_events(t, events, false);
+}
+
+/* ---- one profile after the other ------------------------------------------------------------- */
+
+static int compare_chunks(const void *a, const void *b, void *context)
+{
+	const struct trace *t = context;
+	const struct chunk *x = a, *y = b;
+	int64_t x_start = t->heads.data[x->head].start, y_start = t->heads.data[y->head].start;
+
+	if (x_start != y_start)
+		return x_start < y_start ? -1 : 1;
+	if (x->head != y->head)
+		return x->head < y->head ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static uint32_t number_of(const struct name *name, int64_t number)
+{
+	return name->is_own ? name->number : (uint32_t)min_u64((uint64_t)number, UINT32_MAX);
+}
+
+static int process_of(struct trace *t, int64_t pid, struct process_id *process)
+{
+	uint32_t number;
+	int err = find_name(t, true, pid, 0, &number);
+
+	while (!err && t->process_ids.count <= number)
+		err = vec_push(&t->process_ids, (struct process_id){0});
+	if (err)
+		return err;
+	if (!t->process_ids.data[number].v) {
+		struct string_id name = t->names.data[number].text;
+		struct profile_process p = {
+			.pid = number_of(&t->names.data[number], pid),
+			.name = name.v ? name : profile_builder__string(t->b, t->request->name),
+			.is_target = true,
+		};
+
+		t->process_ids.data[number] = profile_builder__process(t->b, &p);
+	}
+	*process = t->process_ids.data[number];
+	return process->v ? 0 : -ENOMEM;
+}
+
+/*
+ * The thread of a profile. Two that overlap in time are two threads with one number, for a thread's samples
+ * are in order.
+ */
+static int lane_of(struct trace *t, const struct head *head, struct process_id process,
+		   uint32_t *number)
+{
+	struct lane lane = {.pid = head->pid, .tid = head->tid};
+	bool first = true;
+	uint32_t name;
+	int err;
+
+	for (*number = 0; *number < t->lanes.count; ++*number) {
+		const struct lane *known = &t->lanes.data[*number];
+
+		if (known->pid != head->pid || known->tid != head->tid)
+			continue;
+		if (known->last <= head->start)
+			return 0;
+		first = false;
+	}
+	err = find_name(t, false, head->pid, head->tid, &name);
+	if (err)
+		return err;
+	lane.comm = t->names.data[name].text;
+	lane.id = profile_builder__thread(
+		t->b, process, (uint32_t)min_u64((uint64_t)head->tid, UINT32_MAX),
+		first && head->tid == head->pid, lane.comm, (uint64_t)head->start);
+	return lane.id.v ? vec_push(&t->lanes, lane) : -ENOMEM;
+}
+
+static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk, int64_t start,
+		      int64_t *end)
+{
+	struct json_value profile, deltas, lines, end_time, nodes = {0}, samples = {0}, inner = {0},
+							    inner_lines = {0};
+	const struct json_member outer[] = {{"cpuProfile", &profile},
+					    {"timeDeltas", &deltas},
+					    {"lines", &lines},
+					    {"endTime", &end_time}};
+	const struct json_member wanted[] = {{"nodes", &nodes},
+					     {"samples", &samples},
+					     {"timeDeltas", &inner},
+					     {"lines", &inner_lines}};
+	int err = json_members(&t->text, chunk->data, outer, 4);
+
+	if (!err && json_type(profile) == JSON_OBJECT)
+		err = json_members(&t->text, profile, wanted, 4);
+	if (!err && json_type(end_time) == JSON_NUMBER)
+		err = read_time(t, end_time, end);
+	if (!err && nodes.at)
+		err = cdp__nodes(c, nodes);
+	if (!err && samples.at)
+		err = cdp__samples(c, samples, deltas.at ? deltas : inner,
+				   lines.at ? lines : inner_lines, (struct json_value){0}, start);
+	return err;
+}
+
+static void note_session(struct trace *t, const struct cdp *c, int64_t start, int64_t end)
+{
+	t->start = t->start && t->start < start ? t->start : start;
+	if (c->samples.count && end < c->samples.data[c->samples.count - 1].time)
+		end = c->samples.data[c->samples.count - 1].time;
+	t->end = t->end > end ? t->end : end;
+	if (c->samples.count > t->period_samples) {
+		t->period = cdp__period(c);
+		t->period_samples = c->samples.count;
+	}
+}
+
+static int read_profile(struct trace *t, const struct chunk *chunks, size_t count)
+{
+	const struct head head = t->heads.data[chunks->head];
+	struct process_id process;
+	int64_t end = 0;
+	uint32_t lane = 0;
+	struct cdp c;
+	int err = process_of(t, head.pid, &process);
+
+	if (!err)
+		err = lane_of(t, &head, process, &lane);
+	if (err)
+		return err;
+	cdp__init(&c, &t->text, &t->frames, process);
+	for (size_t i = 0; i < count && !err; i++)
+		err = read_chunk(t, &c, &chunks[i], head.start, &end);
+	if (!err)
+		err = cdp__settle(&c);
+	if (!end)
+		end = t->lanes.data[lane].end;
+	if (!err)
+		err = cdp__emit(&c, t->lanes.data[lane].id, t->lanes.data[lane].comm, end, false);
+	note_session(t, &c, head.start, end);
+	if (c.samples.count)
+		t->lanes.data[lane].last = c.samples.data[c.samples.count - 1].time;
+	cdp__fini(&c);
+	return err;
+}
+
+static int read_profiles(struct trace *t)
+{
+	int err = 0;
+
+	if (!t->chunks.count)
+		return json_fail(&t->text, t->text.start, -EPROTONOSUPPORT,
+				 "a Chrome trace without CPU profiles (ProfileChunk events)");
+	qsort_r(t->chunks.data, t->chunks.count, sizeof(*t->chunks.data), compare_chunks, t);
+	for (size_t i = 0, next; i < t->chunks.count && !err; i = next) {
+		for (next = i + 1;
+		     next < t->chunks.count && t->chunks.data[next].head == t->chunks.data[i].head;)
+			next++;
+		err = read_profile(t, &t->chunks.data[i], next - i);
+	}
+	return err;
+}
+
+static void set_session(struct trace *t)
+{
+	struct profile *session = profile_builder__session(t->b);
+
+	session->start = (uint64_t)t->start;
+	session->end = (uint64_t)t->end;
+	session->period = t->own_period ? t->own_period : t->period;
+	session->start_realtime = t->own_realtime;
+	session->finished_symbols = true;
+	session->idle_known = session->weight_ahead = true;
+}
+
+static int read_trace(const struct import_request *request, struct import_failure *failure)
+{
+	const char *bytes = (const char *)request->bytes;
+	struct trace t = {
+		.request = request,
+		.b = request->builder,
+		.text = {bytes, bytes + request->size, failure},
+	};
+	int err;
+
+	hashmap__init(&t.head_map, head_equal, &t);
+	hashmap__init(&t.processes, name_equal, &t);
+	hashmap__init(&t.threads, name_equal, &t);
+	frames__init(&t.frames, t.b);
+	err = read_text(&t);
+	if (!err)
+		err = read_profiles(&t);
+	set_session(&t);
+	frames__fini(&t.frames);
+	hashmap__fini(&t.head_map);
+	hashmap__fini(&t.processes);
+	hashmap__fini(&t.threads);
+	vec_free(&t.names);
+	vec_free(&t.heads);
+	vec_free(&t.chunks);
+	vec_free(&t.lanes);
+	vec_free(&t.process_ids);
+	return err;
+}
+
+const struct importer trace_importer = {
+	.name = "trace",
+	.description = "Chrome trace with CPU profiles: DevTools, sysprof",
+	.recognizes = recognizes_trace,
+	.read = read_trace,
+};
