@@ -27,10 +27,37 @@ static bool id_equal(const void *owner, uint32_t index, const void *key)
 	return c->nodes.data[index].id == *(const uint64_t *)key;
 }
 
-void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
-	       struct process_id process)
+static bool call_frame_equal(const void *owner, uint32_t index, const void *key)
 {
-	*c = (struct cdp){.text = text, .b = frames->b, .frames = frames, .process = process};
+	const struct json_value *a =
+		&((const struct cdp_call_frames *)owner)->known.data[index].text;
+	const struct json_value *b = key;
+
+	return a->end - a->at == b->end - b->at && !memcmp(a->at, b->at, (size_t)(a->end - a->at));
+}
+
+void cdp_call_frames__init(struct cdp_call_frames *frames)
+{
+	*frames = (struct cdp_call_frames){};
+	hashmap__init(&frames->map, call_frame_equal, frames);
+}
+
+void cdp_call_frames__fini(struct cdp_call_frames *frames)
+{
+	vec_free(&frames->known);
+	hashmap__fini(&frames->map);
+}
+
+void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
+	       struct cdp_call_frames *call_frames, struct process_id process)
+{
+	*c = (struct cdp){
+		.text = text,
+		.b = frames->b,
+		.frames = frames,
+		.call_frames = call_frames,
+		.process = process,
+	};
 	hashmap__init(&c->ids, id_equal, c);
 }
 
@@ -82,7 +109,7 @@ static uint64_t script_number(const struct json_tree *frame)
  * the engine itself. Code in our own files is of any kind; without a file its script is its binary. Native
  * code has names, and no files but those of the disk.
  */
-static void set_dso(struct cdp *c, struct cdp_node *node, const struct json_tree *frame,
+static void set_dso(struct cdp *c, struct cdp_call_frame *node, const struct json_tree *frame,
 		    const char *name, const char *url)
 {
 	uint64_t script = *url ? 0 : script_number(frame);
@@ -100,7 +127,7 @@ static void set_dso(struct cdp *c, struct cdp_node *node, const struct json_tree
 	}
 }
 
-static int set_frame(struct cdp *c, struct cdp_node *node, struct json_value value)
+static int read_call_frame(struct cdp *c, struct cdp_call_frame *node, struct json_value value)
 {
 	_cleanup_json_ struct json_tree *frame = NULL;
 	int err = json_tree__parse(c->text, value, &frame);
@@ -120,6 +147,33 @@ static int set_frame(struct cdp *c, struct cdp_node *node, struct json_value val
 					  one_based(frame, "lineNumber"),
 					  one_based(frame, "columnNumber"));
 	return node->function.v ? 0 : -ENOMEM;
+}
+
+static int set_frame(struct cdp *c, struct cdp_node *node, struct json_value value)
+{
+	struct cdp_call_frames *frames = c->call_frames;
+	uint64_t hash = hash_bytes(value.at, (size_t)(value.end - value.at));
+	uint32_t found = hashmap__find(&frames->map, hash, &value);
+	struct cdp_call_frame added = {.text = value};
+	int err = 0;
+
+	if (found == HASHMAP_NONE) {
+		found = (uint32_t)frames->known.count;
+		err = read_call_frame(c, &added, value);
+		if (!err)
+			err = vec_push(&frames->known, added);
+		if (!err)
+			err = hashmap__add(&frames->map, hash, found);
+	}
+	if (err)
+		return err;
+	added = frames->known.data[found];
+	node->kind = added.kind;
+	node->category = added.category;
+	node->function = added.function;
+	node->file = added.file;
+	node->dso = added.dso;
+	return 0;
 }
 
 static int add_children(struct cdp *c, uint32_t node, struct json_value children)

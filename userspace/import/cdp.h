@@ -53,10 +53,30 @@ struct cdp_sample {
 	uint64_t cpu;  /* of $sysprof */
 };
 
+/* What a callFrame says, by its bytes in the file: most nodes have one that was there before. */
+struct cdp_call_frame {
+	struct json_value text;
+	enum cdp_kind kind;
+	uint32_t category;
+	struct function_id function;
+	struct string_id file;
+	struct dso_id dso;
+};
+
+/* Of all profiles of a file. */
+struct cdp_call_frames {
+	VEC(struct cdp_call_frame) known;
+	struct hashmap map;
+};
+
+void cdp_call_frames__init(struct cdp_call_frames *frames);
+void cdp_call_frames__fini(struct cdp_call_frames *frames);
+
 struct cdp {
 	const struct json_text *text;
 	struct profile_builder *b;
 	struct frames *frames;
+	struct cdp_call_frames *call_frames;
 	struct process_id process;
 	const char
 		*program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
@@ -70,7 +90,7 @@ struct cdp {
 };
 
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
-	       struct process_id process);
+	       struct cdp_call_frames *call_frames, struct process_id process);
 void cdp__fini(struct cdp *c);
 
 /* Add the nodes of an array; they may refer to earlier and later ones. */

@@ -173,6 +173,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	struct string_id comm;
 	struct thread_id thread;
 	int64_t start, end;
+	struct cdp_call_frames call_frames;
 	struct cdp c;
 	int err;
 
@@ -184,7 +185,8 @@ static int read_profile(const struct import_request *request, const struct json_
 	process.name = profile_builder__string(b, name);
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
-	cdp__init(&c, text, frames, profile_builder__process(b, &process));
+	cdp_call_frames__init(&call_frames);
+	cdp__init(&c, text, frames, &call_frames, profile_builder__process(b, &process));
 	c.program = id->present && !id->ahead ? name : NULL;
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
@@ -198,6 +200,7 @@ static int read_profile(const struct import_request *request, const struct json_
 		err = cdp__emit(&c, thread, comm, end, id->cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));
 	cdp__fini(&c);
+	cdp_call_frames__fini(&call_frames);
 	return err;
 }
 

@@ -63,6 +63,7 @@ struct trace {
 	struct profile_builder *b;
 	struct json_text text;
 	struct frames frames;
+	struct cdp_call_frames call_frames;
 	VEC(struct name) names;
 	VEC(struct head) heads;
 	struct hashmap head_map;
@@ -496,7 +497,7 @@ static int read_profile(struct trace *t, const struct chunk *chunks, size_t coun
 		err = lane_of(t, &head, process, &lane);
 	if (err)
 		return err;
-	cdp__init(&c, &t->text, &t->frames, process);
+	cdp__init(&c, &t->text, &t->frames, &t->call_frames, process);
 	for (size_t i = 0; i < count && !err; i++)
 		err = read_chunk(t, &c, &chunks[i], head.start, &end);
 	if (!err)
@@ -555,11 +556,13 @@ static int read_trace(const struct import_request *request, struct import_failur
 	hashmap__init(&t.processes, name_equal, &t);
 	hashmap__init(&t.threads, name_equal, &t);
 	frames__init(&t.frames, t.b);
+	cdp_call_frames__init(&t.call_frames);
 	err = read_text(&t);
 	if (!err)
 		err = read_profiles(&t);
 	set_session(&t);
 	frames__fini(&t.frames);
+	cdp_call_frames__fini(&t.call_frames);
 	hashmap__fini(&t.head_map);
 	hashmap__fini(&t.processes);
 	hashmap__fini(&t.threads);
