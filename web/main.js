@@ -240,7 +240,7 @@ function makeViews() {
       const f = chart.tree.fn[node], list = [['from', moment(span.start, 1)], ['lasts', duration((span.end - span.start) * 1000)], ...identity(f, chart.tree.flags[node])];
       return tip(event, textOf(f), list);
     },
-    ranged: (from, to) => change({ time: to - from >= profile.end * 0.999999 ? null : [from, to] }),
+    ranged: rangeChart,
   });
   table = new FunctionTable(profile, { chosen: (f) => sandwichOf(f) });
   const left = make('div', { class: 'sandwich-left' }), right = make('div', { class: 'sandwich-right' });
@@ -287,6 +287,20 @@ function pickThread(number, event) {
   const others = state.threads.filter((n) => n !== number);
   const only = had && state.threads.length === 1;
   return change({ threads: many ? (had ? others : [...others, number]) : only ? [] : [number], chart: number });
+}
+
+// While the chart is moved: the rest is worked out when it is looked at.
+function rangeChart(from, to) {
+  const time = to - from >= profile.end * 0.999999 ? null : [from, to];
+  if (state.query) {
+    change({ time });
+    return;
+  }
+  state.time = time;
+  stale = true;
+  timeline?.mark(state.time, new Set(state.threads));
+  showPath();
+  remember();
 }
 
 function zoomInto(node) {
