@@ -13,14 +13,15 @@ const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
 // A box with its text. `style`: {colour, ink, dim, hot, inlined}
 export function drawBox(c, x, y, width, text, style, each) {
-  c.globalAlpha = style.dim ? 0.32 : 1;
+  if (style.dim) c.globalAlpha = 0.32;
   c.fillStyle = style.hot ? themeColour('match') : style.colour;
   const left = Math.round(x), right = Math.round(x + width);
   c.fillRect(left, y, Math.max(right - left - (width > 3 ? 1 : 0), 1), ROW - 1);
-  if (width < 20) {
-    c.globalAlpha = 1;
-    return;
-  }
+  if (width >= 20) drawText(c, x, y, width, text, style, each);
+  if (style.dim) c.globalAlpha = 1;
+}
+
+function drawText(c, x, y, width, text, style, each) {
   if (style.inlined) {
     c.fillStyle = themeColour('inlined');
     c.fillRect(x, y, 3, ROW - 1);
@@ -32,7 +33,6 @@ export function drawBox(c, x, y, width, text, style, each) {
     c.font = style.inlined ? `italic ${FONT}` : FONT;
     c.fillText(label, from, y + ROW / 2, x + width - from);
   }
-  c.globalAlpha = 1;
 }
 
 export class Flame {

@@ -10,6 +10,7 @@ import { Chart } from './chart.js';
 import { fillHeader, fillDetails } from './facts.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
+import { VIEWS, USES, closer, fillHelp } from './help.js';
 import { DEFAULTS, toFragment, fromFragment } from './state.js';
 import { FunctionTable } from './table.js';
 import { Timeline } from './timeline.js';
@@ -17,29 +18,6 @@ import { ROOT, buildTree, tally, functionSums, matchedSums, hottestPlace, callee
 import { make, count, plural, share, interval, duration, moment } from './text.js';
 
 const byId = (id) => document.getElementById(id);
-
-const VIEWS = [
-  ['flame', 'Flame graph', 'What the time was spent on: boxes are as wide as their share'],
-  ['time', 'Time order', 'The stacks of one thread, one after the other'],
-  ['sandwich', 'Sandwich', 'Who calls a function, and what it calls'],
-  ['table', 'Functions', 'All functions with their own and total share'],
-  ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
-];
-
-// Where a control changes something.
-const USES = {
-  group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
-  down: ['flame'], recursion: ['flame', 'sandwich'],
-};
-
-const KEYS = [
-  ['1 … 5', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
-  ['← → ↑ ↓', 'from box to box (after Tab into the picture)'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
-  ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
-  ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
-  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
-  ['[ ]', 'selected time back and forth'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
-];
 
 let profile, state = fromFragment(location.hash);
 const trees = new Map();
@@ -240,7 +218,7 @@ function makeViews() {
       const f = chart.tree.fn[node], list = [['from', moment(span.start, 1)], ['lasts', duration((span.end - span.start) * 1000)], ...identity(f, chart.tree.flags[node])];
       return tip(event, textOf(f), list);
     },
-    ranged: (from, to) => change({ time: to - from >= profile.end * 0.999999 ? null : [from, to] }),
+    ranged: rangeChart,
   });
   table = new FunctionTable(profile, { chosen: (f) => sandwichOf(f) });
   const left = make('div', { class: 'sandwich-left' }), right = make('div', { class: 'sandwich-right' });
@@ -287,6 +265,20 @@ function pickThread(number, event) {
   const others = state.threads.filter((n) => n !== number);
   const only = had && state.threads.length === 1;
   return change({ threads: many ? (had ? others : [...others, number]) : only ? [] : [number], chart: number });
+}
+
+// While the chart is moved: the rest is worked out when it is looked at.
+function rangeChart(from, to) {
+  const time = to - from >= profile.end * 0.999999 ? null : [from, to];
+  if (state.query) {
+    change({ time });
+    return;
+  }
+  state.time = time;
+  stale = true;
+  timeline?.mark(state.time, new Set(state.threads));
+  showPath();
+  remember();
 }
 
 function zoomInto(node) {
@@ -364,14 +356,7 @@ function makeFrame() {
     const by = { ArrowUp: -26, ArrowDown: 26 }[event.key];
     if (by) resize(byId('timeline').offsetHeight + by);
   });
-  byId('keys').replaceChildren(closer(), make('h2', null, 'Keys'), make('div', { class: 'columns' }, make('table', null, make('tbody', null, ...KEYS.map(([keys, text]) => make('tr', null,
-    make('th', { scope: 'row' }, ...keys.split(' ').map((k) => (k === '…' || k === '') ? ` ${k} ` : make('kbd', null, k))), make('td', null, text)))))),
-  make('p', null, 'Click a thread to see it alone; with Ctrl several. Drag over the timeline or the heat map to select a part of the time: everything else follows. The address in the address bar leads back to what is shown.'),
-  make('p', null, 'Shares have a 95 % confidence interval (Wilson’s, on the number of samples): two shares whose intervals overlap need not differ.'));
-}
-
-function closer() {
-  return make('button', { type: 'button', class: 'icon close', 'aria-label': 'Close', onclick: (event) => event.target.closest('dialog').close() }, '✕');
+  fillHelp(byId('keys'));
 }
 
 function open(dialog) {

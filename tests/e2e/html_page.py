@@ -134,6 +134,13 @@ def test_the_mouse():
     page.mouse("mouseReleased", x, y, "right", 0, 1)
     page.wait("page.state.view === 'sandwich'")
     assert page.evaluate("page.profile.nameOf(page.state.fn)") == "min"
+    # moving through the time selects it, for the other views too
+    page.evaluate("page.change({view: 'time'})")
+    whole = page.evaluate("page.whole().ticks")
+    page.evaluate("page.pictures().chart.range(2000, 5000)")
+    assert state(page)["time"] == [2000, 5000]
+    page.evaluate("page.change({view: 'flame'})")
+    assert 0 < page.evaluate("page.whole().ticks") < whole
     # a thread alone, then two
     labels = "document.querySelectorAll('.time-rows .time-label')"
     close(page)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The views, what their controls change, the keys: as data, and as the help.
+
+import { make } from './text.js';
+
+export const VIEWS = [
+  ['flame', 'Flame graph', 'What the time was spent on: boxes are as wide as their share'],
+  ['time', 'Time order', 'The stacks of one thread, one after the other'],
+  ['sandwich', 'Sandwich', 'Who calls a function, and what it calls'],
+  ['table', 'Functions', 'All functions with their own and total share'],
+  ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
+];
+
+// Where a control changes something.
+export const USES = {
+  group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
+  down: ['flame'], recursion: ['flame', 'sandwich'],
+};
+
+const KEYS = [
+  ['1 … 5', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
+  ['← → ↑ ↓', 'from box to box (after Tab into the picture)'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
+  ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
+  ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
+  ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
+  ['[ ]', 'selected time back and forth'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
+];
+
+// A dialog's button to close it.
+export function closer() {
+  return make('button', { type: 'button', class: 'icon close', 'aria-label': 'Close', onclick: (event) => event.target.closest('dialog').close() }, '✕');
+}
+
+export function fillHelp(dialog) {
+  dialog.replaceChildren(closer(), make('h2', null, 'Keys'), make('div', { class: 'columns' }, make('table', null, make('tbody', null, ...KEYS.map(([keys, text]) => make('tr', null,
+    make('th', { scope: 'row' }, ...keys.split(' ').map((k) => (k === '…' || k === '') ? ` ${k} ` : make('kbd', null, k))), make('td', null, text)))))),
+  make('p', null, 'Click a thread to see it alone; with Ctrl several. Drag over the timeline or the heat map to select a part of the time: everything else follows. The address in the address bar leads back to what is shown.'),
+  make('p', null, 'Shares have a 95 % confidence interval (Wilson’s, on the number of samples): two shares whose intervals overlap need not differ.'));
+}
