@@ -37,6 +37,15 @@ def recording():
     return path, scratch("demo.pb.gz")
 
 
+def take(page, path):
+    """A picture of what is drawn, which on a busy machine may be nothing yet."""
+    for _ in range(20):
+        page.screenshot(path)
+        if os.path.getsize(path) > 20000:
+            return
+        time.sleep(1)
+
+
 def make_pictures(directory):
     trace, pprof = recording()
     with Browser("--allow-file-access-from-files", width=1280, height=800) as browser:
@@ -48,12 +57,12 @@ def make_pictures(directory):
                                             name.split(" ")[0] in ("node", "python3"))])
         tidy(page)
         zoom_in(page, 635, 160, 9)
-        page.screenshot(os.path.join(directory, "devtools.png"))
+        take(page, os.path.join(directory, "devtools.png"))
         page.close()
         page = speedscope(browser, pprof, scratch(""))
         page.key("2", code="Digit2")  # left heavy
         time.sleep(1)
-        page.screenshot(os.path.join(directory, "speedscope.png"))
+        take(page, os.path.join(directory, "speedscope.png"))
     return [os.path.join(directory, name) for name in ("devtools.png", "speedscope.png")]
 
 

@@ -32,8 +32,6 @@
 #include "export/exporters.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,12 +43,12 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "export/comments.h"
 #include "export/facts.h"
 
-#define NOT_SAMPLED  "[not sampled]"
-#define PAGE_MASK    4095u
-#define MAX_LABELS   4
-#define COMMENT_SIZE 1024
+#define NOT_SAMPLED "[not sampled]"
+#define PAGE_MASK   4095u
+#define MAX_LABELS  4
 
 /* Numbers of the fields of a profile. */
 enum profile_field {
@@ -565,91 +563,29 @@ static void write_sample_types(struct pprof *pp)
 }
 
 struct pprof_comments {
+	struct pprof *pp;
 	VEC(int64_t) numbers;
 };
 
-static void __attribute__((format(printf, 3, 4)))
-add_comment(struct pprof *pp, struct pprof_comments *comments, const char *format, ...)
+static int add_comment(void *context, const char *text)
 {
-	char text[COMMENT_SIZE];
-	va_list args;
+	struct pprof_comments *comments = context;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (vec_push(&comments->numbers, text_number(pp, text)))
-		note_error(pp, -ENOMEM);
-}
-
-static void add_meta_comment(struct pprof *pp, struct pprof_comments *comments, const char *what,
-			     const char *key)
-{
-	const char *value = profile__meta(pp->p, key);
-
-	if (value)
-		add_comment(pp, comments, "%s%s", what, value);
-}
-
-/* Where every tick went, in a line; a tick that is not a sample has a reason. */
-static void add_books_comment(struct pprof *pp, struct pprof_comments *comments,
-			      const struct export_facts *facts)
-{
-	char text[COMMENT_SIZE / 2];
-	size_t used = 0;
-
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		if ((facts->lines[line] || !line) && used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used,
-						 "%s%" PRIu64 " %s", line ? " + " : "",
-						 facts->lines[line], book_line_name(line));
-	if (facts->due_known)
-		add_comment(pp, comments, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64,
-			    facts->due, text, profile__unexplained_ticks(pp->p));
-	else
-		add_comment(pp, comments, "ticks: %s", text);
-}
-
-static void add_loss_comments(struct pprof *pp, struct pprof_comments *comments,
-			      const struct export_facts *facts)
-{
-	const struct profile *p = pp->p;
-
-	add_books_comment(pp, comments, facts);
-	add_comment(pp, comments, "lost: %" PRIu64 " ticks", facts->lost);
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		if (p->lost[source])
-			add_comment(pp, comments, "lost: %" PRIu64 " %s", p->lost[source],
-				    lost_source_text(source));
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (p->stack_ends[end] && !stack_end_is_complete(end))
-			add_comment(pp, comments, "cut stacks: %" PRIu64 ": %s", p->stack_ends[end],
-				    stack_end_name(end));
-	if (p->cut_short)
-		add_comment(pp, comments, "cut short: the recording has no end");
-}
-
-static void add_comments(struct pprof *pp, struct pprof_comments *comments)
-{
-	struct export_facts facts;
-
-	export_facts__init(&facts, pp->p);
-	add_meta_comment(pp, comments, "", META_PRODUCT);
-	add_meta_comment(pp, comments, "command: ", META_COMMAND);
-	add_meta_comment(pp, comments, "host: ", META_HOSTNAME);
-	add_meta_comment(pp, comments, "kernel: ", META_KERNEL_RELEASE);
-	add_comment(pp, comments, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", pp->p->start);
-	add_loss_comments(pp, comments, &facts);
+	return vec_push(&comments->numbers, text_number(comments->pp, text));
 }
 
 /* The fields that are not tables: a profile that has nothing else. */
 static void write_facts(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
-	struct pprof_comments comments = {};
+	struct pprof_comments comments = {.pp = pp};
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	Pprof__ValueType period_type;
 
-	add_comments(pp, &comments);
+	int err = export_comments(p, add_comment, &comments);
+
+	if (err)
+		note_error(pp, err);
 	fill_value_type(pp, &period_type, "cpu", "nanoseconds");
 	message.time_nanos = (int64_t)p->start_realtime;
 	message.duration_nanos = p->end > p->start ? (int64_t)(p->end - p->start) : 0;
@@ -661,42 +597,6 @@ static void write_facts(struct pprof *pp)
 	pack_message(pp, &message.base);
 	write_bytes(pp, pp->packed.data, pp->packed.count);
 	vec_free(&comments.numbers);
-}
-
-/*
- * The program that most ticks are of: the outermost frame of a stack that is in no library. pprof takes mapping 1
- * for the program that was profiled.
- */
-static struct dso_id main_program(const struct profile *p)
-{
-	_cleanup_free_ uint64_t *of_stack = calloc(p->stack_count + 1, sizeof(*of_stack));
-	_cleanup_free_ uint64_t *of_dso = calloc(p->dso_count + 1, sizeof(*of_dso));
-	_cleanup_free_ bool *below = calloc(p->stack_count + 1, sizeof(*below));
-	struct dso_id best = {0};
-
-	if (!of_stack || !of_dso || !below)
-		return best;
-	for (size_t i = 1; i < p->thread_count; i++) {
-		const struct profile_samples *rows = &p->threads[i].samples[SAMPLE_CPU];
-
-		for (size_t j = 0; j < rows->count; j++)
-			of_stack[rows->stack[j].v] += profile_samples__ticks(rows, j);
-	}
-	for (size_t i = p->stack_count; i-- > 1;)
-		of_stack[p->stacks[i].parent.v] += of_stack[i];
-	for (size_t i = 1; i < p->stack_count; i++) {
-		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
-		bool is_program = l->category == CATEGORY_USER &&
-				  p->dsos[l->dso.v].kind == DSO_FILE;
-
-		if (is_program && !below[p->stacks[i].parent.v])
-			of_dso[l->dso.v] += of_stack[i];
-		below[i] = is_program || below[p->stacks[i].parent.v];
-	}
-	for (uint32_t i = 1; i < p->dso_count; i++)
-		if (of_dso[i] > of_dso[best.v])
-			best.v = i;
-	return best;
 }
 
 static void find_named_dsos(struct pprof *pp)
@@ -745,7 +645,7 @@ static void pprof__fini(struct pprof *pp)
 static int write_pprof(const struct export_request *request)
 {
 	const struct profile *p = request->profile;
-	struct dso_id program = main_program(p);
+	struct dso_id program = export_main_program(p);
 	struct pprof pp;
 	int err = pprof__init(&pp, p, request->out);
 
