@@ -78,8 +78,12 @@ struct pprof_mapping {
 	struct dso_id dso;
 	bool symbolized, has_filenames, has_line_numbers, has_inline_frames;
 	uint64_t lowest, highest; /* addresses of its locations */
-	uint64_t offset_delta;	  /* address less file offset */
-	bool delta_known;
+};
+
+struct pprof_dso {
+	bool is_named;		/* a location of it has a name from a symbol */
+	bool knows_addresses;	/* of the ELF file, for a location of it */
+	uint64_t address_delta; /* such an address less the offset in the file, modulo 2^64 */
 };
 
 /* A function as far as its lines are in one file. */
@@ -93,13 +97,13 @@ struct pprof {
 	FILE *out;
 	int error; /* the first one */
 	VEC(uint8_t) packed;
-	struct strtab *strings;		    /* as they are in the file */
-	uint32_t *string_number;	    /* by string of the profile; 0: none yet, or "" */
-	uint32_t *location_number;	    /* by location; 0: none yet */
-	VEC(uint32_t) locations;	    /* by number - 1; location 0 is NOT_SAMPLED */
-	uint32_t *mapping_number;	    /* by dso; 0: none yet */
-	bool *dso_named;		    /* by dso: a location of it has a name from a symbol */
-	VEC(struct pprof_mapping) mappings; /* by number - 1 */
+	struct strtab *strings;		      /* as they are in the file */
+	uint32_t *string_number;	      /* by string of the profile; 0: none yet, or "" */
+	uint32_t *location_number;	      /* by location; 0: none yet */
+	VEC(uint32_t) locations;	      /* by number - 1; location 0 is NOT_SAMPLED */
+	uint32_t *mapping_number;	      /* by dso; 0: none yet */
+	struct pprof_dso *dsos;		      /* by dso */
+	VEC(struct pprof_mapping) mappings;   /* by number - 1 */
 	VEC(struct pprof_function) functions; /* by number - 1 */
 	struct hashmap function_map;
 	struct pprof_memo *memo;
@@ -261,7 +265,8 @@ static uint32_t mapping_number(struct pprof *pp, struct dso_id id)
 	const struct profile_dso *dso = &pp->p->dsos[id.v];
 	struct pprof_mapping mapping = {
 		.dso = id,
-		.symbolized = pp->dso_named[id.v] || !dso->build_id_size || dso->kind != DSO_FILE,
+		.symbolized = pp->dsos[id.v].is_named || !dso->build_id_size ||
+			      dso->kind != DSO_FILE,
 		.lowest = UINT64_MAX,
 	};
 
@@ -277,16 +282,16 @@ static uint32_t mapping_number(struct pprof *pp, struct dso_id id)
 	return pp->mapping_number[id.v];
 }
 
-/* A location that is in the file: what its mapping has to cover. */
-static uint64_t extend_mapping(struct pprof_mapping *mapping, const struct profile_location *l)
+/* A location's address in its mapping, which has to cover it. */
+static uint64_t place_in_mapping(const struct pprof *pp, struct pprof_mapping *mapping,
+				 const struct profile_location *l)
 {
-	bool is_elf = mapping->symbolized && l->elf_address != PROFILE_UNKNOWN_ADDRESS;
-	uint64_t address = is_elf ? l->elf_address : l->address;
+	uint64_t address = l->address;
 
-	if (is_elf && !mapping->delta_known) {
-		mapping->offset_delta = l->elf_address - l->address;
-		mapping->delta_known = true;
-	}
+	if (mapping->symbolized && l->elf_address != PROFILE_UNKNOWN_ADDRESS)
+		address = l->elf_address;
+	else if (mapping->symbolized)
+		address += pp->dsos[mapping->dso.v].address_delta;
 	mapping->lowest = min_u64(mapping->lowest, address);
 	mapping->highest = max_u64(mapping->highest, address);
 	return address;
@@ -305,6 +310,7 @@ static void write_mapping(struct pprof *pp, size_t index)
 {
 	const struct pprof_mapping *mapping = &pp->mappings.data[index];
 	const struct profile_dso *dso = &pp->p->dsos[mapping->dso.v];
+	uint64_t delta = pp->dsos[mapping->dso.v].address_delta;
 	Pprof__Mapping message = PPROF__MAPPING__INIT;
 	bool is_used = mapping->lowest <= mapping->highest;
 
@@ -313,8 +319,8 @@ static void write_mapping(struct pprof *pp, size_t index)
 	message.memory_limit = saturating_add_u64(mapping->highest | PAGE_MASK, 1);
 	if (!mapping->symbolized)
 		message.memory_start = 0; /* the offset itself */
-	else if (dso->kind != DSO_KERNEL && mapping->offset_delta <= message.memory_start)
-		message.file_offset = message.memory_start - mapping->offset_delta;
+	else if (dso->kind != DSO_KERNEL && delta <= message.memory_start)
+		message.file_offset = message.memory_start - delta;
 	message.filename = dso->kind == DSO_FILE
 				   ? string_number(pp, dso->path)
 				   : text_number(pp, dso_display_name(pp->p, mapping->dso));
@@ -383,7 +389,7 @@ static void write_location(struct pprof *pp, size_t index)
 	if (message.mapping_id) {
 		mapping = &pp->mappings.data[message.mapping_id - 1];
 		mapping->has_inline_frames |= l->line_count > 1;
-		message.address = extend_mapping(mapping, l);
+		message.address = place_in_mapping(pp, mapping, l);
 	}
 	for (size_t i = 0; i < count && (!mapping || mapping->symbolized); i++) {
 		pprof__line__init(&messages[i]);
@@ -599,14 +605,21 @@ static void write_facts(struct pprof *pp)
 	vec_free(&comments.numbers);
 }
 
-static void find_named_dsos(struct pprof *pp)
+static void describe_dsos(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
 
-	for (size_t i = 1; i < p->location_count; i++)
-		if (!pp->dso_named[p->locations[i].dso.v])
-			pp->dso_named[p->locations[i].dso.v] =
-				profile_location__is_named(p, &p->locations[i]);
+	for (size_t i = 1; i < p->location_count; i++) {
+		const struct profile_location *l = &p->locations[i];
+		struct pprof_dso *dso = &pp->dsos[l->dso.v];
+
+		if (!dso->is_named)
+			dso->is_named = profile_location__is_named(p, l);
+		if (dso->knows_addresses || l->elf_address == PROFILE_UNKNOWN_ADDRESS)
+			continue;
+		dso->knows_addresses = true;
+		dso->address_delta = l->elf_address - l->address;
+	}
 }
 
 static int pprof__init(struct pprof *pp, const struct profile *p, FILE *out)
@@ -617,10 +630,10 @@ static int pprof__init(struct pprof *pp, const struct profile *p, FILE *out)
 	pp->string_number = calloc(p->string_count + 1, sizeof(*pp->string_number));
 	pp->location_number = calloc(p->location_count + 1, sizeof(*pp->location_number));
 	pp->mapping_number = calloc(p->dso_count + 1, sizeof(*pp->mapping_number));
-	pp->dso_named = calloc(p->dso_count + 1, sizeof(*pp->dso_named));
+	pp->dsos = calloc(p->dso_count + 1, sizeof(*pp->dsos));
 	pp->memo = calloc(p->stack_count + 1, sizeof(*pp->memo));
 	return pp->strings && pp->string_number && pp->location_number && pp->mapping_number &&
-			       pp->dso_named && pp->memo
+			       pp->dsos && pp->memo
 		       ? 0
 		       : -ENOMEM;
 }
@@ -633,7 +646,7 @@ static void pprof__fini(struct pprof *pp)
 	free(pp->location_number);
 	vec_free(&pp->locations);
 	free(pp->mapping_number);
-	free(pp->dso_named);
+	free(pp->dsos);
 	vec_free(&pp->mappings);
 	vec_free(&pp->functions);
 	hashmap__fini(&pp->function_map);
@@ -650,7 +663,7 @@ static int write_pprof(const struct export_request *request)
 	int err = pprof__init(&pp, p, request->out);
 
 	if (!err) {
-		find_named_dsos(&pp);
+		describe_dsos(&pp);
 		write_sample_types(&pp);
 		if (program.v)
 			mapping_number(&pp, program);
