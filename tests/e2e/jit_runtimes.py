@@ -80,7 +80,10 @@ def profile_of(command, wanted, seconds=3, options=(), before=1.5):
 # ---- Node.js -------------------------------------------------------------------------------------
 
 def check_fibonacci(paths, pid=None):
-    """Definitions at line 0, column 18, few nodes, complete stacks."""
+    """
+    [C1] definitions at line 0, column 18; [C2] few nodes; [C3] one key; [C5] as many ticks as hits at most, and as many
+    hits as samples; [C6] lines within the function; [C8] of the file that ran, consistently; complete stacks.
+    """
     profile = load_json(paths[".cpuprofile"])
     frames = [n["callFrame"] for n in profile["nodes"] if n["callFrame"]["functionName"] == "fibonacci"]
     keys = {(f["functionName"], f["url"], f["lineNumber"], f["columnNumber"]) for f in frames}
@@ -144,7 +147,7 @@ def fibonacci_by_jitdump(versions):
 
 
 def test_fibonacci_by_jitdump():
-    """Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
+    """[C4] Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
     fibonacci_by_jitdump(nodes()[:1])
 
 

@@ -210,7 +210,7 @@ def check_text(run, firefox):
 
 
 def check_convert(run):
-    """The same names, the same bytes."""
+    """[C9] The same names, the same bytes, whichever way the recording was read."""
     folder = run.folder + "-converted"
     os.mkdir(folder)
     for words in zip(*[iter(run.outputs(folder))] * 2):

@@ -160,7 +160,7 @@ static void test_recursion(void **state)
 	profile_builder__free(f.b);
 }
 
-/* Lines of a file that was included into the function are not drawn on the function's own file. */
+/* [C7] Lines of a file that was included into the function are not drawn on the function's own file. */
 static void test_ticks_are_of_the_url(void **state)
 {
 	struct location_id own, other;
@@ -234,6 +234,43 @@ static void test_scripts(void **state)
 	profile_builder__free(f.b);
 }
 
+/* [C10] Positions that no viewer can count to are unknown, and so are absent ones. */
+static void test_positions(void **state)
+{
+	static const struct {
+		uint32_t line, column;
+		double shown_line, shown_column;
+	} cases[] = {
+		{0, 0, -1, -1},
+		{1, 1, 0, 0},
+		{INT32_MAX, INT32_MAX, INT32_MAX - 1.0, INT32_MAX - 1.0},
+		{1u + INT32_MAX, UINT32_MAX, -1, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+		struct location_id place;
+		const cJSON *frame;
+		cJSON *file;
+
+		fixture__init(&f, 10);
+		f.process = add_process(&f, 1, "a", 0, 0);
+		place = add_location(&f, f.program, 0x10);
+		add_sample(&f, add_thread(&f, f.process, 1, true, "a", 0), 1, STACK(&f, place), 1,
+			   "a");
+		NAME(&f, place,
+		     {"g", "/src/g.c", 1, cases[i].line, cases[i].column, 0x100, 64, "/src/g.c"});
+		file = export_json(&cpuprofile_exporter, finish(&f), NULL);
+		frame = get(cJSON_GetArrayItem(get(file, "nodes"), 1), "callFrame");
+		assert_true(number(frame, "lineNumber") == cases[i].shown_line);
+		assert_true(number(frame, "columnNumber") ==
+			    (cases[i].line ? cases[i].shown_column : -1));
+		cJSON_Delete(file);
+		profile_builder__free(f.b);
+	}
+}
+
 /* A path of any bytes is a URL of plain ones; a relative one is none. */
 static void test_urls(void **state)
 {
@@ -254,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_every_thread), cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_gaps),	     cmocka_unit_test(test_ticks_are_of_the_url),
 		cmocka_unit_test(test_scripts),	     cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_positions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void test_full_disk(void **state)
 	profile_builder__free(f.b);
 }
 
-/* C11 of the formats' checklist, for all of them. */
+/* [C11] For all formats. */
 static void test_same_input_same_bytes(void **state)
 {
 	(void)state;

@@ -128,6 +128,44 @@ static void test_folded_order(void **state)
 	profile_builder__free(f.b);
 }
 
+/* Names that begin as others do: their order is that of whole lines, counts included. */
+static void test_folded_order_of_prefixes(void **state)
+{
+	static const char *const names[] = {"a",   "a(int)", "a 1", "a 12", "a 2",
+					    "a:b", "a1",     "ab",  "a 1 "};
+	struct location_id places[9];
+	struct thread_id thread;
+	struct fixture f;
+	unsigned int time = 1;
+	char *text, *rest, *line, *last = NULL;
+	size_t lines = 0;
+
+	(void)state;
+	fixture__init(&f, 1000);
+	f.process = add_process(&f, 1, "a", 0, 0);
+	thread = add_thread(&f, f.process, 1, true, "a", 0);
+	for (unsigned int i = 0; i < 9; i++)
+		places[i] = add_location(&f, f.program, 0x10 + 16 * i);
+	for (unsigned int i = 0; i < 9; i++)
+		for (unsigned int j = 0; j < 9; j++)
+			for (unsigned int n = 0; n < (i + j) % 3 * 6 + 1; n++) {
+				add_sample(&f, thread, time++, STACK(&f, places[i], places[j]), 1,
+					   "a");
+				add_sample(&f, thread, time++, STACK(&f, places[i]), 1, "a");
+			}
+	for (unsigned int i = 0; i < 9; i++)
+		NAME(&f, places[i], {.function = names[i]});
+	rest = text = export_text(&folded_exporter, finish(&f), NULL);
+	while ((line = strsep(&rest, "\n")) && *line) {
+		assert_true(!last || strcmp(last, line) < 0);
+		last = line;
+		lines++;
+	}
+	assert_int_equal(lines, 8 * 8 + 8); /* the space at the end of one is cut off */
+	free(text);
+	profile_builder__free(f.b);
+}
+
 /* ---- report ---------------------------------------------------------------------------------- */
 
 static const cJSON *find_row(const cJSON *report, const char *key, const char *value)
@@ -326,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_folded_lines),
 		cmocka_unit_test(test_folded_comm),
 		cmocka_unit_test(test_folded_hostile),
+		cmocka_unit_test(test_folded_order_of_prefixes),
 		cmocka_unit_test(test_folded_order),
 		cmocka_unit_test(test_report_counts_recursion_once),
 		cmocka_unit_test(test_report_by_line),

@@ -366,7 +366,7 @@ static void test_own_cpuprofile(void **state)
 
 		again = export_text(&cpuprofile_exporter, i.p, NULL);
 		if (!same_but_recording(text, again))
-			fail_msg("%s:\n%s\n%s", named_profiles[n].name, text, again);
+			fail_msg("%s:\n%.600s\n%.600s", named_profiles[n].name, text, again);
 		free(text);
 		free(again);
 		import_done(&i);

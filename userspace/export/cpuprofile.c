@@ -99,6 +99,8 @@ static int add_idle_before(struct cpuprofile *c, size_t i)
 
 	while (idle_rows__next(&c->known_idle, i, &time) && !err)
 		err = add_idle_sample(c, time);
+	if (c->p->idle_known)
+		return err;
 	for (uint64_t n = 0; n < idle.count && c->idle_samples < IDLE_SAMPLES_MAX && !err; n++) {
 		err = add_idle_sample(c, idle.first + n * c->p->period);
 		c->idle_samples++;

@@ -32,8 +32,6 @@
 #include "export/exporters.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,12 +43,12 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "export/comments.h"
 #include "export/facts.h"
 
-#define NOT_SAMPLED  "[not sampled]"
-#define PAGE_MASK    4095u
-#define MAX_LABELS   4
-#define COMMENT_SIZE 1024
+#define NOT_SAMPLED "[not sampled]"
+#define PAGE_MASK   4095u
+#define MAX_LABELS  4
 
 /* Numbers of the fields of a profile. */
 enum profile_field {
@@ -80,8 +78,12 @@ struct pprof_mapping {
 	struct dso_id dso;
 	bool symbolized, has_filenames, has_line_numbers, has_inline_frames;
 	uint64_t lowest, highest; /* addresses of its locations */
-	uint64_t offset_delta;	  /* address less file offset */
-	bool delta_known;
+};
+
+struct pprof_dso {
+	bool is_named;		/* a location of it has a name from a symbol */
+	bool knows_addresses;	/* of the ELF file, for a location of it */
+	uint64_t address_delta; /* such an address less the offset in the file, modulo 2^64 */
 };
 
 /* A function as far as its lines are in one file. */
@@ -95,13 +97,13 @@ struct pprof {
 	FILE *out;
 	int error; /* the first one */
 	VEC(uint8_t) packed;
-	struct strtab *strings;		    /* as they are in the file */
-	uint32_t *string_number;	    /* by string of the profile; 0: none yet, or "" */
-	uint32_t *location_number;	    /* by location; 0: none yet */
-	VEC(uint32_t) locations;	    /* by number - 1; location 0 is NOT_SAMPLED */
-	uint32_t *mapping_number;	    /* by dso; 0: none yet */
-	bool *dso_named;		    /* by dso: a location of it has a name from a symbol */
-	VEC(struct pprof_mapping) mappings; /* by number - 1 */
+	struct strtab *strings;		      /* as they are in the file */
+	uint32_t *string_number;	      /* by string of the profile; 0: none yet, or "" */
+	uint32_t *location_number;	      /* by location; 0: none yet */
+	VEC(uint32_t) locations;	      /* by number - 1; location 0 is NOT_SAMPLED */
+	uint32_t *mapping_number;	      /* by dso; 0: none yet */
+	struct pprof_dso *dsos;		      /* by dso */
+	VEC(struct pprof_mapping) mappings;   /* by number - 1 */
 	VEC(struct pprof_function) functions; /* by number - 1 */
 	struct hashmap function_map;
 	struct pprof_memo *memo;
@@ -263,7 +265,8 @@ static uint32_t mapping_number(struct pprof *pp, struct dso_id id)
 	const struct profile_dso *dso = &pp->p->dsos[id.v];
 	struct pprof_mapping mapping = {
 		.dso = id,
-		.symbolized = pp->dso_named[id.v] || !dso->build_id_size || dso->kind != DSO_FILE,
+		.symbolized = pp->dsos[id.v].is_named || !dso->build_id_size ||
+			      dso->kind != DSO_FILE,
 		.lowest = UINT64_MAX,
 	};
 
@@ -279,16 +282,16 @@ static uint32_t mapping_number(struct pprof *pp, struct dso_id id)
 	return pp->mapping_number[id.v];
 }
 
-/* A location that is in the file: what its mapping has to cover. */
-static uint64_t extend_mapping(struct pprof_mapping *mapping, const struct profile_location *l)
+/* A location's address in its mapping, which has to cover it. */
+static uint64_t place_in_mapping(const struct pprof *pp, struct pprof_mapping *mapping,
+				 const struct profile_location *l)
 {
-	bool is_elf = mapping->symbolized && l->elf_address != PROFILE_UNKNOWN_ADDRESS;
-	uint64_t address = is_elf ? l->elf_address : l->address;
+	uint64_t address = l->address;
 
-	if (is_elf && !mapping->delta_known) {
-		mapping->offset_delta = l->elf_address - l->address;
-		mapping->delta_known = true;
-	}
+	if (mapping->symbolized && l->elf_address != PROFILE_UNKNOWN_ADDRESS)
+		address = l->elf_address;
+	else if (mapping->symbolized)
+		address += pp->dsos[mapping->dso.v].address_delta;
 	mapping->lowest = min_u64(mapping->lowest, address);
 	mapping->highest = max_u64(mapping->highest, address);
 	return address;
@@ -307,6 +310,7 @@ static void write_mapping(struct pprof *pp, size_t index)
 {
 	const struct pprof_mapping *mapping = &pp->mappings.data[index];
 	const struct profile_dso *dso = &pp->p->dsos[mapping->dso.v];
+	uint64_t delta = pp->dsos[mapping->dso.v].address_delta;
 	Pprof__Mapping message = PPROF__MAPPING__INIT;
 	bool is_used = mapping->lowest <= mapping->highest;
 
@@ -315,8 +319,8 @@ static void write_mapping(struct pprof *pp, size_t index)
 	message.memory_limit = saturating_add_u64(mapping->highest | PAGE_MASK, 1);
 	if (!mapping->symbolized)
 		message.memory_start = 0; /* the offset itself */
-	else if (dso->kind != DSO_KERNEL && mapping->offset_delta <= message.memory_start)
-		message.file_offset = message.memory_start - mapping->offset_delta;
+	else if (dso->kind != DSO_KERNEL && delta <= message.memory_start)
+		message.file_offset = message.memory_start - delta;
 	message.filename = dso->kind == DSO_FILE
 				   ? string_number(pp, dso->path)
 				   : text_number(pp, dso_display_name(pp->p, mapping->dso));
@@ -385,7 +389,7 @@ static void write_location(struct pprof *pp, size_t index)
 	if (message.mapping_id) {
 		mapping = &pp->mappings.data[message.mapping_id - 1];
 		mapping->has_inline_frames |= l->line_count > 1;
-		message.address = extend_mapping(mapping, l);
+		message.address = place_in_mapping(pp, mapping, l);
 	}
 	for (size_t i = 0; i < count && (!mapping || mapping->symbolized); i++) {
 		pprof__line__init(&messages[i]);
@@ -565,91 +569,29 @@ static void write_sample_types(struct pprof *pp)
 }
 
 struct pprof_comments {
+	struct pprof *pp;
 	VEC(int64_t) numbers;
 };
 
-static void __attribute__((format(printf, 3, 4)))
-add_comment(struct pprof *pp, struct pprof_comments *comments, const char *format, ...)
+static int add_comment(void *context, const char *text)
 {
-	char text[COMMENT_SIZE];
-	va_list args;
+	struct pprof_comments *comments = context;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (vec_push(&comments->numbers, text_number(pp, text)))
-		note_error(pp, -ENOMEM);
-}
-
-static void add_meta_comment(struct pprof *pp, struct pprof_comments *comments, const char *what,
-			     const char *key)
-{
-	const char *value = profile__meta(pp->p, key);
-
-	if (value)
-		add_comment(pp, comments, "%s%s", what, value);
-}
-
-/* Where every tick went, in a line; a tick that is not a sample has a reason. */
-static void add_books_comment(struct pprof *pp, struct pprof_comments *comments,
-			      const struct export_facts *facts)
-{
-	char text[COMMENT_SIZE / 2];
-	size_t used = 0;
-
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		if ((facts->lines[line] || !line) && used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used,
-						 "%s%" PRIu64 " %s", line ? " + " : "",
-						 facts->lines[line], book_line_name(line));
-	if (facts->due_known)
-		add_comment(pp, comments, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64,
-			    facts->due, text, profile__unexplained_ticks(pp->p));
-	else
-		add_comment(pp, comments, "ticks: %s", text);
-}
-
-static void add_loss_comments(struct pprof *pp, struct pprof_comments *comments,
-			      const struct export_facts *facts)
-{
-	const struct profile *p = pp->p;
-
-	add_books_comment(pp, comments, facts);
-	add_comment(pp, comments, "lost: %" PRIu64 " ticks", facts->lost);
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		if (p->lost[source])
-			add_comment(pp, comments, "lost: %" PRIu64 " %s", p->lost[source],
-				    lost_source_text(source));
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (p->stack_ends[end] && !stack_end_is_complete(end))
-			add_comment(pp, comments, "cut stacks: %" PRIu64 ": %s", p->stack_ends[end],
-				    stack_end_name(end));
-	if (p->cut_short)
-		add_comment(pp, comments, "cut short: the recording has no end");
-}
-
-static void add_comments(struct pprof *pp, struct pprof_comments *comments)
-{
-	struct export_facts facts;
-
-	export_facts__init(&facts, pp->p);
-	add_meta_comment(pp, comments, "", META_PRODUCT);
-	add_meta_comment(pp, comments, "command: ", META_COMMAND);
-	add_meta_comment(pp, comments, "host: ", META_HOSTNAME);
-	add_meta_comment(pp, comments, "kernel: ", META_KERNEL_RELEASE);
-	add_comment(pp, comments, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", pp->p->start);
-	add_loss_comments(pp, comments, &facts);
+	return vec_push(&comments->numbers, text_number(comments->pp, text));
 }
 
 /* The fields that are not tables: a profile that has nothing else. */
 static void write_facts(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
-	struct pprof_comments comments = {};
+	struct pprof_comments comments = {.pp = pp};
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	Pprof__ValueType period_type;
 
-	add_comments(pp, &comments);
+	int err = export_comments(p, add_comment, &comments);
+
+	if (err)
+		note_error(pp, err);
 	fill_value_type(pp, &period_type, "cpu", "nanoseconds");
 	message.time_nanos = (int64_t)p->start_realtime;
 	message.duration_nanos = p->end > p->start ? (int64_t)(p->end - p->start) : 0;
@@ -663,50 +605,21 @@ static void write_facts(struct pprof *pp)
 	vec_free(&comments.numbers);
 }
 
-/*
- * The program that most ticks are of: the outermost frame of a stack that is in no library. pprof takes mapping 1
- * for the program that was profiled.
- */
-static struct dso_id main_program(const struct profile *p)
-{
-	_cleanup_free_ uint64_t *of_stack = calloc(p->stack_count + 1, sizeof(*of_stack));
-	_cleanup_free_ uint64_t *of_dso = calloc(p->dso_count + 1, sizeof(*of_dso));
-	_cleanup_free_ bool *below = calloc(p->stack_count + 1, sizeof(*below));
-	struct dso_id best = {0};
-
-	if (!of_stack || !of_dso || !below)
-		return best;
-	for (size_t i = 1; i < p->thread_count; i++) {
-		const struct profile_samples *rows = &p->threads[i].samples[SAMPLE_CPU];
-
-		for (size_t j = 0; j < rows->count; j++)
-			of_stack[rows->stack[j].v] += profile_samples__ticks(rows, j);
-	}
-	for (size_t i = p->stack_count; i-- > 1;)
-		of_stack[p->stacks[i].parent.v] += of_stack[i];
-	for (size_t i = 1; i < p->stack_count; i++) {
-		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
-		bool is_program = l->category == CATEGORY_USER &&
-				  p->dsos[l->dso.v].kind == DSO_FILE;
-
-		if (is_program && !below[p->stacks[i].parent.v])
-			of_dso[l->dso.v] += of_stack[i];
-		below[i] = is_program || below[p->stacks[i].parent.v];
-	}
-	for (uint32_t i = 1; i < p->dso_count; i++)
-		if (of_dso[i] > of_dso[best.v])
-			best.v = i;
-	return best;
-}
-
-static void find_named_dsos(struct pprof *pp)
+static void describe_dsos(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
 
-	for (size_t i = 1; i < p->location_count; i++)
-		if (!pp->dso_named[p->locations[i].dso.v])
-			pp->dso_named[p->locations[i].dso.v] =
-				profile_location__is_named(p, &p->locations[i]);
+	for (size_t i = 1; i < p->location_count; i++) {
+		const struct profile_location *l = &p->locations[i];
+		struct pprof_dso *dso = &pp->dsos[l->dso.v];
+
+		if (!dso->is_named)
+			dso->is_named = profile_location__is_named(p, l);
+		if (dso->knows_addresses || l->elf_address == PROFILE_UNKNOWN_ADDRESS)
+			continue;
+		dso->knows_addresses = true;
+		dso->address_delta = l->elf_address - l->address;
+	}
 }
 
 static int pprof__init(struct pprof *pp, const struct profile *p, FILE *out)
@@ -717,10 +630,10 @@ static int pprof__init(struct pprof *pp, const struct profile *p, FILE *out)
 	pp->string_number = calloc(p->string_count + 1, sizeof(*pp->string_number));
 	pp->location_number = calloc(p->location_count + 1, sizeof(*pp->location_number));
 	pp->mapping_number = calloc(p->dso_count + 1, sizeof(*pp->mapping_number));
-	pp->dso_named = calloc(p->dso_count + 1, sizeof(*pp->dso_named));
+	pp->dsos = calloc(p->dso_count + 1, sizeof(*pp->dsos));
 	pp->memo = calloc(p->stack_count + 1, sizeof(*pp->memo));
 	return pp->strings && pp->string_number && pp->location_number && pp->mapping_number &&
-			       pp->dso_named && pp->memo
+			       pp->dsos && pp->memo
 		       ? 0
 		       : -ENOMEM;
 }
@@ -733,7 +646,7 @@ static void pprof__fini(struct pprof *pp)
 	free(pp->location_number);
 	vec_free(&pp->locations);
 	free(pp->mapping_number);
-	free(pp->dso_named);
+	free(pp->dsos);
 	vec_free(&pp->mappings);
 	vec_free(&pp->functions);
 	hashmap__fini(&pp->function_map);
@@ -745,12 +658,12 @@ static void pprof__fini(struct pprof *pp)
 static int write_pprof(const struct export_request *request)
 {
 	const struct profile *p = request->profile;
-	struct dso_id program = main_program(p);
+	struct dso_id program = export_main_program(p);
 	struct pprof pp;
 	int err = pprof__init(&pp, p, request->out);
 
 	if (!err) {
-		find_named_dsos(&pp);
+		describe_dsos(&pp);
 		write_sample_types(&pp);
 		if (program.v)
 			mapping_number(&pp, program);

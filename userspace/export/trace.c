@@ -291,39 +291,29 @@ static int push_sample(struct trace *t, uint64_t ns, uint32_t node, uint32_t lin
 	return err;
 }
 
-static int push_idle(struct trace *t, uint64_t time)
-{
-	uint32_t node;
-	int err = call_tree__child(&t->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node);
-
-	return err ? err : push_sample(t, time, node, 0);
-}
-
-static int push_gap(struct trace *t, const struct profile_thread *thread, struct idle_rows *known,
-		    size_t i)
+static int push_gap(struct trace *t, const struct profile_thread *thread, size_t i)
 {
 	struct timeline_idle idle = timeline_idle_before(t->p, thread, i);
-	uint64_t time;
-	int err = 0;
+	uint32_t node;
+	int err;
 
-	while (idle_rows__next(known, i, &time) && !err)
-		err = push_idle(t, time);
-	return !err && idle.count ? push_idle(t, idle.first) : err;
+	if (!idle.count)
+		return 0;
+	err = call_tree__child(&t->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node);
+	return err ? err : push_sample(t, idle.first, node, 0);
 }
 
 static int write_samples(struct trace *t, const struct profile_thread *thread)
 {
 	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
 	struct row_times times;
-	struct idle_rows known;
 	int err = 0;
 
 	row_times__init(&times, t->p, thread);
-	idle_rows__init(&known, thread);
 	for (size_t i = 0; i < samples->count && !err; i++) {
 		uint32_t node;
 
-		err = push_gap(t, thread, &known, i);
+		err = push_gap(t, thread, i);
 		if (!err)
 			err = call_tree__stack(&t->tree, t->p, CALL_TREE_ROOT, samples->stack[i],
 					       call_frames__key, &t->frames, &node);
@@ -332,7 +322,7 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 					  call_frames_leaf_line(t->p, samples->stack[i]));
 	}
 	if (!err)
-		err = push_gap(t, thread, &known, samples->count);
+		err = push_gap(t, thread, samples->count);
 	return !err && t->samples.count ? write_chunk(t) : err;
 }
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "export/comments.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "export/facts.h"
+
+#define COMMENT_SIZE 1024
+
+struct comments {
+	int (*add)(void *context, const char *text);
+	void *context;
+	int error; /* the first one */
+};
+
+static void __attribute__((format(printf, 2, 3)))
+add_comment(struct comments *c, const char *format, ...)
+{
+	char text[COMMENT_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!c->error)
+		c->error = c->add(c->context, text);
+}
+
+static void add_meta(struct comments *c, const struct profile *p, const char *what, const char *key)
+{
+	const char *value = profile__meta(p, key);
+
+	if (value)
+		add_comment(c, "%s%s", what, value);
+}
+
+/* Where every tick went, in a line; a tick that is not a sample has a reason. */
+static void add_books(struct comments *c, const struct profile *p, const struct export_facts *facts)
+{
+	char text[COMMENT_SIZE / 2];
+	size_t used = 0;
+
+	for (unsigned int line = 0; line < BOOK_COUNT; line++)
+		if ((facts->lines[line] || !line) && used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+						 "%s%" PRIu64 " %s", line ? " + " : "",
+						 facts->lines[line], book_line_name(line));
+	if (facts->due_known)
+		add_comment(c, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64, facts->due,
+			    text, profile__unexplained_ticks(p));
+	else
+		add_comment(c, "ticks: %s", text);
+}
+
+static void add_losses(struct comments *c, const struct profile *p,
+		       const struct export_facts *facts)
+{
+	add_comment(c, "lost: %" PRIu64 " ticks", facts->lost);
+	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
+		if (p->lost[source])
+			add_comment(c, "lost: %" PRIu64 " %s", p->lost[source],
+				    lost_source_text(source));
+	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
+		if (p->stack_ends[end] && !stack_end_is_complete(end))
+			add_comment(c, "cut stacks: %" PRIu64 ": %s", p->stack_ends[end],
+				    stack_end_name(end));
+	if (p->cut_short)
+		add_comment(c, "cut short: the recording has no end");
+}
+
+int export_comments(const struct profile *p, int (*add)(void *context, const char *text),
+		    void *context)
+{
+	struct comments c = {.add = add, .context = context};
+	struct export_facts facts;
+
+	export_facts__init(&facts, p);
+	add_meta(&c, p, "", META_PRODUCT);
+	add_meta(&c, p, "command: ", META_COMMAND);
+	add_meta(&c, p, "host: ", META_HOSTNAME);
+	add_meta(&c, p, "kernel: ", META_KERNEL_RELEASE);
+	add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
+	add_books(&c, p, &facts);
+	add_losses(&c, p, &facts);
+	return c.error;
+}
+
+struct dso_id export_main_program(const struct profile *p)
+{
+	_cleanup_free_ uint64_t *of_stack = calloc(p->stack_count + 1, sizeof(*of_stack));
+	_cleanup_free_ uint64_t *of_dso = calloc(p->dso_count + 1, sizeof(*of_dso));
+	_cleanup_free_ bool *below = calloc(p->stack_count + 1, sizeof(*below));
+	struct dso_id best = {0};
+
+	if (!of_stack || !of_dso || !below)
+		return best;
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_samples *rows = &p->threads[i].samples[SAMPLE_CPU];
+
+		for (size_t j = 0; j < rows->count; j++)
+			of_stack[rows->stack[j].v] += profile_samples__ticks(rows, j);
+	}
+	for (size_t i = p->stack_count; i-- > 1;)
+		of_stack[p->stacks[i].parent.v] += of_stack[i];
+	for (size_t i = 1; i < p->stack_count; i++) {
+		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
+		bool is_program = l->category == CATEGORY_USER &&
+				  p->dsos[l->dso.v].kind == DSO_FILE;
+
+		if (is_program && !below[p->stacks[i].parent.v])
+			of_dso[l->dso.v] += of_stack[i];
+		below[i] = is_program || below[p->stacks[i].parent.v];
+	}
+	for (uint32_t i = 1; i < p->dso_count; i++)
+		if (of_dso[i] > of_dso[best.v])
+			best.v = i;
+	return best;
+}
