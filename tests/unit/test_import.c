@@ -2,6 +2,8 @@
 /* Which file is of which format, gzip, JSON that is damaged or hostile, folded stacks. */
 #include "import_support.h"
 
+#include <zlib.h>
+
 #include "base/gzip.h"
 #include "import/json.h"
 
