@@ -48,7 +48,7 @@
 
 #define NOT_SAMPLED "[not sampled]"
 #define PAGE_MASK   4095u
-#define MAX_LABELS  4
+#define MAX_LABELS  5
 
 /* Numbers of the fields of a profile. */
 enum profile_field {
@@ -441,7 +441,7 @@ static void add_number_label(struct pprof *pp, struct pprof_labels *labels, cons
 	label->num_unit = label->key; /* or pprof would make up one */
 }
 
-/* What a sample says of its thread. The last label is the thread's name at the time. */
+/* What a sample says of its thread, whose name is that at the time. */
 static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 			struct string_id comm, struct pprof_labels *labels)
 {
@@ -452,6 +452,7 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_number_label(pp, labels, "tid", thread->tid);
 	add_text_label(pp, labels, "process", process->name);
 	add_text_label(pp, labels, "thread", comm);
+	add_text_label(pp, labels, "cgroup", process->cgroup);
 }
 
 static void write_sample(struct pprof *pp, uint64_t ticks, uint64_t cpu,
