@@ -16,6 +16,7 @@ import subprocess
 import time
 
 import libe2e as e
+from libconsumers import structure
 from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, load_json, main, need_root,
                     run, scratch, sysprof, wait_for)
 
@@ -82,17 +83,21 @@ def sampling(path, name="x.sysprof"):
 # ---- signals to sysprof alone -------------------------------------------------------------------
 
 def test_signals_end_it():
-    """SIGINT, SIGTERM and SIGHUP: a complete file, and the target notices nothing."""
+    """[C9] SIGINT, SIGTERM, SIGHUP, and time: complete files of every format, and the target notices nothing."""
+    names = "x.json.gz", "x.folded", "x.cpuprofile", "x.trace.json", "x.pb.gz", "x.sysprof"
     need_root()
     with Background(fixture("chain"), "120") as target:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None):
             path = directory()
-            with Background(SYSPROF, "record", "-p", target.pid, *outputs(path)) as recorder:
+            end = () if number else ("-d", "1")
+            with Background(SYSPROF, "record", "-p", target.pid, *end, *outputs(path, names)) as recorder:
                 sampling(path)
-                recorder.signal(number)
+                if number:
+                    recorder.signal(number)
                 result = recorder.finish(timeout=LIMIT)
             assert result.status == 0, result
-            assert_complete(path, samples=50)
+            assert_complete(path, names, samples=50)
+            structure(*(os.path.join(path, name) for name in names if name != "x.sysprof"))
             before = cpu_seconds(target.pid)
             time.sleep(0.3)
             assert state(target.pid) in ("R", "D"), state(target.pid)
