@@ -74,7 +74,7 @@ def test_a_recording():
     wanted = {name: (leaves.get(name, 0), count) for name, count in on_stack.items()}
     assert shown == wanted, (set(shown.items()) ^ set(wanted.items()))
     tags = pprof("-tags", "-sample_index=samples", path)
-    for key in ("pid", "tid", "process", "thread"):
+    for key in ("pid", "tid", "process", "thread", "cgroup"):
         assert re.search(rf"^ *{key}: Total {total(rows)}\b", tags, re.M), tags
     (name,) = {frames[0] for frames, _ in rows if frames[0].startswith("chain")} or {None}
     focused = pprof("-top", "-sample_index=samples", f"-tagfocus=thread={name}", path)

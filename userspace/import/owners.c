@@ -48,6 +48,7 @@ static int find_process(struct owners *o, const struct owner *owner, uint32_t *n
 	const struct profile_process process = {
 		.pid = key.pid,
 		.name = key.process.v ? key.process : o->program,
+		.cgroup = owner->cgroup,
 		.start = o->start,
 		.is_target = true,
 	};

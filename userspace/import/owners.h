@@ -15,6 +15,7 @@
 struct owner {
 	uint32_t pid, tid;
 	struct string_id process, thread;
+	struct string_id cgroup; /* tells no two owners apart */
 };
 
 struct owner_process {

@@ -568,6 +568,9 @@ static int read_labels(struct pprof *p, const Pprof__Sample *s, struct owner *ow
 		case LABEL_COMM:
 			err = intern(p, l->str, comm);
 			break;
+		case LABEL_CGROUP:
+			err = intern(p, l->str, &owner->cgroup);
+			break;
 		case LABEL_OTHER:
 			break;
 		}

@@ -31,6 +31,7 @@ enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size)
 		{"process_name", LABEL_PROCESS},
 		{"process name", LABEL_PROCESS},
 		{"comm", LABEL_COMM},
+		{"cgroup", LABEL_CGROUP},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)

@@ -15,6 +15,7 @@ enum label_kind {
 	LABEL_THREAD,
 	LABEL_PROCESS,
 	LABEL_COMM,
+	LABEL_CGROUP,
 };
 
 enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size);
