@@ -38,12 +38,12 @@ echo "\$ ${report[*]}"
 cat <<END
 
 Open them:
-  $out/demo.html         in a browser: flame graph, timeline, search; it needs no network
-  $out/demo.json.gz      drop it on https://profiler.firefox.com (it stays in the browser)
-  $out/demo.cpuprofile   Chrome: DevTools, Performance, load profile; or open it in VS Code
+  $out/demo.html           in a browser: flame graph, timeline, search; it needs no network
+  $out/demo.json.gz        drop it on https://profiler.firefox.com (it stays in the browser)
+  $out/demo.cpuprofile     Chrome: DevTools, Performance, load profile; or open it in VS Code
   $out/demo.trace.json.gz  Chrome: the same panel, all threads; or ui.perfetto.dev
-  $out/demo.pb.gz        go tool pprof -http=: $out/demo.pb.gz
-  $out/demo.folded       text, a stack a line: grep it, or feed a flame graph
-  $out/demo.sysprof      the recording: $build/sysprof open $out/demo.sysprof shows it in the browser,
-                         $build/sysprof convert $out/demo.sysprof -o other.json.gz converts it
+  $out/demo.pb.gz          go tool pprof -http=: $out/demo.pb.gz
+  $out/demo.folded         text, a stack a line: grep it, or feed a flame graph
+  $out/demo.sysprof        the recording: $build/sysprof open $out/demo.sysprof shows it in the browser,
+                           $build/sysprof convert $out/demo.sysprof -o other.json.gz converts it
 END

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: long
 """Other people's viewers load the files of real recordings, and see in them what is there."""
 import glob
 import json
 import os
 import signal
+import shutil
 import subprocess
+import time
 
+from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
-from libe2e import (SANITIZED, SYSPROF, Background, Fixture, comms, firefox_threads, fixture,
-                    folded, has_chain, kernel_part, main, record, run, scratch, share, total)
-from librecorded import recorded
+from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, comms, firefox_threads, fixture,
+                    folded, has_chain, kernel_part, long, main, record, run, scratch, share, total)
+from librecorded import clang_commands, java_commands, node_commands, python_commands, recorded
+from libviewers import devtools, devtools_tracks, speedscope
 
 # Processes and threads of all kinds: with gaps, with kernel stacks, with libraries that come and
 # go, with names that nobody should have, many short ones, and one that goes on afterwards.
@@ -92,6 +97,41 @@ def test_runtimes():
         recording, base = recorded(name), scratch(name)
         run(SYSPROF, "convert", recording.path, "--lines", *outputs(base)[:-2], check=0)
         judge(base)
+
+
+def in_browsers(base):
+    """The page without a word on the console, speedscope, and DevTools' own panel with all processes."""
+    with Browser("--allow-file-access-from-files") as browser:
+        page = browser.page("file://" + base + ".html")
+        page.wait("document.body.innerText.includes('samples')")
+        assert page.messages() == [], page.messages()
+        assert page.requests() == ["file://" + base + ".html"], page.requests()
+        for suffix in ".trace.json.gz", ".pb.gz", ".cpuprofile", ".folded":
+            speedscope(browser, base + suffix, SCRATCH)
+        names = [name for name, _ in devtools_tracks(devtools(browser, base + ".trace.json.gz"))]
+    for process in "node", "python3", "clang", "java":
+        assert any(name.startswith(process) for name in names), (process, names)
+
+
+@long
+def test_all_at_once():
+    """Node.js, Python, clang and Java in one recording: every format, in each viewer that can be had."""
+    base = scratch("all")
+    commands = [node_commands()["node0"], python_commands()["own"], clang_commands()["clang"],
+                java_commands()["java"]]
+    running = [Background(*command) for command in commands]
+    try:
+        time.sleep(1)
+        pids = ",".join(str(program.pid) for program in running)
+        record("-p", pids, "-F", "499", "-d", "3", *outputs(base), "-o", base + ".html", "--jvm-perfmap")
+    finally:
+        for program in running:
+            program.p.kill()
+    judge(base)
+    in_browsers(base)
+    for options in ["-raw"], ["-top"], ["-tags"], ["-top", "-tagfocus=process=java"]:
+        if shutil.which("go"):
+            assert run("go", "tool", "pprof", *options, base + ".pb.gz", check=0, timeout=200).out.strip()
 
 
 def test_whole_system():

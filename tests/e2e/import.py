@@ -64,8 +64,8 @@ def write(name, data):
     return path
 
 
-def report(path):
-    return json.loads(sysprof("report", path, "--json", "--top", 100000, check=0).out)
+def report(path, *options):
+    return json.loads(sysprof("report", path, "--json", "--top", 100000, *options, check=0).out)
 
 
 def self_of(path):
@@ -305,6 +305,16 @@ def test_own_formats():
             # contents decide, not the name
             os.rename(out, scratch("noname"))
             assert self_of(scratch("noname")) == expected
+
+
+def test_x5_by_way_of_cpuprofile():
+    """[X5]: the same functions with the same samples, written at once and by way of .cpuprofile."""
+    path = os.path.join(RECORDINGS, "overlapping-mmaps.sysprof")
+    direct, way, indirect = scratch("direct.pb.gz"), scratch("way.cpuprofile"), scratch("way.pb.gz")
+    sysprof("convert", path, "-o", direct, "-o", way, check=0)
+    sysprof("convert", way, "-o", indirect, check=0)
+    assert len(report(path, "--by", "thread")["rows"]) == 1, "one thread is all that a .cpuprofile has"
+    assert self_of(indirect) == self_of(direct), (self_of(indirect), self_of(direct))
 
 
 # ---- what is no profile --------------------------------------------------------------------------

@@ -35,7 +35,9 @@ class Checker:
             if not self.check(is_int(value) and -1 <= value < 1 << 31, "%s: %s" % (what, key)):
                 return None
         self.check(re.fullmatch(r"\d+", frame["scriptId"]), what + ": scriptId")
-        self.check(frame["url"] == "" or re.fullmatch(r"file:///[!-~]+", frame["url"]),
+        # a path is a file:// URL; engines have names of their own for scripts: "node:fs", "evalmachine.<anonymous>"
+        url = frame["url"]
+        self.check(re.fullmatch(r"file:///[!-~]+", url) if url.startswith(("/", "file:")) else url.isprintable(),
                    what + ": url %r" % frame["url"])
         return frame
 
