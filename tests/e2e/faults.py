@@ -111,7 +111,7 @@ def check_table(rows, **options):
 # What a message names is compared (options, values, alternatives), not its sentence.
 TARGETS = "-p, -t, -a or -- COMMAND"
 ONE = "-p, -t, -a and COMMAND"
-SUFFIX = ".cpuprofile, .folded, .txt"
+SUFFIX = ".cpuprofile, .trace.json, .trace.json.gz, .pb.gz, .folded, .html, .txt"
 
 USAGE = [
     (2, "'frobnicate'", "frobnicate"),
@@ -180,7 +180,7 @@ USAGE = [
     (2, ".sysprof; ", "convert x.sysprof -o y.sysprof"),
     (2, SUFFIX, "convert x.sysprof -o y"),
     (2, "-o y.json given twice", "convert x.sysprof -o y.json -o y.json"),
-    (2, "no recording", "report"),
+    (2, "no input", "report"),
     (2, "more than one", "report a b"),
     (2, "'-Z'", "report -Z"),
     (2, "function, thread, process, dso or line", "report x.sysprof --by x"),

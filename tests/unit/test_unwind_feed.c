@@ -125,10 +125,7 @@ static void replace_file(struct scene *w, uint32_t image, const struct mapping *
 	assert_true(w->fds[image] >= 0);
 }
 
-/*
- * The executable mappings of the first files that this process has, and of the smallest one with a
- * megabyte of code: smaller tables are not kept.
- */
+/* The executable mappings of two small files of this process, and of one with a table that is worth keeping. */
 static void find_files(struct scene *w)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -142,12 +139,14 @@ static void find_files(struct scene *w)
 	while (fgets(line, sizeof(line), maps)) {
 		if (!is_file_mapping(line, &mapping, path))
 			continue;
-		if (found < FILES - 1)
-			replace_file(w, ++found, &mapping, path);
-		else if (size_of(&mapping) >= 1 << 20 &&
-			 (!w->fds[FILES] || size_of(&mapping) < size_of(&w->mappings[FILES])))
+		if (size_of(&mapping) < 1 << 20) {
+			if (found < FILES - 1)
+				replace_file(w, ++found, &mapping, path);
+		} else if (!w->fds[FILES] || size_of(&mapping) < size_of(&w->mappings[FILES])) {
 			replace_file(w, FILES, &mapping, path);
+		}
 	}
+	assert_int_equal(found, FILES - 1);
 	assert_true(w->fds[FILES] > 0);
 	fclose(maps);
 }
