@@ -6,6 +6,8 @@
 import { FLAG } from './data.js';
 import { make, count, plural, share, duration } from './text.js';
 
+const YEAR_2000 = 946684800e9; // ns since the epoch; engines write other clocks into their files
+
 // Samples with at least one frame without a name, and those whose innermost frame has none.
 function unnamed(profile) {
   const { nodeParent, nodeFrame, frameFlags, node, ticks } = profile;
@@ -48,7 +50,7 @@ export function fillHeader(profile, title, strip, opened) {
   if (where) title.append(make('small', null, where));
   const facts = [plural(summary.samples, 'sample'), plural(summary.threads, 'thread')];
   if (!profile.untimed) facts.push(`${duration(summary.duration_ns)} recorded`, `${duration(summary.cpu_ns)} of CPU time`);
-  if (summary.start_realtime_ns && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
+  if (summary.start_realtime_ns >= YEAR_2000 && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
   const line = make('button', { type: 'button', class: 'facts', title: 'All about this recording', onclick: opened }, make('span', null, facts.join(' · ')));
   for (const b of badges(profile)) line.append(make('span', { class: `badge ${b.level}`, title: b.title || null }, b.text, b.why ? make('span', { class: 'why' }, b.why) : null));
   strip.replaceChildren(line);

@@ -295,7 +295,7 @@ def test_loopback_alone():
 
 
 def test_usage():
-    for args, wanted in ((["open"], "no recording"), (["open", "a", "b"], "more than one"),
+    for args, wanted in ((["open"], "no input"), (["open", "a", "b"], "more than one"),
                          (["open", "a", "--port", "0"], "--port 0"),
                          (["open", "a", "--port", "65536"], "--port 65536"),
                          (["open", "a", "--port"], "requires a value"), (["open", "-Z"], "-Z")):

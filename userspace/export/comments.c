@@ -59,7 +59,8 @@ static void add_books(struct comments *c, const struct profile *p, const struct 
 static void add_losses(struct comments *c, const struct profile *p,
 		       const struct export_facts *facts)
 {
-	add_comment(c, "lost: %" PRIu64 " ticks", facts->lost);
+	if (p->books_count)
+		add_comment(c, "lost: %" PRIu64 " ticks", facts->lost);
 	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
 		if (p->lost[source])
 			add_comment(c, "lost: %" PRIu64 " %s", p->lost[source],
@@ -83,8 +84,10 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	add_meta(&c, p, "command: ", META_COMMAND);
 	add_meta(&c, p, "host: ", META_HOSTNAME);
 	add_meta(&c, p, "kernel: ", META_KERNEL_RELEASE);
-	add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
-	add_books(&c, p, &facts);
+	if (!p->untimed)
+		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
+	if (p->books_count) /* or it was read from another format */
+		add_books(&c, p, &facts);
 	add_losses(&c, p, &facts);
 	return c.error;
 }

@@ -9,6 +9,8 @@
 #include "base/json_writer.h"
 #include "base/minmax.h"
 
+#define YEAR_2000 946684800000000000ull /* ns since the epoch */
+
 struct described {
 	const char *name, *text;
 	bool flag; /* of a line: it is a loss; of an end: the stack is complete; of a frame: exact */
@@ -47,6 +49,11 @@ const char *frame_kind_name(enum frame_kind kind)
 const char *frame_kind_text(enum frame_kind kind)
 {
 	return frame_kinds[kind].text;
+}
+
+bool export_knows_realtime(const struct profile *p)
+{
+	return p->start_realtime >= YEAR_2000;
 }
 
 bool book_line_is_loss(enum book_line line)

@@ -23,6 +23,9 @@ struct export_facts {
 
 void export_facts__init(struct export_facts *facts, const struct profile *p);
 
+/* Is the wall clock at the start of the profile known? Engines write other clocks into their files. */
+bool export_knows_realtime(const struct profile *p);
+
 /* Is this line of the books a loss (not a sample, an idle CPU or a tick of another task)? */
 bool book_line_is_loss(enum book_line line);
 

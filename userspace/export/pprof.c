@@ -588,7 +588,7 @@ static void write_facts(struct pprof *pp)
 	struct pprof_comments comments = {.pp = pp};
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	Pprof__ValueType period_type;
-
+	struct export_facts facts;
 	int err = export_comments(p, add_comment, &comments);
 
 	if (err)
@@ -600,7 +600,9 @@ static void write_facts(struct pprof *pp)
 	message.period = (int64_t)p->period;
 	message.n_comment = comments.numbers.count;
 	message.comment = comments.numbers.data;
-	message.default_sample_type = text_number(pp, "cpu");
+	/* what was read from folded stacks has counts alone, and pprof shows the default */
+	export_facts__init(&facts, p);
+	message.default_sample_type = text_number(pp, facts.cpu ? "cpu" : "samples");
 	pack_message(pp, &message.base);
 	write_bytes(pp, pp->packed.data, pp->packed.count);
 	vec_free(&comments.numbers);

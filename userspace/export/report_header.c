@@ -83,6 +83,8 @@ static void print_jits(const struct profile *p, FILE *out)
 
 static void print_clock(const struct profile *p, FILE *out)
 {
+	if (!p->tsc_khz && !p->clock_error_ns)
+		return; /* of a profile that was read from another format */
 	if (p->tsc_khz)
 		fprintf(out, "# clock      TSC at %" PRIu64 ".%03" PRIu64 " MHz", p->tsc_khz / 1000,
 			p->tsc_khz % 1000);
@@ -109,8 +111,11 @@ int report_header(const struct profile *p, FILE *out)
 		err = print_field(out, "kernel", profile__meta(p, META_KERNEL_RELEASE));
 	if (err)
 		return err;
-	fprintf(out, "# started    %s, for %.3f s%s\n", date, (double)facts.duration / 1e9,
-		p->cut_short ? " (cut short: the recording has no end)" : "");
+	if (!p->untimed)
+		fprintf(out, "# started    %s, for %.3f s%s\n",
+			export_knows_realtime(p) ? date : "at an unknown time",
+			(double)facts.duration / 1e9,
+			p->cut_short ? " (cut short: the recording has no end)" : "");
 	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,
 		facts.threads, facts.threads == 1 ? "" : "s");
 	if (p->period)
