@@ -48,7 +48,7 @@ static void check_sums(const struct profile *p)
 	assert_int_equal(profile->time_nanos, p->start_realtime);
 	assert_int_equal(profile->duration_nanos, p->end - p->start);
 	assert_int_equal(profile->period, p->period);
-	assert_true(is_text(profile, profile->default_sample_type, "cpu"));
+	assert_true(is_text(profile, profile->default_sample_type, wanted ? "cpu" : "samples"));
 	pprof__profile__free_unpacked(profile, NULL);
 }
 
