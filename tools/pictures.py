@@ -49,14 +49,14 @@ COMPILE = ("for f in firefox cpuprofile folded report; do clang -O2 -g -std=gnu1
 
 WORKLOAD = f"""
 python3 service.py &
-node --perf-basic-prof server.js &
+node --perf-basic-prof --interpreted-frames-native-stack server.js &
 (cd "$SOURCES" && while kill -0 $! 2>/dev/null; do {COMPILE}; sleep 1; done) &
 wait
 """
 
 # name: (fragment, dark, width, height, script before)
 PICTURES = {
-    "flame": ("group=process", False, 1280, 800, "hover('_PyEval_EvalFrameDefault')"),
+    "flame": ("group=process", False, 1280, 800, "hover('sortRows')"),
     "search": ("group=process&down=1&query=Eval", True, 1280, 800, ""),
     "time": ("view=time&threads=THREAD&time=2000000-2120000", False, 1280, 800, ""),
     "sandwich": ("view=sandwich", False, 1280, 800, "choose('_PyEval_EvalFrameDefault')"),
