@@ -207,7 +207,7 @@ class Mutants:
         self.tree = e.scratch("mutant")
         self.build = os.path.join(self.tree, "mutant-build")
         os.mkdir(self.tree)
-        for name in ("Makefile", "bpf", "include", "userspace", "tools"):
+        for name in ("Makefile", "bpf", "include", "userspace", "tools", "proto", "web"):
             self.copy(os.path.join(TOP, name), os.path.join(self.tree, name))
         os.mkdir(self.build)
         for name in ("bpf", "gen", "userspace", ".deps"):

@@ -34,7 +34,8 @@ static int open_regular(const char *path, uint64_t *size, struct failure *failur
 		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return fail(failure, -EINVAL, "%s is not a regular file", path);
+		fail(failure, -ENOTSUP, "%s is not a regular file", path);
+		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;
