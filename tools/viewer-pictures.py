@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: long
-"""The pictures of docs/pictures/, of a recording of Node.js, Python and a C program: pictures.py [DIRECTORY]
-
-As a test it makes them in its scratch directory. `tests/e2e/pictures.py docs/pictures`, from the top of the tree and
-as root, makes those of the documentation anew.
+"""viewer-pictures.py [BUILD]: makes docs/pictures/devtools.png and speedscope.png, as root, with python3, node and
+chromium: other people's viewers with a recording of ours. `make test` installs the viewers.
 """
 import os
 import shutil
 import sys
+import tempfile
 import time
 
-from libbrowser import Browser
-from libe2e import Background, fixture, main, record, scratch
-from libviewers import devtools, devtools_tracks, show_tracks, speedscope, tidy, zoom_in
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DIRECTORY = os.path.join(TOP, "docs", "pictures")
+os.environ.setdefault("BUILD", os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(TOP, "build")))
+os.environ.setdefault("SCRATCH", tempfile.mkdtemp(prefix="pictures-"))
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(TOP, "tests", "e2e"))
+
+from libbrowser import Browser  # noqa: E402, by its path
+from libe2e import Background, fixture, record, scratch  # noqa: E402
+from libviewers import devtools, devtools_tracks, show_tracks, speedscope, tidy, zoom_in  # noqa: E402
 
 PYTHON = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nwhile True: f(20); sorted(str(i) for i in range(9999))"
 NODE = """function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -46,7 +51,7 @@ def take(page, path):
         time.sleep(1)
 
 
-def make_pictures(directory):
+def make_pictures():
     trace, pprof = recording()
     with Browser("--allow-file-access-from-files", width=1280, height=800) as browser:
         page = devtools(browser, trace)
@@ -57,21 +62,15 @@ def make_pictures(directory):
                                             name.split(" ")[0] in ("node", "python3"))])
         tidy(page)
         zoom_in(page, 635, 160, 9)
-        take(page, os.path.join(directory, "devtools.png"))
+        take(page, os.path.join(DIRECTORY, "devtools.png"))
         page.close()
         page = speedscope(browser, pprof, scratch(""))
         page.key("2", code="Digit2")  # left heavy
         time.sleep(1)
-        take(page, os.path.join(directory, "speedscope.png"))
-    return [os.path.join(directory, name) for name in ("devtools.png", "speedscope.png")]
+        take(page, os.path.join(DIRECTORY, "speedscope.png"))
 
 
-def test_pictures():
-    for path in make_pictures(scratch("")):
-        assert os.path.getsize(path) > 20000, path
-
-
-if len(sys.argv) == 2 and os.path.isdir(sys.argv[1]):
-    print("\n".join(make_pictures(sys.argv[1])))
-else:
-    main(globals())
+try:
+    make_pictures()
+finally:
+    shutil.rmtree(scratch(""))
