@@ -224,6 +224,8 @@ int serving__start(const struct profile *profile, const struct serving_options *
 {
 	pid_t parent = getpid(), pid;
 
+	/* whoever reads the address may end us before we wait for the child */
+	give_up__nothing_to_lose();
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0)
@@ -244,7 +246,6 @@ int serving__supervise(pid_t child, int signal_fd)
 	bool from_terminal;
 	int status;
 
-	give_up__nothing_to_lose();
 	while (pidfd >= 0 && !fds[1].revents) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			break;

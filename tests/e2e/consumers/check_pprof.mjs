@@ -44,4 +44,4 @@ for (const file of files) {
 		console.error(`${file}: ${error.message}`);
 	}
 }
-process.exit(failed ? 1 : 0);
+process.exitCode = failed ? 1 : 0; // exit() would cut off what a pipe has not taken yet
