@@ -19,7 +19,8 @@ class Pprof(Checker):
         self.check(types == [("samples", "count"), ("cpu", "nanoseconds")], "sample types %r" % types)
         period = p["period_type"] or {"type": 0, "unit": 0}
         self.check((self.text(period["type"]), self.text(period["unit"])) == types[-1], "period type")
-        self.check(self.text(p["default_sample_type"]) == "cpu", "default sample type")
+        cpu = any(sample["value"][-1:] != [0] for sample in p["sample"])
+        self.check(self.text(p["default_sample_type"]) == ("cpu" if cpu else "samples"), "default sample type")
         self.check(min(p["time_nanos"], p["duration_nanos"], p["period"]) >= 0, "a negative time")
         comments = [self.text(c) for c in p["comment"]]
         for wanted in ("start on CLOCK_MONOTONIC: ", "ticks: ", "lost: "):
