@@ -164,6 +164,7 @@ def test_fork_storm():
     assert total(books, "delivered") > 0 and total(books, "filtered") > 0, books
 
 
+@e.long
 def test_stopped_collector():
     e.need_root()
     path = e.scratch("stopped.sysprof")

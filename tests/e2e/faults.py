@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: sanitized
+# runs: long sanitized
 """What goes wrong before, while and after recording: one row each.
 
 A row says the exit status, a part of the message, and a time limit. All of them leave nothing
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, Skip, fixture, folded, load_json, main,
+from libe2e import (SANITIZED, SYSPROF, Background, Skip, fixture, folded, load_json, long, main,
                     need_root, run, scratch, share, sysprof, has_chain, wait_for)
 
 LIMIT = 30 if SANITIZED else 10
@@ -277,6 +277,7 @@ def test_thread_is_no_process():
         assert f"-t {facts['tid']}" in result.err, result
 
 
+@long
 def test_target_ends_during_attach():
     """Killed at any moment of the start: a clean error or a complete file, reaped or a zombie."""
     need_root()
@@ -605,6 +606,7 @@ def kill_children():
     no_children()
 
 
+@long
 def test_vanished_directory():
     need_root()
     for outputs in (["x.json.gz"], ["x.cpuprofile", "x.folded"], ["x.sysprof"]):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: sanitized
+# runs: long sanitized
 """Every way of ending a recording from outside, and what is on the terminal meanwhile.
 
 A Ctrl-C is a real one: sysprof runs on a pseudo-terminal that gets the character.
@@ -366,6 +366,7 @@ def test_second_signal_while_recording_into_a_pipe():
 
 # ---- stopped, and cut off -----------------------------------------------------------------------
 
+@long
 def test_stopped_for_five_seconds():
     """The collector stands still: the file is complete, and every tick is in the books."""
     need_root()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: long
 """Stacks without frame pointers, walked in the kernel by unwind tables: they reach the root, and against a program
 that keeps a stack of its own they are right, frame by frame.
 
@@ -10,7 +11,7 @@ import glob
 import os
 import time
 
-from libe2e import (Background, firefox_threads, fixture, folded, kernel_part, main, need_root, record, run, scratch, share,
+from libe2e import (Background, firefox_threads, fixture, folded, kernel_part, long, main, need_root, record, run, scratch, share,
                     total)
 from librecorded import recorded
 
@@ -178,6 +179,7 @@ def test_frame_pointers_alone():
     assert total(rows) > 300 and share(rows, lambda f: f[0] in ROOTS) < 0.5, rows[:5]
 
 
+@long
 def test_libraries_that_take_turns():
     """Two libraries at one address, one after the other: what is not known yet is cut, and never wrong."""
     directory = scratch("turns")

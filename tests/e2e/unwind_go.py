@@ -207,6 +207,7 @@ def recorded(name, *command):
     return path
 
 
+@long
 def test_stripped():
     """Without any symbols: rows and names come from Go's own table."""
     program = built("phases", "-ldflags=-s -w", output="stripped")
@@ -214,6 +215,7 @@ def test_stripped():
     check_roots("stripped", recorded("stripped", program, "5", scratch("stripped.pprof")), names=False)
 
 
+@long
 def test_cgo():
     """Go to C to Go to C, three deep, from a goroutine and from a thread that is C's."""
     rows = check_roots("cgo", recorded("mixed", built("mixed", cgo=True), "5"))

@@ -265,6 +265,7 @@ def store(archive, libraries):
     return places
 
 
+@long
 def test_libraries_in_a_zip():
     """Mapped from where they lie in it, as Android does: with a build-id, and without."""
     libraries = {}
