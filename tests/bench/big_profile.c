@@ -156,7 +156,7 @@ static int write_profile(const struct profile *p, const struct exporter *exporte
 	_cleanup_fclose_ FILE *file = fopen(path, "we");
 	size_t length = strlen(path);
 	bool packed = length > 3 && !strcmp(path + length - 3, ".gz");
-	FILE *out = file && packed ? gzip_writer(file) : file;
+	FILE *out = file && packed ? gzip_writer(file, NULL) : file;
 	struct export_request request = {.profile = p, .out = out};
 	int err;
 
