@@ -3,7 +3,7 @@
 #   make            build build/sysprof, as any user; installs nothing
 #   make demo       install what is missing, build, record the system for 5 s, show the result
 #   make test       install what is missing, build, run the tests: under 12 minutes on two CPUs
-#   make test-all   the same with the long cases and the sanitizers, as CI does: under 30 minutes
+#   make test-all   the same with the long cases and the sanitizers, as CI does: about 35 minutes
 #   make install    PREFIX=/usr/local DESTDIR=        make uninstall undoes it
 #
 #   make unit golden e2e     one suite of the tests; the first two take less than a minute
