@@ -17,7 +17,7 @@ import time
 
 import libe2e as e
 from libconsumers import structure
-from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, load_json, main, need_root,
+from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, load_json, long, main, need_root,
                     run, scratch, sysprof, wait_for)
 
 LIMIT = 60 if SANITIZED else 20
