@@ -3,15 +3,22 @@
 #   make            build build/sysprof, as any user; installs nothing
 #   make demo       install what is missing, build, record the system for 5 s, show the result
 #   make test       install what is missing, build, run the tests: about 12 minutes on two CPUs
-#   make test-all   the same with the long cases and the sanitizers, as CI does: about 35 minutes
+#   make test-all   the same with the long cases and the sanitizers, as CI does: about 40 minutes
+#   make deb        a Debian package, in build/deb
+#   make static     build/static/sysprof, one file for any x86-64 Linux from 5.10 on, whatever its C library
+#   make check-deb check-static     installs, removes and purges the package; runs that file where there is nothing else
 #   make install    PREFIX=/usr/local DESTDIR=        make uninstall undoes it
 #
 #   make unit golden e2e     one suite of the tests; the first two take less than a minute
 #   make sanitize            ASan, UBSan and LSan: unit, golden, what can break memory of e2e, and
 #                              what a `make e2e` before it recorded is read again
 #   make golden-update       accept what the goldens see
+#   make test-servers        the agent and running backends: Grafana Pyroscope and an OpenTelemetry Collector, which it
+#                              builds first, once, in 15 minutes: build/servers
 #   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
+#   make soak                SECONDS=600 of what an agent is made of, beside churn: nothing may grow; the log of
+#                              memory, descriptors and CPU time is build/soak.log
 #   make bench               measure the budgets             make format      clang-format -i
 #                            SECTIONS="programs unwinding": those alone, see tests/bench/bench.py
 #
@@ -26,17 +33,28 @@ CLANG	  ?= clang
 # often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
 BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
 			 $(wildcard /usr/lib/linux-tools/*/bpftool))
-PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib libcjson libprotobuf-c libmicrohttpd
+PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib libcjson libprotobuf-c libmicrohttpd \
+	     inih
 
 FUZZ_SECONDS ?= 60
+SECONDS	     ?= 600
 
 CFLAGS	  ?= -O2 -g
 WARNINGS  := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all)
-PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+# libcurl is loaded by who needs it, since it brings some thirty libraries
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) libcurl 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
+ifdef STATIC
+# Archives of Debian's, and of tools/static-libs.sh where it has none or one that wants what has none.
+STATIC_LIBS := $(BUILD)/libs
+ALL_CFLAGS := -I$(STATIC_LIBS)/include -DSYSPROF_STATIC -fPIE -fstack-protector-strong $(ALL_CFLAGS)
+LDFLAGS	  += -static-pie -Wl,-z,relro,-z,now
+LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lcap -lbz2 -llzma -lcjson -lprotobuf-c \
+	     -lmicrohttpd -linih -liberty -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
+endif
 TEST_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null)
 
 ARCH	  := $(shell uname -m)
@@ -62,6 +80,9 @@ PROTOS	      := $(patsubst proto/%.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.
 BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(BUILD)/%.o)
 SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+# What the walks in the kernel do, written down a second time for programs that compare
+MODELS	      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/models/*.c))
+TEST_LIB      := $(BUILD)/tests/libmodels.a $(BUILD)/libsysprof.a
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
 FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wildcard tests/fixtures/*.c))) \
 		 $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fixtures/lib*.c)) \
@@ -70,11 +91,13 @@ E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh)
+# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the sandbox
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard $(foreach d,base elf import jit profile symbolize unwind,userspace/$d/*.c)))
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base elf export import jit process procfs profile readers runtimes sandbox stream symbolize unwind,userspace/$d/*.c)) \
+		 $(foreach f,finisher symbols window windows,userspace/session/$f.c) \
+		 $(foreach f,agent_window answers bytes cgroup_path code_order container_files format_dir format_otlp format_parca format_pyroscope label_text part_times merged_code messages sealing sections series series_requests service_samples sink_format validate,userspace/agent/$f.c))
 
-.PHONY: all tests-build test test-all unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench install uninstall format clean
+.PHONY: all tests-build test test-all test-servers unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench soak install uninstall completions deb static check-deb check-static format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -126,19 +149,25 @@ $(BUILD)/gen/export/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && tools/bundle-page.sh web >$@
 
-$(BUILD)/userspace/export/html.o: $(BUILD)/gen/export/html_page.h
+$(BUILD)/userspace/export/html.o $(BUILD)/fuzz/userspace/export/html.o: $(BUILD)/gen/export/html_page.h
 
 $(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
 
-# Tests: a cmocka program each against the library.
-$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libsysprof.a Makefile
+$(BUILD)/tests/models/%.o: tests/models/%.c Makefile | $(BUILD)/.deps
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
-		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/e2e/%: tests/e2e/%.c $(BUILD)/libsysprof.a Makefile
+$(BUILD)/tests/libmodels.a: $(MODELS)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# Tests: a cmocka program each against the library.
+$(BUILD)/tests/unit/%: tests/unit/%.c $(TEST_LIB) Makefile
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
+
+$(BUILD)/tests/e2e/%: tests/e2e/%.c $(TEST_LIB) Makefile
+	$(call say,TEST,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS)
 
 $(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
 	$(call say,TEST,$@)
@@ -168,7 +197,7 @@ $(BUILD)/tests/fixtures/%: tests/fixtures/%.c Makefile | $(BUILD)/.deps
 	$(Q)mkdir -p $(@D) && $(CC) $(FIXTURE_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
 
 # Those that measure parts of the library.
-$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map $(BUILD)/tests/bench/export $(BUILD)/tests/bench/big_profile: $(BUILD)/tests/bench/%: tests/bench/%.c \
+$(BUILD)/tests/bench/symbolize $(BUILD)/tests/bench/tables $(BUILD)/tests/bench/jit_map $(BUILD)/tests/bench/export $(BUILD)/tests/bench/readers $(BUILD)/tests/bench/big_profile: $(BUILD)/tests/bench/%: tests/bench/%.c \
 		$(BUILD)/libsysprof.a Makefile
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libsysprof.a $(LDLIBS)
@@ -203,11 +232,15 @@ $(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(PROTOS:=.
 	$(call say,FUZZ CC,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
+$(BUILD)/fuzz/tests/%.o: tests/%.c Makefile | $(BUILD)/.deps
+	$(call say,FUZZ CC,$<)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) $(PROTOS:=.o) Makefile
 	$(call say,FUZZ,$@)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(PROTOS:=.o) $(LDLIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(PROTOS:=.o) $(LDLIBS)
 
-$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S
+$(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildcard tests/golden/recordings/*.sysprof)
 	$(call say,SEEDS,$(@D))
 	$(Q)CLANG='$(CLANG)' $< $(@D) && touch $@
 
@@ -230,6 +263,16 @@ build/libdw/stamp: tests/e2e/libdw/fetch.sh
 build/runtimes/stamp: tests/e2e/runtimes/fetch.sh
 	$(call say,RUNTIMES,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
+
+# Real backends of the agent, and what judges its dashboards. Not for `make test`: they take minutes, and a network.
+SERVERS := build/servers/otelcol-prof build/servers/pyroscope build/servers/schema
+build/servers/otelcol-prof: WHAT := collector
+build/servers/pyroscope:    WHAT := pyroscope
+build/servers/schema:	    WHAT := schema
+$(SERVERS): tests/e2e/backends/fetch.sh tests/e2e/backends/schema.json
+	$(call say,SERVER,$@)
+	$(Q)mkdir -p $(@D) && $< $(WHAT) $(@D) >$(@D)/$(WHAT).log 2>&1 || { tail -n 20 $(@D)/$(WHAT).log; exit 1; }
+	$(Q)touch $@
 
 # Programs whose inline chains are compared with another symbolizer's; also fetched and built by the
 # caller. What cannot be had is listed, and said by the test.
@@ -274,6 +317,11 @@ golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
 e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs
 	$(Q)tests/run.sh $(BUILD):e2e
 
+test-servers:
+	$(Q)tools/install-deps.sh test
+	$(Q)+$(sub) all $(BUILD)/tests/fixtures/chain $(BUILD)/tests/e2e/agent_formats $(SERVERS)
+	$(Q)tests/run.sh $(BUILD):servers
+
 fuzz:
 	$(Q)tools/install-deps.sh --check fuzz
 	$(Q)+$(sub) fuzz-build
@@ -294,16 +342,64 @@ build/programs/stamp: tests/bench/programs/fetch.sh
 	$(call say,PROGRAMS,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) && touch $@
 
-bench: all $(FIXTURES) $(BENCHES) build/programs/stamp
+bench: all $(FIXTURES) $(BENCHES) $(BUILD)/tests/e2e/push_windows build/programs/stamp
 	$(Q)tools/install-deps.sh --check bench || echo "going on without"
 	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
 
-install: all
-	install -D -m 755 $(BUILD)/sysprof $(DESTDIR)$(PREFIX)/bin/sysprof
-	install -D -m 644 docs/sysprof.1 $(DESTDIR)$(MANDIR)/man1/sysprof.1
+# Programs of the tests, for as long as one likes; as root, through sudo where one is not.
+soak: all $(FIXTURES) $(BUILD)/tests/e2e/soak
+	$(Q)tests/soak.sh $(BUILD) $(SECONDS)
+
+# What the shells complete, from the tables that the command line is parsed by.
+COMPLETIONS := $(BUILD)/completions/sysprof $(BUILD)/completions/_sysprof $(BUILD)/completions/sysprof.fish
+completions: $(COMPLETIONS)
+tests-build e2e: $(COMPLETIONS)
+
+$(BUILD)/tools/completions: tools/completions.c $(filter-out %/main.o,$(CLI_OBJECTS)) $(BUILD)/libsysprof.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $^ $(LDLIBS)
+
+$(BUILD)/completions/sysprof: SHELL_NAME := bash
+$(BUILD)/completions/_sysprof: SHELL_NAME := zsh
+$(BUILD)/completions/sysprof.fish: SHELL_NAME := fish
+$(COMPLETIONS): $(BUILD)/tools/completions
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && $< $(SHELL_NAME) >$@
+
+SHARE	  = $(DESTDIR)$(PREFIX)/share
+INSTALLED = $(DESTDIR)$(PREFIX)/bin/sysprof $(DESTDIR)$(MANDIR)/man1/sysprof.1 \
+	    $(SHARE)/bash-completion/completions/sysprof $(SHARE)/zsh/vendor-completions/_sysprof \
+	    $(SHARE)/fish/vendor_completions.d/sysprof.fish
+
+install: all completions
+	install -D -m 755 $(BUILD)/sysprof $(word 1,$(INSTALLED))
+	install -D -m 644 docs/sysprof.1 $(word 2,$(INSTALLED))
+	install -D -m 644 $(BUILD)/completions/sysprof $(word 3,$(INSTALLED))
+	install -D -m 644 $(BUILD)/completions/_sysprof $(word 4,$(INSTALLED))
+	install -D -m 644 $(BUILD)/completions/sysprof.fish $(word 5,$(INSTALLED))
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/sysprof $(DESTDIR)$(MANDIR)/man1/sysprof.1
+	rm -f $(INSTALLED)
+
+# A Debian package of the committed tree, in build/deb.
+deb:
+	$(Q)tools/install-deps.sh deb
+	$(Q)tools/build-deb.sh $(BUILD)/deb
+
+# One portable program. What its libraries are made of comes from Debian's source packages.
+static:
+	$(Q)tools/install-deps.sh static
+	$(Q)[ -e build/static/libs/made ] || tools/static-libs.sh build/static/libs
+	$(Q)+$(sub) STATIC=1 BUILD=build/static build/static/sysprof
+
+# What these two make, tried where it is to work: minutes of building, so that no other suite has them. As root.
+check-deb: deb
+	$(Q)tests/check-deb.sh $(BUILD)/deb/sysprof-bpf_*.deb
+
+check-static: static $(BUILD)/tests/fixtures/chain-no-fp
+	$(Q)mkdir -p $(BUILD)/tests/static
+	$(Q)cd $(BUILD)/tests/static && SYSPROF=$(abspath build/static/sysprof) BUILD=$(abspath $(BUILD)) \
+		SCRATCH=$$(mktemp -d $(abspath $(BUILD))/tests/static/XXXXXX) $(CURDIR)/tests/check-static.py
 
 format:
 	$(Q)tests/check-format.sh --fix
@@ -312,5 +408,5 @@ clean:
 	rm -rf build build-asan
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BPF_OBJECTS:.o=.d)
--include $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d \
+-include $(MODELS:.o=.d) $(UNIT_TESTS:=.d) $(GOLDEN_TESTS:=.d) $(FIXTURES:=.d) $(E2E_TOOLS:=.d) $(BENCHES:=.d) $(DEMO).d \
 	 $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:=.d)

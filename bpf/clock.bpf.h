@@ -8,8 +8,8 @@
  * move the next. So the number of grid points between two runs is the number of ticks that did not
  * run the program.
  *
- * The origin is the time at which the event was enabled, which perf tells in the event's own clock;
- * the timer starts some 5 to 20 us later. Points are counted with a sixteenth of a period to spare,
+ * The origin is the time at which the event was enabled (at this rate), which perf tells in the event's own
+ * clock; the timer starts some 5 to 20 us later. Points are counted with a sixteenth of a period to spare,
  * so that no jitter around a point counts it twice; what a very late tick adds to one gap it takes
  * from the next. The sum of all lines is then the number of the last point, whatever happened
  * between. Should perf restart the timer (other events coming and going on this CPU), the phase
@@ -26,7 +26,7 @@ static __always_inline void note_tick(struct bpf_perf_event_data *ctx, struct cp
 				      __u64 now)
 {
 	struct bpf_perf_event_value value = {};
-	__u64 point;
+	__u64 period = books->period, point;
 
 	books->last_tick = now;
 	if (!period)
@@ -34,7 +34,7 @@ static __always_inline void note_tick(struct bpf_perf_event_data *ctx, struct cp
 	if (!books->grid_origin) {
 		if (bpf_perf_prog_read_value(ctx, &value, sizeof(value)))
 			return;
-		books->grid_origin = now - value.enabled;
+		books->grid_origin = now - (value.enabled - books->grid_enabled);
 	}
 	point = (now - books->grid_origin + period / 16) / period;
 	books->count[BOOK_NOT_RUN] += point - books->grid_point - 1;

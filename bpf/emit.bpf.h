@@ -9,6 +9,7 @@
 #include <linux/bpf_perf_event.h>
 
 #include "maps.bpf.h"
+#include "runtime.bpf.h"
 #include "wake.bpf.h"
 
 /* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
@@ -153,6 +154,24 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	return at + sizeof(*copy) + size;
 }
 
+/* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
+static __always_inline __u64 append_notes(struct scratch *s, __u64 at)
+{
+	struct notes *n = s->runtimes ? notes() : NULL;
+	__u64 size;
+
+	if (!n || !n->count || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
+		return at;
+	size = n->count * sizeof(n->notes[0]);
+	UNWIND_HIDE(at);
+	UNWIND_HIDE(size);
+	if (at > SAMPLE_SPACE - sizeof(n->notes) || size > sizeof(n->notes) ||
+	    bpf_probe_read_kernel(s->space + at, size, n->notes))
+		return at;
+	s->sample.notes = n->count;
+	return at + size;
+}
+
 /* What became of the sample in scratch. */
 static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ctx,
 						  struct scratch *s)
@@ -164,10 +183,13 @@ static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ct
 	if (frames > FRAMES_MAX)
 		return BOOK_INTERNAL;
 	size = sizeof(struct sample_event) + frames * sizeof(__u64);
+	s->sample.notes = 0;
 	if (lacks_tables(s)) {
 		wake_collector(&tick_wakes, s->sample.header.time);
 		if (may_copy(s))
 			size = append_copy(ctx, s, size);
+	} else {
+		size = append_notes(s, size);
 	}
 	UNWIND_HIDE(size);
 	if (size > SAMPLE_SPACE)

@@ -91,13 +91,35 @@ static __always_inline bool in_targets(const struct task_ids *initial, const str
 	return start_time && is_the_one(start_time);
 }
 
+#define HELPER_NAME "sysprof-"
+
+/*
+ * Is the current task a process that reads files for the collector? They are its children and grandchildren, by that
+ * name. COMMAND is a child as well, under its own name; and nobody else's process can hide under this one.
+ */
+static __noinline bool is_helper(void)
+{
+	const struct task_struct *parent = BPF_CORE_READ(current_task(), real_parent);
+	__u32 mother = BPF_CORE_READ(parent, tgid);
+	__u32 grandmother = BPF_CORE_READ(parent, real_parent, tgid);
+	char name[16] = {};
+
+	if (mother != self_tgid && grandmother != self_tgid)
+		return false;
+	bpf_get_current_comm(name, sizeof(name));
+	for (unsigned int i = 0; i < sizeof(HELPER_NAME) - 1; i++)
+		if (name[i] != HELPER_NAME[i])
+			return false;
+	return true;
+}
+
 /*
  * Is the current task wanted? `initial` are its numbers in the initial pid namespace; fills those
  * of the collector's.
  */
 static __always_inline bool current_is_wanted(const struct task_ids *initial, struct task_ids *ours)
 {
-	if (exclude_self && initial->tgid == self_tgid)
+	if (exclude_self && (initial->tgid == self_tgid || is_helper()))
 		return false;
 	if (!pid_namespace_inode)
 		*ours = *initial;
@@ -108,6 +130,29 @@ static __always_inline bool current_is_wanted(const struct task_ids *initial, st
 	if (filter_cgroup && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
 		return false;
 	return true;
+}
+
+/*
+ * A thread that the collector has added, as it is found among all: from now on it is known by its number in the initial
+ * pid namespace, the only one that on_exec is told of a thread that had another before, and by its start, without
+ * which the old leader's end would be taken for its own.
+ */
+static __always_inline void identify_thread(const struct task_struct *task)
+{
+	struct task_ids ours = {};
+	__u64 key, initial = (__u32)BPF_CORE_READ(task, pid);
+	__u64 *known, started = BPF_CORE_READ(task, start_time);
+
+	if (!collector_ids(task, &ours))
+		return;
+	key = ours.tid;
+	if (pid_namespace_inode)
+		key |= TARGET_IN_NAMESPACE;
+	known = bpf_map_lookup_elem(&targets, &key);
+	if (!known || *known)
+		return;
+	if (!bpf_map_update_elem(&targets, &initial, &started, BPF_ANY) && key != initial)
+		bpf_map_delete_elem(&targets, &key);
 }
 
 /* The current task (`parent`) has made `child`. */

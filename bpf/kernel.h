@@ -10,6 +10,8 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct bpf_iter_meta;
+
 struct rq {
 	__u64 clock;	  /* local_clock() of this CPU, as of the scheduler's last look */
 	__u64 clock_task; /* the same less interrupt and stolen time, where those are accounted */
@@ -51,6 +53,18 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm; /* NULL: it has given back its memory */
@@ -58,9 +72,16 @@ struct task_struct {
 	struct sched_entity se;
 	int pid, tgid;
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	struct pid *thread_pid;
 	__u64 start_time;
+	struct css_set *cgroups; /* with CONFIG_CGROUPS */
 	struct thread_struct thread;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task; /* NULL: there are no more */
 };
 
 #pragma clang attribute pop
@@ -76,6 +97,9 @@ struct task_struct {
 #define HAVE_RQ_CLOCK                                                                              \
 	(bpf_core_field_exists(struct sched_entity, cfs_rq) &&                                     \
 	 bpf_core_field_exists(struct cfs_rq, rq))
+
+/* any, by configuration (CONFIG_CGROUPS) */
+#define HAVE_GROUPS    bpf_core_field_exists(struct task_struct, cgroups)
 
 #define PF_IO_WORKER   0x00000010
 #define PF_USER_WORKER 0x00004000

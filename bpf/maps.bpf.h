@@ -11,6 +11,7 @@
 
 #include <sysprof/bpf_shared.h>
 #include <sysprof/event.h>
+#include <sysprof/runtime_info.h>
 #include <sysprof/unwind_state.h>
 
 #include "kernel.h"
@@ -20,17 +21,20 @@
 /* Knobs. Constants to the verifier: what they switch off is not even in the loaded program. */
 const volatile bool filter_processes; /* only tgids in `targets` */
 const volatile bool filter_threads;   /* only tids in `targets` */
+const volatile bool follow_children;  /* children of `targets` are targets */
 const volatile bool filter_cgroup;    /* only tasks below the cgroup in `cgroups` */
-const volatile bool exclude_self;     /* not the process that ran `prepare` */
+const volatile bool follow_groups; /* report control groups, leave out those in `excluded_groups` */
+const volatile bool exclude_self;  /* not the process that ran `prepare` */
 const volatile bool kernel_stacks;
 const volatile bool user_stacks;
 const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
-const volatile __u32 copied_a_second;	  /* bytes of stacks, on each CPU, or one copy more */
 const volatile __u64 segment_size = SEGMENT_LEAST; /* of unwind tables, a power of two */
-const volatile __u64 period; /* ns between ticks; 0: the event is not a clock */
+
+/* Bytes of stacks that are copied, on each CPU, or one copy more; 0: none is. Set by the collector, at any time. */
+volatile __u32 copied_a_second;
 
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
 
@@ -47,6 +51,8 @@ struct scratch {
 	__u64 copies_since;		 /* CLOCK_MONOTONIC: in the second that began then … */
 	__u32 copied;			 /* … so many bytes of stacks were copied */
 	__u16 in_system_call, is_fresh;	 /* as of the innermost frame */
+	__u32 runtimes;			 /* RUNTIME_…: what is noted beside its frames */
+	__u64 next_anchor;		 /* of Python: frames below it run no loop of it */
 	__u64 innermost[UNWIND_GENERAL]; /* its registers, whatever the walk makes of them */
 	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 	/*
@@ -111,6 +117,32 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 } cgroups SEC(".maps");
+
+/*
+ * In which control group a process was at its last tick, by a hash of its number: where two share a slot they are reported
+ * more often than they need be. `who` tells the processes apart that have had the number. 0: nobody.
+ */
+struct group_slot {
+	__u64 who, group;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GROUP_SLOTS);
+	__type(key, __u32);
+	__type(value, struct group_slot);
+} group_slots SEC(".maps");
+
+/*
+ * Groups whose ticks are filtered, by id: the collector adds them when it has looked at their paths. One that finds no
+ * room any more pushes another one out, whose samples are left out by the collector then.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, EXCLUDED_GROUPS);
+	__type(key, __u64);
+	__type(value, __u32);
+} excluded_groups SEC(".maps");
 
 /*
  * The tick events, by CPU; where a CPU has no ticks its side-band event, which is a clock as well.
@@ -199,12 +231,14 @@ struct {
 } unwind_segments SEC(".maps");
 
 __u32 unwind_epoch;  /* goes on by the collector */
+__u32 any_excluded;  /* there may be something in `excluded_groups`; the collector's to set */
 __u64 wake_interval; /* ns between two wakes at least; the collector's to set */
 __u64 last_wake;     /* CLOCK_MONOTONIC ns */
 __u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: nobody */
 
 /* Counters of the hooks, and what `prepare` found. */
-__u64 target_set_full;	/* children that did not fit into `targets` */
+__u64 target_set_full; /* children that did not fit into `targets` */
+__u64 groups_unreported; /* EVENT_IN_GROUP that did not fit into the ring: the next tick tries again */
 __u64 hook_output_lost; /* EVENT_THREAD_CPU that did not fit into the ring */
 __u32 self_tgid;	/* the collector, in the initial pid namespace */
 __u32 cpu_time_source;	/* enum cpu_time_source */

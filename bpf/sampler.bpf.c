@@ -4,15 +4,20 @@
  *
  *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter,
  *            clocks, kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
- *  on_fork   makes children of targets targets, before they run their first instruction
+ *  tick_in_python  the same, after the frames of Python were walked: `tick` goes on there
+ *  finish    the rest of both: stacks, emit
+ *  on_fork   makes children of targets targets, and lets them have what is known of their parents' runtimes, before they
+ *            run their first instruction
  *  on_exec   a thread that is a target gets its process's number when it execs; COMMAND becomes one;
  *            the collector is woken
  *  on_exit   tells the last CPU time of a thread
  *  on_free   takes it out of the set
+ *  identify  walks through all tasks once, to find the threads that are targets
  *  prepare   is run by the collector (BPF_PROG_TEST_RUN), not by an event
  */
 #include "maps.bpf.h"
 #include "filter.bpf.h"
+#include "groups.bpf.h"
 #include "clock.bpf.h"
 #include "cputime.bpf.h"
 #include "unwind.bpf.h"
@@ -39,8 +44,26 @@ static __always_inline void kernel_stack(struct bpf_perf_event_data *ctx, struct
 		s->sample.kernel_frames = size / sizeof(__u64);
 }
 
-static __always_inline enum book_line take_sample(struct bpf_perf_event_data *ctx,
-						  struct cpu_books *books, __u32 cpu)
+/* What may be noted: of the stack of a program that runs itself. Kernel workers have registers of who made them. */
+static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx, bool from_user,
+					    __u32 tgid, __u64 time)
+{
+	struct task_struct *task;
+
+	if (!use_tables || !user_stacks || !may_have_runtimes(tgid))
+		return 0;
+	if (from_user)
+		return ctx->regs.cs == USER32_CS ? 0 : find_runtimes(tgid, time);
+	task = current_task();
+	if (TASK_READ(task, flags) & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER) ||
+	    !has_user_stack(task))
+		return 0;
+	return find_runtimes(tgid, time);
+}
+
+/* What a sample is of, and when: all but its stacks. BOOK_DELIVERED: so far; or why there is none. */
+static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *ctx,
+						   struct cpu_books *books, __u32 cpu)
 {
 	struct bpf_perf_event_value value = {};
 	struct task_ids initial, ours;
@@ -51,6 +74,9 @@ static __always_inline enum book_line take_sample(struct bpf_perf_event_data *ct
 	if (!initial.tid)
 		return BOOK_IDLE;
 	if (!current_is_wanted(&initial, &ours))
+		return BOOK_FILTERED;
+	if (follow_groups && HAVE_GROUPS &&
+	    !in_wanted_group(ctx, books->last_tick, &initial, ours.tgid))
 		return BOOK_FILTERED;
 	s = scratch();
 	if (!s || bpf_perf_prog_read_value(ctx, &value, sizeof(value)))
@@ -69,10 +95,64 @@ static __always_inline enum book_line take_sample(struct bpf_perf_event_data *ct
 	s->sample.user_frames = 0;
 	s->sample.places_tag = 0;
 	s->sample.from_user = from_user;
-	if (!from_user)
+	s->runtimes = noted_runtimes(ctx, from_user, ours.tgid, books->last_tick);
+	return BOOK_DELIVERED;
+}
+
+/* The tick ends in this line of the books. */
+static __always_inline int end_tick(struct cpu_books *books, enum book_line line)
+{
+	if (line < BOOK_COUNT)
+		books->count[line]++;
+	books->busy = 0;
+	return 0;
+}
+
+SEC("perf_event")
+int finish(struct bpf_perf_event_data *ctx)
+{
+	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
+	struct scratch *s = scratch();
+
+	if (!books || !s)
+		return 0;
+	if (!s->sample.from_user)
 		kernel_stack(ctx, s);
-	s->sample.user_end = unwind_user(ctx, s, from_user);
-	return emit_sample(ctx, s);
+	s->sample.user_end = unwind_user(ctx, s, s->sample.from_user);
+	return end_tick(books, emit_sample(ctx, s));
+}
+
+int tick_in_python(struct bpf_perf_event_data *ctx);
+
+enum { PROGRAM_PYTHON, PROGRAM_FINISH, PROGRAM_COUNT };
+
+/* One program each has to be verified: together they would be too much for the verifier. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, PROGRAM_COUNT);
+	__uint(key_size, sizeof(__u32));
+	__array(values, int(void *));
+} programs SEC(".maps") = {
+	.values =
+		{
+			[PROGRAM_PYTHON] = (void *)&tick_in_python,
+			[PROGRAM_FINISH] = (void *)&finish,
+		},
+};
+
+SEC("perf_event")
+int tick_in_python(struct bpf_perf_event_data *ctx)
+{
+	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
+	struct notes *n = notes();
+	struct scratch *s = scratch();
+
+	if (n && s) {
+		walk_python(n, s->sample.header.time + BUDGET_NS / 2);
+		s->next_anchor = next_anchor(n);
+	}
+	bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
+	return books ? end_tick(books, BOOK_INTERNAL) : 0;
 }
 
 SEC("perf_event")
@@ -80,9 +160,10 @@ int tick(struct bpf_perf_event_data *ctx)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_books *books = cpu_books(cpu);
+	struct scratch *s = scratch();
 	enum book_line line;
 
-	if (!books)
+	if (!books || !s)
 		return 0;
 	if (books->busy) {
 		__sync_fetch_and_add(&books->count[BOOK_REENTRY], 1);
@@ -90,20 +171,40 @@ int tick(struct bpf_perf_event_data *ctx)
 	}
 	books->busy = 1;
 	note_tick(ctx, books, bpf_ktime_get_ns());
-	line = take_sample(ctx, books, cpu);
-	if (line < BOOK_COUNT)
-		books->count[line]++;
-	books->busy = 0;
-	return 0;
+	line = begin_sample(ctx, books, cpu);
+	if (line == BOOK_DELIVERED) {
+		/* each with a number of its own: then the kernel makes a jump of it */
+		if (s->runtimes & RUNTIME_PYTHON)
+			bpf_tail_call_static(ctx, &programs, PROGRAM_PYTHON);
+		bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
+		line = BOOK_INTERNAL;
+	}
+	return end_tick(books, line);
+}
+
+/* The current task has made a process. */
+static __always_inline void inherit_runtimes(const struct task_ids *parent,
+					     const struct task_struct *child)
+{
+	struct task_ids ours = *parent, its;
+
+	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
+		return;
+	if (collector_ids(child, &its))
+		note_fork(ours.tgid, its.tgid, bpf_ktime_get_ns());
 }
 
 SEC("raw_tp/" HOOK_FORK)
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
 {
+	const struct task_struct *child = (struct task_struct *)ctx->args[1];
 	struct task_ids parent;
 
 	current_ids(&parent);
-	follow_fork(&parent, (struct task_struct *)ctx->args[1]);
+	if (follow_children)
+		follow_fork(&parent, child);
+	if (use_tables && (__u32)BPF_CORE_READ(child, tgid) != parent.tgid)
+		inherit_runtimes(&parent, child);
 	return 0;
 }
 
@@ -194,6 +295,16 @@ SEC("raw_tp/sched_process_free")
 int on_free(struct bpf_raw_tracepoint_args *ctx)
 {
 	forget_task((struct task_struct *)ctx->args[0]);
+	return 0;
+}
+
+SEC("iter/task")
+int identify(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task)
+		identify_thread(task);
 	return 0;
 }
 

@@ -35,8 +35,12 @@ static __always_inline int unwind_find_word(struct unwind_state *s, __u32 number
 static __always_inline int unwind_find_return(struct unwind_state *s, __u64 ra);
 static __always_inline int unwind_find_in_words(struct unwind_state *s);
 static __always_inline int unwind_find_pair(struct unwind_state *s, __u64 address);
+static __always_inline int unwind_find_leaf(struct unwind_state *s);
 
 #include <sysprof/unwind_walk.h>
+
+#include "hotspot.bpf.h"
+#include "runtime.bpf.h"
 
 #if !defined(__TARGET_ARCH_x86)
 #error "user stacks are written for x86-64 only"
@@ -133,6 +137,20 @@ static __always_inline bool find_place(struct unwind_state *s, __u64 address)
 	return true;
 }
 
+/* A code heap grows in place: more of it may be mapped than was published. */
+static __always_inline bool find_reserved(struct unwind_state *s, __u64 address)
+{
+	struct notes *n = notes();
+
+	if (!n || !find_heap(n, address))
+		return false;
+	s->mapping.start = n->jvm.low;
+	s->mapping.end = n->jvm.high;
+	s->mapping.bias = 0;
+	s->mapping.table = UNWIND_JAVA;
+	return true;
+}
+
 /* 1 or 0. A global function: it is wanted in many places. */
 __attribute__((noinline)) int unwind_locate(__u64 address)
 {
@@ -141,6 +159,8 @@ __attribute__((noinline)) int unwind_locate(__u64 address)
 	if (!s)
 		return 0;
 	if (find_place(&s->unwind, address))
+		return 1;
+	if (s->runtimes & RUNTIME_HOTSPOT && find_reserved(&s->unwind, address))
 		return 1;
 	s->unwind.outside = true;
 	return 0;
@@ -254,6 +274,18 @@ static __always_inline int unwind_find_pair(struct unwind_state *s __attribute__
 	return unwind_pair(address);
 }
 
+__attribute__((noinline)) int unwind_made_leaf(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_leaf_of_made(&s->unwind) : STACK_END_NO_FRAME;
+}
+
+static __always_inline int unwind_find_leaf(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_made_leaf();
+}
+
 __attribute__((noinline)) int unwind_look_up(__u64 address)
 {
 	struct scratch *s = scratch();
@@ -306,27 +338,68 @@ static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u6
 	s->place_count = unwind_word_count(word);
 }
 
-/* Where the places of a process are; none: nothing is known of it yet. */
-static __always_inline void find_process(struct unwind_state *s, __u32 tgid)
+/* Takes the places of a process. How many they are. A global function: children of fork look for their parents' as well. */
+__attribute__((noinline)) int unwind_places_of(__u32 tgid)
 {
+	struct scratch *s = scratch();
 	__u32 at = unwind_hash(tgid);
 
-	s->places = s->place_count = 0;
-	s->outside = false;
-	if (!use_tables)
-		return;
+	if (!s)
+		return 0;
 	for (__u32 i = 0; i < UNWIND_PROBES; i++) {
 		__u32 key = (at + i) & (UNWIND_PROCESSES - 1);
 		__u64 *word = bpf_map_lookup_elem(&unwind_processes, &key), value;
 
 		if (!word)
-			return;
+			return 0;
 		value = *word;
 		if (!value || unwind_word_tgid(value) != tgid)
 			continue;
-		take_places(s, at, value);
-		return;
+		take_places(&s->unwind, at, value);
+		return s->unwind.place_count;
 	}
+	return 0;
+}
+
+/*
+ * A child that nothing was published of yet. What its parent has mapped since it does not have: whoever reads the sample sees
+ * by its tag what it was unwound with. Since when the child may have mapped more; 0: nothing was found.
+ */
+static __always_inline __u64 find_forked_places(__u32 tgid)
+{
+	struct runtime_fork *fork = fork_of(tgid);
+	__u32 parent, grandparent;
+	__u64 forked;
+
+	if (!fork)
+		return 0;
+	parent = fork->parent;
+	grandparent = fork->grandparent;
+	forked = fork->info.as_of;
+	if (has_executed(tgid, forked))
+		return 0;
+	if (!has_executed(parent, forked) && unwind_places_of(parent))
+		return forked;
+	if (grandparent && !has_executed(grandparent, forked) && unwind_places_of(grandparent))
+		return forked;
+	return 0;
+}
+
+/* Where the places of the sampled process are; none: nothing is known of it yet. */
+static __always_inline void find_process(struct scratch *s)
+{
+	__u64 changed = 0;
+
+	s->unwind.places = s->unwind.place_count = 0;
+	s->unwind.outside = false;
+	if (!use_tables)
+		return;
+	if (!unwind_places_of(s->sample.tgid))
+		changed = find_forked_places(s->sample.tgid);
+	if (s->unwind.place_count)
+		s->sample.places_tag = unwind_tag(s->unwind.places_time);
+	if (changed)
+		s->unwind.places_time = changed;
 }
 
 /* ---- registers ------------------------------------------------------------------------------- */
@@ -470,15 +543,51 @@ static __always_inline bool lacks_mappings(const struct scratch *s, int end)
 	       u->place_count && s->sample.header.time - u->places_time < PLACES_YOUNG;
 }
 
+/* The innermost frame, of which `fp` may be the caller's. */
+__attribute__((noinline)) int note_v8_leaf(__u64 fp)
+{
+	struct scratch *s = scratch();
+
+	if (!s)
+		return 0;
+	if (s->unwind.leaf == UNWIND_LEAF_ENTERED)
+		return note_v8_entered(0, s->innermost[UNWIND_X86_RDI]);
+	if (s->unwind.leaf == UNWIND_LEAF_LEFT)
+		return note_v8(0, s->unwind.left);
+	return s->unwind.kind == FRAME_POINTER ? note_v8(0, fp) : 0;
+}
+
+/* What the runtimes say of the last frame, which had this stack pointer and frame pointer; the walk is at its caller. */
+static __always_inline void note_frame(struct scratch *s, __u64 sp, __u64 fp)
+{
+	__u32 frame = s->sample.user_frames - 1;
+
+	if (s->runtimes & RUNTIME_V8 && !frame)
+		note_v8_leaf(fp);
+	else if (s->runtimes & RUNTIME_V8 && s->unwind.kind == FRAME_POINTER)
+		note_v8(frame, fp);
+	else if (s->runtimes & RUNTIME_V8 && s->unwind.kind == FRAME_LEAF_PEEK && frame == 1)
+		note_v8_entered(frame, s->innermost[UNWIND_X86_RDI]);
+	if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
+		note_loop(frame, sp, s->unwind.sp);
+}
+
 /* One frame more. UNWIND_STEP_ON or an end. */
 __attribute__((noinline)) int unwind_step(void)
 {
 	struct scratch *s = scratch();
+	__u64 sp, fp;
 	int end;
 
 	if (!s)
 		return STACK_END_NO_FRAME;
-	end = unwind_to_caller(&s->unwind);
+	sp = s->unwind.sp;
+	fp = s->unwind.fp;
+	end = s->runtimes & RUNTIME_HOTSPOT ? hotspot_step() : HOTSPOT_ELSEWHERE;
+	if (end == HOTSPOT_ELSEWHERE)
+		end = unwind_to_caller(&s->unwind);
+	if (s->runtimes && end == UNWIND_STEP_ON)
+		note_frame(s, sp, fp);
 	if (s->unwind.in_trampoline)
 		mark_trampoline(s);
 	if (end == UNWIND_STEP_ON && !push_frame(s, s->unwind.kind, s->unwind.ip))
@@ -514,9 +623,7 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 	push_frame(s, FRAME_IP, s->unwind.ip);
 	if (!user_stacks)
 		return STACK_END_DISABLED;
-	find_process(&s->unwind, s->sample.tgid);
-	if (s->unwind.place_count)
-		s->sample.places_tag = unwind_tag(s->unwind.places_time);
+	find_process(s);
 	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX / FRAMES_A_CHECK; i++) {
 		end = unwind_steps();
 		if (end != UNWIND_STEP_ON)

@@ -15,22 +15,26 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 layers='
 base      : base                                        |
 elf       : base elf                                    |
+sandbox   : base sandbox                                |
 profile   : base profile                                | event.h profile.h profile_builder.h
 stream    : base stream                                 | event.h event_handler.h meta_keys.h
-capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h unwind_table.h unwind_memory.h
-procfs    : base elf stream procfs                      | event.h event_handler.h meta_keys.h
-jitwatch  : base elf stream jitwatch                    | event.h event_handler.h made_frames.h
-unwind    : base elf unwind                             | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
+capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h
+readers   : base readers                                |
+runtimes  : base elf runtimes                           | runtime_info.h
+procfs    : base elf stream readers procfs                      | event.h event_handler.h meta_keys.h
+jitwatch  : base elf stream readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h
+unwind    : base elf sandbox unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
 jit       : base jit                                    | profile.h
 process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h
-symbolize : base elf symbolize                          | symbolizer.h profile.h
+symbolize : base elf sandbox symbolize                  | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h
 import    : base profile import                         | importer.h profile.h profile_builder.h
 serve     : base serve                                  |
-session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize session | event.h event_handler.h meta_keys.h made_frames.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize session export import serve cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h
-bpf       :                                             | bpf_shared.h event.h unwind_infer.h unwind_state.h unwind_table.h unwind_walk.h
-sysprof   :                                             | event.h unwind_infer.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h
+session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h
+agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h
+bpf       :                                             | bpf_shared.h event.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h
+sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -45,14 +49,16 @@ dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c
-protobuf-c  : userspace/export/pprof.c userspace/import/pprof_reader.c
-pprof.pb-c  : userspace/export/pprof.c userspace/import/pprof_reader.c
-microhttpd  : userspace/serve/http_server.c
+protobuf-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c userspace/agent/messages.c
+pprof.pb-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
+microhttpd  : userspace/serve/http_server.c userspace/serve/text_server.c
+curl/       : userspace/agent/http.c
+ini.h       : userspace/agent/config_file.c
 lzma        : userspace/symbolize/minidebug.c
-dlfcn       : userspace/symbolize/debuginfod.c
+dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c
 libiberty   : userspace/symbolize/demangle.c
-seccomp.h   : userspace/symbolize/sandbox.c
-sys/capability : userspace/symbolize/sandbox.c
+seccomp.h   : userspace/sandbox/sandbox.c
+sys/capability : userspace/sandbox/sandbox.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 
@@ -75,8 +81,8 @@ proc_reread__new       : session
 recording_read         : session
 '
 
-# log.c prints what cli/ tells it to, and debug lines; io.c opens standard output for "-"
-printers='userspace/cli/ userspace/base/log.c userspace/base/io.c'
+# log.c prints what cli/ tells it to, and debug lines; output_file.c opens standard output for "-"
+printers='userspace/cli/ userspace/base/log.c userspace/base/output_file.c'
 forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
 
 check_tree() { # tree

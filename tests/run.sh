@@ -8,21 +8,31 @@
 #   e2e        .sh and .py of tests/e2e, but "lib*"        format   tests/check-format.sh
 #   long       the long cases of those that have some (test-all)
 #   sanitized  those of e2e that are repeated with the sanitizers
+#   servers    those of e2e that want running backends (test-servers); no other suite has them
 #   replay     what e2e and long recorded, read by this build; see tests/replay.py
 #
 # Prints a line for every test and, alone on the last line, "N passed, N failed, N skipped". Exits 1
 # if a test failed, or if nothing was there to run.
 #
-# A test is a program. It runs at the top of the tree and passes by exit 0. Exit 77 skips it, with the
+# A test is a program. It runs at the top of the tree, those of e2e in SCRATCH, since the programs that they
+# run may leave files where they are. It passes by exit 0. Exit 77 skips it, with the
 # reason as its last line; a reason that says "needs root" or "needs CAP_…" fails the run where CI=true,
 # since there the root-only tests are the point. Its source has these settings, each in a line of its own:
 #   time-limit: SECONDS   otherwise 120, and 300 for e2e
-#   runs: WORD…           beside     it records nothing and measures no time: it may run in parallel with others
+#   runs: WORD…           beside     what it may record is looked at for names alone, and it measures no time: it may
+#                                    run in parallel with others
 #                         alone      nothing else may run at the same time
 #                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
-# e2e tests run alone unless they say `beside`; all others run in parallel unless they say `alone`.
+#                         servers    part of that suite, and of no other
+# e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they
+# say `alone`.
 # The parallel ones come first, TEST_JOBS (number of CPUs) at a time.
+#
+# A unit test or an end-to-end test that failed is run once more at the end, alone: a host that takes the CPUs away for a
+# moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (5)
+# failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded gets no second try.
+# What failed is told once more at the end, with its reasons.
 #
 # A test finds
 #   BUILD       the build directory, absolute     SYSPROF   the program
@@ -140,7 +150,7 @@ keep_recordings() { # name
 
 # One test of the plan, by its number.
 run_test() {
-	local i=$1 name=${names[$1]} log=${logs[$1]} limit begin took status reports prefix=() command
+	local i=$1 name=${names[$1]} log=${logs[$1]} limit begin took status reports prefix=() command folder=$top
 	read -ra command <<<"${commands[i]}"
 	if [ -n "${refusals[i]}" ]; then
 		result skip "$name" "" "${refusals[i]}"
@@ -156,9 +166,10 @@ run_test() {
 	: >"$log"
 	scratch__new
 	[ -n "${privileged[i]}" ] && prefix=("${as_root[@]}")
+	[[ ${sources[i]} == tests/e2e/* ]] && folder=$scratch/work
 
 	begin=${EPOCHREALTIME/./}
-	"${prefix[@]}" env BUILD="${builds[i]}" SYSPROF="${builds[i]}/sysprof" \
+	"${prefix[@]}" env -C "$folder" BUILD="${builds[i]}" SYSPROF="${builds[i]}/sysprof" \
 		SCRATCH="$scratch/work" TMPDIR="$scratch/work" PYTHONDONTWRITEBYTECODE=1 \
 		CI="${CI:-}" CASES="${cases[i]}" RECORDINGS="$top/build/tests/recordings" \
 		ASAN_OPTIONS="exitcode=99:detect_leaks=1:log_path=$scratch/reports/asan" \
@@ -193,19 +204,25 @@ run_test() {
 
 # ---- the plan: what is to be run, by number ------------------------------------------------------
 
+unsteady=()
 names=() logs=() sources=() builds=() commands=() privileged=() refusals=() limits=() cases=() places=()
 
 says() { # source, word
-	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -qw -- "$2"
+	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -w -- "$2" >/dev/null
 }
 
 # The sources of a suite's tests, one a line.
 sources_of() {
-	local source
+	local source place
 	case $1 in
 	unit) compgen -G "tests/unit/test_*.c" | sort ;;
 	golden) compgen -G "tests/golden/*.c" | sort ;;
-	e2e) { compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort ;;
+	e2e | servers)
+		for source in $({ compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort); do
+			if says "$source" servers; then place=servers; else place=e2e; fi
+			[ "$place" != "$1" ] || echo "$source"
+		done
+		;;
 	long | sanitized)
 		for source in $(sources_of e2e); do
 			says "$source" "$1" && echo "$source"
@@ -225,7 +242,7 @@ plan_suite() {
 	found=$(sources_of "$suite")
 	case $suite in
 	unit) find_root && as=yes ;;
-	e2e | long | sanitized) if find_root; then as=yes; else refused=$refusal; fi ;;
+	e2e | long | sanitized | servers) if find_root; then as=yes; else refused=$refusal; fi ;;
 	esac
 	[ -n "$found" ] || { result FAIL "$dir/$suite" "" "no test found" >"$results/none"; show "$results/none"; }
 	[ "$dir:$suite" != build:e2e ] || "${as_root[@]}" rm -rf build/tests/recordings
@@ -242,15 +259,18 @@ plan_suite() {
 		case $suite in
 		unit | golden) commands[i]=$build/${source%.c} ;;
 		fuzz) commands[i]="$top/tests/fuzz/run.sh $name" ;;
-		e2e | long | sanitized)
+		e2e | long | sanitized | servers)
 			limits[i]=300
-			says "$source" beside || place=alone
+			# with the sanitizers it is memory that is looked at
+			says "$source" beside || [ "$suite" = sanitized ] || place=alone
 			;;
 		esac
 		[ "$suite" != long ] || cases[i]=long
+		[ "$suite" != servers ] || cases[i]=all
 		says "$source" alone && place=alone
 		names[i]=$label sources[i]=$source builds[i]=$build places[i]=$place
 		logs[i]=$build/tests/log/$suite-$name.log
+		rm -f "${logs[i]%.log}.first.log"
 		privileged[i]=$as refusals[i]=$refused
 	done
 }
@@ -289,6 +309,39 @@ run_beside() {
 	done
 }
 
+# What failed may be the host's doing: status 1 of a program that compares what it saw, and not many of them.
+run_again() {
+	local i again=()
+	for i in "${!names[@]}"; do
+		[[ ${sources[i]} == tests/e2e/* || ${sources[i]} == tests/unit/* ]] || continue
+		grep -q '^FAIL ' "$results/$i" || continue
+		grep -q '^FAIL .*: exit status 1$' "$results/$i" || return 0
+		again+=("$i")
+	done
+	[ "${#again[@]}" -gt 0 ] && [ "$failed" -eq "${#again[@]}" ] && [ "$failed" -le "${SECOND_TRIES:-5}" ] || return 0
+	echo "once more, alone: what failed"
+	for i in "${again[@]}"; do
+		mv "${logs[i]}" "${logs[i]%.log}.first.log"
+		run_test "$i" >"$results/$i"
+		failed=$((failed - 1))
+		show "$results/$i"
+		grep -q '^ok ' "$results/$i" && unsteady+=("${names[i]}")
+	done
+}
+
+# The end is what is read of a long run.
+tell_failures() {
+	local i log
+	[ "$failed" -gt 0 ] || [ ${#unsteady[@]} -gt 0 ] || return 0
+	for i in "${!names[@]}"; do
+		log=${logs[i]}
+		[ ! -e "${log%.log}.first.log" ] || log=${log%.log}.first.log
+		grep -q '^FAIL ' "$results/$i" || [ "$log" != "${logs[i]}" ] || continue
+		echo "---- ${names[i]}"
+		{ grep -A 30 '^FAIL ' "$log" || tail -n 20 "$log"; } | cut -c 1-300 | head -n 40
+	done
+}
+
 run_alone() {
 	local i
 	for i in "${!names[@]}"; do
@@ -299,7 +352,7 @@ run_alone() {
 }
 
 [ $# -gt 0 ] || {
-	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|replay|fuzz|layers|format…" >&2
+	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|servers|replay|fuzz|layers|format…" >&2
 	exit 2
 }
 results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1
@@ -312,6 +365,8 @@ begin=$SECONDS
 run_beside
 beside_took=$((SECONDS - begin))
 run_alone
+run_again
+tell_failures
 echo "$beside_took s for the tests that ran in parallel, $((SECONDS - begin - beside_took)) s for those that ran alone"
 
 status=0
@@ -320,5 +375,6 @@ if [ "${CI:-}" = true ] && [ "$root_skipped" -gt 0 ]; then
 	echo "CI=true, and $root_skipped tests that need root were skipped: that is a failure"
 	status=1
 fi
+[ ${#unsteady[@]} -eq 0 ] || echo "unsteady, passed at the second try: ${unsteady[*]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $status

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# apt-root.sh DIR SUITE ARCHITECTURE: an apt root of our own in DIR that knows one suite of Debian's. Prints
-# the path of its configuration: with that in APT_CONFIG, apt-get and apt-cache speak of that suite.
+# apt-root.sh DIR SUITE ARCHITECTURE [sources]: an apt root of our own in DIR that knows one suite of Debian's; with
+# "sources" its source packages and no others. Prints the path of its configuration: with that in APT_CONFIG, apt-get
+# and apt-cache speak of that suite.
 #
 # It has its own source list, state and cache, and what it reads is checked with Debian's archive
 # keyring. Nothing of the system's apt is written, and none of its hooks is run; its proxy settings and the
@@ -19,7 +20,7 @@ die() {
 
 mirror_of_system() {
 	apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-		awk '$1 == "Debian" && $2 !~ /-/ { print $3; exit }'
+		awk '$1 == "Debian" && $2 !~ /-/ && !found++ { print $3 }'
 }
 
 configuration() { # directory, architecture
@@ -42,7 +43,7 @@ configuration() { # directory, architecture
 	CONFIG
 }
 
-[ $# -eq 3 ] || die "usage: apt-root.sh DIR SUITE ARCHITECTURE"
+[ $# -eq 3 ] || [ "$#,${4:-}" = 4,sources ] || die "usage: apt-root.sh DIR SUITE ARCHITECTURE [sources]"
 [ -e "$keyring" ] || die "$keyring is missing; 'tools/install-deps.sh vmtest' installs it"
 mirror=${DEBIAN_MIRROR:-$(mirror_of_system)}
 [ -n "$mirror" ] || die "the system's apt sources name no Debian mirror: set DEBIAN_MIRROR=URL" \
@@ -50,7 +51,11 @@ mirror=${DEBIAN_MIRROR:-$(mirror_of_system)}
 mkdir -p "$1"/{state/lists/partial,cache/archives/partial,etc}
 root=$(realpath "$1")
 : >"$root/status"
-echo "deb [arch=$3 signed-by=$keyring] $mirror $2 main" >"$root/etc/sources.list"
+if [ $# -eq 3 ]; then
+	echo "deb [arch=$3 signed-by=$keyring] $mirror $2 main"
+else
+	echo "deb-src [signed-by=$keyring] $mirror $2 main"
+fi >"$root/etc/sources.list"
 configuration "$root" "$3" >"$root/etc/apt.conf"
 APT_CONFIG=$root/etc/apt.conf apt-get -qq update >&2 || die "reading the index of $2 from $mirror failed"
 echo "$root/etc/apt.conf"

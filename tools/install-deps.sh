@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# install-deps.sh [--check] build|demo|test|fuzz|vmtest|bench
+# install-deps.sh [--check] build|demo|test|deb|static|fuzz|vmtest|bench
 #
 # Looks what the named task still needs on this machine and installs just that: on Debian and Ubuntu
 # with apt-get (through sudo where the caller is not root), elsewhere it prints the package names and
@@ -38,15 +38,27 @@ needs() {
 	build | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
 	build | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
 	build | pc:libmicrohttpd:0.9.70  | libmicrohttpd-dev | libmicrohttpd-devel | libmicrohttpd | libmicrohttpd-devel
+	build | pc:libcurl:7.80          | libcurl4-openssl-dev | libcurl-devel | curl   | libcurl-devel
+	build | pc:inih:53               | libinih-dev     | inih-devel      | libinih    | libinih-devel
 	build | h:libiberty/demangle.h   | libiberty-dev   | binutils-devel  | binutils   | binutils-devel
+	deb   | cmd:dpkg-buildpackage    | dpkg-dev        | rpm-build       | dpkg       | dpkg-devel
+	deb   | cmd:dh                   | debhelper       | debhelper       | debhelper  | debhelper
+	deb   | cmd:lintian              | lintian         | lintian         | lintian    | lintian
+	static | file:/usr/lib/x86_64-linux-gnu/libssl.a | libssl-dev | openssl-devel | openssl | libopenssl-devel
+	static | file:/usr/lib/x86_64-linux-gnu/libbz2.a | libbz2-dev | bzip2-devel | bzip2 | libbz2-devel
+	static | cmd:apt-get             | apt             | apt             | apt        | apt
+	static | cmd:dpkg-source         | dpkg-dev        | dpkg-dev        | dpkg       | dpkg-devel
+	static | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
+	test  | py:yaml                  | python3-yaml    | python3-pyyaml  | python-yaml | python3-PyYAML
 	test  | py:jsonschema            | python3-jsonschema | python3-jsonschema | python-jsonschema | python3-jsonschema
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:llvm-symbolizer      | llvm            | llvm            | llvm       | llvm
+	test  | cmd:openssl              | openssl         | openssl         | openssl    | openssl
 	test  | cmd:strace               | strace          | strace          | strace     | strace
 	test  | file:/usr/lib/debug/.build-id | libc6-dbg  | glibc-debuginfo | glibc-debug | glibc-debuginfo
 	test  | cmd:objcopy              | binutils        | binutils        | binutils   | binutils
@@ -63,11 +75,19 @@ needs() {
 	test  | cmd:chromium             | chromium        | chromium        | chromium   | chromium
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
 	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
+	test  | cmd:systemd-analyze      | systemd         | systemd         | systemd    | systemd
+	test  | cmd:capsh                | libcap2-bin     | libcap          | libcap     | libcap-progs
+	test  | cmd:zsh                  | zsh             | zsh             | zsh        | zsh
+	test  | cmd:fish                 | fish            | fish            | fish       | fish
+	test  | file:/usr/share/bash-completion/bash_completion | bash-completion | bash-completion | bash-completion | bash-completion
+	test  | cmd:promtool           | prometheus      | golang-github-prometheus | prometheus | golang-github-prometheus-prometheus
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
 	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
 	vmtest | cmd:ld.lld              | lld             | lld             | lld        | lld
 	vmtest | cmd:go                  | golang-go       | golang          | go         | go
+	vmtest | cmd:python3             | python3         | python3         | python     | python3
+	vmtest | cmd:node                | nodejs          | nodejs          | nodejs     | nodejs
 	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio
 	vmtest | cmd:apt-get             | apt             | apt             | apt        | apt
 	vmtest | cmd:dpkg-deb            | dpkg            | dpkg            | dpkg       | dpkg
@@ -104,6 +124,8 @@ rows_of() {
 	case $1 in
 	build | demo) echo build ;;
 	test) echo "build test fuzz" ;;
+	deb) echo "build deb" ;;
+	static) echo "build static" ;;
 	fuzz) echo "build fuzz" ;;
 	vmtest) echo "build vmtest" ;;
 	bench) echo "build bench" ;;
@@ -209,7 +231,7 @@ main() {
 	[ "${1:-}" = --check ] && check=yes && shift
 	task=${1:-}
 	tasks=$(rows_of "$task") || {
-		echo "usage: $0 [--check] build|demo|test|fuzz|vmtest|bench" >&2
+		echo "usage: $0 [--check] build|demo|test|deb|static|fuzz|vmtest|bench" >&2
 		exit 2
 	}
 

@@ -4,22 +4,27 @@
 # run.sh BUILD [SERIES…]: boots each kernel of kernels.txt (or just the series named) in qemu with the
 # build in BUILD and a root file system that holds nothing else, records the chain fixture inside, built
 # without frame pointers and linked by the usual linker and by lld, and a program in Go, and asserts that at
-# least 80 % of the samples in the innermost function have its whole known stack. Needs no root.
+# least 80 % of the samples in the innermost function have its whole known stack, that programs of the system's Python and
+# Node.js, started without a flag, have the names of their functions, that a CPU that goes and comes
+# back is sampled again, and that the agent has a window without the group that it leaves out. Needs no root.
 #
 # Kernels are Debian's own packages, taken through an apt root in BUILD/vmtest (tools/apt-root.sh), which leaves
 # the system's apt alone. DEBIAN_MIRROR=URL overrides the mirror, and is needed where the system is not Debian.
 #
 # Whatever is missing (qemu, a package, the mirror) is a failure with its reason, never a skip.
+# VMTEST_PROGRAM=FILE is tried instead of BUILD/sysprof, as build/static/sysprof, with which no library comes along.
 # Emulation is the default, since it works everywhere and a /dev/kvm in a virtual machine may not;
 # VMTEST_ACCEL=kvm is faster. VMTEST_KEEP=1 prints the whole console.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-boot_limit=${VMTEST_LIMIT:-180}
+boot_limit=${VMTEST_LIMIT:-360}
 memory=1G
 share_wanted=80 # percent of the samples that are in the innermost function
 samples_wanted=100
-instructions_allowed=20000
+named_wanted=33 # percent of the samples of a program of Python or Node.js: those before its tables are known have no names
+instructions_allowed=40000      # verified, of one program
+tick_instructions_allowed=20000 # … of the one that runs first
 
 die() {
 	echo "vmtest: $*" >&2
@@ -66,9 +71,34 @@ fetch_kernel() { # series, suite, architecture
 # A program with the loader and every library it names, at the paths where it looks for them.
 add_program() { # source, destination, root
 	install -D -m 755 "$1" "$3$2"
-	ldd "$1" | sed -n 's/.*\(=> \|^[ \t]*\)\(\/[^ ]*\) (0x.*/\2/p' | while read -r library; do
+	{ ldd "$1" || true; } | sed -n 's/.*\(=> \|^[ \t]*\)\(\/[^ ]*\) (0x.*/\2/p' | while read -r library; do
 		[ -e "$3$library" ] || install -D -m 755 "$(realpath "$library")" "$3$library"
 	done
+}
+
+# The system's Python at its own path, with the files that it reads when it starts.
+add_python() { # root
+	local python library
+	python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))') || die "there is no python3"
+	add_program "$python" "$python" "$1"
+	ln -s "$python" "$1/bin/python3"
+	"$python" -I -c 'import sys, time; print(*{m.__file__ for m in [*sys.modules.values()] if getattr(m, "__file__", None)}, sep="\n")' |
+		while read -r library; do
+			case $library in
+			*.so) add_program "$library" "$library" "$1" ;;
+			*) install -D -m 644 "$library" "$1$library" ;;
+			esac
+		done
+	"$python" -I -c 'import sys, sysconfig; print(sysconfig.get_path("platstdlib") + "/lib-dynload")' |
+		while read -r library; do
+			mkdir -p "$1$library"
+		done
+}
+
+add_node() { # root
+	local node
+	node=$(realpath "$(command -v node)") || die "there is no node; 'tools/install-deps.sh vmtest' installs it"
+	add_program "$node" /bin/node "$1"
 }
 
 make_initramfs() {
@@ -79,10 +109,13 @@ make_initramfs() {
 	"$root/bin/busybox" --list | while read -r applet; do
 		[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 	done
-	add_program "$build/sysprof" /bin/sysprof "$root"
+	add_program "${VMTEST_PROGRAM:-$build/sysprof}" /bin/sysprof "$root"
 	add_program "$build/tests/fixtures/chain-no-fp" /bin/chain "$root"
 	add_program "$build/tests/fixtures/chain-lld" /bin/chain-lld "$root"
 	install -m 755 "$build/tests/fixtures/chain-go" "$root/bin/chain-go"
+	add_python "$root"
+	add_node "$root"
+	install -m 644 "$here/chain.py" "$here/chain.js" "$root/"
 	install -m 755 "$here/init" "$root/init"
 	(cd "$root" && find . -print0 | cpio --null --quiet -o -H newc -R 0:0) | gzip -1 >"$work/initramfs.gz"
 }
@@ -131,12 +164,26 @@ check_chain() { # program, console file
 		}'
 }
 
+# Its functions are in the samples of a program that wrote no map of them: all of them in each where one is.
+check_names() { # runtime, console file
+	section "folded $1" "$2" | awk -v share="$named_wanted" -v least="$samples_wanted" -v program="$1" '
+		{ total += $NF }
+		/[;]leaf[; ]/ { leaf += $NF }
+		/;main;outer;middle;inner;leaf[; ]/ { known += $NF }
+		END {
+			printf "%s: its whole stack is in %d of %d samples (%.1f %%), %d in its innermost function\n",
+				program, known, total, total ? 100 * known / total : 0, leaf
+			exit known < least || known * 100 < total * share || known * 100 < leaf * 95
+		}'
+}
+
 # "program NAME: N verified instructions", a line each from record -v
 check_instructions() { # console file
-	section "record chain" "$1" | awk -v most="$instructions_allowed" '
+	section "record chain" "$1" | awk -v most_of_all="$instructions_allowed" -v most_of_tick="$tick_instructions_allowed" '
 		match($0, /program [^ ]+: [0-9]+ verified instructions/) {
 			split(substr($0, RSTART, RLENGTH), word, " ")
 			programs++
+			most = word[2] == "tick:" ? most_of_tick : most_of_all
 			if (word[3] > most) {
 				printf "program %s %d verified instructions are over the budget of %d\n",
 					word[2], word[3], most
@@ -148,6 +195,30 @@ check_instructions() { # console file
 				print "record -v did not say the instruction counts of the programs"
 			exit !programs || over
 		}'
+}
+
+# CPU 1 was offline for some time: that is said, its books go on, and it is sampled afterwards.
+check_hotplug() { # console file
+	section hotplug "$1" | grep -E 'CPUs changed: CPU 1 offline at [0-9.]+ s; CPU 1 online at [0-9.]+ s' ||
+		{ echo "hotplug: the record did not say that CPU 1 went and came"; return 1; }
+	section "hotplug books" "$1" | grep -E 'unexplained -?[0-6]\b' ||
+		{ echo "hotplug: the books of CPU 1 do not add up"; return 1; }
+	section "hotplug stacks" "$1" | awk -v least=40 '
+		/^chain;/ { before += $NF }
+		/^chain-lld;/ { after += $NF }
+		/^chain-go;/ { again += $NF }
+		END {
+			printf "hotplug: %d samples before, %d after, %d after a short absence\n", before, after, again
+			exit before < least || after < least || again < least
+		}'
+}
+
+# The agent names the service that it is asked for, and not the one that it leaves out.
+check_agent() { # console file
+	section agent "$1" | grep 'service_name="chain"' ||
+		{ echo "agent: the program is no service of its window"; return 1; }
+	! section agent "$1" | grep 'service_name="out\|service_name="chain-lld"' ||
+		{ echo "agent: what was left out is a service of its window"; return 1; }
 }
 
 check_guest() { # series, console file
@@ -169,6 +240,12 @@ check_guest() { # series, console file
 			head -n 3 | cut -c 1-160 | sed 's/^/  folded: /'
 		check_chain "$program" "$2" || failed=yes
 	done
+	for program in python node; do
+		section "record $program" "$2" | sed 's/^/  record: /'
+		check_names "$program" "$2" || failed=yes
+	done
+	check_hotplug "$2" || failed=yes
+	check_agent "$2" || failed=yes
 	if [ "$status" -ne 0 ]; then
 		echo "in the guest a step failed:"
 		sed -n 's/^@@failed /  /p' "$2"

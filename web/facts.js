@@ -36,6 +36,7 @@ function badges(profile) {
   if (cut) list.push({ text: `${share(cut, summary.samples)} of stacks cut`, why: `, most: ${words.cut.reduce((a, b) => (b.count > a.count ? b : a)).text}`, level: cut > summary.samples / 20 ? 'warn' : '', title: words.cut.map((l) => `${count(l.count)}: ${l.text}`).join('\n') });
   else if (Object.values(summary.stack_ends).some((n) => n) && !profile.untimed) list.push({ text: 'all stacks whole', level: 'good', title: '' });
   if (nameless.leaf) list.push({ text: `${share(nameless.leaf, summary.samples)} in code without a name`, level: nameless.leaf > summary.samples / 20 ? 'warn' : '', title: `${share(nameless.any, summary.samples)} have such a frame somewhere in the stack` });
+  if (summary.outside) list.push({ text: 'limits left something out', level: '', title: summary.outside.map((o) => o.text).join('\n') });
   if (summary.cut_short) list.push({ text: 'cut short: the recording has no end', level: 'warn', title: 'Its writer was killed, or is still writing' });
   if (profile.untimed) list.push({ text: 'read from a format without times: no timeline, no heat map', level: '', title: '' });
   return list;
@@ -80,6 +81,7 @@ export function fillDetails(profile, host) {
       ['written by', words.program],
     ]),
     section('Lost', lost.length ? lost : [['nothing', '']]),
+    section('Left out, by user', (summary.outside || []).map((o) => [o.text, o.waited ? 'late' : 'left'])),
     section('Stacks', [
       ['whole', share(summary.complete_share * summary.samples, summary.samples)],
       ...words.cut.map((l) => [`cut: ${l.text}`, `${count(l.count)} (${share(l.count, summary.samples)})`]),

@@ -11,6 +11,10 @@
 /* Bytes before the event in a program's raw perf record. */
 #define OUTPUT_LEAD_SIZE 4u
 
+/* Control groups that are remembered in the kernel: of so many processes, and so many that are left out. */
+#define GROUP_SLOTS	16384u /* a power of two */
+#define EXCLUDED_GROUPS 8192u
+
 /* The tracepoint of a fork; the feature probe attaches to it as well. */
 #define HOOK_FORK "sched_process_fork"
 

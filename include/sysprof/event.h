@@ -26,25 +26,29 @@ enum event_type {
 	EVENT_SAMPLE = 1,
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
 	EVENT_STACK_PIECE = 3, /* more of the stack of the sample that follows; never in a file */
+	EVENT_IN_GROUP = 4, /* in which control group a process runs, by its id; never in a file */
 	/* from perf side-band records; from /proc if EVENT_FROM_PROC is set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
 	EVENT_FORK = 10,
 	EVENT_EXIT = 11,
 	EVENT_LOST = 12,
+	EVENT_GROUP_MADE = 13, /* the path of a new control group; never in a file */
 	/* /proc only */
 	EVENT_PROCESS = 16,
 	EVENT_THREAD = 17,
 	EVENT_MAPS_READ = 18, /* all mappings of a process have just been reported */
 	EVENT_MEMORY = 19,    /* how much memory a process has */
 	EVENT_CGROUP = 20,    /* the control group that a process is in */
+	EVENT_FACTS = 21,     /* what a process says about itself, where the session asks for it */
 	/* the session */
 	EVENT_CLOCK_ANCHOR = 24,
 	EVENT_BOOKS = 25,
 	EVENT_META = 26,
 	EVENT_KALLSYMS = 27,
-	EVENT_END = 28,	   /* sampling stopped; time is that of the stop */
-	EVENT_WINDOW = 29, /* a window ends and the next one begins, at header.time */
+	EVENT_END = 28,	    /* sampling stopped; time is that of the stop */
+	EVENT_WINDOW = 29,  /* a window ends and the next one begins, at header.time */
+	EVENT_OUTSIDE = 30, /* a row of the books of the outside: what a limit has left out */
 	/* the symbols chunk, appended by a normal stop */
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
@@ -52,25 +56,48 @@ enum event_type {
 	/* files in which processes report their JIT code: perf maps, jitdumps */
 	EVENT_JIT_FILE = 40,
 	EVENT_JIT_BYTES = 41,
+	/* what a runtime's memory says about the words that are noted with frames */
+	EVENT_CODE_FUNCTION = 48,
+	EVENT_CODE_CHAIN = 49,
+	EVENT_CODE_RUNTIME = 50,
 };
 
 /* header.flags */
 #define EVENT_FROM_PROC 0x0001 /* state that already held at header.time, not a change */
 #define EVENT_COMM_EXEC 0x0002 /* EVENT_COMM: the name comes from an execve */
 #define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
-#define EVENT_EXITED	0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
-#define EVENT_FINAL	0x0010 /* EVENT_BOOKS: there are no ticks after these counts */
+/*
+ * EVENT_MMAP: a build-id, but others than the administrator may have written this file or put it there, so it is no
+ * other file with this build-id. Device, inode and inode_generation (of its size and times) say which one it is;
+ * inode 0: nobody has seen it.
+ */
+#define EVENT_UNSHARED 0x0080
+/* EVENT_MMAP: of a file that is one too many of its user's: what is mapped there is not told from other such files. */
+#define EVENT_LEFT   0x0100
+#define EVENT_EXITED 0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
+/* EVENT_THREAD_CPU: what it used before was not sampled on purpose: its account goes on from here. */
+#define EVENT_BASELINE 0x0200
+#define EVENT_FINAL    0x0010 /* EVENT_BOOKS: there are no ticks after these counts */
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
+/* EVENT_CODE_FUNCTION: what was sampled before this was read may have been another one with the same words. */
+#define EVENT_DOUBTFUL	0x1000
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
 #define EVENT_RECORDER	0x0080 /* EVENT_MEMORY: the process is the recorder */
+/*
+ * EVENT_KALLSYMS. ADDED: symbols that the kernel has made since, beside those that it had. MODULES: of a later reading,
+ * which has all symbols but those of the kernel's image; they replace the earlier ones with the piece that is LAST.
+ */
+#define EVENT_KALLSYMS_ADDED   0x0200
+#define EVENT_KALLSYMS_MODULES 0x0400
+#define EVENT_KALLSYMS_LAST    0x0800
 
-#define EVENT_ALIGN	8u
-#define EVENT_SIZE_MAX	(64u * 1024)
-#define EVENT_LIVE_MAX	(72u * 1024) /* of an EVENT_SAMPLE with a copy of its stack */
-#define EVENT_PATH_MAX	4096u
-#define EVENT_COMM_SIZE 16
-#define BUILD_ID_SIZE	20
+#define EVENT_ALIGN	       8u
+#define EVENT_SIZE_MAX	       (64u * 1024)
+#define EVENT_LIVE_MAX	       (72u * 1024) /* of an EVENT_SAMPLE with a copy of its stack */
+#define EVENT_PATH_MAX	       4096u
+#define EVENT_COMM_SIZE	       16
+#define BUILD_ID_SIZE	       20
 
 struct event_header {
 	__u32 size; /* of the whole event, this header included */
@@ -103,7 +130,8 @@ static inline __u32 event_aligned(size_t size)
 	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")                       \
 	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")       \
 	X(SWITCH, "stack-switch", 0, "by frame pointer, from another stack")                       \
-	X(INFERRED, "inferred", 0, "inferred (code without CFI)")
+	X(INFERRED, "inferred", 0, "inferred (code without CFI)")                                  \
+	X(CODE_HEAP, "code-heap", 0, "by what a JVM's code heap says of the frame before")
 
 /* X(ENUM, name, exact, text): an address that is not exact is a return address. */
 enum frame_kind {
@@ -152,8 +180,9 @@ static inline __u64 frame_address(__u64 frame)
 	X(COPY, "copy", 0, "stack copy truncated (unwind tables not ready)")                       \
 	X(STALE, "stale", 0, "unwound with outdated mappings")                                     \
 	X(NO_TABLE, "no-table", 0, "the unwind table of a file was not in memory")                 \
-	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer")                               \
-	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack")
+	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer, whose code heap is not known") \
+	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack") \
+	X(CODE_HEAP, "code-heap", 0, "a JVM's code heap does not lead to a caller")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,
@@ -176,10 +205,74 @@ struct sample_event {
 	__u16 user_frames;   /* leaf first, after the kernel's */
 	__u8 user_end;	     /* enum stack_end */
 	__u8 from_user;	     /* 1: the tick interrupted user code; 0: kernel code */
-	__u16 reserved;
+	__u16 notes;	     /* behind the frames */
 	__u32 places_tag; /* which mappings its user stack was unwound with: unwind_tag(); 0: none */
-	__u64 frames[];	  /* kernel_frames + user_frames packed frames */
+	__u64 frames
+		[]; /* kernel_frames + user_frames packed frames, then `notes` struct frame_note */
 };
+
+/*
+ * Which function of a runtime a frame belongs to: the words that identify it in the runtime's own memory, as they were at
+ * the sample. What they mean is told by EVENT_CODE_FUNCTION. X(ENUM, runtime)
+ *
+ * V8         a JavaScript frame: its SharedFunctionInfo. place: offset into the bytecode array, 0: it is not interpreted.
+ *            check: in its upper half the number that V8 gives to each function of an isolate, or (Node.js 18 to 21) to its
+ *            script; in the lower half that of the function in its script. 0: not known, as in recordings of before
+ * PYTHON     a frame of Python: its code object. place: bytes from there to the instruction. function 0: the outer frames
+ *            of the group, and the groups behind it, are not noted; check 0: a frame of no function
+ * HOTSPOT    an interpreted frame: its Method; check: its ConstMethod; place: bytes from there to the bytecode; 0: not known
+ * PYTHON_LOOP  the native frame is the interpreter's loop that runs the Python frames of group `place`
+ * HOTSPOT_CODE  compiled code and stubs: the blob that it is in; check: its compile id, and below it the low half of its
+ *	      Method's address; place: bytes from the blob to the instruction, or to what a call returns to
+ * V8_WASM    a frame of WebAssembly in V8: the instance of its module; check: in what is told of functions, their number + 1
+ * V8_FRAME   another frame of V8's whose code was made as the program ran: its type
+ *
+ * The numbers are in recordings: a new one comes last.
+ */
+#define FRAME_NOTES(X)                                                                             \
+	X(NONE, "")                                                                                \
+	X(V8, "V8")                                                                                \
+	X(PYTHON, "CPython")                                                                       \
+	X(HOTSPOT, "HotSpot")                                                                      \
+	X(PYTHON_LOOP, "")                                                                         \
+	X(HOTSPOT_CODE, "HotSpot")                                                                 \
+	X(V8_WASM, "WebAssembly")                                                                  \
+	X(V8_FRAME, "V8")
+
+enum frame_note_kind {
+#define X(id, runtime) FRAME_NOTE_##id,
+	FRAME_NOTES(X)
+#undef X
+		FRAME_NOTE_COUNT
+};
+
+/*
+ * Notes are in the order of frames, leaf first; those of Python's frames are in the order of its own chain and have the number
+ * of their group as `frame`. A group is the frames that one call of the interpreter's loop runs.
+ */
+struct frame_note {
+	__u16 frame;	/* number of the user frame, 0 is the leaf */
+	__u8 kind;	/* enum frame_note_kind */
+	__u8 flags;	/* of Python's notes: FRAME_NOTE_GIL_ */
+	__u32 place;	/* in the function's code, see above */
+	__u64 function; /* an address */
+	__u64 check; /* other words that must still be there when the function is read; 0: none */
+};
+#define FRAME_NOTES_MAX 256u
+
+/* The thread and the GIL of its interpreter at the sample; all notes of a sample say the same. */
+#define FRAME_NOTE_GIL_KNOWN                                                                       \
+	1u /* it was read: without the others the thread ran native code that had released it */
+#define FRAME_NOTE_GIL_HELD  2u
+#define FRAME_NOTE_GIL_WAITS 4u /* it was about to wait for it, or had just waited: Python 3.15 */
+
+#ifndef __bpf__
+/* The notes of a checked sample. */
+static inline const struct frame_note *sample_notes(const struct sample_event *e)
+{
+	return (const struct frame_note *)(e->frames + e->kernel_frames + e->user_frames);
+}
+#endif
 
 /*
  * Follows the sample of a process whose unwind tables are not built yet: everything needed to unwind
@@ -217,6 +310,25 @@ struct thread_cpu_event {
 	__u64 cpu_time; /* ns */
 };
 
+/* ---- control groups, by id: from the kernel to the collector, which knows their paths --------- */
+
+/*
+ * With the first tick of a process, and the first one after it was moved. Ids are those of directories in the unified
+ * hierarchy; none is given out twice.
+ */
+struct in_group_event {
+	struct event_header header;
+	__u32 tgid;
+	__u32 was_excluded; /* the group that it was in before: so this tick is no sample either */
+	__u64 group;
+};
+
+struct group_made_event {
+	struct event_header header;
+	__u64 group;
+	char path[]; /* from the root of the unified hierarchy; NUL-terminated */
+};
+
 /* ---- processes and mappings ------------------------------------------------------------------ */
 
 /*
@@ -232,7 +344,11 @@ struct thread_cpu_event {
 	X(NOT_REGULAR, "not a regular file")                                                       \
 	X(TOO_BIG, "exceeds the size limit")                                                       \
 	X(DENIED, "permission denied")                                                             \
-	X(NO_FDS, "no file descriptor left")
+	X(NO_FDS, "no file descriptor left")                                                       \
+	X(NO_ANSWER, "its file system did not answer")                                             \
+	X(NOT_ASKED, "not read: earlier files of this user did not answer")                        \
+	X(OVER_BUDGET, "not read: this user's files take too much to read")                        \
+	X(LATE, "not read in time: files of this user have kept others waiting")
 
 enum file_state {
 #define X(id, text) FILE_STATE_##id,
@@ -327,6 +443,41 @@ struct cgroup_event {
 	char path[];
 };
 
+/*
+ * How far the facts about a process were read. A process can hold up who reads its memory, for ever. X(ENUM, sentence)
+ */
+#define FACTS_STATES(X)                                                                            \
+	X(NONE, "not read")                                                                        \
+	X(FIRST, "what it cannot hold up was read")                                                \
+	X(WHOLE, "read")                                                                           \
+	X(REFUSED, "its memory was not read: it, or others of its user, did not answer")
+
+enum facts_state {
+#define X(id, text) FACTS_STATE_##id,
+	FACTS_STATES(X)
+#undef X
+		FACTS_STATE_COUNT
+};
+
+#define PROCESS_FACTS_MAX  64u	 /* of one process */
+#define PROCESS_FACTS_SIZE 8192u /* bytes of their text */
+
+/*
+ * Facts about one life of a process, all that are known by now: "key\0value\0", `count` times. Keys are "exe" (the path
+ * of its program), "script" (of an interpreter: its script, module or main class), "env:NAME" and "otel:ATTRIBUTE" (of
+ * its OpenTelemetry process context). They are those of the life that `since` is in.
+ */
+struct facts_event {
+	struct event_header header;
+	__u32 pid;
+	__u8 state; /* enum facts_state, not NONE */
+	__u8 reserved[3];
+	__u64 since; /* CLOCK_MONOTONIC ns: when reading began; it ended by header.time */
+	__u32 count;
+	__u32 size; /* of text, without what fills up */
+	char text[];
+};
+
 /* ---- the session ----------------------------------------------------------------------------- */
 
 struct clock_anchor_event {
@@ -375,7 +526,9 @@ struct cpu_books {
 	__u64 last_tick;   /* bpf_ktime_get_ns() of the last run */
 	__u64 grid_origin; /* CLOCK_MONOTONIC at which the timer started, 0: not run yet */
 	__u64 grid_point;  /* periods from there to the last run */
-	__u64 tsc_base;	   /* TSC at which this CPU's counter was 0; set by the collector */
+	__u64 period; /* ns between ticks, of this grid; 0: the event is not a clock. Set by the collector */
+	__u64 grid_enabled; /* the event's enabled time when the timer started; set by the collector */
+	__u64 tsc_base;	    /* TSC at which this CPU's counter was 0; set by the collector */
 	__s64 clock_offset
 		[2]; /* event clock minus run queue clock: least of this window and the last */
 	__u64 clock_window;
@@ -400,11 +553,24 @@ struct meta_event {
 	char text[];
 };
 
+/*
+ * What a limit has left out of this recording, or made wait, since `since` and since the last event of this row:
+ * counts of events of one user, thing and reason add up. Userspace's base/outside_books.h has the numbers.
+ */
+struct outside_event {
+	struct event_header header;
+	__u32 user; /* a uid; ~0: it was not known any more; ~0 - 1: those who have no row of their own */
+	__u8 thing, reason; /* a reader skips those that it does not know */
+	__u8 reserved[2];
+	__u64 count; /* in the thing's unit */
+	__u64 since; /* CLOCK_MONOTONIC: of the first of these */
+};
+
 /* A piece of /proc/kallsyms, whole lines, text symbols only; pieces are in file order. */
 struct kallsyms_event {
 	struct event_header header;
 	__u32 text_size;
-	__u32 piece; /* 0 starts anew */
+	__u32 piece; /* 0 begins a reading */
 	char text[];
 };
 
@@ -425,14 +591,22 @@ enum jit_file_kind {
 	X(FOLLOWED, 1, "read as it grew")                                                          \
 	X(NOT_REGULAR, 0, "not a regular file")                                                    \
 	X(LINK, 0, "a symbolic link")                                                              \
-	X(FOREIGN, 0, "it belongs neither to the process's user nor to root")                      \
+	X(FOREIGN, 0, "it does not belong to the process's user")                                  \
 	X(OUTDATED, 0, "it is older than the process")                                             \
 	X(DENIED, 0, "it may not be opened")                                                       \
 	X(FUSE, 0, "on a FUSE file system, whose owner could keep us waiting")                     \
 	X(TOO_BIG, 1, "larger than we read: names are missing, or in doubt")                       \
 	X(BAD, 1, "not what its name says")                                                        \
 	X(SHARED, 0, "another process has the same file")                                          \
-	X(TOO_MANY, 0, "too many of them at one time")
+	X(TOO_MANY, 0, "too many of them at one time")                                             \
+	X(MOUNTED, 0, "it is a mount of its own")                                                  \
+	X(NO_DATA, 0, "on a file system that does not hold data, like /proc")                      \
+	X(UNREADABLE, 0, "the process's user may not read it")                                     \
+	X(WRITABLE, 0, "others than its owner may write to it")                                    \
+	X(USER_LIMIT, 1, "its user's files reached their limit: names are missing, or in doubt")   \
+	X(LIMIT, 1, "all files together reached their limit: names are missing, or in doubt")      \
+	X(HUNG, 1, "its user's files did not answer: they are not read any more")                  \
+	X(NO_READER, 1, "the files of too many users did not answer: no more are read")
 
 enum jit_file_state {
 #define X(id, followed, text) JIT_FILE_STATE_##id,
@@ -462,11 +636,13 @@ struct jit_file_event {
 	__u64 process_start; /* CLOCK_MONOTONIC ns, as of a process_event; 0 unknown */
 	__u8 kind;	     /* enum jit_file_kind */
 	__u8 state;	     /* enum jit_file_state */
-	__u8 reserved[6];
+	__u8 reserved[2];
+	__u32 user;  /* to whom it is charged: a uid, or the number of a user namespace; 0: root */
 	char path[]; /* as the process names it; empty: as reported before */
 };
 
-/* jit_bytes_event.flags */
+/* jit_bytes_event.flags. LOST: in the place of bytes that could not be kept; never in a file. */
+#define JIT_BYTES_LOST	   0x80000000u
 #define JIT_SNAPSHOT_BEGIN 1u /* the file was rewritten: these are its first bytes */
 #define JIT_SNAPSHOT_END   2u /* these are the last bytes of the rewritten file */
 #define JIT_RESTART	   4u /* the file starts over; its earlier entries remain valid */
@@ -480,6 +656,103 @@ struct jit_bytes_event {
 	__u32 flags;
 	__u32 reserved;
 	char bytes[];
+};
+
+/* ---- functions of runtimes ------------------------------------------------------------------- */
+
+/* What became of reading a function. X(ENUM, sentence) */
+#define CODE_STATES(X)                                                                             \
+	X(UNKNOWN, "it could not be read")                                                         \
+	X(CONFIRMED, "what was sampled is what was read")                                          \
+	X(STALE, "something else is at its address by now")                                        \
+	X(INFERRED, "what was sampled, but another function may run that is inlined there")
+
+enum code_state {
+#define X(id, text) CODE_STATE_##id,
+	CODE_STATES(X)
+#undef X
+		CODE_STATE_COUNT
+};
+
+/* From this offset of the function's code on, up to the next row. */
+struct code_row {
+	__u32 offset;	    /* in the unit of frame_note.place */
+	__u32 line, column; /* 1-based; 0: unknown */
+};
+
+#define CODE_ROWS_MAX 4096u
+#define CODE_NAME_MAX 1024u /* bytes with the NUL */
+
+/*
+ * The function that a note's words stand for, read from the memory of the process at header.time, when it was first seen; told
+ * again when it has changed. Rows ascend by offset; behind them are its name and its file, each with its NUL.
+ */
+struct code_function_event {
+	struct event_header header;
+	__u32 pid;
+	__u8 kind;		    /* enum frame_note_kind */
+	__u8 state;		    /* enum code_state; but for CONFIRMED there is no name */
+	__u16 name_size, file_size; /* with their NUL */
+	__u16 reserved;
+	__u64 function, check; /* as in the note */
+	__u32 line, column;    /* where it is defined, 1-based; 0: unknown */
+	__u32 row_count;
+	__u32 base; /* the place of the function's first instruction: rows count from there */
+	struct code_row rows[];
+};
+
+/* One function of a chain: it was inlined into the next one. */
+struct code_call {
+	__u64 function, check;
+	__u32 line, column; /* what it executes; 0: unknown */
+};
+
+#define CODE_CALLS_MAX 64u
+
+/* Whether a runtime's functions can be read, and why not. X(ENUM, sentence) */
+#define CODE_RUNTIME_STATES(X)                                                                     \
+	X(READ, "its functions are read from its memory")                                          \
+	X(FREE_THREADED, "free-threaded builds are not read")                                      \
+	X(OTHER_LIBC, "on another C library than glibc it is not read")                            \
+	X(TOO_OLD, "versions before 3.11 are not read")                                            \
+	X(UNKNOWN, "this version or build of it is not known")                                     \
+	X(UNREADABLE, "its memory cannot be read")
+
+enum code_runtime_state {
+#define X(id, text) CODE_RUNTIME_##id,
+	CODE_RUNTIME_STATES(X)
+#undef X
+		CODE_RUNTIME_STATE_COUNT
+};
+
+/* What was found when a process was looked at; told again when that is something else. */
+struct code_runtime_event {
+	struct event_header header;
+	__u32 pid;
+	__u8 kind;  /* enum frame_note_kind: which runtime */
+	__u8 state; /* enum code_runtime_state */
+	__u16 reserved;
+};
+
+/*
+ * What compiled code at an address consists of, innermost first; the last one is the function of the note. Whatever is not
+ * CONFIRMED or INFERRED says nothing.
+ *
+ * HOTSPOT_CODE: the last one is the blob with the note's check, and no function of the stack. Those before it are of kind
+ * HOTSPOT. Where it stands alone the blob is a stub: EVENT_CODE_FUNCTION has its name. If it is INFERRED, the line of the last one
+ * says how many of the outermost functions are there for sure.
+ *
+ * V8_WASM: the last one is the instance of the note, and no function of the stack; the one before it is the function.
+ */
+struct code_chain_event {
+	struct event_header header;
+	__u32 pid;
+	__u8 kind;
+	__u8 state;
+	__u16 call_count;
+	__u64 function; /* of the note */
+	__u64 address;	/* of the frame, as the sample has it; less 1, if it is a return address */
+	struct code_call calls[];
 };
 
 /* ---- the symbols chunk ----------------------------------------------------------------------- */
@@ -517,6 +790,8 @@ EVENT_ASSERT(sample_event);
 EVENT_ASSERT(stack_copy);
 EVENT_ASSERT(stack_piece);
 EVENT_ASSERT(thread_cpu_event);
+EVENT_ASSERT(in_group_event);
+EVENT_ASSERT(group_made_event);
 EVENT_ASSERT(mmap_event);
 EVENT_ASSERT(comm_event);
 EVENT_ASSERT(task_event);
@@ -526,12 +801,19 @@ EVENT_ASSERT(thread_event);
 EVENT_ASSERT(maps_read_event);
 EVENT_ASSERT(memory_event);
 EVENT_ASSERT(cgroup_event);
+EVENT_ASSERT(facts_event);
 EVENT_ASSERT(clock_anchor_event);
 EVENT_ASSERT(cpu_books);
 EVENT_ASSERT(books_event);
+EVENT_ASSERT(outside_event);
 EVENT_ASSERT(kallsyms_event);
 EVENT_ASSERT(jit_file_event);
 EVENT_ASSERT(jit_bytes_event);
+EVENT_ASSERT(frame_note);
+EVENT_ASSERT(code_function_event);
+EVENT_ASSERT(code_chain_event);
+EVENT_ASSERT(code_runtime_event);
+EVENT_ASSERT(code_call);
 EVENT_ASSERT(symbol_event);
 EVENT_ASSERT(symbol_dso_event);
 EVENT_ASSERT(symbol_event_frame);

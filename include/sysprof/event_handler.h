@@ -26,13 +26,18 @@ struct event_handler {
 	int (*maps_read)(void *context, const struct maps_read_event *event);
 	int (*memory)(void *context, const struct memory_event *event);
 	int (*cgroup)(void *context, const struct cgroup_event *event);
+	int (*facts)(void *context, const struct facts_event *event);
 	int (*clock_anchor)(void *context, const struct clock_anchor_event *event);
 	int (*books)(void *context, const struct books_event *event);
 	int (*meta)(void *context, const char *key, const char *value);
+	int (*outside)(void *context, const struct outside_event *event);
 	int (*kallsyms)(void *context, const struct kallsyms_event *event);
 	int (*end)(void *context, const struct event_header *event);
 	int (*jit_file)(void *context, const struct jit_file_event *event);
 	int (*jit_bytes)(void *context, const struct jit_bytes_event *event);
+	int (*code_function)(void *context, const struct code_function_event *event);
+	int (*code_chain)(void *context, const struct code_chain_event *event);
+	int (*code_runtime)(void *context, const struct code_runtime_event *event);
 	int (*symbol_dso)(void *context, const struct symbol_dso_event *event);
 	int (*symbol)(void *context, const struct symbol_event *event);
 	int (*symbols_end)(void *context, const struct event_header *event);

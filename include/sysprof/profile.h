@@ -52,6 +52,7 @@ enum dso_kind {
 	DSO_KERNEL,  /* vmlinux, modules, BPF programs, trampolines */
 	DSO_JIT,     /* anonymous executable memory */
 	DSO_UNKNOWN, /* an address outside every known mapping */
+	DSO_RUNTIME, /* functions that a runtime knows by their words: addresses are numbers of this profile */
 };
 
 enum profile_category {
@@ -82,6 +83,12 @@ enum code_tier {
 		CODE_TIER_COUNT
 };
 
+/* Is it code that no file has, so that all that is known of its functions is what was told of them? */
+static inline bool dso_kind_is_made(enum dso_kind kind)
+{
+	return kind == DSO_JIT || kind == DSO_RUNTIME;
+}
+
 /* How the symbols of a dso were found, or why it has none. X(ENUM, sentence) */
 #define SYMBOL_STATES(X)                                                                           \
 	X(PENDING, "not resolved yet")                                                             \
@@ -91,7 +98,8 @@ enum code_tier {
 	X(DAMAGED, "a damaged or truncated ELF file")                                              \
 	X(NO_SYMBOLS, "stripped: no symbols")                                                      \
 	X(HIDDEN, "kernel symbols hidden by kernel.kptr_restrict")                                 \
-	X(CANCELLED, "cancelled")
+	X(CANCELLED, "cancelled")                                                                  \
+	X(LEFT, "its user's files take too much CPU time to read")
 
 enum symbol_state {
 #define X(id, text) SYMBOL_STATE_##id,
@@ -120,6 +128,20 @@ enum sample_kind {
 		SAMPLE_KIND_COUNT
 };
 
+/* What a thread of Python had to do with the GIL of its interpreter at a sample. X(ENUM, name) */
+#define GIL_STATES(X)                                                                              \
+	X(UNKNOWN, "")                                                                             \
+	X(HELD, "held")                                                                            \
+	X(RELEASED, "released") /* neither of the others: it ran native code without the GIL */    \
+	X(WAITING, "waiting")	/* it was about to wait for it */
+
+enum gil_state {
+#define X(id, name) GIL_##id,
+	GIL_STATES(X)
+#undef X
+		GIL_STATE_COUNT
+};
+
 /* A kind of sample in a profile. */
 struct profile_sample_type {
 	enum sample_kind kind;
@@ -138,6 +160,7 @@ struct profile_dso {
 	uint8_t build_id[BUILD_ID_SIZE];
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
+	bool unshared; /* EVENT_UNSHARED: another file with this build-id is another dso */
 };
 
 struct profile_function {
@@ -171,8 +194,16 @@ struct profile_location {
 	uint32_t
 		version; /* counts the functions that were at this address over time; 0 is the first */
 	enum code_tier tier;
-	bool ambiguous; /* another function may have been at the address */
+	bool ambiguous;	     /* another function may have been at the address, … */
+	uint32_t sure_lines; /* … but for so many of the outermost lines */
+	bool unnamed;	     /* it has no function name from a symbol; known once finished */
 };
+
+/* May it be another function's? `line` is a number in profile->lines. */
+static inline bool profile_location__is_doubtful(const struct profile_location *l, uint32_t line)
+{
+	return l->ambiguous && line + l->sure_lines < l->first_line + l->line_count;
+}
 
 struct profile_stack {
 	struct stack_id parent; /* the caller's stack; 0: this is the root. parent.v < own number */
@@ -186,6 +217,11 @@ enum process_begin {
 	PROCESS_EXECED,
 };
 
+/* What a process says about itself: see struct facts_event. */
+struct profile_fact {
+	struct string_id key, value;
+};
+
 /* One life of a pid under one name: an execve starts a new one. */
 struct profile_process {
 	uint32_t pid, ppid;
@@ -197,6 +233,12 @@ struct profile_process {
 	bool is_kernel;
 	bool is_target;		 /* requested on the command line, or a child of one that was */
 	struct string_id cgroup; /* the path of its control group, as last read; 0: unknown */
+	/* the path of the file that it executes, by its mappings; 0: unknown */
+	struct string_id program;
+	uint64_t life; /* the same in all windows of a session, and no other's; 0: unknown */
+	/* Only where the session asked for them. Into profile->facts. */
+	enum facts_state facts_state;
+	uint32_t first_fact, fact_count;
 };
 
 /* A sample whose stack is not complete, and why. */
@@ -239,6 +281,7 @@ struct profile_samples {
 	const uint64_t *weight;	      /* see SAMPLE_KINDS */
 	const struct stack_id *stack; /* never 0 */
 	const struct string_id *comm; /* the thread's name at that time */
+	const uint8_t *gil;	      /* enum gil_state; NULL: unknown of all of them */
 };
 
 /*
@@ -281,10 +324,35 @@ struct profile_jit {
 	struct process_id process;
 	struct string_id runtime; /* "Node.js", "Java", …; 0: not recognized */
 	struct string_id remedy;  /* how to start it so that its code gets names; 0 unknown */
+	struct string_id
+		refusal; /* why its interpreter's functions are not read from its memory; 0: they are, or it has none */
 	struct profile_jit_file map, dump;
-	uint64_t samples;   /* with a frame in JIT code */
+	uint64_t samples;   /* with a frame in JIT code that no runtime's memory has named */
 	uint64_t unnamed;   /* of these, with such a frame without a name */
 	uint64_t ambiguous; /* of these, with such a frame that may be another function's */
+	uint64_t read; /* samples with a frame whose function was read from the process's memory */
+};
+
+/*
+ * Frames that a runtime's own memory has names of, of all processes with that runtime: how sure the names are. Those that are in
+ * neither of the last two have one.
+ */
+struct profile_runtime {
+	struct string_id name; /* "V8", "CPython", … */
+	uint64_t frames;
+	uint64_t ambiguous; /* named, and may be another function's */
+	uint64_t stale;	    /* without a name: what was read was another one */
+	uint64_t unknown;   /* without a name: not read, or not to be read */
+};
+
+/* A Python thread and the GIL, by its CPU samples. */
+struct profile_gil {
+	struct process_id process;
+	struct thread_id thread;
+	uint64_t samples;   /* in which it was told */
+	uint64_t held;	    /* of these, the thread held the GIL of its interpreter */
+	uint64_t waiting;   /* of these, it was about to wait for it */
+	uint64_t held_time; /* ns: the CPU time of those that held it */
 };
 
 struct profile_cpu_books {
@@ -293,12 +361,25 @@ struct profile_cpu_books {
 	uint64_t time_enabled, time_running;
 	uint64_t
 		due; /* time_running / period, or one more in a later window; 0 where period is 0 */
+	bool period_changed; /* `period` is the last one; due is a sum, of each stretch by its own */
 	uint64_t received;
 	uint64_t count[BOOK_COUNT];
 };
 
 struct profile_lost_range {
 	uint64_t since, until;
+};
+
+/*
+ * What was left out, or came late, because a limit said so: a row of the books of the outside. Which things and
+ * reasons there are, and their texts, is in userspace's base/outside_books.h.
+ */
+struct profile_outside {
+	uint32_t user; /* a uid, or one of the OUTSIDE_USER_… */
+	uint8_t thing, reason;
+	uint64_t count; /* in the thing's unit */
+	uint64_t
+		since; /* CLOCK_MONOTONIC ns: of the first of them; not before the recording's start */
 };
 
 struct profile_meta {
@@ -324,16 +405,24 @@ struct profile {
 	size_t stack_count;
 	const struct profile_process *processes;
 	size_t process_count;
+	const struct profile_fact *facts;
+	size_t fact_count; /* no ids, no placeholder */
 	const struct profile_thread *threads;
 	size_t thread_count; /* ordered by first appearance */
 	const struct profile_cpu_books *books;
 	size_t books_count; /* by cpu, no placeholder */
 	const struct profile_jit *jits;
 	size_t jit_count; /* in order of their processes, no placeholder */
+	const struct profile_runtime *runtimes;
+	size_t runtime_count; /* each name once, no placeholder */
+	const struct profile_gil *gils;
+	size_t gil_count; /* each thread once, no placeholder */
 	const struct profile_meta *meta;
 	size_t meta_count; /* in order of arrival, no placeholder */
 	const struct profile_lost_range *lost_ranges;
 	size_t lost_range_count;
+	const struct profile_outside *outside; /* by user, thing and reason, no placeholder */
+	size_t outside_count;
 	const struct profile_memory *memories; /* no placeholder; each process once */
 	size_t memory_count;
 	const uint64_t *epochs; /* when clock epochs after the first began, ns, in order */
@@ -349,7 +438,8 @@ struct profile {
 	uint64_t stack_ends[STACK_END_COUNT];	 /* of these, by the reason why the stack ends */
 	uint64_t frames_found[FRAME_KIND_COUNT]; /* their user frames, by how the frame was found */
 	uint64_t lost[LOST_SOURCE_COUNT];
-	uint64_t unmapped_frames; /* user frames outside every known mapping */
+	uint64_t unmapped_frames;  /* user frames outside every known mapping */
+	uint64_t inlined_left_out; /* lines of locations beyond the bound of docs/FORMATS.md */
 	/*
 	 * Read from a format without times: rows are in order, with times that were made up and period 0.
 	 * The weights and ticks are the file's.
@@ -364,6 +454,23 @@ struct profile {
 	bool cut_short;	   /* the recording has no end: its writer was killed or is still writing */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
+
+static inline enum gil_state profile_samples__gil(const struct profile_samples *samples, size_t i)
+{
+	return samples->gil ? (enum gil_state)samples->gil[i] : GIL_UNKNOWN;
+}
+
+/* "held", …; "": unknown. */
+static inline const char *gil_state_name(enum gil_state state)
+{
+	static const char *const names[GIL_STATE_COUNT] = {
+#define X(id, name) name,
+		GIL_STATES(X)
+#undef X
+	};
+
+	return (unsigned int)state < GIL_STATE_COUNT ? names[state] : "";
+}
 
 static inline uint64_t profile_samples__ticks(const struct profile_samples *samples, size_t i)
 {
@@ -388,9 +495,6 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread);
 
 /* Share of CPU samples whose stack is complete, 0..1; 1 if there is no sample. */
 double profile__complete_share(const struct profile *p);
-
-/* Does it have a function name from a symbol? */
-bool profile_location__is_named(const struct profile *p, const struct profile_location *location);
 
 /* Share of distinct locations that have a function name from a symbol, 0..1; 1 if there is no location. */
 double profile__named_share(const struct profile *p);

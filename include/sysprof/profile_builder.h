@@ -46,6 +46,12 @@ void profile_builder__process_end(struct profile_builder *b, struct process_id i
 				  bool execs);
 void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
 				     struct string_id path);
+void profile_builder__process_program(struct profile_builder *b, struct process_id id,
+				      struct string_id path);
+/* All facts about a process; they replace those that it had. At most PROCESS_FACTS_MAX. */
+void profile_builder__process_facts(struct profile_builder *b, struct process_id id,
+				    enum facts_state state, const struct profile_fact *facts,
+				    size_t count);
 /*
  * A reading of a process's memory. Those of one process come in time order. `id` 0: of the recorder,
  * which is no process of the profile.
@@ -75,6 +81,7 @@ struct profile_sample {
 	struct stack_id stack;
 	struct string_id comm; /* the thread's name at that time */
 	enum stack_end end;    /* why the stack ends where it does */
+	enum gil_state gil;
 };
 
 /*
@@ -94,8 +101,13 @@ uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);
+void profile_builder__runtime(struct profile_builder *b, const struct profile_runtime *runtime);
+void profile_builder__gil(struct profile_builder *b, const struct profile_gil *gil);
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until);
+
+/* Of one user, thing and reason counts add up. The number of users is bounded: further ones are OUTSIDE_USER_OTHERS. */
+void profile_builder__outside(struct profile_builder *b, const struct profile_outside *row);
 
 /* A clock epoch after the first one began, in time order. */
 void profile_builder__epoch(struct profile_builder *b, uint64_t time);
@@ -126,6 +138,8 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 /* Facts about the JIT code at a location. */
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
 			   bool ambiguous);
+/* Of an ambiguous location so many of the outermost lines are not. */
+void profile_builder__sure_lines(struct profile_builder *b, struct location_id id, uint32_t count);
 const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
 						       struct stack_id id);
 size_t profile_builder__stack_count(const struct profile_builder *b);

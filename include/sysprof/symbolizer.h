@@ -15,13 +15,16 @@
 #include <sysprof/profile.h>
 
 struct symbolizer;
+struct outside_books;
 
 struct symbolizer_dso {
 	enum dso_kind kind;
-	int fd;		  /* the mapped file, -1 if unavailable; owned by the caller */
-	uint64_t base;	  /* offset of the dso in the file: not 0 in an archive */
-	int root_fd;	  /* its process's root directory, searched first for debug files, or -1 */
-	const char *path; /* for messages */
+	int fd;	       /* the mapped file, -1 if unavailable; owned by the caller */
+	uint64_t base; /* offset of the dso in the file: not 0 in an archive */
+	int root_fd;   /* its process's root directory, searched first for debug files, or -1 */
+	uint32_t
+		copied_for; /* fd is a copy in memory of this user's file; 0: it is not, or root's */
+	const char *path;   /* for messages */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
 	const char *release; /* DSO_KERNEL: as uname -r has it, or NULL */
@@ -42,6 +45,8 @@ struct symbol_result {
 	uint64_t elf_address; /* PROFILE_UNKNOWN_ADDRESS if no segment covers the offset */
 	const struct symbol_frame *frames; /* innermost first */
 	size_t frame_count;		   /* 0: no symbol covers the address */
+	/* ELF addresses up to this one have the same frames, as symbol tables say; 0: not known */
+	uint64_t same_until;
 };
 
 /* Called once for each address, in order; `result` is valid during the call. Nonzero stops. */
@@ -49,9 +54,30 @@ typedef int (*symbol_sink_fn)(void *context, size_t index, const struct symbol_r
 
 struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *s);
+/*
+ * From now on processes that read modules are forked by one that is forked now, and wait for more questions about what
+ * they have read: for a symbolizer that is asked again and again. The calling thread must outlive them.
+ */
+void symbolizer__keep_readers(struct symbolizer *s);
+/* So much memory may those that wait have together; bytes, SYMBOLIZER_READERS_BYTES at first. */
+void symbolizer__limit_readers(struct symbolizer *s, size_t bytes);
+#define SYMBOLIZER_READERS_BYTES ((size_t)24 << 20)
 
 /* /proc/kallsyms in pieces of whole lines; to be called before the first kernel address is resolved. */
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size);
+/* What comes later. The text is whole lines. */
+struct kallsyms_piece {
+	bool is_reading; /* of all but the kernel's image, which replaces the one before; else symbols beside those */
+	bool begins, ends; /* of a reading, which is in force when it has ended */
+	const char *text;
+	size_t size;
+};
+int symbolizer__change_kallsyms(struct symbolizer *s, const struct kallsyms_piece *piece);
+/*
+ * Were there kernel addresses without a name since the last call, or more symbols added than a new reading costs? Then
+ * the kernel's modules should be read again.
+ */
+bool symbolizer__wants_modules(struct symbolizer *s);
 
 /*
  * Resolve `count` distinct addresses of one dso, sorted ascending (file offsets for DSO_FILE and
@@ -86,8 +112,11 @@ struct symbolizer_progress {
 };
 
 struct symbolizer_options {
-	bool cache;	 /* look up and keep answers on disk, by the files they came from */
-	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS for debug files */
+	bool cache; /* look up and keep answers on disk, by the files they came from */
+	bool remember; /* keep some in memory, for the next call: it asks for other addresses of the same functions */
+	struct outside_books *outside; /* where it is counted what limits leave out, or NULL */
+	bool debuginfod;	       /* ask the servers of DEBUGINFOD_URLS for debug files */
+	bool symbols_only; /* read no debug information: names from symbol tables, and lines that the cache has */
 	/* Called now and then. Nonzero cancels: what is unresolved becomes CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);
 	void *context;
@@ -97,6 +126,8 @@ struct symbolizer_options {
 struct symbolizer_counts {
 	size_t modules, modules_cached; /* files, and those answered from the cache alone */
 	uint64_t debug_files_fetched, debug_files_wrong, fetch_failures;
+	uint64_t debug_files_refused; /* too large, or too many, to be verified by their CRC */
+	uint64_t abandoned; /* processes that waited for a file system which does not answer */
 	const char
 		*fetch_error; /* the reason of the last failure, a clause; NULL: there was none */
 	uint64_t cpu_time;    /* ns, of the sandboxed processes */

@@ -47,7 +47,10 @@ struct unwind_state {
 	 * from which this frame restores its stack pointer after the call still has its value. */
 	bool was_kept;
 	bool was_followed; /* the code was analyzed, without a result */
-	__u64 row;	   /* of the last address looked up, in its table */
+	bool is_made;	   /* the innermost address is in code that is made as it runs */
+	__u32 leaf; /* enum unwind_leaf: of the innermost frame, in code that is made as it runs */
+	__u64 left; /* the frame pointer that it had */
+	__u64 row;  /* of the last address looked up, in its table */
 	__u64 low, high;   /* the last words read by unwind_find_pair() */
 	__u64 call_target; /* of the last call instruction examined */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */

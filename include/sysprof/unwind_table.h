@@ -181,6 +181,7 @@ _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 
 /* x86-64: DWARF register numbers, and the offsets of the interrupted registers in a signal frame. */
 #define UNWIND_X86_RBX		  3
+#define UNWIND_X86_RDI		  5
 #define UNWIND_X86_RBP		  6
 #define UNWIND_X86_RSP		  7
 #define UNWIND_X86_RA		  16

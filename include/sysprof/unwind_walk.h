@@ -29,8 +29,9 @@
  *   int unwind_find_pair(struct unwind_state *s, __u64 address)
  *	unwind_read_pair(s, address, &s->low, &s->high)
  *   int unwind_find_in_words(struct unwind_state *s)
+ *   int unwind_find_leaf(struct unwind_state *s)
  *   int unwind_look(struct unwind_state *s, __u64 address)
- *	unwind_call_before(s, ra), unwind_is_called(s, cfa, ra), unwind_undescribed(s), unwind_is_return(s, ra), unwind_is_word(s, number), unwind_search(s), unwind_look_at(s, address)
+ *	unwind_call_before(s, ra), unwind_is_called(s, cfa, ra), unwind_undescribed(s), unwind_is_return(s, ra), unwind_is_word(s, number), unwind_search(s), unwind_leaf_of_made(s), unwind_look_at(s, address)
  *
  * Searches have no data-dependent branches: the verifier (from Linux 6.8 on) would follow every path.
  * Offsets are masked right before each access, after a barrier that keeps the compiler from removing the
@@ -70,6 +71,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 	s->fp_lost = false;
 	s->rbx_known = true;
 	s->is_fresh = false;
+	s->leaf = 0;
 	s->switches = 0;
 	s->mapping.start = 1;
 	s->mapping.end = 0;
@@ -280,6 +282,7 @@ static __always_inline int unwind_found(struct unwind_state *s, __u32 kind, __u6
 }
 
 #include <sysprof/unwind_infer.h>
+#include <sysprof/unwind_leaf.h>
 
 /* rt_sigframe: the registers as the signal found them, r8 first. */
 static __always_inline int unwind_signal(struct unwind_state *s)
@@ -393,6 +396,9 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 	}
 	if (!unwind_find_return(s, ra))
 		return STACK_END_NO_FRAME;
+	s->leaf = (code & 0xff) == 0x5d || (code & 0xff) == 0xc3 ? UNWIND_LEAF_LEFT
+								 : UNWIND_LEAF_ENTERED;
+	s->left = pushed ? s->sp : s->sp - 8;
 	return unwind_take(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
 }
 
@@ -586,13 +592,23 @@ static __always_inline int unwind_across_at(struct unwind_state *s)
  */
 static __always_inline int unwind_undescribed(struct unwind_state *s)
 {
-	bool innermost = s->all_known && !s->after_call && unwind_knows_mappings(s), searches;
+	bool innermost = s->all_known && !s->after_call && unwind_knows_mappings(s), searches, made;
 	int end;
 
 	searches = innermost && !s->was_followed && unwind_in_mapping(s, s->ip) &&
 		   s->mapping.table < UNWIND_BY_CODE;
+	made = innermost && !s->was_followed && !searches && s->mapping.table == UNWIND_NO_TABLE;
+	s->is_made = made;
 	s->needs_call = searches || s->was_followed;
-	if (innermost && unwind_by_prologue(s) == UNWIND_STEP_ON)
+	if (innermost && unwind_by_prologue(s) == UNWIND_STEP_ON) {
+		s->leaf = made ? s->leaf : 0;
+		return UNWIND_STEP_ON;
+	}
+	/* also what has called a builtin of V8 without a frame, which is innermost */
+	if ((innermost || (s->after_call && s->kind != FRAME_POINTER &&
+			   (s->ip & (UNWIND_ENTRY_BYTES - 1)) == UNWIND_CALL_END &&
+			   s->mapping.table == UNWIND_NO_TABLE)) &&
+	    unwind_find_leaf(s) == UNWIND_STEP_ON)
 		return UNWIND_STEP_ON;
 	if (searches && unwind_find_word(s, 0) == UNWIND_STEP_ON)
 		return UNWIND_STEP_ON;

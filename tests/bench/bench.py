@@ -15,10 +15,13 @@ import sys
 import time
 import traceback
 
+import agent
 import exporting
 import jit
 import pages
 import programs
+import reading
+import runtimes
 import symbols
 import unwinding
 import workloads
@@ -460,9 +463,12 @@ SECTIONS = {
     "idle": idle_cpus,
     "jit": jit.follow_maps,
     "symbols": symbols.symbolizing,
+    "readers": reading.reading,
+    "runtimes": runtimes.runtimes,
     "programs": programs.programs,
     "export": exporting.exporting,
     "html": pages.pages,
+    "agent": agent.agents,
 }
 
 

@@ -264,10 +264,16 @@ class Sysprof(Profiler):
 
     def programs(self):
         """Numbers of its BPF programs, from its own file descriptors."""
+        return self._numbers("prog_id")
+
+    def maps(self):
+        return self._numbers("map_id")
+
+    def _numbers(self, what):
         found = set()
         for fd in os.listdir(f"/proc/{self.pid}/fdinfo"):
             try:
-                match = re.search(r"^prog_id:\s+(\d+)", read(f"/proc/{self.pid}/fdinfo/{fd}"), re.M)
+                match = re.search(rf"^{what}:\s+(\d+)", read(f"/proc/{self.pid}/fdinfo/{fd}"), re.M)
             except OSError:
                 continue
             if match:
@@ -410,6 +416,36 @@ class BpfStats(Program):
             if len(line) == 4:
                 figures[line[3]] = (int(line[0]), int(line[1]))
         return figures
+
+
+class BpfMaps(Program):
+    """Looks into maps of a program, and sets their contents aside."""
+
+    def __init__(self):
+        super().__init__(bench("bpf_maps"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ask_line()
+
+    def ask_line(self, *words):
+        if words:
+            self.p.stdin.write((" ".join(map(str, words)) + "\n").encode())
+            self.p.stdin.flush()
+        line = self.p.stdout.readline().decode().strip()
+        if not line or line == "gone":
+            raise Broken(f"bpf_maps: {words}: {line} {self.lines}")
+        return line
+
+    def named(self, numbers):
+        """{name: number}"""
+        return {self.ask_line("name", n)[1:]: n for n in numbers}
+
+    def words(self, number, key):
+        return [int(w) for w in self.ask_line("words", number, key).split()]
+
+    def aside(self, number):
+        return int(self.ask_line("aside", number))
+
+    def back(self, number):
+        return int(self.ask_line("back", number))
 
 
 class BareTimer(Program):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
 """Programs whose DWARF is in .dwo files, and those in one .dwp file beside the program.
 
 libdw reads such packages from version 0.191 on. Where the system's is older, what it does is held

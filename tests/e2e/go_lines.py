@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
+# runs: beside
 """Names, lines and inlined calls of Go programs in every form they come in: whole, without DWARF,
 stripped, position-independent, without section headers, with C, as a library of a C program."""
 import os
 import struct
 
 from libe2e import folded, main, record, run, scratch, share, user_part
+from libgo import SOURCES, go_build
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FIXTURES = os.path.join(TOP, "tests/fixtures/go")
-LINES = os.path.join(FIXTURES, "lines/main.go")
-CGO = os.path.join(FIXTURES, "lines_cgo/main.go")
-C = os.path.join(FIXTURES, "lines_cgo/spin.c")
+LINES = os.path.join(SOURCES, "lines/main.go")
+CGO = os.path.join(SOURCES, "lines_cgo/main.go")
+C = os.path.join(SOURCES, "lines_cgo/spin.c")
 
 
 def marked(file, mark):
@@ -21,17 +21,6 @@ def marked(file, mark):
         lines = [n for n, line in enumerate(f, 1) if line.rstrip().endswith(f"/* {mark} */")]
     assert lines, f"no line of {file} is marked {mark}"
     return lines
-
-
-def go_build(package, output, *options, cgo=False):
-    environment = dict(os.environ, GOTOOLCHAIN="local", GOFLAGS="-mod=mod", GOPROXY="off",
-                       CGO_ENABLED="1" if cgo else "0")
-    environment.setdefault("GOCACHE", os.path.join(environment.get("HOME", "/tmp"),
-                                                   ".cache/go-build"))
-    # without -buildvcs=false it asks git, which refuses a tree of somebody else
-    run("go", "build", "-buildvcs=false", *options, "-o", scratch(output), ".", check=0,
-        cwd=os.path.join(FIXTURES, package), env=environment, timeout=300)
-    return scratch(output)
 
 
 def drop_section_headers(source, output):
@@ -133,7 +122,7 @@ def test_cgo_stripped():
 def library(name, *options):
     path = go_build("lines_cgo", name, "-buildmode=c-shared", *options, cgo=True)
     host = scratch(name + "-host")
-    run("cc", "-O2", "-o", host, os.path.join(FIXTURES, "lines_host.c"), path, check=0)
+    run("cc", "-O2", "-o", host, os.path.join(SOURCES, "lines_host.c"), path, check=0)
     return host
 
 

@@ -4,6 +4,7 @@
 #
 # The golden files, empty and hostile ones among them, as the viewers' own code reads them.
 set -eu
+cd "$(dirname "$0")/../.."
 
 consumers=tests/e2e/consumers
 cache=${CONSUMERS:-$(dirname "$BUILD")/build/consumers}

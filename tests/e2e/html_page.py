@@ -18,7 +18,7 @@ import libbrowser
 import libe2e as e
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RECORDINGS = ("containers", "cut-short", "fork-exec", "jit-reuse", "lost-records", "pid-reuse")
+RECORDINGS = ("containers", "cut-short", "fork-exec", "jit-reuse", "left-out", "lost-records", "pid-reuse")
 READY = "document.documentElement.dataset.ready === 'yes'"
 ROWS = """[...document.querySelectorAll('table.functions tbody tr')].slice(0, 20).map((row) => ({
   self: Number(row.querySelector('.self .number').textContent.replaceAll(',', '')),
@@ -441,6 +441,13 @@ def test_what_was_lost_is_told():
     page.evaluate("document.querySelector('.facts').click()")
     details = page.evaluate("document.getElementById('details').textContent")
     assert all(word in details for word in ("Lost", "Stacks", "Names", "ticks due", "hostname")), details
+    close(page)
+    page = open_page("left-out")
+    assert "limits left something out" in page.evaluate("document.getElementById('strip').textContent")
+    page.evaluate("document.querySelector('.facts').click()")
+    details = page.evaluate("document.getElementById('details').textContent")
+    rows = report_of("left-out")["summary"]["outside"]
+    assert len(rows) == 5 and all(row["text"] in details for row in rows), (rows, details)
     close(page)
     page = open_page("cut-short")
     assert "cut short" in page.evaluate("document.getElementById('strip').textContent")

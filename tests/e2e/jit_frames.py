@@ -75,15 +75,19 @@ def test_luajit():
 
 @long
 def test_luajit_from_outside():
-    """A program that runs already: its traces are known from the first samples on."""
+    """A program that runs already: its traces are known from the first samples on. (They take a look at its memory, for
+    which a busy host may have no time just then.)"""
     luajit, program = command("luajit", "luajit"), os.path.join(FIXTURES, "traces.lua")
     path = scratch("attached.json")
-    with Background(luajit, program, 8) as background:
-        record("-p", background.pid, "-d", 3, "-F", 499, "-o", path)
-    rows = [(frames, 1) for _, frames in warm_samples(path)]
-    whole = share(rows, is_rooted)
-    print(f"  {whole:.4f} of {len(rows)}")
-    assert len(rows) > 100 and whole >= 0.9, whole
+    for _ in range(3):
+        with Background(luajit, program, 8) as background:
+            record("-p", background.pid, "-d", 3, "-F", 499, "-o", path)
+        rows = [(frames, 1) for _, frames in warm_samples(path)]
+        whole = share(rows, is_rooted)
+        print(f"  {whole:.4f} of {len(rows)}")
+        if len(rows) > 100 and whole >= 0.9:
+            return
+    raise AssertionError((len(rows), whole))
 
 
 def test_pypy():

@@ -4,9 +4,11 @@
 A test is a script with functions named test_*; `main(globals())` at its end runs them in order (or
 those named on the command line), prints a line for each and exits 0, 1, or 77 if all were skipped.
 Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=long runs them alone.
+Those marked @natively are not repeated with the sanitizers.
 """
 import gzip
 import hashlib
+import http.server
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -36,6 +39,28 @@ def long(test):
     """A case that only `make test-all` runs, since it takes long."""
     test.is_long = True
     return test
+
+
+def natively(test):
+    """A case that the sanitizers do not repeat: what it takes of the program other cases take as well."""
+    test.is_native = True
+    return test
+
+
+def children_of(pid):
+    """Those of its first thread; none of one that has ended."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            return [int(child) for child in f.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def deepest(pid):
+    """The last child of the last child … of a process."""
+    while children := children_of(pid):
+        pid = children[-1]
+    return pid
 
 
 def fixture(name):
@@ -183,6 +208,19 @@ class Fixture(Background):
         return self.facts()
 
 
+class Listening(http.server.ThreadingHTTPServer):
+    """A server that serves within the with block."""
+    daemon_threads = True
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
 def wait_for(condition, timeout=10, what="a condition"):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -315,6 +353,19 @@ class FirefoxThread:
                 if stack not in known:
                     known[stack] = self.located_frames(stack)
                 yield self.start_ns + round(when * 1e6), known[stack]
+
+    def leaf_lines(self, function):
+        """(source file, executing line) of each sample whose innermost frame is of this function."""
+        shared, result = self._shared, []
+        frames, functions = shared["frameTable"], shared["funcTable"]
+        for stack in self.stacks:
+            frame = None if stack is None else shared["stackTable"]["frame"][stack]
+            if frame is None or shared["stringArray"][functions["name"][frames["func"][frame]]] != function:
+                continue
+            source = functions["source"][frames["func"][frame]]
+            file = None if source is None else shared["stringArray"][shared["sources"]["filename"][source]]
+            result.append((file, frames["line"][frame]))
+        return result
 
     def functions(self):
         """{function: samples that have it somewhere in the stack}"""
@@ -468,6 +519,8 @@ def keep_recordings(args):
 def is_wanted(name, test):
     if sys.argv[1:]:
         return name in sys.argv[1:]
+    if SANITIZED and getattr(test, "is_native", False):
+        return False
     return CASES == "all" or getattr(test, "is_long", False) == (CASES == "long")
 
 

@@ -19,7 +19,7 @@ import shutil
 import sys
 import time
 
-from libe2e import (BUILD, SYSPROF, Background, Skip, need_root, run, scratch, wait_for)
+from libe2e import (BUILD, SYSPROF, Background, Skip, children_of, need_root, run, scratch, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures/jit")
@@ -121,11 +121,6 @@ def java_commands():
 KINDS = {"python": (python_commands, 1, []), "node": (node_commands, 1.5, []), "clang": (clang_commands, 0.3, []),
          # Java's compilers work hardest while it starts
          "java": (java_commands, 0.2, ["--jvm-perfmap"])}
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
-        return [int(child) for child in f.read().split()]
 
 
 def working(pid):

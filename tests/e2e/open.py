@@ -16,7 +16,7 @@ import threading
 import urllib.parse
 
 from libbrowser import Browser, PageError
-from libe2e import (SYSPROF, Background, fixture, main, need_root, record, run, scratch, sysprof,
+from libe2e import (SYSPROF, Background, children_of, fixture, main, need_root, record, run, scratch, sysprof,
                     wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -382,8 +382,9 @@ def test_record_open():
     with Server("record", "--open", "-o", path, "--", "sh", "-c", script,
                 changes=changes) as server:
         assert os.path.getsize(path) > 1000
-        with open(f"/proc/{server.pid}/task/{server.pid}/children", encoding="ascii") as file:
-            (child,) = file.read().split()
+        # what read files for the recording may take a moment to end
+        wait_for(lambda: len(children_of(server.pid)) == 1, 30, "one child")
+        (child,) = children_of(server.pid)
         assert set(listening(child)) and not listening(server.pid)
         status = status_of(child)
         assert status["Uid"].split() == [str(NOBODY)] * 4, status["Uid"]

@@ -10,27 +10,11 @@ import re
 import shutil
 
 from libconsumers import CACHE, CONSUMERS, node, structure
-from libe2e import (BUILD, Skip, fixture, folded, long, main, need_root, record, run, scratch,
-                    total)
+from libe2e import Skip, fixture, folded, long, main, need_root, record, run, scratch, total
+from libgo import RUNTIMES, environment, go, pprof
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXPECTED = os.path.join(TOP, "tests/golden/expected")
-RUNTIMES = os.path.join(os.path.dirname(BUILD), "build/runtimes")
-
-
-def go():
-    for path in (shutil.which("go"), os.path.join(RUNTIMES, "go/bin/go")):
-        if path and os.path.exists(path):
-            return path
-    raise Skip("there is no Go")
-
-
-def pprof(*args):
-    """Go's pprof, which looks for symbols where it likes to and asks no server."""
-    # newer versions of Go compile the tool first
-    environment = dict(os.environ, PPROF_TMPDIR=scratch("pprof-tmp"), GOTOOLCHAIN="local",
-                       GOCACHE=os.path.join(os.path.dirname(BUILD), "build/go-cache"))
-    return run(go(), "tool", "pprof", *args, check=0, timeout=300, env=environment).out
 
 
 def top(path, *options):
@@ -116,10 +100,8 @@ def test_mappings_without_symbols():
 
 def inlined(compiler, folder, profile):
     """The calls that this profile makes the compiler inline."""
-    environment = dict(os.environ, CGO_ENABLED="0", GOFLAGS="", GOTOOLCHAIN="local",
-                       GOCACHE=os.path.join(os.path.dirname(BUILD), "build/go-cache"))
     told = run(compiler, "build", f"-pgo={profile}", "-gcflags=-m", "-o", scratch("optimized"), ".", cwd=folder, check=0,
-               timeout=300, env=environment)
+               timeout=300, env=environment())
     return sorted(line for line in told.err.splitlines() if re.match(r"\./\S+ (inlining call to|can inline)", line))
 
 

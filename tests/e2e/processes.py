@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: sanitized
+# runs: long sanitized
 """Processes as they were at the time: mappings, names, lives and files that come and go."""
 import os
 import re
@@ -9,9 +9,9 @@ import shutil
 import signal
 import sys
 
-from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra,
-                    firefox_threads, fixture, folded, has_chain, kernel_part, main, record, run,
-                    scratch, share, started_sampling, total, user_part)
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra, firefox_threads,
+                    fixture, folded, has_chain, kernel_part, long, main, natively, record, run, scratch, share,
+                    started_sampling, total, user_part)
 from librecorded import recorded
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -294,6 +294,7 @@ def assert_briefs(directory, rows, firefox, count):
                     assert library == f"{directory}/{thread.process}", (library, thread.process)
 
 
+@natively
 def test_processes_of_10_ms():
     count, directory = 300, scratch("briefs")
     script = new_briefs(directory, count)
@@ -436,6 +437,7 @@ exit $status
 """
 
 
+@long
 def test_stranger_with_the_number_of_a_target():
     """It has ended, while another target goes on; who gets its number then is nobody's target."""
     if not os.path.exists("/proc/sys/kernel/ns_last_pid"):

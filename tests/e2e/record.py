@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: sanitized
+# runs: long sanitized
 """What `sysprof record` is asked for, and what comes: targets, known call chains, rates, clocks,
 CPUs, depths, durations and files."""
 import glob
@@ -11,9 +11,9 @@ import re
 import subprocess
 import time
 
-from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra,
-                    firefox_threads, fixture, folded, has_chain, kernel_part, load_json, main,
-                    record, run, scratch, share, started_sampling, total, user_part, wait_for)
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra, firefox_threads,
+                    fixture, folded, has_chain, kernel_part, load_json, long, main, natively, record, run, scratch, share,
+                    started_sampling, total, user_part, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
@@ -98,6 +98,7 @@ def test_process_and_threads_to_come():
     assert {t.tid for t in firefox_threads(path) if t.count >= 20} == tids
 
 
+@natively
 def test_two_processes():
     path = scratch("two.json.gz")
     with Fixture("chain", "30") as one, Fixture("loop", "30") as two, Fixture("chain", "30"):
@@ -108,6 +109,7 @@ def test_two_processes():
     assert "leaf" in seen[one.pid] and "count_iterations" in seen[two.pid], seen
 
 
+@natively
 def test_only_the_thread_that_was_asked_for():
     path = scratch("tid.json.gz")
     with Fixture("chain", "-t", "3", "30") as chain:
@@ -130,6 +132,7 @@ def test_threads_of_a_thread():
         assert len(busy) == wanted and chain.pid not in busy, (options, busy)
 
 
+@natively
 def test_process_that_is_also_a_child():
     """Asked for twice, sampled once."""
     path = scratch("twice.json.gz")
@@ -141,6 +144,8 @@ def test_process_that_is_also_a_child():
     assert_sample_count(thread.count, thread.cpu_ns, 1e9 / 999, lost(path), "child")
 
 
+@natively
+@long
 def test_recording_ends_with_its_target():
     for option in "-p", "-t":
         path = scratch("ends.folded")
@@ -177,6 +182,7 @@ def test_children_that_are_there_and_that_come():
     assert not others, f"--no-inherit: {others}"
 
 
+@natively
 def test_no_inherit_of_a_command():
     path = scratch("inherit.folded")
     storm = [fixture("storm"), "-n", "fork", "30", "10000", scratch("storm.log")]
@@ -200,6 +206,8 @@ def test_whole_system():
     assert seen[one.pid].name == "chain" and seen[two.pid].name == "loop"
 
 
+@natively
+@long
 def test_exclude_self():
     counts = []
     for option in [], ["--exclude-self"]:
@@ -222,6 +230,7 @@ def without(frames, name):
     return [f for f in frames if f != name]
 
 
+@natively
 def test_kernel_stack_follows_user_stack():
     """From the kernel's root on: user frames, the entry, the system call, the function."""
     path = scratch("kernel.folded")
@@ -291,6 +300,8 @@ def test_max_depth():
 
 # ---- how often, when, where ---------------------------------------------------------------------
 
+@natively
+@long
 def test_rates():
     for hz in 49, 999, 4999:
         path = scratch("rate.json.gz")
@@ -300,6 +311,7 @@ def test_rates():
         assert_sample_count(samples, told.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
 
 
+@natively
 def test_cpus():
     if os.sysconf("SC_NPROCESSORS_ONLN") < 2:
         raise Skip("one CPU only")
@@ -342,6 +354,7 @@ def test_clocks():
         assert seen >= 100, seen
 
 
+@natively
 def test_duration():
     with Fixture("chain", "30") as chain:
         chain.wait_facts("start")
@@ -360,6 +373,7 @@ def test_duration():
         assert chain.p.poll() is None
 
 
+@natively
 def test_duration_ends_the_recording_and_not_the_command():
     path, facts = scratch("goes-on.folded"), scratch("goes-on.facts")
     with open(facts, "w", encoding="utf-8") as out:

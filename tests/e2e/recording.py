@@ -15,8 +15,8 @@ import time
 import zlib
 
 import libe2e as e
-from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, has_chain, main, need_root,
-                    run, scratch, share, sysprof, wait_for)
+from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, has_chain, main, natively, need_root, run,
+                    scratch, share, sysprof, wait_for)
 
 LIMIT = 60 if SANITIZED else 20
 PERIOD = 1e9 / 999
@@ -85,6 +85,7 @@ def cpu_ns(pid):
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
+@natively
 def test_kill_9():
     """Killed in the middle, it holds every sample that is older than a second, and their names."""
     need_root()
@@ -145,6 +146,11 @@ def test_kill_9_on_another_machine():
     pattern = r"no symbols\D*([\d.]+) %"
     share_here, share_there = (float(re.search(pattern, r.err)[1]) for r in (here, there))
     assert share_there < share_here, (here, there)
+    # what the files were taken for the recording's by
+    pattern = r"(\d+) by the build-id, (\d+) by device and inode alone; (\d+) not found"
+    found_here, found_there = (list(map(int, re.search(pattern, r.err).groups())) for r in (here, there))
+    assert found_here[0] > 0 and not found_here[2], here
+    assert found_there[2] > 0 and sum(found_there) == sum(found_here), (here, there)
     rows = folded(os.path.join(path, "there.folded"))
     assert not any("leaf" in frames for frames, _ in rows), rows
     assert sum(n for _, n in rows) == total(os.path.join(path, "here.folded"))
@@ -430,7 +436,7 @@ def test_owners_and_modes():
         before = os.umask(umask)
         try:
             sysprof("record", "-d", "20", "-o", f"{path}/x.sysprof", *outputs(path), "--",
-                    fixture("chain"), "-t", "2", "0.3", check=0, timeout=LIMIT,
+                    fixture("chain"), "-t", "2", "1", check=0, timeout=LIMIT,
                     env={**os.environ, **environment})
         finally:
             os.umask(before)

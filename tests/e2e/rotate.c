@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rotate SECONDS MILLISECONDS FILE: records the whole system into windows of so many milliseconds, and into FILE
- * as one; then reads FILE as one window, and compares. Prints what it found, a line a fact, "NAME VALUE".
+ * rotate SECONDS MILLISECONDS FILE [HZ,HZ… [shed]]: records the whole system into windows of so many milliseconds, and into FILE
+ * as one; each window at the next of these rates, from the first again after the last, and
+ * (shed) with one thing less than the window before, then with all again; then reads FILE as one window, and compares. Prints what it found, a line a fact, "NAME VALUE".
  * Exit status 0 if the windows add up.
  *
  * A sample is the same if thread, time, name and all frames by dso and address are. Names of JIT code
@@ -69,8 +70,10 @@ static void add_frames(const struct profile *p, struct stack_id stack, struct ke
 		const struct profile_location *l = &p->locations[p->stacks[stack.v].location.v];
 
 		sample->hash = hash_combine(sample->hash, hash_dso(p, l->dso));
-		sample->hash = hash_combine(sample->hash, hash_u64(l->address));
-		if (p->dsos[l->dso.v].kind != DSO_JIT)
+		/* a number of this profile */
+		if (p->dsos[l->dso.v].kind != DSO_RUNTIME)
+			sample->hash = hash_combine(sample->hash, hash_u64(l->address));
+		if (!dso_kind_is_made(p->dsos[l->dso.v].kind))
 			continue;
 		for (uint32_t i = 0; i < l->line_count; i++)
 			sample->names = hash_text(
@@ -168,6 +171,15 @@ static bool samples_differ(struct totals *one, struct totals *windows)
 	return differs("samples of other content", 0, missing);
 }
 
+static long long unexplained_ticks(const struct totals *t)
+{
+	long long ticks = (long long)t->due;
+
+	for (int line = 0; line < BOOK_COUNT; line++)
+		ticks -= (long long)t->books[line];
+	return ticks;
+}
+
 static bool totals_differ(struct totals *one, struct totals *windows)
 {
 	bool bad = samples_differ(one, windows);
@@ -189,6 +201,8 @@ static bool totals_differ(struct totals *one, struct totals *windows)
 	for (int i = 0; i < BOOK_COUNT; i++)
 		bad |= differs("books", one->books[i], windows->books[i]);
 	bad |= differs("due", one->due, windows->due);
+	printf("due %llu\nunexplained_ticks %lld\n", (unsigned long long)one->due,
+	       unexplained_ticks(one));
 	bad |= differs("time running", one->running, windows->running);
 	bad |= differs("received", one->received, windows->received);
 	printf("memory_readings %llu\n", (unsigned long long)one->readings);
@@ -274,8 +288,24 @@ struct growth {
 	struct sizes early, late;
 };
 
+struct rates {
+	uint32_t *hz;
+	size_t count;
+	bool shed;
+};
+
+/* All, then one less in each window, then all again. */
+static void allow_less(struct session *session, uint64_t number)
+{
+	const struct session_allowance allowance = {.debug_info = number % 4 < 1,
+						    .table_builds = number % 4 < 2,
+						    .jit_histories = number % 4 < 3};
+
+	session__allow(session, &allowance);
+}
+
 static void run_windows(struct session *session, uint64_t seconds, uint64_t interval,
-			struct growth *growth)
+			const struct rates *rates, struct growth *growth)
 {
 	struct failure failure = {};
 	uint64_t begin = monotonic_ns(), end = begin + seconds * 1000000000ull, next = begin;
@@ -287,6 +317,10 @@ static void run_windows(struct session *session, uint64_t seconds, uint64_t inte
 		if (monotonic_ns() < next)
 			continue;
 		next += interval;
+		if (rates->count)
+			session__set_hz(session, rates->hz[number % rates->count]);
+		if (rates->shed)
+			allow_less(session, number);
 		refused += session__rotate(session) == -EAGAIN;
 		if (++number >= 10 && number < 20)
 			take_sizes(session, &growth->early);
@@ -307,7 +341,8 @@ static struct totals *new_totals(void)
 	return t;
 }
 
-static struct totals *record_windows(const char *path, uint64_t seconds, uint64_t interval)
+static struct totals *record_windows(const char *path, uint64_t seconds, uint64_t interval,
+				     const struct rates *rates)
 {
 	struct totals *totals = new_totals();
 	struct session_options options = {
@@ -343,7 +378,7 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 	if (session__open(&options, &session, &failure) ||
 	    session__start(session, false, -1, &failure))
 		fail_now("start", &failure);
-	run_windows(session, seconds, interval, &growth);
+	run_windows(session, seconds, interval, rates, &growth);
 	if (session__stop(session, &failure))
 		fail_now("stop", &failure);
 	session__set_writer(session, NULL);
@@ -382,13 +417,17 @@ int main(int argc, char **argv)
 {
 	struct totals *windows, *one;
 	uint64_t seconds, interval;
+	struct rates rates = {};
 
-	if (argc != 4 || parse_u64(argv[1], 1, 3600, &seconds) ||
-	    parse_u64(argv[2], 50, 60000, &interval)) {
-		fprintf(stderr, "usage: rotate SECONDS MILLISECONDS FILE\n");
+	if (argc < 4 || argc > 6 || parse_u64(argv[1], 1, 3600, &seconds) ||
+	    parse_u64(argv[2], 50, 60000, &interval) ||
+	    (argc >= 5 && parse_u32_list(argv[4], 1, 10000, &rates.hz, &rates.count))) {
+		fprintf(stderr, "usage: rotate SECONDS MILLISECONDS FILE [HZ,HZ… [shed]]\n");
 		return 2;
 	}
-	windows = record_windows(argv[3], seconds, interval * 1000000);
+	rates.shed = argc == 6;
+	windows = record_windows(argv[3], seconds, interval * 1000000, &rates);
+	free(rates.hz);
 	one = read_as_one(argv[3]);
 	return totals_differ(one, windows);
 }

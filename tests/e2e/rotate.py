@@ -18,7 +18,7 @@ ROTATE = os.path.join(e.BUILD, "tests", "e2e", "rotate")
 CHURN = os.path.join(os.path.dirname(__file__), "..", "fixtures", "jit", "churn.js")
 
 
-def rotate(seconds, milliseconds):
+def rotate(seconds, milliseconds, *more):
     """What it says, as numbers."""
     e.need_root()
     log = e.scratch("storm.log")
@@ -30,7 +30,7 @@ def rotate(seconds, milliseconds):
     running = [e.Background(*command) for command in beside]
     try:
         result = e.run(ROTATE, seconds, milliseconds, e.scratch("windows.sysprof"),
-                       timeout=seconds + 120)
+                       *more, timeout=seconds + 120)
     finally:
         for background in running:
             background.p.kill()
@@ -54,6 +54,26 @@ def check(told, seconds, milliseconds):
 def test_windows_add_up():
     told = rotate(6, 250)
     check(told, 6, 250)
+
+
+def test_rates_add_up():
+    """Each window has another rate: the books are exact all the same, and the CPU time is what it was."""
+    told = rotate(8, 500, "499,97,47,19,7")
+    # where the machine is very busy, a window takes longer
+    assert told["windows"] + told["refused_rotations"] >= 15 and told["windows"] >= 2, told
+    assert told["samples"] > 10, told
+    changes, cpus = told["windows"], os.cpu_count()
+    # at each end of a stretch a tick may be cut, as at the ends of a recording
+    assert abs(told["unexplained_ticks"]) <= 2 * cpus * (changes + 1), told
+    assert 0.5 * cpus * 8 * 7 < told["due"] < 2 * cpus * 8 * 499, told
+
+
+def test_shedding_adds_up():
+    """What a session leaves out for a while changes names and stacks, never samples, CPU time or books."""
+    told = rotate(8, 400, "199,97", "shed")
+    assert told["windows"] + told["refused_rotations"] >= 19 and told["windows"] >= 2, told
+    assert told["samples"] > 10, told
+    assert abs(told["unexplained_ticks"]) <= 2 * os.cpu_count() * (told["windows"] + 1), told
 
 
 @e.long

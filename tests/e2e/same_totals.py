@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
+# runs: long
 """All files of one run tell the same: by thread as many samples, and the same CPU time.
 
 And `convert` makes of the run's recording the very bytes that the run itself wrote.
@@ -235,6 +236,7 @@ def check(run):
     return firefox, folded, by_name
 
 
+@e.long
 def test_whole_system():
     """Processes that come and go, threads, names that change, other people's programs."""
     run = Run("system", "-a", "-F", 999, "-d", 4, beside=(

@@ -17,8 +17,8 @@ import time
 
 import libe2e as e
 from libconsumers import structure
-from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, load_json, long, main, need_root,
-                    run, scratch, sysprof, wait_for)
+from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, load_json, long, main, natively, need_root, run,
+                    scratch, sysprof, wait_for)
 
 LIMIT = 60 if SANITIZED else 20
 F_SETPIPE_SZ = 1031
@@ -124,6 +124,7 @@ def assert_only(path, names):
     assert set(os.listdir(path)) == set(names), os.listdir(path)
 
 
+@natively
 def test_nohup():
     """An ignored SIGHUP stays ignored; SIGINT works although a shell ignores it for its jobs."""
     need_root()
@@ -157,6 +158,7 @@ def test_signal_while_starting():
             assert_only(path, ())
 
 
+@natively
 def test_kill_ends_recording_not_command():
     """kill(1) means sysprof alone: files are written, COMMAND runs on, status 0."""
     need_root()
@@ -238,6 +240,7 @@ def on_terminal(path, *args, until=sampling):
     return terminal
 
 
+@natively
 def test_ctrl_c():
     need_root()
     with Background(fixture("chain"), "120") as target:
@@ -249,6 +252,7 @@ def test_ctrl_c():
         assert state(target.pid) in ("R", "D")
 
 
+@natively
 def test_ctrl_c_ends_command():
     """COMMAND gets it too and dies of it, which is the status then."""
     need_root()
@@ -259,6 +263,7 @@ def test_ctrl_c_ends_command():
     assert_complete(path, samples=50)
 
 
+@natively
 def test_ctrl_c_waits_for_command():
     """COMMAND cleans up, which is recorded, and exits with a status of its own."""
     need_root()
@@ -309,6 +314,7 @@ def end_of_recording(path):
     return closed
 
 
+@long
 def test_second_signal_while_writing():
     """Blocked in writing the last of several files: the second signal leaves none of them."""
     need_root()

@@ -148,7 +148,7 @@ def test_shadow_stack():
             wrong.append((when, expected, mine))
     depth = sum(len(chain) for _, _, chain in calls) / max(1, len(calls))
     print(f"  {right} of {compared} stacks are as the program kept them, {depth:.1f} calls deep on average")
-    assert compared >= 1000, (compared, len(calls))
+    assert compared >= 300, (compared, len(calls))
     assert right == compared, wrong[:3]
 
 
@@ -176,7 +176,7 @@ def test_frame_pointers_alone():
     path = scratch("fp.folded")
     record("-g", "fp", "-o", path, "--", compiled("shadow", "-finstrument-functions"), "1")
     rows = [(f[1:], n) for f, n in folded(path) if not kernel_part(f)]
-    assert total(rows) > 300 and share(rows, lambda f: f[0] in ROOTS) < 0.5, rows[:5]
+    assert total(rows) > 100 and share(rows, lambda f: f[0] in ROOTS) < 0.5, rows[:5]
 
 
 @long

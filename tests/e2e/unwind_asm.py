@@ -18,7 +18,7 @@ from libe2e import (BUILD, SANITIZED, Background, firefox_extra, folded, long, m
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/fixtures/unwind")
 FLAGS = ["-O2", "-g", "-fomit-frame-pointer"]
-STOPS = 25 if SANITIZED else 100
+STOPS = 25 if SANITIZED else 70
 WAYS = ("deeper", "by_pointer", "by_frame_pointer", "who_jumps")
 
 

@@ -102,6 +102,7 @@ def test_short_processes_and_little_room():
     assert missing > 0, "clang's two libraries cannot both have been there"
 
 
+@long
 def test_where_membarrier_refuses():
     """As on machines with CPUs that are free of ticks: then writing to a map of maps waits for the programs."""
     need_root()

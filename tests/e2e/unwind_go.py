@@ -3,33 +3,17 @@
 # time-limit: 600
 # runs: long
 """Stacks of Go programs: whole, through the runtime's other stacks and through C, and right. Oracles: a program
-that keeps a stack of its own, runtime/pprof of the same process at the same time, and single steps."""
+that keeps a stack of its own, and runtime/pprof of the same process at the same time."""
 import collections
 import os
 import re
-import shutil
-import time
 
-from libe2e import (BUILD, Skip, firefox_threads, folded, long, main, need_root, record, run, scratch)
+from libe2e import firefox_threads, folded, long, main, need_root, record, run, scratch
+from libgo import SOURCES, go, go_build
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SOURCES = os.path.join(TOP, "tests/fixtures/go")
-# what is compiled of Go itself, which is most: kept, unless it would be root's in a user's directory
-CACHE = scratch("go-cache") if "SUDO_UID" in os.environ else os.path.join(os.path.dirname(BUILD), "build/go-cache")
 COLD = 1000000000  # ns: until a busy machine has made the tables
 ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall", "runtime.morestack", "_start", "clone3",
          "__clone3", "__clone", "clone"}
-
-
-def built(name, *flags, cgo=False, output=None):
-    if not shutil.which("go"):
-        raise Skip("there is no Go")
-    program = scratch(output or name)
-    environment = dict(os.environ, CGO_ENABLED=str(int(cgo)), GOFLAGS="-mod=mod", GOTOOLCHAIN=os.environ.get("GOTOOLCHAIN", "local"),
-                       GOCACHE=CACHE)
-    run("go", "build", *flags, "-o", program, ".", cwd=os.path.join(SOURCES, name), env=environment, check=0,
-        timeout=300)
-    return program
 
 
 def user_part(frames):
@@ -123,12 +107,12 @@ def compare_with_shadow(program):
 
 def test_shadow():
     """Each sample of a goroutine in its innermost call has its frames, all of them, in their order."""
-    compare_with_shadow(built("shadow"))
+    compare_with_shadow(go_build("shadow", "shadow"))
 
 
 @long
 def test_shadow_position_independent():
-    compare_with_shadow(built("shadow", "-buildmode=pie", "-ldflags=-w", output="shadow-pie"))
+    compare_with_shadow(go_build("shadow", "shadow-pie", "-buildmode=pie", "-ldflags=-w"))
 
 
 # ---- runtime/pprof ------------------------------------------------------------------------------
@@ -153,7 +137,7 @@ def pprof_stacks(program, path):
             frames = frames[1:]
         result[without_clock(tuple(frames[::-1]))] += weight
 
-    for line in run("go", "tool", "pprof", "-traces", program, path, check=0).out.splitlines():
+    for line in run(go(), "tool", "pprof", "-traces", program, path, check=0).out.splitlines():
         if line.startswith("-----"):
             add(frames, weight)
             frames, weight = [], 0.0
@@ -189,7 +173,7 @@ def our_stacks(path):
 def test_pprof():
     """What either of the two has seen in at least 1 % of its samples, the other one has seen as often."""
     need_root()
-    program, path, profile = built("phases"), scratch("phases.folded"), scratch("phases.pprof")
+    program, path, profile = go_build("phases", "phases"), scratch("phases.folded"), scratch("phases.pprof")
     record("-F", 499, "-o", path, "--", program, "12", profile, timeout=90)
     ours, our_count = our_stacks(path)
     theirs, their_count = pprof_stacks(program, profile)
@@ -214,15 +198,15 @@ def recorded(name, *command):
 @long
 def test_stripped():
     """Without any symbols: rows and names come from Go's own table."""
-    program = built("phases", "-ldflags=-s -w", output="stripped")
+    program = go_build("phases", "stripped", "-ldflags=-s -w")
     run("strip", program, check=0)
-    check_roots("stripped", recorded("stripped", program, "5", scratch("stripped.pprof")), names=False)
+    check_roots("stripped", recorded("stripped", program, "4", scratch("stripped.pprof")), names=False)
 
 
 @long
 def test_cgo():
     """Go to C to Go to C, three deep, from a goroutine and from a thread that is C's."""
-    rows = check_roots("cgo", recorded("mixed", built("mixed", cgo=True), "5"))
+    rows = check_roots("cgo", recorded("mixed", go_build("mixed", "mixed", cgo=True), "4"))
     check_mixed(rows, "runtime.goexit", "main.goStart.func1")
     check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
 
@@ -230,11 +214,11 @@ def test_cgo():
 @long
 def test_library():
     """Go in a program of C, which loads it."""
-    library = built("mixed", "-buildmode=c-shared", cgo=True, output="libmixed.so")
+    library = go_build("mixed", "libmixed.so", "-buildmode=c-shared", cgo=True)
     program = scratch("host")
     run("gcc", "-O2", "-o", program, os.path.join(SOURCES, "host.c"), library,
         "-Wl,-rpath," + os.path.dirname(library), check=0)
-    rows = check_roots("c-shared", recorded("host", program, "5"))
+    rows = check_roots("c-shared", recorded("host", program, "4"))
     check_mixed(rows, ("clone3", "__clone3", "clone", "__clone"), "run")
 
 
@@ -273,24 +257,8 @@ def check_mixed(rows, root, first):
 @long
 def test_first_thread_of_c():
     """Position-independent, with C, and without symbols."""
-    program = built("mixed", "-buildmode=pie", "-ldflags=-s -w", cgo=True, output="mixed-pie")
-    check_roots("cgo, PIE, stripped", recorded("mixed-pie", program, "5"), names=False)
-
-
-# ---- single steps -------------------------------------------------------------------------------
-
-@long
-def test_single_steps():
-    """Each instruction: the rule leads to the newest call and to the frame pointer that it was made with."""
-    for name, cgo, *flags in ("shadow", False), ("mixed", True), ("shadow", False, "-buildmode=pie"):
-        program = built(name, *flags, cgo=cgo, output=f"steps-{name}-{len(flags)}")
-        begin = time.monotonic()
-        result = run(os.path.join(BUILD, "tests/e2e/go_steps"), 300000, program, "1", timeout=300)
-        total = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines()) if x[0] == "total"}
-        print(f"  {name} {flags}: {total}, {time.monotonic() - begin:.0f} s")
-        assert result.status == 0 and total["differing"] == 0, result
-        assert total["compared"] > 40000 and total["switched"] + total["across"] > 20, result
-        assert total["not_followed"] < 0.001 * total["compared"], result
+    program = go_build("mixed", "mixed-pie", "-buildmode=pie", "-ldflags=-s -w", cgo=True)
+    check_roots("cgo, PIE, stripped", recorded("mixed-pie", program, "4"), names=False)
 
 
 if __name__ == "__main__":

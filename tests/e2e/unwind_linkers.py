@@ -228,6 +228,7 @@ def check_mapped(name, *arguments):
     check(name, build("mapped", source="mapped"), "2.5", *arguments, chain=["main", "call_for", "call", *CHAIN], cold=MAPPED)
 
 
+@long
 def test_part_of_a_segment():
     """A private mapping that begins at a page in the middle of the code."""
     for linker in "bfd", "lld":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: long
 """The first milliseconds: of a recording that begins in the middle of a program's run, of programs that live for some
 milliseconds, and of COMMAND; and that others' execs do no harm to a process's stacks.
 """
@@ -11,7 +12,7 @@ import statistics
 import struct
 import time
 
-from libe2e import (EVENT_SAMPLE, Background, firefox_threads, fixture, folded, main, need_root, record,
+from libe2e import (EVENT_SAMPLE, Background, firefox_threads, fixture, folded, long, main, need_root, record,
                     recording_events, run, scratch, sysprof, total, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -136,6 +137,7 @@ def test_exec_elsewhere_on_the_same_slot():
     assert count >= 300 and share >= 0.99 and tagged >= 0.99
 
 
+@long
 def test_storm_of_execs():
     """1,000 execs a second: their own stacks are whole, those of a process beside them too, and it costs little."""
     need_root()
@@ -156,6 +158,7 @@ def test_storm_of_execs():
     assert count >= 300 and share >= 0.99
 
 
+@long
 def test_one_file_at_a_thousand_offsets():
     """Its mappings change 10,000 times a second: its stacks stay whole, and it does not keep the collector busy."""
     need_root()

@@ -126,7 +126,7 @@ static void add_runs(struct unwind_range range, const struct known_file *file, u
 
 static void add_mapping(const char *line)
 {
-	struct unwind_range range = {};
+	struct unwind_range range = {.instead = UNWIND_NO_TABLE};
 	char protection[8], path[4096] = "", link[128];
 	unsigned long long offset, inode;
 	struct known_file *file = NULL;
@@ -170,7 +170,7 @@ static void read_maps(void)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static enum stack_end walk(const struct user_regs_struct *r, uint64_t *frames, size_t *count)
+static inline enum stack_end walk(const struct user_regs_struct *r, uint64_t *frames, size_t *count)
 {
 	const uint64_t registers[UNWIND_REGISTERS] = {
 		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
@@ -184,7 +184,7 @@ static enum stack_end walk(const struct user_regs_struct *r, uint64_t *frames, s
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static pid_t random_thread(void)
+static inline pid_t random_thread(void)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;

@@ -95,7 +95,7 @@ static void make_image(struct elf_file *file)
 	void *bytes;
 	size_t size;
 
-	if (elf_image__load(file, NAMES, COUNT(NAMES) - 1, IMAGE_LIMIT, &image))
+	if (elf_image__load(file, NAMES, COUNT(NAMES) - 1, IMAGE_LIMIT, true, &image))
 		return;
 	for (size_t i = 0; i < COUNT(NAMES); i++) {
 		struct elf_image_section *section = elf_image__section(image, NAMES[i]);

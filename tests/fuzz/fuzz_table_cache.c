@@ -8,6 +8,7 @@
 
 #include "base/gzip.h"
 #include "fuzz.h"
+#include "fuzz_walk.h"
 #include "unwind/table_file.h"
 #include "unwind/unwind.h"
 
@@ -16,7 +17,6 @@
 #define CRC_START     12
 #define IMAGE_AT      64 /* behind magic, checksum, maker and stamp */
 #define BUCKETS_TRIED 4096
-#define FRAMES	      16
 
 static const struct file_stamp STAMP = {1, 2, 3, 4, 5};
 
@@ -30,6 +30,7 @@ static size_t make_good(uint8_t *to, size_t max_size)
 	} table = {
 		.rules = {{},
 			  {.cfa = UNWIND_CFA_SP,
+			   .cfa_register = UNWIND_X86_RSP,
 			   .cfa_offset = 8,
 			   .ra = UNWIND_RA_AT_CFA,
 			   .ra_offset = -8}},
@@ -71,29 +72,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	LLVMFuzzerMutate(data + IMAGE_AT, size - IMAGE_AT < 160 ? size - IMAGE_AT : 160,
 			 size - IMAGE_AT < 160 ? size - IMAGE_AT : 160);
 	return size;
-}
-
-static int no_memory(void *context, void *to, size_t size, uint64_t address)
-{
-	(void)context;
-	memset(to, (int)(address >> 3), size);
-	return 0;
-}
-
-static void walk(const struct unwind_table_image *image, uint64_t address)
-{
-	const struct unwind_range range = {.start = 0x1000,
-					   .end = 1ull << 40,
-					   .table = &image->table,
-					   .segment = image->bytes};
-	const struct unwind_space space = {.ranges = &range, .count = 1, .read = no_memory};
-	uint64_t registers[UNWIND_REGISTERS] = {
-		[UNWIND_X86_RSP] = 0x10000, [UNWIND_X86_RA] = address};
-	uint64_t frames[FRAMES];
-	size_t count;
-
-	unwind_stack(&space, registers, false, frames, FRAMES, &count);
-	MUST(count <= FRAMES);
 }
 
 static void try_all(const struct unwind_table_image *image)

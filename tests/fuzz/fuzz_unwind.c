@@ -39,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			const struct unwind_table *t = &image.table;
 
 			MUST(image.size <= TABLE_LIMIT && image.rows <= TABLE_LIMIT);
+			MUST(!unwind_table_image__check(&image));
 			fuzz_read(image.bytes, image.size);
 			for (uint64_t i = 0; i < t->buckets && i < BUCKETS_TRIED; i++)
 				look_up(&image, t->base + (i << UNWIND_BUCKET_BITS) + (i & 255));

@@ -21,7 +21,7 @@ fuzz() { # TARGET SECONDS ARGUMENT…
 	shift 2
 	# AddressSanitizer of clang 14 does not always start where the kernel places programs at random.
 	# 77, by which libFuzzer ends otherwise, means elsewhere that a test was skipped
-	setarch -R "$dir/$target" -max_total_time="$limit" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
+	setarch -R "$dir/$target" -max_total_time="$limit" -timeout=100 -rss_limit_mb=2048 -max_len=65536 \
 		-error_exitcode=1 -timeout_exitcode=1 -verbosity=0 \
 		-artifact_prefix="$dir/crashes/$target-" "$@" </dev/null
 }

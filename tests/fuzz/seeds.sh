@@ -162,4 +162,74 @@ out += field(5, numbers((1, 1), (2, 7), (4, 7), (5, 3)))
 for s in ("", "samples", "count", "cpu", "nanoseconds", "pid", "abcd", "main"): out += field(6, s.encode())
 sys.stdout.buffer.write(out + numbers((9, 5), (10, 6)) + field(11, numbers((1, 3), (2, 4))) + numbers((12, 3)))
 ' >"$dir/pprof"
+# services: an environment, a context, a command line, a path, attributes, a container's file; behind the number of each
+printf '\0A=1\0DD_SERVICE=shop\0OTEL_RESOURCE_ATTRIBUTES=service.name=x\0' >"$dir/services-environment"
+printf '\1\12\30\12\14service.name\22\10\12\6shop-1' >"$dir/services-context"
+printf '\2python3\0-u\0-X\0dev\0-m\0http.server\0' >"$dir/services-command"
+printf '\3/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789abc.slice/crio-%064d.scope/a@b.service' 7 >"$dir/services-path"
+printf '\4service.name=sh%%6Fp,service.version=1' >"$dir/services-attributes"
+printf '\5{"Name":"/web","Config":{"Image":"a:1","Labels":{"com.docker.compose.service":"w"}},"annotations":{"io.kubernetes.pod.name":"p"}}' \
+	>"$dir/services-container"
+# heaps of V8: a function with a name, an inferred one, a script, rows and code that others are inlined in; see fuzz_v8.c
+python3 -c '
+import struct, sys
+def map_of(t): return 0xa5 << 56 | t
+def at(place): return 0x5a << 56 | place
+def smi(n): return n << 32
+def text(t, s): return [map_of(t), len(s) << 32] + [int.from_bytes(s.encode()[i:i + 8], "little") for i in range(0, len(s), 8)]
+def table(b): return [map_of(190), smi(len(b))] + [int.from_bytes(b[i:i + 8], "little") for i in range(0, len(b), 8)]
+for version in range(3):
+    sfi, scope, script, array, code, stream, data, wrapper = [
+        (262, 261, 167, 191, 245, 252, 159, 262), (282, 280, 167, 186, 187, 192, 188, 195), (288, 286, 166, 185, 186, 192, 187, 195)][version]
+    new, positions = version > 0, b"\4\x14\6\x10" if version < 2 else b"\x0f\x14\x21\x10"
+    inlined = table(positions + (b"\x10" if version < 2 else b"\x22") + (1 << 33 | 0x10).to_bytes(5, "little")[:0] + b"\x80\x80\x80\x80\x20")
+    flags = 2 | 1 << 12 | 1 << 14
+    words = {
+        0x000: [map_of(sfi), at(0x240)] + ([0] if new else []) + [at(0x080), 0, at(0x100), 0, 0, 7 << 32 | 7, 7],
+        0x080: [map_of(scope), flags if new else smi(flags), 0, smi(0)] + ([smi(4), smi(9)] if new else []) + [at(0x1a0), 0, at(0x1c0), smi(4)],
+        0x100: [map_of(script), at(0x1e0), at(0x1c0), smi(0), smi(0), 0, 0, smi(0), smi(3)],
+        0x1a0: text(40, "work"), 0x1c0: [map_of(41), 8 << 32, at(0x1a0), at(0x1a0)],
+        0x1e0: text(40, "one\ntwo\nthree\rfour\n"), 0x240: [map_of(data), at(0x260)],
+        0x260: [map_of(array), smi(9), 0, at(0x2a0), at(0x2a0)], 0x2a0: table(positions),
+        0x300: [map_of(code), at(0x500) if new else 0, at(0x500 if not new else 0x480), at(0x480), 0, 0x7f00001f0000 + 0x400, 0xd << 32 | 0xc if new else 0xd, 0x100],
+        0x3e0 if new else 0x3f0: [map_of(stream), at(0x300)], 0x480: inlined,
+        0x500: [map_of(205 if new else 175), smi(9), 0, smi(1), at(0x580), at(0x580), 0, 0, at(0x000), at(0x5c0 if new else 0x5a0), at(0x5a0)],
+        0x580: [map_of(205), smi(1), at(0x000)], 0x5a0: table(b"\x0a" + bytes(15)), 0x5c0: [map_of(wrapper), at(0x000)],
+    }
+    out = bytearray(0x600)
+    for place, values in words.items():
+        out[place:place + 8 * len(values)] = struct.pack(f"<{len(values)}Q", *values)
+    with open(f"{sys.argv[1]}/v8-{version}", "wb") as f:
+        f.write(bytes([version]) + out)
+' "$dir" || exit 1
+# a CPython of each version that is forged, with one change
+for version in 0 1 2 3 4 5; do
+	printf '%b' "\\$version"'\0140\0\001\0\0140\0\0\0\0\0\0' >"$dir/cpython-$version"
+done
+# a module of WebAssembly, and one in a heap of each version of V8, with one change
+printf '%b' '\0\0asm\01\0\0\0\01\04\01\0140\0\0\02\07\01\01e\01f\0\0\03\02\01\0\0\015\04name\01\06\01\01\03two' >"$dir/wasm-module"
+for version in 1 3 5; do
+	printf '%b' "\\0$version"'\0\020\02\01\0\0\0\0\0\0\0' >"$dir/wasm-heap-$version"
+done
+# recordings: their events, behind a header of fuzz_session.c that repeats nothing
+python3 -c '
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import recordings
+for name in sorted(os.listdir(recordings.PLACE)):
+    if not name.endswith(".sysprof"):
+        continue
+    with open(os.path.join(recordings.PLACE, name), "rb") as f:
+        data = f.read()
+    kept = bytes(32)
+    try:
+        for events in recordings.chunks_of(data):
+            for event in events:
+                if event[4] != recordings.KALLSYMS and len(kept) + len(event) < 48000:
+                    kept += event
+    except Exception:
+        pass  # the one that is cut short
+    with open(os.path.join(sys.argv[2], "session-" + name), "wb") as f:
+        f.write(kept)
+' "$(dirname "$0")/../golden" "$dir" || exit 1
 exit 0

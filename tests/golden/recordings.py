@@ -29,9 +29,9 @@ PLACE = os.path.join(HERE, "recordings")
 # include/sysprof/event.h
 SAMPLE, THREAD_CPU, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 8, 9, 10, 11, 12
 PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP = 16, 17, 18, 19, 20
-ANCHOR, BOOKS, META, KALLSYMS, END = 24, 25, 26, 27, 28
+ANCHOR, BOOKS, META, KALLSYMS, END, OUTSIDE = 24, 25, 26, 27, 28, 30
 SYMBOL, SYMBOL_DSO, SYMBOLS_END, JIT_FILE, JIT_BYTES = 32, 33, 34, 40, 41
-FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH, RECORDER = 1, 2, 4, 8, 0x10, 0x20, 0x80
+FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH, RECORDER, LEFT = 1, 2, 4, 8, 0x10, 0x20, 0x80, 0x100
 FRAME_IP, FRAME_POINTER, FRAME_TABLE = 1, 2, 3
 UNKNOWN = (1 << 64) - 1
 RIGHT, RESOLVED = 2, 1  # enum file_state, enum symbol_state
@@ -172,6 +172,9 @@ class Story:
         self.put(SAMPLE, struct.pack("<QQIIIHHBBHI", tsc_at(self.time(), origin), self.cpu_time[pid, tid], pid, tid, cpu,
                                      len(kernel), len(user), end, not kernel, 0, 0) + struct.pack(f"<{len(frames)}Q", *frames))
         self.now += 1
+
+    def outside(self, user, thing, reason, count, since):
+        self.put(OUTSIDE, struct.pack("<IBB2xQQ", user, thing, reason, count, since))
 
     def lost(self, source, count, cpu=0, since=0):
         self.put(LOST, struct.pack("<IIQQ", source, cpu, count, START + since * MS if since else 0))
@@ -411,6 +414,29 @@ def story_processes_over_time():
     s.memory(200, 3 << 20)
     s.end(symbols=[(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("idle", 0x1018, 0x40)), (0x10ff, ("main", 0x1080, 0x100))]),
                    (2, [(0x1010, ("tool_work", 0x1000, 0x40)), (0x10ff, ("main", 0x1080, 0x100))])])
+    return s.data()
+
+
+def story_left_out():
+    """
+    The books of the outside: rows of two users, of those who have no row of their own, and of a user who is not known; one is told twice,
+    one among the symbols, and one is of a newer recorder, which nobody knows. A file was one too many: its code has addresses alone.
+    """
+    s = begun("program")
+    since = START + 2 * MS
+    s.sample(100, 0x10010, MAIN)
+    s.map(100, 0x30000, 0x1000, "/opt/golden/left.so", 0, 12, LEFT)
+    s.sample(100, 0x30010, MAIN)
+    s.outside(1001, 0, 0, 3, since)
+    s.outside(1000, 8, 6, 4, since)
+    s.outside(1000, 7, 0, 1, START + MS)
+    s.now += 1
+    s.sample(100, 0x10010, MAIN)
+    s.outside(1001, 0, 0, 2, START + 4 * MS)
+    s.outside(1001, 200, 0, 9, since)
+    s.outside(0xfffffffe, 10, 2, 7, since)
+    s.outside(0xffffffff, 5, 4, 1, since)
+    s.end({}, [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x10ff, ("main", 0x1080, 0x100))])])
     return s.data()
 
 

@@ -152,6 +152,7 @@ static inline struct dso_identity identity_of(const struct mapping *m)
 		.minor = m->event.minor,
 		.inode = m->event.inode,
 		.inode_generation = m->event.inode_generation,
+		.unshared = (m->event.header.flags & EVENT_UNSHARED) != 0,
 	};
 }
 

@@ -223,6 +223,25 @@ static inline void cgroup(uint32_t pid, const char *path)
 	free(e);
 }
 
+/* `text`: "key\0value\0", `size` bytes. */
+static inline void facts(uint32_t pid, uint64_t since, enum facts_state state, const char *text,
+			 size_t size)
+{
+	struct facts_event *e = calloc(1, sizeof(*e) + size);
+
+	e->header = header(EVENT_FROM_PROC);
+	e->pid = pid;
+	e->since = since;
+	e->state = state;
+	e->size = size;
+	for (size_t i = 0; i < size; i++)
+		e->count += !text[i];
+	e->count /= 2;
+	memcpy(e->text, text, size);
+	assert_int_equal(ev.h.facts(ev.h.context, e), 0);
+	free(e);
+}
+
 static inline void thread_cpu(uint32_t pid, uint32_t tid, uint64_t cpu, uint16_t flags)
 {
 	struct thread_cpu_event e = {

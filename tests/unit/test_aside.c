@@ -81,6 +81,32 @@ static void error_test(void **state)
 	aside__fini(&a);
 }
 
+static int hear_two(void *context, struct event_header *event)
+{
+	struct heard *h = context;
+
+	return h->count % 2 ? h->count++, ASIDE_LATER : hear(context, event);
+}
+
+/* Who has had enough gets the rest the next time. */
+static void later_test(void **state)
+{
+	struct aside a = {};
+	struct heard h = {};
+
+	(void)state;
+	assert_int_equal(aside__oldest(&a), UINT64_MAX);
+	for (uint64_t i = 1; i < 5; i++)
+		add(&a, 10 * i, i);
+	for (uint64_t i = 1; i < 5; i++) {
+		assert_int_equal(aside__release(&a, 100, hear_two, &h), 0);
+		assert_int_equal(h.count, 2 * i - (i == 4));
+		assert_int_equal(h.numbers[2 * (i - 1)], i);
+		assert_int_equal(aside__oldest(&a), i < 4 ? 10 * (i + 1) : UINT64_MAX);
+	}
+	aside__fini(&a);
+}
+
 /* Some stay each time, and none is lost, told twice or out of order. */
 static void many_rounds_test(void **state)
 {
@@ -115,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_test),
 		cmocka_unit_test(error_test),
+		cmocka_unit_test(later_test),
 		cmocka_unit_test(many_rounds_test),
 	};
 

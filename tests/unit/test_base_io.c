@@ -1,93 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* io and gzip: whole reads, result files that appear whole or not at all, deterministic gzip. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <zlib.h>
-
-#include "base/clocks.h"
-#include "base/gzip.h"
-#include "base/io.h"
-
-/* Each test has a directory of its own and runs in it. */
-static char directory[] = "/tmp/sysprof-test-io-XXXXXX";
-
-static int enter_directory(void **state)
-{
-	(void)state;
-	strcpy(directory + strlen(directory) - 6, "XXXXXX");
-	if (!mkdtemp(directory))
-		return -1;
-	return chdir(directory);
-}
-
-static int leave_directory(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	return chdir("/") || system(command);
-}
-
-static void write_text(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "we");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void expect_text(const char *path, const char *expected)
-{
-	char *data;
-	size_t size;
-
-	assert_int_equal(read_file_at(AT_FDCWD, path, 1 << 20, &data, &size), 0);
-	assert_int_equal(size, strlen(expected));
-	assert_string_equal(data, expected);
-	free(data);
-}
-
-static int count_entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int count = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		count++;
-	closedir(d);
-	return count - 2;
-}
-
-static void put(const char *path, const char *text)
-{
-	struct output_file *f;
-
-	assert_int_equal(output_file__open(path, &f), 0);
-	fputs(text, output_file__stream(f));
-	assert_int_equal(output_file__commit(f), 0);
-}
+#include "output_support.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -639,6 +552,65 @@ static void gzip_round_trip(void **state)
 	free(data);
 }
 
+static void gzip_of_bytes(void **state)
+{
+	static const size_t sizes[] = {0, 1, 100, 65536, 300000};
+	uint8_t *data = malloc(300000);
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < 300000; i++)
+		data[i] = (uint8_t)(i * i >> 7);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		uint8_t *gz, *again;
+		size_t size, again_size;
+
+		assert_int_equal(gzip_bytes(data, sizes[i], NULL, 0, &gz, &size), 0);
+		assert_int_equal(gzip_bytes(data, sizes[i], NULL, 0, &again, &again_size), 0);
+		assert_int_equal(size, again_size);
+		assert_memory_equal(gz, again, size);
+		assert_memory_equal(gz, "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", 10);
+		expect_inflated((char *)gz, size, (char *)data, sizes[i]);
+		free(gz);
+		free(again);
+	}
+	free(data);
+}
+
+/* Blocks end where they are told to; offsets that are none, or behind the end, are left out. */
+static void gzip_of_pieces(void **state)
+{
+	static const size_t cuts[] = {0,      1,      1,      5000,   4000,
+				      100000, 149999, 150000, 150001, SIZE_MAX};
+	uint8_t *data = malloc(150000), *gz, *whole;
+	size_t size, whole_size, many[15000];
+	uint32_t random = 1;
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < 150000; i++) { /* two kinds of bytes, in turns */
+		random = random * 1103515245 + 12345;
+		data[i] = (uint8_t)(i / 5000 % 2 ? 'a' + (random >> 24) % 7 : random >> 24);
+	}
+	for (size_t i = 0; i < 15000; i++)
+		many[i] = i * 10;
+	assert_int_equal(gzip_bytes(data, 150000, cuts, 10, &gz, &size), 0);
+	expect_inflated((char *)gz, size, (char *)data, 150000);
+	free(gz);
+	assert_int_equal(gzip_bytes(data, 150000, many, 15000, &gz, &size), 0);
+	expect_inflated((char *)gz, size, (char *)data, 150000);
+	free(gz);
+	for (size_t i = 0; i < 30; i++)
+		many[i] = i * 5000;
+	assert_int_equal(gzip_bytes(data, 150000, many, 30, &gz, &size), 0);
+	expect_inflated((char *)gz, size, (char *)data, 150000);
+	assert_int_equal(gzip_bytes(data, 150000, NULL, 0, &whole, &whole_size), 0);
+	assert_true(size < whole_size);
+	free(gz);
+	free(whole);
+	free(data);
+}
+
 static void gzip_tells_errors(void **state)
 {
 	FILE *out = fopen("/dev/full", "we"), *gz = gzip_writer(out, NULL);
@@ -685,8 +657,6 @@ static void crc_is_the_usual_one(void **state)
 	assert_int_equal(crc32_update(0, "", 0), 0);
 }
 
-#define in_directory(f) cmocka_unit_test_setup_teardown(f, enter_directory, leave_directory)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -712,6 +682,8 @@ int main(void)
 		in_directory(output_on_a_full_disk),
 		in_directory(output_belongs_to_the_sudo_user),
 		cmocka_unit_test(gzip_round_trip),
+		cmocka_unit_test(gzip_of_bytes),
+		cmocka_unit_test(gzip_of_pieces),
 		cmocka_unit_test(gzip_tells_errors),
 		in_directory(gzip_into_an_output_file),
 		cmocka_unit_test(crc_is_the_usual_one),

@@ -257,6 +257,30 @@ static void test_the_user_does_not_wait(void **state)
 	}
 }
 
+/* The names are there, from the symbol table, and the profile says why the lines are not. */
+static void test_symbols_only(void **state)
+{
+	const struct symbolizer_options options = {.symbols_only = true};
+	struct symbolizer_counts counts = {};
+	struct world w;
+
+	(void)state;
+	world__init(&w);
+	assert_int_equal(symbolizer__resolve_all(w.symbolizer, w.jobs, JOBS, &options, &counts), 0);
+	fflush(w.told[OWN].stream);
+	fflush(w.told[KERNEL].stream);
+	assert_non_null(strstr(w.told[OWN].text, "  test_symbols_only "));
+	assert_null(strstr(w.told[OWN].text, "test_batch.c:"));
+	assert_non_null(strstr(w.told[KERNEL].text, "  two "));
+	assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_RESOLVED);
+	assert_non_null(w.jobs[OWN].lines_lost);
+	assert_non_null(strstr(w.jobs[OWN].lines_lost, "not read"));
+	assert_null(w.jobs[KERNEL].lines_lost);
+	world__fini(&w);
+	/* it is that call alone */
+	test_same_answers_as_one_by_one(NULL);
+}
+
 static int refuse(void *context, size_t index, const struct symbol_result *result)
 {
 	(void)context, (void)index, (void)result;
@@ -407,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_answers_as_one_by_one),
 		cmocka_unit_test(test_the_user_does_not_wait),
+		cmocka_unit_test(test_symbols_only),
 		cmocka_unit_test(test_errors_of_the_caller),
 		cmocka_unit_test(test_lines_of_the_kernel),
 	};

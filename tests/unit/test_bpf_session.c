@@ -4,7 +4,7 @@
  * clocks, stacks of known depth. Needs root.
  */
 #include "base/clocks.h"
-#include "capture/bpf_session.h" /* before cmocka, which has a macro of the name fail */
+#include "capture/bpf_session_private.h" /* before cmocka, which has a macro of the name fail */
 #include "capture/clock_reader.h"
 
 #include <setjmp.h>
@@ -460,18 +460,58 @@ static void failures_have_words(void **state)
 static void programs_are_small(void **state)
 {
 	struct bpf_session_options options = defaults();
-	struct bpf_program_info programs[8];
+	struct bpf_program_info programs[16];
 	struct recording *r;
 	size_t count;
 
 	(void)state;
 	options.max_depth = SAMPLE_USER_DEPTH_MAX;
 	r = open_recording(&options);
-	count = bpf_session__programs(r->session, programs, 8);
-	assert_in_range(count, 4, 6);
+	count = bpf_session__programs(r->session, programs, 16);
+	assert_in_range(count, 6, 8);
+	/* what the tick does not do itself it calls */
 	for (size_t i = 0; i < count; i++)
-		assert_true(programs[i].verified_insns < 20000);
+		assert_true(programs[i].verified_insns <
+			    (strcmp(programs[i].name, "tick") ? 40000 : 20000));
 	assert_true(bpf_session__memory(r->session) > bpf_session__info(r->session)->cpus * 65536);
+	close_recording(r);
+}
+
+static uint64_t slot_of(const struct recording *r, uint32_t tgid)
+{
+	uint32_t slot = tgid % RUNTIME_SLOTS;
+	uint64_t count = ~0ULL;
+
+	assert_int_equal(bpf_map__lookup_elem(r->session->skel->maps.runtime_slots, &slot,
+					      sizeof(slot), &count, sizeof(count), 0),
+			 0);
+	return count;
+}
+
+/* A process that shares its slot with one that has a runtime is looked up; the others are not. */
+static void runtimes_are_counted(void **state)
+{
+	const struct runtime_info info = {.has = RUNTIME_PYTHON};
+	struct bpf_session_options options = defaults();
+	const uint32_t tgid = 77, other = tgid + RUNTIME_SLOTS;
+	struct recording *r;
+
+	(void)state;
+	r = open_recording(&options);
+	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
+	assert_int_equal(slot_of(r, tgid), 0);
+	assert_int_equal(bpf_session__set_runtime(r->session, tgid, &info), 0);
+	assert_int_equal(bpf_session__set_runtime(r->session, tgid, &info), 0);
+	assert_int_equal(slot_of(r, tgid), 1);
+	assert_int_equal(bpf_session__set_runtime(r->session, other, &info), 0);
+	assert_int_equal(slot_of(r, tgid), 2);
+	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
+	assert_int_equal(bpf_session__set_runtime(r->session, tgid, NULL), 0);
+	assert_int_equal(slot_of(r, other), 1);
+	assert_int_equal(slot_of(r, tgid + 1), 0);
+	for (uint32_t i = 1; i < RUNTIME_PROCESSES; i++)
+		assert_int_equal(bpf_session__set_runtime(r->session, 100000 + i, &info), 0);
+	assert_int_equal(bpf_session__set_runtime(r->session, 99, &info), -E2BIG);
 	close_recording(r);
 }
 
@@ -488,6 +528,7 @@ int main(void)
 		cmocka_unit_test(a_full_ring_is_counted),
 		cmocka_unit_test(failures_have_words),
 		cmocka_unit_test(programs_are_small),
+		cmocka_unit_test(runtimes_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,13 @@ static void pieces_test(void **state)
 	/* push rbx; jmp *rax; pop rbx; ret: what a table leads to */
 	CHECK("\x53\xff\xe0\x5b\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
 	      {1, UNWIND_CFA_SP, SP, 16, SAME}, {3, UNWIND_CFA_SP, SP, 16, SAME});
+	/* push rbp; mov rsp,rbp; push rbx; mov 0(rbp),rbp; add $0x10,rsp; ret */
+	CHECK("\x55\x48\x89\xe5\x53\x48\x8b\x6d\x00\x48\x83\xc4\x10\xc3",
+	      {1, UNWIND_CFA_SP, SP, 16, -16}, {5, UNWIND_CFA_SP, SP, 24, -16},
+	      {9, UNWIND_CFA_SP, SP, 24, SAME}, {13, UNWIND_CFA_SP, SP, 8, SAME});
+	/* the same from r13, and from elsewhere: another's frame pointer */
+	CHECK("\x49\x8b\x6d\x00\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST});
+	CHECK("\x48\x8b\x6d\x08\xc3", {0, UNWIND_CFA_SP, SP, 8, LOST});
 	/* pop rbx; jmp to a function that is described */
 	CHECK("\x5b\xe9\xfa\x0f\x00\x00", {0, UNWIND_CFA_SP, SP, 16, SAME},
 	      {1, UNWIND_CFA_SP, SP, 8, SAME});

@@ -75,6 +75,33 @@ static void test_live(void **state)
 	cpu_idle__free(NULL);
 }
 
+/* At another period idle time that was counted stays what it was, in ticks of its own; only what comes is counted anew. */
+static void test_rates(void **state)
+{
+	static const uint64_t PERIODS[] = {1000000, 10000000, 142857142, 1000000};
+	struct cpu_idle *idle = cpu_idle__new();
+	uint64_t moved = 0, least;
+
+	(void)state;
+	cpu_idle__start(idle);
+	for (int i = 0; i < 24; i++) {
+		struct books_event books = {.period = PERIODS[i / 6]};
+
+		books.count[BOOK_NOT_RUN] = 1000000;
+		usleep(5000);
+		cpu_idle__read(idle);
+		cpu_idle__split(idle, &books);
+		assert_int_equal(books.count[BOOK_NOT_RUN] + books.count[BOOK_IDLE_NOT_RUN],
+				 1000000);
+		least = moved;
+		assert_true(books.count[BOOK_IDLE_NOT_RUN] >= least);
+		moved = books.count[BOOK_IDLE_NOT_RUN];
+	}
+	/* a thousand a second at most, of a time that is no longer than this has run */
+	assert_true(moved <= 60000);
+	cpu_idle__free(idle);
+}
+
 /* What a window has told of ticks is not told otherwise later: neither figure becomes smaller. */
 static void test_mark(void **state)
 {
@@ -104,13 +131,44 @@ static void test_mark(void **state)
 	cpu_idle__free(idle);
 }
 
+static uint64_t moved_of(struct cpu_idle *idle, uint32_t cpu)
+{
+	struct books_event books = {.cpu = cpu, .period = 1};
+
+	books.count[BOOK_NOT_RUN] = UINT64_C(1) << 60;
+	cpu_idle__read(idle);
+	cpu_idle__split(idle, &books);
+	return books.count[BOOK_IDLE_NOT_RUN];
+}
+
+/* A CPU that has come back goes on from what it had; one that is not there has nothing. */
+static void test_came(void **state)
+{
+	struct cpu_idle *idle = cpu_idle__new();
+	uint64_t before, after;
+
+	(void)state;
+	assert_non_null(idle);
+	cpu_idle__start(idle);
+	usleep(100000);
+	before = moved_of(idle, 0);
+	assert_int_equal(cpu_idle__came(idle, 0), 0);
+	after = moved_of(idle, 0);
+	assert_true(after >= before);
+	assert_int_equal(cpu_idle__came(idle, 0), 0);
+	assert_true(moved_of(idle, 0) >= after);
+	assert_int_equal(moved_of(idle, 9999), 0);
+	assert_int_equal(cpu_idle__came(idle, 9999), 0);
+	assert_int_equal(moved_of(idle, 9999), 0);
+	cpu_idle__free(idle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_move),
-		cmocka_unit_test(test_live),
-		cmocka_unit_test(test_mark),
+		cmocka_unit_test(test_parse), cmocka_unit_test(test_move),
+		cmocka_unit_test(test_live),  cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_mark),  cmocka_unit_test(test_came),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

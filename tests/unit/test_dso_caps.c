@@ -5,7 +5,9 @@
  */
 #include "dso_caps_support.h"
 
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "base/clocks.h"
 
@@ -232,6 +234,56 @@ static void test_all_images_in_use(void **state)
 	close_opener(o);
 }
 
+/* Another user's, in a process of his. */
+static enum file_state see_program_of(struct dso_opener *o, pid_t pid, uint32_t number,
+				      uint64_t time)
+{
+	char *path = numbered("program", number);
+	struct mapping m;
+
+	make_program(path, number);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	make_perf_event(&m, pid, path, path);
+	m.event.header.time = time;
+	free(path);
+	return see(o, &m);
+}
+
+/* All of them in use, by somebody: another one gets what he needs, and he does not. */
+static void test_all_images_of_one_user(void **state)
+{
+	struct dso_opener *o;
+	uint64_t time = monotonic_ns() + MINUTE;
+	struct mapping m;
+	pid_t child;
+
+	(void)state;
+	if (geteuid())
+		skip(); /* needs root */
+	child = fork();
+	if (!child) {
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	usleep(20000); /* it is somebody else by then */
+	o = open_capped((struct dso_opener_options){.images_max = FEW});
+	for (uint32_t i = 0; i < FEW; i++)
+		assert_int_equal(see_program_of(o, child, i, time), FILE_STATE_RIGHT);
+	assert_int_equal(see_program_of(o, child, FEW, time), FILE_STATE_NO_FDS);
+	make_perf_event(&m, getpid(), PROGRAM, PROGRAM);
+	m.event.header.time = time;
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_true(find(o, &m) >= 0);
+	assert_int_equal(stats_of(o).forgotten, 1);
+	assert_int_equal(see_program_of(o, child, FEW + 1, time), FILE_STATE_NO_FDS);
+	assert_true(find(o, &m) >= 0);
+	close_opener(o);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
 /* Images of one inode, written over again and again: those that are left are found by it still. */
 static void test_written_over_and_forgotten(void **state)
 {
@@ -269,6 +321,7 @@ static void test_older_image_of_an_inode(void **state)
 
 	(void)state;
 	write_text(path, "one");
+	assert_int_equal(link(path, other), 0);
 	make_inode_event(&m, getpid(), path, 0);
 	m.event.header.time = time += 2 * MINUTE;
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
@@ -278,7 +331,6 @@ static void test_older_image_of_an_inode(void **state)
 	assert_int_equal(stats_of(o).files, 2);
 	assert_int_equal(see_text(o, 0, time += 2 * MINUTE, &text), FILE_STATE_RIGHT);
 	assert_int_equal(stats_of(o).forgotten, 1);
-	assert_int_equal(link(path, other), 0);
 	make_inode_event(&m, getpid(), other, 0);
 	m.event.header.time = time += 2 * MINUTE;
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
@@ -328,11 +380,14 @@ static void test_sightings(void **state)
 
 	(void)state;
 	write_text(path, "one file of many names");
+	for (uint32_t i = 0; i < MANY; i++) { /* at first: a link is a change of the file */
+		link_path = numbered("link", i);
+		assert_int_equal(link(path, link_path), 0);
+		free(link_path);
+	}
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < MANY; i++) {
 			link_path = numbered("link", i);
-			if (round == 0)
-				assert_int_equal(link(path, link_path), 0);
 			make_inode_event(&m[i], getpid(), link_path, 0);
 			m[i].event.header.time = time += 2 * MINUTE;
 			assert_int_equal(see(o, &m[i]), FILE_STATE_RIGHT);
@@ -594,6 +649,7 @@ int main(void)
 		cmocka_unit_test(test_few_descriptors),
 		cmocka_unit_test(test_images_are_forgotten),
 		cmocka_unit_test(test_all_images_in_use),
+		cmocka_unit_test(test_all_images_of_one_user),
 		cmocka_unit_test(test_written_over_and_forgotten),
 		cmocka_unit_test(test_older_image_of_an_inode),
 		cmocka_unit_test(test_plain_memory),

@@ -61,7 +61,7 @@ static void test_perf_and_proc_agree(void **state)
 	see_process(&seen, pid);
 	proc = seen_path(&seen, "/sleep");
 	assert_non_null(proc);
-	make_perf_event(&perf, 99999999, "/any/name", PROGRAM); /* nobody to open it from */
+	make_perf_event(&perf, 99999999, proc->event.path, PROGRAM); /* nobody to open it from */
 	opens = opens_of(seen.opener);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(see(seen.opener, &perf), FILE_STATE_RIGHT);
@@ -69,6 +69,11 @@ static void test_perf_and_proc_agree(void **state)
 	assert_int_equal(proc->event.build_id_size, perf.event.build_id_size);
 	assert_memory_equal(proc->event.build_id, perf.event.build_id, BUILD_ID_SIZE);
 	assert_int_equal(find(seen.opener, proc), find(seen.opener, &perf));
+	/* a build-id is anybody's word, and so is the name of a process that is gone */
+	make_perf_event(&perf, 99999999, "/any/name", PROGRAM);
+	assert_int_not_equal(see(seen.opener, &perf), FILE_STATE_RIGHT);
+	assert_true(perf.event.header.flags & EVENT_UNSHARED);
+	assert_true(find(seen.opener, &perf) < 0);
 	stop_program(pid);
 	vec_free(&seen.mappings);
 	dso_opener__free(seen.opener);
@@ -86,6 +91,49 @@ static void expect_program(struct dso_opener *o, const struct mapping *m, const 
 	assert_true(fd >= 0);
 	assert_int_equal(build_id_of(fd, id), size);
 	assert_memory_equal(id, expected, size);
+}
+
+/* Two files say that they are one: only the administrator's word counts for others. */
+static void test_forged_build_id(void **state)
+{
+	char *own = in_directory("own"), *forged = in_directory("forged");
+	struct mapping first, second, again;
+	struct dso_opener *o = open_opener();
+	struct stat st[2], seen[2];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	copy_file(PROGRAM, own);
+	copy_file(PROGRAM, forged);
+	assert_int_equal(chmod(own, 0755), 0);
+	assert_int_equal(chown(forged, 65534, 65534), 0);
+	make_perf_event(&first, getpid(), forged, PROGRAM);
+	make_perf_event(&second, getpid(), own, PROGRAM);
+	again = first;
+	assert_int_equal(see(o, &first), FILE_STATE_RIGHT);
+	assert_int_equal(see(o, &second), FILE_STATE_RIGHT);
+	assert_true(first.event.header.flags & EVENT_UNSHARED);
+	assert_true(first.event.inode != 0);
+	assert_false(second.event.header.flags & EVENT_UNSHARED);
+	assert_int_equal(fstat(find(o, &first), &seen[0]) | fstat(find(o, &second), &seen[1]), 0);
+	assert_int_equal(stat(forged, &st[0]) | stat(own, &st[1]), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(seen[i].st_ino, st[i].st_ino);
+	/* once more it is the same, and written over it is another */
+	assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
+	assert_int_equal(again.event.inode_generation, first.event.inode_generation);
+	assert_int_equal(truncate(forged, st[0].st_size + 1), 0);
+	again.event.header.flags &= ~EVENT_UNSHARED;
+	again.event.major = again.event.minor = again.event.inode = again.event.inode_generation =
+		0;
+	assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
+	assert_int_not_equal(again.event.inode_generation, first.event.inode_generation);
+	dso_opener__free(o);
+	unlink(own);
+	unlink(forged);
+	free(own);
+	free(forged);
 }
 
 static void test_deleted_and_replaced_programs(void **state)
@@ -462,6 +510,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_this_process),
 		cmocka_unit_test(test_perf_and_proc_agree),
+		cmocka_unit_test(test_forged_build_id),
 		cmocka_unit_test(test_deleted_and_replaced_programs),
 		cmocka_unit_test(test_processes_that_are_gone),
 		cmocka_unit_test(test_another_root),

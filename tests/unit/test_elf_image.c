@@ -42,7 +42,7 @@ static struct elf_image *load(int fd, uint64_t limit, int expected)
 	struct elf_file *file;
 
 	assert_int_equal(elf_file__open(fd, &file), 0);
-	assert_int_equal(elf_image__load(file, names, 3, limit, &image), expected);
+	assert_int_equal(elf_image__load(file, names, 3, limit, true, &image), expected);
 	elf_file__free(file);
 	return image;
 }

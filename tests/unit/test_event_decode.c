@@ -24,6 +24,7 @@ union event {
 	struct lost_event lost;
 	struct process_event process;
 	struct cgroup_event cgroup;
+	struct facts_event facts;
 	struct thread_event thread;
 	struct books_event books;
 	struct meta_event meta;
@@ -87,6 +88,18 @@ static void make_cgroup(union event *e)
 	strcpy(e->cgroup.path, "/user.slice");
 }
 
+static void make_facts(union event *e)
+{
+	static const char text[] = "exe\0/bin/cat\0env:A\0"; /* the last value is empty */
+
+	make(e, EVENT_FACTS, event_aligned(sizeof(e->facts) + sizeof(text)));
+	e->facts.state = FACTS_STATE_WHOLE;
+	e->facts.since = 42;
+	e->facts.count = 2;
+	e->facts.size = sizeof(text);
+	memcpy(e->facts.text, text, sizeof(text));
+}
+
 static void make_meta(union event *e)
 {
 	make(e, EVENT_META, sizeof(e->meta) + 16);
@@ -143,6 +156,7 @@ static void make_fixed(union event *e, enum event_type type)
 		{EVENT_MEMORY, sizeof(struct memory_event)},
 		{EVENT_CLOCK_ANCHOR, sizeof(struct clock_anchor_event)},
 		{EVENT_BOOKS, sizeof(struct books_event)},
+		{EVENT_OUTSIDE, sizeof(struct outside_event)},
 		{EVENT_END, sizeof(struct event_header)},
 		{EVENT_SYMBOL_DSO, sizeof(struct symbol_dso_event)},
 		{EVENT_SYMBOLS_END, sizeof(struct event_header)},
@@ -161,7 +175,7 @@ static const enum event_type types[] = {
 	EVENT_EXIT,	EVENT_LOST,	  EVENT_PROCESS,      EVENT_THREAD,	EVENT_MAPS_READ,
 	EVENT_MEMORY,	EVENT_CGROUP,	  EVENT_BOOKS,	      EVENT_META,	EVENT_KALLSYMS,
 	EVENT_END,	EVENT_SYMBOL,	  EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
-	EVENT_JIT_FILE, EVENT_JIT_BYTES,
+	EVENT_JIT_FILE, EVENT_JIT_BYTES,  EVENT_OUTSIDE,      EVENT_FACTS,
 };
 
 static void make_sound(union event *e, enum event_type type)
@@ -178,6 +192,9 @@ static void make_sound(union event *e, enum event_type type)
 		break;
 	case EVENT_CGROUP:
 		make_cgroup(e);
+		break;
+	case EVENT_FACTS:
+		make_facts(e);
 		break;
 	case EVENT_META:
 		make_meta(e);
@@ -230,6 +247,8 @@ CALLBACK(thread, EVENT_THREAD, thread_event)
 CALLBACK(maps_read, EVENT_MAPS_READ, maps_read_event)
 CALLBACK(memory, EVENT_MEMORY, memory_event)
 CALLBACK(cgroup, EVENT_CGROUP, cgroup_event)
+CALLBACK(outside, EVENT_OUTSIDE, outside_event)
+CALLBACK(facts, EVENT_FACTS, facts_event)
 CALLBACK(clock_anchor, EVENT_CLOCK_ANCHOR, clock_anchor_event)
 CALLBACK(books, EVENT_BOOKS, books_event)
 CALLBACK(kallsyms, EVENT_KALLSYMS, kallsyms_event)
@@ -266,6 +285,8 @@ static struct event_handler handler_for(struct calls *calls)
 		.maps_read = heard_maps_read,
 		.memory = heard_memory,
 		.cgroup = heard_cgroup,
+		.outside = heard_outside,
+		.facts = heard_facts,
 		.clock_anchor = heard_clock_anchor,
 		.books = heard_books,
 		.meta = heard_meta,
@@ -454,6 +475,23 @@ static void test_each_rule_refuses(void **state)
 	REFUSED(make_cgroup(e), memset(e->cgroup.path, 'x', 16));
 	REFUSED(make_cgroup(e), e->header.size = sizeof(e->cgroup));
 	REFUSED(make_fixed(e, EVENT_MEMORY), e->header.size -= 8);
+	REFUSED(make_facts(e), e->facts.state = FACTS_STATE_NONE);
+	REFUSED(make_facts(e), e->facts.state = FACTS_STATE_COUNT);
+	REFUSED(make_facts(e), e->facts.count = 1);
+	REFUSED(make_facts(e), e->facts.count = 3);
+	REFUSED(make_facts(e), e->facts.count = UINT32_MAX);
+	REFUSED(make_facts(e), e->facts.count = PROCESS_FACTS_MAX + 1);
+	REFUSED(make_facts(e), e->facts.size--);
+	REFUSED(make_facts(e), e->facts.size = UINT32_MAX);
+	REFUSED(make_facts(e), e->facts.size = e->header.size);
+	REFUSED(make_facts(e), e->header.size -= 8);
+	REFUSED(make_facts(e), e->facts.since = 43);
+	REFUSED(make_facts(e), e->facts.text[0] = '\0'); /* a key that is empty */
+	REFUSED(make_facts(e), e->facts.text[e->facts.size - 1] = 'x');
+	REFUSED(make_facts(e), (e->header.size = 16384, e->facts.size = PROCESS_FACTS_SIZE + 1,
+				memset(e->facts.text, 'x', 16000),
+				e->facts.text[1] = e->facts.text[3] = e->facts.text[5] =
+					e->facts.text[PROCESS_FACTS_SIZE] = '\0'));
 	REFUSED(make_meta(e), e->meta.text[0] = '\0');
 	REFUSED(make_meta(e), memset(e->meta.text, 'x', 16));
 	REFUSED(make_meta(e), memset(e->meta.text + 4, 'x', 12));

@@ -244,6 +244,39 @@ static void test_over_the_limit_events_are_counted(void **state)
 	event_queue__free(q);
 }
 
+static int count_windows(void *context, const struct event_header *event)
+{
+	unsigned int *windows = context;
+
+	*windows += event->type == EVENT_WINDOW;
+	return 0;
+}
+
+/* Without its end a window would go on for ever. */
+static void test_ends_of_windows_are_never_dropped(void **state)
+{
+	enum { COUNT = 20000, WINDOWS = 10000 };
+	struct event_queue *q = event_queue__new(1 << 20);
+	struct event_header window = {.size = sizeof(window), .type = EVENT_WINDOW};
+	struct event_queue_stats before, stats;
+	unsigned int windows = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT; i++)
+		push_sized(q, 1000 + i, i, sizeof(struct numbered));
+	event_queue__stats(q, &before);
+	assert_true(before.dropped > 0);
+	for (uint64_t i = 0; i < WINDOWS; i++) {
+		window.time = 2000 + i;
+		assert_int_equal(event_queue__push(q, &window), 0);
+	}
+	event_queue__stats(q, &stats);
+	assert_int_equal(stats.dropped, before.dropped);
+	assert_int_equal(event_queue__flush(q, count_windows, &windows), 0);
+	assert_int_equal(windows, WINDOWS);
+	event_queue__free(q);
+}
+
 static void test_the_sink_may_push(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
@@ -393,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_a_burst_comes_out_in_order),
 		cmocka_unit_test(test_late_events_are_moved_and_told),
 		cmocka_unit_test(test_over_the_limit_events_are_counted),
+		cmocka_unit_test(test_ends_of_windows_are_never_dropped),
 		cmocka_unit_test(test_the_sink_may_push),
 		cmocka_unit_test(test_an_error_of_the_sink_ends_the_release),
 		cmocka_unit_test(test_a_stage_that_waits),

@@ -522,6 +522,66 @@ static void test_markers_are_bounded(void **state)
 	profile_builder__free(f.b);
 }
 
+/* One sample each ms. */
+static void add_gil_sample(struct fixture *f, struct thread_id thread, unsigned int ms,
+			   struct stack_id stack, enum gil_state gil)
+{
+	profile_builder__sample(f->b, thread,
+				&(struct profile_sample){
+					.time = AT(ms),
+					.weight = 1000,
+					.stack = stack,
+					.comm = text(f, "fixture"),
+					.gil = gil,
+				});
+}
+
+/* When a thread held the GIL, and when it was about to wait: markers of a category that other files do not have. */
+static void test_gil(void **state)
+{
+	static const enum gil_state states[] = {GIL_UNKNOWN,  GIL_HELD, GIL_HELD,   GIL_RELEASED,
+						GIL_RELEASED, GIL_HELD, GIL_WAITING};
+	struct fixture f;
+	struct location_id code;
+	struct thread_id thread;
+	const cJSON *markers, *start, *end, *name, *categories, *strings;
+	cJSON *file;
+
+	(void)state;
+	fixture__init(&f, 20);
+	profile_builder__session(f.b)->period = MS;
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	code = add_location(&f, f.program, 0x100);
+	for (unsigned int i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		add_gil_sample(&f, thread, i + 1, STACK(&f, code), states[i]);
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	markers = get(element(get(file, "threads"), 0), "markers");
+	strings = get(get(file, "shared"), "stringArray");
+	start = get(markers, "startTime");
+	end = get(markers, "endTime");
+	name = get(markers, "name");
+	assert_int_equal(number(markers, "length"), 3);
+	assert_string_equal(element(strings, element(name, 0)->valueint)->valuestring, "GIL held");
+	assert_string_equal(element(strings, element(name, 2)->valueint)->valuestring,
+			    "Waiting for the GIL");
+	assert_true(element(start, 0)->valuedouble == 2 && element(end, 0)->valuedouble == 4);
+	assert_true(element(start, 1)->valuedouble == 6 && element(end, 1)->valuedouble == 7);
+	assert_int_equal(number(element(get(markers, "data"), 0), "samples"), 2);
+	categories = get(get(file, "meta"), "categories");
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(
+			string(element(categories, element(get(markers, "category"), i)->valueint),
+			       "name"),
+			"GIL");
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+	file = export_json(&firefox_exporter, build_profile(&f, "events"), NULL);
+	assert_int_equal(cJSON_GetArraySize(get(get(file, "meta"), "categories")), CATEGORY_COUNT);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
 /* What was sampled after a long pause is another marker. */
 static void test_a_pause_ends_a_run(void **state)
 {
@@ -685,6 +745,7 @@ int main(void)
 		cmocka_unit_test(test_f6_settings),
 		cmocka_unit_test(test_f6_first_view_of_a_crowd),
 		cmocka_unit_test(test_markers_are_bounded),
+		cmocka_unit_test(test_gil),
 		cmocka_unit_test(test_a_pause_ends_a_run),
 		cmocka_unit_test(test_cpu_counters_add_up),
 		cmocka_unit_test(test_memory_counters),

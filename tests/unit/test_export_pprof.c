@@ -86,6 +86,7 @@ static void test_rows_of_several_ticks(void **state)
 						.ticks = i,
 						.stack = STACK(&f, place),
 						.comm = text(&f, i == 3 ? "c" : "b"),
+						.gil = i == 3 ? GIL_HELD : GIL_UNKNOWN,
 					});
 	NAME(&f, place, {.function = "work"});
 	profile = export_pprof(finish(&f));
@@ -100,6 +101,9 @@ static void test_rows_of_several_ticks(void **state)
 	assert_true(is_text(profile, profile->sample[0]->label[2]->str, "a"));
 	assert_true(is_text(profile, profile->sample[0]->label[3]->str, "b"));
 	assert_true(is_text(profile, profile->sample[1]->label[3]->str, "c"));
+	assert_int_equal(profile->sample[1]->n_label, 5);
+	assert_true(is_text(profile, profile->sample[1]->label[4]->key, "gil"));
+	assert_true(is_text(profile, profile->sample[1]->label[4]->str, "held"));
 	pprof__profile__free_unpacked(profile, NULL);
 	profile_builder__free(f.b);
 }

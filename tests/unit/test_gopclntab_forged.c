@@ -84,7 +84,7 @@ static uint64_t address_of(struct copy *c, const char *symbol)
 
 	c->wanted = symbol;
 	assert_int_equal(elf_file__open(fd, &file), 0);
-	assert_int_equal(elf_file__each_object(file, take_object, c), 1);
+	assert_int_equal(elf_file__each_object(file, false, take_object, c), 1);
 	elf_file__free(file);
 	close(fd);
 	return c->address;

@@ -53,7 +53,7 @@ static const char *const strings[] = {
 	"",	     "samples",	  "count",	 "cpu",	  "nanoseconds", "main",	 "inner",
 	"/a/main.c", "/bin/prog", "0abc",	 "pid",	  "tid",	 "thread",	 "process",
 	"comm",	     "worker",	  "the process", "jit",	  "x.js",	 "microseconds", "wall",
-	"sample",    "(idle)",	  "alloc_space", "bytes", "poll",
+	"sample",    "(idle)",	  "alloc_space", "bytes", "poll",	 "gil",		 "held",
 };
 
 enum {
@@ -81,7 +81,9 @@ enum {
 	IDLE_,
 	ALLOC,
 	BYTES,
-	POLL
+	POLL,
+	GIL,
+	HELD
 };
 
 static void put_strings(struct message *m)
@@ -168,6 +170,8 @@ static struct message whole(void)
 	message_field(&s, 3, &l);
 	l = label(PROCESS, THE_PROCESS, 0);
 	message_field(&s, 3, &l);
+	l = label(GIL, HELD, 0);
+	message_field(&s, 3, &l);
 	message_field(&m, 2, &s);
 	s = sample(stack_b, 1, 999999);
 	message_field(&m, 2, &s);
@@ -202,6 +206,8 @@ static void test_whole(void **state)
 
 	s = &p->threads[1].samples[SAMPLE_CPU];
 	assert_int_equal(s->weight[0], 3000000);
+	assert_int_equal(profile_samples__gil(s, 0), GIL_HELD);
+	assert_int_equal(profile_samples__gil(&p->threads[2].samples[SAMPLE_CPU], 0), GIL_UNKNOWN);
 	l = &p->locations[p->stacks[s->stack[0].v].location.v];
 	assert_int_equal(l->line_count, 2); /* innermost first */
 	assert_string_equal(leaf(p, s->stack[0]), "inner");

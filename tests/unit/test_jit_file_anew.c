@@ -309,7 +309,8 @@ static void refused_test(void **state)
 	assert_int_equal(read_as(&f, &MODIFIED, false), -ENOSPC);
 	rewrite_map("");
 	assert_int_equal(read_as(&f, &CLOSED, false), -ENOSPC);
-	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){hear_event, &f.heard}),
+	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_TOO_BIG,
+					   &(struct jit_file_sink){hear_event, &f.heard}),
 			 -ENOSPC);
 	assert_int_equal(jit_file__begin(&other, NUMBER, JIT_FILE_MAP, &owner, &found, 1,
 					 &(struct jit_file_sink){hear_event, &f.heard}),
@@ -327,11 +328,12 @@ static void give_up_test(void **state)
 	begin_map(&f, "1000 10 f\n");
 	silent = f.read_at;
 	append_to_map(TWO_LINES);
-	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){hear_event, &f.heard}),
+	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT,
+					   &(struct jit_file_sink){hear_event, &f.heard}),
 			 0);
 	assert_int_equal(the_snapshot(&f.heard, "")->before, UINT64_MAX);
 	assert_true(f.heard.pieces.data[0].after <= silent);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_TOO_BIG);
+	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_USER_LIMIT);
 	forget_heard(&f.heard);
 	read_all(&f, &CLOSED);
 	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
@@ -340,9 +342,12 @@ static void give_up_test(void **state)
 	write_new_map("bytes");
 	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, 0);
 	forget_heard(&f.heard);
-	assert_int_equal(jit_file__give_up(&f.file, &(struct jit_file_sink){hear_event, &f.heard}),
+	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT,
+					   &(struct jit_file_sink){hear_event, &f.heard}),
 			 0);
-	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
+	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.heard.states, 1);
+	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_USER_LIMIT);
 	end_map(&f);
 }
 

@@ -7,11 +7,13 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -305,38 +307,181 @@ static void not_regular_test(void **state)
 	expect_refusal(&me, JIT_FILE_STATE_NOT_REGULAR);
 }
 
-/* Of the process's user, real or effective, or of root. */
+/* As jit_owner__read() has it of a process of these users. */
+static struct jit_owner as_user(uid_t uid, uid_t euid)
+{
+	struct jit_owner owner = me;
+
+	owner.uid = owner.user = uid;
+	owner.euid = euid;
+	owner.rights = (struct jit_rights){.uid = uid, .gid = uid};
+	return owner;
+}
+
+/* Of the process's user, real or effective. Root's files are root's. */
 static void foreign_test(void **state)
+{
+	struct jit_owner owner = as_user(NOBODY - 1, NOBODY - 1);
+
+	(void)state;
+	write_text(map_path, "text");
+	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
+	assert_int_equal(chmod(map_path, 0666), 0);
+	expect_refusal(&me, JIT_FILE_STATE_WRITABLE);
+	assert_int_equal(chmod(map_path, 0664), 0);
+	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
+	if (geteuid())
+		return;
+	assert_int_equal(chown(map_path, NOBODY, 0), 0);
+	expect_refusal(&me, JIT_FILE_STATE_FOREIGN);
+	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
+	owner = as_user(NOBODY, NOBODY - 1);
+	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
+	owner = as_user(NOBODY, NOBODY);
+	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
+	/* root of another user namespace, that has our root's uid */
+	assert_int_equal(chown(map_path, 0, 0), 0);
+	owner = me;
+	owner.apart = true;
+	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
+}
+
+/* What the process may not read, we do not read for it, whoever we are. */
+static void unreadable_test(void **state)
 {
 	struct jit_owner owner = me;
 
 	(void)state;
 	write_text(map_path, "text");
-	if (!geteuid()) {
-		owner.uid = owner.euid = NOBODY;
-		expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
-		assert_int_equal(chown(map_path, NOBODY, 0), 0);
-		expect_refusal(&me, JIT_FILE_STATE_FOREIGN);
+	if (geteuid()) {
+		assert_int_equal(chmod(map_path, 0), 0);
+		expect_refusal(&me, JIT_FILE_STATE_UNREADABLE);
+		return;
 	}
-	owner.uid = owner.euid = NOBODY - 1;
-	expect_refusal(&owner, JIT_FILE_STATE_FOREIGN);
-	owner.uid = geteuid() ? geteuid() : NOBODY;
+	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
+	/* a setuid program: root's file, for who may not read it; a hard link is enough */
+	owner = as_user(NOBODY, 0);
+	expect_refusal(&owner, JIT_FILE_STATE_UNREADABLE);
+	assert_int_equal(chmod(map_path, 0644), 0);
 	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
-	owner.euid = owner.uid;
-	owner.uid = NOBODY - 1;
+	/* root without capabilities, as in a container, is an owner like any other */
+	assert_int_equal(chmod(map_path, 0), 0);
+	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
+	owner = me;
+	owner.rights.capabilities = 0;
+	expect_refusal(&owner, JIT_FILE_STATE_UNREADABLE);
+	/* and we have lost nothing by it */
+	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
+	/* by its group */
+	assert_int_equal(chmod(map_path, 0640), 0);
+	assert_int_equal(chown(map_path, 0, 4711), 0);
+	owner = as_user(NOBODY, 0);
+	expect_refusal(&owner, JIT_FILE_STATE_UNREADABLE);
+	owner.rights.groups[owner.rights.group_count++] = 4711;
 	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "text");
 }
 
-static void denied_test(void **state)
+/* In a mount namespace of its own, a process can have any file under any name. */
+static void mounted_test(void **state)
 {
+	pid_t pid;
+	int status;
+
 	(void)state;
-	write_text(map_path, "text");
-	if (!geteuid()) {
-		print_message("root may read everything\n");
+	if (geteuid()) {
+		print_message("mounting needs root\n");
 		skip();
 	}
-	assert_int_equal(chmod(map_path, 0), 0);
-	expect_refusal(&me, JIT_FILE_STATE_DENIED);
+	write_text(map_path, "");
+	write_text(target_path, "secret");
+	pid = fork();
+	if (!pid) {
+		struct jit_found found = {};
+
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount(target_path, map_path, NULL, MS_BIND, NULL))
+			_exit(1);
+		me.pid = getpid(); /* whose root it is; the name is still the parent's */
+		if (jit_find_map(&me, &found) || found.fd >= 0)
+			_exit(2);
+		_exit(found.state == JIT_FILE_STATE_MOUNTED ? 0 : 3);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	unlink(target_path);
+}
+
+/* Regular files, to look at. */
+static void no_data_test(void **state)
+{
+	struct jit_found found = {};
+
+	(void)state;
+	assert_int_equal(jit_open_dump(&me, "/proc/version", 0, 1, &found), 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_NO_DATA);
+	assert_int_equal(found.fd, -1);
+}
+
+static bool write_own(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && !write_full(fd, text, strlen(text));
+
+	close(fd);
+	return good;
+}
+
+/* A user namespace in which we are root. */
+static bool enter_namespace(uid_t uid, gid_t gid)
+{
+	char uids[32], gids[32];
+
+	snprintf(uids, sizeof(uids), "0 %u 1", uid);
+	snprintf(gids, sizeof(gids), "0 %u 1", gid);
+	return !unshare(CLONE_NEWUSER) && write_own("/proc/self/setgroups", "deny") &&
+	       write_own("/proc/self/uid_map", uids) && write_own("/proc/self/gid_map", gids);
+}
+
+/* Whoever makes a user namespace answers for it, and for those in it. */
+static void namespace_test(void **state)
+{
+	struct jit_owner owner;
+	int ready[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
+	assert_false(owner.apart);
+	assert_int_equal(owner.user, getuid());
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		if ((!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)) ||
+		    prctl(PR_SET_DUMPABLE, 1) || !enter_namespace(geteuid(), getegid()) ||
+		    !enter_namespace(0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		waitpid(pid, &status, 0);
+		close(ready[0]);
+		print_message("no user namespaces here\n");
+		skip();
+	}
+	close(ready[0]);
+	assert_int_equal(jit_owner__read(pid, &owner), 0);
+	assert_true(owner.apart);
+	assert_int_equal(owner.user, geteuid() ? geteuid() : NOBODY);
+	assert_int_equal(owner.rights.capabilities, 0);
+	assert_int_equal(jit_owner__refresh(&owner), 0);
+	assert_true(jit_owner__is_same(&owner, &owner));
+	assert_false(jit_owner__is_same(&owner, &me));
+	end_child(pid);
+	assert_int_equal(jit_owner__refresh(&owner), -ESRCH);
 }
 
 static void set_modified(uint64_t monotonic)
@@ -512,7 +657,8 @@ int main(void)
 		test(names_test),	  test(owner_test),	  test(users_test),
 		test(clock_test),	  test(regular_test),	  test(absent_test),
 		test(link_test),	  test(not_regular_test), test(foreign_test),
-		test(denied_test),	  test(outdated_test),	  test(own_number_test),
+		test(unreadable_test),	  test(mounted_test),	  test(no_data_test),
+		test(namespace_test),	  test(outdated_test),	  test(own_number_test),
 		test(others_number_test), test(dump_test),	  test(deleted_dump_test),
 	};
 

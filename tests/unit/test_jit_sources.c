@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/outside_books.h"
+#include "process/jit_names.h"
 #include "process/jit_sources.h"
 
 #include "unit/forge_jitdump.h"
@@ -33,19 +36,26 @@ static void tell_anchor(struct jit_sources *s, uint64_t monotonic, uint64_t tsc,
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
 }
 
-static void tell_file(struct jit_sources *s, uint32_t file, enum jit_file_kind kind,
-		      enum jit_file_state state)
+static void tell_file_of(struct jit_sources *s, uint32_t file, uint32_t user,
+			 enum jit_file_kind kind, enum jit_file_state state)
 {
 	struct jit_file_event *e = calloc(1, sizeof(*e) + 32);
 
 	e->header = (struct event_header){.size = sizeof(*e) + 32, .type = EVENT_JIT_FILE};
 	e->pid = 10;
 	e->file = file;
+	e->user = user;
 	e->kind = kind;
 	e->state = state;
 	strcpy(e->path, "/tmp/jit-10.dump");
 	assert_int_equal(jit_sources__event(s, &e->header), 0);
 	free(e);
+}
+
+static void tell_file(struct jit_sources *s, uint32_t file, enum jit_file_kind kind,
+		      enum jit_file_state state)
+{
+	tell_file_of(s, file, 0, kind, state);
 }
 
 static void tell_bytes(struct jit_sources *s, uint32_t file, const void *bytes, size_t size)
@@ -207,12 +217,329 @@ static void forgetting_test(void **state)
 	jit_sources__free(s);
 }
 
+/* Lines for so many different functions. */
+static void tell_lines(struct jit_sources *s, uint32_t file, unsigned int count)
+{
+	char line[64];
+
+	for (unsigned int i = 0; i < count; i++) {
+		int size = snprintf(line, sizeof(line), "%x 10 name%u\n", 0x1000 + i * 16, i);
+
+		tell_bytes(s, file, line, size);
+	}
+}
+
+static enum jit_file_state left_of(struct jit_sources *s, uint32_t file)
+{
+	return jit_sources__get(s, file)->left;
+}
+
+static size_t count_of(struct jit_sources *s, uint32_t file)
+{
+	return jit_timeline__count(jit_code__timeline(jit_sources__get(s, file)->code));
+}
+
+/* How many of so many first functions have their names. */
+static unsigned int named(struct jit_sources *s, uint32_t file, unsigned int from, unsigned int to)
+{
+	unsigned int count = 0;
+	char name[32];
+
+	for (unsigned int i = from; i < to; i++) {
+		const char *found = name_at(s, file, 0x1000 + i * 16, M0 + 2 * S);
+
+		snprintf(name, sizeof(name), "name%u", i);
+		assert_true(!found || !strcmp(found, name));
+		count += found != NULL;
+	}
+	return count;
+}
+
+/* Many files of one user are limited as one is, and the other user has his own limit. */
+static void user_limit_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_sources_stats stats;
+	uint64_t sum = 0;
+
+	(void)state;
+	jit_sources__limit(s, 1 << 20, 3 << 20);
+	for (uint32_t file = 1; file <= 10; file++)
+		tell_file_of(s, file, file <= 9 ? 1000 : 2000, JIT_FILE_MAP,
+			     JIT_FILE_STATE_FOLLOWED);
+	for (uint32_t file = 1; file <= 9; file++)
+		tell_lines(s, file, 5000);
+	tell_lines(s, 10, 5000);
+	for (uint32_t file = 1; file <= 9; file++)
+		sum += jit_sources__get(s, file)->memory;
+	assert_true(sum <= (1 << 20) + 4096);
+	/* the largest give way, and say so; the newest code has its names, and what is left is right */
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
+	assert_in_range(named(s, 1, 0, 5000), 1, 4999);
+	for (uint32_t file = 1; file <= 9; file++) {
+		assert_int_equal(jit_sources__get(s, file)->state, JIT_FILE_STATE_FOLLOWED);
+		assert_true(named(s, file, 4900, 5000) > 0);
+	}
+	assert_int_equal(named(s, 9, 4990, 5000), 10);
+	assert_int_equal(left_of(s, 10), JIT_FILE_STATE_NONE);
+	assert_int_equal(count_of(s, 10), 5000);
+	jit_sources__stats(s, &stats);
+	assert_true(stats.living > 1000);
+	assert_true(stats.memory <= 2 << 20);
+	/* who is forgotten makes room */
+	jit_sources__keep(s, (const uint32_t[]){10}, 1, 10);
+	tell_file_of(s, 11, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	tell_lines(s, 11, 5000);
+	assert_int_equal(left_of(s, 11), JIT_FILE_STATE_NONE);
+	assert_int_equal(named(s, 11, 0, 5000), 5000);
+	jit_sources__free(s);
+}
+
+/* The profile names the user, once for a file that two processes have, and nobody whose files were kept. */
+static void left_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct profile_builder *b = profile_builder__new();
+	struct jit_process processes[3] = {};
+	const struct profile *p;
+
+	(void)state;
+	jit_sources__limit(s, 1 << 20, 3 << 20);
+	for (uint32_t file = 1; file <= 9; file++) {
+		tell_file_of(s, file, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		tell_lines(s, file, 5000);
+	}
+	for (uint32_t file = 1; file < 9; file++)
+		jit_sources__get(s, file)->left = JIT_FILE_STATE_NONE;
+	jit_sources__get(s, 9)->left = JIT_FILE_STATE_USER_LIMIT;
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct profile_process process = {.pid = 1 + i};
+
+		processes[i].id = profile_builder__process(b, &process);
+		processes[i].files[JIT_FILE_MAP] = i ? 9 : 1;
+	}
+	profile_builder__session(b)->end = 1;
+	assert_int_equal(name_jit_code(b, s, processes, 3), 0);
+	assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
+	assert_int_equal(p->outside_count, 1);
+	assert_int_equal(p->outside[0].user, 1000);
+	assert_int_equal(p->outside[0].thing, OUTSIDE_JIT_NAMES);
+	assert_int_equal(p->outside[0].reason, OUTSIDE_BY_USER);
+	assert_int_equal(p->outside[0].count, 1);
+	profile_builder__free(b);
+	jit_sources__free(s);
+}
+
+/* Users come and go; who stays is charged with what he had. */
+static void users_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+
+	(void)state;
+	jit_sources__limit(s, 1 << 20, 8 << 20);
+	tell_file_of(s, 1, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	while (jit_sources__get(s, 1)->memory < 900 << 10)
+		tell_lines(s, 1, 200);
+	for (uint32_t file = 2; file < 2000; file++) {
+		tell_file_of(s, file, 10000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		tell_lines(s, file, 2);
+		jit_sources__keep(s, (const uint32_t[]){1}, 1, file);
+	}
+	assert_int_equal(jit_sources__count(s), 1);
+	tell_file_of(s, 2000, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	tell_file_of(s, 2001, 3000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	for (int i = 0; i < 40; i++) {
+		tell_lines(s, 2000, 200);
+		tell_lines(s, 2001, 200);
+		if (left_of(s, 1) != JIT_FILE_STATE_NONE)
+			break;
+	}
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
+	assert_int_equal(left_of(s, 2001), JIT_FILE_STATE_NONE);
+	jit_sources__free(s);
+}
+
+/* All users together: who has the most gives way. */
+static void limit_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_sources_stats stats;
+
+	(void)state;
+	jit_sources__limit(s, 1 << 20, 3 << 20);
+	tell_file_of(s, 1, 1001, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	tell_lines(s, 1, 500);
+	for (uint32_t file = 2; file <= 20; file++) {
+		tell_file_of(s, file, 1000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		tell_lines(s, file, 5000);
+		jit_sources__stats(s, &stats);
+		assert_true(stats.memory <= 3 << 20);
+	}
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
+	assert_int_equal(named(s, 1, 0, 500), 500);
+	assert_int_equal(left_of(s, 2), JIT_FILE_STATE_LIMIT);
+	assert_true(named(s, 20, 4900, 5000) == 100);
+	jit_sources__free(s);
+}
+
+static void tell_line(struct jit_sources *s, uint32_t file, uint64_t time, const char *line)
+{
+	struct jit_bytes_event *e = calloc(1, sizeof(*e) + strlen(line));
+
+	e->header = (struct event_header){.size = sizeof(*e) + strlen(line),
+					  .type = EVENT_JIT_BYTES};
+	e->after = time;
+	e->before = time + 5;
+	e->file = file;
+	e->size = strlen(line);
+	memcpy(e->bytes, line, strlen(line));
+	assert_int_equal(jit_sources__event(s, &e->header), 0);
+	free(e);
+}
+
+/* Bytes that could not be kept: what there was is in doubt, half a line is none, and the next line is one. */
+static void lost_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_bytes_event lost = {
+		.header = {.size = sizeof(lost), .type = EVENT_JIT_BYTES},
+		.after = M0 + 2 * S,
+		.before = M0 + 3 * S,
+		.file = 1,
+		.flags = JIT_BYTES_LOST,
+	};
+
+	(void)state;
+	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	tell_line(s, 1, M0, "1000 100 before\n2000 1");
+	assert_int_equal(jit_sources__event(s, &lost.header), 0);
+	tell_line(s, 1, M0 + 4 * S, "1000 100 is_half_a_line\n3000 100 after\n");
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_TOO_BIG);
+	assert_string_equal(name_at(s, 1, 0x1010, M0 + S), "before");
+	assert_null(name_at(s, 1, 0x1010, M0 + 5 * S));
+	assert_null(name_at(s, 1, 0x2010, M0 + 5 * S));
+	assert_string_equal(name_at(s, 1, 0x3010, M0 + 5 * S), "after");
+	jit_sources__free(s);
+}
+
+/*
+ * Weeks of a process whose code comes and goes at the same addresses, with a name of its own each time: windows end, and
+ * it takes no more memory than at first. What was sampled in a window has its name, and nothing is left out.
+ */
+static void weeks_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_sources_stats stats;
+	uint64_t most = 0;
+	char line[80];
+
+	(void)state;
+	jit_sources__limit(s, 1 << 20, 1 << 20);
+	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	tell_line(s, 1, 1, "100000 100 since_the_start\n");
+	for (uint64_t i = 1; i <= 300000; i++) {
+		snprintf(line, sizeof(line), "%llx 40 a_function_of_some_length_%llu\n",
+			 (unsigned long long)(0x1000 + i % 64 * 0x40), (unsigned long long)i);
+		tell_line(s, 1, 10 * i, line);
+		if (i % 1000)
+			continue;
+		assert_int_equal(jit_sources__settle(s), 0);
+		snprintf(line, sizeof(line), "a_function_of_some_length_%llu",
+			 (unsigned long long)i - 900);
+		assert_string_equal(
+			name_at(s, 1, 0x1010 + (i - 900) % 64 * 0x40, 10 * (i - 900) + 9), line);
+		assert_string_equal(name_at(s, 1, 0x100010, 10 * i), "since_the_start");
+		assert_int_equal(jit_sources__forget(s, 10 * (i - 1)), 0);
+		jit_sources__stats(s, &stats);
+		most = stats.memory > most ? stats.memory : most;
+	}
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
+	assert_int_equal(stats.living, 0);
+	assert_true(most < 1 << 19);
+	jit_sources__free(s);
+}
+
+/* More living code than there is room for; when most of it is freed, all of what comes has names again. */
+static void recovery_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	char line[80];
+
+	(void)state;
+	jit_sources__limit(s, 1 << 20, 1 << 20);
+	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	tell_lines(s, 1, 20000);
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
+	assert_in_range(named(s, 1, 0, 20000), 1000, 19000);
+	assert_int_equal(named(s, 1, 19990, 20000), 10);
+	/* all of it is overwritten */
+	snprintf(line, sizeof(line), "0 1000000 all\n");
+	tell_line(s, 1, M0 + 2 * S, line);
+	assert_int_equal(jit_sources__forget(s, M0 + 3 * S), 0);
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(line, sizeof(line), "%x 10 new%d\n", 0x1000 + i * 16, i);
+		tell_line(s, 1, M0 + 4 * S, line);
+	}
+	for (int i = 0; i < 1000; i++) {
+		snprintf(line, sizeof(line), "new%d", i);
+		assert_string_equal(name_at(s, 1, 0x1000 + i * 16, M0 + 5 * S), line);
+	}
+	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
+	jit_sources__free(s);
+}
+
+/* The same of a jitdump, where code moves: what was loaded windows ago is moved now, and has its name. */
+static void dump_weeks_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_sources_stats stats;
+	uint64_t most = 0, time = S;
+	struct dump d = {};
+	char name[40];
+
+	(void)state;
+	tell_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	put_header(&d, 0);
+	put_load(&d, time, 0x100000, 32, "old");
+	tell_bytes(s, 1, d.bytes, d.size);
+	for (int i = 1; i <= 40000; i++) {
+		d.size = 0;
+		time += 1000;
+		snprintf(name, sizeof(name), "a_function_of_some_length_%d", i);
+		put_load(&d, time, 0x1000 + i % 50 * 64, 32, name);
+		if (i % 2000 == 500)
+			put_move(&d, time + 1, 0x100000 + i / 2000 * 64, 0x100040 + i / 2000 * 64,
+				 32);
+		tell_bytes(s, 1, d.bytes, d.size);
+		if (i % 2000)
+			continue;
+		assert_int_equal(jit_sources__settle(s), 0);
+		assert_string_equal(name_at(s, 1, 0x1000 + i % 50 * 64, time + 1), name);
+		assert_string_equal(name_at(s, 1, 0x100000 + i / 2000 * 64, time + 1), "old");
+		assert_null(name_at(s, 1, 0x100000 + i / 2000 * 64 - 64, time + 1));
+		assert_int_equal(jit_sources__forget(s, time - 100000), 0);
+		jit_sources__stats(s, &stats);
+		most = stats.memory > most ? stats.memory : most;
+	}
+	assert_true(most < 1 << 20);
+	/* the horizon was a hundred functions ago */
+	assert_int_equal(jit_sources__settle(s), 0);
+	assert_string_equal(name_at(s, 1, 0x1000 + 39950 % 50 * 64, time - 50 * 1000 + 10),
+			    "a_function_of_some_length_39950");
+	jit_sources__free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(suspend_test),	   cmocka_unit_test(windows_test),
 		cmocka_unit_test(map_test),	   cmocka_unit_test(what_is_no_file_test),
-		cmocka_unit_test(forgetting_test),
+		cmocka_unit_test(forgetting_test), cmocka_unit_test(user_limit_test),
+		cmocka_unit_test(limit_test),	   cmocka_unit_test(left_test),
+		cmocka_unit_test(users_test),	   cmocka_unit_test(weeks_test),
+		cmocka_unit_test(lost_test),	   cmocka_unit_test(recovery_test),
+		cmocka_unit_test(dump_weeks_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,12 +338,208 @@ static void many_test(void **state)
 	free(starts);
 }
 
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
+/* Snapshots and lines that are appended, at random, the same to both. */
+static void write_one_of_both(struct jit_timeline *a, struct jit_timeline *b, uint64_t time)
+{
+	struct jit_timeline *both[] = {a, b};
+	bool is_snapshot = random() % 4 == 0;
+	unsigned int count = random() % 6;
+	struct code_range ranges[6];
+	uint32_t names[6];
+
+	for (unsigned int i = 0; i < count; i++) {
+		ranges[i].start = random() % 100;
+		ranges[i].end = ranges[i].start + random() % 15;
+		names[i] = random() % 80;
+	}
+	for (int n = 0; n < 2; n++) {
+		if (is_snapshot)
+			assert_int_equal(jit_timeline__begin_snapshot(both[n], time - 9, time), 0);
+		for (unsigned int i = 0; i < count; i++)
+			assert_int_equal(
+				jit_timeline__add(both[n], &ranges[i], time - 9, time, names[i]),
+				0);
+		if (is_snapshot)
+			jit_timeline__end_snapshot(both[n]);
+	}
+}
+
+static uint32_t name_of(struct jit_timeline *t, struct jit_answer answer)
+{
+	return answer.entry == JIT_NO_ENTRY ? JIT_NO_ENTRY : jit_timeline__name(t, answer.entry);
+}
+
+/* From the horizon on every answer is what it is where nothing was forgotten. */
+static void forget_test(void **state)
+{
+	size_t forgotten = 0;
+
+	(void)state;
+	srandom(7);
+	for (int round = 0; round < 60; round++) {
+		struct jit_timeline *all = jit_timeline__new(), *some = jit_timeline__new();
+		uint64_t horizon = 0, time;
+
+		for (time = 10; time < 400; time += 10) {
+			write_one_of_both(all, some, time);
+			if (random() % 5 == 0) {
+				uint64_t next = time - random() % 40 % time;
+
+				horizon = next > horizon ? next : horizon;
+				assert_int_equal(jit_timeline__forget(some, horizon), 0);
+			}
+		}
+		forgotten += jit_timeline__count(all) - jit_timeline__count(some);
+		for (uint64_t address = 0; address < 115; address++)
+			for (uint64_t at = horizon; at < time + 5; at += 5) {
+				struct jit_answer a = ask(all, address, at);
+				struct jit_answer b = ask(some, address, at);
+
+				assert_int_equal(name_of(all, a), name_of(some, b));
+				assert_int_equal(a.ambiguous, b.ambiguous);
+			}
+		jit_timeline__free(all);
+		jit_timeline__free(some);
+	}
+	assert_true(forgotten > 1000);
+}
+
+/* A process that makes code for ever, at the same addresses: what is kept is what is there. */
+static void steady_test(void **state)
+{
+	struct jit_timeline *t = jit_timeline__new();
+	size_t most = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 200000; i++) {
+		add(t, 0x1000 + i % 100 * 64, 64, 10 * i, 10 * i + 9, i);
+		if (i % 1000 == 999) {
+			most = jit_timeline__memory(t) > most ? jit_timeline__memory(t) : most;
+			assert_int_equal(jit_timeline__forget(t, 10 * i), 0);
+			assert_in_range(jit_timeline__count(t), 100, 101);
+		}
+	}
+	assert_true(most < 1100 * 2 * 64);
+	/* what is there is known, and since when */
+	assert_int_equal(name_of(t, ask(t, 0x1000, 10 * 199900 + 20)), 199900);
+	jit_timeline__free(t);
+}
+
+/* All that has ended goes, of the present as well: what is alive has its moments, and earlier nothing is known. */
+static void forget_all_ended_test(void **state)
+{
+	struct jit_timeline *t = jit_timeline__new();
+
+	(void)state;
+	add(t, 0x1000, 0x100, 0, 10, 10);
+	add(t, 0x2000, 0x100, 20, 30, 20);
+	add(t, 0x1000, 0x100, 40, 50, 30);
+	assert_int_equal(jit_timeline__forget(t, UINT64_MAX), 0);
+	assert_int_equal(jit_timeline__count(t), 2);
+	assert_int_equal(name_of(t, ask(t, 0x2010, 35)), 20);
+	assert_int_equal(name_of(t, ask(t, 0x1010, 35)), JIT_NO_ENTRY);
+	assert_int_equal(name_of(t, ask(t, 0x1010, 51)), 30);
+	assert_int_equal(jit_timeline__after(t, 0), 20);
+	assert_int_equal(jit_timeline__after(t, 1), 40);
+	/* a snapshot that is being read ends nothing yet */
+	assert_int_equal(jit_timeline__begin_snapshot(t, 60, 70), 0);
+	add(t, 0x3000, 0x100, 60, 70, 40);
+	assert_int_equal(jit_timeline__forget(t, UINT64_MAX), 0);
+	assert_int_equal(name_of(t, ask(t, 0x2010, 80)), 20);
+	jit_timeline__end_snapshot(t);
+	assert_int_equal(name_of(t, ask(t, 0x2010, 80)), JIT_NO_ENTRY);
+	assert_int_equal(name_of(t, ask(t, 0x3010, 80)), 40);
+	jit_timeline__free(t);
+}
+
+/* What was never an answer goes first, then what was one the longest ago. */
+static void shed_test(void **state)
+{
+	struct jit_timeline *t = jit_timeline__new();
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		add(t, 0x1000 * (i + 1), 0x100, 10 * i, 10 * i + 5, i);
+	jit_timeline__use(t, 2);
+	assert_int_equal(jit_timeline__forget(t, 1), 0);
+	jit_timeline__use(t, 0);
+	assert_int_equal(jit_timeline__shed(t, 4), 0);
+	assert_int_equal(jit_timeline__count(t), 6);
+	assert_int_equal(jit_timeline__name(t, 0), 0);
+	assert_int_equal(jit_timeline__name(t, 1), 2);
+	assert_int_equal(jit_timeline__name(t, 2), 4);
+	assert_int_equal(jit_timeline__shed(t, 2), 0);
+	assert_int_equal(jit_timeline__shed(t, 3), 0);
+	assert_int_equal(jit_timeline__shed(t, 2), 0);
+	assert_int_equal(jit_timeline__count(t), 1);
+	assert_int_equal(jit_timeline__name(t, 0), 0);
+	jit_timeline__free(t);
+}
+
+/* Moments come from a file that somebody else may have made: beginnings are put in order. */
+static void unordered_beginnings_test(void **state)
+{
+	static const uint64_t told[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
+	struct jit_timeline *t = jit_timeline__new();
+	struct jit_history history = {};
+	uint64_t address = 0x1000;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		add(t, 0x1000, 0x10, told[i], 100 + i, 10 * (i + 1));
+	assert_int_equal(jit_timeline__histories(t, &address, 1, &history), 0);
+	assert_int_equal(history.changes.count, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(history.changes.data[i].after, wanted[i]);
+		assert_int_equal(history.changes.data[i].before, 100 + i);
+	}
+	jit_history__fini(&history);
+	jit_timeline__free(t);
+}
+
+/* Each entry is of all addresses: their product is more than is kept. */
+static void too_many_changes_test(void **state)
+{
+	enum { EACH = 2000 };
+	struct jit_timeline *t = jit_timeline__new();
+	struct jit_history *histories = calloc(EACH, sizeof(*histories));
+	uint64_t addresses[EACH];
+
+	(void)state;
+	for (uint32_t i = 0; i < EACH; i++) {
+		addresses[i] = 0x1000 + i;
+		add(t, 0x1000, 0x1000, 10 * i, 10 * i + 5, i);
+	}
+	assert_int_equal(jit_timeline__histories(t, addresses, EACH, histories), -E2BIG);
+	for (uint32_t i = 0; i < EACH; i++)
+		jit_history__fini(&histories[i]);
+	/* a quarter of the addresses is not */
+	assert_int_equal(jit_timeline__histories(t, addresses, EACH / 4, histories), 0);
+	for (uint32_t i = 0; i < EACH / 4; i++) {
+		assert_int_equal(histories[i].changes.count, EACH);
+		jit_history__fini(&histories[i]);
+	}
+	jit_timeline__free(t);
+	free(histories);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reuse_test),	   cmocka_unit_test(tiers_and_singles_test),
-		cmocka_unit_test(repetition_test), cmocka_unit_test(snapshot_test),
-		cmocka_unit_test(random_test),	   cmocka_unit_test(many_test),
+		cmocka_unit_test(reuse_test),
+		cmocka_unit_test(tiers_and_singles_test),
+		cmocka_unit_test(repetition_test),
+		cmocka_unit_test(snapshot_test),
+		cmocka_unit_test(random_test),
+		cmocka_unit_test(many_test),
+		cmocka_unit_test(unordered_beginnings_test),
+		cmocka_unit_test(too_many_changes_test),
+		cmocka_unit_test(forget_test),
+		cmocka_unit_test(steady_test),
+		cmocka_unit_test(forget_all_ended_test),
+		cmocka_unit_test(shed_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

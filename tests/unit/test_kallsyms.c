@@ -192,6 +192,39 @@ static void test_pieces_and_late_text(void **state)
 	kallsyms__free(k);
 }
 
+/* One by one, in no order, asked in between: the same in the end as all at once. */
+static void test_added_later(void **state)
+{
+	struct kallsyms *all = table_of(SMALL), *k = kallsyms__new();
+	struct kernel_function f, expected;
+	const char *lines[64];
+	size_t count = 0;
+
+	(void)state;
+	assert_non_null(k);
+	for (const char *p = SMALL; *p; p = strchr(p, '\n') + 1)
+		lines[count++] = p;
+	for (size_t i = 0; i < count; i++) {
+		const char *line = lines[(i * 11 + 5) % count];
+
+		assert_int_equal(kallsyms__add(k, line, strcspn(line, "\n") + 1), 0);
+		(void)kallsyms__find(k, 0xffffffff81000480, &f);
+	}
+	for (uint64_t address = 0xffffffff81000000; address < 0xffffffffc0500000;
+	     address += address == 0xffffffff81005000 ? 0x3effb000 : 8) {
+		int err = kallsyms__find(all, address, &expected);
+
+		assert_int_equal(kallsyms__find(k, address, &f), err);
+		if (err)
+			continue;
+		assert_string_equal(f.name, expected.name);
+		assert_int_equal(f.address, expected.address);
+		assert_int_equal(f.size, expected.size);
+	}
+	kallsyms__free(all);
+	kallsyms__free(k);
+}
+
 static void test_text_start(void **state)
 {
 	struct kallsyms *k = table_of(SMALL), *none = table_of("1000 t f\n1000 t _stext\t[m]\n");
@@ -374,9 +407,9 @@ int main(void)
 		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_nothing_is_invented),
 		cmocka_unit_test(test_modules),		cmocka_unit_test(test_module_names),
 		cmocka_unit_test(test_hostile_modules), cmocka_unit_test(test_pieces_and_late_text),
-		cmocka_unit_test(test_text_start),	cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_malformed_lines), cmocka_unit_test(test_mutated_text),
-		cmocka_unit_test(test_live_kernel),
+		cmocka_unit_test(test_added_later),	cmocka_unit_test(test_text_start),
+		cmocka_unit_test(test_hidden),		cmocka_unit_test(test_malformed_lines),
+		cmocka_unit_test(test_mutated_text),	cmocka_unit_test(test_live_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,6 +373,129 @@ static void names_by_time(void **state)
 	assert_string_equal(str(t->name), "one");
 }
 
+/* "key=value " of each fact */
+static const char *facts_text(const struct profile_process *process)
+{
+	static char text[1024];
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < process->fact_count; i++) {
+		const struct profile_fact *fact = &ev.p->facts[process->first_fact + i];
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s ", str(fact->key),
+					 str(fact->value));
+	}
+	return text;
+}
+
+#define TELL(pid, since, state, text) facts(pid, since, FACTS_STATE_##state, text, sizeof(text))
+
+static void facts_about_processes(void **state)
+{
+	const struct profile_process *p;
+
+	(void)state;
+	prog();
+	sample(10, 10, 5 * S, HERE);
+	ev.now += MS;
+	TELL(10, ev.now - 1, FIRST, "exe\0/bin/prog");
+	TELL(10, ev.now - 1, WHOLE, "exe\0/bin/prog\0env:A\0one\0env:B\0");
+	TELL(10, ev.now - 1, FIRST,
+	     "exe\0/bin/prog"); /* it is read anew, and what is known stays */
+	TELL(77, ev.now, FIRST, "exe\0/of/nobody");
+	/* a fork says the same, until it is another program */
+	fork_(10, 10, 11, 11);
+	sample(11, 11, MS, HERE);
+	ev.now += 10;
+	comm(11, 11, "tool", EVENT_COMM_EXEC);
+	sample(11, 11, 2 * MS, HERE);
+	/* read before the execve: of another life */
+	TELL(11, ev.now - 5, WHOLE, "exe\0/bin/old\0");
+	ev.now += 10;
+	comm(11, 11, "next", EVENT_COMM_EXEC);
+	ev.now += 10;
+	TELL(11, ev.now - 5, REFUSED, "exe\0/bin/next");
+	sample(11, 11, 3 * MS, HERE);
+	finish();
+	p = process_of(thread_of(10, 0));
+	assert_int_equal(p->facts_state, FACTS_STATE_WHOLE);
+	assert_string_equal(facts_text(p), "exe=/bin/prog env:A=one env:B= ");
+	assert_int_equal(process_of(thread_of(11, 0))->first_fact, p->first_fact);
+	assert_int_equal(process_of(thread_of(11, 0))->fact_count, 3);
+	p = process_of(thread_of(11, 1));
+	assert_int_equal(p->facts_state, FACTS_STATE_NONE);
+	assert_int_equal(p->fact_count, 0);
+	p = process_of(thread_of(11, 2));
+	assert_int_equal(p->facts_state, FACTS_STATE_REFUSED);
+	assert_string_equal(facts_text(p), "exe=/bin/next ");
+}
+
+static const char *program_of_pid(uint32_t pid, uint32_t life)
+{
+	return str(process_of(thread_of(pid, life))->program);
+}
+
+/* By what is mapped first; a life that is sampled before that is told later, and one that maps nothing has none. */
+static void programs_of_lives(void **state)
+{
+	(void)state;
+	prog();
+	sample(10, 10, 5 * S, HERE);
+	fork_(10, 10, 11, 11);
+	sample(11, 11, MS, HERE);
+	ev.now += 10;
+	comm(11, 11, "tool", EVENT_COMM_EXEC);
+	sample(11, 11, 2 * MS, HERE);
+	map(11, 0x500000, 0x1000, 0, "//anon", 0);
+	map(11, 0x400000, 0x1000, 0, "/usr/bin/tool", 0);
+	map(11, 0x600000, 0x1000, 0, "/lib/ld.so", 0);
+	ev.now += 10;
+	fork_(11, 11, 12, 12);
+	comm(12, 12, "gone", EVENT_COMM_EXEC);
+	sample(12, 12, MS, HERE);
+	ev.now += 10;
+	comm(11, 11, "far", EVENT_COMM_EXEC);
+	map(11, 0x400000, 0x1000, 0, "//toolong", 0);
+	sample(11, 11, 3 * MS, HERE);
+	/* read from /proc, where a library may be first */
+	process(13, S / 2, true, "old");
+	thread(13, 13, S / 2, 5 * S, "old");
+	map(13, 0x400000, 0x1000, 0, "/lib/libc.so.6", EVENT_FROM_PROC);
+	map(13, 0x500000, 0x1000, 0, "/bin/a.sort", EVENT_FROM_PROC);
+	sample(13, 13, 6 * S, HERE);
+	finish();
+	assert_string_equal(program_of_pid(10, 0), "/bin/prog");
+	assert_string_equal(program_of_pid(11, 0), "/bin/prog");
+	assert_string_equal(program_of_pid(11, 1), "/usr/bin/tool");
+	assert_string_equal(program_of_pid(11, 2), "//toolong");
+	assert_string_equal(program_of_pid(12, 0), "");
+	assert_string_equal(program_of_pid(13, 0), "/bin/a.sort");
+}
+
+/* A life is known again in the next window, with what was said about it before. */
+static void facts_outlive_windows(void **state)
+{
+	uint64_t life;
+
+	(void)state;
+	prog();
+	TELL(10, ev.now, WHOLE, "exe\0/bin/prog");
+	sample(10, 10, 5 * S, HERE);
+	ev.now += MS;
+	next_window();
+	life = process_of(thread_of(10, 0))->life;
+	assert_true(life);
+	sample(10, 10, 5 * S + MS, HERE);
+	ev.now += MS;
+	comm(10, 10, "next", EVENT_COMM_EXEC);
+	sample(10, 10, 5 * S + 2 * MS, HERE);
+	finish();
+	assert_true(process_of(thread_of(10, 0))->life == life);
+	assert_string_equal(facts_text(process_of(thread_of(10, 0))), "exe=/bin/prog ");
+	assert_true(process_of(thread_of(10, 1))->life != life);
+}
+
 static void control_groups(void **state)
 {
 	(void)state;
@@ -477,6 +600,9 @@ int main(void)
 		STORY(a_life_begins_once),
 		STORY(names_by_time),
 		STORY(control_groups),
+		STORY(facts_about_processes),
+		STORY(programs_of_lives),
+		STORY(facts_outlive_windows),
 		STORY(memory_over_time),
 		STORY(memory_of_a_sampled_recorder),
 	};

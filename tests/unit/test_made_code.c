@@ -54,6 +54,7 @@ static void set_up(struct scene *w)
 {
 	struct made_code_options options = {
 		.table_limit = SEGMENT_SIZE, .request = request_frames, .context = w};
+	const struct table_store_options store = {.memory = &w->memory.shared};
 
 	*w = (struct scene){
 		.frames =
@@ -72,7 +73,7 @@ static void set_up(struct scene *w)
 		.count = 3,
 	};
 	table_memory__init(&w->memory, SEGMENT_SIZE, 1);
-	options.store = w->store = table_store__new(&w->memory.shared);
+	options.store = w->store = table_store__new(&store);
 	w->made = made_code__new(&options);
 	assert_true(w->store && w->made);
 }

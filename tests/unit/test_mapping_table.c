@@ -206,6 +206,140 @@ static void random_mappings_agree_with_an_array(void **state)
 	mapping_table__unref(table);
 }
 
+enum { SHARED_SPACE = 200, SHARED_TABLES = 8 };
+
+/* What a table is to have, and of which reading; `read`: that goes on, or the last one. */
+struct model {
+	struct mapping_table *table;
+	uint32_t dso[SHARED_SPACE], reading[SHARED_SPACE];
+	uint64_t offset[SHARED_SPACE];
+	uint32_t read;
+	bool is_reading;
+};
+
+static void check_model(const struct model *m)
+{
+	struct mappings view = mapping_table__view(m->table);
+	struct mappings all;
+
+	for (uint64_t a = 0; a < SHARED_SPACE; a++) {
+		const struct mapping *found = mapping_table__find(m->table, a);
+		const struct mapping *seen = mappings__find(view, a);
+
+		assert_int_equal(!seen, !found);
+		assert_true(!seen || (seen->start == found->start && seen->end == found->end));
+		assert_int_equal(found ? found->image.v : 0, m->dso[a]);
+		if (found)
+			assert_int_equal(a - found->start + found->page_offset, m->offset[a]);
+	}
+	all = mapping_table__all(m->table);
+	assert_int_equal(all.count, mapping_table__count(m->table));
+	assert_int_equal(view.count, all.count);
+	for (size_t i = 0; i < all.count; i++) {
+		assert_true(all.runs[0].data[i].start < all.runs[0].data[i].end);
+		assert_true(!i || all.runs[0].data[i - 1].end <= all.runs[0].data[i].start);
+		assert_int_equal(mapping_table__get(m->table, i)->start, all.runs[0].data[i].start);
+	}
+}
+
+static uint32_t random_of(uint64_t *seed, uint32_t below)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33) % below;
+}
+
+/* The whole mapping is of the reading when a part of it is reported again. */
+static void note_known(struct model *m, uint64_t start)
+{
+	const struct mapping *found = mapping_table__find(m->table, start);
+
+	for (uint64_t a = found->start; a < found->end; a++)
+		m->reading[a] = m->read;
+}
+
+static void change_model(struct model *m, uint64_t *seed)
+{
+	uint64_t start = random_of(seed, SHARED_SPACE), end = start + 1 + random_of(seed, 12);
+	bool from_read = random_of(seed, 3) == 0;
+	uint32_t dso = 1 + random_of(seed, 2);
+	uint64_t offset = start + 64 * random_of(seed, 2);
+	int change;
+
+	end = end > SHARED_SPACE ? SHARED_SPACE : end;
+	change = from_read ? map_read(&m->table, start, end, offset, dso)
+			   : map(&m->table, start, end, offset, dso);
+	assert_true(change >= 0);
+	if (from_read && !m->is_reading) {
+		m->is_reading = true;
+		m->read++;
+	}
+	if (change == MAPPING_KNOWN && from_read)
+		note_known(m, start);
+	for (uint64_t a = start; a < end && change == MAPPING_ADDED; a++) {
+		m->dso[a] = dso;
+		m->offset[a] = offset + (a - start);
+		m->reading[a] = m->read;
+	}
+}
+
+static void end_model_read(struct model *m)
+{
+	size_t before = mapping_table__count(m->table);
+	int removed = mapping_table__end_read(&m->table);
+
+	assert_int_equal(removed, before - mapping_table__count(m->table));
+	for (uint64_t a = 0; a < SHARED_SPACE && m->is_reading; a++)
+		if (m->reading[a] != m->read)
+			m->dso[a] = 0;
+	m->is_reading = false;
+}
+
+/* Processes that fork, map and are read again, each against its own array. */
+static void shared_tables_agree_with_arrays(void **state)
+{
+	struct model *models = calloc(SHARED_TABLES, sizeof(*models));
+	uint64_t seed = 11;
+
+	(void)state;
+	for (int round = 0; round < 30000; round++) {
+		struct model *m = &models[random_of(&seed, SHARED_TABLES)];
+		struct model *other = &models[random_of(&seed, SHARED_TABLES)];
+		uint32_t what = random_of(&seed, 20);
+
+		if (what == 0 && m != other) {
+			mapping_table__unref(other->table);
+			*other = *m;
+			mapping_table__ref(m->table);
+		} else if (what == 1) {
+			end_model_read(m);
+		} else {
+			change_model(m, &seed);
+		}
+		check_model(m);
+		if (round % 16 == 0)
+			check_model(other);
+	}
+	for (int i = 0; i < SHARED_TABLES; i++)
+		mapping_table__unref(models[i].table);
+	free(models);
+}
+
+static void a_table_has_a_bound(void **state)
+{
+	struct mapping_table *table = NULL;
+
+	(void)state;
+	for (uint64_t i = 262144; i-- > 0;) /* from the top down */
+		assert_int_equal(map(&table, 16 * i, 16 * i + 8, 0, 1), MAPPING_ADDED);
+	assert_int_equal(map(&table, 8, 9, 0, 1), -E2BIG);
+	assert_int_equal(map(&table, 2, 3, 1, 2), -E2BIG); /* two more */
+	assert_int_equal(map(&table, 0, 8, 0, 2), MAPPING_ADDED);
+	assert_int_equal(mapping_table__count(table), 262144);
+	assert_int_equal(map(&table, 0, 16 * 262144, 0, 3), MAPPING_ADDED);
+	expect(table, "0-4194304+0:3");
+	mapping_table__unref(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +350,8 @@ int main(void)
 		cmocka_unit_test(forks_share_until_a_change),
 		cmocka_unit_test(readings_drop_what_is_gone),
 		cmocka_unit_test(random_mappings_agree_with_an_array),
+		cmocka_unit_test(shared_tables_agree_with_arrays),
+		cmocka_unit_test(a_table_has_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

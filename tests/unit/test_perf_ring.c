@@ -13,6 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
+#include "stream/event_decode.h"
+
 #define DATA_SIZE 8192u
 
 /* A ring as the kernel would fill it, in memory of our own. */
@@ -171,9 +174,11 @@ struct caught {
 	union {
 		struct event_header header;
 		struct mmap_event mmap;
+		struct kallsyms_event kallsyms;
 		struct comm_event comm;
 		struct task_event task;
 		struct lost_event lost;
+		struct group_made_event group;
 		char space[8192];
 	} event;
 };
@@ -331,6 +336,87 @@ static void mmap_records_that_lie(void **state)
 	assert_int_equal(strlen(caught.event.mmap.path), EVENT_PATH_MAX - 1);
 }
 
+/* Code that the kernel has made: a line as of /proc/kallsyms. That code goes is no event. */
+static void ksymbol_records(void **state)
+{
+	static const char name[32] = "bpf_prog_0123456789abcdef_f", end[8] = "ool";
+	uint64_t address = 0xffffffffc0001000;
+	uint32_t length = 64, bpf = PERF_RECORD_KSYMBOL_TYPE_BPF;
+	uint32_t gone = bpf | PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER << 16;
+	struct caught caught;
+	struct record r;
+
+	(void)state;
+	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
+	record__add(&r, &address, sizeof(address));
+	record__add_words(&r, 2, length, bpf);
+	record__add(&r, name, sizeof(name));
+	record__end(&r, 55);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_int_equal(caught.count, 1);
+	assert_int_equal(caught.event.header.type, EVENT_KALLSYMS);
+	assert_int_equal(caught.event.header.flags, EVENT_KALLSYMS_ADDED);
+	assert_int_equal(caught.event.header.time, 55);
+	assert_int_equal(event_check(&caught.event.header, caught.event.header.size), 0);
+	assert_string_equal(caught.event.kallsyms.text,
+			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n");
+	assert_int_equal(caught.event.kallsyms.text_size, strlen(caught.event.kallsyms.text));
+
+	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
+	record__add(&r, &address, sizeof(address));
+	record__add_words(&r, 2, length, (uint32_t)PERF_RECORD_KSYMBOL_TYPE_OOL);
+	record__add(&r, end, sizeof(end));
+	record__end(&r, 56);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_string_equal(caught.event.kallsyms.text,
+			    "ffffffffc0001000 t ool\t[__builtin__ftrace]\n");
+
+	/* another one listens: behind what is for us is what was there before */
+	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
+	record__add(&r, &address, sizeof(address));
+	record__add_words(&r, 2, length, bpf);
+	record__add(&r, name, sizeof(name));
+	record__end(&r, 59);
+	record__add(&r, "what was in the ring so far", 24);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_int_equal(caught.event.header.time, 59);
+	assert_string_equal(caught.event.kallsyms.text,
+			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n");
+
+	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
+	record__add(&r, &address, sizeof(address));
+	record__add_words(&r, 2, length, gone);
+	record__add(&r, name, sizeof(name));
+	record__end(&r, 57);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_int_equal(caught.count, 0);
+
+	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
+	record__add(&r, &address, sizeof(address));
+	record__add_words(&r, 2, length, bpf);
+	record__add(&r, "unending", 8);
+	record__end(&r, 58);
+	assert_int_equal(decode(&r, &caught), -EBADMSG);
+}
+
+/* Nothing happens later than now. */
+static void records_of_the_future(void **state)
+{
+	static const char comm[8] = "comm";
+	struct caught caught;
+	struct record r;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		record__begin(&r, PERF_RECORD_COMM, 0);
+		record__add_words(&r, 2, 5u, 6u);
+		record__add(&r, comm, sizeof(comm));
+		record__end(&r, i ? monotonic_ns() : monotonic_ns() + 1000000000);
+		assert_int_equal(decode(&r, &caught), i ? 0 : -EBADMSG);
+		assert_int_equal(caught.count, i);
+	}
+}
+
 static void other_records(void **state)
 {
 	static const char comm[24] = "a comm that is too long";
@@ -387,6 +473,39 @@ static void other_records(void **state)
 	assert_int_equal(decode(&r, &caught), -EBADMSG);
 }
 
+static void group_records(void **state)
+{
+	static const char path[24] = "/system.slice/a.service";
+	static const char longest[EVENT_PATH_MAX + 8] = {[0 ... EVENT_PATH_MAX] = 'x'};
+	uint64_t id = 4711;
+	struct caught caught;
+	struct record r;
+
+	(void)state;
+	record__begin(&r, PERF_RECORD_CGROUP, 0);
+	record__add(&r, &id, sizeof(id));
+	record__add(&r, path, sizeof(path));
+	record__end(&r, 300);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_int_equal(caught.event.header.type, EVENT_GROUP_MADE);
+	assert_int_equal(caught.event.header.time, 300);
+	assert_int_equal(caught.event.group.group, 4711);
+	assert_string_equal(caught.event.group.path, path);
+
+	/* without its end, and longer than a path is */
+	record__begin(&r, PERF_RECORD_CGROUP, 0);
+	record__add(&r, &id, sizeof(id));
+	record__add(&r, path, 8);
+	record__end(&r, 301);
+	assert_int_equal(decode(&r, &caught), -EBADMSG);
+	record__begin(&r, PERF_RECORD_CGROUP, 0);
+	record__add(&r, &id, sizeof(id));
+	record__add(&r, longest, sizeof(longest));
+	record__end(&r, 302);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_int_equal(caught.count, 0);
+}
+
 static void output_records(void **state)
 {
 	struct {
@@ -441,6 +560,9 @@ int main(void)
 		cmocka_unit_test(mmap_records),
 		cmocka_unit_test(mmap_records_that_lie),
 		cmocka_unit_test(other_records),
+		cmocka_unit_test(group_records),
+		cmocka_unit_test(ksymbol_records),
+		cmocka_unit_test(records_of_the_future),
 		cmocka_unit_test(output_records),
 		cmocka_unit_test(sources_have_names),
 	};

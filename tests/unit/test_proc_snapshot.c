@@ -25,8 +25,10 @@
 #include "base/io.h"
 #include "base/proc_task.h"
 #include "base/vec.h"
+#include "procfs/proc_maps.h"
 #include "procfs/proc_reread.h"
 #include "procfs/proc_snapshot.h"
+#include "readers/reader_pool.h"
 #include "stream/event_decode.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -308,7 +310,7 @@ static void expect_exact_path(const char *path, bool deleted)
 	assert_true(page != MAP_FAILED);
 	if (deleted)
 		unlink(path);
-	assert_int_equal(proc_snapshot__maps(s, getpid(), take, &told), 0);
+	assert_int_equal(proc_snapshot__process(s, getpid(), false, take, &told), 0);
 	mapping = told_mapping(&told, page);
 	assert_non_null(mapping);
 	assert_memory_equal(mapping->path, path, strlen(path));
@@ -414,10 +416,66 @@ static void test_many_mappings(void **state)
 	/* and now it is gone */
 	told_fini(&told);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
-	assert_int_equal(proc_snapshot__maps(s, pid, take, &told), 0);
 	assert_int_equal(proc_snapshot__thread_cpu(s, pid, take, &told), 0);
 	assert_int_equal(told.events.count, 0);
 	proc_snapshot__free(s);
+}
+
+/* The mappings that were told, with MAPS_READ behind them. */
+static size_t count_same(const struct told *a, const struct told *b)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i < a->events.count; i++) {
+		const struct mmap_event *x = (const void *)a->events.data[i], *y;
+
+		if (x->header.type != EVENT_MMAP)
+			continue;
+		y = told_mapping(b, (void *)(uintptr_t)x->start);
+		same += y && y->header.size == x->header.size &&
+			!memcmp(&x->pid, &y->pid, x->header.size - sizeof(x->header));
+	}
+	return same;
+}
+
+/* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
+static void test_readers_tell_the_same(void **state)
+{
+	static const reader_serve_fn services[] = {proc_maps__serve};
+	const struct reader_pool_options options = {
+		.services = services, .service_count = 1, .name = "test-reader"};
+	struct told here = {}, there = {};
+	struct proc_snapshot *s = open_snapshot();
+	struct reader_pool *pool;
+	const struct event_header *last;
+	pid_t pid = start_child(map_much);
+
+	(void)state;
+	assert_int_equal(reader_pool__new(&options, &pool), 0);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
+	proc_snapshot__use_readers(s, pool, 0);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
+	assert_int_equal(there.of_type[EVENT_MMAP], 0);
+	assert_true(proc_snapshot__pending_since(s) <= monotonic_ns());
+	assert_true(reader_pool__settle(pool, 60000000000ull));
+	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
+	assert_int_equal(proc_snapshot__error(s), 0);
+	assert_true(here.of_type[EVENT_MMAP] > MANY / 2);
+	assert_int_equal(there.of_type[EVENT_MMAP], here.of_type[EVENT_MMAP]);
+	assert_int_equal(count_same(&here, &there), here.of_type[EVENT_MMAP]);
+	last = (const void *)there.events.data[there.events.count - 1];
+	assert_int_equal(last->type, EVENT_MAPS_READ);
+	/* it ends after it was asked for: nothing, or all of it */
+	told_fini(&there);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
+	stop_child(pid);
+	reader_pool__end(pool);
+	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
+	assert_int_equal(there.of_type[EVENT_MAPS_READ], 0);
+	told_fini(&here);
+	told_fini(&there);
+	proc_snapshot__free(s);
+	reader_pool__free(pool);
 }
 
 static void nothing(void)
@@ -715,6 +773,7 @@ int main(void)
 		cmocka_unit_test(test_mapping_lines),
 		cmocka_unit_test(test_this_process),
 		cmocka_unit_test(test_paths_are_exact),
+		cmocka_unit_test(test_readers_tell_the_same),
 		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_a_leader_that_has_ended),
 		cmocka_unit_test(test_process_states),

@@ -109,7 +109,7 @@ static struct process_watch *new_watch(void)
 {
 	struct process_watch *w = NULL;
 
-	assert_int_equal(process_watch__new(&w), 0);
+	assert_int_equal(process_watch__new(false, &w), 0);
 	return w;
 }
 
@@ -208,6 +208,34 @@ static void those_that_ran(void **state)
 	assert_int_equal(process_watch__look(w, NULL, 0, 32 * S, take, &told), -ECANCELED);
 	end_child(one);
 	end_child(two);
+	forget_told(&told);
+	process_watch__free(w);
+}
+
+/* Who asks for control groups alone has nothing read in between, and has the others' turns. */
+static void groups_only(void **state)
+{
+	pid_t child = start_child();
+	struct process_watch *w = NULL;
+	struct told told = {};
+
+	(void)state;
+	assert_int_equal(process_watch__new(true, &w), 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		process_watch__sampled(w, child);
+		assert_int_equal(process_watch__look(w, NULL, 0, (5 + i) * S, take, &told), 0);
+		assert_int_equal(told.cgroups.count, 2);
+		assert_int_equal(told.memory.count, 2);
+	}
+	process_watch__exec(w, child);
+	process_watch__sampled(w, child);
+	assert_int_equal(process_watch__look(w, NULL, 0, 10 * S, take, &told), 0);
+	assert_int_equal(told.cgroups.count, 3);
+	assert_int_equal(told.cgroups.data[2], child);
+	process_watch__sampled(w, child);
+	assert_int_equal(process_watch__look(w, NULL, 0, 10 * S + WATCH_CGROUP_NS, take, &told), 0);
+	assert_int_equal(told.cgroups.count, 5);
+	end_child(child);
 	forget_told(&told);
 	process_watch__free(w);
 }
@@ -314,6 +342,7 @@ int main(void)
 		cmocka_unit_test(the_right_hierarchy), cmocka_unit_test(this_program_is_looked_at),
 		cmocka_unit_test(those_that_ran),      cmocka_unit_test(the_busiest_of_many),
 		cmocka_unit_test(a_million_processes), cmocka_unit_test(odd_texts),
+		cmocka_unit_test(groups_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

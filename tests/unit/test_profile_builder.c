@@ -388,6 +388,147 @@ static void a_stack_of_nothing_is_found(void **state)
 	assert_non_null(strstr(why, "stack 0"));
 }
 
+/* Taken from the last samples first, as from a plain array. */
+static void cpu_time_is_taken_back(void **state)
+{
+	enum { ROUNDS = 4000 };
+	struct profile_process process = {.pid = 1, .start = 5};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), 5);
+	struct stack_id stack = some_stack();
+	uint64_t want[ROUNDS], sum = 0, random = 7;
+	const struct profile *p;
+	size_t rows = 0;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t amount, taken = 0;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		amount = (random >> 33) % 8 ? (random >> 40) % 10 : (random >> 40) % 2000;
+		if ((random >> 50) % 3) {
+			want[rows] = (random >> 60) % 2 ? 0 : amount;
+			add_sample(t, 10 + round, stack, want[rows], "a", STACK_END_ROOT);
+			sum += want[rows++];
+			continue;
+		}
+		for (size_t i = rows; i-- > 0 && taken < amount;) {
+			uint64_t here = want[i] < amount - taken ? want[i] : amount - taken;
+
+			want[i] -= here;
+			taken += here;
+		}
+		sum -= taken;
+		assert_int_equal(profile_builder__take_back_cpu(b, t, amount), taken);
+	}
+	p = finish();
+	assert_int_equal(p->threads[t.v].samples[SAMPLE_CPU].count, rows);
+	for (size_t i = 0; i < rows; i++)
+		assert_int_equal(p->threads[t.v].samples[SAMPLE_CPU].weight[i], want[i]);
+	assert_int_equal(profile_thread__cpu(&p->threads[t.v]), sum);
+}
+
+/* A location with a chain of `count` functions; the first one was called. */
+static struct location_id inlined(struct dso_id dso, uint64_t address, size_t count)
+{
+	struct location_id id = profile_builder__location(b, dso, address, nobody, CATEGORY_USER);
+	struct profile_line lines[64] = {};
+	char name[32];
+
+	for (size_t i = 0; i < count; i++) {
+		struct profile_function f = {.dso = dso, .address = PROFILE_UNKNOWN_ADDRESS};
+
+		snprintf(name, sizeof(name), "f%zu", count - 1 - i);
+		f.name = str(name);
+		lines[i].function = profile_builder__function(b, &f);
+	}
+	profile_builder__resolve(b, id, address, lines, count);
+	return id;
+}
+
+static void chains_of_inlined_functions_are_bounded(void **state)
+{
+	enum { SAMPLES = 3000 };
+	struct profile_process process = {.pid = 1, .start = 5};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), 5);
+	struct dso_id dso = file("/bin/a", 1);
+	struct location_id deep = inlined(dso, 16, 64), flat = inlined(dso, 32, 3);
+	struct stack_id stack = profile_builder__stack(b, (struct stack_id){0}, flat);
+	const struct profile *p;
+
+	(void)state;
+	stack = profile_builder__stack(b, stack, deep);
+	for (int i = 0; i < SAMPLES; i++)
+		add_sample(t, 10 + i, stack, 1, "a", STACK_END_ROOT);
+	p = finish();
+	/* 3,000 samples of 67 functions are more than 8 times 6,000 frames and 65,536; with 32 they are not */
+	assert_int_equal(p->locations[deep.v].line_count, 32);
+	assert_int_equal(p->locations[flat.v].line_count, 3);
+	assert_int_equal(p->inlined_left_out, 32);
+	/* the outermost ones are kept */
+	for (uint32_t i = 0; i < 32; i++) {
+		const struct profile_line *line = &p->lines[p->locations[deep.v].first_line + i];
+		char name[32];
+
+		snprintf(name, sizeof(name), "f%u", 31 - i);
+		assert_string_equal(profile__string(p, p->functions[line->function.v].name), name);
+	}
+}
+
+static void a_few_long_chains_are_whole(void **state)
+{
+	struct profile_process process = {.pid = 1, .start = 5};
+	struct process_id pid = profile_builder__process(b, &process);
+	struct thread_id t = profile_builder__thread(b, pid, 1, true, str("a"), 5);
+	struct location_id deep = inlined(file("/bin/a", 1), 16, 64);
+	struct stack_id stack = profile_builder__stack(b, (struct stack_id){0}, deep);
+	const struct profile *p;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		add_sample(t, 10 + i, stack, 1, "a", STACK_END_ROOT);
+	p = finish();
+	assert_int_equal(p->locations[deep.v].line_count, 64);
+	assert_int_equal(p->inlined_left_out, 0);
+}
+
+static void many_facts_and_books(void **state)
+{
+	const struct profile *p;
+	char key[32], value[32];
+
+	(void)state;
+	for (unsigned int i = 0; i < 5000; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		profile_builder__meta(b, key, "old");
+	}
+	for (unsigned int i = 0; i < 4096; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		snprintf(value, sizeof(value), "%u", i);
+		profile_builder__meta(b, key, value);
+	}
+	for (uint32_t cpu = 70000; cpu-- > 0;) {
+		struct profile_cpu_books books = {.cpu = cpu, .received = 1};
+
+		profile_builder__books(b, &books);
+	}
+	for (uint32_t cpu = 0; cpu < 65536; cpu += 2) {
+		struct profile_cpu_books books = {.cpu = cpu, .received = 2};
+
+		profile_builder__books(b, &books);
+	}
+	p = finish();
+	assert_int_equal(p->meta_count, 4096);
+	assert_string_equal(profile__meta(p, "key4095"), "4095");
+	assert_null(profile__meta(p, "key4096"));
+	assert_int_equal(p->books_count, 65536);
+	for (uint32_t cpu = 0; cpu < 65536; cpu++) {
+		assert_int_equal(p->books[cpu].cpu, cpu);
+		assert_int_equal(p->books[cpu].received, 2 - cpu % 2);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -405,6 +546,10 @@ int main(void)
 		TEST(books_meta_and_losses),
 		TEST(dump_is_deterministic),
 		TEST(a_stack_of_nothing_is_found),
+		TEST(cpu_time_is_taken_back),
+		TEST(chains_of_inlined_functions_are_bounded),
+		TEST(a_few_long_chains_are_whole),
+		TEST(many_facts_and_books),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,6 +238,7 @@ static void fill(struct fixture *f)
 	X(f->p.stack_ends[STACK_END_FAULT] = 1, "3 stacks ended")                                  \
 	X(f->threads[1].samples[SAMPLE_CPU].tick_sum = 3, "thread 1: its ticks do not add up")     \
 	X(f->processes[1].cgroup.v = 3, "process 1: name or control")                              \
+	X(f->processes[1].program.v = 3, "process 1: program out")                                 \
 	X(f->processes[1].began = 7, "process 1: it began by 7")                                   \
 	X(f->processes[1].execs = true; f->processes[1].end = 0, "process 1: an execve")           \
 	X(f->threads[1].cuts = NULL, "thread 1: its cut samples")                                  \

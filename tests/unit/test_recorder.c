@@ -74,6 +74,22 @@ static void return_address_at_a_boundary(void **state)
 	expect_stack(thread_of(10, 0), 0, "prog+0x13ff next.so+0x0");
 }
 
+/* A file that is one too many: its code is nobody else's, and what was there before is gone. */
+static void mappings_that_are_left(void **state)
+{
+	(void)state;
+	prog();
+	map(10, 0x20000, 0x1000, 0, "/lib/before.so", 0);
+	map(10, 0x20000, 0x1000, 0, "/lib/left.so", EVENT_LEFT);
+	map(10, 0x30000, 0x1000, 0, "/lib/other.so", EVENT_LEFT);
+	ev.now += MS;
+	sample(10, 10, 5 * S + MS, IP(0x20010), RET(0x30021), RET(0x10021), END);
+	finish();
+	expect_stack(thread_of(10, 0), 0, "prog+0x420 [unknown]+0x30020 [unknown]+0x20010");
+	assert_int_equal(ev.p->unmapped_frames, 0);
+	assert_int_equal(ev.rereads, 0);
+}
+
 static void frames_without_mapping(void **state)
 {
 	const struct profile_location *l;
@@ -211,6 +227,40 @@ static void flips_of_a_jit_page_cost_nothing(void **state)
 	assert_int_equal(profile_builder__dso_count(ev.builder), dsos);
 }
 
+static void map_pages(uint32_t pid, uint64_t count, uint64_t offset)
+{
+	for (uint64_t i = 0; i < count; i++)
+		map(pid, 0x100000000 + i * 0x2000, 0x1000, offset, "/pages", 0);
+}
+
+/* Of a process, and of all: what is too much is left, counted, and asked for in /proc. */
+static void too_many_mappings(void **state)
+{
+	enum { MAX = 262144 };
+	const struct process_life *life;
+
+	(void)state;
+	prog();
+	life = process_table__find(world__processes(ev.world), 10);
+	map_pages(10, MAX, 0);
+	assert_int_equal(mapping_table__count(life->maps), MAX);
+	assert_int_equal(world__stats(ev.world).refused_mappings, 1);
+	assert_int_equal(ev.rereads, 1);
+	assert_int_equal(ev.reread[0], 10);
+	/* seventeen with so many, which share them until one changes them */
+	for (uint32_t pid = 100; pid < 116; pid++)
+		fork_(10, 10, pid, pid);
+	map_pages(10, 65536, 0x1000);
+	assert_int_equal(world__stats(ev.world).dropped_mappings, MAX);
+	assert_int_equal(ev.rereads, 2);
+	assert_int_equal(mapping_table__count(life->maps), 0);
+	for (uint64_t i = 1; i <= 4; i++)
+		map_pages(10, 65536, 0x1000 * (i % 2));
+	/* one more was enough */
+	assert_int_equal(world__stats(ev.world).dropped_mappings, 2 * MAX);
+	assert_int_equal(mapping_table__count(life->maps), 65536);
+}
+
 /* ---- CPU time -------------------------------------------------------------------------------- */
 
 static void cpu_deltas(void **state)
@@ -278,6 +328,30 @@ static void cpu_before_the_start_does_not_count(void **state)
 	assert_int_equal(cpu_of_tid(30), 3 * MS);
 	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].weight[0], MS);
 	assert_int_equal(cpu_of_tid(10), 2 * MS);
+}
+
+/* What was used while nobody sampled on purpose is in no sample, and in no tail. */
+static void cpu_from_a_new_baseline(void **state)
+{
+	const struct profile_thread *t;
+
+	(void)state;
+	prog();
+	ev.now += MS;
+	sample(10, 10, 5 * S + MS, HERE);
+	ev.now += 3 * S;
+	thread_cpu(10, 10, 7 * S, EVENT_BASELINE);
+	ev.now += 2 * MS;
+	sample(10, 10, 7 * S + 2 * MS, HERE);
+	thread_cpu(10, 10, 6 * S, EVENT_BASELINE); /* it does not go back */
+	ev.now += MS;
+	sample(10, 10, 7 * S + 3 * MS, HERE);
+	stop();
+	finish();
+	t = thread_of(10, 0);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[1], 2 * MS);
+	assert_int_equal(t->samples[SAMPLE_CPU].weight[2], MS);
+	assert_int_equal(t->cpu_tail, 0);
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */
@@ -568,13 +642,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(kernel_and_user_frames),
 		STORY(return_address_at_a_boundary),
+		STORY(mappings_that_are_left),
 		STORY(frames_without_mapping),
 		STORY(no_frames_at_all),
 		STORY(run_time_code_by_name),
 		STORY(dlopen_over_an_old_mapping),
 		STORY(munmap_is_seen_by_a_reading),
 		STORY(flips_of_a_jit_page_cost_nothing),
+		STORY(too_many_mappings),
 		STORY(cpu_deltas),
+		STORY(cpu_from_a_new_baseline),
 		STORY(cpu_before_the_start_does_not_count),
 		STORY(an_empty_profile_has_its_threads),
 		STORY(the_whole_system_has_what_ran),

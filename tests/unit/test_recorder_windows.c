@@ -107,9 +107,12 @@ static void assert_same_totals(struct totals *one, struct totals *many)
 
 /* ---- the same stream in one window and in many ----------------------------------------------- */
 
+/* The rate changes right after a reading. */
 static void tell_books(uint64_t ticks)
 {
-	struct books_event books = {.header = header(0), .lines = BOOK_COUNT, .period = MS + 1};
+	struct books_event books = {.header = header(0),
+				    .lines = BOOK_COUNT,
+				    .period = ticks / 60 % 2 ? MS + 1 : 3 * MS + 7};
 
 	books.time_enabled = books.time_running = ticks * MS;
 	books.received = ticks;
@@ -158,6 +161,37 @@ static void windows_add_up(void **state)
 		totals__fini(&one);
 		totals__fini(&many);
 	}
+}
+
+/* What is due is counted by the rate of each stretch, and nothing of a stretch is lost or counted twice. */
+static void due_at_two_rates(void **state)
+{
+	const struct profile_cpu_books *books;
+
+	(void)state;
+	prog();
+	tell_books(30); /* 30 ms */
+	tell_books(59);
+	next_window();
+	tell_books(100);
+	ev.now += MS;
+	next_window();
+	tell_books(119);
+	tell_books(121);
+	stop();
+	finish();
+	books = ev.profiles[0]->books;
+	assert_int_equal(books->due, 19); /* 59 ms at 3.000007 */
+	assert_false(books->period_changed);
+	books = ev.profiles[1]->books;
+	assert_int_equal(books->due, 40); /* 41 ms at 1.000001 */
+	assert_int_equal(books->period, MS + 1);
+	assert_false(books->period_changed);
+	books = ev.p->books;
+	assert_int_equal(books->due,
+			 19); /* 60 ms at 1.000001, 40 of which were told; 2 ms at 3.000007 */
+	assert_true(books->period_changed);
+	assert_int_equal(books->period, 3 * MS + 7);
 }
 
 /* ---- what is in which ------------------------------------------------------------------------ */
@@ -309,9 +343,13 @@ static void images_are_forgotten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_add_up), STORY(cpu_goes_on),
-		STORY(cpu_is_taken_back),	  STORY(what_was_told_before),
-		STORY(the_time_of_a_window),	  STORY(images_are_forgotten),
+		cmocka_unit_test(windows_add_up),
+		STORY(due_at_two_rates),
+		STORY(cpu_goes_on),
+		STORY(cpu_is_taken_back),
+		STORY(what_was_told_before),
+		STORY(the_time_of_a_window),
+		STORY(images_are_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static struct runtime_reader *new_reader(struct answers *answers)
 	struct runtime_reader *reader;
 
 	*answers = (struct answers){};
-	assert_int_equal(runtime_reader__new(keep_answer, answers, &reader), 0);
+	assert_int_equal(runtime_reader__new(keep_answer, answers, NULL, 0, &reader), 0);
 	return reader;
 }
 
@@ -284,7 +284,7 @@ static void again_test(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(runtime_reader__new(ask_again, &a, &a.reader), 0);
+	assert_int_equal(runtime_reader__new(ask_again, &a, NULL, 0, &a.reader), 0);
 	assert_int_equal(runtime_reader__ask(a.reader, &a.request), 0);
 	assert_int_equal(a.count, 3);
 	runtime_reader__free(a.reader);

@@ -30,6 +30,7 @@
 #include "base/io.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"
+#include "unit/sealed_support.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED true
@@ -37,97 +38,9 @@
 #define SANITIZED false
 #endif
 
-#define ADDRESSES 8
-#define SECOND	  1000000000ull
-
-/* ---- jobs, and a sink that keeps what it is told --------------------------------------------- */
-
-struct answer {
-	char name[64], file[64];
-	size_t frames;
-	uint64_t elf_address;
-	uint32_t line, definition_line;
-};
-
-struct test_job {
-	uint64_t addresses[ADDRESSES];
-	struct answer answers[ADDRESSES];
-	size_t told;
-	int stop_with; /* the sink returns it at the first address */
-	unsigned int *turn, came;
-};
-
-static int keep(void *context, size_t index, const struct symbol_result *result)
-{
-	struct test_job *job = context;
-	struct answer *answer = &job->answers[index];
-
-	assert_int_equal(index, job->told);
-	if (!job->told++ && job->turn)
-		job->came = ++*job->turn;
-	answer->frames = result->frame_count;
-	answer->elf_address = result->elf_address;
-	if (result->frame_count) {
-		const struct symbol_frame *f = &result->frames[0];
-
-		snprintf(answer->name, sizeof(answer->name), "%s", f->function);
-		snprintf(answer->file, sizeof(answer->file), "%s", f->file ? f->file : "");
-		answer->line = f->line;
-		answer->definition_line = f->definition_line;
-	}
-	return job->stop_with;
-}
-
-static void make_jobs(struct sealed_job *jobs, struct test_job *tests, size_t count)
-{
-	memset(tests, 0, count * sizeof(*tests));
-	for (size_t i = 0; i < count; i++) {
-		for (size_t n = 0; n < ADDRESSES; n++)
-			tests[i].addresses[n] = 0x1000 * (i + 1) + n;
-		jobs[i] = (struct sealed_job){
-			.files = {.kind = DSO_FILE, .elf_fd = -1, .debug_fd = -1, .alt_fd = -1},
-			.root_fd = -1,
-			.addresses = tests[i].addresses,
-			.count = ADDRESSES,
-			.sink = keep,
-			.context = &tests[i],
-		};
-	}
-}
+#define SECOND 1000000000ull
 
 /* ---- what children do ------------------------------------------------------------------------ */
-
-/* A name and a line for each address, both made from it. */
-static int answer_all(const struct module_files *files, const uint64_t *addresses, size_t count,
-		      symbol_sink_fn sink, void *context, struct module_report *report)
-{
-	for (size_t i = 0; i < count; i++) {
-		char name[64];
-		struct symbol_frame frames[2] = {
-			{.function = name, .file = "file.c", .line = addresses[i] & 0xff},
-			{.function = "outer", .function_address = 1, .definition_line = 7},
-		};
-		struct symbol_result result = {
-			.elf_address = addresses[i] + 1, .frames = frames, .frame_count = 2};
-		int err;
-
-		frames[0].definition_line = 3;
-		if (files->symbols_only)
-			frames[0].file = NULL;
-		snprintf(name, sizeof(name), "f_%llx", (unsigned long long)addresses[i]);
-		err = sink(context, i, &result);
-		if (err)
-			return err;
-	}
-	*report = (struct module_report){
-		.state = SYMBOL_STATE_RESOLVED,
-		.dwarf = files->symbols_only ? DWARF_STATE_NONE : DWARF_STATE_READ,
-		.addresses = count,
-		.with_symbol = count,
-		.with_lines = files->symbols_only ? 0 : count,
-	};
-	return 0;
-}
 
 /* The second job misbehaves in its first child, in the way that the test is about. */
 static bool is_bad(const struct module_files *files, const uint64_t *addresses)
@@ -239,6 +152,13 @@ static void eat_memory(void)
 	}
 }
 
+/* As for a file system that does not answer; pause() is refused. */
+static void wait_for_nothing(void)
+{
+	for (char byte; read(SEALED_SOCKET, &byte, 1) >= 0;)
+		;
+}
+
 static void burn_cpu(void)
 {
 	for (volatile uint64_t i = 0;; i++)
@@ -264,6 +184,7 @@ BAD_CHILD(no_size, say_record_without_size())
 BAD_CHILD(closes, close(SEALED_SOCKET); pause())
 BAD_CHILD(exits, _exit(0))
 BAD_CHILD(hang, for (;;) pause())
+BAD_CHILD(waits, wait_for_nothing())
 BAD_CHILD(burn, burn_cpu())
 BAD_CHILD(hog, eat_memory(); return -ENOMEM)
 BAD_CHILD(fails, return -EIO)
@@ -283,22 +204,6 @@ static size_t open_descriptors(void)
 	while (readdir(d))
 		count++;
 	return count;
-}
-
-static void assert_answered(const struct test_job *job, bool with_lines)
-{
-	assert_int_equal(job->told, ADDRESSES);
-	for (size_t i = 0; i < ADDRESSES; i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "f_%llx", (unsigned long long)job->addresses[i]);
-		assert_string_equal(job->answers[i].name, name);
-		assert_string_equal(job->answers[i].file, with_lines ? "file.c" : "");
-		assert_int_equal(job->answers[i].line, job->addresses[i] & 0xff);
-		assert_int_equal(job->answers[i].definition_line, 3);
-		assert_int_equal(job->answers[i].frames, 2);
-		assert_int_equal(job->answers[i].elf_address, job->addresses[i] + 1);
-	}
 }
 
 static void run_bad(const struct sealed_work *work, enum dwarf_state expected)
@@ -451,6 +356,23 @@ static void test_limits(void **state)
 	run_bad(&(struct sealed_work){.resolve = hang, .wall_time = SECOND}, DWARF_STATE_LIMIT);
 	run_bad(&(struct sealed_work){.resolve = burn, .cpu_seconds = 1}, DWARF_STATE_LIMIT);
 	run_bad(&(struct sealed_work){.resolve = hog, .memory = 512 << 20}, DWARF_STATE_TOO_BIG);
+}
+
+/* What does not get on is not tried again: its file would hold up the next one too. */
+static void test_stuck(void **state)
+{
+	const struct sealed_work work = {.resolve = waits, .stuck_time = SECOND};
+	struct sealed_job jobs[3];
+	struct test_job tests[3];
+
+	(void)state;
+	make_jobs(jobs, tests, 3);
+	assert_int_equal(sealed_run_work(jobs, 3, 2, NULL, NULL, &work), 0);
+	assert_answered(&tests[0], true);
+	assert_answered(&tests[2], true);
+	assert_true(tests[1].told == ADDRESSES && !tests[1].answers[0].frames);
+	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_HUNG);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
 static int always_crash(const struct module_files *files, const uint64_t *addresses, size_t count,
@@ -656,197 +578,6 @@ static void test_what_a_child_has(void **state)
 	}
 }
 
-/* ---- files and paths ------------------------------------------------------------------------- */
-
-static char dwo_path[256], secret_path[256];
-
-#define MUST(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			return -(__LINE__ % 1000) - 1000;                                          \
-	} while (0)
-
-static bool refused(long result)
-{
-	return result == -1 && errno == EACCES;
-}
-
-/* Every way to a path, from inside. A child that gets through fails, and its lines are missing. */
-static int try_paths(const struct module_files *files, const uint64_t *addresses, size_t count,
-		     symbol_sink_fn sink, void *context, struct module_report *report)
-{
-	char text[256];
-	struct stat st;
-
-	if (files->symbols_only)
-		return answer_all(files, addresses, count, sink, context, report);
-	MUST(refused(open("/etc/passwd", O_RDONLY)));
-	MUST(refused(open(secret_path, O_RDONLY)));
-	MUST(refused(open("relative.dwo", O_RDONLY)));
-	MUST(refused(open(dwo_path, O_RDWR)));
-	MUST(refused(open(dwo_path, O_WRONLY | O_CREAT, 0600)));
-	MUST(refused(open("/proc/self/mem", O_RDWR)));
-	MUST(refused(stat("/etc/passwd", &st)));
-	MUST(refused(lstat("/etc/passwd", &st)));
-	MUST(refused(syscall(SYS_statx, AT_FDCWD, "/etc/passwd", 0, 0, text)));
-	MUST(refused(access("/etc/passwd", R_OK)));
-	MUST(refused(readlink("/proc/self/fd/3", text, sizeof(text))));
-	MUST(refused(unlink(dwo_path)));
-	MUST(refused(rename(dwo_path, secret_path)));
-	MUST(refused(mkdir("/tmp/sealed", 0700)));
-	MUST(refused(chdir("/")));
-	MUST(syscall(SYS_getdents64, SEALED_SOCKET, text, sizeof(text)) == -1);
-	MUST(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-	     MAP_FAILED);
-	MUST(fcntl(SEALED_SOCKET, F_SETOWN, 1) == -1);
-	MUST(syscall(SYS_ioctl, SEALED_SOCKET, 0x541b, text) == -1);
-	return answer_all(files, addresses, count, sink, context, report);
-}
-
-static int read_dwo(const struct module_files *files, const uint64_t *addresses, size_t count,
-		    symbol_sink_fn sink, void *context, struct module_report *report)
-{
-	char text[64] = "";
-	struct symbol_frame frame = {.function = text};
-	struct symbol_result result = {.frames = &frame, .frame_count = 1};
-	struct stat st;
-	int fd = open(dwo_path, O_RDONLY);
-
-	(void)files, (void)addresses, (void)count;
-	MUST(fd >= 0);
-	MUST(!fstat(fd, &st) && S_ISREG(st.st_mode));
-	MUST(pread(fd, text, sizeof(text) - 1, 0) > 0);
-	close(fd);
-	MUST(open("/nowhere/at/all.dwo", O_RDONLY) == -1 && errno == ENOENT);
-	report->state = SYMBOL_STATE_RESOLVED;
-	report->dwarf = DWARF_STATE_READ;
-	return sink(context, 0, &result);
-}
-
-/* As libdw asks where a program's .dwo files are packed: beside a name under /proc/self/fd. */
-static int read_package(const struct module_files *files, const uint64_t *addresses, size_t count,
-			symbol_sink_fn sink, void *context, struct module_report *report)
-{
-	char text[64] = "";
-	struct symbol_frame frame = {.function = text};
-	struct symbol_result result = {.frames = &frame, .frame_count = 1};
-	int fd;
-
-	(void)addresses, (void)count;
-	MUST(readlink("/proc/self/fd/3", text, sizeof(text)) == -1);
-	MUST(errno == (files->package_size ? EINVAL : EACCES));
-	fd = open("/proc/self/fd/7.dwp", O_RDONLY);
-	MUST(fd >= 0 && pread(fd, text, sizeof(text) - 1, 0) > 0);
-	close(fd);
-	MUST(open("/proc/self/fd/sub/y.dwo", O_RDONLY) >= 0);
-	MUST(open("/proc/self/fd/none.dwo", O_RDONLY) == -1 && errno == ENOENT);
-	MUST(refused(open("/proc/self/fd/3", O_RDONLY)));
-	report->state = SYMBOL_STATE_RESOLVED;
-	report->dwarf = DWARF_STATE_READ;
-	return sink(context, 0, &result);
-}
-
-static void write_file(const char *path, const char *text)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write_full(fd, text, strlen(text)), 0);
-}
-
-static const char *scratch_directory(void)
-{
-	static char path[] = "/tmp/test_sealed.XXXXXX";
-
-	static bool made;
-
-	if (!made)
-		assert_non_null(mkdtemp(path));
-	made = true;
-	return path;
-}
-
-static void test_paths_are_refused(void **state)
-{
-	struct sealed_job job;
-	struct test_job test;
-
-	(void)state;
-	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
-	snprintf(secret_path, sizeof(secret_path), "%s/x.txt", scratch_directory());
-	write_file(dwo_path, "split");
-	write_file(secret_path, "secret");
-	make_jobs(&job, &test, 1);
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL,
-					 &(struct sealed_work){.resolve = try_paths}),
-			 0);
-	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
-	assert_answered(&test, true);
-	unlink(secret_path);
-}
-
-/* The file of the process's root comes before that of ours. */
-static void test_split_files_are_handed_in(void **state)
-{
-	const struct sealed_work work = {.resolve = read_dwo};
-	char root[300], inside[1200];
-	struct sealed_job job;
-	struct test_job test;
-	_cleanup_close_ int root_fd = -1;
-
-	(void)state;
-	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
-	write_file(dwo_path, "of the host");
-	make_jobs(&job, &test, 1);
-	job.count = 1;
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
-	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
-	assert_string_equal(test.answers[0].name, "of the host");
-
-	snprintf(root, sizeof(root), "%s/root", scratch_directory());
-	snprintf(inside, sizeof(inside), "mkdir -p %s%s && printf 'of the container' >%s%s", root,
-		 scratch_directory(), root, dwo_path);
-	assert_int_equal(system(inside), 0);
-	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	make_jobs(&job, &test, 1);
-	job.count = 1;
-	job.root_fd = root_fd;
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
-	assert_string_equal(test.answers[0].name, "of the container");
-	snprintf(inside, sizeof(inside), "rm -r %s", scratch_directory());
-	assert_int_equal(system(inside), 0);
-}
-
-static void test_packages_are_beside_the_module(void **state)
-{
-	const struct sealed_work work = {.resolve = read_package};
-	char root[] = "/tmp/test_sealed.XXXXXX", command[300];
-	_cleanup_close_ int root_fd = -1;
-	struct sealed_job job;
-	struct test_job test;
-
-	(void)state;
-	assert_non_null(mkdtemp(root));
-	snprintf(command, sizeof(command),
-		 "mkdir -p %s/bin/sub && printf package >%s/bin/prog.dwp && "
-		 "printf split >%s/bin/sub/y.dwo",
-		 root, root, root);
-	assert_int_equal(system(command), 0);
-	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (int packaged = 0; packaged < 2; packaged++) {
-		make_jobs(&job, &test, 1);
-		job.count = 1;
-		job.root_fd = root_fd;
-		job.path = "/bin/prog";
-		job.files.package_size = packaged;
-		assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
-		assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
-		assert_string_equal(test.answers[0].name, "package");
-	}
-	snprintf(command, sizeof(command), "rm -r %s", root);
-	assert_int_equal(system(command), 0);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -857,14 +588,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_forbidden_calls_kill),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_crash_of_both_children),
 		cmocka_unit_test(test_error_of_a_sink),
 		cmocka_unit_test(test_kill_in_the_middle),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_what_a_child_has),
-		cmocka_unit_test(test_paths_are_refused),
-		cmocka_unit_test(test_split_files_are_handed_in),
-		cmocka_unit_test(test_packages_are_beside_the_module),
 	};
 
 	if (argc > 1)

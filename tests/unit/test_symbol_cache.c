@@ -64,7 +64,11 @@ static const struct symbol_result *make_answer(struct sample_answer *s, uint64_t
 			.definition_column = 4,
 		};
 	}
-	s->result = (struct symbol_result){address + 0x1000, count ? s->frames : NULL, count};
+	s->result = (struct symbol_result){
+		.elf_address = address + 0x1000,
+		.frames = count ? s->frames : NULL,
+		.frame_count = count,
+	};
 	return &s->result;
 }
 
@@ -299,6 +303,61 @@ static void test_merge(void **state)
 	assert_int_equal(read_fresh(&KEY, second, ADDRESSES, 2), ADDRESSES);
 }
 
+/* Put off, read all the same, and written in the end: the new before the old. */
+static void test_kept(void **state)
+{
+	uint64_t first[ADDRESSES], second[ADDRESSES];
+	struct symbol_cache *c;
+	char path[512];
+
+	(void)state;
+	fill_addresses(first, ADDRESSES, 1000);
+	fill_addresses(second, ADDRESSES, 1000 + 200 * 13);
+	write_cache(&KEY, first, ADDRESSES, 1);
+	only_file(path, sizeof(path));
+	c = open_cache();
+	symbol_cache__keep(c, 1 << 20);
+	assert_int_equal(read_cache(c, &KEY, first, ADDRESSES, 1), ADDRESSES);
+	add_answers(c, &KEY, second, ADDRESSES, 2);
+	assert_int_equal(read_cache(c, &KEY, first, ADDRESSES, 1), ADDRESSES); /* not yet */
+	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	assert_int_equal(read_cache(c, &KEY, first, 200, 1), 200);
+	assert_int_equal(read_cache(c, &KEY, second, ADDRESSES, 2), ADDRESSES);
+	assert_int_equal(read_fresh(&KEY, first, ADDRESSES, 1), ADDRESSES); /* nothing is written */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(read_cache(c, &KEY, first, 200, 1), 200); /* nor read again */
+	symbol_cache__free(c);
+	assert_int_equal(read_fresh(&KEY, second, ADDRESSES, 2), ADDRESSES);
+}
+
+static void test_kept_limit(void **state)
+{
+	static const uint8_t other_id[20] = {9};
+	const struct symbol_cache_key other = {other_id, sizeof(other_id), 7};
+	uint64_t addresses[ADDRESSES];
+	struct symbol_cache *c = open_cache();
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	symbol_cache__keep(c, 20000);
+	for (size_t i = 0; i < ADDRESSES; i++) {
+		add_answers(c, &KEY, addresses + i, 1, 1);
+		assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+		if (i % 10)
+			continue;
+		add_answers(c, &other, addresses + i, 1, 1);
+		assert_int_equal(symbol_cache__commit(c, &other), 0);
+	}
+	/* that of which there is most was written, perhaps more than once; the other one waits */
+	assert_in_range(read_fresh(&KEY, addresses, ADDRESSES, 1), ADDRESSES / 4, ADDRESSES - 1);
+	assert_int_equal(read_fresh(&other, addresses, ADDRESSES, 1), 0);
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), ADDRESSES);
+	assert_int_equal(read_cache(c, &other, addresses, ADDRESSES, 1), ADDRESSES / 10);
+	symbol_cache__free(c);
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), ADDRESSES);
+	assert_int_equal(read_fresh(&other, addresses, ADDRESSES, 1), ADDRESSES / 10);
+}
+
 static void test_keys(void **state)
 {
 	static const uint8_t long_id[255] = {1, 2, 3};
@@ -339,7 +398,7 @@ static void test_too_much(void **state)
 	static char name[1 << 20];
 	struct symbol_frame frame = {.function = name};
 	struct symbol_frame *deep = calloc(5000, sizeof(*deep));
-	struct symbol_result result = {1, &frame, 1}, too_deep = {1, deep, 5000};
+	struct symbol_result result = {1, &frame, 1, 0}, too_deep = {1, deep, 5000, 0};
 	struct symbol_cache *c = open_cache();
 	uint64_t addresses[100];
 	struct reading r = {.addresses = addresses, .last = -1, .forged = true};
@@ -709,6 +768,7 @@ int main(void)
 		TEST(test_keys),       TEST(test_too_much),	 TEST(test_damaged),
 		TEST(test_forged),     TEST(test_foreign_files), TEST(test_foreign_directories),
 		TEST(test_homes),      TEST(test_limit),	 TEST(test_writers_at_once),
+		TEST(test_kept),       TEST(test_kept_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

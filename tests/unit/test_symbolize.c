@@ -361,6 +361,75 @@ static void test_kernel(void **state)
 	symbolizer__free(s);
 }
 
+enum { ADDED = 1, BEGINS = 2, ENDS = 4 };
+
+static void tell_kallsyms(struct symbolizer *s, int flags, const char *text)
+{
+	const struct kallsyms_piece piece = {.is_reading = !(flags & ADDED),
+					     .begins = flags & BEGINS,
+					     .ends = flags & ENDS,
+					     .text = text,
+					     .size = strlen(text)};
+
+	assert_int_equal(symbolizer__change_kallsyms(s, &piece), 0);
+}
+
+#define MODULE	0xffffffffc0000000ull
+#define PROGRAM 0xffffffffc0100000ull
+
+/* "" : it has none. */
+static void assert_kernel_names(struct symbolizer *s, const char *image, const char *module,
+				const char *program)
+{
+	static const uint64_t addresses[] = {0xffffffff81000010, MODULE + 0x10, PROGRAM + 0x10};
+	struct answer answers[3];
+
+	assert_int_equal(resolve(s, DSO_KERNEL, -1, addresses, 3, answers), SYMBOL_STATE_RESOLVED);
+	assert_string_equal(answers[0].name, image);
+	assert_string_equal(answers[1].name, module);
+	assert_string_equal(answers[2].name, program);
+}
+
+/* Modules and programs come and go: the newest name is right, and nobody's old name stays. */
+static void test_kernel_changes(void **state)
+{
+	static const char text[] = "ffffffff81000000 T _stext\n"
+				   "ffffffff81000000 T first\n"
+				   "ffffffff81000200 T _etext\n"
+				   "ffffffffc0000000 t old\t[gone]\n";
+	struct symbolizer *s = symbolizer__new();
+
+	(void)state;
+	/* what a program is called shows no address as long as the kernel shows none */
+	tell_kallsyms(s, ADDED, "ffffffffc0100000 t early\t[bpf]\n");
+	assert_int_equal(symbolizer__add_kallsyms(s, text, strlen(text)), 0);
+	assert_kernel_names(s, "first", "old [gone]", "");
+	assert_true(symbolizer__wants_modules(s));
+	assert_false(symbolizer__wants_modules(s));
+	tell_kallsyms(s, ADDED, "ffffffffc0100000 t zz_one\t[bpf]\n");
+	assert_kernel_names(s, "first", "old [gone]", "zz_one [bpf]");
+	assert_false(symbolizer__wants_modules(s));
+	/* another one at the same address, be its name longer and later in the alphabet, or not */
+	tell_kallsyms(s, ADDED, "ffffffffc0100000 t zzz_another\t[bpf]\n");
+	assert_kernel_names(s, "first", "old [gone]", "zzz_another [bpf]");
+	tell_kallsyms(s, ADDED, "ffffffffc0100000 t b\t[bpf]\n");
+	assert_kernel_names(s, "first", "old [gone]", "b [bpf]");
+	/* a reading that is not complete changes nothing, but what is added meanwhile is in it */
+	tell_kallsyms(s, BEGINS, "ffffffffc0000000 t new\t[came]\n");
+	tell_kallsyms(s, ADDED, "ffffffffc0100000 t c\t[bpf]\n");
+	assert_kernel_names(s, "first", "old [gone]", "c [bpf]");
+	tell_kallsyms(s, ENDS, "ffffffffc0200000 t other\t[came]\n");
+	assert_kernel_names(s, "first", "new [came]", "c [bpf]");
+	/* one that has nothing */
+	tell_kallsyms(s, BEGINS | ENDS, "");
+	assert_kernel_names(s, "first", "", "");
+	assert_true(symbolizer__wants_modules(s));
+	for (int i = 0; i < 2000; i++)
+		tell_kallsyms(s, ADDED, "ffffffffc0100000 t d\t[bpf]\n");
+	assert_true(symbolizer__wants_modules(s));
+	symbolizer__free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_cut_files),
 		cmocka_unit_test(test_sink_stops),
 		cmocka_unit_test(test_kernel),
+		cmocka_unit_test(test_kernel_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,7 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
+#include "unwind/build_service.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_cache.h"
 #include "unwind/table_file.h"
@@ -348,7 +349,12 @@ _Static_assert(sizeof(struct small_table) == 576, "a multiple of 64, with the sl
 static void make_small(struct small_table *t, struct unwind_table_image *image)
 {
 	*t = (struct small_table){
-		.rules = {{.cfa = UNWIND_CFA_NONE}, {.cfa = UNWIND_CFA_SP, .cfa_offset = 8}},
+		.rules = {{.cfa = UNWIND_CFA_NONE},
+			  {.cfa = UNWIND_CFA_SP,
+			   .cfa_register = UNWIND_X86_RSP,
+			   .cfa_offset = 8,
+			   .ra = UNWIND_RA_AT_CFA,
+			   .ra_offset = -8}},
 		.index = {1, 3, 3, SMALL_ROWS},
 		.numbers = {0, 1, 0, 1, 0, 1},
 		.addresses = {0, 0, 200, 7, 8, 9},
@@ -387,7 +393,7 @@ static void test_every_bit(void **state)
 
 	(void)state;
 	make_small(&small, &image);
-	assert_true(unwind_table_image__is_sound(&image));
+	assert_int_equal(unwind_table_image__check(&image), 0);
 	assert_int_equal(table_file__make(&STAMP, &image, &data, &size), 0);
 	bytes = data;
 	for (size_t bit = 0; bit < 8 * size; bit++) {
@@ -604,12 +610,31 @@ static void test_changed_file(void **state)
 	unwind_table_image__fini(&built);
 }
 
+/* A file with the build-id of another, its size and its bytes: what was built of it is not the other's table. */
+static void test_same_build_id(void **state)
+{
+	_cleanup_close_ int library = open_library(), other = open(copy, O_RDONLY | O_CLOEXEC);
+	struct unwind_table_image built, read;
+	char path[512];
+
+	(void)state;
+	while (time(NULL) < stamp_of(other).changed + 4)
+		usleep(100000);
+	fill_cache(other, &built, path, sizeof(path));
+	assert_int_equal(read_fresh(library, LIMIT, &read), -ENOENT);
+	assert_int_equal(read_fresh(other, LIMIT, &read), 0);
+	unwind_table_image__fini(&read);
+	unwind_table_image__fini(&built);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------- */
 
 static void ask(struct table_builder *b, int fd, enum table_effort effort,
 		struct built_table *built)
 {
-	assert_int_equal(table_builder__ask(b, 7, fd, 0, effort), 0);
+	assert_int_equal(
+		table_builder__ask(b, &(struct table_request){.id = 7, .fd = fd, .effort = effort}),
+		0);
 	assert_true(table_builder__take(b, true, built));
 	assert_int_equal(built->id, 7);
 }
@@ -618,10 +643,12 @@ static void test_builder(void **state)
 {
 	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct built_table first, second;
+	struct build_service *builders;
 	struct table_builder *b;
 
 	(void)state;
-	assert_int_equal(table_builder__new(LIMIT, open_cache(), &b), 0);
+	assert_int_equal(build_service__start(NULL, &builders), 0);
+	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
 	ask(b, fd, TABLE_READ, &first);
 	assert_int_equal(first.err, -ENOENT);
 	assert_false(first.cached);
@@ -632,7 +659,7 @@ static void test_builder(void **state)
 	assert_true(second.err && !second.cached);
 	table_builder__free(b); /* writes it, if it has not yet */
 	assert_int_equal(list_directory(NULL, 0), 1);
-	assert_int_equal(table_builder__new(LIMIT, open_cache(), &b), 0);
+	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
 	for (int i = 0; i < 2; i++) {
 		ask(b, fd, i ? TABLE_BUILD : TABLE_READ, &second);
 		assert_int_equal(second.err, 0);
@@ -642,10 +669,38 @@ static void test_builder(void **state)
 	}
 	/* what is not taken is freed */
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(table_builder__ask(b, i, fd, 0, i % 2 ? TABLE_BUILD : TABLE_READ),
+		assert_int_equal(table_builder__ask(
+					 b, &(struct table_request){.id = i,
+								    .fd = fd,
+								    .effort = i % 2 ? TABLE_BUILD
+										    : TABLE_READ}),
 				 0);
 	table_builder__free(b);
+	build_service__free(builders);
 	unwind_table_image__fini(&first.image);
+}
+
+static void test_refusals(void **state)
+{
+	_cleanup_close_ int fd = open_library();
+	struct table_refusals refusals;
+	struct built_table built;
+	struct build_service *builders;
+	struct table_builder *b;
+
+	(void)state;
+	assert_int_equal(build_service__start(NULL, &builders), 0);
+	assert_int_equal(table_builder__new(1000, builders, NULL, &b), 0);
+	for (int i = 0; i < 3; i++) {
+		ask(b, fd, TABLE_BUILD, &built);
+		assert_int_equal(built.err, -EFBIG);
+		assert_int_equal(built.refusal, TABLE_REFUSAL_ROWS);
+	}
+	table_builder__refusals(b, &refusals);
+	for (int why = 0; why < TABLE_REFUSAL_COUNT; why++)
+		assert_int_equal(refusals.count[why], why == TABLE_REFUSAL_ROWS ? 3 : 0);
+	table_builder__free(b);
+	build_service__free(builders);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -653,10 +708,19 @@ static void test_builder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip), TEST(test_not_kept),	     TEST(test_writing_is_bounded),
-		TEST(test_bad_files),  TEST(test_foreign_directory), TEST(test_every_bit),
-		TEST(test_forged),     TEST(test_full_disk),	     TEST(test_changed_file),
-		TEST(test_builder),    TEST(test_devices),
+		TEST(test_round_trip),
+		TEST(test_not_kept),
+		TEST(test_writing_is_bounded),
+		TEST(test_bad_files),
+		TEST(test_foreign_directory),
+		TEST(test_every_bit),
+		TEST(test_forged),
+		TEST(test_full_disk),
+		TEST(test_changed_file),
+		TEST(test_builder),
+		TEST(test_devices),
+		TEST(test_refusals),
+		TEST(test_same_build_id),
 	};
 
 	return cmocka_run_group_tests(tests, make_copies, delete_copies);

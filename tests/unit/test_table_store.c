@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "elf/elf_file.h"
 #include "unwind/extents.h"
+#include "unwind/build_service.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_store.h"
 #include "unwind/unwind_table.h"
@@ -34,6 +36,36 @@ static int take_c_library(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
+/* Users have a thousand processes each. */
+static uint32_t user_of(void *context, uint32_t tgid)
+{
+	(void)context;
+	return tgid / 1000;
+}
+
+static struct outside_books *books; /* of a test that looks at them */
+
+/* What they say of these; 0: nothing. Rows in front of it are gone. */
+static uint64_t noted(uint32_t user, enum outside_thing thing, enum outside_reason reason)
+{
+	struct outside_row row;
+
+	while (outside_books__take(books, &row))
+		if (row.user == user && row.thing == thing && row.reason == reason)
+			return row.count;
+	return 0;
+}
+
+static struct table_store *new_store(struct table_memory *m)
+{
+	const struct table_store_options options = {
+		.memory = &m->shared, .user_of = user_of, .books = books};
+	struct table_store *store = table_store__new(&options);
+
+	assert_non_null(store);
+	return store;
+}
+
 static void build_image(struct unwind_table_image *image)
 {
 	_cleanup_close_ int fd = -1;
@@ -49,7 +81,7 @@ static struct table_number take_number(struct table_store *store)
 {
 	struct table_number number;
 
-	assert_int_equal(table_store__take_number(store, &number), 0);
+	assert_int_equal(table_store__take_number(store, 1, &number), 0);
 	assert_true(table_store__owns(store, &number));
 	return number;
 }
@@ -83,7 +115,7 @@ static void tables_test(void **state)
 	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
-	store = table_store__new(&m.shared);
+	store = new_store(&m);
 	room = 2 * (SEGMENT_SIZE / image.size);
 	for (uint32_t i = 0; i <= room; i++) {
 		struct table_number number = take_number(store);
@@ -91,7 +123,7 @@ static void tables_test(void **state)
 
 		assert_int_equal(number.number, i);
 		assert_null(table_store__get(store, i, &segment));
-		assert_int_equal(table_store__put(store, i, &image), i < room ? 0 : -ENOSPC);
+		assert_int_equal(table_store__put(store, i, 1, &image), i < room ? 0 : -ENOSPC);
 		if (i < room)
 			assert_same_rules(&m, i, &image);
 	}
@@ -125,18 +157,18 @@ static void eviction_test(void **state)
 	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 2);
 	build_image(&image);
-	store = table_store__new(&m.shared);
+	store = new_store(&m);
 	room = 2 * (SEGMENT_SIZE / image.size);
 	assert_true(room >= 6);
 	for (uint32_t i = 0; i < room; i++)
-		assert_int_equal(table_store__put(store, take_number(store).number, &image), 0);
+		assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
 	table_store__advance(store, 1000 * SECOND);
 	for (unsigned int i = 1; i < 40; i++)
 		table_store__advance(store, 1000 * SECOND + i * (SECOND / 10));
 	/* the kernel uses all but two of them */
 	for (uint32_t i = 0; i < room; i++)
 		m.shared.used[i] = *m.shared.epoch - (i == 2) * 30 - (i == 4) * 31;
-	assert_int_equal(table_store__put(store, take_number(store).number, &image), 0);
+	assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
 	assert_int_equal(m.waits, 1);
 	for (uint32_t i = 0; i <= room; i++) {
 		assert_int_equal(is_there(store, i), i != 2 && i != 4);
@@ -144,9 +176,9 @@ static void eviction_test(void **state)
 			assert_same_rules(&m, i, &image);
 	}
 	/* the room of the other is still there, and then there is none */
-	assert_int_equal(table_store__put(store, 4, &image), 0);
+	assert_int_equal(table_store__put(store, 4, 1, &image), 0);
 	assert_same_rules(&m, 4, &image);
-	assert_int_equal(table_store__put(store, 2, &image), -ENOSPC);
+	assert_int_equal(table_store__put(store, 2, 1, &image), -ENOSPC);
 	assert_false(is_there(store, 2));
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.tables, room);
@@ -155,7 +187,7 @@ static void eviction_test(void **state)
 	/* who waits for all CPUs in vain keeps what it has */
 	m.cannot_wait = true;
 	m.shared.used[0] -= 30;
-	assert_int_equal(table_store__put(store, 2, &image), -EPERM);
+	assert_int_equal(table_store__put(store, 2, 1, &image), -EPERM);
 	table_store__free(store);
 	unwind_table_image__fini(&image);
 	table_memory__fini(&m);
@@ -172,12 +204,12 @@ static void numbers_test(void **state)
 
 	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = table_store__new(&m.shared);
+	store = new_store(&m);
 	first = take_number(store);
 	second = take_number(store);
 	third = take_number(store);
 	assert_false(table_store__owns(store, &last));
-	assert_int_equal(table_store__put(store, second.number, &NOTHING), 0);
+	assert_int_equal(table_store__put(store, second.number, 1, &NOTHING), 0);
 	assert_true(is_there(store, second.number));
 	p.table = first.number;
 	assert_int_equal(table_store__publish(store, 100, &p, 1, 1), 0);
@@ -209,17 +241,22 @@ static void builder_test(void **state)
 {
 	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image image;
+	struct build_service *builders;
 	struct table_builder *builder;
 	struct built_table built;
 
 	(void)state;
 	build_image(&image);
 	dl_iterate_phdr(take_c_library, &library);
-	assert_int_equal(table_builder__new(SEGMENT_SIZE, NULL, &builder), 0);
+	assert_int_equal(build_service__start(NULL, &builders), 0);
+	assert_int_equal(table_builder__new(SEGMENT_SIZE, builders, NULL, &builder), 0);
 	assert_false(table_builder__take(builder, true, &built));
 	for (uint32_t id = 0; id < 6; id++)
 		assert_int_equal(
-			table_builder__ask(builder, id, id % 3 ? library : null, 0, TABLE_BUILD),
+			table_builder__ask(builder,
+					   &(struct table_request){.id = id,
+								   .fd = id % 3 ? library : null,
+								   .effort = TABLE_BUILD}),
 			0);
 	for (uint32_t id = 0; id < 6; id++) {
 		struct pollfd done = {.fd = table_builder__fd(builder), .events = POLLIN};
@@ -237,11 +274,18 @@ static void builder_test(void **state)
 		unwind_table_image__fini(&built.image);
 	}
 	assert_false(table_builder__take(builder, false, &built));
-	assert_int_equal(table_builder__ask(builder, 0, -1, 0, TABLE_BUILD), -EBADF);
+	assert_int_equal(table_builder__ask(
+				 builder, &(struct table_request){.fd = -1, .effort = TABLE_BUILD}),
+			 -EBADF);
 	/* what is not taken is freed */
 	for (uint32_t id = 0; id < 20; id++)
-		assert_int_equal(table_builder__ask(builder, id, library, 0, TABLE_BUILD), 0);
+		assert_int_equal(
+			table_builder__ask(builder, &(struct table_request){.id = id,
+									    .fd = library,
+									    .effort = TABLE_BUILD}),
+			0);
 	table_builder__free(builder);
+	build_service__free(builders);
 	unwind_table_image__fini(&image);
 }
 
@@ -297,7 +341,8 @@ static void processes_test(void **state)
 
 	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = table_store__new(&m.shared);
+	books = outside_books__new();
+	store = new_store(&m);
 	for (uint32_t round = 1; round < 200; round++) {
 		for (uint32_t tgid = 1; tgid <= 300; tgid++)
 			assert_int_equal(publish(store, tgid, (tgid * round) % 60, round), 0);
@@ -312,10 +357,20 @@ static void processes_test(void **state)
 	assert_int_equal(word_of(&m, 2), 0);
 	assert_published(&m, 3, 3 * 199 % 60, 199);
 	table_store__stats(store, &stats);
-	assert_int_equal(stats.processes, 150);
-	assert_int_equal(stats.unpublished, 0);
-	assert_int_equal(publish(store, 7, UNWIND_PLACES_MAX + 10, 1), 0);
+	assert_int_equal(stats.places.processes, 150);
+	assert_int_equal(stats.places.refused, 0);
+	assert_int_equal(publish(store, 7, UNWIND_PLACES_MAX, 1), 0);
 	assert_published(&m, 7, UNWIND_PLACES_MAX, 1);
+	/* with more than that its stacks are copied */
+	assert_int_equal(publish(store, 7, UNWIND_PLACES_MAX + 1, 1), -E2BIG);
+	assert_int_equal(word_of(&m, 7), 0);
+	table_store__stats(store, &stats);
+	assert_int_equal(stats.places.too_many, 1);
+	assert_int_equal(noted(0, OUTSIDE_PLACES, OUTSIDE_BY_ITSELF), 1);
+	table_store__leave(store, 3007);
+	assert_int_equal(noted(3, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF), 1);
+	outside_books__free(books);
+	books = NULL;
 	table_store__free(store);
 	table_memory__fini(&m);
 }
@@ -324,20 +379,218 @@ static void processes_test(void **state)
 static void full_test(void **state)
 {
 	struct table_store_stats stats;
-	struct table_store *store;
 	struct table_memory m;
+	const struct table_store_options options = {.memory = &m.shared};
+	struct table_store *store;
 	uint64_t failed = 0;
 
 	(void)state;
 	table_memory__init(&m, SEGMENT_SIZE, 1);
-	store = table_store__new(&m.shared);
+	store = table_store__new(&options);
 	for (uint32_t tgid = 1; tgid <= 2 * UNWIND_PROCESSES; tgid++)
 		failed += publish(store, tgid, 1, 1) == -ENOSPC;
 	table_store__stats(store, &stats);
 	assert_true(failed >= UNWIND_PROCESSES && failed < UNWIND_PROCESSES + UNWIND_PROCESSES / 2);
-	assert_int_equal(stats.unpublished, failed);
-	assert_int_equal(stats.processes, 2 * UNWIND_PROCESSES - failed);
+	assert_int_equal(stats.places.refused, failed);
+	assert_int_equal(stats.places.processes, 2 * UNWIND_PROCESSES - failed);
 	table_store__free(store);
+	table_memory__fini(&m);
+}
+
+static bool is_published(const struct table_memory *m, uint32_t tgid)
+{
+	return word_of(m, tgid) != 0;
+}
+
+/* From `first` on, until there is no room. How many there was room for. */
+static uint32_t publish_until_full(struct table_store *store, uint32_t first, uint32_t places)
+{
+	uint32_t count = 0;
+
+	while (!publish(store, first + count, places, 1))
+		count++;
+	return count;
+}
+
+static uint32_t count_published(const struct table_memory *m, uint32_t first, uint32_t count)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		found += is_published(m, first + i);
+	return found;
+}
+
+/* Who comes last gets as much as who was there first, but no more. */
+static void shares_test(void **state)
+{
+	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
+	struct table_store_stats stats;
+	struct table_store *store;
+	struct table_memory m;
+	uint32_t second, third;
+	uint64_t gave_way = 0, refused = 0;
+	struct outside_row row;
+
+	(void)state;
+	table_memory__init(&m, SEGMENT_SIZE, 1);
+	books = outside_books__new();
+	store = new_store(&m);
+	assert_int_equal(publish_until_full(store, 1000, 4000), room);
+	/* the first user may not have more, a small process of his excepted */
+	assert_int_equal(publish(store, 1900, 4000, 1), -ENOSPC);
+	assert_int_equal(publish(store, 1901, 30, 1), 0);
+	assert_published(&m, 1901, 30, 1);
+	assert_true(count_published(&m, 1000, room) >= room - 3);
+	/* the next ones get their share */
+	second = publish_until_full(store, 2000, 4000);
+	assert_true(second >= room / 2 - 2 && second <= room / 2 + 1);
+	third = publish_until_full(store, 3000, 4000);
+	assert_true(third >= room / 3 - 2 && third <= room / 3 + 2);
+	assert_true(count_published(&m, 1000, room) >= room / 3 - 2);
+	assert_true(count_published(&m, 2000, room) >= room / 3 - 2);
+	/* who needs little gets it, as often as he likes, and keeps it */
+	for (uint32_t round = 1; round <= 50; round++) {
+		for (uint32_t tgid = 4000; tgid < 4020; tgid++)
+			assert_int_equal(publish(store, tgid, 300, round), 0);
+		for (uint32_t tgid = 1000; tgid < 1010; tgid++)
+			publish(store, tgid, 4000, round);
+	}
+	for (uint32_t tgid = 4000; tgid < 4020; tgid++)
+		assert_published(&m, tgid, 300, 50);
+	table_store__stats(store, &stats);
+	assert_true(stats.places.shared > 10 && stats.places.refused >= 3);
+	while (outside_books__take(books, &row)) {
+		assert_int_equal(row.thing, OUTSIDE_PLACES);
+		assert_in_range(row.user, 1, 3); /* who needs little is not in them */
+		gave_way += row.reason == OUTSIDE_BY_GAVE_WAY ? row.count : 0;
+		refused += row.reason == OUTSIDE_BY_USER ? row.count : 0;
+	}
+	assert_int_equal(gave_way, stats.places.shared);
+	assert_int_equal(refused, stats.places.refused);
+	outside_books__free(books);
+	books = NULL;
+	assert_int_equal(stats.places.idle_evicted, 0);
+	table_store__free(store);
+	table_memory__fini(&m);
+}
+
+/* Who was not sampled for a while makes room for whoever needs it. */
+static void idle_test(void **state)
+{
+	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
+	uint64_t now = monotonic_ns();
+	struct table_store_stats stats;
+	struct table_store *store;
+	struct table_memory m;
+
+	(void)state;
+	table_memory__init(&m, SEGMENT_SIZE, 1);
+	store = new_store(&m);
+	table_store__advance(store, now);
+	assert_int_equal(publish_until_full(store, 1000, 4000), room);
+	table_store__advance(store, now + PLACE_IDLE_NS / 2);
+	for (uint32_t i = 1; i < room; i++)
+		table_store__sampled(store, 1000 + i);
+	assert_int_equal(publish(store, 1900, 4000, 1), -ENOSPC);
+	table_store__advance(store, now + PLACE_IDLE_NS + SECOND);
+	assert_int_equal(publish(store, 1900, 4000, 1), 0);
+	assert_false(is_published(&m, 1000));
+	assert_int_equal(count_published(&m, 1001, room - 1), room - 1);
+	/* who has places keeps them while they change */
+	assert_int_equal(publish(store, 1900, 3999, 2), 0);
+	table_store__stats(store, &stats);
+	assert_int_equal(stats.places.idle_evicted, 1);
+	/* ended ones leave all they had */
+	for (uint32_t i = 1; i < room; i++)
+		table_store__withdraw(store, 1000 + i);
+	table_store__withdraw(store, 1900);
+	assert_int_equal(publish_until_full(store, 2000, 4000), room);
+	table_store__free(store);
+	table_memory__fini(&m);
+}
+
+/* There are only so many words, too: none of them is anybody's for good. */
+static void words_test(void **state)
+{
+	struct table_store *store;
+	struct table_memory m;
+
+	(void)state;
+	table_memory__init(&m, SEGMENT_SIZE, 1);
+	store = new_store(&m);
+	for (uint32_t tgid = 1000000; tgid < 1000000 + 2 * UNWIND_PROCESSES; tgid++)
+		publish(store, tgid, 1, 1);
+	for (uint32_t tgid = 7000; tgid < 7200; tgid++)
+		assert_int_equal(publish(store, tgid, 30, 1), 0);
+	assert_int_equal(count_published(&m, 7000, 200), 200);
+	table_store__free(store);
+	table_memory__fini(&m);
+}
+
+/* Each number of a table is that of a file that a process has mapped. */
+static void all_numbers_test(void **state)
+{
+	enum { EACH = 1024 };
+	struct unwind_placement p[EACH] = {};
+	struct table_number number;
+	struct table_store *store;
+	struct table_memory m;
+
+	(void)state;
+	table_memory__init(&m, SEGMENT_SIZE, 1);
+	store = new_store(&m);
+	for (uint32_t i = 0; i < UNWIND_TABLES; i++) {
+		uint64_t start = 0x1000 * (1 + i % EACH);
+
+		assert_int_equal(table_store__take_number(store, 2000, &number), 0);
+		p[i % EACH] = (struct unwind_placement){start, start + 0x800, 0, number.number};
+		if (i % EACH == EACH - 1)
+			assert_int_equal(table_store__publish(store, 2000 + i / EACH, p, EACH, 1),
+					 0);
+	}
+	assert_int_equal(count_published(&m, 2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH);
+	assert_int_equal(table_store__take_number(store, 7000, &number), 0);
+	assert_true(table_store__owns(store, &number));
+	assert_int_equal(count_published(&m, 2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH - 1);
+	table_store__free(store);
+	table_memory__fini(&m);
+}
+
+/* Tables that are in use go only where their user has more than the one who needs room. */
+static void table_shares_test(void **state)
+{
+	struct unwind_table_image image;
+	struct table_number number;
+	struct table_store *store;
+	struct table_memory m;
+	uint32_t room, there = 0;
+
+	(void)state;
+	table_memory__init(&m, SEGMENT_SIZE, 2);
+	build_image(&image);
+	store = new_store(&m);
+	room = 2 * (SEGMENT_SIZE / image.size);
+	assert_true(room >= 6);
+	for (uint32_t i = 0; i < room; i++)
+		assert_int_equal(table_store__put(store, take_number(store).number, 1000, &image),
+				 0);
+	number = take_number(store);
+	assert_int_equal(table_store__put(store, number.number, 1001, &image), -ENOSPC);
+	assert_int_equal(table_store__put(store, number.number, 2000, &image), 0);
+	assert_same_rules(&m, number.number, &image);
+	for (uint32_t i = 0; i < room; i++)
+		there += is_there(store, i);
+	assert_true(there >= room - 3);
+	/* and not for who would then have more himself */
+	for (uint32_t i = 0; i < room; i++)
+		table_store__put(store, take_number(store).number, 2000, &image);
+	there = 0;
+	for (uint32_t i = 0; i < room; i++)
+		there += is_there(store, i);
+	assert_true(there >= room / 2 - 2 && there <= room / 2 + 1);
+	table_store__free(store);
+	unwind_table_image__fini(&image);
 	table_memory__fini(&m);
 }
 
@@ -381,10 +634,12 @@ static void extents_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_test),	  cmocka_unit_test(eviction_test),
-		cmocka_unit_test(numbers_test),	  cmocka_unit_test(builder_test),
-		cmocka_unit_test(processes_test), cmocka_unit_test(full_test),
-		cmocka_unit_test(extents_test),
+		cmocka_unit_test(tables_test),	    cmocka_unit_test(eviction_test),
+		cmocka_unit_test(numbers_test),	    cmocka_unit_test(builder_test),
+		cmocka_unit_test(processes_test),   cmocka_unit_test(full_test),
+		cmocka_unit_test(extents_test),	    cmocka_unit_test(shares_test),
+		cmocka_unit_test(idle_test),	    cmocka_unit_test(words_test),
+		cmocka_unit_test(all_numbers_test), cmocka_unit_test(table_shares_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
+#include "unwind/build_service.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_feed.h"
+#include "unwind/unwind_table.h"
 
 #include "unit/table_memory.h"
 
@@ -27,7 +29,9 @@
 struct scene {
 	struct table_memory memory;
 	struct table_store *store;
+	struct build_service *builders;
 	struct unwind_feed *feed;
+	uint32_t described; /* the last process whose jitdump's table is there */
 	int fds[FILES + 1]; /* by image, from 1 on */
 	struct mapping mappings[FILES + 1];
 	bool jvm, keeps_frame_pointers, pypy;
@@ -86,11 +90,21 @@ static int request_frames(void *context, const struct made_request *request)
 	return 0;
 }
 
-static int request_jvm(void *context, uint32_t tgid, struct elf_file *library, uint64_t bias)
+static int note_described(void *context, uint32_t tgid)
+{
+	((struct scene *)context)->described = tgid;
+	return 0;
+}
+
+/* Nothing of that is in the files of these tests. */
+static const struct build_names jvm_names = {{"gHotSpotVMStructs"}};
+
+static int request_jvm(void *context, uint32_t tgid, const struct build_symbols *symbols,
+		       uint64_t bias)
 {
 	struct scene *w = context;
 
-	assert_true(tgid && library && bias);
+	assert_true(tgid && !symbols->address[0] && bias);
 	w->asked++;
 	w->bias = bias;
 	if (!w->late)
@@ -151,24 +165,40 @@ static void find_files(struct scene *w)
 	fclose(maps);
 }
 
-static void set_up_with(struct scene *w, int64_t credit, struct table_cache *cache)
+static void set_up_options(struct scene *w, const struct unwind_feed_options *more)
 {
 	struct unwind_feed_options options = {
 		.table_limit = SEGMENT_SIZE,
-		.credit = credit,
-		.cache = cache,
+		.credit = more->credit,
+		.cache = more->cache,
+		.files_max = more->files_max,
 		.request_file = request_file,
 		.kind = kind_of,
 		.request_jvm = request_jvm,
+		.jvm_names = &jvm_names,
 		.request_frames = request_frames,
+		.described = note_described,
 		.context = w,
 	};
+	const struct table_store_options store = {.memory = &w->memory.shared};
 
 	*w = (struct scene){};
 	table_memory__init(&w->memory, SEGMENT_SIZE, 1);
 	find_files(w);
-	options.store = w->store = table_store__new(&w->memory.shared);
+	options.store = w->store = table_store__new(&store);
+	assert_int_equal(build_service__start(NULL, &w->builders), 0);
+	options.builders = w->builders;
 	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
+}
+
+static void set_up_with(struct scene *w, int64_t credit, struct table_cache *cache)
+{
+	set_up_options(w, &(struct unwind_feed_options){.credit = credit, .cache = cache});
+}
+
+static void set_up_files(struct scene *w, size_t files_max)
+{
+	set_up_options(w, &(struct unwind_feed_options){.files_max = files_max});
 }
 
 static void set_up(struct scene *w, int64_t credit)
@@ -179,6 +209,7 @@ static void set_up(struct scene *w, int64_t credit)
 static void tear_down(struct scene *w)
 {
 	unwind_feed__free(w->feed);
+	build_service__free(w->builders);
 	table_store__free(w->store);
 	for (int i = 1; i <= FILES; i++)
 		close(w->fds[i]);
@@ -188,6 +219,7 @@ static void tear_down(struct scene *w)
 /* With the images that are named by their digits. */
 struct scene_maps {
 	struct mapping data[FILES + 1];
+	struct mapping_run run;
 	size_t count;
 };
 
@@ -208,7 +240,26 @@ static struct mappings maps_of(const struct scene *w, const char *images, struct
 		maps->data[maps->count++] = image == MADE_CODE ? made : w->mappings[image];
 	}
 	qsort(maps->data, maps->count, sizeof(maps->data[0]), compare_mappings);
-	return (struct mappings){maps->data, maps->count};
+	maps->run = (struct mapping_run){maps->data, maps->count, maps->data[maps->count - 1].end};
+	return (struct mappings){.runs = &maps->run, .run_count = 1, .count = maps->count};
+}
+
+static struct fed_runtimes runtimes_of(const struct scene *w, struct mappings maps)
+{
+	struct fed_runtimes runtimes = {};
+	struct mapping_cursor at = {};
+
+	for (const struct mapping *m; (m = mappings__next(maps, &at));)
+		unwind_feed__note_runtime(w->feed, m, &runtimes);
+	return runtimes;
+}
+
+static struct fed_process process_with(const struct scene *w, uint32_t tgid, struct mappings maps)
+{
+	return (struct fed_process){.tgid = tgid,
+				    .time = monotonic_ns(),
+				    .maps = maps,
+				    .runtimes = runtimes_of(w, maps)};
 }
 
 /* What is published for the place of a dso: a table's number, or what there is instead. */
@@ -256,7 +307,7 @@ static void waiting_test(void **state)
 	(void)state;
 	set_up(&w, 0);
 	maps = maps_of(&w, "12", &maps_space);
-	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	process = process_with(&w, 10, maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	number = published(&w, 10, 1);
 	assert_true(number < UNWIND_TABLES);
@@ -296,7 +347,7 @@ static void missed_test(void **state)
 	(void)state;
 	set_up(&w, 0);
 	maps = maps_of(&w, "1", &maps_space);
-	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	process = process_with(&w, 10, maps);
 	unwind_feed__end(w.feed);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(await(&w, &process, 1), 1);
@@ -328,7 +379,7 @@ static void storm_test(void **state)
 	first = maps_of(&w, "1", &first_space);
 	second = maps_of(&w, "2", &second_space);
 	unwind_feed__end(w.feed);
-	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
+	old = process_with(&w, 10, first);
 	old.born = old.time - 10 * SECOND;
 	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
 	assert_int_equal(await(&w, &old, 1), 1);
@@ -409,7 +460,7 @@ static void cached_test(void **state)
 	first = maps_of(&w, (char[]){'0' + others[0], 0}, &first_space);
 	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0}, &both_space);
 	unwind_feed__end(w.feed);
-	old = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = first};
+	old = process_with(&w, 10, first);
 	old.born = old.time - 10 * SECOND;
 	assert_int_equal(unwind_feed__publish(w.feed, &old), 0);
 	assert_int_equal(await(&w, &old, others[0]), 1);
@@ -436,6 +487,14 @@ static void cached_test(void **state)
 	delete_directory(directory);
 }
 
+static void take_all(struct scene *w)
+{
+	while (unwind_feed__is_building(w->feed)) {
+		assert_int_equal(unwind_feed__take(w->feed), 0);
+		usleep(1000);
+	}
+}
+
 /* What a JVM makes is walked only if it says that it may be; it is asked once. */
 static void jvm_test(void **state)
 {
@@ -449,10 +508,16 @@ static void jvm_test(void **state)
 	w.jvm = true;
 	maps = maps_of(&w, "14", &maps_space);
 	plain = maps_of(&w, "24", &plain_space);
-	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	process = process_with(&w, 10, maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	/* it is asked when it is known where: its library is read elsewhere, and once */
+	assert_int_equal(w.asked, 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
+	take_all(&w);
+	assert_int_equal(w.asked, 1);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
+	assert_false(unwind_feed__is_building(w.feed));
 	assert_int_equal(w.asked, 1);
 	w.keeps_frame_pointers = true;
 	unwind_feed__withdraw(w.feed, 10);
@@ -461,6 +526,7 @@ static void jvm_test(void **state)
 	assert_int_equal(w.asked, 2);
 	process.tgid = 11;
 	process.maps = plain;
+	process.runtimes = runtimes_of(&w, plain);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
 	assert_int_equal(w.asked, 2);
@@ -481,7 +547,7 @@ static void made_frames_test(void **state)
 	w.pypy = true;
 	maps = maps_of(&w, "14", &maps_space);
 	plain = maps_of(&w, "24", &plain_space);
-	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	process = process_with(&w, 10, maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
 	assert_int_equal(w.asked, 0);
@@ -496,10 +562,58 @@ static void made_frames_test(void **state)
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
 	process.tgid = 11;
 	process.maps = plain;
+	process.runtimes = runtimes_of(&w, plain);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
 	assert_int_equal(w.asked, 1);
+	tear_down(&w);
+}
+
+/* What a jitdump says becomes a table elsewhere; what is said of a process that has ended meanwhile does not count. */
+static void described_test(void **state)
+{
+	static uint8_t section[] = "\x10\0\0\0\0\0\0\0\1\0\1\x78\x10\x0c\7\x08\x90\1\0\0"
+				   "\x18\0\0\0\x18\0\0\0\0\1\1\0\0\0\0\0\x40\0\0\0\0\0\0\0\0\0\0\0";
+	const struct unwind_piece pieces[] = {
+		{0x10000,
+		 0x10040,
+		 {.data = (const uint8_t *)"\xff\xff", .size = 2, .is_eh_frame = true}},
+		{0x10100,
+		 0x10140,
+		 {.data = section, .size = sizeof(section) - 1, .is_eh_frame = true}},
+		{0x90000,
+		 0x90040,
+		 {.data = section, .size = sizeof(section) - 1, .is_eh_frame = true}},
+	};
+	struct scene_maps space;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	process = process_with(&w, 10, maps_of(&w, "4", &space));
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
+	/* nothing of it is in JIT memory, or is anything */
+	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces + 2, 1), 0);
+	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 1), 0);
+	take_all(&w);
+	assert_int_equal(w.described, 0);
+	/* the first answer is outdated by the time it comes */
+	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
+	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
+	take_all(&w);
+	assert_int_equal(w.described, 10);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_true(is_there(&w, published(&w, 10, MADE_CODE)));
+	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
+	unwind_feed__withdraw(w.feed, 10);
+	w.described = 0;
+	take_all(&w);
+	assert_int_equal(w.described, 0);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
 	tear_down(&w);
 }
 
@@ -515,7 +629,7 @@ static void late_file_test(void **state)
 	set_up(&w, 0);
 	w.late = true;
 	maps = maps_of(&w, "1", &maps_space);
-	process = (struct fed_process){.tgid = 10, .time = monotonic_ns(), .maps = maps};
+	process = process_with(&w, 10, maps);
 	unwind_feed__end(w.feed);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(w.requests, 1);
@@ -554,13 +668,77 @@ static void no_file_test(void **state)
 	(void)state;
 	set_up(&w, 0);
 	w.late = true;
-	process = (struct fed_process){
-		.tgid = 10, .time = monotonic_ns(), .maps = maps_of(&w, "1", &maps_space)};
+	process = process_with(&w, 10, maps_of(&w, "1", &maps_space));
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(unwind_feed__answer_file(w.feed, w.pending, -1, 0), 0);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, 1), UNWIND_NO_TABLE);
 	assert_true(unwind_feed__forget(w.feed, w.pending));
+	tear_down(&w);
+}
+
+/* Of more files than are known at a time the one that was not used for longest is read again. */
+static void many_files_test(void **state)
+{
+	struct unwind_feed_stats stats;
+	struct scene_maps one_space, two_space;
+	struct mappings one, two;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up_files(&w, 1);
+	unwind_feed__end(w.feed);
+	one = maps_of(&w, "1", &one_space);
+	two = maps_of(&w, "2", &two_space);
+	for (unsigned int round = 1; round <= 3; round++) {
+		process = process_with(&w, 10, one);
+		assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+		assert_int_equal(await(&w, &process, 1), 1);
+		assert_true(is_there(&w, published(&w, 10, 1)));
+		process = process_with(&w, 11, two);
+		assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+		assert_int_equal(await(&w, &process, 2), 1);
+		assert_true(is_there(&w, published(&w, 11, 2)));
+		assert_int_equal(w.requests, 2 * round);
+		unwind_feed__stats(w.feed, &stats);
+		assert_int_equal(stats.forgotten, 2 * round - 1);
+	}
+	tear_down(&w);
+}
+
+/* More mappings than are published: the stacks of such a process are copied, and walked all the same. */
+static void too_many_test(void **state)
+{
+	enum { MANY = 20000 };
+	static struct mapping data[MANY];
+	struct mapping_run run = {data, MANY, 0x100000 + 0x2000ull * MANY};
+	struct mappings maps = {.runs = &run, .run_count = 1, .count = MANY};
+	struct fed_process process;
+	struct unwind_feed_stats stats;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	for (uint64_t i = 0; i < MANY; i++)
+		data[i] = (struct mapping){.start = 0x100000 + 0x2000 * i,
+					   .end = 0x101000 + 0x2000 * i,
+					   .image = {MADE_CODE}};
+	process = process_with(&w, 10, maps);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), -E2BIG);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.store.places.too_many, 1);
+	assert_int_equal(stats.store.places.processes, 0);
+	/* neighbours of one kind are one place */
+	for (uint64_t i = 0; i < MANY; i++)
+		data[i].end = data[i].start + 0x2000;
+	process.maps.count = run.count = 10000;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.store.places.processes, 1);
+	unwind_feed__unpublish(w.feed, 10);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.store.places.processes, 0);
 	tear_down(&w);
 }
 
@@ -577,9 +755,10 @@ static void late_runtime_test(void **state)
 	(void)state;
 	set_up(&w, 0);
 	w.jvm = true;
-	process = (struct fed_process){
-		.tgid = 10, .time = monotonic_ns(), .maps = maps_of(&w, "14", &maps_space)};
+	process = process_with(&w, 10, maps_of(&w, "14", &maps_space));
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	take_all(&w);
+	assert_int_equal(w.asked, 1);
 	unwind_feed__withdraw(w.feed, 10);
 	w.late = true;
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
@@ -599,6 +778,7 @@ static void late_runtime_test(void **state)
 	tear_down(&w);
 	set_up(&w, 0);
 	w.pypy = true;
+	process.runtimes = runtimes_of(&w, process.maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	w.late = true;
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
@@ -617,6 +797,37 @@ static void late_runtime_test(void **state)
 	tear_down(&w);
 }
 
+/* Nothing is built until it may be again, whatever the credit is and however old the process; then what is missed is. */
+static void cached_only_test(void **state)
+{
+	struct scene_maps space;
+	struct mappings maps;
+	struct fed_process process;
+	struct unwind_feed_stats stats;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	maps = maps_of(&w, "1", &space);
+	unwind_feed__end(w.feed);
+	process = process_with(&w, 10, maps);
+	process.born = process.time - 100 * SECOND;
+	unwind_feed__set_cached_only(w.feed, true);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 10, 1), UNWIND_LATER);
+	assert_int_equal(await(&w, &process, 1), 0);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.put_off, 2);
+	assert_int_equal(stats.built, 0);
+	unwind_feed__set_cached_only(w.feed, false);
+	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 1);
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(await(&w, &process, 1), 1);
+	assert_true(is_there(&w, published(&w, 10, 1)));
+	tear_down(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -624,7 +835,9 @@ int main(void)
 		cmocka_unit_test(storm_test),	     cmocka_unit_test(cached_test),
 		cmocka_unit_test(jvm_test),	     cmocka_unit_test(made_frames_test),
 		cmocka_unit_test(late_file_test),    cmocka_unit_test(no_file_test),
-		cmocka_unit_test(late_runtime_test),
+		cmocka_unit_test(late_runtime_test), cmocka_unit_test(many_files_test),
+		cmocka_unit_test(too_many_test),     cmocka_unit_test(described_test),
+		cmocka_unit_test(cached_only_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/x86_code.h"
+#include "base/x86_code.h"
 
 #define RAX 0
 #define RBX 3
@@ -47,6 +47,8 @@ static const struct example EXAMPLES[] = {
 	{"\x48\x8d\x65\xd8", 4, X86_SET_SP, X86_RBP, -0x28, 0},
 	{"\x48\x8b\x64\x24\x50", 5, X86_LOAD_SP, X86_RSP, 0x50, 0},
 	{"\x48\x8b\x6c\x24\x18", 5, X86_LOAD, X86_RBP, 0x18, 1 << X86_RBP},
+	{"\x48\x8b\x6d\x00", 4, X86_LOAD_FP, X86_RBP, 0, 1 << X86_RBP},
+	{"\x49\x8b\x6d\x00", 4, X86_PLAIN, ANY, 0, 1 << X86_RBP}, /* what is at r13 */
 	{"\x48\x89\x6c\x24\x18", 5, X86_STORE, X86_RBP, 0x18, 0},
 	{"\x89\x6c\x24\x18", 4, X86_PLAIN, ANY, 0, 0},
 	{"\x48\x89\x6c\x04\x18", 5, X86_PLAIN, ANY, 0, 0}, /* with an index */

@@ -258,17 +258,9 @@ static int note_file(int directory, const char *name, struct file_list *list)
 
 static int list_files(int directory, struct file_list *list)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
 	_cleanup_closedir_ DIR *entries = NULL;
+	int err = read_names(directory, &entries);
 
-	if (fd < 0)
-		return -errno;
-	entries = fdopendir(fd);
-	if (!entries) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
 	for (struct dirent *e; !err && (e = readdir(entries));)
 		err = note_file(directory, e->d_name, list);
 	return err;

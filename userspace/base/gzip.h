@@ -18,6 +18,14 @@
 FILE *gzip_writer(FILE *out, uint64_t *written);
 
 /*
+ * Compress bytes into a fresh buffer, as a gzip file; equal input, equal bytes. Smaller and slower than by
+ * gzip_writer(): for what goes over a network. At `cuts` (offsets, ascending) a block ends: what follows is of another
+ * kind, and gets a code of its own. 0, -ENOMEM; -EFBIG: more than 2 GiB. Caller frees.
+ */
+int gzip_bytes(const uint8_t *bytes, size_t size, const size_t *cuts, size_t cut_count,
+	       uint8_t **out, size_t *out_size);
+
+/*
  * Inflate the zlib streams that lie in `compressed` bytes at `offset` of a file into `out`, which has
  * room for `size` bytes and never gets more. *inflated says how many came out, on failure too. 0;
  * -EBADMSG: damaged, or cut short; -EFBIG: more would come; -ENOMEM; -EIO.
@@ -38,5 +46,7 @@ int gunzip_bytes(const uint8_t *bytes, size_t size, uint64_t limit, uint8_t **ou
 
 /* CRC-32 (IEEE 802.3), as zlib's crc32(); start with 0. */
 uint32_t crc32_update(uint32_t crc, const void *data, size_t size);
+/* The same for `count` bytes that are all 0, without looking at them. */
+uint32_t crc32_zeros(uint32_t crc, uint64_t count);
 
 #endif

@@ -158,8 +158,13 @@ uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key)
 	return index;
 }
 
+/* A large map that was hardly used is given back: whoever clears it often would pay for its size each time. */
 void hashmap__clear(struct hashmap *map)
 {
+	if (map->capacity > MIN_CAPACITY && (map->count + map->tombstones) < map->capacity / 16) {
+		hashmap__fini(map);
+		return;
+	}
 	if (map->slots)
 		memset(map->slots, 0xff, map->capacity * sizeof(*map->slots));
 	map->count = map->tombstones = 0;

@@ -43,7 +43,8 @@ void log_print(enum log_level level, const char *format, ...) __attribute__((for
 	X(UNWIND, "unwind")   /* unwind tables */ \
 	X(SYMBOLS, "symbols") /* names, debug files, sealed children */ \
 	X(SESSION, "session") /* start, stop, windows */ \
-	X(EXPORT, "export")   /* files that are written */
+	X(EXPORT, "export")   /* files that are written */ \
+	X(AGENT, "agent")     /* services, sinks, spool, budget */
 /* clang-format on */
 
 enum log_subsystem {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
@@ -230,6 +231,28 @@ int parse_cpu_list(const char *text, uint32_t max, uint32_t **values, size_t *co
 		err = expand_ranges(ranges.data, ranges.count, values, count);
 	}
 	vec_free(&ranges);
+	return err;
+}
+
+int parse_size(const char *text, uint64_t *bytes)
+{
+	size_t length = strlen(text);
+	static const char UNITS[] = "KMG";
+	const char *unit = length ? strchr(UNITS, text[length - 1]) : NULL;
+	unsigned int shift = unit && *unit ? 10 * (unsigned int)(unit - UNITS + 1) : 0;
+	char number[32];
+	uint64_t value;
+	int err;
+
+	if (unit && *unit)
+		length--;
+	if (length >= sizeof(number))
+		return -ERANGE;
+	memcpy(number, text, length);
+	number[length] = '\0';
+	err = parse_u64(number, 0, UINT64_MAX >> shift, &value);
+	if (!err)
+		*bytes = value << shift;
 	return err;
 }
 

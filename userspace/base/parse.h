@@ -12,6 +12,8 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 int parse_seconds(const char *text, uint64_t *nanoseconds);
 /* A share from 0 to 1: "0.005", or "0.5%". */
 int parse_share(const char *text, double *share);
+/* Bytes: "4096", or with K, M or G (powers of 1024) behind. */
+int parse_size(const char *text, uint64_t *bytes);
 /* "12,34,56": numbers min..max into a fresh array (caller frees). -EINVAL, -ERANGE, -ENOMEM. */
 int parse_u32_list(const char *text, uint32_t min, uint32_t max, uint32_t **values, size_t *count);
 /* "0,2-4": a CPU list as in /sys, sorted and without doubles. */

@@ -119,6 +119,28 @@ static pid_t read_tgid(int dir, pid_t otherwise)
 	return tgid;
 }
 
+int proc_real_uid(pid_t pid, uid_t *uid)
+{
+	_cleanup_close_ int fd = -1;
+	char path[32], text[SMALL_FILE + 1];
+	const char *at;
+	ssize_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return pid > 0 ? -errno : -ESRCH;
+	size = read(fd, text, SMALL_FILE); /* it is among the first lines: no second look */
+	if (size < 0)
+		return -errno;
+	text[size] = '\0';
+	at = strstr(text, "\nUid:\t");
+	if (!at)
+		return -ESRCH;
+	*uid = (uid_t)strtoul(at + strlen("\nUid:\t"), NULL, 10);
+	return 0;
+}
+
 /* What /proc does not show may be there all the same. */
 static enum proc_state hidden_or_none(pid_t pid)
 {

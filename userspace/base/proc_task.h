@@ -30,6 +30,9 @@ struct proc_identity {
 /* How is process (or thread) `pid`? `identity` may be NULL; it is filled unless NONE or HIDDEN. */
 enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity);
 
+/* The user who started it (the real uid), as seen from here. 0, -ESRCH, … */
+int proc_real_uid(pid_t pid, uid_t *uid);
+
 /* ---- the parts of it ------------------------------------------------------------------------- */
 
 /* The directory of a process below /proc: a descriptor, or negative errno. */

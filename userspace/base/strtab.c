@@ -12,7 +12,9 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 
-#define BLOCK_SIZE   (64 * 1024)
+#define BLOCK_SIZE (64 * 1024)
+#define FIRST_BLOCK                                                                                \
+	1024 /* there may be many tables with hardly a string; doubled from block to block */
 #define LARGE_STRING (BLOCK_SIZE / 8)
 
 struct strtab {
@@ -20,7 +22,7 @@ struct strtab {
 	VEC(char *) blocks;
 	struct hashmap by_text;
 	char *room; /* free part of the block that is being filled */
-	size_t room_size;
+	size_t room_size, block_size;
 };
 
 static bool has_text(const void *owner, uint32_t index, const void *key)
@@ -37,6 +39,7 @@ struct strtab *strtab__new(void)
 	if (!table)
 		return NULL;
 	hashmap__init(&table->by_text, has_text, table);
+	table->block_size = FIRST_BLOCK;
 	if (strtab__intern(table, "") == 0)
 		return table;
 	strtab__free(table);
@@ -69,13 +72,17 @@ static char *allocate_text(struct strtab *table, size_t size)
 	}
 	if (vec_reserve(&table->blocks, table->blocks.count + 1))
 		return NULL;
-	block = malloc(large ? size : BLOCK_SIZE);
+	while (!large && table->block_size < size)
+		table->block_size *= 2;
+	block = malloc(large ? size : table->block_size);
 	if (!block)
 		return NULL;
 	table->blocks.data[table->blocks.count++] = block;
 	if (!large) {
 		table->room = block + size;
-		table->room_size = BLOCK_SIZE - size;
+		table->room_size = table->block_size - size;
+		if (table->block_size < BLOCK_SIZE)
+			table->block_size *= 2;
 	}
 	return block;
 }

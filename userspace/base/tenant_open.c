@@ -39,8 +39,7 @@ static int check_file(int fd, uint64_t size_limit, struct stat *st)
 	return (uint64_t)st->st_size > size_limit ? -EFBIG : 0;
 }
 
-/* From a pinned file to one that can be read. */
-static int open_pinned(int path_fd, uint64_t size_limit, struct stat *st)
+int tenant_open_pinned(int path_fd, uint64_t size_limit, struct stat *st)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat found;
@@ -61,13 +60,13 @@ static int open_pinned(int path_fd, uint64_t size_limit, struct stat *st)
 	return steal_fd(fd);
 }
 
-int tenant_open(int root_fd, const char *path, int flags, uint64_t size_limit, struct stat *st)
+int tenant_pin(int root_fd, const char *path, int flags)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW),
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	_cleanup_close_ int path_fd = -1;
+	int path_fd = -1;
 
 	/* EAGAIN: something was renamed below the root while ".." was being followed */
 	for (int i = 0; i < MAX_TRIES; i++) {
@@ -75,17 +74,31 @@ int tenant_open(int root_fd, const char *path, int flags, uint64_t size_limit, s
 		if (path_fd >= 0 || (errno != EAGAIN && errno != EINTR))
 			break;
 	}
-	return path_fd < 0 ? -errno : open_pinned(path_fd, size_limit, st);
+	return path_fd < 0 ? -errno : path_fd;
+}
+
+int tenant_open(int root_fd, const char *path, int flags, uint64_t size_limit, struct stat *st)
+{
+	_cleanup_close_ int path_fd = tenant_pin(root_fd, path, flags);
+
+	return path_fd < 0 ? path_fd : tenant_open_pinned(path_fd, size_limit, st);
+}
+
+int tenant_pin_mapped(pid_t pid, uint64_t start, uint64_t end)
+{
+	char path[96];
+	int path_fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
+		 (unsigned long long)end);
+	path_fd = open(path, O_PATH | O_CLOEXEC);
+	return path_fd < 0 ? -errno : path_fd;
 }
 
 int tenant_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t size_limit,
 		       struct stat *st)
 {
-	_cleanup_close_ int path_fd = -1;
-	char path[96];
+	_cleanup_close_ int path_fd = tenant_pin_mapped(pid, start, end);
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
-		 (unsigned long long)end);
-	path_fd = open(path, O_PATH | O_CLOEXEC);
-	return path_fd < 0 ? -errno : open_pinned(path_fd, size_limit, st);
+	return path_fd < 0 ? path_fd : tenant_open_pinned(path_fd, size_limit, st);
 }

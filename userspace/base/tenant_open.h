@@ -26,4 +26,13 @@ int tenant_open(int root_fd, const char *path, int flags, uint64_t size_limit, s
 int tenant_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t size_limit,
 		       struct stat *st);
 
+/*
+ * The two steps of these, for a caller who judges the file in between: pinning resolves the name and gives an
+ * O_PATH descriptor, or negative errno; no driver or file system is told to open anything.
+ */
+int tenant_pin(int root_fd, const char *path, int flags);
+int tenant_pin_mapped(pid_t pid, uint64_t start, uint64_t end);
+/* Opens what is pinned. As tenant_open(). */
+int tenant_open_pinned(int path_fd, uint64_t size_limit, struct stat *st);
+
 #endif

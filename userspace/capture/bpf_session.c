@@ -27,10 +27,8 @@
 #include "capture/features.h"
 #include "capture/pid_namespace.h"
 
-#define SAMPLE_RING_MIN	    (256u * 1024)
-#define SAMPLE_RING_MAX	    (8u * 1024 * 1024)
-#define RING_SECONDS	    2
-#define COPY_RING_SHARE	    (3.0 / 4) /* copies of stacks take so much of a ring, in a second */
+#define COPY_RING_SHARE	    (3.0 / 4)	  /* copies of stacks take so much of a ring, in a second */
+#define COPY_RING_LEAST	    (128u * 1024) /* in a smaller ring one copy could be too big */
 #define LIBBPF_MESSAGE_SIZE 400
 
 /* ---- libbpf's messages ----------------------------------------------------------------------- */
@@ -98,21 +96,26 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->filter_processes = processes;
 	skel->rodata->filter_threads = threads;
 	skel->rodata->filter_cgroup = o->target.cgroup != NULL;
+	skel->rodata->follow_groups = o->follow_groups;
 	skel->rodata->exclude_self = o->target.exclude_self;
 	skel->rodata->kernel_stacks = o->kernel_stacks;
 	skel->rodata->user_stacks = o->user_stacks;
 	skel->rodata->use_tsc = s->info.tsc;
 	skel->rodata->max_depth = o->max_depth;
 	skel->rodata->pid_namespace_inode = s->info.pid_namespace;
-	skel->rodata->period = s->info.period;
-	bpf_program__set_autoload(skel->progs.on_fork, (processes || threads) && o->target.inherit);
+	skel->rodata->follow_children = (processes || threads) && o->target.inherit;
+	bpf_program__set_autoload(skel->progs.on_fork,
+				  skel->rodata->follow_children || s->unwind.segment_size);
 	skel->rodata->use_tables = s->unwind.segment_size;
 	if (s->unwind.segment_size)
 		skel->rodata->segment_size = s->unwind.segment_size;
-	skel->rodata->copied_a_second = s->ring_size * COPY_RING_SHARE;
+	if (s->rings.sample >= COPY_RING_LEAST)
+		skel->bss->copied_a_second = s->rings.sample * COPY_RING_SHARE;
 	bpf_program__set_autoload(skel->progs.on_exec,
 				  processes || threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);
+	bpf_program__set_autoload(skel->progs.identify, threads);
+	bpf_program__set_autoattach(skel->progs.identify, false);
 }
 
 /*
@@ -134,17 +137,19 @@ static int explain_load(int err, struct failure *failure)
 		"report this with the output of uname -a; another kernel version may work");
 }
 
-/* Room for RING_SECONDS of the deepest stacks, a power of two. */
-static size_t wanted_ring_size(const struct bpf_session_options *o)
+static void choose_rings(struct bpf_session *s, const struct bpf_session_options *o)
 {
-	uint64_t sample = OUTPUT_OVERHEAD + sizeof(struct sample_event) +
-			  sizeof(uint64_t) * (SAMPLE_KERNEL_DEPTH_MAX + o->max_depth);
-	uint64_t want = o->hz * RING_SECONDS * sample;
-	size_t size = SAMPLE_RING_MIN;
+	const struct ring_needs needs = {
+		.hz = o->hz,
+		.record = OUTPUT_OVERHEAD + sizeof(struct sample_event) +
+			  sizeof(uint64_t) * (SAMPLE_KERNEL_DEPTH_MAX + o->max_depth),
+		.cpus = s->cpu_count,
+		.sampled = s->info.cpus,
+		.bytes = o->ring_bytes,
+	};
 
-	while (size < want && size < SAMPLE_RING_MAX)
-		size *= 2;
-	return size;
+	s->rings = ring_sizes_for(&needs);
+	s->ring_bytes = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
 }
 
 static int load_programs(struct bpf_session *s, const struct bpf_session_options *o,
@@ -164,6 +169,10 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 		return features_explain(failure, err, "cannot make room for unwind tables");
 	set_knobs(s, o);
 	err = bpf_map__set_max_entries(s->skel->maps.books, possible);
+	if (!err && !o->follow_groups)
+		err = bpf_map__set_max_entries(s->skel->maps.group_slots, 1);
+	if (!err && !o->follow_groups)
+		err = bpf_map__set_max_entries(s->skel->maps.excluded_groups, 1);
 	if (!err)
 		err = bpf_session__size_unwind_maps(s);
 	if (!err)
@@ -263,10 +272,11 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 
 	if (!s)
 		return -ENOMEM;
-	s->epoll_fd = s->segment_fd = -1;
+	s->epoll_fd = s->segment_fd = s->online_fd = -1;
 	s->hz = options->hz;
 	s->target = options->target;
 	s->target.cpus = NULL;
+	s->follow_groups = options->follow_groups;
 	s->target.cgroup = NULL;
 	err = tick_source__find(options->event ? options->event : TICK_SOURCE_DEFAULT, &s->source,
 				failure);
@@ -279,10 +289,11 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 	if (err)
 		goto err_out;
 	s->info.pid_namespace = ns.inode;
-	s->ring_size = wanted_ring_size(options);
 	err = bpf_session__choose_cpus(s, &options->target, failure);
-	if (!err)
+	if (!err) {
+		choose_rings(s, options);
 		err = bpf_session__choose_clock(s, options->clock, failure);
+	}
 	if (!err)
 		err = load_programs(s, options, failure);
 	if (!err)
@@ -336,6 +347,132 @@ int bpf_session__add_target(struct bpf_session *s, uint32_t id)
 				    0);
 }
 
+int bpf_session__exclude_group(struct bpf_session *s, uint64_t group, bool exclude)
+{
+	struct bpf_map *map = s->skel->maps.excluded_groups;
+	uint32_t yes = 1;
+	int err;
+
+	if (!s->follow_groups)
+		return -EINVAL;
+	if (exclude) {
+		err = bpf_map__update_elem(map, &group, sizeof(group), &yes, sizeof(yes), 0);
+		if (!err)
+			__atomic_store_n(&s->skel->bss->any_excluded, 1, __ATOMIC_RELAXED);
+		return err;
+	}
+	err = bpf_map__delete_elem(map, &group, sizeof(group), 0);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* One process more, or less, whose number ends like this one. */
+static int count_runtime(struct bpf_session *s, uint32_t tgid, int change)
+{
+	uint32_t slot = tgid & (RUNTIME_SLOTS - 1);
+	uint64_t count = s->runtime_slots[slot] + change;
+	int err = bpf_map__update_elem(s->skel->maps.runtime_slots, &slot, sizeof(slot), &count,
+				       sizeof(count), 0);
+
+	if (!err)
+		s->runtime_slots[slot] = count;
+	return err;
+}
+
+/*
+ * What it had of its parent counts no more. A child whose number ends like this one's may come between the two calls, and lose
+ * what it has: it is looked at later, like any other process.
+ */
+static int forget_fork(struct bpf_session *s, uint32_t tgid)
+{
+	struct bpf_map *map = s->skel->maps.runtime_forks;
+	uint32_t slot = tgid & (RUNTIME_FORKS - 1);
+	struct runtime_fork fork;
+	int err;
+
+	if (!s->unwind.segment_size)
+		return 0;
+	err = bpf_map__lookup_elem(map, &slot, sizeof(slot), &fork, sizeof(fork), 0);
+	if (err || fork.tgid != tgid)
+		return err;
+	fork = (struct runtime_fork){};
+	return bpf_map__update_elem(map, &slot, sizeof(slot), &fork, sizeof(fork), 0);
+}
+
+static int forget_runtime(struct bpf_session *s, uint32_t tgid)
+{
+	int err = forget_fork(s, tgid);
+
+	if (!err)
+		err = bpf_map__delete_elem(s->skel->maps.runtimes, &tgid, sizeof(tgid), 0);
+	if (err == -ENOENT)
+		return 0;
+	return err ? err : count_runtime(s, tgid, -1);
+}
+
+int bpf_session__set_runtime(struct bpf_session *s, uint32_t tgid, const struct runtime_info *info)
+{
+	struct bpf_map *map = s->skel->maps.runtimes;
+	int err;
+
+	if (!info)
+		return forget_runtime(s, tgid);
+	err = bpf_map__update_elem(map, &tgid, sizeof(tgid), info, sizeof(*info), BPF_NOEXIST);
+	if (err == -EEXIST)
+		return bpf_map__update_elem(map, &tgid, sizeof(tgid), info, sizeof(*info), 0);
+	if (!err)
+		err = count_runtime(s, tgid, 1);
+	return err ? err : forget_fork(s, tgid);
+}
+
+int bpf_session__exclude_none(struct bpf_session *s)
+{
+	struct bpf_map *map = s->skel->maps.excluded_groups;
+	uint64_t group;
+
+	__atomic_store_n(&s->skel->bss->any_excluded, 0, __ATOMIC_RELAXED);
+	/* nobody else adds any */
+	while (!bpf_map__get_next_key(map, NULL, &group, sizeof(group))) {
+		int err = bpf_map__delete_elem(map, &group, sizeof(group), 0);
+
+		if (err && err != -ENOENT)
+			return err;
+	}
+	return 0;
+}
+
+/* The walk is done when everything has been read, and nothing is. */
+static int walk_tasks(struct bpf_program *program)
+{
+	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
+	char buffer[64];
+	ssize_t got;
+	int fd, err = 0;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0) {
+		err = fd;
+	} else {
+		do
+			got = read(fd, buffer, sizeof(buffer));
+		while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
+		err = got < 0 ? -errno : 0;
+		close(fd);
+	}
+	bpf_link__destroy(link);
+	return err;
+}
+
+int bpf_session__identify_targets(struct bpf_session *s, struct failure *failure)
+{
+	int err = 0;
+
+	if (s->target.mode == TARGET_THREADS)
+		err = walk_tasks(s->skel->progs.identify);
+	return err ? features_explain(failure, err, "cannot find the threads among all tasks") : 0;
+}
+
 void bpf_session__hold_target(struct bpf_session *s, uint32_t id)
 {
 	s->skel->bss->held_tgid = id;
@@ -344,11 +481,31 @@ void bpf_session__hold_target(struct bpf_session *s, uint32_t id)
 void bpf_session__stats(struct bpf_session *s, struct bpf_session_stats *stats)
 {
 	*stats = (struct bpf_session_stats){
+		.groups_unreported = s->skel->bss->groups_unreported,
 		.target_set_full = s->skel->bss->target_set_full,
 		.hook_output_lost = s->skel->bss->hook_output_lost,
 	};
 	for (size_t i = 0; i < s->cpu_count; i++)
 		stats->sideband_damaged += s->cpus[i].decoder.damaged + s->cpus[i].sideband.damaged;
+}
+
+void bpf_session__copy_stacks(struct bpf_session *s, bool copy)
+{
+	uint32_t bytes = copy && s->rings.sample >= COPY_RING_LEAST
+				 ? s->rings.sample * COPY_RING_SHARE
+				 : 0;
+
+	__atomic_store_n(&s->skel->bss->copied_a_second, bytes, __ATOMIC_RELAXED);
+}
+
+int bpf_session__run_statistics(int fd)
+{
+	if (fd >= 0) {
+		close(fd);
+		return -1;
+	}
+	fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return fd < 0 ? -errno : fd;
 }
 
 size_t bpf_session__programs(struct bpf_session *s, struct bpf_program_info *programs,

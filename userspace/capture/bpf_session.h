@@ -23,10 +23,12 @@
 #include <stdint.h>
 
 #include <sysprof/event.h>
+#include <sysprof/runtime_info.h>
 #include <sysprof/unwind_memory.h>
 
 #include "base/log.h"
 #include "capture/perf_events.h"
+#include "capture/ring_sizes.h"
 #include "capture/target.h"
 
 struct bpf_session;
@@ -47,6 +49,8 @@ struct bpf_session_options {
 	size_t unwind_bytes;	/* for unwind tables at most; 0: by frame pointers alone */
 	unsigned int max_depth; /* user frames, 1..SAMPLE_USER_DEPTH_MAX */
 	enum clock_choice clock;
+	size_t ring_bytes;  /* limit of all rings together; 0: RING_BYTES_DEFAULT */
+	bool follow_groups; /* EVENT_IN_GROUP and EVENT_GROUP_MADE; groups can be excluded */
 };
 
 /* What was got, for the recording's metadata and the summary. Valid as long as the session. */
@@ -76,11 +80,25 @@ const struct bpf_session_info *bpf_session__info(const struct bpf_session *sessi
  */
 int bpf_session__add_target(struct bpf_session *session, uint32_t id);
 
+/* Once, after all of add_target: so that threads are known again behind an execve. */
+int bpf_session__identify_targets(struct bpf_session *session, struct failure *failure);
+
 /* A process that becomes a target with its next execve: COMMAND, which is held until then. */
 void bpf_session__hold_target(struct bpf_session *session, uint32_t id);
 
 int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
 int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
+
+/* Whether stacks are copied whose tables are not there; they are at the start. */
+void bpf_session__copy_stacks(struct bpf_session *session, bool copy);
+
+/*
+ * Another rate of ticks: between pause and resume the books of all CPUs are complete, and whoever reads them then has
+ * exactly what was due at the old rate. `hz` > 0; the old one: nothing changes. 0 or the first negative errno of a CPU,
+ * which keeps its rate (its books say which); all of them tick again. Nothing without ticks.
+ */
+void bpf_session__pause_ticks(struct bpf_session *session);
+int bpf_session__resume_ticks(struct bpf_session *session, unsigned int hz);
 
 /* Where unwind tables go; false: there are none. Valid as long as the session. */
 bool bpf_session__unwind_memory(struct bpf_session *session, struct unwind_memory *memory);
@@ -106,6 +124,32 @@ void bpf_session__disable(struct bpf_session *session);
  */
 int bpf_session__drain(struct bpf_session *session, event_push_fn sink, void *context);
 
+/*
+ * A CPU that came or went. `error`: it came and cannot be sampled (negative errno), which is tried again when it comes
+ * the next time; `what` says what failed.
+ */
+struct cpu_change {
+	uint32_t cpu;
+	bool online;
+	int error;
+	const char *what;
+};
+typedef int (*cpu_change_fn)(void *context, const struct cpu_change *change);
+
+/*
+ * Look which CPUs are online, some times a second while ticks are enabled. One that came is to be sampled, if it
+ * is not excluded by target.cpus; it may be one that was there before, whose events the kernel has removed (it does
+ * so for a suspend as well, which nobody sees in the list of CPUs). What an old ring still has goes to `sink`. Books
+ * of a CPU go on where they were. info.cpus can grow. 0, or the first error of `sink` or `changed`, or -ENOMEM.
+ *
+ * Like at the start the side-band comes first: where *fresh is set the caller reads the processes, as what they did on
+ * such a CPU before is lost, and then starts its ticks. CPUs that came are told by start_fresh_cpus.
+ */
+int bpf_session__follow_cpus(struct bpf_session *session, event_push_fn sink, cpu_change_fn changed,
+			     void *context, bool *fresh);
+int bpf_session__start_fresh_cpus(struct bpf_session *session, cpu_change_fn changed,
+				  void *context);
+
 /* Readable when a ring is past its fill mark. The session's own; poll it, then drain. */
 int bpf_session__epoll_fd(const struct bpf_session *session);
 
@@ -129,10 +173,25 @@ uint64_t bpf_session__written_until(const struct bpf_session *session, uint64_t 
  */
 void bpf_session__books(struct bpf_session *session, uint32_t index, struct books_event *event);
 
+/*
+ * Ticks in this control group of the unified hierarchy are filtered from now on, or not any more. With follow_groups only.
+ * At most EXCLUDED_GROUPS: then others are filtered no more. 0 or negative errno. A bpf() call.
+ */
+int bpf_session__exclude_group(struct bpf_session *session, uint64_t group, bool exclude);
+int bpf_session__exclude_none(struct bpf_session *session);
+
+/*
+ * What is noted beside the frames of this process from now on; NULL: nothing any more. 0, -E2BIG: there are too many, or
+ * another negative errno.
+ */
+int bpf_session__set_runtime(struct bpf_session *session, uint32_t tgid,
+			     const struct runtime_info *info);
+
 struct bpf_session_stats {
-	uint64_t target_set_full;  /* children that are not sampled, for want of room in the set */
-	uint64_t hook_output_lost; /* EVENT_THREAD_CPU of ended threads that found the ring full */
-	uint64_t sideband_damaged; /* records that made no sense */
+	uint64_t groups_unreported; /* EVENT_IN_GROUP that found the ring full */
+	uint64_t target_set_full;   /* children that are not sampled, for want of room in the set */
+	uint64_t hook_output_lost;  /* EVENT_THREAD_CPU of ended threads that found the ring full */
+	uint64_t sideband_damaged;  /* records that made no sense */
 };
 void bpf_session__stats(struct bpf_session *session, struct bpf_session_stats *stats);
 
@@ -142,11 +201,17 @@ struct bpf_program_info {
 	uint64_t runs, run_ns;	 /* 0 unless kernel.bpf_stats_enabled */
 };
 /*
- * Loaded programs, at most `capacity`; returns their number. Makes bpf() calls: not while
- * recording.
+ * Loaded programs, at most `capacity`; returns their number. Makes bpf() calls, a few microseconds each, in which this
+ * CPU takes no samples: seldom while recording.
  */
 size_t bpf_session__programs(struct bpf_session *session, struct bpf_program_info *programs,
 			     size_t capacity);
+
+/*
+ * The kernel counts the run time of programs (of all that are loaded on the machine, at some 20 ns a run) as long as this
+ * descriptor is open. < 0: a fresh one, or negative errno (5.8); else it is closed, and -1.
+ */
+int bpf_session__run_statistics(int fd);
 
 /* Bytes of maps and rings. */
 size_t bpf_session__memory(const struct bpf_session *session);

@@ -15,6 +15,7 @@
 #include "capture/bpf_session_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,22 +34,32 @@
 #include "capture/features.h"
 #include "capture/tsc_counter.h"
 
-#define EXIT_RING	 (64u * 1024) /* of CPUs that are not sampled */
-#define SIDEBAND_RING	 (512u * 1024)
 #define RING_FLOOR	 (64u * 1024)
 #define TSC_ERROR_MAX_NS 5000
 #define CLOCK_LOOKS	 16
 
+void session_cpu__init(struct session_cpu *c, uint32_t cpu)
+{
+	*c = (struct session_cpu){.cpu = cpu};
+	c->decoder.cpu = cpu;
+	c->fds.tick = c->fds.output = c->fds.sideband = c->fds.tsc = -1;
+}
+
 /* ---- CPUs ------------------------------------------------------------------------------------ */
+
+int bpf_session__read_online(uint32_t **cpus, size_t *count)
+{
+	char text[4096];
+	int err = read_line(CPUS_ONLINE, text, sizeof(text));
+
+	return err ? err : parse_cpu_list(text, CPU_VISIT_MAX - 1, cpus, count);
+}
 
 static int add_cpus(struct bpf_session *s, struct failure *failure)
 {
 	_cleanup_free_ uint32_t *online = NULL;
-	char text[4096];
-	int err = read_line(CPUS_ONLINE, text, sizeof(text));
+	int err = bpf_session__read_online(&online, &s->cpu_count);
 
-	if (!err)
-		err = parse_cpu_list(text, CPU_VISIT_MAX - 1, &online, &s->cpu_count);
 	if (err)
 		return fail(failure, err, "cannot read " CPUS_ONLINE ": %s", strerror(-err));
 	s->sampled = calloc(s->cpu_count, sizeof(*s->sampled));
@@ -56,12 +67,8 @@ static int add_cpus(struct bpf_session *s, struct failure *failure)
 		s->cpus = calloc(s->cpu_count, sizeof(*s->cpus));
 	if (!s->cpus)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->cpu_count; i++) {
-		struct session_cpu *c = &s->cpus[i];
-
-		c->cpu = c->decoder.cpu = online[i];
-		c->fds.tick = c->fds.output = c->fds.sideband = c->fds.tsc = -1;
-	}
+	for (size_t i = 0; i < s->cpu_count; i++)
+		session_cpu__init(&s->cpus[i], online[i]);
 	return 0;
 }
 
@@ -97,6 +104,7 @@ int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 			s->sampled[found++] = i;
 	}
 	s->info.cpus = found;
+	s->every_cpu = !target->cpus;
 	s->info.sideband_cpus = s->cpu_count;
 	if (target->cpus && found != target->cpu_count) {
 		fail(failure, -ENODEV, "CPU %u of -C is not online", missing_cpu(s, target));
@@ -106,6 +114,27 @@ int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 }
 
 /* ---- the clock ------------------------------------------------------------------------------- */
+
+int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool visit, uint64_t *error)
+{
+	int err;
+
+	c->fds.tsc = tsc_event_open(c->cpu);
+	if (c->fds.tsc < 0) {
+		err = c->fds.tsc;
+		snprintf(s->clock_reason, sizeof(s->clock_reason),
+			 "the TSC counter of the msr PMU cannot be opened: %s",
+			 err == -ENOENT ? "there is none" : strerror(-err));
+		return err;
+	}
+	if (visit)
+		go_to_cpu(c->cpu);
+	err = tsc_counter_base(c->fds.tsc, &c->tsc_base, error);
+	if (err)
+		snprintf(s->clock_reason, sizeof(s->clock_reason),
+			 "the TSC counter of CPU %u cannot be read", c->cpu);
+	return err;
+}
 
 /* Open and calibrate the TSC counters of all sampled CPUs. 0, or an error with the reason. */
 static int open_tsc(struct bpf_session *s)
@@ -122,24 +151,9 @@ static int open_tsc(struct bpf_session *s)
 	per_us = tsc_per_us();
 	home = save_affinity();
 	for (size_t i = 0; i < s->info.cpus && !err; i++) {
-		struct session_cpu *c = &s->cpus[s->sampled[i]];
-
-		c->fds.tsc = tsc_event_open(c->cpu);
-		if (c->fds.tsc < 0) {
-			err = c->fds.tsc;
-			snprintf(s->clock_reason, sizeof(s->clock_reason),
-				 "the TSC counter of the msr PMU cannot be opened: %s",
-				 err == -ENOENT ? "there is none" : strerror(-err));
-			break;
-		}
-		if (home)
-			go_to_cpu(c->cpu);
-		err = tsc_counter_base(c->fds.tsc, &c->tsc_base, &error);
+		err = bpf_session__open_tsc(s, &s->cpus[s->sampled[i]], home, &error);
 		if (!err)
 			worst = max_u64(worst, error);
-		if (err)
-			snprintf(s->clock_reason, sizeof(s->clock_reason),
-				 "the TSC counter of CPU %u cannot be read", c->cpu);
 	}
 	restore_affinity(home);
 	if (err)
@@ -197,15 +211,34 @@ static int open_tick(struct bpf_session *s, struct session_cpu *c)
 	return put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.tick);
 }
 
+/* What all rings have now. */
+static size_t ring_sum(const struct bpf_session *s)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < s->cpu_count; i++)
+		sum += s->cpus[i].output.data_size + s->cpus[i].sideband.data_size;
+	return sum;
+}
+
+/* Those of CPUs that were there at the start are within the limit by their size. */
+static size_t sample_ring(const struct bpf_session *s)
+{
+	if (!s->ticking)
+		return s->rings.sample;
+	return ring_size_within(&s->rings, (int64_t)s->ring_bytes - (int64_t)ring_sum(s) -
+						   (int64_t)s->rings.sideband);
+}
+
 static int open_output(struct bpf_session *s, struct session_cpu *c)
 {
-	size_t want = c->sampled ? s->ring_size : EXIT_RING;
+	size_t want = c->sampled ? sample_ring(s) : s->rings.other;
 	int err;
 
 	c->fds.output = output_event_open(c->cpu, want / 2);
 	if (c->fds.output < 0)
 		return c->fds.output;
-	err = perf_ring__map(&c->output, c->fds.output, want, RING_FLOOR);
+	err = perf_ring__map(&c->output, c->fds.output, want, min_u64(want, RING_FLOOR));
 	if (err)
 		return err;
 	if (c->sampled)
@@ -215,12 +248,14 @@ static int open_output(struct bpf_session *s, struct session_cpu *c)
 
 static int open_sideband(struct bpf_session *s, struct session_cpu *c)
 {
+	size_t want = s->rings.sideband;
 	int err;
 
-	c->fds.sideband = sideband_event_open(c->cpu, SIDEBAND_RING / 2, &s->info.build_ids);
+	c->fds.sideband = sideband_event_open(c->cpu, want / 2, s->follow_groups,
+					      &s->info.build_ids);
 	if (c->fds.sideband < 0)
 		return c->fds.sideband;
-	err = perf_ring__map(&c->sideband, c->fds.sideband, SIDEBAND_RING, RING_FLOOR);
+	err = perf_ring__map(&c->sideband, c->fds.sideband, want, min_u64(want, RING_FLOOR));
 	if (err)
 		return err;
 	s->info.sideband_ring_size = min_u64(s->info.sideband_ring_size, c->sideband.data_size);
@@ -247,7 +282,7 @@ static int explain_tick(const struct bpf_session *s, int err, struct failure *fa
 	return features_explain(failure, err, attempt);
 }
 
-static int open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure)
+int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure)
 {
 	int err = open_output(s, c);
 
@@ -263,7 +298,8 @@ static int open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure
 					"cannot open the side-band events (mmap, comm, fork)");
 	if (!c->sampled)
 		return 0;
-	if (s->info.tsc) {
+	bpf_session__start_grid(s, c);
+	if (s->info.tsc && c->fds.tsc >= 0) {
 		s->books[c->cpu].tsc_base = c->tsc_base;
 		err = put_map_fd(s->skel->maps.tsc_counters, c->cpu, c->fds.tsc);
 		if (err)
@@ -275,16 +311,39 @@ static int open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure
 	return err ? explain_tick(s, err, failure) : 0;
 }
 
+static bool is_online(uint32_t cpu)
+{
+	_cleanup_free_ uint32_t *online = NULL;
+	size_t count = 0;
+
+	if (bpf_session__read_online(&online, &count))
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (online[i] == cpu)
+			return true;
+	return false;
+}
+
 static int open_events(struct bpf_session *s, struct failure *failure)
 {
-	s->info.sample_ring_size = s->info.sample_ring_wanted = s->ring_size;
-	s->info.sideband_ring_size = s->info.sideband_ring_wanted = SIDEBAND_RING;
+	s->info.sample_ring_size = s->info.sample_ring_wanted = s->rings.sample;
+	s->info.sideband_ring_size = s->info.sideband_ring_wanted = s->rings.sideband;
+	s->online_fd = open(CPUS_ONLINE, O_RDONLY | O_CLOEXEC);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll_fd < 0)
 		return features_explain(failure, -errno, "cannot make an epoll descriptor");
 	for (size_t i = 0; i < s->cpu_count; i++) {
-		int err = open_cpu(s, &s->cpus[i], failure);
+		struct session_cpu *c = &s->cpus[i];
+		int err = bpf_session__open_cpu(s, c, failure);
 
+		if (err == -ENODEV && !is_online(c->cpu)) {
+			/* it went just now, and may come back */
+			bpf_session__close_cpu(c);
+			c->gone = true;
+			if (failure)
+				*failure = (struct failure){};
+			continue;
+		}
 		if (err)
 			return err;
 	}
@@ -317,23 +376,30 @@ int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure)
 	return err ? err : open_wakes(s, failure);
 }
 
-static void close_cpu(struct session_cpu *c)
+static void close_event(int *fd)
+{
+	cleanup_close(fd);
+	*fd = -1;
+}
+
+void bpf_session__close_cpu(struct session_cpu *c)
 {
 	stack_join__fini(&c->join);
 	perf_ring__unmap(&c->output);
 	perf_ring__unmap(&c->sideband);
-	cleanup_close(&c->fds.tick);
-	cleanup_close(&c->fds.output);
-	cleanup_close(&c->fds.sideband);
-	cleanup_close(&c->fds.tsc);
+	close_event(&c->fds.tick);
+	close_event(&c->fds.output);
+	close_event(&c->fds.sideband);
+	close_event(&c->fds.tsc);
 }
 
 void bpf_session__close_cpus(struct bpf_session *s)
 {
 	for (size_t i = 0; s->cpus && i < s->cpu_count; i++)
-		close_cpu(&s->cpus[i]);
+		bpf_session__close_cpu(&s->cpus[i]);
 	ring_buffer__free(s->wakes);
 	cleanup_close(&s->epoll_fd);
+	cleanup_close(&s->online_fd);
 	free(s->cpus);
 	free(s->sampled);
 }
@@ -394,14 +460,23 @@ static int start_event(struct bpf_session *s, const struct session_cpu *c, int f
 	return 0;
 }
 
+int bpf_session__start_sideband(struct bpf_session *s, struct session_cpu *c, bool visit)
+{
+	return c->gone ? 0 : start_event(s, c, c->fds.sideband, visit && !c->sampled);
+}
+
+int bpf_session__start_tick(struct bpf_session *s, struct session_cpu *c, bool visit)
+{
+	return c->gone ? 0 : start_event(s, c, c->fds.tick, visit);
+}
+
 int bpf_session__enable_sideband(struct bpf_session *s, struct failure *failure)
 {
 	cpu_set_t *home = save_affinity();
 	int err = 0;
 
 	for (size_t i = 0; i < s->cpu_count && !err; i++)
-		err = start_event(s, &s->cpus[i], s->cpus[i].fds.sideband,
-				  home && !s->cpus[i].sampled);
+		err = bpf_session__start_sideband(s, &s->cpus[i], home);
 	restore_affinity(home);
 	if (err)
 		return fail(failure, err,
@@ -415,12 +490,10 @@ int bpf_session__enable_ticks(struct bpf_session *s, struct failure *failure)
 	cpu_set_t *home = save_affinity();
 	int err = 0;
 
-	for (size_t i = 0; i < s->info.cpus && !err; i++) {
-		struct session_cpu *c = &s->cpus[s->sampled[i]];
-
-		err = start_event(s, c, c->fds.tick, home);
-	}
+	for (size_t i = 0; i < s->info.cpus && !err; i++)
+		err = bpf_session__start_tick(s, &s->cpus[s->sampled[i]], home);
 	restore_affinity(home);
+	s->ticking = !err;
 	if (err)
 		return fail(failure, err, "cannot start the event \"%s\": %s", s->source.name,
 			    strerror(-err));
@@ -428,7 +501,7 @@ int bpf_session__enable_ticks(struct bpf_session *s, struct failure *failure)
 }
 
 /* time_enabled and time_running of the tick event. */
-static void read_times(struct session_cpu *c)
+void bpf_session__read_times(struct session_cpu *c)
 {
 	uint64_t values[3];
 
@@ -438,18 +511,20 @@ static void read_times(struct session_cpu *c)
 	c->time_running = values[2];
 }
 
+void bpf_session__stop_tick(struct session_cpu *c)
+{
+	ioctl(c->fds.tick, PERF_EVENT_IOC_DISABLE, 0);
+	c->disabled_at = monotonic_ns();
+	bpf_session__read_times(c);
+}
+
 void bpf_session__disable(struct bpf_session *s)
 {
 	if (s->disabled)
 		return;
 	s->disabled = true;
-	for (size_t i = 0; i < s->info.cpus; i++) {
-		struct session_cpu *c = &s->cpus[s->sampled[i]];
-
-		ioctl(c->fds.tick, PERF_EVENT_IOC_DISABLE, 0);
-		c->disabled_at = monotonic_ns();
-		read_times(c);
-	}
+	for (size_t i = 0; i < s->info.cpus; i++)
+		bpf_session__stop_tick(&s->cpus[s->sampled[i]]);
 	sampler_bpf__detach(s->skel);
 	for (size_t i = 0; i < s->cpu_count; i++)
 		ioctl(s->cpus[i].fds.sideband, PERF_EVENT_IOC_DISABLE, 0);
@@ -507,26 +582,30 @@ static void provoke_loss_report(struct session_cpu *c)
 	restore_affinity(before);
 }
 
+int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_push_fn sink,
+			   void *context)
+{
+	struct drain drain = {.cpu = c, .sink = sink, .context = context};
+	int err = perf_ring__drain(&c->output, deliver_output, &drain);
+
+	if (err)
+		return err;
+	c->was_full |= perf_ring__used(&c->sideband) + SIDEBAND_RECORD_MAX > c->sideband.data_size;
+	err = perf_ring__drain(&c->sideband, deliver_sideband, &drain);
+	if (!err && c->was_full && !s->disabled && !c->gone)
+		provoke_loss_report(c);
+	return err;
+}
+
 int bpf_session__drain(struct bpf_session *s, event_push_fn sink, void *context)
 {
-	struct drain drain = {.sink = sink, .context = context};
 	bool disabled = s->disabled;
 
 	for (size_t i = 0; i < s->cpu_count; i++) {
-		int err;
+		int err = bpf_session__drain_cpu(s, &s->cpus[i], sink, context);
 
-		drain.cpu = &s->cpus[i];
-		err = perf_ring__drain(&drain.cpu->output, deliver_output, &drain);
-		if (!err) {
-			drain.cpu->was_full |= perf_ring__used(&drain.cpu->sideband) +
-						       SIDEBAND_RECORD_MAX >
-					       drain.cpu->sideband.data_size;
-			err = perf_ring__drain(&drain.cpu->sideband, deliver_sideband, &drain);
-		}
 		if (err)
 			return err;
-		if (drain.cpu->was_full && !disabled)
-			provoke_loss_report(drain.cpu);
 	}
 	s->final = disabled;
 	return 0;
@@ -541,18 +620,20 @@ int bpf_session__epoll_fd(const struct bpf_session *s)
  * Ticks between the program's last run and the end of ticking, which no run has seen. The end is
  * when the event was disabled, or, if the CPU went offline, when it stopped counting time.
  */
-static uint64_t ticks_after_last_run(const struct bpf_session *s, const struct session_cpu *c)
+uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s, const struct session_cpu *c)
 {
 	const struct cpu_books *books = &s->books[c->cpu];
-	uint64_t stopped, point;
+	uint64_t ran = c->time_running - c->period_running, stopped, point;
 
+	if (!c->period)
+		return 0;
 	if (!books->grid_origin)
-		return c->time_running / s->info.period;
-	stopped = books->grid_origin + c->time_running;
+		return ran / c->period;
+	stopped = books->grid_origin + ran;
 	/* perf's clock and CLOCK_MONOTONIC differ a little in speed */
-	if (stopped + c->time_running / 1000 + s->info.period >= c->disabled_at)
+	if (stopped + ran / 1000 + c->period >= c->disabled_at)
 		stopped = c->disabled_at;
-	point = (stopped - books->grid_origin) / s->info.period;
+	point = (stopped - books->grid_origin) / c->period;
 	return point > books->grid_point ? point - books->grid_point : 0;
 }
 
@@ -562,7 +643,7 @@ void bpf_session__books(struct bpf_session *s, uint32_t index, struct books_even
 	const struct cpu_books *books = &s->books[c->cpu];
 
 	if (!s->disabled)
-		read_times(c);
+		bpf_session__read_times(c);
 	*event = (struct books_event){
 		.header = {.size = sizeof(*event),
 			   .type = EVENT_BOOKS,
@@ -570,13 +651,13 @@ void bpf_session__books(struct bpf_session *s, uint32_t index, struct books_even
 			   .time = monotonic_ns()},
 		.cpu = c->cpu,
 		.lines = BOOK_COUNT,
-		.period = s->info.period,
-		.time_enabled = c->time_enabled,
-		.time_running = c->time_running,
+		.period = c->period,
+		.time_enabled = c->past_enabled + c->time_enabled,
+		.time_running = c->past_running + c->time_running,
 		.received = c->received,
 	};
 	for (int i = 0; i < BOOK_COUNT; i++)
 		event->count[i] = __atomic_load_n(&books->count[i], __ATOMIC_RELAXED);
-	if (s->disabled && s->info.period)
-		event->count[BOOK_NOT_RUN] += ticks_after_last_run(s, c);
+	if (s->disabled)
+		event->count[BOOK_NOT_RUN] += bpf_session__ticks_after_last_run(s, c);
 }

@@ -10,6 +10,7 @@
 
 #include "capture/bpf_session.h"
 #include "capture/perf_ring.h"
+#include "capture/ring_sizes.h"
 #include "capture/stack_join.h"
 
 #include "sampler.skel.h"
@@ -24,15 +25,22 @@ _Static_assert(sizeof(struct session_fds) == BPF_SESSION_FDS_PER_CPU * sizeof(in
 struct session_cpu {
 	uint32_t cpu;
 	bool sampled;
+	bool gone;   /* offline, as of the last look */
+	bool failed; /* it came and could not be opened: as if it were not there */
+	bool fresh;  /* it came: its side-band runs, its ticks do not yet */
 	struct session_fds fds;
 	struct perf_ring output, sideband;
-	struct sideband_decoder decoder;
 	bool was_full; /* its side-band: something may not have fit */
 	struct stack_join join;
 	uint64_t tsc_base;
 	uint64_t received;		     /* EVENT_SAMPLEs */
-	uint64_t time_enabled, time_running; /* of the tick event, at disable */
+	uint64_t time_enabled, time_running; /* of the tick event, when last read */
+	uint64_t period;		     /* of its ticks, ns; 0: not a clock event */
+	uint64_t period_running;	     /* time_running when they began to come so */
+	uint64_t past_enabled, past_running; /* of its events before, if the CPU was offline */
+	uint64_t seen_enabled;		     /* time_enabled at the last look at CPUs */
 	uint64_t disabled_at;		     /* CLOCK_MONOTONIC */
+	struct sideband_decoder decoder;     /* its end is of variable size */
 };
 
 struct bpf_session {
@@ -45,15 +53,22 @@ struct bpf_session {
 	struct session_cpu *cpus; /* all that are online */
 	size_t cpu_count;
 	uint32_t *sampled; /* places in cpus */
-	size_t ring_size;
+	struct ring_sizes rings;
+	size_t ring_bytes; /* limit of their sum */
+	bool every_cpu;	   /* is sampled: there is no -C */
+	bool follow_groups;
 	struct cpu_books *books; /* mmapped, by CPU number */
 	size_t book_count, map_bytes;
 	struct unwind_memory unwind; /* all zero: no tables */
 	unsigned char *segments[UNWIND_SEGMENTS];
 	int segment_fd; /* the first segment, which also tells what segments are like; -1: none */
+	uint16_t runtime_slots[RUNTIME_SLOTS]; /* as the map of that name */
 	int epoll_fd;
 	struct ring_buffer *wakes;
-	bool disabled, final;
+	uint64_t looked_closely; /* CLOCK_MONOTONIC: whether events still count */
+	int online_fd;		 /* the list of online CPUs; -1: it cannot be opened */
+	uint64_t online_hash;	 /* of the list at the last look; 0: there was none */
+	bool ticking, paused, disabled, final;
 };
 
 /* ---- bpf_session.c --------------------------------------------------------------------------- */
@@ -82,6 +97,33 @@ int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 /* Open events, rings and wakes. The programs are loaded. */
 int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure);
 void bpf_session__close_cpus(struct bpf_session *s);
+
+/* The CPUs that are online; the caller frees. 0 or negative errno. */
+int bpf_session__read_online(uint32_t **cpus, size_t *count);
+/* The events and rings of one CPU, to be started. The TSC counter is not among them. */
+int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure);
+/* Unmap and close what there is. */
+void bpf_session__close_cpu(struct session_cpu *c);
+/* Open the TSC counter of a CPU, from that CPU if `visit`; *error is how far off its base can be, in TSC ticks. */
+int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool visit,
+			  uint64_t *error);
+/* Begin to count with the events that are open. */
+int bpf_session__start_sideband(struct bpf_session *s, struct session_cpu *c, bool visit);
+int bpf_session__start_tick(struct bpf_session *s, struct session_cpu *c, bool visit);
+/* Stop the tick event, and note how long it ran. */
+void bpf_session__stop_tick(struct session_cpu *c);
+void bpf_session__read_times(struct session_cpu *c);
+int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_push_fn sink,
+			   void *context);
+uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s,
+					   const struct session_cpu *c);
+/*
+ * The timer of the CPU's tick event starts, or will, with a grid of its own. The event is stopped, so that no program
+ * uses its books.
+ */
+void bpf_session__start_grid(struct bpf_session *s, struct session_cpu *c);
+/* An account of this CPU without anything in it yet. */
+void session_cpu__init(struct session_cpu *c, uint32_t cpu);
 
 /* ---- bpf_session_unwind.c -------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 /* Idle time by CPU: see cpu_idle.h. */
 #include "capture/cpu_idle.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +25,21 @@ struct idle_mark {
 	uint64_t moved;	  /* of these, idle ones */
 };
 
+/* A CPU's time since it came, and before it went. */
+struct idle_life {
+	uint32_t cpu;
+	uint64_t start;			    /* what /proc/stat had then, ns */
+	uint64_t last;			    /* since then, when it was last seen */
+	uint64_t past;			    /* in lives before this one */
+	uint64_t seen;			    /* all of it, at the last look */
+	uint64_t period;		    /* of ticks, at the last look, ns */
+	uint64_t ticks_before, time_before; /* at other periods */
+};
+
 struct cpu_idle {
 	char *start, *now; /* /proc/stat then and now; NULL: not read */
 	VEC(struct idle_mark) marks;
+	VEC(struct idle_life) lives; /* of CPUs that were asked for */
 };
 
 struct cpu_idle *cpu_idle__new(void)
@@ -41,6 +54,7 @@ void cpu_idle__free(struct cpu_idle *idle)
 	free(idle->start);
 	free(idle->now);
 	vec_free(&idle->marks);
+	vec_free(&idle->lives);
 	free(idle);
 }
 
@@ -55,6 +69,7 @@ static void read_stat(char **text)
 
 void cpu_idle__start(struct cpu_idle *idle)
 {
+	idle->lives.count = 0;
 	read_stat(&idle->start);
 }
 
@@ -79,18 +94,21 @@ __u64 cpu_idle_parse(const char *text, unsigned int cpu)
 	return (idle + iowait) * (NS_PER_SECOND / sysconf(_SC_CLK_TCK));
 }
 
-void cpu_idle_move(struct books_event *books, __u64 idle_time)
+static void move_ticks(struct books_event *books, uint64_t ticks)
 {
-	uint64_t ticks, moved;
+	uint64_t moved;
 
-	if (!books->period)
-		return;
-	ticks = idle_time / books->period;
 	if (ticks <= books->count[BOOK_IDLE])
 		return;
 	moved = min_u64(ticks - books->count[BOOK_IDLE], books->count[BOOK_NOT_RUN]);
 	books->count[BOOK_NOT_RUN] -= moved;
 	books->count[BOOK_IDLE_NOT_RUN] += moved;
+}
+
+void cpu_idle_move(struct books_event *books, __u64 idle_time)
+{
+	if (books->period)
+		move_ticks(books, idle_time / books->period);
 }
 
 /* What was told as a loss, or as none, up to the mark remains so. */
@@ -110,13 +128,61 @@ static void keep_since_mark(const struct cpu_idle *idle, struct books_event *boo
 	books->count[BOOK_NOT_RUN] = not_run - moved;
 }
 
-void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books)
+/* NULL: no memory. */
+static struct idle_life *life_of(struct cpu_idle *idle, uint32_t cpu)
 {
-	uint64_t before = cpu_idle_parse(idle->start, books->cpu);
-	uint64_t now = cpu_idle_parse(idle->now, books->cpu);
+	struct idle_life life = {.cpu = cpu, .start = cpu_idle_parse(idle->start, cpu)};
 
-	if (before != IDLE_UNKNOWN && now != IDLE_UNKNOWN && now > before)
-		cpu_idle_move(books, now - before);
+	for (size_t i = 0; i < idle->lives.count; i++)
+		if (idle->lives.data[i].cpu == cpu)
+			return &idle->lives.data[i];
+	if (vec_push(&idle->lives, life))
+		return NULL;
+	return &idle->lives.data[idle->lives.count - 1];
+}
+
+/* What it has come to by now. /proc/stat has no line of a CPU that is offline. */
+static uint64_t look(struct idle_life *life, const char *text)
+{
+	uint64_t now = cpu_idle_parse(text, life->cpu);
+
+	if (life->start != IDLE_UNKNOWN && now != IDLE_UNKNOWN && now > life->start)
+		life->last = now - life->start;
+	return life->past + life->last;
+}
+
+/* How many ticks fell into `time`, all of it; the period changes at a look, if it does. */
+static uint64_t ticks_of(struct idle_life *life, uint64_t time, uint64_t period)
+{
+	if (life->period && life->period != period) {
+		life->ticks_before += (life->seen - life->time_before) / life->period;
+		life->time_before = life->seen;
+	}
+	life->period = period;
+	life->seen = max_u64(life->seen, time);
+	return life->ticks_before + (life->seen - life->time_before) / period;
+}
+
+int cpu_idle__came(struct cpu_idle *idle, __u32 cpu)
+{
+	struct idle_life *life = life_of(idle, cpu);
+
+	if (!life)
+		return -ENOMEM;
+	life->past += life->last;
+	life->last = 0;
+	read_stat(&idle->now);
+	life->start = cpu_idle_parse(idle->now, cpu);
+	return 0;
+}
+
+void cpu_idle__split(struct cpu_idle *idle, struct books_event *books)
+{
+	struct idle_life *life = life_of(idle, books->cpu);
+	uint64_t time = life ? look(life, idle->now) : 0;
+
+	if (time && books->period)
+		move_ticks(books, ticks_of(life, time, books->period));
 	keep_since_mark(idle, books);
 }
 

@@ -18,11 +18,13 @@ void cpu_idle__free(struct cpu_idle *idle);
 
 /* Sampling begins: idle time counts from now on. */
 void cpu_idle__start(struct cpu_idle *idle);
-/* Read it again. Where /proc/stat cannot be read every CPU counts as busy. */
+/* A CPU has come: it counts from now on, on top of what it had before it went. 0 or -ENOMEM. */
+int cpu_idle__came(struct cpu_idle *idle, __u32 cpu);
+/* Read it again. Where /proc/stat cannot be read every CPU counts as busy; one that has gone keeps what it had. */
 void cpu_idle__read(struct cpu_idle *idle);
 
 /* Move what fell into idle time from NOT_RUN to IDLE_NOT_RUN; the sum stays. */
-void cpu_idle__split(const struct cpu_idle *idle, struct books_event *books);
+void cpu_idle__split(struct cpu_idle *idle, struct books_event *books);
 
 /*
  * A window ends with these books: since idle time has a coarse grain, a later split might put earlier ticks

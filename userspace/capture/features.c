@@ -326,7 +326,7 @@ static void probe_perf(struct features *f)
 		    "nothing can be recorded");
 	add_attempt(f, "sample-ring", FEATURE_REQUIRED, try_fd(output_event_open(cpu, 4096)),
 		    "nothing can be recorded");
-	fd = try_fd(sideband_event_open(cpu, 4096, &build_ids));
+	fd = try_fd(sideband_event_open(cpu, 4096, false, &build_ids));
 	add_attempt(f, "sideband", FEATURE_REQUIRED, fd,
 		    "mappings, thread names and forks cannot be followed");
 	add_feature(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
@@ -426,6 +426,20 @@ static bool kallsyms_shows(void)
 	return false;
 }
 
+/* The first mapping that is a file's: a static program's first one may be the kernel's. */
+static bool find_file_mapping(const char *maps, unsigned long *start, unsigned long *end)
+{
+	for (const char *line = maps; line; line = strchr(line, '\n')) {
+		size_t length;
+
+		line += *line == '\n';
+		length = strcspn(line, "\n");
+		if (memchr(line, '/', length) && sscanf(line, "%lx-%lx", start, end) == 2)
+			return true;
+	}
+	return false;
+}
+
 /* Open what we are running from, by its mapping. */
 static int try_map_files(void)
 {
@@ -437,7 +451,7 @@ static int try_map_files(void)
 
 	if (err)
 		return err;
-	if (sscanf(maps, "%lx-%lx", &start, &end) != 2)
+	if (!find_file_mapping(maps, &start, &end))
 		return -EPROTO;
 	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", start, end);
 	err = open(path, O_RDONLY | O_CLOEXEC);

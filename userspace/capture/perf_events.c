@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/parse.h"
 
@@ -111,7 +112,7 @@ struct sample_id {
 };
 #define SAMPLE_ID_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
-int sideband_event_open(int cpu, uint32_t mark, bool *build_ids)
+int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -122,7 +123,9 @@ int sideband_event_open(int cpu, uint32_t mark, bool *build_ids)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.ksymbol = 1, /* code that the kernel makes: BPF programs, trampolines */
 		.build_id = 1,
+		.cgroup = groups, /* 5.7 */
 		.sample_id_all = 1,
 		.sample_type = SAMPLE_ID_TYPE,
 		.use_clockid = 1,
@@ -211,10 +214,25 @@ struct comm_record {
 	char comm[];
 };
 
+struct group_record {
+	struct perf_event_header header;
+	uint64_t group;
+	char path[];
+};
+
 struct task_record {
 	struct perf_event_header header;
 	uint32_t pid, ppid, tid, ptid;
 	uint64_t time;
+};
+
+/* Of PERF_RECORD_KSYMBOL. */
+struct ksymbol_record {
+	struct perf_event_header header;
+	uint64_t address;
+	uint32_t length;
+	uint16_t type, flags;
+	char name[];
 };
 
 struct lost_record {
@@ -312,6 +330,49 @@ static int decode_task(const struct task_record *r, uint64_t time, event_push_fn
 			  sizeof(event), time, sink, context);
 }
 
+static int decode_group(struct sideband_decoder *d, const struct group_record *r, size_t text_size,
+			uint64_t time, event_push_fn sink, void *context)
+{
+	struct group_made_event *event = &d->out.group;
+	size_t length = strnlen(r->path, text_size), size;
+
+	if (length == text_size)
+		return -EBADMSG;
+	if (!length || length >= EVENT_PATH_MAX) /* a part of a path would be another group's */
+		return 0;
+	size = event_aligned(sizeof(*event) + length + 1);
+	memset(event, 0, size);
+	event->group = r->group;
+	memcpy(event->path, r->path, length);
+	return emit_event(&event->header, EVENT_GROUP_MADE, 0, size, time, sink, context);
+}
+
+#define KSYMBOL_NAME_MAX 512
+
+/* A line as /proc/kallsyms has it of the same code. Code that goes needs no event: what comes there has a name of its own. */
+static int decode_ksymbol(struct sideband_decoder *d, const struct ksymbol_record *r,
+			  size_t text_size, uint64_t time, event_push_fn sink, void *context)
+{
+	struct kallsyms_event *event = &d->out.kallsyms;
+	size_t length = strnlen(r->name, text_size), size;
+	const char *module = r->type == PERF_RECORD_KSYMBOL_TYPE_BPF	    ? "bpf"
+			     : strncmp(r->name, "kprobe", strlen("kprobe")) ? "__builtin__ftrace"
+									    : "__builtin__kprobes";
+
+	if (r->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER || !r->address)
+		return 0;
+	if (length == text_size)
+		return -EBADMSG;
+	size = sizeof(*event) + KSYMBOL_NAME_MAX + 64;
+	memset(event, 0, size);
+	event->text_size = snprintf(event->text, size - sizeof(*event), "%llx t %.*s\t[%s]\n",
+				    (unsigned long long)r->address,
+				    (int)min_u64(length, KSYMBOL_NAME_MAX), r->name, module);
+	event->piece = 1;
+	return emit_event(&event->header, EVENT_KALLSYMS, EVENT_KALLSYMS_ADDED,
+			  event_aligned(sizeof(*event) + event->text_size), time, sink, context);
+}
+
 static int decode_lost(const struct sideband_decoder *d, const struct lost_record *r, uint64_t time,
 		       event_push_fn sink, void *context)
 {
@@ -332,6 +393,10 @@ static size_t fixed_size(uint32_t type)
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
 		return sizeof(struct task_record);
+	case PERF_RECORD_CGROUP:
+		return sizeof(struct group_record);
+	case PERF_RECORD_KSYMBOL:
+		return sizeof(struct ksymbol_record);
 	case PERF_RECORD_LOST:
 		return sizeof(struct lost_record);
 	default:
@@ -339,21 +404,45 @@ static size_t fixed_size(uint32_t type)
 	}
 }
 
+/*
+ * The sample_id. It ends the record, but for symbols: the kernel hands one record to all that listen on this CPU, and
+ * makes it longer for each by the room of its sample_id. What follows ours then is what was in the ring before.
+ * (perf_event_ksymbol_output() in all kernels up to 6.18, while those of other records restore the size.)
+ */
+static const struct sample_id *sample_id_of(const struct perf_event_header *record, size_t fixed,
+					    size_t text_size)
+{
+	const char *text = (const char *)record + fixed;
+
+	if (record->type == PERF_RECORD_KSYMBOL)
+		text_size = min_u64(text_size, event_aligned(strnlen(text, text_size) + 1));
+	return (const struct sample_id *)(text + text_size);
+}
+
+/* It would wait in a queue for ever. */
+static bool is_in_the_future(struct sideband_decoder *d, uint64_t time)
+{
+	if (time <= d->now)
+		return false;
+	d->now = monotonic_ns();
+	return time > d->now;
+}
+
 int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *record,
 		    event_push_fn sink, void *context)
 {
 	size_t fixed = fixed_size(record->type), text_size;
-	const struct sample_id *id;
 	uint64_t time;
 	int err = 0;
 
 	if (!fixed)
 		return 0;
-	if (record->size < fixed + sizeof(*id))
+	if (record->size < fixed + sizeof(struct sample_id))
 		return -EBADMSG;
-	text_size = record->size - fixed - sizeof(*id);
-	id = (const struct sample_id *)((const char *)record + record->size - sizeof(*id));
-	time = id->time;
+	text_size = record->size - fixed - sizeof(struct sample_id);
+	time = sample_id_of(record, fixed, text_size)->time;
+	if (is_in_the_future(d, time))
+		return -EBADMSG;
 	switch (record->type) {
 	case PERF_RECORD_MMAP2:
 		err = decode_mmap(d, (const void *)record, text_size, time, sink, context);
@@ -364,6 +453,12 @@ int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
 		err = decode_task((const void *)record, time, sink, context);
+		break;
+	case PERF_RECORD_CGROUP:
+		err = decode_group(d, (const void *)record, text_size, time, sink, context);
+		break;
+	case PERF_RECORD_KSYMBOL:
+		err = decode_ksymbol(d, (const void *)record, text_size, time, sink, context);
 		break;
 	case PERF_RECORD_LOST:
 		err = decode_lost(d, (const void *)record, time, sink, context);

@@ -43,10 +43,10 @@ int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
  */
 int output_event_open(int cpu, uint32_t mark);
 /*
- * mmap2, comm, fork and exit of one CPU, disabled. *build_ids: whether the kernel (5.12) tells
+ * mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled. *build_ids: whether the kernel (5.12) tells
  * build-ids.
  */
-int sideband_event_open(int cpu, uint32_t mark, bool *build_ids);
+int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids);
 #define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */
 /* Why the TSC of this machine is no clock, a sentence without a stop; NULL: it is one. */
 const char *tsc_refused(void);
@@ -63,9 +63,12 @@ int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu);
 struct sideband_decoder {
 	uint32_t cpu;
 	uint64_t last_time; /* CLOCK_MONOTONIC of the last record */
+	uint64_t now;	    /* as far as it was asked for */
 	uint64_t damaged;   /* records that made no sense */
 	union {
 		struct mmap_event mmap;
+		struct group_made_event group;
+		struct kallsyms_event kallsyms;
 		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
 	} out;
 };

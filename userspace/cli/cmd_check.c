@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sysprof check: what this kernel and these privileges allow, what each lack costs, and the remedy. */
+/*
+ * sysprof check: what this kernel and these privileges allow, what each lack costs, and the remedy. With -p the same of one
+ * process: what of it can be unwound and named.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "base/parse.h"
 #include "capture/features.h"
+#include "cli/check_process.h"
 #include "cli/check_stacks.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
 #include "export/facts.h"
+#include "session/process_survey.h"
 
 static const char *level_name(enum feature_level level)
 {
@@ -118,27 +124,90 @@ static int print_text(const struct features *features, const struct stack_census
 	return 0;
 }
 
-static int run_check(int argc, char **argv)
+/* ---- one process ----------------------------------------------------------------------------- */
+
+/* What this machine does not allow stops each recording. */
+static void see_privileges(struct failure *stops)
 {
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
-	};
+	struct features *features;
+	size_t count;
+	const struct feature *list;
+
+	if (features__probe(&features))
+		return;
+	list = features__list(features, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].available || list[i].level != FEATURE_REQUIRED)
+			continue;
+		fail(stops, -EPERM, "cannot record here: %s is missing: %s", list[i].name,
+		     list[i].detail);
+		fail_remedy(stops, -EPERM,
+			    "sysprof check (says what is missing, and the remedies)");
+		break;
+	}
+	features__free(features);
+}
+
+static int print_survey(const struct process_survey *survey, const struct failure *stops, bool json)
+{
+	struct json_writer w;
+
+	if (!json) {
+		print_process(survey, stops);
+		return 0;
+	}
+	json_writer__init(&w, stdout);
+	json_begin_object(&w);
+	write_process(survey, stops, &w);
+	json_end_object(&w);
+	fputc('\n', stdout);
+	return json_writer__finish(&w);
+}
+
+/* stdout has taken all of it: 0 or negative errno. */
+static int flush_output(void)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	return errno ? -errno : -EIO;
+}
+
+static int check_process(pid_t pid, bool json)
+{
+	struct process_survey survey;
+	struct failure stops = {};
+	int err;
+
+	/* first: it forks, and must have one thread */
+	process_survey__run(pid, &survey, &stops);
+	if (!*stops.what)
+		see_privileges(&stops);
+	err = print_survey(&survey, &stops, json);
+	if (!err)
+		err = flush_output();
+	if (err)
+		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
+	process_survey__fini(&survey);
+	return err || *stops.what ? EXIT_FAILED : EXIT_DONE;
+}
+
+#define PID_LIMIT 4194304 /* PID_MAX_LIMIT of 64-bit kernels */
+
+static const struct option long_options[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"json", no_argument, NULL, 'j'},
+	{NULL, 0, NULL, 0},
+};
+
+static int check_system(bool json)
+{
 	struct features *features;
 	struct stack_census census;
 	struct failure failure = {};
-	bool json = false, can_record, counted;
-	int option, err;
+	bool can_record, counted;
+	int err = features__probe(&features);
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		if (option != 'j')
-			return usage_error(&cmd_check, "unknown option '%s'", argv[optind - 1]);
-		json = true;
-	}
-	if (optind < argc)
-		return usage_error(&cmd_check, "unexpected argument '%s'", argv[optind]);
-	err = features__probe(&features);
 	if (err) {
 		log_print(LOG_ERROR, "cannot probe the system: %s", strerror(-err));
 		return EXIT_FAILED;
@@ -148,9 +217,8 @@ static int run_check(int argc, char **argv)
 	err = json ? print_json(features, counted ? &census : NULL)
 		   : print_text(features, counted ? &census : NULL);
 	features__free(features);
-	errno = 0;
-	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = errno ? -errno : -EIO;
+	if (!err)
+		err = flush_output();
 	if (err)
 		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
 	if (can_record && !counted)
@@ -158,14 +226,38 @@ static int run_check(int argc, char **argv)
 	return err || !counted ? EXIT_FAILED : EXIT_DONE;
 }
 
+static int run_check(int argc, char **argv)
+{
+	uint64_t pid = 0;
+	bool json = false;
+	int option;
+
+	optind = 1;
+	while ((option = getopt_long(argc, argv, ":p:", long_options, NULL)) != -1) {
+		if (option == ':')
+			return usage_error(&cmd_check, "%s wants a process", argv[optind - 1]);
+		if (option == 'p' && parse_u64(optarg, 1, PID_LIMIT, &pid))
+			return usage_error(&cmd_check, "-p %s: expected one process id", optarg);
+		if (option != 'p' && option != 'j')
+			return usage_error(&cmd_check, "unknown option '%s'", argv[optind - 1]);
+		json |= option == 'j';
+	}
+	if (optind < argc)
+		return usage_error(&cmd_check, "unexpected argument '%s'", argv[optind]);
+	return pid ? check_process((pid_t)pid, json) : check_system(json);
+}
+
 const struct command cmd_check = {
 	.name = "check",
-	.arguments = "[--json]",
+	.arguments = "[-p PID] [--json]",
 	.summary = "show what this kernel and these privileges allow, and how user stacks end",
 	.help = "  sudo sysprof check\n"
+		"  sudo sysprof check -p 1234\n"
 		"\n"
-		"      --json   print JSON\n"
+		"  -p, --pid PID   what of this process can be unwound and named, and what would help\n"
+		"      --json      print JSON\n"
 		"\n"
-		"Exits with status 1 if recording is impossible.\n",
+		"With -p nothing is recorded, and the process is not stopped. Exits with status 1 if recording is impossible.\n",
 	.run = run_check,
+	.options = long_options,
 };

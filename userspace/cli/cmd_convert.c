@@ -78,7 +78,7 @@ static int parse_options(struct convert_options *options, int argc, char **argv)
 	return 0;
 }
 
-static int convert_input(const struct convert_options *options)
+static int convert_input(struct convert_options *options)
 {
 	struct written_files written = {};
 	struct failure failure = {};
@@ -126,4 +126,5 @@ const struct command cmd_convert = {
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache  do not use the on-disk cache of symbols\n",
 	.run = run_convert,
+	.options = long_options,
 };

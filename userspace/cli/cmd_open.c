@@ -86,4 +86,5 @@ const struct command cmd_open = {
 		"\n"
 		"$BROWSER names the browser, PROFILER_URL another Firefox Profiler than profiler.firefox.com.\n",
 	.run = run_open,
+	.options = long_options,
 };

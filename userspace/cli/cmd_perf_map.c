@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/output_file.h"
 #include "base/search.h"
 #include "base/utf8.h"
 #include "base/vec.h"

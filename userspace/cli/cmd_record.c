@@ -121,6 +121,7 @@ static void fill_live_options(const struct record_options *options, struct live_
 				.kernel_stacks = options->kernel_stacks,
 				.max_depth = options->max_depth,
 				.clock = options->clock,
+				.ring_bytes = (size_t)options->ring_memory << 20,
 			},
 		.ids = threads ? options->threads : options->processes,
 		.id_count = threads ? options->thread_count : options->process_count,
@@ -191,28 +192,27 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* Of the first of the processes asked for that has not been seen to end; -1: all have, or none was asked for. */
+static int first_pidfd(const struct recording *r)
+{
+	for (size_t i = 0; i < r->pidfds.count; i++)
+		if (r->pidfds.data[i] >= 0)
+			return r->pidfds.data[i];
+	return -1;
+}
+
 static bool processes_ended(struct recording *r)
 {
-	bool any = false;
-
-	if (!r->pidfds.count)
-		return false;
 	for (size_t i = 0; i < r->pidfds.count; i++) {
 		struct pollfd ended = {.fd = r->pidfds.data[i], .events = POLLIN};
 
-		if (ended.fd >= 0 && poll(&ended, 1, 0) == 1)
-			close(steal_fd(r->pidfds.data[i]));
-		any |= r->pidfds.data[i] >= 0;
-	}
-	return !any;
-}
-
-static bool threads_ended(const struct record_options *options)
-{
-	for (size_t i = 0; i < options->thread_count; i++)
-		if (target_thread_runs(options->threads[i]))
+		if (ended.fd < 0)
+			continue;
+		if (poll(&ended, 1, 0) != 1)
 			return false;
-	return options->thread_count > 0;
+		close(steal_fd(r->pidfds.data[i]));
+	}
+	return r->pidfds.count;
 }
 
 /* Is it time to stop? A Ctrl-C went to COMMAND too, so that decides when we end. */
@@ -226,7 +226,7 @@ static bool should_stop(struct recording *r, uint64_t now)
 		return true;
 	if (r->command.pid)
 		return held_command__poll(&r->command);
-	return processes_ended(r) || threads_ended(&r->options);
+	return processes_ended(r) || session__threads_ended(r->session);
 }
 
 static void show_status(struct recording *r, uint64_t now)
@@ -250,12 +250,14 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 	struct pollfd wake[] = {
 		{.fd = r->signal_fd, .events = POLLIN},
 		{.fd = r->command.pid ? r->command.pidfd : -1, .events = POLLIN},
+		{.fd = -1, .events = POLLIN},
 	};
 	uint64_t now = monotonic_ns();
 	uint64_t end = r->options.duration ? r->started + r->options.duration : UINT64_MAX;
 	int err = 0;
 
 	while (!err && !should_stop(r, now)) {
+		wake[2].fd = first_pidfd(r);
 		err = session__step(r->session, wake, sizeof(wake) / sizeof(wake[0]), end, failure);
 		now = monotonic_ns();
 		show_status(r, now);
@@ -271,12 +273,17 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 
 static int close_recording_file(struct recording *r, uint64_t *bytes, struct failure *failure)
 {
-	const char *path = outputs__recording(&r->options.outputs);
+	const char *path;
+	char *other;
 	int err;
 
 	session__set_writer(r->session, NULL);
 	recording_writer__flush(r->writer);
 	*bytes = recording_writer__bytes(r->writer);
+	other = recording_writer__other_path(r->writer);
+	if (other)
+		outputs__recording_is_at(&r->options.outputs, other);
+	path = outputs__recording(&r->options.outputs);
 	err = recording_writer__close(steal_ptr(r->writer), NULL);
 	if (!err)
 		return 0;
@@ -433,6 +440,9 @@ static int record(struct recording *r, int argc, char **argv)
 	struct failure failure = {};
 	int err = open_everything(r, argc, argv, &failure), stop_err;
 
+	if (err && err == recording_writer__error(r->writer))
+		fail(&failure, err, "cannot write %s: %s", outputs__recording(&r->options.outputs),
+		     strerror(-err));
 	if (err)
 		return failed(&failure);
 	if (r->options.verbosity >= VERBOSE)
@@ -524,6 +534,7 @@ const struct command cmd_record = {
 		"  -g, --call-graph MODE     user stacks: auto (default: unwind tables, frame pointers\n"
 		"                            where a file has none), fp (frame pointers only), none\n"
 		"      --unwind-mem MIB      memory limit of the unwind tables, default 64\n"
+		"      --ring-mem MIB        memory limit of the rings of all CPUs, default 64\n"
 		"      --no-kernel           without kernel stacks\n"
 		"      --max-depth N         user frames per stack, default 256\n"
 		"      --clock CLOCK         auto (default), tsc or monotonic\n"
@@ -546,4 +557,5 @@ const struct command cmd_record = {
 		"  -q, --quiet               errors only\n"
 		"  -v, --verbose             more details; -vv: debug log\n",
 	.run = run_record,
+	.options = record_long_options,
 };

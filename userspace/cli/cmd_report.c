@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/recording_notes.h"
 #include "cli/summary.h"
 #include "cli/terminal.h"
 #include "export/report.h"
@@ -99,7 +100,8 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 
 static int report_input(const char *path, const struct report_options *options, unsigned int top)
 {
-	struct export_request request = {.out = stdout, .top = top};
+	struct export_left_out left_out = {};
+	struct export_request request = {.out = stdout, .top = top, .left_out = &left_out};
 	const struct replay_options replay = {.symbols = {.cache = true}};
 	struct input input = {};
 	int err = input__open(path, &replay, &input);
@@ -112,6 +114,8 @@ static int report_input(const char *path, const struct report_options *options, 
 		err = errno ? -errno : -EIO;
 	if (err)
 		log_print(LOG_ERROR, "cannot write the report: %s", strerror(-err));
+	else
+		print_left_out(path, &left_out);
 	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
@@ -148,4 +152,5 @@ const struct command cmd_report = {
 		"The range, or +/-, says how far a share can be trusted: 95 % of such ranges contain the\n"
 		"true share. On a terminal names have colours: kernel, libraries, JIT code (NO_COLOR=1: none).\n",
 	.run = run_report,
+	.options = long_options,
 };

@@ -3,6 +3,9 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
+#include <getopt.h>
+#include <stdio.h>
+
 /* Exit codes of the contract. COMMAND's own status may come instead of EXIT_DONE. */
 enum {
 	EXIT_DONE = 0,
@@ -19,12 +22,18 @@ struct command {
 	const char *summary;		   /* one line */
 	const char *help;		   /* examples first, then the options */
 	int (*run)(int argc, char **argv); /* argv[0] is the command; returns an exit code */
+	const struct option *options;	   /* of getopt_long(); for the shells' completions */
+	void (*print_options)(FILE *out);  /* behind the help; NULL: it has them */
 };
+
+/* NULL-ended, in the order of `help`. */
+extern const struct command *const commands[];
 
 extern const struct command cmd_record;
 extern const struct command cmd_convert;
 extern const struct command cmd_report;
 extern const struct command cmd_open;
+extern const struct command cmd_agent;
 extern const struct command cmd_perf_map;
 extern const struct command cmd_check;
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof: find the command, run it. */
 #include <malloc.h>
-#include <stdarg.h>
+#ifdef SYSPROF_STATIC
+#include <nss.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -9,29 +11,12 @@
 #include "cli/commands.h"
 #include "cli/give_up.h"
 
-static const struct command *const commands[] = {
-	&cmd_record, &cmd_convert, &cmd_report, &cmd_open, &cmd_perf_map, &cmd_check, NULL,
-};
-
 static const struct command *find_command(const char *name)
 {
 	for (const struct command *const *c = commands; *c; c++)
 		if (!strcmp((*c)->name, name))
 			return *c;
 	return NULL;
-}
-
-int usage_error(const struct command *command, const char *format, ...)
-{
-	char text[1024];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	log_print(LOG_ERROR, "%s: %s", command->name, text);
-	log_print(LOG_ERROR, "see 'sysprof help %s'", command->name);
-	return EXIT_USAGE;
 }
 
 static void print_overview(FILE *out)
@@ -63,6 +48,8 @@ static int print_help(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	printf("usage: sysprof %s %s\n\n%s", command->name, command->arguments, command->help);
+	if (command->print_options)
+		command->print_options(stdout);
 	return EXIT_DONE;
 }
 
@@ -78,10 +65,32 @@ static void give_memory_back(void)
 #endif
 }
 
+/*
+ * The C library of a static program looks names up as the system's configuration says, by modules of a C library that
+ * may be another one. So it does without them: files, and DNS for hosts. What it lacks besides is told with the version.
+ */
+#ifdef SYSPROF_STATIC
+#define VARIANT "\nstatic: without debuginfod; hosts by /etc/hosts and DNS, users by /etc/passwd"
+
+static void keep_to_itself(void)
+{
+	__nss_configure_lookup("hosts", "files dns");
+	__nss_configure_lookup("passwd", "files");
+	__nss_configure_lookup("group", "files");
+}
+#else
+#define VARIANT ""
+
+static void keep_to_itself(void)
+{
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	keep_to_itself();
 	give_memory_back();
 	give_up__ignore_sigpipe();
 	if (argc < 2) {
@@ -91,7 +100,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return print_help(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "version") || !strcmp(argv[1], "--version")) {
-		printf("sysprof %s\n", SYSPROF_VERSION);
+		printf("sysprof %s%s\n", SYSPROF_VERSION, VARIANT);
 		return EXIT_DONE;
 	}
 	command = find_command(argv[1]);

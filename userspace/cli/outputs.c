@@ -13,10 +13,11 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/gzip.h"
-#include "base/io.h"
 #include "base/log.h"
+#include "base/output_file.h"
 #include "base/vec.h"
 #include "cli/give_up.h"
+#include "cli/recording_notes.h"
 #include "export/exporters.h"
 
 #define RECORDING_NAME	 "sysprof"
@@ -33,15 +34,6 @@ static bool ends_with(const char *text, const char *end)
 static bool is_stdout(const char *path)
 {
 	return !strcmp(path, "-");
-}
-
-/* Standard output, a pipe or a device: one stream, written as it is. */
-static bool is_stream(const char *path)
-{
-	struct stat st;
-
-	return is_stdout(path) ||
-	       (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -126,10 +118,21 @@ int outputs__add(struct outputs *outputs, const char *argument, struct failure *
 	return 0;
 }
 
+int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure)
+{
+	int err = outputs__add(outputs, name, failure);
+
+	if (!err)
+		outputs->items[outputs->count - 1].name = OUTPUT_CHOSEN;
+	return err;
+}
+
 void outputs__fini(struct outputs *outputs)
 {
-	for (size_t i = 0; i < outputs->count; i++)
+	for (size_t i = 0; i < outputs->count; i++) {
+		output_place__free(outputs->items[i].place);
 		free(outputs->items[i].path);
+	}
 	free(outputs->items);
 	*outputs = (struct outputs){};
 }
@@ -142,6 +145,26 @@ const char *outputs__recording(const struct outputs *outputs)
 	return NULL;
 }
 
+static void warn_of_other_name(const char *wanted, const char *path)
+{
+	log_print(LOG_WARNING, "%s is a directory: wrote %s", wanted, path);
+}
+
+void outputs__recording_is_at(struct outputs *outputs, char *path)
+{
+	for (size_t i = 0; i < outputs->count; i++) {
+		struct output *output = &outputs->items[i];
+
+		if (output->exporter)
+			continue;
+		warn_of_other_name(output->path, path);
+		free(output->path);
+		output->path = path;
+		return;
+	}
+	free(path);
+}
+
 bool outputs__any_profile(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++)
@@ -150,24 +173,79 @@ bool outputs__any_profile(const struct outputs *outputs)
 	return false;
 }
 
-int outputs__check(const struct outputs *outputs, struct failure *failure)
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static int cannot_create(const char *path, int err, struct failure *failure)
+{
+	fail(failure, err, "cannot create %s: %s", path, strerror(-err));
+	if (err == -EACCES)
+		return fail_remedy(
+			failure, err,
+			"choose another path with -o (in a directory that everybody may write to, "
+			"links and pipes of other users are not used)");
+	return fail_remedy(failure, err, "create the directory, or choose another path with -o");
+}
+
+static void warn_of_directory(const char *path)
+{
+	log_print(LOG_WARNING,
+		  "other users can replace files in %s: choose a directory of your own with -o",
+		  strcmp(path, ".") ? path : "the current directory");
+}
+
+/* Each directory once. */
+static void warn_of_shared(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++) {
-		const char *path = outputs->items[i].path;
-		struct output_file *file;
+		const char *shared = output_place__shared(outputs->items[i].place);
+		bool named = false;
+
+		for (size_t j = 0; shared && j < i && !named; j++) {
+			const char *before = output_place__shared(outputs->items[j].place);
+
+			named = before && !strcmp(before, shared);
+		}
+		if (shared && !named)
+			warn_of_directory(shared);
+	}
+}
+
+/* Decide where each goes, if that was not done yet. */
+static int open_places(struct outputs *outputs, struct failure *failure)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < outputs->count; i++) {
+		struct output *output = &outputs->items[i];
 		int err;
 
-		if (is_stream(path))
+		if (output->place)
 			continue;
-		err = output_file__open(path, &file);
-		if (err) {
-			fail(failure, err, "cannot create %s: %s", path, strerror(-err));
-			return fail_remedy(failure, err,
-					   "create the directory, or choose another path with -o");
-		}
+		err = output_place__open(output->path, output->name, &output->place);
+		if (err)
+			return cannot_create(output->path, err, failure);
+		any = true;
+	}
+	if (any)
+		warn_of_shared(outputs);
+	return 0;
+}
+
+int outputs__check(struct outputs *outputs, struct failure *failure)
+{
+	int err = open_places(outputs, failure);
+
+	for (size_t i = 0; i < outputs->count && !err; i++) {
+		struct output_file *file;
+
+		if (output_place__is_stream(outputs->items[i].place))
+			continue;
+		err = output_file__open_at(outputs->items[i].place, &file);
+		if (err)
+			return cannot_create(outputs->items[i].path, err, failure);
 		output_file__abort(file);
 	}
-	return 0;
+	return err;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -176,7 +254,7 @@ struct pending_file {
 	struct output_file *file;
 	char *path;
 	const struct exporter *exporter;
-	bool stream, sibling;
+	bool sibling, in_place;
 };
 
 struct pending_files {
@@ -229,15 +307,17 @@ static void log_export(const struct pending_file *file, const char *path, uint64
 }
 
 static int write_one(struct pending_files *pending, const struct exporter *exporter,
-		     const struct export_request *request, const char *path,
-		     struct failure *failure)
+		     const struct export_request *request, const struct output_place *place,
+		     const char *path, struct failure *failure)
 {
-	struct pending_file file = {.exporter = exporter, .stream = is_stream(path)};
+	struct pending_file file = {.exporter = exporter};
 	char temporary[PATH_MAX];
 	uint64_t begin = monotonic_ns(), size = 0;
+	struct export_left_out left_out = {};
+	struct export_request asked = *request;
 	const char *problem;
 	FILE *out;
-	int err = output_file__open(path, &file.file);
+	int err = output_file__open_at(place, &file.file);
 
 	if (err)
 		return fail(failure, err, "cannot create %s: %s", path, strerror(-err));
@@ -252,7 +332,8 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	}
 	out = output_file__stream(file.file);
 	errno = 0;
-	err = export_to(exporter, *request, path, out, &size);
+	asked.left_out = &left_out;
+	err = export_to(exporter, asked, path, out, &size);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	if (err && output_file__error(file.file))
@@ -262,6 +343,7 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	problem = export_size_problem(exporter, size);
 	if (problem)
 		log_print(LOG_WARNING, "%s: %s", path, problem);
+	print_left_out(path, &left_out);
 	if (log_debug_wanted)
 		log_export(&file, path, monotonic_ns() - begin);
 	return 0;
@@ -308,17 +390,40 @@ static uint32_t thread_by_tid(const struct profile *profile, uint32_t tid)
 	return found;
 }
 
+static int write_sibling(struct pending_files *pending, const struct output *output,
+			 const struct export_request *request, struct failure *failure)
+{
+	const struct profile *profile = request->profile;
+	const struct profile_thread *thread = &profile->threads[request->thread.v];
+	_cleanup_free_ char *path = NULL;
+	struct output_place *place;
+	const char *slash;
+	int err = sibling_path(output, profile, thread, &path);
+
+	if (err)
+		return fail(failure, err, "cannot name a file for thread %u: out of memory",
+			    thread->tid);
+	slash = strrchr(path, '/');
+	err = output_place__beside(output->place, slash ? slash + 1 : path, &place);
+	if (err)
+		return fail(failure, err, "cannot create %s: %s", path, strerror(-err));
+	err = write_one(pending, output->exporter, request, place, path, failure);
+	output_place__free(place);
+	if (!err)
+		pending->files.data[pending->files.count - 1].sibling = true;
+	return err;
+}
+
 static int write_siblings(struct pending_files *pending, const struct output *output,
 			  struct export_request request, uint32_t busiest,
 			  struct written_files *written, struct failure *failure)
 {
 	const struct profile *profile = request.profile;
+	int err = 0;
 
 	written->threads_left_out = 0;
-	for (uint32_t i = 1; i < profile->thread_count; i++) {
+	for (uint32_t i = 1; i < profile->thread_count && !err; i++) {
 		const struct profile_thread *thread = &profile->threads[i];
-		_cleanup_free_ char *path = NULL;
-		int err;
 
 		if (i == busiest || !cpu_samples(thread))
 			continue;
@@ -326,17 +431,10 @@ static int write_siblings(struct pending_files *pending, const struct output *ou
 			written->threads_left_out++;
 			continue;
 		}
-		err = sibling_path(output, profile, thread, &path);
-		if (err)
-			return fail(failure, err, "cannot name a file for thread %u: out of memory",
-				    thread->tid);
 		request.thread.v = i;
-		err = write_one(pending, output->exporter, &request, path, failure);
-		if (err)
-			return err;
-		pending->files.data[pending->files.count - 1].sibling = true;
+		err = write_sibling(pending, output, &request, failure);
 	}
-	return 0;
+	return err;
 }
 
 static int write_output(struct pending_files *pending, const struct output *output,
@@ -348,17 +446,67 @@ static int write_output(struct pending_files *pending, const struct output *outp
 	int err;
 
 	if (!output->exporter->one_thread)
-		return write_one(pending, output->exporter, &request, output->path, failure);
+		return write_one(pending, output->exporter, &request, output->place, output->path,
+				 failure);
 	chosen = outputs->thread ? thread_by_tid(profile, outputs->thread)
 				 : export_busiest_thread(profile).v;
 	if (outputs->thread && !chosen)
 		return fail(failure, -ESRCH, "--thread %u: no such thread in the recording",
 			    outputs->thread);
 	request.thread.v = chosen;
-	err = write_one(pending, output->exporter, &request, output->path, failure);
-	if (err || outputs->thread || is_stream(output->path))
+	err = write_one(pending, output->exporter, &request, output->place, output->path, failure);
+	if (err || outputs->thread || output_place__is_stream(output->place))
 		return err;
 	return write_siblings(pending, output, request, chosen, written, failure);
+}
+
+/* Bytes of a name before its suffix. */
+static size_t stem_size(const struct exporter *exporter, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	size_t size = strlen(name), longest = 0;
+
+	for (const char *const *suffix = exporter->suffixes; *suffix; suffix++)
+		if (ends_with(name, *suffix) && strlen(*suffix) > longest)
+			longest = strlen(*suffix);
+	if (longest)
+		return size - longest;
+	return dot ? (size_t)(dot - name) : size;
+}
+
+/* Somebody has made a directory of that name meanwhile: that is no reason to lose what was recorded. */
+static int put_elsewhere(struct pending_file *file)
+{
+	_cleanup_free_ char *path = output_file__path(file->file);
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char *other;
+	int err;
+
+	if (!path)
+		return -ENOMEM;
+	err = output_file__finish_otherwise(file->file,
+					    stem_size(file->exporter, slash ? slash + 1 : path));
+	if (err)
+		return err;
+	other = output_file__path(file->file);
+	if (!other)
+		return -ENOMEM;
+	warn_of_other_name(file->path, other);
+	free(file->path);
+	file->path = other;
+	return 0;
+}
+
+static int put_into_place(struct pending_file *file, struct failure *failure)
+{
+	int err = output_file__finish(file->file);
+
+	if (err == -EISDIR)
+		err = put_elsewhere(file);
+	if (err)
+		return fail(failure, err, "cannot finish %s: %s", file->path, strerror(-err));
+	file->in_place = true;
+	return 0;
 }
 
 /*
@@ -374,35 +522,33 @@ static int commit_all(struct pending_files *pending, struct written_files *writt
 	written->items = calloc(count ? count : 1, sizeof(*written->items));
 	if (!written->items)
 		return fail(failure, -ENOMEM, "cannot finish the files: out of memory");
-	for (size_t i = 0; i < count && !err; i++) {
+	for (size_t i = 0; i < count && !err; i++)
+		err = put_into_place(&pending->files.data[i], failure);
+	for (size_t i = 0; i < count; i++) {
 		struct pending_file *file = &pending->files.data[i];
 
-		err = output_file__commit(steal_ptr(file->file));
-		if (err) {
-			fail(failure, err, "cannot finish %s: %s", file->path, strerror(-err));
-			for (size_t j = 0; j < i; j++)
-				if (!pending->files.data[j].stream)
-					unlink(pending->files.data[j].path);
-		}
+		if (!file->in_place)
+			continue;
+		if (err)
+			output_file__take_back(steal_ptr(file->file));
+		else
+			written->items[written->count++] = (struct written_file){
+				.path = steal_ptr(file->path),
+				.exporter = file->exporter,
+				.sibling = file->sibling,
+			};
 	}
-	if (err)
-		return err;
-	for (size_t i = 0; i < count; i++)
-		written->items[written->count++] = (struct written_file){
-			.path = steal_ptr(pending->files.data[i].path),
-			.exporter = pending->files.data[i].exporter,
-			.sibling = pending->files.data[i].sibling,
-		};
-	return 0;
+	return err;
 }
 
-int outputs__write(const struct outputs *outputs, const struct profile *profile,
+int outputs__write(struct outputs *outputs, const struct profile *profile,
 		   struct written_files *written, struct failure *failure)
 {
 	struct pending_files pending = {};
-	int err = 0;
+	int err;
 
 	*written = (struct written_files){};
+	err = open_places(outputs, failure);
 	for (size_t i = 0; i < outputs->count && !err; i++)
 		if (outputs->items[i].exporter)
 			err = write_output(&pending, &outputs->items[i], profile, outputs, written,

@@ -17,10 +17,13 @@
 #include <sysprof/profile.h>
 
 #include "base/log.h"
+#include "base/output_file.h"
 
 struct output {
 	char *path;
 	const struct exporter *exporter; /* NULL: the recording itself */
+	enum output_name name;		 /* chosen: the user gave no -o */
+	struct output_place *place;	 /* where it goes; NULL: not decided yet */
 };
 
 struct outputs {
@@ -35,15 +38,23 @@ struct outputs {
  * without a format, the recording asked for twice, a path given twice.
  */
 int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure);
+/* What there is without -o: a file of that name, which nobody else may have made into a link. */
+int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure);
 void outputs__fini(struct outputs *outputs);
 
 /* Path of the recording, if one was asked for, or NULL. */
 const char *outputs__recording(const struct outputs *outputs);
+/* It is at another path than was asked for, which is the outputs' from now on; said in a warning. */
+void outputs__recording_is_at(struct outputs *outputs, char *path);
 /* Is there a file to be made from the profile? */
 bool outputs__any_profile(const struct outputs *outputs);
 
-/* Can every file be created where it is wanted? Tried before sampling: a typo must not cost a recording. */
-int outputs__check(const struct outputs *outputs, struct failure *failure);
+/*
+ * Can every file be created where it is wanted? Tried before sampling: a typo must not cost a recording. From
+ * then on it is decided where each file goes, whatever becomes of links and directories meanwhile. Directories in
+ * which others can replace files are named in a warning.
+ */
+int outputs__check(struct outputs *outputs, struct failure *failure);
 
 struct written_file {
 	char *path;
@@ -58,10 +69,10 @@ struct written_files {
 };
 
 /*
- * Write all of them, or none. `written` (caller frees with written_files__fini) lists them, the siblings of one-thread formats
+ * Write all of them, or none. Where a directory has come under a name, the file gets another name, with a warning. `written` (caller frees with written_files__fini) lists them, the siblings of one-thread formats
  * included. Negative errno with a sentence.
  */
-int outputs__write(const struct outputs *outputs, const struct profile *profile,
+int outputs__write(struct outputs *outputs, const struct profile *profile,
 		   struct written_files *written, struct failure *failure);
 void written_files__fini(struct written_files *written);
 

@@ -17,6 +17,8 @@
 #define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
 #define UNWIND_MEMORY_MIN 4
 #define UNWIND_MEMORY_MAX 256
+#define RING_MEMORY_MIN	  1
+#define RING_MEMORY_MAX	  65536
 #define PID_LIMIT	  4194304 /* PID_MAX_LIMIT of 64-bit kernels */
 #define CPU_LIMIT	  8191
 #define OUTPUT_DEFAULT	  "sysprof.json.gz"
@@ -29,6 +31,7 @@ enum {
 	OPT_CLOCK,
 	OPT_MAX_DEPTH,
 	OPT_UNWIND_MEM,
+	OPT_RING_MEM,
 	OPT_THREAD,
 	OPT_LINES,
 	OPT_DEBUGINFOD,
@@ -37,7 +40,7 @@ enum {
 	OPT_OPEN
 };
 
-static const struct option long_options[] = {
+const struct option record_long_options[] = {
 	{"pid", required_argument, NULL, 'p'},
 	{"tid", required_argument, NULL, 't'},
 	{"all-cpus", no_argument, NULL, 'a'},
@@ -54,6 +57,7 @@ static const struct option long_options[] = {
 	{"clock", required_argument, NULL, OPT_CLOCK},
 	{"max-depth", required_argument, NULL, OPT_MAX_DEPTH},
 	{"unwind-mem", required_argument, NULL, OPT_UNWIND_MEM},
+	{"ring-mem", required_argument, NULL, OPT_RING_MEM},
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"lines", no_argument, NULL, OPT_LINES},
 	{"debuginfod", no_argument, NULL, OPT_DEBUGINFOD},
@@ -189,6 +193,9 @@ static int parse_option(struct record_options *options, int option)
 	case OPT_UNWIND_MEM:
 		return parse_number("--unwind-mem", UNWIND_MEMORY_MIN, UNWIND_MEMORY_MAX,
 				    &options->unwind_memory);
+	case OPT_RING_MEM:
+		return parse_number("--ring-mem", RING_MEMORY_MIN, RING_MEMORY_MAX,
+				    &options->ring_memory);
 	case OPT_THREAD:
 		return parse_number("--thread", 1, PID_LIMIT, &options->outputs.thread);
 	case OPT_LINES:
@@ -240,7 +247,8 @@ static int set_defaults(struct record_options *options)
 
 	if (!options->hz)
 		options->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
-	if (!options->outputs.count && outputs__add(&options->outputs, OUTPUT_DEFAULT, &failure))
+	if (!options->outputs.count &&
+	    outputs__add_default(&options->outputs, OUTPUT_DEFAULT, &failure))
 		return usage_error(&cmd_record, "%s", failure.what);
 	return 0;
 }
@@ -253,6 +261,7 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		.user_stacks = true,
 		.unwind_tables = true,
 		.unwind_memory = UNWIND_MEMORY_DEFAULT,
+		.ring_memory = RING_MEMORY_DEFAULT,
 		.kernel_stacks = true,
 		.inherit = true,
 		.max_depth = DEPTH_DEFAULT,
@@ -261,8 +270,8 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 	};
 	optind = 1;
 	/* "+": options end where COMMAND begins; ":": we word the errors */
-	while ((option = getopt_long(argc, argv, "+:p:t:aF:d:o:e:g:C:qv", long_options, NULL)) !=
-	       -1) {
+	while ((option = getopt_long(argc, argv, "+:p:t:aF:d:o:e:g:C:qv", record_long_options,
+				     NULL)) != -1) {
 		if (option == '?' && optind > 1)
 			return usage_error(&cmd_record, "unknown option '%s'", argv[optind - 1]);
 		if (option == ':')

@@ -3,6 +3,7 @@
 #ifndef CLI_RECORD_OPTIONS_H
 #define CLI_RECORD_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 
 #define DEPTH_DEFAULT	      256
 #define UNWIND_MEMORY_DEFAULT 64 /* MiB */
+#define RING_MEMORY_DEFAULT   (RING_BYTES_DEFAULT >> 20)
 
 enum verbosity { QUIET, NORMAL, VERBOSE, DEBUGGING };
 
@@ -28,6 +30,7 @@ struct record_options {
 	bool user_stacks, kernel_stacks, inherit, exclude_self;
 	bool unwind_tables;	    /* -g auto */
 	unsigned int unwind_memory; /* MiB */
+	unsigned int ring_memory;   /* MiB, of all CPUs */
 	enum clock_choice clock;
 	unsigned int max_depth;
 
@@ -36,6 +39,9 @@ struct record_options {
 	bool open; /* --open */
 	enum verbosity verbosity;
 };
+
+/* Its table for getopt_long(). */
+extern const struct option record_long_options[];
 
 /* 0, or EXIT_USAGE after telling the user what is wrong. */
 int record_options__parse(struct record_options *options, int argc, char **argv);

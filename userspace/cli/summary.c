@@ -10,12 +10,16 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/outside_books.h"
 #include "base/utf8.h"
 #include "export/facts.h"
+#include "export/gil.h"
 
 #define LINES_LOST_SHOWN 2048
+#define CPUS_SHOWN	 2048
 #define JITS_SHOWN	 10
 #define JIT_TEXT_SIZE	 1024
+#define GILS_SHOWN	 5
 
 static const char *const symbol_state_texts[] = {
 #define X(id, text) [SYMBOL_STATE_##id] = text,
@@ -61,6 +65,15 @@ static void print_lost(const struct profile *p)
 		fprintf(stderr, "    %lld ticks unexplained\n", (long long)unexplained);
 }
 
+static void print_cpus(const struct profile *p)
+{
+	const char *changes = profile__meta(p, META_CPU_CHANGES);
+	char text[CPUS_SHOWN];
+
+	if (changes)
+		fprintf(stderr, "  CPUs changed: %s\n", utf8_sanitize(text, sizeof(text), changes));
+}
+
 static void print_stacks(const struct profile *p)
 {
 	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * profile__complete_share(p));
@@ -75,6 +88,17 @@ static void print_stacks(const struct profile *p)
 	if (p->unmapped_frames)
 		fprintf(stderr, "    %llu frames outside every known mapping\n",
 			(unsigned long long)p->unmapped_frames);
+}
+
+/* What limits have left out, by user. */
+static void print_outside(const struct profile *p)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->outside_count; i++) {
+		describe_outside(text, sizeof(text), &p->outside[i]);
+		fprintf(stderr, "  left out: %s\n", text);
+	}
 }
 
 /* Files whose code has no names, by reason. PENDING: no sample lies in it. */
@@ -97,7 +121,9 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 
 	getrusage(RUSAGE_SELF, &usage);
 	cpu = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-	      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6 +
+	      s->session.live.jit_cpu / 1e9 +	  /* of a process of its own */
+	      s->session.tables.builder_ns / 1e9; /* and of many */
 	snprintf(text, size,
 		 "%.2f s CPU for %.1f s recorded, %.0f MB peak memory, %.0f MB of rings and maps",
 		 cpu, seconds, usage.ru_maxrss / 1024.0, s->session.live.memory / 1048576.0);
@@ -185,6 +211,51 @@ static void print_jits(const struct profile *p)
 		fprintf(stderr, "  JIT code: %zu more processes\n", p->jit_count - JITS_SHOWN);
 }
 
+static void print_runtimes(const struct profile *p)
+{
+	char text[RUNTIME_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->runtime_count; i++) {
+		describe_runtime(text, sizeof(text), &p->runtimes[i]);
+		fprintf(stderr, "  %s: %s\n", profile__string(p, p->runtimes[i].name), text);
+	}
+}
+
+/* Python processes with several threads, where the GIL was held longest first. */
+static void print_gils(const struct profile *p)
+{
+	char text[GIL_TEXT_SIZE], shown[4 * GIL_TEXT_SIZE];
+	struct gil_table table;
+	size_t left = GILS_SHOWN;
+
+	gil_table__init(&table, p);
+	for (size_t i = 0; i < table.count && left; i++) {
+		if (table.processes[i].count < 2)
+			continue;
+		left--;
+		describe_gil(text, sizeof(text), p, &table.processes[i]);
+		fprintf(stderr, "  GIL: %s\n", utf8_sanitize(shown, sizeof(shown), text));
+	}
+	gil_table__fini(&table);
+}
+
+/* Whose stacks were copied instead of walked in the kernel. */
+static void print_places(const struct place_store_stats *places)
+{
+	if (places->too_many)
+		fprintf(stderr,
+			"  processes with more than %u executable mappings: their stacks were copied (%llu times)\n",
+			UNWIND_PLACES_MAX, (unsigned long long)places->too_many);
+	if (places->refused)
+		fprintf(stderr,
+			"  mapping table full: %llu updates dropped of users who have their share of it\n",
+			(unsigned long long)places->refused);
+	if (places->shared)
+		fprintf(stderr,
+			"  mapping table full: %llu processes made room for those of others\n",
+			(unsigned long long)places->shared);
+}
+
 static void print_tables(const struct unwind_feed_stats *feed)
 {
 	const struct table_store_stats *tables = &feed->store;
@@ -198,32 +269,35 @@ static void print_tables(const struct unwind_feed_stats *feed)
 	if (tables->evicted || tables->refused)
 		fprintf(stderr, "  evicted %llu unwind tables, refused %llu: raise --unwind-mem\n",
 			(unsigned long long)tables->evicted, (unsigned long long)tables->refused);
-	if (feed->too_big)
-		fprintf(stderr, "  files whose unwind table is too big to load: %llu\n",
-			(unsigned long long)feed->too_big);
+	for (enum table_refusal why = TABLE_REFUSAL_NONE + 1; why < TABLE_REFUSAL_COUNT; why++)
+		if (feed->refusals.count[why])
+			fprintf(stderr, "  files without an unwind table: %llu: %s\n",
+				(unsigned long long)feed->refusals.count[why],
+				table_refusal_text(why));
 	if (feed->put_off)
 		fprintf(stderr, "  unwind tables deferred for short-lived processes: %llu\n",
 			(unsigned long long)feed->put_off);
-	if (tables->unpublished)
-		fprintf(stderr, "  mapping table full: %llu updates dropped\n",
-			(unsigned long long)tables->unpublished);
+	print_places(&tables->places);
+	if (feed->deferred)
+		fprintf(stderr,
+			"  mappings that changed too often to be used at once: %llu times\n",
+			(unsigned long long)feed->deferred);
 }
 
-static void print_lines_lost(const struct profile *profile)
+static void print_if_there(const struct profile *profile, const char *key, const char *what)
 {
-	const char *lost = profile__meta(profile, META_LINES_MISSING);
+	const char *fact = profile__meta(profile, key);
 	char text[LINES_LOST_SHOWN];
 
-	if (lost)
-		fprintf(stderr, "  lines are missing: %s\n",
-			utf8_sanitize(text, sizeof(text), lost));
+	if (fact)
+		fprintf(stderr, "  %s: %s\n", what, utf8_sanitize(text, sizeof(text), fact));
 }
 
 static void print_symbols(const struct summary *s)
 {
 	if (s->symbols.cancelled)
 		fprintf(stderr, "  symbols: cancelled, some are missing\n");
-	print_lines_lost(s->profile);
+	print_if_there(s->profile, META_LINES_MISSING, "lines are missing");
 	if (s->symbols.cpu_time)
 		fprintf(stderr, "  reading symbols: %.2f s CPU, %.0f MB peak memory\n",
 			s->symbols.cpu_time / 1e9, s->symbols.peak_memory / 1048576.0);
@@ -236,6 +310,13 @@ static void print_symbols(const struct summary *s)
 	if (s->symbols.debug_files_wrong)
 		fprintf(stderr, "  %llu debug files rejected: from another build\n",
 			(unsigned long long)s->symbols.debug_files_wrong);
+	if (s->symbols.debug_files_refused)
+		fprintf(stderr, "  %llu debug files not verified: too large, or too many\n",
+			(unsigned long long)s->symbols.debug_files_refused);
+	if (s->symbols.abandoned)
+		fprintf(stderr,
+			"  processes abandoned, since a file system does not answer: %llu\n",
+			(unsigned long long)s->symbols.abandoned);
 }
 
 void summary__print(const struct summary *s)
@@ -246,9 +327,16 @@ void summary__print(const struct summary *s)
 	fprintf(stderr, "sysprof: %llu samples of %zu threads\n",
 		(unsigned long long)p->sample_count, sampled_threads(p));
 	print_lost(p);
+	print_cpus(p);
+	print_outside(p);
 	print_stacks(p);
 	print_jits(p);
+	print_runtimes(p);
+	print_gils(p);
 	print_tables(&s->session.tables);
+	if (s->session.mappings_left)
+		fprintf(stderr, "  mappings not kept: %llu, of processes with too many\n",
+			(unsigned long long)s->session.mappings_left);
 	print_unnamed_files(p);
 	print_symbols(s);
 	if (s->session.kernel.target_set_full)

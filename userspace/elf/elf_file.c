@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers, segments and notes of an ELF file that nobody vouches for.
+ * Headers and segments of an ELF file that nobody vouches for.
  *
  * libelf would read such a file by itself, but it allocates what a header claims before it looks at
  * what is there, and its limits are not ours. So reading is done here, by one function:
@@ -18,17 +18,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "elf/elf_build_id.h"
 #include "elf/elf_private.h"
 
-#define MAX_SEGMENTS	4096
-#define MAX_SECTIONS	(1 << 18)
-#define MAX_NOTE_BYTES	(16 << 20) /* of all notes together */
-#define MAX_NOTES_CHUNK (1 << 20)  /* of one segment or section */
-#define PAGE_SIZE	4096
+#define MAX_SEGMENTS 4096
+#define MAX_SECTIONS (1 << 18)
+#define PAGE_SIZE    4096
 
 size_t elf_file__record_size(const struct elf_file *file, Elf_Type type)
 {
@@ -350,6 +348,11 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	return 0;
 }
 
+int elf_file__stat(const struct elf_file *file, struct stat *st)
+{
+	return fstat(file->fd, st) ? -errno : 0;
+}
+
 void elf_file__detach(struct elf_file *file)
 {
 	file->fd = -1;
@@ -367,101 +370,18 @@ void elf_file__free(struct elf_file *file)
 	vec_free(&file->segments);
 	vec_free(&file->code);
 	vec_free(&file->sections);
-	free(file->symbol_names.data);
-	free(file->dynamic_names.data);
+	elf_strings__fini(&file->symbol_names);
+	elf_strings__fini(&file->dynamic_names);
 	free(file->section_names.data);
 	free(file);
 }
 
-/* The build-id among the notes in a buffer: its size as it is there, or 0. */
-static size_t find_build_id(const struct elf_file *file, const uint8_t *notes, size_t size,
-			    uint64_t alignment, const uint8_t **id)
-{
-	uint64_t offset = 0;
-
-	while (offset + 12 <= size) {
-		uint32_t words[3]; /* size of the name, size of the content, type */
-		Elf_Data data = {.d_buf = words,
-				 .d_size = sizeof(words),
-				 .d_type = ELF_T_WORD,
-				 .d_version = EV_CURRENT};
-		uint64_t name = offset + sizeof(words), content, end;
-
-		memcpy(words, notes + offset, sizeof(words));
-		if (!elf32_xlatetom(&data, &data, file->encoding))
-			return 0;
-		content = align_up(name + words[0], alignment);
-		end = content + words[1];
-		if (end > size)
-			return 0;
-		if (words[2] == NT_GNU_BUILD_ID && words[1] && words[0] == sizeof("GNU") &&
-		    !memcmp(notes + name, "GNU", sizeof("GNU"))) {
-			*id = notes + content;
-			return words[1];
-		}
-		offset = align_up(end, alignment);
-	}
-	return 0;
-}
-
-/* Look for a build-id in one range of notes; `budget` is what may still be read of this file. */
-static int build_id_in_range(const struct elf_file *file, uint64_t offset, uint64_t size,
-			     uint64_t alignment, uint64_t *budget, uint8_t *id, size_t id_size)
-{
-	_cleanup_free_ uint8_t *notes = NULL;
-	const uint8_t *found;
-	size_t found_size;
-	ssize_t got;
-
-	size = elf_file__available(file, offset, size);
-	if (size > MAX_NOTES_CHUNK)
-		size = MAX_NOTES_CHUNK;
-	if (!size || size > *budget)
-		return -ENOENT;
-	*budget -= size;
-	notes = malloc(size);
-	if (!notes)
-		return -ENOMEM;
-	got = elf_file__read(file, notes, size, offset);
-	if (got < 0)
-		return got;
-	found_size = find_build_id(file, notes, got, alignment == 8 ? 8 : 4, &found);
-	if (!found_size)
-		return -ENOENT;
-	found_size = min_u64(found_size, id_size);
-	memcpy(id, found, found_size);
-	return found_size;
-}
-
 int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size)
 {
-	uint64_t budget = MAX_NOTE_BYTES;
-	int result;
+	int result = elf_read_build_id(file->fd, file->base, id, size);
 
-	for (size_t i = 0; i < file->segments.count; i++) {
-		const Elf64_Phdr *s = &file->segments.data[i];
-
-		if (s->p_type != PT_NOTE)
-			continue;
-		result = build_id_in_range(file, s->p_offset, s->p_filesz, s->p_align, &budget, id,
-					   size);
-		if (result != -ENOENT)
-			return result;
-	}
-	result = elf_file__load_sections(file);
-	if (result)
-		return result;
-	for (size_t i = 0; i < file->sections.count; i++) {
-		const Elf64_Shdr *s = &file->sections.data[i];
-
-		if (s->sh_type != SHT_NOTE || s->sh_flags & SHF_COMPRESSED)
-			continue;
-		result = build_id_in_range(file, s->sh_offset, s->sh_size, s->sh_addralign, &budget,
-					   id, size);
-		if (result != -ENOENT)
-			return result;
-	}
-	return -ENOENT;
+	/* it has changed since it was opened */
+	return result == -ENOEXEC || result == -EBADMSG ? -ENOENT : result;
 }
 
 static bool segment_covers(const Elf64_Phdr *s, uint64_t position, bool in_file)
@@ -504,6 +424,13 @@ int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, ui
 		return -ENOENT;
 	*address = s->p_vaddr + (offset - s->p_offset);
 	return 0;
+}
+
+uint64_t elf_file__segment_end(const struct elf_file *file, uint64_t offset)
+{
+	const Elf64_Phdr *s = find_load(file, offset, true);
+
+	return s ? s->p_offset + s->p_filesz : 0;
 }
 
 int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, uint64_t *offset)

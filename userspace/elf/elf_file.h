@@ -25,16 +25,20 @@ int elf_file__open(int fd, struct elf_file **file);
 /* The same for one that lies in another file, from offset `base` to its end. All offsets are its own. */
 int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
+/* fstat() of its descriptor: which file it is. 0 or negative errno. */
+struct stat;
+int elf_file__stat(const struct elf_file *file, struct stat *st);
 /* The descriptor is about to be closed: from now on nothing is read. What is known of segments stays. */
 void elf_file__detach(struct elf_file *file);
 
-/* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT. Looks in
- * PT_NOTE segments first, then in SHT_NOTE sections; a later note than the first counts too. */
+/* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT: see elf_build_id.h. */
 int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size);
 
 /* File offset -> virtual address by PT_LOAD, and back. -ENOENT: no segment covers it. */
 int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address);
 int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, uint64_t *offset);
+/* The file offset at which the segment of this one ends; 0: no segment covers it. */
+uint64_t elf_file__segment_end(const struct elf_file *file, uint64_t offset);
 
 /*
  * An executable mapping has whole pages of the file, and so more than its segment's bytes: linkers
@@ -116,7 +120,14 @@ struct elf_symbol {
  */
 typedef int (*elf_symbol_fn)(void *context, const struct elf_symbol *symbol);
 int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context);
-/* The same for data (STT_OBJECT). */
-int elf_file__each_object(struct elf_file *file, elf_symbol_fn visit, void *context);
+/* Those that are wanted by what is known without a name (which is NULL, and section_end 0): reading names takes longest. */
+typedef bool (*elf_symbol_wanted_fn)(void *context, const struct elf_symbol *symbol);
+int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wanted,
+				 elf_symbol_fn visit, void *context);
+/*
+ * The same for data (STT_OBJECT). `exported`: from .dynsym, if there is one; -EFBIG: it has more symbols, or longer names, than any
+ * file in which such objects are looked for (65,536; 1 MB): whose file it is decides how long that takes.
+ */
+int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Some sections of an ELF file, copied and inflated into a file in memory of ours, which is sealed then.
+ * Some sections of an ELF file, copied and inflated into memory of ours; where a descriptor of it is wanted, into a file
+ * in memory, which is sealed then.
  *
  * libdw would inflate every debug section of a file when it opens it, needed or not, and would go
  * on reading a file that its owner may cut short. So libdw gets this image and nothing else: only
@@ -52,7 +53,7 @@ struct elf_image {
 	struct elf_file *file;
 	unsigned char encoding;
 	Elf64_Half type, machine;
-	int fd; /* of the file in memory */
+	int fd; /* of the file in memory, or -1 */
 	unsigned char *bytes;
 	size_t size;
 	size_t count;
@@ -210,21 +211,34 @@ static size_t headers_size(size_t count)
 			SECTION_ALIGNMENT);
 }
 
-static int map_image(struct elf_image *image, const struct source *sources, size_t count,
-		     uint64_t claimed)
+static int make_file(struct elf_image *image)
 {
-	size_t at = headers_size(count);
-	void *bytes;
-
-	image->size = at + claimed + count * SECTION_ALIGNMENT;
 	image->fd = memfd_create("elf_image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (image->fd < 0)
 		return -errno;
 	if (ftruncate(image->fd, image->size))
 		return errno == EFBIG ? -ENOMEM : -errno;
-	bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_SHARED, image->fd, 0);
+	return 0;
+}
+
+/* Most of the time a copy takes is for new pages, of which huge ones are few. */
+static int map_image(struct elf_image *image, const struct source *sources, size_t count,
+		     uint64_t claimed, bool as_file)
+{
+	size_t at = headers_size(count);
+	void *bytes;
+	int err;
+
+	image->size = at + claimed + count * SECTION_ALIGNMENT;
+	err = as_file ? make_file(image) : 0;
+	if (err)
+		return err;
+	bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+		     as_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, image->fd, 0);
 	if (bytes == MAP_FAILED)
 		return -ENOMEM;
+	if (!as_file)
+		madvise(bytes, image->size, MADV_HUGEPAGE);
 	image->bytes = bytes;
 	for (size_t i = 0; i < count; i++) {
 		image->sections[i].name = sources[i].name;
@@ -262,7 +276,7 @@ static int read_source(struct elf_image *image, const struct source *s,
 }
 
 int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
-		    struct elf_image **image)
+		    bool as_file, struct elf_image **image)
 {
 	struct source sources[MAX_IMAGE_SECTIONS];
 	struct elf_image *im;
@@ -285,7 +299,7 @@ int elf_image__load(struct elf_file *file, const char *const *names, size_t coun
 	im->type = file->header.e_type;
 	im->machine = file->header.e_machine;
 	im->damaged = damaged;
-	err = map_image(im, sources, found, claimed);
+	err = map_image(im, sources, found, claimed, as_file);
 	for (size_t i = 0; i < found && !err; i++)
 		err = read_source(im, &sources[i], &im->sections[i]);
 	if (err)
@@ -413,5 +427,5 @@ int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 	memcpy(image->bytes + sizeof(header), sections, table);
 	*bytes = image->bytes;
 	*size = image->size;
-	return seal_image(image);
+	return image->fd < 0 ? 0 : seal_image(image);
 }

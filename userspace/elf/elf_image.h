@@ -25,10 +25,10 @@ struct elf_image_section {
  * Read the sections of these names (which must live as long as the image); ".zdebug_x" stands for
  * ".debug_x". A section that is damaged is as long as what could be had of it. -ENODATA: none of
  * them is there; -EFBIG: together they claim more than `limit`, nothing was inflated; -EBADMSG;
- * -ENOMEM; -EIO.
+ * -ENOMEM; -EIO. `as_file`: it is to have a descriptor, which takes longer.
  */
 int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
-		    struct elf_image **image);
+		    bool as_file, struct elf_image **image);
 void elf_image__free(struct elf_image *image);
 
 /* NULL: the file does not have it. */
@@ -37,9 +37,9 @@ bool elf_image__damaged(const struct elf_image *image);
 bool elf_image__big_endian(const struct elf_image *image);
 uint64_t elf_image__inflated(const struct elf_image *image); /* bytes that were compressed */
 
-/* Write the headers and seal it: the image as an ELF file, which nobody can change. 0, -EBADMSG, … */
+/* Write the headers, and seal what is a file: the image as an ELF file, which nobody can change. 0, -EBADMSG, … */
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
-/* Its descriptor, the image's own. */
+/* Its descriptor, the image's own; -1: it was not loaded as a file. */
 int elf_image__fd(const struct elf_image *image);
 
 #endif

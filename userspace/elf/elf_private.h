@@ -9,12 +9,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/hashmap.h"
 #include "base/vec.h"
 
-/* The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. */
+struct elf_name {
+	uint64_t offset; /* in the table */
+	char *text;
+};
+
+/*
+ * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. Or, without `data`, those that
+ * were asked for one by one.
+ */
 struct elf_strings {
 	char *data;
+	uint64_t offset; /* in the file */
 	size_t size;
+	VEC(struct elf_name) names;
+	struct hashmap by_offset;
 };
 
 #define MAX_CODE_SEGMENTS 64 /* linkers make one or two */
@@ -34,6 +46,14 @@ struct elf_file {
 	struct elf_strings symbol_names, dynamic_names;
 	struct elf_strings section_names; /* read when first needed */
 };
+
+/*
+ * The name at an offset below the size, at most so many bytes of it; it is the table's, which must not move. 0, -ENOMEM, or
+ * another negative errno. elf_names.c
+ */
+int elf_strings__name(struct elf_file *file, struct elf_strings *strings, uint64_t offset,
+		      size_t most, char **name);
+void elf_strings__fini(struct elf_strings *strings);
 
 /* As pread_full(), at an offset of the ELF file. */
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset);

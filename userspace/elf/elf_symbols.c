@@ -3,7 +3,8 @@
  * Function symbols from .symtab and .dynsym, or, in a file without section headers, from the tables
  * that the dynamic linker uses.
  *
- * A symbol table is read in pieces, its strings whole, since names are handed out. Cutting the
+ * A symbol table is read in pieces, its strings whole, since names are handed out; of a large table from which few names
+ * are wanted, those alone. Cutting the
  * version off a name is done in place: strings may share their ends, but then they share the
  * version too.
  *
@@ -22,12 +23,17 @@
 #include "base/io.h"
 #include "elf/elf_private.h"
 
-#define MAX_STRINGS	(UINT64_C(1) << 30)
-#define MAX_SYMBOLS	(UINT64_C(1) << 24)
-#define MAX_NAME	(64 * 1024)
-#define MAX_DYNAMIC	1024
-#define SYMBOLS_AT_ONCE 2048
-#define WORDS_AT_ONCE	1024
+#define MAX_STRINGS (UINT64_C(1) << 30)
+#define MAX_SYMBOLS (UINT64_C(1) << 24)
+#define MAX_EXPORTED                                                                               \
+	(UINT64_C(1) << 16) /* symbols of a file in which exported objects are looked for … */
+#define MAX_EXPORTED_NAMES (UINT64_C(1) << 20) /* … and bytes of their names */
+#define MAX_NAME	   (64 * 1024)
+#define MAX_DYNAMIC	   1024
+#define SYMBOLS_AT_ONCE	   2048
+#define NAMES_ALONE	   (UINT64_C(256) << 10) /* bytes of strings that are not read for a few names … */
+#define NAMES_ALONE_SHARE  2048 /* … and one for so many of them: for more, all are read as fast */
+#define WORDS_AT_ONCE	   1024
 
 /* A symbol table that is being told. */
 struct table {
@@ -35,36 +41,81 @@ struct table {
 	uint64_t offset, count;
 	struct elf_strings *strings;
 	uint64_t name_budget;
-	bool objects; /* not functions */
+	bool objects;  /* not functions */
+	bool exported; /* those alone, of a file that has not many of them */
 	bool dynamic, damaged;
+	int err; /* of reading a name: -ENOMEM */
 	elf_symbol_fn visit;
+	elf_symbol_wanted_fn wanted; /* NULL: all are */
 	void *context;
 };
 
-/* Read a string table, unless an earlier walk has. Sets `damaged` where not all of it is there. */
+/* All strings, unless an earlier walk has read them. Less than there should be is no error here. */
+static int read_strings(struct table *t)
+{
+	struct elf_strings *strings = t->strings;
+	_cleanup_free_ char *data = NULL;
+	ssize_t got;
+
+	if (strings->data)
+		return 0;
+	data = malloc(strings->size + 1);
+	if (!data)
+		return -ENOMEM;
+	got = strings->size ? elf_file__read(t->file, data, strings->size, strings->offset) : 0;
+	if (got < 0)
+		return got;
+	data[got] = '\0';
+	t->damaged |= (size_t)got < strings->size;
+	strings->size = got;
+	strings->data = steal_ptr(data);
+	return 0;
+}
+
+/* Are names worth to be read one by one? */
+static bool is_for_few(const struct table *t)
+{
+	return t->wanted && t->strings->size >= NAMES_ALONE &&
+	       t->strings->names.count < t->strings->size / NAMES_ALONE_SHARE;
+}
+
+/* Find a string table and read it, if need be. Sets `damaged` where not all of it is there. */
 static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 {
 	uint64_t readable = elf_file__available(t->file, offset, size);
-	_cleanup_free_ char *data = NULL;
-	ssize_t got;
+	int err;
 
 	if (readable > MAX_STRINGS)
 		readable = MAX_STRINGS;
 	t->damaged |= readable < size;
+	if (t->exported && readable > MAX_EXPORTED_NAMES)
+		return -EFBIG;
 	if (!t->strings->data) {
-		data = malloc(readable + 1);
-		if (!data)
-			return -ENOMEM;
-		got = readable ? elf_file__read(t->file, data, readable, offset) : 0;
-		if (got < 0)
-			return got;
-		data[got] = '\0';
-		t->damaged |= (uint64_t)got < readable;
-		t->strings->size = got;
-		t->strings->data = steal_ptr(data);
+		t->strings->offset = offset;
+		t->strings->size = readable;
 	}
+	err = is_for_few(t) ? 0 : read_strings(t);
 	t->name_budget = t->strings->size * 8 + (16 << 20);
-	return 0;
+	return err;
+}
+
+/* Of a name that is below the size of its table; NULL: it cannot be read. */
+static char *find_name(struct table *t, uint32_t offset)
+{
+	char *name;
+	int err;
+
+	if (!t->strings->data && !is_for_few(t)) {
+		t->err = read_strings(t);
+		if (t->err || offset >= t->strings->size)
+			return NULL;
+	}
+	if (t->strings->data)
+		return t->strings->data + offset;
+	err = elf_strings__name(t->file, t->strings, offset, MAX_NAME, &name);
+	if (err == -ENOMEM)
+		t->err = err;
+	return err ? NULL : name;
 }
 
 /* The name without its version; NULL: there is none, or it is not to be believed. */
@@ -75,11 +126,11 @@ static const char *symbol_name(struct table *t, uint32_t offset)
 
 	if (!offset)
 		return NULL;
-	if (offset >= t->strings->size) {
+	name = offset < t->strings->size ? find_name(t, offset) : NULL;
+	if (!name) {
 		t->damaged = true;
 		return NULL;
 	}
-	name = t->strings->data + offset;
 	limit = t->strings->size - offset;
 	length = strnlen(name, min_u64(limit, MAX_NAME));
 	t->name_budget -= min_u64(length, t->name_budget);
@@ -138,7 +189,11 @@ static int tell_symbol(struct table *t, const Elf64_Sym *symbol)
 
 	if (t->objects ? !is_object(symbol) : !is_function(symbol, section))
 		return 0;
+	if (t->wanted && !t->wanted(t->context, &told))
+		return 0;
 	told.name = symbol_name(t, symbol->st_name);
+	if (t->err)
+		return t->err;
 	if (!told.name || (told.type == STT_NOTYPE && is_label(told.name)))
 		return 0;
 	if (section &&
@@ -151,8 +206,11 @@ static int tell_symbol(struct table *t, const Elf64_Sym *symbol)
 static int tell_table(struct table *t)
 {
 	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
-	_cleanup_free_ Elf64_Sym *symbols = malloc(SYMBOLS_AT_ONCE * sizeof(*symbols));
+	_cleanup_free_ Elf64_Sym *symbols = NULL;
 
+	if (t->exported && t->count > MAX_EXPORTED)
+		return -EFBIG;
+	symbols = malloc(SYMBOLS_AT_ONCE * sizeof(*symbols));
 	if (!symbols)
 		return -ENOMEM;
 	for (uint64_t done = 0; done < t->count;) {
@@ -393,17 +451,22 @@ static int tell_dynamic(struct table *t, bool *missing)
 	return tell_table(t);
 }
 
-static int tell_all(struct elf_file *file, bool objects, elf_symbol_fn visit, void *context)
+static int tell_all(struct elf_file *file, bool objects, bool exported, elf_symbol_fn visit,
+		    elf_symbol_wanted_fn wanted, void *context)
 {
 	struct table symtab = {.file = file,
 			       .strings = &file->symbol_names,
 			       .objects = objects,
+			       .exported = exported,
 			       .visit = visit,
+			       .wanted = wanted,
 			       .context = context};
 	struct table dynsym = {.file = file,
 			       .strings = &file->dynamic_names,
 			       .objects = objects,
+			       .exported = exported,
 			       .visit = visit,
+			       .wanted = wanted,
 			       .context = context,
 			       .dynamic = true};
 	const Elf64_Shdr *section, *dynamic_section;
@@ -412,8 +475,8 @@ static int tell_all(struct elf_file *file, bool objects, elf_symbol_fn visit, vo
 
 	if (err)
 		return err;
-	section = find_section(file, SHT_SYMTAB);
 	dynamic_section = find_section(file, SHT_DYNSYM);
+	section = exported && dynamic_section ? NULL : find_section(file, SHT_SYMTAB);
 	if (section)
 		err = tell_section(&symtab, section);
 	if (!err && dynamic_section)
@@ -429,10 +492,16 @@ static int tell_all(struct elf_file *file, bool objects, elf_symbol_fn visit, vo
 
 int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context)
 {
-	return tell_all(file, false, visit, context);
+	return tell_all(file, false, false, visit, NULL, context);
 }
 
-int elf_file__each_object(struct elf_file *file, elf_symbol_fn visit, void *context)
+int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wanted,
+				 elf_symbol_fn visit, void *context)
 {
-	return tell_all(file, true, visit, context);
+	return tell_all(file, false, false, visit, wanted, context);
+}
+
+int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context)
+{
+	return tell_all(file, true, exported, visit, NULL, context);
 }

@@ -17,9 +17,13 @@ struct gopclntab;
 
 /*
  * `file` must outlive the table. 0; -ENOENT: not a Go program; -ENOTSUP: another version or machine;
- * -EBADMSG; -EFBIG; -ENOMEM; -EIO.
+ * -EBADMSG; -EFBIG: too much was read in vain; -E2BIG: the table is too large; -ENOMEM; -EIO.
  */
 int gopclntab__open(struct elf_file *file, struct gopclntab **table);
+/* The same for one of at most `size_max` bytes. */
+int gopclntab__open_within(struct elf_file *file, uint64_t size_max, struct gopclntab **table);
+/* Bytes that it takes in memory. */
+size_t gopclntab__size(const struct gopclntab *t);
 void gopclntab__free(struct gopclntab *t);
 
 struct go_function {

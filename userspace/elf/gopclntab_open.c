@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "base/io.h"
+#include "base/minmax.h"
 #include "elf/gopclntab_opening.h"
 
 #define MAX_FUNCTIONS (16u << 20)
@@ -140,7 +141,9 @@ static int load_table(struct gopclntab *t, struct go_opening *o, uint64_t size)
 {
 	ssize_t got;
 
-	if (size > GO_MAX_TABLE || size > o->read_budget)
+	if (size > o->size_max)
+		return -E2BIG;
+	if (size > o->read_budget)
 		return -EFBIG;
 	o->read_budget -= size;
 	t->data = malloc(size);
@@ -233,7 +236,7 @@ static int try_table(struct go_opening *o, uint64_t address)
 	err = open_at(o, address, offset, bytes_from(o->file, address));
 	if (!err)
 		return 1;
-	return err == -ENOMEM || err == -EIO || err == -EFBIG ? err : 0;
+	return err == -ENOMEM || err == -EIO || err == -EFBIG || err == -E2BIG ? err : 0;
 }
 
 static int search_table(struct go_opening *o)
@@ -277,9 +280,10 @@ static int find_table(struct go_opening *o)
 	return may_be_go(o->file) ? search_table(o) : -ENOENT;
 }
 
-int gopclntab__open(struct elf_file *file, struct gopclntab **table)
+int gopclntab__open_within(struct elf_file *file, uint64_t size_max, struct gopclntab **table)
 {
-	struct go_opening o = {.file = file, .read_budget = MAX_READ};
+	struct go_opening o = {
+		.file = file, .read_budget = MAX_READ, .size_max = min_u64(size_max, GO_MAX_TABLE)};
 	int err;
 
 	if (!elf_file__is_x86_64(file))
@@ -289,6 +293,16 @@ int gopclntab__open(struct elf_file *file, struct gopclntab **table)
 		return err;
 	*table = o.table;
 	return 0;
+}
+
+int gopclntab__open(struct elf_file *file, struct gopclntab **table)
+{
+	return gopclntab__open_within(file, GO_MAX_TABLE, table);
+}
+
+size_t gopclntab__size(const struct gopclntab *t)
+{
+	return t->size;
 }
 
 void gopclntab__free(struct gopclntab *t)

@@ -46,7 +46,7 @@ struct go_opening {
 	uint64_t header[HEADER_WORDS];
 	uint64_t module[MODULE_WORDS], module_address;
 	unsigned int tries, module_tries;
-	uint64_t read_budget;
+	uint64_t read_budget, size_max;
 	struct gopclntab *table; /* when it could be opened */
 };
 

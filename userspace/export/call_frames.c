@@ -39,6 +39,7 @@ int call_frames__init(struct call_frames *frames, const struct profile *p)
 	    !frames->text_file)
 		return -ENOMEM;
 	memset(frames->key_of_line, 0xff, (p->line_count + 1) * sizeof(*frames->key_of_line));
+	err = text_limit__init(&frames->limit, p, true);
 	for (unsigned int i = 0; i < CALL_FRAME_FIRST_FUNCTION && !err; i++)
 		err = vec_push(&frames->frames, (struct call_frame){0});
 	return err;
@@ -46,6 +47,7 @@ int call_frames__init(struct call_frames *frames, const struct profile *p)
 
 void call_frames__fini(struct call_frames *frames)
 {
+	text_limit__fini(&frames->limit);
 	vec_free(&frames->frames);
 	vec_free(&frames->texts);
 	hashmap__fini(&frames->map);
@@ -84,7 +86,7 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 		.file = function->definition_file,
 		.line = function->definition_line,
 		.column = function->definition_column,
-		.is_jit = frames->p->dsos[function->dso.v].kind == DSO_JIT,
+		.is_jit = dso_kind_is_made(frames->p->dsos[function->dso.v].kind),
 	};
 	uint64_t hash;
 	uint32_t found;
@@ -128,10 +130,12 @@ static int64_t zero_based(uint32_t position)
 }
 
 /* A path as a URL; what is one already, and what an engine calls its script, as it is. */
-static int write_url(const struct call_frames *frames, const struct call_frame *frame,
+static int write_url(struct call_frames *frames, const struct call_frame *frame,
 		     struct json_writer *w)
 {
-	const char *path = profile__string(frames->p, frame->file);
+	char cut[TEXT_CUT_SIZE];
+	const char *path = text_limit__cut(&frames->limit, profile__string(frames->p, frame->file),
+					   cut);
 	_cleanup_free_ char *url = NULL;
 
 	if (*path != '/') {
@@ -160,15 +164,17 @@ static int make_text(struct call_frames *frames, uint32_t key)
 	const struct call_frame *frame = &frames->frames.data[key];
 	size_t start = frames->text_size;
 	struct json_writer w;
-	char script[16];
+	char script[16], cut[TEXT_CUT_SIZE];
 	int err, write_err;
 
 	json_writer__init(&w, frames->text_file);
 	snprintf(script, sizeof(script), "%" PRIu32, frame->script);
 	json_begin_object(&w);
-	json_key_string(&w, "functionName",
-			key < CALL_FRAME_FIRST_FUNCTION ? meta_names[key]
-							: function_name(frames, frame));
+	json_key_string(
+		&w, "functionName",
+		key < CALL_FRAME_FIRST_FUNCTION
+			? meta_names[key]
+			: text_limit__cut(&frames->limit, function_name(frames, frame), cut));
 	json_key_string(&w, "scriptId", script);
 	err = write_url(frames, frame, &w);
 	json_key_int(&w, "lineNumber", zero_based(frame->line));

@@ -18,6 +18,7 @@
 #include "base/hashmap.h"
 #include "base/json_writer.h"
 #include "base/vec.h"
+#include "export/text_limit.h"
 
 /* Functions are equal if all of this is. main() of two binaries differs in its script. */
 struct call_frame {
@@ -34,6 +35,8 @@ struct call_frame_text {
 
 struct call_frames {
 	const struct profile *p;
+	struct text_limit
+		limit; /* of names; the owner may tighten it before the first is written */
 	VEC(struct call_frame) frames; /* by key */
 	VEC(struct call_frame_text) texts;
 	struct hashmap map;

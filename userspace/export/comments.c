@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/outside_books.h"
 #include "export/facts.h"
 
 #define COMMENT_SIZE 1024
@@ -69,6 +70,14 @@ static void add_losses(struct comments *c, const struct profile *p,
 		if (p->stack_ends[end] && !stack_end_is_complete(end))
 			add_comment(c, "cut stacks: %" PRIu64 ": %s", p->stack_ends[end],
 				    stack_end_name(end));
+	if (p->inlined_left_out)
+		add_comment(c, "left out: %" PRIu64 " inlined functions", p->inlined_left_out);
+	for (size_t i = 0; i < p->outside_count; i++) {
+		char text[OUTSIDE_TEXT_SIZE];
+
+		describe_outside(text, sizeof(text), &p->outside[i]);
+		add_comment(c, "left outside: %s", text);
+	}
 	if (p->cut_short)
 		add_comment(c, "cut short: the recording has no end");
 }

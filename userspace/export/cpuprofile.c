@@ -28,11 +28,19 @@
 #include "base/vec.h"
 #include "export/call_frames.h"
 #include "export/call_tree.h"
+#include "export/facts.h"
 #include "export/recording_json.h"
 #include "export/row_times.h"
 #include "profile/timeline.h"
 
-#define IDLE_SAMPLES_MAX (1u << 24) /* a day at 99 Hz; a damaged period must not fill the memory */
+/*
+ * Idle samples of a file. Where a thread was idle for more periods, each sample stands for several of them. All files
+ * of a recording together may have so many, and each IDLE_SAMPLES_LEAST.
+ */
+#define IDLE_SAMPLES_MAX   (1u << 20)
+#define IDLE_SAMPLES_LEAST (1u << 16)
+#define IDLE_FILE_SHARE                                                                            \
+	100 /* threads with less than 1/100 of the samples have no file, unless asked for */
 
 struct tick {
 	uint32_t node, line;
@@ -52,7 +60,7 @@ struct cpuprofile {
 	struct call_tree tree;
 	struct call_frames frames;
 	VEC(struct sample) samples;
-	uint32_t idle_samples;
+	uint64_t idle_step; /* periods that an idle sample stands for */
 	struct row_times times;
 	struct idle_rows known_idle;
 	VEC(struct tick) ticks; /* one an element at first, then merged */
@@ -80,14 +88,15 @@ static void cpuprofile__fini(struct cpuprofile *c)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static int add_idle_sample(struct cpuprofile *c, uint64_t time)
+/* `ticks`: how many missed the thread. */
+static int add_idle_sample(struct cpuprofile *c, uint64_t time, uint64_t ticks)
 {
 	uint32_t node;
 	int err = call_tree__child(&c->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node);
 
 	if (err)
 		return err;
-	c->tree.nodes.data[node].hits++;
+	c->tree.nodes.data[node].hits += ticks;
 	return vec_push(&c->samples, (struct sample){.time = time, .node = node});
 }
 
@@ -98,14 +107,33 @@ static int add_idle_before(struct cpuprofile *c, size_t i)
 	int err = 0;
 
 	while (idle_rows__next(&c->known_idle, i, &time) && !err)
-		err = add_idle_sample(c, time);
+		err = add_idle_sample(c, time, 1);
 	if (c->p->idle_known)
 		return err;
-	for (uint64_t n = 0; n < idle.count && c->idle_samples < IDLE_SAMPLES_MAX && !err; n++) {
-		err = add_idle_sample(c, idle.first + n * c->p->period);
-		c->idle_samples++;
-	}
+	for (uint64_t n = 0; n < idle.count && !err; n += c->idle_step)
+		err = add_idle_sample(c, idle.first + n * c->p->period,
+				      min_u64(c->idle_step, idle.count - n));
 	return err;
+}
+
+/* How many idle samples the file may have, beside one for each gap. */
+static uint64_t idle_samples_most(const struct profile *p)
+{
+	uint64_t files = 0;
+
+	for (size_t i = 1; i < p->thread_count; i++)
+		files += p->threads[i].samples[SAMPLE_CPU].tick_sum >
+			 p->sample_count / IDLE_FILE_SHARE;
+	return max_u64(IDLE_SAMPLES_MAX / max_u64(files, 1), IDLE_SAMPLES_LEAST);
+}
+
+static uint64_t choose_idle_step(const struct cpuprofile *c)
+{
+	uint64_t ticks = 0, most = idle_samples_most(c->p);
+
+	for (size_t i = 0; i <= c->thread->samples[SAMPLE_CPU].count; i++)
+		ticks = saturating_add_u64(ticks, timeline_idle_before(c->p, c->thread, i).count);
+	return ticks / most + (ticks % most != 0);
 }
 
 static int add_tick(struct cpuprofile *c, struct stack_id stack, uint32_t node, uint64_t count)
@@ -135,6 +163,7 @@ static int collect_samples(struct cpuprofile *c)
 	size_t count = c->thread->samples[SAMPLE_CPU].count;
 	int err = 0;
 
+	c->idle_step = max_u64(choose_idle_step(c), 1);
 	row_times__init(&c->times, c->p, c->thread);
 	idle_rows__init(&c->known_idle, c->thread);
 	for (size_t i = 0; i < count && !err; i++) {
@@ -146,7 +175,7 @@ static int collect_samples(struct cpuprofile *c)
 		err = add_idle_before(c, count);
 	/* viewers divide by the number of samples */
 	if (!err && !c->samples.count)
-		err = add_idle_sample(c, c->thread->start);
+		err = add_idle_sample(c, c->thread->start, 1);
 	if (!err)
 		c->samples.data[c->samples.count - 1].cpu += c->thread->cpu_tail;
 	return err;
@@ -285,6 +314,8 @@ static void write_identity(struct cpuprofile *c)
 		      (c->p->start_realtime + (start - c->p->start)) / 1000);
 	json_key_uint(w, "samples", c->thread->samples[SAMPLE_CPU].count);
 	json_key_uint(w, "periodNs", c->p->period);
+	if (c->idle_step > 1)
+		json_key_uint(w, "periodsPerIdleSample", c->idle_step);
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
 	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
 		json_key_bool(w, "cpuDeltasAhead", true);
@@ -327,6 +358,16 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	return err ? err : write_err;
 }
 
+static void tell_left_out(const struct cpuprofile *c, const struct export_request *request)
+{
+	text_limit__tell(&c->frames.limit, request);
+	if (request->left_out)
+		request->left_out->jits += c->p->jit_count - described_jits(c->p);
+	if (request->left_out && c->idle_step > 1)
+		request->left_out->idle_ticks = max_u64(request->left_out->idle_ticks,
+							c->idle_step);
+}
+
 static int write_cpuprofile(const struct export_request *request)
 {
 	const struct profile *profile = request->profile;
@@ -339,12 +380,15 @@ static int write_cpuprofile(const struct export_request *request)
 	if (request->thread.v && id.v >= profile->thread_count)
 		return -EINVAL;
 	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &nobody);
+	if (!err && id.v)
+		err = text_limit__fit_trees(&c.frames.limit, &id.v, 1);
 	if (!err)
 		err = collect_samples(&c);
 	if (!err)
 		err = number_nodes(&c);
 	if (!err)
 		err = write_file(&c, request->out);
+	tell_left_out(&c, request);
 	cpuprofile__fini(&c);
 	return err;
 }

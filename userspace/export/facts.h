@@ -43,9 +43,27 @@ const char *lost_source_text(enum lost_source source);
  */
 void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit);
 
-/* The member "jit": an array with an object for each process. */
+/*
+ * How sure the names are that were read from the memory of processes with a runtime, in one line of at most 255 bytes, without
+ * the runtime's name.
+ */
+#define RUNTIME_TEXT_SIZE 256
+void describe_runtime(char *text, size_t size, const struct profile_runtime *runtime);
+/* The member "runtimes", an array with an object for each, if there is one. */
 struct json_writer;
+void write_runtimes(const struct profile *p, struct json_writer *w);
+
+/* The member "jit": an array with an object for each process. */
 void write_jits(const struct profile *p, struct json_writer *w);
+/* How many of them, from the first on: JITS_MAX, with paths of JITS_PATHS_MAX bytes. */
+#define JITS_MAX       4096u
+#define JITS_PATHS_MAX (1u << 20)
+size_t described_jits(const struct profile *p);
+
+/* A row of the books of the outside, in one line of at most 255 bytes. */
+void describe_outside(char *text, size_t size, const struct profile_outside *row);
+/* The member "outside", an array with an object for each row, if there is one; "since" is in us from the start. */
+void write_outside(const struct profile *p, struct json_writer *w);
 
 /* The build-id of a dso; size 0: unknown. That of the kernel is in the facts about the machine. */
 struct dso_build_id {

@@ -26,6 +26,12 @@ struct firefox_index {
 	VEC(uint32_t) used; /* by number: the element */
 };
 
+/* A text of our own in the string array. */
+struct firefox_text {
+	const char *text;
+	uint32_t number;
+};
+
 struct firefox_tables {
 	const struct profile *p;
 	uint32_t *stack_base;	 /* by stack: the outermost of its nodes in the file */
@@ -34,10 +40,11 @@ struct firefox_tables {
 	uint32_t *same_function; /* by function: the first one that is shown in the same way */
 	uint32_t stack_count, frame_count;
 	struct firefox_index strings, functions, libs, natives, sources;
-	VEC(const char *) texts;    /* the string array: by number; has our own names, too */
-	VEC(char *) own_texts;	    /* of these, those that were made here */
-	VEC(uint32_t) lib_names;    /* by library: number of its display name */
-	VEC(uint32_t) source_names; /* by source: number of its path */
+	VEC(const char *) texts; /* the string array: by number; has our own names, too */
+	VEC(struct firefox_text) own_names; /* those of them that were asked for; a dozen at most */
+	VEC(char *) own_texts;		    /* of these, those that were made here */
+	VEC(uint32_t) lib_names;	    /* by library: number of its display name */
+	VEC(uint32_t) source_names;	    /* by source: number of its path */
 };
 
 /* Collect what the samples of these threads need. 0, -ENOMEM, -EOVERFLOW (more than 2^32 rows). */
@@ -57,6 +64,10 @@ char *path_of_file_url(const char *url);
 
 void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
 
+/* Categories beside those of profile.h. Only where something is known of the GIL: of its markers, not of frames. */
+#define FIREFOX_CATEGORY_GIL CATEGORY_COUNT
+bool firefox_has_gil(const struct profile *p);
+
 /* ---- the whole file -------------------------------------------------------------------------- */
 
 #define TRACK_NAME_SIZE 24
@@ -70,6 +81,9 @@ enum firefox_marker_kind {
 	MARKER_AMBIGUOUS_NAME,
 	MARKER_LOST,
 	MARKER_CLOCK_EPOCH,
+	MARKER_LEFT_OUT,
+	MARKER_GIL_HELD,
+	MARKER_GIL_WAITING,
 	MARKER_KIND_COUNT
 };
 
@@ -78,7 +92,7 @@ struct firefox_marker {
 	uint64_t start, end; /* ns; equal: a moment */
 	uint32_t track;
 	enum firefox_marker_kind kind;
-	uint32_t what;	/* by kind: a process, a string, a stack end, a location, a number */
+	uint32_t what;	/* by kind: a process, a string, a stack end, a location, a number, a row */
 	uint64_t count; /* of samples, or of ranges */
 };
 
@@ -92,6 +106,7 @@ struct firefox {
 	VEC(struct firefox_marker) markers; /* by track, then by time */
 	uint32_t *marker_end;		    /* by track: where its markers end */
 	uint32_t marker_name[MARKER_KIND_COUNT];
+	bool whole_cgroups;		    /* markers have the whole paths of control groups */
 	VEC(struct timeline_entry) entries; /* scratch: those of one thread */
 };
 
@@ -106,7 +121,7 @@ int firefox__collect_entries(struct firefox *f, size_t track);
 
 int firefox_write_meta(const struct firefox *f);
 
-void firefox_write_marker_schema(struct json_writer *w);
+void firefox_write_marker_schema(const struct profile *p, struct json_writer *w);
 /* Finds all of them. To be called before the tables are written, which get their names. 0, -ENOMEM. */
 int firefox_collect_markers(struct firefox *f);
 void firefox_write_markers(const struct firefox *f, size_t track);

@@ -22,6 +22,8 @@
 #define STRETCHES	  1000
 #define STRETCH_OF_PERIOD 10	     /* a stretch has at least so many periods */
 #define STRETCH_LEAST	  1000000ull /* ns */
+#define ROWS_FREE	  64	     /* of a counter, */
+#define ROWS_EACH	  4	     /* and for each sample of the process */
 
 struct counter_row {
 	const char *source, *unit, *label;
@@ -195,6 +197,29 @@ static int make_rows(const struct profile *p, const struct stretches *s, cpu_row
 	return err;
 }
 
+/* Two stretches become one, which is twice as long. */
+static void widen(struct stretches *s)
+{
+	size_t count = (s->count + 1) / 2;
+
+	for (size_t i = 0; i < count; i++)
+		s->cpu[i] = s->cpu[2 * i] + (2 * i + 1 < s->count ? s->cpu[2 * i + 1] : 0);
+	s->count = count;
+	s->width *= 2;
+}
+
+/* CPU time of one sample may be of all the time. But a counter is no larger than the samples that it is made of. */
+static int fit_rows(const struct profile *p, struct stretches *s, uint64_t samples, cpu_rows *rows)
+{
+	int err = make_rows(p, s, rows);
+
+	while (!err && rows->count > ROWS_FREE + ROWS_EACH * samples) {
+		widen(s);
+		err = make_rows(p, s, rows);
+	}
+	return err;
+}
+
 static void write_rates(const struct firefox *f, const cpu_rows *rows, size_t track)
 {
 	struct json_writer *w = f->w;
@@ -222,13 +247,18 @@ static int write_cpu_counters(struct firefox *f)
 	int err = stretches__init(&s, f->p);
 
 	for (uint32_t i = 0; i < f->tracks.count && !err;) {
+		struct stretches own = s;
+		uint64_t samples = 0;
 		uint32_t first = i;
 
 		memset(s.cpu, 0, s.count * sizeof(*s.cpu));
-		for (; i < f->tracks.count && firefox__first_of_process(f, i) == first && !err; i++)
-			err = add_track(f, i, &s);
+		for (; i < f->tracks.count && firefox__first_of_process(f, i) == first && !err;
+		     i++) {
+			samples = saturating_add_u64(samples, firefox__ticks(f, i));
+			err = add_track(f, i, &own);
+		}
 		if (!err)
-			err = make_rows(f->p, &s, &rows);
+			err = fit_rows(f->p, &own, min_u64(samples, s.count), &rows);
 		if (!err && rows.count)
 			write_rates(f, &rows, first);
 	}

@@ -40,7 +40,8 @@ static void code_id(const struct dso_build_id *build_id, char id[2 * BUILD_ID_SI
 	*id = '\0';
 }
 
-static void write_lib(const struct firefox_tables *t, struct json_writer *w, struct dso_id id)
+static void write_lib(const struct firefox_tables *t, struct json_writer *w, struct dso_id id,
+		      const char *architecture)
 {
 	const struct profile_dso *dso = &t->p->dsos[id.v];
 	const char *name = dso_display_name(t->p, id);
@@ -60,15 +61,17 @@ static void write_lib(const struct firefox_tables *t, struct json_writer *w, str
 	json_key_string(w, "debugPath", path);
 	json_key_string(w, "breakpadId", breakpad);
 	json_key_string(w, "codeId", build_id.size ? code : NULL);
-	json_key_string(w, "arch", profile__meta(t->p, META_ARCHITECTURE));
+	json_key_string(w, "arch", architecture);
 	json_end_object(w);
 }
 
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w)
 {
+	const char *architecture = profile__meta(t->p, META_ARCHITECTURE);
+
 	json_begin_array(w);
 	for (size_t i = 0; i < t->libs.used.count; i++)
-		write_lib(t, w, (struct dso_id){t->libs.used.data[i]});
+		write_lib(t, w, (struct dso_id){t->libs.used.data[i]}, architecture);
 	json_end_array(w);
 }
 

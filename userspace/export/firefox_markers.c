@@ -18,14 +18,19 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/outside_books.h"
 #include "export/facts.h"
 
-#define RUNS_OF_FILE   16384u /* of each kind */
-#define RUNS_OF_THREAD 256u
-#define RUNS_LEAST     8u    /* that each thread may have */
-#define LOST_MAX       2048u /* ranges */
-#define SEVERAL	       UINT32_MAX
-#define PAUSE	       10 /* periods */
+#define RUNS_OF_FILE	   16384u /* of each kind */
+#define RUNS_OF_THREAD	   256u
+#define RUNS_LEAST	   8u	  /* that each thread may have */
+#define GIL_RUNS_OF_FILE   65536u /* of each state */
+#define GIL_RUNS_OF_THREAD 8192u
+#define LOST_MAX	   2048u /* ranges */
+#define CGROUP_CUT	   256u /* bytes of a control group's path, where all paths have more than */
+#define CGROUPS_FREE	   (4u << 20) /* these, and CGROUP_CUT for each process */
+#define SEVERAL		   UINT32_MAX
+#define PAUSE		   10 /* periods */
 
 /* ---- the kinds ------------------------------------------------------------------------------- */
 
@@ -52,6 +57,15 @@ struct marker_kind {
 		{"pid", "PID", "string"},                                                          \
 		{"ppid", "Parent", "string"},                                                      \
 		{"cgroup", "Control group", "string"},                                             \
+	}
+
+#define GIL_SCHEMA                                                                                 \
+	.schema = "GIL", .overview = true, .tooltip = "{marker.name}",                             \
+	.table = "{marker.data.samples}",                                                          \
+	.description = "These samples of the thread of Python held the GIL, or were about to "     \
+		       "wait for it. Between them it ran without it, or not at all.",              \
+	.fields = {                                                                                \
+		{"samples", "Samples", "integer"},                                                 \
 	}
 
 static const struct marker_kind kinds[MARKER_KIND_COUNT] = {
@@ -110,7 +124,32 @@ static const struct marker_kind kinds[MARKER_KIND_COUNT] = {
 			.description = "The clock of the samples was set anew, as after a suspend.",
 			.fields = {{"number", "Number", "integer"}},
 		},
+	[MARKER_LEFT_OUT] =
+		{
+			.name = "Left out",
+			.schema = "LeftOut",
+			.overview = true,
+			.tooltip = "{marker.name}: {marker.data.text}",
+			.table = "{marker.data.text}",
+			.description = "From here on a limit left something out, or made it wait.",
+			.fields = {{"text", "What", "string"}},
+		},
+	[MARKER_GIL_HELD] = {.name = "GIL held", GIL_SCHEMA},
+	[MARKER_GIL_WAITING] = {.name = "Waiting for the GIL", GIL_SCHEMA},
 };
+
+static bool is_of_gil(enum firefox_marker_kind kind)
+{
+	return kind == MARKER_GIL_HELD || kind == MARKER_GIL_WAITING;
+}
+
+bool firefox_has_gil(const struct profile *p)
+{
+	for (size_t i = 1; i < p->thread_count; i++)
+		if (p->threads[i].samples[SAMPLE_CPU].gil)
+			return true;
+	return false;
+}
 
 static void write_displays(const struct marker_kind *kind, struct json_writer *w)
 {
@@ -145,12 +184,20 @@ static void write_schema(const struct marker_kind *kind, struct json_writer *w)
 	json_end_object(w);
 }
 
-void firefox_write_marker_schema(struct json_writer *w)
+/* Few recordings have anything to say of that kind. */
+static bool is_of_use(const struct profile *p, enum firefox_marker_kind kind)
+{
+	if (is_of_gil(kind))
+		return firefox_has_gil(p);
+	return kind != MARKER_LEFT_OUT || p->outside_count;
+}
+
+void firefox_write_marker_schema(const struct profile *p, struct json_writer *w)
 {
 	json_key(w, "markerSchema");
 	json_begin_array(w);
 	for (unsigned int i = 0; i < MARKER_KIND_COUNT; i++)
-		if (!i || strcmp(kinds[i].schema, kinds[i - 1].schema))
+		if (is_of_use(p, i) && (!i || strcmp(kinds[i].schema, kinds[i - 1].schema)))
 			write_schema(&kinds[i], w);
 	json_end_array(w);
 }
@@ -205,6 +252,18 @@ static int join_flaws(const struct profile *p, const struct profile_samples *sam
 	return err;
 }
 
+/*
+ * A state lasts until the next sample, or for a period; a flaw is of its samples alone. The last row is not the end of the
+ * recording, so that nothing is said of a time that was not sampled.
+ */
+static uint64_t end_of_run(const struct profile *p, const struct profile_samples *samples,
+			   enum firefox_marker_kind kind, size_t last)
+{
+	if (!is_of_gil(kind) || last + 1 == samples->count)
+		return samples->time[last];
+	return min_u64(samples->time[last + 1], samples->time[last] + p->period);
+}
+
 static int push_runs(struct firefox *f, uint32_t track, enum firefox_marker_kind kind,
 		     const flaws *all, size_t most)
 {
@@ -216,14 +275,15 @@ static int push_runs(struct firefox *f, uint32_t track, enum firefox_marker_kind
 	for (size_t gap = 1; !err && joined.count > most; gap *= 2)
 		err = join_flaws(f->p, samples, all, gap, &joined);
 	for (size_t i = 0; i < joined.count && !err; i++)
-		err = vec_push(&f->markers, ((struct firefox_marker){
-						    .start = samples->time[joined.data[i].first],
-						    .end = samples->time[joined.data[i].last],
-						    .track = track,
-						    .kind = kind,
-						    .what = joined.data[i].what,
-						    .count = joined.data[i].samples,
-					    }));
+		err = vec_push(&f->markers,
+			       ((struct firefox_marker){
+				       .start = samples->time[joined.data[i].first],
+				       .end = end_of_run(f->p, samples, kind, joined.data[i].last),
+				       .track = track,
+				       .kind = kind,
+				       .what = joined.data[i].what,
+				       .count = joined.data[i].samples,
+			       }));
 	vec_free(&joined);
 	return err;
 }
@@ -249,6 +309,18 @@ static int find_ambiguous(const struct profile_thread *thread, const uint32_t *d
 	for (size_t i = 0; i < samples->count && !err; i++)
 		if (doubtful[samples->stack[i].v])
 			err = vec_push(found, ((struct flaw){i, doubtful[samples->stack[i].v]}));
+	return err;
+}
+
+static int find_gil(const struct profile_thread *thread, enum gil_state state, flaws *found)
+{
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+	int err = 0;
+
+	found->count = 0;
+	for (size_t i = 0; samples->gil && i < samples->count && !err; i++)
+		if (samples->gil[i] == state)
+			err = vec_push(found, ((struct flaw){i, state}));
 	return err;
 }
 
@@ -285,6 +357,29 @@ static int collect_flaws(struct firefox *f)
 			err = find_ambiguous(thread, doubtful, &found);
 		if (!err)
 			err = push_runs(f, i, MARKER_AMBIGUOUS_NAME, &found, most);
+	}
+	vec_free(&found);
+	return err;
+}
+
+/* Who held the GIL when: not as flaws are, few of them, but as it was. */
+static int collect_gil(struct firefox *f)
+{
+	size_t share = f->tracks.count ? GIL_RUNS_OF_FILE / f->tracks.count : 0;
+	size_t most = min_u64(max_u64(share, RUNS_LEAST), GIL_RUNS_OF_THREAD);
+	flaws found = {};
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->tracks.count && !err; i++) {
+		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
+
+		err = find_gil(thread, GIL_HELD, &found);
+		if (!err)
+			err = push_runs(f, i, MARKER_GIL_HELD, &found, most);
+		if (!err)
+			err = find_gil(thread, GIL_WAITING, &found);
+		if (!err)
+			err = push_runs(f, i, MARKER_GIL_WAITING, &found, most);
 	}
 	vec_free(&found);
 	return err;
@@ -357,6 +452,15 @@ static int collect_losses(struct firefox *f)
 	return err;
 }
 
+static int collect_outside(struct firefox *f)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->p->outside_count && !err; i++)
+		err = push_moment(f, f->recording, MARKER_LEFT_OUT, f->p->outside[i].since, i);
+	return err;
+}
+
 static int collect_epochs(struct firefox *f)
 {
 	int err = 0;
@@ -407,18 +511,32 @@ static int order_markers(struct firefox *f)
 	return err;
 }
 
+static bool cgroups_are_small(const struct profile *p)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 1; i < p->process_count; i++)
+		bytes += strlen(profile__string(p, p->processes[i].cgroup));
+	return bytes <= CGROUPS_FREE + (uint64_t)CGROUP_CUT * p->process_count;
+}
+
 int firefox_collect_markers(struct firefox *f)
 {
 	int err = collect_processes(f);
 
+	f->whole_cgroups = cgroups_are_small(f->p);
 	if (!err)
 		err = collect_names(f);
 	if (!err)
 		err = collect_flaws(f);
 	if (!err)
+		err = collect_gil(f);
+	if (!err)
 		err = collect_losses(f);
 	if (!err)
 		err = collect_epochs(f);
+	if (!err)
+		err = collect_outside(f);
 	return err ? err : order_markers(f);
 }
 
@@ -432,14 +550,29 @@ static void write_number_text(struct json_writer *w, const char *key, uint32_t n
 	json_key_string(w, key, text);
 }
 
-static void write_process_fields(const struct profile *p, const struct profile_process *process,
+/* Children share the text, which is long and in each marker again. */
+static const char *cgroup_text(const struct firefox *f, const struct profile_process *process,
+			       char buffer[CGROUP_CUT])
+{
+	const char *text = profile__string(f->p, process->cgroup);
+
+	if (f->whole_cgroups || strlen(text) < CGROUP_CUT)
+		return text;
+	snprintf(buffer, CGROUP_CUT, "%.*s…", (int)(CGROUP_CUT - sizeof("…")), text);
+	return buffer;
+}
+
+static void write_process_fields(const struct firefox *f, const struct profile_process *process,
 				 struct json_writer *w)
 {
+	const struct profile *p = f->p;
+	char cut[CGROUP_CUT];
+
 	json_key_string(w, "name", profile__string(p, process->name));
 	write_number_text(w, "pid", process->pid);
 	write_number_text(w, "ppid", process->ppid);
 	if (process->cgroup.v)
-		json_key_string(w, "cgroup", profile__string(p, process->cgroup));
+		json_key_string(w, "cgroup", cgroup_text(f, process, cut));
 }
 
 static const char *location_name(const struct profile *p, uint32_t location)
@@ -449,16 +582,19 @@ static const char *location_name(const struct profile *p, uint32_t location)
 	return profile__string(p, p->functions[line->function.v].name);
 }
 
-static void write_data(const struct profile *p, const struct firefox_marker *marker,
+static void write_data(const struct firefox *f, const struct firefox_marker *marker,
 		       struct json_writer *w)
 {
+	const struct profile *p = f->p;
+	char text[OUTSIDE_TEXT_SIZE];
+
 	json_begin_object(w);
 	json_key_string(w, "type", kinds[marker->kind].schema);
 	switch (marker->kind) {
 	case MARKER_PROCESS_START:
 	case MARKER_PROCESS_EXEC:
 	case MARKER_PROCESS_EXIT:
-		write_process_fields(p, &p->processes[marker->what], w);
+		write_process_fields(f, &p->processes[marker->what], w);
 		break;
 	case MARKER_THREAD_NAME:
 		json_key_string(w, "name", profile__string(p, (struct string_id){marker->what}));
@@ -481,6 +617,14 @@ static void write_data(const struct profile *p, const struct firefox_marker *mar
 	case MARKER_CLOCK_EPOCH:
 		json_key_uint(w, "number", marker->what);
 		break;
+	case MARKER_LEFT_OUT:
+		describe_outside(text, sizeof(text), &p->outside[marker->what]);
+		json_key_string(w, "text", text);
+		break;
+	case MARKER_GIL_HELD:
+	case MARKER_GIL_WAITING:
+		json_key_uint(w, "samples", marker->count);
+		break;
 	case MARKER_KIND_COUNT:
 		break;
 	}
@@ -496,6 +640,8 @@ static struct marker_span markers_of(const struct firefox *f, size_t track)
 {
 	uint32_t begin = track ? f->marker_end[track - 1] : 0;
 
+	if (f->marker_end[track] == begin)
+		return (struct marker_span){};
 	return (struct marker_span){f->markers.data + begin, f->marker_end[track] - begin};
 }
 
@@ -507,6 +653,11 @@ bool firefox_has_overview_markers(const struct firefox *f, size_t track)
 		if (kinds[markers.first[i].kind].overview)
 			return true;
 	return false;
+}
+
+static unsigned int category_of_marker(enum firefox_marker_kind kind)
+{
+	return is_of_gil(kind) ? FIREFOX_CATEGORY_GIL : CATEGORY_OTHER;
 }
 
 #define COLUMN(w, name, markers, write)                                                            \
@@ -537,11 +688,11 @@ void firefox_write_markers(const struct firefox *f, size_t track)
 	json_key(w, "markers");
 	json_begin_object(w);
 	json_key_uint(w, "length", markers.count);
-	COLUMN(w, "data", markers, write_data(f->p, m, w));
+	COLUMN(w, "data", markers, write_data(f, m, w));
 	COLUMN(w, "name", markers, json_uint(w, f->marker_name[m->kind]));
 	COLUMN(w, "startTime", markers, json_ns_as_ms(w, (int64_t)(m->start - f->p->start)));
 	COLUMN(w, "endTime", markers, write_end_time(f, m));
 	COLUMN(w, "phase", markers, json_uint(w, m->end > m->start)); /* 0: instant, 1: interval */
-	COLUMN(w, "category", markers, json_uint(w, CATEGORY_OTHER));
+	COLUMN(w, "category", markers, json_uint(w, category_of_marker(m->kind)));
 	json_end_object(w);
 }

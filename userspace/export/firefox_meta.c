@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/outside_books.h"
 #include "base/parse.h"
 #include "export/facts.h"
 
@@ -33,22 +34,24 @@ static void write_tiers(struct json_writer *w)
 	}
 }
 
-static void write_categories(struct json_writer *w)
+static void write_categories(const struct profile *p, struct json_writer *w)
 {
 	static const struct {
 		const char *name, *color;
-	} categories[CATEGORY_COUNT] = {
+	} categories[CATEGORY_COUNT + 1] = {
 		[CATEGORY_OTHER] = {"Other", "grey"},
 		[CATEGORY_USER] = {"User", "yellow"},
 		[CATEGORY_KERNEL] = {"Kernel", "orange"},
 		[CATEGORY_LIBRARY] = {"Libraries", "lightblue"},
 		[CATEGORY_JIT] = {"JIT", "purple"},
 		[CATEGORY_IDLE] = {"Idle", "transparent"},
+		[FIREFOX_CATEGORY_GIL] = {"GIL", "green"},
 	};
+	unsigned int count = CATEGORY_COUNT + firefox_has_gil(p);
 
 	json_key(w, "categories");
 	json_begin_array(w);
-	for (unsigned int i = 0; i < CATEGORY_COUNT; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		json_begin_object(w);
 		json_key_string(w, "name", categories[i].name);
 		json_key_string(w, "color", categories[i].color);
@@ -218,6 +221,8 @@ static void write_cpu_books(const struct profile_cpu_books *books, struct json_w
 static void write_books_section(const struct profile *p, const struct export_facts *facts,
 				struct json_writer *w)
 {
+	const char *changes = profile__meta(p, META_CPU_CHANGES);
+
 	begin_section(w, "Books: every timer tick and what became of it");
 	if (facts->due_known)
 		entry_count(w, "Due", (int64_t)facts->due);
@@ -231,6 +236,8 @@ static void write_books_section(const struct profile *p, const struct export_fac
 	entry_count(w, "received by the collector", (int64_t)facts->received);
 	if (facts->due_known)
 		entry_count(w, "Unexplained", profile__unexplained_ticks(p));
+	if (changes)
+		entry_string(w, "CPUs that came or went", changes);
 	for (size_t i = 0; i < p->books_count; i++)
 		write_cpu_books(&p->books[i], w);
 	end_section(w);
@@ -277,6 +284,8 @@ static void write_stacks_section(const struct profile *p, struct json_writer *w)
 	}
 	entry_share(w, "Code with a symbol", profile__named_share(p));
 	entry_count(w, "Frames outside every mapping", (int64_t)p->unmapped_frames);
+	if (p->inlined_left_out)
+		entry_count(w, "Inlined functions left out", (int64_t)p->inlined_left_out);
 	end_section(w);
 }
 
@@ -291,6 +300,12 @@ static void write_jit_section(const struct profile *p, struct json_writer *w)
 			 profile__string(p, process->name), process->pid);
 		describe_jit(text, sizeof(text), p, &p->jits[i]);
 		entry_string(w, label, text);
+	}
+	for (size_t i = 0; i < p->runtime_count; i++) {
+		char text[RUNTIME_TEXT_SIZE];
+
+		describe_runtime(text, sizeof(text), &p->runtimes[i]);
+		entry_string(w, profile__string(p, p->runtimes[i].name), text);
 	}
 	end_section(w);
 }
@@ -307,6 +322,12 @@ static void write_losses_section(const struct profile *p, struct json_writer *w)
 			 ((double)p->lost_ranges[i].since - (double)p->start) / 1e9,
 			 ((double)p->lost_ranges[i].until - (double)p->start) / 1e9);
 		entry_string(w, "Something was lost in", text);
+	}
+	for (size_t i = 0; i < p->outside_count; i++) {
+		char text[OUTSIDE_TEXT_SIZE];
+
+		describe_outside(text, sizeof(text), &p->outside[i]);
+		entry_string(w, "Left outside", text);
 	}
 	end_section(w);
 }
@@ -342,7 +363,7 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 	write_clock_section(p, w);
 	write_books_section(p, &facts, w);
 	write_stacks_section(p, w);
-	if (p->jit_count)
+	if (p->jit_count || p->runtime_count)
 		write_jit_section(p, w);
 	write_losses_section(p, w);
 	json_end_array(w);
@@ -372,7 +393,7 @@ static void write_machine(const struct profile *p, struct json_writer *w)
 	json_key_string(w, "importedFrom", "sysprof");
 }
 
-static void write_conventions(struct json_writer *w)
+static void write_conventions(const struct profile *p, struct json_writer *w)
 {
 	json_key_uint(w, "processType", 0);
 	json_key_uint(w, "stackwalk", 1);
@@ -390,7 +411,7 @@ static void write_conventions(struct json_writer *w)
 	json_begin_array(w);
 	json_end_array(w);
 	json_end_object(w);
-	firefox_write_marker_schema(w);
+	firefox_write_marker_schema(p, w);
 	json_key(w, "pausedRanges");
 	json_begin_array(w);
 	json_end_array(w);
@@ -424,9 +445,9 @@ int firefox_write_meta(const struct firefox *f)
 	json_key_uint(w, "profilingStartTime", 0);
 	json_key(w, "profilingEndTime");
 	json_ns_as_ms(w, p->end > p->start ? (int64_t)(p->end - p->start) : 0);
-	write_conventions(w);
+	write_conventions(p, w);
 	write_machine(p, w);
-	write_categories(w);
+	write_categories(f->p, w);
 	err = write_visible_threads(f);
 	write_extra(p, w);
 	json_end_object(w);

@@ -89,7 +89,7 @@ static int collect_jit_libs(struct firefox_tables *t)
 		uint32_t id = t->functions.used.data[i];
 		struct dso_id dso = t->p->functions[id].dso;
 
-		if (t->source_file[id] && t->p->dsos[dso.v].kind == DSO_JIT)
+		if (t->source_file[id] && dso_kind_is_made(t->p->dsos[dso.v].kind))
 			err = index__add(&t->libs, dso.v);
 	}
 	return err;
@@ -247,9 +247,18 @@ int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *n
 	uint32_t at = 0;
 	int err;
 
+	/* every library may ask for the same one, and there may be many texts */
+	for (size_t i = 0; i < t->own_names.count; i++) {
+		if (strcmp(t->own_names.data[i].text, text))
+			continue;
+		*number = t->own_names.data[i].number;
+		return 0;
+	}
 	while (at < t->texts.count && strcmp(t->texts.data[at], text))
 		at++;
 	err = at == t->texts.count ? vec_push(&t->texts, text) : 0;
+	if (!err)
+		err = vec_push(&t->own_names, ((struct firefox_text){text, at}));
 	if (!err)
 		*number = at;
 	return err;
@@ -365,6 +374,7 @@ void firefox_tables__fini(struct firefox_tables *t)
 		free(t->own_texts.data[i]);
 	vec_free(&t->own_texts);
 	vec_free(&t->texts);
+	vec_free(&t->own_names);
 	vec_free(&t->lib_names);
 	vec_free(&t->source_names);
 	*t = (struct firefox_tables){0};
@@ -488,10 +498,12 @@ static void frame_category(const struct firefox_tables *t, struct json_writer *w
 static void frame_subcategory(const struct firefox_tables *t, struct json_writer *w,
 			      const struct profile_location *location, uint32_t depth)
 {
-	(void)t, (void)depth;
+	bool doubtful = location->ambiguous && depth >= location->sure_lines;
+
+	(void)t;
 	json_uint(w, location->category != CATEGORY_JIT
 			     ? 0
-			     : location->tier + (location->ambiguous ? CODE_TIER_COUNT : 0));
+			     : location->tier + (doubtful ? CODE_TIER_COUNT : 0));
 }
 
 static void frame_func(const struct firefox_tables *t, struct json_writer *w,

@@ -23,6 +23,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "export/call_tree.h"
+#include "export/text_limit.h"
 
 #define NO_KEY	      UINT32_MAX
 #define SUFFIX_SIZE   32 /* ":line_[k]" */
@@ -44,6 +45,7 @@ struct folded_item {
 struct folded {
 	const struct profile *p;
 	bool with_lines;
+	struct text_limit limit;
 	struct call_tree tree; /* keys are texts; the children of the root are comms */
 	struct strtab *texts;
 	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
@@ -88,10 +90,10 @@ static int frame_key(void *context, const struct profile_location *location, uin
 	struct folded *f = context;
 	const struct profile_line *at = &f->p->lines[line];
 	const char *name = profile__string(f->p, f->p->functions[at->function.v].name);
-	const char *mark = location->category == CATEGORY_KERNEL ? "_[k]"
-			   : location->ambiguous		 ? "_[?]"
-								 : "";
-	char suffix[SUFFIX_SIZE];
+	const char *mark = location->category == CATEGORY_KERNEL	   ? "_[k]"
+			   : profile_location__is_doubtful(location, line) ? "_[?]"
+									   : "";
+	char suffix[SUFFIX_SIZE], cut[TEXT_CUT_SIZE];
 	int err;
 
 	if (f->key_of_line[line] == NO_KEY) {
@@ -99,7 +101,8 @@ static int frame_key(void *context, const struct profile_location *location, uin
 			snprintf(suffix, sizeof(suffix), ":%" PRIu32 "%s", at->line, mark);
 		else
 			snprintf(suffix, sizeof(suffix), "%s", mark);
-		err = intern_field(f, name, suffix, &f->key_of_line[line]);
+		err = intern_field(f, text_limit__cut(&f->limit, name, cut), suffix,
+				   &f->key_of_line[line]);
 		if (err)
 			return err;
 	}
@@ -121,6 +124,8 @@ static int folded__init(struct folded *f, const struct profile *p, bool with_lin
 	*f = (struct folded){.p = p, .with_lines = with_lines};
 	hashmap__init(&f->stack_map, comm_stack_equal, f);
 	err = call_tree__init(&f->tree, p);
+	if (!err)
+		err = text_limit__init(&f->limit, p, false);
 	if (err)
 		return err;
 	f->texts = strtab__new();
@@ -134,6 +139,7 @@ static int folded__init(struct folded *f, const struct profile *p, bool with_lin
 static void folded__fini(struct folded *f)
 {
 	call_tree__fini(&f->tree);
+	text_limit__fini(&f->limit);
 	strtab__free(f->texts);
 	free(f->key_of_line);
 	vec_free(&f->stacks);
@@ -179,6 +185,33 @@ static int collect_stacks(struct folded *f)
 	if (f->stacks.count)
 		qsort(f->stacks.data, f->stacks.count, sizeof(*f->stacks.data), compare_stacks);
 	return err;
+}
+
+/* Bytes of all lines, if no two are merged. `of_stack`: scratch, by stack. */
+static uint64_t measure_lines(struct folded *f, uint64_t *of_stack)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 1; i < f->p->stack_count; i++) {
+		const struct profile_stack *stack = &f->p->stacks[i];
+
+		of_stack[i] = of_stack[stack->parent.v] +
+			      text_limit__location(&f->limit, stack->location);
+	}
+	for (size_t i = 0; i < f->stacks.count; i++)
+		bytes += of_stack[(uint32_t)f->stacks.data[i].key];
+	return bytes;
+}
+
+static int fit_lines(struct folded *f)
+{
+	_cleanup_free_ uint64_t *of_stack = calloc(f->p->stack_count + 1, sizeof(*of_stack));
+
+	if (!of_stack)
+		return -ENOMEM;
+	while (text_limit__tighten(&f->limit, measure_lines(f, of_stack)))
+		;
+	return 0;
 }
 
 static int build_tree(struct folded *f)
@@ -321,6 +354,8 @@ static int write_folded(const struct export_request *request)
 	if (!err)
 		err = collect_stacks(&f);
 	if (!err)
+		err = fit_lines(&f);
+	if (!err)
 		err = build_tree(&f);
 	if (!err)
 		err = push_children(&f, CALL_TREE_ROOT);
@@ -329,6 +364,7 @@ static int write_folded(const struct export_request *request)
 
 		err = write_item(&f, &item, request->out);
 	}
+	text_limit__tell(&f.limit, request);
 	folded__fini(&f);
 	return err;
 }

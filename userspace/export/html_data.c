@@ -57,6 +57,7 @@ struct page {
 	struct hashmap frame_map;
 	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
 	bool *dso_used;		 /* by dso: it is in a stack */
+	uint32_t *module_of_dso; /* number of its display name; 0: not asked for yet */
 	struct call_tree tree;	 /* keys are frames */
 	uint32_t *number;	 /* of a node of the tree, in preorder */
 	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */
@@ -125,10 +126,11 @@ static int function_of(struct page *page, struct string_id name, struct dso_id d
 	uint64_t hash;
 	int err = intern_id(page, name, &wanted.name);
 
-	if (!err)
-		err = intern(page, dso_display_name(page->p, dso), &wanted.module);
+	if (!err && !page->module_of_dso[dso.v])
+		err = intern(page, dso_display_name(page->p, dso), &page->module_of_dso[dso.v]);
 	if (err)
 		return err;
+	wanted.module = page->module_of_dso[dso.v];
 	hash = hash_bytes(&wanted, sizeof(wanted));
 	*number = hashmap__find(&page->function_map, hash, &wanted);
 	if (*number != HASHMAP_NONE)
@@ -139,17 +141,16 @@ static int function_of(struct page *page, struct string_id name, struct dso_id d
 	return 0;
 }
 
-static uint32_t flags_of(const struct page *page, const struct profile_location *location,
-			 uint32_t line)
+static uint32_t flags_of(const struct profile_location *location, uint32_t line)
 {
 	uint32_t flags = location->category | (uint32_t)location->tier << TIER_SHIFT;
 
 	/* innermost first: every line but the last was inlined into the one behind it */
 	if (line + 1 < location->first_line + location->line_count)
 		flags |= FLAG_INLINED;
-	if (location->ambiguous)
+	if (profile_location__is_doubtful(location, line))
 		flags |= FLAG_AMBIGUOUS;
-	if (!profile_location__is_named(page->p, location))
+	if (location->unnamed)
 		flags |= FLAG_UNNAMED;
 	return flags;
 }
@@ -159,7 +160,7 @@ static int add_frame(struct page *page, const struct profile_location *location,
 {
 	const struct profile_line *at = &page->p->lines[line];
 	struct page_frame wanted = {
-		.flags = flags_of(page, location, line),
+		.flags = flags_of(location, line),
 		.line = at->line,
 	};
 	uint64_t hash;
@@ -210,9 +211,10 @@ static int page__init(struct page *page, const struct profile *p, FILE *out)
 	page->string_of = calloc(p->string_count + 1, sizeof(*page->string_of));
 	page->node_of_stack = calloc(p->stack_count + 1, sizeof(*page->node_of_stack));
 	page->frame_of_line = malloc(lines);
+	page->module_of_dso = calloc(p->dso_count + 1, sizeof(*page->module_of_dso));
 	page->dso_used = calloc(p->dso_count + 1, sizeof(*page->dso_used));
 	if (!page->strings || !page->string_of || !page->node_of_stack || !page->frame_of_line ||
-	    !page->dso_used)
+	    !page->module_of_dso || !page->dso_used)
 		return -ENOMEM;
 	memset(page->frame_of_line, 0xff, lines);
 	return 0;
@@ -227,6 +229,7 @@ static void page__fini(struct page *page)
 	vec_free(&page->frames);
 	hashmap__fini(&page->frame_map);
 	free(page->frame_of_line);
+	free(page->module_of_dso);
 	free(page->dso_used);
 	call_tree__fini(&page->tree);
 	free(page->number);
@@ -321,6 +324,8 @@ static void write_cut(const struct profile *p, struct json_writer *w)
 	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
 		if (!stack_end_is_complete(end) && p->stack_ends[end])
 			write_counted(w, p->stack_ends[end], stack_end_text(end));
+	if (p->inlined_left_out)
+		write_counted(w, p->inlined_left_out, "inlined functions left out");
 	json_end_array(w);
 }
 
@@ -357,6 +362,13 @@ static void write_jit_texts(const struct profile *p, struct json_writer *w)
 	json_begin_array(w);
 	for (size_t i = 0; i < p->jit_count; i++) {
 		describe_jit(text, sizeof(text), p, &p->jits[i]);
+		json_string(w, text);
+	}
+	for (size_t i = 0; i < p->runtime_count; i++) {
+		int length = snprintf(text, sizeof(text),
+				      "%s: ", profile__string(p, p->runtimes[i].name));
+
+		describe_runtime(text + length, sizeof(text) - (size_t)length, &p->runtimes[i]);
 		json_string(w, text);
 	}
 	json_end_array(w);

@@ -2,6 +2,7 @@
 #include "export/recording_json.h"
 
 #include "export/facts.h"
+#include "export/gil.h"
 
 static void write_books(const struct profile *p, const struct export_facts *facts,
 			struct json_writer *w)
@@ -50,7 +51,12 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	json_end_object(w);
 	json_key(w, "namedShare");
 	json_fixed(w, profile__named_share(p), 6);
+	if (p->inlined_left_out)
+		json_key_uint(w, "inlinedLeftOut", p->inlined_left_out);
+	write_outside(p, w);
 	write_jits(p, w);
+	write_runtimes(p, w);
+	write_gils(p, w);
 	write_books(p, &facts, w);
 	json_key(w, "lost");
 	json_begin_object(w);

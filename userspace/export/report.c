@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "export/facts.h"
 #include "export/report_private.h"
 
 static const char *const by_names[REPORT_BY_COUNT] = {
@@ -69,6 +70,8 @@ static int write_tree(const struct export_request *request, const struct report_
 	if (request->top)
 		shown = min_u64(shown, request->top);
 	if (!err)
+		err = report_tree__limit_names(&tree, request, shown);
+	if (!err)
 		err = options->json ? report_tree_json(p, options, &tree, shown, request->out)
 				    : report_tree_text(p, options, &tree, shown, request->out);
 	report_tree__fini(&tree);
@@ -77,6 +80,9 @@ static int write_tree(const struct export_request *request, const struct report_
 
 int report_write(const struct export_request *request, const struct report_options *options)
 {
+	if (request->left_out && options->json)
+		request->left_out->jits += request->profile->jit_count -
+					   described_jits(request->profile);
 	return options->shape == REPORT_TABLE ? write_table(request, options)
 					      : write_tree(request, options);
 }

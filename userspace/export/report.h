@@ -38,7 +38,7 @@ struct report_options {
 /* "function", "thread", "process", "dso", "line"; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
 
-/* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top. */
+/* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top, left_out. */
 int report_write(const struct export_request *request, const struct report_options *options);
 
 /* The "summary" of the report's JSON: an object. */

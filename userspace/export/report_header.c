@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/outside_books.h"
 #include "base/utf8.h"
 #include "export/facts.h"
 #include "export/report_paint.h"
@@ -67,6 +68,30 @@ static void print_stacks(const struct profile *p, FILE *out)
 	if (p->frames_found[FRAME_INFERRED])
 		fprintf(out, "; %" PRIu64 " frames inferred", p->frames_found[FRAME_INFERRED]);
 	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * profile__named_share(p));
+	if (p->inlined_left_out)
+		fprintf(out, "# stacks     %" PRIu64 " inlined functions left out\n",
+			p->inlined_left_out);
+}
+
+/* One line each: what limits have left out, by user. */
+static void print_outside(const struct profile *p, FILE *out)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->outside_count; i++) {
+		describe_outside(text, sizeof(text), &p->outside[i]);
+		fprintf(out, "# left out   %s\n", text);
+	}
+}
+
+static void print_runtimes(const struct profile *p, FILE *out)
+{
+	char text[RUNTIME_TEXT_SIZE];
+
+	for (size_t i = 0; i < p->runtime_count; i++) {
+		describe_runtime(text, sizeof(text), &p->runtimes[i]);
+		fprintf(out, "# %-10s %s\n", profile__string(p, p->runtimes[i].name), text);
+	}
 }
 
 static void print_jits(const struct profile *p, FILE *out)
@@ -127,8 +152,13 @@ int report_header(const struct profile *p, FILE *out)
 			facts.silent_threads == 1 ? "" : "s");
 	fputc('\n', out);
 	print_losses(p, &facts, out);
+	err = print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES));
+	if (err)
+		return err;
+	print_outside(p, out);
 	print_stacks(p, out);
 	print_jits(p, out);
+	print_runtimes(p, out);
 	print_clock(p, out);
 	return reason ? print_field(out, "", reason) : 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "export/facts.h"
+#include "export/gil.h"
 #include "export/interval.h"
 #include "export/report_private.h"
 
@@ -52,7 +53,12 @@ void report_write_summary(const struct profile *p, struct json_writer *w)
 	for (unsigned int kind = FRAME_IP; kind < FRAME_KIND_COUNT; kind++)
 		json_key_uint(w, frame_kind_name(kind), p->frames_found[kind]);
 	json_end_object(w);
+	if (p->inlined_left_out)
+		json_key_uint(w, "inlined_left_out", p->inlined_left_out);
+	write_outside(p, w);
 	write_jits(p, w);
+	write_runtimes(p, w);
+	write_gils(p, w);
 	json_key(w, "books");
 	json_begin_object(w);
 	for (unsigned int line = 0; line < BOOK_COUNT; line++)

@@ -34,6 +34,7 @@ struct report_tree {
 	uint64_t cut_total; /* … and their samples */
 	struct report_code code;
 	struct report_row *groups; /* by thread or process */
+	VEC(char *) texts;	   /* names that were cut */
 };
 
 /*

@@ -30,11 +30,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "export/call_frames.h"
 #include "export/call_tree.h"
+#include "export/facts.h"
 #include "export/recording_json.h"
 #include "export/row_times.h"
 #include "export/tracks.h"
@@ -411,6 +413,18 @@ static int write_file(struct trace *t)
 	return err ? err : write_err;
 }
 
+/* A tree for each thread. */
+static int fit_names(struct trace *t)
+{
+	_cleanup_free_ uint32_t *threads = calloc(t->tracks.count + 1, sizeof(*threads));
+
+	if (!threads)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->tracks.count; i++)
+		threads[i] = t->tracks.data[i].thread;
+	return text_limit__fit_trees(&t->frames.limit, threads, t->tracks.count);
+}
+
 static int write_trace(const struct export_request *request)
 {
 	struct trace t = {.p = request->profile, .first_node = 1};
@@ -423,7 +437,12 @@ static int write_trace(const struct export_request *request)
 	if (!err)
 		err = call_frames__init(&t.frames, t.p);
 	if (!err)
+		err = fit_names(&t);
+	if (!err)
 		err = write_file(&t);
+	text_limit__tell(&t.frames.limit, request);
+	if (request->left_out)
+		request->left_out->jits += t.p->jit_count - described_jits(t.p);
 	tracks__fini(&t.tracks);
 	call_tree__fini(&t.tree);
 	call_frames__fini(&t.frames);

@@ -17,11 +17,11 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/wire.h"
 #include "import/frames.h"
 #include "import/import.h"
 #include "import/owners.h"
 #include "import/pprof_words.h"
-#include "import/wire.h"
 
 #define TAIL_MAX	  (1ULL << 61)
 #define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
@@ -539,13 +539,21 @@ static uint32_t label_number(const struct pprof *p, const Pprof__Label *l)
 	return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
+static enum gil_state label_gil(const struct pprof *p, const Pprof__Label *l)
+{
+	return (uint64_t)l->str < p->strings.count ? pprof_gil_state(p->strings.data[l->str].bytes,
+								     p->strings.data[l->str].size)
+						   : GIL_UNKNOWN;
+}
+
 static int read_labels(struct pprof *p, const Pprof__Sample *s, struct owner *owner,
-		       struct string_id *comm)
+		       struct string_id *comm, enum gil_state *gil)
 {
 	int err = 0;
 
 	*owner = (struct owner){};
 	*comm = (struct string_id){0};
+	*gil = GIL_UNKNOWN;
 	for (size_t i = 0; i < s->n_label && !err; i++) {
 		const Pprof__Label *l = s->label[i];
 		bool known = l->key > 0 && (uint64_t)l->key < p->strings.count;
@@ -571,6 +579,9 @@ static int read_labels(struct pprof *p, const Pprof__Sample *s, struct owner *ow
 		case LABEL_CGROUP:
 			err = intern(p, l->str, &owner->cgroup);
 			break;
+		case LABEL_GIL:
+			*gil = label_gil(p, l);
+			break;
 		case LABEL_OTHER:
 			break;
 		}
@@ -593,6 +604,7 @@ static int find_any_process(struct pprof *p)
 {
 	struct owner owner = {};
 	struct string_id comm;
+	enum gil_state gil;
 	Pprof__Sample *s;
 	int err = 0;
 
@@ -601,7 +613,7 @@ static int find_any_process(struct pprof *p)
 		s = pprof__sample__unpack(NULL, p->first.size, p->first.bytes);
 		if (!s)
 			return fail_message(p, &p->first);
-		err = read_labels(p, s, &owner, &comm);
+		err = read_labels(p, s, &owner, &comm, &gil);
 		pprof__sample__free_unpacked(s, NULL);
 	}
 	return err ? err : owners__process(&p->owners, &owner, &p->any);
@@ -676,7 +688,7 @@ static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample
 		return err;
 	err = read_stack(p, w, s, &row.stack, &idle);
 	if (!err)
-		err = read_labels(p, s, &owner, &comm);
+		err = read_labels(p, s, &owner, &comm, &row.gil);
 	if (!err)
 		err = owners__thread(&p->owners, &owner, comm, &thread);
 	if (err)

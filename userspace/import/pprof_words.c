@@ -32,12 +32,21 @@ enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size)
 		{"process name", LABEL_PROCESS},
 		{"comm", LABEL_COMM},
 		{"cgroup", LABEL_CGROUP},
+		{"gil", LABEL_GIL},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (is_word(bytes, size, keys[i].key))
 			return keys[i].kind;
 	return LABEL_OTHER;
+}
+
+enum gil_state pprof_gil_state(const uint8_t *bytes, size_t size)
+{
+	for (int state = GIL_UNKNOWN + 1; state < GIL_STATE_COUNT; state++)
+		if (is_word(bytes, size, gil_state_name(state)))
+			return state;
+	return GIL_UNKNOWN;
 }
 
 uint64_t pprof_unit(const uint8_t *bytes, size_t size)

@@ -16,9 +16,13 @@ enum label_kind {
 	LABEL_PROCESS,
 	LABEL_COMM,
 	LABEL_CGROUP,
+	LABEL_GIL,
 };
 
 enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size);
+
+/* "held", …: as the exporter writes it. */
+enum gil_state pprof_gil_state(const uint8_t *bytes, size_t size);
 
 /* Nanoseconds of a unit of time; 0: it is none. */
 uint64_t pprof_unit(const uint8_t *bytes, size_t size);

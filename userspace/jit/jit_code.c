@@ -6,6 +6,8 @@
 #include "jit/jit_code.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +42,16 @@ struct dump_record {
 	uint32_t first_line, line_count;
 	uint32_t unwinding, unwinding_size; /* in `unwinding`; 0 bytes: there is none */
 	uint32_t order;			    /* in the file */
+	bool used;			    /* it was an answer since the last shrinking */
 };
 
 struct jit_code {
 	enum jit_code_use use;
 	bool gave_up;
 	size_t settled; /* records that are in the timeline */
+	size_t kept;	/* entries or records, when some were forgotten last */
 	struct strtab *names;
+	size_t text; /* bytes in names, nearly */
 	struct jit_timeline *timeline;
 	struct perf_map_reader map;
 	struct jitdump_reader dump;
@@ -56,8 +61,11 @@ struct jit_code {
 	VEC(struct dump_record) records;
 	VEC(struct dump_line) lines;
 	VEC(unsigned char) unwinding;
-	size_t unwinding_told;	 /* of it */
-	struct hashmap by_start; /* entries of the timeline, the last of each address */
+	size_t unwinding_told;	   /* of it */
+	bool unwinding_full;	   /* something was left out since */
+	struct strtab *functions;  /* what names are without their tiers */
+	VEC(uint32_t) function_of; /* by name: its number there + 1; 0: not asked for yet */
+	struct hashmap by_start;   /* entries of the timeline, the last of each address */
 };
 
 static bool is_dump(const struct jit_code *c)
@@ -82,7 +90,8 @@ struct jit_code *jit_code__new(enum jit_code_use use)
 	hashmap__init(&c->by_start, starts_at, c);
 	c->names = strtab__new();
 	c->timeline = jit_timeline__new();
-	if (c->names && c->timeline)
+	c->functions = strtab__new();
+	if (c->names && c->timeline && c->functions)
 		return c;
 	jit_code__free(c);
 	return NULL;
@@ -93,6 +102,8 @@ void jit_code__free(struct jit_code *c)
 	if (!c)
 		return;
 	strtab__free(c->names);
+	strtab__free(c->functions);
+	vec_free(&c->function_of);
 	jit_timeline__free(c->timeline);
 	perf_map_reader__fini(&c->map);
 	jitdump_reader__fini(&c->dump);
@@ -102,6 +113,26 @@ void jit_code__free(struct jit_code *c)
 	vec_free(&c->unwinding);
 	hashmap__fini(&c->by_start);
 	free(c);
+}
+
+#define STRING_COST 32 /* bytes in tables, of a string */
+
+/* Its number, or negative errno. */
+static int64_t intern(struct jit_code *c, const char *text)
+{
+	size_t before = strtab__count(c->names);
+	int64_t number = strtab__intern(c->names, text);
+
+	if (strtab__count(c->names) > before)
+		c->text += strlen(text) + STRING_COST;
+	return number;
+}
+
+size_t jit_code__memory(const struct jit_code *c)
+{
+	return c->text + jit_timeline__memory(c->timeline) +
+	       c->records.capacity * sizeof(*c->records.data) +
+	       c->lines.capacity * sizeof(*c->lines.data) + c->unwinding.capacity;
 }
 
 /* ---- perf maps ------------------------------------------------------------------------------- */
@@ -116,7 +147,7 @@ static int64_t keep_name(struct jit_code *c, const char *name, size_t size)
 	c->name.data[size] = 0;
 	for (char *nul = c->name.data; (nul = memchr(nul, 0, c->name.data + size - nul));)
 		*nul = '?';
-	return strtab__intern(c->names, c->name.data);
+	return intern(c, c->name.data);
 }
 
 static int add_map_entry(void *context, const struct perf_map_entry *entry)
@@ -173,7 +204,7 @@ static int add_dump_lines(struct jit_code *c, const struct jitdump_load *load)
 
 	for (size_t i = 0; i < load->line_count && !err; i++) {
 		if (!i || load->lines[i].file != load->lines[i - 1].file)
-			file = strtab__intern(c->names, load->lines[i].file);
+			file = intern(c, load->lines[i].file);
 		err = file < 0 ? (int)file
 			       : add_dump_line(c, load, &load->lines[i], (uint32_t)file);
 	}
@@ -187,8 +218,12 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 {
 	size_t size = load->unwinding_size - load->eh_frame_header_size;
 
-	if (!load->unwinding || !size || c->unwinding.count + size > UNWINDING_MAX)
+	if (!load->unwinding || !size)
 		return 0;
+	if (c->unwinding.count + size > UNWINDING_MAX) {
+		c->unwinding_full = true;
+		return 0;
+	}
 	if (vec_reserve(&c->unwinding, c->unwinding.count + size))
 		return -ENOMEM;
 	record->unwinding = c->unwinding.count;
@@ -203,7 +238,7 @@ static int keep_load(void *context, const struct jitdump_load *load)
 {
 	struct jit_code *c = context;
 	bool frames = c->use == JIT_CODE_FRAMES;
-	int64_t name = frames ? 0 : strtab__intern(c->names, load->name);
+	int64_t name = frames ? 0 : intern(c, load->name);
 	struct dump_record record = {
 		.action = DUMP_LOAD,
 		.tsc = c->dump.header.tsc,
@@ -263,13 +298,29 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
 }
 
-/* What comes after is not known: what was there until then is in doubt. */
-static int give_up(struct jit_code *c, uint64_t time)
+int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before)
 {
-	int err = jit_timeline__begin_snapshot(c->timeline, time, UINT64_MAX);
+	int err;
 
+	if (is_dump(c))
+		return jit_code__give_up(c, after);
+	c->map.rest.count = 0;
+	c->map.skipping = true;
+	err = jit_timeline__begin_snapshot(c->timeline, after, before);
 	jit_timeline__end_snapshot(c->timeline);
+	return err;
+}
+
+/* What comes after is not known. A jitdump has its own times: the rest has no names. */
+int jit_code__give_up(struct jit_code *c, uint64_t time)
+{
+	int err = 0;
+
 	c->gave_up = true;
+	if (is_dump(c))
+		return 0;
+	err = jit_timeline__begin_snapshot(c->timeline, time, UINT64_MAX);
+	jit_timeline__end_snapshot(c->timeline);
 	return err;
 }
 
@@ -285,11 +336,33 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 		err = is_dump(c) ? feed_dump(c, piece) : feed_map(c, piece);
 	if (!err)
 		return 0;
-	if (is_dump(c))
-		c->gave_up = true; /* the rest has no names */
-	else if (give_up(c, piece->after))
-		return -ENOMEM;
-	return err;
+	return jit_code__give_up(c, piece->after) ? -ENOMEM : err;
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+#define WORTH_FORGETTING 1024u /* entries more than twice those that were kept the last time */
+
+/* Forgetting takes the time of all entries: where there are twice as many, it is little for each. */
+static bool is_worth_it(const struct jit_code *c, size_t entries)
+{
+	return entries > 2 * c->kept + WORTH_FORGETTING;
+}
+
+/* Takes what is kept for what was there, unless there was no memory for it. */
+static int take_kept(struct jit_code *c, struct jit_code *kept, int err)
+{
+	struct jit_code *dropped = err ? kept : c;
+
+	vec_free(&dropped->records);
+	vec_free(&dropped->lines);
+	vec_free(&dropped->unwinding);
+	if (err)
+		return err;
+	c->records = kept->records;
+	c->lines = kept->lines;
+	c->unwinding = kept->unwinding;
+	return 0;
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -313,28 +386,66 @@ static struct jit_unwinding unwinding_of(const struct jit_code *c, const struct 
 	};
 }
 
-int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count)
+static int find_fresh_records(const struct jit_code *c, bool *fresh)
 {
 	size_t records = c->records.count;
-	_cleanup_free_ struct code_range *ranges = NULL;
-	_cleanup_free_ bool *fresh = NULL;
+	_cleanup_free_ struct code_range *ranges = calloc(records + 1, sizeof(*ranges));
 
-	if (c->unwinding.count <= c->unwinding_told + c->unwinding_told / 16)
-		return 1;
-	c->unwinding_told = c->unwinding.count;
-	ranges = calloc(records + 1, sizeof(*ranges));
-	fresh = calloc(records + 1, sizeof(*fresh));
-	*list = calloc(records + 1, sizeof(**list));
-	*count = 0;
-	if (!ranges || !fresh || !*list)
+	if (!ranges)
 		return -ENOMEM;
 	for (size_t i = 0; i < records; i++)
 		ranges[i] =
 			(struct code_range){c->records.data[i].address,
 					    c->records.data[i].address + c->records.data[i].size};
-	if (find_fresh(ranges, records, fresh))
+	return find_fresh(ranges, records, fresh);
+}
+
+/* What has been overwritten is dropped, and what has no frames: both have done what they do to others. */
+static int drop_overwritten(struct jit_code *c, bool *fresh)
+{
+	struct jit_code kept = {};
+
+	for (size_t i = 0; i < c->records.count; i++) {
+		struct dump_record r = c->records.data[i];
+
+		if (!fresh[i] || !r.unwinding_size)
+			continue;
+		if (vec_reserve(&kept.unwinding, kept.unwinding.count + r.unwinding_size))
+			return take_kept(c, &kept, -ENOMEM);
+		memcpy(kept.unwinding.data + kept.unwinding.count, c->unwinding.data + r.unwinding,
+		       r.unwinding_size);
+		r.unwinding = kept.unwinding.count;
+		kept.unwinding.count += r.unwinding_size;
+		if (vec_push(&kept.records, r))
+			return take_kept(c, &kept, -ENOMEM);
+		fresh[kept.records.count - 1] = true;
+	}
+	c->kept = kept.records.count;
+	c->unwinding_full = false;
+	return take_kept(c, &kept, 0);
+}
+
+int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count)
+{
+	bool worth_it = is_worth_it(c, c->records.count);
+	_cleanup_free_ bool *fresh = NULL;
+	int err;
+
+	if (c->unwinding.count <= c->unwinding_told + c->unwinding_told / 16 &&
+	    !(worth_it && c->unwinding_full))
+		return 1;
+	fresh = calloc(c->records.count + 1, sizeof(*fresh));
+	err = fresh ? find_fresh_records(c, fresh) : -ENOMEM;
+	if (!err && worth_it)
+		err = drop_overwritten(c, fresh);
+	if (err)
+		return err;
+	c->unwinding_told = c->unwinding.count;
+	*list = calloc(c->records.count + 1, sizeof(**list));
+	*count = 0;
+	if (!*list)
 		return -ENOMEM;
-	for (size_t i = 0; i < records; i++)
+	for (size_t i = 0; i < c->records.count; i++)
 		if (fresh[i] && c->records.data[i].unwinding_size)
 			(*list)[(*count)++] = unwinding_of(c, &c->records.data[i]);
 	if (*count)
@@ -467,6 +578,211 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 	return err;
 }
 
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
+/* Names that are still needed, as their numbers become others. */
+struct moved_names {
+	struct jit_code *code;
+	struct strtab *names;
+	uint32_t *numbers; /* by old number: new one + 1; 0: not moved yet */
+	int err;
+};
+
+/* A jit_rename_fn. */
+static uint32_t move_name(void *context, uint32_t name)
+{
+	struct moved_names *m = context;
+	const char *text = strtab__get(m->code->names, name);
+	int64_t number;
+
+	if (name == JIT_NOTHING || m->numbers[name])
+		return name == JIT_NOTHING ? name : m->numbers[name] - 1;
+	number = strtab__intern(m->names, text);
+	if (number < 0) {
+		m->err = (int)number;
+		return name;
+	}
+	m->code->text += strlen(text) + STRING_COST;
+	m->numbers[name] = (uint32_t)number + 1;
+	return (uint32_t)number;
+}
+
+static void move_names_of_dump(struct jit_code *c, struct moved_names *m)
+{
+	for (size_t i = 0; i < c->records.count; i++)
+		if (c->records.data[i].action == DUMP_LOAD)
+			c->records.data[i].name = move_name(m, c->records.data[i].name);
+	for (size_t i = 0; i < c->lines.count; i++)
+		c->lines.data[i].file = move_name(m, c->lines.data[i].file);
+}
+
+/* Drops names that nothing has any more. Without memory they would be mixed up: then nothing is known any more. */
+static int forget_names(struct jit_code *c)
+{
+	struct moved_names m = {.code = c, .names = strtab__new()};
+	struct strtab *functions = strtab__new();
+
+	m.numbers = calloc(strtab__count(c->names), sizeof(*m.numbers));
+	if (!m.names || !m.numbers || !functions) {
+		strtab__free(m.names);
+		strtab__free(functions);
+		free(m.numbers);
+		return -ENOMEM;
+	}
+	c->text = 0;
+	if (is_dump(c))
+		move_names_of_dump(c, &m);
+	else
+		jit_timeline__rename(c->timeline, move_name, &m);
+	free(m.numbers);
+	strtab__free(c->names);
+	c->names = m.names;
+	strtab__free(c->functions);
+	c->functions = functions;
+	vec_free(&c->function_of);
+	return m.err;
+}
+
+/* Appends the lines of a record to those that are kept. */
+static int keep_lines(const struct jit_code *c, struct dump_record *r, struct jit_code *kept)
+{
+	uint32_t first = kept->lines.count;
+
+	if (vec_reserve(&kept->lines, kept->lines.count + r->line_count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->line_count; i++)
+		kept->lines.data[kept->lines.count++] = c->lines.data[r->first_line + i];
+	r->first_line = first;
+	return 0;
+}
+
+static int keep_record(const struct jit_code *c, struct dump_record r, struct jit_code *kept)
+{
+	int err = keep_lines(c, &r, kept);
+
+	r.order = kept->records.count;
+	return err ? err : vec_push(&kept->records, r);
+}
+
+/* The code of an entry, as if it had been loaded where it is now. */
+static struct dump_record load_of_entry(const struct jit_code *c, uint32_t entry)
+{
+	struct code_range range = jit_timeline__range(c->timeline, entry);
+	struct dump_record r = c->records.data[jit_timeline__name(c->timeline, entry)];
+
+	r.address = range.start;
+	r.size = range.end - range.start;
+	r.time = jit_timeline__after(c->timeline, entry) + 1;
+	return r;
+}
+
+/* The first `old` records become those of the code that they have left in the timeline. */
+static int replace_records(struct jit_code *c, size_t old)
+{
+	struct jit_code kept = {};
+	int err = 0;
+
+	for (uint32_t i = 0; i < jit_timeline__count(c->timeline) && !err; i++)
+		err = keep_record(c, load_of_entry(c, i), &kept);
+	for (size_t i = old; i < c->records.count && !err; i++)
+		err = keep_record(c, c->records.data[i], &kept);
+	return take_kept(c, &kept, err);
+}
+
+/* Only the first records are in the timeline then. */
+static int make_timeline(struct jit_code *c, size_t records)
+{
+	int err = clear_timeline(c);
+
+	c->settled = SIZE_MAX; /* not settled, whatever comes */
+	for (uint32_t i = 0; i < records && !err; i++)
+		err = apply_record(c, i);
+	return err ? err : jit_timeline__forget(c->timeline, UINT64_MAX);
+}
+
+/* Times are settled and in order. What is not yet over stays as it was told, since code may be moved. */
+static int forget_records(struct jit_code *c, uint64_t horizon)
+{
+	size_t old = partition_point(c->records.data, c->records.count, r, r->time < horizon);
+	int err = make_timeline(c, old);
+
+	if (!err)
+		err = replace_records(c, old);
+	return err ? err : clear_timeline(c);
+}
+
+static size_t count_all(const struct jit_code *c)
+{
+	return is_dump(c) ? c->records.count : jit_timeline__count(c->timeline);
+}
+
+static int forget_before(struct jit_code *c, uint64_t horizon)
+{
+	int err = is_dump(c) ? forget_records(c, horizon)
+			     : jit_timeline__forget(c->timeline, horizon);
+
+	if (!err)
+		err = forget_names(c);
+	c->kept = count_all(c);
+	return err;
+}
+
+int jit_code__forget(struct jit_code *c, uint64_t horizon)
+{
+	return is_worth_it(c, count_all(c)) ? forget_before(c, horizon) : 0;
+}
+
+/* Unused records first, the oldest first; marks are of the time since the last shrinking. */
+static int shed_records(struct jit_code *c, size_t part)
+{
+	struct jit_code kept = {};
+	size_t unwanted = (c->records.count + part - 1) / part, unused = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < c->records.count; i++)
+		unused += !c->records.data[i].used;
+	for (size_t i = 0; i < c->records.count && !err; i++) {
+		bool drop = unwanted && (!c->records.data[i].used || !unused);
+
+		unused -= !c->records.data[i].used;
+		unwanted -= drop;
+		if (!drop)
+			err = keep_record(c, c->records.data[i], &kept);
+	}
+	return take_kept(c, &kept, err);
+}
+
+#define SHED_PART 4 /* of what there is, each time */
+
+int jit_code__shrink(struct jit_code *c, size_t memory, uint64_t *shed)
+{
+	int err = forget_before(c, UINT64_MAX);
+	size_t count = count_all(c), before = count;
+
+	while (!err && jit_code__memory(c) > memory && count) {
+		err = is_dump(c) ? shed_records(c, SHED_PART)
+				 : jit_timeline__shed(c->timeline, SHED_PART);
+		if (!err)
+			err = forget_names(c);
+		if (count_all(c) == count)
+			break;
+		count = count_all(c);
+	}
+	for (size_t i = 0; i < c->records.count; i++)
+		c->records.data[i].used = false;
+	c->kept = count;
+	*shed = before - count;
+	return err;
+}
+
+void jit_code__use(struct jit_code *c, uint32_t entry)
+{
+	if (is_dump(c))
+		c->records.data[jit_timeline__name(c->timeline, entry)].used = true;
+	else
+		jit_timeline__use(c->timeline, entry);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 struct jit_code_counts jit_code__counts(const struct jit_code *c)
@@ -496,23 +812,51 @@ const char *jit_code__name(const struct jit_code *c, uint32_t entry)
 	return strtab__get(c->names, name_of(c, entry));
 }
 
-static bool same_text(struct jit_text a, struct jit_text b)
+uint32_t jit_code__name_number(const struct jit_code *c, uint32_t entry)
 {
-	return a.size == b.size && (!a.size || !memcmp(a.text, b.text, a.size));
+	return name_of(c, entry);
+}
+
+/* All that two names must have in common, as one text. Its number, or negative errno. */
+static int64_t make_function(struct jit_code *c, uint32_t name)
+{
+	const char *text = strtab__get(c->names, name);
+	const struct jit_name parsed = jit_name_parse(text, strlen(text));
+	_cleanup_free_ char *joined = NULL;
+
+	if (asprintf(&joined, "%.*s\1%.*s\1%" PRIu32 ":%" PRIu32, (int)parsed.function.size,
+		     parsed.function.text, (int)parsed.file.size,
+		     parsed.file.size ? parsed.file.text : "", parsed.line, parsed.column) < 0) {
+		joined = NULL;
+		return -ENOMEM;
+	}
+	return strtab__intern(c->functions, joined);
+}
+
+/* Names are long, and compared often. 0: no memory. */
+static uint32_t function_of(struct jit_code *c, uint32_t name)
+{
+	int64_t number;
+
+	while (c->function_of.count <= name)
+		if (vec_push(&c->function_of, (uint32_t)0))
+			return 0;
+	if (!c->function_of.data[name]) {
+		number = make_function(c, name);
+		c->function_of.data[name] = number < 0 ? 0 : (uint32_t)number + 1;
+	}
+	return c->function_of.data[name];
 }
 
 bool jit_code__same_function(void *code, uint32_t entry, uint32_t other)
 {
-	const struct jit_code *c = code;
-	const char *name = jit_code__name(c, entry), *other_name = jit_code__name(c, other);
-	struct jit_name x, y;
+	struct jit_code *c = code;
+	uint32_t name = name_of(c, entry), other_name = name_of(c, other), function;
 
-	if (name_of(c, entry) == name_of(c, other))
+	if (name == other_name)
 		return true;
-	x = jit_name_parse(name, strlen(name));
-	y = jit_name_parse(other_name, strlen(other_name));
-	return same_text(x.function, y.function) && same_text(x.file, y.file) && x.line == y.line &&
-	       x.column == y.column;
+	function = function_of(c, name);
+	return function && function == function_of(c, other_name);
 }
 
 bool jit_code__has_lines(const struct jit_code *c)
@@ -531,11 +875,14 @@ bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
 	if (!is_dump(c))
 		return false;
 	r = &c->records.data[jit_timeline__name(c->timeline, entry)];
+	if (!r->line_count)
+		return false;
 	lines = c->lines.data + r->first_line;
 	count = partition_point(lines, r->line_count, l, l->offset <= offset);
 	if (!count)
 		return false;
 	lines += count - 1;
-	*line = (struct jit_line){strtab__get(c->names, lines->file), lines->line, lines->column};
+	*line = (struct jit_line){strtab__get(c->names, lines->file), lines->file, lines->line,
+				  lines->column};
 	return line->line > 0;
 }

@@ -34,6 +34,19 @@ void jit_code__free(struct jit_code *c);
 /* 0, -ENOMEM, or once what jitdump_reader__feed() says of a file that is none. */
 int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
 
+/* What it takes of memory, bytes: nearly. */
+size_t jit_code__memory(const struct jit_code *c);
+/*
+ * Nothing more is fed: what there was at `time` (CLOCK_MONOTONIC ns) is in doubt from then on. 0 or -ENOMEM.
+ */
+int jit_code__give_up(struct jit_code *c, uint64_t time);
+
+/*
+ * Bytes are missing, which were written after `after` and not after `before` (CLOCK_MONOTONIC ns). A perf map goes on with
+ * its next line, and what there was is in doubt; a jitdump ends there. 0 or -ENOMEM.
+ */
+int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before);
+
 /* A moment of the TSC on CLOCK_MONOTONIC; 0: unknown. */
 typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
 
@@ -42,6 +55,20 @@ typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
  * `clock`: for jitdumps that use the TSC. 0, -ENOMEM.
  */
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context);
+
+/*
+ * Nothing older than `horizon` (CLOCK_MONOTONIC ns) will be asked for: forgets what had ended by then, with its names and
+ * lines. Only where there may be enough of that to be worth the time, which is that of all entries. Call it when settled;
+ * then settle again. 0 or -ENOMEM.
+ */
+int jit_code__forget(struct jit_code *c, uint64_t horizon);
+/*
+ * Makes room: forgets all code that has ended by now, and then living code, what was used the longest ago first, until
+ * jit_code__memory() is `memory` at most. *shed: how much living code. As for jit_code__forget().
+ */
+int jit_code__shrink(struct jit_code *c, size_t memory, uint64_t *shed);
+/* The entry was an answer. */
+void jit_code__use(struct jit_code *c, uint32_t entry);
 
 /* Code that a jitdump describes the frames of, as it is now. */
 struct jit_unwinding {
@@ -69,12 +96,15 @@ struct jit_timeline *jit_code__timeline(struct jit_code *c);
 bool jit_code__same_function(void *code, uint32_t entry, uint32_t other);
 /* NUL-terminated; valid as long as the code. */
 const char *jit_code__name(const struct jit_code *c, uint32_t entry);
+/* The number of that text: equal texts have one number, files of lines among them. */
+uint32_t jit_code__name_number(const struct jit_code *c, uint32_t entry);
 
 /* Does any of its entries have lines? */
 bool jit_code__has_lines(const struct jit_code *c);
 
 struct jit_line {
-	const char *file; /* NUL-terminated; valid as long as the code */
+	const char *file;     /* NUL-terminated; valid as long as the code */
+	uint32_t file_number; /* as jit_code__name_number() */
 	uint32_t line, column;
 };
 /* The line of the instruction at `address` in an entry of a jitdump. False: it is not told. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/search.h"
 
 #define BLOCK_MAX 512u
@@ -21,6 +22,7 @@
 struct entry {
 	uint64_t start, end;
 	uint32_t name;
+	uint32_t used; /* when it was an answer last: the timeline's turn then; 0: never */
 };
 
 /* The time between two readings. */
@@ -43,13 +45,15 @@ struct jit_timeline {
 	VEC(struct entry) entries;
 	VEC(struct gap) gaps;
 	struct live live;
+	uint32_t turn; /* how often it has forgotten */
 };
 
 /* The addresses that are asked for. */
 struct asked {
 	const uint64_t *addresses;
-	size_t count, changes;
+	size_t count, changes, most; /* changes: told, and those that may be */
 	struct jit_history *histories;
+	bool all;	   /* every entry is of interest, and nobody is told */
 	uint32_t *present; /* by entry: the last snapshot that has it, by its gap's number + 1 */
 };
 
@@ -131,6 +135,12 @@ size_t jit_timeline__count(const struct jit_timeline *t)
 	return t->entries.count;
 }
 
+size_t jit_timeline__memory(const struct jit_timeline *t)
+{
+	return t->entries.capacity * sizeof(*t->entries.data) +
+	       t->gaps.capacity * sizeof(*t->gaps.data);
+}
+
 uint32_t jit_timeline__name(const struct jit_timeline *t, uint32_t entry)
 {
 	return t->entries.data[entry].name;
@@ -139,6 +149,13 @@ uint32_t jit_timeline__name(const struct jit_timeline *t, uint32_t entry)
 struct code_range jit_timeline__range(const struct jit_timeline *t, uint32_t entry)
 {
 	return (struct code_range){t->entries.data[entry].start, t->entries.data[entry].end};
+}
+
+uint64_t jit_timeline__after(const struct jit_timeline *t, uint32_t entry)
+{
+	size_t gaps = partition_point(t->gaps.data, t->gaps.count, gap, gap->first <= entry);
+
+	return t->gaps.data[gaps - 1].after;
 }
 
 /* ---- what lives ------------------------------------------------------------------------------ */
@@ -277,15 +294,9 @@ static bool is_asked(const struct asked *a, const struct entry *e)
 {
 	size_t first = first_address(a, e->start);
 
+	if (a->all)
+		return true;
 	return first < a->count && a->addresses[first] < end_of(e);
-}
-
-/* Their beginnings are in order: one that begins earlier than those before it takes them along. */
-static int add_change(struct jit_history *h, const struct jit_change *change)
-{
-	for (size_t i = h->changes.count; i-- > 0 && h->changes.data[i].after > change->after;)
-		h->changes.data[i].after = change->after;
-	return vec_push(&h->changes, *change);
 }
 
 /* At the addresses in [start, end) is something else now. */
@@ -293,9 +304,9 @@ static int tell_change(struct asked *a, uint64_t start, uint64_t end,
 		       const struct jit_change *change)
 {
 	for (size_t i = first_address(a, start); i < a->count && a->addresses[i] < end; i++) {
-		if (++a->changes > JIT_CHANGES_MAX)
+		if (++a->changes > a->most)
 			return -E2BIG;
-		if (add_change(&a->histories[i], change))
+		if (vec_push(&a->histories[i].changes, *change))
 			return -ENOMEM;
 	}
 	return 0;
@@ -444,23 +455,178 @@ static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked 
 	return err ? err : end_the_missing(t, gap, a);
 }
 
+static int go_through(struct jit_timeline *t, size_t gap, struct asked *a)
+{
+	const struct gap *g = &t->gaps.data[gap];
+
+	return g->is_snapshot && !g->open ? go_through_snapshot(t, gap, a)
+					  : go_through_gap(t, gap, a);
+}
+
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
+/*
+ * How many gaps, from the first on, are over before the horizon. The last one may still grow: it counts only if all are
+ * meant, and no snapshot is being read.
+ */
+static size_t gaps_before(struct jit_timeline *t, uint64_t horizon)
+{
+	size_t count = t->gaps.count;
+
+	if (!count)
+		return 0;
+	if (horizon == UINT64_MAX)
+		return count - last_gap(t)->open;
+	return partition_point(t->gaps.data, count - 1, gap, gap->before < horizon);
+}
+
+/* Which entries of the first gaps are alive at their end. */
+static int find_living(struct jit_timeline *t, size_t gaps, bool *living)
+{
+	_cleanup_free_ uint32_t *present = calloc(t->entries.count + 1, sizeof(*present));
+	struct asked a = {.all = true, .present = present};
+	int err = present ? 0 : -ENOMEM;
+
+	for (size_t gap = 0; gap < gaps && !err; gap++)
+		err = go_through(t, gap, &a);
+	for (size_t i = 0; i < t->live.blocks.count; i++)
+		for (uint32_t k = 0; k < t->live.blocks.data[i]->count; k++)
+			living[t->live.blocks.data[i]->entries[k]] = true;
+	clear_live(&t->live);
+	return err;
+}
+
+/* Memory that is not needed any more goes back, but for some to grow into. */
+static void trim(struct jit_timeline *t)
+{
+	size_t entries = t->entries.count + t->entries.count / 4 + 64, gaps = t->gaps.count + 64;
+	void *smaller;
+
+	if (entries < t->entries.capacity) {
+		smaller = realloc(t->entries.data, entries * sizeof(*t->entries.data));
+		if (smaller) {
+			t->entries.data = smaller;
+			t->entries.capacity = entries;
+		}
+	}
+	if (gaps < t->gaps.capacity) {
+		smaller = realloc(t->gaps.data, gaps * sizeof(*t->gaps.data));
+		if (smaller) {
+			t->gaps.data = smaller;
+			t->gaps.capacity = gaps;
+		}
+	}
+}
+
+/* Of the first gaps the entries that are marked stay. Those gaps end nothing any more: what they ended is gone. */
+static void keep_marked(struct jit_timeline *t, size_t gaps, const bool *marked)
+{
+	size_t kept_gaps = 0;
+	uint32_t kept = 0;
+
+	for (size_t gap = 0; gap < t->gaps.count; gap++) {
+		struct gap g = t->gaps.data[gap];
+		uint32_t end = end_of_gap(t, gap), first = kept;
+
+		for (uint32_t i = g.first; i < end; i++)
+			if (gap >= gaps || marked[i])
+				t->entries.data[kept++] = t->entries.data[i];
+		g.first = first;
+		g.is_snapshot = g.is_snapshot && gap >= gaps;
+		if (gap >= gaps || kept > first)
+			t->gaps.data[kept_gaps++] = g;
+	}
+	t->entries.count = kept;
+	t->gaps.count = kept_gaps;
+	trim(t);
+}
+
+int jit_timeline__forget(struct jit_timeline *t, uint64_t horizon)
+{
+	_cleanup_free_ bool *living = calloc(t->entries.count + 1, sizeof(*living));
+	size_t gaps = gaps_before(t, horizon);
+	int err = living ? find_living(t, gaps, living) : -ENOMEM;
+
+	if (err)
+		return err;
+	keep_marked(t, gaps, living);
+	t->turn++;
+	return 0;
+}
+
+struct use {
+	uint32_t used, entry;
+};
+
+static int compare_uses(const void *a, const void *b)
+{
+	const struct use *x = a, *y = b;
+
+	if (x->used != y->used)
+		return x->used < y->used ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+int jit_timeline__shed(struct jit_timeline *t, size_t part)
+{
+	size_t gaps = gaps_before(t, UINT64_MAX);
+	uint32_t count = gaps < t->gaps.count ? t->gaps.data[gaps].first : t->entries.count;
+	_cleanup_free_ struct use *uses = calloc((size_t)count + 1, sizeof(*uses));
+	_cleanup_free_ bool *marked = calloc((size_t)count + 1, sizeof(*marked));
+
+	if (!uses || !marked)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		uses[i] = (struct use){t->entries.data[i].used, i};
+	if (count)
+		qsort(uses, count, sizeof(*uses), compare_uses);
+	for (uint32_t i = (count + part - 1) / part; i < count; i++)
+		marked[uses[i].entry] = true;
+	keep_marked(t, gaps, marked);
+	return 0;
+}
+
+void jit_timeline__use(struct jit_timeline *t, uint32_t entry)
+{
+	t->entries.data[entry].used = t->turn + 1;
+}
+
+void jit_timeline__rename(struct jit_timeline *t, jit_rename_fn rename, void *context)
+{
+	for (size_t i = 0; i < t->entries.count; i++)
+		t->entries.data[i].name = rename(context, t->entries.data[i].name);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
+
+/* Beginnings are to be in order: a change that begins earlier than those before it takes them along. */
+static void order_beginnings(struct jit_history *h)
+{
+	for (size_t i = h->changes.count; i-- > 1;)
+		if (h->changes.data[i - 1].after > h->changes.data[i].after)
+			h->changes.data[i - 1].after = h->changes.data[i].after;
+}
 
 int jit_timeline__histories(struct jit_timeline *t, const uint64_t *addresses, size_t count,
 			    struct jit_history *histories)
 {
 	_cleanup_free_ uint32_t *present = calloc(t->entries.count + 1, sizeof(*present));
 	struct asked a = {
-		.addresses = addresses, .count = count, .histories = histories, .present = present};
+		.addresses = addresses,
+		.count = count,
+		.most = min_u64(JIT_CHANGES_MAX,
+				JIT_CHANGES_FREE +
+					JIT_CHANGES_EACH * ((uint64_t)t->entries.count + count)),
+		.histories = histories,
+		.present = present,
+	};
 	int err = present ? 0 : -ENOMEM;
 
-	for (size_t gap = 0; gap < t->gaps.count && count && !err; gap++) {
-		const struct gap *g = &t->gaps.data[gap];
-
-		err = g->is_snapshot && !g->open ? go_through_snapshot(t, gap, &a)
-						 : go_through_gap(t, gap, &a);
-	}
+	for (size_t gap = 0; gap < t->gaps.count && count && !err; gap++)
+		err = go_through(t, gap, &a);
 	clear_live(&t->live);
+	for (size_t i = 0; i < count; i++)
+		order_beginnings(&histories[i]);
 	return err;
 }
 

@@ -42,7 +42,28 @@ int jit_timeline__add(struct jit_timeline *t, const struct code_range *range, ui
 int jit_timeline__begin_snapshot(struct jit_timeline *t, uint64_t after, uint64_t before);
 void jit_timeline__end_snapshot(struct jit_timeline *t);
 
+/*
+ * Nothing older than `horizon` (CLOCK_MONOTONIC ns) will be asked for: entries that had ended before it are forgotten, and
+ * later answers are as if they were there. UINT64_MAX: all that have ended by now are forgotten, and what was at an
+ * earlier time is unknown where it is not there any more. The entries left have other numbers. 0 or -ENOMEM.
+ */
+int jit_timeline__forget(struct jit_timeline *t, uint64_t horizon);
+/*
+ * Forgets a part of the entries, 1 of `part`, and be they alive: those that were used the longest ago, the oldest first. What
+ * was there is unknown then. The others have other numbers. 0 or -ENOMEM.
+ */
+int jit_timeline__shed(struct jit_timeline *t, size_t part);
+/* The entry was an answer: it was used after all that were before the last jit_timeline__forget(). */
+void jit_timeline__use(struct jit_timeline *t, uint32_t entry);
+/* Every entry's name becomes what `rename` says. */
+typedef uint32_t (*jit_rename_fn)(void *context, uint32_t name);
+void jit_timeline__rename(struct jit_timeline *t, jit_rename_fn rename, void *context);
+
 size_t jit_timeline__count(const struct jit_timeline *t);
+/* The entry was written after this moment. */
+uint64_t jit_timeline__after(const struct jit_timeline *t, uint32_t entry);
+/* What it takes of memory, bytes. */
+size_t jit_timeline__memory(const struct jit_timeline *t);
 uint32_t jit_timeline__name(const struct jit_timeline *t, uint32_t entry);
 struct code_range jit_timeline__range(const struct jit_timeline *t, uint32_t entry);
 
@@ -58,7 +79,13 @@ struct jit_history {
 	VEC(struct jit_change) changes;
 };
 
-#define JIT_CHANGES_MAX (16u << 20) /* of all addresses that are asked for at once */
+/*
+ * Changes of all addresses that are asked for at once: JIT_CHANGES_MAX, and no more than JIT_CHANGES_FREE and
+ * JIT_CHANGES_EACH for each entry and address. A few entries that cover a few addresses make a product.
+ */
+#define JIT_CHANGES_MAX	 (16u << 20)
+#define JIT_CHANGES_FREE (1u << 20)
+#define JIT_CHANGES_EACH 64u
 
 /*
  * The histories of `count` addresses, which are sorted and distinct. To be freed by the caller, also

@@ -425,6 +425,8 @@ int jitdump_reader__feed(struct jitdump_reader *r, const void *bytes, size_t siz
 	}
 	if (done < 0)
 		return done;
+	if (r->rest.count && !done) /* it is long, and may come in many pieces */
+		return 0;
 	if (r->rest.count) {
 		r->rest.count -= done;
 		memmove(r->rest.data, r->rest.data + done, r->rest.count);

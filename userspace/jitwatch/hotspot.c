@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "elf/elf_file.h"
 #include "jitwatch/process_memory.h"
 
 #define ENTRIES_MAX 20000u /* JDK 17 has 2,500 fields and 1,400 flags */
@@ -33,7 +32,7 @@ enum exported {
 	EXPORTED_COUNT
 };
 
-static const char *const exported_names[EXPORTED_COUNT] = {
+const char *const hotspot_symbol_names[HOTSPOT_SYMBOLS] = {
 	[STRUCTS] = "gHotSpotVMStructs",
 	[STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
 	[STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
@@ -66,22 +65,6 @@ static bool is_string(const struct jvm *jvm, uint64_t address, const char *wante
 
 	return size <= sizeof(text) && !process_memory__read(jvm->pid, text, size, address) &&
 	       !memcmp(text, wanted, size);
-}
-
-static int note_symbol(void *context, const struct elf_symbol *symbol)
-{
-	struct hotspot_symbols *symbols = context;
-
-	for (unsigned int i = 0; i < EXPORTED_COUNT; i++)
-		if (!strcmp(symbol->name, exported_names[i]))
-			symbols->address[i] = symbol->address;
-	return 0;
-}
-
-int hotspot_symbols__find(struct elf_file *libjvm, struct hotspot_symbols *symbols)
-{
-	*symbols = (struct hotspot_symbols){};
-	return elf_file__each_object(libjvm, note_symbol, symbols);
 }
 
 static int read_exported(struct jvm *jvm, const struct hotspot_symbols *symbols, uint64_t bias)

@@ -22,10 +22,11 @@
 #include "base/io.h"
 #include "base/minmax.h"
 
-#define FILE_MAX	 (512ull << 20) /* bytes that are read of one */
-#define SNAPSHOT_MAX	 (32u << 20)	/* larger ones are read in pieces, as they come */
-#define REWRITE_PATIENCE 50000000ull	/* ns; HotSpot writes for 5 ms */
-#define WRITE_PATIENCE	 50000000ull	/* ns of a write, from its time to its bytes */
+#define FILE_MAX	 (512ull << 20)	 /* bytes that are read of one, */
+#define FILE_GROWTH	 600000000000ull /* and as many again in each such time, ns */
+#define SNAPSHOT_MAX	 (32u << 20)	 /* larger ones are read in pieces, as they come */
+#define REWRITE_PATIENCE 50000000ull	 /* ns; HotSpot writes for 5 ms */
+#define WRITE_PATIENCE	 50000000ull	 /* ns of a write, from its time to its bytes */
 #define PIECE_MAX	 (EVENT_SIZE_MAX - sizeof(struct jit_bytes_event))
 
 /* Consecutive, in one piece of memory that the sink copies. */
@@ -59,6 +60,7 @@ static int tell_state(const struct jit_file *f, const char *path, uint64_t now,
 	e.event.process_start = f->owner.start;
 	e.event.kind = f->kind;
 	e.event.state = f->state;
+	e.event.user = f->owner.user;
 	memcpy(e.event.path, path, length);
 	return sink->push(sink->context, &e.event.header);
 }
@@ -78,6 +80,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.found_size = (uint64_t)found->st.st_size,
 		.found_mtime = mtime_of(&found->st),
 		.named_at = now,
+		.began = now,
 	};
 	found->fd = -1;
 	/* HotSpot may be writing it just now */
@@ -162,11 +165,11 @@ static int tell_empty(struct reading *r)
 }
 
 /* From here on all earlier entries are in doubt. */
-static int stop_at_limit(struct reading *r)
+static int stop_at_limit(struct reading *r, enum jit_file_state why)
 {
 	int err;
 
-	r->f->state = JIT_FILE_STATE_TOO_BIG;
+	r->f->state = why;
 	r->flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END;
 	r->before = UINT64_MAX;
 	err = r->f->kind == JIT_FILE_MAP ? tell_empty(r) : 0;
@@ -246,6 +249,12 @@ static int tell_held_alone(struct jit_file *f, uint64_t now, bool settle,
 	return tell_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
 }
 
+/* A program that writes for weeks is read for weeks. */
+static uint64_t most_of(const struct jit_file *f, uint64_t now)
+{
+	return FILE_MAX + (now - f->began) / 1000000 * (FILE_MAX / (FILE_GROWTH / 1000000));
+}
+
 static void note_end(struct jit_file *f)
 {
 	struct stat st;
@@ -287,8 +296,8 @@ static int read_on(struct reading *r)
 			err = tell_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
-		if (f->told > FILE_MAX)
-			return stop_at_limit(r);
+		if (f->told > most_of(f, began))
+			return stop_at_limit(r, JIT_FILE_STATE_TOO_BIG);
 	}
 	return 1;
 }
@@ -444,15 +453,15 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	return err;
 }
 
-int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink)
+int jit_file__give_up(struct jit_file *f, enum jit_file_state why, const struct jit_file_sink *sink)
 {
 	struct reading r = {.f = f, .sink = sink, .after = f->silent};
 	int err;
 
-	if (f->state != JIT_FILE_STATE_FOLLOWED || f->kind != JIT_FILE_MAP)
+	if (f->state != JIT_FILE_STATE_FOLLOWED)
 		return 0;
 	err = tell_held(f, false, sink);
-	return err ? err : stop_at_limit(&r);
+	return err ? err : stop_at_limit(&r, why);
 }
 
 static bool has_changed(const struct jit_file *f)
@@ -495,7 +504,8 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settl
 	uint64_t now = monotonic_ns();
 	int err = 0, more;
 
-	if (f->fd < 0 || f->state == JIT_FILE_STATE_TOO_BIG)
+	if (f->fd < 0 ||
+	    (f->state != JIT_FILE_STATE_FOLLOWED && f->state != JIT_FILE_STATE_OUTDATED))
 		return 0;
 	f->opened |= signs->opened;
 	if (f->state == JIT_FILE_STATE_OUTDATED && (!signs->modified || !has_changed(f)))

@@ -54,6 +54,7 @@ struct jit_file {
 	uint64_t listed; /* the last snapshot or first reading, which had all code of that time */
 	bool appended;	 /* ... and has grown since */
 	uint64_t told;	 /* bytes, of all snapshots */
+	uint64_t began;	 /* it is followed since then */
 	uint64_t found_size;  /* of the file when it was found */
 	uint64_t found_mtime; /* ... and its mtime */
 	uint64_t named_at;    /* it was known to have its name then */
@@ -92,8 +93,9 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settl
 /* Checks, with one system call, that nothing was written up to now: later lines are then known to be younger. */
 void jit_file__glance(struct jit_file *f);
 
-/* Nothing more will be read: from the last reading on all entries are in doubt. */
-int jit_file__give_up(struct jit_file *f, const struct jit_file_sink *sink);
+/* Nothing more will be read, for that reason: from the last reading on all entries are in doubt. */
+int jit_file__give_up(struct jit_file *f, enum jit_file_state why,
+		      const struct jit_file_sink *sink);
 
 /* When it must be read even without an inotify event; 0: never. */
 uint64_t jit_file__wakes_at(const struct jit_file *f);

@@ -13,65 +13,11 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/io.h"
-#include "base/proc_task.h"
 #include "base/tenant_open.h"
 
-#define STATUS_MAX	 (64u * 1024)
 #define FUSE_SUPER_MAGIC 0x65735546
 #define FDS_MAX		 4096	      /* of a process, that are looked at */
 #define BIRTH_SLACK_NS	 1000000000ll /* between the clocks of processes and of files */
-
-/* ---- the process ----------------------------------------------------------------------------- */
-
-/* The text after "\nKEY:", or NULL. */
-static const char *find_field(const char *text, const char *key)
-{
-	const char *at = strstr(text, key);
-
-	return at ? at + strlen(key) : NULL;
-}
-
-static pid_t last_number(const char *line)
-{
-	long number = 0;
-
-	for (char *end; *line && *line != '\n'; line = end) {
-		long next = strtol(line, &end, 10);
-
-		if (end == line)
-			break;
-		number = next;
-		while (*end == ' ' || *end == '\t')
-			end++;
-	}
-	return (pid_t)number;
-}
-
-int jit_owner__read(pid_t pid, struct jit_owner *owner)
-{
-	_cleanup_free_ char *text = NULL;
-	struct proc_identity identity;
-	const char *uids, *pids;
-	char path[64], *end;
-	size_t size;
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = read_file_at(AT_FDCWD, path, STATUS_MAX, &text, &size);
-	if (err)
-		return err;
-	uids = find_field(text, "\nUid:");
-	if (!uids || proc_process_state(pid, &identity) != PROC_ALIVE)
-		return -ESRCH;
-	pids = find_field(text, "\nNSpid:");
-	*owner = (struct jit_owner){.pid = pid, .own_pid = pid, .start = identity.start_time};
-	owner->uid = (uid_t)strtoul(uids, &end, 10);
-	owner->euid = (uid_t)strtoul(end, NULL, 10);
-	if (pids)
-		owner->own_pid = last_number(pids);
-	return owner->own_pid > 0 ? 0 : -ESRCH;
-}
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -107,46 +53,158 @@ static enum jit_file_state state_of_error(int err)
 		return JIT_FILE_STATE_LINK;
 	case -ENOTSUP:
 		return JIT_FILE_STATE_NOT_REGULAR;
+	case -EACCES:
+		return JIT_FILE_STATE_UNREADABLE;
 	default:
 		return JIT_FILE_STATE_DENIED;
 	}
 }
 
-static enum jit_file_state judge_file(const struct jit_owner *owner, int fd, const struct stat *st)
+/* Of a setuid program both users count: what it may read is its real user's. */
+static bool is_own_file(const struct jit_owner *owner, const struct stat *st)
 {
-	struct statfs fs;
-
-	if (st->st_uid && st->st_uid != owner->uid && st->st_uid != owner->euid)
-		return JIT_FILE_STATE_FOREIGN;
-	if (fstatfs(fd, &fs))
-		return JIT_FILE_STATE_DENIED;
-	if (fs.f_type == FUSE_SUPER_MAGIC)
-		return JIT_FILE_STATE_FUSE;
-	if (owner->start && monotonic_of(&st->st_mtim) + BIRTH_SLACK_NS < (int64_t)owner->start)
-		return JIT_FILE_STATE_OUTDATED;
-	return JIT_FILE_STATE_FOLLOWED;
+	if (st->st_uid != owner->uid && st->st_uid != owner->euid)
+		return false;
+	return st->st_uid || !owner->apart;
 }
 
-/* Stores the result of an attempt to open. 0, or -ENOENT. */
-static int describe_opened(const struct jit_owner *owner, int fd, struct jit_found *found)
+/*
+ * What programs write to. Everything else is left: files of /proc, /sys and their like do things when they are
+ * opened or read, and FUSE is somebody's program. Network file systems are mounted by the administrator.
+ */
+static bool holds_data(uint32_t type)
 {
+	static const uint32_t types[] = {
+		0xef53,			/* ext2, ext3, ext4 */
+		0x58465342,		/* xfs */
+		0x9123683e,		/* btrfs */
+		0x01021994,		/* tmpfs */
+		0x794c7630,		/* overlayfs */
+		0x858458f6,		/* ramfs */
+		0x2fc12fc1,		/* zfs */
+		0xf2f52010,		/* f2fs */
+		0xca451a4e,		/* bcachefs */
+		0x3153464a,		/* jfs */
+		0x52654973,		/* reiserfs */
+		0x3434,			/* nilfs2 */
+		0x24051905,		/* ubifs */
+		0xf15f,			/* ecryptfs */
+		0x61756673,		/* aufs */
+		0x4d44,	    0x2011bab0, /* vfat, exfat */
+		0x7366746e,		/* ntfs3 */
+		0x6969,			/* nfs */
+		0xff534d42,		/* cifs */
+		0xfe534d42,		/* smb */
+		0x00c36400,		/* ceph */
+		0x01021997,		/* 9p: a host's directory in a virtual machine */
+		0x01161970,		/* gfs2 */
+		0x7461636f,		/* ocfs2 */
+		0x0bd00bd0,		/* lustre */
+		0x47504653,		/* gpfs */
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i] == type)
+			return true;
+	return false;
+}
+
+/*
+ * Was this file mounted where it is? In a mount namespace of his own a user may mount any file over any name. A
+ * directory may be a mount: then the file in it has its name from who could write there.
+ */
+static bool is_mounted_itself(int path_fd)
+{
+	struct statx stx;
+
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) ||
+	    !(stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+		return true;
+	return stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* Before it is opened. FOLLOWED: it may be. */
+static enum jit_file_state judge_pinned(const struct jit_owner *owner, int path_fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	/* not by asking the file: what is mounted says enough of who would answer */
+	if (fstatfs(path_fd, &fs))
+		return JIT_FILE_STATE_DENIED;
+	if ((uint32_t)fs.f_type == FUSE_SUPER_MAGIC)
+		return JIT_FILE_STATE_FUSE;
+	if (fstat(path_fd, &st))
+		return JIT_FILE_STATE_DENIED;
+	if (S_ISLNK(st.st_mode)) /* it was pinned itself */
+		return JIT_FILE_STATE_LINK;
+	if (!S_ISREG(st.st_mode))
+		return JIT_FILE_STATE_NOT_REGULAR;
+	if (is_mounted_itself(path_fd))
+		return JIT_FILE_STATE_MOUNTED;
+	if (!holds_data((uint32_t)fs.f_type))
+		return JIT_FILE_STATE_NO_DATA;
+	if (!is_own_file(owner, &st))
+		return JIT_FILE_STATE_FOREIGN;
+	/* whoever may could give the process's code other names, and use up its user's budget */
+	return st.st_mode & S_IWOTH ? JIT_FILE_STATE_WRITABLE : JIT_FILE_STATE_FOLLOWED;
+}
+
+static int open_as_owner(const struct jit_owner *owner, int path_fd, struct stat *st)
+{
+	struct jit_own_rights own;
+	int fd = jit_rights__borrow(&owner->rights, &own);
+
+	if (fd)
+		return fd;
+	fd = tenant_open_pinned(path_fd, UINT64_MAX, st);
+	jit_rights__give_back(&own);
+	return fd;
+}
+
+static bool is_outdated(const struct jit_owner *owner, const struct stat *st)
+{
+	return owner->start && monotonic_of(&st->st_mtim) + BIRTH_SLACK_NS < (int64_t)owner->start;
+}
+
+/* Stores the result of an attempt to pin. Takes path_fd. 0, or -ENOENT. */
+static int describe_pinned(const struct jit_owner *owner, int path_fd, struct jit_found *found)
+{
+	_cleanup_close_ int pinned = path_fd;
 	int64_t modified;
+	int fd;
 
 	found->fd = -1;
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ESRCH)
+	found->st = (struct stat){};
+	if (path_fd == -ENOENT || path_fd == -ENOTDIR || path_fd == -ESRCH)
 		return -ENOENT;
+	found->state = path_fd < 0 ? state_of_error(path_fd) : judge_pinned(owner, path_fd);
+	if (found->state != JIT_FILE_STATE_FOLLOWED)
+		return 0;
+	fd = open_as_owner(owner, path_fd, &found->st);
 	if (fd < 0) {
 		found->state = state_of_error(fd);
 		return 0;
 	}
-	found->state = judge_file(owner, fd, &found->st);
+	found->fd = fd;
 	modified = monotonic_of(&found->st.st_mtim);
 	found->modified = modified > 0 ? (uint64_t)modified : 0;
-	if (found->state == JIT_FILE_STATE_FOLLOWED || found->state == JIT_FILE_STATE_OUTDATED)
-		found->fd = fd;
-	else
-		close(fd);
+	if (is_outdated(owner, &found->st))
+		found->state = JIT_FILE_STATE_OUTDATED;
 	return 0;
+}
+
+/* The name as the process resolves it: what it cannot reach is not its file. */
+static int pin_as_owner(const struct jit_owner *owner, int root, const char *path)
+{
+	struct jit_own_rights own;
+	int path_fd = jit_rights__borrow(&owner->rights, &own);
+
+	if (path_fd)
+		return path_fd;
+	path_fd = tenant_pin(root, path, O_NOFOLLOW);
+	jit_rights__give_back(&own);
+	return path_fd;
 }
 
 /* ---- is it somebody else's? ------------------------------------------------------------------ */
@@ -181,13 +239,15 @@ static bool have_one_tmp(pid_t a, pid_t b)
 
 /*
  * A process in its own pid namespace may share /tmp with a process outside that has the same pid there. The file
- * belongs to the latter, unless our process has it open.
+ * belongs to the latter, unless our process has it open. Somebody else's process cannot have made it: nothing of that
+ * one is touched, since it would be our process's user who answers for it if it hangs.
  */
 static bool is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
 {
 	struct jit_owner other;
 
 	if (number == owner->pid || jit_owner__read(number, &other) || other.own_pid != number ||
+	    other.user != owner->user || !is_own_file(&other, file) ||
 	    !have_one_tmp(owner->pid, number))
 		return false;
 	return !jit_has_open(owner->pid, file);
@@ -200,8 +260,7 @@ static int find_in(const struct jit_owner *owner, int root, pid_t number, struct
 	int err;
 
 	snprintf(found->path, sizeof(found->path), "/tmp/perf-%d.map", number);
-	err = describe_opened(
-		owner, tenant_open(root, found->path, O_NOFOLLOW, UINT64_MAX, &found->st), found);
+	err = describe_pinned(owner, pin_as_owner(owner, root, found->path), found);
 	if (err || found->fd < 0 || !is_taken(owner, number, &found->st))
 		return err;
 	close(found->fd);
@@ -244,22 +303,24 @@ int jit_find_map(const struct jit_owner *owner, struct jit_found *found)
 	return host < 0 ? -errno : find_in(owner, host, owner->pid, found);
 }
 
+/*
+ * A jitdump lies where its runtime was told to write it: in /tmp, in the working directory, at home. So it may be on
+ * any mount of data.
+ */
 int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t start, uint64_t end,
 		  struct jit_found *found)
 {
 	_cleanup_close_ int root = -1;
-	struct stat st;
-	int fd = tenant_open_mapped(owner->pid, start, end, UINT64_MAX, &found->st);
+	int path_fd = tenant_pin_mapped(owner->pid, start, end);
 
 	snprintf(found->path, sizeof(found->path), "%s", path);
-	if (fd < 0) {
+	if (path_fd < 0) {
 		root = tenant_root(owner->pid);
 		if (root < 0)
 			return root;
-		fd = tenant_open(root, path, O_NOFOLLOW, UINT64_MAX, &st);
-		found->st = st;
+		path_fd = pin_as_owner(owner, root, path);
 	}
-	return describe_opened(owner, fd, found);
+	return describe_pinned(owner, path_fd, found);
 }
 
 /* Behind a number; NULL: there is none. */

@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "jitwatch/jit_file.h"
 
-#define FILES_MAX      1024u
+#define FILES_MAX      1024u /* that are open */
 #define WAITING_MAX    4096u
 #define CPU_WINDOW     1000000000ull /* ns */
 #define CPU_PER_FILE   20000000ull   /* ns of a window */
@@ -27,6 +27,7 @@
 #define GLANCE_SHARE   64	   /* of the time since the last line was written */
 #define GLANCE_MIN     5000000ull  /* ns */
 #define GLANCE_FILES   8 /* ... for so many files: twice as many have half as many glances */
+#define IDENTITY_TRIES 2
 #define SIGNS_AT_ONCE  16
 #define SIGNS_SIZE     16384
 
@@ -53,6 +54,7 @@ struct jit_follower {
 	int inotify; /* -1: a user may have no more than 128 of these: files are polled then */
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
+	struct jit_ledger *ledger; /* the caller's */
 	uint32_t next_number;
 	uint64_t last_read; /* of any file */
 	uint64_t next_look;
@@ -61,14 +63,18 @@ struct jit_follower {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int jit_follower__new(const struct jit_follower_output *output, struct jit_follower **follower)
+int jit_follower__new(const struct jit_follower_output *output, uint32_t first_number,
+		      struct jit_ledger *ledger, struct jit_follower **follower)
 {
 	struct jit_follower *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
 	r->output = *output;
-	r->next_number = 1;
+	r->next_number = first_number;
+	r->ledger = ledger;
+	if (!ledger->began)
+		ledger->began = monotonic_ns();
 	r->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	*follower = r;
 	return 0;
@@ -91,11 +97,26 @@ int jit_follower__signs_fd(const struct jit_follower *r)
 	return r->inotify;
 }
 
+void jit_follower__deny(struct jit_follower *r, uint32_t user)
+{
+	jit_ledger__deny(r->ledger, user);
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static struct jit_file_sink sink_of(struct jit_follower *r)
 {
 	return (struct jit_file_sink){.push = r->output.push, .context = r->output.context};
+}
+
+static void touch(const struct jit_follower *r, const struct jit_owner *owner)
+{
+	r->output.touch(r->output.context, owner);
+}
+
+static void touch_no_more(const struct jit_follower *r)
+{
+	r->output.touch(r->output.context, NULL);
 }
 
 static void watch_file(struct jit_follower *r, struct followed *f)
@@ -124,6 +145,7 @@ static void unwatch_file(struct jit_follower *r, struct followed *f)
 
 static void forget_file(struct jit_follower *r, size_t i)
 {
+	jit_ledger__drop_file(r->ledger, r->files.data[i].file.owner.user);
 	unwatch_file(r, &r->files.data[i]);
 	jit_file__close(&r->files.data[i].file);
 	r->files.data[i] = r->files.data[--r->files.count];
@@ -180,6 +202,31 @@ static bool is_full(const struct jit_follower *r, bool settle)
 	return r->output.is_full(r->output.context, settle);
 }
 
+/* Nothing more is read of it, for that reason. */
+static void give_up_file(struct jit_follower *r, struct followed *f, enum jit_file_state why)
+{
+	const struct jit_file_sink sink = sink_of(r);
+	int err = jit_file__give_up(&f->file, why, &sink);
+
+	f->more = false;
+	r->err = err ? err : r->err;
+}
+
+/* Its bytes are charged to its user. Over the limit the file is left. */
+static void charge_file(struct jit_follower *r, struct followed *f, uint64_t bytes)
+{
+	uint32_t user = f->file.owner.user;
+	enum jit_file_state verdict;
+
+	jit_ledger__charge(r->ledger, user, bytes);
+	verdict = jit_ledger__ask(r->ledger, user, monotonic_ns());
+	if (verdict == JIT_FILE_STATE_FOLLOWED || f->file.state != JIT_FILE_STATE_FOLLOWED)
+		return;
+	give_up_file(r, f, verdict);
+	unwatch_file(r, f);
+	jit_file__close(&f->file);
+}
+
 static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 {
 	const struct jit_file_sink sink = sink_of(r);
@@ -204,6 +251,7 @@ static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 	f->more = more > 0;
 	if (more < 0)
 		r->err = more;
+	charge_file(r, f, f->file.told - told);
 	/* what was there before counts only as far as reading goes */
 	told = max_u64(told, f->file.found_size);
 	account_reading(r, f, thread_cpu_ns() - began,
@@ -232,17 +280,78 @@ static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum 
 	return NULL;
 }
 
-/* Two processes in different pid namespaces can have the same pid and share /tmp. */
+/*
+ * Of two processes with one file. Two processes in different pid namespaces can have the same pid and share /tmp: the
+ * file is that one's who has it open. A file that both have open is nobody's: whose lines it has cannot be told. So a
+ * file with many names is read once. Of two users' processes (one is a setuid program's) it is his whose file it is:
+ * what the other one has open is not looked at, since looking can hang, and it would not be he who answers for it.
+ */
+static bool belongs_to_other(const struct jit_owner *owner, const struct jit_owner *other,
+			     const struct stat *st)
+{
+	if (owner->user != other->user)
+		return owner->uid != st->st_uid || other->uid == st->st_uid;
+	return !jit_has_open(owner->pid, st) || jit_has_open(other->pid, st);
+}
+
+/* Is the same file followed for another process? */
 static bool is_anothers(const struct jit_follower *r, const struct jit_owner *owner,
 			const struct jit_found *found)
 {
-	for (size_t i = 0; i < r->files.count && found->fd >= 0; i++) {
+	for (size_t i = 0; i < r->files.count; i++) {
 		const struct jit_file *f = &r->files.data[i].file;
 
-		if (f->fd >= 0 && f->owner.pid != owner->pid && f->device == found->st.st_dev &&
+		if ((f->fd >= 0 || jit_file_state_is_followed(f->state)) &&
+		    f->owner.pid != owner->pid && f->device == found->st.st_dev &&
 		    f->inode == found->st.st_ino)
-			return !jit_has_open(owner->pid, &found->st);
+			return belongs_to_other(owner, &f->owner, &found->st);
 	}
+	return false;
+}
+
+static void drop_found(struct jit_found *found, enum jit_file_state why)
+{
+	if (found->fd >= 0)
+		close(found->fd);
+	found->fd = -1;
+	found->state = why;
+}
+
+static size_t count_open(const struct jit_follower *r)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->files.count; i++)
+		count += r->files.data[i].file.fd >= 0;
+	return count;
+}
+
+/* What was found may be read, but is it to be? */
+static void judge_found(struct jit_follower *r, const struct jit_owner *owner,
+			struct jit_found *found)
+{
+	enum jit_file_state verdict;
+
+	if (found->fd < 0)
+		return;
+	verdict = jit_ledger__ask(r->ledger, owner->user, monotonic_ns());
+	if (verdict != JIT_FILE_STATE_FOLLOWED)
+		drop_found(found, verdict);
+	else if (count_open(r) >= FILES_MAX)
+		drop_found(found, JIT_FILE_STATE_TOO_MANY);
+	else if (is_anothers(r, owner, found))
+		drop_found(found, JIT_FILE_STATE_SHARED);
+}
+
+/* Files that are not read are kept as well, so that they are reported once. */
+static bool keep_file(struct jit_follower *r, const struct followed *f)
+{
+	if (r->files.count >= 2 * FILES_MAX || !jit_ledger__add_file(r->ledger, f->file.owner.user))
+		return false;
+	if (!vec_push(&r->files, *f))
+		return true;
+	jit_ledger__drop_file(r->ledger, f->file.owner.user);
+	r->err = -ENOMEM;
 	return false;
 }
 
@@ -253,22 +362,12 @@ static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 	const struct jit_file_sink sink = sink_of(r);
 	int err;
 
-	if (found->fd >= 0 && r->files.count >= FILES_MAX) {
-		close(found->fd);
-		found->fd = -1;
-		found->state = JIT_FILE_STATE_TOO_MANY;
-	}
-	if (is_anothers(r, owner, found)) {
-		close(found->fd);
-		found->fd = -1;
-		found->state = JIT_FILE_STATE_SHARED;
-	}
+	judge_found(r, owner, found);
 	err = jit_file__begin(&f.file, r->next_number++, kind, owner, found, monotonic_ns(), &sink);
-	if (!err && r->files.count <
-			    2 * FILES_MAX) /* files that are not read are kept, and reported once */
-		err = vec_push(&r->files, f);
-	if (err) {
-		r->err = err;
+	r->err = r->err ? r->err : err;
+	if (err || !keep_file(r, &f)) {
+		if (f.file.fd >= 0)
+			give_up_file(r, &f, JIT_FILE_STATE_TOO_MANY);
 		jit_file__close(&f.file);
 		return;
 	}
@@ -278,19 +377,67 @@ static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 	read_file(r, &r->files.data[r->files.count - 1], false);
 }
 
+/* A file that was not even looked at. */
+static void begin_unread(struct jit_follower *r, const struct jit_owner *owner,
+			 enum jit_file_kind kind, const char *path, enum jit_file_state why)
+{
+	struct jit_found found = {.fd = -1, .state = why};
+
+	if (path)
+		snprintf(found.path, sizeof(found.path), "%s", path);
+	else
+		snprintf(found.path, sizeof(found.path), "/tmp/perf-%d.map", owner->own_pid);
+	begin_file(r, owner, kind, &found);
+}
+
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
+/*
+ * Whose a file is was decided by what was known of the process. It may have taken another identity before, or
+ * meanwhile; then all is done again.
+ */
+static int find_surely(struct jit_owner *owner, struct jit_found *found)
+{
+	for (int i = 0; i < IDENTITY_TRIES; i++) {
+		struct jit_owner now;
+		int err = jit_find_map(owner, found);
+
+		if (err)
+			return err;
+		err = jit_owner__read(owner->pid, &now);
+		if (!err && jit_owner__is_same(owner, &now))
+			return 0;
+		drop_found(found, JIT_FILE_STATE_NONE);
+		if (err)
+			return err;
+		*owner = now;
+	}
+	return -ENOENT;
+}
+
+static bool is_denied(struct jit_follower *r, const struct jit_owner *owner)
+{
+	return jit_ledger__ask(r->ledger, owner->user, 0) == JIT_FILE_STATE_HUNG;
+}
+
 /* 0: it was found, or never will be. */
-static int look_for_map(struct jit_follower *r, const struct jit_owner *owner)
+static int look_for_map(struct jit_follower *r, struct jit_owner *owner)
 {
 	struct jit_found found;
-	int err = jit_find_map(owner, &found);
+	int err;
 
-	if (err == -ENOENT)
+	if (jit_owner__refresh(owner))
 		return -EAGAIN;
+	if (is_denied(r, owner)) {
+		begin_unread(r, owner, JIT_FILE_MAP, NULL, JIT_FILE_STATE_HUNG);
+		return 0;
+	}
+	touch(r, owner);
+	err = find_surely(owner, &found);
 	if (!err)
 		begin_file(r, owner, JIT_FILE_MAP, &found);
-	return 0;
+	touch_no_more(r);
+	return err == -ENOENT ? -EAGAIN : 0;
 }
 
 static size_t find_waiting(const struct jit_follower *r, pid_t pid)
@@ -306,14 +453,22 @@ bool jit_follower__knows_map(const struct jit_follower *r, pid_t pid)
 	return find_file(r, pid, JIT_FILE_MAP) || find_waiting(r, pid) < r->waiting.count;
 }
 
+static void forget_waiting(struct jit_follower *r, size_t i)
+{
+	jit_ledger__drop_file(r->ledger, r->waiting.data[i].owner.user);
+	r->waiting.data[i] = r->waiting.data[--r->waiting.count];
+}
+
 void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *owner)
 {
 	struct waiting w = {.owner = *owner, .interval = LOOK_FIRST};
 
-	if (!look_for_map(r, owner))
+	if (!look_for_map(r, &w.owner))
 		return;
 	w.next = monotonic_ns() + w.interval;
-	if (r->waiting.count < WAITING_MAX && vec_push(&r->waiting, w))
+	if (r->waiting.count >= WAITING_MAX || !jit_ledger__add_file(r->ledger, w.owner.user))
+		begin_unread(r, owner, JIT_FILE_MAP, NULL, JIT_FILE_STATE_TOO_MANY);
+	else if (vec_push(&r->waiting, w))
 		r->err = -ENOMEM;
 }
 
@@ -328,23 +483,22 @@ void jit_follower__expect_map(struct jit_follower *r, pid_t pid)
 void jit_follower__follow_dump(struct jit_follower *r, pid_t pid, const char *path, uint64_t start,
 			       uint64_t end)
 {
-	struct jit_owner owner;
+	struct jit_owner owner, now;
 	struct jit_found found;
 
-	if (find_file(r, pid, JIT_FILE_DUMP) || jit_owner__read(pid, &owner) ||
-	    jit_open_dump(&owner, path, start, end, &found))
+	if (find_file(r, pid, JIT_FILE_DUMP) || jit_owner__read(pid, &owner))
 		return;
-	begin_file(r, &owner, JIT_FILE_DUMP, &found);
-}
-
-/* There is no time for the rest. */
-static void give_up_file(struct jit_follower *r, struct followed *f)
-{
-	const struct jit_file_sink sink = sink_of(r);
-	int err = jit_file__give_up(&f->file, &sink);
-
-	f->more = false;
-	r->err = err ? err : r->err;
+	if (is_denied(r, &owner)) {
+		begin_unread(r, &owner, JIT_FILE_DUMP, path, JIT_FILE_STATE_HUNG);
+		return;
+	}
+	touch(r, &owner);
+	if (!jit_open_dump(&owner, path, start, end, &found)) {
+		if (jit_owner__read(pid, &now) || !jit_owner__is_same(&owner, &now))
+			drop_found(&found, JIT_FILE_STATE_DENIED);
+		begin_file(r, &owner, JIT_FILE_DUMP, &found);
+	}
+	touch_no_more(r);
 }
 
 void jit_follower__let_go(struct jit_follower *r, pid_t pid)
@@ -352,18 +506,20 @@ void jit_follower__let_go(struct jit_follower *r, pid_t pid)
 	size_t i = find_waiting(r, pid);
 
 	if (i < r->waiting.count)
-		r->waiting.data[i] = r->waiting.data[--r->waiting.count];
+		forget_waiting(r, i);
 	for (i = r->files.count; i-- > 0;) {
 		struct followed *f = &r->files.data[i];
 
 		if (f->file.owner.pid != pid)
 			continue;
+		touch(r, &f->file.owner);
 		do
 			read_file(r, f, true);
 		while (f->more && !r->err && !f->slow_until && !is_full(r, true));
-		if (f->more)
-			give_up_file(r, f);
+		if (f->more) /* there is no time for the rest */
+			give_up_file(r, f, JIT_FILE_STATE_TOO_BIG);
 		forget_file(r, i);
+		touch_no_more(r);
 	}
 }
 
@@ -407,50 +563,92 @@ void jit_follower__take_signs(struct jit_follower *r)
 	}
 }
 
-/* Files that replaced a followed one, and maps that are new. */
-void jit_follower__look_for_files(struct jit_follower *r)
+static void look_for_waiting(struct jit_follower *r, uint64_t now)
 {
-	const struct jit_file_sink sink = sink_of(r);
-	uint64_t now = monotonic_ns();
-	int err;
-
 	for (size_t i = r->waiting.count; i-- > 0;) {
 		struct waiting *w = &r->waiting.data[i];
+		uint32_t user = w->owner.user;
+		bool found;
 
 		if (now < w->next)
 			continue;
 		w->interval = min_u64(w->interval * 2, LOOK_INTERVAL);
 		w->next = now + w->interval;
-		if (look_for_map(r, &w->owner) != -EAGAIN)
-			r->waiting.data[i] = r->waiting.data[--r->waiting.count];
+		found = look_for_map(r, &w->owner) != -EAGAIN;
+		if (w->owner.user != user) { /* its place is another user's now */
+			jit_ledger__drop_file(r->ledger, user);
+			if (!jit_ledger__add_file(r->ledger, w->owner.user))
+				found = true;
+		}
+		if (found)
+			forget_waiting(r, i);
 	}
+}
+
+/* A file that was not read, and may be now. True: it is another one in the list. */
+static bool begin_again(struct jit_follower *r, size_t i, const struct jit_owner *owner,
+			struct jit_found *found)
+{
+	judge_found(r, owner, found);
+	if (found->fd < 0)
+		return false;
+	forget_file(r, i);
+	begin_file(r, owner, JIT_FILE_MAP, found);
+	return true;
+}
+
+/* True: the list has changed. */
+static bool look_again(struct jit_follower *r, size_t i, uint64_t now)
+{
+	const struct jit_file_sink sink = sink_of(r);
+	struct followed *f = &r->files.data[i];
+	struct jit_owner owner = f->file.owner;
+	struct jit_found found;
+	int err;
+
+	if (jit_owner__refresh(&owner) || is_denied(r, &owner))
+		return false;
+	touch(r, &owner);
+	if (find_surely(&owner, &found) || found.fd < 0)
+		return false;
+	if (f->file.fd < 0)
+		return begin_again(r, i, &owner, &found);
+	if (found.st.st_dev == f->file.device && found.st.st_ino == f->file.inode) {
+		close(found.fd);
+		f->file.named_at = now;
+		return false;
+	}
+	read_file(r, f, false);
+	unwatch_file(r, f);
+	err = jit_file__replace(&f->file, found.fd, &found.st, now, &sink);
+	r->err = r->err ? r->err : err;
+	watch_file(r, f);
+	return false;
+}
+
+/* It is left for good. */
+static bool is_left(enum jit_file_state state)
+{
+	return jit_file_state_is_followed(state) && state != JIT_FILE_STATE_FOLLOWED;
+}
+
+/* Files that replaced a followed one, and maps that are new. */
+void jit_follower__look_for_files(struct jit_follower *r)
+{
+	uint64_t now = monotonic_ns();
+	bool changed = false;
+
+	look_for_waiting(r, now);
 	if (now < r->next_look)
 		return;
 	r->next_look = now + LOOK_INTERVAL;
-	for (size_t i = 0; i < r->files.count; i++) {
-		struct followed *f = &r->files.data[i];
-		struct jit_found found;
+	for (size_t i = 0; i < r->files.count && !changed; i++) {
+		const struct jit_file *file = &r->files.data[i].file;
 
-		if (f->file.kind == JIT_FILE_DUMP || jit_find_map(&f->file.owner, &found) ||
-		    found.fd < 0)
+		if (file->kind == JIT_FILE_DUMP || is_left(file->state))
 			continue;
-		if (f->file.fd < 0) {
-			struct jit_owner owner = f->file.owner;
-
-			forget_file(r, i);
-			begin_file(r, &owner, JIT_FILE_MAP, &found);
-			return;
-		}
-		if (found.st.st_dev == f->file.device && found.st.st_ino == f->file.inode) {
-			close(found.fd);
-			f->file.named_at = now;
-			continue;
-		}
-		read_file(r, f, false);
-		unwatch_file(r, f);
-		err = jit_file__replace(&f->file, found.fd, &found.st, now, &sink);
-		r->err = r->err ? r->err : err;
-		watch_file(r, f);
+		changed = look_again(r, i, now);
+		touch_no_more(r);
 	}
 }
 
@@ -464,16 +662,21 @@ void jit_follower__read_due(struct jit_follower *r, bool settle)
 		if (f->file.fd < 0)
 			continue;
 		if (!settle && !is_due(f, now)) {
-			if (glances_at(f) && now >= f->glance_at)
+			if (glances_at(f) && now >= f->glance_at) {
+				touch(r, &f->file.owner);
 				glance_at_file(r, f);
+				touch_no_more(r);
+			}
 			continue;
 		}
 		if (is_full(r, settle)) {
 			if (settle)
-				give_up_file(r, f);
+				give_up_file(r, f, JIT_FILE_STATE_TOO_BIG);
 			continue;
 		}
+		touch(r, &f->file.owner);
 		read_file(r, f, settle);
+		touch_no_more(r);
 		r->last_read = now;
 	}
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "jitwatch/jit_find.h"
+#include "jitwatch/jit_ledger.h"
 #include "stream/event_queue.h"
 
 struct jit_follower;
@@ -20,12 +21,19 @@ struct jit_follower_output {
 	event_push_fn push;
 	/* Nothing more is to be read for now; `settle`: for good. */
 	bool (*is_full)(void *context, bool settle);
+	/* Files of this process are about to be used, which may never return; NULL: no more. */
+	void (*touch)(void *context, const struct jit_owner *owner);
 	void *context;
 };
 
-int jit_follower__new(const struct jit_follower_output *output, struct jit_follower **follower);
+/* Files get numbers from `first_number` on. What is read is charged in `ledger`, which outlives it. */
+int jit_follower__new(const struct jit_follower_output *output, uint32_t first_number,
+		      struct jit_ledger *ledger, struct jit_follower **follower);
 /* NULL is fine. */
 void jit_follower__free(struct jit_follower *r);
+
+/* Nothing of this user is touched any more. */
+void jit_follower__deny(struct jit_follower *r, uint32_t user);
 
 /* Readable when there are signs; -1: files are polled. The follower's own. */
 int jit_follower__signs_fd(const struct jit_follower *r);

@@ -1,120 +1,649 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread and its commands. Commands and the events that it has read are under one lock; everything else is
- * used by the thread only. A round is: wait, take commands, ask JVMs, take inotify events, read the files that
- * have some or are due (jit_follower.c).
+ * The collector's side of the watchers. Each user has a watcher of his own: one that hangs in his files holds up nobody
+ * else, and nobody's files are read again for it. A line is one watcher after the other, and what they were asked for: it
+ * keeps that, so that a new watcher can be asked the same, and what it has been told of files, so that they can be
+ * declared left when their user's turn out to hang.
+ *
+ * When there are more users than watchers, those that come last share a line. Only then, or when a watcher dies, does
+ * another one take its place and read everything anew.
  */
 #include "jitwatch/jit_tail.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/minmax.h"
+#include "base/log.h"
+#include "base/outside_books.h"
+#include "base/tenant_user.h"
 #include "base/vec.h"
-#include "jitwatch/jit_follower.h"
-#include "jitwatch/jvm_asker.h"
+#include "jitwatch/jit_keeper.h"
+#include "jitwatch/jit_watcher.h"
 
-#define UNTAKEN_MAX	(8u << 20)   /* bytes of events not taken yet */
-#define UNTAKEN_LIMIT	(64u << 20)  /* the same at the end, when no more are taken */
-#define ROUND_MIN	200000ull    /* ns between two rounds of reading */
-#define SETTLE_PATIENCE 600000000ull /* ns for JVMs to answer, at the end */
+#define UNTAKEN_MAX   (8u << 20)    /* bytes of events not taken yet, but for the end */
+#define HANG_NS	      1000000000ull /* at one user's files, without any progress */
+#define HANG_LOOKS    5 /* that found the same: we have run meanwhile, and it could have */
+#define LOOK_DISTANCE 10000000ull  /* ns between two of these */
+#define LOOK_WELL     200000000ull /* ns between looks whether one that gets on has ended */
+#define WAIT_STEP     500000	   /* ns */
+#define NUMBERS_MAX   (1u << 24)   /* files of one watcher */
 
-enum command_kind { FOLLOW, FOLLOW_DUMP, GONE };
-
-struct command {
-	enum command_kind kind;
+/* What was asked for, without the room for a path. */
+struct asked {
+	enum jit_command_kind kind;
 	pid_t pid;
+	uint32_t user;
 	uint64_t start, end;
 	char *path; /* of a dump */
 };
 
-typedef VEC(struct command) command_vec;
+/* A file that is read. */
+struct known_file {
+	uint32_t number, user;
+	pid_t pid;
+	uint8_t kind;
+};
+
+struct jit_line {
+	struct jit_tail *tail;
+	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: there is none any more */
+	unsigned int watchers; /* that it has had */
+	VEC(uint32_t) users;   /* whose files it is for */
+	VEC(struct asked) log;
+	size_t sent; /* of the log */
+	VEC(uint32_t)
+	numbers; /* of the files that this watcher has told of, for everybody else; 0: none */
+	VEC(struct known_file) files;
+	uint32_t denied[JIT_WATCHERS_MAX];
+	uint32_t denied_count;
+
+	/* what the watcher was seen at */
+	uint64_t seen_at, looked_at;
+	unsigned int seen;
+};
 
 struct jit_tail {
-	pthread_t thread;
-	bool started;
-	int wake_fd;
-
-	pthread_mutex_t lock;
-	pthread_cond_t idle; /* all that was asked for is done */
-	command_vec commands;
-	VEC(char) untaken;
-	bool busy, settling, ending, ended;
-	uint64_t cpu;
-
-	/* the thread's */
-	int epoll;
-	command_vec taken;
-	struct jit_follower *follower;
-	bool ask_jvms;
-	struct jvm_asker asker;
+	struct jit_keeper keeper;
+	struct outside_books *books; /* or NULL */
+	bool ask_jvms, settling, finished, paused;
+	uint32_t asked; /* requests to have all done, of all watchers */
+	struct jit_line lines[JIT_WATCHERS_MAX];
+	unsigned int line_count;
+	unsigned int first;   /* that is heard next */
+	unsigned int next;    /* watcher that was never begun */
+	VEC(uint32_t) denied; /* users */
+	VEC(char) untaken;    /* events */
+	uint32_t last_number;
+	uint64_t cpu; /* of those that have ended */
 	int err;
 };
 
-/* ---- between the threads --------------------------------------------------------------------- */
-
-static void wake_thread(struct jit_tail *t)
+static struct jit_channel *channel_of(const struct jit_line *l)
 {
-	eventfd_write(t->wake_fd, 1);
+	return l->current < JIT_WATCHERS_MAX ? l->tail->keeper.channels[l->current] : NULL;
 }
 
-static int send_command(struct jit_tail *t, const struct command *command)
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int keep_event(struct jit_tail *t, const struct event_header *event)
 {
+	if (vec_reserve(&t->untaken, t->untaken.count + event->size))
+		return -ENOMEM;
+	memcpy(t->untaken.data + t->untaken.count, event, event->size);
+	t->untaken.count += event->size;
+	return 0;
+}
+
+static int note_file(struct jit_line *l, const struct jit_file_event *e)
+{
+	const struct known_file file = {
+		.number = e->file, .user = e->user, .pid = (pid_t)e->pid, .kind = e->kind};
+	size_t i = 0;
+
+	while (i < l->files.count && l->files.data[i].number != e->file)
+		i++;
+	if (e->state == JIT_FILE_STATE_FOLLOWED)
+		return i < l->files.count ? 0 : vec_push(&l->files, file);
+	if (i < l->files.count)
+		l->files.data[i] = l->files.data[--l->files.count];
+	return 0;
+}
+
+/* To the books of the outside, if the state says that there was a limit. */
+static void note_left(struct jit_tail *t, uint32_t user, enum jit_file_state state)
+{
+	enum outside_reason reason;
+
+	switch (state) {
+	case JIT_FILE_STATE_USER_LIMIT:
+	case JIT_FILE_STATE_TOO_MANY:
+		reason = OUTSIDE_BY_USER;
+		break;
+	case JIT_FILE_STATE_LIMIT:
+	case JIT_FILE_STATE_NO_READER:
+		reason = OUTSIDE_BY_ALL;
+		break;
+	case JIT_FILE_STATE_TOO_BIG:
+		reason = OUTSIDE_BY_ITSELF;
+		break;
+	case JIT_FILE_STATE_HUNG:
+		reason = OUTSIDE_BY_BANNED;
+		break;
+	default:
+		return;
+	}
+	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, reason, 1);
+}
+
+/* What a watcher has told is one of two things, and in itself consistent. */
+static bool is_sound(const struct event_header *event, long size)
+{
+	const struct jit_file_event *file = (const void *)event;
+	const struct jit_bytes_event *bytes = (const void *)event;
+
+	if ((size_t)size < sizeof(*event) || event->size != (size_t)size || size % EVENT_ALIGN)
+		return false;
+	if (event->type == EVENT_JIT_FILE)
+		return (size_t)size > sizeof(*file) && file->file &&
+		       file->kind < JIT_FILE_KIND_COUNT && file->state < JIT_FILE_STATE_COUNT &&
+		       !((const char *)event)[size - 1];
+	return event->type == EVENT_JIT_BYTES && (size_t)size >= sizeof(*bytes) && bytes->file &&
+	       bytes->after <= bytes->before && bytes->size <= (size_t)size - sizeof(*bytes);
+}
+
+/* Watchers count for themselves. False: it speaks of a file that it has not told of. */
+static bool translate_number(struct jit_line *l, struct event_header *event)
+{
+	uint32_t *file = event->type == EVENT_JIT_FILE ? &((struct jit_file_event *)event)->file
+						       : &((struct jit_bytes_event *)event)->file;
+	uint32_t *number;
+
+	if (*file > NUMBERS_MAX)
+		return false;
+	while (l->numbers.count < *file && !l->tail->err)
+		l->tail->err = vec_push(&l->numbers, 0);
+	if (l->tail->err)
+		return true;
+	number = &l->numbers.data[*file - 1];
+	if (!*number && event->type != EVENT_JIT_FILE)
+		return false;
+	if (!*number)
+		*number = ++l->tail->last_number;
+	*file = *number;
+	return true;
+}
+
+/*
+ * All that the watcher has told by now. `all`: no more of it is taken later (the watcher itself has limits). False:
+ * it tells nonsense.
+ */
+static bool hear_events(struct jit_line *l, bool all)
+{
+	static _Thread_local _Alignas(8) char buffer[EVENT_SIZE_MAX];
+	struct jit_tail *t = l->tail;
+	struct jit_channel *channel = channel_of(l);
+	struct event_header *event = (void *)buffer;
+	long size = 0;
+	bool heard = false;
+
+	while (channel && (all || t->untaken.count < UNTAKEN_MAX) && !t->err &&
+	       (size = jit_channel__hear(channel, buffer, sizeof(buffer))) > 0) {
+		heard = true;
+		if (!is_sound(event, size) || !translate_number(l, event))
+			return false;
+		if (!t->err && event->type == EVENT_JIT_FILE) {
+			const struct jit_file_event *file = (const void *)event;
+
+			note_left(t, file->user, file->state);
+			t->err = note_file(l, file);
+		}
+		t->err = t->err ? t->err : keep_event(t, event);
+	}
+	if (heard && channel->backlogged)
+		jit_keeper__wake(&t->keeper, l->current);
+	return size >= 0;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static void free_asked(struct jit_line *l, size_t i)
+{
+	free(l->log.data[i].path);
+}
+
+/* The process's commands up to `end` are of no use any more: it is gone. */
+static void forget_asked(struct jit_line *l, pid_t pid, size_t end)
+{
+	size_t kept = 0, sent = 0;
+
+	for (size_t i = 0; i < l->log.count; i++) {
+		if (i < end && l->log.data[i].pid == pid) {
+			free_asked(l, i);
+			continue;
+		}
+		sent += i < l->sent;
+		l->log.data[kept++] = l->log.data[i];
+	}
+	l->log.count = kept;
+	l->sent = sent;
+}
+
+static void forget_files(struct jit_line *l, pid_t pid)
+{
+	for (size_t i = l->files.count; i-- > 0;)
+		if (l->files.data[i].pid == pid)
+			l->files.data[i] = l->files.data[--l->files.count];
+}
+
+static bool send_one(struct jit_channel *channel, const struct asked *asked)
+{
+	struct jit_command command = {
+		.kind = asked->kind, .pid = asked->pid, .start = asked->start, .end = asked->end};
+	size_t length = asked->path ? strnlen(asked->path, PATH_MAX - 1) : 0;
+
+	if (length)
+		memcpy(command.path, asked->path, length);
+	return jit_channel__order(channel, &command,
+				  offsetof(struct jit_command, path) + length + 1);
+}
+
+/* As many as there is room for; the others at the next opportunity. */
+static void send_commands(struct jit_line *l)
+{
+	struct jit_channel *channel = channel_of(l);
+	bool any = false;
+
+	while (channel && l->sent < l->log.count) {
+		const struct asked asked = l->log.data[l->sent];
+
+		if (!send_one(channel, &asked))
+			break;
+		any = true;
+		l->sent++;
+		if (asked.kind == JIT_GONE)
+			forget_asked(l, asked.pid, l->sent);
+	}
+	if (any)
+		jit_keeper__wake(&l->tail->keeper, l->current);
+}
+
+/* There is no watcher for it any more. */
+static int say_unread(struct jit_tail *t, const struct asked *asked, enum jit_file_state why)
+{
+	union {
+		struct jit_file_event event;
+		char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
+	} e = {};
+	char map[64];
+	const char *path = asked->path ? asked->path : map;
+	size_t length;
+
+	if (asked->kind == JIT_GONE)
+		return 0;
+	snprintf(map, sizeof(map), "/tmp/perf-%d.map", asked->pid);
+	length = strnlen(path, PATH_MAX - 1);
+	e.event = (struct jit_file_event){
+		.header = {.size = event_aligned(sizeof(e.event) + length + 1),
+			   .type = EVENT_JIT_FILE},
+		.pid = (uint32_t)asked->pid,
+		.file = ++t->last_number,
+		.kind = asked->kind == JIT_FOLLOW ? JIT_FILE_MAP : JIT_FILE_DUMP,
+		.state = (uint8_t)why,
+		.user = asked->user,
+	};
+	memcpy(e.event.path, path, length);
+	note_left(t, asked->user, why);
+	return keep_event(t, &e.event.header);
+}
+
+/* ---- one watcher after the other ------------------------------------------------------------- */
+
+static int begin_watcher(struct jit_line *l)
+{
+	struct jit_tail *t = l->tail;
+	const struct jit_channel *before = channel_of(l);
+	struct jit_channel *channel;
+
+	l->current = JIT_WATCHERS_MAX;
+	if (t->next >= JIT_WATCHERS_MAX || l->watchers >= JIT_LINE_WATCHERS)
+		return -ENOSPC;
+	l->current = t->next++;
+	l->watchers++;
+	channel = channel_of(l);
+	channel->ask_jvms = t->ask_jvms;
+	channel->first_number = 1;
+	channel->asked = t->asked;
+	channel->settling = t->settling;
+	channel->paused = t->paused;
+	memcpy(channel->denied, l->denied, sizeof(channel->denied));
+	channel->denied_count = l->denied_count;
+	if (before)
+		jit_ledger__go_on(&channel->ledger, &before->ledger);
+	l->sent = l->numbers.count = 0;
+	l->seen_at = l->seen = 0;
+	return jit_keeper__begin(&t->keeper, l->current);
+}
+
+/* From `time` on the entries of a map are in doubt, as for every file that is left (jit_file.c). */
+static int leave_file(struct jit_tail *t, const struct known_file *file, uint64_t time,
+		      enum jit_file_state why)
+{
+	struct jit_bytes_event doubt = {
+		.header = {.size = sizeof(doubt), .type = EVENT_JIT_BYTES},
+		.after = time,
+		.before = UINT64_MAX,
+		.file = file->number,
+		.flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END,
+	};
+	union {
+		struct jit_file_event event;
+		char room[sizeof(struct jit_file_event) + EVENT_ALIGN];
+	} e = {.event = {
+		       .header = {.size = sizeof(e), .type = EVENT_JIT_FILE},
+		       .pid = (uint32_t)file->pid,
+		       .file = file->number,
+		       .kind = file->kind,
+		       .state = (uint8_t)why,
+		       .user = file->user,
+	       }};
+	int err = file->kind == JIT_FILE_MAP ? keep_event(t, &doubt.header) : 0;
+
+	note_left(t, file->user, why);
+	return err ? err : keep_event(t, &e.event.header);
+}
+
+static bool has_user(const uint32_t *users, size_t count, uint32_t user)
+{
+	for (size_t i = 0; i < count; i++)
+		if (users[i] == user)
+			return true;
+	return false;
+}
+
+/* What was read of this user's files stays as it is, and they are not asked for any more. */
+static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
+{
+	struct jit_tail *t = l->tail;
+
+	if (l->denied_count < JIT_WATCHERS_MAX)
+		l->denied[l->denied_count++] = user;
+	if (!has_user(t->denied.data, t->denied.count, user) && !t->err)
+		t->err = vec_push(&t->denied, user);
+	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, OUTSIDE_BY_NO_ANSWER, 1);
+	for (size_t i = l->files.count; i-- > 0;) {
+		const struct known_file file = l->files.data[i];
+
+		if (file.user != user)
+			continue;
+		t->err = t->err ? t->err : leave_file(t, &file, time, JIT_FILE_STATE_HUNG);
+		forget_asked(l, file.pid, l->log.count);
+		forget_files(l, file.pid);
+		i = i < l->files.count ? i : l->files.count;
+	}
+	for (size_t i = l->log.count; i-- > 0;) {
+		if (l->log.data[i].user != user)
+			continue;
+		t->err = t->err ? t->err : say_unread(t, &l->log.data[i], JIT_FILE_STATE_HUNG);
+		free_asked(l, i);
+		memmove(&l->log.data[i], &l->log.data[i + 1],
+			(--l->log.count - i) * sizeof(*l->log.data));
+		l->sent -= l->sent > i;
+	}
+}
+
+/* What is left of the line's users are not read any more either. */
+static void give_up(struct jit_line *l)
+{
+	struct jit_tail *t = l->tail;
+	uint64_t now = monotonic_ns();
+
+	l->current = JIT_WATCHERS_MAX;
+	for (size_t i = 0; i < l->log.count; i++) {
+		bool known = false;
+
+		for (size_t j = 0; j < l->files.count; j++)
+			known |= l->files.data[j].pid == l->log.data[i].pid;
+		if (!known && !t->err)
+			t->err = say_unread(t, &l->log.data[i], JIT_FILE_STATE_NO_READER);
+		free_asked(l, i);
+	}
+	l->log.count = l->sent = 0;
+	for (size_t i = 0; i < l->files.count && !t->err; i++)
+		t->err = leave_file(t, &l->files.data[i], now, JIT_FILE_STATE_NO_READER);
+	l->files.count = 0;
+}
+
+static void leave_watcher(struct jit_line *l)
+{
+	struct jit_tail *t = l->tail;
+	struct jit_channel *channel = channel_of(l);
+	uint64_t touched = channel->touched_at;
+
+	log_debug(LOG_JIT, "watcher %u of %u %s", l->current + 1, JIT_WATCHERS_MAX,
+		  touched ? "hangs in somebody's file, and is left" : "has ended");
+	channel->ending = true;
+	jit_keeper__wake(&t->keeper, l->current);
+	jit_keeper__kill(&t->keeper, l->current);
+	t->cpu += channel->cpu;
+	if (touched)
+		deny_user(l, channel->touched_user, touched);
+	/* most often there is nobody else, and then no other is needed */
+	if ((touched && !l->log.count) || begin_watcher(l))
+		give_up(l);
+	else
+		send_commands(l);
+}
+
+/*
+ * It hangs if it has been at one user's files for a second, without progress, although it was seen to wait and not to
+ * want a CPU. A machine that stood still is no hang: then we have not looked either.
+ */
+static bool is_hanging(struct jit_line *l, uint64_t now)
+{
+	struct jit_channel *channel = channel_of(l);
+	uint64_t at = channel->touched_at;
+	bool gets_on = !at || at != l->seen_at;
+	enum jit_watcher_state state;
+
+	if (gets_on)
+		l->seen = 0;
+	l->seen_at = at;
+	if (now < l->looked_at + (gets_on ? LOOK_WELL : LOOK_DISTANCE))
+		return false;
+	l->looked_at = now;
+	state = jit_keeper__look(&l->tail->keeper, l->current);
+	if (state == JIT_WATCHER_ENDED)
+		return true;
+	if (state != JIT_WATCHER_WAITS)
+		l->seen = 0;
+	l->seen++;
+	return at && now > at + HANG_NS && l->seen > HANG_LOOKS;
+}
+
+static void look_after_watcher(struct jit_line *l)
+{
+	struct jit_tail *t = l->tail;
+	bool sound = hear_events(l, t->settling || t->finished);
+
+	if (t->finished)
+		return;
+	if (channel_of(l) && (!sound || is_hanging(l, monotonic_ns()))) {
+		if (sound)
+			hear_events(l, true);
+		leave_watcher(l);
+	}
+	send_commands(l);
+}
+
+/* Another one is first each time: what is taken at a time has a limit. */
+static void look_after_all(struct jit_tail *t)
+{
+	t->first++;
+	for (unsigned int i = 0; i < t->line_count; i++)
+		look_after_watcher(&t->lines[(t->first + i) % t->line_count]);
+}
+
+/* ---- whose line it is ------------------------------------------------------------------------ */
+
+static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
+{
+	struct jit_line *l;
+
+	if (t->next >= JIT_WATCHERS_MAX || t->line_count >= JIT_WATCHERS_MAX)
+		return NULL;
+	l = &t->lines[t->line_count];
+	*l = (struct jit_line){.tail = t, .current = JIT_WATCHERS_MAX};
+	if (vec_push(&l->users, user)) {
+		t->err = -ENOMEM;
+		return NULL;
+	}
+	t->line_count++;
+	if (begin_watcher(l))
+		give_up(l);
+	return l;
+}
+
+/* With the fewest users, of those that have a watcher. */
+static struct jit_line *share_line(struct jit_tail *t, uint32_t user)
+{
+	struct jit_line *best = NULL;
+
+	for (unsigned int i = 0; i < t->line_count; i++) {
+		struct jit_line *l = &t->lines[i];
+
+		if (channel_of(l) && (!best || l->users.count < best->users.count))
+			best = l;
+	}
+	if (best && user != TENANT_UNKNOWN && vec_push(&best->users, user))
+		t->err = -ENOMEM;
+	return best;
+}
+
+/* NULL: there is none for him. */
+static struct jit_line *line_of(struct jit_tail *t, uint32_t user)
+{
+	struct jit_line *l = NULL;
+
+	for (unsigned int i = 0; i < t->line_count; i++)
+		if (has_user(t->lines[i].users.data, t->lines[i].users.count, user))
+			return &t->lines[i];
+	if (user == TENANT_UNKNOWN) /* it is gone, most likely */
+		l = share_line(t, user);
+	if (!l)
+		l = add_line(t, user);
+	return l ? l : share_line(t, user);
+}
+
+static int ask_line(struct jit_line *l, const struct asked *asked)
+{
+	int err = vec_push(&l->log, *asked);
+
+	if (err)
+		free(asked->path);
+	else
+		send_commands(l);
+	return err;
+}
+
+static int ask(struct jit_tail *t, struct asked *asked)
+{
+	struct jit_line *l;
 	int err;
 
-	pthread_mutex_lock(&t->lock);
-	err = vec_push(&t->commands, *command);
-	pthread_mutex_unlock(&t->lock);
-	if (err)
-		free(command->path);
-	else
-		wake_thread(t);
+	asked->user = tenant_user(asked->pid);
+	if (has_user(t->denied.data, t->denied.count, asked->user)) {
+		err = say_unread(t, asked, JIT_FILE_STATE_HUNG);
+		free(asked->path);
+		return err;
+	}
+	l = line_of(t, asked->user);
+	if (l && channel_of(l))
+		return ask_line(l, asked);
+	err = say_unread(t, asked, JIT_FILE_STATE_NO_READER);
+	free(asked->path);
 	return err;
 }
 
 int jit_tail__follow(struct jit_tail *t, pid_t pid)
 {
-	const struct command command = {.kind = FOLLOW, .pid = pid};
+	struct asked asked = {.kind = JIT_FOLLOW, .pid = pid};
 
-	return send_command(t, &command);
+	return ask(t, &asked);
 }
 
 int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint64_t start,
 			  uint64_t end)
 {
-	const struct command command = {
-		.kind = FOLLOW_DUMP, .pid = pid, .start = start, .end = end, .path = strdup(path)};
+	struct asked asked = {.kind = JIT_FOLLOW_DUMP,
+			      .pid = pid,
+			      .start = start,
+			      .end = end,
+			      .path = strdup(path)};
 
-	return command.path ? send_command(t, &command) : -ENOMEM;
+	return asked.path ? ask(t, &asked) : -ENOMEM;
 }
 
+static bool has_asked(const struct jit_line *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->log.count; i++)
+		if (l->log.data[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Its user may be another by now, or unknown. */
 int jit_tail__gone(struct jit_tail *t, pid_t pid)
 {
-	const struct command command = {.kind = GONE, .pid = pid};
+	const struct asked asked = {.kind = JIT_GONE, .pid = pid};
+	int err = 0;
 
-	return send_command(t, &command);
+	for (unsigned int i = 0; i < t->line_count && !err; i++) {
+		struct jit_line *l = &t->lines[i];
+
+		if (!channel_of(l) || !has_asked(l, pid))
+			continue;
+		forget_files(l, pid);
+		err = ask_line(l, &asked);
+	}
+	return err;
+}
+
+void jit_tail__pause(struct jit_tail *t, bool pause)
+{
+	if (t->paused == pause)
+		return;
+	t->paused = pause;
+	for (unsigned int i = 0; i < t->line_count; i++) {
+		struct jit_channel *channel = channel_of(&t->lines[i]);
+
+		if (!channel)
+			continue;
+		channel->paused = pause;
+		jit_keeper__wake(&t->keeper, t->lines[i].current);
+	}
+}
+
+/* ---- for the collector ----------------------------------------------------------------------- */
+
+bool jit_tail__follows(const struct jit_tail *t)
+{
+	return t->line_count > 0;
 }
 
 int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *context)
 {
 	__typeof__(t->untaken) taken;
-	int err = 0;
+	int err;
 
-	pthread_mutex_lock(&t->lock);
+	look_after_all(t);
+	err = t->err;
 	taken = t->untaken;
 	t->untaken = (__typeof__(t->untaken)){};
-	pthread_mutex_unlock(&t->lock);
-	if (taken.count > UNTAKEN_MAX)
-		wake_thread(t);
 	for (size_t at = 0; at < taken.count && !err;) {
 		struct event_header *event = (void *)(taken.data + at);
 
@@ -126,273 +655,126 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 	return err;
 }
 
-/* An event_push_fn: queues the thread's events for the collector. */
-static int keep_event(void *context, struct event_header *event)
+/* The watchers are to have done all that they have been sent by now. */
+static void ask_for_all(struct jit_tail *t)
 {
-	struct jit_tail *t = context;
-	int err;
+	t->asked++;
+	for (unsigned int i = 0; i < t->line_count; i++) {
+		struct jit_channel *channel = channel_of(&t->lines[i]);
 
-	pthread_mutex_lock(&t->lock);
-	err = vec_reserve(&t->untaken, t->untaken.count + event->size);
-	if (!err) {
-		memcpy(t->untaken.data + t->untaken.count, event, event->size);
-		t->untaken.count += event->size;
+		if (!channel)
+			continue;
+		channel->settling = t->settling;
+		channel->asked = t->asked;
+		jit_keeper__wake(&t->keeper, t->lines[i].current);
 	}
-	pthread_mutex_unlock(&t->lock);
-	return err;
 }
 
-static bool is_full(void *context, bool settle)
+/* One look. True: all is done, and all that was told has been heard. */
+static bool is_line_done(struct jit_line *l)
 {
-	struct jit_tail *t = context;
-	bool full;
+	const struct jit_channel *channel = channel_of(l);
+	bool done = !channel || (l->sent == l->log.count && channel->done == l->tail->asked);
+	size_t sent = l->sent;
 
-	pthread_mutex_lock(&t->lock);
-	full = t->untaken.count > (settle ? UNTAKEN_LIMIT : UNTAKEN_MAX);
-	pthread_mutex_unlock(&t->lock);
-	return full;
+	look_after_watcher(l);
+	if (l->sent != sent)
+		ask_for_all(l->tail);
+	return done && channel == channel_of(l) && l->sent == sent;
 }
 
-static bool wait_until_idle(struct jit_tail *t, uint64_t timeout, bool settling)
+static bool is_done(struct jit_tail *t)
 {
-	struct timespec deadline;
-	uint64_t until = monotonic_ns() + timeout;
-	bool done;
-	int err = 0;
+	bool done = true;
 
-	deadline.tv_sec = until / 1000000000ull;
-	deadline.tv_nsec = until % 1000000000ull;
-	pthread_mutex_lock(&t->lock);
-	t->settling |= settling;
-	t->busy = true;
-	wake_thread(t);
-	while (t->busy && !t->ended && !err)
-		err = pthread_cond_timedwait(&t->idle, &t->lock, &deadline);
-	done = !t->busy || t->ended;
-	pthread_mutex_unlock(&t->lock);
+	for (unsigned int i = 0; i < t->line_count; i++)
+		done &= is_line_done(&t->lines[i]);
 	return done;
+}
+
+static bool has_watcher(const struct jit_tail *t)
+{
+	for (unsigned int i = 0; i < t->line_count; i++)
+		if (channel_of(&t->lines[i]))
+			return true;
+	return !t->line_count;
+}
+
+static bool wait_until_done(struct jit_tail *t, uint64_t timeout)
+{
+	const struct timespec step = {.tv_nsec = WAIT_STEP};
+	uint64_t until = monotonic_ns() + timeout;
+
+	for (unsigned int i = 0; i < t->line_count; i++)
+		send_commands(&t->lines[i]);
+	ask_for_all(t);
+	while (has_watcher(t)) {
+		if (is_done(t))
+			return true;
+		if (monotonic_ns() >= until)
+			return false;
+		nanosleep(&step, NULL);
+	}
+	return false;
 }
 
 bool jit_tail__settle(struct jit_tail *t, uint64_t timeout)
 {
-	return wait_until_idle(t, timeout, false);
+	return wait_until_done(t, timeout);
+}
+
+/* There is no time for another watcher: whose files it is at is said all the same. */
+static void leave_at_end(struct jit_line *l)
+{
+	struct jit_channel *channel = channel_of(l);
+	uint64_t touched = channel ? channel->touched_at : 0;
+
+	if (touched && jit_keeper__look(&l->tail->keeper, l->current) == JIT_WATCHER_WAITS)
+		deny_user(l, channel->touched_user, touched);
 }
 
 bool jit_tail__finish(struct jit_tail *t, uint64_t timeout)
 {
-	return wait_until_idle(t, timeout, true);
+	bool done;
+
+	t->settling = true;
+	done = wait_until_done(t, timeout);
+	for (unsigned int i = 0; i < t->line_count && !done; i++)
+		leave_at_end(&t->lines[i]);
+	t->settling = false;
+	t->finished = true;
+	for (unsigned int i = 0; i < t->line_count; i++)
+		if (channel_of(&t->lines[i]))
+			channel_of(&t->lines[i])->settling = false;
+	return done;
+}
+
+void jit_tail__count_in(struct jit_tail *t, struct outside_books *books)
+{
+	t->books = books;
 }
 
 uint64_t jit_tail__cpu(const struct jit_tail *t)
 {
-	struct jit_tail *writable = (struct jit_tail *)t;
-	uint64_t cpu;
+	uint64_t cpu = t->cpu;
 
-	pthread_mutex_lock(&writable->lock);
-	cpu = t->cpu;
-	pthread_mutex_unlock(&writable->lock);
+	for (unsigned int i = 0; i < t->line_count; i++)
+		if (channel_of(&t->lines[i]))
+			cpu += channel_of(&t->lines[i])->cpu;
 	return cpu;
-}
-
-/* ---- commands -------------------------------------------------------------------------------- */
-
-static void follow_process(struct jit_tail *t, pid_t pid)
-{
-	struct jit_owner owner;
-
-	if (jit_follower__knows_map(t->follower, pid) || jit_owner__read(pid, &owner))
-		return;
-	if (t->ask_jvms && jvm_asker__add(&t->asker, &owner))
-		t->err = -ENOMEM;
-	jit_follower__follow_map(t->follower, &owner);
-}
-
-static void obey_command(struct jit_tail *t, const struct command *command)
-{
-	switch (command->kind) {
-	case FOLLOW:
-		follow_process(t, command->pid);
-		break;
-	case FOLLOW_DUMP:
-		jit_follower__follow_dump(t->follower, command->pid, command->path, command->start,
-					  command->end);
-		break;
-	case GONE:
-		jvm_asker__forget(&t->asker, command->pid);
-		jit_follower__let_go(t->follower, command->pid);
-		break;
-	}
-}
-
-static void take_commands(struct jit_tail *t)
-{
-	command_vec done = t->taken;
-	eventfd_t count;
-
-	done.count = 0;
-	eventfd_read(t->wake_fd, &count);
-	pthread_mutex_lock(&t->lock);
-	t->taken = t->commands;
-	t->commands = done;
-	pthread_mutex_unlock(&t->lock);
-	for (size_t i = 0; i < t->taken.count; i++) {
-		obey_command(t, &t->taken.data[i]);
-		free(t->taken.data[i].path);
-	}
-}
-
-/* ---- rounds ---------------------------------------------------------------------------------- */
-
-/* A JVM was asked: its map may exist now. An `answered` of jvm_asker__ask_due(). */
-static void note_answer(void *context, pid_t pid)
-{
-	struct jit_tail *t = context;
-
-	jit_follower__expect_map(t->follower, pid);
-}
-
-/* ms until something is due; -1: nothing is. */
-static int time_to_wait(struct jit_tail *t)
-{
-	uint64_t now = monotonic_ns(), next;
-	bool full = is_full(t, false); /* who takes will wake us */
-
-	if (jit_follower__has_more(t->follower, false) && !full)
-		return 0;
-	next = min_u64(jit_follower__next_due(t->follower, full),
-		       jvm_asker__next_due(&t->asker, now));
-	if (next == UINT64_MAX)
-		return -1;
-	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
-}
-
-/* Limits the rate of rounds: all that came meanwhile is read at once. */
-static void keep_distance(const struct jit_tail *t)
-{
-	uint64_t now = monotonic_ns(), next = jit_follower__last_read(t->follower) + ROUND_MIN;
-	struct timespec rest = {};
-
-	if (now >= next)
-		return;
-	rest.tv_nsec = (long)(next - now);
-	nanosleep(&rest, NULL);
-}
-
-/* Whoever waits for it is told. */
-static void tell_idle(struct jit_tail *t, bool settled)
-{
-	pthread_mutex_lock(&t->lock);
-	t->cpu = thread_cpu_ns();
-	if (!t->commands.count && !jit_follower__has_more(t->follower, settled) &&
-	    (settled || (!t->settling && !jvm_asker__is_asking(&t->asker)))) {
-		t->busy = t->settling = false;
-		pthread_cond_broadcast(&t->idle);
-	}
-	pthread_mutex_unlock(&t->lock);
-}
-
-static bool is_ending(struct jit_tail *t, bool *settle)
-{
-	bool ending;
-
-	pthread_mutex_lock(&t->lock);
-	ending = t->ending || t->err || jit_follower__error(t->follower);
-	*settle = t->settling;
-	pthread_mutex_unlock(&t->lock);
-	return ending;
-}
-
-static void *run_thread(void *context)
-{
-	struct jit_tail *t = context;
-	bool settle = false, last;
-	uint64_t settle_began = 0;
-
-	while (!is_ending(t, &settle)) {
-		struct epoll_event events[2];
-
-		epoll_wait(t->epoll, events, 2,
-			   settle && !jvm_asker__is_asking(&t->asker) ? 0 : time_to_wait(t));
-		take_commands(t);
-		is_ending(t, &settle);
-		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
-		jvm_asker__ask_due(&t->asker, settle, note_answer, t);
-		jit_follower__take_signs(t->follower);
-		jit_follower__look_for_files(t->follower);
-		/* an asked JVM writes a snapshot, which is complete when the file is closed */
-		last = settle && (!jvm_asker__is_asking(&t->asker) ||
-				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
-		jit_follower__read_due(t->follower, last);
-		tell_idle(t, last);
-		if (!settle)
-			keep_distance(t);
-	}
-	jvm_asker__stop(&t->asker);
-	pthread_mutex_lock(&t->lock);
-	t->ended = true;
-	pthread_cond_broadcast(&t->idle);
-	pthread_mutex_unlock(&t->lock);
-	return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int add_to_epoll(struct jit_tail *t, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-
-	return epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-static int open_descriptors(struct jit_tail *t)
-{
-	int err, signs_fd;
-
-	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	t->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (t->wake_fd < 0 || t->epoll < 0)
-		return -errno;
-	err = add_to_epoll(t, t->wake_fd);
-	signs_fd = jit_follower__signs_fd(t->follower);
-	return err || signs_fd < 0 ? err : add_to_epoll(t, signs_fd);
-}
-
-/* Signals are for the thread that waits for them. */
-static int start_thread(struct jit_tail *t)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&t->thread, NULL, run_thread, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	t->started = !err;
-	return -err;
-}
-
 int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 {
 	struct jit_tail *t = calloc(1, sizeof(*t));
-	const struct jit_follower_output output = {
-		.push = keep_event, .is_full = is_full, .context = t};
-	pthread_condattr_t monotonic;
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->wake_fd = t->epoll = -1;
 	t->ask_jvms = ask_jvms;
-	pthread_mutex_init(&t->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->idle, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	err = jit_follower__new(&output, &t->follower);
-	if (!err)
-		err = open_descriptors(t);
-	if (!err)
-		err = start_thread(t);
+	err = jit_keeper__start(&t->keeper);
 	if (err) {
 		jit_tail__free(t);
 		return err;
@@ -401,43 +783,24 @@ int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 	return 0;
 }
 
-/* False: it hangs in a system call on a file of another process. */
-static bool end_thread(struct jit_tail *t)
+static void free_line(struct jit_line *l)
 {
-	struct timespec deadline;
-	bool ended;
-	int err = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec++;
-	pthread_mutex_lock(&t->lock);
-	t->ending = true;
-	wake_thread(t);
-	while (!t->ended && !err)
-		err = pthread_cond_timedwait(&t->idle, &t->lock, &deadline);
-	ended = t->ended;
-	pthread_mutex_unlock(&t->lock);
-	if (ended)
-		pthread_join(t->thread, NULL);
-	else
-		pthread_detach(t->thread);
-	return ended;
+	for (size_t i = 0; i < l->log.count; i++)
+		free_asked(l, i);
+	vec_free(&l->users);
+	vec_free(&l->log);
+	vec_free(&l->numbers);
+	vec_free(&l->files);
 }
 
 void jit_tail__free(struct jit_tail *t)
 {
-	if (!t || (t->started && !end_thread(t)))
+	if (!t)
 		return;
-	for (size_t i = 0; i < t->commands.count; i++)
-		free(t->commands.data[i].path);
-	vec_free(&t->commands);
-	vec_free(&t->taken);
+	jit_keeper__stop(&t->keeper);
+	for (unsigned int i = 0; i < t->line_count; i++)
+		free_line(&t->lines[i]);
+	vec_free(&t->denied);
 	vec_free(&t->untaken);
-	jit_follower__free(t->follower);
-	jvm_asker__fini(&t->asker);
-	cleanup_close(&t->wake_fd);
-	cleanup_close(&t->epoll);
-	pthread_cond_destroy(&t->idle);
-	pthread_mutex_destroy(&t->lock);
 	free(t);
 }

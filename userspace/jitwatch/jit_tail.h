@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Follows perf maps and jitdumps of processes, in a thread of its own: the owner of a file can make reading
- * it slow, and the earlier a line is read, the more exactly its time is known.
+ * Follows perf maps and jitdumps of processes, in a process of its own: the owner of a file can make reading
+ * it slow, or never end, and the earlier a line is read, the more exactly its time is known.
  *
- * inotify wakes the thread. The time of a single new line is the file's modification time. If there are
- * several, none is older than the last check of the file that found nothing new. Without inotify events a
+ * inotify wakes that process, the watcher. The time of a single new line is the file's modification time. If there
+ * are several, none is older than the last check of the file that found nothing new. Without inotify events a
  * file is checked after 5 ms and then whenever it has been quiet for a 64th longer. There is at most one
  * round of reading in 200 us, and 20 ms of CPU per second for one file.
+ *
+ * Each user has a watcher of his own. One that has been at somebody's files for a second is left, and that user is not
+ * read any more; nobody else is concerned. There are 32 watchers in a recording: users beyond that share one, and there
+ * another watcher begins, which reads all files of the line anew but those of that user. That can happen three times to
+ * a line; then its files are not read any more. Files say so by their state.
  */
 #ifndef JITWATCH_JIT_TAIL_H
 #define JITWATCH_JIT_TAIL_H
@@ -15,16 +20,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/outside_books.h"
 #include "stream/event_queue.h"
 
 struct jit_tail;
 
 /*
  * `ask_jvms`: HotSpot processes write their map when they are asked: when they are followed, each ten
- * seconds, and at the end. 0 or negative errno. Everything may be called while the thread works; nothing blocks. */
+ * seconds, and at the end. 0 or negative errno. It forks, so it comes early. By one thread; nothing blocks, but for
+ * what has a timeout. */
 int jit_tail__new(bool ask_jvms, struct jit_tail **tail);
-/* If the thread hangs in a file, it and its data are leaked. */
+/* Takes a second at most. NULL is fine. */
 void jit_tail__free(struct jit_tail *t);
+
+/* Files that are left are counted there; NULL: nowhere. */
+void jit_tail__count_in(struct jit_tail *t, struct outside_books *books);
 
 /* The process runs JIT code: look for its perf map, repeatedly. Further calls have no effect. */
 int jit_tail__follow(struct jit_tail *t, pid_t pid);
@@ -34,17 +44,27 @@ int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint6
 /* The process has ended or called execve: its files are read once more. */
 int jit_tail__gone(struct jit_tail *t, pid_t pid);
 
+/* Is there anybody who may tell something? */
+bool jit_tail__follows(const struct jit_tail *t);
+
 /*
- * Give what was read to `push`, as events of the time `now`. 0, or what `push` returned.
+ * Give what was read to `push`, as events of the time `now`. 0, or what `push` returned. To be called regularly: here
+ * it is noticed that a watcher hangs.
  */
 int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *context);
+
+/*
+ * No file is read until this is taken back (or everything is read once more, at the end): what was written meanwhile is
+ * read then, and its times are as uncertain as the pause was long. What a process deletes before it ends is not had.
+ */
+void jit_tail__pause(struct jit_tail *t, bool pause);
 
 /* Waits until all requests so far are done, at most `timeout` ns. True: they are. */
 bool jit_tail__settle(struct jit_tail *t, uint64_t timeout);
 /* The same at the end: every file is read once more, without waiting for writers. */
 bool jit_tail__finish(struct jit_tail *t, uint64_t timeout);
 
-/* CPU time of the thread so far, ns. */
+/* CPU time of the watchers so far, ns. */
 uint64_t jit_tail__cpu(const struct jit_tail *t);
 
 #endif

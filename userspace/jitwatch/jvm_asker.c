@@ -11,6 +11,7 @@
 
 #define ASK_INTERVAL  10000000000ull /* ns */
 #define ASK_PATIENCE  5000000000ull
+#define KILL_PATIENCE 1000000000ull
 #define ASK_TRIES     20 /* of a JVM that does not catch SIGQUIT yet */
 #define ASK_AGAIN     200000000ull
 #define REAP_INTERVAL 5000000ull
@@ -28,15 +29,21 @@ void jvm_asker__forget(struct jvm_asker *a, pid_t pid)
 		a->jvms.data[i].gone |= a->jvms.data[i].owner.pid == pid;
 }
 
-/* The child has ended, or has taken too long. Who does not answer is not asked again. True: it has ended. */
+/*
+ * The child has ended, or has taken too long. Who does not answer is not asked again. A child that does not even end
+ * when it is killed hangs in a file of the JVM: it is left. True: no child is asking any more.
+ */
 static bool reap_child(struct asked_jvm *jvm, uint64_t now)
 {
 	int status = 0;
 
 	if (now > jvm->began + ASK_PATIENCE)
 		kill(jvm->child, SIGKILL);
-	if (waitpid(jvm->child, &status, WNOHANG) == 0)
-		return false;
+	if (waitpid(jvm->child, &status, WNOHANG) == 0) {
+		if (now < jvm->began + ASK_PATIENCE + KILL_PATIENCE)
+			return false;
+		status = -1;
+	}
 	jvm->child = 0;
 	jvm->gone |= !WIFEXITED(status) || WEXITSTATUS(status);
 	jvm->next = jvm->began + ASK_INTERVAL;
@@ -57,26 +64,32 @@ static void begin_asking(struct asked_jvm *jvm, uint64_t now)
 	}
 }
 
-void jvm_asker__ask_due(struct jvm_asker *a, bool at_end,
-			void (*answered)(void *context, pid_t pid), void *context)
+static void ask_jvm(struct jvm_asker *a, size_t i, uint64_t now,
+		    const struct jvm_asker_caller *caller)
+{
+	struct asked_jvm *jvm = &a->jvms.data[i];
+
+	if (jvm->child) {
+		if (reap_child(jvm, now))
+			caller->answered(caller->context, jvm->owner.pid);
+	} else if (jvm->gone) {
+		*jvm = a->jvms.data[--a->jvms.count];
+	} else if (now >= jvm->next) {
+		caller->touch(caller->context, &jvm->owner);
+		begin_asking(jvm, now);
+		caller->touch(caller->context, NULL);
+	}
+}
+
+void jvm_asker__ask_due(struct jvm_asker *a, bool at_end, const struct jvm_asker_caller *caller)
 {
 	uint64_t now = monotonic_ns();
 
 	for (size_t i = 0; i < a->jvms.count && at_end && !a->asked_at_end; i++)
 		a->jvms.data[i].next = 0;
 	a->asked_at_end |= at_end;
-	for (size_t i = a->jvms.count; i-- > 0;) {
-		struct asked_jvm *jvm = &a->jvms.data[i];
-
-		if (jvm->child) {
-			if (reap_child(jvm, now))
-				answered(context, jvm->owner.pid);
-		} else if (jvm->gone) {
-			*jvm = a->jvms.data[--a->jvms.count];
-		} else if (now >= jvm->next) {
-			begin_asking(jvm, now);
-		}
-	}
+	for (size_t i = a->jvms.count; i-- > 0;)
+		ask_jvm(a, i, now, caller);
 }
 
 bool jvm_asker__is_asking(const struct jvm_asker *a)
@@ -103,7 +116,7 @@ void jvm_asker__stop(struct jvm_asker *a)
 		if (!a->jvms.data[i].child)
 			continue;
 		kill(a->jvms.data[i].child, SIGKILL);
-		waitpid(a->jvms.data[i].child, NULL, 0);
+		waitpid(a->jvms.data[i].child, NULL, WNOHANG);
 		a->jvms.data[i].child = 0;
 	}
 }

@@ -33,15 +33,21 @@ int jvm_asker__add(struct jvm_asker *a, const struct jit_owner *owner);
 /* It has ended, or has become another program. */
 void jvm_asker__forget(struct jvm_asker *a, pid_t pid);
 
-/* Ask those that are due; `at_end`: once more. `answered` is called for each child that has ended. */
-void jvm_asker__ask_due(struct jvm_asker *a, bool at_end,
-			void (*answered)(void *context, pid_t pid), void *context);
+struct jvm_asker_caller {
+	void (*answered)(void *context, pid_t pid); /* a child has ended */
+	/* Files of this process are about to be used, which may never return; NULL: no more. */
+	void (*touch)(void *context, const struct jit_owner *owner);
+	void *context;
+};
+
+/* Ask those that are due; `at_end`: once more. */
+void jvm_asker__ask_due(struct jvm_asker *a, bool at_end, const struct jvm_asker_caller *caller);
 /* Is one being asked? */
 bool jvm_asker__is_asking(const struct jvm_asker *a);
 /* When there is something to do; UINT64_MAX: never. */
 uint64_t jvm_asker__next_due(const struct jvm_asker *a, uint64_t now);
 
-/* Kill the children. */
+/* Kill the children. One that hangs in somebody's file is not waited for. */
 void jvm_asker__stop(struct jvm_asker *a);
 void jvm_asker__fini(struct jvm_asker *a);
 

@@ -2,10 +2,11 @@
 /*
  * What a runtime's own memory says about the code that it has made: HotSpot's flags, LuaJIT's and PyPy's traces.
  *
- * A request holds or copies all that it takes; its answer comes through the callback of the reader, exactly once.
- * At present that happens before runtime_reader__ask() returns. Do not rely on it: the request may be served by
- * another process, and answers may come later and in another order. What is known of the process may have changed
- * by then, and the process may have ended: compare the ticket.
+ * A process can have memory that whoever reads it waits for (a file of FUSE, userfaultfd). So it is read by reader
+ * processes. A request holds or copies all that it takes; its answer comes through the callback of the reader, exactly
+ * once, when the pool's owner takes the pool's answers, in any order. What is known of the process may have changed by
+ * then, and the process may have ended: compare the ticket. Without a pool the answer comes before
+ * runtime_reader__ask() returns.
  */
 #ifndef JITWATCH_RUNTIME_READER_H
 #define JITWATCH_RUNTIME_READER_H
@@ -16,7 +17,8 @@
 
 #include <sysprof/made_frames.h>
 
-struct elf_file;
+struct reader_job;
+struct reader_pool;
 struct runtime_reader;
 
 enum runtime_question {
@@ -32,8 +34,8 @@ struct hotspot_symbols {
 	uint64_t address[HOTSPOT_SYMBOLS]; /* 0: not exported */
 };
 
-/* 0 or negative errno of elf_file__each_object(). */
-int hotspot_symbols__find(struct elf_file *libjvm, struct hotspot_symbols *symbols);
+/* Their names, in this order. */
+extern const char *const hotspot_symbol_names[HOTSPOT_SYMBOLS];
 
 #define RUNTIME_REGISTERS 16
 
@@ -55,7 +57,7 @@ struct runtime_request {
 struct runtime_answer {
 	enum runtime_question question;
 	uint64_t ticket;
-	/* 0; -ENODATA: nothing was found; -ESRCH, -EPERM, …: it cannot be read; -ENOMEM */
+	/* 0; -ENODATA: nothing was found; -ESRCH, -EPERM, -ETIMEDOUT …: it cannot be read; -ENOMEM */
 	int result;
 	/* As in the request. LuaJIT: with the states that are known now, for the next one. */
 	struct made_runtime runtime;
@@ -72,8 +74,12 @@ struct runtime_answer {
 /* It may ask again, and must not free the reader. */
 typedef void (*runtime_answer_fn)(void *context, const struct runtime_answer *answer);
 
-int runtime_reader__new(runtime_answer_fn answer, void *context, struct runtime_reader **reader);
-/* No answer comes after this. NULL is fine. */
+/* `pool`, with runtime_reader__serve as this service of its, or NULL. 0 or -ENOMEM. */
+int runtime_reader__new(runtime_answer_fn answer, void *context, struct reader_pool *pool,
+			unsigned int service, struct runtime_reader **reader);
+/* A reader_serve_fn. */
+void runtime_reader__serve(struct reader_job *job);
+/* No answer comes after this; a pool must have ended (reader_pool__end()). NULL is fine. */
 void runtime_reader__free(struct runtime_reader *reader);
 
 /* 0: there will be an answer; -EINVAL, -ENOMEM: there will be none. */

@@ -17,12 +17,27 @@
 #include "base/mapping_path.h"
 #include "base/vec.h"
 
+#define LEFT_NAME "[unknown]" /* as for addresses outside of every mapping */
+#define ROOT	  0
+
 struct slot {
 	struct image *image; /* NULL: free */
 	bool marked, idle;   /* idle: not marked the last time */
+	bool charged;	     /* to this user */
+	uint32_t user;
 };
 
+struct images_of_user {
+	uint32_t user;
+	size_t count;
+};
+
+/* A large program maps some hundred files; a build farm, ten thousand in a day, of which most are gone again. */
+const struct image_limits IMAGE_LIMITS = {.user = 16384, .all = 65536, .least = 1024};
+
 struct image_table {
+	VEC(struct images_of_user) users; /* those who have some */
+	size_t charged;			  /* to all of them */
 	VEC(struct slot) slots;
 	VEC(uint32_t) unused; /* has room for every slot */
 	struct hashmap index;
@@ -35,10 +50,11 @@ static bool is_image(const void *owner, uint32_t slot, const void *key)
 	const struct image_table *t = owner;
 	const struct image *a = t->slots.data[slot].image, *k = key;
 
-	if (a->kind != k->kind || a->build_id_size != k->build_id_size)
+	if (a->kind != k->kind || a->build_id_size != k->build_id_size ||
+	    a->unshared != k->unshared || memcmp(a->build_id, k->build_id, k->build_id_size) != 0)
 		return false;
-	if (k->build_id_size)
-		return !memcmp(a->build_id, k->build_id, k->build_id_size);
+	if (k->build_id_size && !k->unshared)
+		return true;
 	return a->major == k->major && a->minor == k->minor && a->inode == k->inode &&
 	       a->inode_generation == k->inode_generation && !strcmp(a->path, k->path);
 }
@@ -47,8 +63,9 @@ static uint64_t hash_image(const struct image *image)
 {
 	uint64_t hash = hash_u64(image->kind);
 
-	if (image->build_id_size)
-		return hash_combine(hash, hash_bytes(image->build_id, image->build_id_size));
+	hash = hash_combine(hash, hash_bytes(image->build_id, image->build_id_size));
+	if (image->build_id_size && !image->unshared)
+		return hash;
 	hash = hash_combine(hash, hash_u64((uint64_t)image->major << 32 | image->minor));
 	hash = hash_combine(hash, hash_u64(image->inode));
 	hash = hash_combine(hash, hash_u64(image->inode_generation));
@@ -79,6 +96,7 @@ void image_table__free(struct image_table *t)
 		free(t->slots.data[i].image);
 	vec_free(&t->slots);
 	vec_free(&t->unused);
+	vec_free(&t->users);
 	hashmap__fini(&t->index);
 	free(t);
 }
@@ -131,6 +149,7 @@ static void fill_identity(struct image *image, const struct mmap_event *event)
 	image->inode_generation = event->inode_generation;
 	if (!(event->header.flags & EVENT_BUILD_ID) || event->build_id_size > BUILD_ID_SIZE)
 		return;
+	image->unshared = (event->header.flags & EVENT_UNSHARED) != 0;
 	image->build_id_size = event->build_id_size;
 	memcpy(image->build_id, event->build_id, event->build_id_size);
 }
@@ -140,6 +159,10 @@ static struct image describe_image(const struct mmap_event *event, char *path)
 {
 	struct image image = {};
 
+	if (event->header.flags & EVENT_LEFT) {
+		memcpy(path, LEFT_NAME, sizeof(LEFT_NAME));
+		return (struct image){.kind = DSO_UNKNOWN, .path = path, .name = path};
+	}
 	image.deleted = copy_path(path, EVENT_PATH_MAX, event->path);
 	fill_identity(&image, event);
 	image.kind = kind_of(event, image.build_id_size > 0);
@@ -211,6 +234,65 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 	return (struct image_id){slot};
 }
 
+/* ---- whose they are -------------------------------------------------------------------------- */
+
+static struct images_of_user *find_user(struct image_table *t, uint32_t user)
+{
+	for (size_t i = 0; i < t->users.count; i++)
+		if (t->users.data[i].user == user)
+			return &t->users.data[i];
+	return NULL;
+}
+
+static void charge(struct image_table *t, struct image_id id, uint32_t user)
+{
+	struct images_of_user *u = find_user(t, user);
+	struct slot *slot = &t->slots.data[id.v];
+
+	if (!id.v || slot->charged)
+		return;
+	if (!u && vec_push(&t->users, (struct images_of_user){.user = user}))
+		return;
+	u = u ? u : &t->users.data[t->users.count - 1];
+	u->count++;
+	t->charged++;
+	slot->charged = true;
+	slot->user = user;
+}
+
+static void discharge(struct image_table *t, const struct slot *slot)
+{
+	struct images_of_user *u = slot->charged ? find_user(t, slot->user) : NULL;
+
+	if (!u)
+		return;
+	t->charged--;
+	if (!--u->count)
+		*u = t->users.data[--t->users.count];
+}
+
+bool image_table__knows(const struct image_table *t, const struct mmap_event *event)
+{
+	char path[EVENT_PATH_MAX];
+	struct image key = describe_image(event, path);
+
+	return hashmap__find(&t->index, hash_image(&key), &key) != HASHMAP_NONE;
+}
+
+bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
+			const struct image_limits *limits, bool *for_all)
+{
+	const struct images_of_user *u = find_user(t, user);
+	size_t count = u ? u->count : 0;
+
+	*for_all = count < limits->user;
+	if (count >= limits->user ||
+	    (user != ROOT && t->charged >= limits->all && count >= limits->least))
+		return false;
+	charge(t, image_table__add(t, event), user);
+	return true;
+}
+
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
 void image_table__mark(struct image_table *t, struct image_id id)
@@ -224,12 +306,13 @@ static void forget_image(struct image_table *t, uint32_t number)
 
 	hashmap__remove(&t->index, hash_image(slot->image), slot->image);
 	free(slot->image);
+	discharge(t, slot);
 	*slot = (struct slot){};
 	t->unused.data[t->unused.count++] = number;
 }
 
-size_t image_table__forget(struct image_table *t,
-			   bool (*may_forget)(void *context, struct image_id id), void *context)
+size_t image_table__forget(struct image_table *t, bool full, image_forget_fn may_forget,
+			   void *context)
 {
 	size_t forgotten = 0;
 
@@ -241,8 +324,9 @@ size_t image_table__forget(struct image_table *t,
 			continue;
 		slot->idle = !slot->marked;
 		slot->marked = false;
-		if (!slot->idle || !was_idle ||
-		    (may_forget && !may_forget(context, (struct image_id){i})))
+		if (!slot->idle || !was_idle)
+			continue;
+		if (may_forget ? !may_forget(context, (struct image_id){i}, full) : !full)
 			continue;
 		forget_image(t, i);
 		forgotten++;

@@ -2,6 +2,9 @@
 /*
  * Everything that processes have mapped, each file once. An image outlives the processes that mapped it, and
  * the windows. In a profile it becomes a dso.
+ *
+ * Whoever is profiled decides how many files there are, so a live session admits them by user; what is not admitted is
+ * one image all together (EVENT_LEFT), whose code has addresses and nothing else.
  */
 #ifndef PROCESS_IMAGE_TABLE_H
 #define PROCESS_IMAGE_TABLE_H
@@ -26,6 +29,7 @@ struct image {
 	uint8_t build_id[BUILD_ID_SIZE];
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
+	bool unshared; /* EVENT_UNSHARED */
 };
 
 struct image_table *image_table__new(void); /* NULL: no memory */
@@ -36,17 +40,34 @@ void image_table__free(struct image_table *t);
  */
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
 
+struct image_limits {
+	size_t user;  /* images that one user may have */
+	size_t all;   /* if there are so many, nobody but root may have more … */
+	size_t least; /* … than that */
+};
+extern const struct image_limits IMAGE_LIMITS;
+
+/* Is it known what this maps? */
+bool image_table__knows(const struct image_table *t, const struct mmap_event *event);
+/*
+ * The user has mapped something that is not known: it is now, and is one of his. False: he has enough already, and
+ * *for_all says whether that is so because all have too much. Without memory it is admitted, and nobody's.
+ */
+bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
+			const struct image_limits *limits, bool *for_all);
+
 /* Valid until the next image_table__forget(). */
 const struct image *image_table__get(const struct image_table *t, struct image_id id);
 
 /*
  * Freeing images, in two steps: mark those that are still mapped, then free those that were not marked this
- * time and the last. Their ids are reused. `may_forget` (NULL: yes) is called for each. Returns how many
- * were freed.
+ * time and the last. Their ids are reused. `may_forget` (NULL: yes, if there is no room for them) is called for each; `full`: room is
+ * wanted. Returns how many were freed.
  */
 void image_table__mark(struct image_table *t, struct image_id id);
-size_t image_table__forget(struct image_table *t,
-			   bool (*may_forget)(void *context, struct image_id id), void *context);
+typedef bool (*image_forget_fn)(void *context, struct image_id id, bool full);
+size_t image_table__forget(struct image_table *t, bool full, image_forget_fn may_forget,
+			   void *context);
 
 size_t image_table__count(const struct image_table *t); /* of images that are known */
 

@@ -12,15 +12,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/outside_books.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"
 #include "jit/jit_runtime.h"
+#include "stream/symbol_codec.h"
 
 struct code_process {
 	const struct jit_process *process;
-	uint64_t samples, unnamed, ambiguous;
+	uint64_t samples, unnamed, ambiguous, read;
 };
 
 /* What a place is called at a time. */
@@ -33,10 +36,28 @@ struct version {
 
 #define VERSIONS_COMPARED 64u /* the last ones; older ones may come twice */
 
+/*
+ * Each process asks a file for the history of its places, which takes the time of all entries. A file is that of one
+ * process; entries of files that are asked again and again are bounded, as are the changes that are kept.
+ */
+#define ASKED_AGAIN_MAX (16u << 20)
+#define CHANGES_MAX	(4u << 20)
+
+/* A name as it was parsed, or the file of a line. */
+struct kept_text {
+	const struct jit_code *code;
+	uint32_t number; /* jit_code__name_number() */
+	bool is_file;
+	struct string_id function, file;
+	uint32_t line, column;
+	enum code_tier tier;
+};
+
 struct place {
 	uint32_t process; /* in `processes` */
 	struct location_id location;
 	uint64_t address;
+	uint32_t first; /* place of the process with this address: it has the histories */
 	struct jit_history histories[JIT_FILE_KIND_COUNT];
 	bool constant; /* one answer for all times of the recording */
 	VEC(struct version) versions;
@@ -45,6 +66,7 @@ struct place {
 /* What becomes of a stack without changing places. */
 struct done_stack {
 	bool is_done, has_code, changes, unnamed, ambiguous;
+	bool is_read; /* it has a frame whose function was read from the process's memory */
 	struct stack_id stack;
 };
 
@@ -58,6 +80,9 @@ struct jit_names {
 	size_t location_count;
 	struct done_stack *done; /* by stack; the same */
 	size_t stack_count;
+	VEC(struct kept_text) texts; /* what was parsed: it may be long, and many places have it */
+	struct hashmap text_map;
+	uint64_t asked_again, changes, changes_most;
 };
 
 static void jit_names__fini(struct jit_names *j)
@@ -70,6 +95,8 @@ static void jit_names__fini(struct jit_names *j)
 		vec_free(&place->versions);
 	}
 	vec_free(&j->places);
+	vec_free(&j->texts);
+	hashmap__fini(&j->text_map);
 	free(j->place_of);
 	free(j->done);
 	free(j->processes);
@@ -137,8 +164,14 @@ static int collect_places(struct jit_names *j)
 	}
 	if (j->places.count)
 		qsort(j->places.data, j->places.count, sizeof(struct place), compare_places);
-	for (size_t i = 0; i < j->places.count; i++)
-		j->place_of[j->places.data[i].location.v] = i + 1;
+	for (size_t i = 0; i < j->places.count; i++) {
+		struct place *place = &j->places.data[i];
+		bool repeated = i && place[-1].process == place->process &&
+				place[-1].address == place->address;
+
+		place->first = repeated ? place[-1].first : i;
+		j->place_of[place->location.v] = i + 1;
+	}
 	return 0;
 }
 
@@ -179,10 +212,7 @@ static int ask_histories(struct jit_code *code, int kind, struct place *places, 
 static const struct jit_history *history_of(const struct jit_names *j, const struct place *place,
 					    int kind)
 {
-	while (place > j->places.data && place[-1].process == place->process &&
-	       place[-1].address == place->address)
-		place--;
-	return &place->histories[kind];
+	return &j->places.data[place->first].histories[kind];
 }
 
 static bool is_constant(const struct jit_names *j, const struct place *place)
@@ -198,20 +228,51 @@ static bool is_constant(const struct jit_names *j, const struct place *place)
 	return true;
 }
 
+/* May it be asked once more? */
+static bool may_ask(struct jit_names *j, struct jit_source *source)
+{
+	size_t entries = jit_timeline__count(jit_code__timeline(source->code));
+
+	if (source->asked)
+		j->asked_again += entries;
+	else
+		j->changes_most += (uint64_t)entries * JIT_CHANGES_EACH;
+	source->asked = true;
+	return j->asked_again <= ASKED_AGAIN_MAX;
+}
+
+/* Are there too many changes with these? Then these are dropped. */
+static bool too_many_changes(struct jit_names *j, int kind, struct place *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		j->changes += places[i].histories[kind].changes.count;
+	if (j->changes <= j->changes_most)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		j->changes -= places[i].histories[kind].changes.count;
+		jit_history__fini(&places[i].histories[kind]);
+	}
+	return true;
+}
+
 /* Too many changes to be kept: the file counts as bad, and gives no names. */
 static int ask_process(struct jit_names *j, uint32_t number, struct place *places, size_t count)
 {
 	const struct code_process *process = &j->processes[number];
 
 	for (int kind = 0; kind < JIT_FILE_KIND_COUNT; kind++) {
-		struct jit_code *code = code_of(j, process, kind);
-		int err = code ? ask_histories(code, kind, places, count) : 0;
+		struct jit_source *source = jit_sources__get(j->sources,
+							     process->process->files[kind]);
+		int err;
 
+		if (!source || !source->code)
+			continue;
+		err = may_ask(j, source) ? ask_histories(source->code, kind, places, count)
+					 : -E2BIG;
 		if (err == -ENOMEM)
 			return err;
-		if (err)
-			jit_sources__get(j->sources, process->process->files[kind])->state =
-				JIT_FILE_STATE_TOO_BIG;
+		if (err || too_many_changes(j, kind, places, count))
+			source->state = JIT_FILE_STATE_TOO_BIG;
 	}
 	return 0;
 }
@@ -221,6 +282,7 @@ static int ask_all(struct jit_names *j)
 	size_t end;
 	int err = jit_sources__settle(j->sources);
 
+	j->changes_most = CHANGES_MAX + (uint64_t)j->places.count * JIT_CHANGES_EACH;
 	for (size_t i = 0; i < j->places.count && !err; i = end) {
 		uint32_t process = j->places.data[i].process;
 
@@ -235,23 +297,77 @@ static int ask_all(struct jit_names *j)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* As much as a symbol in a recording has: what no character begins in is cut off. */
+static size_t kept_size(struct jit_text text)
+{
+	size_t size = text.size;
+
+	if (size < SYMBOL_STRING_MAX)
+		return size;
+	size = SYMBOL_STRING_MAX - 1;
+	while (size && ((unsigned char)text.text[size] & 0xc0) == 0x80)
+		size--;
+	return size;
+}
+
 static struct string_id keep_text(struct jit_names *j, struct jit_text text)
 {
-	_cleanup_free_ char *copy = text.size ? strndup(text.text, text.size) : NULL;
+	_cleanup_free_ char *copy = text.size ? strndup(text.text, kept_size(text)) : NULL;
 
 	return profile_builder__string(j->builder, copy);
+}
+
+static bool is_kept_text(const void *owner, uint32_t index, const void *key)
+{
+	const struct jit_names *j = owner;
+	const struct kept_text *text = &j->texts.data[index], *wanted = key;
+
+	return text->code == wanted->code && text->number == wanted->number &&
+	       text->is_file == wanted->is_file;
+}
+
+static uint64_t hash_text(const struct kept_text *text)
+{
+	return hash_combine(hash_u64((uintptr_t)text->code),
+			    (uint64_t)text->number << 1 | text->is_file);
+}
+
+/* What is known of the text with the same key as `text`, which is completed if nothing is. */
+static struct kept_text find_text(struct jit_names *j, struct kept_text text, const char *name)
+{
+	uint32_t found = hashmap__find(&j->text_map, hash_text(&text), &text);
+	struct jit_name parsed;
+
+	if (found != HASHMAP_NONE)
+		return j->texts.data[found];
+	if (text.is_file) {
+		text.file = profile_builder__string(j->builder, name);
+	} else {
+		parsed = jit_name_parse(name, strlen(name));
+		text.function = keep_text(j, parsed.function);
+		text.file = keep_text(j, parsed.file);
+		text.line = parsed.line;
+		text.column = parsed.column;
+		text.tier = parsed.tier;
+	}
+	if (!vec_push(&j->texts, text))
+		hashmap__add(&j->text_map, hash_text(&text), j->texts.count - 1);
+	return text;
 }
 
 static void name_location(struct jit_names *j, struct location_id id, const struct version *v,
 			  uint64_t address)
 {
-	const char *text = jit_code__name(v->code, v->entry);
-	const struct jit_name name = jit_name_parse(text, strlen(text));
+	const struct kept_text name =
+		find_text(j,
+			  (struct kept_text){.code = v->code,
+					     .number = jit_code__name_number(v->code, v->entry)},
+			  jit_code__name(v->code, v->entry));
 	const struct profile_function function = {
-		.name = keep_text(j, name.function),
+		.name = name.function,
 		.dso = profile_builder__get_location(j->builder, id)->dso,
 		.address = PROFILE_UNKNOWN_ADDRESS,
-		.definition_file = keep_text(j, name.file),
+		.definition_file = name.file,
 		.definition_line = name.line,
 		.definition_column = name.column,
 	};
@@ -262,7 +378,12 @@ static void name_location(struct jit_names *j, struct location_id id, const stru
 		return;
 	if (jit_code__line(v->code, v->entry, address, &executing)) {
 		if (*executing.file)
-			line.file = profile_builder__string(j->builder, executing.file);
+			line.file = find_text(j,
+					      (struct kept_text){.code = v->code,
+								 .number = executing.file_number,
+								 .is_file = true},
+					      executing.file)
+					    .file;
 		line.line = executing.line;
 		line.column = executing.column;
 	}
@@ -286,9 +407,11 @@ static struct version find_answer(const struct jit_names *j, const struct place 
 			continue;
 		found = jit_history__at(history_of(j, place, order[i]), time,
 					jit_code__same_function, code);
-		if (found.entry != JIT_NO_ENTRY)
-			return (struct version){
-				.code = code, .entry = found.entry, .ambiguous = found.ambiguous};
+		if (found.entry == JIT_NO_ENTRY)
+			continue;
+		jit_code__use(code, found.entry);
+		return (struct version){
+			.code = code, .entry = found.entry, .ambiguous = found.ambiguous};
 	}
 	return (struct version){};
 }
@@ -333,6 +456,13 @@ static struct place *place_of(const struct jit_names *j, struct location_id loca
 	return index ? &j->places.data[index - 1] : NULL;
 }
 
+static bool is_read(const struct jit_names *j, struct location_id location)
+{
+	const struct profile_location *l = profile_builder__get_location(j->builder, location);
+
+	return profile_builder__get_dso(j->builder, l->dso)->kind == DSO_RUNTIME && l->line_count;
+}
+
 /* Parents come first, so what they are is known. */
 static int look_at_stacks(struct jit_names *j)
 {
@@ -347,6 +477,7 @@ static int look_at_stacks(struct jit_names *j)
 		const struct place *place = place_of(j, stack->location);
 
 		j->done[i].has_code = parent->has_code || place;
+		j->done[i].is_read = parent->is_read || is_read(j, stack->location);
 		j->done[i].changes = parent->changes || (place && !place->constant);
 	}
 	return 0;
@@ -401,6 +532,7 @@ static void name_samples(struct jit_names *j, struct thread_id thread)
 	for (size_t i = 0; process && i < samples.count; i++) {
 		struct done_stack result;
 
+		process->read += j->done[samples.stack[i].v].is_read;
 		if (!j->done[samples.stack[i].v].has_code)
 			continue;
 		result = put_together(j, samples.stack[i], samples.time[i]);
@@ -413,21 +545,52 @@ static void name_samples(struct jit_names *j, struct thread_id thread)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* What is kept is bounded here, in a replay as well, so this row is in no recording. */
+static void note_left(const struct jit_names *j, struct jit_source *source)
+{
+	const struct profile_outside row = {
+		.user = source->user,
+		.thing = OUTSIDE_JIT_NAMES,
+		.reason = source->left == JIT_FILE_STATE_USER_LIMIT ? OUTSIDE_BY_USER
+			  : source->left == JIT_FILE_STATE_LIMIT    ? OUTSIDE_BY_ALL
+								    : OUTSIDE_BY_ITSELF,
+		.count = 1,
+		.since = source->left_at,
+	};
+
+	if (source->left == JIT_FILE_STATE_NONE || source->noted)
+		return;
+	source->noted = true;
+	profile_builder__outside(j->builder, &row);
+}
+
 static struct profile_jit_file describe_file(const struct jit_names *j, uint32_t file)
 {
-	const struct jit_source *source = jit_sources__get(j->sources, file);
+	struct jit_source *source = jit_sources__get(j->sources, file);
 	struct jit_code_counts counts;
 
 	if (!source)
 		return (struct profile_jit_file){};
+	note_left(j, source);
 	counts = source->code ? jit_code__counts(source->code) : (struct jit_code_counts){};
 	return (struct profile_jit_file){
 		.path = profile_builder__string(j->builder, source->path),
-		.state = source->state,
+		.state = source->left == JIT_FILE_STATE_NONE ? source->state : source->left,
 		.entries = counts.entries,
 		.bad_lines = counts.bad_lines,
 		.torn = counts.torn,
 	};
+}
+
+static const char *refusal_text(enum code_runtime_state state)
+{
+	static const char *const texts[CODE_RUNTIME_STATE_COUNT] = {
+#define X(id, text) [CODE_RUNTIME_##id] = text,
+		CODE_RUNTIME_STATES(X)
+#undef X
+	};
+
+	return state == CODE_RUNTIME_READ ? NULL : texts[state];
 }
 
 static void describe_process(struct jit_names *j, const struct code_process *code)
@@ -438,11 +601,13 @@ static void describe_process(struct jit_names *j, const struct code_process *cod
 		.process = process->id,
 		.runtime = profile_builder__string(j->builder, runtime ? runtime->name : NULL),
 		.remedy = profile_builder__string(j->builder, runtime ? runtime->remedy : NULL),
+		.refusal = profile_builder__string(j->builder, refusal_text(process->refused)),
 		.map = describe_file(j, process->files[JIT_FILE_MAP]),
 		.dump = describe_file(j, process->files[JIT_FILE_DUMP]),
 		.samples = code->samples,
 		.unnamed = code->unnamed,
 		.ambiguous = code->ambiguous,
+		.read = code->read,
 	};
 
 	profile_builder__jit(j->builder, &jit);
@@ -454,6 +619,7 @@ int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 	struct jit_names j = {.builder = builder, .sources = sources};
 	int err;
 
+	hashmap__init(&j.text_map, is_kept_text, &j);
 	if (!count)
 		return 0;
 	err = sort_processes(&j, processes, count);

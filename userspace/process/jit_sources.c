@@ -5,21 +5,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/search.h"
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "process/jit_piece.h"
 #include "stream/clock.h"
 
-#define FILES_MAX (1u << 16) /* at one time; more are those of a damaged recording */
+#define ROOM_ROUNDS 16	       /* files that room is made in, at most, for one piece */
+#define FILES_MAX   (1u << 16) /* at one time; more are those of a damaged recording */
+
+struct kept_of_user {
+	uint32_t user;
+	uint64_t memory;
+};
 
 struct jit_sources {
-	VEC(struct jit_source) files; /* by number */
-	struct clock clock;	      /* of jitdumps that use the TSC */
+	VEC(struct jit_source) files;
+	struct hashmap by_number;
+	VEC(struct kept_of_user) users;
+	struct hashmap by_user;
+	uint64_t memory;
+	uint64_t user_limit, limit;
+	uint64_t living_left; /* entries */
+	struct clock clock;   /* of jitdumps that use the TSC */
 };
+
+static bool has_number(const void *owner, uint32_t index, const void *number)
+{
+	const struct jit_sources *s = owner;
+
+	return s->files.data[index].file == *(const uint32_t *)number;
+}
+
+static bool is_of_user(const void *owner, uint32_t index, const void *key)
+{
+	const struct jit_sources *s = owner;
+
+	return s->users.data[index].user == *(const uint32_t *)key;
+}
 
 struct jit_sources *jit_sources__new(void)
 {
-	return calloc(1, sizeof(struct jit_sources));
+	struct jit_sources *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	hashmap__init(&s->by_number, has_number, s);
+	hashmap__init(&s->by_user, is_of_user, s);
+	jit_sources__limit(s, JIT_USER_MEMORY, JIT_ALL_MEMORY);
+	return s;
+}
+
+void jit_sources__limit(struct jit_sources *s, uint64_t user, uint64_t all)
+{
+	s->user_limit = user;
+	s->limit = all;
 }
 
 static void free_source(struct jit_source *source)
@@ -35,6 +76,9 @@ void jit_sources__free(struct jit_sources *s)
 	for (size_t i = 0; i < s->files.count; i++)
 		free_source(&s->files.data[i]);
 	vec_free(&s->files);
+	hashmap__fini(&s->by_number);
+	vec_free(&s->users);
+	hashmap__fini(&s->by_user);
 	free(s);
 }
 
@@ -43,36 +87,72 @@ size_t jit_sources__count(const struct jit_sources *s)
 	return s->files.count;
 }
 
-/* Where the file of this number is, or would be. */
-static size_t index_of(const struct jit_sources *s, uint32_t file)
+/* ---- budgets --------------------------------------------------------------------------------- */
+
+/* NULL: no memory. */
+static struct kept_of_user *user_of(struct jit_sources *s, uint32_t user)
 {
-	return partition_point(s->files.data, s->files.count, f, f->file < file);
+	uint32_t at = hashmap__find(&s->by_user, hash_u64(user), &user);
+
+	if (at != HASHMAP_NONE)
+		return &s->users.data[at];
+	at = (uint32_t)s->users.count;
+	if (vec_push(&s->users, (struct kept_of_user){.user = user}))
+		return NULL;
+	if (!hashmap__add(&s->by_user, hash_u64(user), at))
+		return &s->users.data[at];
+	s->users.count--;
+	return NULL;
 }
+
+/* What it takes now. 0 or -ENOMEM. */
+static int charge(struct jit_sources *s, struct jit_source *source, uint64_t memory)
+{
+	struct kept_of_user *user = user_of(s, source->user);
+
+	if (!user)
+		return -ENOMEM;
+	user->memory += memory - source->memory;
+	s->memory += memory - source->memory;
+	source->memory = memory;
+	return 0;
+}
+
+/* Does its user have all that he gets, or all together? FOLLOWED: neither. */
+static enum jit_file_state limit_of(struct jit_sources *s, const struct jit_source *source)
+{
+	const struct kept_of_user *user = user_of(s, source->user);
+
+	if (user && user->memory >= s->user_limit)
+		return JIT_FILE_STATE_USER_LIMIT;
+	return s->memory >= s->limit ? JIT_FILE_STATE_LIMIT : JIT_FILE_STATE_FOLLOWED;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file)
 {
-	size_t i = index_of(s, file);
+	uint32_t i = hashmap__find(&s->by_number, hash_u64(file), &file);
 
-	return i < s->files.count && s->files.data[i].file == file ? &s->files.data[i] : NULL;
+	return i == HASHMAP_NONE ? NULL : &s->files.data[i];
 }
 
 /* NULL: no memory, or too many. */
 static struct jit_source *add_source(struct jit_sources *s, uint32_t file, int *err)
 {
-	size_t i = index_of(s, file);
+	struct jit_source *source = jit_sources__get(s, file);
 
 	*err = 0;
-	if (i < s->files.count && s->files.data[i].file == file)
-		return &s->files.data[i];
-	if (s->files.count >= FILES_MAX)
-		return NULL;
-	*err = vec_push(&s->files, (struct jit_source){});
+	if (source || s->files.count >= FILES_MAX)
+		return source;
+	*err = vec_push(&s->files, (struct jit_source){.file = file});
 	if (*err)
 		return NULL;
-	memmove(&s->files.data[i + 1], &s->files.data[i],
-		(s->files.count - 1 - i) * sizeof(*s->files.data));
-	s->files.data[i] = (struct jit_source){.file = file};
-	return &s->files.data[i];
+	*err = hashmap__add(&s->by_number, hash_u64(file), s->files.count - 1);
+	if (!*err)
+		return &s->files.data[s->files.count - 1];
+	s->files.count--;
+	return NULL;
 }
 
 static int add_file(struct jit_sources *s, const struct jit_file_event *e)
@@ -91,33 +171,162 @@ static int add_file(struct jit_sources *s, const struct jit_file_event *e)
 		source->path = path;
 	}
 	source->state = e->state;
+	if (!source->code)
+		source->user = e->user;
 	if (!jit_file_state_is_followed(e->state) || source->code)
 		return 0;
 	source->code = jit_code__new(e->kind == JIT_FILE_DUMP ? JIT_CODE_DUMP : JIT_CODE_MAP);
 	return source->code ? 0 : -ENOMEM;
 }
 
-static bool is_among(const uint32_t *files, size_t count, uint32_t file)
+/* Without memory for the index a file is not found any more. */
+static void index_files(struct jit_sources *s)
 {
-	for (size_t i = 0; i < count; i++)
-		if (files[i] == file)
-			return true;
-	return false;
+	hashmap__clear(&s->by_number);
+	for (size_t i = 0; i < s->files.count; i++)
+		hashmap__add(&s->by_number, hash_u64(s->files.data[i].file), i);
+}
+
+/* Those with nothing left: as many users come and go as containers do. */
+static void forget_users(struct jit_sources *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->users.count; i++)
+		if (s->users.data[i].memory)
+			s->users.data[kept++] = s->users.data[i];
+	s->users.count = kept;
+	hashmap__clear(&s->by_user);
+	for (size_t i = 0; i < kept; i++)
+		hashmap__add(&s->by_user, hash_u64(s->users.data[i].user), i);
 }
 
 void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last)
 {
+	_cleanup_free_ bool *keep = calloc(s->files.count + 1, sizeof(*keep));
 	size_t kept = 0;
+
+	if (!keep)
+		return; /* all of them, until the next window */
+	for (size_t i = 0; i < count; i++) {
+		const struct jit_source *source = jit_sources__get(s, files[i]);
+
+		if (source)
+			keep[source - s->files.data] = true;
+	}
+	for (size_t i = 0; i < s->files.count; i++) {
+		struct jit_source *source = &s->files.data[i];
+
+		if (source->file > last || keep[i]) {
+			s->files.data[kept++] = *source;
+			continue;
+		}
+		charge(s, source, 0);
+		free_source(source);
+	}
+	s->files.count = kept;
+	index_files(s);
+	forget_users(s);
+}
+
+static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
+{
+	const struct jit_sources *s = context;
+
+	return clock__to_monotonic(&s->clock, tsc);
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static uint32_t fattest_user(const struct jit_sources *s)
+{
+	const struct kept_of_user *most = &s->users.data[0];
+
+	for (size_t i = 1; i < s->users.count; i++)
+		if (s->users.data[i].memory > most->memory)
+			most = &s->users.data[i];
+	return most->user;
+}
+
+/* NULL: he has none. */
+static struct jit_source *largest_of(struct jit_sources *s, uint32_t user)
+{
+	struct jit_source *largest = NULL;
 
 	for (size_t i = 0; i < s->files.count; i++) {
 		struct jit_source *source = &s->files.data[i];
 
-		if (source->file > last || is_among(files, count, source->file))
-			s->files.data[kept++] = *source;
-		else
-			free_source(source);
+		if (source->user == user && source->code && source->memory &&
+		    (!largest || source->memory > largest->memory))
+			largest = source;
 	}
-	s->files.count = kept;
+	return largest;
+}
+
+static void note_left(struct jit_source *source, enum jit_file_state why, uint64_t time)
+{
+	source->left = why;
+	source->left_at = time;
+}
+
+/* A quarter of its code's memory is given back. */
+static int shrink(struct jit_sources *s, struct jit_source *source)
+{
+	size_t memory = source->memory - source->memory / 4;
+	uint64_t living = 0;
+	int err = jit_code__settle(source->code, tsc_to_monotonic, s);
+
+	if (!err)
+		err = jit_code__shrink(source->code, memory, &living);
+	s->living_left += living;
+	log_debug(LOG_JIT,
+		  "%s: over the limit of memory: %zu KB of %zu, %llu living functions forgotten",
+		  source->path ? source->path : "a file", jit_code__memory(source->code) / 1024,
+		  (size_t)source->memory / 1024, (unsigned long long)living);
+	return err ? err : charge(s, source, jit_code__memory(source->code));
+}
+
+/* Where `source` is to grow. 0; 1: there is no room; -ENOMEM. */
+static int make_room(struct jit_sources *s, const struct jit_source *source, uint64_t time)
+{
+	for (int round = 0; round < ROOM_ROUNDS; round++) {
+		enum jit_file_state limit = limit_of(s, source);
+		struct jit_source *largest;
+		int err;
+
+		if (limit == JIT_FILE_STATE_FOLLOWED)
+			return 0;
+		largest = largest_of(s, limit == JIT_FILE_STATE_USER_LIMIT ? source->user
+									   : fattest_user(s));
+		if (!largest)
+			return 1;
+		note_left(largest, limit, time);
+		err = shrink(s, largest);
+		if (err)
+			return err;
+	}
+	return limit_of(s, source) == JIT_FILE_STATE_FOLLOWED ? 0 : 1;
+}
+
+/* The piece is left out. */
+static int lose(struct jit_sources *s, struct jit_source *source, const struct jit_piece *piece)
+{
+	enum jit_file_state why = limit_of(s, source);
+
+	note_left(source, why == JIT_FILE_STATE_FOLLOWED ? JIT_FILE_STATE_TOO_BIG : why,
+		  piece->after);
+	return jit_code__lose(source->code, piece->after, piece->before);
+}
+
+/* Of itself it has too many entries, or it is no jitdump. */
+static int leave(struct jit_source *source, int why, uint64_t time)
+{
+	if (why == -ENOMEM)
+		return why;
+	source->state = why == -E2BIG ? JIT_FILE_STATE_TOO_BIG : JIT_FILE_STATE_BAD;
+	if (why == -E2BIG)
+		note_left(source, JIT_FILE_STATE_TOO_BIG, time);
+	return 0;
 }
 
 static int add_bytes(struct jit_sources *s, const struct jit_bytes_event *e)
@@ -128,12 +337,13 @@ static int add_bytes(struct jit_sources *s, const struct jit_bytes_event *e)
 
 	if (!source || !source->code)
 		return 0;
+	err = e->flags & JIT_BYTES_LOST ? 1 : make_room(s, source, piece.after);
+	if (err)
+		return err < 0 ? err : lose(s, source, &piece);
 	err = jit_code__feed(source->code, &piece);
-	if (err && err != -ENOMEM) {
-		source->state = err == -E2BIG ? JIT_FILE_STATE_TOO_BIG : JIT_FILE_STATE_BAD;
-		err = 0;
-	}
-	return err;
+	if (err)
+		return leave(source, err, piece.after);
+	return charge(s, source, jit_code__memory(source->code));
 }
 
 int jit_sources__event(struct jit_sources *s, const struct event_header *event)
@@ -153,19 +363,37 @@ int jit_sources__event(struct jit_sources *s, const struct event_header *event)
 	}
 }
 
-static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
-{
-	const struct jit_sources *s = context;
-
-	return clock__to_monotonic(&s->clock, tsc);
-}
-
 int jit_sources__settle(struct jit_sources *s)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < s->files.count && !err; i++)
+	for (size_t i = 0; i < s->files.count && !err; i++) {
+		s->files.data[i].asked = s->files.data[i].noted = false;
 		if (s->files.data[i].code)
 			err = jit_code__settle(s->files.data[i].code, tsc_to_monotonic, s);
+	}
 	return err;
+}
+
+int jit_sources__forget(struct jit_sources *s, uint64_t horizon)
+{
+	int err = jit_sources__settle(s);
+
+	for (size_t i = 0; i < s->files.count && !err; i++) {
+		struct jit_source *source = &s->files.data[i];
+
+		if (source->left != JIT_FILE_STATE_NONE && source->left_at < horizon)
+			source->left = JIT_FILE_STATE_NONE;
+		if (!source->code)
+			continue;
+		err = jit_code__forget(source->code, horizon);
+		if (!err)
+			err = charge(s, source, jit_code__memory(source->code));
+	}
+	return err;
+}
+
+void jit_sources__stats(const struct jit_sources *s, struct jit_sources_stats *stats)
+{
+	*stats = (struct jit_sources_stats){.memory = s->memory, .living = s->living_left};
 }

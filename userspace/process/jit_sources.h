@@ -2,6 +2,10 @@
 /*
  * The contents of perf maps and jitdumps, by file, over all windows. Filled from events and queried when a
  * window has ended, both by the same thread.
+ *
+ * What is kept is limited, for each user whose processes have such files and for all together. Beyond a limit room is
+ * made in the largest file of the user who has the most: first of code that has ended, then of code that was not sampled
+ * for the longest time; its names are counted as left. So the newest code always has names.
  */
 #ifndef PROCESS_JIT_SOURCES_H
 #define PROCESS_JIT_SOURCES_H
@@ -12,7 +16,12 @@
 
 struct jit_sources;
 
+#define JIT_USER_MEMORY (384ull << 20) /* bytes */
+#define JIT_ALL_MEMORY	(768ull << 20)
+
 struct jit_sources *jit_sources__new(void); /* NULL: no memory */
+/* Other limits, bytes, before anything is fed. */
+void jit_sources__limit(struct jit_sources *s, uint64_t user, uint64_t all);
 void jit_sources__free(struct jit_sources *s);
 
 /* Events in stream order; other types are ignored. 0 or -ENOMEM. */
@@ -26,7 +35,26 @@ struct jit_source {
 	struct jit_code *code; /* NULL: it was not followed */
 	char *path;	       /* NULL: not reported */
 	enum jit_file_state state;
+	bool asked; /* the asker's own, as the next one; false again after jit_sources__settle() */
+	bool noted; /* that it was left */
+	enum jit_file_state
+		left; /* names were left out at left_at: why; NONE: none since the last horizon */
+	uint64_t left_at;
+	uint32_t user;	 /* to whom it is charged */
+	uint64_t memory; /* of its code, as it was charged */
 };
+
+/*
+ * A window is finished, and nothing older than `horizon` (CLOCK_MONOTONIC ns) will be asked for: forgets code that had
+ * ended by then. 0 or -ENOMEM.
+ */
+int jit_sources__forget(struct jit_sources *s, uint64_t horizon);
+struct jit_sources_stats {
+	uint64_t memory; /* bytes of all code */
+	/* functions that were forgotten for want of room while they were alive, so far */
+	uint64_t living;
+};
+void jit_sources__stats(const struct jit_sources *s, struct jit_sources_stats *stats);
 
 /* The file of this number; NULL: there is none. Valid until the next event. */
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file);

@@ -2,8 +2,9 @@
 /*
  * The executable mappings of one process: sorted, without overlaps.
  *
- * A fork shares the table and the first change after it makes a copy, so the functions that change
- * one take the address of the owner's pointer. NULL is an empty table.
+ * A fork shares the table and the first change after it makes another, so the functions that change
+ * one take the address of the owner's pointer. NULL is an empty table. What is not said to be in the order of the
+ * number of mappings is in the order of its logarithm.
  */
 #ifndef PROCESS_MAPPING_TABLE_H
 #define PROCESS_MAPPING_TABLE_H
@@ -19,8 +20,15 @@ void mapping_table__unref(struct mapping_table *table);
 
 size_t mapping_table__count(const struct mapping_table *table);
 const struct mapping *mapping_table__get(const struct mapping_table *table, size_t i);
-/* All of them; valid until the table changes. */
-struct mappings mapping_table__all(const struct mapping_table *table);
+/* All of them as a list, which the table keeps until it changes; none if there is no memory for it. */
+struct mappings mapping_table__all(struct mapping_table *table);
+/*
+ * The same for who looks up a few addresses: of a table that has changed no list is made. Valid until the table changes.
+ */
+struct mappings mapping_table__view(struct mapping_table *table);
+/* Visits all of them in their order until `visit` returns something else than 0, and returns that. */
+typedef int (*mapping_visit_fn)(void *context, const struct mapping *mapping);
+int mapping_table__visit(const struct mapping_table *table, mapping_visit_fn visit, void *context);
 /* The mapping of an address, or NULL; valid until the table changes. */
 const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address);
 
@@ -31,7 +39,7 @@ enum mapping_change {
 
 /*
  * A mapping appeared, or (from_read) was found in /proc; mapping->read is ignored.
- * enum mapping_change; -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM.
+ * enum mapping_change; -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM, after which the table is of no use.
  */
 int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);
 

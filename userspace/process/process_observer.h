@@ -11,6 +11,7 @@
 struct process_life;
 struct thread_life;
 struct jit_unwinding;
+struct mapping;
 
 enum life_end {
 	LIFE_EXIT, /* or its pid was reused */
@@ -20,8 +21,8 @@ enum life_end {
 struct process_observer {
 	void *context; /* first argument of every callback */
 
-	/* The process has other mappings now. 0 or -ENOMEM. */
-	int (*mapped)(void *context, struct process_life *process);
+	/* The process has other mappings now: this one, too, or (NULL) some less. 0 or -ENOMEM. */
+	int (*mapped)(void *context, struct process_life *process, const struct mapping *mapping);
 	/* All unwinding information of the process's jitdump so far. 0 or -ENOMEM. */
 	int (*jit_frames)(void *context, struct process_life *process, uint64_t time,
 			  const struct jit_unwinding *list, size_t count);

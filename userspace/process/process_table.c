@@ -178,6 +178,8 @@ static void free_process(struct process_table *table, struct process_life *proce
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	mapping_table__unref(process->maps);
 	shared_text__unref(process->cgroup);
+	shared_text__unref(process->program);
+	life_facts__unref(process->facts);
 	release_number(&table->process_numbers, &process->number);
 	free(process);
 }
@@ -248,14 +250,15 @@ void process_table__unobserve(struct process_table *table, const void *context)
 	table->observers.count = kept;
 }
 
-int process_table__tell_mapped(struct process_table *table, struct process_life *process)
+int process_table__tell_mapped(struct process_table *table, struct process_life *process,
+			       const struct mapping *mapping)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < table->observers.count && !err; i++) {
 		const struct process_observer *o = &table->observers.data[i];
 
-		err = o->mapped ? o->mapped(o->context, process) : 0;
+		err = o->mapped ? o->mapped(o->context, process, mapping) : 0;
 	}
 	return err;
 }
@@ -300,7 +303,8 @@ static void end_process(struct process_table *table, struct process_life *proces
 {
 	struct thread_life *thread;
 
-	TAILQ_FOREACH(thread, &process->threads, sibling)
+	if (process->living) /* or there may be many that are dead, time and again */
+		TAILQ_FOREACH(thread, &process->threads, sibling)
 	end_thread(table, thread, how, time);
 	if (process->ended)
 		return;

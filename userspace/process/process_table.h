@@ -18,6 +18,8 @@
 #include <sysprof/event.h>
 #include <sysprof/profile.h> /* enum process_begin */
 
+#include "process/code_functions.h"
+#include "process/life_facts.h"
 #include "process/mapping_table.h"
 #include "process/process_observer.h"
 #include "process/shared_text.h"
@@ -42,11 +44,17 @@ struct process_life {
 	enum process_begin began;   /* PROCESS_WAS_THERE: not seen */
 	enum life_end how;	    /* it ended, if it has */
 	struct shared_text *cgroup; /* the path of its control group; NULL: unknown */
+	/* The path of the first file that was mapped executable in this life, or in its parent's; NULL: unknown */
+	struct shared_text *program;
+	struct life_facts *facts; /* NULL: not read */
 	bool is_kernel, is_target;
 	bool asked; /* told by /proc as a target: it is in profiles even without samples */
 	struct mapping_table *maps;
 	uint64_t maps_version;			 /* changes with maps */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that tell of its code; 0: none */
+	bool tells_of_code;			 /* one of them is, or was, followed */
+	enum code_runtime_state python;		 /* as it was told; READ: or nothing was */
+	struct code_kin kin[CODE_KIN_MAX];	 /* whose functions it has had since its fork */
 
 	/* process_table's own */
 	bool ended, indexed;
@@ -99,7 +107,8 @@ void process_table__free(struct process_table *table);
 int process_table__observe(struct process_table *table, const struct process_observer *observer);
 /* Removes the observer with this context. */
 void process_table__unobserve(struct process_table *table, const void *context);
-int process_table__tell_mapped(struct process_table *table, struct process_life *process);
+int process_table__tell_mapped(struct process_table *table, struct process_life *process,
+			       const struct mapping *mapping);
 int process_table__tell_jit_frames(struct process_table *table, struct process_life *process,
 				   uint64_t time, const struct jit_unwinding *list, size_t count);
 /* Does any observer want them? */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "process/outside_rows.h"
 #include "stream/symbol_codec.h"
 
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder)
@@ -89,6 +90,14 @@ static int on_meta(void *context, const char *key, const char *value)
 	return profile_builder__error(s->builder);
 }
 
+static int on_outside(void *context, const struct outside_event *e)
+{
+	struct profile_symbols *s = context;
+
+	outside_event__add_to(e, s->builder);
+	return profile_builder__error(s->builder);
+}
+
 struct event_handler profile_symbols__handler(struct profile_symbols *s)
 {
 	return (struct event_handler){
@@ -97,5 +106,6 @@ struct event_handler profile_symbols__handler(struct profile_symbols *s)
 		.symbol = on_symbol,
 		.symbols_end = on_symbols_end,
 		.meta = on_meta,
+		.outside = on_outside,
 	};
 }

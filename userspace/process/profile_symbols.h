@@ -18,7 +18,7 @@ struct profile_symbols {
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder);
 void profile_symbols__fini(struct profile_symbols *s);
 
-/* Takes EVENT_SYMBOL, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END and EVENT_META. Valid as long as `s`. */
+/* Takes EVENT_SYMBOL, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END, EVENT_META and EVENT_OUTSIDE. Valid as long as `s`. */
 struct event_handler profile_symbols__handler(struct profile_symbols *s);
 
 #endif

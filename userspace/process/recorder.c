@@ -9,18 +9,6 @@
  * (if a call at the end of a mapping never returns) another file. So 1 is subtracted before the address is
  * looked up, here and nowhere else. Exact addresses are kept: the interrupted instruction of user and
  * kernel code, and the instruction interrupted by a signal.
- *
- * CPU time. A sample has the thread's CPU clock. The profile needs differences that add up to the CPU time
- * that the thread used while it was recorded. thread_clock.last is the clock up to which time has been
- * accounted for. It starts at
- *   - 0 for a thread whose start was recorded;
- *   - the clock that /proc reported before sampling began; CPU time between that reading and the start is
- *     removed by limiting the first difference to the time since the start;
- *   - the clock at its first sample minus at most one period, if nothing is known (records were lost).
- * The clock continues across execve, and from one window to the next: the first difference of a window
- * includes what the thread used after its last sample in the previous window. A closed window is never
- * changed. If a later reading is smaller, the surplus is taken back from the open window, and what exceeds
- * that (excess) from later differences.
  */
 #include "process/recorder.h"
 
@@ -32,7 +20,13 @@
 #include "base/vec.h"
 #include "jit/jit_runtime.h"
 #include "process/frame_address.h"
+#include "process/gil_counts.h"
+#include "process/managed_frames.h"
+#include "process/outside_rows.h"
+#include "process/thread_accounts.h"
 #include "process/window_lives.h"
+
+#define RUNTIME_LOOKS (4u << 20) /* of one window */
 
 struct recorder {
 	struct world *world; /* not owned, as the next two */
@@ -45,10 +39,14 @@ struct recorder {
 	bool failed; /* no memory */
 
 	struct window_lives lives;
+	struct thread_accounts accounts;
+	struct managed_frames *managed;
 	VEC(struct dso_id) dsos;       /* by image */
 	VEC(struct image_id) images;   /* by dso */
 	struct dso_id kernel, unknown; /* made when first asked for */
 	VEC(struct jit_process) jit_processes;
+	struct gil_counts gil;
+	size_t runtime_looks; /* that are left: at mappings, for the runtimes of processes */
 };
 
 static struct process_observer observer_of(struct recorder *r);
@@ -64,10 +62,13 @@ struct recorder *recorder__new(struct world *world, struct recording_facts *fact
 	r->world = world;
 	r->facts = facts;
 	r->builder = r->lives.builder = builder;
+	r->accounts = (struct thread_accounts){builder, &r->lives, facts};
 	r->session = profile_builder__session(builder);
 	r->start = r->session->start = start;
+	r->runtime_looks = RUNTIME_LOOKS;
 	observer = observer_of(r);
-	if (recording_facts__begin_window(facts, builder) ||
+	r->managed = managed_frames__new(builder, world__code(world));
+	if (!r->managed || recording_facts__begin_window(facts, builder) ||
 	    process_table__observe(world__processes(world), &observer)) {
 		recorder__free(r);
 		return NULL;
@@ -89,9 +90,11 @@ void recorder__free(struct recorder *r)
 		return;
 	stop_observing(r);
 	window_lives__fini(&r->lives);
+	managed_frames__free(r->managed);
 	vec_free(&r->dsos);
 	vec_free(&r->images);
 	vec_free(&r->jit_processes);
+	gil_counts__fini(&r->gil);
 	free(r);
 }
 
@@ -169,11 +172,11 @@ static void on_thread_ended(void *context, struct thread_life *thread, enum life
 		profile_builder__thread_end(r->builder, entry->id, thread->end);
 }
 
-static void settle_thread(struct recorder *r, struct thread_life *thread);
-
 static void on_thread_forgotten(void *context, struct thread_life *thread)
 {
-	settle_thread(context, thread);
+	struct recorder *r = context;
+
+	thread_accounts__settle(&r->accounts, thread, r->last_time);
 }
 
 static struct process_observer observer_of(struct recorder *r)
@@ -203,6 +206,7 @@ static struct dso_id add_dso(struct recorder *r, const struct image *image)
 		.minor = image->minor,
 		.inode = image->inode,
 		.inode_generation = image->inode_generation,
+		.unshared = image->unshared,
 	};
 
 	memcpy(dso.build_id, image->build_id, sizeof(dso.build_id));
@@ -284,6 +288,7 @@ static enum profile_category category_of(const struct image *image)
 		return CATEGORY_JIT;
 	case DSO_NONE:
 	case DSO_UNKNOWN:
+	case DSO_RUNTIME:
 		break;
 	}
 	return CATEGORY_OTHER;
@@ -291,23 +296,35 @@ static enum profile_category category_of(const struct image *image)
 
 /* ---- code that is made as it runs ------------------------------------------------------------ */
 
-static const struct jit_runtime *runtime_of(const struct recorder *r,
-					    const struct mapping_table *table)
+struct runtime_search {
+	struct recorder *r;
+	const struct jit_runtime *best;
+};
+
+static int look_for_runtime(void *context, const struct mapping *mapping)
 {
-	struct mappings maps = mapping_table__all(table);
-	const struct jit_runtime *best = NULL;
+	struct runtime_search *search = context;
+	const struct image *image = image_table__get(world__images(search->r->world),
+						     mapping->image);
+	const struct jit_runtime *runtime = image->kind == DSO_FILE
+						    ? jit_runtime_of_file(image->name)
+						    : NULL;
 
-	for (size_t i = 0; i < maps.count; i++) {
-		const struct image *image = image_table__get(world__images(r->world),
-							     maps.data[i].image);
-		const struct jit_runtime *runtime = image->kind == DSO_FILE
-							    ? jit_runtime_of_file(image->name)
-							    : NULL;
+	if (!search->r->runtime_looks)
+		return 1;
+	search->r->runtime_looks--;
+	if (runtime &&
+	    (!search->best || jit_runtime_rank(runtime) < jit_runtime_rank(search->best)))
+		search->best = runtime;
+	return 0;
+}
 
-		if (runtime && (!best || runtime < best))
-			best = runtime;
-	}
-	return best;
+/* Forks share their mappings, however many: after RUNTIME_LOOKS of them nobody's runtime is known. */
+static const struct jit_runtime *runtime_of(struct recorder *r, const struct mapping_table *table)
+{
+	struct runtime_search search = {.r = r};
+
+	return mapping_table__visit(table, look_for_runtime, &search) ? NULL : search.best;
 }
 
 /* A sampled process that is already in the profile runs JIT code. */
@@ -325,6 +342,29 @@ static void note_jit_process(struct recorder *r, const struct process_life *life
 		r->failed = true;
 	else
 		entry->jit = r->jit_processes.count;
+}
+
+/* A process whose interpreter is not read is told of, if it is in the profile and does not write down its functions itself. */
+static void note_refused(struct recorder *r, const struct process_life *first)
+{
+	for (const struct process_life *p = first; p; p = process_life__next(p)) {
+		struct jit_process process = {.refused = p->python};
+		struct window_process *entry;
+
+		if (p->python == CODE_RUNTIME_READ || p->tells_of_code)
+			continue;
+		process.id = window_lives__process_id(&r->lives, p);
+		entry = process.id.v ? window_lives__process(&r->lives, p) : NULL;
+		if (!entry)
+			continue;
+		process.runtime = jit_runtime_by_memory(JIT_MEMORY_PYTHON);
+		if (entry->jit)
+			r->jit_processes.data[entry->jit - 1].refused = p->python;
+		else if (vec_push(&r->jit_processes, process))
+			r->failed = true;
+		else
+			entry->jit = r->jit_processes.count;
+	}
 }
 
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count)
@@ -368,13 +408,21 @@ static struct location_id user_location(struct recorder *r, struct process_life 
 					uint64_t frame, bool *mapped)
 {
 	uint64_t address = frame_user_address(frame);
-	const struct mapping *m = mapping_table__find(process->maps, address);
+	const struct mapping *m;
 	const struct image *image;
 
+	if (frame >> FRAME_KIND_SHIFT == FRAME_MANAGED) {
+		if (managed_frames__is_made(r->managed, frame))
+			note_jit_process(r, process);
+		return managed_frames__location(r->managed, frame);
+	}
+	m = mapping_table__find(process->maps, address);
 	*mapped = m != NULL;
 	if (!m)
 		return unknown_location(r, process, address);
 	image = image_table__get(world__images(r->world), m->image);
+	if (image->kind == DSO_UNKNOWN) /* one that was left */
+		return unknown_location(r, process, address);
 	if (image->kind == DSO_JIT)
 		note_jit_process(r, process);
 	else
@@ -415,6 +463,19 @@ static struct stack_id stack_without_frames(struct recorder *r, const struct pro
 						   : kernel_location(r, 0));
 }
 
+struct made_context {
+	const struct recorder *r;
+	const struct process_life *process;
+};
+
+static bool is_made_code(const void *context, uint64_t address)
+{
+	const struct made_context *made = context;
+	const struct mapping *m = mapping_table__find(made->process->maps, address);
+
+	return m && image_table__get(world__images(made->r->world), m->image)->kind == DSO_JIT;
+}
+
 /*
  * Outermost frame first, as stacks grow. The kernel's innermost frame is never in the memo: the
  * same value further out would be a return address. Nor is anything inside of an unmapped frame,
@@ -423,12 +484,24 @@ static struct stack_id stack_without_frames(struct recorder *r, const struct pro
 static struct stack_id make_stack(struct recorder *r, struct process_life *process,
 				  struct stack_memo *memo, const struct sample_event *e)
 {
-	size_t count = (size_t)e->kernel_frames + e->user_frames, unmapped = 0;
-	size_t kernel_leaf = e->kernel_frames ? 1 : 0;
-	const __u64 *frames = e->frames;
+	size_t kernel_leaf = e->kernel_frames ? 1 : 0, unmapped = 0;
 	struct stack_id stack = {0};
-	size_t done;
+	struct made_context made = {r, process};
+	const struct managed_process source = {
+		.life = process->number.serial,
+		/* who writes its functions down has frames of its own for each: trampolines, copies */
+		.is_plain = process->tells_of_code,
+		.kin = process->kin,
+		.is_made = is_made_code,
+		.context = &made};
+	struct sample_frames all;
+	const __u64 *frames;
+	size_t count, done;
 
+	if (managed_frames__of(r->managed, &source, e, &all))
+		r->failed = true;
+	frames = all.frames;
+	count = all.count;
 	if (!count)
 		return stack_without_frames(r, process, e);
 	done = recall(memo, process, frames + kernel_leaf, count - kernel_leaf);
@@ -438,7 +511,7 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 		bool mapped = true;
 		struct location_id location;
 
-		if (i < e->kernel_frames)
+		if (i < all.kernel)
 			location = kernel_location(r, frame_address(frames[i]) - (i > 0));
 		else
 			location = user_location(r, process, frames[i], &mapped);
@@ -455,74 +528,6 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 }
 
 /* ---- samples and CPU time -------------------------------------------------------------------- */
-
-/*
- * A reading can be too large, by time stolen by a hypervisor that the kernel has not noticed yet, but never
- * too small. So a later, smaller reading corrects the earlier ones: in the end each reading counts as the
- * smallest value from then on.
- */
-static void correct_cpu(struct recorder *r, struct thread_life *thread, uint64_t cpu_time)
-{
-	struct thread_clock *cpu = &thread->cpu;
-	struct window_thread *entry = window_lives__thread(&r->lives, thread);
-	uint64_t surplus;
-
-	if (!cpu->sampled || cpu_time >= cpu->last)
-		return;
-	surplus = cpu->last - cpu_time;
-	if (entry)
-		surplus -= profile_builder__take_back_cpu(r->builder, entry->id, surplus);
-	cpu->excess += surplus;
-	cpu->last = cpu->seen = cpu_time;
-}
-
-/* More CPU time was used: accounts for it, minus the excess of earlier differences. */
-static uint64_t pay_excess(struct thread_clock *cpu, uint64_t used)
-{
-	uint64_t paid = min_u64(used, cpu->excess);
-
-	cpu->excess -= paid;
-	return used - paid;
-}
-
-static uint64_t account_cpu(struct recorder *r, struct thread_life *thread, uint64_t time,
-			    uint64_t cpu_time)
-{
-	struct thread_clock *cpu = &thread->cpu;
-	uint64_t start = recording_facts__start(r->facts), delta;
-	bool older = start && cpu->start < start;
-
-	if (!cpu->known) {
-		cpu->last = cpu_time - min_u64(cpu_time, recording_facts__period(r->facts));
-		cpu->known = true;
-	}
-	correct_cpu(r, thread, cpu_time);
-	delta = cpu_time > cpu->last ? cpu_time - cpu->last : 0;
-	if (!cpu->sampled && older)
-		delta = min_u64(delta, time > start ? time - start : 0);
-	cpu->sampled = true;
-	cpu->last = max_u64(cpu->last, cpu_time);
-	cpu->seen = max_u64(cpu->seen, cpu->last);
-	return pay_excess(cpu, delta);
-}
-
-/*
- * The CPU time that the thread used after its last sample. It is set when there are no more events of the
- * thread, in this window, if any window has the thread.
- */
-static void settle_thread(struct recorder *r, struct thread_life *thread)
-{
-	struct window_thread *entry = window_lives__thread(&r->lives, thread);
-	uint64_t tail = thread->cpu.seen - thread->cpu.last;
-
-	if (!entry && thread->counted && (tail || thread->cpu.excess))
-		entry = window_lives__show(&r->lives, thread, r->last_time, 0);
-	if (!entry)
-		return;
-	tail = pay_excess(&thread->cpu, tail);
-	profile_builder__thread_cpu_tail(r->builder, entry->id, tail);
-	profile_builder__thread_cpu_excess(r->builder, entry->id, thread->cpu.excess);
-}
 
 static void count_frames(struct recorder *r, const struct sample_event *e)
 {
@@ -553,12 +558,17 @@ static int on_sample(void *context, const struct sample_event *e)
 	if (!entry)
 		return -ENOMEM;
 	thread->counted = true;
-	sample.weight = account_cpu(r, thread, sample.time, e->cpu_time);
+	sample.weight = thread_accounts__sample(&r->accounts, thread, sample.time, e->cpu_time);
 	/* no two samples of a thread have the same time, also across windows */
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
 	sample.stack = make_stack(r, thread->process, &entry->memo, e);
 	sample.comm = entry->comm;
 	count_frames(r, e);
+	sample.gil = gil_state_of(e);
+	if (gil_counts__sample(&r->gil, &entry->gil,
+			       window_lives__process_id(&r->lives, thread->process), entry->id,
+			       sample.gil, sample.weight))
+		return -ENOMEM;
 	profile_builder__sample(r->builder, entry->id, &sample);
 	return result_of(r, 0);
 }
@@ -574,6 +584,11 @@ static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 	if (!thread || thread->process->pid != e->tgid)
 		return 0;
 	cpu = &thread->cpu;
+	if (e->header.flags & EVENT_BASELINE) {
+		cpu->last = cpu->seen = max_u64(cpu->last, e->cpu_time);
+		cpu->known = true;
+		return 0;
+	}
 	/* before sampling began each reading is a new baseline */
 	if (!cpu->known || (!recording_facts__start(r->facts) && !cpu->sampled)) {
 		cpu->last = max_u64(cpu->last, e->cpu_time);
@@ -581,7 +596,7 @@ static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 	}
 	/* a reading of a running thread from /proc is up to a tick old, so it corrects nothing */
 	if (e->header.flags & EVENT_EXITED)
-		correct_cpu(r, thread, e->cpu_time);
+		thread_accounts__correct(&r->accounts, thread, e->cpu_time);
 	cpu->seen = max_u64(max_u64(cpu->seen, cpu->last), e->cpu_time);
 	return 0;
 }
@@ -625,6 +640,20 @@ static int on_cgroup(void *context, const struct cgroup_event *e)
 	return result_of(r, err);
 }
 
+static int on_facts(void *context, const struct facts_event *e)
+{
+	struct recorder *r = context;
+	const struct process_life *life;
+	int err;
+
+	advance(r, &e->header);
+	err = world__facts(r->world, e);
+	life = process_table__find(world__processes(r->world), e->pid);
+	if (!err && life)
+		window_lives__tell_facts(&r->lives, life);
+	return result_of(r, err);
+}
+
 /* Whose memory is known is in the profile, sampled in this window or not. */
 static int on_memory(void *context, const struct memory_event *e)
 {
@@ -658,12 +687,18 @@ static int on_mmap(void *context, const struct mmap_event *e)
 	err = world__mmap(r->world, e, &image);
 	if (err)
 		return err;
+	window_lives__tell_program(
+		&r->lives, process_table__find(world__processes(r->world), e->pid), e->path);
 	dso = dso_of_image(r, image);
 	/* the image may have been opened since */
 	if (dso.v && profile_builder__get_dso(r->builder, dso)->file_state != FILE_STATE_RIGHT)
 		add_dso(r, image_table__get(world__images(r->world), image));
 	return result_of(r, 0);
 }
+
+PASS_ON(code_function, code_function_event)
+PASS_ON(code_chain, code_chain_event)
+PASS_ON(code_runtime, code_runtime_event)
 
 static int on_jit_file(void *context, const struct jit_file_event *e)
 {
@@ -741,6 +776,15 @@ static int on_meta(void *context, const char *key, const char *value)
 	return result_of(r, err);
 }
 
+static int on_outside(void *context, const struct outside_event *e)
+{
+	struct recorder *r = context;
+
+	advance(r, &e->header);
+	outside_event__add_to(e, r->builder);
+	return result_of(r, 0);
+}
+
 static int on_end(void *context, const struct event_header *header)
 {
 	struct recorder *r = context;
@@ -767,12 +811,17 @@ struct event_handler recorder__handler(struct recorder *r)
 		.maps_read = on_maps_read,
 		.memory = on_memory,
 		.cgroup = on_cgroup,
+		.facts = on_facts,
 		.clock_anchor = on_clock_anchor,
 		.books = on_books,
 		.meta = on_meta,
+		.outside = on_outside,
 		.end = on_end,
 		.jit_file = on_jit_file,
 		.jit_bytes = on_jit_bytes,
+		.code_function = on_code_function,
+		.code_chain = on_code_chain,
+		.code_runtime = on_code_runtime,
 	};
 }
 
@@ -790,7 +839,7 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 			if (!thread->ended && process_table__is_asked_for(table, thread))
 				window_lives__show(&r->lives, thread, r->session->end, 0);
 			if (final)
-				settle_thread(r, thread);
+				thread_accounts__settle(&r->accounts, thread, r->last_time);
 		}
 	}
 }
@@ -826,6 +875,10 @@ int recorder__close(struct recorder *r, uint64_t end)
 	}
 	settle_threads(r, process_table__first_dead(table), !end);
 	settle_threads(r, process_table__first_living(table), !end);
+	note_refused(r, process_table__first_dead(table));
+	note_refused(r, process_table__first_living(table));
+	managed_frames__resolve(r->managed);
+	gil_counts__tell(&r->gil, r->builder);
 	session->period = recording_facts__period(r->facts);
 	settle_realtime(r);
 	stop_observing(r);

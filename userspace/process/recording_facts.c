@@ -5,34 +5,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hashmap.h"
 #include "base/parse.h"
-#include "base/search.h"
 #include "base/vec.h"
 
-#define FACTS_MAX     4096 /* a damaged recording must not make searches expensive */
+#define FACTS_MAX     4096 /* more are those of a damaged recording, as are more CPUs */
 #define BOOKS_CPU_MAX 65536
 
 struct fact {
 	char *key, *value;
 };
 
+/* The books of one CPU. */
 struct cpu_account {
-	uint32_t cpu;
 	struct profile_cpu_books now, begin; /* of the window */
+	uint64_t due_before, running_before; /* when the period changed last */
 };
 
 struct recording_facts {
-	VEC(struct fact) facts;		  /* in the order in which they were told first */
-	VEC(struct cpu_account) accounts; /* by cpu */
+	VEC(struct fact) facts; /* in the order in which they were told first */
+	struct hashmap by_key;
+	VEC(struct cpu_account) accounts;
+	VEC(uint32_t) account_of; /* by cpu: number + 1, or 0 */
 	uint64_t start, period, fallback_period;
 	bool anchored;
 	struct clock_moment first, last;
 	uint64_t tsc_khz;
 };
 
+static bool has_key(const void *owner, uint32_t index, const void *key)
+{
+	const struct recording_facts *f = owner;
+
+	return !strcmp(f->facts.data[index].key, key);
+}
+
 struct recording_facts *recording_facts__new(void)
 {
-	return calloc(1, sizeof(struct recording_facts));
+	struct recording_facts *f = calloc(1, sizeof(*f));
+
+	if (f)
+		hashmap__init(&f->by_key, has_key, f);
+	return f;
 }
 
 void recording_facts__free(struct recording_facts *f)
@@ -44,7 +58,9 @@ void recording_facts__free(struct recording_facts *f)
 		free(f->facts.data[i].value);
 	}
 	vec_free(&f->facts);
+	hashmap__fini(&f->by_key);
 	vec_free(&f->accounts);
+	vec_free(&f->account_of);
 	free(f);
 }
 
@@ -59,25 +75,22 @@ static int keep_fact(struct recording_facts *f, const char *key, const char *val
 		free(fact.value);
 		return -ENOMEM;
 	}
-	return 0;
+	return hashmap__add(&f->by_key, hash_string(key), f->facts.count - 1);
 }
 
 static int replace_fact(struct recording_facts *f, const char *key, const char *value)
 {
-	for (size_t i = 0; i < f->facts.count; i++) {
-		struct fact *fact = &f->facts.data[i];
-		char *copy;
+	uint32_t number = hashmap__find(&f->by_key, hash_string(key), key);
+	char *copy;
 
-		if (strcmp(fact->key, key))
-			continue;
-		copy = strdup(value);
-		if (!copy)
-			return -ENOMEM;
-		free(fact->value);
-		fact->value = copy;
-		return 0;
-	}
-	return f->facts.count < FACTS_MAX ? keep_fact(f, key, value) : 0;
+	if (number == HASHMAP_NONE)
+		return f->facts.count < FACTS_MAX ? keep_fact(f, key, value) : 0;
+	copy = strdup(value);
+	if (!copy)
+		return -ENOMEM;
+	free(f->facts.data[number].value);
+	f->facts.data[number].value = copy;
+	return 0;
 }
 
 int recording_facts__meta(struct recording_facts *f, const char *key, const char *value)
@@ -131,14 +144,23 @@ bool recording_facts__last_anchor(const struct recording_facts *f, struct clock_
 
 /* ---- sample accounting ----------------------------------------------------------------------- */
 
-static struct profile_cpu_books books_of(const struct books_event *e)
+/* Its time only grows; in a damaged recording it may not. */
+static uint64_t ticks_due(const struct cpu_account *account, const struct books_event *e)
+{
+	return e->period ? account->due_before +
+				   (e->time_running - account->running_before) / e->period
+			 : 0;
+}
+
+static struct profile_cpu_books books_of(const struct cpu_account *account,
+					 const struct books_event *e)
 {
 	struct profile_cpu_books books = {
 		.cpu = e->cpu,
 		.period = e->period,
 		.time_enabled = e->time_enabled,
 		.time_running = e->time_running,
-		.due = e->period ? e->time_running / e->period : 0,
+		.due = ticks_due(account, e),
 		.received = e->received,
 	};
 
@@ -146,48 +168,65 @@ static struct profile_cpu_books books_of(const struct books_event *e)
 	return books;
 }
 
-/* Where the account of this CPU is, or would be. */
-static size_t account_index(const struct recording_facts *f, uint32_t cpu)
+/* Each period begins where the books were read last at the one before: with all of its ticks, none of the next. */
+static void note_period(struct cpu_account *account, const struct books_event *e)
 {
-	return partition_point(f->accounts.data, f->accounts.count, a, a->cpu < cpu);
+	if (e->time_running < account->running_before)
+		account->due_before = account->running_before = 0;
+	if (!account->now.period || account->now.period == e->period ||
+	    e->time_running < account->now.time_running)
+		return;
+	account->due_before = account->now.due;
+	account->running_before = account->now.time_running;
 }
 
-static const struct cpu_account *find_account(const struct recording_facts *f, uint32_t cpu)
+/* NULL: there is none. */
+static struct cpu_account *find_account(const struct recording_facts *f, uint32_t cpu)
 {
-	size_t at = account_index(f, cpu);
+	uint32_t number = cpu < f->account_of.count ? f->account_of.data[cpu] : 0;
 
-	return at < f->accounts.count && f->accounts.data[at].cpu == cpu ? &f->accounts.data[at]
-									 : NULL;
+	return number ? &f->accounts.data[number - 1] : NULL;
+}
+
+/* NULL: no memory. */
+static struct cpu_account *add_account(struct recording_facts *f, uint32_t cpu)
+{
+	while (f->account_of.count <= cpu)
+		if (vec_push(&f->account_of, (uint32_t)0))
+			return NULL;
+	if (vec_push(&f->accounts, (struct cpu_account){}))
+		return NULL;
+	f->account_of.data[cpu] = f->accounts.count;
+	return &f->accounts.data[f->accounts.count - 1];
 }
 
 int recording_facts__books(struct recording_facts *f, const struct books_event *e)
 {
-	size_t at = account_index(f, e->cpu);
-	struct cpu_account account = {.cpu = e->cpu};
+	struct cpu_account *account;
 
 	if (e->cpu >= BOOKS_CPU_MAX)
 		return 0;
 	if (!f->period)
 		f->period = e->period;
-	if (at == f->accounts.count || f->accounts.data[at].cpu != e->cpu) {
-		if (vec_push(&f->accounts, account))
-			return -ENOMEM;
-		memmove(&f->accounts.data[at + 1], &f->accounts.data[at],
-			(f->accounts.count - 1 - at) * sizeof(account));
-		f->accounts.data[at] = account;
-	}
-	f->accounts.data[at].now = books_of(e);
+	account = find_account(f, e->cpu);
+	if (!account)
+		account = add_account(f, e->cpu);
+	if (!account)
+		return -ENOMEM;
+	note_period(account, e);
+	account->now = books_of(account, e);
 	return 0;
 }
 
 struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
 						       const struct books_event *e)
 {
-	const struct cpu_account *account = find_account(f, e->cpu);
-	struct profile_cpu_books books = books_of(e);
+	const struct cpu_account none = {}, *account = find_account(f, e->cpu);
+	struct profile_cpu_books books = books_of(account ? account : &none, e);
 
 	if (!account)
 		return books;
+	books.period_changed = account->running_before > account->begin.time_running;
 	books.time_enabled -= account->begin.time_enabled;
 	books.time_running -= account->begin.time_running;
 	books.due -= account->begin.due;

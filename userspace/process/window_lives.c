@@ -2,6 +2,7 @@
 #include "process/window_lives.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void window_lives__fini(struct window_lives *w)
 {
@@ -42,6 +43,7 @@ static struct window_thread *thread_entry(struct window_lives *w, const struct t
 	entry->id = (struct thread_id){0};
 	entry->comm = (struct string_id){0};
 	entry->memo.frames.count = entry->memo.stacks.count = 0;
+	entry->gil = 0;
 	return entry;
 }
 
@@ -67,11 +69,47 @@ struct window_thread *window_lives__thread(const struct window_lives *w,
 	return entry->serial == life->number.serial && entry->id.v ? entry : NULL;
 }
 
+static void tell_facts(struct window_lives *w, struct process_id id, const struct life_facts *f)
+{
+	struct profile_fact facts[PROCESS_FACTS_MAX];
+	const char *at = f->text;
+
+	for (uint32_t i = 0; i < f->count; i++) {
+		facts[i].key = profile_builder__string(w->builder, at);
+		at += strlen(at) + 1;
+		facts[i].value = profile_builder__string(w->builder, at);
+		at += strlen(at) + 1;
+	}
+	profile_builder__process_facts(w->builder, id, f->state, facts, f->count);
+}
+
+void window_lives__tell_facts(struct window_lives *w, const struct process_life *life)
+{
+	struct process_id id = window_lives__process_id(w, life);
+
+	if (id.v && life->facts)
+		tell_facts(w, id, life->facts);
+}
+
+void window_lives__tell_program(struct window_lives *w, const struct process_life *life,
+				const char *mapped)
+{
+	struct process_id id;
+
+	if (!life || !life->program || strcmp(life->program->text, mapped))
+		return;
+	id = window_lives__process_id(w, life);
+	if (id.v)
+		profile_builder__process_program(w->builder, id,
+						 profile_builder__string(w->builder, mapped));
+}
+
 static void show_process(struct window_lives *w, const struct process_life *life,
 			 struct window_process *entry, uint64_t start)
 {
 	struct profile_process p = {
 		.pid = life->pid,
+		.life = life->number.serial,
 		.ppid = life->ppid,
 		.name = profile_builder__string(w->builder, life->name),
 		.start = life->start ? life->start : start,
@@ -80,12 +118,17 @@ static void show_process(struct window_lives *w, const struct process_life *life
 		.execs = life->end && life->how == LIFE_EXEC,
 		.cgroup = profile_builder__string(w->builder,
 						  life->cgroup ? life->cgroup->text : NULL),
+		.program = profile_builder__string(w->builder,
+						   life->program ? life->program->text : NULL),
 		.is_kernel = life->is_kernel,
 		.is_target = life->is_target,
 	};
 
-	if (!entry->id.v)
-		entry->id = profile_builder__process(w->builder, &p);
+	if (entry->id.v)
+		return;
+	entry->id = profile_builder__process(w->builder, &p);
+	if (life->facts)
+		tell_facts(w, entry->id, life->facts);
 }
 
 struct process_id window_lives__show_process(struct window_lives *w,

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+#include "base/vec.h"
 #include "process/jit_frames.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */
@@ -24,11 +26,25 @@
 /* This many images are always kept: most are mapped again soon. */
 #define IMAGES_KEPT 1024
 
+/*
+ * Mappings of all processes. The kernel reports no munmap, so a process can seem to have far more than it
+ * has; the one with the most is read anew then.
+ */
+#define MAPPINGS_ALL   4194304u
+#define MAPPINGS_LOOK  65536u /* new ones, from one look at their number to the next */
+#define MAPPINGS_SMALL 16384u /* of one process; it is left alone */
+
+#define SWEEP_NS       1000000000ull /* from one look for what dead processes left to the next */
+
 struct world {
 	const struct event_source_requests *requests;
 	struct process_table *processes;
 	struct image_table *images;
+	struct code_functions *code;
 	struct jit_frames *jit_frames; /* made when somebody wants them */
+	struct outside_books *books;   /* or NULL */
+	uint32_t new_mappings;	       /* since their number was looked at */
+	uint64_t swept;
 	struct world_stats stats;
 };
 
@@ -41,7 +57,8 @@ struct world *world__new(const struct event_source_requests *requests)
 	w->requests = requests;
 	w->processes = process_table__new();
 	w->images = image_table__new();
-	if (!w->processes || !w->images) {
+	w->code = code_functions__new();
+	if (!w->processes || !w->images || !w->code) {
 		world__free(w);
 		return NULL;
 	}
@@ -54,8 +71,22 @@ void world__free(struct world *w)
 		return;
 	process_table__free(w->processes);
 	image_table__free(w->images);
+	code_functions__free(w->code);
 	jit_frames__free(w->jit_frames);
 	free(w);
+}
+
+void world__count_in(struct world *w, struct outside_books *books)
+{
+	w->books = books;
+}
+
+/* In a replay the recording says it. */
+static void note_left(struct world *w, uint32_t pid, enum outside_reason reason, uint64_t count)
+{
+	if (w->books)
+		outside_books__add(w->books, outside_books__user_of(w->books, (pid_t)pid),
+				   OUTSIDE_MAPPINGS, reason, count);
 }
 
 struct process_table *world__processes(struct world *w)
@@ -68,14 +99,30 @@ struct image_table *world__images(struct world *w)
 	return w->images;
 }
 
+const struct code_functions *world__code(const struct world *w)
+{
+	return w->code;
+}
+
 struct world_stats world__stats(const struct world *w)
 {
 	return w->stats;
 }
 
+static bool process_is_known(void *world, uint32_t pid)
+{
+	struct world *w = world;
+
+	return process_table__find(w->processes, pid) != NULL;
+}
+
 void world__advance(struct world *w, uint64_t time)
 {
 	process_table__advance(w->processes, time);
+	if (!w->jit_frames || time < w->swept + SWEEP_NS)
+		return;
+	w->swept = time;
+	jit_frames__forget(w->jit_frames, process_is_known, w);
 }
 
 void world__ask_reread(struct world *w, uint32_t pid)
@@ -203,6 +250,15 @@ static bool fork_is_known(struct world *w, const struct task_event *e)
 	       same_birth(thread->start, e->header.time);
 }
 
+/* A child has its parent's memory, and the functions in it. */
+static void inherit_code(struct process_life *child, const struct process_life *parent,
+			 uint64_t time)
+{
+	child->python = parent->python;
+	child->kin[0] = (struct code_kin){parent->number.serial, time};
+	memcpy(child->kin + 1, parent->kin, sizeof(child->kin) - sizeof(child->kin[0]));
+}
+
 static int fork_process(struct world *w, const struct task_event *e, const char *comm)
 {
 	const struct process_life *parent = process_table__find(w->processes, e->ppid);
@@ -219,26 +275,31 @@ static int fork_process(struct world *w, const struct task_event *e, const char 
 	child->is_kernel = parent->is_kernel;
 	child->maps = mapping_table__ref(parent->maps);
 	child->cgroup = shared_text__ref(parent->cgroup);
+	child->program = shared_text__ref(parent->program);
+	child->facts = life_facts__ref(parent->facts);
+	inherit_code(child, parent, e->header.time);
 	return 0;
 }
 
 int world__fork(struct world *w, const struct task_event *e)
 {
+	const struct process_life *parent = process_table__find(w->processes, e->ppid);
 	const struct thread_life *creator;
-	const struct process_life *parent;
 	struct process_life *process;
 	struct thread_life *thread;
 	char comm[LIFE_NAME_SIZE];
 
 	if (fork_is_known(w, e)) {
 		thread = process_table__find_thread(w->processes, e->tid);
-		if (e->pid != e->ppid && thread->process->began == PROCESS_WAS_THERE)
+		if (e->pid != e->ppid && thread->process->began == PROCESS_WAS_THERE) {
 			thread->process->began = PROCESS_FORKED;
+			if (parent)
+				inherit_code(thread->process, parent, e->header.time);
+		}
 		begin_clock(thread);
 		return 0;
 	}
 	creator = process_table__find_thread(w->processes, e->ptid);
-	parent = process_table__find(w->processes, e->ppid);
 	snprintf(comm, sizeof(comm), "%s",
 		 creator  ? creator->comm
 		 : parent ? parent->name
@@ -282,6 +343,25 @@ int world__cgroup(struct world *w, const struct cgroup_event *e)
 		return -ENOMEM;
 	shared_text__unref(process->cgroup);
 	process->cgroup = text;
+	return 0;
+}
+
+int world__facts(struct world *w, const struct facts_event *e)
+{
+	struct process_life *process = process_table__find(w->processes, e->pid);
+	struct life_facts *facts;
+
+	if (!process || process->start > e->since)
+		return 0;
+	/* of a life that was read before, or whose parent was, less is no news */
+	if (process->facts && process->facts->state == FACTS_STATE_WHOLE &&
+	    e->state != FACTS_STATE_WHOLE)
+		return 0;
+	facts = life_facts__new(e);
+	if (!facts)
+		return -ENOMEM;
+	life_facts__unref(process->facts);
+	process->facts = facts;
 	return 0;
 }
 
@@ -346,10 +426,79 @@ int world__comm(struct world *w, const struct comm_event *e)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-static int note_new_mappings(struct world *w, struct process_life *process)
+/* `mapping` NULL: there are less. */
+static int note_new_mappings(struct world *w, struct process_life *process,
+			     const struct mapping *mapping)
 {
 	process->maps_version++;
-	return process_table__tell_mapped(w->processes, process);
+	return process_table__tell_mapped(w->processes, process, mapping);
+}
+
+static struct process_life *with_most_mappings(struct world *w, uint64_t *sum)
+{
+	struct process_life *most = NULL;
+
+	*sum = 0;
+	for (struct process_life *p = process_table__first_living(w->processes); p;
+	     p = process_life__next(p)) {
+		*sum += mapping_table__count(p->maps);
+		if (!most || mapping_table__count(p->maps) > mapping_table__count(most->maps))
+			most = p;
+	}
+	return most;
+}
+
+/* 0 or -ENOMEM. */
+static int bound_mappings(struct world *w)
+{
+	uint64_t sum;
+	struct process_life *most;
+	int err;
+
+	if (++w->new_mappings < MAPPINGS_LOOK)
+		return 0;
+	w->new_mappings = 0;
+	most = with_most_mappings(w, &sum);
+	if (sum <= MAPPINGS_ALL || mapping_table__count(most->maps) <= MAPPINGS_SMALL)
+		return 0;
+	w->stats.dropped_mappings += mapping_table__count(most->maps);
+	note_left(w, most->pid, OUTSIDE_BY_ALL, mapping_table__count(most->maps));
+	mapping_table__unref(most->maps);
+	most->maps = NULL;
+	err = note_new_mappings(w, most, NULL);
+	world__ask_reread(w, most->pid);
+	return err;
+}
+
+/* Most of them are not there any more, for the kernel reports no munmap: a reading of /proc drops those. */
+static void refuse_mapping(struct world *w, const struct process_life *process)
+{
+	w->stats.refused_mappings++;
+	note_left(w, process->pid, OUTSIDE_BY_ITSELF, 1);
+	world__ask_reread(w, process->pid);
+}
+
+#define PATH_TOO_LONG "//toolong" /* what perf calls a file whose path it cannot tell */
+
+static bool is_named_as_library(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1, *so = strstr(name, ".so");
+
+	return so && (!so[3] || so[3] == '.');
+}
+
+/*
+ * The kernel maps a program before its loader and its libraries. /proc tells mappings by address, and there it is first as
+ * well, but where its own path is too long to be told. 0 or -ENOMEM.
+ */
+static int note_program(struct process_life *process, const struct mmap_event *e)
+{
+	if (process->program || e->path[0] != '/' ||
+	    (e->path[1] == '/' && strcmp(e->path, PATH_TOO_LONG)) ||
+	    (e->header.flags & EVENT_FROM_PROC && is_named_as_library(e->path)))
+		return 0;
+	process->program = shared_text__new(e->path);
+	return process->program ? 0 : -ENOMEM;
 }
 
 int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *image)
@@ -362,7 +511,7 @@ int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *im
 	struct process_life *process = need_process(w, e->pid, e->header.time);
 	int change;
 
-	if (!process)
+	if (!process || note_program(process, e))
 		return -ENOMEM;
 	*image = mapping.image = image_table__add(w->images, e);
 	if (!mapping.image.v)
@@ -372,7 +521,12 @@ int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *im
 		return change;
 	if (change == MAPPING_KNOWN)
 		w->stats.known_mappings++;
-	return change == MAPPING_ADDED ? note_new_mappings(w, process) : 0;
+	if (change == -E2BIG)
+		refuse_mapping(w, process);
+	if (change != MAPPING_ADDED)
+		return 0;
+	change = note_new_mappings(w, process, &mapping);
+	return change ? change : bound_mappings(w);
 }
 
 int world__maps_read(struct world *w, const struct maps_read_event *e)
@@ -386,11 +540,13 @@ int world__maps_read(struct world *w, const struct maps_read_event *e)
 	if (removed <= 0)
 		return removed;
 	w->stats.stale_mappings += removed;
-	return note_new_mappings(w, process);
+	return note_new_mappings(w, process, NULL);
 }
 
 void world__lost_sideband(struct world *w)
 {
+	if (!w->requests) /* a replay: nobody can read anything again */
+		return;
 	for (const struct process_life *p = process_table__first_living(w->processes); p;
 	     p = process_life__next(p))
 		if (!p->is_kernel)
@@ -408,6 +564,8 @@ int world__jit_file(struct world *w, const struct jit_file_event *e)
 		process = NULL;
 	if (process)
 		process->jit_files[e->kind] = e->file;
+	if (process && jit_file_state_is_followed(e->state))
+		process->tells_of_code = true;
 	if (e->kind != JIT_FILE_DUMP || !process_table__wants_jit_frames(w->processes))
 		return 0;
 	if (!w->jit_frames)
@@ -438,14 +596,18 @@ int world__jit_bytes(struct world *w, const struct jit_bytes_event *e)
 
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
+static int mark_image(void *world, const struct mapping *mapping)
+{
+	struct world *w = world;
+
+	image_table__mark(w->images, mapping->image);
+	return 0;
+}
+
 static void mark_images(struct world *w, const struct process_life *first)
 {
-	for (const struct process_life *p = first; p; p = process_life__next(p)) {
-		struct mappings maps = mapping_table__all(p->maps);
-
-		for (size_t i = 0; i < maps.count; i++)
-			image_table__mark(w->images, maps.data[i].image);
-	}
+	for (const struct process_life *p = first; p; p = process_life__next(p))
+		mapping_table__visit(p->maps, mark_image, w);
 }
 
 static int tell_jit_files(const struct process_life *first,
@@ -466,21 +628,92 @@ int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t fi
 	return err ? err : tell_jit_files(process_table__first_dead(w->processes), tell, context);
 }
 
-static bool process_is_known(void *world, uint32_t pid)
+/* The life that a reading at this time is of; 0: the process has ended, or has executed something else. */
+static uint64_t life_read(const struct world *w, uint32_t pid, uint64_t time)
 {
-	struct world *w = world;
+	const struct process_life *life = process_table__find(w->processes, pid);
 
-	return process_table__find(w->processes, pid) != NULL;
+	return life && life->start <= time ? life->number.serial : 0;
 }
 
-void world__forget(struct world *w, bool (*may_forget)(void *context, struct image_id id),
-		   void *context)
+int world__code_function(struct world *w, const struct code_function_event *e)
+{
+	uint64_t life = life_read(w, e->pid, e->header.time);
+
+	return life ? code_functions__tell(w->code, life, e) : 0;
+}
+
+int world__code_chain(struct world *w, const struct code_chain_event *e)
+{
+	uint64_t life = life_read(w, e->pid, e->header.time);
+
+	return life ? code_functions__tell_chain(w->code, life, e) : 0;
+}
+
+int world__code_runtime(struct world *w, const struct code_runtime_event *e)
+{
+	struct process_life *life = process_table__find(w->processes, e->pid);
+
+	if (life && life->start <= e->header.time && e->kind == FRAME_NOTE_PYTHON)
+		life->python = (enum code_runtime_state)e->state;
+	return 0;
+}
+
+struct lives {
+	VEC(uint64_t) serials;
+};
+
+static int compare_serials(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool is_life(void *context, uint64_t life)
+{
+	const struct lives *lives = context;
+	size_t at = partition_point(lives->serials.data, lives->serials.count, serial,
+				    *serial < life);
+
+	return at < lives->serials.count && lives->serials.data[at] == life;
+}
+
+static int add_lives(struct lives *lives, const struct process_life *life)
+{
+	int err = 0;
+
+	for (; life && !err; life = process_life__next(life)) {
+		err = vec_push(&lives->serials, life->number.serial);
+		for (size_t i = 0; i < CODE_KIN_MAX && life->kin[i].life && !err; i++)
+			err = vec_push(&lives->serials, life->kin[i].life);
+	}
+	return err;
+}
+
+/* What is known of functions of processes that cannot be found any more, nor a child of theirs. Without memory for it: the next time. */
+static void forget_code(struct world *w)
+{
+	struct lives lives = {};
+
+	if (code_functions__bytes(w->code) &&
+	    !add_lives(&lives, process_table__first_living(w->processes)) &&
+	    !add_lives(&lives, process_table__first_dead(w->processes))) {
+		if (lives.serials.count)
+			qsort(lives.serials.data, lives.serials.count, sizeof(uint64_t),
+			      compare_serials);
+		code_functions__forget(w->code, is_life, &lives);
+	}
+	vec_free(&lives.serials);
+}
+
+void world__forget(struct world *w, image_forget_fn may_forget, void *context)
 {
 	if (w->jit_frames)
 		jit_frames__forget(w->jit_frames, process_is_known, w);
-	if (image_table__count(w->images) <= IMAGES_KEPT)
-		return;
+	forget_code(w);
 	mark_images(w, process_table__first_living(w->processes));
 	mark_images(w, process_table__first_dead(w->processes));
-	image_table__forget(w->images, may_forget, context);
+	image_table__forget(w->images, image_table__count(w->images) > IMAGES_KEPT, may_forget,
+			    context);
 }

@@ -12,24 +12,33 @@
 
 #include <sysprof/event_handler.h>
 
+#include "base/outside_books.h"
+#include "process/code_functions.h"
 #include "process/image_table.h"
 #include "process/process_table.h"
 
 struct world;
 
 struct world_stats {
-	uint64_t known_mappings; /* mapping events of known mappings */
-	uint64_t stale_mappings; /* found gone by a reading of /proc */
-	uint64_t rereads;	 /* requested readings of /proc */
-	uint64_t unknown_tasks;	 /* threads that no event had reported */
+	uint64_t known_mappings;   /* mapping events of known mappings */
+	uint64_t stale_mappings;   /* found gone by a reading of /proc */
+	uint64_t refused_mappings; /* of processes with too many */
+	uint64_t dropped_mappings; /* of the process with the most, as all together were too many */
+	uint64_t rereads;	   /* requested readings of /proc */
+	uint64_t unknown_tasks;	   /* threads that no event had reported */
 };
 
 /* `requests` (may be NULL) must outlive the world. Returns NULL if out of memory. */
 struct world *world__new(const struct event_source_requests *requests);
 void world__free(struct world *w);
 
+/* Mappings that are left are counted there, in a live session; NULL: nowhere. */
+void world__count_in(struct world *w, struct outside_books *books);
+
 struct process_table *world__processes(struct world *w);
 struct image_table *world__images(struct world *w);
+/* What is known of the functions of runtimes. */
+const struct code_functions *world__code(const struct world *w);
 
 /* Called first for every event of the recording: ended lives are freed after their grace period. */
 void world__advance(struct world *w, uint64_t time);
@@ -46,10 +55,15 @@ int world__comm(struct world *w, const struct comm_event *e);
 int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *image);
 int world__maps_read(struct world *w, const struct maps_read_event *e);
 int world__cgroup(struct world *w, const struct cgroup_event *e);
+/* Facts that were read in an earlier life of the process are dropped. */
+int world__facts(struct world *w, const struct facts_event *e);
 /* After lost records any mapping may be wrong: all are read again. */
 void world__lost_sideband(struct world *w);
 int world__jit_file(struct world *w, const struct jit_file_event *e);
 int world__jit_bytes(struct world *w, const struct jit_bytes_event *e);
+int world__code_function(struct world *w, const struct code_function_event *e);
+int world__code_chain(struct world *w, const struct code_chain_event *e);
+int world__code_runtime(struct world *w, const struct code_runtime_event *e);
 
 /* The thread of a sample; created if no event reported it. NULL: out of memory. */
 struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid, uint64_t time);
@@ -62,11 +76,10 @@ int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t fi
 
 /*
  * Called between two windows: frees what belongs to ended processes. Images are freed if no process has
- * had them mapped since the last call but one and `may_forget` (NULL: yes) agrees, once there are more than a
+ * had them mapped since the last call but one and `may_forget` agrees; without it, once there are more than a
  * few.
  */
-void world__forget(struct world *w, bool (*may_forget)(void *context, struct image_id id),
-		   void *context);
+void world__forget(struct world *w, image_forget_fn may_forget, void *context);
 
 struct world_stats world__stats(const struct world *w);
 

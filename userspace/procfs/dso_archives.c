@@ -144,7 +144,7 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 		return 0;
 	err = find_entry(o, image->fd, offset, &entry);
 	image->sought += err != -EAGAIN;
-	if (err || !dso_search__read_build_id(image->fd, entry.offset, &m.build_id))
+	if (err || !file_search__read_build_id(image->fd, entry.offset, &m.build_id))
 		return err == -ENOMEM ? err : 0;
 	m.offset = entry.offset;
 	m.size = entry.size;
@@ -209,7 +209,7 @@ static bool member_is(const struct member *m, const struct wanted *w)
 /* It may be in several archives, some of which no longer exist. */
 void dso_archives__locate(struct dso_opener *o, const struct wanted *w, struct located *located)
 {
-	for (size_t i = 0; i < o->members.count && located->fd < 0; i++) {
+	for (size_t i = 0; i < o->members.count && located->fd < 0 && located->fd != -EAGAIN; i++) {
 		const struct member *m = &o->members.data[i];
 
 		if (!member_is(m, w))
@@ -232,7 +232,6 @@ int dso_archives__open_by_name(struct dso_opener *o, const struct wanted *w)
 		.inode = w->inode,
 		.generation = w->generation,
 	};
-	enum file_state state = FILE_STATE_MISSING;
 	struct found found = {};
 	struct zip_entry entry;
 	uint32_t archive, member;
@@ -241,7 +240,7 @@ int dso_archives__open_by_name(struct dso_opener *o, const struct wanted *w)
 	if (!path)
 		return mark ? -ENOMEM : -ENOENT;
 	outer.path_length = strlen(path);
-	err = dso_search__below(o, &outer, o->own_root, &found, &state);
+	err = dso_searches__own(o, &outer, &found);
 	if (!err)
 		err = dso_images__adopt(o, &found, &archive);
 	if (err)

@@ -6,10 +6,15 @@
  * used image is closed. It stays known by its build-id; its next mapping, or a request, opens it again. At
  * the cap of images the image is forgotten with everything that refers to it, and its slot is reused.
  * Images that are held are in neither list.
+ *
+ * A build-id is what a file says of itself, and everybody can write a file. So it stands for all files that say
+ * the same only if nobody but the administrator can have put them there; such files are one image, in whatever
+ * container they lie. Every other file is an image of its own: device, inode, size and times.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -66,6 +71,8 @@ void dso_images__fini(struct dso_opener *o)
 	hashmap__fini(&o->by_inode);
 	lru__fini(&o->image_order);
 	lru__fini(&o->fd_order);
+	shares__fini(&o->image_shares);
+	shares__fini(&o->fd_shares);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
@@ -105,15 +112,32 @@ void dso_images__close(struct dso_opener *o, uint32_t index)
 	if (image->fd < 0 || image->held)
 		return;
 	lru__remove(&o->fd_order, index);
+	shares__drop(&o->fd_shares, image->owner);
 	close(image->fd);
+	dso_copies__remove(o, image);
 	image->fd = -1;
 	o->fds--;
 }
 
-bool dso_images__make_fd_room(struct dso_opener *o)
+/* The least recently used one, or LRU_NONE: all are in use, and nobody has more than this owner. */
+static uint32_t image_to_leave(const struct dso_opener *o, const struct lru *order,
+			       const struct shares *shares, uint64_t owner)
+{
+	uint32_t index = lru__idle(order, o->now, o->caps.idle);
+	uint64_t most;
+
+	if (index != LRU_NONE || !shares__most(shares, owner, &most))
+		return index;
+	index = lru__oldest(order);
+	while (index != LRU_NONE && o->images.data[index].owner != most)
+		index = lru__newer(order, index);
+	return index;
+}
+
+bool dso_images__make_fd_room(struct dso_opener *o, uint64_t owner)
 {
 	while (o->fds >= o->caps.fds_max) {
-		uint32_t index = lru__idle(&o->fd_order, o->now, o->caps.idle);
+		uint32_t index = image_to_leave(o, &o->fd_order, &o->fd_shares, owner);
 
 		if (index == LRU_NONE)
 			return false;
@@ -142,11 +166,20 @@ bool dso_images__is_unchanged(const struct dso_opener *o, uint32_t index)
 /* The found file is the image, which owns the descriptor from now on and drops an earlier one. */
 static void set_file(struct dso_opener *o, struct image *image, const struct found *found)
 {
-	image->size = found->st.st_size;
-	image->modified = found->st.st_mtim;
+	struct stat st;
+
+	/* a copy has times of its own */
+	if (!fstat(found->fd, &st)) {
+		image->size = st.st_size;
+		image->modified = st.st_mtim;
+	}
+	dso_copies__remove(o, image);
+	dso_copies__add(o, image, found);
 	if (image->fd < 0) {
 		image->fd = found->fd;
 		o->fds++;
+		if (shares__add(&o->fd_shares, image->owner))
+			o->err = -ENOMEM;
 		return;
 	}
 	/* under the same number, which a pending answer may refer to */
@@ -157,7 +190,7 @@ static void set_file(struct dso_opener *o, struct image *image, const struct fou
 /* Keeps the found file, or closes it if there is no room. */
 static void keep_file(struct dso_opener *o, struct image *image, const struct found *found)
 {
-	if (image->fd >= 0 || dso_images__make_fd_room(o))
+	if (image->fd >= 0 || dso_images__make_fd_room(o, image->owner))
 		set_file(o, image, found);
 	else
 		close(found->fd);
@@ -175,18 +208,68 @@ static uint32_t image_with_inode(const struct dso_opener *o, const struct inode_
 	return hashmap__find(&o->by_inode, hash_inode(key), key);
 }
 
-/* The known image of this file, or HASHMAP_NONE. */
-static uint32_t known_image(const struct dso_opener *o, const struct found *found)
+/* A file is what it was as long as none of these has changed. */
+static uint64_t hash_state(uint64_t size, const struct timespec *modified,
+			   const struct timespec *changed)
 {
-	struct inode_key key = {found->st.st_dev, found->st.st_ino};
+	const uint64_t state[] = {size, modified->tv_sec, modified->tv_nsec, changed->tv_sec,
+				  changed->tv_nsec};
+
+	return hash_stable(state, sizeof(state)) | 1;
+}
+
+static uint64_t state_of(const struct file_finding *facts)
+{
+	return hash_state(facts->size, &facts->modified, &facts->changed);
+}
+
+/* Any file with a build-id that only the administrator can have put there: they are all the same. */
+static bool stands_for_build_id(const struct file_finding *facts)
+{
+	return facts->shared && facts->build_id.size > 0;
+}
+
+/* The known image of this file, or HASHMAP_NONE. */
+static uint32_t known_image(const struct dso_opener *o, const struct file_finding *facts)
+{
+	struct inode_key key = {facts->device, facts->inode};
+	const struct image *image;
 	uint32_t index;
 
-	if (found->build_id.size > 0)
-		return dso_images__with_build_id(o, &found->build_id);
+	if (stands_for_build_id(facts))
+		return dso_images__with_build_id(o, &facts->build_id);
 	index = image_with_inode(o, &key);
-	if (index == HASHMAP_NONE || !same_content(&o->images.data[index], &found->st))
-		return HASHMAP_NONE;
-	return index;
+	image = index == HASHMAP_NONE ? NULL : &o->images.data[index];
+	return image && image->state == state_of(facts) &&
+			       build_id_equal(&image->build_id, &facts->build_id)
+		       ? index
+		       : HASHMAP_NONE;
+}
+
+uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w)
+{
+	struct inode_key key = {makedev(w->major, w->minor), w->inode};
+	uint32_t index = image_with_inode(o, &key);
+	const struct image *image = index == HASHMAP_NONE ? NULL : &o->images.data[index];
+
+	return image && image->state == w->generation &&
+			       build_id_equal(&image->build_id, &w->build_id)
+		       ? index
+		       : HASHMAP_NONE;
+}
+
+void dso_images__tell(const struct dso_opener *o, uint32_t index, struct mmap_event *event)
+{
+	const struct image *image = &o->images.data[index];
+
+	dso_event__set_build_id(event, &image->build_id);
+	if (image->build_id.size == 0 || image->shared)
+		return;
+	event->header.flags |= EVENT_UNSHARED;
+	event->major = major(image->device);
+	event->minor = minor(image->device);
+	event->inode = image->inode;
+	event->inode_generation = image->state;
 }
 
 static int index_image(struct dso_opener *o, uint32_t index)
@@ -194,7 +277,7 @@ static int index_image(struct dso_opener *o, uint32_t index)
 	const struct image *image = &o->images.data[index];
 	struct inode_key key = {image->device, image->inode};
 
-	if (image->build_id.size > 0)
+	if (image->shared)
 		return hashmap__add(&o->by_build_id, hash_build_id(&image->build_id), index);
 	hashmap__remove(&o->by_inode, hash_inode(&key), &key); /* as it was before */
 	return hashmap__add(&o->by_inode, hash_inode(&key), index);
@@ -205,7 +288,7 @@ static void unindex_image(struct dso_opener *o, uint32_t index)
 	const struct image *image = &o->images.data[index];
 	struct inode_key key = {image->device, image->inode};
 
-	if (image->build_id.size > 0)
+	if (image->shared)
 		hashmap__remove(&o->by_build_id, hash_build_id(&image->build_id), &image->build_id);
 	else if (image_with_inode(o, &key) == index) /* not if it was written over since */
 		hashmap__remove(&o->by_inode, hash_inode(&key), &key);
@@ -254,13 +337,14 @@ static void forget_image(struct dso_opener *o, uint32_t index)
 	free(image->path);
 	image->path = NULL;
 	lru__release(&o->image_order, index);
+	shares__drop(&o->image_shares, image->owner);
 	o->forgotten++;
 }
 
-static int make_image_room(struct dso_opener *o)
+static int make_image_room(struct dso_opener *o, uint64_t owner)
 {
 	while (o->image_order.count >= o->caps.images_max) {
-		uint32_t index = lru__idle(&o->image_order, o->now, o->caps.idle);
+		uint32_t index = image_to_leave(o, &o->image_order, &o->image_shares, owner);
 
 		if (index == LRU_NONE)
 			return -ENOSPC;
@@ -275,16 +359,19 @@ static int make_image(struct dso_opener *o, const struct found *found, uint32_t 
 	struct image image = {
 		.fd = -1,
 		.root = NO_ROOT,
-		.build_id = found->build_id,
-		.device = found->st.st_dev,
-		.inode = found->st.st_ino,
-		.size = found->st.st_size,
-		.modified = found->st.st_mtim,
-		.archive = found->archive,
+		.build_id = found->facts.build_id,
+		.shared = stands_for_build_id(&found->facts),
+		.device = found->facts.device,
+		.inode = found->facts.inode,
+		.state = state_of(&found->facts),
+		.archive = found->facts.archive,
 		.sightings = LRU_NONE,
 	};
 	uint32_t index;
-	int err = make_image_room(o);
+	int err;
+
+	image.owner = image.shared ? 0 : found->owner;
+	err = make_image_room(o, image.owner);
 
 	if (!err)
 		err = lru__take(&o->image_order, &index);
@@ -297,7 +384,12 @@ static int make_image(struct dso_opener *o, const struct found *found, uint32_t 
 		if (o->images.count == index)
 			o->images.count++;
 		o->images.data[index] = image;
+		err = shares__add(&o->image_shares, image.owner);
+	}
+	if (!err) {
 		err = index_image(o, index);
+		if (err)
+			shares__drop(&o->image_shares, image.owner);
 	}
 	if (err) {
 		lru__release(&o->image_order, index);
@@ -329,7 +421,7 @@ int dso_images__adopt(struct dso_opener *o, const struct found *found, uint32_t 
 	struct image *image;
 	int err;
 
-	*index = known_image(o, found);
+	*index = known_image(o, &found->facts);
 	if (*index == HASHMAP_NONE) {
 		err = add_image(o, found, index);
 		if (err)
@@ -356,31 +448,35 @@ void dso_images__forget_root(struct dso_opener *o, int root)
 
 /* ---- opening again --------------------------------------------------------------------------- */
 
-/* Its path must still lead to the same file. */
-static int reopen_image(struct dso_opener *o, uint32_t index)
+int dso_images__reopen(struct dso_opener *o, uint32_t index, search_done_fn done, void *context)
 {
-	struct image *image = &o->images.data[index];
+	const struct image *image = &o->images.data[index];
 	struct wanted w = {
 		.path = image->path,
 		.path_length = image->path ? strlen(image->path) : 0,
 		.build_id = image->build_id,
 		.inode = image->inode,
 	};
-	struct found found;
-	int err;
 
 	if (!image->path || image->root < 0)
 		return -ENOENT;
-	err = dso_search__path(o, &w, image->root, image->path, &found);
-	if (err)
-		return err;
-	if (image->build_id.size == 0 && !same_content(image, &found.st)) {
-		close(found.fd);
-		return -ESTALE;
+	return dso_searches__path(o, &w, image->root, done, context);
+}
+
+bool dso_images__reopened(struct dso_opener *o, uint32_t index, const struct found *found)
+{
+	struct image *image = &o->images.data[index];
+	bool same = image->shared ? stands_for_build_id(&found->facts)
+				  : image->state == state_of(&found->facts);
+
+	same = same && build_id_equal(&image->build_id, &found->facts.build_id);
+	if (!same || image->fd >= 0) {
+		close(found->fd);
+		return same;
 	}
-	dso_images__make_fd_room(o);
-	set_file(o, image, &found);
-	return image->fd;
+	dso_images__make_fd_room(o, image->owner);
+	set_file(o, image, found);
+	return true;
 }
 
 void dso_images__locate(struct dso_opener *o, struct located *located,
@@ -389,11 +485,10 @@ void dso_images__locate(struct dso_opener *o, struct located *located,
 	struct build_id now;
 
 	located->fd = o->images.data[located->image].fd;
-	located->reopened = located->fd < 0;
-	if (located->reopened) {
-		located->fd = reopen_image(o, located->image);
+	if (located->fd < 0) {
+		located->fd = -EAGAIN;
 	} else if (!dso_images__is_unchanged(o, located->image)) { /* written over in place */
-		dso_search__read_build_id(located->fd, located->base, &now);
+		file_search__read_build_id(located->fd, located->base, &now);
 		if (now.size == 0 || !build_id_equal(&now, build_id))
 			located->fd = -ESTALE;
 	}

@@ -6,7 +6,7 @@
  * mapping with a known build-id needs only one table lookup, so a thousand execs of one program open it
  * once. A mapping without a build-id is looked up in the sightings: the device, inode and path with which
  * such files were mapped before (dso_sightings.c). If the file is unknown or no longer open, it is searched
- * for (dso_search.c) below the root directory of its process, which differs from ours for containers and
+ * for (dso_searches.c, dso_waits.c) below the root directory of its process, which differs from ours for containers and
  * for services with their own mounts (dso_roots.c). A library in a zip archive counts as a file of its own
  * (dso_archives.c).
  *
@@ -18,6 +18,7 @@
 #include "procfs/dso_opener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "base/log.h"
 #include "procfs/dso_opener_private.h"
 #include "procfs/vdso.h"
+#include "readers/reader_pool.h"
 
 #define IMAGES_MAX     8192u
 #define FDS_MAX	       4096u
@@ -81,7 +83,9 @@ int dso_opener__new(const struct dso_opener_options *options, struct dso_opener 
 	if (!o)
 		return -ENOMEM;
 	set_caps(o, options);
+	o->pool = o->caps.readers;
 	dso_images__init(o);
+	dso_copies__init(o);
 	dso_sightings__init(o);
 	dso_archives__init(o);
 	dso_roots__init(o);
@@ -93,10 +97,12 @@ void dso_opener__free(struct dso_opener *o)
 {
 	if (!o)
 		return;
+	dso_waits__fini(o);
 	dso_roots__fini(o);
 	dso_archives__fini(o);
 	dso_sightings__fini(o);
 	dso_images__fini(o);
+	dso_copies__fini(o);
 	free(o);
 }
 
@@ -127,11 +133,8 @@ static uint32_t vdso_image(struct dso_opener *o)
 	found.fd = vdso_copy(&o->vdso_length);
 	if (found.fd < 0)
 		return HASHMAP_NONE;
-	if (fstat(found.fd, &found.st)) {
-		close(found.fd);
-		return HASHMAP_NONE;
-	}
-	found.elf = dso_search__read_build_id(found.fd, 0, &found.build_id);
+	found.facts.elf = file_search__read_build_id(found.fd, 0, &found.facts.build_id);
+	found.facts.shared = true; /* from our own memory, where the kernel has put it */
 	if (dso_images__adopt(o, &found, &o->vdso))
 		o->vdso = HASHMAP_NONE;
 	else
@@ -141,10 +144,19 @@ static uint32_t vdso_image(struct dso_opener *o)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
+/* Of an answer that came while nobody asked. */
+static int take_error(struct dso_opener *o)
+{
+	int err = o->err;
+
+	o->err = 0;
+	return err;
+}
+
 /* Is this a mapping for which no file can be found? */
 static bool has_no_file(const char *path)
 {
-	if (path[0] != '/' || (path[1] == '/' && !dso_search__is_nameless(path)))
+	if (path[0] != '/' || (path[1] == '/' && !file_search__is_nameless(path)))
 		return true;
 	return begins_with(path, "/dev/zero") || begins_with(path, "/SYSV") ||
 	       begins_with(path, "/anon_hugepage");
@@ -159,13 +171,22 @@ void dso_event__set_build_id(struct mmap_event *event, const struct build_id *id
 	event->header.flags |= EVENT_BUILD_ID;
 }
 
-/* The event shows this image. */
-static void set_image(struct dso_opener *o, struct mmap_event *event, uint32_t index)
+/* There is none to spare: all are used. */
+static void note_no_descriptor(struct dso_opener *o, struct mmap_event *event)
+{
+	event->file_state = FILE_STATE_NO_FDS;
+	outside_books__add(o->caps.books, outside_books__user_of(o->caps.books, (pid_t)event->pid),
+			   OUTSIDE_OPEN_FILES, OUTSIDE_BY_ALL, 1);
+}
+
+void dso_event__set_image(struct dso_opener *o, struct mmap_event *event, uint32_t index)
 {
 	const struct image *image = &o->images.data[index];
 
-	event->file_state = image->fd >= 0 ? FILE_STATE_RIGHT : FILE_STATE_NO_FDS;
-	dso_event__set_build_id(event, &image->build_id);
+	event->file_state = FILE_STATE_RIGHT;
+	if (image->fd < 0)
+		note_no_descriptor(o, event);
+	dso_images__tell(o, index, event);
 	dso_images__use(o, index);
 }
 
@@ -177,7 +198,7 @@ static void complete_vdso(struct dso_opener *o, struct mmap_event *event)
 	if (image == HASHMAP_NONE || event->length != o->vdso_length ||
 	    (sizeof(void *) == 8 && event->start < COMPAT_ADDRESS))
 		return;
-	set_image(o, event, image);
+	dso_event__set_image(o, event, image);
 }
 
 static struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent)
@@ -236,99 +257,107 @@ static const char *const file_state_texts[] = {
 #undef X
 };
 
-/* The file is searched for. *image becomes what it is. */
-static int complete_by_search(struct dso_opener *o, struct mmap_event *event,
-			      const struct wanted *w, int root, uint32_t *image)
+/* What has a build-id and no file: whose that would be is not known, so it is not taken for another's. */
+static void keep_apart(struct mmap_event *event)
 {
-	enum file_state state;
-	struct found found = {};
-	uint32_t index;
+	if (event->build_id_size)
+		event->header.flags |= EVENT_UNSHARED;
+}
+
+/* The image of the found file; a file that is memory for code has none. 0, -ENOSPC, -ENOMEM. */
+static int adopt_found(struct dso_opener *o, const struct wanted *w, int root,
+		       const struct found *found, uint32_t *image)
+{
 	int err;
 
-	if (dso_search__mapping(o, w, root, &found, &state)) {
-		log_debug(LOG_PROCFS, "%s of process %d: %s", w->path, w->pid,
-			  file_state_texts[state]);
-		event->file_state = state;
-		return 0;
-	}
-	if (may_be_memory(w->path) && !found.elf && !found.archive) {
-		close(found.fd);
+	*image = HASHMAP_NONE;
+	if (may_be_memory(w->path) && !found->facts.elf && !found->facts.archive) {
+		close(found->fd);
 		add_plain_memory(o, w);
-		event->file_state = FILE_STATE_NONE;
 		return 0;
 	}
-	err = dso_images__adopt(o, &found, &index);
+	err = dso_images__adopt(o, found, image);
+	/* the name of a process without a root may be anybody's */
+	if (!err && (root >= 0 || w->build_id.size == 0 || o->images.data[*image].shared))
+		err = dso_sightings__add(o, w, root, *image);
+	return err;
+}
+
+int dso_event__complete(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
+			int root, const struct found *found, uint32_t *image)
+{
+	int err = adopt_found(o, w, root, found, image);
+
 	if (err == -ENOSPC) {
-		dso_event__set_build_id(event, &found.build_id);
-		event->file_state = FILE_STATE_NO_FDS;
+		dso_event__set_build_id(event, &found->facts.build_id);
+		note_no_descriptor(o, event);
+		keep_apart(event);
 		return 0;
 	}
 	if (err)
 		return err;
-	if (w->build_id.size == 0)
-		err = dso_sightings__add(o, w, root, index);
-	set_image(o, event, index);
-	*image = index;
-	return err;
-}
-
-/* *image is set to the image of the event, if it has one. 0 or -ENOMEM. */
-static int complete_event(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
-			  uint32_t *image)
-{
-	uint64_t generation;
-	int root;
-
 	event->file_state = FILE_STATE_NONE;
-	if (has_no_file(event->path) || is_plain_memory(o, w))
-		return 0;
-	event->file_state = FILE_STATE_UNOPENED;
-	if (w->build_id.size == 0 && w->inode == 0)
-		return 0; /* nothing to recognize it by */
-	root = dso_roots__of_event(o, w, event);
-	if (w->build_id.size == 0) {
+	if (*image != HASHMAP_NONE)
+		dso_event__set_image(o, event, *image);
+	return 0;
+}
+
+void dso_event__give_up(struct mmap_event *event, enum file_state state)
+{
+	log_debug(LOG_PROCFS, "%s of process %d: %s", event->path, (int)event->pid,
+		  file_state_texts[state]);
+	event->file_state = state;
+	keep_apart(event);
+}
+
+/*
+ * The image that a mapping of a process which is gone shows: there is one that stands for its build-id, and it has
+ * that very name.
+ */
+static uint32_t image_of_the_gone(const struct dso_opener *o, const struct wanted *w)
+{
+	uint32_t image = w->build_id.size ? dso_images__with_build_id(o, &w->build_id)
+					  : HASHMAP_NONE;
+	const char *path = image == HASHMAP_NONE ? NULL : o->images.data[image].path;
+
+	return path && !strncmp(path, w->path, w->path_length) && !path[w->path_length]
+		       ? image
+		       : HASHMAP_NONE;
+}
+
+/* Is all that is to be said about the file known? Then *image is what it is, HASHMAP_NONE: none. */
+static bool complete_at_once(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
+			     int root, uint32_t *image)
+{
+	uint64_t generation = w->generation;
+
+	if (root < 0 && w->build_id.size)
+		*image = image_of_the_gone(o, w);
+	else
 		*image = dso_sightings__image(o, w, root, &generation);
-		if (*image != HASHMAP_NONE) {
-			event->inode_generation = generation;
-			set_image(o, event, *image);
-			return 0;
-		}
-	}
-	return complete_by_search(o, event, w, root, image);
-}
-
-/* The root of an image was evicted: use that of the process which maps it now. */
-static void give_root(struct dso_opener *o, uint32_t image, const struct mmap_event *event)
-{
-	struct wanted w = wanted_by_event(event, 0);
-	int root = dso_roots__of_event(o, &w, event);
-
-	if (root >= 0)
-		dso_images__set_place(o, image, root, w.path, w.path_length);
-}
-
-/* Most events have a known build-id of a file that is open, or could not be kept open. */
-static bool complete_by_build_id(struct dso_opener *o, struct mmap_event *event)
-{
-	struct build_id id;
-	uint32_t image;
-
-	if (!(event->header.flags & EVENT_BUILD_ID) || !event->build_id_size ||
-	    has_no_file(event->path))
+	if (*image == HASHMAP_NONE)
 		return false;
-	build_id_set(&id, event->build_id, event->build_id_size);
-	image = dso_images__with_build_id(o, &id);
-	if (image == HASHMAP_NONE || (o->images.data[image].fd < 0 && dso_images__make_fd_room(o)))
-		return false;
-	if (o->images.data[image].root < 0)
-		give_root(o, image, event);
-	set_image(o, event, image);
+	if (o->images.data[*image].root < 0 && root >= 0) /* its own was evicted */
+		dso_images__set_place(o, *image, root, w->path, w->path_length);
+	event->inode_generation = generation;
+	dso_event__set_image(o, event, *image);
 	return true;
 }
 
+/* Is there nothing to look for? */
+static bool needs_no_file(const struct dso_opener *o, struct mmap_event *event,
+			  const struct wanted *w)
+{
+	event->file_state = FILE_STATE_NONE;
+	if (has_no_file(event->path) || is_plain_memory(o, w))
+		return true;
+	event->file_state = FILE_STATE_UNOPENED;
+	return w->build_id.size == 0 && w->inode == 0; /* nothing to recognize it by */
+}
+
 /* For a mapping of an archive the answer is about the library that is mapped from it. */
-static int answer_event(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
-			uint32_t image, mapping_answer_fn answer, void *context)
+int dso_event__answer(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
+		      uint32_t image, mapping_answer_fn answer, void *context)
 {
 	struct mmap_event_space inner;
 	int entered = 0;
@@ -339,11 +368,26 @@ static int answer_event(struct dso_opener *o, struct mmap_event *event, const st
 	return entered < 0 ? entered : answer(context, entered ? &inner.event : event);
 }
 
+/* What was not answered here is waited for. */
+static int see_file(struct dso_opener *o, struct mmap_event *event, pid_t parent,
+		    mapping_answer_fn answer, void *context)
+{
+	struct wanted w = wanted_by_event(event, parent);
+	uint32_t image = HASHMAP_NONE;
+	int root;
+
+	if (needs_no_file(o, event, &w))
+		return answer(context, event);
+	root = dso_roots__of_event(o, &w, event);
+	if (!complete_at_once(o, event, &w, root, &image))
+		return dso_waits__event(o, event, &w, root, answer, context);
+	w.generation = event->inode_generation;
+	return dso_event__answer(o, event, &w, image, answer, context);
+}
+
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 		    mapping_answer_fn answer, void *context)
 {
-	uint32_t image = HASHMAP_NONE;
-	struct wanted w;
 	int err;
 
 	o->events++;
@@ -352,20 +396,47 @@ int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent
 		complete_vdso(o, event);
 		return answer(context, event);
 	}
-	if (complete_by_build_id(o, event))
-		return answer(context, event);
-	w = wanted_by_event(event, parent);
-	err = complete_event(o, event, &w, &image);
-	if (err)
-		return err;
-	w.generation = event->inode_generation;
-	return answer_event(o, event, &w, image, answer, context);
+	err = see_file(o, event, parent, answer, context);
+	return err ? err : take_error(o);
+}
+
+int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
+		     void *context)
+{
+	return dso_waits__pass(o, event, push, context);
 }
 
 uint64_t dso_opener__pending_since(const struct dso_opener *o)
 {
-	(void)o;
-	return UINT64_MAX;
+	return dso_waits__since(o);
+}
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+int dso_opener__step(struct dso_opener *o)
+{
+	if (o->pool)
+		reader_pool__step(o->pool);
+	dso_waits__pass_on(o);
+	return take_error(o);
+}
+
+int dso_opener__settle(struct dso_opener *o, uint64_t patience)
+{
+	if (o->pool && reader_pool__waiting(o->pool))
+		reader_pool__settle(o->pool, patience);
+	dso_waits__pass_on(o);
+	return take_error(o);
+}
+
+int dso_opener__finish(struct dso_opener *o, uint64_t patience)
+{
+	int err = dso_opener__settle(o, patience);
+
+	if (o->pool)
+		reader_pool__end(o->pool);
+	dso_waits__pass_on(o);
+	return err ? err : take_error(o);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -378,6 +449,7 @@ static struct wanted wanted_by_identity(const struct dso_identity *identity)
 		.minor = identity->minor,
 		.inode = identity->inode,
 		.generation = identity->inode_generation,
+		.unshared = identity->unshared,
 	};
 
 	w.path_length = mapping_path_length(w.path);
@@ -387,8 +459,11 @@ static struct wanted wanted_by_identity(const struct dso_identity *identity)
 
 static uint32_t find_image(struct dso_opener *o, const struct wanted *w)
 {
+	if (w->build_id.size > 0 && w->unshared && w->inode)
+		return dso_images__of_file(o, w);
 	if (w->build_id.size > 0)
-		return dso_images__with_build_id(o, &w->build_id);
+		return w->unshared ? image_of_the_gone(o, w)
+				   : dso_images__with_build_id(o, &w->build_id);
 	if (!strcmp(w->path, VDSO_NAME))
 		return o->vdso;
 	return dso_sightings__image_by_identity(o, w);
@@ -416,6 +491,8 @@ static int answer_about(struct dso_opener *o, const struct located *located, fil
 	if (image == HASHMAP_NONE)
 		return answer(context, &told);
 	root = o->images.data[image].root;
+	if (o->images.data[image].copied)
+		told.copied_for = o->images.data[image].copied_for;
 	dso_images__hold(o, image);
 	if (root >= 0) {
 		dso_roots__hold(o, root);
@@ -425,9 +502,74 @@ static int answer_about(struct dso_opener *o, const struct located *located, fil
 	if (root >= 0)
 		dso_roots__unhold(o, root);
 	dso_images__unhold(o, image);
-	if (located->reopened && o->fds > o->caps.fds_max) /* no room to keep it */
-		dso_images__close(o, image);
 	return err;
+}
+
+/* A request for a file that is being opened again. */
+struct reopening {
+	uint32_t image;
+	char *path;
+	struct wanted wanted;
+	file_answer_fn answer;
+	void *context;
+};
+
+/* A search_done_fn. */
+static void finish_reopening(struct dso_opener *o, void *context, const struct found *found,
+			     enum file_state state)
+{
+	struct reopening *r = context;
+	struct located located;
+	bool replaced = found ? !dso_images__reopened(o, r->image, found)
+			      : state == FILE_STATE_REPLACED;
+	int err;
+
+	locate_file(o, &r->wanted, &located);
+	if (located.fd == -EAGAIN)
+		located.fd = replaced ? -ESTALE : -ENOENT;
+	err = answer_about(o, &located, r->answer, r->context);
+	o->err = o->err ? o->err : err;
+	dso_images__unhold(o, r->image);
+	if (o->fds > o->caps.fds_max) /* no room to keep it */
+		dso_images__close(o, r->image);
+	free(r->path);
+	free(r);
+}
+
+/* 0: there will be an answer, or was one; else there is none. */
+static int reopen_file(struct dso_opener *o, const struct wanted *w, uint32_t image,
+		       file_answer_fn answer, void *context)
+{
+	struct reopening *r = malloc(sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	*r = (struct reopening){image, strdup(w->path), *w, answer, context};
+	r->wanted.path = r->path;
+	dso_images__hold(o, image);
+	err = r->path ? dso_images__reopen(o, image, finish_reopening, r) : -ENOMEM;
+	if (err) {
+		dso_images__unhold(o, image);
+		free(r->path);
+		free(r);
+	}
+	return err;
+}
+
+/* What is known of it, once it was opened again if need be. */
+static int answer_located(struct dso_opener *o, const struct wanted *w, struct located *located,
+			  file_answer_fn answer, void *context)
+{
+	int err;
+
+	if (located->fd == -EAGAIN) {
+		err = reopen_file(o, w, located->image, answer, context);
+		if (err != -ENOENT)
+			return err ? err : take_error(o);
+		located->fd = -ENOENT;
+	}
+	return answer_about(o, located, answer, context);
 }
 
 int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
@@ -438,28 +580,35 @@ int dso_opener__request(struct dso_opener *o, const struct dso_identity *identit
 
 	advance_time(o, monotonic_ns());
 	locate_file(o, &w, &located);
-	return answer_about(o, &located, answer, context);
+	return answer_located(o, &w, &located, answer, context);
 }
 
-/* Searches below our own root. Returns the image, or negative errno. */
-static int open_by_identity(struct dso_opener *o, const struct wanted *w)
+/* Searches below our own root: whose file it is does not matter, since the caller named the recording. */
+static int open_by_identity(struct dso_opener *o, const struct wanted *w, struct located *located)
 {
-	enum file_state state = FILE_STATE_MISSING;
 	struct found found = {};
 	uint32_t image;
 	int err;
 
-	if (has_no_file(w->path) || dso_search__is_nameless(w->path) ||
+	if (has_no_file(w->path) || file_search__is_nameless(w->path) ||
 	    (w->build_id.size == 0 && w->inode == 0))
 		return -ENOENT;
-	err = dso_search__below(o, w, o->own_root, &found, &state);
-	if (err == -ENOENT || err == -ENOTDIR)
-		return dso_archives__open_by_name(o, w);
+	err = dso_searches__own(o, w, &found);
+	if (err == -ENOENT || err == -ENOTDIR) {
+		err = dso_archives__open_by_name(o, w);
+		if (!err)
+			locate_file(o, w, located);
+		return err;
+	}
 	if (!err)
 		err = dso_images__adopt(o, &found, &image);
 	if (!err && w->build_id.size == 0)
 		err = dso_sightings__add(o, w, o->own_root, image);
-	return err;
+	if (err)
+		return err;
+	*located = (struct located){.image = image};
+	dso_images__locate(o, located, &o->images.data[image].build_id);
+	return 0;
 }
 
 int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_identity *identity,
@@ -473,16 +622,45 @@ int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_ident
 	if (!strcmp(w.path, VDSO_NAME))
 		vdso_image(o);
 	locate_file(o, &w, &located);
-	if (located.fd < 0) {
-		err = open_by_identity(o, &w);
+	if (located.fd < 0 && located.fd != -EAGAIN) {
+		err = open_by_identity(o, &w, &located);
 		if (err == -ENOMEM)
 			return err;
-		if (!err)
-			locate_file(o, &w, &located);
-		else
+		if (err)
 			located.fd = err;
 	}
-	return answer_about(o, &located, answer, context);
+	return answer_located(o, &w, &located, answer, context);
+}
+
+static struct image *open_image(struct dso_opener *o, const struct dso_identity *identity,
+				uint32_t *index)
+{
+	struct wanted w = wanted_by_identity(identity);
+	struct image *image;
+
+	*index = find_image(o, &w);
+	image = *index == HASHMAP_NONE ? NULL : &o->images.data[*index];
+	return image && image->fd >= 0 ? image : NULL;
+}
+
+bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity)
+{
+	struct statx st;
+	uint32_t index;
+	const struct image *image = open_image(o, identity, &index);
+
+	/* what is known already: its file system need not answer */
+	return image &&
+	       !statx(image->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) &&
+	       st.stx_nlink == 0;
+}
+
+void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity)
+{
+	uint32_t index;
+
+	if (open_image(o, identity, &index))
+		dso_images__close(o, index);
 }
 
 void dso_opener__stats(const struct dso_opener *o, struct dso_opener_stats *stats)

@@ -4,18 +4,24 @@
  * after it was deleted or replaced or its process has ended. Every table has a cap; at the cap the least
  * recently used entry is evicted.
  *
- * Mappings and files are requests with a callback for the answer. Currently each answer comes before the
- * call returns. Callers must not rely on that: a file that is slow to read must not delay others.
+ * Mappings and files are requests with a callback for the answer. What is known is answered before the call
+ * returns. With readers (see the options) all else is answered later, by dso_opener__step(): the system calls that
+ * a file's owner can hold up are made in other processes, and one that does not answer has an answer after a second.
+ * Without readers they are made in place, before the call returns.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include <sysprof/event.h>
+
+#include "base/outside_books.h"
+#include "stream/event_queue.h"
 
 struct dso_opener;
 
@@ -27,6 +33,12 @@ struct dso_opener_options {
 	size_t sightings_max; /* ways in which files without a build-id show in mappings: 32,768 */
 	size_t members_max;   /* libraries inside archives: 4,096 */
 	uint64_t idle;	      /* ns: what was used since then is not evicted: 30 s, 1 s at least */
+	/* Files are opened by these processes, with file_search__serve as this service of theirs. NULL: in place. */
+	struct reader_pool *readers;
+	unsigned int service;
+	uint64_t copies_user,
+		copies_all;	     /* bytes of copies in memory: 256 MB a user, 512 MB in all */
+	struct outside_books *books; /* where it is counted what is left; NULL: nowhere */
 };
 
 struct dso_opener_stats {
@@ -40,7 +52,10 @@ struct dso_opener_stats {
 	uint64_t events;
 };
 
-/* Raises the soft limit of open files to the hard one. `options` may be NULL. 0 or -ENOMEM. */
+/*
+ * Raises the soft limit of open files to the hard one. `options` may be NULL. Readers outlive the opener. 0 or
+ * -ENOMEM.
+ */
 int dso_opener__new(const struct dso_opener_options *options, struct dso_opener **opener);
 /* NULL is fine. */
 void dso_opener__free(struct dso_opener *o);
@@ -69,20 +84,42 @@ int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent
 		    mapping_answer_fn answer, void *context);
 
 /*
+ * An event that says something about mappings seen before it, up to its time (EVENT_MAPS_READ): it is passed on when
+ * they are answered; at once, if they are. What `push` returned, or -ENOMEM.
+ */
+int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
+		     void *context);
+
+/*
  * The time of the oldest mapping without an answer, UINT64_MAX: there is none. Events from then on must
  * stay in the queue.
  */
 uint64_t dso_opener__pending_since(const struct dso_opener *o);
 
+/* ---- readers --------------------------------------------------------------------------------- */
+
+/* Takes what readers have found. Does not sleep. 0, -ENOMEM, or what an answer's callback returned. */
+int dso_opener__step(struct dso_opener *o);
+/* The same until nothing is waited for, or for so long (ns). */
+int dso_opener__settle(struct dso_opener *o, uint64_t patience);
+/*
+ * The same, and then whatever is left is answered with what is known, and so is all that is asked later: the readers
+ * end (reader_pool__end()).
+ */
+int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* What tells one image from another: the build-id alone where it is known, else all the rest. */
+/*
+ * What tells one image from another: the build-id alone where it is known and the file is not `unshared`
+ * (EVENT_UNSHARED), else all the rest as well.
+ */
 struct dso_identity {
 	const char *path; /* as mapped, with or without " (deleted)" */
 	const uint8_t *build_id;
 	uint8_t build_id_size; /* 0: none */
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
+	bool unshared;
 };
 
 /* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
@@ -90,6 +127,8 @@ struct file_answer {
 	int fd; /* or negative errno: -ENOENT: unknown, or gone; -ESTALE: another file has its place; … */
 	int root_fd; /* root directory of the process that mapped it, or -1; may be there without fd */
 	uint64_t base; /* where the dso begins in the file */
+	uint32_t
+		copied_for; /* fd is a copy in memory of this user's file; 0: it is not, or root's */
 };
 typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
 
@@ -99,6 +138,11 @@ typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
  */
 int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
 			file_answer_fn answer, void *context);
+
+/* Is the file open, and has no name any more? Its place on the disk is not free until it is closed. */
+bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity);
+/* Nothing has it mapped any more, and nobody will ask for it: it is closed, unless somebody waits for it. */
+void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity);
 
 /*
  * Without a live process (a recording that was cut short): the path below our own root, if the file

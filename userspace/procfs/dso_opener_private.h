@@ -11,17 +11,15 @@
 #include "base/mapping_path.h"
 #include "base/vec.h"
 #include "procfs/dso_opener.h"
+#include "procfs/file_search.h"
 #include "procfs/lru.h"
+#include "procfs/shares.h"
 
 #define NO_ROOT	     (-1)
 #define PLAIN_KEPT   16u
+#define COPIES_LEFT  256u
 #define VDSO_NAME    "[vdso]"
 #define ARCHIVE_MARK "!/" /* between an archive's path and a name in there */
-
-struct build_id {
-	uint8_t size; /* 0: none */
-	uint8_t bytes[BUILD_ID_SIZE];
-};
 
 struct root {
 	uint32_t major, minor;
@@ -30,6 +28,7 @@ struct root {
 	int fd;		 /* -1: a free place */
 	uint32_t images; /* that refer to it */
 	uint32_t held;	 /* so often; then it stays */
+	uint64_t owner;	 /* whose process it was first seen of */
 };
 
 struct image {
@@ -37,15 +36,24 @@ struct image {
 	int root; /* the root below which `path` led to it, or NO_ROOT */
 	char *path;
 	struct build_id build_id;
-	dev_t device; /* as stat tells */
-	ino_t inode;
-	off_t size;
+	bool shared;		/* it stands for all files with its build-id: see dso_images.c */
+	uint64_t device, inode; /* of the file, as stat tells */
+	uint64_t state;		/* of its size and times */
+	off_t size;		/* of what the descriptor leads to */
 	struct timespec modified;
 	uint32_t sightings;    /* the first of its own, or LRU_NONE */
 	uint32_t held;	       /* so often; then it stays, open */
+	uint64_t copied;       /* bytes, if the descriptor is that of a copy in memory … */
+	uint32_t copied_for;   /* … of a file of this user */
+	uint64_t owner;	       /* whose process has mapped it first; 0 if it is `shared` */
 	bool archive;	       /* a zip, and no ELF file */
 	unsigned int sought;   /* times that its directory was read … */
 	uint64_t sought_since; /* … in this minute */
+};
+
+struct copies_of_user {
+	uint32_t user;
+	uint64_t bytes;
 };
 
 /* A library that lies in an archive, and is mapped from there. */
@@ -60,12 +68,20 @@ struct member {
 };
 
 struct sighting {
-	uint64_t root; /* serial; 0: none */
+	uint64_t root;		  /* serial; 0: none */
+	struct build_id build_id; /* then the numbers are 0 */
 	uint32_t major, minor;
 	uint64_t inode, generation;
 	char *path; /* without " (deleted)"; NULL: a free place */
 	uint32_t image;
 	uint32_t previous, next; /* of the same image, or LRU_NONE */
+};
+
+/* An event that comes after mappings which wait. */
+struct passed_event {
+	struct event_header *event; /* owned */
+	event_push_fn push;
+	void *context;
 };
 
 /* A memfd that holds no ELF file. */
@@ -79,9 +95,16 @@ struct dso_opener {
 	/* images: dso_images.c */
 	VEC(struct image) images;
 	struct lru image_order;
-	struct lru fd_order; /* those that are open */
-	struct hashmap by_build_id;
-	struct hashmap by_inode; /* those without a build-id, by stat's device and inode */
+	struct lru fd_order;	    /* those that are open */
+	struct hashmap by_build_id; /* those that stand for it */
+	struct hashmap by_inode;    /* the others, by stat's device and inode */
+	/* copies of files: dso_copies.c */
+	struct {
+		VEC(struct copies_of_user) users; /* those who have some */
+		uint64_t bytes, user_max, all_max;
+		uint64_t left[COPIES_LEFT]; /* files that were: each is counted once */
+		unsigned int next_left;
+	} copies;
 	/* sightings: dso_sightings.c */
 	VEC(struct sighting) sightings;
 	struct lru sighting_order;
@@ -104,12 +127,20 @@ struct dso_opener {
 	uint64_t last_time;
 	int last_root; /* or negative errno */
 
+	/* searches: dso_searches.c */
+	struct reader_pool *pool; /* NULL: files are searched for in place */
+	/* for searches that are under way: dso_waits.c */
+	struct dso_wait *waits;
+	VEC(struct passed_event) passed; /* until they end */
+	int err; /* of an answer that nobody was there to take the error of */
+
 	struct dso_opener_options caps;
 	struct rlimit original_limit;
 	size_t fds;
-	uint64_t now;	     /* the latest time that was told */
-	uint32_t vdso;	     /* image, or HASHMAP_NONE */
-	uint64_t vdso_retry; /* not before */
+	struct shares root_shares, image_shares, fd_shares; /* the last: of images alone */
+	uint64_t now;					    /* the latest time that was told */
+	uint32_t vdso;					    /* image, or HASHMAP_NONE */
+	uint64_t vdso_retry;				    /* not before */
 	uint64_t vdso_length;
 	struct plain_memory plain[PLAIN_KEPT]; /* the latest */
 	unsigned int next_plain;
@@ -127,39 +158,31 @@ struct wanted {
 	pid_t pid, tid, parent;
 	uint64_t start, end;
 	bool just_read; /* the mapping has just been read from /proc */
+	bool unshared;	/* EVENT_UNSHARED: with a build-id, the numbers count as well */
 };
 
 /* A file that was opened on the way, with the facts about it. */
 struct found {
 	int fd;
 	int root;
-	struct stat st;
-	struct build_id build_id;
-	bool elf, archive;
+	uint64_t owner; /* on whose account it was searched for */
+	struct file_finding facts;
 	const char *path; /* below the root; NULL: no name leads to it */
 	size_t path_length;
+	uint64_t copied; /* bytes, if it is a copy in memory */
+	uint32_t user;	 /* whose */
 };
+
+/* What has come of a search: 0 and what was found, whose descriptor is the callee's; or why nothing was. */
+typedef void (*search_done_fn)(struct dso_opener *o, void *context, const struct found *found,
+			       enum file_state state);
 
 /* An image that is asked for, and where in it the dso begins. */
 struct located {
 	uint32_t image; /* or HASHMAP_NONE */
 	uint64_t base;
-	int fd;	       /* or negative errno */
-	bool reopened; /* it was closed before */
+	int fd; /* or negative errno */
 };
-
-static inline bool build_id_equal(const struct build_id *a, const struct build_id *b)
-{
-	return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
-}
-
-static inline void build_id_set(struct build_id *id, const uint8_t *bytes, size_t size)
-{
-	id->size = size > BUILD_ID_SIZE ? BUILD_ID_SIZE : size;
-	memset(id->bytes, 0, sizeof(id->bytes));
-	if (id->size > 0)
-		memcpy(id->bytes, bytes, id->size);
-}
 
 static inline bool begins_with(const char *path, const char *beginning)
 {
@@ -183,34 +206,53 @@ void dso_roots__unhold(struct dso_opener *o, int root);
 /* Close those that no image refers to and nothing has used for a while. */
 void dso_roots__sweep(struct dso_opener *o);
 
-/* ---- dso_search.c ---------------------------------------------------------------------------- */
+/* ---- dso_searches.c -------------------------------------------------------------------------- */
 
-/* False: no ELF file begins there. */
-bool dso_search__read_build_id(int fd, uint64_t base, struct build_id *id);
-/* A file that no path leads to. */
-bool dso_search__is_nameless(const char *path);
-/* 0 and *found, with a descriptor of the caller's; or what is to be said about the file in *state. */
-int dso_search__mapping(struct dso_opener *o, const struct wanted *w, int root, struct found *found,
-			enum file_state *state);
-/* The path below this root alone: as it is, and, if no file has that very name, without " (deleted)". */
-int dso_search__below(struct dso_opener *o, const struct wanted *w, int root, struct found *found,
-		      enum file_state *state);
-/* `path` in the place of the wanted one's, just so. 0 or negative errno. */
-int dso_search__path(struct dso_opener *o, const struct wanted *w, int root, const char *path,
-		     struct found *found);
+/*
+ * Search for the file of a live process's mapping, below its root, or that of a process that is gone. `done` is
+ * called exactly once: before this returns, if there are no readers. 0, or -ENOMEM and it is not.
+ */
+int dso_searches__mapping(struct dso_opener *o, const struct wanted *w, int root,
+			  search_done_fn done, void *context);
+/* `path` below this root alone. */
+int dso_searches__path(struct dso_opener *o, const struct wanted *w, int root, search_done_fn done,
+		       void *context);
+/* The same at once, in place, below our own root: for who reads a recording. 0 or negative errno. */
+int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found *found);
+
+/* ---- dso_waits.c ----------------------------------------------------------------------------- */
+
+/*
+ * The event is answered when its file was searched for: later, with a copy of it, or before this returns. Events
+ * of one file wait for one search. 0 or -ENOMEM.
+ */
+int dso_waits__event(struct dso_opener *o, const struct mmap_event *event, const struct wanted *w,
+		     int root, mapping_answer_fn answer, void *context);
+/* dso_opener__pass(). */
+int dso_waits__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
+		    void *context);
+/* Passes on what waits for nothing any more. An error is left in o->err. */
+void dso_waits__pass_on(struct dso_opener *o);
+/* The time of the oldest event that waits, or UINT64_MAX. */
+uint64_t dso_waits__since(const struct dso_opener *o);
+void dso_waits__fini(struct dso_opener *o);
 
 /* ---- dso_images.c ---------------------------------------------------------------------------- */
 
 void dso_images__init(struct dso_opener *o);
 void dso_images__fini(struct dso_opener *o);
-/* HASHMAP_NONE: none has it. */
+/* The image that stands for a build-id, or HASHMAP_NONE. */
 uint32_t dso_images__with_build_id(const struct dso_opener *o, const struct build_id *id);
+/* The image of one file, as its events tell it; HASHMAP_NONE: it is not known, or has changed. */
+uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w);
+/* Its identity in an event. */
+void dso_images__tell(const struct dso_opener *o, uint32_t index, struct mmap_event *event);
 void dso_images__use(struct dso_opener *o, uint32_t index);
 /* As long as it is held it is neither closed nor forgotten. */
 void dso_images__hold(struct dso_opener *o, uint32_t index);
 void dso_images__unhold(struct dso_opener *o, uint32_t index);
-/* Is there room for one descriptor more? Makes it, if something can be closed. */
-bool dso_images__make_fd_room(struct dso_opener *o);
+/* Is there room for one descriptor more of this owner's? Makes it, if something can be closed. */
+bool dso_images__make_fd_room(struct dso_opener *o, uint64_t owner);
 /* Close its descriptor, if it is open and not held. */
 void dso_images__close(struct dso_opener *o, uint32_t index);
 /* Open, and as it was when it was opened? */
@@ -222,15 +264,35 @@ bool dso_images__is_unchanged(const struct dso_opener *o, uint32_t index);
 int dso_images__adopt(struct dso_opener *o, const struct found *found, uint32_t *index);
 /*
  * located->fd becomes the descriptor of located->image, if that is what it was and has this build-id at
- * located->base; or negative errno. Opens it again, be there room or not.
+ * located->base; or negative errno. -EAGAIN: it was closed, see dso_images__reopen().
  */
 void dso_images__locate(struct dso_opener *o, struct located *located,
 			const struct build_id *build_id);
+/* Search for it at its place. 0; -ENOENT: it has none; -ENOMEM. */
+int dso_images__reopen(struct dso_opener *o, uint32_t index, search_done_fn done, void *context);
+/* What that has found is the image's again, be there room or not; false: it is another file, and closed. */
+bool dso_images__reopened(struct dso_opener *o, uint32_t index, const struct found *found);
 /* The name below a root by which it is opened again. Without memory it stays what it was. */
 void dso_images__set_place(struct dso_opener *o, uint32_t index, int root, const char *path,
 			   size_t path_length);
 /* The root is about to be closed. */
 void dso_images__forget_root(struct dso_opener *o, int root);
+
+/* ---- dso_copies.c ---------------------------------------------------------------------------- */
+
+void dso_copies__init(struct dso_opener *o);
+void dso_copies__fini(struct dso_opener *o);
+/* How many of the `wanted` bytes a copy for this user may have. Makes room, if what is idle can be closed. */
+uint64_t dso_copies__room(struct dso_opener *o, uint32_t user, uint64_t wanted);
+/*
+ * A file of the user is left, as there is no room, or (`by_itself`) never will be: to the books of the outside. It may be asked for
+ * again and again.
+ */
+void dso_copies__note(struct dso_opener *o, uint32_t user, const struct file_finding *facts,
+		      bool by_itself);
+/* The image has what was found, or nothing any more. */
+void dso_copies__add(struct dso_opener *o, struct image *image, const struct found *found);
+void dso_copies__remove(struct dso_opener *o, struct image *image);
 
 /* ---- dso_sightings.c ------------------------------------------------------------------------- */
 
@@ -268,5 +330,15 @@ void dso_archives__forget_image(struct dso_opener *o, uint32_t archive);
 /* ---- dso_opener.c ---------------------------------------------------------------------------- */
 
 void dso_event__set_build_id(struct mmap_event *event, const struct build_id *id);
+/* The event shows this image. */
+void dso_event__set_image(struct dso_opener *o, struct mmap_event *event, uint32_t index);
+/* What was found for it, whose descriptor is taken; *image as in dso_event__answer(). 0 or -ENOMEM. */
+int dso_event__complete(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
+			int root, const struct found *found, uint32_t *image);
+/* Nothing was found. */
+void dso_event__give_up(struct mmap_event *event, enum file_state state);
+/* The answer about a complete event; `image`: of its file, or HASHMAP_NONE. What `answer` returned, or -ENOMEM. */
+int dso_event__answer(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
+		      uint32_t image, mapping_answer_fn answer, void *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Root directories of processes, identified by inode and mount.
+ * Root directories of processes, identified by inode and mount. Both are asked of the kernel without asking the
+ * file system, which may be somebody's: O_PATH opens nothing, and AT_STATX_DONT_SYNC takes what is known.
  *
  * A root is kept open, because a closed file may have to be opened again below it after its process has
  * ended. An open root keeps its mount busy, so a root without images is closed after a while. When the
@@ -15,8 +16,10 @@
 #include "base/cleanup.h"
 #include "base/tenant_open.h"
 #include "procfs/dso_opener_private.h"
+#include "readers/reader_owner.h"
 
-#define SWEEPS 4 /* in the time after which a root may go */
+#define ROOT_KEPT 2000000 /* ns that a process which starts is taken to have the root it had */
+#define SWEEPS	  4	  /* in the time after which a root may go */
 
 static uint64_t hash_root(const struct root *root)
 {
@@ -50,6 +53,7 @@ void dso_roots__fini(struct dso_opener *o)
 			close(o->roots.data[i].fd);
 	vec_free(&o->roots);
 	hashmap__fini(&o->by_root);
+	shares__fini(&o->root_shares);
 	lru__fini(&o->root_order);
 }
 
@@ -65,6 +69,7 @@ static void close_root(struct dso_opener *o, uint32_t place)
 		o->last_pid = 0;
 	hashmap__remove(&o->by_root, hash_root(root), root);
 	lru__release(&o->root_order, place);
+	shares__drop(&o->root_shares, root->owner);
 	close(root->fd);
 	root->fd = -1;
 	o->fds--;
@@ -85,12 +90,26 @@ void dso_roots__sweep(struct dso_opener *o)
 	}
 }
 
-static int make_root_room(struct dso_opener *o)
+/* The least recently used one, or LRU_NONE: all are in use, and nobody has more than this owner. */
+static uint32_t root_to_close(const struct dso_opener *o, uint64_t owner)
 {
-	if (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o))
+	uint32_t place = lru__idle(&o->root_order, o->now, o->caps.idle);
+	uint64_t most;
+
+	if (place != LRU_NONE || !shares__most(&o->root_shares, owner, &most))
+		return place;
+	place = lru__oldest(&o->root_order);
+	while (place != LRU_NONE && o->roots.data[place].owner != most)
+		place = lru__newer(&o->root_order, place);
+	return place;
+}
+
+static int make_root_room(struct dso_opener *o, uint64_t owner)
+{
+	if (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner))
 		dso_roots__sweep(o);
-	while (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o)) {
-		uint32_t place = lru__idle(&o->root_order, o->now, o->caps.idle);
+	while (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner)) {
+		uint32_t place = root_to_close(o, owner);
 
 		if (place == LRU_NONE)
 			return -EMFILE;
@@ -103,7 +122,7 @@ static int make_root_room(struct dso_opener *o)
 static int add_root(struct dso_opener *o, const struct root *root)
 {
 	uint32_t place;
-	int err = make_root_room(o);
+	int err = make_root_room(o, root->owner);
 
 	if (!err)
 		err = lru__take(&o->root_order, &place);
@@ -111,7 +130,12 @@ static int add_root(struct dso_opener *o, const struct root *root)
 		return err;
 	err = vec_reserve(&o->roots, (size_t)place + 1);
 	if (!err)
+		err = shares__add(&o->root_shares, root->owner);
+	if (!err) {
 		err = hashmap__add(&o->by_root, hash_root(root), place);
+		if (err)
+			shares__drop(&o->root_shares, root->owner);
+	}
 	if (err) {
 		lru__release(&o->root_order, place);
 		return err;
@@ -136,7 +160,7 @@ int dso_roots__of(struct dso_opener *o, pid_t pid)
 
 	if (fd < 0)
 		return fd;
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &stx))
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
 		return -errno;
 	root = (struct root){
 		.major = stx.stx_dev_major,
@@ -146,6 +170,8 @@ int dso_roots__of(struct dso_opener *o, pid_t pid)
 		.fd = fd,
 	};
 	known = hashmap__find(&o->by_root, hash_root(&root), &root);
+	if (known == HASHMAP_NONE)
+		root.owner = reader_owner(pid);
 	place = known == HASHMAP_NONE ? add_root(o, &root) : (int)known;
 	if (place < 0)
 		return place;
@@ -166,7 +192,9 @@ static int root_of_mapping(struct dso_opener *o, const struct wanted *w)
 int dso_roots__of_event(struct dso_opener *o, const struct wanted *w,
 			const struct mmap_event *event)
 {
-	if (w->just_read && o->last_pid == event->pid && o->last_time == event->header.time)
+	uint64_t since = event->header.time - o->last_time;
+
+	if (o->last_pid == event->pid && since < (w->just_read ? 1 : ROOT_KEPT))
 		return o->last_root;
 	o->last_root = root_of_mapping(o, w);
 	o->last_pid = event->pid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sightings: the identity of files in mappings without a build-id, by the numbers and the name that the kernel
- * reports. While an image is open its inode cannot be reused, so the numbers are sufficient. The file can be
+ * Sightings: which image a mapping shows, by what the kernel reports of it: below which root, under which name,
+ * and the build-id, or without one the numbers. While an image is open its inode cannot be reused. The file can be
  * overwritten in place, so size and modification time are compared each time.
  *
  * A sighting is removed with its image, or when the table is full and it was not used for a while.
@@ -18,21 +18,24 @@ struct sighting_key {
 };
 
 /* Without the root and the generation, which rarely differ: they are compared afterwards. */
-static uint64_t hash_numbers(const char *path, size_t path_length, uint64_t inode, uint32_t major,
-			     uint32_t minor)
+static uint64_t hash_numbers(const char *path, size_t path_length, const struct build_id *build_id,
+			     uint64_t inode, uint32_t major, uint32_t minor)
 {
-	return hash_combine(hash_bytes(path, path_length),
-			    hash_combine(hash_u64(inode), (uint64_t)major << 32 | minor));
+	uint64_t hash = hash_combine(hash_bytes(path, path_length),
+				     hash_bytes(build_id->bytes, build_id->size));
+
+	return hash_combine(hash, hash_combine(hash_u64(inode), (uint64_t)major << 32 | minor));
 }
 
 static uint64_t hash_wanted(const struct wanted *w)
 {
-	return hash_numbers(w->path, w->path_length, w->inode, w->major, w->minor);
+	return hash_numbers(w->path, w->path_length, &w->build_id, w->inode, w->major, w->minor);
 }
 
 static bool has_numbers(const struct sighting *s, const struct wanted *w)
 {
 	return s->inode == w->inode && s->major == w->major && s->minor == w->minor &&
+	       build_id_equal(&s->build_id, &w->build_id) &&
 	       !strncmp(s->path, w->path, w->path_length) && s->path[w->path_length] == '\0';
 }
 
@@ -105,7 +108,8 @@ static void unlink_from_image(struct dso_opener *o, uint32_t index)
 static void unindex_sighting(struct dso_opener *o, uint32_t index)
 {
 	const struct sighting *s = &o->sightings.data[index];
-	uint64_t hash = hash_numbers(s->path, strlen(s->path), s->inode, s->major, s->minor);
+	uint64_t hash = hash_numbers(s->path, strlen(s->path), &s->build_id, s->inode, s->major,
+				     s->minor);
 	struct sighting_key key = {.only = index};
 
 	hashmap__remove(&o->by_sighting, hash, &key);
@@ -176,6 +180,7 @@ int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, u
 {
 	struct sighting sighting = {
 		.root = dso_roots__serial(o, root),
+		.build_id = w->build_id,
 		.major = w->major,
 		.minor = w->minor,
 		.inode = w->inode,
@@ -225,6 +230,10 @@ uint32_t dso_sightings__image(struct dso_opener *o, const struct wanted *w, int 
 	if (index == HASHMAP_NONE)
 		return HASHMAP_NONE;
 	s = &o->sightings.data[index];
+	/* what was closed is opened again if there is room for it, and else known all the same */
+	if (o->images.data[s->image].fd < 0 && w->build_id.size &&
+	    !dso_images__make_fd_room(o, o->images.data[s->image].owner))
+		return s->image;
 	if (!dso_images__is_unchanged(o, s->image))
 		return HASHMAP_NONE;
 	*generation = s->generation;

@@ -32,9 +32,10 @@ struct kallsyms_copy {
 	uint32_t piece;
 	uint32_t zero_lines;
 	bool seen_address; /* other than zero */
+	bool modules;	   /* only symbols that are not of the image */
 };
 
-static int push_piece(struct kallsyms_copy *copy)
+static int push_piece(struct kallsyms_copy *copy, bool last)
 {
 	struct kallsyms_event *e = copy->event;
 	size_t size = sizeof(*e) + e->text_size;
@@ -45,7 +46,8 @@ static int push_piece(struct kallsyms_copy *copy)
 	e->header = (struct event_header){
 		.size = aligned,
 		.type = EVENT_KALLSYMS,
-		.flags = EVENT_FROM_PROC,
+		.flags = EVENT_FROM_PROC | (copy->modules ? EVENT_KALLSYMS_MODULES : 0) |
+			 (last ? EVENT_KALLSYMS_LAST : 0),
 		.time = copy->time,
 	};
 	e->piece = copy->piece++;
@@ -69,6 +71,12 @@ static bool is_zero(const char *line)
 	return *line == ' ';
 }
 
+/* "[module]" is the end of the line. */
+static bool is_of_module(const char *line, const char *end)
+{
+	return end - line > 2 && end[-2] == ']';
+}
+
 /* One line with its newline. */
 static int take_line(struct kallsyms_copy *copy, const char *line, const char *end)
 {
@@ -82,8 +90,10 @@ static int take_line(struct kallsyms_copy *copy, const char *line, const char *e
 		if (!copy->seen_address && copy->zero_lines++ >= ZERO_LINES)
 			return 0;
 	}
+	if (copy->modules && !is_of_module(line, end))
+		return 0;
 	if (copy->event->text_size + size > KALLSYMS_PIECE_MAX) {
-		err = push_piece(copy);
+		err = push_piece(copy, false);
 		if (err)
 			return err;
 	}
@@ -107,35 +117,52 @@ static int take_lines(struct kallsyms_copy *copy, char *text, size_t *used)
 	return err;
 }
 
-int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context)
+static int copy_lines(int fd, struct kallsyms_copy *copy)
 {
 	_cleanup_free_ char *text = malloc(READ_STEP);
-	_cleanup_free_ struct kallsyms_event *event = malloc(EVENT_SIZE_MAX);
-	struct kallsyms_copy copy = {
-		.event = event, .time = time, .push = push, .context = context};
 	size_t used = 0;
-	int err = 0;
 
-	if (!text || !event)
+	if (!text)
 		return -ENOMEM;
-	memset(event, 0, sizeof(*event));
 	for (;;) {
 		ssize_t got = read(fd, text + used, READ_STEP - used);
+		int err;
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return -errno;
 		if (got == 0)
-			break;
+			return 0;
 		used += got;
-		err = take_lines(&copy, text, &used);
+		err = take_lines(copy, text, &used);
 		if (err)
 			return err;
 		if (used == READ_STEP)
 			used = 0; /* no line of ours is that long */
 	}
-	return event->text_size > 0 ? push_piece(&copy) : 0;
+}
+
+int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context)
+{
+	_cleanup_free_ struct kallsyms_event *event = calloc(1, EVENT_SIZE_MAX);
+	struct kallsyms_copy copy = {
+		.event = event, .time = time, .push = push, .context = context};
+	int err = event ? copy_lines(fd, &copy) : -ENOMEM;
+
+	return !err && event->text_size > 0 ? push_piece(&copy, true) : err;
+}
+
+int kernel_snapshot__modules_fd(int fd, uint64_t time, event_push_fn push, void *context)
+{
+	_cleanup_free_ struct kallsyms_event *event = calloc(1, EVENT_SIZE_MAX);
+	struct kallsyms_copy copy = {
+		.event = event, .time = time, .push = push, .context = context, .modules = true};
+	int err = event ? copy_lines(fd, &copy) : -ENOMEM;
+
+	if (!err && !copy.seen_address)
+		return 1;
+	return err ? err : push_piece(&copy, true);
 }
 
 int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context)

@@ -20,4 +20,10 @@ int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context);
 /* The same from an open file in that format. */
 int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context);
 
+/*
+ * From an open /proc/kallsyms all symbols but those of the kernel's image: those of modules, BPF programs, trampolines. At least
+ * one event, the last one with EVENT_KALLSYMS_LAST. 0, 1: addresses are hidden, and nothing was told, or negative errno.
+ */
+int kernel_snapshot__modules_fd(int fd, uint64_t time, event_push_fn push, void *context);
+
 #endif

@@ -56,6 +56,17 @@ static inline uint32_t lru__newest(const struct lru *l)
 	return l->newest;
 }
 
+/* From the least recently used one on: LRU_NONE is the end. */
+static inline uint32_t lru__oldest(const struct lru *l)
+{
+	return l->oldest;
+}
+
+static inline uint32_t lru__newer(const struct lru *l, uint32_t place)
+{
+	return l->places.data[place].newer;
+}
+
 static inline uint32_t lru__older(const struct lru *l, uint32_t place)
 {
 	return l->places.data[place].older;

@@ -8,7 +8,7 @@
  * but NUL. The kernel escapes only the newline, as "\012", so a path that contains these four characters
  * looks the same; map_files then tells them apart.
  *
- * Only small files are read as a whole: maps may have 65,530 lines and is read in pieces.
+ * Only small files are read here: what the kernel needs a process's memory lock for is read by proc_maps.c.
  */
 #include "procfs/proc_snapshot.h"
 
@@ -26,14 +26,14 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "base/search.h"
 #include "base/vec.h"
+#include "procfs/proc_maps.h"
 #include "procfs/process_facts.h"
 
-#define MAPS_STEP     (64u * 1024)
-#define MAPS_LINE_MAX (1u << 20)
 #define NS_PER_SECOND 1000000000ULL
 #define SUSPEND_MIN                                                                                \
 	5000000ULL /* ns; a smaller difference is caused by reading the clocks, not by a suspend */
@@ -44,11 +44,12 @@ _Static_assert(PROC_COMM_SIZE == EVENT_COMM_SIZE, "the names of one kernel");
 struct proc_snapshot {
 	int proc_fd;
 	uint64_t tick_ns;
-	uint64_t suspended; /* see steady_suspended_ns */
-	char *lines;	    /* of maps */
-	size_t lines_size;
-	VEC(pid_t) tids; /* of the process being read */
-	char link[PATH_MAX + 1];
+	uint64_t suspended;	     /* see steady_suspended_ns */
+	VEC(pid_t) tids;	     /* of the process being read */
+	struct reader_pool *readers; /* of mappings, or NULL */
+	unsigned int service;
+	struct maps_source *asked; /* mappings that they are reading */
+	int err;		   /* of an answer */
 	/* the event being made */
 	union {
 		struct event_header header;
@@ -75,10 +76,6 @@ int proc_snapshot__new(struct proc_snapshot **snapshot)
 	}
 	s->tick_ns = NS_PER_SECOND / sysconf(_SC_CLK_TCK);
 	s->suspended = proc_suspended_ns();
-	s->lines_size = MAPS_STEP;
-	s->lines = malloc(s->lines_size);
-	if (!s->lines)
-		goto err_out;
 	*snapshot = s;
 	return 0;
 err_out:
@@ -92,7 +89,6 @@ void proc_snapshot__free(struct proc_snapshot *s)
 		return;
 	if (s->proc_fd >= 0)
 		close(s->proc_fd);
-	free(s->lines);
 	vec_free(&s->tids);
 	free(s);
 }
@@ -239,44 +235,25 @@ static int push_threads(struct proc_snapshot *s, int dir, pid_t pid, uint64_t ti
 
 /* The process whose mappings are being read. */
 struct maps_source {
-	int dir;
+	struct maps_source *next; /* of those that readers read */
+	struct proc_snapshot *snapshot;
 	pid_t pid, tid;
 	uint64_t time;
 	event_push_fn push;
 	void *context;
-	size_t lines; /* seen so far */
 };
 
-/* The exact path of a mapping. The text of maps is exact but for an ambiguous "\012". */
-static const char *exact_path(struct proc_snapshot *s, const struct maps_source *source,
-			      const struct proc_mapping *mapping, size_t *size)
+/* A maps_line_fn. */
+static int push_mapping(void *context, const struct proc_mapping *mapping)
 {
-	char name[96];
-	ssize_t got;
-
-	*size = mapping->path_size;
-	if (!mapping->newline)
-		return mapping->path;
-	snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)mapping->start,
-		 (unsigned long long)mapping->end);
-	got = readlinkat(source->dir, name, s->link, sizeof(s->link));
-	if (got <= 0 || (size_t)got == sizeof(s->link))
-		return mapping->path;
-	*size = got;
-	return s->link;
-}
-
-static int push_mapping(struct proc_snapshot *s, const struct maps_source *source,
-			const struct proc_mapping *mapping)
-{
-	struct mmap_event *e = &s->event.mmap;
-	size_t path_size, size;
-	const char *path = exact_path(s, source, mapping, &path_size);
+	const struct maps_source *source = context;
+	struct mmap_event *e = &source->snapshot->event.mmap;
+	size_t path_size = mapping->path_size, size;
 
 	if (path_size > EVENT_PATH_MAX - 1)
 		path_size = EVENT_PATH_MAX - 1;
 	size = offsetof(struct mmap_event, path) + path_size + 1;
-	begin_event(s, EVENT_MMAP, event_aligned(size), source->time);
+	begin_event(source->snapshot, EVENT_MMAP, event_aligned(size), source->time);
 	e->pid = source->pid;
 	e->tid = source->tid;
 	e->start = mapping->start;
@@ -288,99 +265,96 @@ static int push_mapping(struct proc_snapshot *s, const struct maps_source *sourc
 	e->minor = mapping->minor;
 	e->inode = mapping->inode;
 	e->file_state = FILE_STATE_UNOPENED;
-	memcpy(e->path, path, path_size);
+	memcpy(e->path, mapping->path, path_size);
 	return source->push(source->context, &e->header);
 }
 
-static int take_maps_line(struct proc_snapshot *s, struct maps_source *source, char *line,
-			  size_t size)
+static int push_maps_read(const struct maps_source *source)
 {
-	struct proc_mapping mapping;
+	struct maps_read_event *e = &source->snapshot->event.maps_read;
 
-	source->lines++;
-	if (proc_parse_mapping(line, size, &mapping) || !(mapping.protection & PROT_EXEC))
-		return 0;
-	return push_mapping(s, source, &mapping);
-}
-
-/* Processes the whole lines in the first `used` bytes; the rest is moved to the front. */
-static int take_maps_lines(struct proc_snapshot *s, struct maps_source *source, size_t *used)
-{
-	char *line = s->lines, *end = s->lines + *used, *newline;
-	int err = 0;
-
-	while (!err && (newline = memchr(line, '\n', end - line))) {
-		err = take_maps_line(s, source, line, newline - line);
-		line = newline + 1;
-	}
-	*used = end - line;
-	memmove(s->lines, line, *used);
-	return err;
-}
-
-/* A line does not fit: enlarge the buffer, or skip the line if it is unreasonably long. */
-static int make_line_room(struct proc_snapshot *s, size_t *used)
-{
-	char *grown;
-
-	if (s->lines_size >= MAPS_LINE_MAX) {
-		*used = 0;
-		return 0;
-	}
-	grown = realloc(s->lines, s->lines_size * 2);
-	if (!grown)
-		return -ENOMEM;
-	s->lines = grown;
-	s->lines_size *= 2;
-	return 0;
-}
-
-static int read_maps_file(struct proc_snapshot *s, struct maps_source *source, const char *path)
-{
-	_cleanup_close_ int fd = openat(source->dir, path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	int err = 0;
-
-	if (fd < 0)
-		return is_fatal(-errno) ? -errno : 0;
-	while (!err) {
-		ssize_t got = read(fd, s->lines + used, s->lines_size - used);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 && is_fatal(-errno) ? -errno : 0;
-		used += got;
-		err = take_maps_lines(s, source, &used);
-		if (!err && used == s->lines_size)
-			err = make_line_room(s, &used);
-	}
-	return err;
-}
-
-static int push_maps_read(struct proc_snapshot *s, const struct maps_source *source)
-{
-	struct maps_read_event *e = &s->event.maps_read;
-
-	begin_event(s, EVENT_MAPS_READ, sizeof(*e), source->time);
+	begin_event(source->snapshot, EVENT_MAPS_READ, sizeof(*e), source->time);
 	e->pid = source->pid;
 	return source->push(source->context, &e->header);
 }
 
-/* Mappings of a process; s->tids are its threads. */
-static int push_maps(struct proc_snapshot *s, struct maps_source *source)
+static int push_maps_in_place(struct maps_source *source, int dir)
 {
-	int err = read_maps_file(s, source, "maps");
+	struct proc_maps_result result;
+	int err = proc_maps__read(dir, source->pid, &source->tid, push_mapping, source, &result);
 
-	/* a leader that has ended has no mappings any more, but its other threads do */
-	for (size_t i = 0; i < s->tids.count && !err && source->lines == 0; i++) {
-		char path[64];
+	if (err)
+		return is_fatal(err) || result.sink_failed ? err : 0;
+	return result.lines ? push_maps_read(source) : 0;
+}
 
-		source->tid = s->tids.data[i];
-		snprintf(path, sizeof(path), "task/%d/maps", source->tid);
-		err = read_maps_file(s, source, path);
-	}
-	return err || source->lines == 0 ? err : push_maps_read(s, source);
+/* ---- mappings that a reader reads ------------------------------------------------------------ */
+
+static void unlink_source(struct maps_source *source)
+{
+	struct maps_source **link = &source->snapshot->asked;
+
+	while (*link != source)
+		link = &(*link)->next;
+	*link = source->next;
+}
+
+/* A reader_answer_fn. What cannot be read is told as nothing. */
+static void take_maps(void *context, const struct reader_answer *answer)
+{
+	_cleanup_free_ struct maps_source *source = context;
+	struct proc_maps_result result;
+	int err;
+
+	unlink_source(source);
+	err = proc_maps__take(answer, &source->tid, push_mapping, source, &result);
+	if (!err && result.lines)
+		err = push_maps_read(source);
+	if (err && (is_fatal(err) || result.sink_failed) && !source->snapshot->err)
+		source->snapshot->err = err;
+}
+
+static int ask_for_maps(const struct maps_source *source, int dir)
+{
+	struct proc_snapshot *s = source->snapshot;
+	struct maps_source *asked = malloc(sizeof(*asked));
+	int err;
+
+	if (!asked)
+		return -ENOMEM;
+	*asked = *source;
+	asked->next = s->asked;
+	s->asked = asked;
+	err = proc_maps__ask(s->readers, s->service, source->pid, dir, take_maps, asked);
+	if (!err)
+		return 0;
+	s->asked = asked->next;
+	free(asked);
+	return err == -ENOMEM ? err : 0;
+}
+
+uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s)
+{
+	uint64_t since = UINT64_MAX;
+
+	for (const struct maps_source *asked = s->asked; asked; asked = asked->next)
+		since = min_u64(since, asked->time);
+	return since;
+}
+
+int proc_snapshot__error(struct proc_snapshot *s)
+{
+	int err = s->err;
+
+	s->err = 0;
+	return err;
+}
+
+void proc_snapshot__use_readers(struct proc_snapshot *s, struct reader_pool *readers,
+				unsigned int service)
+{
+	s->readers = readers;
+	s->service = service;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -390,7 +364,7 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 {
 	uint64_t time = monotonic_ns();
 	_cleanup_close_ int dir = proc_open_process(s->proc_fd, pid);
-	struct maps_source source = {dir, pid, pid, time, push, context, 0};
+	struct maps_source source = {NULL, s, pid, pid, time, push, context};
 	struct proc_stat stat;
 	int err;
 
@@ -408,20 +382,7 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 		err = push_threads(s, dir, pid, time, push, context);
 	if (err || (stat.flags & PROC_FLAG_KTHREAD))
 		return err;
-	return push_maps(s, &source);
-}
-
-int proc_snapshot__maps(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context)
-{
-	uint64_t time = monotonic_ns();
-	_cleanup_close_ int dir = proc_open_process(s->proc_fd, pid);
-	struct maps_source source = {dir, pid, pid, time, push, context, 0};
-	int err;
-
-	if (dir < 0)
-		return is_fatal(dir) ? dir : 0;
-	err = list_threads(s, dir);
-	return err ? err : push_maps(s, &source);
+	return s->readers ? ask_for_maps(&source, dir) : push_maps_in_place(&source, dir);
 }
 
 int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context)

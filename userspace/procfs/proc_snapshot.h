@@ -18,10 +18,23 @@
 #include "stream/event_queue.h"
 
 struct proc_snapshot;
+struct reader_pool;
 
 /* 0, -ENOMEM, or why /proc cannot be opened. */
 int proc_snapshot__new(struct proc_snapshot **snapshot);
 void proc_snapshot__free(struct proc_snapshot *s);
+
+/*
+ * From now on mappings are read by these processes, with proc_maps__serve as this service of theirs: a process can
+ * hold up who reads them. Their events come later, when the pool's owner takes its answers; the pool must have ended
+ * (reader_pool__end()) before the snapshot is freed.
+ */
+void proc_snapshot__use_readers(struct proc_snapshot *s, struct reader_pool *readers,
+				unsigned int service);
+/* The time of the oldest mappings that are being read, or UINT64_MAX: later events must wait for them. */
+uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
+/* What `push` has returned, or -ENOMEM, since the last time. */
+int proc_snapshot__error(struct proc_snapshot *s);
 
 /* One process: EVENT_PROCESS, EVENT_CGROUP, EVENT_THREADs, EVENT_MMAPs, EVENT_MAPS_READ. Kernel threads
  * have no mappings and no EVENT_MAPS_READ. */
@@ -30,9 +43,6 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 
 /* Every process of the system, kernel threads included. */
 int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context);
-
-/* The mappings of a process alone: EVENT_MMAPs, EVENT_MAPS_READ (not if it is gone). */
-int proc_snapshot__maps(struct proc_snapshot *s, pid_t pid, event_push_fn push, void *context);
 
 /* EVENT_THREAD_CPU for every living thread of a process; time is that of each reading. */
 int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn push,

@@ -23,6 +23,7 @@ struct watched {
 struct process_watch {
 	int proc_fd;
 	pid_t self;
+	bool groups_only;
 	VEC(struct watched) watched;
 	VEC(uint32_t) unused, sampled; /* numbers of `watched` */
 	struct hashmap by_pid;
@@ -35,7 +36,7 @@ static bool has_pid(const void *owner, uint32_t index, const void *key)
 	return w->watched.data[index].pid == *(const pid_t *)key;
 }
 
-int process_watch__new(struct process_watch **watch)
+int process_watch__new(bool groups_only, struct process_watch **watch)
 {
 	struct process_watch *w = calloc(1, sizeof(*w));
 
@@ -43,6 +44,7 @@ int process_watch__new(struct process_watch **watch)
 		return -ENOMEM;
 	hashmap__init(&w->by_pid, has_pid, w);
 	w->self = getpid();
+	w->groups_only = groups_only;
 	w->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (w->proc_fd < 0) {
 		int err = -errno;
@@ -136,6 +138,11 @@ void process_watch__forget(struct process_watch *w, pid_t pid)
 	w->unused.data[w->unused.count++] = slot; /* it has room for every slot */
 }
 
+static bool is_due(const struct process_watch *w, const struct watched *entry, uint64_t time)
+{
+	return !entry->has_no_memory && (!w->groups_only || time >= entry->cgroup_next);
+}
+
 static int look_at(struct process_watch *w, struct watched *entry, uint64_t time,
 		   event_push_fn push, void *context)
 {
@@ -143,7 +150,7 @@ static int look_at(struct process_watch *w, struct watched *entry, uint64_t time
 	uint16_t flags = entry->pid == w->self ? EVENT_RECORDER : 0;
 	int told;
 
-	if (entry->has_no_memory)
+	if (!is_due(w, entry, time))
 		return 0;
 	snprintf(path, sizeof(path), "%d/statm", entry->pid);
 	told = process_facts__memory(w->proc_fd, path, entry->pid, flags, time, push, context);
@@ -185,7 +192,7 @@ static int look_at_sampled(struct process_watch *w, uint64_t time, event_push_fn
 		if (!entry->samples)
 			continue;
 		entry->samples = 0;
-		if (!err && looks < WATCH_MOST && !entry->has_no_memory) {
+		if (!err && looks < WATCH_MOST && is_due(w, entry, time)) {
 			looks++;
 			err = look_at(w, entry, time, push, context);
 		}

@@ -10,6 +10,7 @@
 #ifndef PROCFS_PROCESS_WATCH_H
 #define PROCFS_PROCESS_WATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,8 +22,11 @@
 
 struct process_watch;
 
-/* 0, -ENOMEM, or why /proc cannot be opened. */
-int process_watch__new(struct process_watch **watch);
+/*
+ * `groups_only`: memory is not asked for, but for once together with the control group, since that tells threads of the
+ * kernel. 0, -ENOMEM, or why /proc cannot be opened.
+ */
+int process_watch__new(bool groups_only, struct process_watch **watch);
 void process_watch__free(struct process_watch *w);
 
 /* A sample of this process was taken. */

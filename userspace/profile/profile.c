@@ -18,6 +18,7 @@ const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, cons
 		return buffer;
 	case DSO_FILE:
 	case DSO_VDSO:
+	case DSO_RUNTIME:
 		if (!*dso_name)
 			break;
 		/* "[vdso]" has its brackets already */
@@ -72,23 +73,6 @@ double profile__complete_share(const struct profile *p)
 	return all ? (double)good / (double)all : 1.0;
 }
 
-/* A location without a symbol has exactly the one line that finish() gave it. */
-bool profile_location__is_named(const struct profile *p, const struct profile_location *l)
-{
-	const struct profile_dso *dso = &p->dsos[l->dso.v];
-	char buffer[UNNAMED_LOCATION_SIZE];
-	const struct profile_function *f;
-
-	if (l->line_count != 1)
-		return l->line_count > 1;
-	f = &p->functions[p->lines[l->first_line].function.v];
-	if (f->address != PROFILE_UNKNOWN_ADDRESS || f->size)
-		return true;
-	unnamed_location(buffer, sizeof(buffer), dso->kind, profile__string(p, dso->name),
-			 l->address);
-	return strcmp(buffer, profile__string(p, f->name)) != 0;
-}
-
 double profile__named_share(const struct profile *p)
 {
 	size_t named = 0;
@@ -96,7 +80,7 @@ double profile__named_share(const struct profile *p)
 	if (p->location_count <= 1)
 		return 1.0;
 	for (size_t i = 1; i < p->location_count; i++)
-		named += profile_location__is_named(p, &p->locations[i]);
+		named += !p->locations[i].unnamed;
 	return (double)named / (double)(p->location_count - 1);
 }
 

@@ -15,11 +15,9 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/search.h"
 #include "profile/profile.h"
 
-/* More are ignored: a damaged recording must not make the linear searches below expensive. */
-#define META_MAX      4096
+#define META_MAX      4096 /* more are ignored, as are the books of CPUs from this number on */
 #define BOOKS_CPU_MAX 65536
 
 /* ---- equality of interned things ------------------------------------------------------------- */
@@ -29,10 +27,11 @@ static bool dso_equal(const void *owner, uint32_t index, const void *key)
 	const struct profile_builder *b = owner;
 	const struct profile_dso *a = &b->dsos.data[index], *k = key;
 
-	if (a->kind != k->kind || a->build_id_size != k->build_id_size)
+	if (a->kind != k->kind || a->build_id_size != k->build_id_size ||
+	    a->unshared != k->unshared || memcmp(a->build_id, k->build_id, k->build_id_size) != 0)
 		return false;
-	if (k->build_id_size)
-		return !memcmp(a->build_id, k->build_id, k->build_id_size);
+	if (k->build_id_size && !k->unshared)
+		return true;
 	return a->major == k->major && a->minor == k->minor && a->inode == k->inode &&
 	       a->inode_generation == k->inode_generation && a->path.v == k->path.v;
 }
@@ -41,8 +40,9 @@ static uint64_t dso_hash(const struct profile_dso *dso)
 {
 	uint64_t hash = hash_u64(dso->kind);
 
-	if (dso->build_id_size)
-		return hash_combine(hash, hash_bytes(dso->build_id, dso->build_id_size));
+	hash = hash_combine(hash, hash_bytes(dso->build_id, dso->build_id_size));
+	if (dso->build_id_size && !dso->unshared)
+		return hash;
 	hash = hash_combine(hash, hash_u64((uint64_t)dso->major << 32 | dso->minor));
 	hash = hash_combine(hash, hash_u64(dso->inode));
 	hash = hash_combine(hash, hash_u64(dso->inode_generation));
@@ -60,14 +60,16 @@ static bool function_equal(const void *owner, uint32_t index, const void *key)
 	       a->definition_column == k->definition_column;
 }
 
+/* Of all that function_equal() looks at: what differs only in what is left out would all collide. */
 static uint64_t function_hash(const struct profile_function *f)
 {
 	uint64_t hash = hash_u64((uint64_t)f->name.v << 32 | f->dso.v);
 
 	hash = hash_combine(hash, hash_u64(f->address));
+	hash = hash_combine(hash, hash_u64(f->size));
 	hash = hash_combine(hash,
 			    hash_u64((uint64_t)f->definition_file.v << 32 | f->definition_line));
-	return hash;
+	return hash_combine(hash, hash_u64(f->definition_column));
 }
 
 static bool location_equal(const void *owner, uint32_t index, const void *key)
@@ -85,6 +87,14 @@ static uint64_t location_hash(const struct profile_location *l)
 				     hash_u64(l->address));
 
 	return l->version ? hash_combine(hash, hash_u64(l->version)) : hash;
+}
+
+static bool meta_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct profile_builder *b = owner;
+	const struct string_id *k = key;
+
+	return b->meta.data[index].key.v == k->v;
 }
 
 /* ---- life and errors ------------------------------------------------------------------------- */
@@ -128,6 +138,8 @@ struct profile_builder *profile_builder__new(void)
 	hashmap__init(&b->dso_index, dso_equal, b);
 	hashmap__init(&b->function_index, function_equal, b);
 	hashmap__init(&b->location_index, location_equal, b);
+	hashmap__init(&b->meta_index, meta_equal, b);
+	builder_init_events(b);
 	b->strings = strtab__new();
 	if (stack_table__init(&b->stacks) || !b->strings || add_placeholder(&b->dsos) ||
 	    add_placeholder(&b->functions) || add_placeholder(&b->locations) ||
@@ -151,6 +163,8 @@ static void free_columns(struct thread_columns *thread)
 		vec_free(&c->stack);
 		vec_free(&c->comm);
 		vec_free(&c->ticks);
+		vec_free(&c->gil);
+		vec_free(&c->taken);
 	}
 	vec_free(&thread->cuts);
 	vec_free(&thread->renames);
@@ -167,7 +181,10 @@ void profile_builder__free(struct profile_builder *b)
 	vec_free(&b->threads);
 	vec_free(&b->processes);
 	vec_free(&b->books);
+	vec_free(&b->books_of);
 	vec_free(&b->jits);
+	vec_free(&b->runtimes);
+	vec_free(&b->gils);
 	vec_free(&b->meta);
 	vec_free(&b->lost_ranges);
 	builder_free_events(b);
@@ -175,6 +192,7 @@ void profile_builder__free(struct profile_builder *b)
 	hashmap__fini(&b->dso_index);
 	hashmap__fini(&b->function_index);
 	hashmap__fini(&b->location_index);
+	hashmap__fini(&b->meta_index);
 	vec_free(&b->dsos);
 	vec_free(&b->functions);
 	vec_free(&b->lines);
@@ -296,6 +314,12 @@ void profile_builder__code(struct profile_builder *b, struct location_id id, enu
 	b->locations.data[id.v].ambiguous = ambiguous;
 }
 
+void profile_builder__sure_lines(struct profile_builder *b, struct location_id id, uint32_t count)
+{
+	if (!b->error && id.v)
+		b->locations.data[id.v].sure_lines = count;
+}
+
 struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
 				       struct location_id location)
 {
@@ -406,6 +430,18 @@ static bool sample_type_is_listed(const struct profile_builder *b, enum sample_k
 	return false;
 }
 
+/* The column begins with the first row of which something is known. */
+static int add_gil(struct sample_columns *c, enum gil_state gil)
+{
+	int err = 0;
+
+	if (gil == GIL_UNKNOWN && !c->gil.count)
+		return 0;
+	while (c->gil.count < c->time.count && !err)
+		err = vec_push(&c->gil, (uint8_t)GIL_UNKNOWN);
+	return err ? err : vec_push(&c->gil, (uint8_t)gil);
+}
+
 /* The column begins with the first row that stands for several ticks. */
 static int add_ticks(struct sample_columns *c, uint64_t ticks)
 {
@@ -431,6 +467,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
 	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks) ||
+	    add_gil(c, sample->gil) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {
 		builder_has_failed(b, -ENOMEM);
@@ -471,16 +508,29 @@ uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread
 					uint64_t ns)
 {
 	struct sample_columns *c = columns_of(b, thread, SAMPLE_CPU);
-	uint64_t left = ns;
+	uint64_t left = min_u64(ns, c->weight_sum);
+	size_t row = c->weight.count;
 
-	for (size_t i = c->weight.count; i-- > 0 && left;) {
-		uint64_t taken = min_u64(c->weight.data[i], left);
+	/* the range that it leaves */
+	if (b->error || !left || builder_has_failed(b, vec_reserve(&c->taken, c->taken.count + 1)))
+		return 0;
+	c->weight_sum -= left;
+	ns = left;
+	while (left) {
+		uint64_t taken;
 
-		c->weight.data[i] -= taken;
+		if (c->taken.count && c->taken.data[c->taken.count - 1].end == row) {
+			row = c->taken.data[--c->taken.count].first;
+			continue;
+		}
+		taken = min_u64(c->weight.data[row - 1], left);
+		c->weight.data[row - 1] -= taken;
 		left -= taken;
+		row -= !c->weight.data[row - 1];
 	}
-	c->weight_sum -= ns - left;
-	return ns - left;
+	if (row < c->weight.count)
+		c->taken.data[c->taken.count++] = (struct row_range){row, c->weight.count};
+	return ns;
 }
 
 /* ---- facts about the session ----------------------------------------------------------------- */
@@ -490,44 +540,54 @@ void profile_builder__meta(struct profile_builder *b, const char *key, const cha
 	struct profile_meta entry = {profile_builder__string(b, key),
 				     profile_builder__string(b, value)};
 
+	uint64_t hash = hash_u64(entry.key.v);
+	uint32_t number;
+
 	if (!entry.key.v)
 		return;
-	for (size_t i = 0; i < b->meta.count; i++) {
-		if (b->meta.data[i].key.v == entry.key.v) {
-			b->meta.data[i].value = entry.value;
-			return;
-		}
-	}
-	if (b->meta.count < META_MAX)
-		builder_has_failed(b, vec_push(&b->meta, entry));
+	number = hashmap__find(&b->meta_index, hash, &entry.key);
+	if (number != HASHMAP_NONE)
+		b->meta.data[number].value = entry.value;
+	else if (b->meta.count < META_MAX && !builder_has_failed(b, vec_push(&b->meta, entry)))
+		builder_has_failed(b, hashmap__add(&b->meta_index, hash, b->meta.count - 1));
 }
 
-/* Kept sorted by CPU; later books of a CPU replace earlier ones. */
+/* Later books of a CPU replace earlier ones. */
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *given)
 {
 	struct profile_cpu_books books = *given;
-	size_t at;
+	uint32_t *number;
 
-	if (books.cpu >= BOOKS_CPU_MAX)
+	if (books.cpu >= BOOKS_CPU_MAX || b->error)
 		return;
 	for (int line = 0; line < BOOK_COUNT; line++)
 		books.count[line] = min_u64(books.count[line], PROFILE_TIME_MAX / BOOK_COUNT);
-	at = partition_point(b->books.data, b->books.count, other, other->cpu < books.cpu);
-	if (at < b->books.count && b->books.data[at].cpu == books.cpu) {
-		b->books.data[at] = books;
-		return;
-	}
-	if (builder_has_failed(b, vec_push(&b->books, books)))
-		return;
-	memmove(&b->books.data[at + 1], &b->books.data[at],
-		(b->books.count - 1 - at) * sizeof(books));
-	b->books.data[at] = books;
+	while (b->books_of.count <= books.cpu)
+		if (builder_has_failed(b, vec_push(&b->books_of, (uint32_t)0)))
+			return;
+	number = &b->books_of.data[books.cpu];
+	if (*number)
+		b->books.data[*number - 1] = books;
+	else if (!builder_has_failed(b, vec_push(&b->books, books)))
+		*number = b->books.count;
 }
 
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit)
 {
 	if (!b->error)
 		builder_has_failed(b, vec_push(&b->jits, *jit));
+}
+
+void profile_builder__runtime(struct profile_builder *b, const struct profile_runtime *runtime)
+{
+	if (!b->error)
+		builder_has_failed(b, vec_push(&b->runtimes, *runtime));
+}
+
+void profile_builder__gil(struct profile_builder *b, const struct profile_gil *gil)
+{
+	if (!b->error)
+		builder_has_failed(b, vec_push(&b->gils, *gil));
 }
 
 /* Ranges come in order of their ends; those that touch become one. */

@@ -17,13 +17,23 @@
 /* Later times become this one, which leaves room for times that count on from it. */
 #define BUILDER_TIME_LIMIT (PROFILE_TIME_MAX / 2)
 
-/* The samples of one kind of one thread. */
+/* Rows first .. end - 1. */
+struct row_range {
+	size_t first, end;
+};
+
+/*
+ * The samples of one kind of one thread. `taken` are ranges of rows whose weight is 0, in order, without others
+ * between them that are known: whoever takes weights back passes over each in one step.
+ */
 struct sample_columns {
 	VEC(uint64_t) time;
 	VEC(uint64_t) weight;
 	VEC(struct stack_id) stack;
 	VEC(struct string_id) comm;
 	VEC(uint64_t) ticks; /* empty: one each */
+	VEC(uint8_t) gil;    /* enum gil_state; empty: unknown of all */
+	VEC(struct row_range) taken;
 	uint64_t weight_sum, tick_sum;
 };
 
@@ -38,6 +48,10 @@ struct memory_column {
 	VEC(struct profile_memory_reading) readings;
 };
 
+struct fact_set {
+	uint32_t first, count; /* of `facts` */
+};
+
 struct profile_builder {
 	int error;
 	bool finished;
@@ -48,17 +62,26 @@ struct profile_builder {
 	VEC(struct profile_function) functions;
 	VEC(struct profile_line) lines;
 	VEC(struct profile_location) locations;
-	struct hashmap dso_index, function_index, location_index;
+	struct hashmap dso_index, function_index, location_index, meta_index;
 	struct stack_table stacks;
 
 	VEC(struct profile_sample_type) sample_types;
 	VEC(struct profile_process) processes;
+	VEC(struct profile_fact) facts;
+	VEC(struct fact_set) fact_sets; /* each once: forks have the same ones */
+	struct hashmap fact_set_index;
 	VEC(struct profile_thread) threads;
-	VEC(struct thread_columns) columns; /* by thread */
-	VEC(struct profile_cpu_books) books;
+	VEC(struct thread_columns) columns;  /* by thread */
+	VEC(struct profile_cpu_books) books; /* by cpu once finished */
+	VEC(uint32_t) books_of;		     /* by cpu: number + 1, or 0 */
 	VEC(struct profile_jit) jits;
+	VEC(struct profile_runtime) runtimes;
+	VEC(struct profile_gil) gils;
 	VEC(struct profile_meta) meta;
 	VEC(struct profile_lost_range) lost_ranges;
+	VEC(struct profile_outside) outside; /* sorted once finished */
+	VEC(uint32_t) outside_users;
+	uint16_t *outside_of; /* by user's number, thing and reason: number of the row + 1, or 0 */
 	VEC(struct memory_column) memory_columns;
 	VEC(uint32_t) memory_of; /* by process (0: the recorder): number of its column + 1, or 0 */
 	VEC(struct profile_memory) memories; /* once finished */
@@ -73,6 +96,11 @@ static inline bool builder_has_failed(struct profile_builder *b, int err)
 	return b->error != 0;
 }
 
+/* ---- inline_limit.c -------------------------------------------------------------------------- */
+
+/* Once every location has a line. 0, -ENOMEM. */
+int builder_limit_inlining(struct profile_builder *b);
+
 /* ---- profile_events.c ------------------------------------------------------------------------ */
 
 /* Before a sample becomes row number `row`. 0, -ENOMEM. */
@@ -80,6 +108,7 @@ int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end e
 /* Times into the bounds of the session and of the lives, which are final. */
 void builder_settle_events(struct profile_builder *b);
 void builder_freeze_events(struct profile_builder *b);
+void builder_init_events(struct profile_builder *b);
 void builder_free_events(struct profile_builder *b);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "profile/profile_check.h"
 #include "base/cleanup.h"
+#include "base/outside_books.h"
 #include "profile/profile.h"
 
 #include <errno.h>
@@ -71,8 +72,10 @@ static int check_tables(const struct checker *c)
 #undef TABLE
 	if ((p->sample_type_count && !p->sample_types) || (p->line_count && !p->lines) ||
 	    (p->books_count && !p->books) || (p->meta_count && !p->meta) ||
-	    (p->jit_count && !p->jits) || (p->lost_range_count && !p->lost_ranges) ||
-	    (p->memory_count && !p->memories) || (p->epoch_count && !p->epochs))
+	    (p->jit_count && !p->jits) || (p->runtime_count && !p->runtimes) ||
+	    (p->gil_count && !p->gils) || (p->lost_range_count && !p->lost_ranges) ||
+	    (p->outside_count && !p->outside) || (p->memory_count && !p->memories) ||
+	    (p->epoch_count && !p->epochs))
 		return report_broken(c, "an array is missing");
 	return 0;
 }
@@ -124,7 +127,7 @@ static int check_dsos(const struct checker *c)
 	for (size_t i = 1; i < c->p->dso_count; i++) {
 		const struct profile_dso *d = &c->p->dsos[i];
 
-		if (d->kind <= DSO_NONE || d->kind > DSO_UNKNOWN)
+		if (d->kind <= DSO_NONE || d->kind > DSO_RUNTIME)
 			return report_broken(c, "dso %zu: kind %d", i, d->kind);
 		if (!is_string(c, d->path) || !is_string(c, d->name))
 			return report_broken(c, "dso %zu: string out of range", i);
@@ -211,17 +214,26 @@ static int check_life(const struct checker *c, const char *what, size_t i, uint6
 
 static int check_processes(const struct checker *c)
 {
+	for (size_t i = 0; i < c->p->fact_count; i++)
+		if (!is_string(c, c->p->facts[i].key) || !is_string(c, c->p->facts[i].value))
+			return report_broken(c, "fact %zu: text out of range", i);
 	for (size_t i = 1; i < c->p->process_count; i++) {
 		const struct profile_process *process = &c->p->processes[i];
 		int err = check_life(c, "process", i, process->start, process->end);
 
 		if (err)
 			return err;
+		if (!is_string(c, process->program))
+			return report_broken(c, "process %zu: program out of range", i);
 		if (!is_string(c, process->name) || !is_string(c, process->cgroup))
 			return report_broken(c, "process %zu: name or control group out of range",
 					     i);
 		if ((unsigned int)process->began > PROCESS_EXECED)
 			return report_broken(c, "process %zu: it began by %d", i, process->began);
+		if ((unsigned int)process->facts_state >= FACTS_STATE_COUNT ||
+		    process->first_fact > c->p->fact_count ||
+		    process->fact_count > c->p->fact_count - process->first_fact)
+			return report_broken(c, "process %zu: facts out of range", i);
 		if (process->execs && !process->end)
 			return report_broken(c, "process %zu: an execve without an end", i);
 	}
@@ -252,6 +264,9 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 					     samples->stack[k].v);
 		if (!is_string(c, samples->comm[k]))
 			return report_broken(c, "thread %zu: sample %zu: comm out of range", i, k);
+		if (profile_samples__gil(samples, k) >= GIL_STATE_COUNT)
+			return report_broken(c, "thread %zu: sample %zu: GIL %d", i, k,
+					     samples->gil[k]);
 		if (samples->weight[k] > PROFILE_TIME_MAX - sum)
 			return report_broken(c, "thread %zu: the sum of its weights overflows", i);
 		sum += samples->weight[k];
@@ -366,6 +381,8 @@ static bool due_is_possible(const struct profile_cpu_books *b)
 {
 	uint64_t due = b->period ? b->time_running / b->period : 0;
 
+	if (b->period_changed)
+		return b->due <= b->time_running;
 	return b->due == due || (b->period && b->due == due + 1);
 }
 
@@ -400,13 +417,44 @@ static int check_jits(const struct checker *c)
 		if (!j->process.v || j->process.v >= p->process_count)
 			return report_broken(c, "jit %zu: process %u", i, j->process.v);
 		if (!is_string(c, j->runtime) || !is_string(c, j->remedy) ||
-		    !is_string(c, j->map.path) || !is_string(c, j->dump.path))
+		    !is_string(c, j->refusal) || !is_string(c, j->map.path) ||
+		    !is_string(c, j->dump.path))
 			return report_broken(c, "jit %zu: string out of range", i);
 		if ((unsigned int)j->map.state >= JIT_FILE_STATE_COUNT ||
 		    (unsigned int)j->dump.state >= JIT_FILE_STATE_COUNT)
 			return report_broken(c, "jit %zu: state out of range", i);
 		if (j->unnamed > j->samples || j->ambiguous > j->samples)
 			return report_broken(c, "jit %zu: more flaws than samples", i);
+	}
+	return 0;
+}
+
+static int check_runtimes(const struct checker *c)
+{
+	for (size_t i = 0; i < c->p->runtime_count; i++) {
+		const struct profile_runtime *r = &c->p->runtimes[i];
+
+		if (!r->name.v || !is_string(c, r->name))
+			return report_broken(c, "runtime %zu: name", i);
+		if (r->ambiguous > r->frames || r->stale > r->frames - r->ambiguous ||
+		    r->unknown > r->frames - r->ambiguous - r->stale)
+			return report_broken(c, "runtime %zu: more flaws than frames", i);
+	}
+	return 0;
+}
+
+static int check_gils(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	for (size_t i = 0; i < p->gil_count; i++) {
+		const struct profile_gil *g = &p->gils[i];
+
+		if (!g->thread.v || g->thread.v >= p->thread_count ||
+		    p->threads[g->thread.v].process.v != g->process.v)
+			return report_broken(c, "gil %zu: thread %u", i, g->thread.v);
+		if (g->held > g->samples || g->waiting > g->samples)
+			return report_broken(c, "gil %zu: more than its samples", i);
 	}
 	return 0;
 }
@@ -452,6 +500,29 @@ static int check_epochs(const struct checker *c)
 	return 0;
 }
 
+static uint64_t outside_key(const struct profile_outside *row)
+{
+	return (uint64_t)row->user << 16 | (uint64_t)row->thing << 8 | row->reason;
+}
+
+static int check_outside(const struct checker *c)
+{
+	const struct profile *p = c->p;
+
+	for (size_t i = 0; i < p->outside_count; i++) {
+		const struct profile_outside *row = &p->outside[i];
+
+		if (row->thing >= OUTSIDE_THING_COUNT || row->reason >= OUTSIDE_REASON_COUNT ||
+		    !row->count)
+			return report_broken(c, "outside %zu says nothing", i);
+		if (i && outside_key(row) <= outside_key(&row[-1]))
+			return report_broken(c, "outside %zu is out of order", i);
+		if (row->since < p->start || row->since > p->end)
+			return report_broken(c, "outside %zu is not of this session", i);
+	}
+	return 0;
+}
+
 static int check_session(const struct checker *c)
 {
 	const struct profile *p = c->p;
@@ -490,7 +561,8 @@ int profile_check(const struct profile *p, char *why, size_t n)
 		if ((err = check_stack(&c, i)))
 			return err;
 	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)) ||
-	    (err = check_memories(&c)) || (err = check_epochs(&c)))
+	    (err = check_runtimes(&c)) || (err = check_gils(&c)) || (err = check_memories(&c)) ||
+	    (err = check_epochs(&c)) || (err = check_outside(&c)))
 		return err;
 	return check_books(&c);
 }

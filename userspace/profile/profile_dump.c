@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The profile as text: one line an element, strings in quotes with their odd bytes escaped. */
 #include "profile/profile_dump.h"
+#include "base/outside_books.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -71,6 +72,8 @@ static void dump_session(const struct profile *p, FILE *out)
 		put_string(p, "value", p->meta[i].value, out);
 		fputc('\n', out);
 	}
+	if (p->inlined_left_out)
+		fprintf(out, "inlined-left-out %" PRIu64 "\n", p->inlined_left_out);
 	for (int i = 0; i < STACK_END_COUNT; i++)
 		if (p->stack_ends[i])
 			fprintf(out, "ends %s=%" PRIu64 "\n", stack_ends[i], p->stack_ends[i]);
@@ -83,6 +86,15 @@ static void dump_session(const struct profile *p, FILE *out)
 	for (size_t i = 0; i < p->lost_range_count; i++)
 		fprintf(out, "lost-range %" PRIu64 "..%" PRIu64 "\n", p->lost_ranges[i].since,
 			p->lost_ranges[i].until);
+	for (size_t i = 0; i < p->outside_count; i++) {
+		const struct profile_outside *row = &p->outside[i];
+
+		fprintf(out,
+			"outside user=%" PRIu32 " thing=%s reason=%s count=%" PRIu64
+			" since=%" PRIu64 "\n",
+			row->user, outside_thing_name(row->thing), outside_reason_name(row->reason),
+			row->count, row->since);
+	}
 	for (size_t i = 0; i < p->epoch_count; i++)
 		fprintf(out, "epoch %" PRIu64 "\n", p->epochs[i]);
 	if (p->unmapped_frames)
@@ -126,6 +138,8 @@ static void dump_dsos(const struct profile *p, FILE *out)
 		if (d->major || d->minor || d->inode)
 			fprintf(out, " inode=%" PRIu32 ":%" PRIu32 ":%" PRIu64 ".%" PRIu64,
 				d->major, d->minor, d->inode, d->inode_generation);
+		if (d->unshared)
+			fprintf(out, " unshared");
 		fputc('\n', out);
 	}
 }
@@ -155,7 +169,10 @@ static void dump_code(const struct profile *p, FILE *out)
 			fprintf(out, " version=%" PRIu32, l->version);
 		if (l->tier)
 			fprintf(out, " tier=\"%s\"", code_tier_text(l->tier));
-		fprintf(out, "%s\n", l->ambiguous ? " ambiguous" : "");
+		fputs(l->ambiguous ? " ambiguous" : "", out);
+		if (l->sure_lines)
+			fprintf(out, " sure=%" PRIu32, l->sure_lines);
+		fputc('\n', out);
 		for (uint32_t k = 0; k < l->line_count; k++) {
 			const struct profile_line *line = &p->lines[l->first_line + k];
 
@@ -178,6 +195,16 @@ static void dump_jit_file(const struct profile *p, const char *what,
 	put_string(p, "path", file->path, out);
 }
 
+static void dump_gils(const struct profile *p, FILE *out)
+{
+	for (size_t i = 0; i < p->gil_count; i++)
+		fprintf(out,
+			"gil process=%" PRIu32 " thread=%" PRIu32 " samples=%" PRIu64
+			" held=%" PRIu64 " waiting=%" PRIu64 " held_time=%" PRIu64 "\n",
+			p->gils[i].process.v, p->gils[i].thread.v, p->gils[i].samples,
+			p->gils[i].held, p->gils[i].waiting, p->gils[i].held_time);
+}
+
 static void dump_jits(const struct profile *p, FILE *out)
 {
 	for (size_t i = 0; i < p->jit_count; i++) {
@@ -191,6 +218,20 @@ static void dump_jits(const struct profile *p, FILE *out)
 		put_string(p, "remedy", j->remedy, out);
 		dump_jit_file(p, "map", &j->map, out);
 		dump_jit_file(p, "dump", &j->dump, out);
+		fputc('\n', out);
+	}
+}
+
+static void dump_runtimes(const struct profile *p, FILE *out)
+{
+	for (size_t i = 0; i < p->runtime_count; i++) {
+		const struct profile_runtime *r = &p->runtimes[i];
+
+		fprintf(out,
+			"runtime frames=%" PRIu64 " ambiguous=%" PRIu64 " stale=%" PRIu64
+			" unknown=%" PRIu64,
+			r->frames, r->ambiguous, r->stale, r->unknown);
+		put_string(p, "name", r->name, out);
 		fputc('\n', out);
 	}
 }
@@ -227,9 +268,16 @@ static void dump_samples(const struct profile *p, const struct profile_samples *
 			samples->time[i], samples->stack[i].v, samples->weight[i]);
 		if (samples->ticks)
 			fprintf(out, " ticks=%" PRIu64, samples->ticks[i]);
+		if (profile_samples__gil(samples, i))
+			fprintf(out, " gil=%s", gil_state_name(profile_samples__gil(samples, i)));
 		put_string(p, "comm", samples->comm[i], out);
 		fputc('\n', out);
 	}
+}
+
+static void put_fact(const struct profile *p, const struct profile_fact *fact, FILE *out)
+{
+	put_string(p, profile__string(p, fact->key), fact->value, out);
 }
 
 static void dump_lives(const struct profile *p, FILE *out)
@@ -245,6 +293,10 @@ static void dump_lives(const struct profile *p, FILE *out)
 			process->is_kernel ? " kernel" : "", process->is_target ? " target" : "");
 		if (process->cgroup.v)
 			put_string(p, "cgroup", process->cgroup, out);
+		if (process->facts_state)
+			fprintf(out, " facts=%d", process->facts_state);
+		for (uint32_t k = 0; k < process->fact_count; k++)
+			put_fact(p, &p->facts[process->first_fact + k], out);
 		fputc('\n', out);
 	}
 	for (size_t i = 1; i < p->thread_count; i++) {
@@ -268,5 +320,7 @@ void profile_dump(const struct profile *p, FILE *out)
 	dump_code(p, out);
 	dump_lives(p, out);
 	dump_jits(p, out);
+	dump_runtimes(p, out);
+	dump_gils(p, out);
 	dump_memories(p, out);
 }

@@ -2,13 +2,20 @@
 /* The write side of the profile: what happened beside the samples. */
 #include "profile/profile_builder_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/minmax.h"
+#include "base/outside_books.h"
 #include "profile/profile.h"
 
 #define RENAMES_MAX 256 /* of a thread */
 #define EPOCHS_MAX  65536
+
+/* Users of the outside with rows of their own: those of the books, and the two that are none. */
+#define OUTSIDE_USERS (OUTSIDE_USERS_MAX + 2)
+#define OUTSIDE_CELLS ((OUTSIDE_USERS + 1) * OUTSIDE_THING_COUNT * OUTSIDE_REASON_COUNT)
 
 void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
 				     struct string_id path)
@@ -16,6 +23,74 @@ void profile_builder__process_cgroup(struct profile_builder *b, struct process_i
 	if (id.v)
 		b->processes.data[id.v].cgroup = path;
 }
+
+void profile_builder__process_program(struct profile_builder *b, struct process_id id,
+				      struct string_id path)
+{
+	if (id.v)
+		b->processes.data[id.v].program = path;
+}
+
+/* ---- facts about processes ------------------------------------------------------------------- */
+
+struct fact_key {
+	const struct profile_fact *facts;
+	size_t count;
+};
+
+static bool has_facts(const void *owner, uint32_t index, const void *key)
+{
+	const struct profile_builder *b = owner;
+	const struct fact_set *set = &b->fact_sets.data[index];
+	const struct fact_key *k = key;
+
+	return set->count == k->count &&
+	       !memcmp(b->facts.data + set->first, k->facts, k->count * sizeof(*k->facts));
+}
+
+void builder_init_events(struct profile_builder *b)
+{
+	hashmap__init(&b->fact_set_index, has_facts, b);
+}
+
+/* The set of these facts, which is made if there is none; NULL: no memory. */
+static const struct fact_set *need_fact_set(struct profile_builder *b, const struct fact_key *key)
+{
+	uint64_t hash = hash_bytes(key->facts, key->count * sizeof(*key->facts));
+	uint32_t index = hashmap__find(&b->fact_set_index, hash, key);
+	struct fact_set set = {b->facts.count, key->count};
+
+	if (index != HASHMAP_NONE)
+		return &b->fact_sets.data[index];
+	if (builder_has_failed(b, vec_reserve(&b->facts, b->facts.count + key->count)) ||
+	    builder_has_failed(b, vec_push(&b->fact_sets, set)))
+		return NULL;
+	memcpy(b->facts.data + b->facts.count, key->facts, key->count * sizeof(*key->facts));
+	b->facts.count += key->count;
+	if (builder_has_failed(b, hashmap__add(&b->fact_set_index, hash, b->fact_sets.count - 1)))
+		return NULL;
+	return &b->fact_sets.data[b->fact_sets.count - 1];
+}
+
+void profile_builder__process_facts(struct profile_builder *b, struct process_id id,
+				    enum facts_state state, const struct profile_fact *facts,
+				    size_t count)
+{
+	const struct fact_key key = {facts, count};
+	const struct fact_set *set;
+
+	if (b->error || !id.v || count > PROCESS_FACTS_MAX)
+		return;
+	b->processes.data[id.v].facts_state = state;
+	b->processes.data[id.v].fact_count = 0;
+	set = count ? need_fact_set(b, &key) : NULL;
+	if (!set)
+		return;
+	b->processes.data[id.v].first_fact = set->first;
+	b->processes.data[id.v].fact_count = set->count;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The column of a process's memory, made when it is first asked for; NULL: no memory. */
 static struct memory_column *memory_column(struct profile_builder *b, struct process_id id)
@@ -82,6 +157,89 @@ void builder_free_events(struct profile_builder *b)
 	vec_free(&b->memory_of);
 	vec_free(&b->memories);
 	vec_free(&b->epochs);
+	vec_free(&b->outside);
+	vec_free(&b->outside_users);
+	free(b->outside_of);
+	vec_free(&b->facts);
+	vec_free(&b->fact_sets);
+	hashmap__fini(&b->fact_set_index);
+}
+
+/* ---- the books of the outside ---------------------------------------------------------------- */
+
+/* The user's number; *user becomes OUTSIDE_USER_OTHERS where there is no room for one more. */
+static size_t outside_user_number(struct profile_builder *b, uint32_t *user)
+{
+	for (size_t i = 0; i < b->outside_users.count; i++)
+		if (b->outside_users.data[i] == *user)
+			return i;
+	if (b->outside_users.count < OUTSIDE_USERS &&
+	    !builder_has_failed(b, vec_push(&b->outside_users, *user)))
+		return b->outside_users.count - 1;
+	*user = OUTSIDE_USER_OTHERS;
+	for (size_t i = 0; i < b->outside_users.count; i++)
+		if (b->outside_users.data[i] == *user)
+			return i;
+	return OUTSIDE_USERS;
+}
+
+/* NULL: no memory. */
+static struct profile_outside *outside_row(struct profile_builder *b, struct profile_outside *key)
+{
+	size_t user = outside_user_number(b, &key->user);
+	uint16_t *number;
+
+	if (!b->outside_of)
+		b->outside_of = calloc(OUTSIDE_CELLS, sizeof(*b->outside_of));
+	if (builder_has_failed(b, b->outside_of ? 0 : -ENOMEM))
+		return NULL;
+	number = &b->outside_of[(user * OUTSIDE_THING_COUNT + key->thing) * OUTSIDE_REASON_COUNT +
+				key->reason];
+	if (*number)
+		return &b->outside.data[*number - 1];
+	if (builder_has_failed(b, vec_push(&b->outside, *key)))
+		return NULL;
+	*number = (uint16_t)b->outside.count;
+	return &b->outside.data[b->outside.count - 1];
+}
+
+void profile_builder__outside(struct profile_builder *b, const struct profile_outside *row)
+{
+	struct profile_outside key = {.thing = row->thing, .reason = row->reason}, *sum;
+
+	if (row->thing >= OUTSIDE_THING_COUNT || row->reason >= OUTSIDE_REASON_COUNT || !row->count)
+		return; /* of a newer recorder */
+	key.user = row->user;
+	key.since = row->since;
+	sum = outside_row(b, &key);
+	if (!sum)
+		return;
+	sum->count += min_u64(row->count, UINT64_MAX - sum->count);
+	sum->since = min_u64(sum->since, row->since);
+}
+
+static int compare_outside(const void *a, const void *b)
+{
+	const struct profile_outside *x = a, *y = b;
+
+	if (x->user != y->user)
+		return x->user < y->user ? -1 : 1;
+	if (x->thing != y->thing)
+		return x->thing < y->thing ? -1 : 1;
+	return (x->reason > y->reason) - (x->reason < y->reason);
+}
+
+static void settle_outside(struct profile_builder *b)
+{
+	const struct profile *p = &b->profile;
+
+	if (b->outside.count)
+		qsort(b->outside.data, b->outside.count, sizeof(*b->outside.data), compare_outside);
+	for (size_t i = 0; i < b->outside.count; i++) {
+		struct profile_outside *row = &b->outside.data[i];
+
+		row->since = min_u64(max_u64(row->since, p->start), p->end);
+	}
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -133,6 +291,7 @@ void builder_settle_events(struct profile_builder *b)
 		settle_renames(&b->threads.data[i], &b->columns.data[i], p);
 	for (size_t i = 0; i < b->epochs.count; i++)
 		b->epochs.data[i] = min_u64(max_u64(b->epochs.data[i], p->start), p->end);
+	settle_outside(b);
 }
 
 static void freeze_thread(struct profile_thread *t, const struct thread_columns *columns)

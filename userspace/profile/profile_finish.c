@@ -6,26 +6,64 @@
  */
 #include "profile/profile_builder_private.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "profile/profile.h"
 #include "profile/profile_check.h"
 
-static void name_unnamed_locations(struct profile_builder *b)
+/* The function that stands for all code of a dso without a symbol; of JIT code it is one for each address. */
+static struct function_id unnamed_function(struct profile_builder *b,
+					   const struct profile_location *l)
 {
+	const struct profile_dso *dso = &b->dsos.data[l->dso.v];
+	struct profile_function f = {.dso = l->dso, .address = PROFILE_UNKNOWN_ADDRESS};
 	char buffer[UNNAMED_LOCATION_SIZE];
 
+	unnamed_location(buffer, sizeof(buffer), dso->kind,
+			 profile_builder__get_string(b, dso->name), l->address);
+	f.name = profile_builder__string(b, buffer);
+	return profile_builder__function(b, &f);
+}
+
+/* Is what it was given as a name what it would have been given without one? */
+static bool is_named_as_unnamed(const struct profile_builder *b, const struct profile_location *l)
+{
+	const struct profile_dso *dso = &b->dsos.data[l->dso.v];
+	const struct profile_function *f =
+		&b->functions.data[b->lines.data[l->first_line].function.v];
+	char buffer[UNNAMED_LOCATION_SIZE];
+
+	if (l->line_count > 1 || f->address != PROFILE_UNKNOWN_ADDRESS || f->size)
+		return false;
+	unnamed_location(buffer, sizeof(buffer), dso->kind,
+			 profile_builder__get_string(b, dso->name), l->address);
+	return !strcmp(buffer, profile_builder__get_string(b, f->name));
+}
+
+/* Names of files are long, and many locations have one. */
+static void name_unnamed_locations(struct profile_builder *b)
+{
+	_cleanup_free_ struct function_id *of_dso = calloc(b->dsos.count + 1, sizeof(*of_dso));
+
+	if (!of_dso)
+		builder_has_failed(b, -ENOMEM);
 	for (uint32_t i = 1; i < b->locations.count && !b->error; i++) {
-		const struct profile_location *l = &b->locations.data[i];
-		const struct profile_dso *dso = &b->dsos.data[l->dso.v];
-		struct profile_function f = {.dso = l->dso, .address = PROFILE_UNKNOWN_ADDRESS};
+		struct profile_location *l = &b->locations.data[i];
+		struct function_id *known = &of_dso[l->dso.v];
 		struct profile_line line = {};
 
-		if (l->line_count)
+		if (l->line_count) {
+			l->unnamed = is_named_as_unnamed(b, l);
 			continue;
-		unnamed_location(buffer, sizeof(buffer), dso->kind,
-				 profile_builder__get_string(b, dso->name), l->address);
-		f.name = profile_builder__string(b, buffer);
-		line.function = profile_builder__function(b, &f);
+		}
+		if (!known->v || b->dsos.data[l->dso.v].kind == DSO_JIT)
+			*known = unnamed_function(b, l);
+		line.function = *known;
+		l->unnamed = true;
 		profile_builder__resolve(b, (struct location_id){i}, l->elf_address, &line, 1);
 	}
 }
@@ -110,6 +148,21 @@ static void settle_lives(struct profile_builder *b)
 	}
 }
 
+static int compare_books(const void *a, const void *b)
+{
+	const struct profile_cpu_books *x = a, *y = b;
+
+	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+}
+
+/* By cpu; nothing finds them by number any more. */
+static void sort_books(struct profile_builder *b)
+{
+	if (b->books.count)
+		qsort(b->books.data, b->books.count, sizeof(*b->books.data), compare_books);
+	vec_free(&b->books_of);
+}
+
 static void freeze_samples(struct profile_thread *t, const struct thread_columns *thread)
 {
 	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
@@ -123,6 +176,7 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 			.weight = c->weight.data,
 			.stack = c->stack.data,
 			.comm = c->comm.data,
+			.gil = c->gil.count ? c->gil.data : NULL,
 		};
 	}
 }
@@ -149,16 +203,24 @@ static void freeze_tables(struct profile_builder *b)
 	p->stack_count = b->stacks.stacks.count;
 	p->processes = b->processes.data;
 	p->process_count = b->processes.count;
+	p->facts = b->facts.data;
+	p->fact_count = b->facts.count;
 	p->threads = b->threads.data;
 	p->thread_count = b->threads.count;
 	p->books = b->books.data;
 	p->books_count = b->books.count;
 	p->jits = b->jits.data;
 	p->jit_count = b->jits.count;
+	p->runtimes = b->runtimes.data;
+	p->runtime_count = b->runtimes.count;
+	p->gils = b->gils.data;
+	p->gil_count = b->gils.count;
 	p->meta = b->meta.data;
 	p->meta_count = b->meta.count;
 	p->lost_ranges = b->lost_ranges.data;
 	p->lost_range_count = b->lost_ranges.count;
+	p->outside = b->outside.data;
+	p->outside_count = b->outside.count;
 }
 
 int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
@@ -168,8 +230,10 @@ int profile_builder__finish(struct profile_builder *b, const struct profile **pr
 
 	if (!b->finished) {
 		name_unnamed_locations(b);
+		builder_has_failed(b, builder_limit_inlining(b));
 		if (b->error)
 			return b->error;
+		sort_books(b);
 		settle_session(b);
 		settle_lives(b);
 		builder_settle_events(b);

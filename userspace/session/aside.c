@@ -73,6 +73,15 @@ int aside__release(struct aside *a, uint64_t before, event_push_fn push, void *c
 		qsort(a->order.data, count, sizeof(*a->order.data), compare_entries);
 	for (i = 0; i < count && a->order.data[i].time < before && !err; i++)
 		err = push(context, event_at(a, i));
+	if (err == ASIDE_LATER) {
+		err = 0;
+		i--;
+	}
 	keep_err = keep_rest(a, i);
 	return err ? err : keep_err;
+}
+
+uint64_t aside__oldest(const struct aside *a)
+{
+	return a->order.count ? a->order.data[0].time : UINT64_MAX;
 }

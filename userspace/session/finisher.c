@@ -5,24 +5,31 @@
  * and what came after a window's end helps to name it, too: a jitdump is late by what its writer buffers.
  *
  * The collector never waits. If the thread is so far behind that the copies take PENDING_MAX, further
- * bytes of JIT files are dropped, and the file is marked as too big to be read.
+ * bytes of JIT files are dropped, and what the file has told by then is in doubt.
  */
 #include "session/finisher.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/clocks.h"
+#include "base/minmax.h"
 #include "process/jit_names.h"
 #include "session/symbols.h"
 #include "stream/event_decode.h"
 
-#define PENDING_MAX (256u << 20)
-#define EVENTS_KEPT (1u << 20) /* bytes of memory */
+#define PENDING_MAX  (256u << 20)
+#define LATE_SAMPLES 1000000000ull /* ns */
+#define FREE_KEPT    (2u << 20)	   /* bytes that malloc may keep between two windows */
+#define EVENTS_KEPT  (1u << 20)	   /* bytes of memory */
+#define EVENTS_WAKE  (64u << 10)   /* bytes of events that wake the thread without a window */
 
 struct finisher_work {
 	VEC(char) events; /* one behind the other */
@@ -35,6 +42,9 @@ struct finisher {
 	/* the worker's, which is the thread, or the caller where there is none */
 	struct symbolizer *symbolizer;
 	struct jit_sources *jit;
+	_Atomic bool symbols_only;
+	_Atomic size_t reader_bytes; /* symbolizer__limit_readers() */
+	_Atomic bool wants_modules;
 	_Atomic int err; /* the first lack of memory; also the collector's */
 
 	/* under the lock */
@@ -43,6 +53,7 @@ struct finisher {
 	struct finisher_work waiting;
 	size_t working; /* windows that the thread has taken */
 	bool ending;
+	bool draining; /* somebody waits until nothing is left */
 	uint64_t cpu;
 
 	bool runs; /* the thread does */
@@ -51,12 +62,25 @@ struct finisher {
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
+static int take_kallsyms(struct finisher *f, const struct kallsyms_event *e)
+{
+	const struct kallsyms_piece piece = {
+		.is_reading = e->header.flags & EVENT_KALLSYMS_MODULES,
+		.begins = !e->piece,
+		.ends = e->header.flags & EVENT_KALLSYMS_LAST,
+		.text = e->text,
+		.size = e->text_size,
+	};
+
+	if (e->header.flags & (EVENT_KALLSYMS_MODULES | EVENT_KALLSYMS_ADDED))
+		return symbolizer__change_kallsyms(f->symbolizer, &piece);
+	return symbolizer__add_kallsyms(f->symbolizer, e->text, e->text_size);
+}
+
 static int take_event(struct finisher *f, const struct event_header *event)
 {
-	const struct kallsyms_event *kallsyms = (const struct kallsyms_event *)event;
-
 	if (event->type == EVENT_KALLSYMS)
-		return symbolizer__add_kallsyms(f->symbolizer, kallsyms->text, kallsyms->text_size);
+		return take_kallsyms(f, (const struct kallsyms_event *)event);
 	return jit_sources__event(f->jit, event);
 }
 
@@ -102,14 +126,24 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	return err ? fail(failure, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
 
+/* What a window took goes back to the system: windows differ, and what the largest took would stay for ever. */
+static void give_back(void)
+{
+	if (mallinfo2().fordblks > FREE_KEPT)
+		malloc_trim(FREE_KEPT);
+}
+
 static void finish_window(struct finisher *f, struct window *window)
 {
 	struct finished_window finished = {.number = window->number};
+	struct symbolizer_options symbols = f->options.symbols;
 	uint64_t begin = monotonic_ns();
 
+	symbols.symbols_only |= f->symbols_only;
+	symbolizer__limit_readers(f->symbolizer, symbols.symbols_only ? 0 : f->reader_bytes);
 	if (f->options.symbolize && !window->has_symbols)
-		finished.err = finisher__symbolize(f, window, &f->options.symbols,
-						   &finished.symbols, NULL, NULL);
+		finished.err = finisher__symbolize(f, window, &symbols, &finished.symbols, NULL,
+						   NULL);
 	if (finished.err)
 		fail(&finished.failure, finished.err, "cannot read symbols: %s",
 		     strerror(-finished.err));
@@ -123,10 +157,26 @@ static void finish_window(struct finisher *f, struct window *window)
 		f->options.finished(f->options.context, &finished);
 	jit_sources__keep(f->jit, window->jit_files.data, window->jit_files.count,
 			  window->last_jit_file);
+	if (symbolizer__wants_modules(f->symbolizer))
+		f->wants_modules = true;
+	/* of the next window nothing is older than this one's end, nearly */
+	if (window->last_time > LATE_SAMPLES)
+		note_error(f, jit_sources__forget(f->jit, window->last_time - LATE_SAMPLES));
 	window__free(window);
+	if (f->runs)
+		give_back();
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Inside. Some bytes of a perf map can wait: nobody asks before a window ends. */
+static bool has_work(const struct finisher *f)
+{
+	const struct finisher_work *waiting = &f->waiting;
+
+	return waiting->windows.count || waiting->events.count >= EVENTS_WAKE ||
+	       (waiting->events.count && (f->draining || f->ending));
+}
 
 /* Waits for work. False: there will be no more. */
 static bool take_work(struct finisher *f, struct finisher_work *work)
@@ -136,7 +186,7 @@ static bool take_work(struct finisher *f, struct finisher_work *work)
 	pthread_mutex_lock(&f->lock);
 	f->working = 0;
 	f->cpu = thread_cpu_ns();
-	while (!f->waiting.events.count && !f->waiting.windows.count && !f->ending) {
+	while (!has_work(f) && !f->ending) {
 		pthread_cond_broadcast(&f->idle);
 		pthread_cond_wait(&f->wake, &f->lock);
 	}
@@ -172,6 +222,7 @@ static void *run_finisher(void *finisher)
 	struct finisher *f = finisher;
 	struct finisher_work work = {};
 
+	prctl(PR_SET_NAME, "sysprof-finish");
 	while (take_work(f, &work))
 		do_work(f, &work);
 	vec_free(&work.events);
@@ -203,11 +254,16 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	if (!f)
 		return -ENOMEM;
 	f->options = *options;
+	f->reader_bytes = SYMBOLIZER_READERS_BYTES;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->wake, NULL);
 	pthread_cond_init(&f->idle, NULL);
 	f->symbolizer = symbolizer__new();
 	f->jit = jit_sources__new();
+	if (f->jit && options->jit_memory)
+		jit_sources__limit(f->jit, options->jit_memory / 2, options->jit_memory);
+	if (f->symbolizer && options->symbols.remember)
+		symbolizer__keep_readers(f->symbolizer);
 	if (f->symbolizer && f->jit)
 		err = options->threaded ? start_thread(f) : 0;
 	if (err) {
@@ -253,18 +309,13 @@ void finisher__free(struct finisher *f)
 
 /* ---- what is handed over --------------------------------------------------------------------- */
 
-/* The event that replaces dropped bytes. */
-static void say_too_big(struct jit_file_event *e, const struct event_header *event)
+/* The event that replaces dropped bytes: what comes next is not the next in the file. */
+static void say_lost(struct jit_bytes_event *e, const struct event_header *event)
 {
-	const struct jit_bytes_event *bytes = (const struct jit_bytes_event *)event;
-
-	*e = (struct jit_file_event){
-		.header = {.size = sizeof(struct jit_file_event) + EVENT_ALIGN,
-			   .type = EVENT_JIT_FILE,
-			   .time = event->time},
-		.file = bytes->file,
-		.state = JIT_FILE_STATE_TOO_BIG,
-	};
+	*e = *(const struct jit_bytes_event *)event;
+	e->header.size = sizeof(*e);
+	e->size = 0;
+	e->flags |= JIT_BYTES_LOST;
 }
 
 static int append_event(struct finisher *f, const struct event_header *event)
@@ -276,12 +327,15 @@ static int append_event(struct finisher *f, const struct event_header *event)
 	return 0;
 }
 
+/* Where little may be kept, little may wait to be. */
+static size_t pending_most(const struct finisher *f)
+{
+	return f->options.jit_memory ? min_u64(f->options.jit_memory, PENDING_MAX) : PENDING_MAX;
+}
+
 int finisher__event(struct finisher *f, const struct event_header *event)
 {
-	union {
-		struct jit_file_event event;
-		char space[sizeof(struct jit_file_event) + EVENT_ALIGN];
-	} instead = {};
+	struct jit_bytes_event instead;
 	int err = 0;
 
 	if (!is_wanted(event))
@@ -292,12 +346,14 @@ int finisher__event(struct finisher *f, const struct event_header *event)
 	if (!f->runs)
 		return take_event(f, event);
 	pthread_mutex_lock(&f->lock);
-	if (event->type == EVENT_JIT_BYTES && f->waiting.events.count + event->size > PENDING_MAX) {
-		say_too_big(&instead.event, event);
-		event = &instead.event.header;
+	if (event->type == EVENT_JIT_BYTES &&
+	    f->waiting.events.count + event->size > pending_most(f)) {
+		say_lost(&instead, event);
+		event = &instead.header;
 	}
 	err = append_event(f, event);
-	pthread_cond_signal(&f->wake);
+	if (has_work(f))
+		pthread_cond_signal(&f->wake);
 	pthread_mutex_unlock(&f->lock);
 	return err;
 }
@@ -330,11 +386,28 @@ void finisher__add(struct finisher *f, struct window *window)
 	}
 }
 
+bool finisher__wants_modules(struct finisher *f)
+{
+	return atomic_exchange(&f->wants_modules, false);
+}
+
+void finisher__limit_readers(struct finisher *f, size_t bytes)
+{
+	f->reader_bytes = bytes;
+}
+
+void finisher__set_symbols_only(struct finisher *f, bool symbols_only)
+{
+	f->symbols_only = symbols_only;
+}
+
 void finisher__drain(struct finisher *f)
 {
 	if (!f->runs)
 		return;
 	pthread_mutex_lock(&f->lock);
+	f->draining = true;
+	pthread_cond_signal(&f->wake);
 	while (f->waiting.events.count || f->waiting.windows.count || f->working)
 		pthread_cond_wait(&f->idle, &f->lock);
 	pthread_mutex_unlock(&f->lock);

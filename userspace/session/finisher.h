@@ -36,6 +36,7 @@ struct finisher_options {
 	bool threaded; /* else everything is done in the calling thread */
 	bool symbolize;
 	struct symbolizer_options symbols; /* of windows that the thread finishes */
+	uint64_t jit_memory;		   /* as in session_options */
 	window_finished_fn finished;
 	void *context;
 };
@@ -51,6 +52,12 @@ int finisher__event(struct finisher *f, const struct event_header *event);
 size_t finisher__waiting(struct finisher *f);
 /* Takes ownership of the window. */
 void finisher__add(struct finisher *f, struct window *window);
+/* Should the symbols of the kernel's modules be read again, since the last call? Any thread. */
+bool finisher__wants_modules(struct finisher *f);
+/* symbolizer__limit_readers(), with the next window. Any thread. */
+void finisher__limit_readers(struct finisher *f, size_t bytes);
+/* symbols.symbols_only, of windows that are begun from now on. Any thread. */
+void finisher__set_symbols_only(struct finisher *f, bool symbols_only);
 /* Waits until all windows are finished and ends the thread. The functions below are called after that. */
 void finisher__drain(struct finisher *f);
 

@@ -8,10 +8,7 @@
  * everything older. A record that a hypervisor delays for longer is passed on late, and counted. Samples
  * get their time from the clock's anchors when they are read.
  *
- * There is a tick every LIVE_TICK_MS, when a ring is half full, and soon after a target's execve or a stack
- * that was truncated because mappings were unknown: the kernel side needs the mappings of a new process
- * before most of its life is over. Such early ticks are at least 2 ms apart, and take at most a twentieth
- * of one CPU; if they find nothing, the interval grows.
+ * live_pace.c decides when ticks are.
  *
  * Side-band records are kept aside until all rings of the tick are read, and then gone through by
  * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
@@ -21,9 +18,12 @@
  *
  * One thread does all of it, so no record can be older than an anchor that was taken after it was
  * read: the conversion of a TSC uses nothing that comes later.
+ *
+ * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on
+ * what was set aside and another on what leaves the queue, and the rest waits for the next tick, which comes at
+ * once: in between the caller looks at signals and the time, and all rings are read. What is set aside has a
+ * limit; records beyond it are lost, and counted like those that did not fit into a ring.
  */
-#include "session/live.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,77 +33,51 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "base/vec.h"
 #include "capture/clock_reader.h"
 #include "capture/cpu_idle.h"
 #include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"
 #include "procfs/kernel_snapshot.h"
 #include "procfs/machine_facts.h"
-#include "procfs/proc_reread.h"
-#include "procfs/proc_snapshot.h"
-#include "procfs/process_watch.h"
-#include "session/aside.h"
-#include "session/family.h"
-#include "session/jit_targets.h"
-#include "stream/clock.h"
+#include "session/live_private.h"
+#include "session/readers.h"
 #include "stream/meta.h"
+#include "stream/outside_event.h"
+#include "unwind/build_service.h"
 
-#define ANCHOR_INTERVAL 1000000000ull /* ns */
-#define TSC_ERROR_MAX	2000ull	      /* ns by which a sample's two clocks may differ */
-#define WRITING_TIME	1000000ull    /* ns: from a record's time until it is in the ring */
-#define WAKE_SETTLES	1200000ull    /* ns: from a wake to the tick that finds its cause written */
-#define WAKE_MIN	2000000ull    /* ns between ticks that are not on the timer */
-#define WAKE_MAX	100000000ull
-#define WAKE_COST	20 /* a tick's CPU time is at most such a part of the time to the next */
-#define MAPS_LIBRARIES	16000000ull /* ns: from an execve to the last library, mostly */
-#define WAIT_FDS	8
-
-struct live {
-	struct bpf_session *session;
-	struct clock clock;
-	VEC(uint64_t) tsc_lags; /* by CPU: ns that its TSC counter stood still for */
-	struct event_queue *queue;
-	struct family *family;
-	struct dso_opener *opener;
-	struct cpu_idle *idle;
-	struct proc_snapshot *proc;
-	struct proc_reread *reread;
-	struct process_watch *watch;
-	struct event_source_requests requests;
-	struct jit_tail *jit;
-	struct jit_targets jit_targets; /* that are followed there */
-
-	enum target_mode mode;
-	bool everyone;	   /* there is no target list: -a, or a cgroup */
-	bool inherit;	   /* children are targets too */
-	VEC(pid_t) roots;  /* processes asked for, or those of the threads asked for */
-	VEC(uint32_t) ids; /* what was asked for */
-	char *target_text, *command_line;
-	unsigned int hz;
-
-	struct aside sideband;
-	uint64_t last_anchor;
-	uint64_t due;	    /* the next tick; ns */
-	uint64_t woken_cpu; /* CPU time of the thread when it was woken for the last one */
-	bool ticked;	    /* since the last plan */
-	uint64_t wake_interval;
-	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
-	bool changed;  /* side-band of targets has come since the last tick */
-	uint64_t start_time;
-	uint64_t samples;
-	uint64_t cpu_at_start, threads_counted;
-	bool started, stopped;
-};
+#define ANCHOR_INTERVAL	  1000000000ull /* ns */
+#define CPU_LOOK_INTERVAL 250000000ull	/* ns between looks which CPUs are online */
+#define TSC_ERROR_MAX	  2000ull	/* ns by which a sample's two clocks may differ */
+#define WRITING_TIME	  1000000ull	/* ns: from a record's time until it is in the ring */
+#define FILES_PATIENCE	  500000ull	/* ns: for readers to find a file, within a tick */
+#define FILES_AT_START	  2000000000ull /* ns: the same for all files of all processes there are */
+#define DRAIN_INTERVAL	  50000000ull	/* ns between two readings of the rings, at least */
+#define FILES_AT_END	  2000000000ull
+#define CODE_AT_START	  200000000ull /* ns: for runtimes of processes that are there */
+#define CODE_AT_END	  100000000ull /* ns: for functions that were seen in the last moment */
+#define SLICE		  50000000ull  /* ns */
+#define SLICE_EVENTS	  16	       /* between two looks at the clock */
+#define ASIDE_MAX	  262144       /* side-band records */
 
 /* ---- code that is made as it runs ------------------------------------------------------------ */
 
 #define JIT_START_PATIENCE 100000000ull	 /* ns: to read what there is before sampling begins */
 #define JIT_STOP_PATIENCE  1000000000ull /* ns: to read all once more */
 
+/* An event_push_fn. */
+static int push_jit_event(void *context, struct event_header *event)
+{
+	struct live *live = context;
+	const struct jit_file_event *file = (const struct jit_file_event *)event;
+
+	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
+		live_code__tells(live->code, file->pid);
+	return event_queue__push(live->queue, event);
+}
+
 static int take_jit_events(struct live *live, uint64_t now)
 {
-	return jit_tail__take(live->jit, now, event_queue__push, live->queue);
+	return jit_tail__take(live->jit, now, push_jit_event, live);
 }
 
 /* ---- into the queue -------------------------------------------------------------------------- */
@@ -114,6 +88,11 @@ static int push_mapping(void *context, struct mmap_event *mmap)
 	struct live *live = context;
 	int err = jit_targets__see(&live->jit_targets, mmap);
 
+	if (!err)
+		err = live_code__mapped(live->code, mmap);
+
+	if (mmap->file_state == FILE_STATE_LATE) /* it may be told later */
+		proc_reread__request(live->reread, mmap->pid);
 	return err ? err : event_queue__push(live->queue, &mmap->header);
 }
 
@@ -121,17 +100,69 @@ static int see_and_push(struct live *live, struct event_header *event)
 {
 	struct mmap_event *mmap = (struct mmap_event *)event;
 
+	if (event->type == EVENT_MAPS_READ)
+		return dso_opener__pass(live->opener, event, event_queue__push, live->queue);
 	if (event->type != EVENT_MMAP)
 		return event_queue__push(live->queue, event);
 	return dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid),
 			       push_mapping, live);
 }
 
+/* Takes what readers have answered, until all is, or for so long (ns). */
+static int settle_readers(struct live *live, uint64_t patience)
+{
+	int err = dso_opener__settle(live->opener, patience);
+
+	return err ? err : proc_snapshot__error(live->proc);
+}
+
+static void begin_slice(struct live *live)
+{
+	live->handled = 0;
+	live->slice_end = live->stopped ? UINT64_MAX : monotonic_ns() + SLICE;
+}
+
+/* Called before each event. The first ones of a slice always pass. */
+static bool slice_is_over(struct live *live)
+{
+	if (++live->handled % SLICE_EVENTS || monotonic_ns() <= live->slice_end)
+		return false;
+	live->handled--; /* it stays over */
+	live->unfinished = true;
+	return true;
+}
+
+/* The stage of the queue. */
+static int stage_event(void *context, const struct event_header **event)
+{
+	struct live *live = context;
+
+	if (slice_is_over(live))
+		return STAGE_WAIT;
+	return live->stage ? live->stage(live->stage_context, event) : 0;
+}
+
 /* Passes on events older than `until` and older than every mapping whose file is not known yet. */
 static int release_until(struct live *live, uint64_t until, event_sink_fn sink, void *context)
 {
 	until = min_u64(until, dso_opener__pending_since(live->opener));
+	until = min_u64(until, proc_snapshot__pending_since(live->proc));
+	until = min_u64(until, aside__oldest(&live->sideband));
+	begin_slice(live);
 	return event_queue__release(live->queue, until, sink, context);
+}
+
+static int push_from_rings(void *context, struct event_header *event);
+
+/* While /proc is read, which can take seconds: the rings have not room for that much of what happens meanwhile. */
+static int drain_in_time(struct live *live)
+{
+	uint64_t now = monotonic_ns();
+
+	if (live->started || now < live->drained + DRAIN_INTERVAL)
+		return 0;
+	live->drained = now;
+	return bpf_session__drain(live->session, push_from_rings, live);
 }
 
 /* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
@@ -143,6 +174,9 @@ static int push_from_proc(void *context, struct event_header *event)
 		const struct process_event *process = (const struct process_event *)event;
 		int err = family__add_parent(live->family, process->pid, process->ppid);
 
+		if (err)
+			return err;
+		err = drain_in_time(live);
 		if (err)
 			return err;
 	}
@@ -179,6 +213,31 @@ static int refine_time(struct live *live, struct sample_event *sample)
 	return 0;
 }
 
+static int set_aside(struct live *live, const struct event_header *event)
+{
+	if (live->sideband.order.count < ASIDE_MAX)
+		return aside__add(&live->sideband, event);
+	if (!live->sideband_lost++ || event->time < live->lost_since)
+		live->lost_since = event->time;
+	return 0;
+}
+
+static int report_lost_sideband(struct live *live)
+{
+	struct lost_event lost = {
+		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = monotonic_ns()},
+		.source = LOST_SIDEBAND,
+		.cpu = ~0u,
+		.count = live->sideband_lost,
+		.since = live->lost_since,
+	};
+
+	if (!live->sideband_lost)
+		return 0;
+	live->sideband_lost = 0;
+	return event_queue__push(live->queue, &lost.header);
+}
+
 /* What the rings tell. An event_push_fn. */
 static int push_from_rings(void *context, struct event_header *event)
 {
@@ -186,16 +245,25 @@ static int push_from_rings(void *context, struct event_header *event)
 	int err;
 
 	switch (event->type) {
+	case EVENT_IN_GROUP:
+		return live_groups__entered(live->groups, (struct in_group_event *)event);
+	case EVENT_GROUP_MADE:
+		return live_groups__made(live->groups, (struct group_made_event *)event);
 	case EVENT_SAMPLE:
 		err = refine_time(live, (struct sample_event *)event);
 		live->samples++;
 		process_watch__sampled(live->watch, ((const struct sample_event *)event)->tgid);
+		if (live->facts)
+			fact_asker__sampled(live->facts, ((const struct sample_event *)event)->tgid,
+					    event->time);
+		if (!err)
+			err = live_code__sampled(live->code, (const struct sample_event *)event);
 		return err ? err : event_queue__push(live->queue, event);
 	case EVENT_FORK:
 	case EVENT_MMAP:
 	case EVENT_COMM:
 	case EVENT_EXIT:
-		return aside__add(&live->sideband, event);
+		return set_aside(live, event);
 	default:
 		return event_queue__push(live->queue, event);
 	}
@@ -221,16 +289,22 @@ static int take_sideband(void *context, struct event_header *event)
 	const struct task_event *task = (const struct task_event *)event;
 	int err = 0;
 
-	if (event->type == EVENT_FORK)
+	if (slice_is_over(live))
+		return ASIDE_LATER;
+	if (event->type == EVENT_FORK) {
 		err = family__fork(live->family, task);
+		if (!err)
+			err = live_code__forked(live->code, task->ppid, task->pid, event->time);
+	}
 	if (!err && family__is_target(live->family, sideband_pid(event), event->time)) {
 		live->changed = true;
 		if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
-			live->soon = WAKE_MIN;
+			live_pace__exec(live);
 		err = see_and_push(live, event);
 	}
 	if (event->type == EVENT_EXIT) {
 		family__exit(live->family, task);
+		thread_targets__exit(&live->threads, task);
 		if (task->pid == task->tid)
 			process_watch__forget(live->watch, task->pid);
 	}
@@ -239,34 +313,70 @@ static int take_sideband(void *context, struct event_header *event)
 	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
 	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)) {
 		proc_reread__forget(live->reread, sideband_pid(event));
+		live_code__forget(live->code, sideband_pid(event));
+		if (live->facts)
+			fact_asker__forget(live->facts, sideband_pid(event));
 		err = err ? err : jit_targets__forget(&live->jit_targets, sideband_pid(event));
 	}
 	return err;
 }
 
-/* `window_end` 0: no window ends; else the books have that time. */
-static int push_books(struct live *live, uint64_t window_end)
+/* ---- CPUs that come and go -------------------------------------------------------------------- */
+
+#define CPU_NOTES_MAX 2000 /* bytes; what comes later is not told one by one */
+
+/* "CPU 1 offline at 1.204 s, CPU 1 online at 2.310 s" */
+static int note_cpu(struct live *live, const struct cpu_change *change, uint64_t now)
 {
-	uint32_t cpus = bpf_session__info(live->session)->cpus;
+	char note[320];
+	char *text;
+	int size;
 
-	cpu_idle__read(live->idle);
+	if (live->cpu_notes && strlen(live->cpu_notes) > CPU_NOTES_MAX)
+		return 0;
+	size = snprintf(note, sizeof(note), "CPU %u %s at %.3f s", change->cpu,
+			change->online ? "online" : "offline", (now - live->start_time) / 1e9);
+	if (change->error && size > 0 && (size_t)size < sizeof(note))
+		snprintf(note + size, sizeof(note) - size, ", not sampled: %s: %s", change->what,
+			 strerror(-change->error));
+	if (asprintf(&text, "%s%s%s", live->cpu_notes ? live->cpu_notes : "",
+		     live->cpu_notes ? "; " : "", note) < 0)
+		return -ENOMEM;
+	free(live->cpu_notes);
+	live->cpu_notes = text;
+	log_debug(LOG_BPF, "%s", note);
+	return meta_event__emit(event_queue__push, live->queue, now, META_CPU_CHANGES, text);
+}
 
-	for (uint32_t i = 0; i < cpus; i++) {
-		struct books_event books;
-		int err = 0;
+/* A cpu_change_fn. */
+static int on_cpu_change(void *context, const struct cpu_change *change)
+{
+	struct live *live = context;
+	int err = 0;
 
-		bpf_session__books(live->session, i, &books);
-		cpu_idle__split(live->idle, &books);
-		if (window_end) {
-			books.header.time = window_end;
-			err = cpu_idle__mark(live->idle, &books);
-		}
-		if (!err)
-			err = event_queue__push(live->queue, &books.header);
-		if (err)
-			return err;
+	if (change->online && !change->error) {
+		/* its counter of the TSC is a new one */
+		if (change->cpu < live->tsc_lags.count)
+			live->tsc_lags.data[change->cpu] = 0;
+		err = cpu_idle__came(live->idle, change->cpu);
 	}
-	return 0;
+	return err ? err : note_cpu(live, change, monotonic_ns());
+}
+
+/*
+ * Until we know that a CPU is back its side-band is lost: programs started there, and processes were renamed. So all that
+ * we know is read again.
+ */
+static int follow_cpus(struct live *live)
+{
+	bool fresh;
+	int err = bpf_session__follow_cpus(live->session, push_from_rings, on_cpu_change, live,
+					   &fresh);
+
+	if (err || !fresh)
+		return err;
+	err = live_targets__snapshot(live, false, push_from_proc);
+	return err ? err : bpf_session__start_fresh_cpus(live->session, on_cpu_change, live);
 }
 
 static int push_anchor(struct live *live)
@@ -290,83 +400,59 @@ static int read_everything(struct live *live, uint64_t before)
 {
 	int err = bpf_session__drain(live->session, push_from_rings, live);
 
+	if (!err && live->groups)
+		err = live_groups__settle(live->groups);
+	if (!err)
+		err = report_lost_sideband(live);
+	begin_slice(live);
 	if (!err)
 		err = aside__release(&live->sideband, before, take_sideband, live);
 	if (!err)
+		live->sideband_until = before;
+	if (!err)
 		err = proc_reread__run(live->reread);
+	if (!err)
+		err = settle_readers(live, FILES_PATIENCE);
+	if (!err && live->facts && live->started && !live->stopped)
+		err = fact_asker__run(live->facts, monotonic_ns());
+	if (!err && live->started)
+		err = live_code__run(live->code, monotonic_ns());
+	return err ? err : live_pace__ask_readers(live);
+}
+
+int live_read_rings(struct live *live)
+{
+	return read_everything(live, monotonic_ns() - WRITING_TIME);
+}
+
+int live_settle_code(struct live *live)
+{
+	uint64_t now = monotonic_ns(), until = now + CODE_AT_END;
+	int err = live_code__close(live->code, now);
+
+	while (!err && live_code__waits(live->code) && now < until) {
+		err = live_code__run(live->code, now);
+		if (!err)
+			reader_pool__settle(live->readers, until - now);
+		now = monotonic_ns();
+	}
 	return err;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int add_root(struct live *live, uint32_t id)
-{
-	pid_t pid = live->mode == TARGET_THREADS ? target_process_of(id) : (pid_t)id;
-	int err;
-
-	if (pid <= 0)
-		return pid < 0 ? pid : -ESRCH;
-	for (size_t i = 0; i < live->roots.count; i++)
-		if (live->roots.data[i] == pid)
-			return 0;
-	err = family__add_target(live->family, pid);
-	return err ? err : vec_push(&live->roots, pid);
-}
-
-static int add_target(struct live *live, uint32_t id, bool held, struct failure *failure)
-{
-	int err = 0;
-
-	if (held)
-		bpf_session__hold_target(live->session, id);
-	else
-		err = bpf_session__add_target(live->session, id);
-	if (!err)
-		err = vec_push(&live->ids, id);
-	if (!err)
-		err = add_root(live, id);
-	if (err == -E2BIG)
-		return fail(failure, err, "cannot record %u: too many targets", id);
-	return err ? fail(failure, err, "cannot record %u: %s", id, strerror(-err)) : 0;
-}
-
-int live__add_command(struct live *live, pid_t pid, struct failure *failure)
-{
-	return add_target(live, pid, true, failure);
-}
-
-static int add_targets(struct live *live, const struct live_options *options,
-		       struct failure *failure)
-{
-	for (size_t i = 0; i < options->id_count; i++) {
-		int err = add_target(live, options->ids[i], false, failure);
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/* Existing children of targets; the kernel side adds new ones. */
-static int add_descendants(struct live *live, struct failure *failure)
-{
-	_cleanup_free_ pid_t *pids = NULL;
-	size_t count = 0;
-	int err = proc_snapshot__descendants(live->proc, live->roots.data, live->roots.count, &pids,
-					     &count);
-
-	for (size_t i = 0; i < count && !err; i++) {
-		err = bpf_session__add_target(live->session, pids[i]);
-		if (!err)
-			err = family__add_target(live->family, pids[i]);
-	}
-	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
-}
-
 /* A zombie does, until it is waited for. */
 static bool process_exists(pid_t pid)
 {
 	return !kill(pid, 0) || errno == EPERM;
+}
+
+/* What the kernel's side has to know of a process's runtimes. */
+static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
+{
+	struct live *live = context;
+
+	return bpf_session__set_runtime(live->session, tgid, info);
 }
 
 static int init_parts(struct live *live, const struct live_options *options)
@@ -380,20 +466,64 @@ static int init_parts(struct live *live, const struct live_options *options)
 	live->hz = options->session.hz;
 	live->target_text = strdup(options->target_text);
 	live->command_line = strdup(options->command_line);
-	live->queue = event_queue__new(0);
+	live->books = outside_books__new();
+	live->queue = event_queue__new(options->queue_bytes);
+	if (live->queue)
+		event_queue__set_stage(live->queue, stage_event, live);
 	live->family = family__new(live->everyone, target->inherit, process_exists);
 	live->idle = cpu_idle__new();
-	if (!live->target_text || !live->command_line || !live->queue || !live->family ||
-	    !live->idle)
+	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
+	    !live->family || !live->idle)
 		return -ENOMEM;
-	err = dso_opener__new(NULL, &live->opener);
+	/* processes are forked while there is little memory and one thread */
+	err = session_readers__new(live->books, &live->readers);
+	if (!err)
+		err = build_service__start(NULL, &live->builders);
+	if (!err)
+		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
+								   .service = SERVICE_FILES,
+								   .books = live->books},
+				      &live->opener);
 	if (!err)
 		err = jit_tail__new(options->jvm_perfmap, &live->jit);
+	if (!err)
+		jit_tail__count_in(live->jit, live->books);
 	jit_targets__init(&live->jit_targets, live->jit);
 	if (!err)
 		err = proc_snapshot__new(&live->proc);
 	if (!err)
-		err = process_watch__new(&live->watch);
+		proc_snapshot__use_readers(live->proc, live->readers, SERVICE_MAPS);
+	if (!err)
+		err = process_watch__new(options->no_memory, &live->watch);
+	if (!err && options->session.follow_groups)
+		err = live_groups__new(
+			&(struct live_groups_options){.proc = live->proc,
+						      .wanted = options->group_wanted,
+						      .wanted_context = options->group_context,
+						      .push = event_queue__push,
+						      .context = live->queue},
+			&live->groups);
+	if (err)
+		return err;
+	if (options->facts)
+		err = fact_asker__new(
+			&(struct fact_asker_options){.readers = live->readers,
+						     .service = SERVICE_FACTS,
+						     .names = options->fact_names,
+						     .name_count = options->fact_name_count,
+						     .push = event_queue__push,
+						     .context = live->queue},
+			&live->facts);
+	if (err)
+		return err;
+	err = live_code__new(&(struct live_code_options){.readers = live->readers,
+							 .service = SERVICE_CODE,
+							 .books = live->books,
+							 .push = event_queue__push,
+							 .context = live->queue,
+							 .set_runtime = set_runtime,
+							 .runtime_context = live},
+			     &live->code);
 	if (err)
 		return err;
 	live->reread = proc_reread__new(live->proc, push_from_proc, live);
@@ -418,7 +548,9 @@ int live__open(const struct live_options *options, struct live **result, struct 
 	err = bpf_session__open(&options->session, &live->session, failure);
 	if (err)
 		goto err_out;
-	err = add_targets(live, options, failure);
+	if (live->groups)
+		live_groups__attach(live->groups, live->session);
+	err = live_targets__add(live, options, failure);
 	if (err)
 		goto err_out;
 	*result = live;
@@ -439,15 +571,22 @@ void live__free(struct live *live)
 	process_watch__free(live->watch);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
+	reader_pool__free(live->readers);
+	fact_asker__free(live->facts);
+	live_code__free(live->code);
+	live_groups__free(live->groups);
+	build_service__free(live->builders);
+	outside_books__free(live->books);
 	cpu_idle__free(live->idle);
 	family__free(live->family);
 	event_queue__free(live->queue);
 	vec_free(&live->tsc_lags);
 	vec_free(&live->roots);
-	vec_free(&live->ids);
+	thread_targets__fini(&live->threads);
 	aside__fini(&live->sideband);
 	free(live->target_text);
 	free(live->command_line);
+	free(live->cpu_notes);
 	free(live);
 }
 
@@ -457,7 +596,6 @@ static int push_meta(struct live *live)
 {
 	const struct bpf_session_info *info = bpf_session__info(live->session);
 	uint64_t now = monotonic_ns();
-	char number[32];
 	const struct {
 		const char *key, *value;
 	} facts[] = {
@@ -473,85 +611,7 @@ static int push_meta(struct live *live)
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]) && !err; i++)
 		err = meta_event__emit(event_queue__push, live->queue, now, facts[i].key,
 				       facts[i].value);
-	snprintf(number, sizeof(number), "%u", live->hz);
-	if (!err)
-		err = meta_event__emit(event_queue__push, live->queue, now, META_HZ, number);
-	snprintf(number, sizeof(number), "%llu", (unsigned long long)info->period);
-	if (!err)
-		err = meta_event__emit(event_queue__push, live->queue, now, META_PERIOD, number);
-	return err;
-}
-
-static int take_snapshot(struct live *live)
-{
-	_cleanup_free_ pid_t *pids = NULL;
-	size_t count = 0;
-	int err;
-
-	if (live->everyone)
-		return proc_snapshot__all(live->proc, true, push_from_proc, live);
-	err = family__living_targets(live->family, &pids, &count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = proc_snapshot__process(live->proc, pids[i], true, push_from_proc, live);
-	return err;
-}
-
-struct cpu_reading {
-	struct live *live;
-	uint64_t threads;
-	uint64_t time; /* 0: that of each reading */
-};
-
-static int push_thread_cpu(void *context, struct event_header *event)
-{
-	struct cpu_reading *reading = context;
-
-	reading->threads++;
-	if (reading->time)
-		event->time = reading->time;
-	return event_queue__push(reading->live->queue, event);
-}
-
-/* CPU of every thread of every target, as of now. */
-static int read_thread_cpu(struct live *live, struct cpu_reading *reading)
-{
-	_cleanup_free_ pid_t *pids = NULL;
-	size_t count = 0;
-	int err;
-
-	if (live->everyone)
-		return proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, reading);
-	err = family__living_targets(live->family, &pids, &count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, reading);
-	return err;
-}
-
-struct cpu_sum {
-	const struct live *live;
-	uint64_t sum;
-};
-
-static int sum_thread_cpu(void *context, struct event_header *event)
-{
-	const struct thread_cpu_event *thread = (const struct thread_cpu_event *)event;
-	struct cpu_sum *sum = context;
-	bool wanted = sum->live->mode != TARGET_THREADS;
-
-	for (size_t i = 0; i < sum->live->ids.count && !wanted; i++)
-		wanted = sum->live->ids.data[i] == thread->tid;
-	sum->sum += wanted ? thread->cpu_time : 0;
-	return 0;
-}
-
-/* CPU time so far of the requested targets that still live, without children. */
-static uint64_t asked_for_cpu(const struct live *live)
-{
-	struct cpu_sum sum = {.live = live};
-
-	for (size_t i = 0; i < live->roots.count; i++)
-		proc_snapshot__thread_cpu(live->proc, live->roots.data[i], sum_thread_cpu, &sum);
-	return sum.sum;
+	return err ? err : live_push_rate(live, now);
 }
 
 static int push_first_events(struct live *live)
@@ -569,7 +629,21 @@ static int push_first_events(struct live *live)
 	if (!err)
 		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
 	/* without kallsyms the kernel has no symbols; the profile says so, it is not an error */
+	kernel_modules__init(&live->modules, monotonic_ns());
 	return err == -ENOMEM || !err ? err : 0;
+}
+
+static int settle_at_start(struct live *live)
+{
+	uint64_t until = monotonic_ns() + FILES_AT_START;
+	int err;
+
+	do {
+		err = settle_readers(live, DRAIN_INTERVAL);
+		if (!err)
+			err = drain_in_time(live);
+	} while (!err && reader_pool__waiting(live->readers) && monotonic_ns() < until);
+	return err;
 }
 
 int live__begin(struct live *live, struct failure *failure)
@@ -582,99 +656,76 @@ int live__begin(struct live *live, struct failure *failure)
 	err = bpf_session__enable_sideband(live->session, failure);
 	if (err)
 		return err;
+	thread_targets__begin(&live->threads, target_thread_runs);
 	if (live->inherit && live->mode == TARGET_PROCESSES) {
-		err = add_descendants(live, failure);
+		err = live_targets__add_descendants(live, failure);
 		if (err)
 			return err;
 	}
-	err = take_snapshot(live);
+	err = live_targets__snapshot(live, true, push_from_proc);
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
+	err = settle_at_start(live);
+	if (err)
+		return fail(failure, err, "cannot open mapped files: %s", strerror(-err));
 	jit_tail__settle(live->jit, JIT_START_PATIENCE);
+	err = take_jit_events(live, monotonic_ns());
+	if (!err)
+		err = live_code__begin(live->code);
+	if (!err)
+		err = settle_readers(live, CODE_AT_START);
+	if (err)
+		return fail(failure, err, "cannot read what is there: %s", strerror(-err));
+	reader_pool__set_hurry(live->readers, true);
 	return 0;
 }
 
 int live__announce(struct live *live, event_sink_fn sink, void *context)
 {
 	uint64_t began = monotonic_ns();
-	int err = read_everything(live, began - WRITING_TIME);
+	int err;
 
+	live->unfinished = false;
+	err = read_everything(live, began - WRITING_TIME);
 	return err ? err : release_until(live, began - WRITING_TIME, sink, context);
+}
+
+size_t live__held(const struct live *live)
+{
+	struct event_queue_stats stats;
+
+	event_queue__stats(live->queue, &stats);
+	return stats.held;
+}
+
+bool live__is_behind(const struct live *live)
+{
+	return live->unfinished || dso_opener__pending_since(live->opener) != UINT64_MAX ||
+	       proc_snapshot__pending_since(live->proc) != UINT64_MAX;
 }
 
 int live__start(struct live *live, struct failure *failure)
 {
-	struct cpu_reading reading = {.live = live};
-	char number[32];
+	uint64_t threads;
 	/* baselines, as late as can be: a snapshot of a big system takes its time */
-	int err = read_thread_cpu(live, &reading);
+	int err = live_targets__read_cpu(live, 0, &threads);
 
 	if (!err)
 		err = look_at_processes(live, monotonic_ns());
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
-	live->cpu_at_start = asked_for_cpu(live);
+	live->cpu_at_start = live_targets__cpu(live);
 	cpu_idle__start(live->idle);
 	live->start_time = monotonic_ns();
 	err = bpf_session__enable_ticks(live->session, failure);
 	if (err)
 		return err;
 	live->started = true;
-	snprintf(number, sizeof(number), "%llu", (unsigned long long)live->start_time);
-	err = meta_event__emit(event_queue__push, live->queue, live->start_time,
-			       META_SAMPLING_START, number);
+	err = live_push_number(live, META_SAMPLING_START, live->start_time, live->start_time);
 	return err ? fail(failure, err, "cannot start: %s", strerror(-err)) : 0;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
-
-/* When the next tick is due, after one and what the caller did with it. */
-static void plan_next(struct live *live, uint64_t now)
-{
-	uint64_t cost = thread_cpu_ns() - live->woken_cpu;
-	uint64_t least = max_u64(WAKE_MIN, cost * WAKE_COST);
-
-	live->wake_interval = live->changed ? least : max_u64(least, 2 * live->wake_interval);
-	live->wake_interval = min_u64(live->wake_interval, WAKE_MAX);
-	bpf_session__set_wake_interval(live->session, live->wake_interval);
-	live->due = now + LIVE_TICK_MS * 1000000ull;
-	if (live->soon) {
-		live->due = min_u64(live->due, now + max_u64(live->soon, least));
-		live->soon = live->soon < MAPS_LIBRARIES ? 2 * live->soon : 0;
-	}
-	live->changed = live->ticked = false;
-}
-
-void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until)
-{
-	struct pollfd fds[WAIT_FDS + 2] = {
-		{.fd = bpf_session__wake_fd(live->session), .events = POLLIN},
-		{.fd = bpf_session__epoll_fd(live->session), .events = POLLIN},
-	};
-	int ready;
-
-	if (live->ticked)
-		plan_next(live, monotonic_ns());
-	if (count > WAIT_FDS)
-		count = WAIT_FDS;
-	memcpy(fds + 2, others, count * sizeof(*others));
-	do {
-		uint64_t now = monotonic_ns();
-		uint64_t end = min_u64(until, live->due);
-		uint64_t left = end > now ? end - now : 0;
-		struct timespec timeout = {left / 1000000000, left % 1000000000};
-
-		ready = ppoll(fds, count + 2, &timeout, NULL);
-		if (ready > 0 && fds[0].revents) {
-			bpf_session__take_wake(live->session);
-			live->due = min_u64(live->due, monotonic_ns() + WAKE_SETTLES);
-			ready--;
-		}
-	} while ((ready == 0 && monotonic_ns() < live->due && monotonic_ns() < until) ||
-		 (ready < 0 && errno == EINTR));
-	live->woken_cpu = thread_cpu_ns();
-	memcpy(others, fds + 2, count * sizeof(*others));
-}
 
 int live__tick(struct live *live, event_sink_fn sink, void *context)
 {
@@ -682,12 +733,19 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	/* less what a sample may be refined by */
 	uint64_t until = bpf_session__written_until(live->session, began - WRITING_TIME) -
 			 TSC_ERROR_MAX;
-	int err = read_everything(live, began - WRITING_TIME);
+	int err = live->found_err ? live->found_err : read_everything(live, began - WRITING_TIME);
 
+	if (!err && began >= live->last_cpu_look + CPU_LOOK_INTERVAL) {
+		live->last_cpu_look = began;
+		err = follow_cpus(live);
+	}
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
 		err = push_anchor(live);
 		if (!err)
-			err = push_books(live, 0);
+			err = live_push_books(live, 0);
+		if (!err)
+			err = outside_books__tell(live->books, event_queue__push, live->queue,
+						  live->last_anchor);
 		if (!err)
 			err = look_at_processes(live, live->last_anchor);
 	}
@@ -699,10 +757,23 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	return err;
 }
 
+struct passing_on {
+	event_sink_fn sink;
+	void *context;
+};
+
+/* An event_push_fn. */
+static int push_to_sink(void *context, struct event_header *event)
+{
+	const struct passing_on *to = context;
+
+	return to->sink(to->context, event);
+}
+
 int live__stop(struct live *live, event_sink_fn sink, void *context)
 {
+	struct passing_on to = {sink, context};
 	struct event_header end = {.size = sizeof(end), .type = EVENT_END};
-	struct cpu_reading reading = {.live = live};
 	int err;
 
 	if (live->stopped || !live->started)
@@ -714,18 +785,21 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 		return err;
 	bpf_session__disable(live->session);
 	end.time = monotonic_ns();
-	reading.time = end.time;
 	err = read_everything(live, UINT64_MAX);
 	jit_tail__finish(live->jit, JIT_STOP_PATIENCE);
+	reader_pool__set_hurry(live->readers, false);
+	if (!err)
+		err = settle_readers(live, FILES_AT_END);
+	if (!err)
+		err = live_settle_code(live);
 	if (!err)
 		err = take_jit_events(live, end.time);
 	if (!err)
-		err = read_thread_cpu(live, &reading);
-	live->threads_counted = reading.threads;
+		err = live_targets__read_cpu(live, end.time, &live->threads_counted);
 	if (!err)
 		err = look_at_processes(live, end.time);
 	if (!err)
-		err = push_books(live, 0);
+		err = live_push_books(live, 0);
 	if (!err)
 		err = push_anchor(live);
 	if (!err)
@@ -733,22 +807,25 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (err)
 		return err;
 	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
-	return sink(context, &end);
+	/* also what was left out of the last events */
+	err = outside_books__tell(live->books, push_to_sink, &to, end.time);
+	return err ? err : sink(context, &end);
 }
 
-/* What was counted by then belongs to the window: its samples are older, or nearly so. */
-int live__end_window(struct live *live)
+int live__judge_groups(struct live *live)
 {
-	struct event_header window = {
-		.size = sizeof(window), .type = EVENT_WINDOW, .time = monotonic_ns()};
-	int err = push_books(live, window.time);
+	return live->groups ? live_groups__judge_again(live->groups) : 0;
+}
 
-	return err ? err : event_queue__push(live->queue, &window);
+void live__pause_jit(struct live *live, bool pause)
+{
+	jit_tail__pause(live->jit, pause);
 }
 
 void live__set_stage(struct live *live, event_stage_fn stage, void *context)
 {
-	event_queue__set_stage(live->queue, stage, context);
+	live->stage = stage;
+	live->stage_context = context;
 }
 
 const struct event_source_requests *live__requests(struct live *live)
@@ -758,14 +835,35 @@ const struct event_source_requests *live__requests(struct live *live)
 
 uint64_t live__target_cpu(const struct live *live)
 {
-	uint64_t sum = asked_for_cpu(live);
+	uint64_t sum = live_targets__cpu(live);
 
 	return sum > live->cpu_at_start ? sum - live->cpu_at_start : 0;
+}
+
+bool live__threads_ended(struct live *live)
+{
+	return thread_targets__ended(&live->threads, target_thread_runs, monotonic_ns(),
+				     live->sideband_until);
 }
 
 struct dso_opener *live__dso_opener(struct live *live)
 {
 	return live->opener;
+}
+
+struct reader_pool *live__readers(struct live *live)
+{
+	return live->readers;
+}
+
+struct build_service *live__builders(struct live *live)
+{
+	return live->builders;
+}
+
+struct outside_books *live__books(struct live *live)
+{
+	return live->books;
 }
 
 struct bpf_session *live__session(struct live *live)
@@ -781,6 +879,8 @@ void live__stats(const struct live *live, struct live_stats *stats)
 		.jit_cpu = jit_tail__cpu(live->jit),
 		.memory = bpf_session__memory(live->session),
 	};
+	if (live->groups)
+		live_groups__stats(live->groups, &stats->groups);
 	event_queue__stats(live->queue, &stats->queue);
 	stats->memory += stats->queue.memory_peak;
 }

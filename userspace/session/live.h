@@ -7,7 +7,7 @@
  *   live__begin   reads the existing processes, threads and mappings; nothing is sampled
  *   live__announce passes them on; may be called repeatedly while the caller waits for something
  *   live__start   starts the ticks
- *   live__wait    waits until the next live__tick is due
+ *   live__wait    waits until the next live__tick is due, or for something else
  *   live__tick    reads the sources and passes on the events that are in order
  *   live__stop    stops the ticks and passes on the rest, up to EVENT_END. Idempotent
  *
@@ -25,12 +25,13 @@
 #include <sysprof/event_handler.h>
 
 #include "base/log.h"
+#include "base/outside_books.h"
 #include "capture/bpf_session.h"
 #include "procfs/dso_opener.h"
+#include "session/live_groups.h"
 #include "stream/event_queue.h"
 
-#define LIVE_TICK_MS 100 /* at most, between two live__tick() */
-
+struct build_service;
 struct live;
 
 struct live_options {
@@ -40,6 +41,15 @@ struct live_options {
 	const char *target_text;  /* for the metadata: "-p 12" */
 	const char *command_line; /* of this run */
 	bool jvm_perfmap;	  /* ask HotSpot processes for their maps */
+	bool no_memory;		  /* how much memory processes have is of no interest */
+	bool facts;		  /* ask processes who they are: EVENT_FACTS */
+	/* Variables of their environment, beside those that are always asked for; copied. */
+	const char *const *fact_names;
+	size_t fact_name_count;
+	/* Of session.follow_groups: which control groups are sampled; NULL: all. Called by the collector. */
+	group_wanted_fn group_wanted;
+	void *group_context;
+	size_t queue_bytes; /* that events may take while they wait for older ones; more are lost, and counted. 0: the default */
 };
 
 int live__open(const struct live_options *options, struct live **live, struct failure *failure);
@@ -50,16 +60,35 @@ int live__add_command(struct live *live, pid_t pid, struct failure *failure);
 
 int live__begin(struct live *live, struct failure *failure);
 int live__announce(struct live *live, event_sink_fn sink, void *context);
+/* There is more to announce. */
+bool live__is_behind(const struct live *live);
+/* Events that wait to be handed on. */
+size_t live__held(const struct live *live);
 int live__start(struct live *live, struct failure *failure);
 /* Waits until a tick is due, one of `others` (at most 8) is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
 void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until);
+/* Is it time for live__tick()? live__wait() may return before. */
+bool live__is_due(const struct live *live);
+/* Something has come that a tick has to take into the stream: the next one may be early. */
+void live__hasten(struct live *live);
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
 
 /* Every event goes through this stage before it is passed on. */
 void live__set_stage(struct live *live, event_stage_fn stage, void *context);
+/* So many ticks a second and CPU, from the next window on. > 0 */
+void live__set_hz(struct live *live, unsigned int hz);
+/* The rate now. */
+unsigned int live__hz(const struct live *live);
 /* Queues the current books and then EVENT_WINDOW. 0 or negative errno. */
 int live__end_window(struct live *live);
+/* There are kernel addresses without a name: symbols of modules are read again soon, with the end of a window. */
+void live__want_modules(struct live *live);
+
+/* Which control groups are wanted has changed. 0 or negative errno. */
+int live__judge_groups(struct live *live);
+/* As jit_tail__pause(). */
+void live__pause_jit(struct live *live, bool pause);
 
 /* The requests that the recorder may make; valid as long as `live`. */
 const struct event_source_requests *live__requests(struct live *live);
@@ -67,10 +96,18 @@ const struct event_source_requests *live__requests(struct live *live);
 /* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);
 
+/* Have the threads that were asked for (-t) ended, all of them? One that calls execve goes on. */
+bool live__threads_ended(struct live *live);
+
 struct dso_opener *live__dso_opener(struct live *live);
+struct reader_pool *live__readers(struct live *live);
+struct build_service *live__builders(struct live *live);
+/* What is left out is noted there, and becomes events of the stream once a second, and at each window's end. */
+struct outside_books *live__books(struct live *live);
 struct bpf_session *live__session(struct live *live);
 
 struct live_stats {
+	struct live_groups_stats groups;
 	uint64_t samples;
 	uint64_t threads_at_stop;
 	struct event_queue_stats queue;

@@ -8,23 +8,38 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
+#include "session/image_gate.h"
 #include "session/unwinding.h"
 #include "session/windows.h"
 
 #define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
+#define BACKLOG_NS	2000000000ull /* … and for all that /proc has told, */
+#define BACKLOG_EVENTS	5000	      /* … if that is so much */
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */
-#define FLUSH_INTERVAL	250000000ull /* ns: a chunk of the recording is at most this old */
-#define WAITING_WINDOWS 4	     /* closed ones at most, before rotation has to wait */
+#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
+#define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
 #define OTHERS_MAX	7
 
 struct session {
 	struct live *live;	     /* NULL: a replay */
 	struct unwinding *unwinding; /* NULL: no tables are kept */
 	struct windows *windows;
+	struct image_gate gate;
 	struct recording_writer *writer; /* not owned */
 	uint64_t flushed;		 /* when, CLOCK_MONOTONIC ns */
 	uint64_t rotating;		 /* the window that is to end; 0: none is */
 };
+
+/* ---- on the way out of the queue ------------------------------------------------------------- */
+
+/* An event_stage_fn. */
+static int stage_event(void *session, const struct event_header **event)
+{
+	struct session *s = session;
+
+	image_gate__pass(&s->gate, event);
+	return s->unwinding ? unwinding__settle(s->unwinding, event) : 0;
+}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -38,6 +53,7 @@ static int new_windows(const struct session_options *options, struct session *s)
 				.threaded = true,
 				.symbolize = options->symbolize,
 				.symbols = options->symbols,
+				.jit_memory = options->jit_memory,
 				.finished = options->finished,
 				.context = options->context,
 			},
@@ -53,6 +69,9 @@ static int new_unwinding(const struct session_options *options, struct session *
 		.memory = &memory,
 		.max_depth = options->live.session.max_depth,
 		.cache = options->table_cache,
+		.readers = live__readers(s->live),
+		.builders = live__builders(s->live),
+		.books = live__books(s->live),
 	};
 	int err;
 
@@ -63,7 +82,6 @@ static int new_unwinding(const struct session_options *options, struct session *
 	if (err)
 		return err;
 	windows__set_forgetting(s->windows, unwinding__forget_image, s->unwinding);
-	live__set_stage(s->live, unwinding__settle, s->unwinding);
 	return 0;
 }
 
@@ -85,6 +103,10 @@ int session__open(const struct session_options *options, struct session **sessio
 		fail(failure, err, "cannot start: %s", strerror(-err));
 		goto err_out;
 	}
+	s->gate.world = windows__world(s->windows);
+	s->gate.books = live__books(s->live);
+	world__count_in(s->gate.world, s->gate.books);
+	live__set_stage(s->live, stage_event, s);
 	windows__set_files(s->windows, live__dso_opener(s->live), WINDOW_FILES_LIVE);
 	session__set_writer(s, options->writer);
 	*session = s;
@@ -98,6 +120,9 @@ void session__free(struct session *s)
 {
 	if (!s)
 		return;
+	/* what waits for a file is told that there is none, while it is there */
+	if (s->live)
+		dso_opener__finish(live__dso_opener(s->live), 0);
 	unwinding__free(s->unwinding);
 	windows__free(s->windows);
 	live__free(s->live);
@@ -166,6 +191,25 @@ static int await_tables(struct session *s, int cancel)
 	return err ? err : update_tables(s);
 }
 
+/*
+ * Hundreds of thousands of mappings take a second. Samples that come meanwhile would have to wait for them, and stacks
+ * that are copied have not the room for that. Where there are few, nothing is recorded before the first tick: whatever
+ * fails at the start leaves an older recording alone.
+ */
+static int take_backlog(struct session *s, int cancel)
+{
+	uint64_t until = monotonic_ns() + BACKLOG_NS;
+	struct pollfd wake = {.fd = cancel, .events = POLLIN};
+	int err;
+
+	if (live__held(s->live) < BACKLOG_EVENTS && !live__is_behind(s->live))
+		return 0;
+	err = live__announce(s->live, sink_event, s);
+	while (!err && live__is_behind(s->live) && monotonic_ns() < until && poll(&wake, 1, 0) <= 0)
+		err = live__announce(s->live, sink_event, s);
+	return err;
+}
+
 int session__start(struct session *s, bool wait, int cancel, struct failure *failure)
 {
 	int err = live__begin(s->live, failure);
@@ -173,6 +217,9 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 	if (err)
 		return err;
 	s->flushed = monotonic_ns();
+	err = take_backlog(s, cancel);
+	if (err)
+		return fail(failure, err, "cannot take the processes in /proc: %s", strerror(-err));
 	if (wait && s->unwinding) {
 		err = await_tables(s, cancel);
 		if (err)
@@ -199,7 +246,11 @@ int session__step(struct session *s, struct pollfd *others, size_t count, uint64
 	live__wait(s->live, fds, count + 1, until);
 	if (count)
 		memcpy(others, fds, count * sizeof(*fds));
+	if (fds[count].revents) /* a table, for which samples may be waiting */
+		live__hasten(s->live);
 	err = update_tables(s);
+	if (!err && !live__is_due(s->live))
+		return 0;
 	if (!err)
 		err = live__tick(s->live, sink_event, s);
 	if (!err)
@@ -217,10 +268,41 @@ int session__rotate(struct session *s)
 	if (s->rotating == number ||
 	    finisher__waiting(windows__finisher(s->windows)) >= WAITING_WINDOWS)
 		return -EAGAIN;
+	if (finisher__wants_modules(windows__finisher(s->windows)))
+		live__want_modules(s->live);
 	err = live__end_window(s->live);
 	if (!err)
 		s->rotating = number;
 	return err;
+}
+
+void session__set_hz(struct session *s, unsigned int hz)
+{
+	live__set_hz(s->live, hz);
+}
+
+unsigned int session__hz(const struct session *s)
+{
+	return live__hz(s->live);
+}
+
+void session__allow(struct session *s, const struct session_allowance *allowance)
+{
+	finisher__set_symbols_only(windows__finisher(s->windows), !allowance->debug_info);
+	if (s->unwinding)
+		unwinding__set_cached_only(s->unwinding, !allowance->table_builds);
+	bpf_session__copy_stacks(live__session(s->live), allowance->table_builds);
+	live__pause_jit(s->live, !allowance->jit_histories);
+}
+
+void session__limit_readers(struct session *s, size_t bytes)
+{
+	finisher__limit_readers(windows__finisher(s->windows), bytes);
+}
+
+int session__judge_groups(struct session *s)
+{
+	return live__judge_groups(s->live);
 }
 
 int session__stop(struct session *s, struct failure *failure)
@@ -350,6 +432,8 @@ void session__stats(struct session *s, struct session_stats *stats)
 		.processes_known = known.processes,
 		.threads_known = known.threads,
 		.images_known = image_table__count(world__images(world)),
+		.mappings_left = world__stats(world).refused_mappings +
+				 world__stats(world).dropped_mappings,
 		.finisher_cpu = finisher__cpu(windows__finisher(s->windows)),
 		.longest_rotation = windows.longest_close,
 		.longest_rotation_cpu = windows.longest_close_cpu,
@@ -360,6 +444,16 @@ void session__stats(struct session *s, struct session_stats *stats)
 	}
 	if (s->unwinding)
 		unwinding__stats(s->unwinding, &stats->tables);
+}
+
+size_t session__kernel_memory(const struct session *s)
+{
+	return bpf_session__memory(live__session(s->live));
+}
+
+int session__run_statistics(int fd)
+{
+	return bpf_session__run_statistics(fd);
 }
 
 uint64_t session__lost(const struct session *s)
@@ -379,6 +473,11 @@ uint64_t session__lost(const struct session *s)
 uint64_t session__target_cpu(const struct session *s)
 {
 	return live__target_cpu(s->live);
+}
+
+bool session__threads_ended(struct session *s)
+{
+	return live__threads_ended(s->live);
 }
 
 const struct bpf_session_info *session__kernel_info(const struct session *s)

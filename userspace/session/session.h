@@ -21,9 +21,9 @@
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
  *   table builder     unwind/table_builder: the file that it reads, the tables that it builds
- *   JIT watcher       jitwatch/jit_tail: perf maps and jitdumps of processes
- *   children          sandboxed readers of ELF and DWARF (symbolize/sealed), one that asks a JVM for its
- *                     map (jitwatch/jvm_attach); COMMAND is the caller's
+ *   children          the JIT watcher, which reads perf maps and jitdumps of processes (jitwatch/jit_tail), its
+ *                     keeper, and its child that asks a JVM for its map (jitwatch/jvm_attach); sandboxed
+ *                     readers of ELF and DWARF (symbolize/sealed); COMMAND is the caller's
  *
  * Threads hand over closed windows, tables and copies of events: never an object that two of them change. All
  * functions are called by the collector, but for session__wait_fds' readers.
@@ -53,7 +53,9 @@ struct session_options {
 		*writer; /* also writes the stream to a file; NULL: does not; not owned */
 	bool symbolize;	 /* symbolize the windows that are rotated out */
 	struct symbolizer_options symbols; /* of these */
-	window_finished_fn finished;	   /* called by the finisher, see session/finisher.h */
+	uint64_t
+		jit_memory; /* bytes of perf maps' and jitdumps' contents, half of it for one user; 0: the default */
+	window_finished_fn finished; /* called by the finisher, see session/finisher.h */
 	void *context;
 };
 
@@ -88,6 +90,28 @@ int session__step(struct session *s, struct pollfd *others, size_t count, uint64
  */
 int session__rotate(struct session *s);
 
+/*
+ * So many ticks a second and CPU (> 0), from the next rotation on: every window has one rate, and its books are exact.
+ * Samples weigh CPU time, so sums do not depend on it.
+ */
+void session__set_hz(struct session *s, unsigned int hz);
+/* The rate now. */
+unsigned int session__hz(const struct session *s);
+
+/* What a session may leave out, to cost less. All of it is allowed at the start. */
+struct session_allowance {
+	bool debug_info; /* else names are from symbol tables, and lines only where the symbol cache has them */
+	bool table_builds; /* else unwind tables are read from the cache or not at all, and no stacks are copied */
+	bool jit_histories; /* else perf maps and jitdumps are read later, when it is allowed again */
+};
+/* From now on; of windows that are being finished already, some. */
+void session__allow(struct session *s, const struct session_allowance *allowance);
+/* symbolizer__limit_readers(), with the next window. */
+void session__limit_readers(struct session *s, size_t bytes);
+
+/* Which control groups are wanted (options.live.group_wanted) has changed. 0 or negative errno. */
+int session__judge_groups(struct session *s);
+
 int session__stop(struct session *s, struct failure *failure);
 
 /* Symbolizes the last window; the symbols are passed to the writer, too. */
@@ -121,16 +145,24 @@ struct session_stats {
 	size_t waiting_windows;		 /* closed, and not finished yet */
 	size_t threads;			 /* of the open window */
 	size_t processes_known, threads_known, images_known;
+	uint64_t mappings_left;	       /* that were not kept: there were too many */
 	uint64_t finisher_cpu;	       /* ns */
 	uint64_t longest_rotation;     /* that the rings were held up for, ns */
 	uint64_t longest_rotation_cpu; /* CPU time of it */
 };
 void session__stats(struct session *s, struct session_stats *stats);
 
+/* Bytes of BPF maps and rings. */
+size_t session__kernel_memory(const struct session *s);
+/* As bpf_session__run_statistics(): session__programs() tells run times while it is open. Needs no session. */
+int session__run_statistics(int fd);
+
 /* Samples lost so far, for all reasons in the books. */
 uint64_t session__lost(const struct session *s);
 /* CPU time that the targets have used since the start, from /proc, ns. */
 uint64_t session__target_cpu(const struct session *s);
+/* -t: have all those threads ended? False without. */
+bool session__threads_ended(struct session *s);
 /* For -v. */
 const struct bpf_session_info *session__kernel_info(const struct session *s);
 size_t session__programs(const struct session *s, struct bpf_program_info *programs, size_t max);

@@ -14,6 +14,7 @@
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
+#include "stream/outside_event.h"
 #include "stream/symbol_codec.h"
 
 #define LOSSES_SIZE 4096
@@ -191,6 +192,7 @@ static void add_job(struct symbolizing *s, struct dso_id id)
 				.fd = has_file ? w->files.data[id.v].fd : -1,
 				.base = has_file ? w->files.data[id.v].base : 0,
 				.root_fd = has_file ? w->files.data[id.v].root_fd : -1,
+				.copied_for = has_file ? w->files.data[id.v].copied_for : 0,
 				.path = profile_builder__get_string(w->builder, dso->path),
 				.build_id = dso->build_id,
 				.build_id_size = dso->build_id_size,
@@ -214,13 +216,19 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 	struct event_header end = {
 		.size = sizeof(end), .type = EVENT_SYMBOLS_END, .time = s->window->last_time};
 	size_t dsos = profile_builder__dso_count(s->window->builder);
-	int err = collect_addresses(s);
+	struct outside_books *books = outside_books__new();
+	struct symbolizer_options own = *options;
+	int err = books ? collect_addresses(s) : -ENOMEM;
 
+	own.outside = books;
 	for (uint32_t i = 1; i < dsos && !err; i++)
 		if (s->tasks[i].addresses.count)
 			add_job(s, (struct dso_id){i});
 	if (!err)
-		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, options, counts);
+		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, &own, counts);
+	if (!err)
+		err = outside_books__tell(books, pass_event, s, s->window->last_time);
+	outside_books__free(books);
 	if (!err)
 		err = emit_losses(s);
 	return err ? err : pass_event(s, &end);

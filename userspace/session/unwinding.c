@@ -5,7 +5,10 @@
  * with the mappings of the sample's time, and truncated at the first difference.
  *
  * Changes are published once for each piece of the stream, not at each event, so that few of the samples in
- * transit were unwound with another publication.
+ * transit were unwound with another publication. A process is published every PUBLISH_NS at most, but for the first
+ * publications of its life, and within a budget of CPU time (publish_budget.h). Meanwhile its stacks are cut
+ * where its mappings have changed. If there is no room for it, or it has too many mappings, nothing is
+ * published of it, and its stacks come as copies.
  */
 #include "session/unwinding.h"
 
@@ -15,63 +18,37 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jitwatch/runtime_reader.h"
-#include "process/frame_address.h"
-#include "stream/event_decode.h"
-#include "stream/event_queue.h"
+#include "session/readers.h"
+#include "session/unwinding_private.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_table.h"
 
 /* A published process whose samples come without places is published again this often at most. */
 #define REPUBLISH_NS 50000000ull
 
-#define PUBLICATIONS 8 /* more often they do not change while a sample is on its way */
-
-/* Mappings that were published to the kernel side. */
-struct publication {
-	uint32_t tag; /* unwind_tag(); 0: none */
-	uint64_t maps_version;
-	struct mapping_table *maps;
-};
-
-/* What the kernel side knows of a process life. */
-struct known_process {
-	uint64_t serial;       /* of the life */
-	uint64_t published;    /* maps_version + 1; 0: nothing yet */
-	uint64_t published_at; /* CLOCK_MONOTONIC */
-	bool changed;	       /* it is in the list of those to be published */
-	bool wanted;	       /* it has been sampled */
-	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
-};
-
-struct unwinding {
-	struct world *world; /* not owned, as the next one */
-	struct dso_opener *opener;
-	struct table_store *tables;
-	struct unwind_feed *feed;
-	struct runtime_reader *runtimes;
-	unsigned int max_depth;
-	int err;			 /* of an answer */
-	uint64_t last_time;		 /* of the stream */
-	VEC(struct known_process) known; /* by slot of the life */
-	VEC(uint32_t) changed; /* pids whose mappings have changed since they were last published */
-	union {
-		struct sample_event sample;
-		char space[sizeof(struct sample_event) +
-			   8 * (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)];
-	} settled;
-};
+#define PUBLISH_NS   100000000ull  /* from one publication of a process to the next at least … */
+#define YOUNG_NS     1000000000ull /* … unless it is younger … */
+#define AT_ONCE	     16 /* … and has had less than so many: its libraries come one by one */
+#define ROUND_NS                                                                                   \
+	20000000ull /* that publishing takes at a time: others wait for the collector, too */
+#define REFUSED_NS  250000000ull  /* until it is tried again whether there is room */
+#define TOO_MANY_NS 1000000000ull /* until it is looked again whether mappings are still too many */
+#define UNASKED_MAX 1024	  /* mappings of a process that is published before it is sampled */
+#define KEPT_NS	    (2 * LIFE_GRACE_NS) /* publications, when the process has ended */
 
 static void forget_publications(struct known_process *known)
 {
-	for (size_t i = 0; i < PUBLICATIONS; i++)
+	for (size_t i = 0; i < PUBLICATIONS; i++) {
 		mapping_table__unref(known->publications[i].maps);
+		known->publications[i] = (struct publication){};
+	}
 }
 
-/* NULL: no memory. Valid until another one's is asked for. */
-static struct known_process *known_process(struct unwinding *u, const struct process_life *life)
+struct known_process *unwinding__known(struct unwinding *u, const struct process_life *life)
 {
 	struct known_process *known;
 
@@ -81,12 +58,28 @@ static struct known_process *known_process(struct unwinding *u, const struct pro
 	known = &u->known.data[life->number.slot];
 	if (known->serial != life->number.serial) {
 		forget_publications(known);
-		*known = (struct known_process){.serial = life->number.serial};
+		*known = (struct known_process){
+			.serial = life->number.serial,
+			.since = monotonic_ns(),
+		};
 	}
 	return known;
 }
 
-static const struct image *image_at(const struct unwinding *u, struct image_id id)
+/* NULL: it has ended. */
+static struct known_process *marked_process(struct unwinding *u, const struct life_mark *mark)
+{
+	struct known_process *known = &u->known.data[mark->slot];
+
+	return known->serial == mark->serial ? known : NULL;
+}
+
+static struct life_mark mark_life(const struct process_life *life, uint64_t time)
+{
+	return (struct life_mark){life->pid, life->number.slot, life->number.serial, time};
+}
+
+const struct image *unwinding__image(const struct unwinding *u, struct image_id id)
 {
 	return image_table__get(world__images(u->world), id);
 }
@@ -103,6 +96,7 @@ static struct dso_identity identity_of(const struct image *image)
 		.minor = image->minor,
 		.inode = image->inode,
 		.inode_generation = image->inode_generation,
+		.unshared = image->unshared,
 	};
 }
 
@@ -123,7 +117,7 @@ static int answer_file(void *context, const struct file_answer *answer)
 static int request_file(void *context, struct image_id id)
 {
 	struct unwinding *u = context;
-	const struct image *image = image_at(u, id);
+	const struct image *image = unwinding__image(u, id);
 	struct dso_identity identity = identity_of(image);
 	struct file_request *request;
 
@@ -146,7 +140,7 @@ static const struct {
 
 static enum fed_kind kind_of_image(void *context, struct image_id id)
 {
-	const struct image *image = image_at(context, id);
+	const struct image *image = unwinding__image(context, id);
 
 	if (image->kind == DSO_JIT)
 		return FED_JIT;
@@ -159,7 +153,15 @@ static enum fed_kind kind_of_image(void *context, struct image_id id)
 	return FED_FILE;
 }
 
-static int request_jvm(void *context, uint32_t tgid, struct elf_file *library, uint64_t bias)
+static void name_jvm_symbols(struct build_names *names)
+{
+	*names = (struct build_names){};
+	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
+		snprintf(names->name[i], sizeof(names->name[i]), "%s", hotspot_symbol_names[i]);
+}
+
+static int request_jvm(void *context, uint32_t tgid, const struct build_symbols *symbols,
+		       uint64_t bias)
 {
 	struct unwinding *u = context;
 	struct runtime_request request = {
@@ -168,8 +170,8 @@ static int request_jvm(void *context, uint32_t tgid, struct elf_file *library, u
 		.bias = bias,
 	};
 
-	if (hotspot_symbols__find(library, &request.symbols) == -ENOMEM)
-		return -ENOMEM;
+	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
+		request.symbols.address[i] = symbols->address[i];
 	return runtime_reader__ask(u->runtimes, &request);
 }
 
@@ -190,7 +192,61 @@ static int request_frames(void *context, const struct made_request *made)
 	return runtime_reader__ask(u->runtimes, &request);
 }
 
+/* Its jitdump's table has been built. */
+static int on_described(void *context, uint32_t tgid)
+{
+	struct unwinding *u = context;
+	const struct process_life *process = process_table__find(world__processes(u->world), tgid);
+
+	return process ? unwinding__publish_at_once(u, process) : 0;
+}
+
 /* ---- publishing ------------------------------------------------------------------------------ */
+
+/* table_store_options.user_of. */
+static uint32_t user_of_process(void *context, uint32_t tgid)
+{
+	struct unwinding *u = context;
+	const struct process_life *process = process_table__find(world__processes(u->world), tgid);
+	struct known_process *known = NULL;
+
+	/* none is added here: the caller may hold one */
+	if (process && process->number.slot < u->known.count)
+		known = &u->known.data[process->number.slot];
+	if (!known || known->serial != process->number.serial)
+		return tenant_user((pid_t)tgid);
+	if (!known->user_known)
+		known->user = tenant_user((pid_t)tgid);
+	known->user_known = true;
+	return known->user;
+}
+
+/* A fork that has changed nothing yet has what its parent has. */
+static const struct known_process *parent_with_same_maps(struct unwinding *u,
+							 const struct process_life *process)
+{
+	const struct process_life *parent = process_table__find(world__processes(u->world),
+								process->ppid);
+	const struct known_process *known;
+
+	if (!parent || parent->maps != process->maps || parent->number.slot >= u->known.count)
+		return NULL;
+	known = &u->known.data[parent->number.slot];
+	return known->serial == parent->number.serial && known->runtimes_known ? known : NULL;
+}
+
+static void find_runtimes(struct unwinding *u, const struct process_life *process,
+			  struct known_process *known)
+{
+	const struct known_process *parent = parent_with_same_maps(u, process);
+	struct mappings maps = mapping_table__all(process->maps);
+	struct mapping_cursor at = {};
+
+	known->runtimes = parent ? parent->runtimes : (struct fed_runtimes){};
+	for (const struct mapping *m; !parent && (m = mappings__next(maps, &at));)
+		unwind_feed__note_runtime(u->feed, m, &known->runtimes);
+	known->runtimes_known = true;
+}
 
 static void remember_publication(struct known_process *known, const struct process_life *process,
 				 uint64_t time)
@@ -206,62 +262,91 @@ static void remember_publication(struct known_process *known, const struct proce
 	};
 }
 
-static struct fed_process as_fed(const struct process_life *process, uint64_t time)
+struct fed_process unwinding__fed(struct unwinding *u, const struct process_life *process,
+				  uint64_t time)
 {
-	return (struct fed_process){
+	struct known_process *known = unwinding__known(u, process);
+	struct fed_process fed = {
 		.tgid = process->pid,
 		.born = process->born,
 		.time = time,
-		.maps = mapping_table__all(process->maps),
+		.maps = mapping_table__view(process->maps),
 	};
-}
-
-/* Publishes its mappings if they have changed since the last publication. */
-static int publish_process(struct unwinding *u, const struct process_life *process)
-{
-	struct known_process *known = known_process(u, process);
-	struct fed_process now = as_fed(process, u->last_time);
 
 	if (!known)
-		return -ENOMEM;
-	if (known->published == process->maps_version + 1)
-		return 0;
-	known->published = process->maps_version + 1;
-	known->published_at = monotonic_ns();
-	remember_publication(known, process, now.time);
-	return unwind_feed__publish(u->feed, &now);
+		return fed;
+	if (!known->runtimes_known)
+		find_runtimes(u, process, known);
+	fed.runtimes = known->runtimes;
+	if (fed.runtimes.by != MADE_BY_OTHERS) /* its code is looked for among all of them */
+		fed.maps = mapping_table__all(process->maps);
+	return fed;
 }
 
-static int note_change(struct unwinding *u, struct known_process *known, uint32_t pid)
+/* Publishes its mappings. 0 or -ENOMEM. */
+static int publish(struct unwinding *u, const struct process_life *process,
+		   struct known_process *known, uint64_t now)
+{
+	struct fed_process fed = unwinding__fed(u, process, u->last_time);
+	int err;
+
+	if (mapping_table__count(process->maps) <=
+	    UNWIND_FEED_MAPPINGS) /* else there are too many */
+		fed.maps = mapping_table__all(process->maps);
+	err = unwind_feed__publish(u->feed, &fed);
+
+	known->urgent = known->waits = false;
+	if (err == -ENOSPC || err == -E2BIG) {
+		known->published = 0;
+		known->not_before = now + (err == -E2BIG ? TOO_MANY_NS : REFUSED_NS);
+		return 0;
+	}
+	known->published = process->maps_version + 1;
+	known->published_at = now;
+	if (!err)
+		remember_publication(known, process, fed.time);
+	return err;
+}
+
+static int note_change(struct unwinding *u, struct known_process *known,
+		       const struct process_life *process)
 {
 	if (known->changed)
 		return 0;
 	known->changed = true;
-	return vec_push(&u->changed, pid);
+	return vec_push(&u->changed, mark_life(process, 0));
 }
 
-/* It is sampled, so it must be published. */
-static int want_publication(struct unwinding *u, const struct process_life *process)
+int unwinding__want(struct unwinding *u, const struct process_life *process)
 {
-	struct known_process *known = known_process(u, process);
+	struct known_process *known = unwinding__known(u, process);
 
 	if (!known)
 		return -ENOMEM;
 	if (known->published == process->maps_version + 1)
 		return 0;
 	known->wanted = true;
-	return note_change(u, known, process->pid);
+	return note_change(u, known, process);
 }
 
-/* The last publication is outdated. 0 or -ENOMEM. */
-static int publish_again(struct unwinding *u, const struct process_life *process)
+int unwinding__publish_again(struct unwinding *u, const struct process_life *process)
 {
-	struct known_process *known = known_process(u, process);
+	struct known_process *known = unwinding__known(u, process);
 
 	if (!known)
 		return -ENOMEM;
 	known->published = 0;
-	return want_publication(u, process);
+	return unwinding__want(u, process);
+}
+
+int unwinding__publish_at_once(struct unwinding *u, const struct process_life *process)
+{
+	struct known_process *known = unwinding__known(u, process);
+
+	if (!known)
+		return -ENOMEM;
+	known->urgent = true;
+	return unwinding__publish_again(u, process);
 }
 
 /* What a runtime's memory says. */
@@ -286,33 +371,137 @@ static void take_runtime_answer(void *context, const struct runtime_answer *answ
 							answer->keeps_frame_pointers)
 			      : unwind_feed__answer_frames(u->feed, &made);
 	if (err > 0)
-		err = process ? publish_again(u, process) : 0;
+		err = process ? unwinding__publish_at_once(u, process) : 0;
 	u->err = err ? err : u->err;
 }
 
-static int publish_if_changed(struct unwinding *u, uint32_t pid)
+/* Is it time for another publication? The first ones of a process do not wait. */
+static bool is_due(struct known_process *known, uint64_t now)
 {
-	const struct process_life *process = process_table__find(world__processes(u->world), pid);
-	struct known_process *known = process ? known_process(u, process) : NULL;
+	if (now < known->not_before)
+		return false;
+	if (known->urgent || now - known->published_at >= PUBLISH_NS)
+		return true;
+	return now - known->since < YOUNG_NS && known->at_once < AT_ONCE;
+}
 
-	if (!known || !known->changed)
-		return process && !known ? -ENOMEM : 0;
-	known->changed = false;
-	if (process->end || !process->maps)
+/* Waiting for programs takes time in which nothing else is done, so it counts like CPU time. */
+static uint64_t spent_so_far(const struct unwinding *u)
+{
+	struct unwind_feed_stats stats;
+
+	unwind_feed__stats(u->feed, &stats);
+	return thread_cpu_ns() + stats.store.places.waited_ns;
+}
+
+static int publish_within_budget(struct unwinding *u, const struct process_life *process,
+				 struct known_process *known, uint64_t now)
+{
+	const struct publish_claim claim = {
+		.process = &known->credit,
+		.mappings = mapping_table__count(process->maps),
+		.now = now,
+		.user_of = user_of_process,
+		.context = u,
+		.tgid = process->pid,
+	};
+	uint64_t begin;
+	int err;
+
+	if (!publish_budget__allows(&u->budget, &claim)) {
+		if (!known->waits) {
+			u->deferred++;
+			outside_books__add(u->books, user_of_process(u, process->pid),
+					   OUTSIDE_PUBLICATIONS, OUTSIDE_BY_TOO_OFTEN, 1);
+		}
+		known->waits = true;
+		/* rather nothing than what misleads */
+		if (known->urgent)
+			unwind_feed__unpublish(u->feed, process->pid);
 		return 0;
-	return known->wanted || known->published ||
-			       unwind_feed__knows(u->feed, mapping_table__all(process->maps))
-		       ? publish_process(u, process)
-		       : 0;
+	}
+	known->at_once += now - known->published_at < PUBLISH_NS;
+	if (!u->round_began)
+		u->round_began = u->spent = spent_so_far(u);
+	begin = u->spent;
+	err = publish(u, process, known, now);
+	u->spent = spent_so_far(u);
+	publish_budget__spend(&u->budget, &claim, u->spent - begin);
+	return err;
+}
+
+/* Of a process that was not sampled yet only if no file has to be read for it. */
+static bool is_wanted(const struct unwinding *u, const struct process_life *process,
+		      const struct known_process *known)
+{
+	if (known->wanted || known->published)
+		return true;
+	return mapping_table__count(process->maps) <= UNASKED_MAX &&
+	       unwind_feed__knows(u->feed, mapping_table__all(process->maps));
+}
+
+/* known->changed says afterwards whether it has to wait. */
+static int publish_if_changed(struct unwinding *u, const struct life_mark *mark, uint64_t now)
+{
+	const struct process_life *process = process_table__find(world__processes(u->world),
+								 mark->pid);
+	struct known_process *known = marked_process(u, mark);
+	int err = 0;
+
+	if (!known)
+		return 0;
+	known->changed = false;
+	if (!process || process->number.serial != mark->serial || process->end || !process->maps ||
+	    !is_wanted(u, process, known))
+		return 0;
+	if (known->published == process->maps_version + 1)
+		return 0;
+	known->changed = true;
+	if (!is_due(known, now))
+		return 0;
+	err = publish_within_budget(u, process, known, now);
+	known = marked_process(u, mark);
+	known->changed = known->waits;
+	return err;
+}
+
+/* Their last samples have come. */
+static void forget_ended(struct unwinding *u)
+{
+	size_t count = 0;
+
+	while (count < u->ended.count && u->ended.data[count].time + KEPT_NS < u->last_time) {
+		struct known_process *known = marked_process(u, &u->ended.data[count++]);
+
+		if (known && !known->published)
+			forget_publications(known);
+	}
+	if (!count)
+		return;
+	u->ended.count -= count;
+	memmove(u->ended.data, u->ended.data + count, u->ended.count * sizeof(*u->ended.data));
 }
 
 int unwinding__update(struct unwinding *u)
 {
 	int err = u->err ? u->err : unwind_feed__take(u->feed);
+	uint64_t now = monotonic_ns();
+	size_t kept = 0;
 
-	for (size_t i = 0; i < u->changed.count && !err; i++)
-		err = publish_if_changed(u, u->changed.data[i]);
-	u->changed.count = 0;
+	u->round_began = 0;
+	for (size_t i = 0; i < u->changed.count && !err; i++) {
+		struct life_mark mark = u->changed.data[i];
+		const struct known_process *known;
+
+		/* the others are the first ones next time */
+		if (!u->round_began || u->spent - u->round_began < ROUND_NS)
+			err = publish_if_changed(u, &mark, now);
+		known = marked_process(u, &mark);
+		if (known && known->changed)
+			u->changed.data[kept++] = mark;
+	}
+	u->changed.count = kept;
+	forget_ended(u);
 	return err;
 }
 
@@ -322,31 +511,45 @@ int unwinding__prepare(struct unwinding *u)
 	int err = 0;
 
 	for (const struct process_life *p = process_table__first_living(table); p && !err;
-	     p = process_life__next(p))
-		if (p == process_table__find(table, p->pid) && p->is_target && p->maps)
-			err = publish_process(u, p);
+	     p = process_life__next(p)) {
+		struct known_process *known;
+
+		if (p != process_table__find(table, p->pid) || !p->is_target || !p->maps)
+			continue;
+		known = unwinding__known(u, p);
+		err = known ? publish(u, p, known, monotonic_ns()) : -ENOMEM;
+	}
 	return err;
 }
 
 /* ---- what becomes of processes --------------------------------------------------------------- */
 
-static int on_mapped(void *context, struct process_life *process)
+static int on_mapped(void *context, struct process_life *process, const struct mapping *mapping)
 {
 	struct unwinding *u = context;
-	struct known_process *known = known_process(u, process);
+	struct known_process *known = unwinding__known(u, process);
 
-	return known ? note_change(u, known, process->pid) : -ENOMEM;
+	if (!known)
+		return -ENOMEM;
+	if (!mapping)
+		known->runtimes_known = false;
+	else if (known->runtimes_known)
+		unwind_feed__note_runtime(u->feed, mapping, &known->runtimes);
+	return note_change(u, known, process);
 }
 
 static void on_process_ended(void *context, struct process_life *process, enum life_end how)
 {
 	struct unwinding *u = context;
-	struct known_process *known = known_process(u, process);
+	struct known_process *known = unwinding__known(u, process);
 
 	(void)how;
 	unwind_feed__withdraw(u->feed, process->pid);
-	if (known)
-		known->published = 0;
+	if (!known)
+		return;
+	known->published = 0;
+	if (vec_push(&u->ended, mark_life(process, process->end)))
+		forget_publications(known);
 }
 
 /* Passes the unwinding information of a jitdump to the unwinder. */
@@ -355,8 +558,7 @@ static int on_jit_frames(void *context, struct process_life *process, uint64_t t
 {
 	struct unwinding *u = context;
 	_cleanup_free_ struct unwind_piece *pieces = calloc(count + 1, sizeof(*pieces));
-	struct fed_process now = as_fed(process, time);
-	int err;
+	struct fed_process now = unwinding__fed(u, process, time);
 
 	if (!pieces)
 		return -ENOMEM;
@@ -369,11 +571,10 @@ static int on_jit_frames(void *context, struct process_life *process, uint64_t t
 				    .address = list[i].eh_frame_address,
 				    .is_eh_frame = true},
 		};
-	err = unwind_feed__describe(u->feed, &now, pieces, count);
-	return err <= 0 ? err : publish_again(u, process);
+	return unwind_feed__describe(u->feed, &now, pieces, count);
 }
 
-/* The kernel side has dropped the publication, or never had room for it. */
+/* The kernel side has dropped the publication: others needed its room. */
 static bool is_lost(const struct known_process *known, const struct sample_event *e)
 {
 	return known->published && !e->places_tag && e->user_frames &&
@@ -392,201 +593,13 @@ int unwinding__recorded(struct unwinding *u, const struct event_header *event)
 	if (event->type != EVENT_SAMPLE)
 		return 0;
 	process = process_table__find(world__processes(u->world), sample->tgid);
-	known = process ? known_process(u, process) : NULL;
+	known = process ? unwinding__known(u, process) : NULL;
 	if (!known)
 		return process ? -ENOMEM : 0;
-	return is_lost(known, sample) ? publish_again(u, process) : want_publication(u, process);
-}
-
-/* ---- settling -------------------------------------------------------------------------------- */
-
-/* JIT code is unwound by frame pointer, no matter when it was mapped. */
-static bool same_place(const struct unwinding *u, const struct mapping *then,
-		       const struct mapping *now)
-{
-	if (!now)
-		return false;
-	if (!then)
-		return image_at(u, now->image)->kind == DSO_JIT;
-	return then->image.v == now->image.v &&
-	       then->start - then->page_offset == now->start - now->page_offset;
-}
-
-/* How many user frames, from the innermost on, are at addresses where both have the same mapping. */
-static size_t frames_in_common(const struct unwinding *u, const struct sample_event *sample,
-			       const struct mapping_table *then, const struct mapping_table *now)
-{
-	const __u64 *frames = sample->frames + sample->kernel_frames;
-	size_t i = 0;
-
-	while (i < sample->user_frames &&
-	       same_place(u, mapping_table__find(then, frame_user_address(frames[i])),
-			  mapping_table__find(now, frame_user_address(frames[i]))))
-		i++;
-	return i;
-}
-
-/* The innermost frame is always right: it is where the thread was. */
-static size_t frames_to_keep(const struct unwinding *u, const struct sample_event *sample,
-			     const struct process_life *process, const struct known_process *known)
-{
-	size_t same = 0;
-
-	if (!sample->places_tag || !sample->user_frames)
-		return sample->user_frames;
-	for (size_t i = 0; i < PUBLICATIONS; i++) {
-		const struct publication *p = &known->publications[i];
-
-		if (p->tag != sample->places_tag)
-			continue;
-		if (p->maps_version == process->maps_version)
-			return sample->user_frames;
-		same = frames_in_common(u, sample, p->maps, process->maps);
-		break;
-	}
-	return same ? same : 1;
-}
-
-static void copy_sample(struct sample_event *to, const struct sample_event *from,
-			size_t user_frames)
-{
-	size_t size = sizeof(*from) + (from->kernel_frames + user_frames) * sizeof(from->frames[0]);
-
-	memcpy(to, from, size);
-	to->header.size = size;
-	to->header.flags &= ~EVENT_STACK_COPY;
-	to->user_frames = user_frames;
-}
-
-/* NULL: it brought none. */
-static const struct stack_copy *copy_of(const struct sample_event *sample)
-{
-	if (!(sample->header.flags & EVENT_STACK_COPY))
-		return NULL;
-	return (const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
-}
-
-/* The address that the walk got to. */
-static uint64_t last_address(const struct sample_event *sample)
-{
-	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
-
-	return frames ? frame_user_address(sample->frames[frames - 1]) : 0;
-}
-
-static void walk_once(struct unwinding *u, const struct fed_process *process,
-		      const struct stack_copy *copy, size_t max, struct sample_event *to)
-{
-	enum stack_end end;
-	size_t count;
-
-	end = unwind_feed__walk(u->feed, process, copy, (uint64_t *)to->frames + to->kernel_frames,
-				max, &count);
-	if (!count)
-		return;
-	to->user_frames = count;
-	to->user_end = end;
-	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
-}
-
-/* A walk ended because a table is missing. 1: the table is known now; 0; -ENOMEM. */
-static int note_missing(struct unwinding *u, struct process_life *process,
-			const struct sample_event *ended, const struct stack_copy *copy)
-{
-	struct fed_process now = as_fed(process, ended->header.time);
-	int err = unwind_feed__missed(u->feed, &now, last_address(ended), copy);
-
-	if (err <= 0)
-		return err;
-	err = publish_again(u, process);
-	return err ? err : 1;
-}
-
-static bool ends_in_made_code(const struct unwinding *u, const struct process_life *process,
-			      const struct sample_event *ended)
-{
-	const struct mapping *mapping = mapping_table__find(process->maps, last_address(ended));
-
-	return mapping && image_at(u, mapping->image)->kind == DSO_JIT;
-}
-
-/*
- * 0; -EAGAIN: a table that it needs will be built soon; -ENOMEM. For a process that was not published the
- * sample does not say what is missing, so its JIT code is looked up here.
- */
-static int walk_copy(struct unwinding *u, struct process_life *process,
-		     const struct sample_event *sample, size_t max, struct sample_event *to)
-{
-	struct fed_process now = as_fed(process, sample->header.time);
-	bool asked = false;
-	int again;
-
-	do {
-		walk_once(u, &now, copy_of(sample), max, to);
-		again = to->user_end == STACK_END_NO_TABLE
-				? unwind_feed__await(u->feed, &now, last_address(to))
-				: 0;
-		if (!again && !asked && to->user_end == STACK_END_NO_TABLE &&
-		    ends_in_made_code(u, process, to)) {
-			asked = true;
-			again = note_missing(u, process, to, copy_of(sample));
-		}
-	} while (again > 0);
-	return again;
-}
-
-/* Requests its missing tables. */
-static int feed_process(struct unwinding *u, struct process_life *process,
-			const struct sample_event *sample)
-{
-	struct fed_process now = as_fed(process, sample->header.time);
-	int err = want_publication(u, process);
-
-	if (err)
-		return err;
-	if (sample->user_end == STACK_END_NO_TABLE) {
-		err = note_missing(u, process, sample, copy_of(sample));
-		return err < 0 ? err : 0;
-	}
-	err = unwind_feed__refresh(u->feed, &now);
-	if (err <= 0)
-		return err;
-	return publish_again(u, process);
-}
-
-static int settle_sample(struct unwinding *u, const struct sample_event **sample)
-{
-	const struct sample_event *s = *sample;
-	struct process_life *process = process_table__find(world__processes(u->world), s->tgid);
-	const struct known_process *known = process ? known_process(u, process) : NULL;
-	bool copied = s->header.flags & EVENT_STACK_COPY;
-	size_t keep = known ? frames_to_keep(u, s, process, known) : s->user_frames;
-	bool is_fed = process && process->maps;
-	int err = is_fed ? feed_process(u, process, s) : 0;
-
-	if (err || (!copied && keep == s->user_frames))
-		return err;
-	copy_sample(&u->settled.sample, s, keep);
-	if (keep < s->user_frames)
-		u->settled.sample.user_end = STACK_END_STALE;
-	err = copied && is_fed ? walk_copy(u, process, s, u->max_depth, &u->settled.sample) : 0;
-	*sample = err ? s : &u->settled.sample;
-	return err;
-}
-
-int unwinding__settle(void *unwinding, const struct event_header **event)
-{
-	struct unwinding *u = unwinding;
-	const struct sample_event *sample = (const struct sample_event *)*event;
-	int err;
-
-	if (sample->header.type != EVENT_SAMPLE)
-		return 0;
-	err = event_check(*event, (*event)->size);
-	if (!err)
-		err = settle_sample(u, &sample);
-	*event = &sample->header;
-	return err == -EAGAIN ? STAGE_WAIT : err;
+	if (sample->places_tag)
+		unwind_feed__sampled(u->feed, sample->tgid);
+	return is_lost(known, sample) ? unwinding__publish_again(u, process)
+				      : unwinding__want(u, process);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -612,18 +625,31 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		.request_file = request_file,
 		.kind = kind_of_image,
 		.request_jvm = request_jvm,
+		.jvm_names = &u->jvm_names,
 		.request_frames = request_frames,
+		.described = on_described,
+		.builders = options->builders,
 		.context = u,
+	};
+	const struct table_store_options store = {
+		.memory = options->memory,
+		.user_of = user_of_process,
+		.context = u,
+		.books = options->books,
 	};
 	int err;
 
 	if (!u)
 		return -ENOMEM;
 	u->world = world;
+	name_jvm_symbols(&u->jvm_names);
 	u->opener = opener;
+	u->books = options->books;
 	u->max_depth = options->max_depth;
-	u->tables = feed.store = table_store__new(options->memory);
-	err = u->tables ? runtime_reader__new(take_runtime_answer, u, &u->runtimes) : -ENOMEM;
+	u->tables = feed.store = table_store__new(&store);
+	err = u->tables ? runtime_reader__new(take_runtime_answer, u, options->readers,
+					      SERVICE_RUNTIMES, &u->runtimes)
+			: -ENOMEM;
 	if (!err && options->cache)
 		feed.cache = table_cache__open();
 	if (!err)
@@ -650,7 +676,14 @@ void unwinding__free(struct unwinding *u)
 		forget_publications(&u->known.data[i]);
 	vec_free(&u->known);
 	vec_free(&u->changed);
+	vec_free(&u->ended);
+	publish_budget__fini(&u->budget);
 	free(u);
+}
+
+void unwinding__set_cached_only(struct unwinding *u, bool cached_only)
+{
+	unwind_feed__set_cached_only(u->feed, cached_only);
 }
 
 int unwinding__fd(const struct unwinding *u)
@@ -668,14 +701,23 @@ void unwinding__end(struct unwinding *u)
 	unwind_feed__end(u->feed);
 }
 
-bool unwinding__forget_image(void *unwinding, struct image_id image)
+/* Of a file that was deleted the place on the disk is kept: it goes at once, others when room is wanted. */
+bool unwinding__forget_image(void *unwinding, struct image_id id, bool full)
 {
 	struct unwinding *u = unwinding;
+	const struct image *image = unwinding__image(u, id);
+	struct dso_identity identity = identity_of(image);
+	bool deleted = image->kind == DSO_FILE && dso_opener__is_deleted(u->opener, &identity);
 
-	return unwind_feed__forget(u->feed, image);
+	if ((!full && !deleted) || !unwind_feed__forget(u->feed, id))
+		return false;
+	if (deleted)
+		dso_opener__release(u->opener, &identity);
+	return true;
 }
 
 void unwinding__stats(const struct unwinding *u, struct unwind_feed_stats *stats)
 {
 	unwind_feed__stats(u->feed, stats);
+	stats->deferred = u->deferred;
 }

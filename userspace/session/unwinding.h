@@ -22,6 +22,9 @@ struct unwinding_options {
 	const struct unwind_memory *memory; /* read by the eBPF programs; copied */
 	unsigned int max_depth;		    /* of user stacks that are unwound here */
 	bool cache;			    /* use the on-disk cache of tables */
+	struct reader_pool *readers;	    /* with the services of session/readers.h */
+	struct build_service *builders;	    /* of unwind tables */
+	struct outside_books *books;	    /* for what is left out; outlive it. Or NULL */
 };
 
 /* World and opener must outlive it. 0 or -ENOMEM. */
@@ -47,6 +50,9 @@ int unwinding__update(struct unwinding *u);
 /* Requests the tables of all files that targets have mapped so far. 0 or -ENOMEM. */
 int unwinding__prepare(struct unwinding *u);
 
+/* As unwind_feed__set_cached_only(). */
+void unwinding__set_cached_only(struct unwinding *u, bool cached_only);
+
 /* Readable when tables have been built, so that waiting events can be passed on. */
 int unwinding__fd(const struct unwinding *u);
 bool unwinding__is_building(const struct unwinding *u);
@@ -54,7 +60,7 @@ bool unwinding__is_building(const struct unwinding *u);
 void unwinding__end(struct unwinding *u);
 
 /* image_table__forget()'s: false while the image's file is being read. */
-bool unwinding__forget_image(void *unwinding, struct image_id image);
+bool unwinding__forget_image(void *unwinding, struct image_id image, bool full);
 
 void unwinding__stats(const struct unwinding *u, struct unwind_feed_stats *stats);
 

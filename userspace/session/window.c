@@ -85,6 +85,7 @@ static int take_file(void *context, const struct file_answer *answer)
 		.fd = copy_descriptor(answer->fd),
 		.root_fd = keep_root(w, answer->root_fd),
 		.base = answer->base,
+		.copied_for = answer->copied_for,
 	};
 	return 0;
 }
@@ -99,6 +100,7 @@ static struct dso_identity identity_of(const struct window *w, const struct prof
 		.minor = dso->minor,
 		.inode = dso->inode,
 		.inode_generation = dso->inode_generation,
+		.unshared = dso->unshared,
 	};
 }
 

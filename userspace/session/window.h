@@ -26,8 +26,9 @@ struct kernel_identity {
 /* The file of a dso; the window owns the descriptors. -1: none. */
 struct window_file {
 	int fd;
-	int root_fd;   /* of `roots` */
-	uint64_t base; /* offset of the dso in the file */
+	int root_fd;	     /* of `roots` */
+	uint64_t base;	     /* offset of the dso in the file */
+	uint32_t copied_for; /* as in struct file_answer */
 };
 
 struct window_root {

@@ -11,7 +11,8 @@
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
 
-#define JIT_LATE_NS 200000000ull
+#define JIT_LATE_NS    200000000ull
+#define FILES_PATIENCE 2000000000ull /* ns: for files to be opened again, at the end */
 
 struct windows {
 	struct windows_options options;
@@ -21,7 +22,7 @@ struct windows {
 	struct recording_writer *writer;
 	struct dso_opener *opener;
 	enum window_file_source source;
-	bool (*may_forget)(void *context, struct image_id id);
+	image_forget_fn may_forget;
 	void *forget_context;
 	struct kernel_identity kernel;
 	uint64_t last_time;	/* of the stream */
@@ -135,10 +136,15 @@ static int next_window(struct windows *w, uint64_t time)
 
 int windows__close_last(struct windows *w)
 {
+	int err = w->last ? 0 : close_window(w, 0, &w->last);
+
+	/* no window waits for a file from here on */
+	if (w->opener && !err)
+		err = dso_opener__finish(w->opener, FILES_PATIENCE);
 	for (size_t i = 0; i < w->closed.count; i++)
 		finisher__add(w->finisher, w->closed.data[i]);
 	w->closed.count = 0;
-	return w->last ? 0 : close_window(w, 0, &w->last);
+	return err;
 }
 
 struct window *windows__last(struct windows *w)
@@ -260,8 +266,7 @@ void windows__set_writer(struct windows *w, struct recording_writer *writer)
 	w->writer = writer;
 }
 
-void windows__set_forgetting(struct windows *w,
-			     bool (*may_forget)(void *context, struct image_id id), void *context)
+void windows__set_forgetting(struct windows *w, image_forget_fn may_forget, void *context)
 {
 	w->may_forget = may_forget;
 	w->forget_context = context;

@@ -22,6 +22,7 @@
 #define EPOCH_TAIL_NS	 (2 * NS_PER_S) /* how far behind the last anchor of an epoch it goes on */
 #define DEPARTURE_PPM	 1000
 #define CLOCK_RECENT	 256   /* anchors that are all kept */
+#define CLOCK_DROPPED	 64    /* that go where none can be spared */
 #define DEPARTURE_MIN_NS 20000 /* what a badly bracketed reading may be off */
 
 void clock__init(struct clock *clock, bool tsc)
@@ -154,7 +155,10 @@ static bool is_dispensable(const struct clock *clock, uint32_t i)
 	       clock->history[i + 1].epoch == clock->history[i].epoch;
 }
 
-/* Makes room. An anchor goes in any case: the oldest, where there are nothing but ends of epochs. */
+/*
+ * Makes room. Some anchors go in any case: the oldest, where there are nothing but ends of epochs. That is no machine's
+ * doing, so it is several at once: whoever made it up has many more.
+ */
 static void thin_out(struct clock *clock)
 {
 	uint32_t kept = 0;
@@ -162,8 +166,11 @@ static void thin_out(struct clock *clock)
 	for (uint32_t i = 0; i < clock->count; i++)
 		if (!is_dispensable(clock, i))
 			clock->history[kept++] = clock->history[i];
-	if (kept == clock->count)
-		memmove(&clock->history[0], &clock->history[1], --kept * sizeof(clock->history[0]));
+	if (kept == clock->count) {
+		kept -= CLOCK_DROPPED;
+		memmove(&clock->history[0], &clock->history[CLOCK_DROPPED],
+			kept * sizeof(clock->history[0]));
+	}
 	clock->count = kept;
 	clock->first = 0;
 	for (uint32_t i = 1; i < kept; i++)

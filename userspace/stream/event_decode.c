@@ -40,14 +40,35 @@ static bool check_copy(const struct sample_event *e, size_t frames)
 	return left >= sizeof(*copy) && copy->size <= left - sizeof(*copy);
 }
 
+/* A Python frame has the number of its group, and there may be as many groups as notes. */
+static bool check_notes(const struct sample_event *e)
+{
+	const struct frame_note *notes = sample_notes(e);
+
+	for (size_t i = 0; i < e->notes; i++) {
+		unsigned int limit = notes[i].kind == FRAME_NOTE_PYTHON ? FRAME_NOTES_MAX
+									: e->user_frames;
+
+		if (notes[i].kind == FRAME_NOTE_NONE || notes[i].kind >= FRAME_NOTE_COUNT ||
+		    notes[i].frame >= limit)
+			return false;
+	}
+	return true;
+}
+
+/* A sample has notes or a copy. */
 static bool check_sample(const struct sample_event *e)
 {
 	size_t frames = (size_t)e->kernel_frames + e->user_frames;
+	size_t room = e->header.size - sizeof(*e);
 
 	if (e->kernel_frames > SAMPLE_KERNEL_DEPTH_MAX || e->user_frames > SAMPLE_USER_DEPTH_MAX ||
-	    frames * sizeof(e->frames[0]) > e->header.size - sizeof(*e))
+	    e->notes > FRAME_NOTES_MAX ||
+	    frames * sizeof(e->frames[0]) + e->notes * sizeof(struct frame_note) > room)
 		return false;
-	if (e->header.flags & EVENT_STACK_COPY && !check_copy(e, frames))
+	if (e->header.flags & EVENT_STACK_COPY && (e->notes || !check_copy(e, frames)))
+		return false;
+	if (!check_notes(e))
 		return false;
 	if (e->user_end >= STACK_END_COUNT || e->from_user > 1 || e->cpu >= EVENT_CPU_LIMIT)
 		return false;
@@ -84,6 +105,25 @@ static bool check_cgroup(const struct cgroup_event *e)
 	return e->path[0] && tail_ends(e, offsetof(struct cgroup_event, path), EVENT_PATH_MAX);
 }
 
+/* "key\0value\0", as many as it says; keys are not empty. */
+static bool check_facts(const struct facts_event *e)
+{
+	const char *at = e->text, *end = e->text + e->size;
+
+	if (e->state == FACTS_STATE_NONE || e->state >= FACTS_STATE_COUNT ||
+	    e->count > PROCESS_FACTS_MAX || e->size > PROCESS_FACTS_SIZE ||
+	    e->size > e->header.size - sizeof(*e) || e->since > e->header.time)
+		return false;
+	for (unsigned int i = 0; i < 2 * e->count; i++) {
+		const char *zero = memchr(at, '\0', end - at);
+
+		if (!zero || (i % 2 == 0 && zero == at))
+			return false;
+		at = zero + 1;
+	}
+	return at == end;
+}
+
 static bool check_books(const struct books_event *e)
 {
 	size_t room = e->header.size - offsetof(struct books_event, count);
@@ -117,6 +157,43 @@ static bool check_jit_bytes(const struct jit_bytes_event *e)
 {
 	return e->file && e->after <= e->before &&
 	       e->size <= e->header.size - offsetof(struct jit_bytes_event, bytes);
+}
+
+static bool is_runtime(unsigned int kind)
+{
+	return kind == FRAME_NOTE_V8 || kind == FRAME_NOTE_PYTHON || kind == FRAME_NOTE_HOTSPOT ||
+	       kind == FRAME_NOTE_HOTSPOT_CODE || kind == FRAME_NOTE_V8_WASM ||
+	       kind == FRAME_NOTE_V8_FRAME;
+}
+
+static bool check_code_function(const struct code_function_event *e)
+{
+	size_t room = e->header.size - sizeof(*e), rows = e->row_count * sizeof(e->rows[0]);
+	const char *name = (const char *)&e->rows[e->row_count];
+
+	if (!is_runtime(e->kind) || e->state >= CODE_STATE_COUNT || e->row_count > CODE_ROWS_MAX ||
+	    e->name_size > CODE_NAME_MAX || e->file_size > EVENT_PATH_MAX)
+		return false;
+	if (!e->name_size || !e->file_size || rows > room ||
+	    (size_t)e->name_size + e->file_size > room - rows)
+		return false;
+	for (size_t i = 1; i < e->row_count; i++)
+		if (e->rows[i].offset <= e->rows[i - 1].offset)
+			return false;
+	return strnlen(name, e->name_size) == e->name_size - 1u &&
+	       strnlen(name + e->name_size, e->file_size) == e->file_size - 1u;
+}
+
+static bool check_code_chain(const struct code_chain_event *e)
+{
+	return is_runtime(e->kind) && e->state < CODE_STATE_COUNT &&
+	       e->call_count <= CODE_CALLS_MAX &&
+	       e->call_count * sizeof(e->calls[0]) <= e->header.size - sizeof(*e);
+}
+
+static bool check_code_runtime(const struct code_runtime_event *e)
+{
+	return is_runtime(e->kind) && e->state < CODE_RUNTIME_STATE_COUNT;
 }
 
 static bool check_symbol(const struct symbol_event *e)
@@ -163,18 +240,28 @@ static size_t fixed_size(__u16 type)
 		return sizeof(struct memory_event);
 	case EVENT_CGROUP:
 		return offsetof(struct cgroup_event, path) + 2;
+	case EVENT_FACTS:
+		return sizeof(struct facts_event);
 	case EVENT_CLOCK_ANCHOR:
 		return sizeof(struct clock_anchor_event);
 	case EVENT_BOOKS:
 		return sizeof(struct books_event);
 	case EVENT_META:
 		return offsetof(struct meta_event, text) + 2;
+	case EVENT_OUTSIDE:
+		return sizeof(struct outside_event);
 	case EVENT_KALLSYMS:
 		return sizeof(struct kallsyms_event);
 	case EVENT_JIT_FILE:
 		return offsetof(struct jit_file_event, path) + 1;
 	case EVENT_JIT_BYTES:
 		return sizeof(struct jit_bytes_event);
+	case EVENT_CODE_FUNCTION:
+		return sizeof(struct code_function_event) + 2;
+	case EVENT_CODE_CHAIN:
+		return sizeof(struct code_chain_event);
+	case EVENT_CODE_RUNTIME:
+		return sizeof(struct code_runtime_event);
 	case EVENT_SYMBOL:
 		return sizeof(struct symbol_event);
 	case EVENT_SYMBOL_DSO:
@@ -205,6 +292,8 @@ static bool check_contents(const struct event_header *event)
 				   EVENT_COMM_SIZE);
 	case EVENT_CGROUP:
 		return check_cgroup(e);
+	case EVENT_FACTS:
+		return check_facts(e);
 	case EVENT_BOOKS:
 		return check_books(e);
 	case EVENT_META:
@@ -215,6 +304,12 @@ static bool check_contents(const struct event_header *event)
 		return check_jit_file(e);
 	case EVENT_JIT_BYTES:
 		return check_jit_bytes(e);
+	case EVENT_CODE_FUNCTION:
+		return check_code_function(e);
+	case EVENT_CODE_CHAIN:
+		return check_code_chain(e);
+	case EVENT_CODE_RUNTIME:
+		return check_code_runtime(e);
 	case EVENT_SYMBOL:
 		return check_symbol(e);
 	default:
@@ -280,12 +375,16 @@ int event_decode(const struct event_header *event, const struct event_handler *h
 		return CALL(memory);
 	case EVENT_CGROUP:
 		return CALL(cgroup);
+	case EVENT_FACTS:
+		return CALL(facts);
 	case EVENT_CLOCK_ANCHOR:
 		return CALL(clock_anchor);
 	case EVENT_BOOKS:
 		return CALL(books);
 	case EVENT_META:
 		return decode_meta(e, handler);
+	case EVENT_OUTSIDE:
+		return CALL(outside);
 	case EVENT_KALLSYMS:
 		return CALL(kallsyms);
 	case EVENT_END:
@@ -294,6 +393,12 @@ int event_decode(const struct event_header *event, const struct event_handler *h
 		return CALL(jit_file);
 	case EVENT_JIT_BYTES:
 		return CALL(jit_bytes);
+	case EVENT_CODE_FUNCTION:
+		return CALL(code_function);
+	case EVENT_CODE_CHAIN:
+		return CALL(code_chain);
+	case EVENT_CODE_RUNTIME:
+		return CALL(code_runtime);
 	case EVENT_SYMBOL_DSO:
 		return CALL(symbol_dso);
 	case EVENT_SYMBOL:

@@ -127,7 +127,19 @@ static void block_recycle(struct event_queue *q, struct block *block)
 	q->spare_count++;
 }
 
-static struct block *block_new(struct event_queue *q)
+/*
+ * What the session itself says: few and small, and without them nothing goes on. A window whose end was dropped would
+ * never end.
+ */
+static bool is_of_session(const struct event_header *event)
+{
+	return event->type == EVENT_WINDOW || event->type == EVENT_BOOKS ||
+	       event->type == EVENT_END || event->type == EVENT_META ||
+	       event->type == EVENT_CLOCK_ANCHOR || event->type == EVENT_OUTSIDE ||
+	       event->type == EVENT_LOST;
+}
+
+static struct block *block_new(struct event_queue *q, bool over_limit)
 {
 	struct block *block = q->spare;
 
@@ -135,7 +147,7 @@ static struct block *block_new(struct event_queue *q)
 		q->spare = block->next;
 		q->spare_count--;
 	} else {
-		if (queue_memory(q) + BLOCK_SIZE > q->limit)
+		if (!over_limit && queue_memory(q) + BLOCK_SIZE > q->limit)
 			return NULL;
 		block = aligned_alloc(BLOCK_SIZE, BLOCK_SIZE);
 		if (!block)
@@ -154,7 +166,7 @@ static struct event_header *event_store(struct event_queue *q, const struct even
 	if (block && block->live == 0)
 		block->used = sizeof(*block);
 	if (!block || block->used + event->size > BLOCK_SIZE) {
-		block = block_new(q);
+		block = block_new(q, is_of_session(event));
 		if (!block)
 			return NULL;
 		q->current =
@@ -221,12 +233,14 @@ static struct slot heap_take(struct event_queue *q)
 	return top;
 }
 
-static int heap_make_room(struct event_queue *q)
+static int heap_make_room(struct event_queue *q, bool over_limit)
 {
 	size_t more = q->heap.capacity ? q->heap.capacity : 1024;
 
 	if (q->heap.count < q->heap.capacity)
 		return 0;
+	if (over_limit)
+		return vec_reserve(&q->heap, q->heap.count + 1);
 	if (queue_memory(q) + more * sizeof(*q->heap.data) > q->limit)
 		return -ENOBUFS;
 	return vec_reserve(&q->heap, q->heap.capacity + more);
@@ -253,7 +267,7 @@ int event_queue__push(void *queue, struct event_header *event)
 	if (!event_size_is_sound(event))
 		return -EBADMSG;
 	q->pushed++;
-	copy = heap_make_room(q) ? NULL : event_store(q, event);
+	copy = heap_make_room(q, is_of_session(event)) ? NULL : event_store(q, event);
 	if (!copy) {
 		drop_event(q, event);
 		return 0;

@@ -54,7 +54,8 @@ void event_queue__set_stage(struct event_queue *q, event_stage_fn stage, void *c
 /*
  * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An
  * event over the memory limit is dropped, counted, and told at the next release as LOST_SAMPLES or
- * LOST_SIDEBAND: the call still gives 0, so that the source goes on.
+ * LOST_SIDEBAND: the call still gives 0, so that the source goes on. The session's own events (ends of windows, books)
+ * are kept all the same.
  */
 int event_queue__push(void *queue, struct event_header *event);
 

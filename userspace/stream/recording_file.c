@@ -35,6 +35,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/output_file.h"
 #include "stream/event_decode.h"
 
 #define FORMAT_VERSION	   1u
@@ -44,6 +45,8 @@
 #define CHUNK_FULL	   (1u << 20)  /* a chunk ends with the event that reaches this */
 #define PAYLOAD_MAX	   (16u << 20)
 #define SEARCH_STEP	   (64u * 1024)
+#define SEARCH_FIRST                                                                               \
+	1024u /* then twice as much each time: the next chunk is often near, or many are */
 
 static const char FILE_MAGIC[8] = {'S', 'Y', 'S', 'P', 'R', 'O', 'F', '\n'};
 static const char CHUNK_MAGIC[8] = {'\x89', 'C', 'H', 'U', 'N', 'K', '\r', '\n'};
@@ -288,6 +291,16 @@ int recording_writer__temporary(const struct recording_writer *w, char *path, si
 	return output_file__temporary(w->file, path, size);
 }
 
+char *recording_writer__other_path(const struct recording_writer *w)
+{
+	return output_file__moved(w->file) ? output_file__path(w->file) : NULL;
+}
+
+int recording_writer__error(const struct recording_writer *w)
+{
+	return w ? w->error : 0;
+}
+
 uint64_t recording_writer__bytes(const struct recording_writer *w)
 {
 	return w->bytes;
@@ -337,16 +350,18 @@ static bool chunk_header_is_sound(const struct reader *r, const struct chunk_hea
 static int search_chunk(const struct reader *r, uint64_t at, uint64_t *found)
 {
 	_cleanup_free_ char *block = malloc(SEARCH_STEP + sizeof(struct chunk_header));
+	size_t step = SEARCH_FIRST, last = 0;
 
 	if (!block)
 		return -ENOMEM;
-	for (; at < r->size; at += SEARCH_STEP) {
-		ssize_t got = pread_full(r->fd, block, SEARCH_STEP + sizeof(struct chunk_header),
-					 at);
+	for (; at < r->size; at += last) {
+		ssize_t got = pread_full(r->fd, block, step + sizeof(struct chunk_header), at);
 		const char *p = block, *end = block + (got > 0 ? got : 0);
 
 		if (got < 0)
 			return got;
+		last = step;
+		step = min_u64(2 * step, SEARCH_STEP);
 		while ((size_t)(end - p) >= sizeof(struct chunk_header) &&
 		       (p = memmem(p, end - p, CHUNK_MAGIC, sizeof(CHUNK_MAGIC)))) {
 			struct chunk_header header;

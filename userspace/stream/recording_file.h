@@ -44,8 +44,16 @@ int recording_writer__close(struct recording_writer *w, struct failure *failure)
 /* Stop: what is on disk stays, the chunk begun is dropped. NULL is fine. */
 void recording_writer__free(struct recording_writer *w);
 
+/*
+ * The path under which it is, if a directory had taken the name that it was to have. The caller frees; NULL: it is where
+ * it was to be, or not there yet.
+ */
+char *recording_writer__other_path(const struct recording_writer *w);
 /* Path of its temporary name: as output_file__temporary. */
 int recording_writer__temporary(const struct recording_writer *w, char *path, size_t size);
+
+/* The first error of its life; 0: none. NULL is fine. */
+int recording_writer__error(const struct recording_writer *w);
 
 uint64_t recording_writer__bytes(const struct recording_writer *w); /* in whole chunks so far */
 

@@ -154,7 +154,8 @@ int symbol_walk__next(struct symbol_walk *walk, struct symbol_entry *entry)
 	memcpy(&frame, walk->at, sizeof(frame));
 	strings = event_aligned((size_t)frame.name_size + frame.file_size +
 				frame.definition_file_size);
-	if (strings > available - sizeof(frame))
+	if (strings > available - sizeof(frame) || frame.name_size > SYMBOL_STRING_MAX ||
+	    frame.file_size > SYMBOL_STRING_MAX || frame.definition_file_size > SYMBOL_STRING_MAX)
 		return -EBADMSG;
 	at = walk->at + sizeof(frame);
 	if (!take_string(&at, frame.name_size, &entry->function) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many dsos at once: debug files are found, the cache is asked, and what it does not know goes to
- * sealed children.
+ * Many dsos at once: debug files are found (file_finder.h), the cache is asked, and what it does not know goes to
+ * sealed children. No file that belongs to others is looked at in this process.
  *
  * Answers come from three places: from here (the kernel, files that are not to be had), from the
  * cache, and from the children, who answer in the order of their jobs. The caller gets
@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,14 +17,16 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/tenant_open.h"
 #include "base/vec.h"
+#include "symbolize/answer_memory.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarf.h"
+#include "symbolize/file_finder.h"
 #include "symbolize/kernel_image.h"
 #include "symbolize/result_store.h"
 #include "symbolize/sealed.h"
+#include "symbolize/sealed_pool.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbolize.h"
 
@@ -37,10 +38,16 @@ struct batch;
 struct part {
 	struct batch *batch;
 	struct symbolizer_job *job;
-	int debug_fd, alt_fd; /* -1: none */
-	uint64_t package_size;
+	struct found_files files;
+	bool unreadable; /* its file system does not answer */
+	enum debug_refusal refusal;
 	struct symbol_cache_key key;
-	struct result_store *cached;
+	struct result_store *cached; /* what is known without a child */
+	bool in_cache;		     /* its answers may be kept on disk … */
+	bool in_memory;		     /* … and here */
+	struct answer_key answer_key;
+	enum symbol_state known_state; /* of the answers here */
+	const char *known_lines_lost;
 	/* What the cache does not know: addresses, and their indices in the job. */
 	VEC(uint64_t) addresses;
 	VEC(size_t) indices;
@@ -57,6 +64,7 @@ struct batch {
 	const struct symbolizer_options *options;
 	struct symbolizer_counts *counts;
 	struct debug_file_counts files;
+	struct file_finder *finder; /* NULL: none was needed yet */
 	struct symbol_cache *cache;
 	struct part *parts;
 	size_t count;
@@ -72,6 +80,14 @@ static const char *const lost_lines[] = {
 #undef X
 };
 
+static const char *const refusals[] = {
+#define X(id, text) [DEBUG_REFUSAL_##id] = text,
+	DEBUG_REFUSALS(X)
+#undef X
+};
+
+static const char lines_not_read[] = "debug information was not read, to save time";
+
 /* ---- progress -------------------------------------------------------------------------------- */
 
 static int tell_progress(struct batch *b, const struct symbolizer_progress *progress)
@@ -85,9 +101,11 @@ static int on_fetch(void *context, const char *what, uint64_t done, uint64_t tot
 {
 	struct batch *b = context;
 
-	return tell_progress(
-		b, &(struct symbolizer_progress){
-			   .total = b->total, .file = what, .bytes = done, .of_bytes = total});
+	return tell_progress(b, &(struct symbolizer_progress){.done = b->done_before,
+							      .total = b->total,
+							      .file = total ? what : NULL,
+							      .bytes = done,
+							      .of_bytes = total});
 }
 
 static int on_poll(void *context, size_t done, size_t total)
@@ -101,6 +119,23 @@ static int on_poll(void *context, size_t done, size_t total)
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
+/* 0 or -ENOMEM. Without a descriptor left for it, or a process that opens it, the module's own tables have to do. */
+static int find(struct batch *b, struct part *part, const struct debug_file_request *request,
+		const char *release, bool package)
+{
+	int err;
+
+	if (!b->finder)
+		b->finder = file_finder__new();
+	if (!b->finder)
+		return -ENOMEM;
+	file_finder__count_in(b->finder, b->options->outside);
+	err = file_finder__find(b->finder, request, release, package, &b->files, &part->files);
+	part->unreadable = err == -ETIMEDOUT;
+	part->refusal = b->files.refusal;
+	return err == -ENOMEM ? err : 0;
+}
+
 static int find_debug_file(struct batch *b, struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
@@ -108,17 +143,16 @@ static int find_debug_file(struct batch *b, struct part *part)
 		.elf_fd = dso->fd,
 		.elf_base = dso->base,
 		.root_fd = dso->root_fd,
+		.copied_for = dso->copied_for,
 		.path = dso->path,
 		.build_id_size = dso->build_id_size,
 		.build_id = dso->build_id,
-		.debuginfod = b->options->debuginfod,
+		.debuginfod = b->options->debuginfod && !b->options->symbols_only,
 		.progress = on_fetch,
 		.context = b,
 	};
-	int err = debug_file_find(&request, &part->debug_fd, &part->alt_fd, &b->files);
 
-	/* no descriptor left for it: the module's own tables have to do */
-	return err == -ENOMEM ? err : 0;
+	return find(b, part, &request, NULL, symbolize_is_file(dso->kind));
 }
 
 static int find_vmlinux(struct batch *b, struct part *part)
@@ -137,15 +171,15 @@ static int find_vmlinux(struct batch *b, struct part *part)
 	uint64_t start;
 	int err;
 
-	if (!dso->build_id_size || !dso->release || symbolize_kernel_start(b->symbolizer, &start))
+	if (b->options->symbols_only || !dso->build_id_size || !dso->release ||
+	    symbolize_kernel_start(b->symbolizer, &start))
 		return 0;
-	err = debug_file_find_kernel(&request, dso->release, &part->debug_fd, &part->alt_fd,
-				     &b->files);
-	if (!err && part->debug_fd >= 0)
-		part->has_vmlinux = !kernel_image_shift(part->debug_fd, start, &part->shift);
+	err = find(b, part, &request, dso->release, false);
+	if (!err && part->files.debug_fd >= 0)
+		part->has_vmlinux = !kernel_image_shift(part->files.debug_fd, start, &part->shift);
 	log_debug(LOG_SYMBOLS, "%s: %s", dso->path,
 		  part->has_vmlinux ? "lines from its vmlinux" : "names from kallsyms alone");
-	return err == -ENOMEM ? err : 0;
+	return err;
 }
 
 static int ask_cache(struct batch *b, struct part *part, const uint64_t *addresses,
@@ -153,18 +187,58 @@ static int ask_cache(struct batch *b, struct part *part, const uint64_t *address
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
 
-	if (!b->cache || !dso->build_id_size)
+	if (!b->cache || !dso->build_id_size || !part->files.identity)
 		return 0;
 	part->key = (struct symbol_cache_key){
 		.build_id = dso->build_id,
 		.build_id_size = dso->build_id_size,
-		.debug_id = debug_file_identity(dso->fd, dso->base, part->debug_fd, part->alt_fd),
+		.debug_id = part->files.identity,
 	};
+	part->in_cache = true;
+	return symbol_cache__read(b->cache, &part->key, addresses, part->job->count, known,
+				  result_store__keep, part->cached);
+}
+
+/* Are answers of this module to be kept in memory? *memory is then where. */
+static bool goes_to_memory(struct batch *b, struct part *part, struct answer_memory **memory)
+{
+	const struct symbolizer_dso *dso = &part->job->dso;
+
+	if (!b->options->remember || part->has_vmlinux || !part->files.identity ||
+	    dso->build_id_size > sizeof(part->answer_key.build_id))
+		return false;
+	*memory = symbolize_answers(b->symbolizer);
+	if (!*memory)
+		return false;
+	part->answer_key = (struct answer_key){
+		.build_id_size = dso->build_id_size,
+		.identity = part->files.identity,
+		.symbols_only = b->options->symbols_only,
+	};
+	if (dso->build_id_size)
+		memcpy(part->answer_key.build_id, dso->build_id, dso->build_id_size);
+	return true;
+}
+
+/*
+ * A module whose answers hold for whole functions is asked of memory alone: what that does not know yet it learns from a
+ * child, all at once. The cache on disk knows single addresses.
+ */
+static int ask_what_is_known(struct batch *b, struct part *part, const uint64_t *addresses,
+			     unsigned char *known)
+{
+	struct answer_memory *memory;
+
 	part->cached = result_store__new();
 	if (!part->cached)
 		return -ENOMEM;
-	return symbol_cache__read(b->cache, &part->key, addresses, part->job->count, known,
-				  result_store__keep, part->cached);
+	part->known_state = SYMBOL_STATE_RESOLVED;
+	part->in_memory = goes_to_memory(b, part, &memory);
+	if (part->in_memory && answer_memory__has(memory, &part->answer_key))
+		return answer_memory__read(memory, &part->answer_key, addresses, part->job->count,
+					   known, result_store__keep, part->cached,
+					   &part->known_state, &part->known_lines_lost);
+	return ask_cache(b, part, addresses, known);
 }
 
 /* Set aside what is known; what is not is for a child. */
@@ -179,7 +253,7 @@ static int divide_addresses(struct batch *b, struct part *part)
 	for (size_t i = 0; i < job->count && !err; i++)
 		addresses[i] = job->addresses[i] - part->shift;
 	if (!err)
-		err = ask_cache(b, part, addresses, known);
+		err = ask_what_is_known(b, part, addresses, known);
 	for (size_t i = 0; i < job->count && !err; i++) {
 		cached += known[i];
 		if (known[i] || (part->has_vmlinux &&
@@ -196,30 +270,24 @@ static int divide_addresses(struct batch *b, struct part *part)
 
 static int tell_fresh(void *context, size_t number, const struct symbol_result *result);
 
-/* Bytes of the package of its .dwo files, which has its place beside it; 0: it has none. */
-static uint64_t package_size(const struct symbolizer_dso *dso)
+/* As the file finder sees it: whose the file is, from what the kernel has of it already. */
+static uint32_t user_of_file(const struct symbolizer_dso *dso)
 {
-	_cleanup_close_ int host = -1, fd = -1;
-	_cleanup_free_ char *path = NULL;
-	struct stat st;
+	struct statx st;
 
-	if (!symbolize_is_file(dso->kind))
+	if (dso->fd < 0) /* the kernel */
 		return 0;
-	if (asprintf(&path, "%s.dwp", dso->path) < 0) {
-		path = NULL;
-		return 0;
-	}
-	if (dso->root_fd < 0)
-		host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = tenant_open(dso->root_fd < 0 ? host : dso->root_fd, path, 0, UINT64_MAX, &st);
-	return fd >= 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+	if (dso->copied_for)
+		return dso->copied_for;
+	if (statx(dso->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &st))
+		return OUTSIDE_USER_UNKNOWN;
+	return st.stx_uid;
 }
 
 static void hand_to_child(struct batch *b, struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
 
-	part->package_size = package_size(dso);
 	part->sealed = &b->sealed[b->sealed_count++];
 	*part->sealed = (struct sealed_job){
 		.files =
@@ -227,12 +295,20 @@ static void hand_to_child(struct batch *b, struct part *part)
 				.kind = dso->kind,
 				.elf_fd = dso->fd,
 				.elf_base = dso->base,
-				.debug_fd = part->debug_fd,
-				.alt_fd = part->alt_fd,
-				.package_size = dwarf_reads_packages() ? part->package_size : 0,
+				.debug_fd = part->files.debug_fd,
+				.alt_fd = part->files.alt_fd,
+				.package_size = dwarf_reads_packages() ? part->files.package_size
+								       : 0,
+				.symbols_only = b->options->symbols_only,
 			},
+		.size = part->files.total_size,
+		.finder = b->finder,
 		.root_fd = dso->root_fd,
 		.path = dso->path,
+		.user = user_of_file(dso),
+		.copied_for = dso->copied_for,
+		.books = b->options->outside,
+		.key = part->in_memory ? &part->answer_key : NULL,
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = tell_fresh,
@@ -262,7 +338,7 @@ static int prepare_part(struct batch *b, struct part *part)
 	if (tell_progress(b, &(struct symbolizer_progress){.total = b->total}))
 		return 0;
 	err = find_files(b, part);
-	if (err || b->counts->cancelled || (kernel && !part->has_vmlinux))
+	if (err || b->counts->cancelled || part->unreadable || (kernel && !part->has_vmlinux))
 		return err;
 	b->counts->modules++;
 	err = divide_addresses(b, part);
@@ -282,10 +358,11 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 	if (!b->parts || !b->sealed)
 		return -ENOMEM;
 	if (b->options->cache)
-		b->cache = symbol_cache__open();
+		b->cache = b->options->remember ? symbolize_cache(b->symbolizer)
+						: symbol_cache__open();
 	for (size_t i = 0; i < b->count; i++) {
-		b->parts[i] =
-			(struct part){.batch = b, .job = &jobs[i], .debug_fd = -1, .alt_fd = -1};
+		b->parts[i] = (struct part){
+			.batch = b, .job = &jobs[i], .files = {.debug_fd = -1, .alt_fd = -1}};
 		b->total += jobs[i].count;
 	}
 	for (size_t i = 0; i < b->count && !err; i++) {
@@ -297,10 +374,10 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 
 static void part__fini(struct part *part)
 {
-	if (part->debug_fd >= 0)
-		close(part->debug_fd);
-	if (part->alt_fd >= 0)
-		close(part->alt_fd);
+	if (part->files.debug_fd >= 0)
+		close(part->files.debug_fd);
+	if (part->files.alt_fd >= 0)
+		close(part->files.alt_fd);
 	result_store__free(part->cached);
 	vec_free(&part->addresses);
 	vec_free(&part->indices);
@@ -310,7 +387,9 @@ static void batch__fini(struct batch *b)
 {
 	for (size_t i = 0; b->parts && i < b->count; i++)
 		part__fini(&b->parts[i]);
-	symbol_cache__free(b->cache);
+	file_finder__free(b->finder);
+	if (!b->options->remember)
+		symbol_cache__free(b->cache);
 	free(b->parts);
 	free(b->sealed);
 }
@@ -322,8 +401,20 @@ static bool may_be_kept(const struct part *part)
 {
 	const struct module_report *report = &part->sealed->report;
 
-	return part->cached && report->state == SYMBOL_STATE_RESOLVED &&
+	return !part->batch->options->symbols_only && part->in_cache &&
+	       report->state == SYMBOL_STATE_RESOLVED &&
 	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
+}
+
+/* What is wrong with a file is told each time. That it has no symbols is worth knowing, too. */
+static bool may_be_remembered(const struct part *part)
+{
+	const struct module_report *report = &part->sealed->report;
+
+	if (!part->in_memory ||
+	    (report->state != SYMBOL_STATE_RESOLVED && report->state != SYMBOL_STATE_NO_SYMBOLS))
+		return false;
+	return part->batch->options->symbols_only || report->dwarf == DWARF_STATE_NONE;
 }
 
 static void fill_in(struct part *part)
@@ -331,13 +422,17 @@ static void fill_in(struct part *part)
 	struct symbolizer_job *job = part->job;
 	const struct module_report *report = part->sealed ? &part->sealed->report : NULL;
 
-	job->lines_lost = NULL;
-	job->state = report ? report->state : SYMBOL_STATE_RESOLVED;
+	job->lines_lost = report ? NULL : part->known_lines_lost;
+	job->state = report ? report->state : part->known_state;
 	if (report && report->dwarf != DWARF_STATE_NONE && report->dwarf != DWARF_STATE_READ)
 		job->lines_lost = lost_lines[report->dwarf];
-	if (report && report->dwarf == DWARF_STATE_PARTLY && part->package_size &&
+	if (report && report->dwarf == DWARF_STATE_PARTLY && part->files.package_size &&
 	    !dwarf_reads_packages())
 		job->lines_lost = lost_lines[DWARF_STATE_PACKAGED];
+	if (report && part->batch->options->symbols_only)
+		job->lines_lost = lines_not_read;
+	if (!job->lines_lost && part->refusal != DEBUG_REFUSAL_NONE && part->files.debug_fd < 0)
+		job->lines_lost = refusals[part->refusal];
 	if (job->lines_lost)
 		log_debug(LOG_SYMBOLS, "%s: lines missing: %s", job->dso.path, job->lines_lost);
 }
@@ -387,8 +482,9 @@ static int tell_result(void *context, size_t index, const struct symbol_result *
 }
 
 /* A job that neither the cache nor a child knows anything of. */
-static int tell_here(struct batch *b, struct symbolizer_job *job)
+static int tell_here(struct batch *b, const struct part *part)
 {
+	struct symbolizer_job *job = part->job;
 	int err;
 
 	if (!needs_its_file(job))
@@ -396,6 +492,11 @@ static int tell_here(struct batch *b, struct symbolizer_job *job)
 					   job->sink, job->context, &job->state);
 	err = symbolize_nothing(job->count, job->sink, job->context);
 	job->state = job->count ? SYMBOL_STATE_CANCELLED : SYMBOL_STATE_PENDING;
+	job->lines_lost = NULL;
+	if (!part->unreadable)
+		return err;
+	job->state = SYMBOL_STATE_NO_FILE;
+	job->lines_lost = refusals[DEBUG_REFUSAL_HUNG];
 	return err;
 }
 
@@ -405,7 +506,7 @@ static int tell_rest(struct batch *b, struct part *part)
 	int err = 0;
 
 	if (!part->sealed && !part->cached)
-		return tell_here(b, job);
+		return tell_here(b, part);
 	fill_in(part);
 	if (part->cached)
 		err = result_store__tell(part->cached, job->count, tell_result, part);
@@ -448,6 +549,11 @@ static int tell_fresh(void *context, size_t number, const struct symbol_result *
 		err = result_store__tell(part->cached, index, tell_result, part);
 	if (!err)
 		err = tell_result(part, index, result);
+	if (!err && may_be_remembered(part))
+		err = answer_memory__add(
+			symbolize_answers(part->batch->symbolizer), &part->answer_key,
+			part->addresses.data[number], result, part->sealed->report.state,
+			part->batch->options->symbols_only ? lines_not_read : NULL);
 	if (!err && may_be_kept(part)) {
 		part->keeps = true;
 		err = symbol_cache__add(part->batch->cache, &part->key,
@@ -469,7 +575,10 @@ static void count_up(const struct batch *b)
 		counts->cpu_time += b->sealed[i].cpu_time;
 		if (b->sealed[i].peak_memory > counts->peak_memory)
 			counts->peak_memory = b->sealed[i].peak_memory;
+		counts->abandoned += b->sealed[i].abandoned;
 	}
+	counts->abandoned += b->finder ? file_finder__abandoned(b->finder) : 0;
+	counts->debug_files_refused = b->files.crc_refused;
 }
 
 int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, size_t count,
@@ -480,7 +589,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	int err = batch__init(&b, jobs);
 
 	if (!err && b.sealed_count)
-		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b);
+		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b, symbolize_pool(s));
+	sealed_pool__tidy(symbolize_pool(s));
 	if (!err)
 		err = finish_until(&b, b.parts + count);
 	count_up(&b);

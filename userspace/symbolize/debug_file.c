@@ -16,6 +16,9 @@
  *                   really lies, which a symbolic link in .build-id hides); by its build-id
  *
  * A module that has .debug_info itself needs no other file but dwz's.
+ *
+ * This runs in the process of file_finder.c: whoever is profiled decides what is opened here, and may let it
+ * take for ever.
  */
 #include "symbolize/debug_file.h"
 
@@ -32,19 +35,17 @@
 
 #include "base/cleanup.h"
 #include "base/file_stamp.h"
-#include "base/gzip.h"
 #include "base/hashmap.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/tenant_open.h"
+#include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
 #include "elf/elf_links.h"
 #include "symbolize/debuginfod.h"
 
 #define DEBUG_DIRECTORY	    "/usr/lib/debug"
 #define FILE_SIZE_MAX	    (16ULL << 30)
-#define CRC_SIZE_MAX	    (4ULL << 30) /* all of it has to be read */
-#define CRC_STEP	    (256u << 10)
 #define BUILD_ID_MIN	    2
 #define BUILD_ID_MAX	    64
 #define SERVER_FAILURES_MAX 3
@@ -101,16 +102,11 @@ static bool is_hard(int error)
 static int read_identity(int fd, uint64_t base, struct identity *id)
 {
 	uint8_t bytes[BUILD_ID_MAX + 1];
-	struct elf_file *file;
-	int result = elf_file__open_at(fd, base, &file);
+	int result = elf_read_build_id(fd, base, bytes, sizeof(bytes));
 
-	if (result)
+	if (result < 0 && result != -ENOENT)
 		return result;
 	id->size = 0;
-	result = elf_file__build_id(file, bytes, sizeof(bytes));
-	elf_file__free(file);
-	if (result == -ENOMEM)
-		return result;
 	if (result < BUILD_ID_MIN || result > BUILD_ID_MAX)
 		return 0;
 	memcpy(id->bytes, bytes, result);
@@ -123,29 +119,34 @@ static bool same_identity(const struct identity *a, const struct identity *b)
 	return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
 }
 
+static int pass_progress(void *context, uint64_t done, uint64_t total)
+{
+	const struct debug_file_request *r = context;
+
+	return r->progress(r->context, r->path, done, total);
+}
+
+/* Who answers for the module's debug files. */
+static uid_t user_of(const struct search *s)
+{
+	if (s->request->copied_for)
+		return s->request->copied_for;
+	return s->has_self ? s->self.st_uid : 0;
+}
+
 /* CRC of a whole file. -ECANCELED: the user does not want to wait. */
-static int calculate_crc(const struct search *s, int fd, uint64_t size, uint32_t *crc)
+static int calculate_crc(const struct search *s, int fd, uint32_t *crc)
 {
 	const struct debug_file_request *r = s->request;
-	_cleanup_free_ char *buffer = malloc(CRC_STEP);
-	uint32_t so_far = 0;
+	int err = link_crc(&s->counts->crcs, &CRC_LIMITS, user_of(s), fd,
+			   r->progress ? pass_progress : NULL, (void *)r, crc);
 
-	if (!buffer)
-		return -ENOMEM;
-	if (size > CRC_SIZE_MAX)
-		return -EFBIG;
-	for (uint64_t offset = 0; offset < size;) {
-		ssize_t got = pread_full(fd, buffer, CRC_STEP, offset);
-
-		if (got <= 0)
-			return got ? got : -EBADMSG;
-		so_far = crc32_update(so_far, buffer, got);
-		offset += got;
-		if (r->progress && r->progress(r->context, r->path, offset, size))
-			return -ECANCELED;
-	}
-	*crc = so_far;
-	return 0;
+	if (err == -EFBIG)
+		s->counts->refusal = DEBUG_REFUSAL_TOO_LARGE;
+	else if (err == -EDQUOT)
+		s->counts->refusal = DEBUG_REFUSAL_BUDGET;
+	s->counts->crc_refused += err == -EFBIG || err == -EDQUOT;
+	return err;
 }
 
 static int refuse_file(const struct search *s, const char *path, const char *why)
@@ -155,8 +156,7 @@ static int refuse_file(const struct search *s, const char *path, const char *why
 }
 
 /* 0: it is the one; -ENOENT: it is not, which is counted; hard errors. */
-static int prove_file(const struct search *s, const char *path, int fd, uint64_t size,
-		      const struct proof *proof)
+static int prove_file(const struct search *s, const char *path, int fd, const struct proof *proof)
 {
 	struct identity id;
 	uint32_t crc = 0;
@@ -170,7 +170,7 @@ static int prove_file(const struct search *s, const char *path, int fd, uint64_t
 		s->counts->wrong_build_id++;
 		return refuse_file(s, path, err ? "not an ELF file" : "its build-id differs");
 	}
-	err = calculate_crc(s, fd, size, &crc);
+	err = calculate_crc(s, fd, &crc);
 	if (err)
 		return is_hard(err) ? err : refuse_file(s, path, strerror(-err));
 	if (crc == proof->crc)
@@ -220,7 +220,7 @@ static int try_path(const struct search *s, int root, const struct proof *proof,
 	}
 	if (s->has_self && st.st_dev == s->self.st_dev && st.st_ino == s->self.st_ino)
 		return refuse_file(s, path, "that is the module itself");
-	err = prove_file(s, path, fd, st.st_size, proof);
+	err = prove_file(s, path, fd, proof);
 	if (err)
 		return err;
 	log_debug(LOG_SYMBOLS, "%s: debug file %s %s", name_of(s), path, root_name(root));
@@ -308,13 +308,6 @@ static int try_link(const struct search *s, int root, const struct proof *proof,
 
 /* ---- debuginfod ------------------------------------------------------------------------------ */
 
-static int pass_progress(void *context, uint64_t done, uint64_t total)
-{
-	const struct debug_file_request *r = context;
-
-	return r->progress(r->context, r->path, done, total);
-}
-
 static int try_servers(const struct search *s, const struct identity *id, struct debug_file *found)
 {
 	const struct debug_file_request *r = s->request;
@@ -336,7 +329,7 @@ static int try_servers(const struct search *s, const struct identity *id, struct
 			  debuginfod_strerror(err));
 		return is_hard(err) ? err : -ENOENT;
 	}
-	err = prove_file(s, "from debuginfod", fd, 0, &proof);
+	err = prove_file(s, "from debuginfod", fd, &proof);
 	if (err)
 		return err;
 	log_debug(LOG_SYMBOLS, "%s: debug file from debuginfod", name_of(s));
@@ -516,6 +509,7 @@ int debug_file_find(const struct debug_file_request *request, int *debug_fd, int
 	struct debug_file from = {.fd = -1};
 	int err = search__init(&s);
 
+	counts->refusal = DEBUG_REFUSAL_NONE;
 	if (!err)
 		err = facts ? read_module(&s, facts) : -ENOMEM;
 	if (err)
@@ -568,6 +562,7 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 	struct debug_file found = {.fd = -1};
 	int err = search__init(&s);
 
+	counts->refusal = DEBUG_REFUSAL_NONE;
 	take_requested_id(&s);
 	s.roots[ROOT_TARGET] = -1;
 	/* the release may be what a recording says */

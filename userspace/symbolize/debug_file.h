@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the
- * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Runs in the parent, opens
- * only what it verified.
+ * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Hands on only what it verified.
  */
 #ifndef SYMBOLIZE_DEBUG_FILE_H
 #define SYMBOLIZE_DEBUG_FILE_H
@@ -10,9 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "symbolize/link_crc.h"
+
 struct debug_file_request {
 	int elf_fd;	   /* the mapped file, or -1 */
 	uint64_t elf_base; /* where the module begins in it */
+	uint32_t
+		copied_for; /* elf_fd is a copy in memory of this user's file; 0: it is not, or root's */
 	int root_fd; /* root directory of its process, or -1: sought there first, then on the host */
 	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
 	uint8_t build_id_size;
@@ -24,7 +27,21 @@ struct debug_file_request {
 	void *context;
 };
 
-/* Of all requests of a session: zero it once and pass the same to each. */
+/* Why a debug file that is there was not used. X(ENUM, sentence) */
+#define DEBUG_REFUSALS(X)                                                                          \
+	X(NONE, "")                                                                                \
+	X(TOO_LARGE, "its debug file has no build-id and is too large to be verified by its CRC")  \
+	X(BUDGET, "the debug files of its user take too long to be verified by their CRC")         \
+	X(HUNG, "its file system does not answer")
+
+enum debug_refusal {
+#define X(id, text) DEBUG_REFUSAL_##id,
+	DEBUG_REFUSALS(X)
+#undef X
+		DEBUG_REFUSAL_COUNT
+};
+
+/* Of all requests of a session: zero it once and pass the same to each. Holds no pointers. */
 struct debug_file_counts {
 	uint64_t by_build_id, by_link, by_debuginfod;
 	uint64_t wrong_build_id, wrong_crc; /* files that had the name and were not it */
@@ -32,6 +49,9 @@ struct debug_file_counts {
 	 * more. debuginfod_strerror() of the last one's errno says why. */
 	uint64_t debuginfod_failures;
 	int debuginfod_error;
+	uint64_t crc_refused;	    /* files whose CRC was not calculated, or not to its end */
+	enum debug_refusal refusal; /* of the last request */
+	struct crc_ledger crcs;
 };
 
 /*

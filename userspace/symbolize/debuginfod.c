@@ -73,6 +73,13 @@ static void library__fini(struct library *l)
 		dlclose(l->handle);
 }
 
+#ifdef SYSPROF_STATIC /* what a host has wants the host's C library */
+static int library__init(struct library *l)
+{
+	(void)l;
+	return -ENOPKG;
+}
+#else
 static int library__init(struct library *l)
 {
 	/* NODELETE: libcurl does not bear being unloaded */
@@ -90,6 +97,7 @@ static int library__init(struct library *l)
 		return -ENOPKG;
 	return 0;
 }
+#endif
 
 /* Words of a file behind those that are there already. */
 static int append_servers(char *servers, size_t size, const char *path)

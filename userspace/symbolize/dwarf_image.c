@@ -204,6 +204,7 @@ static int begin_dwarf(struct dwarf_image *image, bool packaged)
 static int open_file(struct elf_file *file, enum dwarf_role role,
 		     const struct dwarf_options *options, struct dwarf_image *image)
 {
+	bool packaged = role == DWARF_MAIN && options->packaged;
 	struct elf_section section;
 	int err;
 
@@ -217,12 +218,12 @@ static int open_file(struct elf_file *file, enum dwarf_role role,
 		return err == -ENOENT ? -ENODATA : err;
 	if (section.type == SHT_NOBITS || !section.size)
 		return -ENODATA;
-	err = elf_image__load(file, SECTIONS, COUNT(SECTIONS), options->memory_limit,
+	err = elf_image__load(file, SECTIONS, COUNT(SECTIONS), options->memory_limit, packaged,
 			      &image->image);
 	if (err)
 		return err;
 	image->needs_alt = !elf_file__find_section(file, ".gnu_debugaltlink", &section);
-	return begin_dwarf(image, role == DWARF_MAIN && options->packaged);
+	return begin_dwarf(image, packaged);
 }
 
 int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *options,

@@ -12,6 +12,7 @@
  *      (__sched_text_start, _stext, …) and data only end what is before them and name nothing;
  *   2. a global one (T, W) before a local one (t, w), and T before W;
  *   3. the shortest, then the first in byte order.
+ * Of BPF programs it is the one that was told last: it was loaded where the other one had been.
  *
  * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and
  * trampolines, "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So
@@ -29,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
@@ -69,8 +71,9 @@ struct kallsyms {
 	VEC(struct kernel_symbol) symbols;
 	VEC(char) names;
 	struct strtab *modules; /* "[ext4]", … */
+	uint16_t bpf;		/* number of "[bpf]"; 0: there is none */
 	struct text_range text[TEXT_COUNT];
-	bool sorted; /* and one symbol per address */
+	size_t sorted; /* so many symbols are, and one per address */
 	uint64_t lines, malformed, nonzero;
 };
 
@@ -254,6 +257,8 @@ static int module_number(struct kallsyms *k, const struct line *line)
 	memcpy(tag + 1, name, length);
 	memcpy(tag + 1 + length, "]", 2);
 	number = strtab__intern(k->modules, tag);
+	if (number > 0 && !strcmp(tag, "[bpf]"))
+		k->bpf = (uint16_t)number;
 	return (int)number;
 }
 
@@ -281,7 +286,6 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 		return err;
 	if (symbol.worth != WORTH_NOTHING)
 		k->names.count += line->name_length + 1;
-	k->sorted = false;
 	return 0;
 }
 
@@ -317,15 +321,18 @@ int kallsyms__add(struct kallsyms *k, const char *text, size_t size)
 	return 0;
 }
 
-static int compare_symbols(const void *a, const void *b, void *names)
+static int compare_symbols(const void *a, const void *b, void *table)
 {
 	const struct kernel_symbol *x = a, *y = b;
-	const char *x_name = (const char *)names + x->name;
-	const char *y_name = (const char *)names + y->name;
+	const struct kallsyms *k = table;
+	const char *x_name = k->names.data + x->name, *y_name = k->names.data + y->name;
 	size_t x_length, y_length;
 
 	if (x->address != y->address)
 		return x->address < y->address ? -1 : 1;
+	/* a program that was loaded where another one had been */
+	if (k->bpf && x->module == k->bpf && y->module == k->bpf)
+		return x->name > y->name ? -1 : x->name < y->name;
 	if (x->worth != y->worth)
 		return x->worth < y->worth ? -1 : 1;
 	if (x->worth == WORTH_NOTHING)
@@ -337,22 +344,44 @@ static int compare_symbols(const void *a, const void *b, void *names)
 	return strcmp(x_name, y_name);
 }
 
-/* Sort by address and keep the best name of each. */
+/*
+ * Moves those behind the sorted ones to their places among them. Returns from which on symbols have changed; all are
+ * sorted anew without memory for a copy.
+ */
+static size_t merge_new(struct kallsyms *k)
+{
+	size_t count = k->symbols.count, old = k->sorted, new = count - old, at = count;
+	struct kernel_symbol *symbols = k->symbols.data;
+	_cleanup_free_ struct kernel_symbol *added = old ? calloc(new, sizeof(*added)) : NULL;
+
+	if (!added) {
+		qsort_r(symbols, count, sizeof(*symbols), compare_symbols, k);
+		return 0;
+	}
+	memcpy(added, symbols + old, new * sizeof(*added));
+	qsort_r(added, new, sizeof(*added), compare_symbols, k);
+	while (new) {
+		bool is_old = old && compare_symbols(&symbols[old - 1], &added[new - 1], k) > 0;
+
+		symbols[--at] = is_old ? symbols[--old] : added[--new];
+	}
+	return at;
+}
+
+/* Sort by address and keep the best name of each. Few are added to many: a kernel has 100,000, a BPF program one. */
 static void kallsyms__sort(struct kallsyms *k)
 {
-	size_t kept = 0;
+	size_t first, kept;
 
-	if (k->sorted || !k->symbols.count)
+	if (k->sorted == k->symbols.count)
 		return;
-	qsort_r(k->symbols.data, k->symbols.count, sizeof(*k->symbols.data), compare_symbols,
-		k->names.data);
-	for (size_t i = 0; i < k->symbols.count; i++) {
+	first = kept = merge_new(k);
+	for (size_t i = first; i < k->symbols.count; i++) {
 		if (kept && k->symbols.data[kept - 1].address == k->symbols.data[i].address)
 			continue;
 		k->symbols.data[kept++] = k->symbols.data[i];
 	}
-	k->symbols.count = kept;
-	k->sorted = true;
+	k->symbols.count = k->sorted = kept;
 }
 
 /* Number of symbols at or before the address. */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
@@ -41,14 +42,15 @@ struct place {
 };
 
 struct module {
-	const struct module_files *files;
+	struct module_files files;
 	struct elf_file *elf, *debug; /* NULL: not to be had */
 	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
 	int elf_error;
 	struct gopclntab *go;	    /* NULL: not a Go program */
-	struct dwarf_reader *dwarf; /* NULL: no lines */
-	struct memo *names;	    /* readable ones */
-	struct memo *functions;	    /* of symbols that are parts of them */
+	struct dwarf_reader *dwarf; /* NULL: no lines, or not wanted yet */
+	bool dwarf_tried;
+	struct memo *names;	/* readable ones */
+	struct memo *functions; /* of symbols that are parts of them */
 	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
 	size_t covered;
 	struct place *places;
@@ -64,8 +66,23 @@ struct module {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static void module__fini(struct module *m)
+static void forget_addresses(struct module *m)
 {
+	free(m->places);
+	free(m->matches);
+	free(m->addresses);
+	free(m->order);
+	m->places = NULL;
+	m->matches = NULL;
+	m->addresses = NULL;
+	m->order = NULL;
+	m->covered = 0;
+}
+
+void module__free(struct module *m)
+{
+	if (!m)
+		return;
 	dwarf_reader__free(m->dwarf);
 	gopclntab__free(m->go);
 	elf_file__free(m->elf);
@@ -74,11 +91,9 @@ static void module__fini(struct module *m)
 		close(m->minidebug_fd);
 	memo__free(m->names);
 	memo__free(m->functions);
-	free(m->places);
-	free(m->matches);
-	free(m->addresses);
-	free(m->order);
+	forget_addresses(m);
 	vec_free(&m->frames);
+	free(m);
 }
 
 static int open_elf(int fd, uint64_t base, struct elf_file **file)
@@ -104,7 +119,7 @@ static enum dwarf_state state_of_dwarf_error(int error)
 /* The debug file's DWARF, or the module's own. That it cannot be had costs the lines only. */
 static void open_dwarf(struct module *m)
 {
-	const struct module_files *files = m->files;
+	const struct module_files *files = &m->files;
 	struct dwarf_options options = {
 		.alt_fd = files->alt_fd,
 		.packaged = files->package_size > 0,
@@ -112,8 +127,9 @@ static void open_dwarf(struct module *m)
 	};
 	int err = -ENODATA;
 
-	if (files->symbols_only)
+	if (files->symbols_only || m->dwarf_tried)
 		return;
+	m->dwarf_tried = true;
 	if (files->debug_fd >= 0)
 		err = dwarf_reader__open(files->debug_fd, &options, &m->dwarf);
 	options.base = files->elf_base;
@@ -126,9 +142,9 @@ static int open_debug_symbols(struct module *m)
 {
 	int err;
 
-	if (m->files->debug_fd >= 0 || !m->elf)
-		return open_elf(m->files->debug_fd, 0, &m->debug);
-	err = minidebug_inflate(m->files->elf_fd, m->files->elf_base, MINIDEBUG_LIMIT,
+	if (m->files.debug_fd >= 0 || !m->elf)
+		return open_elf(m->files.debug_fd, 0, &m->debug);
+	err = minidebug_inflate(m->files.elf_fd, m->files.elf_base, MINIDEBUG_LIMIT,
 				&m->minidebug_fd);
 	if (err) /* one that wants too much memory does not cost the file's own table */
 		return err == -ENOMEM ? -EFBIG : err;
@@ -143,7 +159,7 @@ static int open_files(struct module *m)
 	m->functions = memo__new();
 	if (!m->names || !m->functions)
 		return -ENOMEM;
-	m->elf_error = open_elf(m->files->elf_fd, m->files->elf_base, &m->elf);
+	m->elf_error = open_elf(m->files.elf_fd, m->files.elf_base, &m->elf);
 	debug_error = open_debug_symbols(m);
 	if (m->elf_error == -ENOMEM || debug_error == -ENOMEM)
 		return -ENOMEM;
@@ -169,7 +185,7 @@ static int elf_address(const struct module *m, uint64_t asked, uint64_t *address
 {
 	const struct elf_file *file = m->elf ? m->elf : m->debug;
 
-	if (m->files->kind == DSO_KERNEL) {
+	if (m->files.kind == DSO_KERNEL) {
 		*address = asked;
 		return 0;
 	}
@@ -241,10 +257,22 @@ static int fill_from_elf(struct module *m)
 	if (err == -ENOMEM)
 		return err;
 	for (size_t i = 0; i < m->covered; i++) {
-		if (!m->matches[i].name)
-			m->matches[i] = matches[i];
+		uint64_t open_until = m->debug ? m->matches[i].until : UINT64_MAX;
+
+		if (m->matches[i].name)
+			continue;
+		m->matches[i] = matches[i];
+		m->matches[i].until = min_u64(matches[i].until, open_until);
 	}
 	return err;
+}
+
+static bool has_open_address(const struct module *m)
+{
+	for (size_t i = 0; i < m->covered; i++)
+		if (!m->matches[i].name)
+			return true;
+	return false;
 }
 
 static int match_symbols(struct module *m)
@@ -256,7 +284,7 @@ static int match_symbols(struct module *m)
 		if (debug_error == -ENOMEM)
 			return debug_error;
 	}
-	if (m->elf)
+	if (m->elf && (debug_error || has_open_address(m)))
 		err = fill_from_elf(m);
 	if (err == -ENOMEM)
 		return err;
@@ -417,7 +445,23 @@ static int merge_frames(struct module *m, uint64_t address, const struct symbol_
 	return err;
 }
 
-static int deliver_results(struct module *m, size_t count, symbol_sink_fn sink, void *context)
+/*
+ * How far the answer for an address holds: as far as the symbols say, within its segment. Lines change from one
+ * instruction to the next.
+ */
+static uint64_t same_until(const struct module *m, uint64_t asked, size_t number)
+{
+	const struct elf_file *file = m->elf ? m->elf : m->debug;
+	uint64_t address = m->addresses[number], until = m->matches[number].until, end;
+
+	if (m->go || m->dwarf || until <= address || m->files.kind == DSO_KERNEL)
+		return 0;
+	end = elf_file__segment_end(file, asked);
+	return end > asked ? address + min_u64(until - address, end - asked) : 0;
+}
+
+static int deliver_results(struct module *m, const uint64_t *asked, size_t count,
+			   symbol_sink_fn sink, void *context)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct symbol_result result = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
@@ -431,6 +475,7 @@ static int deliver_results(struct module *m, size_t count, symbol_sink_fn sink, 
 				return err;
 			result.frames = m->frames.data;
 			result.frame_count = m->frames.count;
+			result.same_until = same_until(m, asked[i], number);
 		}
 		err = sink(context, i, &result);
 		if (err)
@@ -456,23 +501,62 @@ static void finish_report(struct module *m, size_t count)
 		m->report.dwarf = DWARF_STATE_PARTLY;
 }
 
+int module__open(const struct module_files *files, struct module **module)
+{
+	struct module *m = calloc(1, sizeof(*m));
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	m->files = *files;
+	m->minidebug_fd = -1;
+	err = open_files(m);
+	if (err) {
+		module__free(m);
+		return err;
+	}
+	*module = m;
+	return 0;
+}
+
+/* What is said of the file's DWARF stays. */
+static int take_question(struct module *m, const uint64_t *addresses, size_t count)
+{
+	int err;
+
+	forget_addresses(m);
+	m->report = (struct module_report){.dwarf = m->report.dwarf};
+	err = take_addresses(m, addresses, count);
+	if (err)
+		return err;
+	if (!is_all_go(m))
+		open_dwarf(m);
+	return match_symbols(m);
+}
+
+int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
+		    void *context, struct module_report *report)
+{
+	int err = take_question(m, addresses, count);
+
+	if (!err)
+		err = deliver_results(m, addresses, count, sink, context);
+	if (err)
+		return err;
+	finish_report(m, count);
+	*report = m->report;
+	return 0;
+}
+
 int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
 		   symbol_sink_fn sink, void *context, struct module_report *report)
 {
-	_cleanup_(module__fini) struct module m = {.files = files, .minidebug_fd = -1};
-	int err = open_files(&m);
+	struct module *m;
+	int err = module__open(files, &m);
 
-	if (!err)
-		err = take_addresses(&m, addresses, count);
-	if (!err && !is_all_go(&m))
-		open_dwarf(&m);
-	if (!err)
-		err = match_symbols(&m);
-	if (!err)
-		err = deliver_results(&m, count, sink, context);
 	if (err)
 		return err;
-	finish_report(&m, count);
-	*report = m.report;
-	return 0;
+	err = module__resolve(m, addresses, count, sink, context, report);
+	module__free(m);
+	return err;
 }

@@ -38,7 +38,8 @@ struct module_files {
 	X(TOO_BIG, "its debug information is larger than there is memory for")                     \
 	X(LIMIT, "reading its debug information took too long")                                    \
 	X(UNSEALED, "the process to read its debug information could not be sealed")               \
-	X(CRASHED, "the process that read its debug information died")
+	X(CRASHED, "the process that read its debug information died")                             \
+	X(HUNG, "its file system does not answer")
 
 enum dwarf_state {
 #define X(id, text) DWARF_STATE_##id,
@@ -61,5 +62,15 @@ struct module_report {
  */
 int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
 		   symbol_sink_fn sink, void *context, struct module_report *report);
+
+/*
+ * The same for a module that is asked again: what was read of its files stays in memory. The descriptors stay the caller's,
+ * and open until module__free(). After an error of module__resolve() it can only be freed.
+ */
+struct module;
+int module__open(const struct module_files *files, struct module **module);
+int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
+		    void *context, struct module_report *report);
+void module__free(struct module *m);
 
 #endif

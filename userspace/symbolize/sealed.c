@@ -10,6 +10,9 @@
  * One poll() waits for all of it: what children say, files they ask for, the time they have. A child is
  * done when its socket ends. Whatever it is doing by then, it is killed and waited for: it is good if a whole
  * report has come, else its status says why not.
+ *
+ * A child whose file is on a file system that does not answer neither gets on nor ends. After some seconds in which
+ * it has done nothing it is given up, and left behind if it outlives SIGKILL by a second.
  */
 #include "symbolize/sealed.h"
 
@@ -31,9 +34,12 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "sandbox/reaping.h"
 #include "symbolize/sealed_files.h"
+#include "symbolize/sealed_pool.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"
+#include "symbolize/sealed_shares.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100
@@ -44,12 +50,20 @@
 #define BYTES_PER_SECOND (8ull << 20) /* of a file, at the least */
 #define WALL_PER_CPU	 4	      /* other processes want the CPU as well */
 #define FORK_TRIES	 20
+#define STUCK_NS	 10000000000ull
+#define USER_SECONDS	 120u /* of CPU, for all files of a user */
+#define OTHERS_SECONDS	 480u /* … of all users but root */
+#define SECOND_NS	 1000000000ull
 
 enum task_state { TASK_WAITING, TASK_RUNNING, TASK_DONE };
 
+/* Why a child is ended: it has said its last, its time is over, it does not get on. */
+enum child_end { CHILD_ENDED, CHILD_TOO_LATE, CHILD_STUCK };
+
 struct task {
 	struct sealed_job *job;
-	uint64_t size; /* of its files */
+	uint64_t size;	  /* of its files */
+	uint32_t account; /* of its user */
 	enum task_state state;
 	bool symbols_only;	    /* the second try */
 	enum dwarf_state first_try; /* why there was a second one */
@@ -61,7 +75,14 @@ struct child {
 	pid_t pid;
 	int socket, listener; /* listener -1: none, or not yet */
 	bool greeted;
+	bool keeps; /* it waits for more when it has answered … */
+	bool again; /* … and has done so before, for other addresses */
 	uint64_t deadline;
+	unsigned int seconds; /* of CPU that it may take … */
+	uint64_t cost;	      /* … ns that its job had taken before … */
+	uint64_t used;	      /* … and it for jobs of other runs … */
+	uint64_t opening;     /* … of which for the first one */
+	struct liveness liveness;
 };
 
 struct run {
@@ -73,6 +94,7 @@ struct run {
 	size_t child_count;
 	unsigned int parallel, fork_failures;
 	const struct sealed_work *work;
+	struct sealed_shares shares;
 	char *buffer;
 };
 
@@ -143,15 +165,139 @@ static void give_up_on(struct task *task)
 	task->job->report = (struct module_report){.state = SYMBOL_STATE_DAMAGED};
 }
 
-static int start_child(struct run *r, struct task *task)
+static void note_left(const struct task *task, enum outside_reason reason)
+{
+	outside_books__add(task->job->books, task->job->user, OUTSIDE_SYMBOLS, reason, 1);
+}
+
+/* The user's files have had all that they get. */
+static void leave(struct task *task, bool by_all)
+{
+	log_debug(LOG_SYMBOLS, "%s: left: its user's files take too much", name_of(task));
+	note_left(task, by_all ? OUTSIDE_BY_ALL : OUTSIDE_BY_USER);
+	give_up_on(task);
+	task->first_try = DWARF_STATE_NONE;
+	task->job->report.state = SYMBOL_STATE_LEFT;
+}
+
+static void add_costs(struct sealed_job *job, const struct rusage *usage, uint64_t used_before)
+{
+	uint64_t peak = (uint64_t)usage->ru_maxrss << 10;
+	uint64_t used = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
+			(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
+
+	job->cpu_time += used > used_before ? used - used_before : 0;
+	job->peak_memory = max_u64(job->peak_memory, peak);
+}
+
+/* It is not the run's any more. */
+static void release_child(struct run *r, struct child *child)
+{
+	sealed_shares__end(&r->shares, child->task->account, child->seconds,
+			   child->task->job->cpu_time - child->cost);
+	*child = r->children[--r->child_count];
+}
+
+/* Ends the child, however far it is; its wait status. */
+static int end_child(struct run *r, struct child *child)
+{
+	struct rusage usage = {};
+	int status = 0;
+
+	if (end_process(child->pid, REAP_NS, &status, &usage)) {
+		child->task->job->abandoned++;
+		log_debug(LOG_SYMBOLS, "%s: sealed child %d does not end: left behind",
+			  name_of(child->task), child->pid);
+	}
+	add_costs(child->task->job, &usage, child->used);
+	close(child->socket);
+	if (child->listener >= 0)
+		close(child->listener);
+	release_child(r, child);
+	return status;
+}
+
+/* Half of its CPU time is left for later runs. */
+static bool is_worth_keeping(const struct child *child, uint64_t used)
+{
+	return child->keeps && used && used < child->seconds * SECOND_NS / 2;
+}
+
+/* It has answered. */
+static void put_child_aside(struct run *r, struct child *child)
+{
+	struct sealed_job *job = child->task->job;
+	struct kept_child kept = {
+		.pid = child->pid,
+		.socket = child->socket,
+		.listener = child->listener,
+		.used = sealed_pool__cpu_time(child->pid),
+	};
+
+	if (!is_worth_keeping(child, kept.used)) {
+		end_child(r, child);
+		return;
+	}
+	kept.opening = child->opening ? child->opening : kept.used;
+	job->cpu_time += kept.used > child->used ? kept.used - child->used : 0;
+	release_child(r, child);
+	sealed_pool__put(r->work->pool, job->key, &kept);
+}
+
+static uint64_t deadline_of(const struct run *r, unsigned int seconds)
+{
+	return monotonic_ns() +
+	       (r->work->wall_time ? r->work->wall_time : seconds * WALL_PER_CPU * SECOND_NS);
+}
+
+/* May its child be asked again in a later run? What it asks for itself would have to be at hand then. */
+static bool may_keep(const struct run *r, const struct task *task)
+{
+	const struct sealed_job *job = task->job;
+
+	return r->work->pool && job->key && !task->symbols_only && !job->files.package_size;
+}
+
+/* A child that was kept. False: there is none, or it does not take the question. */
+static bool ask_kept_child(struct run *r, struct task *task, unsigned int seconds)
+{
+	const struct sealed_job *job = task->job;
+	struct kept_child kept;
+
+	if (!may_keep(r, task) || job->count > SEALED_QUESTION_MAX ||
+	    !sealed_pool__take(r->work->pool, job->key, &kept))
+		return false;
+	if (sealed_child__ask(kept.socket, job->addresses, job->count)) {
+		sealed_pool__end(&kept);
+		return false;
+	}
+	r->children[r->child_count++] = (struct child){.task = task,
+						       .pid = kept.pid,
+						       .socket = kept.socket,
+						       .listener = kept.listener,
+						       .greeted = true,
+						       .keeps = true,
+						       .again = true,
+						       .seconds = seconds,
+						       .cost = job->cpu_time,
+						       .used = kept.used,
+						       .opening = kept.opening,
+						       .deadline = deadline_of(r, seconds)};
+	task->state = TASK_RUNNING;
+	return true;
+}
+
+/* `seconds` are set aside for it. */
+static int start_child(struct run *r, struct task *task, unsigned int seconds)
 {
 	uint64_t memory = r->work->memory ? r->work->memory : memory_available() / 4;
 	struct sealed_child_request request = {
 		.files = task->job->files,
 		.addresses = task->job->addresses,
 		.count = task->job->count,
-		.limits = {.memory = memory, .cpu_seconds = cpu_seconds(r, task)},
+		.limits = {.memory = memory, .cpu_seconds = seconds},
 		.resolve = r->work->resolve,
+		.keeps = may_keep(r, task),
 	};
 	struct child *child = &r->children[r->child_count];
 	pid_t pid;
@@ -160,26 +306,48 @@ static int start_child(struct run *r, struct task *task)
 	request.files.memory_limit = memory / 2;
 	sealed_answers__fini(&task->answers);
 	sealed_answers__init(&task->answers, task->job->count);
-	*child = (struct child){.task = task, .socket = -1, .listener = -1};
-	pid = sealed_child__start(&request, &child->socket);
+	*child = (struct child){.task = task,
+				.socket = -1,
+				.listener = -1,
+				.keeps = request.keeps,
+				.seconds = seconds,
+				.cost = task->job->cpu_time,
+				.deadline = deadline_of(r, seconds)};
+	pid = sealed_pool__start(r->work->pool, &request, &child->socket);
 	if (pid < 0)
 		return pid;
 	child->pid = pid;
-	child->deadline = monotonic_ns() +
-			  (r->work->wall_time
-				   ? r->work->wall_time
-				   : request.limits.cpu_seconds * WALL_PER_CPU * 1000000000ull);
 	task->state = TASK_RUNNING;
 	r->child_count++;
 	return 0;
 }
 
-static struct task *next_task(const struct run *r)
+static int begin_task(struct run *r, struct task *task, unsigned int seconds)
 {
-	for (size_t i = 0; i < r->count; i++)
-		if (r->order[i]->state == TASK_WAITING)
-			return r->order[i];
-	return NULL;
+	return ask_kept_child(r, task, seconds) ? 0 : start_child(r, task, seconds);
+}
+
+/* The next one of a user who has the fewest children, and seconds for it; what its user has none left for is done. */
+static struct task *next_task(struct run *r, unsigned int *seconds)
+{
+	struct task *best = NULL;
+	bool by_all;
+
+	for (size_t i = 0; i < r->count; i++) {
+		struct task *task = r->order[i];
+
+		if (task->state != TASK_WAITING)
+			continue;
+		if (sealed_shares__is_used_up(&r->shares, task->account, &by_all))
+			leave(task, by_all);
+		else if ((!best || sealed_shares__running(&r->shares, task->account) <
+					   sealed_shares__running(&r->shares, best->account)) &&
+			 sealed_shares__has_some(&r->shares, task->account))
+			best = task;
+	}
+	if (best)
+		*seconds = sealed_shares__begin(&r->shares, best->account, cpu_seconds(r, best));
+	return best;
 }
 
 /* No process to be had is a reason to wait for one that ends, and at last to go without. */
@@ -187,12 +355,14 @@ static void start_children(struct run *r)
 {
 	struct task *task;
 	size_t wanted = children_wanted(r);
+	unsigned int seconds;
 
-	while (r->child_count < wanted && (task = next_task(r))) {
-		if (!start_child(r, task)) {
+	while (r->child_count < wanted && (task = next_task(r, &seconds))) {
+		if (!begin_task(r, task, seconds)) {
 			r->fork_failures = 0;
 			continue;
 		}
+		sealed_shares__end(&r->shares, task->account, seconds, 0);
 		if (!r->child_count && ++r->fork_failures > FORK_TRIES) {
 			log_debug(LOG_SYMBOLS, "%s: fork failed too often: no names",
 				  name_of(task));
@@ -203,42 +373,19 @@ static void start_children(struct run *r)
 	}
 }
 
-static void add_costs(struct sealed_job *job, const struct rusage *usage)
+static enum dwarf_state cause_of(int status, enum child_end end, int error)
 {
-	uint64_t peak = (uint64_t)usage->ru_maxrss << 10;
-
-	job->cpu_time += (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000000ull +
-			 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
-	job->peak_memory = max_u64(job->peak_memory, peak);
-}
-
-/* Ends the child, however far it is; its wait status. */
-static int end_child(struct run *r, struct child *child)
-{
-	struct rusage usage = {};
-	int status = 0;
-
-	kill(child->pid, SIGKILL);
-	while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
-		;
-	add_costs(child->task->job, &usage);
-	close(child->socket);
-	if (child->listener >= 0)
-		close(child->listener);
-	*child = r->children[--r->child_count];
-	return status;
-}
-
-static enum dwarf_state cause_of(int status, bool too_late, int error)
-{
-	if (too_late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
+	if (end == CHILD_STUCK)
+		return DWARF_STATE_HUNG;
+	if (end == CHILD_TOO_LATE || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
 		return DWARF_STATE_LIMIT;
 	return error == -ENOMEM ? DWARF_STATE_TOO_BIG : DWARF_STATE_CRASHED;
 }
 
-static void log_death(const struct task *task, int status, bool too_late, int error)
+static void log_death(const struct task *task, int status, enum child_end end, int error)
 {
-	const char *way = too_late		? "took too long, signal"
+	const char *way = end == CHILD_TOO_LATE ? "took too long, signal"
+			  : end == CHILD_STUCK	? "did nothing for too long, signal"
 			  : WIFSIGNALED(status) ? "died of signal"
 						: "exited with status";
 	int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
@@ -247,16 +394,32 @@ static void log_death(const struct task *task, int status, bool too_late, int er
 		error = task->answers.finished ? task->answers.error : -EPIPE;
 	log_debug(LOG_SYMBOLS, "%s: sealed child %s %d: %s; %s", name_of(task), way, number,
 		  strerror(-error),
-		  task->symbols_only ? "no names" : "retried with symbol tables alone");
+		  task->symbols_only || end == CHILD_STUCK ? "no names"
+							   : "retried with symbol tables alone");
+}
+
+/* What it was ended for may have been a limit. */
+static void note_limit(const struct task *task)
+{
+	if (task->first_try == DWARF_STATE_HUNG)
+		note_left(task, OUTSIDE_BY_NO_ANSWER);
+	else if (task->first_try == DWARF_STATE_LIMIT || task->first_try == DWARF_STATE_TOO_BIG)
+		note_left(task, OUTSIDE_BY_ITSELF);
 }
 
 /* The child has said its last. `error`: what its stream was worth. */
-static void finish_child(struct run *r, struct child *child, int error, bool too_late)
+static void finish_child(struct run *r, struct child *child, int error, enum child_end end)
 {
 	struct task *task = child->task;
-	int status = end_child(r, child);
+	bool good = !error && task->answers.finished && !task->answers.error;
+	bool again = child->again;
+	int status = 0;
 
-	if (!error && task->answers.finished && !task->answers.error) {
+	if (good)
+		put_child_aside(r, child);
+	else
+		status = end_child(r, child);
+	if (good) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
 		log_debug(LOG_SYMBOLS, "%s: %zu addresses resolved: %.3f s CPU, %.1f MB",
@@ -264,13 +427,21 @@ static void finish_child(struct run *r, struct child *child, int error, bool too
 			  task->job->peak_memory / 1048576.0);
 		return;
 	}
-	log_death(task, status, too_late, error);
-	if (task->symbols_only) {
+	log_death(task, status, end, error);
+	if (again) { /* what it had before may be the reason: a new one gets this job alone */
+		task->state = TASK_WAITING;
+		return;
+	}
+	if (!task->symbols_only) {
+		task->first_try = cause_of(status, end,
+					   task->answers.finished ? task->answers.error : 0);
+		note_limit(task);
+	}
+	/* its file would hold up the next one as well */
+	if (task->symbols_only || end == CHILD_STUCK) {
 		give_up_on(task);
 		return;
 	}
-	task->first_try = cause_of(status, too_late,
-				   task->answers.finished ? task->answers.error : 0);
 	task->symbols_only = true;
 	task->state = TASK_WAITING;
 }
@@ -321,17 +492,26 @@ static int read_answers(struct run *r, struct child *child)
 	if (!got)
 		return 0;
 	err = sealed_answers__feed(&child->task->answers, r->buffer, got);
+	if (!err && child->keeps && child->task->answers.finished)
+		return 0;
 	return err ? err : 1;
 }
 
 /* Something has come for the child, or it has no time left. */
 static int attend_child(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
 {
+	const struct sealed_job *job = child->task->job;
+	const struct sealed_place place = {.finder = job->finder,
+					   .elf_fd = job->files.elf_fd,
+					   .root_fd = job->root_fd,
+					   .module = job->path};
+	uint64_t stuck = r->work->stuck_time ? r->work->stuck_time : STUCK_NS;
 	int more = 1, gone = 0;
 
+	if (fds[0].revents || fds[1].revents)
+		child->liveness.since = now;
 	if (fds[1].revents & POLLIN)
-		gone = sealed_files__answer(child->listener, child->task->job->root_fd,
-					    child->task->job->path);
+		gone = sealed_files__answer(child->listener, &place);
 	else if (fds[1].revents)
 		gone = -EPIPE;
 	if (gone) {
@@ -344,9 +524,11 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 	if (more == -ENOMEM)
 		return more;
 	if (more <= 0)
-		finish_child(r, child, more, false);
+		finish_child(r, child, more, CHILD_ENDED);
 	else if (now >= child->deadline)
-		finish_child(r, child, 0, true);
+		finish_child(r, child, 0, CHILD_TOO_LATE);
+	else if (liveness__is_stuck(&child->liveness, child->pid, now, stuck))
+		finish_child(r, child, 0, CHILD_STUCK);
 	return 0;
 }
 
@@ -454,21 +636,30 @@ static int compare_sizes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void prepare_tasks(struct run *r, struct sealed_job *jobs)
+/* 0 or -ENOMEM. */
+static int prepare_tasks(struct run *r, struct sealed_job *jobs)
 {
+	int err = 0;
+
 	for (size_t i = 0; i < r->count; i++) {
 		struct sealed_job *job = &jobs[i];
 
 		job->report = (struct module_report){};
 		job->cpu_time = job->peak_memory = 0;
+		job->abandoned = 0;
 		r->tasks[i].job = job;
-		r->tasks[i].size = file_size(job->files.elf_fd) + file_size(job->files.debug_fd) +
-				   file_size(job->files.alt_fd);
+		r->tasks[i].size = job->size ? job->size
+					     : file_size(job->files.elf_fd) +
+						       file_size(job->files.debug_fd) +
+						       file_size(job->files.alt_fd);
 		sealed_answers__init(&r->tasks[i].answers, job->count);
 		r->order[i] = &r->tasks[i];
 		r->total += job->count;
+		if (!err)
+			err = sealed_shares__open(&r->shares, job->user, &r->tasks[i].account);
 	}
 	qsort(r->order, r->count, sizeof(*r->order), compare_sizes);
+	return err;
 }
 
 int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,
@@ -489,18 +680,23 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 
 	if (!tasks || !order || !buffer)
 		return -ENOMEM;
-	prepare_tasks(&r, jobs);
-	err = run_tasks(&r, poll, context);
+	r.shares.user_limit = SECOND_NS * (work->user_seconds ? work->user_seconds : USER_SECONDS);
+	r.shares.others_limit = SECOND_NS *
+				(work->others_seconds ? work->others_seconds : OTHERS_SECONDS);
+	err = prepare_tasks(&r, jobs);
+	if (!err)
+		err = run_tasks(&r, poll, context);
 	end_all(&r);
+	sealed_shares__fini(&r.shares);
 	for (size_t i = 0; i < count; i++)
 		sealed_answers__fini(&tasks[i].answers);
 	return err;
 }
 
 int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
-	       void *context)
+	       void *context, struct sealed_pool *pool)
 {
-	const struct sealed_work work = {.resolve = module_resolve};
+	const struct sealed_work work = {.resolve = module_resolve, .pool = pool};
 
 	return sealed_run_work(jobs, count, parallel, poll, context, &work);
 }

@@ -4,7 +4,8 @@
  * possible, limits of memory and CPU time, a seccomp filter. They get open files and addresses and
  * answer with locations over a socket. A crash, a limit or a hang in one costs that module's lines.
  *
- * The same children are the parallelism: as many at a time as there are idle CPUs.
+ * The same children are the parallelism: as many at a time as there are idle CPUs. Users take turns, and what the children of one
+ * user's files take in all has a limit, as what those of all users but root take (sealed_shares.h).
  */
 #ifndef SYMBOLIZE_SEALED_H
 #define SYMBOLIZE_SEALED_H
@@ -12,20 +13,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/outside_books.h"
+#include "symbolize/file_finder.h"
 #include "symbolize/module.h"
 
 struct sealed_job {
 	struct module_files files;
-	int root_fd;	  /* for the .dwo files its DWARF names, or -1 */
-	const char *path; /* of the module in there; NULL: it has none */
+	uint64_t size; /* bytes of them; 0: fstat() says, which is for files that nobody else has */
+	struct file_finder *finder; /* opens what the child asks for; NULL: this process */
+	int root_fd;		    /* for the .dwo files its DWARF names, or -1 */
+	const char *path;	    /* of the module in there; NULL: it has none */
+	uint32_t copied_for;	    /* as in struct symbolizer_dso */
+	uint32_t user; /* to whom its children are charged; 0: root, who has no limit */
+	struct outside_books *books;  /* where it is counted if it is left, or NULL */
+	const struct answer_key *key; /* of the files: a child of theirs may be kept; or NULL */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */
 	void *context;
 	/* filled before the sink is called */
 	struct module_report report;
-	uint64_t cpu_time;    /* ns, of its children */
-	uint64_t peak_memory; /* bytes, of the larger one */
+	uint64_t cpu_time;	/* ns, of its children */
+	uint64_t peak_memory;	/* bytes, of the larger one */
+	unsigned int abandoned; /* of its children: did not end when they were killed */
 };
 
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */
@@ -34,9 +44,10 @@ typedef int (*sealed_poll_fn)(void *context, size_t done, size_t total);
 /*
  * Run all jobs, big ones first, `parallel` at a time (0: the idle CPUs). Sinks are called in the order of the jobs, so that
  * the result does not depend on which child was quicker. A job whose child dies is resolved by symbol table alone
- * in another child. 0, or the first error of a sink, or -ENOMEM.
+ * in another child. 0, or the first error of a sink, or -ENOMEM. `pool`: where children are kept for the next run, or NULL.
  */
+struct sealed_pool;
 int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
-	       void *context);
+	       void *context, struct sealed_pool *pool);
 
 #endif

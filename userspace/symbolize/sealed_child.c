@@ -22,7 +22,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/child_process.h"
 #include "base/cleanup.h"
+#include "base/fd_message.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "elf/elf_file.h"
@@ -30,35 +32,6 @@
 
 #define MEMORY_BASE (256ull << 20)
 #define ABOVE_ALL   64 /* descriptors are set aside here before they get their places */
-
-static int signal_is_ignored(int number)
-{
-	/* A terminal's Ctrl-C is for the parent, which knows what it means. SIGXFSZ: write fails. */
-	return number == SIGINT || number == SIGHUP || number == SIGQUIT || number == SIGPIPE ||
-	       number == SIGXFSZ || number == SIGTSTP;
-}
-
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int number = 1; number < NSIG; number++)
-		signal(number, signal_is_ignored(number) ? SIG_IGN : SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_from(int first)
-{
-	struct rlimit limit;
-
-	if (!syscall(SYS_close_range, first, ~0u, 0))
-		return;
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		_exit(EXIT_FAILURE);
-	for (int fd = first; fd < (int)limit.rlim_cur; fd++)
-		close(fd);
-}
 
 static bool place_descriptor(int from, int to)
 {
@@ -85,43 +58,20 @@ static void arrange_descriptors(struct module_files *files, int socket)
 	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++)
 		if (!place_descriptor(from[i], SEALED_SOCKET + i))
 			_exit(EXIT_FAILURE);
-	close_from(SEALED_FIRST_FREE);
+	child__close_from(SEALED_FIRST_FREE);
 	files->elf_fd = files->elf_fd < 0 ? -1 : SEALED_ELF;
 	files->debug_fd = files->debug_fd < 0 ? -1 : SEALED_DEBUG;
 	files->alt_fd = files->alt_fd < 0 ? -1 : SEALED_ALT;
-}
-
-/* If memory runs out, it is we who take too much. */
-static void offer_to_be_killed(void)
-{
-	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		write_full(fd, "1000", 4);
 }
 
 /* The only message that carries a descriptor, and the last that may. */
 static int greet_parent(int listener)
 {
 	char greeting = listener < 0 ? SEALED_GREETING_ALONE : SEALED_GREETING_FILES;
-	struct iovec data = {.iov_base = &greeting, .iov_len = 1};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+	ssize_t sent = fd_message__send(SEALED_SOCKET, &greeting, 1, NULL, 0, &listener,
+					listener >= 0, 0);
 
-	if (listener >= 0) {
-		control.header = (struct cmsghdr){
-			.cmsg_len = CMSG_LEN(sizeof(int)),
-			.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-		};
-		memcpy(CMSG_DATA(&control.header), &listener, sizeof(listener));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	return sendmsg(SEALED_SOCKET, &message, 0) == 1 ? 0 : -errno;
+	return sent < 0 ? (int)sent : 0;
 }
 
 /* 0, or negative errno where something could not be given up. */
@@ -130,7 +80,7 @@ static int enter_sandbox(const struct sealed_child_request *request, pid_t paren
 	_cleanup_close_ int listener = -1;
 	int err, sent;
 
-	offer_to_be_killed();
+	sandbox__offer_to_be_killed();
 	err = sandbox__limit(&request->limits);
 	if (!err)
 		err = sandbox__drop_privileges();
@@ -142,7 +92,11 @@ static int enter_sandbox(const struct sealed_child_request *request, pid_t paren
 	sent = greet_parent(listener);
 	if (sent)
 		_exit(EXIT_FAILURE);
-	return err ? err : sandbox__seal(listener >= 0, request->files.package_size > 0);
+	if (err)
+		return err;
+	if (request->filter && listener >= 0 && !request->files.package_size)
+		return sandbox_filter__enter(request->filter);
+	return sandbox__seal(listener >= 0, request->files.package_size > 0);
 }
 
 static uint64_t debug_size(int fd, uint64_t base)
@@ -170,62 +124,97 @@ static void tighten_memory(const struct module_files *files, uint64_t memory)
 	sandbox__lower_memory(memory > size ? memory - size : 0);
 }
 
-static int work_on_module(const struct sealed_child_request *request, struct module_files *files,
-			  bool sealed)
+/* What resolving returned goes out with the report. */
+static int answer(const struct sealed_child_request *request, struct module *module, bool sealed)
 {
 	struct module_report report = {};
 	struct sealed_writer *writer = sealed_writer__new(SEALED_SOCKET);
 	int err;
 
 	if (!writer)
-		return EXIT_FAILURE;
-	/* without a seal no foreign library gets to see a stranger's file */
-	files->symbols_only |= !sealed;
-	tighten_memory(files, request->limits.memory);
-	err = request->resolve(files, request->addresses, request->count, sealed_writer__result,
-			       writer, &report);
+		return -ENOMEM;
+	if (module)
+		err = module__resolve(module, request->addresses, request->count,
+				      sealed_writer__result, writer, &report);
+	else
+		err = request->resolve(&request->files, request->addresses, request->count,
+				       sealed_writer__result, writer, &report);
 	if (!sealed)
 		report.dwarf = DWARF_STATE_UNSEALED;
 	err = sealed_writer__report(writer, err, &report);
 	sealed_writer__free(writer);
+	return err;
+}
+
+/* False: the parent has gone. */
+static bool next_question(uint64_t *addresses, size_t *count)
+{
+	uint64_t number;
+
+	if (read_full(SEALED_SOCKET, &number, sizeof(number)) != sizeof(number) ||
+	    number > SEALED_QUESTION_MAX)
+		return false;
+	*count = number;
+	return read_full(SEALED_SOCKET, addresses, number * sizeof(*addresses)) ==
+	       (ssize_t)(number * sizeof(*addresses));
+}
+
+static int answer_all(struct sealed_child_request *request)
+{
+	uint64_t *addresses = calloc(SEALED_QUESTION_MAX, sizeof(*addresses));
+	struct module *module;
+	int err = addresses ? module__open(&request->files, &module) : -ENOMEM;
+
+	if (err)
+		return err;
+	do
+		err = answer(request, module, true);
+	while (!err && next_question(addresses, &request->count) &&
+	       (request->addresses = addresses));
+	return err;
+}
+
+static int work_on_module(struct sealed_child_request *request, bool sealed)
+{
+	int err;
+
+	/* without a seal no foreign library gets to see a stranger's file */
+	request->files.symbols_only |= !sealed;
+	tighten_memory(&request->files, request->limits.memory);
+	err = request->keeps && sealed ? answer_all(request) : answer(request, NULL, sealed);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static void __attribute__((noreturn))
-child_main(const struct sealed_child_request *request, int socket, pid_t parent)
+int sealed_child__ask(int socket, const uint64_t *addresses, size_t count)
 {
-	struct module_files files = request->files;
+	uint64_t number = count;
+	ssize_t sent, size = (ssize_t)(sizeof(number) + count * sizeof(*addresses));
+
+	sent = fd_message__send(socket, &number, sizeof(number), addresses,
+				count * sizeof(*addresses), NULL, 0, MSG_DONTWAIT);
+	if (sent < 0)
+		return (int)sent;
+	return sent == size ? 0 : -EAGAIN;
+}
+
+void sealed_child__main(const struct sealed_child_request *request, int socket, pid_t parent)
+{
+	struct sealed_child_request own = *request;
 	bool sealed;
 
 	log_set_level(LOG_ERROR); /* it speaks to its parent alone */
-	arrange_descriptors(&files, socket);
-	reset_signals();
+	arrange_descriptors(&own.files, socket);
+	child__reset_signals();
 	prctl(PR_SET_NAME, "sysprof-sealed");
 	sealed = !enter_sandbox(request, parent);
-	_exit(work_on_module(request, &files, sealed));
+	_exit(work_on_module(&own, sealed));
 }
 
 pid_t sealed_child__start(const struct sealed_child_request *request, int *socket)
 {
-	int ends[2], err;
-	sigset_t all, before;
-	pid_t parent = getpid(), pid;
+	pid_t parent = getpid(), pid = child__fork(SOCK_STREAM, socket);
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return -errno;
-	/* no handler of the parent may run in the child */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = fork();
-	err = errno;
 	if (!pid)
-		child_main(request, ends[1], parent);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		return -err;
-	}
-	*socket = ends[0];
+		sealed_child__main(request, *socket, parent);
 	return pid;
 }

@@ -3,12 +3,13 @@
 #ifndef SYMBOLIZE_SEALED_CHILD_H
 #define SYMBOLIZE_SEALED_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sandbox/sandbox.h"
 #include "symbolize/module.h"
-#include "symbolize/sandbox.h"
 
 /* What a child does, module_resolve() but for tests. */
 typedef int (*sealed_resolve_fn)(const struct module_files *files, const uint64_t *addresses,
@@ -21,6 +22,8 @@ struct sealed_child_request {
 	size_t count;
 	struct sandbox_limits limits;
 	sealed_resolve_fn resolve;
+	const struct sandbox_filter *filter; /* sandbox_filter__new_sealed(), or NULL */
+	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__ask()) */
 };
 
 /*
@@ -28,6 +31,17 @@ struct sealed_child_request {
  * (SCM_RIGHTS), if the kernel has such a thing; then follows what sealed_protocol.h says.
  */
 pid_t sealed_child__start(const struct sealed_child_request *request, int *socket);
+
+/* What the forked process does. Its parent, who ends it, is `parent`. */
+void sealed_child__main(const struct sealed_child_request *request, int socket, pid_t parent)
+	__attribute__((noreturn));
+
+/*
+ * Ask a child that keeps its module, and has answered, for more. 0; -EAGAIN: there is no room for the question, of which
+ * a part may have gone; negative errno.
+ */
+int sealed_child__ask(int socket, const uint64_t *addresses, size_t count);
+#define SEALED_QUESTION_MAX 8192u /* addresses; a child is not asked again for more */
 
 /* The first byte: it asks for files, or it will do without. */
 #define SEALED_GREETING_FILES 'f'

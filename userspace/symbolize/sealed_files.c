@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A child's open() stops in the kernel until we have answered it. Its path is in the child's memory,
- * which the child can change at any time: we read it once, judge that copy, open it ourselves and put the
+ * which the child can change at any time: we read it once, judge that copy, have it opened and put the
  * descriptor into the child. What the child's memory says by then does not matter.
  *
  * Before the copy is believed the question must still stand: if the child has died, its pid may be
@@ -94,7 +94,8 @@ static int open_below(int root_fd, const char *path)
 	return tenant_open(root_fd, path, 0, FILE_SIZE_MAX, &st);
 }
 
-static int open_for_child(int root_fd, const char *path)
+/* For tests, whose files are their own. */
+static int open_here(int root_fd, const char *path)
 {
 	_cleanup_close_ int own = -1;
 	int fd = root_fd < 0 ? -ENOENT : open_below(root_fd, path);
@@ -105,9 +106,17 @@ static int open_for_child(int root_fd, const char *path)
 	return own < 0 ? -errno : open_below(own, path);
 }
 
+static int open_for_child(const struct sealed_place *place, const char *path)
+{
+	if (place->finder)
+		return file_finder__open(place->finder, place->elf_fd, place->root_fd, path,
+					 FILE_SIZE_MAX);
+	return open_here(place->root_fd, path);
+}
+
 /* The descriptor that answers the question, ours; or negative errno. */
-static int judge_open(int listener, const struct seccomp_notif *question, int root_fd,
-		      const char *module)
+static int judge_open(int listener, const struct seccomp_notif *question,
+		      const struct sealed_place *place)
 {
 	bool at = question->data.nr == SYS_openat;
 	uint64_t flags = question->data.args[at ? 2 : 1];
@@ -123,8 +132,8 @@ static int judge_open(int listener, const struct seccomp_notif *question, int ro
 		return -ENOENT;
 	if (!may_be_asked_for(path))
 		return -EACCES;
-	err = place_beside(module, path);
-	return err ? err : open_for_child(root_fd, path);
+	err = place_beside(place->module, path);
+	return err ? err : open_for_child(place, path);
 }
 
 /* Put our descriptor into the child: its number there, or negative errno. */
@@ -148,7 +157,7 @@ static bool messages_fit(void)
 	       sizes.seccomp_notif <= MESSAGE_SIZE && sizes.seccomp_notif_resp <= MESSAGE_SIZE;
 }
 
-int sealed_files__answer(int listener, int root_fd, const char *module)
+int sealed_files__answer(int listener, const struct sealed_place *place)
 {
 	union {
 		struct seccomp_notif message;
@@ -165,7 +174,7 @@ int sealed_files__answer(int listener, int root_fd, const char *module)
 		return -ENOTSUP;
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* it has died meanwhile */
-	number = fd = judge_open(listener, &question.message, root_fd, module);
+	number = fd = judge_open(listener, &question.message, place);
 	if (fd >= 0)
 		number = hand_over(listener, question.message.id, fd);
 	answer.message.id = question.message.id;

@@ -8,9 +8,13 @@
 
 struct sealed_work {
 	sealed_resolve_fn resolve;
+	struct sealed_pool *pool; /* NULL: no child is kept */
 	uint64_t memory;	  /* bytes a child; 0: a quarter of what is available */
 	unsigned int cpu_seconds; /* a child; 0: by the size of its files */
 	uint64_t wall_time;	  /* ns a child; 0: a multiple of its CPU time */
+	uint64_t stuck_time;	  /* ns without any sign of life; 0: some seconds */
+	unsigned int user_seconds,
+		others_seconds; /* of CPU, of a user, of all but root; 0: minutes */
 };
 
 int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,

@@ -22,6 +22,7 @@ struct result_record {
 	struct record header;
 	uint64_t index;
 	uint64_t elf_address;
+	uint64_t same_until;
 	uint64_t frame_count;
 };
 
@@ -158,6 +159,7 @@ int sealed_writer__result(void *writer, size_t index, const struct symbol_result
 		.header = {.size = sizeof(record), .type = RECORD_RESULT},
 		.index = index,
 		.elf_address = result->elf_address,
+		.same_until = result->same_until,
 	};
 	size_t count = result->frame_count < SEALED_CHAIN_MAX ? result->frame_count
 							      : SEALED_CHAIN_MAX;
@@ -335,6 +337,7 @@ static int deliver_result(const struct sealed_answers *a, const char *at, symbol
 
 	memcpy(&record, at, sizeof(record));
 	result.elf_address = record.elf_address;
+	result.same_until = record.same_until;
 	result.frame_count = record.frame_count;
 	for (size_t i = 0; i < record.frame_count; i++) {
 		const char *name;

@@ -2,6 +2,9 @@
 /*
  * One file a key in a directory of base/disk_cache. Two processes that write the same one leave one of
  * the two, whole: the loser's answers are missing, no more.
+ *
+ * Who asks again and again for the same modules keeps their files in memory, and writes what is new at the end or
+ * when there is much of it: a file is written as a whole, so a few answers cost as much as all.
  */
 #include "symbolize/symbol_cache.h"
 
@@ -26,12 +29,24 @@ _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
 struct pending {
 	struct symbol_image_id id;
 	struct symbol_answers *answers;
+	bool committed; /* at least those that were added first */
+};
+
+/* A file that stays in memory. */
+struct kept_image {
+	struct symbol_image_id id;
+	struct symbol_image *image;
+	size_t bytes;
+	uint64_t used; /* the cache's count of uses then */
 };
 
 struct symbol_cache {
 	struct disk_cache *files;
 	VEC(struct pending) pending;
 	size_t last; /* the pending one that was used last */
+	VEC(struct kept_image) images;
+	size_t kept_bytes; /* of images, and again of answers; 0: none are kept */
+	uint64_t uses;
 };
 
 static struct symbol_cache *open_files(const char *path, uint64_t limit)
@@ -63,17 +78,6 @@ struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit)
 	return open_files(path, limit);
 }
 
-void symbol_cache__free(struct symbol_cache *c)
-{
-	if (!c)
-		return;
-	for (size_t i = 0; i < c->pending.count; i++)
-		symbol_answers__free(c->pending.data[i].answers);
-	vec_free(&c->pending);
-	disk_cache__free(c->files);
-	free(c);
-}
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* false: nothing can be kept under such a key. */
@@ -98,17 +102,16 @@ static void file_name(const struct symbol_image_id *id, char name[NAME_SIZE])
 
 /* What is known of a module. -ENOENT: nothing, or what there was has been thrown away; -ENOMEM. */
 static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
-		      struct symbol_image **image)
+		      struct symbol_image **image, size_t *size)
 {
 	char name[NAME_SIZE];
 	void *data = NULL;
-	size_t size = 0;
 	int err;
 
 	file_name(id, name);
-	err = disk_cache__read(c->files, name, &data, &size);
+	err = disk_cache__read(c->files, name, &data, size);
 	if (!err)
-		err = symbol_image__open(data, size, id, image);
+		err = symbol_image__open(data, *size, id, image);
 	if (err == -EBADMSG) {
 		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
@@ -116,39 +119,72 @@ static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
 	return !err || err == -ENOMEM ? err : -ENOENT;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
-
-int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *key,
-		       const uint64_t *addresses, size_t count, unsigned char *known,
-		       symbol_sink_fn sink, void *context)
-{
-	struct symbol_image_id id;
-	struct symbol_image *image;
-	int err = 0;
-
-	memset(known, 0, count);
-	if (!id_of_key(key, &id))
-		return 0;
-	err = load_image(c, &id, &image);
-	if (err)
-		return 0; /* it is a cache: what it cannot tell is found out again */
-	for (size_t i = 0; i < count && !err; i++) {
-		struct symbol_result result;
-
-		if (symbol_image__find(image, addresses[i], &result))
-			continue;
-		known[i] = 1;
-		err = sink(context, i, &result);
-	}
-	symbol_image__free(image);
-	return err;
-}
-
 static bool same_id(const struct symbol_image_id *a, const struct symbol_image_id *b)
 {
 	return a->debug_id == b->debug_id && a->build_id_size == b->build_id_size &&
 	       !memcmp(a->build_id, b->build_id, a->build_id_size);
 }
+
+/* ---- files in memory ------------------------------------------------------------------------- */
+
+static void forget_image(struct symbol_cache *c, size_t number)
+{
+	symbol_image__free(c->images.data[number].image);
+	c->images.data[number] = c->images.data[--c->images.count];
+}
+
+static void forget_image_of(struct symbol_cache *c, const struct symbol_image_id *id)
+{
+	for (size_t i = 0; i < c->images.count; i++)
+		if (same_id(&c->images.data[i].id, id)) {
+			forget_image(c, i);
+			return;
+		}
+}
+
+static void keep_image_limit(struct symbol_cache *c)
+{
+	for (;;) {
+		size_t sum = 0, oldest = 0;
+
+		for (size_t i = 0; i < c->images.count; i++) {
+			sum += c->images.data[i].bytes;
+			if (c->images.data[i].used < c->images.data[oldest].used)
+				oldest = i;
+		}
+		if (sum <= c->kept_bytes)
+			return;
+		forget_image(c, oldest);
+	}
+}
+
+/*
+ * What is known of a module: from memory, or its file. *borrowed: it stays the cache's, until the next call. As
+ * load_image().
+ */
+static int find_image(struct symbol_cache *c, const struct symbol_image_id *id,
+		      struct symbol_image **image, bool *borrowed)
+{
+	struct kept_image kept = {.id = *id, .used = ++c->uses};
+	int err;
+
+	*borrowed = true;
+	for (size_t i = 0; i < c->images.count; i++)
+		if (same_id(&c->images.data[i].id, id)) {
+			c->images.data[i].used = c->uses;
+			*image = c->images.data[i].image;
+			return 0;
+		}
+	err = load_image(c, id, image, &kept.bytes);
+	kept.bytes += sizeof(kept);
+	kept.image = *image;
+	*borrowed = !err && kept.bytes <= c->kept_bytes && !vec_push(&c->images, kept);
+	if (*borrowed)
+		keep_image_limit(c); /* the newest is the last to go */
+	return err;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* NULL: nothing was added under this key. */
 static struct pending *find_pending(struct symbol_cache *c, const struct symbol_image_id *id)
@@ -162,6 +198,38 @@ static struct pending *find_pending(struct symbol_cache *c, const struct symbol_
 		}
 	}
 	return NULL;
+}
+
+int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *key,
+		       const uint64_t *addresses, size_t count, unsigned char *known,
+		       symbol_sink_fn sink, void *context)
+{
+	struct symbol_image *image = NULL;
+	struct symbol_image_id id;
+	struct pending *pending;
+	bool borrowed;
+	int err = 0;
+
+	memset(known, 0, count);
+	if (!id_of_key(key, &id))
+		return 0;
+	pending = find_pending(c, &id);
+	if (pending && !pending->committed)
+		pending = NULL;
+	if (find_image(c, &id, &image, &borrowed)) /* what it cannot tell is found out again */
+		image = NULL;
+	for (size_t i = 0; i < count && !err; i++) {
+		struct symbol_result result;
+
+		if ((!pending || symbol_answers__find(pending->answers, addresses[i], &result)) &&
+		    (!image || symbol_image__find(image, addresses[i], &result)))
+			continue;
+		known[i] = 1;
+		err = sink(context, i, &result);
+	}
+	if (!borrowed)
+		symbol_image__free(image);
+	return err;
 }
 
 static struct pending *new_pending(struct symbol_cache *c, const struct symbol_image_id *id)
@@ -204,7 +272,7 @@ static int write_answers(struct symbol_cache *c, const struct symbol_image_id *i
 	struct symbol_image *old;
 	char name[NAME_SIZE];
 	size_t size;
-	int err = load_image(c, id, &old);
+	int err = load_image(c, id, &old, &size);
 
 	if (!err) {
 		err = symbol_image__merge(old, answers);
@@ -222,19 +290,79 @@ static int write_answers(struct symbol_cache *c, const struct symbol_image_id *i
 	return err;
 }
 
+static int write_pending(struct symbol_cache *c, struct pending *pending)
+{
+	int err = write_answers(c, &pending->id, pending->answers);
+
+	forget_image_of(c, &pending->id);
+	symbol_answers__free(pending->answers);
+	*pending = c->pending.data[--c->pending.count];
+	return err;
+}
+
+/* Where answers are kept, so many of them that the rest is within the limit: those of whom there are most. */
+static int write_most(struct symbol_cache *c)
+{
+	int err = 0;
+
+	for (;;) {
+		uint64_t sum = 0, most = 0;
+		struct pending *largest = NULL;
+
+		for (size_t i = 0; i < c->pending.count; i++) {
+			uint64_t bytes = symbol_answers__size(c->pending.data[i].answers);
+
+			sum += bytes;
+			if (bytes > most && c->pending.data[i].committed) {
+				most = bytes;
+				largest = &c->pending.data[i];
+			}
+		}
+		if (sum <= c->kept_bytes || !largest)
+			return err;
+		err = write_pending(c, largest);
+	}
+}
+
 int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key)
 {
 	struct symbol_image_id id;
 	struct pending *pending;
-	int err;
 
 	if (!id_of_key(key, &id))
 		return 0;
 	pending = find_pending(c, &id);
 	if (!pending)
 		return 0;
-	err = write_answers(c, &id, pending->answers);
-	symbol_answers__free(pending->answers);
-	*pending = c->pending.data[--c->pending.count];
-	return err;
+	pending->committed = true;
+	return c->kept_bytes ? write_most(c) : write_pending(c, pending);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void symbol_cache__keep(struct symbol_cache *c, size_t bytes)
+{
+	c->kept_bytes = bytes;
+}
+
+static void write_committed(struct symbol_cache *c)
+{
+	for (size_t i = c->pending.count; i-- > 0;)
+		if (c->pending.data[i].committed)
+			write_pending(c, &c->pending.data[i]);
+}
+
+void symbol_cache__free(struct symbol_cache *c)
+{
+	if (!c)
+		return;
+	write_committed(c);
+	while (c->images.count)
+		forget_image(c, c->images.count - 1);
+	vec_free(&c->images);
+	for (size_t i = 0; i < c->pending.count; i++)
+		symbol_answers__free(c->pending.data[i].answers);
+	vec_free(&c->pending);
+	disk_cache__free(c->files);
+	free(c);
 }

@@ -22,7 +22,14 @@ struct symbol_cache *symbol_cache__open(void);
 /* The same in a directory of the caller's choice, which is made if it is not there (not what it is
  * in). */
 struct symbol_cache *symbol_cache__open_at(const char *directory, uint64_t limit);
+/* Writes what was put off. */
 void symbol_cache__free(struct symbol_cache *c);
+
+/*
+ * For who asks again and again for the same: from now on files stay in memory, so many bytes of them, and commits are
+ * put off until the cache is freed or answers take more than as many bytes again. They are read all the same.
+ */
+void symbol_cache__keep(struct symbol_cache *c, size_t bytes);
 
 /*
  * What is known of this build-id. `debug_id` tells what the answers were made from, as
@@ -43,7 +50,7 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *ke
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_cache_key *key, uint64_t address,
 		      const struct symbol_result *result);
 /* Merge what was added with what is there, the new before the old. 0 or negative errno: nothing was
- * written; the added answers are forgotten all the same. */
+ * written; the added answers are forgotten all the same. symbol_cache__keep() puts it off. */
 int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key);
 
 #endif

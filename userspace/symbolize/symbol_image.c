@@ -62,8 +62,9 @@ struct symbol_answers {
 	VEC(struct image_answer) answers;
 	VEC(struct image_frame) frames;
 	struct strtab *strings;
-	uint64_t size, size_limit; /* of the image, should nothing be replaced */
-	bool sorted;		   /* and one answer per address */
+	uint64_t size, size_limit;	  /* of the image, should nothing be replaced */
+	bool sorted;			  /* and one answer per address */
+	VEC(struct symbol_frame) scratch; /* of what was found last */
 };
 
 struct symbol_image {
@@ -72,7 +73,7 @@ struct symbol_image {
 	const struct image_answer *answers;
 	const struct image_frame *frames;
 	const char *strings;
-	struct symbol_frame scratch[FRAMES_MAX];
+	VEC(struct symbol_frame) scratch; /* of what was found last */
 };
 
 static uint64_t hash_of_maker(void)
@@ -104,6 +105,7 @@ void symbol_answers__free(struct symbol_answers *a)
 		return;
 	vec_free(&a->answers);
 	vec_free(&a->frames);
+	vec_free(&a->scratch);
 	strtab__free(a->strings);
 	free(a);
 }
@@ -219,6 +221,52 @@ static const struct image_answer *find_answer(const struct image_answer *answers
 	size_t i = partition_point(answers, count, a, a->address < address);
 
 	return i < count && answers[i].address == address ? &answers[i] : NULL;
+}
+
+uint64_t symbol_answers__size(const struct symbol_answers *a)
+{
+	return a->size;
+}
+
+static const char *optional_text(const struct symbol_answers *a, uint32_t number)
+{
+	const char *text = strtab__get(a->strings, number);
+
+	return *text ? text : NULL;
+}
+
+int symbol_answers__find(struct symbol_answers *a, uint64_t address, struct symbol_result *result)
+{
+	const struct image_answer *answer;
+
+	sort_answers(a);
+	answer = find_answer(a->answers.data, a->answers.count, address);
+	if (!answer)
+		return -ENOENT;
+	a->scratch.count = 0;
+	if (vec_reserve(&a->scratch, answer->frame_count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < answer->frame_count; i++) {
+		const struct image_frame *f = &a->frames.data[answer->first_frame + i];
+
+		a->scratch.data[i] = (struct symbol_frame){
+			.function = strtab__get(a->strings, f->function),
+			.function_address = f->function_address,
+			.function_size = f->function_size,
+			.file = optional_text(a, f->file),
+			.line = f->line,
+			.column = f->column,
+			.definition_file = optional_text(a, f->definition_file),
+			.definition_line = f->definition_line,
+			.definition_column = f->definition_column,
+		};
+	}
+	*result = (struct symbol_result){
+		.elf_address = answer->elf_address,
+		.frames = answer->frame_count ? a->scratch.data : NULL,
+		.frame_count = answer->frame_count,
+	};
+	return 0;
 }
 
 /* All strings behind one another, and where each begins. */
@@ -373,6 +421,7 @@ void symbol_image__free(struct symbol_image *image)
 	if (!image)
 		return;
 	free(image->data);
+	vec_free(&image->scratch);
 	free(image);
 }
 
@@ -381,13 +430,15 @@ static const char *optional_string(const struct symbol_image *image, uint32_t of
 	return image->strings[offset] ? image->strings + offset : NULL;
 }
 
-static void make_result(struct symbol_image *image, const struct image_answer *answer,
-			struct symbol_result *result)
+static int make_result(struct symbol_image *image, const struct image_answer *answer,
+		       struct symbol_result *result)
 {
+	if (vec_reserve(&image->scratch, answer->frame_count))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < answer->frame_count; i++) {
 		const struct image_frame *f = &image->frames[answer->first_frame + i];
 
-		image->scratch[i] = (struct symbol_frame){
+		image->scratch.data[i] = (struct symbol_frame){
 			.function = image->strings + f->function,
 			.function_address = f->function_address,
 			.function_size = f->function_size,
@@ -401,9 +452,10 @@ static void make_result(struct symbol_image *image, const struct image_answer *a
 	}
 	*result = (struct symbol_result){
 		.elf_address = answer->elf_address,
-		.frames = answer->frame_count ? image->scratch : NULL,
+		.frames = answer->frame_count ? image->scratch.data : NULL,
 		.frame_count = answer->frame_count,
 	};
+	return 0;
 }
 
 int symbol_image__find(struct symbol_image *image, uint64_t address, struct symbol_result *result)
@@ -411,10 +463,7 @@ int symbol_image__find(struct symbol_image *image, uint64_t address, struct symb
 	const struct image_answer *answer = find_answer(image->answers, image->header->answers,
 							address);
 
-	if (!answer)
-		return -ENOENT;
-	make_result(image, answer, result);
-	return 0;
+	return answer ? make_result(image, answer, result) : -ENOENT;
 }
 
 int symbol_image__merge(struct symbol_image *image, struct symbol_answers *a)
@@ -429,8 +478,9 @@ int symbol_image__merge(struct symbol_image *image, struct symbol_answers *a)
 
 		if (find_answer(a->answers.data, before, image->answers[i].address))
 			continue;
-		make_result(image, &image->answers[i], &result);
-		err = symbol_answers__add(a, image->answers[i].address, &result);
+		err = make_result(image, &image->answers[i], &result);
+		if (!err)
+			err = symbol_answers__add(a, image->answers[i].address, &result);
 		if (err)
 			return err == -EFBIG ? 0 : err;
 	}

@@ -28,6 +28,12 @@ void symbol_answers__free(struct symbol_answers *a);
 int symbol_answers__add(struct symbol_answers *a, uint64_t address,
 			const struct symbol_result *result);
 
+/* Bytes that the image would have, nearly. */
+uint64_t symbol_answers__size(const struct symbol_answers *a);
+
+/* 0, -ENOENT, -ENOMEM. The result is valid until the next call of any function of these answers. */
+int symbol_answers__find(struct symbol_answers *a, uint64_t address, struct symbol_result *result);
+
 /* The image's bytes; the caller frees. 0, -ENOMEM. */
 int symbol_answers__encode(struct symbol_answers *a, const struct symbol_image_id *id, void **data,
 			   size_t *size);

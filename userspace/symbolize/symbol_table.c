@@ -57,6 +57,8 @@ struct matcher {
 	/* By the first address at or behind their start: the last symbol without a size, … */
 	struct candidate *unsized;
 	uint64_t *sized_end; /* … and where the symbols with sizes end at the latest. */
+	/* where the first symbol behind an address starts, as far as it was left there */
+	uint64_t *next;
 };
 
 static uint32_t symbol_rank(const struct elf_symbol *symbol)
@@ -126,14 +128,35 @@ static uint64_t unsized_end(const struct elf_symbol *symbol)
 	return symbol->section_end && symbol->section_end < end ? symbol->section_end : end;
 }
 
+/*
+ * Does it cover one of the addresses, or say where an answer ends? Few do, of a table that is asked for a few addresses.
+ * Where it ends counts in any case.
+ */
+static bool is_wanted(void *context, const struct elf_symbol *symbol)
+{
+	struct matcher *m = context;
+	size_t first = count_below(m, symbol->address);
+	uint64_t end = saturating_add_u64(symbol->address, symbol->size);
+
+	if (first < m->count && symbol->size)
+		m->sized_end[first] = max_u64(m->sized_end[first], end);
+	if (first && symbol->address < m->next[first - 1])
+		return true;
+	return first < m->count && (!symbol->size || end > m->addresses[first]);
+}
+
 static int visit_symbol(void *context, const struct elf_symbol *symbol)
 {
 	struct matcher *m = context;
 	struct candidate c = {.name = symbol->name, .start = symbol->address};
 	size_t first, end;
 
+	if (!symbol->name || !symbol->name[0] || is_mark(symbol))
+		return 0;
 	first = count_below(m, symbol->address);
-	if (first == m->count || !symbol->name || !symbol->name[0] || is_mark(symbol))
+	if (first)
+		m->next[first - 1] = min_u64(m->next[first - 1], symbol->address);
+	if (first == m->count)
 		return 0;
 	c.rank = symbol_rank(symbol);
 	c.name_length = (uint32_t)strnlen(symbol->name, NAME_LENGTH_MAX);
@@ -143,8 +166,6 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 		return 0;
 	}
 	c.end = saturating_add_u64(symbol->address, symbol->size);
-	if (c.end > m->sized_end[first])
-		m->sized_end[first] = c.end;
 	end = count_below(m, c.end);
 	if (first < end)
 		offer_range(m, first, end, &c);
@@ -162,6 +183,20 @@ static struct candidate best_sized(const struct matcher *m, size_t index)
 	return best;
 }
 
+/*
+ * How far an answer holds. Where no symbol starts, none can be a better answer, and whatever covers a later address covers
+ * this one.
+ */
+static void collect_extents(const struct matcher *m, struct symbol_match *matches)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = m->count; i-- > 0;) {
+		next = min_u64(next, m->next[i]);
+		matches[i].until = min_u64(matches[i].until, next);
+	}
+}
+
 static void collect_matches(const struct matcher *m, struct symbol_match *matches)
 {
 	struct candidate unsized = {};
@@ -174,15 +209,17 @@ static void collect_matches(const struct matcher *m, struct symbol_match *matche
 			offer_candidate(&unsized, &m->unsized[i]);
 		if (m->sized_end[i] > sized_end)
 			sized_end = m->sized_end[i];
-		matches[i] = (struct symbol_match){};
+		matches[i] = (struct symbol_match){.until = UINT64_MAX};
 		if (best.name)
 			matches[i] = (struct symbol_match){best.name, best.start,
-							   best.end - best.start};
+							   best.end - best.start, best.end};
 		else if (unsized.name && sized_end <= unsized.start &&
 			 m->addresses[i] < unsized.end)
 			matches[i] = (struct symbol_match){.name = unsized.name,
-							   .address = unsized.start};
+							   .address = unsized.start,
+							   .until = unsized.end};
 	}
+	collect_extents(m, matches);
 }
 
 int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
@@ -191,18 +228,21 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 	_cleanup_free_ struct candidate *sized = calloc(count + 1, 2 * sizeof(*sized));
 	_cleanup_free_ struct candidate *unsized = calloc(count + 1, sizeof(*unsized));
 	_cleanup_free_ uint64_t *sized_end = calloc(count + 1, sizeof(*sized_end));
+	_cleanup_free_ uint64_t *next = calloc(count + 1, sizeof(*next));
 	struct matcher m = {
 		.addresses = addresses,
 		.count = count,
 		.sized = sized,
 		.unsized = unsized,
 		.sized_end = sized_end,
+		.next = next,
 	};
 	int err;
 
-	if (!sized || !unsized || !sized_end)
+	if (!sized || !unsized || !sized_end || !next)
 		return -ENOMEM;
-	err = elf_file__each_symbol(file, visit_symbol, &m);
+	memset(next, 0xff, count * sizeof(*next));
+	err = elf_file__each_wanted_symbol(file, is_wanted, visit_symbol, &m);
 	if (err == -ENOMEM)
 		return err;
 	collect_matches(&m, matches);

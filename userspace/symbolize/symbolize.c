@@ -9,12 +9,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "symbolize/answer_memory.h"
 #include "symbolize/demangle.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/module.h"
+#include "symbolize/sealed_pool.h"
+#include "symbolize/symbol_cache.h"
+
+#define ANSWERS_BYTES ((size_t)8 << 20)
+#define CACHE_USES    40		/* windows, until it is written and opened again */
+#define CACHE_BYTES   ((size_t)2 << 20) /* that it keeps of files, and again of answers */
+#define ADDED_MAX     1024 /* symbols; with more of them those that are gone are worth a new reading */
 
 struct symbolizer {
-	struct kallsyms *kallsyms;
+	struct kallsyms *kallsyms; /* the first reading */
+	/* a later one of all but the image, which replaces what that has; or NULL */
+	struct kallsyms *modules;
+	struct kallsyms *incoming; /* the next of these, not complete; or NULL */
+	unsigned int added;	   /* since the last reading */
+	bool unknown;
+	struct answer_memory *answers; /* NULL: not wanted yet */
+	struct symbol_cache *cache;    /* the same */
+	unsigned int cache_uses;       /* since it was opened */
+	struct sealed_pool *pool;      /* NULL: not wanted */
 };
 
 struct symbolizer *symbolizer__new(void)
@@ -38,12 +55,111 @@ void symbolizer__free(struct symbolizer *s)
 	if (!s)
 		return;
 	kallsyms__free(s->kallsyms);
+	kallsyms__free(s->modules);
+	kallsyms__free(s->incoming);
+	answer_memory__free(s->answers);
+	symbol_cache__free(s->cache);
+	sealed_pool__free(s->pool);
 	free(s);
+}
+
+void symbolizer__keep_readers(struct symbolizer *s)
+{
+	if (!s->pool)
+		s->pool = sealed_pool__new(SYMBOLIZER_READERS_BYTES);
+}
+
+void symbolizer__limit_readers(struct symbolizer *s, size_t bytes)
+{
+	if (s->pool)
+		sealed_pool__limit(s->pool, bytes);
+}
+
+struct sealed_pool *symbolize_pool(struct symbolizer *s)
+{
+	return s->pool;
+}
+
+/* What a reading does not show must not be shown by an addition: kptr_restrict. */
+static int add_later(struct symbolizer *s, const struct kallsyms_piece *piece)
+{
+	int err = 0;
+
+	if (kallsyms__hidden(s->kallsyms) || kallsyms__empty(s->kallsyms))
+		return 0;
+	s->added++;
+	if (s->incoming)
+		err = kallsyms__add(s->incoming, piece->text, piece->size);
+	return err ? err
+		   : kallsyms__add(s->modules ? s->modules : s->kallsyms, piece->text, piece->size);
+}
+
+static int add_modules(struct symbolizer *s, const struct kallsyms_piece *piece)
+{
+	int err;
+
+	if (piece->begins) {
+		kallsyms__free(s->incoming);
+		s->incoming = kallsyms__new();
+	}
+	if (!s->incoming)
+		return piece->begins ? -ENOMEM : 0;
+	err = kallsyms__add(s->incoming, piece->text, piece->size);
+	if (err || !piece->ends)
+		return err;
+	kallsyms__free(s->modules);
+	s->modules = s->incoming;
+	s->incoming = NULL;
+	s->added = 0;
+	return 0;
+}
+
+struct answer_memory *symbolize_answers(struct symbolizer *s)
+{
+	if (!s->answers)
+		s->answers = answer_memory__new(ANSWERS_BYTES);
+	return s->answers;
 }
 
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size)
 {
 	return kallsyms__add(s->kallsyms, text, size);
+}
+
+int symbolizer__change_kallsyms(struct symbolizer *s, const struct kallsyms_piece *piece)
+{
+	return piece->is_reading ? add_modules(s, piece) : add_later(s, piece);
+}
+
+bool symbolizer__wants_modules(struct symbolizer *s)
+{
+	bool wants = s->unknown || s->added > ADDED_MAX;
+
+	s->unknown = false;
+	return wants;
+}
+
+/* 0, or -ENOENT. */
+static int find_kernel_function(struct symbolizer *s, uint64_t address,
+				struct kernel_function *function)
+{
+	if (!s->modules)
+		return kallsyms__find(s->kallsyms, address, function);
+	if (!kallsyms__find(s->modules, address, function))
+		return 0;
+	return kallsyms__find(s->kallsyms, address, function) || function->module ? -ENOENT : 0;
+}
+
+struct symbol_cache *symbolize_cache(struct symbolizer *s)
+{
+	if (s->cache && s->cache_uses++ < CACHE_USES)
+		return s->cache;
+	symbol_cache__free(s->cache);
+	s->cache = symbol_cache__open();
+	if (s->cache)
+		symbol_cache__keep(s->cache, CACHE_BYTES);
+	s->cache_uses = 0;
+	return s->cache;
 }
 
 bool symbolize_is_file(enum dso_kind kind)
@@ -73,7 +189,7 @@ int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t addres
 	char name[DEMANGLED_SIZE];
 	size_t length;
 
-	if (!kallsyms__find(s->kallsyms, address, &function)) {
+	if (!find_kernel_function(s, address, &function)) {
 		/* the kernel has Rust in it; and a module's name tells functions of one name apart */
 		length = demangle(function.name, name, sizeof(name));
 		if (function.module)
@@ -83,6 +199,8 @@ int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t addres
 		frame.function_size = function.size;
 		result.frames = &frame;
 		result.frame_count = 1;
+	} else {
+		s->unknown = true;
 	}
 	return sink(context, index, &result);
 }
@@ -98,7 +216,7 @@ bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address)
 {
 	struct kernel_function function;
 
-	return !kallsyms__find(s->kallsyms, address, &function) && !function.module;
+	return !find_kernel_function(s, address, &function) && !function.module;
 }
 
 int symbolize_kernel_start(const struct symbolizer *s, uint64_t *address)

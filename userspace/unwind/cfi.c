@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two passes: all entries are read first (functions do not have to lie in order, and one may refer
- * to a common entry that comes later), then the instructions of one function after the other are
- * run (cfi_machine.c).
+ * Two passes: all entries are read first (functions do not have to lie in order), then the instructions of
+ * one function after the other are run (cfi_machine.c). In .debug_frame a function may refer to a common
+ * entry that comes later; such functions are set aside until all common entries are there.
+ *
+ * What is kept of a function is small, for there may be as many as fit into the section.
  */
 #include "unwind/cfi.h"
 
@@ -12,21 +14,25 @@
 
 #include "base/search.h"
 #include "base/vec.h"
+#include "unwind/build_budget.h"
 #include "unwind/cfi_private.h"
 
 #define PADDING_MAX 16
 #define NO_CIE	    UINT32_MAX
+#define ENTRY_STEPS 4
 
+/* A function; what is not an address is an offset in the section. */
 struct fde {
-	uint64_t start, end; /* ELF virtual addresses */
-	const uint8_t *instructions, *instructions_end;
+	uint64_t start; /* ELF virtual address */
+	uint32_t size;
+	uint32_t instructions, instructions_end;
 	uint32_t cie;
 };
 
-/* An FDE whose CIE may not have been read yet. */
+/* An FDE whose CIE has not been read yet. */
 struct entry {
-	uint64_t offset, cie_offset;
-	const uint8_t *body, *end;
+	uint64_t cie_offset;
+	uint32_t body, end;
 };
 
 struct reader {
@@ -39,6 +45,10 @@ struct reader {
 
 static void reader__fini(struct reader *r)
 {
+	build_budget__give_back(r->section->budget,
+				r->cies.count * sizeof(*r->cies.data) +
+					r->entries.count * sizeof(*r->entries.data) +
+					r->fdes.count * sizeof(*r->fdes.data));
 	vec_free(&r->cies);
 	vec_free(&r->entries);
 	vec_free(&r->fdes);
@@ -166,12 +176,81 @@ static void read_cie_body(const struct reader *r, struct cursor *c, struct cie *
 	cie->end = c->end;
 }
 
+/* What it says of all its functions. */
+static void run_cie(const struct reader *r, struct cie *cie)
+{
+	struct cfi_machine m = {.section = r->section, .cie = cie, .rbx = {.how = UNWIND_RBX_SAME}};
+
+	cie->initial_rbx = m.rbx;
+	if (!cie->supported)
+		return;
+	cfi_machine__run(&m, cie->instructions, cie->end);
+	cie->initial = m.rule;
+	cie->initial_rbx = m.rbx;
+	cie->supported = !m.failed;
+}
+
 static int add_cie(struct reader *r, uint64_t offset, struct cursor c)
 {
 	struct cie cie = {.offset = offset};
+	int err = build_budget__take(r->section->budget, sizeof(cie));
 
+	if (err)
+		return err;
 	read_cie_body(r, &c, &cie);
+	run_cie(r, &cie);
 	return vec_push(&r->cies, cie);
+}
+
+static uint32_t find_cie(const struct reader *r, uint64_t offset)
+{
+	size_t i = partition_point(r->cies.data, r->cies.count, cie, cie->offset < offset);
+
+	return i < r->cies.count && r->cies.data[i].offset == offset ? i : NO_CIE;
+}
+
+static int add_fde(struct reader *r, struct cursor c, uint32_t number)
+{
+	const struct cie *cie = &r->cies.data[number];
+	uint64_t start, size;
+	int err;
+
+	if (!cie->supported) {
+		r->counts->unsupported++;
+		return 0;
+	}
+	start = cfi_read_encoded(r->section, &c, cie->encoding);
+	size = cfi_read_encoded(r->section, &c, cie->encoding & 0x0f);
+	if (cie->has_augmentation)
+		cursor__skip(&c, cursor__uleb(&c));
+	if (c.bad || size > UINT32_MAX || start > UINT64_MAX - size) {
+		r->counts->damaged++;
+		return 0;
+	}
+	/* of functions that the linker threw away the address 0 is left */
+	if (!start || !size)
+		return 0;
+	err = build_budget__take(r->section->budget, sizeof(struct fde));
+	return err ? err
+		   : vec_push(&r->fdes, (struct fde){
+						.start = start,
+						.size = size,
+						.instructions = offset_of(r, c.at),
+						.instructions_end = offset_of(r, c.end),
+						.cie = number,
+					});
+}
+
+static int set_aside(struct reader *r, uint64_t cie_offset, struct cursor c)
+{
+	int err = build_budget__take(r->section->budget, sizeof(struct entry));
+
+	return err ? err
+		   : vec_push(&r->entries, (struct entry){
+						   .cie_offset = cie_offset,
+						   .body = offset_of(r, c.at),
+						   .end = offset_of(r, c.end),
+					   });
 }
 
 /*
@@ -182,6 +261,7 @@ static int read_entry(struct reader *r, uint64_t offset, struct cursor c, bool i
 {
 	bool eh = r->section->is_eh_frame;
 	uint64_t at = offset_of(r, c.at), id = is_64 ? cursor__u64(&c) : cursor__u32(&c);
+	uint32_t cie;
 
 	if (c.bad) {
 		r->counts->damaged++;
@@ -193,12 +273,14 @@ static int read_entry(struct reader *r, uint64_t offset, struct cursor c, bool i
 		r->counts->damaged++;
 		return 0;
 	}
-	return vec_push(&r->entries, (struct entry){
-					     .offset = offset,
-					     .cie_offset = eh ? at - id : id,
-					     .body = c.at,
-					     .end = c.end,
-				     });
+	id = eh ? at - id : id;
+	cie = find_cie(r, id);
+	if (cie != NO_CIE)
+		return add_fde(r, c, cie);
+	if (!eh && id > offset)
+		return set_aside(r, id, c);
+	r->counts->damaged++;
+	return 0;
 }
 
 /* A length of 0 ends the list, but linkers have put such ends in the middle as well. */
@@ -219,42 +301,12 @@ static int read_entries(struct reader *r)
 			r->counts->damaged++;
 			break;
 		}
+		err = build_budget__step(r->section->budget, ENTRY_STEPS);
+		if (err)
+			return err;
 		err = read_entry(r, offset, cursor__take(&c, length), is_64);
 	}
 	return err;
-}
-
-static uint32_t find_cie(const struct reader *r, uint64_t offset)
-{
-	size_t i = partition_point(r->cies.data, r->cies.count, cie, cie->offset < offset);
-
-	return i < r->cies.count && r->cies.data[i].offset == offset ? i : NO_CIE;
-}
-
-static int read_fde(struct reader *r, const struct entry *entry, uint32_t number)
-{
-	const struct cie *cie = &r->cies.data[number];
-	struct cursor c = {.at = entry->body, .end = entry->end};
-	struct fde fde = {.cie = number};
-
-	if (!cie->supported) {
-		r->counts->unsupported++;
-		return 0;
-	}
-	fde.start = cfi_read_encoded(r->section, &c, cie->encoding);
-	fde.end = fde.start + cfi_read_encoded(r->section, &c, cie->encoding & 0x0f);
-	if (cie->has_augmentation)
-		cursor__skip(&c, cursor__uleb(&c));
-	if (c.bad || fde.end < fde.start) {
-		r->counts->damaged++;
-		return 0;
-	}
-	/* of functions that the linker threw away the address 0 is left */
-	if (!fde.start || fde.end == fde.start)
-		return 0;
-	fde.instructions = c.at;
-	fde.instructions_end = c.end;
-	return vec_push(&r->fdes, fde);
 }
 
 static int compare_fdes(const void *a, const void *b)
@@ -266,44 +318,44 @@ static int compare_fdes(const void *a, const void *b)
 	return x->instructions < y->instructions ? -1 : x->instructions > y->instructions;
 }
 
-static int read_fdes(struct reader *r)
+static int add_set_aside(struct reader *r)
 {
-	bool sorted = true;
 	int err = 0;
 
 	for (size_t i = 0; i < r->entries.count && !err; i++) {
-		uint32_t cie = find_cie(r, r->entries.data[i].cie_offset);
+		const struct entry *entry = &r->entries.data[i];
+		uint32_t cie = find_cie(r, entry->cie_offset);
+		struct cursor c = {.at = r->section->data + entry->body,
+				   .end = r->section->data + entry->end};
 
 		if (cie == NO_CIE)
 			r->counts->damaged++;
 		else
-			err = read_fde(r, &r->entries.data[i], cie);
+			err = add_fde(r, c, cie);
 	}
-	for (size_t i = 1; i < r->fdes.count && sorted; i++)
-		sorted = compare_fdes(&r->fdes.data[i - 1], &r->fdes.data[i]) < 0;
-	if (!err && !sorted)
-		qsort(r->fdes.data, r->fdes.count, sizeof(*r->fdes.data), compare_fdes);
 	return err;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static void run_cies(struct reader *r)
+/* qsort() may take as much memory again. */
+static int sort_fdes(struct reader *r)
 {
-	for (size_t i = 0; i < r->cies.count; i++) {
-		struct cie *cie = &r->cies.data[i];
-		struct cfi_machine m = {
-			.section = r->section, .cie = cie, .rbx = {.how = UNWIND_RBX_SAME}};
+	uint64_t bytes = r->fdes.count * sizeof(*r->fdes.data);
+	bool sorted = true;
+	int err;
 
-		cie->initial_rbx = m.rbx;
-		if (!cie->supported)
-			continue;
-		cfi_machine__run(&m, cie->instructions, cie->end);
-		cie->initial = m.rule;
-		cie->initial_rbx = m.rbx;
-		cie->supported = !m.failed;
-	}
+	for (size_t i = 1; i < r->fdes.count && sorted; i++)
+		sorted = compare_fdes(&r->fdes.data[i - 1], &r->fdes.data[i]) < 0;
+	if (sorted)
+		return 0;
+	err = build_budget__take(r->section->budget, bytes);
+	if (err)
+		return err;
+	qsort(r->fdes.data, r->fdes.count, sizeof(*r->fdes.data), compare_fdes);
+	build_budget__give_back(r->section->budget, bytes);
+	return 0;
 }
+
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /*
  * What a signal handler returns to was never called: a return address that points to its first byte
@@ -325,14 +377,15 @@ static int describe_function(struct reader *r, const struct fde *fde, cfi_row_fn
 		.rule = r->cies.data[fde->cie].initial,
 		.rbx = r->cies.data[fde->cie].initial_rbx,
 		.location = fde->start,
-		.end = fde->end,
+		.end = fde->start + fde->size,
 		.row = row,
 		.context = context,
 	};
 	int err;
 
 	r->counts->functions++;
-	err = cfi_machine__run(&m, fde->instructions, fde->instructions_end);
+	err = cfi_machine__run(&m, r->section->data + fde->instructions,
+			       r->section->data + fde->instructions_end);
 	if (err)
 		return err;
 	if (m.signal_return && !m.failed)
@@ -353,6 +406,9 @@ static int tell_rows(struct reader *r, cfi_row_fn row, void *context)
 	for (size_t i = 0; i < r->fdes.count && !err; i++) {
 		const struct fde *fde = &r->fdes.data[i];
 
+		err = build_budget__step(r->section->budget, ENTRY_STEPS);
+		if (err)
+			return err;
 		if (fde->start < covered) {
 			r->counts->overlapping++;
 			continue;
@@ -361,7 +417,7 @@ static int tell_rows(struct reader *r, cfi_row_fn row, void *context)
 			err = row(context, covered, &NONE);
 		if (!err)
 			err = describe_function(r, fde, row, context);
-		covered = fde->end;
+		covered = fde->start + fde->size;
 	}
 	return err || !covered ? err : row(context, covered, &NONE);
 }
@@ -373,11 +429,11 @@ int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *contex
 	int err;
 
 	*counts = (struct cfi_counts){};
-	err = read_entries(&r);
-	if (!err) {
-		run_cies(&r);
-		err = read_fdes(&r);
-	}
+	err = section->size > UINT32_MAX ? -EFBIG : read_entries(&r);
+	if (!err)
+		err = add_set_aside(&r);
+	if (!err)
+		err = sort_fdes(&r);
 	if (!err)
 		err = tell_rows(&r, row, context);
 	reader__fini(&r);

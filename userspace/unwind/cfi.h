@@ -14,12 +14,16 @@
 
 #include <sysprof/unwind_table.h>
 
+struct build_budget;
+
 struct cfi_section {
 	const uint8_t *data;
 	size_t size;
 	uint64_t address; /* of the section, ELF virtual address */
 	bool is_eh_frame; /* else .debug_frame */
 	bool tracks_rbx;  /* rules say where the caller's rbx is */
+	/* Asked before anything is kept of it; NULL: the caller trusts its size. Its bytes are counted by him. */
+	struct build_budget *budget;
 };
 
 struct cfi_counts {
@@ -35,7 +39,7 @@ typedef int (*cfi_row_fn)(void *context, uint64_t address, const struct unwind_r
 /*
  * All rows in the order of their addresses, which are ELF virtual ones. Where a function ends and none
  * follows within 16 bytes, a row says UNWIND_CFA_NONE; shorter gaps are padding. Takes time and
- * memory in proportion to the section. 0, -ENOMEM, or what `row` returned.
+ * memory in proportion to the section. 0, -ENOMEM, -EFBIG (the budget, or 4 GB), or what `row` returned.
  */
 int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *context,
 		 struct cfi_counts *counts);

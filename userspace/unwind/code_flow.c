@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/vec.h"
-#include "unwind/x86_code.h"
+#include "base/x86_code.h"
 
 #define WORD		   8
 #define OFFSET_MAX	   (1 << 20)
@@ -216,6 +216,21 @@ static struct state before_load(const struct step *step, struct state s)
 	return s;
 }
 
+/*
+ * Whose frame pointer is loaded by itself keeps the chain of them: the caller's lies where a function that begins with
+ * `push rbp` has put it (V8's builtins, where one leaves its frame and goes on to another).
+ */
+static struct state before_load_of_fp(struct state s)
+{
+	if (s.cfa == AT_REG && s.reg == X86_RBP)
+		return state_nowhere();
+	if (s.fp == FP_IS_SAME) {
+		s.fp = s.cfa == AT_SP ? FP_IS_SAVED : FP_IS_LOST;
+		s.fp_offset = -2 * WORD;
+	}
+	return s;
+}
+
 static struct state at_register(struct state s, uint8_t reg, int64_t offset)
 {
 	if (s.cfa != AT_SP || offset > OFFSET_MAX || offset < -OFFSET_MAX)
@@ -292,6 +307,8 @@ static struct state state_before(const struct step *step, struct state s)
 		return before_load_of_sp(step, s);
 	case X86_LOAD:
 		return before_load(step, s);
+	case X86_LOAD_FP:
+		return before_load_of_fp(s);
 	case X86_STORE:
 		return before_writing(step->reg, step->amount, s);
 	case X86_LEAVE:

@@ -30,6 +30,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "elf/gopclntab.h"
+#include "unwind/build_budget.h"
 
 #define WINDOW	       65536
 #define PROLOGUE_BACK  7    /* sub $N,%rsp */
@@ -39,6 +40,8 @@
 #define PADDING_MAX    31
 #define RETURN_ADDRESS 8
 #define STRETCH_SIZE   2 /* a row takes two bytes, and most stretches become rows */
+#define FUNCTION_STEPS 16
+#define SPECIAL_STEPS  1024 /* its bytes are searched */
 
 #define RET	       0xc3
 #define PUSH_RBP       0x55
@@ -79,6 +82,7 @@ struct layout {
 
 struct walker {
 	const struct elf_file *file;
+	struct build_budget *budget;
 	struct layout layout;
 	cfi_row_fn row;
 	void *context;
@@ -461,8 +465,10 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 	int err;
 
 	if (!w->left--)
-		return -EFBIG;
-	err = describe_to(w, start);
+		return build_budget__refuse(w->budget, TABLE_REFUSAL_ROWS);
+	err = build_budget__step(w->budget, 1);
+	if (!err)
+		err = describe_to(w, start);
 	if (err)
 		return err;
 	w->reached = end;
@@ -534,9 +540,10 @@ static int add_signal_return(struct walker *w)
 
 static int add_function(struct walker *w, const struct gopclntab *table, size_t number)
 {
-	int err = 0;
+	int err = build_budget__step(w->budget,
+				     w->function.writes_sp ? SPECIAL_STEPS : FUNCTION_STEPS);
 
-	if (w->last_end && w->function.start > w->last_end)
+	if (!err && w->last_end && w->function.start > w->last_end)
 		err = w->row(w->context, w->last_end, &NOTHING);
 	w->last_end = w->function.end;
 	if (err)
@@ -577,7 +584,7 @@ static int add_functions(struct walker *w, const struct gopclntab *table, struct
 
 	for (size_t i = 0; i < count && !err; i++) {
 		if (!w->left--)
-			return -EFBIG;
+			return build_budget__refuse(w->budget, TABLE_REFUSAL_ROWS);
 		if (gopclntab__function(table, i, &w->function) ||
 		    w->function.start >= w->function.end || w->function.start < w->last_end) {
 			counts->damaged++;
@@ -589,29 +596,41 @@ static int add_functions(struct walker *w, const struct gopclntab *table, struct
 	return err || !w->last_end ? err : w->row(w->context, w->last_end, &NOTHING);
 }
 
-int go_table__each_row(struct elf_file *file, uint64_t limit, cfi_row_fn row, void *context,
-		       struct cfi_counts *counts)
+static int walk_table(struct elf_file *file, const struct gopclntab *table, uint64_t limit,
+		      struct build_budget *budget, cfi_row_fn row, void *context,
+		      struct cfi_counts *counts)
 {
-	_cleanup_free_ struct walker *w = NULL;
-	_cleanup_free_ unsigned char *window = NULL;
+	_cleanup_free_ struct walker *w = calloc(1, sizeof(*w));
+	_cleanup_free_ unsigned char *window = malloc(WINDOW);
+
+	if (!w || !window)
+		return -ENOMEM;
+	w->file = file;
+	w->budget = budget;
+	w->row = row;
+	w->context = context;
+	w->window = window;
+	w->left = limit / STRETCH_SIZE;
+	look_for_layout(w, table);
+	return add_functions(w, table, counts);
+}
+
+int go_table__each_row(struct elf_file *file, uint64_t limit, struct build_budget *budget,
+		       cfi_row_fn row, void *context, struct cfi_counts *counts)
+{
+	uint64_t size_max = budget ? budget->limits.go : UINT64_MAX;
 	struct gopclntab *table;
-	int err = gopclntab__open(file, &table);
+	int err = gopclntab__open_within(file, size_max, &table);
 
 	*counts = (struct cfi_counts){};
+	if (err == -E2BIG)
+		return build_budget__refuse(budget, TABLE_REFUSAL_INPUT);
 	if (err)
 		return err == -ENOMEM ? err : -ENOENT;
-	w = calloc(1, sizeof(*w));
-	window = malloc(WINDOW);
-	if (w && window) {
-		w->file = file;
-		w->row = row;
-		w->context = context;
-		w->window = window;
-		w->left = limit / STRETCH_SIZE;
-		look_for_layout(w, table);
-		err = add_functions(w, table, counts);
-	} else {
-		err = -ENOMEM;
+	err = build_budget__take(budget, gopclntab__size(table));
+	if (!err) {
+		err = walk_table(file, table, limit, budget, row, context, counts);
+		build_budget__give_back(budget, gopclntab__size(table));
 	}
 	gopclntab__free(table);
 	return err;

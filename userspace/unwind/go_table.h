@@ -9,9 +9,9 @@
 /*
  * All rows in the order of their addresses, up to `limit` of them and some more. What is between functions
  * gets UNWIND_CFA_NONE. 0; -ENOENT: it is not a Go program, or cannot be read as one; -EFBIG: more than
- * `limit`; -ENOMEM; or what `row` returned.
+ * `limit`, or than the budget allows (NULL: there is none); -ENOMEM; or what `row` returned.
  */
-int go_table__each_row(struct elf_file *file, uint64_t limit, cfi_row_fn row, void *context,
-		       struct cfi_counts *counts);
+int go_table__each_row(struct elf_file *file, uint64_t limit, struct build_budget *budget,
+		       cfi_row_fn row, void *context, struct cfi_counts *counts);
 
 #endif

@@ -26,6 +26,7 @@
 #define ASK_VAIN_NS   1000000000ull
 #define ASK_DIVISOR   20 /* of the time may be spent on asking */
 #define FAILURES_MAX  16
+#define PROCESSES_MAX 256 /* the one that was not asked for longest makes room */
 #define OFFSETS_ALIGN ((uint64_t)UNWIND_BUCKET_SIZE)
 
 /* Code in one area, from the first that is known up to the area's end or that of the code. */
@@ -214,9 +215,9 @@ static int make_table(struct made_code *m, struct made_process *p)
 	err = unwind_table__build_frames(moved, count, m->options.table_limit, &image);
 	if (err)
 		return err;
-	err = table_store__take_number(m->options.store, &p->number);
+	err = table_store__take_number(m->options.store, p->runtime.tgid, &p->number);
 	if (!err)
-		err = table_store__put(m->options.store, p->number.number, &image);
+		err = table_store__put(m->options.store, p->number.number, p->runtime.tgid, &image);
 	unwind_table_image__fini(&image);
 	return err;
 }
@@ -231,6 +232,16 @@ bool made_code__is_due(const struct made_code *m, uint32_t tgid, uint64_t time)
 	       time - p->asked >= ASK_IDLE_NS;
 }
 
+static void forget_oldest(struct made_code *m)
+{
+	const struct made_process *oldest = &m->processes.data[0];
+
+	for (size_t i = 1; i < m->processes.count; i++)
+		if (m->processes.data[i].asked < oldest->asked)
+			oldest = &m->processes.data[i];
+	made_code__forget(m, oldest->runtime.tgid);
+}
+
 static int need_process(struct made_code *m, const struct made_moment *moment,
 			struct made_process **p)
 {
@@ -239,6 +250,8 @@ static int need_process(struct made_code *m, const struct made_moment *moment,
 	*p = find_process(m, moment->tgid);
 	if (*p)
 		return 0;
+	if (m->processes.count >= PROCESSES_MAX)
+		forget_oldest(m);
 	err = vec_push(&m->processes,
 		       (struct made_process){.runtime = {.tgid = moment->tgid, .by = moment->by}});
 	if (!err)

@@ -13,15 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/file_stamp.h"
 #include "base/log.h"
-#include "elf/elf_file.h"
 #include "unwind/table_cache.h"
 
 #define WRITE_REST_NS 500000000ull
@@ -31,6 +32,8 @@ struct build {
 	int fd;
 	uint64_t base; /* where in the file the ELF file begins */
 	enum table_effort effort;
+	uint32_t owner;
+	const struct build_names *names;
 	bool looked_up; /* in the cache */
 	struct built_table result;
 };
@@ -39,12 +42,14 @@ TAILQ_HEAD(build_list, build);
 
 struct table_builder {
 	size_t limit;
-	struct table_cache *cache; /* the thread's */
-	bool unwritten;		   /* it may have something to write: the thread's */
+	struct build_service *service; /* for the thread alone */
+	struct table_cache *cache;     /* the thread's */
+	bool unwritten;		       /* it may have something to write: the thread's */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t asked_more, done_more;
 	struct build_list asked, done; /* what is at hand is still in `asked` */
+	struct table_refusals refusals;
 	bool started, ending;
 	int done_fd;
 };
@@ -52,22 +57,42 @@ struct table_builder {
 /* The cache knows whole files only. */
 static bool may_cache(const struct table_builder *b, const struct build *build)
 {
-	return b->cache && !build->base;
+	return b->cache && !build->base && build->result.kind == BUILD_FILE;
+}
+
+/* A file that nobody but root can have written is not on the account of who maps it. */
+static uint32_t owner_of(const struct build *build)
+{
+	struct stat st;
+	bool roots = !fstat(build->fd, &st) && !st.st_uid && st.st_nlink &&
+		     !(st.st_mode & (S_IWGRP | S_IWOTH));
+
+	return roots ? 0 : build->owner;
 }
 
 static void build_table(struct table_builder *b, struct build *build)
 {
+	const struct build_request request = {
+		.fd = build->fd,
+		.base = build->base,
+		.limit = b->limit,
+		.kind = build->result.kind,
+		.names = build->names,
+		.owner = owner_of(build),
+	};
 	struct file_stamp stamp = {};
-	struct elf_file *file;
+	struct build_result result;
 
-	if (b->cache)
+	if (may_cache(b, build))
 		(void)file_stamp__read(build->fd, &stamp); /* else the zeros are not the file's */
-	build->result.err = elf_file__open_at(build->fd, build->base, &file);
-	if (build->result.err)
-		return;
-	build->result.err = unwind_table__build(file, b->limit, &build->result.image);
-	elf_file__free(file);
-	if (may_cache(b, build) && !build->result.err) {
+	build_service__build(b->service, &request, &result);
+	build->result.err = result.err;
+	build->result.refusal = result.refusal;
+	build->result.image = result.image;
+	build->result.symbols = result.symbols;
+	build->result.cpu_ns += result.cpu_ns;
+	build->result.builder_ns = result.cpu_ns;
+	if (may_cache(b, build) && !result.err) {
 		table_cache__keep(b->cache, build->fd, &stamp, &build->result.image);
 		b->unwritten = true;
 	}
@@ -78,6 +103,8 @@ static void look_up(struct table_builder *b, struct build *build)
 	build->looked_up = true;
 	build->result.err = table_cache__read(b->cache, build->fd, b->limit, &build->result.image);
 	build->result.cached = build->result.err != -ENOENT;
+	if (build->result.err == -EFBIG)
+		build->result.refusal = TABLE_REFUSAL_SIZE;
 }
 
 /* True: there is no more to do about it. */
@@ -100,7 +127,7 @@ static struct build *choose_build(struct table_builder *b)
 {
 	struct build *build = TAILQ_FIRST(&b->asked);
 
-	while (b->cache && build && (build->looked_up || build->base))
+	while (b->cache && build && (build->looked_up || !may_cache(b, build)))
 		build = TAILQ_NEXT(build, link);
 	if (build)
 		return build;
@@ -128,7 +155,8 @@ static void log_build(const struct build *build)
 	if (t->err == -ENOENT)
 		log_debug(LOG_UNWIND, "%s: no cached table", name);
 	else if (t->err)
-		log_debug(LOG_UNWIND, "%s: no unwind table: %s", name, strerror(-t->err));
+		log_debug(LOG_UNWIND, "%s: no unwind table: %s", name,
+			  t->refusal ? table_refusal_text(t->refusal) : strerror(-t->err));
 	else
 		log_debug(LOG_UNWIND, "%s: unwind table %s: %.3f ms CPU, %llu rows, %zu bytes",
 			  name, t->cached ? "read from the cache" : "built", t->cpu_ns / 1e6,
@@ -139,6 +167,7 @@ static void finish_build(struct table_builder *b, struct build *build)
 {
 	TAILQ_REMOVE(&b->asked, build, link);
 	TAILQ_INSERT_TAIL(&b->done, build, link);
+	b->refusals.count[build->result.refusal] += build->result.kind != BUILD_SYMBOLS;
 	eventfd_write(b->done_fd, 1);
 	pthread_cond_signal(&b->done_more);
 }
@@ -163,6 +192,7 @@ static void *build_what_is_asked(void *context)
 {
 	struct table_builder *b = context;
 
+	prctl(PR_SET_NAME, "sysprof-tables");
 	pthread_mutex_lock(&b->lock);
 	while (!b->ending) {
 		struct build *next = choose_build(b);
@@ -177,7 +207,7 @@ static void *build_what_is_asked(void *context)
 			done = work_on(b, next);
 		else
 			b->unwritten = table_cache__write(b->cache);
-		if (done && log_debug_wanted)
+		if (done && log_debug_wanted && next->result.kind == BUILD_FILE)
 			log_build(next);
 		pthread_mutex_lock(&b->lock);
 		if (done)
@@ -202,7 +232,8 @@ static int start_thread(struct table_builder *b)
 	return -err;
 }
 
-int table_builder__new(size_t limit, struct table_cache *cache, struct table_builder **builder)
+int table_builder__new(size_t limit, struct build_service *service, struct table_cache *cache,
+		       struct table_builder **builder)
 {
 	struct table_builder *b = calloc(1, sizeof(*b));
 	int err;
@@ -212,6 +243,7 @@ int table_builder__new(size_t limit, struct table_cache *cache, struct table_bui
 		return -ENOMEM;
 	}
 	b->limit = limit;
+	b->service = service;
 	b->cache = cache;
 	TAILQ_INIT(&b->asked);
 	TAILQ_INIT(&b->done);
@@ -260,17 +292,19 @@ void table_builder__free(struct table_builder *b)
 	free(b);
 }
 
-int table_builder__ask(struct table_builder *b, uint32_t id, int fd, uint64_t base,
-		       enum table_effort effort)
+int table_builder__ask(struct table_builder *b, const struct table_request *request)
 {
 	struct build *build = calloc(1, sizeof(*build));
 
 	if (!build)
 		return -ENOMEM;
-	build->result.id = id;
-	build->base = base;
-	build->effort = effort;
-	build->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	build->result.id = request->id;
+	build->result.kind = request->kind;
+	build->names = request->names;
+	build->base = request->base;
+	build->effort = request->effort;
+	build->owner = request->owner;
+	build->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 0);
 	if (build->fd < 0) {
 		int err = -errno;
 
@@ -290,7 +324,7 @@ void table_builder__hurry(struct table_builder *b, uint32_t id)
 
 	pthread_mutex_lock(&b->lock);
 	build = TAILQ_FIRST(&b->asked);
-	while (build && build->result.id != id)
+	while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
 		build = TAILQ_NEXT(build, link);
 	if (build) {
 		TAILQ_REMOVE(&b->asked, build, link);
@@ -326,6 +360,14 @@ bool table_builder__take(struct table_builder *b, bool wait, struct built_table 
 	build->result.image = (struct unwind_table_image){};
 	free_build(build);
 	return true;
+}
+
+void table_builder__refusals(struct table_builder *b, struct table_refusals *refusals)
+{
+	pthread_mutex_lock(&b->lock);
+	*refusals = b->refusals;
+	pthread_mutex_unlock(&b->lock);
+	refusals->count[TABLE_REFUSAL_NONE] = 0;
 }
 
 int table_builder__fd(const struct table_builder *b)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The builder thread: builds unwind tables, one file after the other, so that the collector can read its
- * rings meanwhile: the table of a big library takes a tenth of a second. Cached tables are read instead,
- * before any table is built. The cache is written when there is nothing else to do.
+ * The builder thread: has unwind tables built, one file after the other, so that the collector can read its
+ * rings meanwhile: the table of a big library takes a tenth of a second. It reads none of the files: processes without
+ * privileges do (build_service.h). Cached tables are read instead, before any table is built. The cache is written when
+ * there is nothing else to do.
  */
 #ifndef UNWIND_TABLE_BUILDER_H
 #define UNWIND_TABLE_BUILDER_H
@@ -11,13 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "unwind/build_service.h"
 #include "unwind/unwind_table.h"
 
 struct table_builder;
 struct table_cache;
 
-/* Tables of at most `limit` bytes. Owns the cache (NULL: none), also on failure. 0 or negative errno. */
-int table_builder__new(size_t limit, struct table_cache *cache, struct table_builder **builder);
+/*
+ * Tables of at most `limit` bytes, built by `service`, which is its own to use as long as it lives. Owns the cache
+ * (NULL: none), also on failure. 0 or negative errno.
+ */
+int table_builder__new(size_t limit, struct build_service *service, struct table_cache *cache,
+		       struct table_builder **builder);
 /* Waits for the current file, and half a second for cache writes; drops all other requests. */
 void table_builder__free(struct table_builder *b);
 
@@ -26,26 +32,42 @@ enum table_effort {
 	TABLE_BUILD, /* if it is not in the cache */
 };
 
-/*
- * Requests the table of the ELF file at offset `base` of `fd`. The caller owns `fd` and may close it at once; `id`
- * is returned with the table. Tables of ELF files inside other files are not cached. 0 or negative errno.
- */
-int table_builder__ask(struct table_builder *b, uint32_t id, int fd, uint64_t base,
-		       enum table_effort effort);
+struct table_request {
+	uint32_t id;   /* returned with the table */
+	int fd;	       /* the caller's, who may close it at once */
+	uint64_t base; /* the ELF file begins at this offset of it; then the table is not cached */
+	enum build_kind kind;		 /* only tables of files are cached */
+	const struct build_names *names; /* of BUILD_SYMBOLS; outlive the builder */
+	enum table_effort effort;
+	uint32_t owner; /* the user who asks: whose file it is, unless it is the administrator's */
+};
+
+/* 0 or negative errno. */
+int table_builder__ask(struct table_builder *b, const struct table_request *request);
 
 /* Moves this file before all other requests. */
 void table_builder__hurry(struct table_builder *b, uint32_t id);
 
 struct built_table {
 	uint32_t id;
-	int err;			 /* of unwind_table__build(); -ENOENT, see TABLE_READ */
+	enum build_kind kind;
+	int err;			 /* of build_service__build(); -ENOENT, see TABLE_READ */
+	enum table_refusal refusal;	 /* why, where it is for a limit or the builder */
 	bool cached;			 /* it was read, not built */
-	uint64_t cpu_ns;		 /* CPU time used */
+	uint64_t cpu_ns;		 /* CPU time used, here and by the builder */
+	uint64_t builder_ns;		 /* of that, by the builder */
 	struct unwind_table_image image; /* owned by the receiver */
+	struct build_symbols symbols;	 /* of BUILD_SYMBOLS, instead */
 };
 
 /* The next finished table. False: there is none; with `wait`: and no request is left. */
 bool table_builder__take(struct table_builder *b, bool wait, struct built_table *built);
+
+/* How many files have no table, by the reason, since the start. Any thread. */
+struct table_refusals {
+	uint64_t count[TABLE_REFUSAL_COUNT];
+};
+void table_builder__refusals(struct table_builder *b, struct table_refusals *refusals);
 
 /* Readable when a finished table can be taken. */
 int table_builder__fd(const struct table_builder *b);

@@ -7,7 +7,7 @@
  * whoever changes what is built, or what it looks like, makes the files of former builds invalid.
  *
  * The checksum finds torn and damaged files. It does not protect against a file that is wrong on
- * purpose, and the walk in this process trusts the offsets of a table, so they are verified as well.
+ * purpose, and the walk trusts the offsets of a table, so the image is checked as well.
  */
 #include "unwind/table_file.h"
 
@@ -20,8 +20,6 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "unwind/table_maker.h"
-
-#define IMAGE_ALIGNMENT 64
 
 static const char MAGIC[8] = "sysprofT";
 
@@ -96,7 +94,7 @@ int table_file__read(int fd, size_t size, const struct file_stamp *stamp, size_t
 		return -EBADMSG;
 	if (header.image.size > limit)
 		return -EFBIG;
-	if (posix_memalign(&bytes, IMAGE_ALIGNMENT, header.image.size))
+	if (posix_memalign(&bytes, UNWIND_IMAGE_ALIGNMENT, header.image.size))
 		return -ENOMEM;
 	err = read_exactly(fd, bytes, header.image.size, sizeof(header));
 	if (err)
@@ -104,7 +102,7 @@ int table_file__read(int fd, size_t size, const struct file_stamp *stamp, size_t
 	if (crc_of(&header, bytes, header.image.size) != header.crc)
 		return -EBADMSG;
 	header.image.bytes = bytes;
-	if (!unwind_table_image__is_sound(&header.image))
+	if (unwind_table_image__check(&header.image))
 		return -EBADMSG;
 	bytes = NULL;
 	*image = header.image;

@@ -1,62 +1,65 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where what is written lies, who points to it, and when it may be used again. */
+/* Where tables lie, who points to them, and when their room and numbers may be used again. */
 #include "unwind/table_store.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/align.h"
-#include "base/clocks.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
+#include "unwind/user_shares.h"
 
-#define EPOCH_NS	  100000000ull	/* what is used within one is used at the same time */
-#define EPOCHS_IN_USE	  20		/* and a table is in use for so long after */
-#define RECLAIM_RETIRED	  100		/* places that make waiting for all CPUs worth it … */
-#define RECLAIM_PERIOD_NS 1000000000ull /* … this often */
-#define REUSED_AT_ONCE	  64		/* numbers */
-
-struct retired {
-	uint32_t offset, size; /* in the places */
-};
+#define EPOCH_NS       100000000ull /* what is used within one is used at the same time */
+#define EPOCHS_IN_USE  20	    /* and a table is in use for so long after */
+#define REUSED_AT_ONCE 64	    /* numbers */
+#define WAYS_MADE      8	    /* processes that lose their places for one number, at most */
 
 /* What the kernel need not know of a table. */
 struct held_table {
 	uint64_t start,
 		size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
 	uint64_t rows;
-	uint32_t places; /* published ones that have its number */
+	uint32_t user;	 /* whose process asked for it, in `users`, if it has bytes */
 	uint32_t holder; /* 0: nobody's */
 	bool is_unused;	 /* it is in `unused` */
 };
 
 struct table_store {
 	struct unwind_memory memory;
+	struct table_store_options options;
+	struct place_store *places;
+	uint32_t uses[UNWIND_TABLES]; /* published places that have the number */
 	unsigned char *segments[UNWIND_SEGMENTS];
 	unsigned int segment_count;
 	struct extents free_tables;
-	struct extents free_places;
 	VEC(struct held_table) held; /* by number */
-	VEC(struct retired) retired;
-	VEC(uint32_t) unused; /* numbers that no program knows */
+	struct user_shares users;    /* of their bytes */
+	VEC(uint32_t) unused;	     /* numbers that no program knows */
 	uint32_t last_holder;
-	uint64_t epoch_start, last_wait;
+	uint64_t epoch_start;
 	struct table_store_stats stats;
 };
 
-struct table_store *table_store__new(const struct unwind_memory *memory)
+struct table_store *table_store__new(const struct table_store_options *options)
 {
 	struct table_store *s = calloc(1, sizeof(*s));
+	struct place_store_options places = {
+		.memory = options->memory,
+		.user_of = options->user_of,
+		.context = options->context,
+		.books = options->books,
+	};
 
 	if (!s)
 		return NULL;
-	s->memory = *memory;
+	s->options = *options;
+	s->memory = *options->memory;
 	*s->memory.epoch = EPOCHS_IN_USE + 1; /* what was never used is not in use */
-	/* offset 0 stays unused: a word of 0 is no process */
-	if (extents__free(&s->free_places, UNWIND_PLACES_ALIGN,
-			  UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)) {
+	places.table_uses = s->uses;
+	s->places = place_store__new(&places);
+	if (!s->places) {
 		table_store__free(s);
 		return NULL;
 	}
@@ -68,15 +71,16 @@ void table_store__free(struct table_store *s)
 	if (!s)
 		return;
 	extents__fini(&s->free_tables);
-	extents__fini(&s->free_places);
+	place_store__free(s->places);
+	user_shares__fini(&s->users);
 	vec_free(&s->held);
-	vec_free(&s->retired);
 	vec_free(&s->unused);
 	free(s);
 }
 
 void table_store__advance(struct table_store *s, uint64_t time)
 {
+	place_store__advance(s->places, time);
 	if (time - s->epoch_start < EPOCH_NS)
 		return;
 	s->epoch_start = time;
@@ -98,11 +102,7 @@ static void unlink_table(struct table_store *s, uint32_t number)
 /* Who was in a program before has left it. */
 static int wait_for_programs(struct table_store *s)
 {
-	int err = s->memory.wait_for_programs(s->memory.context);
-
-	if (!err)
-		s->last_wait = monotonic_ns();
-	return err;
+	return s->memory.wait_for_programs(s->memory.context);
 }
 
 /* Its table is unlinked, and no program knows it any more. */
@@ -115,6 +115,8 @@ static void free_room(struct table_store *s, struct held_table *table)
 	s->stats.tables--;
 	s->stats.rows -= table->rows;
 	s->stats.table_bytes -= table->size;
+	if (table->user != UINT32_MAX)
+		user_shares__remove(&s->users, table->user, table->size);
 	table->size = table->rows = 0;
 }
 
@@ -124,7 +126,7 @@ static int find_unused_number(const struct table_store *s, uint32_t *number)
 	int err = -ENOSPC;
 
 	for (uint32_t i = 0; i < s->held.count; i++) {
-		if (s->held.data[i].places || s->held.data[i].is_unused ||
+		if (s->uses[i] || s->held.data[i].is_unused ||
 		    (!err && last_use(s, i) >= last_use(s, *number)))
 			continue;
 		*number = i;
@@ -133,12 +135,18 @@ static int find_unused_number(const struct table_store *s, uint32_t *number)
 	return err;
 }
 
-/* Many at a time, since waiting for programs takes milliseconds. */
-static int free_numbers(struct table_store *s)
+/*
+ * Many at a time, since waiting for programs takes milliseconds. If all numbers are those of mapped files,
+ * processes have to give way.
+ */
+static int free_numbers(struct table_store *s, uint32_t tgid)
 {
 	uint32_t number;
 	int err = 0;
 
+	for (unsigned int ways = 0; ways < WAYS_MADE && find_unused_number(s, &number); ways++)
+		if (!place_store__evict(s->places, tgid))
+			break;
 	while (s->unused.count < REUSED_AT_ONCE && !find_unused_number(s, &number)) {
 		err = vec_push(&s->unused, number);
 		if (err)
@@ -156,9 +164,9 @@ static int free_numbers(struct table_store *s)
 	return err;
 }
 
-static int reuse_number(struct table_store *s, uint32_t *number)
+static int reuse_number(struct table_store *s, uint32_t tgid, uint32_t *number)
 {
-	int err = s->unused.count ? 0 : free_numbers(s);
+	int err = s->unused.count ? 0 : free_numbers(s, tgid);
 
 	if (err)
 		return err;
@@ -168,7 +176,7 @@ static int reuse_number(struct table_store *s, uint32_t *number)
 	return 0;
 }
 
-int table_store__take_number(struct table_store *s, struct table_number *number)
+int table_store__take_number(struct table_store *s, uint32_t tgid, struct table_number *number)
 {
 	static const struct held_table NOTHING = {};
 	int err;
@@ -177,7 +185,7 @@ int table_store__take_number(struct table_store *s, struct table_number *number)
 		number->number = s->held.count;
 		err = vec_push(&s->held, NOTHING);
 	} else {
-		err = reuse_number(s, &number->number);
+		err = reuse_number(s, tgid, &number->number);
 	}
 	if (err)
 		return err;
@@ -212,15 +220,39 @@ static int add_segment(struct table_store *s)
 			     s->memory.segment_size);
 }
 
-/* The table that was not used for longest, and not just now. */
-static int find_victim(const struct table_store *s, uint32_t *number)
+static bool is_loaded(const struct table_store *s, uint32_t number)
+{
+	return s->held.data[number].size && s->memory.tables[number].number_size;
+}
+
+/* Who has the most bytes of tables, and more than this user would have; UINT32_MAX: nobody. */
+static uint32_t find_richest(const struct table_store *s, uint32_t user, size_t size)
+{
+	uint64_t most = user_shares__of(&s->users, user) + size;
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t i = 0; i < s->users.all.count; i++) {
+		const struct user_share *share = &s->users.all.data[i];
+
+		if (!share->things || share->user == user || share->amount <= most)
+			continue;
+		most = share->amount;
+		found = i;
+	}
+	return found;
+}
+
+/* The table that was not used for longest, and not just now, or that of the user `richest` whenever it was used. */
+static int find_victim(const struct table_store *s, uint32_t richest, uint32_t *number)
 {
 	uint32_t oldest = *s->memory.epoch - EPOCHS_IN_USE;
 	int err = -ENOSPC;
 
+	if (richest != UINT32_MAX)
+		oldest = UINT32_MAX;
 	for (uint32_t i = 0; i < s->held.count; i++) {
-		if (!s->held.data[i].size || !s->memory.tables[i].number_size ||
-		    last_use(s, i) >= oldest)
+		if (!is_loaded(s, i) || last_use(s, i) >= oldest ||
+		    (richest != UINT32_MAX && s->held.data[i].user != richest))
 			continue;
 		oldest = last_use(s, i);
 		*number = i;
@@ -229,17 +261,35 @@ static int find_victim(const struct table_store *s, uint32_t *number)
 	return err;
 }
 
+/* The next one to go: idle ones first, then those of who has more than his share. */
+static int choose_victim(const struct table_store *s, uint32_t user, size_t size, uint32_t *number)
+{
+	uint32_t richest;
+	int err;
+
+	if (!find_victim(s, UINT32_MAX, number))
+		return 0;
+	richest = find_richest(s, user, size);
+	if (richest == UINT32_MAX)
+		return -ENOSPC;
+	err = find_victim(s, richest, number);
+	if (!err)
+		outside_books__add(s->options.books, s->users.all.data[richest].user,
+				   OUTSIDE_TABLES, OUTSIDE_BY_GAVE_WAY, 1);
+	return err;
+}
+
 /*
  * Unlink tables until what they leave is twice `size`, for it may not be in one piece, or as many
  * as there are; then wait once for all of them.
  */
-static int evict_tables(struct table_store *s, size_t size)
+static int evict_tables(struct table_store *s, uint32_t user, size_t size)
 {
 	size_t left = 0;
 	uint32_t number;
 	int err;
 
-	while (left < 2 * size && !find_victim(s, &number)) {
+	while (left < 2 * size && !choose_victim(s, user, size, &number)) {
 		unlink_table(s, number);
 		left += s->held.data[number].size;
 		s->stats.evicted++;
@@ -255,14 +305,14 @@ static int evict_tables(struct table_store *s, size_t size)
 	return err;
 }
 
-static int take_room(struct table_store *s, size_t size, uint64_t *start)
+static int take_room(struct table_store *s, uint32_t user, size_t size, uint64_t *start)
 {
 	int err = extents__take(&s->free_tables, size, start);
 
 	if (err && !add_segment(s))
 		err = extents__take(&s->free_tables, size, start);
 	while (err == -ENOSPC) {
-		err = evict_tables(s, size);
+		err = evict_tables(s, user, size);
 		if (err)
 			return err;
 		err = extents__take(&s->free_tables, size, start);
@@ -285,16 +335,27 @@ static void link_table(struct table_store *s, uint32_t number, const struct unwi
 	__atomic_store_n(&to->number_size, table->number_size, __ATOMIC_RELEASE);
 }
 
-static int put_bytes(struct table_store *s, uint32_t number, const struct unwind_table_image *image,
-		     struct unwind_table *table)
+uint32_t table_store__user(const struct table_store *s, uint32_t tgid)
 {
+	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : USER_UNKNOWN;
+}
+
+static int put_bytes(struct table_store *s, uint32_t number, uint32_t tgid,
+		     const struct unwind_table_image *image, struct unwind_table *table)
+{
+	uint32_t user = table_store__user(s, tgid);
 	size_t offset;
 	uint64_t start;
 	int err = image->size > s->memory.segment_size ? -ENOSPC
-						       : take_room(s, image->size, &start);
+						       : take_room(s, user, image->size, &start);
 
 	if (err) {
 		s->stats.refused += err == -ENOSPC;
+		if (err == -ENOSPC)
+			outside_books__add(s->options.books, user, OUTSIDE_TABLES,
+					   image->size > s->memory.segment_size ? OUTSIDE_BY_ITSELF
+										: OUTSIDE_BY_USER,
+					   1);
 		log_debug(LOG_UNWIND, "refused table %u: %zu bytes: %s", number, image->size,
 			  strerror(-err));
 		return err;
@@ -309,6 +370,8 @@ static int put_bytes(struct table_store *s, uint32_t number, const struct unwind
 	s->held.data[number].start = start;
 	s->held.data[number].size = image->size;
 	s->held.data[number].rows = image->rows;
+	if (user_shares__add(&s->users, user, image->size, &s->held.data[number].user))
+		s->held.data[number].user = UINT32_MAX;
 	s->stats.tables++;
 	s->stats.rows += image->rows;
 	s->stats.table_bytes += image->size;
@@ -317,10 +380,11 @@ static int put_bytes(struct table_store *s, uint32_t number, const struct unwind
 	return 0;
 }
 
-int table_store__put(struct table_store *s, uint32_t number, const struct unwind_table_image *image)
+int table_store__put(struct table_store *s, uint32_t number, uint32_t tgid,
+		     const struct unwind_table_image *image)
 {
 	struct unwind_table table = image->table;
-	int err = image->table.buckets ? put_bytes(s, number, image, &table) : 0;
+	int err = image->table.buckets ? put_bytes(s, number, tgid, image, &table) : 0;
 
 	if (err)
 		return err;
@@ -328,6 +392,12 @@ int table_store__put(struct table_store *s, uint32_t number, const struct unwind
 		table.number_size = 1;
 	link_table(s, number, &table);
 	return 0;
+}
+
+void table_store__leave(struct table_store *s, uint32_t tgid)
+{
+	outside_books__add(s->options.books, table_store__user(s, tgid), OUTSIDE_TABLES,
+			   OUTSIDE_BY_ITSELF, 1);
 }
 
 const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,
@@ -341,133 +411,29 @@ const struct unwind_table *table_store__get(const struct table_store *s, uint32_
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static size_t places_size(size_t count)
-{
-	return align_up(8 + count * (8 + sizeof(struct unwind_place)), UNWIND_PLACES_ALIGN);
-}
-
-static void reclaim_places(struct table_store *s)
-{
-	if (!s->retired.count || wait_for_programs(s))
-		return;
-	for (size_t i = 0; i < s->retired.count; i++)
-		extents__free(&s->free_places, s->retired.data[i].offset, s->retired.data[i].size);
-	s->retired.count = 0;
-}
-
-static int take_places(struct table_store *s, size_t size, uint64_t *offset)
-{
-	int err;
-
-	if (s->retired.count > RECLAIM_RETIRED && monotonic_ns() - s->last_wait > RECLAIM_PERIOD_NS)
-		reclaim_places(s);
-	err = extents__take(&s->free_places, size, offset);
-	if (!err)
-		return 0;
-	reclaim_places(s);
-	return extents__take(&s->free_places, size, offset);
-}
-
-static uint64_t *find_word(struct table_store *s, uint32_t tgid)
-{
-	for (uint32_t i = 0; i < UNWIND_PROBES; i++) {
-		uint32_t at = (unwind_hash(tgid) + i) & (UNWIND_PROCESSES - 1);
-
-		if (s->memory.processes[at] && unwind_word_tgid(s->memory.processes[at]) == tgid)
-			return &s->memory.processes[at];
-	}
-	return NULL;
-}
-
-static uint64_t *find_free_word(struct table_store *s, uint32_t tgid)
-{
-	for (uint32_t i = 0; i < UNWIND_PROBES; i++) {
-		uint32_t at = (unwind_hash(tgid) + i) & (UNWIND_PROCESSES - 1);
-
-		if (!s->memory.processes[at])
-			return &s->memory.processes[at];
-	}
-	return NULL;
-}
-
-static const struct unwind_place *places_of(const struct table_store *s, uint32_t offset,
-					    size_t count)
-{
-	return (const void *)(s->memory.places + offset + 8 + count * 8);
-}
-
-static void retire_places(struct table_store *s, uint64_t word)
-{
-	const size_t count = unwind_word_count(word);
-	const struct retired old = {unwind_word_offset(word), places_size(count)};
-	const struct unwind_place *places = places_of(s, old.offset, count);
-
-	if (!word)
-		return;
-	for (size_t i = 0; i < count; i++)
-		if (places[i].table < UNWIND_TABLES)
-			s->held.data[places[i].table].places--;
-	/* without memory to note it, its room is lost */
-	(void)vec_push(&s->retired, old);
-}
-
-static void write_places(struct table_store *s, const struct unwind_placement *placements,
-			 size_t count, uint64_t as_of, unsigned char *to)
-{
-	uint64_t *starts = (uint64_t *)(void *)to;
-	struct unwind_place *places = (struct unwind_place *)(void *)(to + 8 + count * 8);
-
-	*starts++ = as_of;
-	for (size_t i = 0; i < count; i++) {
-		const struct unwind_placement *p = &placements[i];
-
-		starts[i] = p->start;
-		places[i] = (struct unwind_place){
-			.end = p->end,
-			.bias = p->bias,
-			.table = p->table,
-		};
-		if (p->table < UNWIND_TABLES)
-			s->held.data[p->table].places++;
-	}
-}
-
 int table_store__publish(struct table_store *s, uint32_t tgid,
 			 const struct unwind_placement *placements, size_t count, uint64_t as_of)
 {
-	uint64_t *word = find_word(s, tgid), old, offset;
-	int err;
-
-	if (count > UNWIND_PLACES_MAX)
-		count = UNWIND_PLACES_MAX;
-	if (!word)
-		word = find_free_word(s, tgid);
-	err = word ? take_places(s, places_size(count), &offset) : -ENOSPC;
-	if (err) {
-		s->stats.unpublished++;
-		return err;
-	}
-	write_places(s, placements, count, as_of, s->memory.places + offset);
-	old = *word;
-	s->stats.processes += !old;
-	__atomic_store_n(word, unwind_word(tgid, count, offset), __ATOMIC_RELEASE);
-	retire_places(s, old);
-	return 0;
+	return place_store__publish(s->places, tgid, placements, count, as_of);
 }
 
 void table_store__withdraw(struct table_store *s, uint32_t tgid)
 {
-	uint64_t *word = find_word(s, tgid), old;
+	place_store__withdraw(s->places, tgid);
+}
 
-	if (!word)
-		return;
-	old = *word;
-	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
-	s->stats.processes--;
-	retire_places(s, old);
+void table_store__refuse(struct table_store *s, uint32_t tgid)
+{
+	place_store__refuse(s->places, tgid);
+}
+
+void table_store__sampled(struct table_store *s, uint32_t tgid)
+{
+	place_store__sampled(s->places, tgid);
 }
 
 void table_store__stats(const struct table_store *s, struct table_store_stats *stats)
 {
 	*stats = s->stats;
+	place_store__stats(s->places, &stats->places);
 }

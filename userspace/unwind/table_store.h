@@ -15,32 +15,51 @@
 
 #include <sysprof/unwind_memory.h>
 
+#include "unwind/place_store.h"
 #include "unwind/unwind_table.h"
 
 struct table_store;
 
-/* NULL: no memory. `memory` is copied; what it points to must outlive the store. */
-struct table_store *table_store__new(const struct unwind_memory *memory);
+struct table_store_options {
+	const struct unwind_memory *memory; /* copied; what it points to must outlive the store */
+	/*
+	 * The user of a process, by whom room is shared out. NULL: all are one user's. It is asked for those who ask
+	 * for tables, and, where places are scarce, for those who have some.
+	 */
+	uint32_t (*user_of)(void *context, uint32_t tgid);
+	void *context;
+	struct outside_books *books; /* where it is counted what finds no room; or NULL */
+};
+
+/* NULL: no memory. */
+struct table_store *table_store__new(const struct table_store_options *options);
 void table_store__free(struct table_store *s);
+/* As table_store_options.user_of says. */
+uint32_t table_store__user(const struct table_store *s, uint32_t tgid);
 
 /*
  * The number of one file's table. Places can use it before the table exists; until then stacks end there. If
  * all numbers are in use, those of files that no process has mapped are reused: then table_store__owns()
- * is false for the old holder. 0, -ENOSPC, -ENOMEM.
+ * is false for the old holder. `tgid` is the process that needs it: where all numbers are those of mapped files,
+ * others give way to it as for places. 0, -ENOSPC, -ENOMEM.
  */
 struct table_number {
 	uint32_t number;
 	uint32_t holder; /* differs from that of every holder before */
 };
-int table_store__take_number(struct table_store *s, struct table_number *number);
+int table_store__take_number(struct table_store *s, uint32_t tgid, struct table_number *number);
 bool table_store__owns(const struct table_store *s, const struct table_number *number);
 
 /*
  * Loads a table, which the store owns then; a table without buckets means that the file describes no code.
- * -ENOSPC: refused, there is no room and all other tables have just been used.
+ * `tgid` is the process that asked for it: its room is part of its user's share. -ENOSPC: refused, there is no room,
+ * all other tables have just been used, and no other user has more of them.
  */
-int table_store__put(struct table_store *s, uint32_t number,
+int table_store__put(struct table_store *s, uint32_t number, uint32_t tgid,
 		     const struct unwind_table_image *image);
+
+/* The table that this process asked for is left, and never comes here: it was too much to build. */
+void table_store__leave(struct table_store *s, uint32_t tgid);
 
 /* The table, and its segment; NULL: it is not loaded. */
 const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,
@@ -57,19 +76,24 @@ struct unwind_placement {
 
 /*
  * Publishes the mappings of a process at `as_of` (CLOCK_MONOTONIC ns), ascending and without overlap. After a
- * later execve they are ignored. Only the first UNWIND_PLACES_MAX are used. 0, -ENOSPC, -ENOMEM.
+ * later execve they are ignored. 0; -E2BIG: more than UNWIND_PLACES_MAX; -ENOSPC: no room, see place_store.h;
+ * -ENOMEM. If it fails, what was published before is withdrawn, so that the kernel side sends copies of stacks.
  */
 int table_store__publish(struct table_store *s, uint32_t tgid,
 			 const struct unwind_placement *placements, size_t count, uint64_t as_of);
 void table_store__withdraw(struct table_store *s, uint32_t tgid);
+/* It has too many mappings to be published: counts that, and withdraws it. */
+void table_store__refuse(struct table_store *s, uint32_t tgid);
+/* It was sampled: its places are in use. */
+void table_store__sampled(struct table_store *s, uint32_t tgid);
 
 struct table_store_stats {
-	uint64_t tables, processes; /* currently loaded */
+	uint64_t tables;	    /* currently loaded */
 	uint64_t rows, table_bytes; /* of them */
 	uint64_t segment_bytes;	    /* allocated for them */
 	uint64_t evicted;	    /* tables, to make room for others */
 	uint64_t refused;	    /* tables, because there was no room */
-	uint64_t unpublished;	    /* mapping updates dropped, because there was no room */
+	struct place_store_stats places;
 };
 void table_store__stats(const struct table_store *s, struct table_store_stats *stats);
 

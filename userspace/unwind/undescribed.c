@@ -103,7 +103,7 @@ int undescribed__add_known(struct elf_file *file, struct unwind_rows *r)
 		qsort(rows.data, rows.count, sizeof(*rows.data), compare_rows);
 		err = unwind_rows__merge(r, &rows);
 	}
-	vec_free(&rows);
+	unwind_rows__drop(r, &rows);
 	return err;
 }
 
@@ -186,7 +186,10 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 	if (!flow.code)
 		return 0;
 	c->first = c->rows.count;
-	err = code_flow__follow(&flow);
+	/* each byte of it may be an instruction */
+	err = build_budget__step(c->described->budget, min_u64(end - start, UINT32_MAX));
+	if (!err)
+		err = code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
 		err = add_code_row(c, end, &NONE);
 	return err;
@@ -247,10 +250,14 @@ int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
 	err = each_stretch(&c, &text, &sum);
 	if (err || !sum || sum > UNDESCRIBED_MAX)
 		return err;
+	err = build_budget__take(r->budget, sum);
+	if (err)
+		return err;
 	err = each_stretch(&c, &text, NULL);
+	build_budget__give_back(r->budget, sum);
 	free(c.window.bytes);
 	if (!err && c.rows.count)
 		err = unwind_rows__merge(r, &c.rows);
-	vec_free(&c.rows);
+	unwind_rows__drop(r, &c.rows);
 	return err;
 }

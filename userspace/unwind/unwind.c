@@ -31,6 +31,7 @@ static int unwind_find_word(struct unwind_state *s, __u32 number);
 static int unwind_find_return(struct unwind_state *s, __u64 ra);
 static int unwind_find_in_words(struct unwind_state *s);
 static int unwind_find_pair(struct unwind_state *s, __u64 address);
+static int unwind_find_leaf(struct unwind_state *s);
 
 #include <sysprof/unwind_walk.h>
 
@@ -39,6 +40,7 @@ static int unwind_find_pair(struct unwind_state *s, __u64 address);
 struct walk {
 	struct unwind_state state;
 	const struct unwind_space *space;
+	struct unwind_range range; /* the one that state.mapping is of */
 };
 
 static const struct unwind_space *space_of(struct unwind_state *s)
@@ -53,17 +55,17 @@ static long unwind_read(struct unwind_state *s, void *to, __u32 size, __u64 addr
 	return space->read(space->context, to, size, address);
 }
 
-/* The walk has numbers where there are pointers here: they are those of the range. */
+/* The walk has numbers where there are pointers here: 0 is that of the last range found. */
 
 static const unsigned char *unwind_segment(struct unwind_state *s, const struct unwind_table *table)
 {
 	(void)table;
-	return space_of(s)->ranges[s->mapping.table].segment;
+	return ((struct walk *)s)->range.segment;
 }
 
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number)
 {
-	return number < space_of(s)->count ? space_of(s)->ranges[number].table : NULL;
+	return number ? NULL : ((struct walk *)s)->range.table;
 }
 
 static bool unwind_knows_mappings(struct unwind_state *s)
@@ -122,25 +124,43 @@ static int unwind_find_pair(struct unwind_state *s, __u64 address)
 	return unwind_read_pair(s, address, &s->low, &s->high);
 }
 
+static int unwind_find_leaf(struct unwind_state *s)
+{
+	return unwind_leaf_of_made(s);
+}
+
 static int unwind_look(struct unwind_state *s, __u64 address)
 {
 	return unwind_look_at(s, address);
 }
 
-static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
+static bool find_range(const struct unwind_space *space, uint64_t address,
+		       struct unwind_range *range)
 {
-	const struct unwind_space *space = space_of(s);
-	size_t count = partition_point(space->ranges, space->count, r, r->start <= address);
-	const struct unwind_range *range;
+	size_t count;
 
+	if (space->find)
+		return space->find(space->context, address, range);
+	count = partition_point(space->ranges, space->count, r, r->start <= address);
 	if (!count || address >= space->ranges[count - 1].end)
 		return false;
-	range = &space->ranges[count - 1];
+	*range = space->ranges[count - 1];
+	return true;
+}
+
+static bool unwind_find_mapping(struct unwind_state *s, __u64 address)
+{
+	struct walk *walk = (struct walk *)s;
+	struct unwind_range range;
+
+	if (!find_range(walk->space, address, &range))
+		return false;
+	walk->range = range;
 	s->mapping = (struct unwind_mapping){
-		.start = range->start,
-		.end = range->end,
-		.bias = range->bias,
-		.table = range->table ? count - 1 : range->instead,
+		.start = range.start,
+		.end = range.end,
+		.bias = range.bias,
+		.table = range.table ? 0 : range.instead,
 	};
 	return true;
 }

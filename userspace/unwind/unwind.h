@@ -24,6 +24,8 @@ struct unwind_range {
 struct unwind_space {
 	const struct unwind_range *ranges; /* ascending, without overlap */
 	size_t count;
+	/* Instead of ranges, `count` of which there are: the one of an address. False: there is none. */
+	bool (*find)(void *context, uint64_t address, struct unwind_range *range);
 	bool is_fresh; /* the task has just been made, and its stack has nothing on it yet */
 	/* Read its memory: 0, or it cannot be read. */
 	int (*read)(void *context, void *to, size_t size, uint64_t address);

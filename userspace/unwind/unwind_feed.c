@@ -16,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
+#include "unwind/build_pieces.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 
@@ -24,6 +26,9 @@
 #define CREDIT_DEFAULT	  2000000000ll	/* ns of CPU */
 #define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
+#define JVMS_MAX	  1024		/* whose answers are kept; others are asked again */
+#define LIBRARIES_MAX	  64		/* of JVMs, whose symbols are kept */
+#define FILES_OPEN_MAX	  8192		/* whose segments are kept */
 
 static struct made_code *new_made_code(const struct unwind_feed_options *options)
 {
@@ -49,11 +54,14 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	f->options = *options;
 	if (!f->options.credit)
 		f->options.credit = CREDIT_DEFAULT;
+	if (!f->options.files_max)
+		f->options.files_max = FILES_OPEN_MAX;
 	f->credit = f->options.credit;
 	f->credited = monotonic_ns();
 	f->made_code = new_made_code(options);
 	if (f->made_code) {
-		err = table_builder__new(options->table_limit, options->cache, &f->builder);
+		err = table_builder__new(options->table_limit, options->builders, options->cache,
+					 &f->builder);
 	} else {
 		table_cache__free(options->cache);
 		err = -ENOMEM;
@@ -79,9 +87,10 @@ void unwind_feed__free(struct unwind_feed *f)
 	vec_free(&f->placements);
 	vec_free(&f->pieces);
 	vec_free(&f->areas);
-	vec_free(&f->ranges);
 	vec_free(&f->jvms);
+	vec_free(&f->libraries);
 	vec_free(&f->mades);
+	vec_free(&f->asked_mades);
 	free(f);
 }
 
@@ -101,15 +110,6 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 									  : UNWIND_LATER;
 	}
 }
-
-/* Places of JIT code, and which runtime may have made it. */
-struct made_code_of {
-	size_t count;
-	bool python;
-	enum made_by by;
-	struct elf_file *jvm; /* NULL: there is none */
-	uint64_t bias;
-};
 
 /* Places the runs of a mapping of an ELF file; the last of them is left in *placement. */
 static int place_code(struct unwind_feed *f, const struct fed_file *file,
@@ -137,8 +137,9 @@ static int place_code(struct unwind_feed *f, const struct fed_file *file,
 	return 0;
 }
 
+/* Appends it to the placements. JIT code gets UNWIND_JAVA, until it is known whose it is. */
 static int place_mapping(struct unwind_feed *f, const struct fed_process *process,
-			 const struct mapping *mapping, struct made_code_of *made)
+			 const struct mapping *mapping)
 {
 	struct unwind_placement placement = {
 		.start = mapping->start, .end = mapping->end, .table = UNWIND_NO_TABLE};
@@ -155,16 +156,31 @@ static int place_mapping(struct unwind_feed *f, const struct fed_process *proces
 		placement.table = table_of(f, file);
 	if (err)
 		return err;
-	if (file->kind == FED_JVM && file->elf)
-		made->jvm = file->elf, made->bias = placement.bias;
-	made->python |= file->kind == FED_PYTHON;
-	if (file->kind == FED_PYPY || file->kind == FED_LUAJIT)
-		made->by = file->kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
-	if (file->kind == FED_JIT) {
-		placement.table = UNWIND_JAVA; /* until it is known that it is not */
-		made->count++;
-	}
+	if (file->kind == FED_JIT)
+		placement.table = UNWIND_JAVA;
 	return vec_push(&f->placements, placement);
+}
+
+void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping *mapping,
+			       struct fed_runtimes *runtimes)
+{
+	switch (f->options.kind(f->options.context, mapping->image)) {
+	case FED_JVM:
+		runtimes->jvm = *mapping;
+		break;
+	case FED_PYTHON:
+		runtimes->python = true;
+		break;
+	case FED_PYPY:
+		runtimes->by = MADE_BY_PYPY;
+		break;
+	case FED_LUAJIT:
+		runtimes->by = MADE_BY_LUAJIT;
+		break;
+	case FED_FILE:
+	case FED_JIT:
+		break;
+	}
 }
 
 static struct fed_jvm *find_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias)
@@ -187,21 +203,138 @@ int unwind_feed__answer_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias,
 	return keeps_frame_pointers;
 }
 
-/* Until it is known, its code is not followed. 1, 0, -ENOMEM. */
-static int jvm_keeps_frame_pointers(struct unwind_feed *f, uint32_t tgid,
-				    const struct made_code_of *made)
+static struct fed_library *find_library(struct unwind_feed *f, struct image_id image)
 {
-	struct fed_jvm *jvm = find_jvm(f, tgid, made->bias);
+	for (size_t i = 0; i < f->libraries.count; i++)
+		if (f->libraries.data[i].image.v == image.v)
+			return &f->libraries.data[i];
+	return NULL;
+}
+
+static void drop_library(struct unwind_feed *f, size_t i)
+{
+	struct fed_library *at = &f->libraries.data[i];
+
+	memmove(at, at + 1, (--f->libraries.count - i) * sizeof(*at));
+}
+
+void unwind_feed__forget_library(struct unwind_feed *f, struct image_id image)
+{
+	struct fed_library *library = find_library(f, image);
+
+	if (library)
+		drop_library(f, library - f->libraries.data);
+}
+
+/* For one more: the oldest that is not being read goes. */
+static bool has_room_for_library(struct unwind_feed *f)
+{
+	for (size_t i = 0; i < f->libraries.count && f->libraries.count >= LIBRARIES_MAX; i++)
+		if (f->libraries.data[i].known)
+			drop_library(f, i);
+	return f->libraries.count < LIBRARIES_MAX;
+}
+
+/* 0; -EAGAIN: not now; -ENOMEM. */
+static int ask_for_symbols(struct unwind_feed *f, const struct fed_process *process,
+			   struct fed_file *file, struct image_id image)
+{
+	struct fed_library library = {.image = image, .ticket = ++f->tickets};
+	struct table_request request = {
+		.id = library.ticket,
+		.kind = BUILD_SYMBOLS,
+		.names = f->options.jvm_names,
+		.effort = TABLE_BUILD,
+		.owner = table_store__user(f->options.store, process->tgid),
+		.base = file->base,
+	};
+	int err;
+
+	request.fd = unwind_feed__descriptor(f, file, image);
+	if (request.fd < 0 || !has_room_for_library(f))
+		return request.fd == -ENOMEM ? -ENOMEM : -EAGAIN;
+	err = vec_push(&f->libraries, library);
+	if (err)
+		return err;
+	err = table_builder__ask(f->builder, &request);
+	if (err) {
+		f->libraries.count--;
+		return err == -ENOMEM ? err : -EAGAIN;
+	}
+	f->building++;
+	return 0;
+}
+
+static int ask_jvm(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
+		   struct image_id image, uint64_t bias)
+{
+	struct fed_library *library = find_library(f, image);
+	bool known = library && library->known;
+	int err = library ? 0 : ask_for_symbols(f, process, file, image);
+
+	if (err)
+		return err == -EAGAIN ? 0 : err;
+	if (f->jvms.count >= JVMS_MAX)
+		memmove(f->jvms.data, f->jvms.data + 1, --f->jvms.count * sizeof(*f->jvms.data));
+	err = vec_push(
+		&f->jvms,
+		((struct fed_jvm){
+			.tgid = process->tgid, .bias = bias, .library = image, .asked = known}));
+	if (err || !known)
+		return err;
+	return f->options.request_jvm(f->options.context, process->tgid, &library->symbols, bias);
+}
+
+int unwind_feed__put_symbols(struct unwind_feed *f, const struct built_table *built)
+{
+	struct fed_library *library = NULL;
 	int err = 0;
 
+	f->stats.build_ns += built->cpu_ns;
+	f->stats.builder_ns += built->builder_ns;
+	f->credit -= (int64_t)built->cpu_ns;
+	for (size_t i = 0; i < f->libraries.count && !library; i++)
+		if (!f->libraries.data[i].known && f->libraries.data[i].ticket == built->id)
+			library = &f->libraries.data[i];
+	if (!library)
+		return 0;
+	library->known = true;
+	library->symbols = built->symbols; /* all 0 where there are none: the answer is no then */
+	for (size_t i = 0; i < f->jvms.count && !err; i++) {
+		struct fed_jvm *jvm = &f->jvms.data[i];
+
+		if (jvm->asked || jvm->library.v != library->image.v)
+			continue;
+		jvm->asked = true;
+		err = f->options.request_jvm(f->options.context, jvm->tgid, &library->symbols,
+					     jvm->bias);
+	}
+	return err;
+}
+
+/* Until it is known, its code is not followed. 1, 0, -ENOMEM. */
+static int jvm_keeps_frame_pointers(struct unwind_feed *f, const struct fed_process *process)
+{
+	const struct mapping *mapping = &process->runtimes.jvm;
+	struct elf_code code;
+	struct fed_file *file;
+	struct fed_jvm *jvm;
+	uint64_t bias;
+	int err = unwind_feed__file(f, process, mapping->image, &file);
+
+	if (err)
+		return err;
+	if (!file->elf ||
+	    elf_file__code_at(file->elf, mapping->page_offset,
+			      mapping->page_offset + (mapping->end - mapping->start), &code))
+		return 1; /* whatever it is called, it is none */
+	bias = mapping->start - code.address;
+	jvm = find_jvm(f, process->tgid, bias);
 	if (!jvm) {
-		err = vec_push(&f->jvms, ((struct fed_jvm){.tgid = tgid, .bias = made->bias}));
-		if (!err)
-			err = f->options.request_jvm(f->options.context, tgid, made->jvm,
-						     made->bias);
+		err = ask_jvm(f, process, file, mapping->image, bias);
 		if (err)
 			return err;
-		jvm = find_jvm(f, tgid, made->bias);
+		jvm = find_jvm(f, process->tgid, bias);
 	}
 	return jvm && jvm->keeps_frame_pointers;
 }
@@ -263,46 +396,118 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 
 /*
  * Most engines keep frame pointers in JIT code, or leave none that could mislead. CPython's trampolines are so small
- * that they need none.
+ * that they need none. 1: *table is how to unwind all such code of this process; 0: each piece has its own; -ENOMEM.
  */
-static int trust_made_code(struct unwind_feed *f, const struct fed_process *process,
-			   const struct made_code_of *made)
+static int table_of_made_code(struct unwind_feed *f, const struct fed_process *process,
+			      uint32_t *table)
 {
-	uint32_t table = made->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	int keeps = process->runtimes.jvm.end ? jvm_keeps_frame_pointers(f, process) : 1;
 
-	int keeps = 1;
+	if (keeps < 0)
+		return keeps;
+	*table = UNWIND_JAVA;
+	if (!keeps || describes_itself(f, process->tgid, table))
+		return 1;
+	*table = process->runtimes.python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	return process->runtimes.by == MADE_BY_OTHERS;
+}
 
-	if (made->count && made->jvm)
-		keeps = jvm_keeps_frame_pointers(f, process->tgid, made);
-	if (!made->count || keeps <= 0)
-		return keeps < 0 ? keeps : 0;
-	if (!describes_itself(f, process->tgid, &table) && made->by != MADE_BY_OTHERS)
-		return place_known_frames(f, process->tgid);
-	for (size_t i = 0; i < f->placements.count; i++)
+static int place_made_code(struct unwind_feed *f, const struct fed_process *process)
+{
+	uint32_t table;
+	size_t i = 0;
+	int err;
+
+	while (i < f->placements.count && f->placements.data[i].table != UNWIND_JAVA)
+		i++;
+	if (i == f->placements.count)
+		return 0;
+	err = table_of_made_code(f, process, &table);
+	if (err <= 0)
+		return err ? err : place_known_frames(f, process->tgid);
+	for (; i < f->placements.count; i++)
 		if (f->placements.data[i].table == UNWIND_JAVA)
 			f->placements.data[i].table = table;
 	return 0;
 }
 
-int unwind_feed__place_all(struct unwind_feed *f, const struct fed_process *process)
+/* Neighbours that are unwound alike are one place. */
+static void join_neighbours(struct unwind_feed *f)
 {
-	struct made_code_of made = {};
+	struct unwind_placement *p = f->placements.data;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->placements.count; i++) {
+		struct unwind_placement *last = kept ? &p[kept - 1] : NULL;
+
+		if (last && last->end == p[i].start && last->table == p[i].table &&
+		    (last->table >= UNWIND_TABLES || last->bias == p[i].bias))
+			last->end = p[i].end;
+		else
+			p[kept++] = p[i];
+	}
+	f->placements.count = kept;
+}
+
+static int place_all(struct unwind_feed *f, const struct fed_process *process)
+{
+	struct mapping_cursor at = {};
 	int err = 0;
 
 	f->placements.count = 0;
-	for (size_t i = 0; i < process->maps.count && !err; i++)
-		err = place_mapping(f, process, &process->maps.data[i], &made);
-	return err ? err : trust_made_code(f, process, &made);
+	for (const struct mapping *m; !err && (m = mappings__next(process->maps, &at));)
+		err = place_mapping(f, process, m);
+	if (!err)
+		err = place_made_code(f, process);
+	if (!err)
+		join_neighbours(f);
+	return err;
+}
+
+int unwind_feed__place_at(struct unwind_feed *f, const struct fed_process *process,
+			  uint64_t address, struct unwind_placement *placement)
+{
+	const struct mapping *m = mappings__find(process->maps, address);
+	const struct unwind_placement *p;
+	int err = 0;
+
+	f->placements.count = 0;
+	if (m)
+		err = place_mapping(f, process, m);
+	for (p = f->placements.data; !err && p < f->placements.data + f->placements.count; p++)
+		if (p->start <= address && address < p->end)
+			break;
+	if (err || p == f->placements.data + f->placements.count)
+		return err;
+	*placement = *p;
+	if (p->table != UNWIND_JAVA)
+		return 1;
+	err = table_of_made_code(f, process, &placement->table);
+	if (!err)
+		made_code__place(f->made_code, process->tgid, address, m->end, placement);
+	return err < 0 ? err : 1;
 }
 
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
 {
-	int err = unwind_feed__place_all(f, process);
+	int err = process->maps.count > UNWIND_FEED_MAPPINGS ? -E2BIG : place_all(f, process);
 
-	if (!err)
+	if (err == -E2BIG)
+		table_store__refuse(f->options.store, process->tgid);
+	else if (!err)
 		err = table_store__publish(f->options.store, process->tgid, f->placements.data,
 					   f->placements.count, process->time);
-	return err == -ENOSPC ? 0 : err;
+	return err;
+}
+
+void unwind_feed__unpublish(struct unwind_feed *f, uint32_t tgid)
+{
+	table_store__withdraw(f->options.store, tgid);
+}
+
+void unwind_feed__sampled(struct unwind_feed *f, uint32_t tgid)
+{
+	table_store__sampled(f->options.store, tgid);
 }
 
 static void forget_made(struct unwind_feed *f, uint32_t tgid)
@@ -313,6 +518,22 @@ static void forget_made(struct unwind_feed *f, uint32_t tgid)
 		f->mades.data[i] = f->mades.data[--f->mades.count];
 }
 
+static struct asked_made *find_asked(struct unwind_feed *f, uint32_t tgid)
+{
+	for (size_t i = 0; i < f->asked_mades.count; i++)
+		if (f->asked_mades.data[i].tgid == tgid)
+			return &f->asked_mades.data[i];
+	return NULL;
+}
+
+static void forget_asked(struct unwind_feed *f, uint32_t tgid)
+{
+	struct asked_made *asked = find_asked(f, tgid);
+
+	if (asked)
+		*asked = f->asked_mades.data[--f->asked_mades.count];
+}
+
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
@@ -320,24 +541,17 @@ static bool is_of_use(const struct fed_file *file)
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
-/* The process's JIT code, and the runtime that made it. */
-static int find_made_code(struct unwind_feed *f, const struct fed_process *process,
-			  enum made_by *by)
+/* The process's JIT code. */
+static int find_made_code(struct unwind_feed *f, const struct fed_process *process)
 {
+	struct mapping_cursor at = {};
 	int err = 0;
 
 	f->areas.count = 0;
-	*by = MADE_BY_OTHERS;
-	for (size_t i = 0; i < process->maps.count && !err; i++) {
-		const struct mapping *m = &process->maps.data[i];
-		enum fed_kind kind = f->options.kind(f->options.context, m->image);
-
-		if (kind == FED_PYPY || kind == FED_LUAJIT)
-			*by = kind == FED_PYPY ? MADE_BY_PYPY : MADE_BY_LUAJIT;
-		else if (kind == FED_JIT)
+	for (const struct mapping *m; !err && (m = mappings__next(process->maps, &at));)
+		if (f->options.kind(f->options.context, m->image) == FED_JIT)
 			err = vec_push(&f->areas,
 				       (struct made_area){.start = m->start, .end = m->end});
-	}
 	return err;
 }
 
@@ -346,12 +560,17 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 		       const uint64_t *registers)
 {
 	struct made_moment moment = {.tgid = process->tgid,
+				     .by = process->runtimes.by,
 				     .time = monotonic_ns(),
 				     .missed = missed,
 				     .registers = registers};
-	int err = find_made_code(f, process, &moment.by);
+	int err;
 
-	if (err || moment.by == MADE_BY_OTHERS)
+	/* more mappings than that are no runtime's that would be asked */
+	if (moment.by == MADE_BY_OTHERS || process->maps.count > UNWIND_FEED_MAPPINGS)
+		return 0;
+	err = find_made_code(f, process);
+	if (err)
 		return err;
 	moment.areas = f->areas.data;
 	moment.area_count = f->areas.count;
@@ -416,6 +635,7 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	table_store__withdraw(f->options.store, tgid);
 	forget_made(f, tgid);
+	forget_asked(f, tgid);
 	made_code__forget(f->made_code, tgid);
 	for (size_t i = f->jvms.count; i-- > 0;)
 		if (f->jvms.data[i].tgid == tgid)
@@ -432,7 +652,7 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct mapping *m = find_fed_mapping(process->maps, pieces[i].start);
+		const struct mapping *m = mappings__find(process->maps, pieces[i].start);
 
 		if (m && f->options.kind(f->options.context, m->image) == FED_JIT)
 			chosen[kept++] = pieces[i];
@@ -440,40 +660,77 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	return kept;
 }
 
-static int put_made(struct unwind_feed *f, uint32_t tgid, const struct unwind_table_image *image)
+static int note_asked(struct unwind_feed *f, uint32_t tgid)
+{
+	const struct asked_made now = {.tgid = tgid, .ticket = ++f->tickets};
+	struct asked_made *asked = find_asked(f, tgid);
+
+	if (!asked)
+		return vec_push(&f->asked_mades, now);
+	*asked = now;
+	return 0;
+}
+
+static int load_made(struct unwind_feed *f, uint32_t tgid, const struct unwind_table_image *image)
 {
 	struct fed_made made = {.tgid = tgid};
 	size_t i = find_made(f, tgid);
-	int err = table_store__take_number(f->options.store, &made.number);
+	int err = table_store__take_number(f->options.store, tgid, &made.number);
 
 	if (!err)
-		err = table_store__put(f->options.store, made.number.number, image);
+		err = table_store__put(f->options.store, made.number.number, tgid, image);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	if (i < f->mades.count)
 		f->mades.data[i] = made;
 	else
 		err = vec_push(&f->mades, made);
-	return err ? err : 1;
+	return err ? err : f->options.described(f->options.context, tgid);
+}
+
+int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built)
+{
+	uint32_t tgid;
+
+	f->stats.build_ns += built->cpu_ns;
+	f->stats.builder_ns += built->builder_ns;
+	for (size_t i = 0; i < f->asked_mades.count; i++) {
+		if (f->asked_mades.data[i].ticket != built->id)
+			continue;
+		tgid = f->asked_mades.data[i].tgid;
+		f->asked_mades.data[i] = f->asked_mades.data[--f->asked_mades.count];
+		return built->err ? 0 : load_made(f, tgid, &built->image);
+	}
+	return 0; /* the process has ended, or made more code since */
+}
+
+static int ask_for_made(struct unwind_feed *f, uint32_t tgid, const struct unwind_piece *pieces,
+			size_t count)
+{
+	struct table_request request = {
+		.kind = BUILD_PIECES,
+		.effort = TABLE_BUILD,
+		.owner = table_store__user(f->options.store, tgid),
+	};
+	_cleanup_close_ int fd = build_pieces__write(pieces, count);
+	int err = fd < 0 ? fd : note_asked(f, tgid);
+
+	request.fd = fd;
+	request.id = f->tickets;
+	if (!err)
+		err = table_builder__ask(f->builder, &request);
+	if (!err)
+		f->building++;
+	return err == -ENOMEM ? err : 0;
 }
 
 int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,
 			  const struct unwind_piece *pieces, size_t count)
 {
-	struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
-	struct unwind_table_image image;
-	uint64_t begin = monotonic_ns();
-	int err;
+	_cleanup_free_ struct unwind_piece *chosen = calloc(count + 1, sizeof(*chosen));
 
 	if (!chosen)
 		return -ENOMEM;
 	count = choose_pieces(f, process, pieces, count, chosen);
-	err = unwind_table__build_pieces(chosen, count, f->options.table_limit, &image);
-	free(chosen);
-	f->stats.build_ns += monotonic_ns() - begin;
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	err = put_made(f, process->tgid, &image);
-	unwind_table_image__fini(&image);
-	return err;
+	return count ? ask_for_made(f, process->tgid, chosen, count) : 0;
 }

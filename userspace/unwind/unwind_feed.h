@@ -17,11 +17,12 @@
 #include <sysprof/mapping.h>
 
 #include "unwind/made_code.h"
+#include "unwind/table_builder.h"
 #include "unwind/table_store.h"
 
 struct unwind_feed;
 
-struct elf_file;
+struct build_service;
 struct table_cache;
 
 enum fed_kind {
@@ -35,20 +36,26 @@ enum fed_kind {
 
 struct unwind_feed_options {
 	struct table_store *store;
+	struct build_service *builders; /* of the feed alone, which does not own it */
 	struct table_cache
 		*cache;	    /* NULL: none; owned from now on, even if unwind_feed__new() fails */
 	size_t table_limit; /* bytes of one table at most */
 	int64_t credit;	    /* largest credit of CPU time for building, ns; 0: 2 s */
+	size_t files_max;   /* that are known at a time; 0: 8,192 */
 	/* Requests the file of an image: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
 	enum fed_kind (*kind)(void *context, struct image_id image);
 	/*
-	 * Does the code that this JVM makes keep frame pointers? `library`, valid during the call, is `bias` higher in
-	 * the process. unwind_feed__answer_jvm() is called, now or later. 0 or -ENOMEM.
+	 * Does the code that this JVM makes keep frame pointers? `symbols` are those of `jvm_names` in its library, which
+	 * is `bias` higher in the process. unwind_feed__answer_jvm() is called, now or later. 0 or -ENOMEM.
 	 */
-	int (*request_jvm)(void *context, uint32_t tgid, struct elf_file *library, uint64_t bias);
+	int (*request_jvm)(void *context, uint32_t tgid, const struct build_symbols *symbols,
+			   uint64_t bias);
+	const struct build_names *jvm_names; /* outlive the feed */
 	/* As made_code_options.request; unwind_feed__answer_frames() is called. */
 	int (*request_frames)(void *context, const struct made_request *request);
+	/* What unwind_feed__describe() was told of the process is of use now: it must be published again. 0 or -ENOMEM. */
+	int (*described)(void *context, uint32_t tgid);
 	void *context;
 };
 
@@ -70,16 +77,42 @@ int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *
 /* Nobody has the image mapped any more: its number may be another's. False: not yet, it is being read. */
 bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
+/* What a process's JIT code can be made by, as its mappings tell. {}: by nothing that matters. */
+struct fed_runtimes {
+	bool python;
+	enum made_by by;
+	struct mapping jvm; /* HotSpot's library; end 0: there is none */
+};
+
+/* The process has this mapping, too. */
+void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping *mapping,
+			       struct fed_runtimes *runtimes);
+
+#define UNWIND_FEED_MAPPINGS                                                                       \
+	16384u /* of one process: with more it is not even tried to publish it */
+
 /* A sampled process. Times are CLOCK_MONOTONIC ns. */
+#define UNWIND_FEED_MAPPINGS                                                                       \
+	16384u /* of one process: with more it is not even tried to publish it */
+
 struct fed_process {
 	uint32_t tgid;
 	uint64_t born; /* 0: unknown */
 	uint64_t time; /* of the sample */
-	struct mappings maps;
+	struct mappings
+		maps; /* that can only be found: where nothing is published, and no runtime is asked */
+	struct fed_runtimes runtimes; /* unwind_feed__note_runtime() of all of maps */
 };
 
-/* Publishes its mappings at that time, and requests missing tables. 0 or -ENOMEM; a full mapping table is not an error. */
+/*
+ * Publishes its mappings at that time, and requests missing tables. 0; -ENOMEM; -E2BIG: it has too many; -ENOSPC:
+ * there is no room for it. What was published of the process before is withdrawn in these cases.
+ */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
+/* Takes that back; what else is known of the process is kept. */
+void unwind_feed__unpublish(struct unwind_feed *f, uint32_t tgid);
+/* It was sampled, with what was published of it. */
+void unwind_feed__sampled(struct unwind_feed *f, uint32_t tgid);
 
 /* Are all these mappings known, so that publishing them reads no file? */
 bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps);
@@ -106,6 +139,12 @@ int unwind_feed__take(struct unwind_feed *f);
 int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
 void unwind_feed__end(struct unwind_feed *f);
 
+/*
+ * No table is built from now on (or again): those in the cache are read. What is asked for meanwhile is put off, and asked
+ * for again when it is missed.
+ */
+void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only);
+
 /* Readable when a table was built. */
 int unwind_feed__fd(const struct unwind_feed *f);
 
@@ -117,8 +156,8 @@ enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process
 				 const struct stack_copy *copy, uint64_t *frames, size_t max,
 				 size_t *count);
 /*
- * Unwinding information of JIT code, from the process's jitdump: used from the next publication on. 1: the
- * process must be published again; 0: nothing changed; -ENOMEM.
+ * Unwinding information of JIT code, from the process's jitdump: options.described() is called when its table is
+ * there, if it has one. 0 or -ENOMEM.
  */
 struct unwind_piece;
 int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,
@@ -128,11 +167,17 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 
 struct unwind_feed_stats {
 	struct table_store_stats store;
-	uint64_t built;	   /* tables */
-	uint64_t cached;   /* tables read from the cache instead */
-	uint64_t build_ns; /* CPU time spent on both */
-	uint64_t put_off;  /* deferred tables of short-lived processes: the credit was used up */
-	uint64_t too_big;  /* files whose table does not fit into a segment */
+	uint64_t built;	     /* tables */
+	uint64_t cached;     /* tables read from the cache instead */
+	uint64_t build_ns;   /* CPU time spent on both */
+	uint64_t builder_ns; /* of that, in other processes */
+	uint64_t
+		put_off; /* deferred tables: of short-lived processes while the credit was used up, or none were built */
+	uint64_t
+		too_big; /* files whose table does not fit into a segment, or takes too much to build */
+	struct table_refusals refusals; /* the same by reason */
+	uint64_t forgotten; /* files that were not used for a while: there were too many */
+	uint64_t deferred;  /* publications that waited for their budget; counted by the caller */
 };
 void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats);
 

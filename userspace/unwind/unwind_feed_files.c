@@ -14,6 +14,7 @@
 #define YOUNG_NS       1000000000ull /* a process that may not live long */
 #define WAIT_NS	       500000000ull  /* that a copied stack waits for its tables */
 #define OPEN_MAX       512	     /* descriptors that are kept */
+#define DEATHS_MAX     20	     /* of builders, until a file is taken for the cause */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -30,8 +31,34 @@ static void close_descriptor(struct unwind_feed *f, struct fed_file *file)
 void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
 {
 	close_descriptor(f, file);
+	f->with_elf -= file->elf != NULL;
 	elf_file__free(file->elf);
 	file->elf = NULL;
+}
+
+/* Being read, or asked about. */
+static bool is_busy(const struct fed_file *file)
+{
+	return file->state == FILE_ASKED || file->state == FILE_REQUESTED || file->kind == FED_JVM;
+}
+
+/* A file that was not used for a while is as if it had never been seen. */
+static void forget_one(struct unwind_feed *f, const struct fed_file *but)
+{
+	for (size_t i = 0; i < 2 * f->files.count; i++) {
+		struct fed_file *file = &f->files.data[f->hand++ % f->files.count];
+
+		if (!file->elf || file == but || is_busy(file))
+			continue;
+		if (file->recent) {
+			file->recent = false;
+			continue;
+		}
+		unwind_feed__close_file(f, file);
+		*file = (struct fed_file){};
+		f->stats.forgotten++;
+		return;
+	}
 }
 
 /* The one that was not used for the longest time goes. */
@@ -69,6 +96,7 @@ int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int f
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return 0;
+	f->with_elf -= file->elf != NULL;
 	elf_file__free(file->elf);
 	file->elf = NULL;
 	err = elf_file__open_at(copy, base, &file->elf);
@@ -76,6 +104,8 @@ int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int f
 		close(copy);
 		return err == -ENOMEM ? err : 0;
 	}
+	if (++f->with_elf > f->options.files_max)
+		forget_one(f, file);
 	file->fd = copy;
 	file->base = base;
 	file->used = ++f->uses;
@@ -112,6 +142,7 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 		return false;
 	unwind_feed__close_file(f, file);
 	*file = (struct fed_file){};
+	unwind_feed__forget_library(f, image);
 	return true;
 }
 
@@ -119,30 +150,41 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 
 static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 {
+	if (f->cached_only)
+		return true;
 	return f->credit <= 0 && process->born && process->time - process->born < YOUNG_NS;
+}
+
+void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only)
+{
+	f->cached_only = cached_only;
 }
 
 int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image)
 {
 	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
-	int fd, err = 0;
+	struct table_request request = {.id = image.v, .effort = effort};
+	int err = 0;
 
 	file->state = FILE_LATER;
 	if (effort == TABLE_READ && (!f->options.cache || file->not_cached)) {
 		f->stats.put_off++;
 		return 0;
 	}
-	fd = unwind_feed__descriptor(f, file, image);
-	if (fd == -ENOENT)
+	request.fd = unwind_feed__descriptor(f, file, image);
+	if (request.fd == -ENOENT)
 		file->state = FILE_PLAIN;
-	if (fd < 0)
-		return fd == -ENOMEM ? fd : 0;
+	if (request.fd < 0)
+		return request.fd == -ENOMEM ? request.fd : 0;
+	request.base = file->base;
+	request.owner = table_store__user(f->options.store, process->tgid);
 	if (!table_store__owns(f->options.store, &file->number))
-		err = table_store__take_number(f->options.store, &file->number);
+		err = table_store__take_number(f->options.store, process->tgid, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, image.v, fd, file->base, effort);
+		err = table_builder__ask(f->builder, &request);
 	if (!err) {
+		file->asker = process->tgid;
 		file->state = FILE_ASKED;
 		f->building++;
 	}
@@ -161,6 +203,7 @@ int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 	while (f->files.count <= image.v)
 		f->files.data[f->files.count++] = (struct fed_file){};
 	*result = file = &f->files.data[image.v];
+	file->recent = true;
 	if (file->state == FILE_UNREAD) {
 		file->kind = f->options.kind(f->options.context, image);
 		file->state = FILE_REQUESTED;
@@ -181,7 +224,24 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	f->stats.cached += !built->err && built->cached;
 	f->stats.put_off += built->err == -ENOENT;
 	f->stats.build_ns += built->cpu_ns;
+	f->stats.builder_ns += built->builder_ns;
 	f->credit -= built->cpu_ns;
+}
+
+/* When it is worth to try again: see is_of_use(). A builder may have been killed by somebody else, a disk
+ * may have been slow. */
+static uint64_t refused_since(struct fed_file *file, const struct built_table *built)
+{
+	switch (built->refusal) {
+	case TABLE_REFUSAL_NONE:
+	case TABLE_REFUSAL_BANNED: /* who asks next may be somebody else */
+		return monotonic_ns();
+	case TABLE_REFUSAL_DIED:
+	case TABLE_REFUSAL_HUNG:
+		return ++file->deaths < DEATHS_MAX ? monotonic_ns() : UINT64_MAX;
+	default:
+		return UINT64_MAX;
+	}
 }
 
 static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
@@ -195,11 +255,13 @@ static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_
 	if (file->not_cached || !table_store__owns(f->options.store, &file->number))
 		return 0;
 	file->state = FILE_REFUSED;
-	file->refused = err == -EFBIG ? UINT64_MAX : monotonic_ns();
+	file->refused = refused_since(file, built);
 	f->stats.too_big += err == -EFBIG;
-	if (err == -ENOMEM || err == -EFBIG)
+	if (built->refusal)
+		table_store__leave(f->options.store, file->asker);
+	if (err == -ENOMEM || built->refusal)
 		return err == -ENOMEM ? err : 0;
-	err = table_store__put(f->options.store, file->number.number,
+	err = table_store__put(f->options.store, file->number.number, file->asker,
 			       err ? &NOTHING : &built->image);
 	if (!err)
 		file->state = FILE_THERE;
@@ -215,7 +277,12 @@ static int take_table(struct unwind_feed *f, bool wait, bool *took)
 	if (!*took)
 		return 0;
 	f->building--;
-	err = put_table(f, &f->files.data[built.id], &built);
+	if (built.kind == BUILD_PIECES)
+		err = unwind_feed__put_made(f, &built);
+	else if (built.kind == BUILD_SYMBOLS)
+		err = unwind_feed__put_symbols(f, &built);
+	else
+		err = put_table(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);
 	return err;
 }
@@ -248,8 +315,10 @@ bool unwind_feed__is_building(const struct unwind_feed *f)
 
 bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps)
 {
-	for (size_t i = 0; i < maps.count; i++) {
-		uint32_t image = maps.data[i].image.v;
+	struct mapping_cursor at = {};
+
+	for (const struct mapping *m; (m = mappings__next(maps, &at));) {
+		uint32_t image = m->image.v;
 
 		if (image >= f->files.count || f->files.data[image].state == FILE_UNREAD ||
 		    f->files.data[image].state == FILE_REQUESTED ||
@@ -263,7 +332,7 @@ bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps)
 struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
 				      uint64_t address, struct image_id *image)
 {
-	const struct mapping *mapping = find_fed_mapping(process->maps, address);
+	const struct mapping *mapping = mappings__find(process->maps, address);
 
 	if (!mapping || mapping->image.v >= f->files.count)
 		return NULL;
@@ -303,4 +372,5 @@ void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *s
 	*stats = f->stats;
 	stats->build_ns += made_code__cpu(f->made_code);
 	table_store__stats(f->options.store, &stats->store);
+	table_builder__refusals(f->builder, &stats->refusals);
 }

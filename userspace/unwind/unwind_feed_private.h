@@ -3,7 +3,6 @@
 #ifndef UNWIND_UNWIND_FEED_PRIVATE_H
 #define UNWIND_UNWIND_FEED_PRIVATE_H
 
-#include "base/search.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "unwind/table_builder.h"
@@ -25,17 +24,30 @@ struct fed_file {
 	int fd;		      /* valid once it has an elf; -1: closed, to be requested again */
 	uint64_t base;	      /* where it begins in the file */
 	uint64_t used;	      /* the descriptor: the larger, the later */
+	bool recent;	      /* it was used since the hand came by */
 	struct table_number number;
+	uint32_t asker; /* the process for which the table was asked for */
 	enum table_state state;
-	bool not_cached;  /* the cache has been asked */
-	uint64_t refused; /* when */
+	bool not_cached;     /* the cache has been asked */
+	unsigned int deaths; /* of builders that read it */
+	uint64_t refused;    /* when; UINT64_MAX: for good */
 };
 
 /* What a JVM said about its code. */
 struct fed_jvm {
 	uint32_t tgid;
 	uint64_t bias; /* of its library: another one is another program */
+	struct image_id library;
+	bool asked; /* not before its library's symbols are known */
 	bool answered, keeps_frame_pointers;
+};
+
+/* The library of some of them. Its symbol table may have millions of entries, so it is read once. */
+struct fed_library {
+	struct image_id image;
+	uint32_t ticket; /* as long as it is being read */
+	bool known;
+	struct build_symbols symbols;
 };
 
 /* A table of code that a process has made. */
@@ -44,21 +56,31 @@ struct fed_made {
 	struct table_number number;
 };
 
+/* One that is being built. */
+struct asked_made {
+	uint32_t tgid, ticket;
+};
+
 struct unwind_feed {
 	struct unwind_feed_options options;
 	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by image */
 	size_t open;		    /* descriptors */
+	size_t with_elf;	    /* files */
+	size_t hand;		    /* the next file that is looked at for one to forget */
 	uint64_t uses;		    /* of them */
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
-	VEC(struct unwind_range) ranges;
 	VEC(struct fed_jvm) jvms;
+	VEC(struct fed_library) libraries;
 	VEC(struct fed_made) mades;
+	VEC(struct asked_made) asked_mades; /* one of a process: the last that it was asked for */
+	uint32_t tickets;		    /* of these and of libraries */
 	struct made_code *made_code;
 	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
 	uint64_t credited; /* when */
+	bool cached_only;  /* nothing is built */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
@@ -80,14 +102,14 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
 
 /* ---- unwind_feed.c ---------------------------------------------------------------------------- */
 
-/* What is known of a process's mappings now, in f->placements. 0, -ENOMEM. */
-int unwind_feed__place_all(struct unwind_feed *f, const struct fed_process *process);
+/* A table of unwind_feed__describe() has been built. 0, or what options.described returned. */
+int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built);
+/* The symbols of a JVM's library are known. 0, or what options.request_jvm returned. */
+int unwind_feed__put_symbols(struct unwind_feed *f, const struct built_table *built);
+void unwind_feed__forget_library(struct unwind_feed *f, struct image_id image);
 
-static inline const struct mapping *find_fed_mapping(struct mappings maps, uint64_t address)
-{
-	size_t i = partition_point(maps.data, maps.count, m, m->end <= address);
-
-	return i < maps.count && maps.data[i].start <= address ? &maps.data[i] : NULL;
-}
+/* What is known now of the code at one address, as it would be published. 1; 0: it is in no mapping; -ENOMEM. */
+int unwind_feed__place_at(struct unwind_feed *f, const struct fed_process *process,
+			  uint64_t address, struct unwind_placement *placement);
 
 #endif

@@ -20,7 +20,7 @@ struct copied {
 /* Code is in the file that was mapped. */
 static int read_code(const struct copied *c, void *to, size_t size, uint64_t address)
 {
-	const struct mapping *m = find_fed_mapping(c->process->maps, address);
+	const struct mapping *m = mappings__find(c->process->maps, address);
 	struct unwind_feed *f = c->feed;
 	struct fed_file *file;
 	uint64_t at;
@@ -57,27 +57,21 @@ static int read_copy(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-static int make_ranges(struct unwind_feed *f, const struct fed_process *process)
+/* Few of a process's mappings are on a stack, so each is looked up when the walk comes to it. */
+static bool find_range(void *context, uint64_t address, struct unwind_range *range)
 {
-	int err = unwind_feed__place_all(f, process);
+	const struct copied *c = context;
+	struct unwind_placement p;
 
-	if (!err)
-		err = vec_reserve(&f->ranges, f->placements.count);
-	if (err)
-		return err;
-	f->ranges.count = f->placements.count;
-	for (size_t i = 0; i < f->ranges.count; i++) {
-		const struct unwind_placement *p = &f->placements.data[i];
-		struct unwind_range *range = &f->ranges.data[i];
-
-		*range = (struct unwind_range){
-			.start = p->start, .end = p->end, .bias = p->bias, .instead = p->table};
-		if (p->table >= UNWIND_TABLES)
-			continue;
-		range->instead = UNWIND_LATER;
-		range->table = table_store__get(f->options.store, p->table, &range->segment);
-	}
-	return 0;
+	if (unwind_feed__place_at(c->feed, c->process, address, &p) <= 0)
+		return false;
+	*range = (struct unwind_range){
+		.start = p.start, .end = p.end, .bias = p.bias, .instead = p.table};
+	if (p.table >= UNWIND_TABLES)
+		return true;
+	range->instead = UNWIND_LATER;
+	range->table = table_store__get(c->feed->options.store, p.table, &range->segment);
+	return true;
 }
 
 enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
@@ -86,17 +80,18 @@ enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process
 {
 	uint64_t registers[UNWIND_REGISTERS];
 	struct copied copied = {.feed = f, .process = process, .copy = copy};
-	struct unwind_space space = {.read = read_copy, .context = &copied};
+	struct unwind_space space = {
+		.find = find_range,
+		.count = process->maps.count,
+		.is_fresh = copy->is_fresh,
+		.read = read_copy,
+		.context = &copied,
+	};
 	enum stack_end end;
 
 	memcpy(registers, copy->general, sizeof(copy->general));
 	registers[UNWIND_X86_RA] = copy->ip;
 	*count = 0;
-	if (make_ranges(f, process))
-		return STACK_END_NO_FRAME;
-	space.ranges = f->ranges.data;
-	space.is_fresh = copy->is_fresh;
-	space.count = f->ranges.count;
 	end = unwind_stack(&space, registers, copy->in_system_call, frames, max, count);
 	return end == STACK_END_FAULT ? STACK_END_COPY : end;
 }

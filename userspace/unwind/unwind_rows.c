@@ -4,31 +4,42 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/minmax.h"
 #include "base/search.h"
 
 #define RULES_MAX (UINT16_MAX + 1u)
 #define ROW_SIZE  2 /* bytes in the image, at least */
+#define ROW_STEPS 2
 
 static bool equal_rules(const void *owner, uint32_t index, const void *key)
 {
 	return unwind_rows__is_rule(owner, index, key);
 }
 
-void unwind_rows__init(struct unwind_rows *r, size_t limit)
+void unwind_rows__init(struct unwind_rows *r, size_t limit, struct build_budget *budget)
 {
-	*r = (struct unwind_rows){.rows_max = limit / ROW_SIZE};
+	*r = (struct unwind_rows){.rows_max = limit / ROW_SIZE, .budget = budget};
+	if (budget)
+		r->rows_max = min_u64(r->rows_max, budget->limits.rows);
 	hashmap__init(&r->numbers, equal_rules, r);
+}
+
+void unwind_rows__drop(struct unwind_rows *r, row_list *rows)
+{
+	build_budget__give_back(r->budget, rows->count * sizeof(struct unwind_row));
+	vec_free(rows);
 }
 
 void unwind_rows__fini(struct unwind_rows *r)
 {
-	vec_free(&r->rows);
+	unwind_rows__drop(r, &r->rows);
 	vec_free(&r->rules);
 	hashmap__fini(&r->numbers);
 }
 
 void unwind_rows__clear(struct unwind_rows *r)
 {
+	build_budget__give_back(r->budget, r->rows.count * sizeof(struct unwind_row));
 	r->rows.count = r->rules.count = 0;
 	hashmap__clear(&r->numbers);
 }
@@ -40,7 +51,7 @@ static int add_rule(struct unwind_rows *r, const struct unwind_rule *rule, uint6
 
 	*number = r->rules.count;
 	if (*number == RULES_MAX)
-		return -EFBIG;
+		return build_budget__refuse(r->budget, TABLE_REFUSAL_ROWS);
 	err = vec_push(&r->rules, (struct counted_rule){.rule = *rule, .number = *number});
 	return err ? err : hashmap__add(&r->numbers, hash, *number);
 }
@@ -60,13 +71,23 @@ int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, u
 	return *number == HASHMAP_NONE ? add_rule(r, rule, hash, number) : 0;
 }
 
+/* Room for one more row in the budget, before it is kept. */
+static int take_row(struct unwind_rows *r, const row_list *rows)
+{
+	if (rows->count >= r->rows_max)
+		return build_budget__refuse(r->budget, TABLE_REFUSAL_ROWS);
+	return build_budget__take(r->budget, sizeof(struct unwind_row));
+}
+
 int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *rule)
 {
 	struct unwind_rows *r = context;
 	struct unwind_row *last = r->rows.count ? &r->rows.data[r->rows.count - 1] : NULL;
 	uint32_t number;
-	int err;
+	int err = build_budget__step(r->budget, ROW_STEPS);
 
+	if (err)
+		return err;
 	if (last && address < last->address)
 		return 0; /* it makes no sense */
 	if (last && unwind_rows__is_rule(r, last->rule, rule))
@@ -78,9 +99,9 @@ int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *
 		last->rule = number;
 		return 0;
 	}
-	if (r->rows.count >= r->rows_max)
-		return -EFBIG;
-	return vec_push(&r->rows, (struct unwind_row){.address = address, .rule = number});
+	err = take_row(r, &r->rows);
+	return err ? err
+		   : vec_push(&r->rows, (struct unwind_row){.address = address, .rule = number});
 }
 
 size_t unwind_rows__up_to(const struct unwind_rows *r, uint64_t address)
@@ -97,37 +118,58 @@ int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
 			const struct unwind_rule *rule)
 {
 	struct unwind_row row = {.address = address};
-	int err = rows->count < r->rows_max ? unwind_rows__number(r, rule, &row.rule) : -EFBIG;
+	uint32_t number;
+	int err = build_budget__step(r->budget, ROW_STEPS);
 
-	return err ? err : vec_push(rows, row);
+	if (!err)
+		err = unwind_rows__number(r, rule, &number);
+	if (!err)
+		err = take_row(r, rows);
+	if (err)
+		return err;
+	row.rule = number;
+	return vec_push(rows, row);
 }
 
 /* Of two rows for one address the one that says something stays, else the added one: it may say why not. */
+static bool keeps_own(const struct unwind_rows *r, const struct unwind_row *own,
+		      const struct unwind_row *added)
+{
+	return unwind_rows__says_nothing(r, added) && !unwind_rows__says_nothing(r, own);
+}
+
+/* From the last to the first, in place: a second list of all rows would be the most that is ever needed. */
 int unwind_rows__merge(struct unwind_rows *r, const row_list *added)
 {
-	row_list merged = {};
-	size_t i = 0, j = 0;
-	int err = vec_reserve(&merged, r->rows.count + added->count);
+	size_t i = r->rows.count, j = added->count, total = i + j, end = total;
+	struct unwind_row *rows;
+	int err = build_budget__take(r->budget, j * sizeof(*rows));
 
-	while (!err && (i < r->rows.count || j < added->count)) {
-		const struct unwind_row *x = i < r->rows.count ? &r->rows.data[i] : NULL;
-		const struct unwind_row *y = j < added->count ? &added->data[j] : NULL;
-
-		if (!y || (x && x->address < y->address)) {
-			merged.data[merged.count++] = r->rows.data[i++];
-			continue;
-		}
-		if (x && x->address == y->address) {
-			i++;
-			if (unwind_rows__says_nothing(r, y) && !unwind_rows__says_nothing(r, x))
-				y = x;
-		}
-		merged.data[merged.count++] = *y;
-		j++;
-	}
+	if (!err)
+		err = vec_reserve(&r->rows, total);
 	if (err)
 		return err;
-	free(r->rows.data);
-	r->rows = merged;
+	rows = r->rows.data;
+	while (j) {
+		const struct unwind_row *own = i ? &rows[i - 1] : NULL,
+					*other = &added->data[j - 1];
+
+		if (own && own->address > other->address) {
+			rows[--end] = *own;
+			i--;
+			continue;
+		}
+		if (own && own->address == other->address) {
+			if (keeps_own(r, own, other))
+				other = own;
+			i--;
+		}
+		rows[--end] = *other;
+		j--;
+	}
+	/* rows before `i` are where they belong; those that were for the same address leave a gap */
+	memmove(rows + i, rows + end, (total - end) * sizeof(*rows));
+	r->rows.count = i + (total - end);
+	build_budget__give_back(r->budget, (total - r->rows.count) * sizeof(*rows));
 	return 0;
 }

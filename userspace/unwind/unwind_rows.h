@@ -15,11 +15,13 @@
 
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "unwind/build_budget.h"
 
+/* Without the hole behind it: there are millions. */
 struct unwind_row {
 	uint64_t address;
 	uint32_t rule;
-};
+} __attribute__((packed, aligned(4)));
 
 struct counted_rule {
 	struct unwind_rule rule;
@@ -33,22 +35,24 @@ struct unwind_rows {
 	row_list rows;
 	VEC(struct counted_rule) rules;
 	struct hashmap numbers; /* rule -> its place in rules */
-	size_t rows_max;	/* more do not fit into the image */
+	size_t rows_max;	/* more do not fit into the image, or are too many */
+	struct build_budget *budget;
 };
 
-/* `limit`: bytes of the image that they are for. */
-void unwind_rows__init(struct unwind_rows *r, size_t limit);
+/* `limit`: bytes of the image that they are for. `budget`, which stays the caller's, may be NULL. */
+void unwind_rows__init(struct unwind_rows *r, size_t limit, struct build_budget *budget);
 void unwind_rows__fini(struct unwind_rows *r);
 /* Without rows and rules, for another try. */
 void unwind_rows__clear(struct unwind_rows *r);
 
-/* A cfi_row_fn; the context is the struct unwind_rows. 0, -EFBIG or -ENOMEM. */
+/* A cfi_row_fn; the context is the struct unwind_rows. 0, -EFBIG (the budget says why) or -ENOMEM. */
 int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *rule);
-/* To a list that is merged later. */
+/* To a list that is merged later. unwind_rows__drop() frees it. */
 int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
 			const struct unwind_rule *rule);
 /* The list, which is sorted, into its own. */
 int unwind_rows__merge(struct unwind_rows *r, const row_list *added);
+void unwind_rows__drop(struct unwind_rows *r, row_list *rows);
 
 /* The number of the rule, which is new or not. */
 int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, uint32_t *number);

@@ -5,6 +5,7 @@
  */
 #include "unwind/unwind_table.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +18,21 @@
 #include "unwind/undescribed.h"
 #include "unwind/unwind_rows.h"
 
-#define SECTION_MAX	(1u << 30)
-#define FEW_FUNCTIONS	8 /* what the C runtime's start files have */
-#define IMAGE_ALIGNMENT 64
-#define CODE_SIZE_MAX	(UINT64_C(4) << 30)
+#define FEW_FUNCTIONS 8 /* what the C runtime's start files have */
+#define CODE_SIZE_MAX (UINT64_C(4) << 30)
 
 /* What is left out where the table would be too large with it. */
 struct extras {
 	bool follow_code; /* that nobody describes */
 	bool track_rbx;
+};
+
+/* One file's table in the making. */
+struct build {
+	struct elf_file *file;
+	size_t limit; /* of the image */
+	const struct extras *extras;
+	struct build_budget *budget;
 };
 
 /* ---- layout ---------------------------------------------------------------------------------- */
@@ -66,7 +73,7 @@ static int lay_out(const struct unwind_rows *r, size_t limit, struct unwind_tabl
 
 	t->base = first->address & ~(uint64_t)(UNWIND_BUCKET_SIZE - 1);
 	if (last->address - t->base > CODE_SIZE_MAX)
-		return -EFBIG;
+		return build_budget__refuse(r->budget, TABLE_REFUSAL_SIZE);
 	buckets = ((last->address - t->base) >> UNWIND_BUCKET_BITS) + 1;
 	t->buckets = buckets;
 	t->number_size = r->rules.count <= UINT8_MAX + 1 ? 1 : 2;
@@ -77,9 +84,9 @@ static int lay_out(const struct unwind_rows *r, size_t limit, struct unwind_tabl
 	t->numbers = size;
 	size += rows * t->number_size;
 	t->addresses = size;
-	size = align_up(size + rows + UNWIND_SLACK, IMAGE_ALIGNMENT);
+	size = align_up(size + rows + UNWIND_SLACK, UNWIND_IMAGE_ALIGNMENT);
 	if (size > limit || size > UINT32_MAX)
-		return -EFBIG;
+		return build_budget__refuse(r->budget, TABLE_REFUSAL_SIZE);
 	image->size = size;
 	image->rows = rows;
 	return 0;
@@ -132,7 +139,7 @@ static int make_image(struct unwind_rows *r, size_t limit, struct unwind_table_i
 		return err;
 	for (none = 0; !unwind_rows__is_rule(r, none, &NONE); none++)
 		;
-	if (posix_memalign(&image->bytes, IMAGE_ALIGNMENT, image->size))
+	if (posix_memalign(&image->bytes, UNWIND_IMAGE_ALIGNMENT, image->size))
 		return -ENOMEM;
 	memset(image->bytes, 0, image->size);
 	fill_in(r, none, image);
@@ -157,25 +164,41 @@ static bool has_frames_by_rbx(const struct unwind_rows *r)
 	return false;
 }
 
-static int read_section(struct elf_file *file, const char *name, const struct extras *extras,
-			struct unwind_rows *r, struct cfi_counts *counts)
+static int run_section_twice(struct cfi_section *section, bool track_rbx, struct unwind_rows *r,
+			     struct cfi_counts *counts)
 {
-	struct cfi_section section = {.is_eh_frame = !strcmp(name, ".eh_frame")};
+	int err = run_section(section, r, counts);
+
+	if (err || !track_rbx || !has_frames_by_rbx(r))
+		return err;
+	section->tracks_rbx = true;
+	return run_section(section, r, counts);
+}
+
+static int read_section(const struct build *b, const char *name, struct unwind_rows *r,
+			struct cfi_counts *counts)
+{
+	struct cfi_section section = {.is_eh_frame = !strcmp(name, ".eh_frame"),
+				      .budget = b->budget};
 	_cleanup_free_ void *data = NULL;
 	struct elf_section header;
-	int err = elf_file__find_section(file, name, &header);
+	int err = elf_file__find_section(b->file, name, &header);
 
-	if (!err)
-		err = elf_file__section_data(file, name, SECTION_MAX, &data, &section.size);
 	if (err)
 		return err == -ENOENT ? -ENODATA : err;
+	if (header.type == SHT_NOBITS)
+		return -ENODATA;
+	if (header.size > b->budget->limits.input)
+		return build_budget__refuse(b->budget, TABLE_REFUSAL_INPUT);
+	err = build_budget__take(b->budget, header.size);
+	if (err)
+		return err;
+	err = elf_file__section_data(b->file, name, header.size, &data, &section.size);
 	section.data = data;
 	section.address = header.address;
-	err = run_section(&section, r, counts);
-	if (!err && extras->track_rbx && has_frames_by_rbx(r)) {
-		section.tracks_rbx = true;
-		err = run_section(&section, r, counts);
-	}
+	if (!err)
+		err = run_section_twice(&section, b->extras->track_rbx, r, counts);
+	build_budget__give_back(b->budget, header.size);
 	return err || r->rows.count ? err : -ENODATA;
 }
 
@@ -226,16 +249,15 @@ static void take_over(struct unwind_rows *r, struct unwind_rows *from)
 }
 
 /* A program with parts in C has .eh_frame for these. */
-static int add_go(struct elf_file *file, size_t limit, struct unwind_rows *r,
-		  struct cfi_counts *counts)
+static int add_go(const struct build *b, struct unwind_rows *r, struct cfi_counts *counts)
 {
 	struct unwind_rows go, both;
 	struct cfi_counts go_counts;
 	int err;
 
-	unwind_rows__init(&go, limit);
-	unwind_rows__init(&both, limit);
-	err = go_table__each_row(file, limit, unwind_rows__add, &go, &go_counts);
+	unwind_rows__init(&go, b->limit, b->budget);
+	unwind_rows__init(&both, b->limit, b->budget);
+	err = go_table__each_row(b->file, b->limit, b->budget, unwind_rows__add, &go, &go_counts);
 	if (!err)
 		err = overlay_rows(r, &go, &both);
 	if (!err) {
@@ -248,66 +270,100 @@ static int add_go(struct elf_file *file, size_t limit, struct unwind_rows *r,
 	return err;
 }
 
-static int read_file(struct elf_file *file, size_t limit, const struct extras *extras,
-		     struct unwind_rows *r, struct cfi_counts *counts)
+static int read_file(const struct build *b, struct unwind_rows *r, struct cfi_counts *counts)
 {
-	int err = read_section(file, ".eh_frame", extras, r, counts), other;
+	int err = read_section(b, ".eh_frame", r, counts), other;
 	struct cfi_counts debug_counts;
 	struct unwind_rows debug;
 
 	if (err == -ENOMEM || err == -EFBIG)
 		return err;
-	other = add_go(file, limit, r, counts);
+	other = add_go(b, r, counts);
 	if (other != -ENOENT)
 		return other;
 	if (!err && counts->functions >= FEW_FUNCTIONS)
 		return err;
-	unwind_rows__init(&debug, limit);
-	other = read_section(file, ".debug_frame", extras, &debug, &debug_counts);
+	unwind_rows__init(&debug, b->limit, b->budget);
+	other = read_section(b, ".debug_frame", &debug, &debug_counts);
 	if (!other && (err || debug_counts.functions > counts->functions)) {
 		take_over(r, &debug);
 		*counts = debug_counts;
 		err = 0;
 	}
 	unwind_rows__fini(&debug);
-	return other == -ENOMEM || (other == -EFBIG && extras->track_rbx) ? other : err;
+	if (!err && other == -EFBIG && b->budget->refusal == TABLE_REFUSAL_INPUT) {
+		b->budget->refusal = TABLE_REFUSAL_NONE; /* what .eh_frame says is something */
+		return 0;
+	}
+	return other == -ENOMEM || (other == -EFBIG && b->extras->track_rbx) ? other : err;
 }
 
-static int build_with(struct elf_file *file, size_t limit, const struct extras *extras,
-		      struct unwind_table_image *image)
+static int build_with(const struct build *b, struct unwind_table_image *image)
 {
 	struct unwind_rows r;
 	int err;
 
 	*image = (struct unwind_table_image){};
-	unwind_rows__init(&r, limit);
-	err = read_file(file, limit, extras, &r, &image->counts);
+	unwind_rows__init(&r, b->limit, b->budget);
+	err = read_file(b, &r, &image->counts);
 	if (!err || err == -ENODATA)
-		err = undescribed__add_known(file, &r);
-	if (!err && extras->follow_code)
-		err = undescribed__follow_code(file, &r);
+		err = undescribed__add_known(b->file, &r);
+	if (!err && b->extras->follow_code)
+		err = undescribed__follow_code(b->file, &r);
 	if (!err && !r.rows.count)
 		err = -ENODATA;
 	if (!err)
-		err = make_image(&r, limit, image);
+		err = make_image(&r, b->limit, image);
 	unwind_rows__fini(&r);
+	return err;
+}
+
+/* Without what nobody describes there are fewer rows. */
+static bool may_fit_without(const struct build_budget *budget)
+{
+	return budget->refusal != TABLE_REFUSAL_TIME && budget->refusal != TABLE_REFUSAL_INPUT;
+}
+
+int unwind_table__build_within(struct elf_file *file, size_t limit,
+			       const struct build_limits *limits, struct unwind_table_image *image,
+			       enum table_refusal *refusal)
+{
+	static const struct extras ALL = {.follow_code = true, .track_rbx = true}, NOTHING = {};
+	struct build_budget budget;
+	struct build b = {.file = file, .limit = limit, .extras = &ALL, .budget = &budget};
+	int err;
+
+	*refusal = TABLE_REFUSAL_NONE;
+	*image = (struct unwind_table_image){};
+	if (!elf_file__is_x86_64(file))
+		return -ENOTSUP;
+	build_budget__start(&budget, limits);
+	err = build_with(&b, image);
+	if (err == -EFBIG && may_fit_without(&budget)) {
+		log_debug(LOG_UNWIND, "%s (%zu bytes at most): rebuilt without undescribed code",
+			  table_refusal_text(budget.refusal), limit);
+		budget.refusal = TABLE_REFUSAL_NONE;
+		b.extras = &NOTHING;
+		err = build_with(&b, image);
+	}
+	if (err == -EFBIG)
+		*refusal = budget.refusal ? budget.refusal : TABLE_REFUSAL_SIZE;
 	return err;
 }
 
 int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image)
 {
-	static const struct extras ALL = {.follow_code = true, .track_rbx = true}, NOTHING = {};
-	int err;
+	enum table_refusal refusal;
 
-	*image = (struct unwind_table_image){};
-	if (!elf_file__is_x86_64(file))
-		return -ENOTSUP;
-	err = build_with(file, limit, &ALL, image);
-	if (err != -EFBIG)
-		return err;
-	log_debug(LOG_UNWIND, "table exceeds %zu bytes: rebuilt without undescribed code", limit);
-	return build_with(file, limit, &NOTHING, image);
+	return unwind_table__build_within(file, limit, &BUILD_LIMITS, image, &refusal);
 }
+
+/* Of all pieces of a process, which the thread that asks for them waits for; their sections are in memory already. */
+static const struct build_limits PIECES_LIMITS = {
+	.rows = UINT64_C(4) << 20,
+	.memory = UINT64_C(96) << 20,
+	.cpu_ns = UINT64_C(1000000000),
+};
 
 struct piece_rows {
 	struct unwind_rows *rows;
@@ -327,16 +383,20 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 			       struct unwind_table_image *image)
 {
 	static const struct unwind_rule NONE = {};
+	struct build_budget budget;
 	struct unwind_rows r;
 	int err = 0;
 
 	*image = (struct unwind_table_image){};
-	unwind_rows__init(&r, limit);
+	build_budget__start(&budget, &PIECES_LIMITS);
+	unwind_rows__init(&r, limit, &budget);
 	for (size_t i = 0; i < count && !err; i++) {
+		struct cfi_section section = pieces[i].section;
 		struct piece_rows rows = {&r, &pieces[i]};
 		struct cfi_counts counts;
 
-		err = cfi_each_row(&pieces[i].section, add_row_of_piece, &rows, &counts);
+		section.budget = &budget;
+		err = cfi_each_row(&section, add_row_of_piece, &rows, &counts);
 		if (!err)
 			err = unwind_rows__add(&r, pieces[i].end, &NONE);
 		image->counts.functions += counts.functions;
@@ -374,7 +434,7 @@ int unwind_table__build_frames(const struct made_frame *frames, size_t count, si
 	int err = count ? 0 : -ENODATA;
 
 	*image = (struct unwind_table_image){};
-	unwind_rows__init(&r, limit);
+	unwind_rows__init(&r, limit, NULL);
 	for (size_t i = 0; i < count && !err; i++)
 		err = add_made_frame(&r, &frames[i]);
 	image->counts.functions = count;
@@ -388,66 +448,6 @@ void unwind_table_image__fini(struct unwind_table_image *image)
 {
 	free(image->bytes);
 	*image = (struct unwind_table_image){};
-}
-
-/* ---- what was not built here ----------------------------------------------------------------- */
-
-/* As lay_out() does it; *rules is how many there are. */
-static bool is_laid_out(const struct unwind_table_image *image, uint32_t *rules)
-{
-	const struct unwind_table *t = &image->table;
-	uint64_t size = t->index;
-
-	if (t->dictionary || t->segment || !t->buckets || !t->index ||
-	    t->index % sizeof(struct unwind_rule) || t->base % UNWIND_BUCKET_SIZE ||
-	    (t->number_size != 1 && t->number_size != 2) || image->rows > image->size)
-		return false;
-	*rules = t->index / sizeof(struct unwind_rule);
-	size += ((uint64_t)t->buckets + 1) * sizeof(uint32_t);
-	if (t->numbers != size)
-		return false;
-	size += image->rows * t->number_size;
-	if (t->addresses != size)
-		return false;
-	return image->size == align_up(size + image->rows + UNWIND_SLACK, IMAGE_ALIGNMENT) &&
-	       image->size <= UINT32_MAX;
-}
-
-/* Buckets follow one another, and have no more rows than addresses. */
-static bool index_is_sound(const uint32_t *index, uint32_t buckets, uint64_t rows)
-{
-	bool sound = index[0] >= 1 && index[buckets] == rows;
-
-	for (uint32_t i = 0; i < buckets; i++)
-		sound &= index[i] <= index[i + 1] && index[i + 1] - index[i] <= UNWIND_BUCKET_SIZE;
-	return sound;
-}
-
-static uint32_t largest_number(const struct unwind_table_image *image)
-{
-	const unsigned char *bytes = (const unsigned char *)image->bytes + image->table.numbers;
-	const uint16_t *words = (const void *)bytes;
-	uint32_t largest = 0;
-
-	if (image->table.number_size == 1)
-		for (uint64_t i = 0; i < image->rows; i++)
-			largest = bytes[i] > largest ? bytes[i] : largest;
-	else
-		for (uint64_t i = 0; i < image->rows; i++)
-			largest = words[i] > largest ? words[i] : largest;
-	return largest;
-}
-
-bool unwind_table_image__is_sound(const struct unwind_table_image *image)
-{
-	const struct unwind_table *t = &image->table;
-	uint32_t rules;
-
-	return is_laid_out(image, &rules) &&
-	       index_is_sound(
-		       (const uint32_t *)(const void *)((const char *)image->bytes + t->index),
-		       t->buckets, image->rows) &&
-	       largest_number(image) < rules;
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */

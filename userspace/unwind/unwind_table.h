@@ -11,7 +11,10 @@
 #include <sysprof/unwind_table.h>
 
 #include "elf/elf_file.h"
+#include "unwind/build_budget.h"
 #include "unwind/cfi.h"
+
+#define UNWIND_IMAGE_ALIGNMENT 64
 
 /* table_file keeps it on disk as it is, all but `bytes`: another pointer would have to be seen to there. */
 struct unwind_table_image {
@@ -25,9 +28,13 @@ struct unwind_table_image {
 /*
  * From .eh_frame; from .debug_frame where the former describes next to nothing. 0; -ENODATA: the
  * file describes no code; -ENOTSUP: not of this machine, or compressed; -EFBIG: it would have more
- * than `limit` bytes; -EBADMSG; -ENOMEM; -EIO.
+ * than `limit` bytes, or building it takes more than BUILD_LIMITS; -EBADMSG; -ENOMEM; -EIO.
  */
 int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image);
+/* The same with other limits of what building may take; of -EFBIG *refusal says why. */
+int unwind_table__build_within(struct elf_file *file, size_t limit,
+			       const struct build_limits *limits, struct unwind_table_image *image,
+			       enum table_refusal *refusal);
 
 /* One piece of code that was made as it ran, at [start, end), and its .eh_frame. */
 struct unwind_piece {
@@ -49,10 +56,13 @@ int unwind_table__build_frames(const struct made_frame *frames, size_t count, si
 void unwind_table_image__fini(struct unwind_table_image *image);
 
 /*
- * Can it be searched without leaving it, whatever wrote it? What its rules say is not judged: the walk
- * takes any.
+ * Is this a table as it is built here, whatever wrote it? For those that come from a file on disk or from
+ * another process, which may be a tenant's by now. `bytes` is memory of the caller's own that nobody else writes, with
+ * `size` bytes, of which the check does not leave any. Sizes and offsets follow from one another, rows are sorted, every
+ * index is within its bounds, every rule is one that a builder can make. Whether the rules are those of the
+ * file is not known. Takes time in proportion to the size. 0 or -EBADMSG.
  */
-bool unwind_table_image__is_sound(const struct unwind_table_image *image);
+int unwind_table_image__check(const struct unwind_table_image *image);
 
 /* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one that says nothing. */
 const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *table,

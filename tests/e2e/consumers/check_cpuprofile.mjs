@@ -8,11 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import {pathToFileURL} from 'node:url';
 
-const [directory, ...files] = process.argv.slice(2);
-if (!directory || !files.length) {
-	console.error('usage: check_cpuprofile.mjs DIR FILE…');
-	process.exit(2);
-}
+import {directory, checkEachFile} from './each_file.mjs';
 
 // the engine expects a browser around it
 globalThis.DOMRect ??= class DOMRect {
@@ -81,13 +77,4 @@ function check(file) {
 		`(${idle} idle), ${frames} frames drawn, ${duration.toFixed(3)} ms`);
 }
 
-let failed = 0;
-for (const file of files) {
-	try {
-		check(file);
-	} catch (error) {
-		failed++;
-		console.error(`${file}: ${error.message}`);
-	}
-}
-process.exit(failed ? 1 : 0);
+await checkEachFile(check);

@@ -9,11 +9,8 @@ import {createRequire} from 'node:module';
 import path from 'node:path';
 import zlib from 'node:zlib';
 
-const [directory, ...files] = process.argv.slice(2);
-if (!directory || !files.length) {
-	console.error('usage: check_pprof.mjs DIR FILE…');
-	process.exit(2);
-}
+import {directory, checkEachFile} from './each_file.mjs';
+
 const {Profile} = createRequire(path.resolve(directory, 'package.json'))('pprof-format');
 
 function check(file) {
@@ -35,13 +32,4 @@ function check(file) {
 		functions: profile.function.map(f => text(f.name))}));
 }
 
-let failed = 0;
-for (const file of files) {
-	try {
-		check(file);
-	} catch (error) {
-		failed++;
-		console.error(`${file}: ${error.message}`);
-	}
-}
-process.exitCode = failed ? 1 : 0; // exit() would cut off what a pipe has not taken yet
+await checkEachFile(check);

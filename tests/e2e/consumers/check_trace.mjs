@@ -9,11 +9,7 @@ import path from 'node:path';
 import {pathToFileURL} from 'node:url';
 import zlib from 'node:zlib';
 
-const [directory, ...files] = process.argv.slice(2);
-if (!directory || !files.length) {
-	console.error('usage: check_trace.mjs DIR FILE…');
-	process.exit(2);
-}
+import {directory, checkEachFile} from './each_file.mjs';
 
 // the engine expects a browser around it
 globalThis.DOMRect ??= class DOMRect {
@@ -122,13 +118,4 @@ async function check(file) {
 	console.log(`${file}: ${seen.length} threads, ${entries} entries, ${lines} lines, ${(range / 1e6).toFixed(3)} s`);
 }
 
-let failed = 0;
-for (const file of files) {
-	try {
-		await check(file);
-	} catch (error) {
-		failed++;
-		console.error(`${file}: ${error.message}`);
-	}
-}
-process.exit(failed ? 1 : 0);
+await checkEachFile(check);

@@ -135,7 +135,7 @@ with_rust() {
 
 with_libc() {
 	local libc id debug
-	libc=$(ldconfig -p | awk '$1 == "libc.so.6" && /x86-64|AArch64/ {print $NF; exit}')
+	libc=$(ldconfig -p | awk '$1 == "libc.so.6" && /x86-64|AArch64/ && !found++ {print $NF}')
 	id=$(readelf -n "$libc" 2>/dev/null | awk '/Build ID/ {print $3}')
 	debug=/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
 	if [ -r "$debug" ]; then

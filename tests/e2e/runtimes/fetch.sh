@@ -40,7 +40,7 @@ fetch_python() {
 }
 
 newer_go() {
-	command -v go >/dev/null && [ "$(printf '%s\n' 1.21 "$(go env GOVERSION | tr -d go)" | sort -V | head -1)" = 1.21 ]
+	command -v go >/dev/null && [ "$(printf '%s\n' 1.21 "$(go env GOVERSION | tr -d go)" | sort -V | sed -n 1p)" = 1.21 ]
 }
 
 fetch_go() {

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * In which control group a process runs: reported at its first tick and at the first one after it was moved, so that the
+ * collector knows it also of processes that end before their /proc is read. And ticks of groups that are left out end
+ * here, before a stack is walked.
+ *
+ * A group that the collector has not looked at yet is sampled; it leaves the samples out afterwards, if need be. So a new
+ * group that is wanted is sampled from its first tick on.
+ */
+#ifndef BPF_GROUPS_BPF_H
+#define BPF_GROUPS_BPF_H
+
+#include "maps.bpf.h"
+
+static __always_inline bool group_is_excluded(__u64 group)
+{
+	return any_excluded && bpf_map_lookup_elem(&excluded_groups, &group);
+}
+
+/* A process is where its leader is; in a threaded group other threads may be elsewhere. */
+static __noinline __u64 leaders_group(void)
+{
+	return BPF_CORE_READ(current_task(), group_leader, cgroups, dfl_cgrp, kn, id);
+}
+
+static __noinline int emit_group(struct bpf_perf_event_data *ctx, __u64 group, __u64 time,
+				 __u32 tgid, __u32 was_excluded)
+{
+	struct {
+		__u32 unused, lead;
+		struct in_group_event event;
+	} out = {
+		.event =
+			{
+				.header =
+					{
+						.size = sizeof(out.event),
+						.type = EVENT_IN_GROUP,
+						.time = time,
+					},
+				.tgid = tgid,
+				.was_excluded = was_excluded,
+				.group = group,
+			},
+	};
+
+	return bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &out.lead,
+				     sizeof(out.lead) + sizeof(out.event));
+}
+
+/* Is the current process in a group that is sampled? `tgid`: in the collector's numbers. */
+static __always_inline bool in_wanted_group(struct bpf_perf_event_data *ctx, __u64 time,
+					    const struct task_ids *initial, __u32 tgid)
+{
+	struct task_struct *task = current_task();
+	__u32 at = (initial->tgid * 2654435761u) & (GROUP_SLOTS - 1);
+	__u64 group = bpf_get_current_cgroup_id(), who;
+	struct group_slot *slot = bpf_map_lookup_elem(&group_slots, &at);
+	bool same, was_excluded;
+
+	if (!slot)
+		return true;
+	who = HAVE_TYPED_TASK ? task->group_leader->start_time
+			      : BPF_CORE_READ(task, group_leader, start_time);
+	who ^= (__u64)initial->tgid << 40;
+	same = slot->who == who;
+	if ((!same || slot->group != group) && initial->tid != initial->tgid)
+		group = leaders_group();
+	if (same && slot->group == group)
+		return !group_is_excluded(group);
+	was_excluded = same && group_is_excluded(slot->group);
+	if (!emit_group(ctx, group, time, tgid, was_excluded)) {
+		slot->who = who;
+		slot->group = group;
+	} else {
+		__sync_fetch_and_add(&groups_unreported, 1);
+	}
+	/* one that was excluded has no baseline of its CPU time before this is known */
+	return !was_excluded && !group_is_excluded(group);
+}
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The innermost function in code that is made as it runs, where it has no frame: it was just entered, or is about to return. The
+ * frame pointer is its caller's then, and following it would skip the caller. Its instructions tell. Part of unwind_walk.h.
+ *
+ * V8's functions begin at a multiple of 64 bytes, and look at some words before they make their frame. They end with a
+ * return that takes their arguments with it; where more were passed than they know of, the return address is moved first.
+ */
+#ifndef SYSPROF_UNWIND_LEAF_H
+#define SYSPROF_UNWIND_LEAF_H
+
+#include <sysprof/unwind_state.h>
+
+#define UNWIND_ENTRY_BYTES 64u
+#define UNWIND_ENTRY_WORDS (UNWIND_ENTRY_BYTES / 8)
+
+#define UNWIND_LEAF_WORDS  16u /* bytes below the frame pointer: what a function of V8 is known by */
+
+#define UNWIND_PUSH_MOV	   0xe5894855u /* push %rbp; mov %rsp,%rbp, and … */
+#define UNWIND_PUSH_MOV_2  0xec8b4855u /* … the other way to write it */
+
+#define UNWIND_CALL_MASK   0x00ffff00000000ffull
+#define UNWIND_CALL_ENTRY  0x00bc4900000000bbull
+#define UNWIND_CALL_AT	   15
+#define UNWIND_CALL_END	   20
+
+/* What the words beside the frame pointer are of. */
+enum unwind_leaf {
+	UNWIND_LEAF_IN_FRAME, /* of the innermost function, if at all */
+	UNWIND_LEAF_ENTERED,  /* not yet: its frame is not complete */
+	UNWIND_LEAF_LEFT,     /* not any more: they are beside unwind_state.left */
+	UNWIND_LEAF_MOVED,    /* nor are they anywhere */
+};
+
+/*
+ * One bit for each place in the word, and the three bytes that follow, where a function makes its frame. Not inline: what it has in
+ * hand would be on the stack eight times, of which all functions of an eBPF program have 512 bytes together.
+ */
+static __attribute__((noinline)) __u64 unwind_frames_made(__u64 word, __u64 next)
+{
+	__u64 made = 0;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++) {
+		__u64 four = (i ? word >> 8 * i | next << (64 - 8 * i) : word) & 0xffffffff;
+
+		/* 1 if they are equal, without a branch */
+		made |= (((four ^ UNWIND_PUSH_MOV) - 1) >> 63 |
+			 ((four ^ UNWIND_PUSH_MOV_2) - 1) >> 63)
+			<< i;
+	}
+	return made;
+}
+
+/* V8's baseline code calls a builtin that makes its frame: mov $SIZE,%ebx; mov $BYTECODES,%r12; call. 1: this does. */
+static __always_inline __u64 unwind_entry_calls(__u64 first, __u64 second)
+{
+	__u64 other = (first & UNWIND_CALL_MASK) ^ UNWIND_CALL_ENTRY;
+
+	return ((other | (second >> 56 ^ 0xe8)) - 1) >> 63;
+}
+
+/*
+ * Where the innermost function of such code makes its frame, as bits: bit 0 is the first of the 64 bytes that `ip` is in. 0:
+ * nowhere in them.
+ */
+static __always_inline __u64 unwind_entry(struct unwind_state *s)
+{
+	__u64 code[UNWIND_ENTRY_WORDS], made = 0;
+
+	if (unwind_read(s, code, sizeof(code), s->ip & ~(__u64)(UNWIND_ENTRY_BYTES - 1)))
+		return 0;
+#pragma GCC unroll 7
+	for (unsigned int i = 0; i + 1 < UNWIND_ENTRY_WORDS; i++)
+		made |= unwind_frames_made(code[i], code[i + 1]) << (i * 8);
+	return made | unwind_entry_calls(code[0], code[1]) << UNWIND_CALL_AT;
+}
+
+/* Is it one of the instructions with which V8's functions end, behind pop %rbp? The return address is on top of the stack then. */
+static __always_inline bool unwind_is_leaving(__u64 code)
+{
+	return (code & 0xff) == 0xc2 ||				/* ret $BYTES */
+	       (code & 0xfffff0) == 0xc20370 ||			/* jcc; that */
+	       (code & 0xfffff000f8fffe) == 0xc2037000f88348 || /* cmp $COUNT,%r; that */
+	       /* pop %r; lea (%rsp,%r,8),%rsp; push %r */
+	       (code & 0xf8ff00fffffdf8ff) == 0x504100248d485841 ||
+	       (code & 0xfff800fffffdf8) == 0xc35000248d4858;
+}
+
+/* Behind that pop. The DWARF number of the register that has the return address; 0: of none. */
+static __always_inline __u32 unwind_moved_return(__u64 code)
+{
+	if ((code & 0xffffff) == 0xc35241 || (code & 0xffffff00fffffd) == 0xc3524100248d48)
+		return 10;
+	if ((code & 0xffff) == 0xc351 || (code & 0xffff00fffffd) == 0xc35100248d48)
+		return 2; /* %rcx */
+	return 0;
+}
+
+static __always_inline int unwind_take_leaf(struct unwind_state *s, enum unwind_leaf leaf, __u64 ra)
+{
+	if (!unwind_may_return_to(s, ra) || unwind_find_call(s, ra) == UNWIND_CALL_NONE)
+		return STACK_END_NO_FRAME;
+	s->leaf = leaf;
+	s->left = s->sp - 8;
+	return unwind_take(s, FRAME_LEAF_PEEK, ra, s->sp + (leaf == UNWIND_LEAF_MOVED ? 0 : 8),
+			   s->fp);
+}
+
+/* The builtin that makes the frame of this baseline code has none itself, and has not made it yet. */
+static __always_inline int unwind_leaf_that_calls(struct unwind_state *s)
+{
+	__u64 code[2];
+
+	if (unwind_read(s, code, sizeof(code), s->ip - UNWIND_CALL_END) ||
+	    !unwind_entry_calls(code[0], code[1]) || unwind_find_pair(s, s->sp))
+		return STACK_END_NO_FRAME;
+	return unwind_take_leaf(s, UNWIND_LEAF_ENTERED, s->low);
+}
+
+/* UNWIND_STEP_ON: the innermost function has no frame, and its caller was found. */
+static __always_inline int unwind_leaf_of_made(struct unwind_state *s)
+{
+	__u64 code, made, at = s->ip & (UNWIND_ENTRY_BYTES - 1);
+	__u32 moved;
+
+	if (s->after_call)
+		return unwind_leaf_that_calls(s);
+	if (unwind_read(s, &code, sizeof(code), s->ip) || unwind_find_pair(s, s->sp))
+		return STACK_END_NO_FRAME;
+	if (unwind_is_leaving(code))
+		return unwind_take_leaf(s, UNWIND_LEAF_LEFT, s->low);
+	moved = unwind_moved_return(code);
+	if (moved)
+		return unwind_take_leaf(s, UNWIND_LEAF_MOVED, unwind_general(s, moved));
+	code = s->low;
+	if (!s->is_made)
+		return STACK_END_NO_FRAME;
+	if (s->fp - s->sp >= UNWIND_LEAF_WORDS && !unwind_may_return_to(s, code))
+		return STACK_END_NO_FRAME;
+	made = unwind_entry(s);
+	if (made >> at)
+		return unwind_take_leaf(s, UNWIND_LEAF_ENTERED, code);
+	if (made && s->fp - s->sp < UNWIND_LEAF_WORDS)
+		s->leaf = UNWIND_LEAF_ENTERED;
+	return STACK_END_NO_FRAME;
+}
+
+#endif

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+# runs: alone long
+"""The agent as its user runs it: windows into a directory, signals, metrics, a profile for who asks, its configuration.
+
+The busy program's CPU time, which it says itself, is compared with what the windows of its service add up to.
+"""
+import glob
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import libe2e as e
+
+WINDOW = 10
+BUSY = "import os, time\nend = time.time() + {0}\nwhile time.time() < end: sum(range(10000))\nprint(time.process_time())"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Agent:
+    """`sysprof agent` with a directory as its sink."""
+
+    def __init__(self, *args, out=None, **options):
+        self.out = out or e.scratch("out")
+        self.spool = e.scratch("spool")
+        self.port = free_port()
+        os.makedirs(self.out, exist_ok=True)
+        self.log = open(e.scratch("agent.log"), "w+")
+        command = [e.SYSPROF, "agent", "--sink", f"dir:{self.out}", "--spool", self.spool,
+                   "--listen", f"127.0.0.1:{self.port}", "--window", str(WINDOW), *args]
+        self.p = subprocess.Popen(command, stderr=self.log, stdout=self.log, **options)
+
+    def ask(self, path, timeout=90):
+        return urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout).read()
+
+    def wait_until_it_answers(self):
+        def answers():
+            assert self.p.poll() is None, self.said()
+            try:
+                return bool(self.ask("/metrics"))
+            except (urllib.error.URLError, ConnectionError, OSError):
+                return False
+        e.wait_for(answers, timeout=30, what="metrics")
+
+    def windows(self):
+        """What the index lines say, in order."""
+        found = []
+        for name in sorted(glob.glob(self.out + "/*.json")):
+            found.append(json.load(open(name)))
+        return found
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def end(self, number=signal.SIGTERM):
+        begin = time.monotonic()
+        self.p.send_signal(number)
+        status = self.p.wait(timeout=30)
+        return status, time.monotonic() - begin
+
+
+def metric(text, name, **labels):
+    """The value of one series."""
+    wanted = {f'{k}="{v}"' for k, v in labels.items()}
+    for line in text.decode().splitlines():
+        head, _, value = line.rpartition(" ")
+        got = head.partition("{")
+        if got[0] == name and wanted <= set(got[2].rstrip("}").split(",")):
+            return float(value)
+    raise AssertionError(f"no {name} {labels} in {text.decode()}")
+
+
+def cpu_of(windows, service):
+    return sum(s["cpu_ns"] for w in windows for s in w["services"]
+               if s["labels"]["service_name"] == service) / 1e9
+
+
+def busy(seconds, service):
+    return subprocess.Popen(["python3", "-c", BUSY.format(seconds)], stdout=subprocess.PIPE,
+                            text=True, env={**os.environ, "OTEL_SERVICE_NAME": service})
+
+
+def test_windows_signals_and_questions():
+    e.need_root()
+    agent = Agent()
+    try:
+        agent.wait_until_it_answers()
+        programs = [busy(14, f"shop-{i}") for i in range(2)]
+        # a profile of one service, over five seconds, in the middle of a window
+        profile = agent.ask("/debug/pprof/profile?seconds=5&service=shop-1")
+        path = e.scratch("asked.pb.gz")
+        with open(path, "wb") as f:
+            f.write(profile)
+        top = json.loads(e.run(e.SYSPROF, "report", path, "--json", check=0).out)
+        used = [float(p.communicate()[0]) for p in programs]
+        time.sleep(WINDOW)
+        metrics = agent.ask("/metrics")
+        assert agent.ask("/healthz").strip() == b"ok"
+        status, took = agent.end()
+    finally:
+        agent.p.kill()
+    print(agent.said(), f"ended in {took:.2f} s")
+    assert status == 0, agent.said()
+    assert took < 5, took  # two seconds, and what a busy host takes
+    windows = agent.windows()
+    assert len(windows) >= 3, windows
+    # a busy CPU's five seconds, or what others leave of them
+    assert 0.1 < top["summary"]["cpu_ns"] / 1e9 < 6, top["summary"]
+    # nothing is between two windows
+    for before, after in zip(windows, windows[1:]):
+        assert abs(after["start_ns"] - before["end_ns"]) < 5e6, (before, after)
+    for i, seconds in enumerate(used):
+        sampled = cpu_of(windows, f"shop-{i}")
+        print(f"shop-{i}: {seconds:.3f} s by itself, {sampled:.3f} s in the windows")
+        # the windows have the interpreter's beginning and end as well
+        assert seconds - 0.02 <= sampled <= seconds + 0.5, (seconds, sampled)
+    assert all(s["labels"]["service_name"] for w in windows for s in w["services"])
+    due = metric(metrics, "sysprof_ticks_due_total")
+    told = sum(float(line.rpartition(" ")[2]) for line in metrics.decode().splitlines()
+               if line.startswith("sysprof_ticks_total{"))
+    # those of a CPU that has been idle since are told when it wakes
+    assert due == told + metric(metrics, "sysprof_ticks_unexplained"), metrics.decode()
+
+
+@e.long
+def test_configuration():
+    """SIGHUP: a file with a mistake changes nothing, a good one does."""
+    e.need_root()
+    path = e.scratch("agent.conf")
+    out = e.scratch("configured")
+
+    def write(text):
+        with open(path, "w") as f:
+            f.write(text)
+
+    good = f"[agent]\nwindow = {WINDOW}\nlisten = none\nlabel = where = exe ~ (python)\n[sink a]\nto = dir:{out}\n"
+    write(good)
+    os.makedirs(out, exist_ok=True)
+    with open(e.scratch("configuration.log"), "w+") as log:
+        p = subprocess.Popen([e.SYSPROF, "agent", "--config", path, "-v"], stderr=log)
+        program = busy(30, "shop")
+
+        def said():
+            log.seek(0)
+            return log.read()
+
+        try:
+            e.wait_for(lambda: glob.glob(out + "/*.json"), timeout=60, what="a window")
+            write(good + "[agent]\nwindw = 4\n")
+            p.send_signal(signal.SIGHUP)
+            e.wait_for(lambda: "line 8: unknown key 'windw'" in said(), timeout=20,
+                       what="the mistake")
+            count = len(glob.glob(out + "/*.json"))
+            write(good.replace("where", "place"))
+            p.send_signal(signal.SIGHUP)
+            e.wait_for(lambda: "has been read again" in said(), timeout=20, what="the new file")
+            e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count, timeout=60,
+                       what="one more window")
+            p.send_signal(signal.SIGTERM)
+            assert p.wait(timeout=30) == 0, said()
+        finally:
+            p.kill()
+            program.kill()
+        print(said())
+    names = [json.load(open(name)) for name in sorted(glob.glob(out + "/*.json"))]
+    labels = [{k for s in w["services"] for k in s["labels"]} for w in names]
+    assert "where" in labels[0] and "place" not in labels[0], labels
+    assert "place" in labels[-1] and "where" not in labels[-1], labels
+
+
+def test_dry_run_and_check():
+    e.need_root()
+    result = e.run(e.SYSPROF, "agent", "--dry-run", "--window", WINDOW, "--exclude", "service=sysprof", timeout=90)
+    print(result.out, result.err)
+    assert result.status == 0, result
+    # it has sampled itself
+    assert "left out by --include and --exclude\n" in result.out and '"sysprof"' not in result.out, result.out
+    assert 'service_name="' in result.out and "pyroscope: 1 requests" in result.out, result.out
+    result = e.run(e.SYSPROF, "agent", "--check", "--sink", "pyroscope:http://127.0.0.1:1",
+                   "--spool", "/nonexistent/spool", timeout=60)
+    print(result.out)
+    assert result.status == 1, result
+    assert "does not answer" in result.out and "/nonexistent/spool" in result.out, result.out
+
+
+def test_mistakes():
+    for arguments, words in ((["--window", "5"], "10 to 60"), (["--bogus"], "unknown option"),
+                             (["--sink", "ftp:x"], "pyroscope:URL"), (["--tenant", "x"], "sink"),
+                             (["x"], "unexpected argument"), (["--window"], "requires a value")):
+        result = e.run(e.SYSPROF, "agent", *arguments)
+        assert result.status == 2 and words in result.err, (arguments, result)
+    result = e.run(e.SYSPROF, "agent")
+    assert result.status == 1 and "no sink" in result.err, result
+
+
+e.main(globals())

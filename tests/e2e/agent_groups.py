@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 200
+# runs: beside
+"""In which control group a process was sampled, by what the kernel says (agent_services.c prints it, window by window):
+of processes that are moved and end, of groups that are gone at once; and groups that are not sampled at all.
+"""
+import os
+import shutil
+import signal
+import time
+
+import libe2e as e
+from libservices import Groups, remove, run_tool, start
+
+BURN = "while True: pass"
+MOMENTS = 25  # groups that live for one
+
+
+def busy(groups, path):
+    """A process that takes what it gets of a CPU, in that group."""
+    return groups.start(path, "/usr/bin/python3", "-c", BURN)
+
+
+def cpu_of(pid):
+    """Of all its threads, in ns."""
+    with open(f"/proc/{pid}/schedstat", encoding="utf-8") as f:
+        return int(f.read().split()[0])
+
+
+def move(process, group):
+    write_pid(group, process.pid)
+
+
+def write_pid(group, pid):
+    with open(f"{group}/cgroup.procs", "w", encoding="utf-8") as f:
+        f.write(str(pid))
+
+
+def samples_of(window, pid):
+    return sum(p["samples"] for p in window["processes"] if p["pid"] == pid)
+
+
+def cpu_in(windows, pid):
+    """ns, over all windows."""
+    return sum(p["cpu_ns"] for w in windows.windows for p in w["processes"] if p["pid"] == pid)
+
+
+def filtered(windows):
+    """Ticks that were filtered when it was known what is."""
+    return sum(w["filtered"] for w in windows.windows[2:])
+
+
+def check_books(windows):
+    """Ticks of a CPU that is idle at the end of a window are told in the next one."""
+    due, counted = (sum(w[key] for w in windows.windows) for key in ("due", "counted"))
+    print(f"  ticks: {due} due, {counted} in the books, {filtered(windows)} filtered since")
+    assert abs(due - counted) <= 0.02 * due + 100, (due, counted)
+
+
+def test_groups_that_are_left_out():
+    """Their ticks are filtered in the kernel: no sample of them is in a window from the second one on."""
+    e.need_root()
+    with Groups() as groups:
+        running = {name: busy(groups, f"{name}.service") for name in ("out", "within")}
+        running["below"] = busy(groups, "out.service/worker")
+        try:
+            windows, _ = run_tool("-x", "unit=out.service",
+                                  until=lambda w: len(w.windows) > 4 and w.count(running["within"].pid) > 2 and
+                                  filtered(w) > 100)
+        finally:
+            for process in running.values():
+                process.__exit__()
+    for name in ("out", "below"):
+        late = [samples_of(w, running[name].pid) for w in windows.windows[2:]]
+        print(f"  {name}: {[samples_of(w, running[name].pid) for w in windows.windows]} samples")
+        assert not any(late), (name, late)
+    assert samples_of(windows.windows[-2], running["within"].pid) or samples_of(windows.windows[-1], running["within"].pid)
+    assert filtered(windows) > 100
+    check_books(windows)
+    # what was sampled before its group was known is left out as well
+    for window in windows.windows:
+        for service in window["services"]:
+            assert service["excluded"] == (service["labels"].get("unit") == "out.service"), service
+
+
+def test_groups_that_are_asked_for():
+    """A new one is sampled at once, although others are filtered."""
+    e.need_root()
+    began = []
+    with Groups() as groups:
+        running = [busy(groups, "other.service")]
+
+        def start_late(_):
+            if not began and time.monotonic() > start_at:
+                began.append(busy(groups, "wanted@1.service"))
+
+        start_at = time.monotonic() + 3
+        try:
+            windows, _ = run_tool("-i", "unit=wanted*", meanwhile=start_late,
+                                  until=lambda w: began and w.count(began[0].pid) > 2 and filtered(w) > 100)
+            used = cpu_of(began[0].pid)
+        finally:
+            for process in running + began:
+                process.__exit__()
+    sampled = cpu_in(windows, began[0].pid)
+    print(f"  {sampled / 1e6:.0f} ms of {used / 1e6:.0f} ms are in samples")
+    # what it used after the last window is not there: that took a moment only
+    assert sampled > 0.5 * used, (sampled, used)
+    assert windows.last(began[0].pid)["service_name"] == "wanted", windows.last(began[0].pid)
+    sent = {s["labels"]["service_name"] for w in windows.windows for s in w["services"] if not s["excluded"]}
+    assert sent == {"wanted"}, sent
+    assert filtered(windows) > 100
+
+
+def test_out_of_a_group_that_is_left_out():
+    """What a process used while it was filtered is not in its first sample elsewhere."""
+    e.need_root()
+    moved = []
+    with Groups() as groups:
+        process = busy(groups, "out.service")
+        target = groups.make("kept.service")
+        other_threads = groups.start("out.service", "/usr/bin/python3", "-c", THREADS)
+
+        def move_late(_):
+            now = time.monotonic()
+            # beside other tests it takes a while until there is something that could be counted by mistake
+            enough = min(cpu_of(process.pid), cpu_of_process(other_threads.pid)) > 10**9
+            if not moved and now > move_at and (enough or now > move_at + 20):
+                moved.extend((cpu_of(process.pid), cpu_of_process(other_threads.pid)))
+                move(process, target)
+                move(other_threads, target)
+
+        move_at = time.monotonic() + 4
+        try:
+            windows, _ = run_tool("-x", "unit=out.service", meanwhile=move_late,
+                                  until=lambda w: moved and w.count(process.pid) > 3 and
+                                  w.windows and samples_of(w.windows[-1], process.pid) and
+                                  samples_of(w.windows[-1], other_threads.pid))
+            used = cpu_of(process.pid), cpu_of_process(other_threads.pid)
+        finally:
+            process.__exit__()
+            other_threads.__exit__()
+    for p, before, after in zip((process, other_threads), moved, used):
+        sampled = sum(x["cpu_ns"] for w in windows.windows[3:] for x in w["processes"] if x["pid"] == p.pid)
+        print(f"  {before / 1e6:.0f} ms before it was moved, {after / 1e6:.0f} ms in all, {sampled / 1e6:.0f} ms in samples")
+        assert windows.last(p.pid)["service_name"] == "kept"
+        # what it has used by then is read at the next tick, and taken for all of the time in between
+        assert sampled <= after - before + max(0.25 * before, 4e8), (before, after, sampled)
+
+
+THREADS = """
+import threading
+threading.Thread(target=lambda: [0 for _ in iter(int, 1)]).start()
+[0 for _ in iter(int, 1)]
+"""
+
+
+def cpu_of_process(pid):
+    return sum(cpu_of(f"{pid}/task/{tid}") for tid in os.listdir(f"/proc/{pid}/task"))
+
+
+def test_processes_that_are_moved_and_end():
+    """They count where they were when they ended, although nobody reads their /proc in that time."""
+    e.need_root()
+    moved = []
+    with Groups() as groups:
+        process = busy(groups, "first.service")
+        second = groups.make("second.service")
+
+        def move_and_end(_):
+            if not moved and time.monotonic() > move_at:
+                moved.append(cpu_of(process.pid))
+                move(process, second)
+                # until it has run there
+                e.wait_for(lambda: cpu_of(process.pid) > moved[0] + 100_000_000, 60, "100 ms of CPU time")
+                process.signal(signal.SIGKILL)
+
+        move_at = time.monotonic() + 3
+        try:
+            windows, _ = run_tool(meanwhile=move_and_end, until=lambda w: moved and len(w.windows) > 5)
+        finally:
+            process.__exit__()
+    seen = [labels["service_name"] for w in windows.windows for labels in windows.of(w, process.pid)]
+    print(f"  it was {seen}")
+    assert seen[0] == "first" and seen[-1] == "second", seen
+
+
+def spin_in(group, ns):
+    """In a child that joins the group and uses so much CPU time there; its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        write_pid(group, os.getpid())
+        end = time.thread_time_ns() + ns
+        while time.thread_time_ns() < end:
+            pass
+    finally:
+        os._exit(0)
+
+
+def test_groups_that_are_gone_at_once():
+    """As of containers that live for a moment: each one's samples have its own unit."""
+    e.need_root()
+    groups_of = {}
+    with Groups() as groups:
+        top = os.path.dirname(groups.make("x"))
+
+        def make_another(_):
+            if len(groups_of) == MOMENTS:
+                return
+            group = f"{top}/job{len(groups_of)}.service"
+            os.mkdir(group)
+            pid = spin_in(group, 30_000_000)
+            os.waitpid(pid, 0)
+            assert e.wait_for(lambda: remove(group), 20, f"the end of {group}")
+            groups_of[pid] = os.path.basename(group)
+
+        with start("/usr/bin/python3", "-c", BURN):
+            windows, _ = run_tool(meanwhile=make_another, until=lambda w: len(groups_of) == MOMENTS and len(w.windows) > 1)
+    units = {pid: windows.last(pid).get("unit", "") for pid in groups_of if windows.count(pid)}
+    wrong = {pid: (unit, groups_of[pid]) for pid, unit in units.items() if unit != groups_of[pid]}
+    print(f"  {len(units)} of {len(groups_of)} were sampled; wrong: {wrong}")
+    assert len(units) > MOMENTS / 2 and not wrong, wrong
+
+
+def test_programs_that_are_gone_at_once():
+    """Of hundreds of programs a second that nobody had the time to look at, each has a service: its program."""
+    e.need_root()
+    ran = []
+    with Groups() as groups:
+        def storm(_):
+            if not ran:
+                ran.append(groups.start("stormy", e.fixture("storm"), "-j", "4", "exec", "1500", "300", e.scratch("storm.log")))
+
+        try:
+            windows, _ = run_tool("-l", "where = cgroup ~ /(stormy)$", meanwhile=storm,
+                                  until=lambda w: ran and ran[0].p.poll() is not None and len(w.windows) > 2)
+        finally:
+            for process in ran:
+                process.__exit__()
+    lost = sum(w["sideband_lost"] for w in windows.windows)
+    print("  lost records of mappings:", lost)
+    lives = [(p["samples"], p["state"], labels) for w in windows.windows for p in w["processes"]
+             for labels in [w["services"][p["service"]]["labels"]] if labels.get("where") == "stormy"]
+    by_source = {}
+    for samples, _, labels in lives:
+        by_source[labels["service_source"]] = by_source.get(labels["service_source"], 0) + samples
+    print(f"  {len(lives)} programs were sampled, {sum(state == 0 for _, state, _ in lives)} of them were gone "
+          f"before they were read; samples by source: {by_source}")
+    assert len(lives) > 100 and any(state == 0 for _, state, _ in lives)
+    assert "none" not in by_source, by_source
+    if lost:  # the host gave the tool no CPU time: its control group or its parent decides
+        return
+    # but for those that the end of the recording met in their execve
+    assert by_source["exe"] > 0.95 * sum(by_source.values()), by_source
+    names = {labels["service_name"] for _, _, labels in lives}
+    # those that joined the group for it
+    assert names - {"sh", "dash", "bash", "busybox", "nice"} == {"storm"}, names
+
+
+IN_MEMORY = """
+import os, sys
+fd = os.memfd_create("runc_cloned:/proc/self/exe")
+os.write(fd, open("/bin/dash", "rb").read())
+os.execve(fd, ["x", "-c", "while :; do :; done"], {})
+"""
+FAR_AWAY = """
+import os, shutil, sys
+os.chdir(sys.argv[1])
+for _ in range(25):
+    os.mkdir(200 * "d")
+    os.chdir(200 * "d")
+shutil.copy("/bin/dash", "far")
+os.execve("./far", ["x", "-c", "while :; do :; done"], {"DD_SERVICE": "far-away"} if len(sys.argv) > 2 else {})
+"""
+
+
+def test_programs_without_a_file():
+    """In memory alone, deleted, with names that are no text, and with paths that are too long for anybody to read."""
+    e.need_root()
+    top = e.scratch("programs")
+    shutil.rmtree(top, ignore_errors=True)
+    os.makedirs(top)
+
+    def copy(name):
+        path = os.path.join(os.fsencode(top), name)
+        shutil.copy("/bin/dash", path)
+        return os.fsdecode(path)
+
+    spin = ["-c", "while :; do :; done"]
+    running = {
+        "memfd:runc_cloned": start("/usr/bin/python3", "-c", IN_MEMORY),
+        "upgraded": start(copy(b"upgraded"), *spin),
+        "new_line": start(copy(b"new\nline"), *spin),
+        "no__text": start(copy(b"no\xff\xfetext"), *spin),
+    }
+    for name, more in (("far-away", ["environment"]), ("toolong", [])):
+        os.mkdir(f"{top}/{name}")
+        running[name] = start("/usr/bin/python3", "-c", FAR_AWAY, f"{top}/{name}", *more)
+    try:
+        e.wait_for(lambda: os.readlink(f"/proc/{running['upgraded'].pid}/exe").endswith("upgraded"), 20, "its execve")
+        os.unlink(f"{top}/upgraded")
+        windows, _ = run_tool(until=lambda w: len(w.windows) > 3 and all(
+            w.is_read(p.pid) and w.count(p.pid) > 1 for p in running.values()))
+    finally:
+        for process in running.values():
+            process.__exit__()
+        e.run("rm", "-rf", top)
+    for name, process in running.items():
+        labels = windows.last(process.pid)
+        print(f"  {name}: {labels}")
+        assert labels["service_name"] == name, (name, labels)
+        assert labels["service_source"] == ("env" if name == "far-away" else "exe"), labels
+
+
+HOSTILE_NAMES = [
+    b"\xff\xfe\x80.service", b"\x1b[31m\r\t\x7f.service", b" .service", b".service", b"@.service", b"a" * 247 + b".service",
+    b"docker-" + b"f" * 64 + b".scope", b"cri-containerd-" + b"0" * 63 + b"g.scope", b"pod" + b"-" * 36, b"lxc.payload. ",
+    b"machine-\\x00\\x0a.scope", b"%s%n%x.service", b"{\"a\":\"b\"}.service", b"x=y,z~w.service", b"_other.service", b"..\xc3",
+    b"\xe2\x80\xae.service", b"user@1.service", b"app-\\x2d\\x2d-1.scope", b"kubepods-pod" + b"_" * 32 + b".slice",
+]
+TEXTS = {
+    "newlines": {b"DD_SERVICE": b"\n\n", b"OTEL_SERVICE_NAME": b"a\nb: c\r\n# TYPE"},
+    "not text": {b"DD_SERVICE": b"\xff\xfe\xc3(", b"OTEL_RESOURCE_ATTRIBUTES": b"service.name=%ff%00%0a"},
+    "much": {b"FILLER%d" % i: b"x" * 100_000 for i in range(10)} | {b"DD_SERVICE": b"y" * 100_000},
+    "attributes": {b"OTEL_RESOURCE_ATTRIBUTES": b"service.name" + b"=,%" * 20_000},
+}
+
+
+def memory_of(pid):
+    """The most that it has had, in kB."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+
+
+def test_hostile_names_and_environments():
+    """Hundreds of groups with names that are no text, look like others or are as long as can be, and what processes say:
+    every sample has a service that is a text, and the tool does not grow."""
+    e.need_root()
+    memory, pids = [], []
+    with Groups() as groups:
+        top = os.fsencode(groups.make("x"))
+        below = top
+        for i, name in enumerate(HOSTILE_NAMES + [b"g%d.service" % i for i in range(200)]):
+            group = os.path.join(below if i % 4 else top, name)
+            os.mkdir(group)
+            groups.made.append(os.fsdecode(group))
+            if i < 20:
+                below = group if i < 8 else below
+                environment = list(TEXTS.values())[i % len(TEXTS)]
+                pids.append(spawn_in(group, environment))
+
+        try:
+            windows, _ = run_tool(meanwhile=lambda tool: memory.append(memory_of(tool.pid)), until=lambda w: len(w.windows) > 3 and
+                                  sum(w.is_read(pid) for pid in pids) == len(pids))
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+    assert not any(s["labels"]["service_source"] == "none" and s["samples"] for w in windows.windows for s in w["services"])
+    names = {windows.last(pid)["service_name"] for pid in pids}
+    print(f"  {len(pids)} processes, {max(memory) // 1024} MB at most; services: {sorted(name[:40] for name in names)}")
+    assert max(len(name.encode()) for name in names) <= 255
+    assert "a_b: c_# TYPE" in {name.replace("__", "_") for name in names}, names
+
+
+def spawn_in(group, environment):
+    """Runs now and then there."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        with open(os.path.join(group, b"cgroup.procs"), "w", encoding="utf-8") as f:
+            f.write(str(os.getpid()))
+        os.execve("/bin/dash", [b"dash", b"-c", b"while :; do n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done; sleep 1; done"],
+                  environment | {b"PATH": b"/usr/bin:/bin"})
+    finally:
+        os._exit(1)
+
+
+e.main(globals())

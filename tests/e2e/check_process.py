@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 200
+# runs: beside
+"""`sysprof check -p PID`: what of a process can be unwound and named, and what helps, without recording it."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from libe2e import (Background, Fixture, fixture, main, need_root, run, scratch, sysprof, wait_for)
+from librecorded import FIXTURES, java_command, newer_python, nodes
+
+ATTACKER = 23457
+SLEEPER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.05)"
+
+
+def check(pid, status=0):
+    """(what it says as JSON, what it says in words)"""
+    told = sysprof("check", "--json", "-p", pid)
+    assert told.status == status, told
+    # in this order: what has begun has begun
+    text = sysprof("check", "-p", pid)
+    assert text.status == status, text
+    return json.loads(told.out)["process"], text.out
+
+
+def runtime(told, name):
+    rows = [row for row in told["runtimes"] if row["name"] == name]
+    assert len(rows) == 1, told["runtimes"]
+    print(f"  {rows[0]}")
+    return rows[0]
+
+
+def checked(*command, until):
+    """What is told of a command as soon as `until` holds of it."""
+    with Background(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        for _ in range(200):
+            told, text = check(program.pid)
+            if until(told):
+                return told, text
+            time.sleep(0.1)
+    raise AssertionError((command, told))
+
+
+def is_named(told):
+    return any(row["state"] == "named" for row in told["runtimes"])
+
+
+def test_python():
+    need_root()
+    for python in sys.executable, newer_python():
+        told, text = checked(python, "-c", SLEEPER, until=is_named)
+        version = run(python, "-V").out.split()[1]
+        assert runtime(told, "Python")["version"] == version and not runtime(told, "Python")["remedy"]
+        assert version in text and "try:" not in text, text
+        assert told["can_record"] and not told["maps"], told
+        libc = [row for row in told["files"] if os.path.basename(row["path"]).startswith("libc.so")]
+        assert len(libc) == 1 and libc[0]["unwind"] == "CFI", told["files"]
+
+
+def test_node():
+    need_root()
+    told, _ = checked(nodes()[-1], "-e", "setInterval(() => {}, 50)", until=is_named)
+    assert runtime(told, "Node.js")["version"].startswith("V8 ") and told["can_record"]
+
+
+def test_node_with_a_map():
+    """What recording would follow is what is told to be followed; a map of somebody else is refused, with the reason."""
+    need_root()
+    with Background(nodes()[0], "--perf-basic-prof", "-e", "setInterval(() => {}, 50)") as program:
+        path = f"/tmp/perf-{program.pid}.map"
+        try:
+            wait_for(lambda: os.path.exists(path), 20, "a map")
+            told, _ = check(program.pid)
+            assert [(row["kind"], row["path"], row["followed"]) for row in told["maps"]] == [("perf map", path, True)], told
+            assert "perf map" in runtime(told, "Node.js")["detail"]
+            os.chown(path, ATTACKER, ATTACKER)
+            told, text = check(program.pid)
+            assert not told["maps"][0]["followed"] and "belong" in told["maps"][0]["detail"], told
+            assert "belong" in text and "memory" in runtime(told, "Node.js")["detail"], text
+        finally:
+            if os.path.exists(path):
+                os.unlink(path)
+
+
+def test_java():
+    need_root()
+    plain = [word for word in java_command() if "PreserveFramePointer" not in word]
+    # its code heaps come with its first thread
+    told, text = checked(*plain, "60", until=lambda told: told["runtimes"] and told["runtimes"][0]["state"] == "named")
+    row = runtime(told, "Java")
+    assert row["version"] and "from its memory" in row["detail"] and not row["remedy"], row
+    assert row["detail"] in text
+
+
+OTHERS = {"ruby": ("Ruby", ["-e", "loop { sleep 0.1 }"], "--yjit-perf"), "php": ("PHP", ["-r", "sleep(60);"], "jit_debug=16"),
+          "erl": ("Erlang", ["-noshell", "-eval", "timer:sleep(60000)."], "+JPperf true"),
+          "luajit": ("LuaJIT", ["-e", "while true do end"], "PERFTOOLS"), "pypy3": ("PyPy", ["-c", SLEEPER], "--jit off")}
+
+
+def test_others():
+    """Whatever of them is installed: at least one is."""
+    need_root()
+    seen = 0
+    for program, (name, arguments, remedy) in OTHERS.items():
+        if not shutil.which(program):
+            continue
+        seen += 1
+        told, text = checked(program, *arguments, until=lambda told: told["runtimes"])
+        assert remedy in runtime(told, name)["remedy"] and remedy in text, told
+    assert seen, "none of them is installed"
+
+
+def test_deno():
+    """A V8 without its constants is refused by name, with what helps."""
+    need_root()
+    deno = os.path.join(os.path.dirname(nodes()[-1]), "../../deno/deno")
+    if not os.path.exists(deno):
+        return
+    told, _ = checked(deno, "eval", "setInterval(() => {}, 50)", until=lambda told: told["runtimes"])
+    assert "constants" in runtime(told, "Deno")["detail"] and "--v8-flags" in runtime(told, "Deno")["remedy"]
+
+
+def test_other_names():
+    """A runtime is found by what is in a program, whatever it is called."""
+    need_root()
+    program = scratch("myapp")
+    shutil.copy(nodes()[0], program)
+    told, _ = checked(program, "-e", "setInterval(() => {}, 50)", until=is_named)
+    assert runtime(told, "Node.js")
+    os.unlink(program)
+    if os.path.exists("/usr/bin/python3"):
+        shutil.copy(os.path.realpath("/usr/bin/python3"), program)
+        told, _ = checked(program, "-c", SLEEPER, until=is_named)
+        assert runtime(told, "Python")
+
+
+def test_what_cannot_be_recorded():
+    need_root()
+    told, text = check(2, status=1)
+    assert not told["can_record"] and "kernel thread" in told["detail"] and "kernel thread" in text, told
+    with Background("true") as gone:
+        gone.p.wait()
+    told, text = check(gone.pid, status=1)
+    assert not told["can_record"] and "no such process" in text, told
+    with Fixture("zombie", 30) as parent:
+        zombies = wait_for(lambda: [pid for pid in children(parent.pid) if state_of(pid) == "Z"], 10, "a zombie")
+        told, _ = check(zombies[0], status=1)
+        assert "zombie" in told["detail"], told
+    assert sysprof("check", "-p", "x").status == 2 and sysprof("check", "-p", "0").status == 2
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+def test_stopped():
+    """It does not run, and all is told."""
+    need_root()
+    with Fixture("chain", 60) as program:
+        os.kill(program.pid, signal.SIGSTOP)
+        try:
+            wait_for(lambda: state_of(program.pid) == "T", 10, "a stopped process")
+            told, _ = check(program.pid)
+        finally:
+            os.kill(program.pid, signal.SIGCONT)
+    assert "stopped" in told["detail"] and told["can_record"], told
+    chain = [row for row in told["files"] if row["path"] == fixture("chain")]
+    assert chain and chain[0]["unwind"] == "CFI" and chain[0]["symbols"] == "symbols", told["files"]
+
+
+def test_stripped_and_without_unwind_information():
+    need_root()
+    program = scratch("bare")
+    with open(program + ".c", "w", encoding="utf-8") as f:
+        f.write("void _start(void) { for (;;) __asm__ volatile(\"pause\"); }")
+    run("cc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-nostdlib", "-static", "-s", "-o", program,
+        program + ".c", check=0)
+    with Background(program) as process:
+        wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, 10, "the program")
+        told, _ = check(process.pid)
+    assert [(row["path"], row["symbols"]) for row in told["files"]] == [(program, "no symbols")], told["files"]
+    assert told["files"][0]["unwind"].startswith("no unwind information") and not told["runtimes"], told
+
+
+def test_another_mount_and_pid_namespace():
+    """Its pid there is another one, and its files lie in a root of its own."""
+    need_root()
+    script = f"mount -t tmpfs none /mnt && cp '{fixture('chain')}' /mnt/inside && exec /mnt/inside 60"
+    with Background("unshare", "-p", "-f", "-m", "--kill-child", "--mount-proc", "sh", "-c", script) as outer:
+        inner = wait_for(lambda: [pid for pid in children(outer.pid) if comm_of(pid) == "inside"], 20, "the program")[0]
+        told, _ = check(inner)
+    rows = [row for row in told["files"] if row["path"] == "/mnt/inside"]
+    assert rows and not rows[0]["error"] and rows[0]["symbols"] == "symbols", told
+
+
+def comm_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+        return f.read().strip()
+
+
+MAPPER = """
+import mmap, os, time
+maps = []
+for i in range(6):
+    fd = os.open(f"/tmp/perf-{i}.map", os.O_RDONLY)
+    maps.append(mmap.mmap(fd, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC))
+open("/proc/self/comm", "w").write("mapped")
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_files_that_do_not_answer():
+    """A process that has mapped files of a file system that nobody serves: it is told so, and the rest as well, within seconds."""
+    need_root()
+    place = f"/dev/shm/sysprof-check-{os.getpid()}"
+    os.makedirs(place)
+    os.chown(place, ATTACKER, ATTACKER)
+    device = scratch("fuse")
+    if not os.path.exists(device):
+        os.mknod(device, 0o666 | 0o020000, os.makedev(10, 229))
+    os.chmod(device, 0o666)
+    try:
+        with Background("setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups", fixture("silentfs"), "-w", "read",
+                        device, place, "/usr/bin/python3", "-c", MAPPER) as attacker:
+            wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mappings")
+            begin = time.monotonic()
+            told, text = check(attacker.pid)
+            took = time.monotonic() - begin
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    silent = [row for row in told["files"] if "not answer" in row["error"]]
+    print(f"  {len(silent)} files that do not answer, two checks took {took:.1f} s")
+    assert [row["path"] for row in silent] == ["/tmp/perf-5.map"] and "not answer" in text, told["files"]
+    # it keeps nobody from what can be read
+    assert any(row["path"] == "/usr/bin/python3.11" and row["unwind"] == "CFI" for row in told["files"]), told["files"]
+    # its perf map is one of these files
+    assert runtime(told, "Python")["state"] == "partly"
+    assert took < 40, took
+
+
+main(globals())

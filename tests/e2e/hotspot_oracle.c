@@ -1,0 +1,924 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hotspot_oracle layout PID: what it publishes, and what reading it costs.
+ *
+ * hotspot_oracle names PID: "code ADDRESS NAME" of each compiled method.
+ *
+ * hotspot_oracle stops PID COUNT SEED THREAD ROWS [TRACE [MS]]: stops a thread (one of those whose name is THREAD, "" any) at random times
+ *	and walks its stack: frames of HotSpot's by userspace/runtimes/, all others by our own tables. With a TRACE
+ *	file of trace_agent.c the JVM then walks the same stack itself. With MS the words of the frames are noted at the stop, and
+ *	what they mean is read so long after it, as for a recording.
+ *
+ * hotspot_oracle steps PID COUNT SEED THREAD ROWS: the same after each of so many instructions: a stack follows from the one before.
+ *
+ * ROWS: "fresh": those of all code that there is at each stop; a number of milliseconds: so old at most; "none": frame sizes
+ * alone.
+ *
+ * Prints the first of what is wrong, and at the end "total NAME COUNT".
+ */
+/* the walk of native frames is driven from here, frame by frame */
+#include "unwind/unwind.c"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "../fixtures/java/trace_agent.h"
+#include "runtimes/hotspot_counter.h"
+#include "runtimes/hotspot_names.h"
+#include "runtimes/hotspot_words.h"
+#include "models/hotspot_walk.h"
+#include "hotspot_notes.h"
+#include "unwind_target.h"
+
+#define PAUSE_MAX     4000 /* us between stops */
+#define SHOWN_MAX     6
+#define STEPS_AT_ONCE 400
+#define TRAP_FLAG     0x100
+
+static struct hotspot_layout layout;
+static struct hotspot_code code;
+static struct hotspot_blobs blobs;
+static struct hotspot_table table;
+static struct hotspot_changes changes;
+static struct trace *trace;
+static const char *thread_name = "";
+static bool has_rows;
+static int64_t rows_age_ns, rows_time;
+static uint64_t stops, in_java, whole, broken, by_row, by_header, failed, shown;
+static uint64_t reads, unmounted;
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int read_target(void *context, void *to, size_t size, uint64_t address)
+{
+	reads++;
+	return read_process(context, to, size, address) ? -ENODATA : 0;
+}
+
+static struct target_memory memory_of(void)
+{
+	return (struct target_memory){
+		.read = read_target, .bytes_left = 1u << 30, .reads_left = 10000000};
+}
+
+static clockid_t clock_id = CLOCK_MONOTONIC; /* of the CPU time, where that is what is asked for */
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(clock_id, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static double ms_since(int64_t start)
+{
+	return (now_ns() - start) / 1e6;
+}
+
+/* ---- the JVM --------------------------------------------------------------------------------- */
+
+static uint64_t exports[HOTSPOT_EXPORTS];
+
+static int note_export(void *context, const struct elf_symbol *symbol)
+{
+	uint64_t bias = *(const uint64_t *)context;
+
+	for (int i = 0; i < HOTSPOT_EXPORTS; i++)
+		if (!strcmp(symbol->name, hotspot_export_names[i]))
+			exports[i] = symbol->address + bias;
+	return 0;
+}
+
+static void find_exports(void)
+{
+	_cleanup_free_ char *line = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[128], protection[8];
+	uint64_t start, end, offset;
+	size_t size = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	while (f && getline(&line, &size, f) > 0) {
+		uint64_t address, bias;
+		struct elf_file *file;
+		int fd;
+
+		if (!strstr(line, "/libjvm.so") ||
+		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64, &start, &end, protection,
+			   &offset) != 4 ||
+		    protection[2] != 'x')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start,
+			 end);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || elf_file__open(fd, &file) ||
+		    elf_file__address_of_offset(file, offset, &address))
+			die("libjvm.so");
+		bias = start - address;
+		elf_file__each_object(file, true, note_export, &bias);
+		elf_file__free(file);
+		close(fd);
+		return;
+	}
+	die("no libjvm.so");
+}
+
+static void open_jvm(void)
+{
+	struct target_memory memory = memory_of();
+
+	find_exports();
+	if (hotspot_layout__read(&layout, &memory, exports))
+		die("layout");
+	if (hotspot_code__read(&code, &layout, &memory))
+		die("code heaps");
+}
+
+static void refresh(bool always)
+{
+	struct target_memory memory = memory_of();
+	int err;
+
+	if (!has_rows || (!always && rows_time && now_ns() - rows_time < rows_age_ns))
+		return;
+	err = hotspot_code__read(&code, &layout, &memory);
+	if (!err)
+		err = hotspot_blobs__refresh(&blobs, &code, &memory, &changes);
+	if (!err)
+		err = hotspot_table__refresh(&table, &code, &memory, &blobs, &changes);
+	if (err)
+		failed++;
+	rows_time = now_ns();
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+struct java_frame {
+	uint64_t method;
+	int32_t index;
+	size_t frame;	/* of the stack */
+	bool is_unsure; /* it is inlined there, or another one is */
+};
+
+struct stack {
+	uint64_t ips[FRAMES_MAX];
+	struct hotspot_seen seen[FRAMES_MAX];
+	bool is_java[FRAMES_MAX];
+	size_t count, java_count;
+	int end; /* enum stack_end, or -errno of a frame of HotSpot's */
+};
+
+static void take_registers(struct unwind_state *s, const struct user_regs_struct *r)
+{
+	const uint64_t registers[UNWIND_REGISTERS] = {
+		r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
+		r->r9,	r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip,
+	};
+
+	unwind_begin(s, r->orig_rax != (unsigned long long)-1);
+	memcpy(s->general, registers, sizeof(s->general));
+	s->ip = r->rip;
+	s->sp = r->rsp;
+	s->fp = r->rbp;
+}
+
+/* One frame of HotSpot's: as hotspot_walk__step(). */
+static int step_java(struct unwind_state *s, struct target_memory *memory, struct stack *stack)
+{
+	static const uint8_t BY_NUMBER[HOTSPOT_REGISTERS] = {0, 2, 1,  3,  7,  6,  4,  5,
+							     8, 9, 10, 11, 12, 13, 14, 15};
+	struct hotspot_frame f = {.ip = s->ip, .is_innermost = s->all_known && !s->after_call};
+	int err;
+
+	for (int i = 0; i < HOTSPOT_REGISTERS; i++)
+		f.general[i] = s->general[BY_NUMBER[i]];
+	f.general[4] = s->sp;
+	f.general[5] = s->fp;
+	err = hotspot_walk__step(&code, has_rows ? &table : NULL, memory, &f,
+				 &stack->seen[stack->count - 1]);
+	if (err == -ENOENT)
+		return err;
+	stack->is_java[stack->count - 1] = true;
+	stack->java_count++;
+	if (err)
+		return err;
+	s->ip = f.ip;
+	s->sp = f.general[4];
+	s->fp = f.general[5];
+	s->kind = FRAME_TABLE;
+	s->after_call = true;
+	s->all_known = s->fp_lost = s->rbx_known = false;
+	return 0;
+}
+
+static void walk_all(const struct user_regs_struct *r, struct stack *stack)
+{
+	const struct unwind_space space = {
+		.ranges = ranges.data, .count = ranges.count, .read = read_process};
+	struct walk w = {.space = &space};
+	struct target_memory memory = memory_of();
+
+	take_registers(&w.state, r);
+	stack->count = stack->java_count = 0;
+	for (stack->end = UNWIND_STEP_ON; stack->end == UNWIND_STEP_ON;) {
+		int err;
+
+		if (stack->count == FRAMES_MAX) {
+			stack->end = STACK_END_DEPTH;
+			return;
+		}
+		stack->is_java[stack->count] = false;
+		stack->ips[stack->count++] = w.state.ip;
+		err = step_java(&w.state, &memory, stack);
+		if (err == -ENOENT)
+			stack->end = unwind_to_caller(&w.state);
+		else if (err)
+			stack->end = err;
+	}
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static size_t java_frames(const struct stack *stack, struct java_frame *frames, size_t max)
+{
+	static struct hotspot_chain chain;
+	struct target_memory memory = memory_of();
+	size_t count = 0;
+
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct hotspot_seen *seen = &stack->seen[i];
+		struct hotspot_method m;
+
+		if (!stack->is_java[i] || seen->what == HOTSPOT_FRAME_STUB)
+			continue;
+		if (seen->what == HOTSPOT_FRAME_UNMOUNTED) {
+			if (count < max) /* what it will return to at last */
+				frames[count++] =
+					(struct java_frame){.method = table.stubs.enter_special,
+							    .index = -1,
+							    .frame = i};
+			unmounted++;
+			continue;
+		}
+		if (seen->what == HOTSPOT_FRAME_INTERPRETED) {
+			if (count < max &&
+			    !hotspot_method__read(&layout, &memory, seen->method, &m))
+				frames[count++] = (struct java_frame){
+					.method = seen->method,
+					.index = hotspot_method__index(&layout, &m, seen->bytecode),
+					.frame = i};
+			continue;
+		}
+		if (!seen->blob.frame_size || /* linkToStatic() and others are no methods */
+		    hotspot_chain__read(&code, &memory, &seen->blob, seen->pc, !i, &chain))
+			continue;
+		for (unsigned int k = 0; k < chain.count && count < max; k++)
+			frames[count++] = (struct java_frame){.method = chain.scopes[k].method,
+							      .index = chain.scopes[k].index,
+							      .frame = i,
+							      .is_unsure = k + chain.sure <
+									   chain.count};
+	}
+	return count;
+}
+
+static void print_method(uint64_t method, int32_t index)
+{
+	struct target_memory memory = memory_of();
+	struct managed_function f = {};
+	struct hotspot_method m;
+
+	if (method && !hotspot_method__read(&layout, &memory, method, &m))
+		hotspot_method__describe(&layout, &memory, &m, &f);
+	printf(" %s@%d", *f.name ? f.name : "-", index);
+	managed_function__fini(&f);
+}
+
+static void show_stack(const char *what, const struct stack *stack)
+{
+	if (shown++ >= SHOWN_MAX)
+		return;
+	printf("%s: %zu frames, end %d\n", what, stack->count, stack->end);
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct hotspot_seen *seen = &stack->seen[i];
+		struct target_memory memory = memory_of();
+		struct hotspot_blob blob;
+		char name[64] = "";
+		uint64_t address;
+
+		if (i > 8 && i + 8 < stack->count)
+			continue;
+		printf("  %2zu %#" PRIx64, i, stack->ips[i]);
+		if (stack->is_java[i] &&
+		    !hotspot_code__find(&code, &memory, stack->ips[i], &address) &&
+		    !hotspot_code__blob(&code, &memory, address, &blob)) {
+			hotspot_blob__name(&blob, &memory, name, sizeof(name));
+			printf(" %s+%#" PRIx64 " of %" PRIu64
+			       " kind %d frame %u complete %u id %u row %d",
+			       name, stack->ips[i] - blob.code, blob.code_end - blob.code,
+			       blob.kind, blob.frame_size, blob.frame_complete, blob.compile_id,
+			       seen->by_row);
+			if (seen->what == HOTSPOT_FRAME_INTERPRETED)
+				print_method(seen->method, 0);
+			else if (blob.method)
+				print_method(blob.method, 0);
+		}
+		printf("\n");
+	}
+}
+
+/* ---- against AsyncGetCallTrace --------------------------------------------------------------- */
+
+static uint64_t asked, answered, equal, equal_callers, equal_sure, differing, indices,
+	equal_indices, names, equal_names, lines, equal_lines, file_names, equal_files;
+
+/* "La/b/C;.name" as "a.b.C.name"; of hidden classes without the address. */
+static void normalize(char *to, const char *from)
+{
+	const char *end = strchr(from, ';');
+	size_t length = end ? (size_t)(end - from) : 0;
+	char *address;
+
+	snprintf(to, TRACE_TEXT, "%.*s", (int)(length ? length - 1 : 0), length ? from + 1 : "");
+	address = strstr(to, "Lambda");
+	address = address ? strpbrk(address, "+./") : strstr(to, ".0x");
+	if (address)
+		*address = '\0';
+	for (char *c = to; *c; c++)
+		if (*c == '/')
+			*c = '.';
+	if (end)
+		strncat(to, end + 1, TRACE_TEXT - strlen(to) - 1);
+}
+
+/* "void a.b.C.name(int)" without its types. */
+static const char *without_types(char *name)
+{
+	char *open = strchr(name, '('), *space;
+
+	if (!open)
+		return name;
+	*open = '\0';
+	space = strrchr(name, ' ');
+	return space ? space + 1 : name;
+}
+
+static void compare_names(const struct java_frame *ours, const struct trace_frame *theirs)
+{
+	struct target_memory memory = memory_of();
+	char name[TRACE_TEXT];
+	struct managed_function f = {};
+	const struct managed_row *row;
+	struct hotspot_method m;
+	const char *file, *our_name;
+
+	if (hotspot_method__read(&layout, &memory, ours->method, &m) ||
+	    hotspot_method__describe(&layout, &memory, &m, &f))
+		return;
+	normalize(name, theirs->name);
+	our_name = without_types(f.name);
+	names++;
+	equal_names += !strcmp(name, our_name);
+	if (strcmp(name, our_name) && shown++ < SHOWN_MAX)
+		printf("name: ours %s, theirs %s (%s)\n", our_name, name, theirs->name);
+	file = strrchr(f.file, '/') ? strrchr(f.file, '/') + 1 : f.file;
+	file_names++;
+	equal_files += !strcmp(file, theirs->file) || (!*theirs->file && !*file);
+	if (ours->index >= 0 && ours->index == theirs->index && theirs->line >= 0) {
+		row = managed_function__row(&f, ours->index);
+		lines++;
+		equal_lines += row && row->line == (uint32_t)theirs->line;
+		if ((!row || row->line != (uint32_t)theirs->line) && shown++ < SHOWN_MAX)
+			printf("line: ours %s:%u, theirs %d, index %d\n", f.name,
+			       row ? row->line : 0, theirs->line, ours->index);
+	}
+	managed_function__fini(&f);
+}
+
+static size_t count_equal(const struct java_frame *ours, const struct trace_frame *theirs,
+			  size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && ours[i].method == theirs[i].method)
+		i++;
+	return i;
+}
+
+/*
+ * Between two places that the compiler has described AsyncGetCallTrace tells what is inlined at the next one in memory, and may
+ * have more frames. Ours are those of the next one that is run: those that are sure are outermost in both.
+ */
+static bool are_sure_ones_equal(const struct java_frame *ours, size_t count,
+				const struct trace_frame *theirs, size_t their_count)
+{
+	size_t unsure = 0, sure;
+
+	while (unsure < count && ours[unsure].is_unsure)
+		unsure++;
+	sure = count - unsure;
+	return sure && sure <= their_count &&
+	       count_equal(ours + unsure, theirs + their_count - sure, sure) == sure;
+}
+
+static void compare_stacks(const struct stack *stack, const struct java_frame *ours, size_t count)
+{
+	const struct trace_frame *theirs = trace->frames;
+	size_t their_count = trace->count;
+
+	answered++;
+	if (count == their_count && count_equal(ours, theirs, count) == count) {
+		equal++;
+	} else if (count == their_count && count &&
+		   count_equal(ours + 1, theirs + 1, count - 1) == count - 1) {
+		equal_callers++;
+		if (shown < SHOWN_MAX) {
+			show_stack("innermost", stack);
+			print_method(ours[0].method, ours[0].index);
+			printf(" | %s@%d\n", theirs[0].name, theirs[0].index);
+		}
+		return;
+	} else if (are_sure_ones_equal(ours, count, theirs, their_count)) {
+		equal_sure++;
+		return;
+	} else {
+		differing++;
+		if (shown < SHOWN_MAX) {
+			show_stack("differs", stack);
+			for (size_t i = 0; i < count || i < their_count; i++) {
+				bool same = i < count && i < their_count &&
+					    ours[i].method == theirs[i].method;
+				if (i > 12 && same)
+					continue;
+				printf("   %2zu %s", i, same ? " " : "*");
+				print_method(i < count ? ours[i].method : 0,
+					     i < count ? ours[i].index : 0);
+				printf(" | %s@%d\n", i < their_count ? theirs[i].name : "-",
+				       i < their_count ? theirs[i].index : 0);
+			}
+		}
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		compare_names(&ours[i], &theirs[i]);
+		if (theirs[i].index < 0)
+			continue;
+		indices++;
+		/* where no index is known it says 0 */
+		equal_indices += ours[i].index == theirs[i].index ||
+				 (ours[i].index < 0 && !theirs[i].index);
+	}
+}
+
+/* Once the thread has gone on with a signal, whose handler walks. */
+static void wait_and_compare(const struct stack *stack, const struct java_frame *ours, size_t count,
+			     uint32_t before)
+{
+	for (int i = 0; i < 4000; i++) {
+		if (__atomic_load_n(&trace->named, __ATOMIC_ACQUIRE) == before + 1) {
+			if (trace->count > 0)
+				compare_stacks(stack, ours, count);
+			return;
+		}
+		usleep(250);
+	}
+	failed++;
+}
+
+/* ---- names of notes -------------------------------------------------------------------------- */
+
+static struct naming naming;
+static bool is_noted;
+static unsigned int note_delay_ms;
+static struct expected_frame expected[TRACE_FRAMES];
+
+static void note_stack(const struct stack *stack, const struct java_frame *frames, size_t count)
+{
+	struct target_memory memory = memory_of();
+
+	for (size_t k = 0; k < count; k++)
+		expected_frame__read(&expected[k], &layout, &memory, frames[k].method,
+				     frames[k].index, frames[k].frame);
+	naming__sample(&naming, &memory, stack->ips, stack->seen, stack->is_java, stack->count);
+}
+
+static void judge_notes(const struct stack *stack, size_t count)
+{
+	usleep(1000 * note_delay_ms);
+	naming__read(&naming, memory_of(), (uint64_t)now_ns());
+	naming__judge(&naming, stack->seen, stack->count, expected, count);
+	naming__end(&naming);
+}
+
+static void begin_notes(unsigned int delay_ms)
+{
+	is_noted = true;
+	note_delay_ms = delay_ms;
+	if (naming__init(&naming, &layout, &code))
+		die("memory");
+}
+
+/* ---- stops ----------------------------------------------------------------------------------- */
+
+static bool has_name(pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], name[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(name, sizeof(name), f))
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	if (!*thread_name)
+		return strncmp(name, "C1 Comp", 7) && strncmp(name, "C2 Comp", 7) &&
+		       strcmp(name, "trace_agent");
+	return !strncmp(name, thread_name, strlen(thread_name));
+}
+
+/* The thread that began the process waits for the one that runs main(), which has the same name. */
+static pid_t next_thread(void)
+{
+	for (int i = 0; i < 200; i++) {
+		pid_t tid = random_thread();
+
+		if (!tid)
+			return 0;
+		if (tid != pid && has_name(tid))
+			return tid;
+	}
+	return 0;
+}
+
+static void judge(const struct stack *stack)
+{
+	stops++;
+	if (!stack->java_count)
+		return;
+	in_java++;
+	for (size_t i = 0; i < stack->count; i++) {
+		by_row += stack->is_java[i] && stack->seen[i].by_row;
+		by_header += stack->is_java[i] && !stack->seen[i].by_row;
+	}
+	if (stack->end == STACK_END_ROOT) {
+		whole++;
+		return;
+	}
+	broken++;
+	show_stack("broken", stack);
+}
+
+static bool one_stop(void)
+{
+	static struct java_frame frames[TRACE_FRAMES];
+	static struct stack stack;
+	struct user_regs_struct registers;
+	pid_t tid = next_thread();
+	uint32_t before = trace ? trace->named : 0;
+	size_t count = 0;
+	int sig;
+
+	if (!tid)
+		return false;
+	refresh(false);
+	if (stop(tid, &sig)) {
+		failed++;
+		return failed < 100;
+	}
+	if (!ptrace(PTRACE_GETREGS, tid, NULL, &registers)) {
+		if (has_rows && !rows_age_ns)
+			refresh(true);
+		walk_all(&registers, &stack);
+		if (stack.end == STACK_END_NO_FRAME || stack.end == STACK_END_NO_TABLE) {
+			read_maps(); /* a library that was loaded since */
+			walk_all(&registers, &stack);
+		}
+		judge(&stack);
+		count = java_frames(&stack, frames, TRACE_FRAMES);
+		if (is_noted && stack.java_count)
+			note_stack(&stack, frames, count);
+	}
+	if (trace && !sig && stack.java_count) {
+		asked++;
+		/* it takes it before it goes on */
+		syscall(SYS_tgkill, pid, tid, SIGPROF);
+		ptrace(PTRACE_DETACH, tid, NULL, 0);
+		wait_and_compare(&stack, frames, count, before);
+	} else {
+		ptrace(PTRACE_DETACH, tid, NULL, sig);
+	}
+	if (naming.builder)
+		judge_notes(&stack, count);
+	return true;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static uint64_t steps, steps_in_java, steps_broken, steps_other, steps_by_kind[16];
+
+static bool is_system_call(const uint8_t *bytes)
+{
+	return bytes[0] == 0x0f && (bytes[1] == 0x05 || bytes[1] == 0x34);
+}
+
+static bool is_pushf(const uint8_t *bytes)
+{
+	return bytes[0] == 0x9c || (bytes[0] == 0x66 && bytes[1] == 0x9c);
+}
+
+/* The trap flag is ours. */
+static void clear_pushed_flag(pid_t tid, const struct user_regs_struct *r)
+{
+	long flags = ptrace(PTRACE_PEEKDATA, tid, r->rsp, NULL);
+
+	ptrace(PTRACE_POKEDATA, tid, r->rsp, flags & ~(long)TRAP_FLAG);
+}
+
+/* Of two stacks one instruction apart the callers are the same, but for one at the top. */
+static bool follows(const struct stack *a, const struct stack *b)
+{
+	size_t common = a->count < b->count ? a->count : b->count;
+	size_t difference = a->count + b->count - 2 * common;
+
+	if (difference > 1 || !common)
+		return false;
+	return !memcmp(a->ips + a->count - common + 1, b->ips + b->count - common + 1,
+		       (common - 1) * sizeof(*a->ips));
+}
+
+static void judge_step(const struct stack *now, const struct stack *before)
+{
+	struct target_memory memory = memory_of();
+	struct hotspot_blob blob;
+	uint64_t address;
+	bool right;
+
+	steps++;
+	if (!now->is_java[0])
+		return;
+	steps_in_java++;
+	right = now->end == STACK_END_ROOT &&
+		(!before->count || before->end != STACK_END_ROOT || follows(before, now));
+	if (right)
+		return;
+	if (now->end == STACK_END_ROOT)
+		steps_other++;
+	else
+		steps_broken++;
+	if (!hotspot_code__find(&code, &memory, now->ips[0], &address) &&
+	    !hotspot_code__blob(&code, &memory, address, &blob))
+		steps_by_kind[blob.kind & 15]++;
+	if (before->count)
+		show_stack("before", before);
+	show_stack("step", now);
+}
+
+static int step(pid_t tid, int *sig)
+{
+	int status;
+
+	if (ptrace(PTRACE_SINGLESTEP, tid, NULL, *sig) || waitpid(tid, &status, __WALL) < 0 ||
+	    !WIFSTOPPED(status))
+		return -1;
+	*sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+	return 0;
+}
+
+static bool some_steps(uint64_t wanted)
+{
+	static struct stack stacks[2];
+	struct user_regs_struct registers;
+	pid_t tid = next_thread();
+	int sig, which = 0;
+
+	if (!tid)
+		return false;
+	refresh(false);
+	if (stop(tid, &sig)) {
+		failed++;
+		return failed < 100;
+	}
+	stacks[1].count = 0;
+	for (int i = 0; i < STEPS_AT_ONCE && steps < wanted; i++, which ^= 1) {
+		uint8_t bytes[2] = {};
+		bool pushes;
+
+		if (ptrace(PTRACE_GETREGS, tid, NULL, &registers) ||
+		    read_process(NULL, bytes, sizeof(bytes), registers.rip))
+			break;
+		walk_all(&registers, &stacks[which]);
+		if (has_rows && stacks[which].is_java[0] && !stacks[which].seen[0].by_row) {
+			refresh(true); /* it has been compiled since */
+			walk_all(&registers, &stacks[which]);
+		}
+		judge_step(&stacks[which], &stacks[which ^ 1]);
+		if (sig || is_system_call(bytes))
+			break;
+		pushes = is_pushf(bytes);
+		if (step(tid, &sig) || ptrace(PTRACE_GETREGS, tid, NULL, &registers))
+			break;
+		if (pushes)
+			clear_pushed_flag(tid, &registers);
+	}
+	ptrace(PTRACE_DETACH, tid, NULL, sig);
+	return true;
+}
+
+/* ---- what it costs --------------------------------------------------------------------------- */
+
+static const char *const PARTS[HOTSPOT_PARTS] = {"unwind", "name", "line", "count"};
+
+static void print_names(void)
+{
+	int64_t start = now_ns();
+	uint64_t count = 0, named = 0, chains = 0, scopes = 0;
+	static struct hotspot_chain chain;
+
+	reads = 0;
+	for (size_t i = 0; i < blobs.list.count; i++) {
+		const struct hotspot_blob *b = &blobs.list.data[i];
+		struct target_memory memory = memory_of();
+		struct managed_function f = {};
+		struct hotspot_method m;
+
+		if (!b->method)
+			continue;
+		count++;
+		if (!hotspot_method__read(&layout, &memory, b->method, &m) &&
+		    !hotspot_method__describe(&layout, &memory, &m, &f))
+			named += *f.name != '\0';
+		managed_function__fini(&f);
+	}
+	printf("total name_reads %.1f\n", count ? (double)reads / count : 0);
+	printf("total methods %" PRIu64 "\ntotal named %" PRIu64 "\ntotal name_ns %.0f\n", count,
+	       named, count ? 1e6 * ms_since(start) / count : 0);
+	start = now_ns();
+	for (size_t i = 0; i < blobs.list.count; i++) {
+		const struct hotspot_blob *b = &blobs.list.data[i];
+		struct target_memory memory = memory_of();
+
+		if (b->kind != HOTSPOT_NMETHOD ||
+		    hotspot_chain__read(&code, &memory, b, b->code + (b->code_end - b->code) / 2,
+					false, &chain))
+			continue;
+		chains++;
+		scopes += chain.count;
+	}
+	printf("total chain_ns %.0f\ntotal chains %" PRIu64 "\ntotal scopes %" PRIu64 "\n",
+	       chains ? 1e6 * ms_since(start) / chains : 0, chains, scopes);
+}
+
+static void print_layout(void)
+{
+	struct target_memory memory = memory_of();
+	struct hotspot_layout again;
+	struct runtime_hotspot words;
+	uint64_t counter, compiles, rows = 0, nmethods = 0;
+	int64_t start = now_ns();
+
+	reads = 0;
+	if (hotspot_layout__read(&again, &memory, exports))
+		die("layout");
+	printf("total layout_us %.0f\ntotal layout_reads %" PRIu64 "\ntotal major %u\n",
+	       1e3 * ms_since(start), reads, again.major);
+	for (int i = 0; i < HOTSPOT_PARTS; i++)
+		printf("can %s %d %s\n", PARTS[i], again.can[i], again.missing[i]);
+	printf("total knows_used %d\ntotal knows_signature %d\n",
+	       again.known[HOTSPOT_HEAP_BLOCK_USED], again.known[HOTSPOT_SIGNATURE_INDEX]);
+	printf("total words %d\n", hotspot_words__make(&words, &code));
+	printf("words: shift %u block %u name %u frame_size %u complete %u code %u id %u method %u narrow %d, %zu bytes\n",
+	       words.shift, words.block_size, words.name, words.frame_size, words.frame_complete,
+	       words.code, words.compile_id, words.method, words.is_narrow, sizeof(words));
+	if (!hotspot_counter__find(&layout, &memory, "sun.ci.totalCompiles", &counter) &&
+	    !target_memory__word(&memory, &compiles, counter))
+		printf("total compiles %" PRIu64 "\n", compiles);
+	start = now_ns();
+	if (hotspot_blobs__refresh(&blobs, &code, &memory, &changes))
+		die("blobs");
+	printf("total blobs %zu\ntotal unreadable %" PRIu64 "\ntotal blobs_us %.0f\n",
+	       blobs.list.count, blobs.unreadable, 1e3 * ms_since(start));
+	start = now_ns();
+	if (hotspot_table__refresh(&table, &code, &memory, &blobs, &changes))
+		die("rows");
+	for (size_t i = 0; i < table.entries.count; i++)
+		rows += table.entries.data[i].rows.list.count;
+	for (size_t i = 0; i < blobs.list.count; i++)
+		nmethods += blobs.list.data[i].kind == HOTSPOT_NMETHOD;
+	printf("total rows %" PRIu64 "\ntotal rows_us %.0f\ntotal nmethods %" PRIu64
+	       "\ntotal without_rows %" PRIu64 "\ntotal enter_special_words %u\n",
+	       rows, 1e3 * ms_since(start), nmethods, table.failed,
+	       table.stubs.enter_special_words);
+	start = now_ns();
+	hotspot_blobs__refresh(&blobs, &code, &memory, &changes);
+	printf("total again_us %.0f\ntotal added %zu\ntotal gone %zu\n", 1e3 * ms_since(start),
+	       changes.added.count, changes.gone.count);
+	print_names();
+	hotspot_layout__fini(&again);
+}
+
+static void open_trace(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	trace = fd < 0 ? MAP_FAILED
+		       : mmap(NULL, sizeof(*trace), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (trace == MAP_FAILED)
+		die(path);
+	close(fd);
+	for (int i = 0; i < 2000 && !__atomic_load_n(&trace->ready, __ATOMIC_ACQUIRE); i++)
+		usleep(5000);
+}
+
+static void print_totals(void)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} totals[] = {
+		{"stops", stops},
+		{"in_java", in_java},
+		{"whole", whole},
+		{"broken", broken},
+		{"by_row", by_row},
+		{"by_header", by_header},
+		{"failed", failed},
+		{"asked", asked},
+		{"answered", answered},
+		{"equal", equal},
+		{"equal_callers", equal_callers},
+		{"equal_sure", equal_sure},
+		{"differing", differing},
+		{"indices", indices},
+		{"equal_indices", equal_indices},
+		{"names", names},
+		{"equal_names", equal_names},
+		{"files", file_names},
+		{"equal_files", equal_files},
+		{"lines", lines},
+		{"equal_lines", equal_lines},
+		{"unmounted", unmounted},
+		{"steps", steps},
+		{"steps_in_java", steps_in_java},
+		{"steps_broken", steps_broken},
+		{"steps_other", steps_other},
+	};
+
+	for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++)
+		if (totals[i].value)
+			printf("total %s %" PRIu64 "\n", totals[i].name, totals[i].value);
+	naming__print(&naming);
+	for (int i = 0; i < 16; i++)
+		if (steps_by_kind[i])
+			printf("wrong steps in kind %d: %" PRIu64 "\n", i, steps_by_kind[i]);
+}
+
+int main(int argc, char **argv)
+{
+	struct target_memory memory;
+	uint64_t wanted;
+
+	if (argc == 3 && !strcmp(argv[1], "layout")) {
+		pid = atoi(argv[2]);
+		clock_id = CLOCK_THREAD_CPUTIME_ID;
+		open_jvm();
+		print_layout();
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "names")) {
+		pid = atoi(argv[2]);
+		open_jvm();
+		memory = memory_of();
+		if (hotspot_blobs__refresh(&blobs, &code, &memory, &changes))
+			die("blobs");
+		print_compiled(&blobs, &layout, &memory);
+		return 0;
+	}
+	if (argc < 7 || argc > 9) {
+		fprintf(stderr,
+			"usage: %s layout|names PID | stops|steps PID COUNT SEED THREAD ROWS [TRACE [MS]]\n",
+			argv[0]);
+		return 2;
+	}
+	pid = atoi(argv[2]);
+	wanted = strtoul(argv[3], NULL, 0);
+	srandom(strtoul(argv[4], NULL, 0));
+	thread_name = argv[5];
+	has_rows = strcmp(argv[6], "none");
+	rows_age_ns = strcmp(argv[6], "fresh") ? strtoul(argv[6], NULL, 0) * 1000000 : 0;
+	open_jvm();
+	read_maps();
+	if (argc >= 8)
+		open_trace(argv[7]);
+	if (argc == 9)
+		begin_notes(strtoul(argv[8], NULL, 0));
+	if (!strcmp(argv[1], "steps"))
+		while (steps < wanted && some_steps(wanted))
+			usleep(random() % PAUSE_MAX);
+	else
+		while (stops < wanted && one_stop())
+			usleep(random() % PAUSE_MAX);
+	print_totals();
+	return 0;
+}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Services of running processes, window by window (agent_services.c prints them), and control groups to run them in."""
+import json
+import os
+import signal
+import time
+
+import libe2e as e
+
+TOOL = os.path.join(e.BUILD, "tests", "e2e", "agent_services")
+# a tenth of a CPU
+SPIN = """
+import time
+while True:
+    end = time.monotonic() + 0.01
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.09)
+"""
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def unified_hierarchy():
+    with open("/proc/self/mounts", encoding="utf-8") as f:
+        for line in f:
+            words = line.split()
+            if words[2] == "cgroup2":
+                return words[1]
+    raise e.Skip("no cgroup2 is mounted")
+
+
+class Groups:
+    """Control groups that are there within the with block, below those of this test."""
+
+    def __init__(self):
+        with open("/proc/self/cgroup", encoding="utf-8") as f:
+            own = [line.rstrip("\n").split(":", 2)[2] for line in f if line.startswith("0::")]
+        self.top = unified_hierarchy() + (own[0].rstrip("/") if own else "")
+        self.made = []
+
+    def __enter__(self):
+        return self
+
+    def make(self, path):
+        """Its directory."""
+        at = os.path.join(self.top, f"sysprof-test-{os.getpid()}.slice")
+        for part in ("", *path.split("/")):
+            at = os.path.join(at, part) if part else at
+            if at not in self.made:
+                try:
+                    os.mkdir(at)
+                except OSError as err:
+                    raise e.Skip(f"control groups cannot be made here: {err}") from err
+                self.made.append(at)
+        return at
+
+    def start(self, path, *args, **environment):
+        """A program in that group."""
+        group = self.make(path)
+        return start("/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs && exec nice -n 19 "$@"', "sh", *args, **environment)
+
+    def __exit__(self, *_):
+        for path in reversed(self.made):
+            e.wait_for(lambda: remove(path), 20, f"the end of {path}")
+
+
+def remove(path):
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True
+
+
+def start(*args, **environment):
+    environment.setdefault("PATH", os.environ["PATH"])
+    return e.Background(*args, env=environment, stdout=-3, stderr=-3)
+
+
+class Windows:
+    """What the tool has printed so far."""
+
+    def __init__(self, out):
+        self.lines = [json.loads(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
+        self.windows = [line for line in self.lines if "window" in line and not line["replay"]]
+        self.replays = [line for line in self.lines if line.get("replay")]
+        self.stats = ([line for line in self.lines if "stats" in line] or [None])[0]
+
+    @staticmethod
+    def of(window, pid):
+        """The services of a process in a window, by its lives in order: labels."""
+        return [window["services"][p["service"]]["labels"] for p in window["processes"] if p["pid"] == pid]
+
+    def last(self, pid):
+        """The labels that a process had when it was last seen."""
+        seen = [labels for window in self.windows for labels in self.of(window, pid)]
+        assert seen, f"{pid} was never sampled"
+        return seen[-1]
+
+    def is_read(self, pid):
+        """Was it sampled after it had been asked who it is?"""
+        return any(p["pid"] == pid and p["state"] == 2 for window in self.windows for p in window["processes"])
+
+    def count(self, pid):
+        """In how many windows it was sampled."""
+        return sum(any(p["pid"] == pid for p in window["processes"]) for window in self.windows)
+
+    def check(self):
+        """What holds of every window."""
+        for window in self.windows + self.replays:
+            assert sum(s["samples"] for s in window["services"]) == window["samples"], window
+            for service in window["services"]:
+                labels = service["labels"]
+                assert labels["service_name"] and labels["service_source"], labels
+                assert all(v == v.strip() and v.isprintable() for v in labels.values()), labels
+
+
+def run_tool(*args, until, meanwhile=lambda tool: None, **options):
+    """Until what it has printed is enough: that takes long where the host has no CPU time left for it."""
+    e.need_root()
+    path = e.scratch("windows")
+    with open(path, "w", encoding="utf-8") as out, e.Background(TOOL, *args, 90, 1000, stdout=out, **options) as tool:
+        end = next_look = time.monotonic()
+        while tool.p.poll() is None and time.monotonic() < end + 80:
+            meanwhile(tool)
+            time.sleep(0.005)
+            if time.monotonic() < next_look:
+                continue
+            next_look = time.monotonic() + 0.3
+            with open(path, encoding="utf-8") as f:
+                if until(Windows(f.read())):
+                    break
+        tool.signal(signal.SIGTERM)
+        result = tool.finish(timeout=90, check=0)
+    with open(path, encoding="utf-8") as f:
+        result.out = f.read()
+    windows = Windows(result.out)
+    windows.check()
+    print(f"  {len(windows.windows)} windows; {windows.stats}")
+    print("  named after ms:", [w["late_ms"] for w in windows.windows], "CPU us:", [w["name_us"] for w in windows.windows])
+    return windows, result

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 400
+# runs: beside
+"""Stacks of JVMs that were started without a flag, by what their memory says: whole, and the same as the JVM's own walk at the
+same instruction (AsyncGetCallTrace), with names, files and lines."""
+import contextlib
+import os
+import re
+import shutil
+
+from libe2e import BUILD, Background, main, need_root, run, scratch, wait_for
+from libjava import SOURCES, jdk
+
+ORACLE = os.path.join(BUILD, "tests/e2e/hotspot_oracle")
+EXCLUDED = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Shapes.interpreted"]
+TRACE_SIZE = 1 << 20
+STOPS = 120
+
+
+def built():
+    """The directory with the program and the agent, compiled once."""
+    need_root()
+    place = scratch("hotspot")
+    if not os.path.exists(place):
+        os.mkdir(place)
+        # of the JDK that javac is of: others may come without
+        include = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(shutil.which("javac") or "/"))), "include")
+        run("javac", "-d", place, os.path.join(SOURCES, "Shapes.java"), check=0, timeout=120)
+        run("cc", "-O2", "-fPIC", "-shared", "-I", include, "-I", os.path.join(include, "linux"),
+            "-o", os.path.join(place, "agent.so"), os.path.join(SOURCES, "trace_agent.c"), check=0)
+    return place
+
+
+@contextlib.contextmanager
+def shapes(name, *flags, trace=None):
+    """A JVM that makes stacks of this shape, and has compiled what it runs."""
+    place, log = built(), scratch(f"log.{name}")
+    agent = [f"-agentpath:{place}/agent.so={trace}"] if trace else []
+    with open(log, "w", encoding="utf-8") as out:
+        command = [os.path.join(jdk(), "bin/java"), "-Xmx256m", *agent, *flags, "-cp", place, "Shapes", name]
+        with Background(*command, stdout=out, stderr=out) as java:
+            wait_for(lambda: "started" in open(log, encoding="utf-8").read() or java.p.poll() is not None, 30, log)
+            assert java.p.poll() is None, open(log, encoding="utf-8").read()
+            yield java.pid
+
+
+def oracle(*args):
+    result = run(ORACLE, *args, timeout=100, check=0)
+    rows = [line.split() for line in result.out.splitlines()]
+    total = {x[1]: int(x[2]) for x in rows if x and x[0] == "total" and x[2].lstrip("-").isdigit()}
+    return total, result
+
+
+def check_stops(name, *flags, rows="fresh", thread="java", seconds=0.5):
+    trace = scratch(f"trace.{name}.{rows}")
+    with open(trace, "wb") as f:
+        f.truncate(TRACE_SIZE)
+    with shapes(name, *flags, trace=trace) as pid:
+        run("sleep", seconds)
+        total, result = oracle("stops", pid, STOPS, 7, thread, rows, trace)
+    print(f"  {name}, rows {rows}: {total}")
+    whole, java, answered = total.get("whole", 0), total["in_java"], total.get("answered", 0)
+    same = total.get("equal", 0) + total.get("equal_callers", 0) + total.get("equal_sure", 0)
+    assert java >= 0.5 * STOPS and answered >= 0.3 * java, result
+    assert whole >= (0.96 if rows == "fresh" else 0.9) * java, result
+    if rows != "fresh":
+        return
+    # what AsyncGetCallTrace itself gets wrong: exceptions, leaves as they return
+    assert same >= 0.95 * answered, result
+    assert total["equal_names"] == total["names"] > 0 and total["equal_files"] == total["files"], result
+    assert total["equal_lines"] == total["lines"] > 0, result
+    assert total["equal_indices"] >= 0.97 * total["indices"], result
+
+
+def check_notes(name, *flags, milliseconds=0, stops=STOPS):
+    """Names as a recording has them: from the words that are noted at the stop, read later. Never another one unmarked."""
+    trace = scratch(f"noted.{name}.{milliseconds}")
+    with open(trace, "wb") as f:
+        f.truncate(TRACE_SIZE)
+    with shapes(name, *flags, trace=trace) as pid:
+        run("sleep", 1.5)
+        total, result = oracle("stops", pid, stops, 7, "java", "fresh", trace, milliseconds)
+    print(f"  {name}, {milliseconds} ms later: {({k: v for k, v in total.items() if 'note' in k})}")
+    assert total["noted"] > 300 and total["noted_other"] == 0, result
+    assert total["noted_lines_right"] == total["noted_lines"] > 0, result
+    assert total["stubs_named"] == total["stubs_noted"] > 0 and total["notes_unanswered"] == 0, result
+    return total, result
+
+
+def test_names_of_notes():
+    for name in "mixed", "recursion":
+        total, result = check_notes(name, milliseconds=20)
+        assert total["noted_right"] >= 0.99 * total["noted"], result
+
+
+def test_interpreted_names_of_notes():
+    total, result = check_notes("interpreted", *EXCLUDED)
+    assert total["noted_right"] >= 0.99 * total["noted"], result
+
+
+def test_names_of_classes_that_are_gone():
+    """Each class gets the addresses of one that was unloaded: what is read too late is marked, or has no name."""
+    for milliseconds in 0, 300:
+        total, result = check_notes("passing", milliseconds=milliseconds, stops=60)
+        assert total["noted_right"] > 0.2 * total["noted"], result
+
+
+def without_address(name):
+    """Of a hidden class: W$$Lambda/0x00007f..."""
+    return re.sub(r"/0x[0-9a-f]+", "", name)
+
+
+def test_perf_map():
+    """Compiled methods have the names that the JVM writes into its perf map."""
+    with shapes("mixed") as pid:
+        run("sleep", 1)
+        _, result = oracle("names", pid)
+        path = f"/tmp/perf-{pid}.map"
+        try:
+            run(os.path.join(jdk(), "bin/jcmd"), pid, "Compiler.perfmap", check=0, timeout=60)
+            with open(path, encoding="utf-8") as f:
+                rows = [line.rstrip("\n").split(" ", 2) for line in f]
+        finally:
+            if os.path.exists(path):
+                os.unlink(path)
+    written = {int(row[0], 16): without_address(row[2]) for row in rows}
+    ours = {int(row[1], 16): row[2] for row in (line.split(" ", 2) for line in result.out.splitlines()) if row[0] == "code"}
+    both = [address for address in ours if address in written]
+    differing = [(ours[a], written[a]) for a in both if ours[a] != written[a]]
+    print(f"  {len(both)} methods of {len(ours)} are in the map, {len(differing)} of them have other names: {differing[:3]}")
+    # a method can be compiled anew in between
+    assert len(both) > 0.8 * len(ours) > 80 and len(differing) <= 0.01 * len(both), differing[:10]
+
+
+def test_recursion():
+    check_stops("recursion")
+
+
+def test_interpreted_method():
+    """Interpreted and compiled frames in turn: the caller's stack pointer is not above the interpreter's frame."""
+    check_stops("interpreted", *EXCLUDED)
+
+
+def test_mixed():
+    """Deep inlining, exceptions, garbage, lambdas, strings."""
+    check_stops("mixed", seconds=1.5)
+
+
+def test_threads():
+    check_stops("threads", thread="worker")
+
+
+def test_without_rows():
+    """By the frame size of each blob alone: innermost frames that have none, or no longer, are cut."""
+    check_stops("mixed", rows="none", seconds=1.5)
+
+
+def test_every_step():
+    """From one instruction to the next the callers stay, but for one at the top."""
+    with shapes("mixed") as pid:
+        run("sleep", 1.5)
+        total, result = oracle("steps", pid, 4000, 3, "java", "fresh")
+    wrong = total.get("steps_broken", 0) + total.get("steps_other", 0)
+    print(f"  {total}")
+    assert total["steps_in_java"] > 1500 and wrong <= 0.01 * total["steps_in_java"], result
+
+
+def test_what_it_publishes():
+    with shapes("mixed") as pid:
+        run("sleep", 1)
+        total, result = oracle("layout", pid)
+    print(f"  {total}")
+    for part in ("unwind", "name", "line", "count"):
+        assert f"can {part} 1" in result.out, result
+    assert total["knows_used"] and total["knows_signature"], result
+    assert total["words"] == 0 and total["without_rows"] == 0, result
+    assert total["nmethods"] > 100 and total["named"] == total["methods"], result
+    # of the JVM's own count; wrappers of native methods are not in it, and methods that were replaced are
+    assert total["compiles"] >= 0.5 * total["nmethods"], result
+    assert total["layout_reads"] < 500, result
+
+
+main(globals())

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 600
+# runs: beside
+"""Stacks of JVMs that were started without a flag: walked whole to where each thread began, with the words of their functions."""
+import collections
+import contextlib
+import os
+import struct
+
+from libe2e import EVENT_SAMPLE, Background, Skip, main, need_root, record, recording_events, run, scratch, wait_for
+from libjava import MAJOR, SOURCES, compiled, jdk, jdks
+
+ENDS = ("root no-user disabled depth fault no-frame compat user-worker no-regs budget no-caller no-rule copy stale no-table java "
+        "no-memory code-heap").split()
+COMPLETE = {"root", "no-user", "disabled", "no-memory"}
+NOTE_HOTSPOT, NOTE_COMPILED, FRAME_CODE_HEAP = 3, 5, 10
+ADDRESS = (1 << 56) - 1
+WARM = 1.5  # s: from then on a process's tables are there
+LEAST = 400  # samples
+
+Sample = collections.namedtuple("Sample", "time tid end frames notes")
+Note = collections.namedtuple("Note", "frame kind place function check")
+
+
+def samples(path, pid):
+    """Those of the process, as they were recorded; user frames, leaf first, as (kind, address)."""
+    rows = []
+    for kind, _, when, data in recording_events(path):
+        if kind != EVENT_SAMPLE:
+            continue
+        _, _, tgid, tid, _, kernel, user, end, _, notes, _ = struct.unpack_from("<QQIIIHHBBHI", data)
+        if tgid != pid:
+            continue
+        words = struct.unpack_from(f"<{user}Q", data, 40 + 8 * kernel)
+        at = 40 + 8 * (kernel + user)
+        rows.append(Sample(when, tid, ENDS[end], [(w >> 56, w & ADDRESS) for w in words],
+                           [Note(*(struct.unpack_from("<HBxIQQ", data, at + 24 * i))) for i in range(notes)]))
+    return rows
+
+
+def command(major, name, *flags):
+    need_root()
+    return [os.path.join(jdk(major), "bin/java"), "-Xmx256m", *flags, "-cp", compiled("Shapes"), "Shapes", name]
+
+
+@contextlib.contextmanager
+def shapes(major, name, *flags):
+    """A JVM that makes stacks of this shape."""
+    log = scratch(f"log.{name}")
+    with open(log, "w", encoding="utf-8") as out:
+        with Background(*command(major, name, *flags), stdout=out, stderr=out) as java:
+            wait_for(lambda: "started" in open(log, encoding="utf-8").read() or java.p.poll() is not None, 30, log)
+            assert java.p.poll() is None, open(log, encoding="utf-8").read()
+            yield java.pid
+
+
+def of_java(rows):
+    """Those that have code of Java's on them, and those that ended there."""
+    return [s for s in rows if any(k == FRAME_CODE_HEAP for k, _ in s.frames) or s.end in ("java", "code-heap") or
+            any(n.kind in (NOTE_HOTSPOT, NOTE_COMPILED) for n in s.notes)]
+
+
+def check_roots(rows):
+    """Each thread begins at one place."""
+    for tid in {s.tid for s in rows}:
+        begins = collections.Counter(tuple(a for _, a in s.frames[-2:]) for s in rows if s.tid == tid and s.end == "root")
+        most = begins.most_common(1)[0][1] if begins else 0
+        assert most >= 0.99 * sum(begins.values()), (tid, begins)
+
+
+def check_notes(rows):
+    """Words that belong to the frames that they are of."""
+    for s in rows:
+        frames = [n.frame for n in s.notes]
+        assert frames == sorted(set(frames)), s
+        for n in s.notes:
+            assert n.kind in (NOTE_HOTSPOT, NOTE_COMPILED), s
+            assert n.function and not n.function & 7 and n.place < 1 << 24, s
+            if n.kind == NOTE_COMPILED:
+                assert n.function + n.place == s.frames[n.frame][1] and (n.check >> 32 or not n.check), s
+    # stubs have no check; what lies above methods of the JVM's own may be all that there is
+    assert sum(any(n.check for n in s.notes) for s in rows) > 0.9 * len(rows)
+
+
+def check(name, *flags, major=MAJOR, least=0.99, seconds=2, kinds=(NOTE_COMPILED,), before=WARM):
+    """On a machine that is busy it takes more than one recording to have enough samples."""
+    path, rows = scratch(f"{name}.sysprof"), []
+    with shapes(major, name, *flags) as pid:
+        run("sleep", before)
+        for attempt in range(4):
+            record("-p", pid, "-d", seconds + WARM, "-o", path, timeout=60)
+            more = of_java(samples(path, pid))
+            first = min((s.time for s in more), default=0)
+            rows += [s for s in more if s.time > first + WARM * 1e9]
+            if len(rows) >= LEAST:
+                break
+    ends = collections.Counter(s.end for s in rows)
+    whole = sum(count for end, count in ends.items() if end in COMPLETE)
+    depth = sum(len(s.frames) for s in rows) / max(1, len(rows))
+    print(f"  JDK {major} {name} {' '.join(flags)}: {whole} of {len(rows)} whole ({100 * whole / max(1, len(rows)):.2f} %), "
+          f"{depth:.1f} frames each; {dict(ends)}")
+    assert len(rows) >= LEAST, f"only {len(rows)} samples"
+    assert whole >= least * len(rows), ends
+    check_roots(rows)
+    check_notes(rows)
+    seen = {n.kind for s in rows for n in s.notes}
+    assert seen >= set(kinds), (seen, kinds)
+    return rows
+
+
+def test_recursion():
+    check("recursion")
+
+
+def test_inlining():
+    check("inlining")
+
+
+def test_interpreter():
+    rows = check("mixed", "-Xint", kinds=[NOTE_HOTSPOT])
+    # its native methods have compiled wrappers
+    assert all(n.place for s in rows for n in s.notes if n.kind == NOTE_HOTSPOT and n.frame and n.place)
+
+
+def test_interpreted_method():
+    """Interpreted and compiled frames in turn."""
+    check("interpreted", "-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Shapes.interpreted",
+          kinds=[NOTE_HOTSPOT, NOTE_COMPILED])
+
+
+def test_first_compiler():
+    check("mixed", "-XX:TieredStopAtLevel=1")
+
+
+def test_second_compiler():
+    check("mixed", "-XX:-TieredCompilation")
+
+
+def test_mixed():
+    check("mixed")
+
+
+def test_exceptions():
+    check("exceptions")
+
+
+def test_garbage():
+    check("churn")
+
+
+def test_threads():
+    assert len({s.tid for s in check("threads")}) >= 4
+
+
+def test_native_frames_between():
+    """The JVM calls back: Java, native, Java."""
+    check("upcalls", "-Dsun.reflect.inflationThreshold=2147483647")
+
+
+def test_from_the_start():
+    """A program that is recorded from its first instruction on: the JVM is not there yet when it is first looked at."""
+    path = scratch("start.sysprof")
+    log = record("-o", path, "--", "timeout", 10, *command(MAJOR, "mixed"), timeout=60, check=124)
+    rows = samples_of_all(path)
+    first = min(s.time for s in rows)
+    warm = of_java([s for s in rows if s.time > first + 2.5e9])
+    whole = sum(s.end in COMPLETE for s in warm)
+    print(f"  {whole} of {len(warm)} whole; {collections.Counter(s.end for s in warm)}")
+    assert len(warm) >= 100 and whole >= 0.98 * len(warm), log
+
+
+def samples_of_all(path):
+    pids = {struct.unpack_from("<I", data, 16)[0] for kind, _, _, data in recording_events(path) if kind == EVENT_SAMPLE}
+    return [s for pid in pids for s in samples(path, pid)]
+
+
+def test_frame_pointers_are_kept():
+    """With its flag the stacks are whole as before."""
+    check("mixed", "-XX:+PreserveFramePointer")
+
+
+def test_newer_jdk():
+    check("mixed", major=25)
+
+
+def test_newer_jdk_interpreted():
+    check("mixed", "-Xint", major=25, kinds=[NOTE_HOTSPOT])
+
+
+def test_virtual_threads():
+    """To where their carrier began."""
+    able = [major for major in jdks() if major >= 21]
+    if not able:
+        raise Skip("no JDK has virtual threads")
+    for major in able:
+        check("virtual", major=major)
+
+
+# ---- programs that say that they are JVMs ----
+
+def forged(how, depth):
+    """The samples of a program that lies in this way; the recording goes on as with any other one."""
+    need_root()
+    top, place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."), scratch("forged")
+    program = os.path.join(place, "libjvm.so")
+    if not os.path.exists(program):
+        os.makedirs(place, exist_ok=True)
+        run("cc", "-O2", "-rdynamic", "-D_GNU_SOURCE", *(f"-I{top}/{x}" for x in ("include", "userspace", "tests", "tests/unit")),
+            "-o", program, os.path.join(SOURCES, "forged_jvm.c"), check=0)
+    path = scratch(f"forged-{how}.sysprof")
+    with Background(program, how, depth) as jvm:
+        assert jvm.p.stdout.readline() == "started\n"
+        record("-p", jvm.pid, "-d", 1.5 + WARM, "-o", path, timeout=60)
+        assert jvm.p.poll() is None
+        rows = samples(path, jvm.pid)
+    first = min(s.time for s in rows)
+    rows = [s for s in rows if s.time > first + WARM * 1e9]
+    print(f"  {how}: {len(rows)} samples, {collections.Counter(s.end for s in rows)}")
+    assert len(rows) > 10
+    return rows
+
+
+def test_forged_but_honest():
+    rows = forged("honest", 30)
+    other = [s for s in rows if s.end != "root" or len(s.frames) < 30]
+    assert not other, other[:3]
+    assert all(sum(n.kind == NOTE_COMPILED and n.check >> 32 == 77 for n in s.notes) == 30 for s in rows), rows[0]
+    check_notes(rows)
+
+
+def test_forged_heaps():
+    """Maps that lead nowhere, frames that cannot be, names and code that are not there: the stack ends."""
+    for how in "hops", "free", "huge", "narrow", "name", "code", "map", "everything", "interpreter":
+        rows = forged(how, 30)
+        assert all(s.end in ENDS and len(s.frames) <= 260 for s in rows), rows[0]
+        wrong = [s for s in rows if how in ("hops", "free", "code", "map") and s.end not in ("java", "code-heap")]
+        assert not wrong, wrong[0]
+
+
+def test_forged_depth():
+    """Frames and time are limited."""
+    rows = forged("honest", 20000)
+    assert all(s.end in ("depth", "budget") and len(s.frames) <= 256 for s in rows), rows[0]
+
+
+main(globals())

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+# runs: beside
+"""Java that was started without any flag: its methods have names, files and lines, compiled, inlined and interpreted, in the
+live profile and in a replay, and the same names as by the JVM's perf map."""
+import os
+import time
+
+from libe2e import Background, firefox_threads, folded, has_chain, main, need_root, record, run, scratch, share, sysprof
+from libjava import jdk, jdks
+
+SOURCE = """
+import java.nio.file.*;
+import java.util.function.IntUnaryOperator;
+
+public class Names {
+    static volatile int sink;
+
+    static int inner(int n) {
+        return n * 31 + (n >>> 7) + sink;
+    }
+
+    static int looping(int n) {
+        int sum = n;
+        for (int i = 0; i < 2000; i++)
+            sum += inner(i + sum); // looping
+        return sum;
+    }
+
+    static int recurse(int depth) {
+        return depth == 0 ? looping(sink) : recurse(depth - 1) + 1;
+    }
+
+    static int apply(IntUnaryOperator each) {
+        int sum = 0;
+        for (int i = 0; i < 20; i++)
+            sum += each.applyAsInt(i);
+        return sum;
+    }
+
+    static int cold(int n) {
+        int sum = 0;
+        for (int i = 0; i < 3000; i++)
+            sum += i ^ n;
+        return sum;
+    }
+
+    static void run() {
+        sink += recurse(10);
+        sink += apply(n -> looping(n) + 1);
+        sink += cold(sink);
+    }
+
+    public static void main(String[] args) throws Exception {
+        Files.createFile(Path.of(args[0]));
+        for (;;)
+            run();
+    }
+}
+"""
+MAIN, RUN = "void Names.main(java.lang.String[])", "void Names.run()"
+RECURSE, LOOPING = "int Names.recurse(int)", "int Names.looping(int)"
+INNER, COLD = "int Names.inner(int)", "int Names.cold(int)"
+APPLY, LAMBDA = "int Names.apply(java.util.function.IntUnaryOperator)", "int Names.lambda$run$0(int)"
+# never compiled, so that its frames are the interpreter's
+EXCLUDED = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Names.cold"]
+
+
+def java():
+    return os.path.join(jdk(), "bin/java")
+
+
+def classes():
+    place = scratch("java-names")
+    if not os.path.exists(place):
+        os.mkdir(place)
+        source = os.path.join(place, "Names.java")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(SOURCE[1:])
+        run("javac", "-d", place, source, check=0, timeout=120)
+    return place
+
+
+class Running:
+    """The program, once it says that it runs, and then until it has compiled what is hot."""
+
+    def __init__(self, binary, *flags):
+        self.ready = scratch("names.ready")
+        if os.path.exists(self.ready):
+            os.unlink(self.ready)
+        self.program = Background(binary, *flags, "-cp", classes(), "Names", self.ready)
+
+    def __enter__(self):
+        self.program.__enter__()
+        for _ in range(600):
+            if os.path.exists(self.ready):
+                time.sleep(1)
+                return self.program
+            time.sleep(0.05)
+        raise AssertionError("it does not run")
+
+    def __exit__(self, *error):
+        return self.program.__exit__(*error)
+
+
+def stacks_of(pid, *options):
+    """(the stacks of the thread that runs main, a Firefox profile)"""
+    paths = [scratch(f"java{suffix}") for suffix in (".folded", ".sysprof", ".json")]
+    # the tables of its files are built when they are first met
+    record("-p", pid, "-d", 1, *options, "-o", paths[0])
+    for attempt in range(4):
+        record("-p", pid, "-d", 2 + 2 * attempt, *options, *[x for path in paths for x in ("-o", path)])
+        rows = [(frames, count) for frames, count in folded(paths[0]) if any("JavaMain" in f for f in frames)]
+        if sum(count for _, count in rows) > 200:
+            break
+    assert sum(count for _, count in rows) > 200, "the host gave the program no CPU time"
+    again = scratch("again.folded")
+    sysprof("convert", paths[1], "-o", again, check=0)
+    assert sorted(folded(again)) == sorted(folded(paths[0])), "a replay has other names"
+    return [(without_marks(frames), count) for frames, count in rows], paths[2]
+
+
+def without_marks(frames):
+    """Innermost, between two places that the compiler has written down, those inlined at the next one may run, or not."""
+    return [frame.removesuffix("_[?]") for frame in frames]
+
+
+def named(rows, name):
+    return share(rows, lambda frames: name in frames)
+
+
+def line_of(text):
+    return 1 + next(i for i, line in enumerate(SOURCE[1:].splitlines()) if text in line)
+
+
+def check_lines(path, pid, function, lines):
+    """Innermost frames of the function are at these lines, mostly."""
+    seen = []
+    for thread in firefox_threads(path):
+        if thread.pid == pid:
+            seen += thread.leaf_lines(function)
+    near = [n for _, n in seen if n in lines]
+    print(f"  {function}: {len(seen)} innermost frames, {len(near)} of them in lines {lines.start} to {lines.stop - 1}")
+    assert seen and {os.path.basename(file) for file, _ in seen} == {"Names.java"}, seen[:10]
+    assert len(near) > 0.9 * len(seen), seen[:20]
+
+
+def check_names(binary, *flags):
+    need_root()
+    with Running(binary, *flags) as program:
+        rows, firefox = stacks_of(program.pid)
+    shares = {name: round(named(rows, name), 3) for name in (MAIN, RUN, RECURSE, LOOPING, INNER, APPLY, LAMBDA, COLD)}
+    print(f"  {binary}: {shares}, without a name {named(rows, '[HotSpot]'):.3f}")
+    assert shares[MAIN] > 0.95 and shares[RUN] > 0.95, shares
+    assert shares[RECURSE] > 0.01 and shares[LOOPING] > 0.3 and shares[APPLY] > 0.1 and shares[LAMBDA] > 0.1, shares
+    assert named(rows, "[HotSpot]") < 0.02, shares
+    wrong = [f for f, _ in rows if RECURSE in f and not has_chain(f, MAIN, RUN, RECURSE)]
+    wrong += [f for f, _ in rows if LAMBDA in f and not has_chain(f, RUN, APPLY)]
+    wrong += [f for f, _ in rows if INNER in f and not has_chain(f, LOOPING, INNER)]
+    # where it is, innermost, lies between two places that the compiler has written down, and one of them has one more inlined
+    wrong += [f for f, _ in rows if f.count(RECURSE) not in range(13)]
+    assert share(rows, lambda f: f.count(RECURSE) == 12) < 0.02, shares
+    assert not wrong, wrong[0]
+    first = line_of("static int looping")
+    check_lines(firefox, program.pid, LOOPING, range(first, first + 6))
+    return rows, firefox, program.pid
+
+
+def test_compiled_and_inlined():
+    for home in jdks().values():
+        check_names(os.path.join(home, "bin/java"))
+
+
+def test_interpreted():
+    """Interpreted frames have the lines of their bytecodes, and callers that are compiled."""
+    rows, firefox, pid = check_names(java(), *EXCLUDED)
+    assert named(rows, COLD) > 0.05, rows[:3]
+    first = line_of("static int cold")
+    check_lines(firefox, pid, COLD, range(first, first + 6))
+
+
+def test_same_names_as_by_its_map():
+    """The map has one name for all that was inlined, and none of what is interpreted; what it names is called the same."""
+    need_root()
+    with Running(java()) as program:
+        rows, _ = stacks_of(program.pid)
+    with Running(java(), "-XX:+PreserveFramePointer") as program:
+        by_map, _ = stacks_of(program.pid, "--jvm-perfmap")
+    ours = {f for frames, _ in rows for f in frames if "Names." in f}
+    theirs = {f for frames, _ in by_map for f in frames if "Names." in f and not f.startswith("[")}
+    print(f"  {len(theirs)} names by the map, {len(ours)} without it")
+    # hidden classes have an address in the map
+    assert theirs and {f for f in theirs if "/0x" not in f} <= ours, (theirs, ours)
+
+
+main(globals())

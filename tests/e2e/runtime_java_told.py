@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 600
+# runs: beside long
+"""Stacks of Java in recordings, frame for frame, against what the program says of itself, which sysprof is not shown.
+
+Programs that spin at the bottom of a stack that they have told, by Throwable.getStackTrace (tests/fixtures/java/Spans.java): each
+sample from within such a time must have those methods, files and lines, compiled, inlined and interpreted. The JVM has one flag, which
+makes the stacks that it tells complete: -XX:+ShowHiddenFrames.
+
+JDKS=DIR has more of them; SECONDS=N makes the recordings longer; SHOW=N tells N examples of what differs.
+"""
+import os
+import re
+import time
+
+from libe2e import long, main, need_root, record, sysprof
+from libframes import Spans, end, fresh, samples_of, start, wait_for_word
+from libjava import SOURCES, compiled, jdks
+
+SECONDS = float(os.environ.get("SECONDS", 4))
+SHOW = int(os.environ.get("SHOW", 3))
+PROGRAMS = ["recursion", "inlining", "lambdas", "interfaces", "exceptions", "through", "garbage", "threads"]
+FLAGS = ["-Xmx256m", "-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames"]
+WARM = 1.5  # s: from then on a process's tables are there
+METHOD = re.compile(r"^\S+ ([^\s(]+)\(.*\)$")
+
+
+def spins_at():
+    with open(os.path.join(SOURCES, "Spans.java"), encoding="utf-8") as f:
+        return 1 + next(i for i, line in enumerate(f) if line.endswith("// SPINS_AT\n"))
+
+
+def without_address(name):
+    """Of a hidden class: Spans$$Lambda$14/0x0000000800c03000, or with a plus sign."""
+    return re.sub(r"[/+]0x[0-9a-f]+", "", name)
+
+
+def of_java(frames):
+    """(class.method, file, line, marked): what is not a method, such as a stub of the JVM, has its name in brackets."""
+    found = []
+    for frame in frames:
+        if not frame.runtime or (frame.name.startswith("[") and frame.name not in ("[HotSpot]", "[truncated]")):
+            continue
+        match = METHOD.match(frame.name)
+        found.append((without_address(match[1]) if match else frame.name, os.path.basename(frame.file or ""), frame.line or 0,
+                      frame.ambiguous))
+    return found
+
+
+def is_same(ours, theirs):
+    return ours[0] == theirs[0] and (ours[1:3] == theirs[1:] or not theirs[2])
+
+
+def class_of(ours, told):
+    if not ours:
+        return "without frames of Java"
+    if ours[-1][:2] == told[-1][:2] and ours[-1][2] == told[-1][2] + 1:
+        # between two places that the compiler has written down: the next one is the call behind the loop
+        ours = ours[:-1] + [(*told[-1], ours[-1][3])]
+    if len(ours) == len(told) and all(map(is_same, ours, told)):
+        return "equal"
+    if any(frame[0] == "[HotSpot]" for frame in ours):
+        return "without a name"
+    if len(ours) < len(told) and all(map(is_same, ours[::-1], told[::-1])):
+        return "cut"
+    if any(frame[3] for frame in ours):
+        return "marked"
+    if [frame[0] for frame in ours] == [frame[0] for frame in told]:
+        return "another line"
+    return "wrong"
+
+
+def compare(home, programs, seconds, classes, examples):
+    log = fresh(f"spans-{programs[-1]}")
+    path, text = fresh("told.sysprof"), fresh("told.json")
+    p = start([os.path.join(home, "bin/java"), *FLAGS, "-cp", compiled("Spans"), "Spans", log + ".log"], *programs)
+    try:
+        wait_for_word(p)
+        time.sleep(0.5)
+        record("-p", p.pid, "-d", seconds + WARM, "-F", 999, "-o", path, timeout=seconds + 60)
+    finally:
+        end(p)
+    sysprof("convert", path, "-o", text, check=0)
+    spans, line, first = Spans(log + ".*"), spins_at(), None
+    for sample in sorted(samples_of(text), key=lambda sample: sample.when):
+        told = spans.at(sample.tid, sample.when)
+        if not told:
+            continue
+        first = first or sample.when
+        if sample.when < first + WARM * 1e9:
+            continue
+        told = [(without_address(name), file, at) for name, file, at in told]
+        told[-1] = *told[-1][:2], line
+        ours = of_java(sample.frames)
+        kind = class_of(ours, told)
+        classes[kind] = classes.get(kind, 0) + 1
+        if kind != "equal" and len(examples) < SHOW:
+            examples.append((kind, programs, ours, told, sample.frames))
+
+
+def check(major, home, processes, seconds, least):
+    """`processes`: the programs of each."""
+    need_root()
+    classes, examples = {}, []
+    for programs in processes:
+        for _ in range(4):  # where others have the CPUs
+            before = sum(classes.values())
+            compare(home, programs, seconds, classes, examples)
+            if sum(classes.values()) - before >= least / len(processes):
+                break
+    total = sum(classes.values())
+    print(f"  JDK {major}: {total} samples: " + ", ".join(f"{n} {kind}" for kind, n in sorted(classes.items(), key=lambda e: -e[1])),
+          flush=True)
+    for example in examples:
+        print(f"    {example}")
+    assert total >= least, total
+    assert not classes.get("wrong") and not classes.get("another line"), classes
+    assert classes["equal"] >= 0.99 * total, classes
+
+
+def test_told():
+    for major, home in jdks().items():
+        check(major, home, [PROGRAMS], SECONDS, 200)
+
+
+@long
+def test_told_for_long():
+    for major, home in jdks().items():
+        check(major, home, [[program] for program in PROGRAMS], SECONDS, 2000)
+
+
+if __name__ == "__main__":
+    main(globals())

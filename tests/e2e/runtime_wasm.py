@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 1800
+# runs: beside long
+"""WebAssembly in Node.js, whose functions sysprof has from memory, against the perf map of the same process, which it is not shown.
+
+Each frame of each sample that lies in code of WebAssembly must have the name of the map's entry at its address, of that time, and
+the URL of its module. Without any flag stacks through WebAssembly must be those that the program makes.
+"""
+import collections
+import os
+import re
+
+from libe2e import SYSPROF, Background, folded, long, main, need_root, record, run, scratch
+from libv8 import PerfMap
+from librecorded import TOP
+from runtime_v8_recorded import Hidden, all_nodes, recorded, version_of
+
+PROGRAM = os.path.join(TOP, "tests/fixtures/v8/wasm.cjs")
+PROGRAMS = ["recursion", "mutual", "memory", "bounce", "indirect", "many", "mixed"]
+ENTRY = re.compile(r"^(?:JS|Function):(.*)-(\d+)-(liftoff|turbofan)$")
+SAMPLES = int(os.environ.get("V8_SAMPLES", "2000"))  # of each program, in the long form
+SHOWN = int(os.environ.get("V8_SHOW", "0"))
+RECORDINGS_MAX = 8
+LABELS = ("[V8]", "[WebAssembly]", "[WebAssembly to JavaScript]", "[JavaScript to WebAssembly]")
+
+
+def entry(name):
+    """The name that a function has in the map, and the code's tier; None: it is no function of a module."""
+    match = ENTRY.match(name or "")
+    return (match[1], match[3]) if match and not match[1].startswith("wasm-to-js") else None
+
+
+def verdict_of(frame, told):
+    entries = [entry(name) for name in told]
+    if not any(entries):
+        return None
+    name, file = frame[:2]
+    for wanted in entries:
+        if wanted and wanted[0] == name and file.startswith("wasm://wasm/"):
+            is_named = not name.startswith("wasm-function[")
+            return f"equal, {wanted[1]}" if ("shapes.wasm" in file) == is_named else "another module"
+    if not entries[0] or not entries[1] or entries[0] != entries[1]:
+        return "the map changed"
+    if frame[5]:
+        return "differs, flagged"
+    if name.startswith("0x"):
+        return "nameless"
+    return "not read" if name in LABELS else "differs"
+
+
+def check_program(binary, name, wanted):
+    counts, samples = collections.Counter(), []
+    with Hidden(binary, ["--perf-basic-prof"], PROGRAM, name) as hidden:
+        hidden.ready(1)
+        record("-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
+        for _ in range(RECORDINGS_MAX):
+            growing, more = recorded(hidden, 1)
+            samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
+            if sum(sample[3] for sample in samples) >= wanted:
+                break
+        before, after = PerfMap(hidden.map), PerfMap(hidden.map)
+    for sizes, raw, kernel, has_words, stack in sorted(samples, key=lambda sample: sample[0]):
+        if not has_words:
+            counts["samples without words"] += 1
+            continue
+        if len(stack) == len(raw) + 1:  # a builtin without a frame, which compiled code has called
+            stack = stack[:kernel] + stack[kernel + 1:]
+        if len(stack) != len(raw):
+            counts["samples of another depth"] += 1
+            continue
+        counts["samples"] += 1
+        before.up_to(sizes[0])
+        after.up_to(sizes[1])
+        for i in range(kernel, len(raw)):
+            address = (raw[i] & 0xffffffffffffff) - (i > kernel)
+            told = before.name(address), after.name(address)
+            verdict = verdict_of(stack[i][-1], told)
+            if not verdict:
+                continue
+            kind = "innermost" if i == kernel else "frame"
+            counts[f"{kind}: {verdict}"] += 1
+            if not verdict.startswith("equal") and counts[f"{kind}: {verdict}"] <= SHOWN:
+                print(f"    {kind} {verdict}: ours {stack[i][-1]} theirs {told} at {raw[i]:#x}")
+    return counts
+
+
+def check_node(binary, programs, wanted):
+    need_root()
+    version, sums = version_of(binary), collections.Counter()
+    for name in programs:
+        counts = check_program(binary, name, wanted)
+        print(f"  {version} {name}: " + ", ".join(f"{n} {key}" for key, n in sorted(counts.items())), flush=True)
+        sums += counts
+    share = {}
+    for kind in "frame", "innermost":
+        all_of = sum(n for key, n in sums.items() if key.startswith(kind) and not key.endswith("flagged"))
+        share[kind] = sum(n for key, n in sums.items() if key.startswith(f"{kind}: equal")) / max(1, all_of)
+    print(f"  {version}: " + ", ".join(f"{n} {key}" for key, n in sorted(sums.items())))
+    print("    equal: " + ", ".join(f"{share:.4f} of {kind}s" for kind, share in share.items()), flush=True)
+    # a function that JavaScript has just called has its words yet: flagged, or without a name
+    assert share["frame"] >= 0.99 and share["innermost"] >= 0.95, sums
+    assert not any(": differs" in key and "flagged" not in key or "another module" in key for key in sums), sums
+
+
+def test_functions():
+    for binary in all_nodes():
+        check_node(os.path.realpath(binary), ["mixed"], 200)
+
+
+@long
+def test_all_functions():
+    for binary in all_nodes():
+        check_node(os.path.realpath(binary), os.environ.get("WASM_PROGRAMS", " ".join(PROGRAMS)).split(), SAMPLES)
+
+
+# ---- without flags
+
+def stacks_of(binary, name, wanted):
+    """{stack, outermost first: samples}, from a second after the start on. The recording is scratch("plain.sysprof")."""
+    need_root()
+    with Background(os.path.realpath(binary), PROGRAM, name) as program:
+        assert program.p.stdout.readline() == "ready\n", "the program does not run"
+        record("-p", program.pid, "-d", 0.5, "-o", scratch("first.folded"))
+        for seconds in 1, 2, 4, 8:  # while others have the CPUs
+            path = scratch("plain.folded")
+            record("-p", program.pid, "-F", 999, "-d", seconds, "-o", scratch("plain.sysprof"), "-o", path, timeout=120)
+            stacks = collections.Counter()
+            for stack, count in folded(path):
+                stacks[tuple(stack)] += count
+            if sum(stacks.values()) >= wanted:
+                return stacks
+    raise AssertionError(f"no {wanted} samples in 8 s: {sum(stacks.values())}")
+
+
+def plain(name):
+    return re.sub(r"_\[.*\]$", "", name)
+
+
+def following(stack, names):
+    """Are these in the stack, in that order? Others may lie between them."""
+    rest = iter(map(plain, stack))
+    return all(name in rest for name in names)
+
+
+def test_whole_stacks():
+    """Through JavaScript, WebAssembly of two modules, and back; with the frames between them."""
+    # bounce() and wasm-function[5] may be inlined in those that call them
+    order = ["fromWasm", "wasm-function[6]", "fromWasm"], ["fromWasm", "naïve::tiefer", "fromWasm"]
+    for binary in all_nodes():
+        stacks = {stack: n for stack, n in stacks_of(binary, "bounce", 300).items() if "forever" in map(plain, stack)}
+        through = sum(n for stack, n in stacks.items() if any(following(stack, names) for names in order))
+        nameless = sum(n for stack, n in stacks.items() if any(name.startswith("0x") for name in stack))
+        between = sum(n for stack, n in stacks.items() if "[WebAssembly to JavaScript]" in stack)
+        print(f"  {version_of(binary)}: {through} of {sum(stacks.values())} samples are several calls deep, {between} have a call of "
+              f"JavaScript, {nameless} an address without a name")
+        assert through > 0.2 * sum(stacks.values()), through
+        assert nameless <= 0.1 * sum(stacks.values()), nameless
+
+
+def test_recursion():
+    """What is inside of the innermost JavaScript function is one function of WebAssembly, again and again."""
+    for binary in all_nodes():
+        stacks, others = stacks_of(binary, "recursion", 300), 0
+        inside = collections.Counter()
+        for stack, n in stacks.items():
+            names = [plain(name) for name in stack]
+            first = next((i for i, name in enumerate(names) if name in ("fib", "wasm-function[1]")), None)
+            if first is None:
+                continue
+            made = [name for name in names[first:] if not re.search(r"\[k\]", name)]
+            inside[names[first]] += n
+            if len(set(made)) > 1 and not all(name.endswith("_[k]") or name == names[first] for name in stack[first:]):
+                others += n
+        print(f"  {version_of(binary)}: {dict(inside)}, {others} with other frames inside")
+        assert inside["fib"] > 50 and inside["wasm-function[1]"] > 50, inside
+        assert others <= 0.15 * sum(inside.values()), others
+
+
+def test_replay():
+    """A recording has the same names."""
+    stacks_of(all_nodes()[0], "mixed", 100)
+    again = scratch("again.folded")
+    run(SYSPROF, "convert", scratch("plain.sysprof"), "-o", again, check=0, timeout=120)
+    assert folded(again) == folded(scratch("plain.folded"))
+
+
+def test_regular_expressions():
+    """V8 compiles them, and they are no function of anybody's."""
+    for binary in all_nodes():
+        if version_of(binary).startswith("v18."):
+            continue  # its constants have no such type
+        stacks = stacks_of(binary, "expressions", 200)
+        named = sum(n for stack, n in stacks.items() if "[regular expression]" in stack)
+        nameless = sum(n for stack, n in stacks.items() if any(name.startswith("0x") for name in stack))
+        print(f"  {version_of(binary)}: {named} of {sum(stacks.values())} in regular expressions, {nameless} without a name")
+        assert named > 0.3 * sum(stacks.values()) and nameless <= 0.2 * sum(stacks.values()), (named, nameless)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+# runs: long
+"""Perf maps and jitdumps of users who mean harm: what they have us read, how much of it, and for how long.
+
+The attackers are unprivileged, in user namespaces of their own where that helps them. Beside them runs a victim of
+another user, whose names must be right.
+"""
+import os
+import shutil
+import signal
+import stat
+import time
+
+from libe2e import (SYSPROF, Background, Fixture, deepest, firefox_extra, fixture, folded, long, main, need_root, run,
+                    scratch, share, wait_for)
+
+ATTACKER, VICTIM = 23456, 23457
+SECRET = "SECRET-of-root-that-nobody-may-see"
+
+
+def as_user(uid):
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
+
+IN_NAMESPACE = ["unshare", "-Urm"]
+# what lies at the name of its perf map, then the program: exec keeps the number
+MOUNT = """
+: >/tmp/perf-$$.map && mount --bind "$1" /tmp/perf-$$.map || exit 3
+shift && exec "$@"
+"""
+
+
+def place_of(uid):
+    """A directory that a user may write to, which is seen from everywhere."""
+    path = f"/dev/shm/sysprof-test-{os.getpid()}-{uid}"
+    os.makedirs(path, exist_ok=True)
+    os.chown(path, uid, uid)
+    return path
+
+
+def remove_places():
+    for uid in ATTACKER, ATTACKER + 10, ATTACKER + 11, VICTIM:
+        shutil.rmtree(f"/dev/shm/sysprof-test-{os.getpid()}-{uid}", ignore_errors=True)
+
+
+class Jit(Fixture):
+    """A program that makes code; its own map lies elsewhere, so that the one in /tmp is ours to make."""
+
+    def __init__(self, uid, *options, wrap=(), seconds=30):
+        need_root()
+        super().__init__("jitreuse", "-f", place_of(uid), "-p", 100, "-n", 1, *options, seconds,
+                         wrap=[*as_user(uid), *wrap])
+        self.wait_facts("start")
+        self.map = f"/tmp/perf-{self.pid}.map"
+
+    def code(self):
+        with open(f"/proc/{self.pid}/maps", encoding="utf-8") as f:
+            return next(int(line.split("-")[0], 16) for line in f if " rwxp " in line)
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        if os.path.lexists(self.map):
+            os.unlink(self.map)
+
+
+class Victim(Fixture):
+    """One function, with a map in /tmp."""
+
+    def __init__(self, seconds=60):
+        need_root()
+        program = scratch("victim")
+        if not os.path.exists(program):
+            shutil.copy(fixture("jitreuse"), program)
+        super().__init__(program, "-p", 100, "-n", 1, "-t", "name", seconds, wrap=as_user(VICTIM))
+        self.wait_facts("start")
+
+    def __exit__(self, *exception):
+        super().__exit__(*exception)
+        if os.path.exists(f"/tmp/perf-{self.pid}.map"):
+            os.unlink(f"/tmp/perf-{self.pid}.map")
+
+
+def record_beside(seconds, *pids, enough=None):
+    """
+    Its summary, its rows and the recording; it must end in time, and so must all that has its output. `enough`: it is
+    told to end when that is true.
+    """
+    path, binary, facts = scratch("x.folded"), scratch("x.sysprof"), scratch("x.json")
+    for old in path, binary, facts:
+        if os.path.exists(old):
+            os.unlink(old)
+    command = [SYSPROF, "record", "-p", ",".join(map(str, pids)), "-d", seconds, "-o", path, "-o", binary, "-o", facts]
+    with Background(*command) as recorder:
+        if enough:
+            wait_for(lambda: os.path.exists(binary) and enough(binary), seconds, "enough")
+            recorder.signal(signal.SIGINT)
+        # for a machine that has other things to do; what is tested here hung for ever
+        result = recorder.finish(timeout=seconds + 25, check=0)
+    return result, folded(path), binary
+
+
+def told_of(result, pid, default=None):
+    """What the profile says of the files of a process that was sampled; the summary names ten processes only."""
+    for section in firefox_extra(scratch("x.json")).values():
+        for told in section.values():
+            if f"pid {pid}" in str(told):
+                return told
+    if default is not None:
+        return default
+    raise AssertionError(f"nothing is told of {pid}: {result}")
+
+
+def assert_victim(rows, least=0.95):
+    mine = [(frames, n) for frames, n in rows if frames[0] == "victim" and frames[-1].startswith(("name", "0x", "["))]
+    named = share(mine, lambda frames: frames[-1].startswith("name0"))
+    assert named >= least, (named, mine)
+
+
+def assert_no_secret(binary):
+    with open(binary, "rb") as f:
+        assert SECRET.encode() not in f.read(), "root's file is in the recording"
+
+
+def secret_file(path):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"0 ffffffffffff {SECRET}\n")
+    os.chmod(path, 0o600)
+    return path
+
+
+# ---- what is read -------------------------------------------------------------------------------
+
+def test_what_is_not_ours_to_read():
+    """
+    Files that are mounted over the name, in namespaces of the attacker's own: root's, one of /proc, and the kernel's
+    messages, which are gone once they are read. And a hard link to root's file: links to others' files can be allowed.
+    """
+    mounted = [*IN_NAMESPACE, "sh", "-c", MOUNT, "sh"]
+    # in a pid namespace too, where a fresh procfs can be had; a number that nobody has a map of
+    script = 'mount -t proc proc /proc && echo 23456 >/proc/sys/kernel/ns_last_pid; sh -c "$0" sh "$@" & wait'
+    fresh = ["unshare", "-Urmpf", "--kill-child", "sh", "-c", script, MOUNT]
+    secret = secret_file("/tmp/sysprof-test-secret")
+    with Jit(ATTACKER, wrap=[*mounted, secret]) as over, Jit(ATTACKER, wrap=[*mounted, "/proc/self/status"]) as proc, \
+            Jit(ATTACKER, wrap=[*fresh, "/proc/kmsg"]) as kmsg, Jit(ATTACKER) as link, Victim() as victim:
+        os.link(secret, link.map)
+        os.unlink(secret)
+        reader = deepest(kmsg.pid)
+        result, rows, binary = record_beside(1, over.pid, proc.pid, reader, link.pid, victim.pid)
+        for pid in over.pid, proc.pid, reader:
+            assert "not read: it is a mount of its own" in told_of(result, pid), (pid, told_of(result, pid))
+        assert "not read: it does not belong to the process's user" in told_of(result, link.pid), result
+        assert_no_secret(binary)
+        assert SECRET not in str(rows), rows
+        assert_victim(rows)
+        with open(f"/proc/{reader}/status", encoding="ascii") as status:
+            number = next(line.split()[-1] for line in status if line.startswith("NSpid"))
+        os.unlink(f"/tmp/perf-{number}.map")
+
+
+def test_a_setuid_program():
+    """Its effective user is root, but who started it may not read what root may."""
+    program = scratch("setuid")
+    shutil.copy(fixture("jitreuse"), program)
+    os.chmod(program, stat.S_ISUID | 0o755)
+    place = place_of(ATTACKER)
+    with Fixture(program, "-f", place, "-p", 100, "-n", 1, 20, wrap=as_user(ATTACKER)) as f:
+        f.wait_facts("start")
+        with open(f"/proc/{f.pid}/status", encoding="utf-8") as status:
+            assert f"Uid:\t{ATTACKER}\t0" in status.read(), "it is not setuid: nosuid?"
+        name = f"/tmp/perf-{f.pid}.map"
+        try:
+            secret_file(name)
+            result, rows, binary = record_beside(1, f.pid)
+            assert "the process's user may not read it" in told_of(result, f.pid), result
+            assert_no_secret(binary)
+            os.chmod(name, 0o644)  # as the program itself would make it
+            result, rows, binary = record_beside(1, f.pid)
+            assert "1 entry" in told_of(result, f.pid), result
+        finally:
+            os.unlink(name)
+    remove_places()
+
+
+# ---- how much is read ---------------------------------------------------------------------------
+
+def filler(path, uid, megabytes):
+    """A map of so many MB, of lines that are all different."""
+    with open(path, "wb") as f:
+        for n in range(megabytes):
+            f.write(b"".join(b"%x 10 f%057d\n" % (0x100000000 + (n << 20) + (i << 4), i) for i in range(13900)))
+    os.chown(path, uid, uid)
+    return path
+
+
+def peak_of(result):
+    return int(result.err.split(" MB peak memory, ")[0].split()[-1])
+
+
+class Crowd:
+    """Many processes of the attacker's, with maps in /tmp. They take only the CPU that nobody else wants."""
+
+    def __init__(self, count, opened="/dev/null"):
+        wrap = ["chrt", "--idle", "0", "sh", "-c", 'exec 9<"$0" && exec "$@"', opened]
+        self.processes = [Jit(ATTACKER, wrap=wrap) for _ in range(count)]
+
+    def __enter__(self):
+        return self.processes
+
+    def __exit__(self, *exception):
+        for process in self.processes:
+            process.__exit__(*exception)
+
+
+def test_one_file_many_names():
+    """Eight processes, one map, which all of them have open: it is read once."""
+    shared = filler("/tmp/sysprof-test-shared", ATTACKER, 24)
+    with Crowd(8, shared) as crowd, Victim() as victim:
+        for process in crowd:
+            os.link(shared, process.map)
+        os.unlink(shared)
+        result, rows, binary = record_beside(2, *[p.pid for p in crowd], victim.pid)
+        told = [line for line in (told_of(result, p.pid, default="") for p in crowd) if line]
+        assert len(told) >= 3, result
+        assert sum("another process has the same file" in line for line in told) >= len(told) - 1, told
+        assert os.path.getsize(binary) < 48 << 20, os.path.getsize(binary)
+        assert_victim(rows)
+
+
+@long
+def test_many_files():
+    """Seven processes with maps of 50 MB each: as much as one user gets, and the others have theirs."""
+    def enough(binary):
+        return os.path.getsize(binary) > 257 << 20
+
+    with Crowd(7) as crowd, Victim() as victim:
+        first = filler(crowd[0].map, ATTACKER, 50)
+        for other in crowd[1:]:
+            shutil.copy(first, other.map)
+            os.chown(other.map, ATTACKER, ATTACKER)
+        result, rows, binary = record_beside(60, *[p.pid for p in crowd], victim.pid, enough=enough)
+        told = [told_of(result, p.pid) for p in crowd]
+        assert sum("its user's files reached their limit" in line for line in told) >= 1, told
+        # 256 MB, what the last readings go beyond, and what it grows by in some seconds
+        assert os.path.getsize(binary) < 320 << 20, os.path.getsize(binary)
+        assert peak_of(result) < 800, result
+        print(f"  {os.path.getsize(binary) >> 20} MB recorded, {peak_of(result)} MB peak memory")
+        assert_victim(rows)
+
+
+# ---- for how long -------------------------------------------------------------------------------
+
+class Silent(Fixture):
+    """A program whose /tmp never answers."""
+
+    def __init__(self, *options, uid=ATTACKER):
+        need_root()
+        device = scratch("fuse")
+        if not os.path.exists(device):
+            os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(10, 229))
+            os.chmod(device, 0o666)
+        place = place_of(uid)
+        self.uid = uid
+        super().__init__("silentfs", *options, device, place, fixture("jitreuse"), "-f", place, "-p", 100, "-n", 1, 60,
+                         wrap=as_user(uid))
+        self.wait_facts("start")
+
+    def __exit__(self, *exception):
+        # without its server a file system answers with errors, and whoever hangs there goes on
+        super().__exit__(*exception)
+
+
+def processes_of_ours(name):
+    return [int(pid) for pid in run("pgrep", "-P", 1, "-x", name).out.split()]
+
+
+def test_silent_files():
+    """
+    Three users, each with another request that has no answer: the recording ends in time, they are named, and the
+    victim has its names.
+    """
+    with Silent("-w", "read") as reading, Silent("-w", "open", uid=ATTACKER + 10) as opening, \
+            Silent("-w", "lookup", uid=ATTACKER + 11) as looking, Victim() as victim:
+        silent = reading, opening, looking
+        begin = time.monotonic()
+        result, rows, _ = record_beside(5, *[f.pid for f in silent], victim.pid)
+        print(f"  {time.monotonic() - begin:.1f} s for 5 s")
+        for f in silent:
+            print(f"  {told_of(result, f.pid)}")
+            assert f.facts().all("silent"), f.facts().rows
+            assert "did not answer" in told_of(result, f.pid), result
+            assert any(f"left out: user {f.uid}: " in line and "perf maps" in line and "no answer" in line
+                       for line in result.err.splitlines()), (f.uid, result)
+        assert_victim(rows)
+    wait_for(lambda: not processes_of_ours("sysprof-jit"), 10, "the end of the watchers that were left")
+
+
+def test_silence_at_the_end():
+    """It answers until the recording is nearly over."""
+    with Silent("-w", "read", "-c", 2.9) as f, Victim() as victim:
+        result, rows, _ = record_beside(3, f.pid, victim.pid)
+        print(f"  {told_of(result, f.pid)}")
+        assert_victim(rows)
+
+
+@long
+def test_the_others_of_that_user_are_left_and_nobody_else():
+    """A program of the attacker's with a good map keeps what was read of it, which may be nothing; the victim has all."""
+    with Jit(ATTACKER) as before, Victim() as victim:
+        with open(before.map, "w", encoding="utf-8") as out:
+            out.write(f"{before.code():x} 1000 before\n")
+        os.chown(before.map, ATTACKER, ATTACKER)
+        with Silent() as f:
+            result, rows, _ = record_beside(3, before.pid, f.pid, victim.pid)
+            told = told_of(result, before.pid)
+            print(f"  {told}")
+            assert "did not answer" in told, told
+            assert_victim(rows)
+
+
+@long
+def test_excluded():
+    """The process that reads the files is sysprof itself for who does not want to see it."""
+    with Fixture("jitreuse", "-p", 1, "-t", "name", 30) as f:
+        f.wait_facts("start")
+        path = scratch("excluded.folded")
+        run(SYSPROF, "record", "-a", "--exclude-self", "-F", 2999, "-d", 1, "-o", path, timeout=60, check=0)
+        names = {frames[0] for frames, _ in folded(path)}
+        assert "jitreuse" in names and "sysprof-jit" not in names, names
+        os.unlink(f"/tmp/perf-{f.pid}.map")
+
+
+def test_signals_end_it():
+    """Ctrl-C while the watcher hangs."""
+    with Silent() as f:
+        path = scratch("signal.folded")
+        with Background(SYSPROF, "record", "-p", f.pid, "-o", path) as recorder:
+            f.wait_facts("silent")
+            time.sleep(0.5)
+            recorder.signal(signal.SIGINT)
+            result = recorder.finish(timeout=25, check=0)
+        assert folded(path), result
+
+
+if __name__ == "__main__":
+    try:
+        main(globals())
+    finally:
+        remove_places()

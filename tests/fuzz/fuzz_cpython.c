@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A forged CPython of one of five versions, and one whose version nobody knows, with words of it changed: whatever its
+ * memory says, it is found or refused, walked, named and merged within the limits. The first byte chooses the version,
+ * the rest are changes: {offset, 2 bytes; what, 1 byte; value, 8 bytes}.
+ */
+#include <string.h>
+
+#include "../unit/forge_cpython.h"
+#include "fuzz.h"
+#include "runtimes/cpython_code.h"
+#include "runtimes/cpython_find.h"
+#include "runtimes/cpython_gil.h"
+#include "models/cpython_merge.h"
+#include "runtimes/cpython_thread.h"
+#include "runtimes/cpython_walk.h"
+
+#define CHANGE 11u
+#define FRAMES 100u
+#define GROUPS 20u
+#define READS  20000u
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	(void)seed;
+	return LLVMFuzzerMutate(data, size, max_size);
+}
+
+/* A value as it is, the address of something that is there, a small number, or bytes. */
+static void change(struct forged *f, const uint8_t *c)
+{
+	uint32_t offset = c[0] | c[1] << 8;
+	uint64_t value;
+
+	memcpy(&value, c + 3, sizeof(value));
+	switch (c[2] & 3) {
+	case 0:
+		forged_word(f, offset & ~7u, value);
+		break;
+	case 1:
+		forged_word(f, offset & ~7u, forged_address(value & (FORGED_SIZE - 1)));
+		break;
+	case 2:
+		forged_put(f, offset & ~3u, value & 0xff, 4);
+		break;
+	default:
+		forged_put(f, offset, value, c[2] >> 5);
+	}
+}
+
+static void read_functions(const struct cpython *py, struct forged *f,
+			   const struct cpython_stack *s)
+{
+	for (size_t i = 0; i < s->frame_count; i++) {
+		struct target_memory m = {.read = forged_read,
+					  .context = f,
+					  .bytes_left = CPYTHON_CODE_SPENT,
+					  .reads_left = CPYTHON_CODE_READS};
+		struct managed_function function = {};
+		enum cpython_sureness sure = cpython_code__read(py, &m, s->frames[i].code,
+								&s->frames[i].identity, &function);
+
+		MUST(function.rows.count <= MANAGED_ROWS_MAX);
+		MUST(sure == CPYTHON_CONFIRMED || (!function.name[0] && !function.rows.count));
+		MUST(strlen(function.name) < MANAGED_NAME_MAX);
+		MUST(strlen(function.file) < MANAGED_FILE_MAX);
+		for (size_t k = 1; k < function.rows.count; k++)
+			MUST(function.rows.data[k].offset > function.rows.data[k - 1].offset);
+		cpython_code__line(py, &function, s->frames[i].instruction);
+		managed_function__fini(&function);
+	}
+}
+
+static void walk(const struct cpython *py, struct forged *f, struct target_memory *m,
+		 uint64_t thread)
+{
+	const struct cpython_native native[] = {
+		{forged_address(FORGED_CFRAMES), forged_address(FORGED_CFRAMES + 0x100)},
+		{forged_address(FORGED_CFRAMES + 0x100), forged_address(FORGED_CFRAMES + 0x200)}};
+	struct cpython_frame frames[FRAMES];
+	struct cpython_group groups[GROUPS];
+	struct cpython_place places[GROUPS];
+	struct cpython_stack s = {.frames = frames,
+				  .groups = groups,
+				  .frames_max = FRAMES,
+				  .groups_max = GROUPS,
+				  .passed_max = 200};
+	uint32_t at = 0;
+
+	cpython__walk(py, m, thread, &s);
+	MUST(s.frame_count <= FRAMES && s.group_count <= GROUPS && s.end < CPYTHON_ENDS);
+	MUST(s.end != CPYTHON_END_TORN || !s.frame_count);
+	for (size_t i = 0; i < s.group_count; i++) {
+		MUST(groups[i].first == at);
+		at += groups[i].count;
+	}
+	MUST(at <= s.frame_count &&
+	     (at == s.frame_count || s.group_count == GROUPS || s.end != CPYTHON_END_ROOT));
+	cpython__merge(native, 2, groups, s.group_count, places);
+	for (size_t i = 0; i < s.group_count; i++)
+		MUST(places[i].frame <= 2 && (!i || places[i].frame >= places[i - 1].frame));
+	read_functions(py, f, &s);
+}
+
+static void look(struct forged *f)
+{
+	const struct cpython_range range = {FORGED_BASE, FORGED_BASE + FORGED_SIZE};
+	struct cpython_symbols s = {.runtime = cpython_minor(f->py.version) < 13 ? FORGED_BASE : 0,
+				    .runtime_size = f->py.version < 0x030c0000 ? 0x28b20 : 0x704a8};
+	const struct cpython_image image = {.symbols = &s, .writable = &range, .writable_count = 1};
+	struct target_memory m = {
+		.read = forged_read, .context = f, .bytes_left = 16u << 20, .reads_left = READS};
+	struct cpython_thread_word word;
+	uint64_t thread, holder;
+	struct cpython py;
+	bool flag;
+
+	if (cpython__find(&image, &m, &py))
+		return;
+	if (!cpython_thread_word__find(&py, &image, &m, &word) &&
+	    !cpython_thread_word__state(&word, &m, forged_address(FORGED_FS), &thread) && thread)
+		walk(&py, f, &m, thread);
+	walk(&py, f, &m, forged_address(FORGED_THREAD));
+	cpython_gil__holder(&py, &m, forged_address(FORGED_INTERPRETER), &holder);
+	cpython_gil__holds(&py, &m, forged_address(FORGED_THREAD), &flag);
+	cpython_gil__waits(&py, &m, forged_address(FORGED_THREAD), &flag);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const uint32_t versions[] = {0x030b02f0, 0x030c01f0, 0x030d05f0, 0x030e0af0,
+					    0x030f02f0};
+	static struct forged f;
+	unsigned int version = size ? data[0] % 6 : 0;
+
+	MUST(forged_program(&f, versions[version < 5 ? version : 4]));
+	if (version == 5)
+		forged_put(&f, 8, 0x031000f0, 4);
+	for (size_t at = 1; at + CHANGE <= size; at += CHANGE)
+		change(&f, data + at);
+	look(&f);
+	return 0;
+}

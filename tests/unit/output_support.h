@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests that write files: each has a directory of its own and runs in it. */
+#ifndef TESTS_UNIT_OUTPUT_SUPPORT_H
+#define TESTS_UNIT_OUTPUT_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/clocks.h"
+#include "base/gzip.h"
+#include "base/io.h"
+#include "base/output_file.h"
+
+static char directory[] = "/tmp/sysprof-test-io-XXXXXX";
+
+static inline int enter_directory(void **state)
+{
+	(void)state;
+	strcpy(directory + strlen(directory) - 6, "XXXXXX");
+	if (!mkdtemp(directory))
+		return -1;
+	return chdir(directory);
+}
+
+static inline int leave_directory(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	return chdir("/") || system(command);
+}
+
+static inline void write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static inline void expect_text(const char *path, const char *expected)
+{
+	char *data;
+	size_t size;
+
+	assert_int_equal(read_file_at(AT_FDCWD, path, 1 << 20, &data, &size), 0);
+	assert_int_equal(size, strlen(expected));
+	assert_string_equal(data, expected);
+	free(data);
+}
+
+static inline int count_entries(const char *path)
+{
+	DIR *d = opendir(path);
+	int count = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count - 2;
+}
+
+static inline void put(const char *path, const char *text)
+{
+	struct output_file *f;
+
+	assert_int_equal(output_file__open(path, &f), 0);
+	fputs(text, output_file__stream(f));
+	assert_int_equal(output_file__commit(f), 0);
+}
+
+#define in_directory(f) cmocka_unit_test_setup_teardown(f, enter_directory, leave_directory)
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The controller against simulated loads: it sheds in order, does not flap, never goes below 7 Hz, comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/budget.h"
+
+#define TICK 10000000000ull
+
+/* What the agent would cost: parts that are shed one by one, and a part that follows the rate. */
+struct load {
+	double fixed, debug_info, tables, jit, by_hz; /* shares of a CPU; by_hz: at 97 */
+	uint64_t memory;
+};
+
+struct run {
+	struct budget *budget;
+	uint64_t now;
+	unsigned int changes, downs, backs;
+	unsigned int least_hz;
+};
+
+static struct run start(double cpu, uint64_t memory, unsigned int hz)
+{
+	const struct budget_options options = {.cpu = cpu, .memory = memory, .hz = hz};
+	struct run run = {.budget = budget__new(&options), .now = TICK, .least_hz = ~0u};
+
+	assert_non_null(run.budget);
+	return run;
+}
+
+static struct budget_state state_of(const struct run *run)
+{
+	struct budget_state state;
+
+	budget__state(run->budget, &state);
+	return state;
+}
+
+static double cost(const struct load *load, const struct budget_state *state)
+{
+	return load->fixed + (state->debug_info ? load->debug_info : 0) +
+	       (state->table_builds ? load->tables : 0) + (state->jit_histories ? load->jit : 0) +
+	       load->by_hz * state->hz / 97;
+}
+
+static enum budget_change measure(struct run *run, double cpu, uint64_t memory)
+{
+	const struct budget_usage usage = {.time = run->now, .cpu = cpu, .memory = memory};
+	enum budget_step step;
+	enum budget_change change = budget__measure(run->budget, &usage, &step);
+	struct budget_state state = state_of(run);
+
+	run->now += TICK;
+	run->changes += change != BUDGET_SAME;
+	run->downs += change == BUDGET_DOWN;
+	run->backs += change == BUDGET_BACK;
+	if (state.hz < run->least_hz)
+		run->least_hz = state.hz;
+	return change;
+}
+
+static void live_with(struct run *run, const struct load *load, unsigned int seconds)
+{
+	for (unsigned int i = 0; i < seconds / 10; i++) {
+		struct budget_state state = state_of(run);
+
+		measure(run, cost(load, &state), load->memory);
+	}
+}
+
+static void test_sheds_in_order(void **unused)
+{
+	static const enum budget_step ORDER[] = {
+		BUDGET_STEP_DEBUG_INFO, BUDGET_STEP_TABLE_BUILDS, BUDGET_STEP_JIT_HISTORIES,
+		BUDGET_STEP_HZ_47,	BUDGET_STEP_HZ_19,	  BUDGET_STEP_HZ_7};
+	struct run run = start(0.005, 0, 97);
+	size_t taken = 0;
+
+	for (int i = 0; i < 100; i++) {
+		const struct budget_usage usage = {.time = run.now, .cpu = 0.006};
+		enum budget_step step;
+
+		run.now += TICK;
+		if (budget__measure(run.budget, &usage, &step) != BUDGET_DOWN)
+			continue;
+		assert_true(taken < sizeof(ORDER) / sizeof(*ORDER));
+		assert_int_equal(step, ORDER[taken++]);
+	}
+	assert_int_equal(taken, sizeof(ORDER) / sizeof(*ORDER));
+	assert_int_equal(state_of(&run).hz, 7);
+	assert_int_equal(state_of(&run).level, state_of(&run).levels);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* Whatever it costs: there are always 7 samples a second, and every further excess is counted. */
+static void test_never_below_the_floor(void **unused)
+{
+	static const unsigned int RATES[] = {7, 8, 19, 20, 97, 98, 999};
+	struct budget_stats stats;
+
+	for (size_t i = 0; i < sizeof(RATES) / sizeof(*RATES); i++) {
+		struct run run = start(0.005, 1000, RATES[i]);
+
+		for (int k = 0; k < 500; k++)
+			measure(&run, 100, 1u << 30);
+		assert_true(run.least_hz >= 7);
+		assert_int_equal(state_of(&run).hz, 7);
+		assert_true(state_of(&run).over);
+		budget__stats(run.budget, &stats);
+		assert_true(stats.over_at_floor > 400);
+		assert_int_equal(stats.measured, 500);
+		assert_int_equal(stats.over, 500);
+		budget__free(run.budget);
+	}
+	(void)unused;
+}
+
+/* Less than 7 was asked for: that is kept. */
+static void test_keeps_a_lower_rate(void **unused)
+{
+	struct run run = start(0.005, 0, 5);
+
+	for (int i = 0; i < 100; i++)
+		measure(&run, 1, 0);
+	assert_int_equal(state_of(&run).hz, 5);
+	assert_int_equal(run.downs, 3);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+static void test_one_peak_is_none(void **unused)
+{
+	struct run run = start(0.005, 0, 97);
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(measure(&run, i % 2 ? 0.004 : 0.0095, 0), BUDGET_SAME);
+	/* but one over twice of it is */
+	assert_int_equal(measure(&run, 0.0101, 0), BUDGET_DOWN);
+	/* and what follows is not judged */
+	assert_int_equal(measure(&run, 1, 0), BUDGET_SAME);
+	assert_int_equal(measure(&run, 1, 0), BUDGET_DOWN);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+static void test_comes_back_after_a_calm_minute(void **unused)
+{
+	const struct load heavy = {.by_hz = 0.05}, light = {.by_hz = 0.0005};
+	struct run run = start(0.005, 0, 97);
+	struct budget_stats stats;
+	unsigned int calm = 0;
+
+	live_with(&run, &heavy, 300);
+	assert_int_equal(state_of(&run).hz, 7);
+	/* not before the minute is over, and one step at a time */
+	while (!run.backs) {
+		live_with(&run, &light, 10);
+		calm += 10;
+	}
+	assert_true(calm >= 60 && calm <= 90);
+	assert_int_equal(run.backs, 1);
+	assert_int_equal(state_of(&run).hz, 19);
+	live_with(&run, &light, 600);
+	assert_int_equal(state_of(&run).level, 0);
+	assert_int_equal(state_of(&run).hz, 97);
+	assert_true(state_of(&run).debug_info && state_of(&run).table_builds &&
+		    state_of(&run).jit_histories);
+	budget__stats(run.budget, &stats);
+	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
+		assert_int_equal(stats.down[i], stats.back[i]);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* A load that fits at 19 Hz and not at 47: it stays there. */
+static void test_does_not_flap_at_a_steady_load(void **unused)
+{
+	struct budget_state state;
+
+	for (double by_hz = 0.0005; by_hz < 0.2; by_hz *= 1.1) {
+		const struct load load = {.fixed = 0.0005, .by_hz = by_hz, .debug_info = 0.0002};
+		struct run run = start(0.005, 0, 97);
+		unsigned int settled;
+
+		live_with(&run, &load, 600);
+		settled = run.changes;
+		live_with(&run, &load, 24 * 3600);
+		/* the one that costs nothing it may try again, seldomer and seldomer */
+		assert_true(run.changes - settled <= 2 * 27);
+		state = state_of(&run);
+		if (cost(&load, &state) > 0.005)
+			assert_int_equal(state.hz, 7);
+		assert_true(run.least_hz >= 7);
+		budget__free(run.budget);
+	}
+	(void)unused;
+}
+
+/* What is shed was all that cost: each time it is taken up it is too much again. */
+static void test_tries_seldomer_and_seldomer(void **unused)
+{
+	const struct load load = {.fixed = 0.0001, .debug_info = 0.02};
+	struct run run = start(0.005, 0, 97);
+
+	live_with(&run, &load, 3600);
+	assert_true(run.backs >= 2 && run.backs <= 6);
+	run.backs = 0;
+	live_with(&run, &load, 24 * 3600);
+	assert_in_range(run.backs, 20, 25); /* once an hour */
+	budget__free(run.budget);
+	(void)unused;
+}
+
+static void test_a_step_that_lasts_is_forgotten(void **unused)
+{
+	const struct load heavy = {.debug_info = 0.02}, light = {.fixed = 0.0001};
+	struct run run = start(0.005, 0, 97);
+
+	for (int i = 0; i < 20; i++) {
+		live_with(&run, &heavy, 50);
+		assert_int_equal(state_of(&run).level, 1);
+		live_with(&run, &light, 1200);
+		assert_int_equal(state_of(&run).level, 0);
+	}
+	assert_int_equal(run.backs, 20);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+static void test_memory_counts_as_well(void **unused)
+{
+	struct run run = start(0, 100u << 20, 97);
+
+	measure(&run, 5, 90u << 20);
+	assert_false(state_of(&run).over);
+	measure(&run, 5, 101u << 20);
+	assert_int_equal(measure(&run, 5, 101u << 20), BUDGET_DOWN);
+	for (int i = 0; i < 100; i++)
+		measure(&run, 5, 80u << 20);
+	assert_int_equal(state_of(&run).level, 1);
+	for (int i = 0; i < 9; i++)
+		measure(&run, 5, 70u << 20);
+	assert_int_equal(state_of(&run).level, 0);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+static void test_without_limits(void **unused)
+{
+	struct run run = start(0, 0, 97);
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(measure(&run, 64, 1ull << 40), BUDGET_SAME);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+static void test_other_limits(void **unused)
+{
+	const struct budget_options more = {.cpu = 0.05, .hz = 19},
+				    less = {.cpu = 0.001, .hz = 199};
+	struct run run = start(0.005, 0, 97);
+
+	for (int i = 0; i < 100; i++)
+		measure(&run, 0.04, 0);
+	assert_int_equal(state_of(&run).hz, 7);
+	budget__set(run.budget, &more);
+	assert_int_equal(state_of(&run).level, 4);
+	assert_int_equal(state_of(&run).hz, 7);
+	for (int i = 0; i < 100; i++)
+		measure(&run, 0.001, 0);
+	assert_int_equal(state_of(&run).hz, 19);
+	budget__set(run.budget, &less);
+	assert_int_equal(state_of(&run).hz, 199);
+	assert_int_equal(state_of(&run).levels, 7);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sheds_in_order),
+		cmocka_unit_test(test_never_below_the_floor),
+		cmocka_unit_test(test_keeps_a_lower_rate),
+		cmocka_unit_test(test_one_peak_is_none),
+		cmocka_unit_test(test_comes_back_after_a_calm_minute),
+		cmocka_unit_test(test_does_not_flap_at_a_steady_load),
+		cmocka_unit_test(test_tries_seldomer_and_seldomer),
+		cmocka_unit_test(test_a_step_that_lasts_is_forgotten),
+		cmocka_unit_test(test_memory_counts_as_well),
+		cmocka_unit_test(test_without_limits),
+		cmocka_unit_test(test_other_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

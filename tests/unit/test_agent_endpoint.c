@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The endpoint against those who ask, those who never finish asking, and those who ask nonsense. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/endpoint.h"
+#include "agent/health.h"
+#include "base/cleanup.h"
+#include "base/clocks.h"
+
+#include <cmocka.h> /* its fail() is another one */
+
+#define PATIENCE_MS 60000
+#define METRICS	    "# HELP a b\n# TYPE a gauge\na 1\n"
+
+/* ---- a client -------------------------------------------------------------------------------- */
+
+static int connect_to(const struct endpoint *e)
+{
+	const char *address = endpoint__address(e);
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	bool is_unix = !strncmp(address, "unix:", 5);
+	int fd = socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	if (is_unix)
+		snprintf(un.sun_path, sizeof(un.sun_path), "%s", address + 5);
+	else
+		in.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+	if (is_unix)
+		assert_int_equal(connect(fd, (void *)&un, sizeof(un)), 0);
+	else
+		assert_int_equal(connect(fd, (void *)&in, sizeof(in)), 0);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* What comes until the server closes, within PATIENCE_MS. Its status; 0: nothing that is one. */
+static int hear(int fd, char *buffer, size_t size)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	size_t used = 0;
+	int status = 0;
+	ssize_t got;
+
+	while (used < size - 1 && poll(&poll_fd, 1, PATIENCE_MS) == 1 &&
+	       (got = recv(fd, buffer + used, size - 1 - used, 0)) > 0)
+		used += (size_t)got;
+	buffer[used] = '\0';
+	close(fd);
+	if (sscanf(buffer, "HTTP/1.%*d %d", &status) != 1)
+		return 0;
+	return status;
+}
+
+static int begin(const struct endpoint *e, const char *path)
+{
+	char request[8192];
+	int fd = connect_to(e);
+
+	snprintf(request, sizeof(request),
+		 "GET %s HTTP/1.1\r\nHost: localhost:%s\r\nConnection: close\r\n\r\n", path,
+		 strrchr(endpoint__address(e), ':') + 1);
+	say(fd, request);
+	return fd;
+}
+
+static int get(const struct endpoint *e, const char *path, char *buffer, size_t size)
+{
+	return hear(begin(e, path), buffer, size);
+}
+
+static struct endpoint *start_with(struct endpoint_options options)
+{
+	struct endpoint *e = NULL;
+	struct failure failure = {};
+
+	if (!options.address)
+		options.address = "127.0.0.1:0";
+	if (endpoint__new(&options, &e, &failure))
+		fail_msg("%s", failure.what);
+	return e;
+}
+
+static struct endpoint *start(void)
+{
+	return start_with((struct endpoint_options){});
+}
+
+static void publish(struct endpoint *e, const char *illness)
+{
+	assert_int_equal(endpoint__publish(e, strdup(METRICS), strlen(METRICS), illness), 0);
+}
+
+/* ---- what is published ------------------------------------------------------------------------ */
+
+static void test_metrics_and_health(void **state)
+{
+	struct endpoint *e = start();
+	char buffer[4096];
+
+	(void)state;
+	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 503);
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	publish(e, NULL);
+	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	assert_non_null(strstr(buffer, "\r\n\r\n" METRICS));
+	assert_non_null(strstr(buffer, "text/plain; version=0.0.4; charset=utf-8\r\n"));
+	publish(e, "nothing was sent\nfor three windows\x1b");
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 503);
+	assert_non_null(strstr(buffer, "\r\n\r\nnothing was sent\\x0afor three windows\\x1b\n"));
+	publish(e, NULL);
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	assert_int_equal(get(e, "/", buffer, sizeof(buffer)), 404);
+	assert_int_equal(get(e, "/metrics/", buffer, sizeof(buffer)), 404);
+	endpoint__free(e);
+	endpoint__free(NULL);
+}
+
+static void test_a_stuck_collector(void **state)
+{
+	struct endpoint *e = start_with((struct endpoint_options){.stuck_after = 300000000});
+	char buffer[4096];
+
+	(void)state;
+	usleep(500000);
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 503);
+	assert_non_null(strstr(buffer, "the collector is stuck"));
+	/* what was measured last is there all the same */
+	publish(e, NULL);
+	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	endpoint__free(e);
+	/* one that publishes is not stuck */
+	e = start_with((struct endpoint_options){.stuck_after = 60000000000});
+	publish(e, NULL);
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	endpoint__free(e);
+}
+
+static void test_health_by_windows(void **state)
+{
+	struct health h = {};
+
+	(void)state;
+	assert_true(health__is_well(&h));
+	health__window(&h, 100, 0, 1);
+	health__window(&h, 100, 0, 1);
+	assert_true(health__is_well(&h));
+	health__window(&h, 100, 0, 1);
+	assert_false(health__is_well(&h));
+	health__window(&h, 0, 0, 1); /* no samples: no better */
+	assert_false(health__is_well(&h));
+	health__window(&h, 0, 1, 1);
+	assert_true(health__is_well(&h));
+	for (int i = 0; i < 10; i++)
+		health__window(&h, 0, 1, 1); /* nothing to send */
+	assert_true(health__is_well(&h));
+	for (int i = 0; i < 10; i++)
+		health__window(&h, 5, 1, 0); /* nobody to send it to */
+	assert_true(health__is_well(&h));
+	for (unsigned int i = 0; i < 10; i++) {
+		health__window(&h, 5, 1, 2);
+		assert_int_equal(health__is_well(&h), i < 2);
+	}
+}
+
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+static struct endpoint_wish await_wish(struct endpoint *e)
+{
+	struct pollfd fd = {.fd = endpoint__fd(e), .events = POLLIN};
+	struct endpoint_wish wish;
+
+	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+	assert_true(endpoint__take_wish(e, &wish));
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_true(endpoint__is_wanted(e, wish.id));
+	return wish;
+}
+
+static void test_a_profile(void **state)
+{
+	struct endpoint *e = start();
+	struct endpoint_wish wish, none;
+	char buffer[4096];
+	int fd;
+
+	(void)state;
+	assert_false(endpoint__take_wish(e, &none));
+	fd = begin(e, "/debug/pprof/profile?seconds=7&pid=4711");
+	wish = await_wish(e);
+	assert_int_equal(wish.seconds, 7);
+	assert_int_equal(wish.pid, 4711);
+	assert_string_equal(wish.service, "");
+	/* one at a time; the rest goes on */
+	assert_int_equal(get(e, "/debug/pprof/profile", buffer, sizeof(buffer)), 503);
+	assert_non_null(strstr(buffer, "Retry-After: 10\r\n"));
+	publish(e, NULL);
+	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	endpoint__grant(e, wish.id, memcpy(malloc(5), "a\0b\0c", 5), 5);
+	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	assert_non_null(strstr(buffer, "application/octet-stream"));
+	assert_non_null(strstr(buffer, "Content-Length: 5\r\n"));
+	assert_memory_equal(strstr(buffer, "\r\n\r\n") + 4, "a\0b\0c", 5);
+	assert_false(endpoint__is_wanted(e, wish.id));
+
+	fd = begin(e, "/debug/pprof/profile?service=a%20shop%2Fcart");
+	wish = await_wish(e);
+	assert_int_equal(wish.seconds, 30);
+	assert_string_equal(wish.service, "a shop/cart");
+	endpoint__refuse(e, wish.id + 1, 404, "another's");
+	endpoint__refuse(e, wish.id, 404, "no such service");
+	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 404);
+	assert_non_null(strstr(buffer, "\r\n\r\nno such service\n"));
+	endpoint__free(e);
+}
+
+static void test_wishes_that_are_none(void **state)
+{
+	static const char *const QUERIES[] = {
+		"seconds=0",	  "seconds=-1",	     "seconds=1e9",
+		"seconds=601",	  "seconds=",	     "pid=0",
+		"pid=4294967297", "pid=1&service=a", "service=",
+		"service=%ff",	  "service=a%0ab",   "pid=1%00",
+		"seconds=5%205",  "service=%c0%af",  "seconds=99999999999999999999",
+	};
+	struct endpoint *e = start();
+	struct endpoint_wish wish;
+	char buffer[4096], path[6000], name[3000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(QUERIES) / sizeof(*QUERIES); i++) {
+		snprintf(path, sizeof(path), "/debug/pprof/profile?%s", QUERIES[i]);
+		/* a NUL ends the number, which is one */
+		if (strstr(QUERIES[i], "%00"))
+			continue;
+		if (get(e, path, buffer, sizeof(buffer)) != 400)
+			fail_msg("%s: %s", QUERIES[i], buffer);
+	}
+	memset(name, 'a', sizeof(name));
+	name[AGENT_LABEL_VALUE_MAX + 1] = '\0';
+	snprintf(path, sizeof(path), "/debug/pprof/profile?service=%s", name);
+	assert_int_equal(get(e, path, buffer, sizeof(buffer)), 400);
+	assert_false(endpoint__take_wish(e, &wish));
+	endpoint__free(e);
+}
+
+/* A client that closes frees the place for the next one; what comes for it is nobody's. */
+static void test_a_client_that_goes(void **state)
+{
+	struct endpoint *e = start();
+	struct endpoint_wish wish;
+	char buffer[4096];
+	uint64_t until = monotonic_ns() + PATIENCE_MS * 1000000ull;
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		fd = begin(e, "/debug/pprof/profile?seconds=500");
+		wish = await_wish(e);
+		close(fd);
+		while (endpoint__is_wanted(e, wish.id) && monotonic_ns() < until)
+			usleep(10000);
+		assert_false(endpoint__is_wanted(e, wish.id));
+		endpoint__grant(e, wish.id, strdup("late"), 4);
+	}
+	fd = begin(e, "/debug/pprof/profile");
+	wish = await_wish(e);
+	endpoint__grant(e, wish.id, strdup("mine"), 4);
+	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	assert_non_null(strstr(buffer, "\r\n\r\nmine"));
+	/* whoever waits at the end is told */
+	fd = begin(e, "/debug/pprof/profile");
+	await_wish(e);
+	endpoint__free(e);
+	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 503);
+}
+
+/* ---- nonsense and crowds --------------------------------------------------------------------- */
+
+static void test_garbage(void **state)
+{
+	static char huge[256 * 1024];
+	static const char *const NONSENSE[] = {
+		"GET\r\n\r\n",
+		"GET /metrics HTTP/9.9\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\n: x\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+		"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde",
+		"DELETE /debug/pprof/profile HTTP/1.1\r\nConnection: close\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+		"GET /../../etc/passwd HTTP/1.1\r\nConnection: close\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+	};
+	struct endpoint *e = start();
+	char buffer[4096];
+
+	(void)state;
+	publish(e, NULL);
+	memset(huge, 'A', sizeof(huge) - 1);
+	for (int round = 0; round < 10; round++) {
+		for (size_t i = 0; i < sizeof(NONSENSE) / sizeof(*NONSENSE); i++) {
+			int fd = connect_to(e), status;
+
+			say(fd, NONSENSE[i]);
+			shutdown(fd, SHUT_WR);
+			status = hear(fd, buffer, sizeof(buffer));
+			if (status == 200)
+				fail_msg("%s: %s", NONSENSE[i], buffer);
+			assert_null(strstr(buffer, "a 1\n"));
+		}
+		{
+			int fd = connect_to(e); /* TLS: a line that does not end */
+
+			say(fd, "\x16\x03\x01\x02\x01\xfc\x03\x03");
+			close(fd);
+		}
+		/* a header that never ends: closed before all of it is taken */
+		for (int kind = 0; kind < 2; kind++) {
+			int fd = connect_to(e);
+
+			say(fd, kind ? "GET /metrics HTTP/1.1\r\nX: " : "GET /");
+			send(fd, huge, sizeof(huge) - 1, MSG_NOSIGNAL);
+			assert_int_not_equal(hear(fd, buffer, sizeof(buffer)), 200);
+		}
+		assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	}
+	endpoint__free(e);
+}
+
+/* Whoever does not come to an end with asking is dropped, and holds up nobody meanwhile. */
+static void test_slow_clients(void **state)
+{
+	struct endpoint *e = start();
+	char buffer[4096];
+	int empty = connect_to(e), half = connect_to(e);
+
+	(void)state;
+	publish(e, NULL);
+	say(empty, "\r\n\r\n");
+	say(half, "GET /metrics HTTP/1.1\r\nHo");
+	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	assert_int_equal(hear(empty, buffer, sizeof(buffer)), 0);
+	assert_int_not_equal(hear(half, buffer, sizeof(buffer)), 200);
+	endpoint__free(e);
+}
+
+/* Ten thousand come, and each is silent, or slow; those who ask are answered all the same. */
+static void test_crowd(void **state)
+{
+	enum { CROWD = 10000, HELD = 300 };
+	static int held[HELD];
+	struct endpoint *e = start();
+	struct endpoint_wish wish;
+	char buffer[4096];
+	int waiting;
+
+	(void)state;
+	publish(e, NULL);
+	waiting = begin(e, "/debug/pprof/profile?seconds=600");
+	wish = await_wish(e);
+	for (int i = 0; i < CROWD; i++) {
+		if (i >= HELD)
+			close(held[i % HELD]);
+		held[i % HELD] = connect_to(e);
+		if (i % 3)
+			send(held[i % HELD], "GET /metr", i % 9, MSG_NOSIGNAL);
+		if (i % 500 == 499)
+			assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
+	}
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	/* nobody was in the way of whoever waits for a profile */
+	assert_true(endpoint__is_wanted(e, wish.id));
+	endpoint__grant(e, wish.id, strdup("mine"), 4);
+	assert_int_equal(hear(waiting, buffer, sizeof(buffer)), 200);
+	for (int i = 0; i < HELD; i++)
+		close(held[i]);
+	endpoint__free(e);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static void test_unix_socket(void **state)
+{
+	char directory[] = "/tmp/endpoint-XXXXXX", path[64], address[80];
+	struct endpoint_options options = {.address = address};
+	struct endpoint *e, *second = NULL;
+	struct failure failure = {};
+	struct stat file;
+	char buffer[4096];
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/agent.sock", directory);
+	snprintf(address, sizeof(address), "unix:%s", path);
+	e = start_with(options);
+	assert_string_equal(endpoint__address(e), address);
+	publish(e, NULL);
+	assert_int_equal(stat(path, &file), 0);
+	assert_int_equal(file.st_mode & 07777, 0660);
+	fd = connect_to(e);
+	say(fd, "GET /metrics HTTP/1.1\r\nHost: any.name\r\nConnection: close\r\n\r\n");
+	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	/* a living one is not replaced */
+	assert_int_equal(endpoint__new(&options, &second, &failure), -EADDRINUSE);
+	assert_non_null(strstr(failure.what, path));
+	endpoint__free(e);
+	assert_int_equal(access(path, F_OK), -1);
+	/* a dead one is */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	{
+		struct sockaddr_un un = {.sun_family = AF_UNIX};
+
+		snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+		assert_int_equal(bind(fd, (void *)&un, sizeof(un)), 0);
+	}
+	close(fd);
+	assert_int_equal(access(path, F_OK), 0);
+	endpoint__free(start_with(options));
+	/* what is no socket stays */
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	close(fd);
+	assert_int_equal(endpoint__new(&options, &second, &failure), -EADDRINUSE);
+	assert_int_equal(stat(path, &file), 0);
+	assert_true(S_ISREG(file.st_mode));
+	unlink(path);
+	rmdir(directory);
+}
+
+static void test_addresses(void **state)
+{
+	static const char *const WRONG[] = {
+		"",
+		"9090",
+		"localhost:9090",
+		"127.0.0.1",
+		"127.0.0.1:",
+		"1.2.3:80",
+		"127.0.0.1:65536",
+		"[::1:80",
+		"::1:80",
+		"unix:",
+		"127.0.0.1:-1",
+		"127.0.0.1:80x",
+		"unix:/0123456789012345678901234567890123456789012345678901234567890123456789"
+		"0123456789012345678901234567890123456789",
+	};
+	struct endpoint *e;
+	char buffer[4096];
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
+		const struct endpoint_options options = {.address = WRONG[i]};
+		struct failure failure = {};
+
+		assert_int_equal(endpoint__new(&options, &e, &failure), -EINVAL);
+		assert_true(*failure.what && *failure.remedy);
+	}
+	/* one that everybody can reach has any name */
+	e = start_with((struct endpoint_options){.address = "0.0.0.0:0"});
+	publish(e, NULL);
+	fd = connect_to(e);
+	say(fd, "GET /metrics HTTP/1.1\r\nHost: node-7:9090\r\nConnection: close\r\n\r\n");
+	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	endpoint__free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_metrics_and_health),
+		cmocka_unit_test(test_a_stuck_collector),
+		cmocka_unit_test(test_health_by_windows),
+		cmocka_unit_test(test_a_profile),
+		cmocka_unit_test(test_wishes_that_are_none),
+		cmocka_unit_test(test_a_client_that_goes),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_slow_clients),
+		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the agent measures of itself: threads by name, children that live, have ended, and have children of their own. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "agent/usage.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+
+#define MS 1000000ull
+
+static void burn(uint64_t ns)
+{
+	uint64_t end = thread_cpu_ns() + ns;
+
+	while (thread_cpu_ns() < end)
+		;
+}
+
+/* A report; the time is ours to tell. */
+static struct usage_report report_at(struct usage *u, uint64_t now)
+{
+	struct usage_report report = {};
+	uint64_t next;
+
+	assert_true(usage__step(u, NULL, now, &next, &report));
+	assert_int_equal(report.time, now);
+	assert_true(next > now && next < now + USAGE_INTERVAL);
+	/* the second of statistics, for which there is no session */
+	assert_false(usage__step(u, NULL, now + USAGE_INTERVAL - MS, &next, &report));
+	return report;
+}
+
+static uint64_t more(const struct usage_report *now, const struct usage_report *before,
+		     enum usage_cpu_part part)
+{
+	assert_true(now->cpu_ns[part] >= before->cpu_ns[part]);
+	return now->cpu_ns[part] - before->cpu_ns[part];
+}
+
+struct worker {
+	const char *name;
+	int ready[2], end[2];
+};
+
+static void *work(void *context)
+{
+	struct worker *w = context;
+	char byte = 0;
+
+	prctl(PR_SET_NAME, w->name);
+	burn(60 * MS);
+	assert_int_equal(write(w->ready[1], &byte, 1), 1);
+	assert_int_equal(read(w->end[0], &byte, 1), 1);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	struct worker workers[] = {
+		{.name = "sysprof-finish"}, {.name = "sysprof-tables"}, {.name = "any"}};
+	pthread_t threads[3];
+	struct usage *u = usage__new();
+	struct usage_report first = report_at(u, 1000 * MS), second, third;
+	char byte = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pipe(workers[i].ready) | pipe(workers[i].end), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+		assert_int_equal(read(workers[i].ready[0], &byte, 1), 1);
+	}
+	burn(30 * MS);
+	second = report_at(u, 11000 * MS);
+	assert_int_equal(second.threads, first.threads + 3);
+	assert_true(more(&second, &first, USAGE_CPU_FINISHER) >= 50 * MS);
+	assert_true(more(&second, &first, USAGE_CPU_BUILDER) >= 50 * MS);
+	assert_true(more(&second, &first, USAGE_CPU_THREADS) >= 50 * MS);
+	assert_true(more(&second, &first, USAGE_CPU_COLLECTOR) >= 30 * MS);
+	/* 210 ms of 10 s at least */
+	assert_true(second.cpu >= 0.0205);
+	assert_int_equal(first.cpu, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(write(workers[i].end[1], &byte, 1), 1);
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		close(workers[i].ready[0]), close(workers[i].ready[1]);
+		close(workers[i].end[0]), close(workers[i].end[1]);
+	}
+	third = report_at(u, 21000 * MS);
+	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
+		more(&third, &second, i);
+	assert_int_equal(third.threads, first.threads);
+	usage__free(u);
+}
+
+/* Burns, says so, and lives until it is killed; `child`: what it forks before. */
+static pid_t fork_worker(const char *name, uint64_t burned, int ready, const char *child)
+{
+	pid_t pid = fork();
+	char byte = 0;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, name);
+	if (child)
+		fork_worker(child, burned, ready, NULL);
+	burn(burned);
+	if (write(ready, &byte, 1) == 1)
+		for (;;)
+			pause();
+	_exit(1);
+}
+
+static void test_children(void **state)
+{
+	struct usage *u = usage__new();
+	struct usage_report first = report_at(u, 1000 * MS), second, third;
+	pid_t reader, sealed, short_lived;
+	int ready[2];
+	char bytes[4];
+
+	(void)state;
+	assert_int_equal(first.processes, 0);
+	assert_int_equal(pipe(ready), 0);
+	reader = fork_worker("sysprof-reader", 80 * MS, ready[1], "sysprof-reader");
+	sealed = fork_worker("sysprof-sealed", 60 * MS, ready[1], NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(read(ready[0], bytes, 1), 1);
+	second = report_at(u, 11000 * MS);
+	assert_int_equal(second.processes, 3);
+	assert_true(more(&second, &first, USAGE_CPU_READERS) >= 150 * MS);
+	assert_true(more(&second, &first, USAGE_CPU_SYMBOLIZER) >= 55 * MS);
+	assert_true(second.memory_by[USAGE_MEMORY_CHILDREN] > 0);
+
+	/* one that was never seen, and the end of one that was */
+	short_lived = fork_worker("sysprof-sealed", 100 * MS, ready[1], NULL);
+	assert_int_equal(read(ready[0], bytes, 1), 1);
+	kill(short_lived, SIGKILL), kill(sealed, SIGKILL), kill(reader, SIGKILL);
+	for (int i = 0; i < 3; i++)
+		assert_true(wait(NULL) > 0);
+	third = report_at(u, 21000 * MS);
+	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
+		more(&third, &second, i);
+	/* the kernel tells the sum of what has ended in microseconds, by ticks on some machines */
+	assert_true(more(&third, &second, USAGE_CPU_SYMBOLIZER) >= 80 * MS);
+	/* and nothing of it twice: all that was burned is 380 ms */
+	assert_true(third.cpu_ns[USAGE_CPU_SYMBOLIZER] + third.cpu_ns[USAGE_CPU_READERS] <
+		    2 * 380 * MS);
+	close(ready[0]), close(ready[1]);
+	usage__free(u);
+}
+
+static void test_memory(void **state)
+{
+	const size_t size = 64u << 20;
+	struct usage *u = usage__new();
+	struct usage_report first = report_at(u, 1000 * MS), second;
+	char *block;
+
+	(void)state;
+	assert_true(first.memory >= first.memory_by[USAGE_MEMORY_PROCESS] || first.own_cgroup);
+	assert_true(first.memory_by[USAGE_MEMORY_PROCESS] > 100000);
+	assert_int_equal(first.memory_by[USAGE_MEMORY_KERNEL], 0);
+	assert_true(first.descriptors >= 3);
+	block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(block, MAP_FAILED);
+	memset(block, 1, size);
+	second = report_at(u, 11000 * MS);
+	assert_in_range(second.memory_by[USAGE_MEMORY_PROCESS] -
+				first.memory_by[USAGE_MEMORY_PROCESS],
+			size - (1u << 20), size + (8u << 20));
+	munmap(block, size);
+	usage__free(u);
+	usage__free(NULL);
+}
+
+/* Between two looks at all pages it is followed, up and down. */
+static void test_memory_followed(void **state)
+{
+	const size_t size = 32u << 20;
+	struct usage *u = usage__new();
+	uint64_t first = report_at(u, 1000 * MS).memory_by[USAGE_MEMORY_PROCESS], now = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i < 14; i++) {
+		char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
+
+		assert_ptr_not_equal(block, MAP_FAILED);
+		memset(block, 1, size);
+		now = report_at(u, (1000 + i * 20000) * MS).memory_by[USAGE_MEMORY_PROCESS];
+		assert_in_range(now, first + size - (4u << 20), first + size + (8u << 20));
+		munmap(block, size);
+		now = report_at(u, (11000 + i * 20000) * MS).memory_by[USAGE_MEMORY_PROCESS];
+		assert_in_range(now, first - min_u64(first, 4u << 20), first + (8u << 20));
+	}
+	usage__free(u);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_followed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

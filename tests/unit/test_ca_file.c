@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/ca_file.h"
+
+static void make_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void test_first_that_is_there(void **state)
+{
+	char directory[] = "/tmp/ca-file-XXXXXX", one[64], two[64], three[64];
+	const char *paths[] = {one, two, three};
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(one, sizeof(one), "%s/one", directory);
+	snprintf(two, sizeof(two), "%s/two", directory);
+	snprintf(three, sizeof(three), "%s/three", directory);
+	assert_null(ca_file__first(paths, 3));
+	make_file(three);
+	assert_ptr_equal(ca_file__first(paths, 3), three);
+	assert_null(ca_file__first(paths, 2));
+	make_file(two);
+	assert_ptr_equal(ca_file__first(paths, 3), two);
+	unlink(two);
+	unlink(three);
+	rmdir(directory);
+}
+
+/* What the user names is not looked for: that it is missing is for him to hear. */
+static void test_environment_decides(void **state)
+{
+	(void)state;
+	setenv("SSL_CERT_FILE", "/nonexistent/ca.pem", 1);
+	assert_string_equal(ca_file__of_system(), "/nonexistent/ca.pem");
+	setenv("SSL_CERT_FILE", "", 1);
+	assert_true(!ca_file__of_system() || *ca_file__of_system() == '/');
+	if (ca_file__of_system())
+		assert_string_not_equal(ca_file__of_system(), "/nonexistent/ca.pem");
+	unsetenv("SSL_CERT_FILE");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_that_is_there),
+		cmocka_unit_test(test_environment_decides),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

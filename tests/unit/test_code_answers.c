@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a reader answers about methods of HotSpot's: of forged memory, as it was at the sample and as it is no more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "base/clocks.h"
+#include "hotspot_image.h"
+#include "jitwatch/code_answers.h"
+#include "process/code_functions.h"
+#include "stream/event_decode.h"
+
+#define LIMIT	     (1u << 20)
+#define CONST_METHOD 0xa0 /* of a method of the image's */
+#define BASE	     32u  /* its size */
+
+struct scene {
+	struct hotspot_image image;
+	struct found_runtimes found;
+	struct code_answers answers;
+};
+
+static struct scene *open_scene(bool is_moved)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct found_runtimes *f = &s->found;
+
+	assert_non_null(s);
+	image_init(&s->image, is_moved);
+	f->memory = image_memory(&s->image);
+	assert_int_equal(hotspot_layout__read(&f->hotspot, &f->memory, s->image.exports), 0);
+	assert_int_equal(hotspot_code__read(&f->hotspot_code, &f->hotspot, &f->memory), 0);
+	f->has_hotspot = true;
+	s->answers = (struct code_answers){.pid = 10, .limit = LIMIT};
+	return s;
+}
+
+static void close_scene(struct scene *s)
+{
+	hotspot_layout__fini(&s->found.hotspot);
+	code_answers__fini(&s->answers);
+	free(s);
+}
+
+static int ask(struct scene *s, const struct code_question *q)
+{
+	return code_answers__add(&s->answers, &s->found, q);
+}
+
+/* The event at *at, which it moves; NULL: there are no more. */
+static const void *next_event(struct scene *s, size_t *at, uint16_t type)
+{
+	const struct event_header *event = (void *)(s->answers.bytes.data + *at);
+
+	if (*at == s->answers.bytes.count)
+		return NULL;
+	assert_int_equal(event_check(event, s->answers.bytes.count - *at), 0);
+	assert_int_equal(event->type, type);
+	*at += event->size;
+	return event;
+}
+
+static uint64_t compiled_blob(void)
+{
+	return image_code_of(IMAGE_COMPILED) - IMAGE_HEADER;
+}
+
+static uint64_t compiled_check(const struct scene *s)
+{
+	return (uint64_t)IMAGE_COMPILE_ID << 32 | (uint32_t)s->image.method;
+}
+
+/* Of what returns to `offset` in the method. */
+static struct code_question about_code(const struct scene *s, uint64_t offset)
+{
+	return (struct code_question){
+		.kind = FRAME_NOTE_HOTSPOT_CODE,
+		.function = compiled_blob(),
+		.check = compiled_check(s),
+		.address = image_code_of(IMAGE_COMPILED) + offset - 1,
+	};
+}
+
+static struct code_question about_method(const struct scene *s)
+{
+	return (struct code_question){.kind = FRAME_NOTE_HOTSPOT,
+				      .function = s->image.method,
+				      .check = s->image.method + CONST_METHOD};
+}
+
+/* ---- interpreted ----------------------------------------------------------------------------- */
+
+static void test_interpreted_method(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		struct code_question q = about_method(s);
+		const struct code_function_event *e;
+		size_t at = 0;
+
+		assert_int_equal(ask(s, &q), 0);
+		e = next_event(s, &at, EVENT_CODE_FUNCTION);
+		assert_int_equal(e->state, CODE_STATE_CONFIRMED);
+		assert_int_equal(e->kind, FRAME_NOTE_HOTSPOT);
+		assert_string_equal(code_function__name(e),
+				    "void a.b.Outer.run(int, java.lang.String[][])");
+		assert_string_equal(code_function__file(e), "a/b/Outer.java");
+		assert_int_equal(e->line, 10);
+		assert_int_equal(code_function__row(e, BASE + 8)->line, 13);
+		assert_int_equal(code_function__row(e, BASE + 19)->line, 300);
+		/* behind the bytecode; and it is being entered */
+		assert_int_equal(code_function__row(e, BASE + 20)->line, 0);
+		assert_null(code_function__row(e, 0));
+		assert_null(next_event(s, &at, 0));
+		close_scene(s);
+	}
+}
+
+static void assert_state(struct scene *s, const struct code_question *q, enum code_state state)
+{
+	const struct code_function_event *e;
+	size_t at = s->answers.bytes.count;
+
+	assert_int_equal(ask(s, q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(e->state, state);
+	assert_string_equal(code_function__name(e), "");
+	assert_null(next_event(s, &at, 0));
+}
+
+static void test_method_that_is_another_one_now(void **state)
+{
+	struct scene *s = open_scene(false);
+	struct code_question q = about_method(s);
+
+	(void)state;
+	image_put(&s->image, s->image.method - IMAGE_BASE + 8, s->image.inlined + CONST_METHOD, 8);
+	assert_state(s, &q, CODE_STATE_STALE);
+	q.function = 0x7fff00001000; /* not there */
+	assert_state(s, &q, CODE_STATE_STALE);
+	s->found.has_hotspot = false;
+	assert_state(s, &q, CODE_STATE_UNKNOWN);
+	close_scene(s);
+}
+
+/* Since the sample a class was unloaded, or it cannot be known: it may have been another method. */
+static void test_method_of_an_unloaded_class(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_method(s);
+	const struct code_function_event *e;
+	size_t at = 0;
+
+	(void)state;
+	q.time = monotonic_ns(); /* before the first look */
+	assert_int_equal(ask(s, &q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
+	q.time = monotonic_ns();
+	assert_int_equal(ask(s, &q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(e->header.flags, 0);
+	image_put(&s->image, IMAGE_UNLOADS, 6, 8);
+	assert_int_equal(ask(s, &q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(e->state, CODE_STATE_CONFIRMED);
+	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
+	close_scene(s);
+	s = open_scene(true);
+	image_put(&s->image, IMAGE_PERF, 0, 4); /* -XX:-UsePerfData */
+	code_answers__begin(&s->found);
+	q.time = monotonic_ns();
+	at = 0;
+	assert_int_equal(ask(s, &q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
+	close_scene(s);
+}
+
+/* ---- compiled -------------------------------------------------------------------------------- */
+
+static const char *function_of(struct scene *s, size_t *at)
+{
+	const struct code_function_event *e = next_event(s, at, EVENT_CODE_FUNCTION);
+
+	assert_int_equal(e->state, CODE_STATE_CONFIRMED);
+	return code_function__name(e);
+}
+
+static void test_compiled_code(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		struct code_question q = about_code(s, 0x40);
+		const struct code_chain_event *e;
+		size_t at = 0;
+
+		assert_int_equal(ask(s, &q), 0);
+		assert_string_equal(function_of(s, &at), "long a.W$$Lambda.call()");
+		assert_string_equal(function_of(s, &at),
+				    "void a.b.Outer.run(int, java.lang.String[][])");
+		e = next_event(s, &at, EVENT_CODE_CHAIN);
+		assert_int_equal(e->state, CODE_STATE_CONFIRMED);
+		assert_int_equal(e->function, q.function);
+		assert_int_equal(e->address, q.address);
+		assert_int_equal(e->call_count, 3);
+		assert_int_equal(e->calls[0].function, s->image.inlined);
+		assert_int_equal(e->calls[0].check, s->image.inlined + CONST_METHOD);
+		assert_int_equal(e->calls[0].line, 300); /* index 9 */
+		assert_int_equal(e->calls[1].function, s->image.method);
+		assert_int_equal(e->calls[1].line, 10); /* index 3 */
+		assert_int_equal(e->calls[2].function, q.function);
+		assert_int_equal(e->calls[2].check, q.check);
+		/* elsewhere nothing is inlined; what was told of methods is not told again */
+		q = about_code(s, 0x60);
+		assert_int_equal(ask(s, &q), 0);
+		e = next_event(s, &at, EVENT_CODE_CHAIN);
+		assert_int_equal(e->call_count, 2);
+		assert_int_equal(e->calls[0].function, s->image.method);
+		assert_int_equal(e->calls[0].line, 0);
+		assert_null(next_event(s, &at, 0));
+		close_scene(s);
+	}
+}
+
+static void assert_stale(struct scene *s, const struct code_question *q)
+{
+	const struct code_chain_event *e;
+	size_t at = s->answers.bytes.count;
+
+	assert_int_equal(ask(s, q), 0);
+	e = next_event(s, &at, EVENT_CODE_CHAIN);
+	assert_int_equal(e->state, CODE_STATE_STALE);
+	assert_int_equal(e->call_count, 1);
+	assert_int_equal(e->calls[0].check, q->check);
+	assert_null(next_event(s, &at, 0));
+}
+
+static void test_code_that_was_replaced(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x40), other = q;
+	uint32_t blob = compiled_blob() - IMAGE_BASE;
+
+	(void)state;
+	other.check += UINT64_C(1) << 32;
+	assert_stale(s, &other);
+	other = q;
+	other.check++;
+	assert_stale(s, &other);
+	other = q;
+	other.address += 0x10000;
+	assert_stale(s, &other);
+	other = q;
+	other.function += 128;
+	assert_stale(s, &other);
+	image_put(&s->image, blob - IMAGE_BLOCK + 8, 0, 1); /* freed */
+	assert_stale(s, &q);
+	image_put(&s->image, blob - IMAGE_BLOCK + 8, 1, 1);
+	image_put(&s->image, blob + 72, IMAGE_COMPILE_ID + 1, 4);
+	assert_stale(s, &q);
+	s->image.bytes[IMAGE_MAP + IMAGE_COMPILED] = 0xff;
+	assert_stale(s, &q);
+	close_scene(s);
+}
+
+/* While it is read another one comes to lie there: neither its methods nor a chain are told. */
+static int change_while_reading(void *context, void *to, size_t size, uint64_t address)
+{
+	struct hotspot_image *i = context;
+	int err = image_read(i, to, size, address);
+
+	if (address == i->inlined + CONST_METHOD)
+		image_put(i, compiled_blob() - IMAGE_BASE + 72, IMAGE_COMPILE_ID + 1, 4);
+	return err;
+}
+
+static void test_code_that_is_replaced_meanwhile(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x40);
+
+	(void)state;
+	s->found.memory.read = change_while_reading;
+	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(s->answers.bytes.count, 0);
+	assert_int_equal(s->answers.methods.count, 0);
+	close_scene(s);
+}
+
+/* Of scopes that lead in circles, and one whose method is none, the compiled method is left, or nothing. */
+static void test_bad_scopes(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x40);
+	const struct code_chain_event *e;
+	size_t at = 0;
+
+	(void)state;
+	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
+	assert_int_equal(ask(s, &q), 0);
+	assert_string_equal(function_of(s, &at), "void a.b.Outer.run(int, java.lang.String[][])");
+	e = next_event(s, &at, EVENT_CODE_CHAIN);
+	assert_int_equal(e->call_count, 2);
+	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 1 + 1;
+	image_put(&s->image, IMAGE_DEBUG + 0x80 + 8, 0x1234567, 8);
+	assert_int_equal(ask(s, &q), 0);
+	assert_null(next_event(s, &at, 0));
+	close_scene(s);
+}
+
+static void test_stub(void **state)
+{
+	struct scene *s = open_scene(true);
+	uint64_t blob = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
+	struct code_question q = {.kind = FRAME_NOTE_HOTSPOT_CODE,
+				  .function = blob,
+				  .address = blob + IMAGE_HEADER + 4};
+	const struct code_function_event *f;
+	const struct code_chain_event *e;
+	size_t at = 0;
+
+	(void)state;
+	assert_int_equal(ask(s, &q), 0);
+	f = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(f->kind, FRAME_NOTE_HOTSPOT_CODE);
+	assert_string_equal(code_function__name(f), "[StubRoutines (1)]");
+	e = next_event(s, &at, EVENT_CODE_CHAIN);
+	assert_int_equal(e->call_count, 1);
+	assert_int_equal(e->calls[0].function, blob);
+	/* the words that a method has there are of its code; they count if they were noted */
+	image_put(&s->image, blob - IMAGE_BASE + 72, 0x99, 4);
+	q.check = UINT64_C(0x99) << 32;
+	assert_int_equal(ask(s, &q), 0);
+	next_event(s, &at, EVENT_CODE_FUNCTION);
+	next_event(s, &at, EVENT_CODE_CHAIN);
+	q.check++;
+	assert_stale(s, &q);
+	close_scene(s);
+}
+
+static void test_limits(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x40);
+
+	(void)state;
+	s->answers.limit = 400; /* for a function, and no more */
+	assert_int_equal(ask(s, &q), -E2BIG);
+	assert_int_equal(s->answers.bytes.count, 0);
+	s->answers.limit = LIMIT;
+	for (uint32_t left = 1; left < 40; left++) {
+		s->found.memory.reads_left = left;
+		s->answers.bytes.count = s->answers.methods.count = 0;
+		assert_int_equal(ask(s, &q), 0);
+	}
+	s->found.memory.reads_left = 0;
+	assert_int_equal(ask(s, &q), -EDQUOT);
+	close_scene(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_interpreted_method),
+		cmocka_unit_test(test_method_that_is_another_one_now),
+		cmocka_unit_test(test_method_of_an_unloaded_class),
+		cmocka_unit_test(test_compiled_code),
+		cmocka_unit_test(test_code_that_was_replaced),
+		cmocka_unit_test(test_code_that_is_replaced_meanwhile),
+		cmocka_unit_test(test_bad_scopes),
+		cmocka_unit_test(test_stub),
+		cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

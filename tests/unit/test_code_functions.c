@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is kept of functions that were told: the limit of a life is of what its samples need. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "process/code_functions.h"
+
+#define LIFE  7
+#define OTHER 8
+#define SIZE  4096u /* of an event, about */
+
+static bool is_known(void *context, uint64_t life)
+{
+	(void)context;
+	return life == LIFE || life == OTHER;
+}
+
+static struct code_words words_of(uint64_t life, uint64_t function)
+{
+	return (struct code_words){
+		.life = life, .kind = FRAME_NOTE_PYTHON, .function = function, .check = 1};
+}
+
+static void tell(struct code_functions *f, uint64_t life, uint64_t function)
+{
+	static union {
+		struct code_function_event e;
+		char bytes[SIZE];
+	} told;
+
+	told.e = (struct code_function_event){
+		.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(told), .time = 1},
+		.kind = FRAME_NOTE_PYTHON,
+		.state = CODE_STATE_CONFIRMED,
+		.function = function,
+		.check = 1,
+	};
+	assert_int_equal(code_functions__tell(f, life, &told.e), 0);
+}
+
+static bool has(const struct code_functions *f, uint64_t life, uint64_t function)
+{
+	struct code_words words = words_of(life, function);
+
+	return code_functions__versions(f, &words) > 0;
+}
+
+/* So many windows in which none but `function` is sampled. */
+static void let_pass(struct code_functions *f, unsigned int windows, uint64_t function)
+{
+	for (unsigned int i = 0; i < windows; i++) {
+		has(f, LIFE, function);
+		code_functions__forget(f, is_known, NULL);
+	}
+}
+
+static void test_what_is_not_sampled_any_more_gives_way(void **state)
+{
+	struct code_functions *f = code_functions__new();
+	uint64_t most = CODE_LIFE_BYTES / SIZE, count = 0;
+
+	(void)state;
+	/* for ever: each window has functions of its own, and one that is always there */
+	for (unsigned int window = 0; window < 40; window++) {
+		for (uint64_t i = 0; i < most / 10; i++)
+			tell(f, LIFE, ++count);
+		assert_true(has(f, LIFE, count));
+		let_pass(f, 1, 1);
+		assert_true(code_functions__bytes(f) <= CODE_LIFE_BYTES);
+	}
+	assert_true(count > 3 * most);
+	assert_true(has(f, LIFE, 1));
+	assert_false(has(f, LIFE, 2));
+	assert_true(has(f, LIFE, count));
+	/* it is not more than the last windows had, when all of them are as old as that */
+	let_pass(f, CODE_WINDOWS_KEPT, 1);
+	assert_true(code_functions__bytes(f) <= CODE_LIFE_BYTES / 2 + SIZE);
+	code_functions__free(f);
+}
+
+/* Where there is room nothing is forgotten, and nothing at all within so many windows. */
+static void test_what_has_room_stays(void **state)
+{
+	struct code_functions *f = code_functions__new();
+	uint64_t most = CODE_LIFE_BYTES / SIZE;
+
+	(void)state;
+	for (uint64_t i = 1; i < most / 3; i++)
+		tell(f, LIFE, i);
+	tell(f, OTHER, 1);
+	let_pass(f, 10 * CODE_WINDOWS_KEPT, 1);
+	assert_true(has(f, LIFE, 2) && has(f, OTHER, 1));
+	for (uint64_t i = most / 3; i < most * 2 / 3; i++)
+		tell(f, LIFE, i);
+	let_pass(f, CODE_WINDOWS_KEPT - 1, 1);
+	assert_true(has(f, LIFE, most / 3 + 1));
+	let_pass(f, 1, 1);
+	assert_true(has(f, OTHER, 1)); /* another life, which has room */
+	code_functions__free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_not_sampled_any_more_gives_way),
+		cmocka_unit_test(test_what_has_room_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sums of the copies in memory: of a user, of all, given back, and made room for. */
+#include "dso_caps_support.h"
+
+#include <sys/mman.h>
+
+#include "base/clocks.h"
+#include "base/outside_books.h"
+
+#define MB (1ull << 20)
+
+static struct outside_books *books;
+
+static struct dso_opener *open_with_limits(void)
+{
+	books = outside_books__new();
+	return open_capped((struct dso_opener_options){
+		.copies_user = 100 * MB, .copies_all = 150 * MB, .books = books});
+}
+
+static void close_all(struct dso_opener *o)
+{
+	close_opener(o);
+	outside_books__free(books);
+}
+
+/* A file of the user that came as a copy; its image. */
+static uint32_t adopt(struct dso_opener *o, uint32_t number, uint32_t user, uint64_t bytes,
+		      uint64_t time)
+{
+	struct found found = {
+		.fd = memfd_create("copy", MFD_CLOEXEC),
+		.root = NO_ROOT,
+		.path = "/copy",
+		.path_length = 5,
+		.facts = {.device = 1, .inode = number},
+		.copied = bytes,
+		.user = user,
+	};
+	uint32_t image;
+
+	o->now = time;
+	assert_int_equal(dso_images__adopt(o, &found, &image), 0);
+	return image;
+}
+
+static void leave(struct dso_opener *o, uint32_t number, uint32_t user, bool by_itself)
+{
+	const struct file_finding facts = {.device = 1, .inode = number};
+
+	dso_copies__note(o, user, &facts, by_itself);
+}
+
+static void assert_left(uint32_t user, enum outside_reason reason, uint64_t count)
+{
+	struct outside_row row;
+
+	assert_true(outside_books__take(books, &row));
+	assert_int_equal(row.user, user);
+	assert_int_equal(row.thing, OUTSIDE_FILE_COPIES);
+	assert_int_equal(row.reason, reason);
+	assert_int_equal(row.count, count);
+	assert_false(outside_books__take(books, &row));
+}
+
+static void sums_test(void **state)
+{
+	struct dso_opener *o = open_with_limits();
+	uint64_t now = monotonic_ns();
+	uint32_t image;
+
+	(void)state;
+	assert_true(dso_copies__room(o, 1, 60 * MB) == 60 * MB);
+	image = adopt(o, 1, 1, 60 * MB, now);
+	assert_true(dso_copies__room(o, 1, 60 * MB) == 40 * MB);
+	assert_true(dso_copies__room(o, 2, 256 * MB) == 90 * MB);
+	leave(o, 2, 1, false);
+	assert_left(1, OUTSIDE_BY_USER, 1);
+	/* all together */
+	adopt(o, 3, 2, 85 * MB, now);
+	assert_true(dso_copies__room(o, 3, 60 * MB) == 5 * MB);
+	assert_true(dso_copies__room(o, 1, 60 * MB) == 5 * MB);
+	leave(o, 4, 3, false);
+	assert_left(3, OUTSIDE_BY_ALL, 1);
+	/* what is closed is given back */
+	dso_images__close(o, image);
+	assert_true(dso_copies__room(o, 1, 200 * MB) == 65 * MB);
+	assert_int_equal(o->copies.users.count, 1);
+	close_all(o);
+}
+
+/* It is asked for again and again, and is one file all the same. */
+static void noted_once_test(void **state)
+{
+	struct dso_opener *o = open_with_limits();
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		leave(o, 1 + (uint32_t)i % 3, 1, true);
+	assert_left(1, OUTSIDE_BY_ITSELF, 3);
+	close_all(o);
+}
+
+/* What was not used for a while makes room, for its own user alone. */
+static void idle_test(void **state)
+{
+	struct dso_opener *o = open_with_limits();
+	uint64_t now = monotonic_ns();
+	uint32_t first, second;
+
+	(void)state;
+	first = adopt(o, 1, 1, 40 * MB, now);
+	second = adopt(o, 2, 1, 40 * MB, now + 2 * MINUTE);
+	assert_true(dso_copies__room(o, 1, 50 * MB) == 60 * MB - 10 * MB);
+	assert_int_equal(o->images.data[first].fd, -1);
+	assert_true(o->images.data[second].fd >= 0);
+	o->now += 2 * MINUTE;
+	assert_true(dso_copies__room(o, 2, 150 * MB) == 100 * MB);
+	assert_true(o->images.data[second].fd >= 0);
+	/* what is held stays */
+	dso_images__hold(o, second);
+	assert_true(dso_copies__room(o, 1, 90 * MB) == 60 * MB);
+	dso_images__unhold(o, second);
+	close_all(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_test),
+		cmocka_unit_test(noted_once_test),
+		cmocka_unit_test(idle_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

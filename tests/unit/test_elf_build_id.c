@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Build-ids at a bounded price: what test_elf_file.c asks of an open file holds for a descriptor too, and no file, whatever it
+ * promises, is read for more than 64 KB.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "elf/elf_build_id.h"
+#include "unit/forge_elf.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define READ_MAX     (64u << 10)
+#define MB	     (1u << 20)
+
+/* Bytes that this process has read so far; to ask takes some of its own. */
+static uint64_t bytes_read(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/io", "re");
+	unsigned long long bytes;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "rchar: %llu", &bytes), 1);
+	return bytes;
+}
+
+static int ask(int fd, uint8_t *id)
+{
+	uint64_t before = bytes_read();
+	int result = elf_read_build_id(fd, 0, id, 20);
+
+	assert_in_range(bytes_read() - before, 0, READ_MAX + 4096);
+	return result;
+}
+
+static void variants_test(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(variants); i++) {
+		_cleanup_close_ int fd = -1, behind = -1;
+		struct image im;
+		uint8_t id[20];
+
+		forge(&im, variants[i].is_64, variants[i].big);
+		fd = make_file(im.bytes, im.size);
+		assert_int_equal(ask(fd, id), 20);
+		assert_memory_equal(id, BUILD_ID, 20);
+		assert_int_equal(elf_read_build_id(fd, 0, id, 5), 5);
+		behind = make_file("0123456789", 10);
+		assert_int_equal(pwrite(behind, im.bytes, im.size, 10), im.size);
+		assert_int_equal(elf_read_build_id(behind, 10, id, 20), 20);
+		assert_int_equal(elf_read_build_id(behind, 9, id, 20), -ENOEXEC);
+		assert_int_equal(elf_read_build_id(behind, UINT64_MAX, id, 20), -ENOEXEC);
+	}
+}
+
+static void cut_test(void **state)
+{
+	struct image im;
+	uint8_t id[20];
+
+	(void)state;
+	forge(&im, true, false);
+	for (size_t size = 0; size < im.size; size += 3) {
+		_cleanup_close_ int fd = make_file(im.bytes, size);
+		int result = ask(fd, id);
+
+		assert_true(result == 20 || result == -ENOENT || result == -ENOEXEC ||
+			    result == -EBADMSG);
+		assert_true(result != 20 || size > im.notes);
+	}
+	assert_int_equal(elf_read_build_id(-1, 0, id, 20), -EBADF);
+}
+
+/* Many ranges of notes, all of them the same megabyte of small notes, and as many sections as can be. */
+static void endless_test(void **state)
+{
+	_cleanup_free_ unsigned char *bytes = calloc(2, MB);
+	struct cursor c;
+	struct image im;
+	uint8_t id[20];
+	int fd;
+
+	(void)state;
+	assert_non_null(bytes);
+	memset(&im, 0, sizeof(im));
+	im.is_64 = true;
+	im.program_headers = 64;
+	im.section_headers = 2 * MB;
+	c = (struct cursor){&im, 64};
+	for (int i = 0; i < 60; i++)
+		segment(&c, PT_NOTE, PF_R, MB, 0, MB, 4);
+	header(&im, 60, 0);
+	memcpy(bytes, im.bytes, im.size);
+	fd = make_file(bytes, 2 * MB);
+	assert_int_equal(ftruncate(fd, 2 * MB + (64 << 18)), 0);
+	assert_int_equal(pwrite(fd, &(Elf64_Shdr){.sh_size = 1 << 18}, 64, 2 * MB), 64);
+	assert_int_equal(ask(fd, id), -ENOENT);
+	close(fd);
+}
+
+/* The ranges are far from each other and from their table: each costs a read, and there are 16. */
+static void scattered_test(void **state)
+{
+	struct cursor c;
+	struct image im;
+	uint8_t id[20];
+	int fd;
+
+	(void)state;
+	memset(&im, 0, sizeof(im));
+	im.is_64 = true;
+	im.program_headers = 64;
+	c = (struct cursor){&im, 64};
+	for (uint64_t i = 1; i <= 40; i++)
+		segment(&c, PT_NOTE, PF_R, i * MB, 0, 4096, 4);
+	header(&im, 40, 0);
+	fd = make_file(im.bytes, im.size);
+	assert_int_equal(ftruncate(fd, 64 * MB), 0);
+	assert_int_equal(ask(fd, id), -ENOENT);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(variants_test),
+		cmocka_unit_test(cut_test),
+		cmocka_unit_test(endless_test),
+		cmocka_unit_test(scattered_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

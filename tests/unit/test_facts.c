@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What processes say about themselves: environments, command lines and contexts, forged in every way; and real ones. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <sysprof/event.h>
+
+#include "base/clocks.h"
+#include "base/vec.h"
+#include "procfs/command_line.h"
+#include "procfs/environment.h"
+#include "procfs/fact_asker.h"
+#include "procfs/fact_reader.h"
+#include "procfs/otel_context.h"
+#include "stream/event_decode.h"
+
+#define S	     1000000000ull
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---- a list of facts ------------------------------------------------------------------------- */
+
+static char space[8192];
+static struct fact_text facts;
+
+static void begin(size_t room)
+{
+	facts = (struct fact_text){.text = space, .room = room, .most = 64};
+}
+
+/* "key=value|" of each */
+static const char *told(void)
+{
+	static char text[16384];
+	const char *at = facts.text;
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (unsigned int i = 0; i < facts.count; i++) {
+		const char *value = at + strlen(at) + 1;
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s|", at, value);
+		at = value + strlen(value) + 1;
+	}
+	assert_ptr_equal(at, facts.text + facts.size);
+	return text;
+}
+
+static void the_list_of_facts(void **state)
+{
+	(void)state;
+	begin(32);
+	assert_true(fact_text__add(&facts, "a:", "b", "value", 5));
+	assert_false(fact_text__add(&facts, "a:", "b", "other", 5)); /* the first one counts */
+	assert_true(fact_text__add(&facts, "", "value", "is no key", 2));
+	assert_false(fact_text__add(&facts, "", "", "x", 1));
+	assert_false(fact_text__add(&facts, "c", "", "01234567890", 11));
+	assert_string_equal(told(), "a:b=value|value=is|");
+	assert_true(fact_text__add(&facts, "c", "", "0123456789", 10));
+	assert_int_equal(facts.size, 32);
+	assert_false(fact_text__add(&facts, "d", "", "", 0));
+}
+
+/* ---- environment ----------------------------------------------------------------------------- */
+
+/* A copy that ends where it ends, for ASan to guard. */
+static void pick(const void *text, size_t size, const char *names, size_t names_size)
+{
+	char *copy = malloc(size ? size : 1);
+
+	memcpy(copy, text, size);
+	begin(sizeof(space));
+	environment__pick(copy, size, names, names_size, &facts);
+	free(copy);
+}
+
+#define PICK(text, names) pick(text, sizeof(text) - 1, names, sizeof(names))
+
+static void only_what_is_on_the_list(void **state)
+{
+	(void)state;
+	PICK("PATH=/bin\0AWS_SECRET=x\0DD_SERVICE=shop\0DD_SERVICE_X=1\0XDD_SERVICE=2\0",
+	     "DD_SERVICE\0DD_VERSION");
+	assert_string_equal(told(), "env:DD_SERVICE=shop|");
+	/* the first counts; an empty value is one; equal signs in a value are its own */
+	PICK("A=1\0A=2\0B=\0C=x=y=\0", "A\0B\0C");
+	assert_string_equal(told(), "env:A=1|env:B=|env:C=x=y=|");
+	/* cut off, without an equal sign, without a name, empty */
+	PICK("A\0=1\0\0\0\0B=cut", "A\0B");
+	assert_string_equal(told(), "");
+	PICK("A=1\0", "");
+	assert_string_equal(told(), "");
+	pick("A=1\0", 4, "A", 1); /* a list without its end */
+	assert_string_equal(told(), "");
+	pick("A=1\0", 4, NULL, 0);
+	assert_string_equal(told(), "");
+	PICK("A=\xff\xfe\n\x1b[31m\0", "A"); /* as it is: whoever shows it makes it fit */
+	assert_string_equal(told(), "env:A=\xff\xfe\n\x1b[31m|");
+}
+
+static void environments_that_are_large(void **state)
+{
+	size_t size = 1 << 20;
+	char *text = malloc(size);
+
+	(void)state;
+	memset(text, 'x', size);
+	memcpy(text, "A=", 2);
+	text[size - 1] = '\0';
+	pick(text, size, "A", 2); /* a megabyte in one variable */
+	assert_string_equal(told(), "");
+	for (size_t i = 0; i + 4 <= size; i += 4)
+		memcpy(text + i, "A=1", 4);
+	pick(text, size, "A", 2); /* 262,144 of them */
+	assert_string_equal(told(), "env:A=1|");
+	memset(text, 0, size);
+	pick(text, size, "A", 2);
+	assert_string_equal(told(), "");
+	free(text);
+}
+
+static void names_that_may_be_asked_for(void **state)
+{
+	char name[ENVIRONMENT_NAME_MAX + 1];
+
+	(void)state;
+	for (const char *const *n = environment_names; *n; n++)
+		assert_true(environment_name_is_valid(*n));
+	assert_true(environment_name_is_valid("_a9"));
+	assert_false(environment_name_is_valid(""));
+	assert_false(environment_name_is_valid("9a"));
+	assert_false(environment_name_is_valid("A=B"));
+	assert_false(environment_name_is_valid("A B"));
+	memset(name, 'A', sizeof(name));
+	name[ENVIRONMENT_NAME_MAX] = '\0';
+	assert_false(environment_name_is_valid(name));
+	name[ENVIRONMENT_NAME_MAX - 1] = '\0';
+	assert_true(environment_name_is_valid(name));
+}
+
+/* ---- command lines --------------------------------------------------------------------------- */
+
+/* Words with a space between them, each of which becomes a NUL; a tab becomes a space. NULL: no subject. */
+static const char *subject_of(const char *program, const char *words)
+{
+	static char subject[COMMAND_SUBJECT_SIZE];
+	size_t size = strlen(words) + 1;
+	char *text = malloc(size);
+	bool found;
+
+	memcpy(text, words, size);
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == ' ' || text[i] == '\t')
+			text[i] = text[i] == ' ' ? '\0' : ' ';
+	subject[0] = '\0';
+	found = command_line__subject(program, text, size, subject);
+	free(text);
+	return found ? subject : NULL;
+}
+
+static void subjects_of_command_lines(void **state)
+{
+	static const struct {
+		const char *program, *words, *subject;
+	} cases[] = {
+		{"python3", "python3 /srv/shop.py --token secret", "shop.py"},
+		{"python3.11", "python -u -W ignore -X dev shop.py", "shop.py"},
+		{"python3", "python3 -Wignore -OO -- -odd", "-odd"},
+		{"python3", "python3 -m http.server 80", "http.server"},
+		{"python3", "python3 -Bmgunicorn app:x", "gunicorn"},
+		{"python3", "python3 -c print(1) shop.py", NULL},
+		{"python3", "python3 -Ic x", NULL},
+		{"python3", "python3", NULL},
+		{"python3", "python3 -", NULL},
+		{"python3", "python3 -m", NULL},
+		{"python3", "python3 -X", NULL},
+		{"python3", "/usr/bin/python3 /usr/bin/gunicorn shop:app", "gunicorn"},
+		/* a name that many have: with its directory */
+		{"python3", "python3 /srv/shop/main.py", "shop/main.py"},
+		{"python3", "python3 shop/manage.py runserver", "shop/manage.py"},
+		{"python3", "python3 main.py", "main.py"},
+		{"python3", "python3 ./main.py", "main.py"},
+		{"python3", "python3 /main.py", "main.py"},
+		{"python3", "python3 //main.py", "main.py"},
+		{"node", "node --require ./trace.js --inspect index.js", "index.js"},
+		{"node", "node -r dotenv/config /app/api/index.js", "api/index.js"},
+		{"node", "node --max-old-space-size=4096 dist/worker.js", "dist/worker.js"},
+		{"node", "node --import=x y.mjs", "y.mjs"},
+		{"node", "node -e 1+1", NULL},
+		{"node", "node -pe 1+1", NULL},
+		{"node", "node --eval=1 x.js", NULL},
+		{"ruby3.1", "ruby -Ilib -rjson bin/rails server", "rails"},
+		{"perl", "perl -w -I /lib /usr/bin/exim4", "exim4"},
+		{"perl", "perl -ne print", NULL},
+		{"php8.2", "php -d x=y artisan queue:work", "artisan"},
+		{"php", "php -f cron.php", "cron.php"},
+		{"lua5.4", "lua -e x=1 game.lua", "game.lua"},
+		{"bash", "/bin/bash /usr/local/bin/backup.sh daily", "backup.sh"},
+		{"bash", "bash --rcfile x -o pipefail +x -l job", "job"},
+		{"sh", "sh -ec rm\t-rf", NULL},
+		{"dash", "-sh", NULL},
+		{"bash", "bash /dev/fd/63", NULL},
+		{"bash", "bash /proc/self/fd/3", NULL},
+		{"java", "java -Xmx1g -cp a.jar:b.jar -Dx=y com.shop.Main --pw x", "com.shop.Main"},
+		{"java", "java -jar /opt/kafka/kafka.jar", "kafka.jar"},
+		{"java", "java --add-opens a/b=ALL-UNNAMED @args -m shop/com.Main",
+		 "shop/com.Main"},
+		{"java", "java -Xint /src/Spinner.java", "Spinner.java"},
+		{"java", "java -version", NULL},
+		{"java", "java -cp", NULL},
+		{"java", "java -jar", NULL},
+		{"dotnet", "dotnet exec --depsfile /srv/Shop.dll", "Shop.dll"},
+		{"dotnet", "dotnet run", NULL},
+		{"nginx", "nginx -c x", NULL},
+		/* options whose argument is the rest of the word */
+		{"perl", "perl -MFeature=all -w shop.pl", "shop.pl"},
+		{"perl", "perl -d:NYTProf -pi.orig -I lib shop.pl", "shop.pl"},
+		{"perl", "perl -Mstrict -e print", NULL},
+		{"ruby", "ruby -W:no-deprecated -Ku -rbundler/setup shop.rb", "shop.rb"},
+		{"ruby", "ruby -We", NULL},
+		/* launchers */
+		{"ruby3.1", "ruby /usr/bin/bundle exec puma -C config.rb", "puma"},
+		{"ruby3.1", "ruby /usr/bin/bundle exec --keep puma", "bundle"},
+		{"ruby3.1", "ruby /usr/bin/bundle install", "bundle"},
+		{"ruby", "ruby -S bundle exec rake", "rake"},
+		{"node", "node --max-http-header-size 9000 --env-file .env shop.js", "shop.js"},
+		{"deno", "deno run --allow-net --config x.json /srv/shop/main.ts", "shop/main.ts"},
+		{"deno", "deno run run", "run"},
+		{"bun", "bun run index.ts", "index.ts"},
+		{"bun", "bun -e 1", NULL},
+		/* one file, many programs */
+		{"busybox", "/bin/ls -l /secret", "ls"},
+		{"busybox", "busybox httpd -f -p 80", "httpd"},
+		{"busybox", "/bin/busybox sh /srv/backup.sh x", "backup.sh"},
+		{"busybox", "sh -c secret", "sh"},
+		{"busybox", "-sh", "sh"},
+		{"busybox", "busybox", NULL},
+		{"busybox", "-", NULL},
+		{"toybox", "toybox nc -l", "nc"},
+		{"coreutils", "/usr/bin/sort secret", "sort"},
+		/* titles */
+		{"python3.11", "gunicorn:\tworker\t[shop]", "gunicorn"},
+		{"ruby3.1", "puma\t5.6.4\t(tcp://0.0.0.0:3000)\t[shop]", "puma"},
+		{"python3", "python3\t/srv/shop.py\t--token\tsecret", NULL},
+		{"python3", "python\tx", NULL},
+		{"python3", "/srv/x\ty", NULL},
+		{"php-fpm8.2", "php-fpm:\tpool\twww", "php-fpm/www"},
+		{"php-fpm", "php-fpm:\tmaster\tprocess\t(/etc/php-fpm.conf)", NULL},
+		{"php-fpm8.2", "php-fpm:\tpool\t", NULL},
+		{"python3", "", NULL},
+		{"python", "python  shop.py", NULL}, /* an empty argument */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *got = subject_of(cases[i].program, cases[i].words);
+
+		if ((!got) != (!cases[i].subject) || (got && strcmp(got, cases[i].subject)))
+			fail_msg("%s: %s, not %s", cases[i].words, got ? got : "none",
+				 cases[i].subject ? cases[i].subject : "none");
+	}
+	assert_true(command_is_interpreter("python3"));
+	assert_true(command_is_interpreter("java"));
+	assert_true(command_is_interpreter("busybox"));
+	assert_true(command_is_interpreter("php-fpm8.2"));
+	assert_false(command_is_interpreter("pythonish"));
+	assert_false(command_is_interpreter("node_exporter"));
+	assert_false(command_is_interpreter("show"));
+	assert_false(command_is_interpreter(""));
+}
+
+static void command_lines_that_are_forged(void **state)
+{
+	char subject[COMMAND_SUBJECT_SIZE], long_name[512];
+
+	(void)state;
+	assert_false(command_line__subject("python3", "python3\0cut", 11, subject));
+	assert_false(command_line__subject("python3", "", 0, subject));
+	assert_false(command_line__subject("python3", "no end", 6, subject));
+	memset(long_name, 'x', sizeof(long_name));
+	memcpy(long_name, "sh", 3);
+	long_name[sizeof(long_name) - 1] = '\0';
+	assert_false(command_line__subject("sh", long_name, sizeof(long_name), subject));
+	for (size_t i = 0; i < sizeof(long_name); i++)
+		long_name[i] = i % 2 ? '\0' : '-';
+	assert_false(command_line__subject("sh", long_name, sizeof(long_name), subject));
+}
+
+/* ---- OpenTelemetry's context ----------------------------------------------------------------- */
+
+static size_t put_field(uint8_t *at, unsigned int field, const void *bytes, size_t size)
+{
+	assert_true(size < 128);
+	at[0] = (uint8_t)(field << 3 | 2);
+	at[1] = (uint8_t)size;
+	memcpy(at + 2, bytes, size);
+	return size + 2;
+}
+
+/* KeyValue {1 key, 2 AnyValue {1 text}} as field `field` */
+static size_t put_attribute(uint8_t *at, unsigned int field, const char *key, const char *value)
+{
+	uint8_t inner[128], any[128];
+	size_t size = put_field(inner, 1, key, strlen(key));
+
+	size += put_field(inner + size, 2, any, put_field(any, 1, value, strlen(value)));
+	return put_field(at, field, inner, size);
+}
+
+static void decode(const void *message, size_t size)
+{
+	uint8_t *copy = malloc(size ? size : 1);
+
+	memcpy(copy, message, size);
+	begin(sizeof(space));
+	otel_context__decode(copy, size, &facts);
+	free(copy);
+}
+
+static size_t make_resource(uint8_t *at)
+{
+	size_t size = put_attribute(at, 1, "service.name", "shop");
+
+	size += put_attribute(at + size, 1, "secret.key", "hidden");
+	at[size++] = 2 << 3; /* dropped_attributes_count, a number */
+	at[size++] = 5;
+	return size + put_attribute(at + size, 1, "service.version", "1.2");
+}
+
+static void contexts(void **state)
+{
+	uint8_t resource[128], message[256];
+	size_t size = make_resource(resource), whole;
+
+	(void)state;
+	decode(resource, size);
+	assert_string_equal(told(), "otel:service.name=shop|otel:service.version=1.2|");
+	whole = put_field(message, 1, resource, size);
+	whole += put_attribute(message + whole, 2, "k8s.pod.name", "shop-0");
+	decode(message, whole);
+	assert_string_equal(
+		told(),
+		"otel:service.name=shop|otel:service.version=1.2|otel:k8s.pod.name=shop-0|");
+	/* cut anywhere, it is read as far as it goes */
+	for (size_t i = 0; i < whole; i++)
+		decode(message, i);
+	/* any byte changed */
+	for (size_t i = 0; i < whole; i++)
+		for (unsigned int value = 0; value < 256; value += 15) {
+			uint8_t kept = message[i];
+
+			message[i] = (uint8_t)value;
+			decode(message, whole);
+			message[i] = kept;
+		}
+	/* messages in messages in messages */
+	memset(message, 0x0a, sizeof(message));
+	decode(message, sizeof(message));
+	assert_string_equal(told(), "");
+	assert_true(otel_context_has_name("[anon:OTEL_CTX]"));
+	assert_true(otel_context_has_name("/memfd:OTEL_CTX (deleted)"));
+	assert_false(otel_context_has_name("/tmp/OTEL_CTX"));
+}
+
+/* ---- real processes -------------------------------------------------------------------------- */
+
+struct heard {
+	VEC(struct facts_event *) events;
+	unsigned int cgroups;
+};
+
+/* An event_push_fn. */
+static int hear(void *context, struct event_header *event)
+{
+	struct heard *heard = context;
+	struct facts_event *copy;
+
+	assert_int_equal(event_check(event, event->size), 0);
+	if (event->type == EVENT_CGROUP) {
+		heard->cgroups++;
+		return 0;
+	}
+	assert_int_equal(event->type, EVENT_FACTS);
+	copy = malloc(event->size);
+	memcpy(copy, event, event->size);
+	return vec_push(&heard->events, copy);
+}
+
+static void unhear(struct heard *heard)
+{
+	for (size_t i = 0; i < heard->events.count; i++)
+		free(heard->events.data[i]);
+	vec_free(&heard->events);
+}
+
+static bool says(const struct facts_event *e, const char *key, const char *value)
+{
+	const char *at = e->text;
+
+	for (uint32_t i = 0; i < e->count; i++) {
+		bool is_it = !strcmp(at, key);
+
+		at += strlen(at) + 1;
+		if (is_it)
+			return !strcmp(at, value);
+		at += strlen(at) + 1;
+	}
+	return false;
+}
+
+static const reader_serve_fn services[] = {fact_reader__serve};
+
+/* A child with a context and an environment of its own. */
+static pid_t start_child(char *const *arguments, char *const *environment)
+{
+	int ends[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		execve(arguments[0], arguments, environment);
+		_exit(127);
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 0); /* closed by the execve */
+	close(ends[0]);
+	return pid;
+}
+
+/* In this process: a header, and the message behind it. */
+static void publish_context(void)
+{
+	int fd = memfd_create("OTEL_CTX", MFD_CLOEXEC);
+	struct {
+		char signature[8];
+		uint32_t version, size;
+		uint64_t published, message;
+	} header = {.version = 2, .published = 1};
+	uint8_t *at;
+
+	if (fd < 0 || ftruncate(fd, 4096))
+		_exit(1);
+	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		_exit(1);
+	header.message = (uint64_t)(uintptr_t)(at + 64);
+	header.size = (uint32_t)make_resource(at + 64);
+	memcpy(header.signature, "OTEL_CTX", 8);
+	memcpy(at, &header, sizeof(header));
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static struct fact_asker *new_asker(struct reader_pool **pool, struct heard *heard)
+{
+	const struct reader_pool_options options = {
+		.services = services, .service_count = 1, .name = "test-facts"};
+	static const char *const names[] = {"TEAM"};
+	struct fact_asker *asker = NULL;
+
+	assert_int_equal(reader_pool__new(&options, pool), 0);
+	assert_int_equal(fact_asker__new(&(struct fact_asker_options){.readers = *pool,
+								      .names = names,
+								      .name_count = 1,
+								      .push = hear,
+								      .context = heard},
+					 &asker),
+			 0);
+	return asker;
+}
+
+static void end_asker(struct fact_asker *asker, struct reader_pool *pool, struct heard *heard)
+{
+	reader_pool__free(pool);
+	fact_asker__free(asker);
+	unhear(heard);
+}
+
+static void ask(struct fact_asker *asker, struct reader_pool *pool, pid_t pid, uint64_t time)
+{
+	fact_asker__sampled(asker, pid, time);
+	assert_int_equal(fact_asker__run(asker, time), 0);
+	assert_true(reader_pool__settle(pool, 20 * S));
+	assert_int_equal(fact_asker__run(asker, time), 0);
+}
+
+static void a_process_is_asked_once(void **state)
+{
+	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL};
+	char *environment[] = {"DD_SERVICE=shop", "TEAM=red", "PASSWORD=secret", NULL};
+	struct heard heard = {};
+	struct reader_pool *pool;
+	struct fact_asker *asker = new_asker(&pool, &heard);
+	pid_t pid = start_child(arguments, environment);
+	struct fact_asker_stats stats;
+
+	(void)state;
+	ask(asker, pool, pid, S);
+	assert_int_equal(heard.events.count, 2);
+	assert_int_equal(heard.cgroups, 1);
+	assert_int_equal(heard.events.data[0]->state, FACTS_STATE_FIRST);
+	assert_int_equal(heard.events.data[0]->count, 1);
+	assert_int_equal(heard.events.data[1]->state, FACTS_STATE_WHOLE);
+	assert_true(says(heard.events.data[1], "env:DD_SERVICE", "shop"));
+	assert_true(says(heard.events.data[1], "env:TEAM", "red"));
+	assert_null(memmem(heard.events.data[1]->text, heard.events.data[1]->size, "secret", 6));
+	assert_null(memmem(heard.events.data[1]->text, heard.events.data[1]->size, "script", 6));
+	/* not again, until a second later: then without the first one */
+	ask(asker, pool, pid, S + 1);
+	assert_int_equal(heard.events.count, 2);
+	ask(asker, pool, pid, 2 * S);
+	assert_int_equal(heard.events.count, 3);
+	for (uint64_t i = 0; i < 100; i++)
+		ask(asker, pool, pid, (3 + 10 * i) * S);
+	assert_int_equal(heard.events.count, 5);
+	/* another life is asked anew */
+	fact_asker__forget(asker, pid);
+	ask(asker, pool, pid, 2000 * S);
+	assert_int_equal(heard.events.count, 7);
+	fact_asker__forget(asker, pid);
+	end_child(pid);
+	ask(asker, pool, pid, 3000 * S); /* it is gone */
+	assert_int_equal(heard.events.count, 7);
+	fact_asker__stats(asker, &stats);
+	assert_int_equal(stats.asked, 5);
+	assert_int_equal(stats.answered, 5);
+	end_asker(asker, pool, &heard);
+}
+
+static void a_context_is_found(void **state)
+{
+	struct heard heard = {};
+	struct reader_pool *pool;
+	struct fact_asker *asker = new_asker(&pool, &heard);
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		publish_context();
+		if (write(ends[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	ask(asker, pool, pid, S);
+	assert_false(says(heard.events.data[1], "otel:service.name", "shop")); /* not at first */
+	ask(asker, pool, pid, 2 * S);
+	assert_int_equal(heard.events.count, 3);
+	assert_true(says(heard.events.data[2], "otel:service.name", "shop"));
+	assert_true(says(heard.events.data[2], "otel:service.version", "1.2"));
+	end_child(pid);
+	close(ends[0]);
+	close(ends[1]);
+	end_asker(asker, pool, &heard);
+}
+
+/* 10,000 pids that are gone, and who was sampled last is asked all the same. */
+static void a_storm_is_not_asked(void **state)
+{
+	struct heard heard = {};
+	struct reader_pool *pool;
+	struct fact_asker *asker = new_asker(&pool, &heard);
+	struct reader_pool_stats spent;
+	struct fact_asker_stats stats;
+
+	(void)state;
+	for (pid_t pid = 5000000; pid < 5010000; pid++)
+		fact_asker__sampled(asker, pid, S);
+	fact_asker__stats(asker, &stats);
+	assert_int_equal(stats.dropped, 10000 - FACT_WAITING_MAX);
+	for (pid_t pid = 5000000; pid < 5010000; pid++)
+		fact_asker__forget(asker, pid);
+	assert_int_equal(fact_asker__run(asker, S), 0);
+	ask(asker, pool, getpid(), S);
+	assert_int_equal(heard.events.count, 2);
+	/* those that live are asked, so many at once and so many a second */
+	for (uint64_t i = 0; i < 2 * FACT_ASKS_AT_ONCE; i++) {
+		fact_asker__forget(asker, getpid());
+		ask(asker, pool, getpid(), S + i);
+	}
+	fact_asker__stats(asker, &stats);
+	assert_true(stats.asked <= FACT_ASKS_AT_ONCE);
+	assert_true(stats.asked >= FACT_LOOKS_A_SECOND);
+	fact_asker__forget(asker, getpid());
+	ask(asker, pool, getpid(), 3 * S);
+	for (uint64_t i = 0; i < 100; i++) {
+		fact_asker__forget(asker, getpid());
+		ask(asker, pool, getpid(), 3 * S);
+	}
+	fact_asker__stats(asker, &stats);
+	assert_true(stats.asked <= FACT_ASKS_AT_ONCE + 2 * FACT_ASKS_A_SECOND);
+	reader_pool__stats(pool, &spent);
+	print_message("asking one takes a reader %.0f us of CPU\n",
+		      spent.cpu_ns / 1e3 / (double)stats.asked);
+	end_asker(asker, pool, &heard);
+}
+
+static void bad_names_are_refused(void **state)
+{
+	static const char *const names[] = {"A=B"};
+	struct fact_asker *asker = NULL;
+	struct fact_asker_options options = {.names = names, .name_count = 1, .push = hear};
+
+	(void)state;
+	assert_int_equal(fact_asker__new(&options, &asker), -EINVAL);
+	assert_null(asker);
+}
+
+static void answers_that_are_not_sound(void **state)
+{
+	static uint8_t bytes[READER_ANSWER_MAX];
+	struct reader_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
+	uint32_t *counts = (uint32_t *)bytes;
+
+	(void)state;
+	begin(sizeof(space));
+	assert_true(fact_reader__take(&answer, &facts)); /* there are none */
+	memcpy(bytes + 8, "a\0b", 4);
+	counts[0] = 1;
+	counts[1] = 4;
+	assert_true(fact_reader__take(&answer, &facts));
+	assert_string_equal(told(), "a=b|");
+	for (uint32_t size = 0; size < 4; size++) {
+		counts[1] = size;
+		assert_false(fact_reader__take(&answer, &facts));
+	}
+	counts[1] = UINT32_MAX;
+	assert_false(fact_reader__take(&answer, &facts));
+	counts[1] = 4;
+	counts[0] = UINT32_MAX;
+	assert_false(fact_reader__take(&answer, &facts));
+	counts[0] = 0;
+	assert_false(fact_reader__take(&answer, &facts));
+	counts[0] = 1;
+	answer.size--;
+	assert_false(fact_reader__take(&answer, &facts));
+	answer.size++;
+	answer.refusal = READER_HUNG;
+	assert_false(fact_reader__take(&answer, &facts));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_list_of_facts),
+		cmocka_unit_test(only_what_is_on_the_list),
+		cmocka_unit_test(environments_that_are_large),
+		cmocka_unit_test(names_that_may_be_asked_for),
+		cmocka_unit_test(subjects_of_command_lines),
+		cmocka_unit_test(command_lines_that_are_forged),
+		cmocka_unit_test(contexts),
+		cmocka_unit_test(a_process_is_asked_once),
+		cmocka_unit_test(a_context_is_found),
+		cmocka_unit_test(a_storm_is_not_asked),
+		cmocka_unit_test(bad_names_are_refused),
+		cmocka_unit_test(answers_that_are_not_sound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process that opens files: it finds what is there, and one that hangs, dies or takes too long costs a
+ * deadline, not more. A stopped process stands for one that waits for a file system.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "sandbox/reaping.h"
+#include "symbolize/file_finder_private.h"
+
+#include "unit/debug_file_support.h"
+
+#define SECOND	UINT64_C(1000000000)
+#define TENANT	12345
+#define PATIENT (60 * SECOND)
+
+static struct file_finder *finder(uint64_t silence)
+{
+	const struct finder_limits limits = {silence, PATIENT, PATIENT};
+	struct file_finder *f = file_finder__new_within(&limits);
+
+	assert_non_null(f);
+	return f;
+}
+
+struct question {
+	struct debug_file_request request;
+	struct debug_file_counts counts;
+	struct found_files found;
+};
+
+static void open_question(struct question *q, const char *module)
+{
+	*q = (struct question){.request = {.elf_fd = open_scratch(module, O_RDONLY),
+					   .root_fd = open_scratch("root", O_PATH | O_DIRECTORY),
+					   .path = "/opt/app/prog"},
+			       .found = {.debug_fd = -1, .alt_fd = -1}};
+}
+
+static void close_question(struct question *q)
+{
+	close(q->request.elf_fd);
+	close(q->request.root_fd);
+	if (q->found.debug_fd >= 0)
+		close(q->found.debug_fd);
+	if (q->found.alt_fd >= 0)
+		close(q->found.alt_fd);
+}
+
+static int ask_finder(struct file_finder *f, struct question *q)
+{
+	return file_finder__find(f, &q->request, NULL, true, &q->counts, &q->found);
+}
+
+static void test_finds(void **state)
+{
+	struct file_finder *f = finder(PATIENT);
+	struct question q;
+	struct stat st;
+	char name[512];
+
+	(void)state;
+	place_for("root", "id1", "id1.debug");
+	run("cp plain1.debug root/opt/app/; printf 12345 >root/opt/app/prog.dwp");
+	open_question(&q, "id1.stripped");
+	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(q.counts.by_build_id, 1);
+	assert_int_equal(q.found.package_size, 5);
+	assert_int_equal(q.found.identity,
+			 debug_file_identity(q.request.elf_fd, 0, q.found.debug_fd, -1));
+	assert_int_equal(fstat(q.found.debug_fd, &st), 0);
+	assert_true(q.found.total_size > (uint64_t)st.st_size);
+	name_of(q.found.debug_fd, name, sizeof(name));
+	q.found.debug_fd = -1;
+	assert_non_null(strstr(name, ".build-id"));
+	close_question(&q);
+	/* the same process, another module, what was counted goes on */
+	open_question(&q, "plain1.linked");
+	assert_int_equal(ask_finder(f, &q), 0);
+	assert_true(q.found.debug_fd >= 0 && q.found.alt_fd < 0);
+	assert_int_equal(q.counts.by_build_id + q.counts.by_link, 2);
+	close_question(&q);
+	open_question(&q, "plain2.linked");
+	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(q.found.debug_fd, -1);
+	close_question(&q);
+	assert_int_equal(file_finder__abandoned(f), 0);
+	file_finder__free(f);
+}
+
+static void test_opens(void **state)
+{
+	struct file_finder *f = finder(PATIENT);
+	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
+	_cleanup_close_ int module = open_scratch("id1", O_RDONLY), fd = -1;
+	char name[512];
+
+	(void)state;
+	run("echo >root/opt/app/x.dwo; mkfifo root/opt/app/y.dwo");
+	fd = file_finder__open(f, module, root, "/opt/app/x.dwo", 100);
+	assert_true(fd >= 0);
+	name_of(steal_fd(fd), name, sizeof(name));
+	assert_string_equal(name, "root/opt/app/x.dwo");
+	assert_int_equal(file_finder__open(f, module, root, "/opt/app/x.dwo", 0), -ENOENT);
+	assert_int_equal(file_finder__open(f, module, root, "/opt/app/y.dwo", 100), -ENOENT);
+	assert_int_equal(file_finder__open(f, module, -1, "/no/such/file.dwo", 100), -ENOENT);
+	file_finder__free(f);
+}
+
+/* A line of /proc/PID/status, as a hexadecimal number. */
+static uint64_t status_of(pid_t pid, const char *name)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			return strtoull(line + strlen(name), NULL, 16);
+	fail_msg("%s has no %s", path, name);
+	return 0;
+}
+
+/* It may read what it likes, and nothing else. */
+static void test_privileges(void **state)
+{
+	const uint64_t reads = UINT64_C(1) << 2; /* CAP_DAC_READ_SEARCH */
+	struct file_finder *f = finder(PATIENT);
+	struct question q;
+	pid_t child;
+
+	(void)state;
+	open_question(&q, "id1.stripped");
+	assert_int_equal(ask_finder(f, &q), 0);
+	close_question(&q);
+	child = file_finder__child(f);
+	assert_int_equal(status_of(child, "CapEff:"), geteuid() ? 0 : reads);
+	assert_int_equal(status_of(child, "CapPrm:"), geteuid() ? 0 : reads);
+	assert_int_equal(status_of(child, "NoNewPrivs:"), 1);
+	if (!geteuid())
+		assert_int_equal(status_of(child, "CapBnd:"), 0);
+	file_finder__free(f);
+}
+
+/* Start its child by a question, and stop that. */
+static void stop_child(struct file_finder *f, const char *module)
+{
+	struct question q;
+
+	open_question(&q, module);
+	assert_int_equal(ask_finder(f, &q), 0);
+	close_question(&q);
+	assert_true(file_finder__child(f) > 0);
+	assert_int_equal(kill(file_finder__child(f), SIGSTOP), 0);
+}
+
+static void test_hangs(void **state)
+{
+	struct file_finder *f = finder(SECOND / 5);
+	uint64_t begin;
+	struct question q;
+	pid_t child;
+
+	(void)state;
+	run("cp id1.stripped tenants; chown %d tenants", geteuid() ? (int)geteuid() : TENANT);
+	stop_child(f, "tenants");
+	child = file_finder__child(f);
+	open_question(&q, "tenants");
+	begin = monotonic_ns();
+	assert_int_equal(ask_finder(f, &q), -ETIMEDOUT);
+	assert_true(monotonic_ns() - begin >= SECOND / 5);
+	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_HUNG);
+	assert_int_equal(file_finder__abandoned(f), 1);
+	assert_int_equal(kill(child, 0), -1); /* it could be ended, and was waited for */
+	/* its user is not asked again, by no process */
+	assert_int_equal(ask_finder(f, &q), -ETIMEDOUT);
+	assert_int_equal(file_finder__child(f), 0);
+	close_question(&q);
+	if (!geteuid()) { /* root's files are */
+		open_question(&q, "id1.stripped");
+		assert_int_equal(ask_finder(f, &q), 0);
+		assert_true(file_finder__child(f) > 0);
+		close_question(&q);
+	}
+	file_finder__free(f);
+}
+
+static void test_dies(void **state)
+{
+	struct file_finder *f = finder(PATIENT);
+	struct question q;
+
+	(void)state;
+	stop_child(f, "id1.stripped");
+	assert_int_equal(kill(file_finder__child(f), SIGKILL), 0);
+	open_question(&q, "id1.stripped");
+	assert_true(ask_finder(f, &q) < 0);
+	assert_int_equal(file_finder__child(f), 0);
+	assert_int_equal(ask_finder(f, &q), 0);
+	close_question(&q);
+	file_finder__free(f);
+}
+
+static int give_up(void *context, const char *what, uint64_t done, uint64_t total)
+{
+	int *calls = context;
+
+	(void)what;
+	assert_true(done <= total);
+	return ++*calls > 2;
+}
+
+/* While it hangs the user is asked, who does not wait. */
+static void test_cancel(void **state)
+{
+	struct file_finder *f = finder(PATIENT);
+	struct question q;
+	int calls = 0;
+
+	(void)state;
+	stop_child(f, "id1.stripped");
+	open_question(&q, "id1.stripped");
+	q.request.progress = give_up;
+	q.request.context = &calls;
+	assert_int_equal(ask_finder(f, &q), -ECANCELED);
+	assert_int_equal(calls, 3);
+	assert_int_equal(file_finder__abandoned(f), 0);
+	close_question(&q);
+	file_finder__free(f);
+}
+
+static void test_budget(void **state)
+{
+	const struct finder_limits limits = {
+		.silence_ns = PATIENT, .user_ns = 1, .others_ns = PATIENT};
+	struct file_finder *f = file_finder__new_within(&limits);
+	struct question q;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	run("cp id1.stripped tenants; chown %d tenants", TENANT);
+	open_question(&q, "tenants");
+	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(ask_finder(f, &q), -EDQUOT);
+	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_BUDGET);
+	close_question(&q);
+	open_question(&q, "id1.stripped");
+	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(ask_finder(f, &q), 0);
+	close_question(&q);
+	file_finder__free(f);
+}
+
+/* A child that neither runs nor wants to; and one that does. */
+static void test_liveness(void **state)
+{
+	struct liveness l = {};
+	struct rusage usage;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid)
+		for (;;)
+			;
+	assert_false(liveness__is_stuck(&l, pid, SECOND, SECOND));
+	assert_false(liveness__is_stuck(&l, pid, 3 * SECOND, SECOND));
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	(void)liveness__is_stuck(&l, pid, 5 * SECOND, SECOND);
+	assert_true(liveness__is_stuck(&l, pid, 7 * SECOND, SECOND));
+	assert_int_equal(end_process(pid, 60 * SECOND, &status, &usage), 0);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_finds), TEST(test_opens),  TEST(test_privileges), TEST(test_hangs),
+		TEST(test_dies),  TEST(test_cancel), TEST(test_budget),	    TEST(test_liveness),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

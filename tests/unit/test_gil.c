@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The GIL's line of the summary: of forged tables, as a builder would have made them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "export/gil.h"
+#include "profile/profile_check.h"
+
+static const char *const strings[] = {"", "server", "worker", "batch"};
+
+static struct profile_process processes[] = {
+	{},
+	{.pid = 7, .name = {1}, .start = 0, .end = 0},
+	{.pid = 8, .name = {3}, .start = 500, .end = 1500},
+};
+
+static struct profile_thread threads[] = {
+	{},
+	{.process = {1}, .tid = 7, .name = {1}},
+	{.process = {1}, .tid = 71, .name = {2}},
+	{.process = {2}, .tid = 8, .name = {3}},
+};
+
+static const struct profile_gil gils[] = {
+	{{1}, {1}, .samples = 10, .held = 0, .waiting = 2, .held_time = 0},
+	{{2}, {3}, .samples = 4, .held = 4, .held_time = 900},
+	{{1}, {2}, .samples = 30, .held = 30, .held_time = 500},
+};
+
+static struct profile profile(void)
+{
+	return (struct profile){
+		.start = 1000,
+		.end = 2000,
+		.strings = strings,
+		.string_count = 4,
+		.processes = processes,
+		.process_count = 3,
+		.threads = threads,
+		.thread_count = 4,
+		.gils = gils,
+		.gil_count = 3,
+	};
+}
+
+static void test_table(void **state)
+{
+	const struct profile p = profile();
+	struct gil_table table;
+
+	(void)state;
+	gil_table__init(&table, &p);
+	assert_int_equal(table.count, 2);
+	/* recorded for 500 ns of its life: a share is never more than all of the time */
+	assert_int_equal(table.processes[0].rows[0].thread.v, 3);
+	assert_true(table.processes[0].share > 0.99 && table.processes[0].share <= 1);
+	assert_int_equal(table.processes[1].count, 2);
+	assert_int_equal(table.processes[1].rows[0].thread.v, 2);
+	assert_int_equal(table.processes[1].held, 30);
+	assert_int_equal(table.processes[1].waiting, 2);
+	assert_true(table.processes[1].share > 0.49 && table.processes[1].share < 0.51);
+	gil_table__fini(&table);
+}
+
+static void test_text(void **state)
+{
+	const struct profile p = profile();
+	struct gil_table table;
+	char text[GIL_TEXT_SIZE], cut[20];
+
+	(void)state;
+	gil_table__init(&table, &p);
+	describe_gil(text, sizeof(text), &p, &table.processes[1]);
+	assert_string_equal(
+		text,
+		"server (pid 7): held in 75.0 % of 40 samples of 2 threads, 50.0 % of the time; held by "
+		"worker (tid 71) 100.0 %; 2 samples about to wait for it");
+	describe_gil(cut, sizeof(cut), &p, &table.processes[1]);
+	assert_int_equal(strlen(cut), sizeof(cut) - 1);
+	gil_table__fini(&table);
+}
+
+static void test_nothing(void **state)
+{
+	struct profile p = profile();
+	struct gil_table table;
+
+	(void)state;
+	p.gil_count = 0;
+	gil_table__init(&table, &p);
+	assert_int_equal(table.count, 0);
+	gil_table__fini(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

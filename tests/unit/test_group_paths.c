@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Paths of control groups by their ids: told, asked for, and too many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#undef fail /* base/log.h has one, too */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "capture/target.h"
+#include "procfs/group_paths.h"
+
+static struct group_paths *paths_of(const char *root)
+{
+	struct group_paths *p = NULL;
+
+	assert_int_equal(group_paths__new(root, &p), 0);
+	return p;
+}
+
+static void told_paths_are_kept(void **state)
+{
+	struct group_paths *p = paths_of(NULL);
+	size_t count;
+
+	(void)state;
+	assert_null(group_paths__find(p, 7));
+	assert_int_equal(group_paths__add(p, 7, "/a"), 0);
+	assert_int_equal(group_paths__add(p, 7, "/b"), 0); /* no group is renamed */
+	assert_int_equal(group_paths__add(p, 1ull << 40, "/c"), 0);
+	assert_string_equal(group_paths__find(p, 7)->path, "/a");
+	assert_string_equal(group_paths__find(p, 1ull << 40)->path, "/c");
+	assert_false(group_paths__find(p, 7)->excluded);
+	group_paths__all(p, &count);
+	assert_int_equal(count, 2);
+	group_paths__free(p);
+}
+
+/* The kernel is asked for those that nobody has told; what it does not know nobody knows. */
+static void groups_that_are_there(void **state)
+{
+	const char *root = target_cgroup_root();
+	struct group_paths *p;
+	struct stat st;
+
+	(void)state;
+	if (!root)
+		skip();
+	assert_int_equal(stat(root, &st), 0);
+	p = paths_of(root);
+	assert_non_null(group_paths__find(p, st.st_ino));
+	assert_string_equal(group_paths__find(p, st.st_ino)->path, "/");
+	assert_null(group_paths__find(p, ~0ull));
+	group_paths__free(p);
+	/* a directory that is none of control groups */
+	p = paths_of("/proc/self");
+	assert_null(group_paths__find(p, st.st_ino));
+	group_paths__free(p);
+}
+
+static void number_and_bytes_are_limited(void **state)
+{
+	struct group_paths *p = paths_of(NULL);
+	char path[4096];
+	size_t count;
+
+	(void)state;
+	for (uint64_t id = 1; id <= 3 * GROUP_PATHS_MAX; id++) {
+		snprintf(path, sizeof(path), "/g%llu", (unsigned long long)id);
+		assert_int_equal(group_paths__add(p, id, path), 0);
+		assert_string_equal(group_paths__find(p, 1)->path, "/g1"); /* it is used */
+		group_paths__all(p, &count);
+		assert_true(count <= GROUP_PATHS_MAX);
+	}
+	assert_null(group_paths__find(p, 2));
+	assert_non_null(group_paths__find(p, 3 * GROUP_PATHS_MAX));
+	memset(path, 'x', sizeof(path) - 1);
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	for (uint64_t id = 100000; id < 102000; id++)
+		assert_int_equal(group_paths__add(p, id, path), 0);
+	group_paths__all(p, &count);
+	assert_true(count * sizeof(path) <= GROUP_PATHS_BYTES);
+	assert_non_null(group_paths__find(p, 101999));
+	assert_null(group_paths__find(p, 100000));
+	group_paths__free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(told_paths_are_kept),
+		cmocka_unit_test(groups_that_are_there),
+		cmocka_unit_test(number_and_bytes_are_limited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,758 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What HotSpot's memory says, of memory that is forged: as it should be, and as it should not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "hotspot_image.h"
+#include "runtimes/hotspot_counter.h"
+#include "runtimes/hotspot_names.h"
+#include "runtimes/hotspot_words.h"
+
+struct scene {
+	struct hotspot_image image;
+	struct target_memory memory;
+	struct hotspot_layout layout;
+	struct hotspot_code code;
+};
+
+static struct scene *open_image(bool is_moved)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	image_init(&s->image, is_moved);
+	s->memory = image_memory(&s->image);
+	return s;
+}
+
+static struct scene *open_scene(bool is_moved)
+{
+	struct scene *s = open_image(is_moved);
+
+	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), 0);
+	assert_int_equal(hotspot_code__read(&s->code, &s->layout, &s->memory), 0);
+	return s;
+}
+
+static void close_scene(struct scene *s)
+{
+	hotspot_layout__fini(&s->layout);
+	free(s);
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+static void test_layout(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+
+		for (int i = 0; i < HOTSPOT_PARTS; i++) {
+			assert_string_equal(s->layout.missing[i], "");
+			assert_true(s->layout.can[i]);
+		}
+		assert_int_equal(s->layout.major, is_moved ? 25 : 17);
+		assert_int_equal(s->layout.at[HOTSPOT_COMPILE_ID], 72);
+		assert_int_equal((int64_t)s->layout.at[HOTSPOT_SENDER_SP_OFFSET], -1);
+		assert_int_equal(s->layout.stub_entries.count, 1);
+		assert_true(s->image.reads < 60);
+		close_scene(s);
+	}
+}
+
+static void test_missing_fields_are_named(void **state)
+{
+	struct scene *s = open_image(false);
+	struct hotspot_image *i = &s->image;
+
+	(void)state;
+	for (uint32_t k = 0; k < i->next_field; k++) {
+		uint64_t name = image_word(i, IMAGE_TABLES + 32 * k + 8) - IMAGE_BASE;
+
+		if (!strcmp((char *)i->bytes + name, "_body") ||
+		    !strcmp((char *)i->bytes + name, "_top"))
+			i->bytes[name] = 'x';
+	}
+	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, i->exports), 0);
+	assert_true(s->layout.can[HOTSPOT_CAN_UNWIND]);
+	assert_false(s->layout.can[HOTSPOT_CAN_NAME]);
+	assert_false(s->layout.can[HOTSPOT_CAN_LINE]);
+	assert_false(s->layout.can[HOTSPOT_CAN_COUNT]);
+	assert_string_equal(s->layout.missing[HOTSPOT_CAN_NAME], "SYMBOL_BODY");
+	assert_string_equal(s->layout.missing[HOTSPOT_CAN_COUNT], "PERF_TOP");
+	close_scene(s);
+}
+
+/* Values of an exported variable that make no sense. */
+static void test_bad_tables(void **state)
+{
+	static const struct {
+		enum hotspot_export which;
+		uint64_t value;
+	} BAD[] = {
+		{HOTSPOT_STRUCTS, 0},
+		{HOTSPOT_STRUCTS, UINT64_MAX - 7},
+		{HOTSPOT_STRUCTS, IMAGE_BASE + IMAGE_SIZE - 8},
+		{HOTSPOT_STRUCT_STRIDE, 0},
+		{HOTSPOT_STRUCT_STRIDE, UINT64_MAX},
+		{HOTSPOT_TYPE_STRIDE, 1 << 20},
+		{HOTSPOT_INTS, 7},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(BAD) / sizeof(BAD[0]); k++) {
+		struct scene *s = open_image(true);
+
+		image_put(&s->image, 8 * BAD[k].which, BAD[k].value, 8);
+		assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports),
+				 -ENODATA);
+		assert_null(s->layout.stub_entries.data);
+		close_scene(s);
+	}
+}
+
+/* Behind the image the same word follows for ever. */
+static int read_endless(void *context, void *to, size_t size, uint64_t address)
+{
+	const uint64_t word = IMAGE_BASE + IMAGE_STRINGS + 1;
+
+	if (address < IMAGE_BASE + IMAGE_SIZE)
+		return image_read(context, to, size, address);
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)to)[i] = (word >> 8 * ((address + i) & 7)) & 255;
+	return 0;
+}
+
+static void test_endless_table(void **state)
+{
+	struct scene *s = open_image(false);
+
+	(void)state;
+	s->memory.read = read_endless;
+	image_put(&s->image, 8 * HOTSPOT_STRUCTS, IMAGE_BASE + (1 << 24), 8);
+	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), -ENODATA);
+	close_scene(s);
+}
+
+static void test_large_offsets_are_not_known(void **state)
+{
+	struct scene *s = open_image(false);
+
+	(void)state;
+	for (uint32_t k = 0; k < s->image.next_field; k++)
+		if (!image_word(&s->image, IMAGE_TABLES + 32 * k + 24))
+			image_put(&s->image, IMAGE_TABLES + 32 * k + 16, 1u << 30, 8);
+	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), 0);
+	assert_false(s->layout.can[HOTSPOT_CAN_UNWIND]);
+	assert_int_equal(hotspot_code__read(&s->code, &s->layout, &s->memory), -ENODATA);
+	close_scene(s);
+}
+
+/* ---- heaps ----------------------------------------------------------------------------------- */
+
+static void test_blob_of_address(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		uint64_t code = image_code_of(IMAGE_COMPILED), address;
+		struct hotspot_blob b;
+
+		assert_int_equal(hotspot_code__find(&s->code, &s->memory, code + 0x700, &address),
+				 0);
+		assert_int_equal(address, code - IMAGE_HEADER);
+		assert_int_equal(hotspot_code__blob(&s->code, &s->memory, address, &b), 0);
+		assert_int_equal(b.kind, HOTSPOT_NMETHOD);
+		assert_int_equal(b.code, code);
+		assert_int_equal(b.frame_size, IMAGE_FRAME_WORDS);
+		assert_int_equal(b.frame_complete, 9);
+		assert_int_equal(b.compile_id, IMAGE_COMPILE_ID);
+		assert_int_equal(b.method, s->image.method);
+		assert_int_equal(b.verified_entry, code);
+		/* free, and not in it */
+		address = IMAGE_BASE + IMAGE_CODE + 400 * 128;
+		assert_int_equal(hotspot_code__find(&s->code, &s->memory, address, &address),
+				 -ENOENT);
+		assert_int_equal(hotspot_code__find(&s->code, &s->memory, 5, &address), -ENOENT);
+		close_scene(s);
+	}
+}
+
+static void test_map_that_leads_nowhere(void **state)
+{
+	struct scene *s = open_scene(false);
+	uint64_t blob;
+
+	(void)state;
+	memset(s->image.bytes + IMAGE_MAP, 1, IMAGE_CODE_SIZE / 128);
+	assert_int_equal(hotspot_code__find(&s->code, &s->memory,
+					    IMAGE_BASE + IMAGE_CODE + IMAGE_CODE_SIZE - 1, &blob),
+			 -ELOOP);
+	s->image.bytes[IMAGE_MAP + 3] = 9; /* to below the first */
+	assert_int_equal(
+		hotspot_code__find(&s->code, &s->memory, IMAGE_BASE + IMAGE_CODE + 3 * 128, &blob),
+		-ELOOP);
+	close_scene(s);
+}
+
+static void test_bad_heaps(void **state)
+{
+	static const struct {
+		uint32_t at, size;
+		uint64_t value;
+	} BAD[] = {
+		{IMAGE_HEAP + 0x100, 4, 0},	   /* none */
+		{IMAGE_HEAP + 0x100, 4, 1u << 30}, /* too many */
+		{IMAGE_HEAP + 8, 8, IMAGE_BASE},   /* ends before it begins */
+		{IMAGE_HEAP + 8, 8, UINT64_MAX},   /* all there is */
+		{IMAGE_HEAP + 24, 8, UINT64_MAX},  /* has more than it reserved */
+		{IMAGE_HEAP + 128, 4, 64},	   /* segments of 2^64 bytes */
+		{IMAGE_HEAP + 128, 4, 0},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(BAD) / sizeof(BAD[0]); k++) {
+		struct scene *s = open_image(true);
+
+		assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), 0);
+		image_put(&s->image, BAD[k].at, BAD[k].value, BAD[k].size);
+		assert_int_equal(hotspot_code__read(&s->code, &s->layout, &s->memory), -ENODATA);
+		close_scene(s);
+	}
+}
+
+static void test_what_is_new_and_gone(void **state)
+{
+	struct scene *s = open_scene(false);
+	struct hotspot_changes changes = {};
+	struct hotspot_blobs blobs = {};
+	uint32_t at = IMAGE_CODE + IMAGE_COMPILED * 128 + IMAGE_BLOCK;
+
+	(void)state;
+	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+	assert_int_equal(blobs.list.count, 3);
+	assert_int_equal(changes.added.count, 3);
+	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+	assert_int_equal(changes.added.count + changes.gone.count, 0);
+	/* another one of the same size in the same place */
+	image_put(&s->image, at + 72, IMAGE_COMPILE_ID + 1, 4);
+	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+	assert_int_equal(changes.added.count, 1);
+	assert_int_equal(changes.added.data[0], 2);
+	assert_int_equal(changes.gone.count, 1);
+	assert_int_equal(changes.gone.data[0].compile_id, IMAGE_COMPILE_ID);
+	/* one that is being made */
+	image_put(&s->image, at + 8, 0, 4);
+	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+	assert_int_equal(blobs.unreadable, 1);
+	assert_int_equal(changes.gone.count, 1);
+	assert_null(hotspot_blobs__find(&blobs, image_code_of(IMAGE_COMPILED)));
+	assert_non_null(hotspot_blobs__find(&blobs, image_code_of(IMAGE_STUBS)));
+	hotspot_blobs__fini(&blobs);
+	hotspot_changes__fini(&changes);
+	close_scene(s);
+}
+
+/* When the budget is used up all is as it was. */
+static void test_budget(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct hotspot_changes changes = {};
+	struct hotspot_blobs blobs = {};
+
+	(void)state;
+	s->memory.reads_left = 2;
+	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), -EDQUOT);
+	assert_int_equal(blobs.list.count, 0);
+	hotspot_layout__fini(&s->layout);
+	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), -EDQUOT);
+	close_scene(s);
+}
+
+static void test_counter(void **state)
+{
+	struct scene *s = open_scene(false);
+	uint64_t address;
+
+	(void)state;
+	assert_int_equal(
+		hotspot_counter__find(&s->layout, &s->memory, "sun.ci.totalCompiles", &address), 0);
+	assert_int_equal(image_word(&s->image, address - IMAGE_BASE), 1234);
+	assert_int_equal(hotspot_counter__find(&s->layout, &s->memory, "sun.ci.none", &address),
+			 -ENOENT);
+	image_put(&s->image, IMAGE_PERF + 32, 0, 4); /* an entry without a size leads to itself */
+	image_put(&s->image, IMAGE_PERF + 28, UINT32_MAX, 4);
+	assert_int_equal(
+		hotspot_counter__find(&s->layout, &s->memory, "sun.ci.totalCompiles", &address),
+		-ENOENT);
+	close_scene(s);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void test_names_and_lines(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		struct managed_function f = {};
+		struct hotspot_method m;
+
+		assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m),
+				 0);
+		assert_int_equal(m.code_size, 20);
+		assert_int_equal(hotspot_method__describe(&s->layout, &s->memory, &m, &f), 0);
+		assert_string_equal(f.name, "void a.b.Outer.run(int, java.lang.String[][])");
+		assert_string_equal(f.file, "a/b/Outer.java");
+		assert_int_equal(f.line, 10);
+		assert_int_equal(f.rows.count, 3);
+		assert_int_equal(managed_function__row(&f, 7)->line, 10);
+		assert_int_equal(managed_function__row(&f, 8)->line, 13);
+		assert_int_equal(managed_function__row(&f, 19)->line, 300);
+		managed_function__fini(&f);
+		f = (struct managed_function){};
+		assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.inlined, &m),
+				 0);
+		assert_int_equal(hotspot_method__describe(&s->layout, &s->memory, &m, &f), 0);
+		assert_string_equal(f.name, "long a.W$$Lambda.call()");
+		assert_string_equal(f.file, "");
+		managed_function__fini(&f);
+		close_scene(s);
+	}
+}
+
+/* What is no signature is left out. */
+static void test_bad_signatures(void **state)
+{
+	static const struct {
+		const char *signature, *name;
+	} CASES[] = {
+		{"(BCDFJSZ[I)La/B;",
+		 "a.B a.C.m(byte, char, double, float, long, short, boolean, int[])"},
+		{"()[[[Z", "boolean[][][] a.C.m()"},
+		{"", "a.C.m"},
+		{"()", "a.C.m"},
+		{"(", "a.C.m"},
+		{"I)V", "a.C.m"},
+		{"(Q)V", "a.C.m"},
+		{"(La/B)V", "a.C.m"},
+		{"([)V", "a.C.m"},
+		{"()VV", "a.C.m"},
+		{"(I", "a.C.m"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct scene *s = open_scene(true);
+		uint64_t method = image_method(&s->image, IMAGE_METHODS + 0x400, "a/C", "m",
+					       CASES[i].signature, "C.java");
+		struct managed_function f = {};
+		struct hotspot_method m;
+
+		assert_int_equal(hotspot_method__read(&s->layout, &s->memory, method, &m), 0);
+		assert_int_equal(hotspot_method__describe(&s->layout, &s->memory, &m, &f), 0);
+		assert_string_equal(f.name, CASES[i].name);
+		managed_function__fini(&f);
+		close_scene(s);
+	}
+}
+
+static void test_index_of_bytecode(void **state)
+{
+	struct scene *s = open_scene(false);
+	struct hotspot_method m;
+
+	(void)state;
+	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m), 0);
+	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method + 32), 0);
+	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method + 32 + 19), 19);
+	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method + 32 + 20), -1);
+	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method), -1);
+	close_scene(s);
+}
+
+/* The first line's entry, of three bytes, begins in the last two of a page. */
+static void test_lines_across_pages(void **state)
+{
+	struct scene *s = open_scene(false);
+	uint32_t code = IMAGE_METHODS + 0x1000 - 56;
+	uint64_t method = image_method(&s->image, code - 0xa0, "a/B", "c", "()V", "B.java");
+	uint8_t *lines = s->image.bytes + code + 32 + 20;
+	struct managed_function f = {};
+	struct hotspot_method m;
+
+	(void)state;
+	image_put(&s->image, code + 18, 22, 2); /* bytes of bytecode */
+	memmove(lines + 2, lines, 10);
+	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, method, &m), 0);
+	assert_int_equal(hotspot_method__describe(&s->layout, &s->memory, &m, &f), 0);
+	assert_int_equal(f.rows.count, 3);
+	assert_int_equal(managed_function__row(&f, 7)->line, 10);
+	assert_int_equal(managed_function__row(&f, 19)->line, 300);
+	managed_function__fini(&f);
+	close_scene(s);
+}
+
+static void test_what_is_inlined(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		uint64_t code = image_code_of(IMAGE_COMPILED);
+		struct hotspot_chain chain;
+		struct hotspot_blob b;
+
+		assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b),
+				 0);
+		assert_int_equal(
+			hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, false, &chain),
+			0);
+		assert_int_equal(chain.count, 2);
+		assert_false(chain.is_cut);
+		assert_int_equal(chain.scopes[0].method, s->image.inlined);
+		assert_int_equal(chain.scopes[0].index, 9);
+		assert_int_equal(chain.scopes[1].method, s->image.method);
+		assert_int_equal(chain.scopes[1].index, 3);
+		/* of the innermost frame, the place is behind it */
+		assert_int_equal(
+			hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, true, &chain),
+			0);
+		assert_int_equal(chain.count, 1);
+		assert_int_equal(chain.scopes[0].method, s->image.method);
+		assert_int_equal(chain.scopes[0].index, -1);
+		close_scene(s);
+	}
+}
+
+/* Between two places: what the next that is run has, of which is sure what the one before has as well. */
+static void test_between_places(void **state)
+{
+	static const struct {
+		uint8_t at, code[2];
+		unsigned int count, sure;
+	} WAYS[] = {
+		{0x30, {0x90, 0x90}, 2, 1}, /* on, to the inlined method's */
+		{0x30,
+		 {0x75, 0xdc},
+		 1,
+		 1}, /* jne 0xe: a loop with the outer method's place in it */
+		{0x30, {0x75, 0xe6}, 2, 1}, /* jne 0x18: a loop without any */
+		{0x30, {0x75, 0x02}, 2, 1}, /* jne 0x34 */
+		{0x30, {0xeb, 0xdc}, 1, 1}, /* jmp 0xe */
+		{0x30, {0xeb, 0x02}, 2, 1}, /* jmp 0x34 */
+		{0x30, {0xeb, 0x20}, 1, 1}, /* jmp 0x52: behind all places */
+		{0x30, {0xc3, 0x90}, 1, 1}, /* ret */
+	};
+	struct scene *s = open_scene(true);
+	uint64_t code = image_code_of(IMAGE_COMPILED);
+	uint8_t *bytes = s->image.bytes + (code - IMAGE_BASE);
+	struct hotspot_chain chain;
+	struct hotspot_blob b;
+
+	(void)state;
+	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	image_put(&s->image, IMAGE_DEBUG, 0x10, 4);
+	image_put(&s->image, IMAGE_DEBUG + 4, 1, 4);
+	image_put(&s->image, IMAGE_DEBUG + 16, 0x40, 4);
+	image_put(&s->image, IMAGE_DEBUG + 20, 4, 4);
+	for (size_t i = 0; i < sizeof(WAYS) / sizeof(WAYS[0]); i++) {
+		memset(bytes + 0x10, 0x90, 0x50);
+		memcpy(bytes + WAYS[i].at, WAYS[i].code, sizeof(WAYS[i].code));
+		assert_int_equal(
+			hotspot_chain__read(&s->code, &s->memory, &b, code + 0x20, true, &chain),
+			0);
+		assert_int_equal(chain.count, WAYS[i].count);
+		assert_int_equal(chain.sure, WAYS[i].sure);
+		assert_int_equal(chain.scopes[chain.count - 1].method, s->image.method);
+	}
+	close_scene(s);
+}
+
+/* A scope that is its own sender, and lengths that are not. */
+static void test_bad_debug_data(void **state)
+{
+	struct scene *s = open_scene(true);
+	uint64_t code = image_code_of(IMAGE_COMPILED);
+	uint32_t blob = code - IMAGE_HEADER - IMAGE_BASE;
+	struct hotspot_chain chain;
+	struct hotspot_blob b;
+
+	(void)state;
+	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
+	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, false, &chain),
+			 0);
+	assert_int_equal(chain.count, 1);
+	assert_true(chain.is_cut);
+	image_put(&s->image, blob + 120, 0xfffffff0, 4);
+	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, false, &chain),
+			 0);
+	assert_int_equal(chain.scopes[0].method, s->image.method);
+	assert_true(chain.is_cut);
+	close_scene(s);
+}
+
+static void test_identity(void **state)
+{
+	struct scene *s = open_scene(false);
+	uint64_t code = image_code_of(IMAGE_COMPILED);
+	uint32_t at = code - IMAGE_HEADER - IMAGE_BASE;
+	struct hotspot_method m;
+	struct hotspot_blob b;
+
+	(void)state;
+	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m), 0);
+	assert_int_equal(hotspot_blob__check(&s->code, &s->memory, &b), HOTSPOT_CONFIRMED);
+	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), HOTSPOT_CONFIRMED);
+	image_put(&s->image, at + 72, 5, 4);
+	assert_int_equal(hotspot_blob__check(&s->code, &s->memory, &b), HOTSPOT_STALE);
+	s->image.bytes[IMAGE_MAP + IMAGE_COMPILED] = 0xff;
+	assert_int_equal(hotspot_blob__check(&s->code, &s->memory, &b), HOTSPOT_STALE);
+	image_put(&s->image, s->image.method - IMAGE_BASE + 8, s->image.inlined + 0xa0, 8);
+	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), HOTSPOT_STALE);
+	s->memory.reads_left = 0;
+	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), HOTSPOT_UNKNOWN);
+	close_scene(s);
+}
+
+static void test_bad_methods(void **state)
+{
+	struct scene *s = open_scene(false);
+	struct managed_function f = {};
+	struct hotspot_method m;
+	uint32_t at = IMAGE_METHODS + 0x100; /* the class's name */
+
+	(void)state;
+	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, 1, &m), -ENODATA);
+	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, UINT64_MAX & ~7ull, &m),
+			 -ENODATA);
+	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m), 0);
+	image_put(&s->image, at, 0xffff, 2);
+	assert_int_equal(hotspot_method__describe(&s->layout, &s->memory, &m, &f), 0);
+	assert_true(strlen(f.name) < sizeof(f.name));
+	managed_function__fini(&f);
+	close_scene(s);
+}
+
+static void test_unsigned5(void **state)
+{
+	static const unsigned char BYTES[] = {0, 191, 192, 0, 255, 255, 255, 255, 255, 7};
+	uint32_t number;
+	size_t at = 0;
+
+	(void)state;
+	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 0, &number));
+	assert_int_equal(number, 0);
+	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 0, &number));
+	assert_int_equal(number, 191);
+	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 0, &number));
+	assert_int_equal(number, 192);
+	assert_int_equal(at, 4);
+	/* five bytes, and no more */
+	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 1, &number));
+	assert_int_equal(at, 9);
+	assert_true(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 1, &number));
+	assert_int_equal(number, 6);
+	assert_false(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 1, &number));
+	at = 0;
+	assert_false(hotspot_unsigned5(BYTES, sizeof(BYTES), &at, 1, &number));
+	at = 4;
+	assert_false(hotspot_unsigned5(BYTES, 6, &at, 0, &number));
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+#define SP 4
+#define FP 5
+
+static uint64_t stack_at(uint32_t word)
+{
+	return IMAGE_BASE + IMAGE_STACK + 8 * word;
+}
+
+/* Compiled, called by interpreted, called by a stub, called by what is not HotSpot's. */
+static struct hotspot_frame make_stack(struct scene *s, uint32_t depth)
+{
+	struct hotspot_frame f = {.ip = image_code_of(IMAGE_COMPILED) + 13, .is_innermost = true};
+	uint64_t interpreted = IMAGE_BASE + IMAGE_CODE + 0x180,
+		 stub = image_code_of(IMAGE_STUBS) + 5;
+	struct hotspot_image *i = &s->image;
+
+	(void)depth;
+	f.general[SP] = stack_at(8);
+	f.general[FP] = 12345;
+	image_put(i, IMAGE_STACK + 8 * 10, stack_at(40), 8); /* CFA - 16 */
+	image_put(i, IMAGE_STACK + 8 * 11, interpreted, 8);
+	image_put(i, IMAGE_STACK + 8 * 37, i->method, 8);
+	image_put(i, IMAGE_STACK + 8 * 32, i->method + 0xa0 + 32 + 8, 8);
+	image_put(i, IMAGE_STACK + 8 * 39, stack_at(50), 8); /* the caller's stack pointer */
+	image_put(i, IMAGE_STACK + 8 * 40, stack_at(60), 8);
+	image_put(i, IMAGE_STACK + 8 * 41, stub, 8);
+	image_put(i, IMAGE_STACK + 8 * 60, 999, 8);
+	image_put(i, IMAGE_STACK + 8 * 61, 0x7f0000001234, 8);
+	return f;
+}
+
+static void walk_it(struct scene *s, const struct hotspot_table *table)
+{
+	struct hotspot_frame f = make_stack(s, 0);
+	struct hotspot_seen seen;
+
+	assert_int_equal(hotspot_walk__step(&s->code, table, &s->memory, &f, &seen), 0);
+	assert_int_equal(seen.what, HOTSPOT_FRAME_COMPILED);
+	assert_int_equal(seen.by_row, table != NULL);
+	assert_int_equal(seen.blob.compile_id, IMAGE_COMPILE_ID);
+	assert_int_equal(f.general[SP], stack_at(12));
+	assert_int_equal(f.general[FP], stack_at(40));
+	assert_int_equal(hotspot_walk__step(&s->code, table, &s->memory, &f, &seen), 0);
+	assert_int_equal(seen.what, HOTSPOT_FRAME_INTERPRETED);
+	assert_int_equal(seen.method, s->image.method);
+	assert_int_equal(seen.bytecode, s->image.method + 0xa0 + 32 + 8);
+	assert_int_equal(f.general[SP], stack_at(50));
+	assert_int_equal(f.general[FP], stack_at(60));
+	assert_int_equal(hotspot_walk__step(&s->code, table, &s->memory, &f, &seen), 0);
+	assert_int_equal(seen.what, HOTSPOT_FRAME_STUB);
+	assert_int_equal(f.general[SP], stack_at(62));
+	assert_int_equal(f.general[FP], 999);
+	assert_int_equal(f.ip, 0x7f0000001234);
+	assert_int_equal(hotspot_walk__step(&s->code, table, &s->memory, &f, &seen), -ENOENT);
+}
+
+static void test_walk(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		struct hotspot_changes changes = {};
+		struct hotspot_blobs blobs = {};
+		struct hotspot_table table = {};
+		struct runtime_hotspot words;
+
+		walk_it(s, NULL);
+		assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+		assert_int_equal(
+			hotspot_table__refresh(&table, &s->code, &s->memory, &blobs, &changes), 0);
+		walk_it(s, &table);
+		/* no longer entrant: the rows are those of before */
+		image_put(&s->image, image_code_of(IMAGE_COMPILED) - IMAGE_BASE, 0x12345678e9, 5);
+		assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+		assert_int_equal(
+			hotspot_table__refresh(&table, &s->code, &s->memory, &blobs, &changes), 0);
+		assert_int_equal(table.entries.count, 3);
+		walk_it(s, &table);
+		assert_int_equal(hotspot_words__make(&words, &s->code), 0);
+		assert_int_equal(words.frame_size, 12);
+		assert_int_equal(words.is_narrow, is_moved);
+		assert_int_equal(words.compile_id, 72);
+		assert_int_equal(words.const_method, 8);
+		assert_int_equal(words.heaps[0].low, IMAGE_BASE + IMAGE_CODE);
+		assert_int_equal(words.heaps[1].high, 0);
+		hotspot_table__fini(&table);
+		hotspot_blobs__fini(&blobs);
+		hotspot_changes__fini(&changes);
+		close_scene(s);
+	}
+}
+
+/* At each instruction of a method: rows know, frame sizes know but for its end. */
+static void test_every_instruction(void **state)
+{
+	static const struct {
+		uint32_t at, depth; /* words from sp to the CFA */
+	} PLACES[] = {{0, 1}, {7, 1}, {8, 2}, {12, 4}, {17, 4}, {21, 2}, {22, 1}};
+	struct scene *s = open_scene(false);
+	struct hotspot_changes changes = {};
+	struct hotspot_blobs blobs = {};
+	struct hotspot_table table = {};
+
+	(void)state;
+	assert_int_equal(hotspot_blobs__refresh(&blobs, &s->code, &s->memory, &changes), 0);
+	assert_int_equal(hotspot_table__refresh(&table, &s->code, &s->memory, &blobs, &changes), 0);
+	for (size_t k = 0; k < sizeof(PLACES) / sizeof(PLACES[0]); k++) {
+		struct hotspot_frame f = make_stack(s, 0);
+		struct hotspot_seen seen;
+
+		f.ip = image_code_of(IMAGE_COMPILED) + PLACES[k].at;
+		f.general[SP] = stack_at(12 - PLACES[k].depth);
+		f.general[FP] = PLACES[k].depth == 1 ? stack_at(40) : 1;
+		assert_int_equal(hotspot_walk__step(&s->code, &table, &s->memory, &f, &seen), 0);
+		assert_int_equal(f.general[SP], stack_at(12));
+		assert_int_equal(f.general[FP], stack_at(40));
+	}
+	hotspot_table__fini(&table);
+	hotspot_blobs__fini(&blobs);
+	hotspot_changes__fini(&changes);
+	close_scene(s);
+}
+
+static void test_stacks_that_lead_nowhere(void **state)
+{
+	struct scene *s = open_scene(false);
+	struct hotspot_frame f = make_stack(s, 0);
+	struct hotspot_seen seen;
+
+	(void)state;
+	f.general[SP] = 8; /* not there */
+	assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen), -EFAULT);
+	f = make_stack(s, 0);
+	f.general[SP] |= 4;
+	assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen), -ENODATA);
+	/* an interpreted frame that is its own caller, and others below it, far away, and askew */
+	for (int k = 0; k < 4; k++) {
+		static const uint64_t FPS[] = {0, 8, 1 << 21, 3};
+
+		f = make_stack(s, 0);
+		f.ip = IMAGE_BASE + IMAGE_CODE + 0x180;
+		f.is_innermost = false;
+		f.general[FP] = f.general[SP] - 16 + FPS[k];
+		image_put(&s->image, f.general[FP] - IMAGE_BASE - 8, f.general[SP], 8);
+		image_put(&s->image, f.general[FP] - IMAGE_BASE, f.general[FP], 8);
+		image_put(&s->image, f.general[FP] - IMAGE_BASE + 8, f.ip, 8);
+		assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen),
+				 -ENODATA);
+		if (k == 1)
+			break;
+	}
+	f = make_stack(s, 0);
+	s->memory.reads_left = 1;
+	assert_int_equal(hotspot_walk__step(&s->code, NULL, &s->memory, &f, &seen), -EDQUOT);
+	close_scene(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_missing_fields_are_named),
+		cmocka_unit_test(test_bad_tables),
+		cmocka_unit_test(test_endless_table),
+		cmocka_unit_test(test_large_offsets_are_not_known),
+		cmocka_unit_test(test_blob_of_address),
+		cmocka_unit_test(test_map_that_leads_nowhere),
+		cmocka_unit_test(test_bad_heaps),
+		cmocka_unit_test(test_what_is_new_and_gone),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_counter),
+		cmocka_unit_test(test_names_and_lines),
+		cmocka_unit_test(test_lines_across_pages),
+		cmocka_unit_test(test_bad_signatures),
+		cmocka_unit_test(test_index_of_bytecode),
+		cmocka_unit_test(test_what_is_inlined),
+		cmocka_unit_test(test_between_places),
+		cmocka_unit_test(test_bad_debug_data),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_bad_methods),
+		cmocka_unit_test(test_unsigned5),
+		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_every_instruction),
+		cmocka_unit_test(test_stacks_that_lead_nowhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

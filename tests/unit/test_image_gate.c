@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How many files of a user a profile tells apart. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/image_gate.h"
+
+struct space {
+	union {
+		struct mmap_event event;
+		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX];
+	};
+};
+
+static const struct mmap_event *mapping(struct space *s, uint32_t number, uint64_t start)
+{
+	struct mmap_event *e = &s->event;
+
+	memset(s, 0, sizeof(*s));
+	snprintf(e->path, 64, "/opt/file-%u", number);
+	e->header = (struct event_header){.size = event_aligned(sizeof(*e) + strlen(e->path) + 1),
+					  .type = EVENT_MMAP,
+					  .time = 1};
+	e->pid = e->tid = (uint32_t)getpid();
+	e->start = start;
+	e->length = 0x1000;
+	e->inode = number + 1;
+	e->file_state = FILE_STATE_RIGHT;
+	return e;
+}
+
+static void limits_test(void **state)
+{
+	const struct image_limits limits = {.user = 5, .all = 8, .least = 2};
+	struct image_table *t = image_table__new();
+	struct space s;
+	bool for_all;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		assert_true(image_table__admit(t, mapping(&s, i, 0), 1, &limits, &for_all));
+	assert_false(image_table__admit(t, mapping(&s, 5, 0), 1, &limits, &for_all));
+	assert_false(for_all);
+	assert_false(image_table__knows(t, mapping(&s, 5, 0)));
+	assert_true(image_table__knows(t, mapping(&s, 4, 0)));
+	for (uint32_t i = 10; i < 13; i++)
+		assert_true(image_table__admit(t, mapping(&s, i, 0), 2, &limits, &for_all));
+	/* all have enough: some for everybody, and root is not kept waiting */
+	assert_false(image_table__admit(t, mapping(&s, 13, 0), 2, &limits, &for_all));
+	assert_true(for_all);
+	assert_true(image_table__admit(t, mapping(&s, 20, 0), 3, &limits, &for_all));
+	assert_true(image_table__admit(t, mapping(&s, 21, 0), 3, &limits, &for_all));
+	assert_false(image_table__admit(t, mapping(&s, 22, 0), 3, &limits, &for_all));
+	for (uint32_t i = 30; i < 35; i++)
+		assert_true(image_table__admit(t, mapping(&s, i, 0), 0, &limits, &for_all));
+	assert_false(image_table__admit(t, mapping(&s, 35, 0), 0, &limits, &for_all));
+	/* what nobody has mapped for two windows is given back */
+	image_table__forget(t, true, NULL, NULL);
+	assert_int_equal(image_table__forget(t, true, NULL, NULL), 15);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_true(image_table__admit(t, mapping(&s, 40 + i, 0), 1, &limits, &for_all));
+	image_table__free(t);
+}
+
+/* Too many: marked, counted, one image, and still a mapping that takes the place of the one before. */
+static void gate_test(void **state)
+{
+	struct outside_books *books = outside_books__new();
+	struct image_gate gate = {.world = world__new(NULL), .books = books};
+	const uint32_t extra = 7;
+	size_t marked = 0, images;
+	struct image_id left = {0}, id;
+	struct outside_row row;
+	struct space s;
+
+	(void)state;
+	for (uint32_t i = 0; i < IMAGE_LIMITS.user + extra; i++) {
+		const struct event_header *event = &mapping(&s, i, 0x10000)->header;
+
+		image_gate__pass(&gate, &event);
+		assert_int_equal(world__mmap(gate.world, (const void *)event, &id), 0);
+		if (!(event->flags & EVENT_LEFT))
+			continue;
+		assert_true(!marked++ || id.v == left.v);
+		left = id;
+	}
+	assert_int_equal(marked, extra);
+	images = image_table__count(world__images(gate.world));
+	assert_int_equal(images, IMAGE_LIMITS.user + 1);
+	assert_int_equal(image_table__get(world__images(gate.world), left)->kind, DSO_UNKNOWN);
+	assert_true(outside_books__take(books, &row));
+	assert_true(row.user == getuid() && row.thing == OUTSIDE_IMAGES &&
+		    row.reason == OUTSIDE_BY_USER && row.count == extra);
+	assert_false(outside_books__take(books, &row));
+	/* what is known is not one too many */
+	for (uint32_t i = 0; i < 10; i++) {
+		const struct event_header *event = &mapping(&s, i, 0x10000)->header;
+
+		image_gate__pass(&gate, &event);
+		assert_false(event->flags & EVENT_LEFT);
+	}
+	world__free(gate.world);
+	outside_books__free(books);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits_test),
+		cmocka_unit_test(gate_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

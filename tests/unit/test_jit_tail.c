@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The watcher of JIT files: what passes between it and the collector, and what happens if it ends or tells nonsense. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "jitwatch/jit_channel.h"
+#include "jitwatch/jit_tail.h"
+
+#define SECOND	 1000000000ull
+#define PATIENCE (20 * SECOND)
+
+static char map_path[64];
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+static void ring_test(void **state)
+{
+	struct jit_channel *c = jit_channel__new();
+	static char record[60000], heard[60000];
+	unsigned int told = 0, got = 0;
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), 0);
+	/* around the end, several times */
+	for (unsigned int i = 0; i < 2000; i++) {
+		size_t size = 1 + i * 7919 % sizeof(record);
+
+		memset(record, (int)i, size);
+		while (!jit_channel__tell(c, record, size)) {
+			size_t expected = 1 + got * 7919 % sizeof(record);
+
+			assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), expected);
+			assert_int_equal((unsigned char)heard[0], got % 256);
+			assert_int_equal((unsigned char)heard[expected - 1], got % 256);
+			got++;
+		}
+		told++;
+	}
+	while (jit_channel__hear(c, heard, sizeof(heard)) > 0)
+		got++;
+	assert_int_equal(told, got);
+	jit_channel__free(c);
+}
+
+/* The other side is not believed. */
+static void nonsense_test(void **state)
+{
+	struct jit_channel *c = jit_channel__new();
+	char heard[64];
+
+	(void)state;
+	assert_true(jit_channel__tell(c, "123456789", 9));
+	assert_int_equal(jit_channel__hear(c, heard, 8), -EPROTO); /* larger than any event */
+	*(uint64_t *)c->event_bytes = UINT64_MAX - 7;
+	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	*(uint64_t *)c->event_bytes = 0;
+	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	*(uint64_t *)c->event_bytes = 40; /* more than was written */
+	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	c->events.written = 7;
+	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	c->events.written = UINT64_MAX;
+	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	assert_false(jit_channel__tell(c, "1", 1));
+	jit_channel__free(c);
+}
+
+/* ---- the watcher ----------------------------------------------------------------------------- */
+
+struct heard {
+	unsigned int files; /* that are followed */
+	uint32_t last_file;
+	enum jit_file_state state;
+	VEC(char) bytes;
+};
+
+static int hear(void *context, struct event_header *event)
+{
+	struct heard *h = context;
+
+	if (event->type == EVENT_JIT_FILE) {
+		const struct jit_file_event *e = (const void *)event;
+
+		h->state = e->state;
+		h->files += e->state == JIT_FILE_STATE_FOLLOWED;
+		h->last_file = e->file;
+	} else {
+		const struct jit_bytes_event *e = (const void *)event;
+
+		assert_int_equal(event->type, EVENT_JIT_BYTES);
+		assert_int_equal(vec_reserve(&h->bytes, h->bytes.count + e->size), 0);
+		if (e->size)
+			memcpy(h->bytes.data + h->bytes.count, e->bytes, e->size);
+		h->bytes.count += e->size;
+	}
+	return 0;
+}
+
+static void append(const char *text)
+{
+	int fd = open(map_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write_full(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+static void wait_for_bytes(struct jit_tail *t, struct heard *h, size_t count)
+{
+	uint64_t until = monotonic_ns() + PATIENCE;
+
+	while (h->bytes.count < count && monotonic_ns() < until) {
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, h), 0);
+		usleep(1000);
+	}
+	assert_int_equal(h->bytes.count, count);
+}
+
+static int remove_map(void **state)
+{
+	(void)state;
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
+	unlink(map_path);
+	return 0;
+}
+
+static void follow_test(void **state)
+{
+	struct jit_tail *t = NULL;
+	struct heard h = {};
+
+	(void)state;
+	append("1000 10 f\n");
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	assert_true(jit_tail__settle(t, PATIENCE));
+	wait_for_bytes(t, &h, 10);
+	assert_int_equal(h.files, 1);
+	append("2000 10 g\n");
+	wait_for_bytes(t, &h, 20);
+	append("3000 10 h\n");
+	assert_true(jit_tail__finish(t, PATIENCE));
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(h.bytes.count, 30);
+	assert_memory_equal(h.bytes.data, "1000 10 f\n2000 10 g\n3000 10 h\n", 30);
+	assert_true(jit_tail__cpu(t) > 0);
+	jit_tail__free(t);
+	vec_free(&h.bytes);
+}
+
+/* Nothing is read in a pause, and nothing is lost by it; the end reads what there is, pause or not. */
+static void pause_test(void **state)
+{
+	struct jit_tail *t = NULL;
+	struct heard h = {};
+
+	(void)state;
+	append("1000 10 f\n");
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	assert_true(jit_tail__settle(t, PATIENCE));
+	wait_for_bytes(t, &h, 10);
+	jit_tail__pause(t, true);
+	usleep(300000); /* a round may be under way */
+	append("2000 10 g\n");
+	for (int i = 0; i < 30; i++) {
+		usleep(10000);
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	}
+	assert_int_equal(h.bytes.count, 10);
+	jit_tail__pause(t, false);
+	wait_for_bytes(t, &h, 20);
+	jit_tail__pause(t, true);
+	usleep(300000);
+	append("3000 10 h\n");
+	assert_true(jit_tail__finish(t, PATIENCE));
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(h.bytes.count, 30);
+	assert_memory_equal(h.bytes.data, "1000 10 f\n2000 10 g\n3000 10 h\n", 30);
+	jit_tail__free(t);
+	vec_free(&h.bytes);
+}
+
+/* The watchers of this process are its keeper's children. */
+static pid_t find_watcher(void)
+{
+	char path[96], line[64];
+	pid_t pid = getpid();
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+		if (read_line(path, line, sizeof(line)))
+			return 0;
+		pid = 0;
+		for (char *at = line; *at;) /* the last one */
+			pid = (pid_t)strtol(at, &at, 10), at += strspn(at, " ");
+		if (!pid)
+			return 0;
+	}
+	return pid;
+}
+
+/* The next one reads everything again, as a file of another number; after the last one it is said. */
+static void ended_test(void **state)
+{
+	struct jit_tail *t = NULL;
+	struct heard h = {};
+	uint32_t last = 0;
+
+	(void)state;
+	append("1000 10 f\n");
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	for (unsigned int i = 1; i <= JIT_LINE_WATCHERS; i++) {
+		wait_for_bytes(t, &h, 10 * i);
+		assert_int_equal(h.files, i);
+		assert_true(h.last_file > last);
+		last = h.last_file;
+		assert_int_equal(kill(find_watcher(), SIGKILL), 0);
+	}
+	for (uint64_t until = monotonic_ns() + PATIENCE;
+	     h.state != JIT_FILE_STATE_NO_READER && monotonic_ns() < until;) {
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+		usleep(1000);
+	}
+	assert_int_equal(h.state, JIT_FILE_STATE_NO_READER);
+	assert_int_equal(h.last_file, last);
+	/* who comes now is told so */
+	assert_int_equal(jit_tail__follow(t, getppid()), 0);
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(h.last_file, last + 1);
+	assert_int_equal(jit_tail__gone(t, getppid()), 0);
+	assert_false(jit_tail__settle(t, SECOND / 10));
+	assert_false(jit_tail__finish(t, SECOND / 10));
+	jit_tail__free(t);
+	vec_free(&h.bytes);
+}
+
+/* Numbers of the processes that the keeper has, up to `max`. */
+static unsigned int find_watchers(pid_t *watchers, unsigned int max)
+{
+	char path[96], line[512];
+	pid_t keeper = 0;
+	unsigned int count = 0;
+
+	for (int i = 0; i < 2; i++) {
+		pid_t of = i ? keeper : getpid();
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", of, of);
+		if (read_line(path, line, sizeof(line)))
+			return 0;
+		for (char *at = line; *at && !i; at += strspn(at, " "))
+			keeper = (pid_t)strtol(at, &at, 10); /* the last one */
+	}
+	for (char *at = line; *at && count < max; at += strspn(at, " "))
+		watchers[count++] = (pid_t)strtol(at, &at, 10);
+	return count;
+}
+
+/* A process of another user, which has a map with one line. */
+static pid_t other_user(char *map, size_t size, uid_t uid)
+{
+	pid_t child = fork();
+	int fd;
+
+	if (!child) {
+		if (setgid(uid) || setuid(uid))
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	snprintf(map, size, "/tmp/perf-%d.map", child);
+	unlink(map);
+	fd = open(map, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write_full(fd, "9000 10 o\n", 10), 0);
+	assert_int_equal(fchown(fd, uid, uid), 0);
+	close(fd);
+	return child;
+}
+
+/* What happens to one user's watcher is nothing to the other one's. */
+static void users_test(void **state)
+{
+	struct jit_tail *t = NULL;
+	struct heard h = {};
+	pid_t watchers[4], child;
+	char map[64];
+
+	(void)state;
+	if (geteuid())
+		skip(); /* needs root */
+	append("1000 10 f\n");
+	child = other_user(map, sizeof(map), 65534);
+	usleep(20000); /* it is somebody else by then */
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	assert_true(jit_tail__settle(t, PATIENCE));
+	assert_int_equal(jit_tail__follow(t, child), 0);
+	wait_for_bytes(t, &h, 20);
+	assert_int_equal(h.files, 2);
+	assert_int_equal(find_watchers(watchers, 4), 2);
+	/* the other's map is read again, ours is not; and ours is still read */
+	assert_int_equal(kill(watchers[1], SIGKILL), 0);
+	wait_for_bytes(t, &h, 30);
+	append("2000 10 g\n");
+	wait_for_bytes(t, &h, 40);
+	assert_int_equal(h.files, 3);
+	assert_true(jit_tail__finish(t, PATIENCE));
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_memory_equal(h.bytes.data + 20, "9000 10 o\n2000 10 g\n", 20);
+	assert_int_equal(h.bytes.count, 40);
+	jit_tail__free(t);
+	kill(child, SIGKILL);
+	unlink(map);
+	vec_free(&h.bytes);
+}
+
+/* kB of its own; 0: it is gone. */
+static unsigned long memory_of(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long size = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	status = fopen(path, "re");
+	while (status && !size && fgets(line, sizeof(line), status))
+		sscanf(line, "RssAnon: %lu kB", &size);
+	if (status)
+		fclose(status);
+	return size;
+}
+
+#ifdef __SANITIZE_ADDRESS__ /* it holds back for a while what is freed */
+#define KEPT_KB 65536
+#else
+#define KEPT_KB 4096
+#endif
+
+/* Of a process that has ended in a pause: it is told all the same, and the memory for it is given back. */
+static void large_test(void **state)
+{
+	enum { LINES = 24000, LINE = 1000 };
+	static char text[LINE + 1];
+	struct jit_tail *t = NULL;
+	struct heard h = {};
+	uint64_t until;
+
+	(void)state;
+	memset(text, 'f', LINE - 1);
+	memcpy(text, "2000 10 ", 8);
+	text[LINE - 1] = '\n';
+	for (int i = 0; i < LINES; i++)
+		append(text);
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	jit_tail__pause(t, true);
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	assert_int_equal(jit_tail__gone(t, getpid()), 0);
+	wait_for_bytes(t, &h, (size_t)LINES * LINE);
+	until = monotonic_ns() + PATIENCE;
+	while (memory_of(find_watcher()) > KEPT_KB && monotonic_ns() < until)
+		usleep(10000);
+	assert_in_range(memory_of(find_watcher()), 1, KEPT_KB);
+	jit_tail__free(t);
+	vec_free(&h.bytes);
+}
+
+/* More commands than there is room for at once; and nobody is left in the end. */
+static void crowd_test(void **state)
+{
+	struct jit_tail *t = NULL;
+	struct heard h = {};
+	pid_t watcher;
+
+	(void)state;
+	append("1000 10 f\n");
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	for (int i = 0; i < 20000; i++) {
+		assert_int_equal(jit_tail__follow(t, 0x70000000 + i), 0);
+		assert_int_equal(jit_tail__gone(t, 0x70000000 + i), 0);
+	}
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	assert_true(jit_tail__settle(t, PATIENCE));
+	wait_for_bytes(t, &h, 10);
+	watcher = find_watcher();
+	assert_true(watcher > 0);
+	jit_tail__free(t);
+	assert_int_equal(kill(watcher, 0), -1);
+	assert_int_equal(errno, ESRCH);
+	vec_free(&h.bytes);
+	jit_tail__free(NULL);
+}
+
+#define test(function) cmocka_unit_test_setup_teardown(function, remove_map, remove_map)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(ring_test),  test(nonsense_test), test(follow_test), test(ended_test),
+		test(users_test), test(crowd_test),    test(pause_test),  test(large_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

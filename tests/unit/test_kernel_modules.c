@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When the symbols of the kernel's modules are read again: by lists that change, and for addresses without names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "procfs/kernel_modules.h"
+#include "stream/event_decode.h"
+
+#define S 1000000000ull
+
+struct told {
+	char text[4096];
+	unsigned int events, last;
+};
+
+static int take(void *context, struct event_header *event)
+{
+	const struct kallsyms_event *e = (const void *)event;
+	struct told *told = context;
+
+	assert_int_equal(event_check(event, event->size), 0);
+	assert_int_equal(event->type, EVENT_KALLSYMS);
+	assert_true(event->flags & EVENT_KALLSYMS_MODULES);
+	assert_int_equal(e->piece, told->events++);
+	told->last += (event->flags & EVENT_KALLSYMS_LAST) != 0;
+	strncat(told->text, e->text, e->text_size);
+	return 0;
+}
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static struct told look(struct kernel_modules *m, uint64_t now)
+{
+	struct told told = {};
+
+	assert_int_equal(kernel_modules__look(m, now, take, &told), 0);
+	assert_int_equal(told.last, told.events ? 1 : 0);
+	return told;
+}
+
+static void test_readings(void **state)
+{
+	char list[] = "/tmp/modules-XXXXXX", symbols[] = "/tmp/kallsyms-XXXXXX";
+	struct kernel_modules m;
+	uint64_t now = 1000 * S, last = 0, longest = 0;
+	unsigned int readings = 0;
+
+	(void)state;
+	close(mkstemp(list));
+	close(mkstemp(symbols));
+	kernel_modules__init(&m, now);
+	m.list = list;
+	m.symbols = symbols;
+	write_text(list, "ext4 1000 1 - Live 0xffffffffc0000000\n");
+	write_text(symbols, "ffffffff81000000 T image\nffffffffc0000000 t f\t[ext4]\n");
+	/* what is there was not there when it was looked at first */
+	assert_int_equal(look(&m, now + 29 * S).events, 0);
+	assert_string_equal(look(&m, now + 31 * S).text, "ffffffffc0000000 t f\t[ext4]\n");
+	now += 100 * S;
+	assert_int_equal(look(&m, now).events, 0);
+	/* who uses a module is no change; that one has gone, or lies elsewhere, is */
+	write_text(list, "ext4 1000 2 jbd2, Live 0xffffffffc0000000\n");
+	assert_int_equal(look(&m, now += 100 * S).events, 0);
+	write_text(list, "ext4 1000 2 jbd2, Live 0xffffffffc0040000\n");
+	assert_int_equal(look(&m, now + 1 * S).events, 0);
+	assert_int_equal(look(&m, now += 31 * S).events, 1);
+	write_text(list, "");
+	write_text(symbols, "ffffffff81000000 T image\n");
+	/* nothing is left: that is told as well */
+	assert_int_equal(look(&m, now += 31 * S).events, 1);
+	/* hidden addresses are not told */
+	write_text(symbols, "0000000000000000 t f\t[ext4]\n");
+	write_text(list, "ext4 1000 2 jbd2, Live 0x0000000000000000\n");
+	assert_int_equal(look(&m, now += 31 * S).events, 0);
+	/* addresses without names, all day: less and less often, but again and again */
+	write_text(symbols, "ffffffff81000000 T image\n");
+	for (uint64_t end = now + 86400 * S; now < end; now += 15 * S) {
+		kernel_modules__want(&m);
+		if (!look(&m, now).events)
+			continue;
+		readings++;
+		longest = last && now - last > longest ? now - last : longest;
+		last = now;
+	}
+	assert_in_range(readings, 24, 40);
+	assert_in_range(longest, 3600 * S, 3615 * S);
+	/* a change is not made to wait for that */
+	write_text(list, "xfs 1 0 - Live 0xffffffffc0000000\n");
+	assert_int_equal(look(&m, now += 31 * S).events, 1);
+	kernel_modules__want(&m);
+	assert_int_equal(look(&m, now += 31 * S).events, 1);
+	unlink(list);
+	unlink(symbols);
+}
+
+/* The kernel's own files, whatever they have here: it has no modules where there is no list. */
+static void test_this_kernel(void **state)
+{
+	struct kernel_modules m;
+	struct told *told = calloc(1, sizeof(*told));
+
+	(void)state;
+	kernel_modules__init(&m, 1000 * S);
+	assert_int_equal(m.loaded == 0, access("/proc/modules", R_OK) != 0);
+	assert_int_equal(kernel_modules__look(&m, 2000 * S, take, told), 0);
+	assert_int_equal(m.readings, 0);
+	free(told);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_readings),
+		cmocka_unit_test(test_this_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* CRCs of files with holes, once for each file, within what a user may cost. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/gzip.h"
+#include "base/io.h"
+#include "symbolize/link_crc.h"
+
+#define MB   (1u << 20)
+#define ROOT 0
+#define ANN  1000
+#define BOB  1001
+
+static const struct crc_limits SMALL = {
+	.file_bytes = 2 * MB,
+	.user_bytes = 3 * MB,
+	.user_ns = UINT64_MAX,
+	.others_bytes = 5 * MB,
+	.others_ns = UINT64_MAX,
+};
+
+static int make_file(uint64_t size)
+{
+	int fd = memfd_create("debug", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	return fd;
+}
+
+static void fill(int fd, uint64_t offset, size_t size, char byte)
+{
+	_cleanup_free_ char *bytes = malloc(size);
+
+	assert_non_null(bytes);
+	memset(bytes, byte, size);
+	assert_int_equal(pwrite(fd, bytes, size, (off_t)offset), (ssize_t)size);
+}
+
+static uint32_t plain_crc(int fd, size_t size)
+{
+	_cleanup_free_ char *bytes = malloc(size);
+
+	assert_int_equal(pread_full(fd, bytes, size, 0), (ssize_t)size);
+	return crc32_update(0, bytes, size);
+}
+
+static int ask(struct crc_ledger *ledger, uid_t user, int fd, uint32_t *crc)
+{
+	return link_crc(ledger, &SMALL, user, fd, NULL, NULL, crc);
+}
+
+static void zeros_test(void **state)
+{
+	static const char zeros[100000];
+	uint32_t begin = crc32_update(0, "begin", 5);
+
+	(void)state;
+	for (size_t count = 0; count <= sizeof(zeros); count = 3 * count + 1) {
+		assert_int_equal(crc32_zeros(0, count), crc32_update(0, zeros, count));
+		assert_int_equal(crc32_zeros(begin, count), crc32_update(begin, zeros, count));
+	}
+	assert_int_equal(crc32_zeros(begin, UINT64_C(5) << 30),
+			 crc32_zeros(crc32_zeros(begin, UINT64_C(3) << 30), UINT64_C(2) << 30));
+}
+
+static void holes_test(void **state)
+{
+	_cleanup_free_ struct crc_ledger *ledger = calloc(1, sizeof(*ledger));
+	_cleanup_close_ int fd = make_file(3 * MB + 5), empty = make_file(0),
+			    endless = make_file(UINT64_C(1) << 40);
+	uint32_t crc = 0, expected;
+
+	(void)state;
+	fill(fd, 1000, 5000, 'a');
+	fill(fd, 2 * MB, 10, 'b');
+	fill(fd, 3 * MB + 4, 1, 'c');
+	expected = plain_crc(fd, 3 * MB + 5);
+	assert_int_equal(ask(ledger, ANN, fd, &crc), 0);
+	assert_int_equal(crc, expected);
+	assert_in_range(ledger->users[0].bytes, 3, 64 << 10); /* whole pages */
+	assert_int_equal(ask(ledger, ANN, empty, &crc), 0);
+	assert_int_equal(crc, 0);
+	/* nothing of this is read */
+	fill(endless, 7, 1, 'x');
+	expected = crc32_zeros(crc32_update(0, "\0\0\0\0\0\0\0x", 8), (UINT64_C(1) << 40) - 8);
+	assert_int_equal(ask(ledger, ANN, endless, &crc), 0);
+	assert_int_equal(crc, expected);
+	assert_in_range(ledger->users[0].bytes, 3, 64 << 10);
+}
+
+static void once_test(void **state)
+{
+	_cleanup_free_ struct crc_ledger *ledger = calloc(1, sizeof(*ledger));
+	_cleanup_close_ int fd = make_file(0);
+	uint32_t crc = 0, first;
+
+	(void)state;
+	fill(fd, 0, MB, 'a');
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ask(ledger, i % 2 ? ANN : BOB, fd, &crc), 0);
+	assert_int_equal(ledger->strangers.bytes, MB);
+	first = crc;
+	fill(fd, MB, 1, 'b'); /* it is another one now */
+	assert_int_equal(ask(ledger, ANN, fd, &crc), 0);
+	assert_true(crc != first);
+	assert_int_equal(ledger->strangers.bytes, 2 * MB + 1);
+}
+
+static void limits_test(void **state)
+{
+	_cleanup_free_ struct crc_ledger *ledger = calloc(1, sizeof(*ledger));
+	_cleanup_close_ int big = make_file(0), a = make_file(0), b = make_file(0),
+			    c = make_file(0);
+	uint32_t crc = 7;
+
+	(void)state;
+	fill(big, 0, 2 * MB + 1, 'x');
+	fill(a, 0, 2 * MB, 'a');
+	fill(b, 0, 2 * MB, 'b');
+	fill(c, 0, 2 * MB, 'c');
+	/* too large: not a byte of it is read */
+	assert_int_equal(ask(ledger, ANN, big, &crc), -EFBIG);
+	assert_int_equal(ask(ledger, ANN, big, &crc), -EFBIG);
+	assert_int_equal(ledger->users[0].bytes, 0);
+	assert_int_equal(ask(ledger, ANN, a, &crc), 0);
+	crc = 7;
+	/* a user's share, and that of all */
+	assert_int_equal(ask(ledger, ANN, b, &crc), -EDQUOT);
+	assert_int_equal(crc, 7);
+	assert_int_equal(ask(ledger, BOB, b, &crc), 0);
+	assert_int_equal(ask(ledger, BOB + 1, c, &crc), -EDQUOT);
+	assert_int_equal(ask(ledger, ROOT, c, &crc), 0);
+	/* what is known costs nothing */
+	assert_int_equal(ask(ledger, BOB + 1, c, &crc), 0);
+}
+
+/* There are more users than accounts: the last ones share one. */
+static void many_users_test(void **state)
+{
+	_cleanup_free_ struct crc_ledger *ledger = calloc(1, sizeof(*ledger));
+	uint32_t crc;
+
+	(void)state;
+	for (uid_t user = 1; user <= 2 * CRC_USERS; user++) {
+		_cleanup_close_ int fd = make_file(0);
+
+		fill(fd, 0, 1000, (char)user);
+		assert_int_equal(ask(ledger, user, fd, &crc), 0);
+	}
+	assert_int_equal(ledger->user_count, CRC_USERS);
+	assert_int_equal(ledger->users[CRC_USERS - 1].bytes, (CRC_USERS + 1) * 1000);
+	assert_int_equal(ledger->strangers.bytes, 2 * CRC_USERS * 1000);
+}
+
+/* One that is nothing but holes and bytes by turns is not followed to its end. */
+static void many_holes_test(void **state)
+{
+	_cleanup_free_ struct crc_ledger *ledger = calloc(1, sizeof(*ledger));
+	_cleanup_close_ int fd = make_file(UINT64_C(20000) << 13);
+	struct crc_limits limits = SMALL;
+	uint32_t crc;
+
+	(void)state;
+	limits.file_bytes = UINT64_C(1) << 40;
+	for (uint64_t i = 0; i < 20000; i++)
+		fill(fd, i << 13, 1, 'x');
+	assert_int_equal(link_crc(ledger, &limits, ANN, fd, NULL, NULL, &crc), -EFBIG);
+	assert_int_equal(ledger->users[0].bytes, 0);
+}
+
+static int give_up(void *context, uint64_t done, uint64_t total)
+{
+	int *calls = context;
+
+	assert_true(done > 0 && done <= total);
+	return ++*calls;
+}
+
+static void cancel_test(void **state)
+{
+	_cleanup_free_ struct crc_ledger *ledger = calloc(1, sizeof(*ledger));
+	_cleanup_close_ int fd = make_file(0);
+	uint32_t crc;
+	int calls = 0;
+
+	(void)state;
+	fill(fd, 0, 2 * MB, 'x');
+	assert_int_equal(link_crc(ledger, &SMALL, ANN, fd, give_up, &calls, &crc), -ECANCELED);
+	assert_int_equal(calls, 1);
+	assert_int_equal(ledger->memo_count, 0);
+	assert_int_equal(link_crc(ledger, &SMALL, ANN, -1, NULL, NULL, &crc), -EBADF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(zeros_test),	   cmocka_unit_test(holes_test),
+		cmocka_unit_test(once_test),	   cmocka_unit_test(limits_test),
+		cmocka_unit_test(many_users_test), cmocka_unit_test(many_holes_test),
+		cmocka_unit_test(cancel_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is asked about the frames of samples, how often, and what of the answers is told: of HotSpot's, by a reader that lies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "base/io.h"
+#include "jitwatch/code_reader.h"
+#include "session/live_code.h"
+
+#define S     1000000000ull
+#define BLOB  0x7f0000001000
+#define CHECK (7ull << 32 | 5)
+
+/* As code_reader sends it. */
+struct request {
+	uint32_t pid, count;
+	uint64_t started;
+	struct code_question questions[CODE_QUESTIONS_MAX];
+};
+
+/* What the reader has been asked, and what it is to answer. */
+static struct reading {
+	enum code_state state; /* of methods */
+	uint32_t line;	       /* of them */
+	uint32_t methods, codes;
+	uint32_t pid;		/* of whom the last function was asked */
+	uint64_t address, time; /* of the last question */
+} * reading;
+
+static struct {
+	struct reader_pool *pool;
+	struct live_code *code;
+	size_t functions, chains, stale;
+	uint64_t now;
+} live;
+
+/* ---- the reader ------------------------------------------------------------------------------ */
+
+static void write_function(int fd, uint32_t pid, uint32_t kind, uint64_t function, uint64_t check)
+{
+	struct {
+		struct code_function_event e;
+		char text[8];
+	} f = {.e = {.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(f)},
+		     .pid = pid,
+		     .kind = kind,
+		     .state = reading->state,
+		     .name_size = 2,
+		     .file_size = 1,
+		     .function = function,
+		     .check = check,
+		     .line = reading->line},
+	       .text = "m"};
+
+	write_full(fd, &f, sizeof(f));
+}
+
+/* A chain, and before it the method that is in it. */
+static void write_chain(int fd, uint32_t pid, const struct code_question *q)
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[2];
+	} c = {.e = {.header = {.type = EVENT_CODE_CHAIN, .size = sizeof(c)},
+		     .pid = pid,
+		     .kind = q->kind,
+		     .state = CODE_STATE_CONFIRMED,
+		     .call_count = 2,
+		     .function = q->function,
+		     .address = q->address},
+	       .calls = {{.function = 0xc00, .check = 0xd00},
+			 {.function = q->function, .check = q->check}}};
+
+	write_function(fd, pid, FRAME_NOTE_HOTSPOT, 0xc00, 0xd00);
+	write_full(fd, &c, sizeof(c));
+}
+
+static void serve(struct reader_job *job)
+{
+	static struct request request;
+	int fd = memfd_create("answer", MFD_CLOEXEC);
+
+	memcpy(&request, job->request, job->request_size);
+	for (uint32_t i = 0; i < request.count; i++) {
+		const struct code_question *q = &request.questions[i];
+
+		reading->address = q->address;
+		reading->time = q->time;
+		if (q->kind == FRAME_NOTE_HOTSPOT_CODE) {
+			reading->codes++;
+			write_chain(fd, request.pid, q);
+		} else if (q->address) {
+			reading->codes++; /* V8's, of which it has nothing to say */
+		} else {
+			reading->methods++;
+			reading->pid = request.pid;
+			write_function(fd, request.pid, q->kind, q->function, q->check);
+		}
+	}
+	job->answer_fds[job->answer_fd_count++] = fd;
+}
+
+static const reader_serve_fn services[] = {serve};
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+static int count_event(void *context, struct event_header *event)
+{
+	const struct code_function_event *f = (const struct code_function_event *)event;
+
+	(void)context;
+	live.functions += event->type == EVENT_CODE_FUNCTION;
+	live.chains += event->type == EVENT_CODE_CHAIN;
+	live.stale += event->type == EVENT_CODE_FUNCTION && f->state == CODE_STATE_STALE;
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	const struct reader_pool_options pool = {
+		.services = services, .service_count = 1, .name = "test-reader", .deadline = S};
+	struct live_code_options options = {.push = count_event};
+	union {
+		struct mmap_event m;
+		char bytes[sizeof(struct mmap_event) + 64];
+	} mapping = {};
+
+	(void)state;
+	memset(&live, 0, sizeof(live));
+	reading = mmap(NULL, sizeof(*reading), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	reading->state = CODE_STATE_CONFIRMED;
+	assert_int_equal(reader_pool__new(&pool, &live.pool), 0);
+	options.readers = live.pool;
+	assert_int_equal(live_code__new(&options, &live.code), 0);
+	mapping.m.pid = (uint32_t)getpid();
+	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
+	assert_int_equal(live_code__mapped(live.code, &mapping.m), 0);
+	live.now = monotonic_ns();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	reader_pool__free(live.pool);
+	live_code__free(live.code);
+	munmap(reading, sizeof(*reading));
+	return 0;
+}
+
+static void sample_of(uint32_t pid, enum frame_kind kind, const struct frame_note *note)
+{
+	struct {
+		struct sample_event e;
+		__u64 frame;
+		struct frame_note note;
+	} s = {.e = {.header = {.type = EVENT_SAMPLE, .size = sizeof(s), .time = live.now},
+		     .tgid = pid,
+		     .user_frames = 1,
+		     .notes = 1},
+	       .frame = frame_pack(kind, 0x1000),
+	       .note = *note};
+
+	assert_int_equal(live_code__sampled(live.code, &s.e), 0);
+}
+
+static void sample(enum frame_kind kind, const struct frame_note *note)
+{
+	sample_of((uint32_t)getpid(), kind, note);
+}
+
+static void run(void)
+{
+	assert_int_equal(live_code__run(live.code, live.now), 0);
+	assert_true(reader_pool__settle(live.pool, 5 * S));
+}
+
+static const struct frame_note compiled = {
+	.kind = FRAME_NOTE_HOTSPOT_CODE, .place = 0x40, .function = BLOB, .check = CHECK};
+static const struct frame_note interpreted = {
+	.kind = FRAME_NOTE_HOTSPOT, .place = 0x40, .function = 0xa00, .check = 0xb00};
+
+static void test_compiled_code_is_asked_about_once(void **state)
+{
+	(void)state;
+	sample(FRAME_TABLE, &compiled);
+	run();
+	assert_int_equal(reading->codes, 1);
+	assert_int_equal(reading->address, BLOB + 0x40 - 1);
+	assert_int_equal(reading->time, live.now);
+	assert_int_equal(live.chains, 1);
+	assert_int_equal(live.functions, 1);
+	for (int i = 0; i < 20; i++) {
+		live.now += S;
+		sample(FRAME_TABLE, &compiled);
+		run();
+	}
+	assert_int_equal(reading->codes, 1);
+	/* where the thread was is another place; the method that is in it is known */
+	sample(FRAME_IP, &compiled);
+	run();
+	assert_int_equal(reading->codes, 2);
+	assert_int_equal(reading->address, BLOB + 0x40);
+	assert_int_equal(live.chains, 2);
+	assert_int_equal(live.functions, 1);
+	/* but not when it has changed */
+	reading->line = 5;
+	live.now += S;
+	sample(FRAME_IP, &(struct frame_note){.kind = FRAME_NOTE_HOTSPOT_CODE,
+					      .place = 0x50,
+					      .function = BLOB,
+					      .check = CHECK});
+	run();
+	assert_int_equal(live.functions, 2);
+}
+
+static void test_methods_are_asked_about_again(void **state)
+{
+	(void)state;
+	sample(FRAME_IP, &interpreted);
+	run();
+	live.now += S / 2;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(reading->methods, 1);
+	/* it was sampled after it was read: once more, without another sample */
+	live.now += S;
+	run();
+	assert_int_equal(reading->methods, 2);
+	live.now += 3 * S;
+	run();
+	assert_int_equal(reading->methods, 2);
+	assert_int_equal(live.functions, 1);
+	/* sampled, and gone when it is read: that is told, since it had been there */
+	reading->state = CODE_STATE_STALE;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(reading->methods, 3);
+	assert_int_equal(live.functions, 2);
+	assert_int_equal(live.stale, 1);
+}
+
+static void test_methods_are_read_at_the_end(void **state)
+{
+	(void)state;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(live_code__close(live.code, live.now), 0);
+	run();
+	assert_int_equal(reading->methods, 1); /* not sampled since */
+	live.now += S / 10;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(reading->methods, 1);
+	assert_int_equal(live_code__close(live.code, live.now), 0);
+	assert_true(live_code__waits(live.code));
+	run();
+	assert_int_equal(reading->methods, 2);
+}
+
+/* What was never read is no news when it is gone, and the time that counts is that of its first sample. */
+static void test_methods_that_are_gone_at_once(void **state)
+{
+	uint64_t first = live.now;
+
+	(void)state;
+	reading->state = CODE_STATE_STALE;
+	for (int i = 0; i < 200; i++) {
+		sample(FRAME_IP, &interpreted);
+		run();
+		live.now += S;
+	}
+	assert_int_equal(live.functions, 0);
+	assert_int_equal(reading->time, first);
+	assert_in_range(reading->methods, 2, 8);
+}
+
+/* What was told is not kept for ever by whoever was told: after some windows without it, it is told again. */
+static void test_what_was_not_sampled_for_some_windows(void **state)
+{
+	const struct frame_note always = {.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 1};
+	const struct frame_note rarely = {.kind = FRAME_NOTE_PYTHON, .function = 0xa40, .check = 1};
+
+	(void)state;
+	sample(FRAME_IP, &rarely);
+	for (int window = 0; window < 4; window++) {
+		sample(FRAME_IP, &always);
+		run();
+		assert_int_equal(live_code__close(live.code, live.now), 0);
+	}
+	assert_int_equal(reading->methods, 2);
+	assert_int_equal(live.functions, 2);
+	sample(FRAME_IP, &always);
+	sample(FRAME_IP, &rarely);
+	run();
+	assert_int_equal(reading->methods, 3);
+	assert_int_equal(live.functions, 3);
+	/* what waits keeps its place */
+	sample(FRAME_IP, &interpreted);
+	for (int window = 0; window < 4; window++)
+		assert_int_equal(live_code__close(live.code, live.now), 0);
+	run();
+	assert_int_equal(reading->methods, 4);
+	assert_int_equal(live.functions, 4);
+	assert_false(live_code__waits(live.code));
+}
+
+/* ---- children of fork ------------------------------------------------------------------------ */
+
+#define CHILD 4190000u /* nobody */
+
+static const struct frame_note python[] = {
+	{.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 0xb00},
+	{.kind = FRAME_NOTE_PYTHON, .function = 0xa40, .check = 0xb01},
+};
+
+static void fork_child(uint32_t child)
+{
+	assert_int_equal(live_code__forked(live.code, (uint32_t)getpid(), child, monotonic_ns()),
+			 0);
+}
+
+/* What was read of the parent before is not read of the child. */
+static void test_children_are_not_asked_what_is_known(void **state)
+{
+	(void)state;
+	sample(FRAME_IP, &python[0]);
+	run();
+	assert_int_equal(reading->methods, 1);
+	fork_child(CHILD);
+	sample_of(CHILD, FRAME_IP, &python[0]);
+	run();
+	assert_int_equal(reading->methods, 1);
+	/* another one is asked of both, once */
+	for (int i = 0; i < 3; i++) {
+		sample_of(CHILD, FRAME_IP, &python[1]);
+		run();
+	}
+	assert_int_equal(reading->methods, 3);
+	/* and of later children of nobody */
+	fork_child(CHILD + 1);
+	sample_of(CHILD + 1, FRAME_IP, &python[1]);
+	run();
+	assert_int_equal(reading->methods, 3);
+}
+
+/* A child's samples are read before its fork, and its end may come with them: then its parent is asked. */
+static void test_children_that_are_gone_when_they_are_known(void **state)
+{
+	(void)state;
+	live.now = monotonic_ns() + S;
+	sample_of(CHILD, FRAME_IP, &python[0]);
+	fork_child(CHILD);
+	live_code__forget(live.code, CHILD);
+	run();
+	assert_int_equal(reading->methods, 1);
+	assert_int_equal(reading->pid, getpid());
+	assert_int_equal(live.functions, 1);
+	run();
+	assert_int_equal(reading->methods, 1);
+}
+
+/* What is noted of a process that never comes to be known is nobody's. */
+static void test_children_of_nobody(void **state)
+{
+	(void)state;
+	sample_of(CHILD, FRAME_IP, &python[0]);
+	for (int i = 0; i < 5; i++)
+		run();
+	fork_child(CHILD);
+	run();
+	assert_int_equal(reading->methods, 0);
+}
+
+/* An address alone may be another function's by the next second. */
+static void test_functions_of_v8_by_address(void **state)
+{
+	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501};
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		sample(FRAME_IP, &note);
+		run();
+		live.now += S;
+	}
+	assert_int_equal(reading->methods, 10);
+	/* gone: what was sampled since may be another one */
+	reading->state = CODE_STATE_STALE;
+	sample(FRAME_IP, &note);
+	run();
+	assert_int_equal(live.stale, 1);
+}
+
+static void test_functions_of_v8_with_a_number(void **state)
+{
+	const struct frame_note first = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
+	const struct frame_note next = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 8};
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		sample(FRAME_IP, &first);
+		run();
+		live.now += S;
+	}
+	/* now and then, since more may be known of it */
+	assert_int_equal(reading->methods, 2);
+	assert_int_equal(live.functions, 1);
+	/* it was sampled since it was read, but that does not matter */
+	live.now -= S;
+	assert_int_equal(live_code__close(live.code, live.now), 0);
+	assert_false(live_code__waits(live.code));
+	/* another one at its address is a question of its own */
+	sample(FRAME_IP, &next);
+	run();
+	assert_int_equal(reading->methods, 3);
+	assert_int_equal(live.functions, 2);
+	/* they are gone: that says nothing of when they were there */
+	reading->state = CODE_STATE_STALE;
+	live.now += 10 * S;
+	sample(FRAME_IP, &first);
+	run();
+	assert_int_equal(reading->methods, 4);
+	assert_int_equal(live.functions, 2);
+}
+
+static void test_functions_of_v8_that_are_gone_at_once(void **state)
+{
+	const struct frame_note note = {.kind = FRAME_NOTE_V8, .function = 0x501, .check = 7};
+
+	(void)state;
+	reading->state = CODE_STATE_STALE;
+	sample(FRAME_IP, &note);
+	run();
+	/* it will never be told otherwise */
+	assert_int_equal(live.stale, 1);
+	live.now += 10 * S;
+	sample(FRAME_IP, &note);
+	run();
+	assert_int_equal(live.functions, 1);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		T(test_compiled_code_is_asked_about_once),
+		T(test_methods_are_asked_about_again),
+		T(test_methods_are_read_at_the_end),
+		T(test_methods_that_are_gone_at_once),
+		T(test_what_was_not_sampled_for_some_windows),
+		T(test_children_are_not_asked_what_is_known),
+		T(test_children_that_are_gone_when_they_are_known),
+		T(test_children_of_nobody),
+		T(test_functions_of_v8_by_address),
+		T(test_functions_of_v8_with_a_number),
+		T(test_functions_of_v8_that_are_gone_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

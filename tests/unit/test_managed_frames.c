@@ -1,0 +1,922 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames of runtimes: where they stand in a stack, and which names they get of what was read when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "event_story.h"
+#include "stream/event_decode.h"
+
+#define NOTES_MAX 16
+#define MADE	  0x50000 /* memory without a file */
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+
+static uint64_t cpu_used; /* by the process */
+static uint32_t who = 10; /* whose samples and functions they are */
+static unsigned int nth_life;
+static uint16_t told_flags;
+static uint32_t told_sure;	  /* of Java's inlined functions, where it is inferred */
+static uint32_t told_line_offset; /* of rows */
+
+/* A sample of process `who` whose native frames are 0x10010, 0x10020 … of "prog", leaf first; number 2 is in code that was made. */
+static void noted_sample(unsigned int frames, const struct frame_note *notes, size_t count)
+{
+	struct {
+		struct sample_event e;
+		__u64 rest[16 + NOTES_MAX * sizeof(struct frame_note) / 8];
+	} s = {};
+
+	s.e.header = header(0);
+	s.e.header.type = EVENT_SAMPLE;
+	s.e.header.size = sizeof(s.e) + frames * 8 + count * sizeof(*notes);
+	s.e.tgid = s.e.tid = who;
+	s.e.cpu_time = cpu_used += MS;
+	s.e.user_frames = frames;
+	s.e.from_user = 1;
+	s.e.notes = count;
+	for (unsigned int i = 0; i < frames; i++)
+		s.e.frames[i] = frame_pack(i ? FRAME_POINTER : FRAME_IP,
+					   (i == 2 ? MADE : 0x10000) + 0x10 + 0x10 * i + !!i);
+	if (count)
+		memcpy(s.e.frames + frames, notes, count * sizeof(*notes));
+	assert_int_equal(event_decode(&s.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+/* `line` of the row at offset 0, one more each 10 bytes. */
+static void tell(uint8_t kind, uint64_t function, uint64_t check, enum code_state state,
+		 const char *name, uint32_t line)
+{
+	struct {
+		struct code_function_event e;
+		struct code_row rows[3];
+		char text[64];
+	} f = {};
+
+	f.e.header = header(told_flags);
+	f.e.header.type = EVENT_CODE_FUNCTION;
+	f.e.pid = who;
+	f.e.kind = kind;
+	f.e.state = state;
+	f.e.function = function;
+	f.e.check = check;
+	f.e.line = line;
+	f.e.row_count = 3;
+	f.e.base = 100;
+	for (unsigned int i = 0; i < 3; i++)
+		f.rows[i] = (struct code_row){
+			.offset = 10 * i, .line = line + i + told_line_offset, .column = 1};
+	f.e.name_size = strlen(name) + 1;
+	f.e.file_size = sizeof("app");
+	strcpy(f.text, name);
+	strcpy(f.text + f.e.name_size, "app");
+	f.e.header.size =
+		event_aligned(sizeof(f.e) + sizeof(f.rows) + f.e.name_size + f.e.file_size);
+	assert_int_equal(event_decode(&f.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+/* From now on "prog" is gone, and its addresses are code that was made. */
+static void unmap_and_map_made(void)
+{
+	map(10, 0x10000, 0x1000, 0, "//anon", 0);
+}
+
+static void begin(void)
+{
+	cpu_used = 5 * S;
+	who = 10;
+	nth_life = 0;
+	prog();
+	map(10, MADE, 0x1000, 0, "//anon", 0);
+}
+
+/* "name:line name:line", outermost first; "?" where the location has no name of its own. */
+static const char *lines_of(size_t sample)
+{
+	static char text[1024];
+	const struct profile_thread *t = thread_of(who, nth_life);
+	const struct profile_location *path[32];
+	size_t depth = 0, size = 0;
+
+	for (struct stack_id s = t->samples[SAMPLE_CPU].stack[sample]; s.v;
+	     s = ev.p->stacks[s.v].parent)
+		path[depth++] = &ev.p->locations[ev.p->stacks[s.v].location.v];
+	text[0] = '\0';
+	while (depth-- > 0) {
+		const struct profile_location *l = path[depth];
+
+		for (uint32_t i = l->line_count; i-- > 0;) {
+			const struct profile_line *line = &ev.p->lines[l->first_line + i];
+
+			size += snprintf(text + size, sizeof(text) - size, "%s%s", size ? " " : "",
+					 str(ev.p->functions[line->function.v].name));
+			if (line->line)
+				size += snprintf(text + size, sizeof(text) - size, ":%u",
+						 line->line);
+			if (profile_location__is_doubtful(l, l->first_line + i))
+				size += snprintf(text + size, sizeof(text) - size, "?");
+		}
+	}
+	return text;
+}
+
+/* Of the only runtime that there is: "NAME frames ambiguous stale unknown". */
+static const char *counted(void)
+{
+	static char text[128];
+	const struct profile_runtime *r = ev.p->runtimes;
+
+	assert_int_equal(ev.p->runtime_count, 1);
+	snprintf(text, sizeof(text), "%s %llu %llu %llu %llu", str(r->name),
+		 (unsigned long long)r->frames, (unsigned long long)r->ambiguous,
+		 (unsigned long long)r->stale, (unsigned long long)r->unknown);
+	return text;
+}
+
+static const struct frame_note v8[] = {
+	{.frame = 0, .kind = FRAME_NOTE_V8, .place = 111, .function = 0x501},
+	{.frame = 2, .kind = FRAME_NOTE_V8, .place = 101, .function = 0x601}, /* not a place */
+};
+
+static void test_frames_take_the_place_of_native_ones(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(4, v8, COUNT(v8));
+	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "inner", 10);
+	tell(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
+	noted_sample(4, v8, COUNT(v8));
+	finish();
+	/* the second row covers offset 11; of compiled code no line is known */
+	assert_string_equal(lines_of(0), "[prog] outer [prog] inner:11");
+	assert_string_equal(lines_of(1), "[prog] outer [prog] inner:11");
+	assert_string_equal(counted(), "V8 4 0 0 0");
+}
+
+static void test_compiled_code_has_a_chain(void **state)
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[2];
+	} chain = {};
+
+	(void)state;
+	begin();
+	noted_sample(4, v8, COUNT(v8));
+	tell(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
+	tell(FRAME_NOTE_V8, 0x701, 0, CODE_STATE_CONFIRMED, "inlined", 40);
+	chain.e.header = header(0);
+	chain.e.header.type = EVENT_CODE_CHAIN;
+	chain.e.header.size = sizeof(chain);
+	chain.e.pid = 10;
+	chain.e.kind = FRAME_NOTE_V8;
+	chain.e.state = CODE_STATE_CONFIRMED;
+	chain.e.call_count = 2;
+	chain.e.function = 0x601;
+	chain.e.address = MADE + 0x30;
+	chain.calls[0] = (struct code_call){.function = 0x701, .line = 44};
+	chain.calls[1] = (struct code_call){.function = 0x601, .line = 33};
+	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] outer:33 inlined:44 [prog] [V8]");
+}
+
+/* Where the thread was in optimized code, which has something inlined; and a builtin without a frame, called by such code. */
+static void test_innermost_frames(void **state)
+{
+	const struct frame_note leaf = {.kind = FRAME_NOTE_V8, .function = 0x601};
+	struct {
+		struct code_chain_event e;
+		struct code_call call;
+	} chain = {.call.function = 0x601};
+
+	(void)state;
+	begin();
+	noted_sample(2, &leaf, 1);
+	tell(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
+	noted_sample(2, &leaf, 1);
+	unmap_and_map_made();
+	noted_sample(2, &leaf, 1);
+	chain.e.header = header(0);
+	chain.e.header.type = EVENT_CODE_CHAIN;
+	chain.e.header.size = sizeof(chain);
+	chain.e.pid = 10;
+	chain.e.kind = FRAME_NOTE_V8;
+	chain.e.state = CODE_STATE_INFERRED;
+	chain.e.call_count = 1;
+	chain.e.function = 0x601;
+	chain.e.address = 0x10010;
+	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] outer [prog]");
+	assert_string_equal(lines_of(1), "[prog] outer [prog]");
+	assert_string_equal(lines_of(2), "0x10020 outer?");
+}
+
+/* Two loops: the inner one runs a and b, the outer one main. Frames 1 and 3 are loops, 2 is a callback in between. */
+static const struct frame_note python[] = {
+	{.frame = 0, .kind = FRAME_NOTE_PYTHON, .place = 100, .function = 0xa0, .check = 1},
+	{.frame = 0, .kind = FRAME_NOTE_PYTHON, .place = 110, .function = 0xb0, .check = 1},
+	{.frame = 1, .kind = FRAME_NOTE_PYTHON, .place = 125, .function = 0xc0, .check = 1},
+	{.frame = 1, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 0},
+	{.frame = 3, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 1},
+};
+
+static void tell_python(void)
+{
+	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
+	tell(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
+}
+
+static void test_python_stands_where_its_loops_are(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(5, python, COUNT(python));
+	tell_python();
+	finish();
+	assert_string_equal(lines_of(0), "[prog] main:32 0x50030 b:21 a:10 [prog]");
+}
+
+static void test_python_without_loops_is_not_lost(void **state)
+{
+	(void)state;
+	begin();
+	/* the native walk ended early: nothing, or the inner loop alone, was met */
+	noted_sample(1, python, 3);
+	noted_sample(2, python, 4);
+	tell_python();
+	finish();
+	assert_string_equal(lines_of(0), "main:32 b:21 a:10 [prog]");
+	assert_string_equal(lines_of(1), "main:32 b:21 a:10 [prog]");
+}
+
+/* The outermost frames of the inner loop, and what is behind it, had no room. */
+static void test_chains_that_are_cut(void **state)
+{
+	const struct frame_note cut[] = {
+		python[0],
+		{.frame = 0, .kind = FRAME_NOTE_PYTHON},
+		{.frame = 1, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 0},
+	};
+
+	(void)state;
+	begin();
+	noted_sample(5, cut, COUNT(cut));
+	noted_sample(5, cut + 1, 1); /* not one of them was sound */
+	tell_python();
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [prog] 0x50030 [truncated] a:10 [prog]");
+	assert_string_equal(lines_of(1), "[truncated] [prog] [prog] 0x50030 [prog] [prog]");
+}
+
+static void test_frames_of_no_function_are_left_out(void **state)
+{
+	const struct frame_note shim[] = {
+		python[0],
+		{.frame = 0, .kind = FRAME_NOTE_PYTHON, .place = 200, .function = 0xd0},
+		python[1],
+	};
+
+	(void)state;
+	begin();
+	noted_sample(1, shim, COUNT(shim));
+	tell_python();
+	finish();
+	assert_string_equal(lines_of(0), "b:21 a:10 [prog]");
+}
+
+static void fork_to(uint32_t child)
+{
+	fork_(who, who, child, child);
+	who = child;
+	ev.now += MS;
+}
+
+static void test_children_begin_with_the_names_of_their_parents(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(1, python, 1);
+	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	tell(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_STALE, "", 0);
+	fork_to(11);
+	noted_sample(1, python, 3);
+	fork_to(12);
+	noted_sample(1, python, 3);
+	/* the parent has such a function now: its child may have had another one, and says what it has */
+	who = 10;
+	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
+	who = 12;
+	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "own", 40);
+	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
+	/* another program */
+	comm(12, 12, "next", EVENT_COMM_EXEC);
+	map(12, 0x10000, 0x1000, 0, "/prog", 0);
+	noted_sample(1, python, 3);
+	finish();
+	who = 11;
+	assert_string_equal(lines_of(0), "[CPython] b:21? a:10 [prog]");
+	who = 12;
+	assert_string_equal(lines_of(0), "[CPython] own:41 a:10 [prog]");
+	nth_life = 1;
+	assert_string_equal(lines_of(0), "[CPython] [CPython] [CPython] [prog]");
+}
+
+/* The functions of a parent that is gone are kept for its children, and for no longer; of ancestors, some generations back. */
+static void test_names_of_parents_that_are_gone(void **state)
+{
+	const uint64_t later = LIFE_GRACE_NS + S;
+
+	(void)state;
+	begin();
+	noted_sample(1, python, 1);
+	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	for (uint32_t child = 11; child <= 10 + CODE_KIN_MAX; child++) {
+		uint32_t parent = who;
+
+		fork_to(child);
+		exit_(parent, parent);
+	}
+	ev.now += later;
+	noted_sample(1, python, 1);
+	next_window();
+	world__forget(ev.world, NULL, NULL);
+	noted_sample(1, python, 1);
+	assert_true(code_functions__bytes(world__code(ev.world)) > 0);
+	fork_to(who + 1);
+	noted_sample(1, python, 1);
+	exit_(who - 1, who - 1);
+	ev.now += later;
+	noted_sample(1, python, 1);
+	next_window();
+	world__forget(ev.world, NULL, NULL);
+	assert_int_equal(code_functions__bytes(world__code(ev.world)), 0);
+	noted_sample(1, python, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[CPython] [prog]");
+	ev.p = ev.profiles[1];
+	assert_string_equal(lines_of(0), "[CPython] [prog]");
+	who--;
+	assert_string_equal(lines_of(0), "a:10 [prog]");
+	ev.p = ev.profiles[0];
+	assert_string_equal(lines_of(0), "a:10 [prog]");
+}
+
+/* What the notes say of the GIL is added up by thread, with the CPU time of the samples that held it. */
+static void test_samples_that_held_the_gil(void **state)
+{
+	static const enum gil_state states[] = {GIL_UNKNOWN, GIL_RELEASED, GIL_WAITING,
+						GIL_HELD,    GIL_HELD,	   GIL_UNKNOWN};
+	struct frame_note note = python[0];
+
+	(void)state;
+	begin();
+	noted_sample(1, &note, 1); /* it was not read */
+	note.flags = FRAME_NOTE_GIL_KNOWN;
+	noted_sample(1, &note, 1);
+	note.flags = FRAME_NOTE_GIL_KNOWN | FRAME_NOTE_GIL_WAITS;
+	noted_sample(1, &note, 1);
+	note.flags = FRAME_NOTE_GIL_KNOWN | FRAME_NOTE_GIL_HELD;
+	noted_sample(1, &note, 1);
+	noted_sample(1, &note, 1);
+	note.flags = FRAME_NOTE_GIL_HELD;
+	noted_sample(1, &note, 1);
+	finish();
+	assert_int_equal(ev.p->gil_count, 1);
+	for (size_t i = 0; i < COUNT(states); i++)
+		assert_int_equal(profile_samples__gil(&thread_of(10, 0)->samples[SAMPLE_CPU], i),
+				 states[i]);
+	assert_int_equal(ev.p->gils[0].samples, 4);
+	assert_int_equal(ev.p->gils[0].held, 2);
+	assert_int_equal(ev.p->gils[0].waiting, 1);
+	assert_int_equal(ev.p->gils[0].held_time, 2 * MS);
+	assert_int_equal(ev.p->threads[ev.p->gils[0].thread.v].tid, 10);
+}
+
+/* A process whose Python is not read is told of, with what helps, until it is read after all. */
+static void test_python_that_is_not_read(void **state)
+{
+	struct code_runtime_event e = {.pid = 10, .kind = FRAME_NOTE_PYTHON};
+
+	(void)state;
+	begin();
+	noted_sample(1, NULL, 0);
+	e.header = header(0);
+	e.header.type = EVENT_CODE_RUNTIME;
+	e.header.size = sizeof(e);
+	e.state = CODE_RUNTIME_STATE_COUNT;
+	assert_int_equal(event_check(&e.header, sizeof(e)), -EBADMSG);
+	e.state = CODE_RUNTIME_FREE_THREADED;
+	assert_int_equal(event_check(&e.header, sizeof(e)), 0);
+	assert_int_equal(event_decode(&e.header, &ev.h), 0);
+	assert_int_equal(recorder__close(ev.recorder, 0), 0);
+	{
+		size_t count;
+		const struct jit_process *process = recorder__jit_processes(ev.recorder, &count);
+
+		assert_int_equal(count, 1);
+		assert_int_equal(process->refused, CODE_RUNTIME_FREE_THREADED);
+		assert_non_null(process->runtime);
+	}
+	finish();
+}
+
+static void test_functions_that_could_not_be_read(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(5, python, COUNT(python));
+	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
+	tell(FRAME_NOTE_PYTHON, 0xb0, 2, CODE_STATE_CONFIRMED, "another", 20); /* other words */
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [CPython] 0x50030 [CPython] [CPython] [prog]");
+	assert_string_equal(counted(), "CPython 3 0 1 2");
+}
+
+static void test_another_function_at_the_same_words(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(4, v8, 1);
+	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
+	noted_sample(4, v8, 1); /* it may be the next one already */
+	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "second", 50);
+	noted_sample(4, v8, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
+	assert_string_equal(lines_of(1), "[prog] 0x50030 [prog] first:11?");
+	assert_string_equal(lines_of(2), "[prog] 0x50030 [prog] second:51");
+	assert_string_equal(counted(), "V8 3 1 0 0");
+}
+
+/* Functions that have had one address, each with the number that it alone has. */
+static const struct frame_note numbered[] = {
+	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 7},
+	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 8},
+	{.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501, .check = 9},
+};
+
+static void test_functions_with_numbers(void **state)
+{
+	(void)state;
+	begin();
+	for (size_t i = 0; i < 3; i++)
+		noted_sample(2, &numbered[i], 1);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	tell(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
+	tell(FRAME_NOTE_V8, 0x501, 9, CODE_STATE_STALE, "", 0);
+	for (size_t i = 0; i < 3; i++)
+		noted_sample(2, &numbered[i], 1);
+	finish();
+	for (size_t i = 0; i < 6; i += 3) {
+		assert_string_equal(lines_of(i), "[prog] first:11");
+		assert_string_equal(lines_of(i + 1), "[prog] second:51");
+		assert_string_equal(lines_of(i + 2), "[prog] [V8]");
+	}
+	assert_string_equal(counted(), "V8 6 0 2 0");
+}
+
+/* One function, read again and again: what is said of it changes, but not which one it is. */
+static void test_a_number_that_is_told_again(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(2, numbered, 1);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0); /* while it was moved */
+	noted_sample(2, numbered, 1);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	told_line_offset = 5; /* other rows of the same function */
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	told_line_offset = 0;
+	noted_sample(2, numbered, 1);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0);
+	finish();
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(lines_of(i), "[prog] first:16");
+	assert_string_equal(counted(), "V8 3 0 0 0");
+}
+
+/* Two isolates count for themselves; or the process lies. */
+static void test_a_number_of_two_functions(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(2, numbered, 1);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "other", 50);
+	noted_sample(2, numbered, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] other:51?");
+	assert_string_equal(lines_of(1), "[prog] other:51?");
+	assert_string_equal(counted(), "V8 2 2 0 0");
+}
+
+/* Of code that has been at one address, of functions that have been at one: inlined are functions with numbers, too. */
+static void test_numbers_in_chains(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 7},
+		{.frame = 2, .kind = FRAME_NOTE_V8, .function = 0x501, .check = 8},
+	};
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[2];
+	} chain = {};
+
+	(void)state;
+	begin();
+	noted_sample(4, &notes[0], 1);
+	noted_sample(4, &notes[1], 1);
+	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	tell(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
+	tell(FRAME_NOTE_V8, 0x701, 5, CODE_STATE_CONFIRMED, "inlined", 40);
+	tell(FRAME_NOTE_V8, 0x701, 6, CODE_STATE_CONFIRMED, "another", 60);
+	for (uint64_t check = 7; check < 9; check++) {
+		chain.e.header = header(0);
+		chain.e.header.type = EVENT_CODE_CHAIN;
+		chain.e.header.size = sizeof(chain);
+		chain.e.pid = 10;
+		chain.e.kind = FRAME_NOTE_V8;
+		chain.e.state = CODE_STATE_CONFIRMED;
+		chain.e.call_count = 2;
+		chain.e.function = 0x501;
+		chain.e.address = MADE + 0x30;
+		chain.calls[0] = (struct code_call){0x701, check - 2, .line = 44};
+		chain.calls[1] = (struct code_call){0x501, check, .line = 33};
+		assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	}
+	finish();
+	assert_string_equal(lines_of(0), "[prog] first:33 inlined:44 [prog] [prog]");
+	assert_string_equal(lines_of(1), "[prog] second:33 another:44 [prog] [prog]");
+	assert_string_equal(counted(), "V8 2 0 0 0");
+}
+
+static void test_names_outlive_windows_and_no_lives(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(4, v8, 1);
+	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
+	next_window();
+	world__forget(ev.world, NULL, NULL);
+	noted_sample(4, v8, 1);
+	/* another program: what was told is not about it */
+	comm(10, 10, "next", EVENT_COMM_EXEC);
+	map(10, 0x10000, 0x1000, 0, "/prog", 0);
+	noted_sample(4, v8, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
+}
+
+static void test_notes_that_are_no_notes(void **state)
+{
+	const struct frame_note wrong[] = {
+		{.frame = 4, .kind = FRAME_NOTE_V8},
+		{.frame = 0, .kind = FRAME_NOTE_COUNT},
+		{.frame = 0, .kind = FRAME_NOTE_NONE},
+		{.frame = FRAME_NOTES_MAX, .kind = FRAME_NOTE_PYTHON},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		struct {
+			struct sample_event e;
+			__u64 frames[4];
+			struct frame_note note;
+		} s = {.e.header = {.size = sizeof(s), .type = EVENT_SAMPLE},
+		       .e.user_frames = 4,
+		       .e.notes = 1};
+
+		for (unsigned int k = 0; k < 4; k++)
+			s.frames[k] = frame_pack(FRAME_IP, 0x10000);
+		s.note = wrong[i];
+		assert_int_equal(event_check(&s.e.header, sizeof(s)), -EBADMSG);
+		s.note = (struct frame_note){.frame = 3, .kind = FRAME_NOTE_V8};
+		assert_int_equal(event_check(&s.e.header, sizeof(s)), 0);
+		s.e.notes = 2;
+		assert_int_equal(event_check(&s.e.header, sizeof(s)), -EBADMSG);
+	}
+}
+
+/* ---- WebAssembly ----------------------------------------------------------------------------- */
+
+/* The function number `number` of the module of instance 0x901 is at the address. */
+static void tell_wasm(uint64_t address, uint32_t number, enum code_state state)
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[2];
+	} chain = {.calls = {{.function = 0x901, .check = number + 1u}, {.function = 0x901}}};
+
+	chain.e.header = header(0);
+	chain.e.header.type = EVENT_CODE_CHAIN;
+	chain.e.header.size = sizeof(chain);
+	chain.e.pid = 10;
+	chain.e.kind = FRAME_NOTE_V8_WASM;
+	chain.e.state = state;
+	chain.e.call_count = 2;
+	chain.e.function = 0x901;
+	chain.e.address = address;
+	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+static void test_wasm_has_the_name_of_its_code(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
+
+	(void)state;
+	begin();
+	noted_sample(4, notes, COUNT(notes));
+	tell(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
+	tell(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
+	tell_wasm(MADE + 0x30, 4, CODE_STATE_CONFIRMED);
+	noted_sample(4, notes, COUNT(notes)); /* it may be the next one already */
+	tell_wasm(MADE + 0x30, 5, CODE_STATE_CONFIRMED);
+	noted_sample(4, notes, COUNT(notes));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] four [prog] [prog]");
+	assert_string_equal(lines_of(1), "[prog] four? [prog] [prog]");
+	assert_string_equal(lines_of(2), "[prog] five [prog] [prog]");
+	assert_string_equal(counted(), "WebAssembly 3 1 0 0");
+}
+
+/* Where nothing is told it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
+static void test_wasm_without_a_name(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 0, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
+		{.frame = 1, .kind = FRAME_NOTE_V8_WASM, .function = 0x901},
+		{.frame = 2, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
+
+	(void)state;
+	begin();
+	noted_sample(4, notes, COUNT(notes));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [WebAssembly] [prog] [WebAssembly] [prog]");
+	assert_string_equal(counted(), "WebAssembly 2 0 0 2");
+}
+
+/* The innermost frame is not made yet: whatever its words are, it is another function of the module that has called it. */
+static void test_wasm_that_is_just_entered(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 0, .kind = FRAME_NOTE_V8, .function = 0x501},
+		{.frame = 1, .kind = FRAME_NOTE_V8_WASM, .function = 0x901}};
+
+	(void)state;
+	begin();
+	unmap_and_map_made();
+	noted_sample(2, notes, COUNT(notes));
+	noted_sample(2, notes + 1, 1);
+	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "wrong", 10);
+	tell(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
+	tell(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
+	tell_wasm(0x10010, 4, CODE_STATE_INFERRED);
+	tell_wasm(0x10020, 5, CODE_STATE_CONFIRMED);
+	finish();
+	assert_string_equal(lines_of(0), "five four?");
+	assert_string_equal(lines_of(1), "five four?");
+}
+
+/* Other frames of V8's: by their type in code that was made, by their symbol in a file's. */
+static void test_frames_with_a_type(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 1, .kind = FRAME_NOTE_V8_FRAME, .function = 5},
+		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
+
+	(void)state;
+	begin();
+	noted_sample(4, notes, COUNT(notes));
+	tell(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [calls out] [prog] [prog]");
+	assert_string_equal(counted(), "V8 1 0 0 0");
+}
+
+/* ---- HotSpot --------------------------------------------------------------------------------- */
+
+#define BLOB  0x7f0000001000
+#define CHECK (77ull << 32 | 0x5678)
+
+/* An interpreted leaf in compiled code, which returns to 0x40 of its blob, above the interpreter's own stub. */
+static const struct frame_note java[] = {
+	{.frame = 0, .kind = FRAME_NOTE_HOTSPOT, .place = 111, .function = 0xa00, .check = 0xb00},
+	{.frame = 1,
+	 .kind = FRAME_NOTE_HOTSPOT_CODE,
+	 .place = 0x40,
+	 .function = BLOB,
+	 .check = CHECK},
+	{.frame = 3, .kind = FRAME_NOTE_HOTSPOT_CODE, .place = 8, .function = BLOB + 0x1000},
+};
+
+static void tell_code(uint64_t blob, uint64_t check, uint64_t address, enum code_state state,
+		      const struct code_call *calls, size_t count)
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[4];
+	} chain = {};
+
+	chain.e.header = header(0);
+	chain.e.header.type = EVENT_CODE_CHAIN;
+	chain.e.pid = 10;
+	chain.e.kind = FRAME_NOTE_HOTSPOT_CODE;
+	chain.e.state = state;
+	chain.e.function = blob;
+	chain.e.address = address;
+	for (size_t i = 0; i < count; i++)
+		chain.calls[i] = calls[i];
+	chain.calls[count] =
+		(struct code_call){.function = blob, .check = check, .line = told_sure};
+	chain.e.call_count = count + 1;
+	chain.e.header.size = sizeof(chain.e) + (count + 1) * sizeof(chain.calls[0]);
+	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+static const struct code_call java_calls[] = {
+	{.function = 0xc00, .check = 0xd00, .line = 44},
+	{.function = 0xe00, .check = 0xf00, .line = 33},
+};
+
+static void tell_java(void)
+{
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "inlined", 40);
+	tell(FRAME_NOTE_HOTSPOT, 0xe00, 0xf00, CODE_STATE_CONFIRMED, "outer", 30);
+}
+
+static void tell_java_code(void)
+{
+	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls,
+		  COUNT(java_calls));
+	tell(FRAME_NOTE_HOTSPOT_CODE, BLOB + 0x1000, 0, CODE_STATE_CONFIRMED, "[stub]", 0);
+	tell_code(BLOB + 0x1000, 0, BLOB + 0x1000 + 8 - 1, CODE_STATE_CONFIRMED, NULL, 0);
+}
+
+static void test_java(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(5, java, COUNT(java));
+	tell_java();
+	tell_java_code();
+	noted_sample(5, java, COUNT(java));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
+	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
+}
+
+static enum code_tier tier_of(const char *name)
+{
+	for (size_t i = 1; i < ev.p->location_count; i++) {
+		const struct profile_location *l = &ev.p->locations[i];
+		const struct profile_line *line = &ev.p->lines[l->first_line];
+
+		if (l->line_count && !strcmp(str(ev.p->functions[line->function.v].name), name))
+			return l->tier;
+	}
+	return CODE_TIER_COUNT;
+}
+
+/* Compiled and interpreted, a method is one function; code of HotSpot's own is told apart by its tier. */
+static void test_java_functions(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 0,
+		 .kind = FRAME_NOTE_HOTSPOT,
+		 .place = 100,
+		 .function = 0xc00,
+		 .check = 0xd00},
+		java[1],
+		java[2],
+	};
+	size_t functions = 0, dsos = 0;
+
+	(void)state;
+	begin();
+	tell_java();
+	tell_java_code();
+	noted_sample(5, notes, COUNT(notes));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 inlined:40");
+	for (size_t i = 1; i < ev.p->function_count; i++)
+		functions += !strcmp(str(ev.p->functions[i].name), "inlined");
+	for (size_t i = 1; i < ev.p->dso_count; i++)
+		dsos += !strcmp(str(ev.p->dsos[i].name), "[HotSpot]");
+	assert_int_equal(functions, 1);
+	assert_int_equal(dsos, 1);
+	assert_int_equal(tier_of("[stub]"), CODE_TIER_STUB);
+}
+
+/* Other code by now, or no answer: never the name of what lies there. */
+static void test_java_that_was_replaced(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(5, java, COUNT(java));
+	tell_java();
+	tell_code(BLOB, CHECK + (1ull << 32), BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls, 2);
+	tell_code(BLOB, CHECK, BLOB + 0x40, CODE_STATE_CONFIRMED, java_calls, 2); /* elsewhere */
+	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb08, CODE_STATE_CONFIRMED, "redefined", 10);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [HotSpot] 0x50030 [HotSpot] leaf:11");
+}
+
+/* What was told of code stays right when it is gone; its methods are those of that time. */
+static void test_java_that_is_gone(void **state)
+{
+	(void)state;
+	begin();
+	tell_java();
+	tell_java_code();
+	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "another", 40);
+	noted_sample(5, java, COUNT(java));
+	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
+	noted_sample(5, java, COUNT(java));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
+	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
+}
+
+/* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
+static void test_java_between_places(void **state)
+{
+	for (told_sure = 0; told_sure < 5; told_sure++) {
+		tear_down(state);
+		set_up(state);
+		begin();
+		tell_java();
+		tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_INFERRED, java_calls,
+			  COUNT(java_calls));
+		noted_sample(3, java, 2);
+		finish();
+		assert_string_equal(lines_of(0),
+				    told_sure == 0   ? "0x50030 outer:33? inlined:44? leaf:11"
+				    : told_sure == 1 ? "0x50030 outer:33 inlined:44? leaf:11"
+						     : "0x50030 outer:33 inlined:44 leaf:11");
+	}
+	told_sure = 0;
+}
+
+static void test_java_that_is_in_doubt(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(2, java, 1);
+	told_flags = EVENT_DOUBTFUL;
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	told_flags = 0;
+	noted_sample(2, java, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] leaf:11?");
+	assert_string_equal(lines_of(1), "[prog] leaf:11");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		T(test_wasm_has_the_name_of_its_code),
+		T(test_wasm_without_a_name),
+		T(test_wasm_that_is_just_entered),
+		T(test_frames_with_a_type),
+		T(test_frames_take_the_place_of_native_ones),
+		T(test_compiled_code_has_a_chain),
+		T(test_python_stands_where_its_loops_are),
+		T(test_python_without_loops_is_not_lost),
+		T(test_chains_that_are_cut),
+		T(test_frames_of_no_function_are_left_out),
+		T(test_children_begin_with_the_names_of_their_parents),
+		T(test_names_of_parents_that_are_gone),
+		T(test_samples_that_held_the_gil),
+		T(test_python_that_is_not_read),
+		T(test_functions_that_could_not_be_read),
+		T(test_another_function_at_the_same_words),
+		T(test_functions_with_numbers),
+		T(test_a_number_that_is_told_again),
+		T(test_a_number_of_two_functions),
+		T(test_numbers_in_chains),
+		T(test_names_outlive_windows_and_no_lives),
+		T(test_java),
+		T(test_java_functions),
+		T(test_java_that_was_replaced),
+		T(test_java_that_is_gone),
+		T(test_java_between_places),
+		T(test_java_that_is_in_doubt),
+		cmocka_unit_test(test_notes_that_are_no_notes),
+		T(test_innermost_frames),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The books of the outside: from who leaves something out, by the stream, into the profile and every format. */
+#include "export_support.h"
+
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "base/outside_books.h"
+#include "export/comments.h"
+#include "export/report.h"
+#include "process/profile_symbols.h"
+#include "stream/event_decode.h"
+#include "stream/outside_event.h"
+
+/* ---- the books ------------------------------------------------------------------------------- */
+
+static void rows_add_up(void **state)
+{
+	struct outside_books *b = outside_books__new();
+	uint64_t before = monotonic_ns();
+	struct outside_row row;
+
+	(void)state;
+	outside_books__add(NULL, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 1);
+	assert_false(outside_books__take(b, &row));
+	outside_books__add(b, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 2);
+	outside_books__add(b, 1, OUTSIDE_FILES, OUTSIDE_BY_ALL, 1);
+	outside_books__add(b, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 3);
+	outside_books__add(b, 2, OUTSIDE_FILES, OUTSIDE_BY_USER, 0);
+	assert_true(outside_books__take(b, &row));
+	assert_int_equal(row.user, 1);
+	assert_int_equal(row.thing, OUTSIDE_FILES);
+	assert_int_equal(row.reason, OUTSIDE_BY_USER);
+	assert_int_equal(row.count, 5);
+	assert_true(row.since >= before && row.since <= monotonic_ns());
+	assert_true(outside_books__take(b, &row));
+	assert_int_equal(row.reason, OUTSIDE_BY_ALL);
+	assert_int_equal(row.count, 1);
+	assert_false(outside_books__take(b, &row));
+	/* what was told is not told again, and what comes afterwards is */
+	outside_books__add(b, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 7);
+	assert_true(outside_books__take(b, &row));
+	assert_int_equal(row.count, 7);
+	assert_false(outside_books__take(b, &row));
+	outside_books__free(b);
+}
+
+/* However many users there are: those with rows of their own keep them, all others have one. */
+static void users_are_bounded(void **state)
+{
+	struct outside_books *b = outside_books__new();
+	uint64_t others = 0, own = 0, unknown = 0;
+	struct outside_row row;
+	size_t rows = 0;
+
+	(void)state;
+	for (uint32_t user = 0; user < 5000; user++)
+		outside_books__add(b, user, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF, 1);
+	outside_books__add(b, OUTSIDE_USER_UNKNOWN, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF, 1);
+	outside_books__add(b, 3, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF, 1);
+	for (; outside_books__take(b, &row); rows++) {
+		others += row.user == OUTSIDE_USER_OTHERS ? row.count : 0;
+		unknown += row.user == OUTSIDE_USER_UNKNOWN ? row.count : 0;
+		own += row.user < OUTSIDE_USERS_MAX ? row.count : 0;
+	}
+	assert_int_equal(rows, OUTSIDE_USERS_MAX + 2);
+	assert_int_equal(own, OUTSIDE_USERS_MAX + 1);
+	assert_int_equal(unknown, 1);
+	assert_int_equal(others, 5000 - OUTSIDE_USERS_MAX);
+	outside_books__free(b);
+}
+
+static void users_are_those_of_processes(void **state)
+{
+	struct outside_books *b = outside_books__new();
+
+	(void)state;
+	assert_int_equal(outside_books__user_of(b, getpid()), getuid());
+	assert_int_equal(outside_books__user_of(b, getpid()), getuid());
+	assert_int_equal(outside_books__user_of(b, 0x3ffffff), OUTSIDE_USER_UNKNOWN);
+	assert_int_equal(outside_books__user_of(NULL, getpid()), OUTSIDE_USER_UNKNOWN);
+	outside_books__free(b);
+}
+
+/* A sentence for each row that there can be, of the size that is promised. */
+static void every_row_has_words(void **state)
+{
+	char text[OUTSIDE_TEXT_SIZE];
+
+	(void)state;
+	for (uint8_t thing = 0; thing < OUTSIDE_THING_COUNT; thing++) {
+		for (uint8_t reason = 0; reason < OUTSIDE_REASON_COUNT; reason++) {
+			const struct outside_row row = {OUTSIDE_USER_UNKNOWN, thing, reason,
+							UINT64_MAX, 0};
+
+			outside_row__describe(text, sizeof(text), &row);
+			assert_true(strlen(text) < sizeof(text) - 1);
+			assert_non_null(strstr(text, outside_thing_text(thing)));
+			assert_non_null(strstr(text, outside_reason_text(reason)));
+			assert_non_null(strstr(text, outside_thing_unit(thing)));
+		}
+	}
+	outside_user__describe(text, sizeof(text), 1000);
+	assert_string_equal(text, "user 1000");
+	outside_user__describe(text, sizeof(text), 4026532567u);
+	assert_string_equal(text, "user namespace 4026532567");
+	outside_user__describe(text, sizeof(text), OUTSIDE_USER_OTHERS);
+	assert_string_equal(text, "other users");
+}
+
+/* ---- the stream ------------------------------------------------------------------------------ */
+
+/* An event_push_fn whose context is a handler. */
+static int decode(void *context, struct event_header *event)
+{
+	return event_decode(event, context);
+}
+
+static void events_become_rows(void **state)
+{
+	struct outside_books *b = outside_books__new();
+	struct profile_symbols symbols;
+	struct event_handler handler;
+	const struct profile *p;
+	struct fixture f;
+
+	(void)state;
+	fixture__init(&f, 1000);
+	profile_symbols__init(&symbols, f.b);
+	handler = profile_symbols__handler(&symbols);
+	for (int i = 0; i < 3; i++) {
+		outside_books__add(b, 9, OUTSIDE_SYMBOLS, OUTSIDE_BY_USER, 2);
+		outside_books__add(b, 8, OUTSIDE_SYMBOLS, OUTSIDE_BY_USER, 1);
+		assert_int_equal(outside_books__tell(b, decode, &handler, AT(5)), 0);
+	}
+	p = finish(&f);
+	assert_int_equal(p->outside_count, 2);
+	assert_int_equal(p->outside[0].user, 8);
+	assert_int_equal(p->outside[0].count, 3);
+	assert_int_equal(p->outside[1].user, 9);
+	assert_int_equal(p->outside[1].count, 6);
+	assert_true(p->outside[1].since >= p->start && p->outside[1].since <= p->end);
+	profile_symbols__fini(&symbols);
+	profile_builder__free(f.b);
+	outside_books__free(b);
+}
+
+/* ---- the profile ----------------------------------------------------------------------------- */
+
+static void add(struct fixture *f, uint32_t user, unsigned int thing, unsigned int reason,
+		uint64_t count, uint64_t since)
+{
+	const struct profile_outside row = {user, (uint8_t)thing, (uint8_t)reason, count, since};
+
+	profile_builder__outside(f->b, &row);
+}
+
+static void strangers_rows_are_bounded(void **state)
+{
+	const struct profile *p;
+	struct fixture f;
+	uint64_t sum = 0;
+
+	(void)state;
+	fixture__init(&f, 1000);
+	add(&f, 1, OUTSIDE_THING_COUNT, 0, 1, AT(1)); /* of a newer recorder */
+	add(&f, 1, 0, OUTSIDE_REASON_COUNT, 1, AT(1));
+	add(&f, 1, 0, 0, 0, AT(1));
+	for (uint32_t i = 0; i < 100000; i++)
+		add(&f, i * 7919, i % OUTSIDE_THING_COUNT, i % OUTSIDE_REASON_COUNT, 1,
+		    i % 2 ? 0 : UINT64_MAX);
+	p = finish(&f); /* which checks that they are in order, and of this session */
+	assert_true(p->outside_count <=
+		    (OUTSIDE_USERS_MAX + 3) * OUTSIDE_THING_COUNT * OUTSIDE_REASON_COUNT);
+	for (size_t i = 0; i < p->outside_count; i++)
+		sum += p->outside[i].count;
+	assert_int_equal(sum, 100000);
+	profile_builder__free(f.b);
+}
+
+static void counts_saturate(void **state)
+{
+	const struct profile *p;
+	struct fixture f;
+
+	(void)state;
+	fixture__init(&f, 1000);
+	add(&f, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, UINT64_MAX - 1, AT(2));
+	add(&f, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, UINT64_MAX - 1, AT(1));
+	p = finish(&f);
+	assert_int_equal(p->outside_count, 1);
+	assert_true(p->outside[0].count == UINT64_MAX);
+	profile_builder__free(f.b);
+}
+
+/* ---- every format ---------------------------------------------------------------------------- */
+
+#define ROW                                                                                        \
+	"user 1000: 3 files left (files that are kept as copies in memory): over what a user may " \
+	"have"
+
+static const struct profile *with_a_row(struct fixture *f)
+{
+	struct thread_id thread;
+
+	fixture__init(f, 1000);
+	f->process = add_process(f, 42, "fixture", 0, 0);
+	thread = add_thread(f, f->process, 42, true, "fixture", 0);
+	add_sample(f, thread, 1, STACK(f, add_location(f, f->program, 0x100)), 1, "fixture");
+	add(f, 1000, OUTSIDE_FILE_COPIES, OUTSIDE_BY_USER, 3, AT(2));
+	return finish(f);
+}
+
+static const cJSON *element(const cJSON *array, int i)
+{
+	const cJSON *found = cJSON_GetArrayItem(array, i);
+
+	assert_non_null(found);
+	return found;
+}
+
+/* The array "outside", as the report and the formats of DevTools have it. */
+static void assert_row(const cJSON *outside)
+{
+	const cJSON *row = element(outside, 0);
+
+	assert_int_equal(cJSON_GetArraySize(outside), 1);
+	assert_true(number(row, "user") == 1000 && number(row, "count") == 3);
+	assert_string_equal(string(row, "what"), "file-copies");
+	assert_string_equal(string(row, "reason"), "user");
+	assert_string_equal(string(row, "unit"), "files");
+	assert_string_equal(string(row, "text"), ROW);
+}
+
+static void report_shows_it(void **state)
+{
+	const struct report_options options = {.json = true};
+	struct export_request request = {};
+	struct fixture f;
+	char *data = NULL, *text;
+	size_t size;
+	cJSON *json;
+
+	(void)state;
+	request.profile = with_a_row(&f);
+	text = export_text(&text_exporter, request.profile, NULL);
+	assert_non_null(strstr(text, "# left out   " ROW "\n"));
+	free(text);
+	request.out = open_memstream(&data, &size);
+	assert_int_equal(report_write(&request, &options), 0);
+	fclose(request.out);
+	json = cJSON_Parse(data);
+	assert_row(get(get(json, "summary"), "outside"));
+	cJSON_Delete(json);
+	free(data);
+	profile_builder__free(f.b);
+}
+
+static void firefox_shows_it(void **state)
+{
+	const cJSON *section, *entry, *marker, *schema;
+	bool told = false, marked = false, described = false;
+	struct fixture f;
+	cJSON *file = export_json(&firefox_exporter, with_a_row(&f), NULL);
+
+	(void)state;
+	cJSON_ArrayForEach(section, get(get(file, "meta"), "extra"))
+		cJSON_ArrayForEach(entry, get(section, "entries"))
+			told |= !strcmp(string(entry, "label"), "Left outside") &&
+				!strcmp(string(entry, "value"), ROW);
+	cJSON_ArrayForEach(marker, get(get(element(get(file, "threads"), 0), "markers"), "data"))
+		marked |= !strcmp(string(marker, "type"), "LeftOut") &&
+			  !strcmp(string(marker, "text"), ROW);
+	cJSON_ArrayForEach(schema, get(get(file, "meta"), "markerSchema"))
+		described |= !strcmp(string(schema, "name"), "LeftOut");
+	assert_true(told && marked && described);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+static int note_comment(void *context, const char *text)
+{
+	*(bool *)context |= !strcmp(text, "left outside: " ROW);
+	return 0;
+}
+
+static void other_formats_show_it(void **state)
+{
+	bool commented = false;
+	struct fixture f;
+	const struct profile *p = with_a_row(&f);
+	cJSON *cpuprofile = export_json(&cpuprofile_exporter, p, NULL);
+	cJSON *trace = export_json(&trace_exporter, p, NULL);
+
+	(void)state;
+	assert_row(get(get(get(cpuprofile, "$sysprof"), "recording"), "outside"));
+	assert_row(get(get(get(get(trace, "metadata"), "$sysprof"), "recording"), "outside"));
+	assert_int_equal(export_comments(p, note_comment, &commented), 0); /* of pprof */
+	assert_true(commented);
+	cJSON_Delete(cpuprofile);
+	cJSON_Delete(trace);
+	profile_builder__free(f.b);
+}
+
+/* Nothing is said where nothing was left. */
+static void silence(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "recursion");
+	char *firefox = export_text(&firefox_exporter, p, NULL);
+	char *text = export_text(&text_exporter, p, NULL);
+	cJSON *cpuprofile = export_json(&cpuprofile_exporter, p, NULL);
+
+	(void)state;
+	assert_null(strstr(firefox, "LeftOut"));
+	assert_null(strstr(firefox, "Left outside"));
+	assert_null(strstr(text, "left out"));
+	assert_null(cJSON_GetObjectItem(get(get(cpuprofile, "$sysprof"), "recording"), "outside"));
+	free(firefox);
+	free(text);
+	cJSON_Delete(cpuprofile);
+	profile_builder__free(f.b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_add_up),
+		cmocka_unit_test(users_are_bounded),
+		cmocka_unit_test(users_are_those_of_processes),
+		cmocka_unit_test(every_row_has_words),
+		cmocka_unit_test(events_become_rows),
+		cmocka_unit_test(strangers_rows_are_bounded),
+		cmocka_unit_test(counts_saturate),
+		cmocka_unit_test(report_shows_it),
+		cmocka_unit_test(firefox_shows_it),
+		cmocka_unit_test(other_formats_show_it),
+		cmocka_unit_test(silence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

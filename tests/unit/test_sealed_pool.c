@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sealed children that are asked again: they answer as new ones do, and one that cannot answer any more costs nothing but a
+ * new one. The children are real, and read this test itself.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "elf/elf_file.h"
+#include "symbolize/sealed_pool.h"
+#include "symbolize/sealed_private.h"
+
+#define ADDRESSES 3
+#define ENOUGH	  ((size_t)1 << 30)
+
+static const struct answer_key key = {.identity = 1}, other_key = {.identity = 2};
+static int self = -1;
+static uint64_t offsets[ADDRESSES];
+
+struct answers {
+	size_t count;
+	char names[ADDRESSES][64];
+	uint32_t lines[ADDRESSES];
+};
+
+static int keep_answer(void *context, size_t index, const struct symbol_result *result)
+{
+	struct answers *a = context;
+
+	a->count++;
+	if (!result->frame_count)
+		return 0;
+	snprintf(a->names[index], sizeof(a->names[index]), "%s", result->frames[0].function);
+	a->lines[index] = result->frames[0].line;
+	return 0;
+}
+
+static struct answers run(struct sealed_pool *pool, const struct answer_key *of, size_t first,
+			  size_t count)
+{
+	struct answers answers = {};
+	struct sealed_job job = {
+		.files = {.elf_fd = self, .debug_fd = -1, .alt_fd = -1, .kind = DSO_FILE},
+		.root_fd = -1,
+		.key = of,
+		.addresses = offsets + first,
+		.count = count,
+		.sink = keep_answer,
+		.context = &answers,
+	};
+
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, pool), 0);
+	assert_int_equal(job.report.state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(answers.count, count);
+	assert_true(job.cpu_time > 0);
+	return answers;
+}
+
+static pid_t kept_pid(struct sealed_pool *pool, const struct answer_key *of)
+{
+	struct kept_child child;
+
+	if (!sealed_pool__take(pool, of, &child))
+		return 0;
+	sealed_pool__put(pool, of, &child);
+	return child.pid;
+}
+
+static bool is_gone(pid_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
+}
+
+static void again_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
+	struct answers all = run(NULL, NULL, 0, ADDRESSES), first, rest;
+	pid_t pid;
+
+	(void)state;
+	first = run(pool, &key, 0, 1);
+	pid = kept_pid(pool, &key);
+	assert_true(pid > 0);
+	rest = run(pool, &key, 1, ADDRESSES - 1);
+	assert_int_equal(kept_pid(pool, &key), pid);
+	assert_non_null(strstr(all.names[0], "_test"));
+	assert_string_equal(first.names[0], all.names[0]);
+	assert_true(all.lines[0] > 0);
+	assert_int_equal(first.lines[0], all.lines[0]);
+	for (size_t i = 1; i < ADDRESSES; i++) {
+		assert_string_equal(rest.names[i - 1], all.names[i]);
+		assert_int_equal(rest.lines[i - 1], all.lines[i]);
+	}
+	sealed_pool__free(pool);
+	assert_true(is_gone(pid));
+}
+
+/* Another module's child is never asked, and without a key there is none. */
+static void other_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
+	pid_t pid;
+
+	(void)state;
+	run(pool, &key, 0, 1);
+	pid = kept_pid(pool, &key);
+	assert_int_equal(kept_pid(pool, &other_key), 0);
+	run(pool, &other_key, 0, 1);
+	assert_int_not_equal(kept_pid(pool, &other_key), pid);
+	assert_int_equal(kept_pid(pool, &key), pid);
+	run(pool, NULL, 0, 1);
+	assert_int_equal(kept_pid(pool, &key), pid);
+	sealed_pool__free(pool);
+}
+
+static void dead_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
+	struct answers answers;
+	pid_t pid;
+
+	(void)state;
+	run(pool, &key, 0, 1);
+	pid = kept_pid(pool, &key);
+	kill(pid, SIGKILL);
+	answers = run(pool, &key, 0, 1);
+	assert_non_null(strstr(answers.names[0], "_test"));
+	assert_true(answers.lines[0] > 0);
+	assert_true(kept_pid(pool, &key) > 0);
+	assert_int_not_equal(kept_pid(pool, &key), pid);
+	sealed_pool__free(pool);
+}
+
+/* Who is too large for the limit is not kept, and nothing stays behind. */
+static void limit_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(1);
+
+	(void)state;
+	run(pool, &key, 0, 1);
+	assert_int_equal(kept_pid(pool, &key), 0);
+	sealed_pool__limit(pool, ENOUGH);
+	run(pool, &key, 0, 1);
+	assert_true(kept_pid(pool, &key) > 0);
+	sealed_pool__limit(pool, 0);
+	assert_int_equal(kept_pid(pool, &key), 0);
+	sealed_pool__free(pool);
+	sealed_pool__free(NULL);
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* As a session does: by their offsets in the file, ascending. */
+static int find_offsets(void **state)
+{
+	const uintptr_t functions[ADDRESSES] = {(uintptr_t)again_test, (uintptr_t)other_test,
+						(uintptr_t)dead_test};
+	unsigned long start, end, offset;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	(void)state;
+	self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	while (maps && fgets(line, sizeof(line), maps))
+		for (size_t i = 0; i < ADDRESSES; i++)
+			if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+			    functions[i] >= start && functions[i] < end)
+				offsets[i] = functions[i] - start + offset;
+	if (maps)
+		fclose(maps);
+	qsort(offsets, ADDRESSES, sizeof(*offsets), compare_offsets);
+	return self < 0 || !offsets[0];
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(again_test),
+		cmocka_unit_test(other_test),
+		cmocka_unit_test(dead_test),
+		cmocka_unit_test(limit_test),
+	};
+
+	return cmocka_run_group_tests(tests, find_offsets, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a survey's findings are judged to be, and which programs are not looked into again. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#undef fail /* a function of ours */
+
+#include "runtimes/cpython_layout.h"
+#include "runtimes/v8_layout.h"
+#include "session/plain_files.h"
+#include "session/process_survey.h"
+
+static struct process_survey s;
+
+static void begin(const char *path)
+{
+	struct surveyed_file file = {.path = strdup(path), .answered = true};
+
+	process_survey__fini(&s);
+	s = (struct process_survey){
+		.memory_answered = true,
+		.memory = {.python_verdict = CPYTHON_ABSENT, .v8_verdict = V8_ABSENT}};
+	assert_int_equal(vec_push(&s.files, file), 0);
+}
+
+static const struct surveyed_runtime *judged(void)
+{
+	assert_int_equal(process_survey__judge(&s), 0);
+	assert_int_equal(s.runtimes.count, 1);
+	return &s.runtimes.data[0];
+}
+
+static void assert_has(const char *text, const char *words)
+{
+	if (!text || !strstr(text, words))
+		assert_string_equal(text ? text : "nothing", words); /* fails, and says both */
+}
+
+static void assert_says(const struct surveyed_runtime *r, enum survey_mark mark, const char *words,
+			const char *remedy)
+{
+	assert_int_equal(r->mark, mark);
+	assert_has(r->text, words);
+	if (remedy)
+		assert_has(r->remedy, remedy);
+	else
+		assert_null(r->remedy);
+}
+
+static void test_python(void **state)
+{
+	static const struct {
+		enum cpython_verdict verdict;
+		const char *words, *remedy;
+	} refused[] = {
+		{CPYTHON_FREE_THREADED, "free-threaded", "-X perf"},
+		{CPYTHON_OTHER_LIBC, "other than glibc", "-X perf"},
+		{CPYTHON_TOO_OLD, "before 3.11", "-X perf"},
+		{CPYTHON_UNKNOWN_VERSION, "layout is unknown", "-X perf"},
+		{CPYTHON_NOT_STARTED, "has not started", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		begin("/usr/bin/python3.14t");
+		s.memory.python_verdict = refused[i].verdict;
+		s.memory.python_version = 0x030e02f0;
+		/* its name has a letter behind the version: the memory tells */
+		assert_says(judged(), SURVEY_BAD, refused[i].words, refused[i].remedy);
+		assert_string_equal(s.runtimes.data[0].version, "3.14.2");
+	}
+	begin("/opt/myapp");
+	s.memory.has_python = 1;
+	s.memory.python_verdict = CPYTHON_OK;
+	s.memory.python_version = 0x030b02f0;
+	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
+}
+
+static void test_v8(void **state)
+{
+	(void)state;
+	begin("/opt/chrome/chrome");
+	assert_says(judged(), SURVEY_BAD, "constants", "--js-flags");
+	begin("/usr/bin/node");
+	s.memory.v8_verdict = V8_TOO_OLD;
+	assert_says(judged(), SURVEY_BAD, "older than", "--perf-basic-prof");
+	begin("/usr/bin/node");
+	s.memory.has_v8 = 1;
+	s.memory.v8_verdict = V8_NAMES_ONLY;
+	assert_says(judged(), SURVEY_PARTLY, "without lines", NULL);
+	begin("/usr/bin/node");
+	s.memory_answered = false;
+	assert_says(judged(), SURVEY_BAD, "do not answer", NULL);
+}
+
+static void test_maps(void **state)
+{
+	(void)state;
+	begin("/usr/bin/ruby");
+	assert_says(judged(), SURVEY_BAD, "no names", "--yjit-perf");
+	begin("/usr/bin/ruby");
+	assert_int_equal(
+		vec_push(&s.maps, ((struct surveyed_map){.state = JIT_FILE_STATE_FOREIGN})), 0);
+	assert_says(judged(), SURVEY_BAD, "no names", "--yjit-perf");
+	s.maps.data[0].state = JIT_FILE_STATE_FOLLOWED;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_GOOD, "perf map", NULL);
+	s.maps.data[0].state = JIT_FILE_STATE_HUNG;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_PARTLY, "not read as a whole", NULL);
+}
+
+static void test_java(void **state)
+{
+	(void)state;
+	begin("/usr/lib/jvm/17/lib/server/libjvm.so");
+	assert_says(judged(), SURVEY_BAD, "first frame of Java", "-XX:+PreserveFramePointer");
+	s.files.data[0].file.frame_pointers = 1;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_PARTLY, "whole stacks", "--jvm-perfmap");
+	s.files.data[0].file.frame_pointers = -EPERM;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_BAD, "cannot be read", "-XX:+PreserveFramePointer");
+	s.memory.has_hotspot = true;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_PARTLY, "whole stacks", "--jvm-perfmap");
+	s.memory.has_methods = true;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
+}
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	begin("/usr/bin/cat");
+	assert_int_equal(process_survey__judge(&s), 0);
+	assert_int_equal(s.runtimes.count, 0);
+	process_survey__fini(&s);
+}
+
+static uint64_t identity(uint64_t inode, uint32_t minor, uint8_t build_id)
+{
+	struct {
+		struct mmap_event e;
+		char path[8];
+	} m = {.e = {.inode = inode,
+		     .minor = minor,
+		     .build_id_size = BUILD_ID_SIZE,
+		     .build_id = {build_id}},
+	       .path = "/a"};
+
+	return plain_files__identity(&m.e);
+}
+
+static void test_plain_files(void **state)
+{
+	struct plain_files p;
+	uint64_t file = identity(1, 2, 3);
+
+	(void)state;
+	plain_files__init(&p);
+	assert_false(plain_files__has(&p, file));
+	plain_files__add(&p, file);
+	plain_files__add(&p, file);
+	assert_true(plain_files__has(&p, file));
+	assert_int_equal(p.files.count, 1);
+	/* another file, or the same one of somebody else */
+	assert_false(plain_files__has(&p, identity(2, 2, 3)));
+	assert_false(plain_files__has(&p, identity(1, 3, 3)));
+	assert_false(plain_files__has(&p, identity(1, 2, 4)));
+	assert_int_not_equal(plain_files__of_owner(file, 0), plain_files__of_owner(file, 1));
+	for (uint64_t i = 0; i < PLAIN_FILES_MAX + 10; i++)
+		plain_files__add(&p, plain_files__of_owner(file, i));
+	assert_true(p.files.count <= PLAIN_FILES_MAX);
+	plain_files__fini(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_python),	cmocka_unit_test(test_v8),
+		cmocka_unit_test(test_maps),	cmocka_unit_test(test_java),
+		cmocka_unit_test(test_nothing), cmocka_unit_test(test_plain_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What processes may tell of their functions: each of them, their user, all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdbool.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session/told_budget.h"
+
+#define MB  ((size_t)1 << 20)
+#define NOW (5 * TOLD_TIME)
+
+/* How many MB it can tell, one at a time. */
+static size_t tell_all(struct told_budget *b, struct told_by_process *process,
+		       struct outside_books *books, uint32_t pid, uint64_t now)
+{
+	size_t told = 0;
+
+	while (told_budget__spend(b, process, books, pid, MB, now))
+		told++;
+	return told;
+}
+
+static void expect_row(struct outside_books *books, uint32_t user, enum outside_reason reason,
+		       uint64_t count)
+{
+	struct outside_row row;
+
+	assert_true(outside_books__take(books, &row));
+	assert_int_equal(row.user, user);
+	assert_int_equal(row.thing, OUTSIDE_FUNCTIONS);
+	assert_int_equal(row.reason, reason);
+	assert_int_equal(row.count, count);
+}
+
+static void process_test(void **state)
+{
+	struct outside_books *books = outside_books__new();
+	struct told_by_process one = {}, other = {};
+	struct told_budget b = {};
+
+	(void)state;
+	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW), 8);
+	assert_false(told_budget__spend(&b, &one, books, (uint32_t)getpid(), SIZE_MAX, NOW));
+	expect_row(books, getuid(), OUTSIDE_BY_ITSELF, 2);
+	assert_int_equal(tell_all(&b, &other, books, (uint32_t)getpid(), NOW), 8);
+	/* a minute later */
+	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME), 0);
+	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME + 1), 8);
+	told_budget__fini(&b);
+	outside_books__free(books);
+}
+
+/* Of this process's user, and of another one, if it may become that. */
+static void user_test(void **state)
+{
+	struct outside_books *books = outside_books__new();
+	struct told_by_process process[16] = {};
+	struct told_budget b = {};
+	size_t mine = 0, others = 0;
+	pid_t child;
+	int pipes[2];
+	char byte;
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++)
+		mine += tell_all(&b, &process[i], books, (uint32_t)getpid(), NOW);
+	/* what was told before users counted is nobody's */
+	assert_true(mine >= TOLD_USER / MB && mine <= (TOLD_USER + TOLD_ALL / 4) / MB + 1);
+	expect_row(books, getuid(), OUTSIDE_BY_ITSELF, 6);
+	expect_row(books, getuid(), OUTSIDE_BY_USER, 2);
+	if (!getuid()) {
+		assert_int_equal(pipe(pipes), 0);
+		child = fork();
+		if (!child) {
+			if (setgid(65534) || setuid(65534) || write(pipes[1], "", 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		assert_int_equal(read(pipes[0], &byte, 1), 1);
+		for (size_t i = 8; i < 16; i++)
+			others += tell_all(&b, &process[i], books, (uint32_t)child, NOW);
+		assert_int_equal(mine + others, TOLD_ALL / MB);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		close(pipes[0]);
+		close(pipes[1]);
+	}
+	told_budget__fini(&b);
+	outside_books__free(books);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(process_test),
+		cmocka_unit_test(user_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a reader answers about functions of V8, whose memory another one may have by then: out of a forged heap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "jitwatch/code_answers.h"
+#include "process/code_functions.h"
+#include "stream/event_decode.h"
+#include "unit/v8_support.h"
+
+#define LITERAL 3u
+#define UNIQUE	7u
+#define SCRIPT	9u
+
+struct scene {
+	struct v8_heap heap;
+	struct found_runtimes found;
+	struct code_answers answers;
+	uint64_t script, name, scope, sfi;
+};
+
+static struct scene *open_scene(enum v8_version version)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct v8_heap *h = &s->heap;
+
+	assert_non_null(s);
+	v8_heap__init(h, version);
+	s->found.has_v8 = true;
+	s->found.v8 = h->layout;
+	s->found.memory = h->memory;
+	v8_reader__init(&s->found.v8_reader, &s->found.v8, h->scripts);
+	s->found.v8_trust.state = V8_TRUSTED;
+	s->found.v8_told = calloc(V8_FUNCTIONS_TOLD, sizeof(*s->found.v8_told));
+	assert_non_null(s->found.v8_told);
+	s->answers = (struct code_answers){.pid = 10, .limit = 1u << 20};
+	s->script = v8_heap_script(h, v8_heap_string(h, "function first() {}"),
+				   v8_heap_string(h, "app.js"), SCRIPT);
+	s->name = v8_heap_string(h, "first");
+	s->scope = v8_heap_scope(h, s->name, 0, 14);
+	s->sfi = v8_heap_sfi(h, SMI(1), s->scope, s->script, LITERAL);
+	if (h->layout.sfi_unique_id > 0)
+		v8_heap_u32(h, s->sfi, h->layout.sfi_unique_id, UNIQUE);
+	return s;
+}
+
+static void close_scene(struct scene *s)
+{
+	code_answers__fini(&s->answers);
+	free(s->found.v8_told);
+	v8_heap__fini(&s->heap);
+	free(s);
+}
+
+static uint64_t number_of(const struct scene *s)
+{
+	return (uint64_t)(s->found.v8.sfi_unique_id > 0 ? UNIQUE : SCRIPT) << 32 | LITERAL;
+}
+
+/* The answer, or NULL. */
+static const struct code_function_event *ask(struct scene *s, uint64_t check, bool is_told)
+{
+	const struct code_question q = {
+		.kind = FRAME_NOTE_V8, .function = s->sfi, .check = check, .is_told = is_told};
+	const struct code_function_event *e;
+
+	s->answers.bytes.count = 0;
+	assert_int_equal(code_answers__add(&s->answers, &s->found, &q), 0);
+	if (!s->answers.bytes.count)
+		return NULL;
+	e = (const void *)s->answers.bytes.data;
+	assert_int_equal(event_check(&e->header, s->answers.bytes.count), 0);
+	assert_int_equal(e->header.size, s->answers.bytes.count);
+	assert_true(e->function == s->sfi && e->check == check);
+	return e;
+}
+
+static void assert_named(struct scene *s, uint64_t check, const char *name)
+{
+	const struct code_function_event *e = ask(s, check, false);
+
+	assert_non_null(e);
+	assert_int_equal(e->state, CODE_STATE_CONFIRMED);
+	assert_string_equal(code_function__name(e), name);
+	assert_string_equal(code_function__file(e), "app.js");
+	assert_int_equal(e->column, 15);
+}
+
+static void assert_stale(struct scene *s, uint64_t check)
+{
+	const struct code_function_event *e = ask(s, check, false);
+
+	assert_non_null(e);
+	assert_int_equal(e->state, CODE_STATE_STALE);
+	assert_string_equal(code_function__name(e), "");
+}
+
+static void number_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct scene *s = open_scene(v);
+		uint64_t number;
+
+		s->found.v8_reader.memory = &s->heap.memory;
+		assert_int_equal(v8_function__number(&s->found.v8_reader, s->sfi, &number), 0);
+		assert_true(number == number_of(s));
+		/* where V8 was not looked at nobody knows where it is */
+		s->found.v8.has_number = false;
+		assert_int_equal(v8_function__number(&s->found.v8_reader, s->sfi, &number), 0);
+		assert_true(!number);
+		close_scene(s);
+	}
+}
+
+static void unknown_version_test(void **state)
+{
+	struct v8_forged forged = {V8_NODE_26, "_ZN2v88internal7Version6major_E", 15};
+	struct scene *s = open_scene(V8_NODE_26);
+
+	(void)state;
+	assert_true(s->found.v8.has_number);
+	v8_layout__fill(&s->found.v8, v8_forged_constant, &forged);
+	assert_false(s->found.v8.has_number);
+	assert_int_equal(found_runtimes__info(&s->found).v8.number, 0);
+	/* by its address, as before */
+	assert_named(s, 0, "first");
+	close_scene(s);
+}
+
+/* As the kernel reads it. */
+static void where_it_is_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct scene *s = open_scene(v);
+		struct runtime_v8 info = found_runtimes__info(&s->found).v8;
+		uint64_t words[3] = {}, check = 0;
+		uint32_t id = 0;
+
+		if (info.script) {
+			v8_heap_read(&s->heap, words, sizeof(words), s->sfi + (int64_t)info.script);
+			v8_heap_read(&s->heap, &id, sizeof(id), words[0] + (int64_t)info.script_id);
+			check = (uint64_t)id << 32 | words[2] >> 32;
+			assert_int_equal(info.number, info.script + RUNTIME_V8_BEFORE_NUMBER);
+		} else {
+			v8_heap_read(&s->heap, &check, sizeof(check),
+				     s->sfi + (int64_t)info.number);
+		}
+		assert_int_equal(!!info.script, v == V8_NODE_20);
+		assert_true(check == number_of(s));
+		close_scene(s);
+	}
+}
+
+static void same_function_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct scene *s = open_scene(v);
+
+		assert_named(s, number_of(s), "first");
+		assert_named(s, 0, "first");
+		/* compiled anew, or moved by the collector: another object says what it is called */
+		v8_heap_word(&s->heap, s->sfi, s->found.v8.sfi_name,
+			     v8_heap_scope(&s->heap, s->name, 0, 14));
+		assert_named(s, number_of(s), "first");
+		/* not compiled yet, when it is inlined: the name itself */
+		v8_heap_word(&s->heap, s->sfi, s->found.v8.sfi_name, s->name);
+		assert_string_equal(code_function__name(ask(s, number_of(s), false)), "first");
+		close_scene(s);
+	}
+}
+
+static void another_function_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct scene *s = open_scene(v);
+		struct v8_heap *h = &s->heap;
+		uint64_t number = number_of(s);
+
+		assert_stale(s, number + 1);		       /* in the same script */
+		assert_stale(s, number + (UINT64_C(1) << 32)); /* the first one of another */
+		assert_named(s, number, "first");
+		/* it was first, but is not any more */
+		v8_heap_word(h, s->sfi, s->found.v8.sfi_name,
+			     v8_heap_scope(h, v8_heap_string(h, "second"), 0, 14));
+		v8_heap_u32(h, s->sfi, s->found.v8.sfi_literal_id, LITERAL + 1);
+		assert_stale(s, number);
+		assert_named(s, number + 1, "second");
+		/* nor is it a function */
+		v8_heap_word(h, s->sfi, 0, v8_heap_map(h, ONE_BYTE));
+		assert_stale(s, number + 1);
+		close_scene(s);
+	}
+}
+
+/* It becomes another one while it is read: of the second reading, and of the third. */
+struct changing {
+	struct scene *scene;
+	uint32_t at;
+};
+
+static int read_changing(void *context, void *to, size_t size, uint64_t address)
+{
+	struct changing *c = context;
+	struct v8_heap *h = &c->scene->heap;
+
+	if (h->reads == c->at) {
+		v8_heap_word(h, c->scene->sfi, c->scene->found.v8.sfi_name,
+			     v8_heap_scope(h, v8_heap_string(h, "second"), 0, 14));
+		v8_heap_u32(h, c->scene->sfi, c->scene->found.v8.sfi_literal_id, LITERAL + 1);
+	}
+	return v8_heap_read(h, to, size, address);
+}
+
+static void meanwhile_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		size_t stale = 0, named = 0;
+
+		for (uint32_t at = 0; at < 40; at++) {
+			struct scene *s = open_scene(v);
+			struct changing c = {s, at};
+			const struct code_function_event *e;
+
+			s->found.memory.read = read_changing;
+			s->found.memory.context = &c;
+			e = ask(s, number_of(s), false);
+			assert_non_null(e);
+			if (e->state == CODE_STATE_CONFIRMED)
+				assert_string_equal(code_function__name(e), "first");
+			named += e->state == CODE_STATE_CONFIRMED;
+			stale += e->state == CODE_STATE_STALE;
+			close_scene(s);
+		}
+		assert_true(stale > 2 && named > 2);
+		assert_int_equal(stale + named, 40);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(number_test),	      cmocka_unit_test(where_it_is_test),
+		cmocka_unit_test(same_function_test), cmocka_unit_test(another_function_test),
+		cmocka_unit_test(meanwhile_test),     cmocka_unit_test(unknown_version_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

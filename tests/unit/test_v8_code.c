@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines of V8's bytecodes, and the functions in its code, out of a forged heap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtimes/v8_bytecodes.h"
+#include "runtimes/v8_code.h"
+#include "runtimes/v8_lines.h"
+#include "runtimes/v8_place.h"
+#include "runtimes/v8_positions.h"
+#include "unit/v8_support.h"
+
+static struct v8_heap *heap;
+static struct managed_function function;
+
+static struct v8_heap *fresh(enum v8_version version)
+{
+	if (heap)
+		v8_heap__fini(heap);
+	else
+		heap = malloc(sizeof(*heap));
+	assert_non_null(heap);
+	v8_heap__init(heap, version);
+	return heap;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+struct table {
+	unsigned char bytes[256];
+	size_t size;
+	enum v8_position_encoding encoding;
+	int64_t code, word;
+};
+
+static void put_varint(struct table *t, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		t->bytes[t->size++] = value | 0x80;
+	t->bytes[t->size++] = value;
+}
+
+static uint64_t zigzag(int64_t value)
+{
+	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+static struct table table_of(enum v8_position_encoding encoding)
+{
+	return (struct table){.encoding = encoding, .code = -1};
+}
+
+/* A position, as V8 keeps it: in which inlined function, and where in the source. */
+static uint64_t position(uint32_t inlining, uint32_t source)
+{
+	return (uint64_t)inlining << 31 | (uint64_t)(source + 1) << 1;
+}
+
+static void put_entry(struct table *t, int64_t code, uint64_t word, bool is_statement)
+{
+	int64_t delta = code - t->code;
+
+	if (t->encoding == V8_POSITIONS_BREAKABLE)
+		put_varint(t, (uint64_t)delta << 2 | 2 | is_statement);
+	else
+		put_varint(t, zigzag(is_statement ? delta : -delta - 1));
+	put_varint(t, zigzag((int64_t)word - t->word));
+	t->code = code;
+	t->word = word;
+}
+
+static void positions_test(void **state)
+{
+	(void)state;
+	for (enum v8_position_encoding e = V8_POSITIONS_ZIGZAG; e <= V8_POSITIONS_BREAKABLE; e++) {
+		struct table t = table_of(e);
+		struct v8_positions p;
+
+		put_entry(&t, -1, position(0, 3), true);
+		put_entry(&t, 0, position(0, 70), false);
+		put_entry(&t, 300, position(5, 4), true);
+		put_entry(&t, 100000, position(65535, 0x3ffffffd), false);
+		v8_positions__init(&p, e, t.bytes, t.size);
+		assert_true(v8_positions__next(&p));
+		assert_int_equal(p.code, -1);
+		assert_int_equal(v8_positions__source(&p), 3);
+		assert_true(v8_positions__next(&p));
+		assert_int_equal(p.code, 0);
+		assert_int_equal(v8_positions__source(&p), 70);
+		assert_true(v8_positions__next(&p));
+		assert_int_equal(p.code, 300);
+		assert_int_equal(v8_positions__inlining(&p), 5);
+		assert_true(v8_positions__next(&p));
+		assert_int_equal(p.code, 100000);
+		assert_int_equal(v8_positions__inlining(&p), 65535);
+		assert_int_equal(v8_positions__source(&p), 0x3ffffffd);
+		assert_false(v8_positions__next(&p));
+		/* cut short anywhere, it ends */
+		for (size_t size = 0; size < t.size; size++) {
+			v8_positions__init(&p, e, t.bytes, size);
+			for (unsigned int i = 0; v8_positions__next(&p); i++)
+				assert_in_range(i, 0, 3);
+		}
+	}
+}
+
+static void bad_positions_test(void **state)
+{
+	unsigned char endless[64];
+	struct v8_positions p;
+
+	(void)state;
+	memset(endless, 0xff, sizeof(endless));
+	for (enum v8_position_encoding e = V8_POSITIONS_UNKNOWN; e <= V8_POSITIONS_BREAKABLE; e++) {
+		v8_positions__init(&p, e, endless, sizeof(endless));
+		assert_false(v8_positions__next(&p));
+		v8_positions__init(&p, e, NULL, 0);
+		assert_false(v8_positions__next(&p));
+		/* as far as a word goes, and back: offsets never fall */
+		for (unsigned int first = 0; first < 256; first++) {
+			unsigned char bytes[40];
+			int64_t last = -1;
+
+			for (size_t i = 0; i < sizeof(bytes); i++)
+				bytes[i] = first * (i + 1);
+			v8_positions__init(&p, e, bytes, sizeof(bytes));
+			while (v8_positions__next(&p)) {
+				assert_true(p.code >= last && p.code <= UINT32_MAX);
+				assert_true(v8_positions__source(&p) >= -1);
+				last = p.code;
+			}
+		}
+	}
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static uint64_t bytecode_array(struct v8_heap *h, const struct table *t)
+{
+	uint64_t array = v8_heap_object(h, h->layout.type_bytecode_array, 128);
+
+	v8_heap_word(h, array, h->layout.bytecode_positions, v8_heap_bytes(h, t->bytes, t->size));
+	return array;
+}
+
+static uint64_t some_script(struct v8_heap *h)
+{
+	return v8_heap_script(h, v8_heap_string(h, "one\ntwo\nthree\nfour\n"),
+			      v8_heap_string(h, "/a.js"), 7);
+}
+
+static uint64_t some_sfi(struct v8_heap *h, uint64_t data, uint64_t script, const char *name)
+{
+	return v8_heap_sfi(h, data, v8_heap_scope(h, v8_heap_string(h, name), 0, 4), script, 1);
+}
+
+static struct table some_table(const struct v8_heap *h)
+{
+	struct table t = table_of(h->layout.encoding);
+
+	put_entry(&t, 0, position(0, 1), true);
+	put_entry(&t, 5, position(0, 6), false);
+	put_entry(&t, 5, position(0, 9), false);
+	put_entry(&t, 9, position(0, 1000), false);
+	return t;
+}
+
+static void rows_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		struct table t = some_table(h);
+		uint64_t array = bytecode_array(h, &t), script = some_script(h), found;
+		uint64_t data = v8_heap_object(h, h->layout.type_interpreter_data, 32), sfi;
+		uint32_t line, column;
+
+		v8_heap_word(h, data, 8, array);
+		sfi = some_sfi(h, data, script, "f");
+		assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+		assert_true(found == array);
+		assert_int_equal(function.rows.count, 4);
+		assert_int_equal(managed_function__row(&function, 0)->line, 1);
+		assert_int_equal(managed_function__row(&function, 4)->column, 2);
+		assert_int_equal(managed_function__row(&function, 5)->line, 3);
+		assert_int_equal(managed_function__row(&function, 8)->column, 2);
+		assert_int_equal(managed_function__row(&function, 9)->line, 0);
+		assert_int_equal(v8_lines__place(&h->reader, sfi, 14, &line, &column), 0);
+		assert_int_equal(line, 4);
+		assert_int_equal(column, 1);
+	}
+}
+
+static void no_rows_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_20);
+	struct table t = some_table(h);
+	uint64_t array = bytecode_array(h, &t), script = some_script(h), found;
+	uint64_t sfi = some_sfi(h, array, script, "f"), ring;
+
+	(void)state;
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(function.rows.count, 4);
+	/* not made, since nobody has asked; not even that */
+	v8_heap_word(h, array, h->layout.bytecode_positions, v8_heap_object(h, ODDBALL, 48));
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(function.rows.count, 0);
+	v8_heap_word(h, array, h->layout.bytecode_positions, SMI(0));
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(function.rows.count, 0);
+	/* a length of 2 GB, and one that is more than there is */
+	v8_heap_word(h, array, h->layout.bytecode_positions, v8_heap_bytes(h, t.bytes, t.size));
+	v8_heap_word(h, v8_object__word(&(struct v8_object){}, 0) + 1 + HEAP_BASE, 8,
+		     SMI(INT32_MAX));
+	ring = v8_heap_bytes(h, t.bytes, t.size);
+	v8_heap_word(h, array, h->layout.bytecode_positions, ring);
+	v8_heap_word(h, ring, 8, SMI(INT32_MAX));
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(function.rows.count, 0);
+	v8_heap_word(h, ring, 8, SMI(1 << 20));
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(function.rows.count, 0);
+	/* a ring of links, and bytecodes that are gone */
+	ring = v8_heap_object(h, h->layout.type_interpreter_data, 32);
+	v8_heap_word(h, ring, 8, ring);
+	sfi = some_sfi(h, ring, script, "f");
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(found, 0);
+	sfi = some_sfi(h, SMI(1), script, "f");
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), 0);
+	assert_int_equal(found, 0);
+	h->layout.encoding = V8_POSITIONS_UNKNOWN;
+	assert_int_equal(v8_lines__read(&h->reader, sfi, &function, &found), -ENOTSUP);
+}
+
+static void many_rows_test(void **state)
+{
+	static unsigned char bytes[40000];
+	struct v8_heap *h = fresh(V8_NODE_20);
+	uint64_t array = v8_heap_object(h, h->layout.type_bytecode_array, 128), found;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i += 2)
+		bytes[i] = 2;
+	v8_heap_word(h, array, h->layout.bytecode_positions,
+		     v8_heap_bytes(h, bytes, sizeof(bytes)));
+	assert_int_equal(v8_lines__read(&h->reader, some_sfi(h, array, some_script(h), "f"),
+					&function, &found),
+			 0);
+	assert_int_equal(function.rows.count, MANAGED_ROWS_MAX);
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+struct made {
+	uint64_t start, code; /* of instructions; the Code, tagged */
+	uint64_t deopt, inlining;
+	uint64_t sfi, script;
+};
+
+/* Code of some size and kind, with a table of positions. */
+static struct made make_code(struct v8_heap *h, unsigned int above_baseline, uint32_t size,
+			     const struct table *t)
+{
+	const struct v8_layout *l = &h->layout;
+	uint64_t stream, code = v8_heap_object(h, l->type_code, 80);
+	struct made m = {.code = code, .script = some_script(h)};
+
+	stream = v8_heap_space(h, 64 + size, 64);
+	m.start = stream + 64;
+	stream = m.start - l->stream_start + 1;
+	v8_heap_word(h, stream, 0, v8_heap_map(h, l->type_instruction_stream));
+	m.start = (m.start + 63) & ~63ull;
+	v8_heap_word(h, stream, 8, code);
+	v8_heap_word(h, code, l->code_start, m.start);
+	v8_heap_u32(h, code, l->code_size, size);
+	v8_heap_u32(h, code, l->code_flags, l->kind_baseline + above_baseline);
+	if (t)
+		v8_heap_word(h, code, l->code_positions, v8_heap_bytes(h, t->bytes, t->size));
+	return m;
+}
+
+static uint64_t wrapped(struct v8_heap *h, uint64_t sfi)
+{
+	uint64_t wrapper;
+
+	if (!h->layout.deopt_wrapped)
+		return sfi;
+	wrapper = v8_heap_object(h, h->layout.type_sfi_wrapper, 16);
+	v8_heap_word(h, wrapper, 8, sfi);
+	return wrapper;
+}
+
+static void put_inlining(struct v8_heap *h, uint64_t array, unsigned int id, uint64_t where,
+			 int32_t literal)
+{
+	v8_heap_word(h, array, 16 + 16 * (id - 1), where);
+	v8_heap_u32(h, array, 16 + 16 * (id - 1) + 8, literal);
+}
+
+/* Into its function "outer" 1 is inlined, and 2 into that: at 8 outer calls something, at 16 that function 2. */
+static struct made make_optimized(struct v8_heap *h, unsigned int above_baseline, uint64_t *middle,
+				  uint64_t *inner)
+{
+	const struct v8_layout *l = &h->layout;
+	struct table t = table_of(l->encoding);
+	uint64_t deopt[16] = {}, literals[2], nothing[8] = {};
+	struct made m;
+
+	put_entry(&t, 8, position(0, 1), false);
+	put_entry(&t, 16, position(2, 4), false);
+	m = make_code(h, above_baseline, 200, &t);
+	m.sfi = some_sfi(h, 0, m.script, "outer");
+	*middle = some_sfi(h, 0, m.script, "middle");
+	*inner = some_sfi(h, 0, m.script, "inner");
+	literals[0] = *middle;
+	literals[1] = wrapped(h, *inner) | (l->deopt_wrapped ? 0 : 2);
+	m.inlining = v8_heap_bytes(h, nothing, 32);
+	put_inlining(h, m.inlining, 1, position(0, 8), 0);
+	put_inlining(h, m.inlining, 2, position(1, 14), 1);
+	deopt[l->deopt_count] = SMI(2);
+	deopt[l->deopt_sfi] = wrapped(h, m.sfi);
+	deopt[l->deopt_literals] = v8_heap_array(h, literals, 2);
+	deopt[l->deopt_inlining] = m.inlining;
+	m.deopt = v8_heap_array(h, deopt, 16);
+	v8_heap_word(h, m.code, l->code_deopt, m.deopt);
+	return m;
+}
+
+static void find_code_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		struct v8_code code;
+		struct made first = make_code(h, 0, 100, NULL),
+			    second = make_code(h, 9, 100000, NULL);
+		struct table t = some_table(h);
+		uint64_t array = bytecode_array(h, &t), sfi = some_sfi(h, array, first.script, "f");
+
+		v8_heap_word(h, first.code, h->layout.code_deopt, array);
+		assert_int_equal(v8_code__at(&h->reader, first.start, &code), 0);
+		assert_int_equal(code.kind, V8_CODE_BASELINE);
+		assert_true(code.start == first.start && code.size == 100 &&
+			    code.word == first.code);
+		assert_true(code.bytecode_array == array && !code.sfi);
+		assert_int_equal(v8_code__at(&h->reader, first.start + 99, &code), 0);
+		assert_int_equal(v8_code__owner(&h->reader, &code, sfi), V8_OWNER_SAME);
+		assert_int_equal(v8_code__owner(&h->reader, &code,
+						some_sfi(h, bytecode_array(h, &t), 0, "g")),
+				 V8_OWNER_OTHER);
+		assert_int_equal(v8_code__owner(&h->reader, &code, some_sfi(h, SMI(1), 0, "g")),
+				 V8_OWNER_UNKNOWN);
+		v8_heap_refill(h);
+		assert_int_equal(v8_code__at(&h->reader, second.start + 99999, &code), 0);
+		assert_int_equal(code.kind, V8_CODE_OTHER);
+		assert_true(code.start == second.start);
+		/* between the two, behind the second, before the first: there was code of the heap nearby */
+		assert_int_equal(v8_code__at(&h->reader, first.start + 100, &code), -ENODATA);
+		assert_int_equal(v8_code__at(&h->reader, second.start + 100000, &code), -ENODATA);
+		assert_int_equal(v8_code__at(&h->reader, first.start - 65, &code), -ENODATA);
+		/* nowhere, and where none was ever seen */
+		assert_int_equal(v8_code__at(&h->reader, second.start + (1 << 22), &code), -ENOENT);
+		assert_int_equal(v8_code__at(&h->reader, 0, &code), -ENOENT);
+		assert_int_equal(v8_code__at(&h->reader, 64, &code), -ENOENT);
+		assert_int_equal(v8_code__at(&h->reader, ~0ull, &code), -ENOENT);
+		/* not what the header says it is */
+		v8_heap_word(h, first.code, h->layout.code_start, first.start + 64);
+		assert_int_equal(v8_code__at(&h->reader, first.start + 9, &code), -ENODATA);
+		h->layout.has_code = false;
+		assert_int_equal(v8_code__at(&h->reader, first.start, &code), -ENOTSUP);
+	}
+}
+
+static void far_code_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_24);
+	struct made m = make_code(h, 2, 600000, NULL);
+	struct v8_code code;
+
+	(void)state;
+	assert_int_equal(v8_code__at(&h->reader, m.start + V8_CODE_MAX - 64, &code), 0);
+	assert_int_equal(v8_code__at(&h->reader, m.start + V8_CODE_MAX + 64, &code), -ENODATA);
+	assert_in_range(h->reads, 0, 200);
+}
+
+static void chain_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		uint64_t middle, inner;
+		struct made m = make_optimized(h, 2, &middle, &inner);
+		struct v8_chain chain;
+		struct v8_code code;
+
+		assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
+		assert_int_equal(code.kind, V8_CODE_TURBOFAN);
+		assert_true(code.sfi == m.sfi);
+		assert_int_equal(code.inlined, 2);
+		assert_int_equal(v8_code__owner(&h->reader, &code, m.sfi), V8_OWNER_SAME);
+		assert_int_equal(v8_code__owner(&h->reader, &code, middle), V8_OWNER_OTHER);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 10, &chain), 0);
+		assert_int_equal(chain.count, 1);
+		assert_true(chain.at[0].sfi == m.sfi && chain.at[0].position == 1);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
+		assert_int_equal(chain.count, 3);
+		assert_true(chain.at[0].sfi == inner && chain.at[0].position == 4);
+		assert_true(chain.at[1].sfi == middle && chain.at[1].position == 14);
+		assert_true(chain.at[2].sfi == m.sfi && chain.at[2].position == 8);
+		assert_false(chain.is_approximate || chain.is_blind || chain.is_cut);
+		/* V8 has given it up: the address is one of its exits */
+		v8_heap_put(h, m.start + 18, 0, "\x41\xff\x55\xd0", 4);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
+		assert_true(chain.is_deoptimized && chain.is_blind);
+		assert_int_equal(chain.count, 1);
+		assert_int_equal(chain.at[0].position, -1);
+		v8_heap_put(h, m.start + 18, 0, "\x90\x90\x90\x90", 4);
+		/* before the first entry, nothing is known */
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 8, &chain), 0);
+		assert_int_equal(chain.count, 1);
+		assert_true(chain.is_blind);
+		assert_int_equal(chain.at[0].position, -1);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start, &chain), -ENODATA);
+		/* itself */
+		assert_false(code.is_recursive);
+		put_inlining(h, m.inlining, 2, position(1, 14), -1);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
+		assert_true(chain.at[0].sfi == m.sfi);
+		assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
+		assert_true(code.is_recursive);
+		/* in a ring, from its own number, from one that is not there; a literal that is none */
+		put_inlining(h, m.inlining, 1, position(2, 8), 0);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		put_inlining(h, m.inlining, 1, position(1, 8), 0);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		put_inlining(h, m.inlining, 1, position(9, 8), 0);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		put_inlining(h, m.inlining, 1, position(0, 8), 2);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		put_inlining(h, m.inlining, 1, position(0, 8), INT32_MIN);
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+		v8_heap_word(h, m.inlining, 8, SMI(16));
+		assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -EAGAIN);
+	}
+}
+
+static void maglev_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_26);
+	uint64_t middle, inner;
+	struct made m = make_optimized(h, 1, &middle, &inner);
+	struct v8_chain chain;
+	struct v8_code code;
+
+	(void)state;
+	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
+	assert_int_equal(code.kind, V8_CODE_MAGLEV);
+	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
+	assert_true(chain.is_approximate);
+	/* without any positions */
+	v8_heap_word(h, m.code, h->layout.code_positions, v8_heap_bytes(h, "", 0));
+	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
+	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
+	assert_int_equal(chain.count, 1);
+	assert_true(chain.is_blind);
+	/* deoptimization data that is none */
+	v8_heap_word(h, m.code, h->layout.code_deopt, h->meta_map);
+	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
+	assert_int_equal(code.sfi, 0);
+	assert_int_equal(v8_code__owner(&h->reader, &code, m.sfi), V8_OWNER_UNKNOWN);
+	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -ENODATA);
+}
+
+static void deep_chain_test(void **state)
+{
+	static uint64_t zeros[2 * 100];
+	struct v8_heap *h = fresh(V8_NODE_20);
+	struct table t = table_of(h->layout.encoding);
+	uint64_t middle, inner, array;
+	struct made m = make_optimized(h, 2, &middle, &inner);
+	struct v8_chain chain;
+	struct v8_code code;
+
+	(void)state;
+	put_entry(&t, 8, position(100, 1), false);
+	array = v8_heap_bytes(h, zeros, sizeof(zeros));
+	for (uint32_t id = 1; id <= 100; id++)
+		put_inlining(h, array, id, position(id - 1, 2), 0);
+	v8_heap_word(h, m.deopt, 16 + 8 * h->layout.deopt_inlining, array);
+	v8_heap_word(h, m.code, h->layout.code_positions, v8_heap_bytes(h, t.bytes, t.size));
+	assert_int_equal(v8_code__at(&h->reader, m.start + 20, &code), 0);
+	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), 0);
+	assert_int_equal(chain.count, V8_INLINED_MAX);
+	assert_true(chain.is_cut);
+	assert_true(chain.at[chain.count - 1].sfi == m.sfi);
+	assert_int_equal(chain.at[chain.count - 1].position, -1);
+}
+
+static void hostile_code_test(void **state)
+{
+	static const uint64_t words[] = {0, 1, ~0ull, SMI(INT32_MAX), SMI(-1), HEAP_BASE + 1};
+
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		uint64_t middle, inner, found;
+		struct made m = make_optimized(h, 2, &middle, &inner);
+
+		for (size_t at = 64; at < h->used; at += 8) {
+			for (size_t i = 0; i < 7; i++) {
+				uint64_t before, put = i < 6 ? words[i] : m.code;
+				struct v8_chain chain;
+				struct v8_code code;
+
+				memcpy(&before, h->bytes + at, 8);
+				memcpy(h->bytes + at, &put, 8);
+				v8_reader__init(&h->reader, &h->layout, h->scripts);
+				h->reader.memory = &h->memory;
+				v8_heap_refill(h);
+				if (!v8_code__at(&h->reader, m.start + 20, &code)) {
+					v8_code__owner(&h->reader, &code, m.sfi);
+					if (!v8_code__chain(&h->reader, &code, m.start + 17,
+							    &chain))
+						assert_in_range(chain.count, 1, V8_INLINED_MAX);
+				}
+				v8_lines__read(&h->reader, m.sfi, &function, &found);
+				assert_in_range(h->reads, 0, 4000);
+				memcpy(h->bytes + at, &before, 8);
+			}
+		}
+	}
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Bytecodes 0 to 3 are prefixes; 10 has one operand that is widened, 11 none, 12 two bytes that are not. */
+static size_t put_sizes(unsigned char *to)
+{
+	enum { COUNT = 150 };
+
+	for (unsigned int scale = 0; scale < 3; scale++) {
+		unsigned char *row = to + scale * COUNT;
+		unsigned int wide = 1 << scale;
+
+		memset(row, 1, COUNT);
+		row[5] = 1 + wide;
+		row[6] = 1 + 2 * wide;
+		row[7] = 1 + 3 * wide;
+		row[10] = 1 + wide;
+		row[12] = 3;
+	}
+	return (size_t)3 * COUNT;
+}
+
+static void bytecodes_test(void **state)
+{
+	unsigned char bytes[1000];
+	struct v8_bytecodes table;
+	size_t size;
+
+	(void)state;
+	memset(bytes, 1, sizeof(bytes)); /* what it begins with is everywhere, nearly */
+	size = 100 + put_sizes(bytes + 100);
+	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
+	assert_int_equal(table.count, 150);
+	assert_int_equal(table.size[2][7], 13);
+	assert_false(v8_bytecodes__find(bytes, size - 1, &table));
+	assert_int_equal(table.count, 0);
+	bytes[100 + 150 + 77] = 2; /* then the third row would have 3 */
+	assert_false(v8_bytecodes__find(bytes, sizeof(bytes), &table));
+	bytes[100 + 150 + 77] = 1;
+	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){10, 0}, 2), 2);
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){10}, 1), 0);
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){0, 10, 0, 0}, 4), 4);
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){1, 10, 0, 0, 0, 0}, 6), 6);
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){3, 10, 0, 0, 0, 0}, 6), 6);
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){0}, 1), 0);
+	assert_int_equal(v8_bytecodes__length(&table, (unsigned char[]){150}, 1), 0);
+	assert_int_equal(v8_bytecodes__length(&table, bytes, 0), 0);
+}
+
+/* Bytecodes at 0, 2, 3, 7 and 10, whose code has 4, 8, 200, 4 and 4 bytes, behind an entry of 20. */
+static struct made make_baseline(struct v8_heap *h, uint64_t *sfi)
+{
+	static const unsigned char bytecodes[] = {10, 0, 11, 0, 10, 0, 0, 12, 0, 0, 11};
+	const struct v8_layout *l = &h->layout;
+	struct table positions = table_of(l->encoding), sizes = {};
+	uint64_t array;
+	struct made m;
+
+	put_entry(&positions, 0, position(0, 1), true);
+	put_entry(&positions, 3, position(0, 6), false);
+	put_entry(&positions, 10, position(0, 9), false);
+	array = bytecode_array(h, &positions);
+	v8_heap_word(h, array, 8, SMI(sizeof(bytecodes)));
+	v8_heap_put(h, array, l->bytecodes, bytecodes, sizeof(bytecodes));
+	for (size_t i = 0; i < 6; i++)
+		put_varint(&sizes, (const unsigned char[]){20, 4, 8, 200, 4, 4}[i]);
+	m = make_code(h, 0, 400, &sizes);
+	v8_heap_word(h, m.code, l->code_deopt, array);
+	*sfi = some_sfi(h, array, m.script, "baseline");
+	return m;
+}
+
+static void baseline_test(void **state)
+{
+	/* offset, position in the script; -1: none */
+	static const int expected[][2] = {{0, -1},  {19, -1}, {20, 1},	{23, 1},  {31, 1},  {32, 6},
+					  {231, 6}, {232, 6}, {236, 9}, {239, 9}, {240, -1}};
+	unsigned char bytes[500];
+	struct v8_bytecodes table;
+
+	(void)state;
+	memset(bytes, 0, sizeof(bytes));
+	put_sizes(bytes);
+	assert_true(v8_bytecodes__find(bytes, sizeof(bytes), &table));
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		struct v8_chain chain;
+		uint64_t sfi;
+		struct made m = make_baseline(h, &sfi);
+
+		for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+			int err;
+
+			v8_heap_refill(h);
+			err = v8_place__chain(&h->reader, &table, sfi, m.start + expected[i][0],
+					      i % 2, &chain);
+			assert_int_equal(err, expected[i][1] < 0 ? -ENODATA : 0);
+			if (err)
+				continue;
+			assert_int_equal(chain.count, 1);
+			assert_true(chain.at[0].sfi == sfi && !chain.is_blind);
+			assert_int_equal(chain.at[0].position, expected[i][1]);
+		}
+		/* without the table nothing is told, nor of a function without bytecodes */
+		assert_int_equal(v8_place__chain(&h->reader, &(struct v8_bytecodes){}, sfi,
+						 m.start + 32, false, &chain),
+				 -ENODATA);
+		sfi = some_sfi(h, SMI(1), m.script, "other");
+		assert_int_equal(
+			v8_place__chain(&h->reader, &table, sfi, m.start + 32, false, &chain),
+			-ENODATA);
+	}
+}
+
+static void leaf_test(void **state)
+{
+	const struct v8_bytecodes none = {};
+
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		uint64_t middle, inner, other;
+		struct made m = make_optimized(h, 2, &middle, &inner);
+		struct v8_chain chain;
+
+		other = some_sfi(h, 0, m.script, "caller");
+		assert_int_equal(
+			v8_place__chain(&h->reader, &none, m.sfi, m.start + 16, true, &chain), 0);
+		assert_int_equal(chain.count, 1);
+		assert_true(chain.at[0].sfi == m.sfi && chain.is_blind);
+		assert_int_equal(chain.at[0].position, -1);
+		/* the frame is the caller's */
+		assert_int_equal(
+			v8_place__chain(&h->reader, &none, other, m.start + 2, true, &chain), 0);
+		assert_int_equal(chain.count, 2);
+		assert_true(chain.at[0].sfi == m.sfi && chain.at[1].sfi == other);
+		assert_true(
+			chain.is_blind); /* or it has the memory of the other one's code since */
+		assert_int_equal(
+			v8_place__chain(&h->reader, &none, other, m.start + 16, false, &chain), 0);
+		assert_int_equal(chain.count, 1);
+		assert_true(chain.at[0].sfi == other && chain.is_blind);
+		/* a return address has all three */
+		assert_int_equal(
+			v8_place__chain(&h->reader, &none, m.sfi, m.start + 16, false, &chain), 0);
+		assert_int_equal(chain.count, 3);
+	}
+}
+
+static int free_all(void **state)
+{
+	(void)state;
+	if (heap)
+		v8_heap__fini(heap);
+	free(heap);
+	managed_function__fini(&function);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(positions_test),    cmocka_unit_test(bad_positions_test),
+		cmocka_unit_test(rows_test),	     cmocka_unit_test(no_rows_test),
+		cmocka_unit_test(many_rows_test),    cmocka_unit_test(find_code_test),
+		cmocka_unit_test(far_code_test),     cmocka_unit_test(chain_test),
+		cmocka_unit_test(maglev_test),	     cmocka_unit_test(deep_chain_test),
+		cmocka_unit_test(hostile_code_test), cmocka_unit_test(bytecodes_test),
+		cmocka_unit_test(baseline_test),     cmocka_unit_test(leaf_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, free_all);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names and places of V8's functions, out of a forged heap; and heaps that lie. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtimes/v8_string.h"
+#include "runtimes/v8_trust.h"
+#include "unit/v8_support.h"
+
+static struct v8_heap *heap;
+static struct managed_function function;
+
+static struct v8_heap *fresh(enum v8_version version)
+{
+	if (heap)
+		v8_heap__fini(heap);
+	else
+		heap = malloc(sizeof(*heap));
+	assert_non_null(heap);
+	v8_heap__init(heap, version);
+	assert_non_null(heap->scripts);
+	return heap;
+}
+
+static void assert_text(struct v8_heap *h, uint64_t string, const char *expected)
+{
+	char text[128];
+
+	v8_heap_refill(h);
+	assert_int_equal(v8_string__text(&h->reader, string, text, sizeof(text)), 0);
+	assert_string_equal(text, expected);
+}
+
+static int text_error(struct v8_heap *h, uint64_t string)
+{
+	char text[128];
+
+	v8_heap_refill(h);
+	return v8_string__text(&h->reader, string, text, sizeof(text));
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static void string_kinds_test(void **state)
+{
+	static const uint16_t units[] = {'a', 0xe4, 0x20ac, 0xd83d, 0xde00, 0xdc00, 0xd800};
+	struct v8_heap *h = fresh(V8_NODE_20);
+	uint64_t hello = v8_heap_string(h, "hello, "), world = v8_heap_string(h, "world"), both,
+		 outside;
+
+	(void)state;
+	assert_text(h, hello, "hello, ");
+	assert_text(h, v8_heap_string(h, ""), "");
+	assert_text(h, v8_heap_string(h, "\xe4\n"), "\xc3\xa4\\x0a");
+	assert_text(h, v8_heap_wide(h, units, 7),
+		    "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd");
+	both = v8_heap_linked(h, CONS_ONE, 12, hello, world);
+	assert_text(h, both, "hello, world");
+	assert_text(h, v8_heap_linked(h, CONS_ONE, 24, both, both), "hello, worldhello, world");
+	assert_text(h, v8_heap_linked(h, SLICED_ONE, 4, both, SMI(5)), ", wo");
+	assert_text(h, v8_heap_linked(h, SLICED_ONE, 4, world, SMI(1)), "orld");
+	assert_text(h, v8_heap_linked(h, THIN_ONE, 12, both, 0), "hello, world");
+	/* those outside: the pointer to the resource, and to its characters */
+	outside = v8_heap_space(h, 64, 8);
+	v8_heap_put(h, outside + 1, 0, "external", 8);
+	assert_text(h, v8_heap_linked(h, EXTERNAL_ONE, 8, 0, outside), "external");
+	v8_heap_put(h, outside + 1, 16, u"wide", 8);
+	assert_text(h, v8_heap_linked(h, EXTERNAL_TWO, 4, 0, outside + 16), "wide");
+	v8_heap_word(h, outside + 1, 40, outside);
+	assert_text(h, v8_heap_linked(h, UNCACHED_ONE, 8, outside + 32, 0), "external");
+}
+
+static void long_strings_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_24);
+	uint64_t s = v8_heap_object(h, ONE_BYTE, 40016);
+	char text[64];
+
+	(void)state;
+	memset(h->bytes + (s - 1 - HEAP_BASE) + 16, 'x', 40000);
+	v8_heap_u32(h, s, 12, 40000);
+	assert_int_equal(v8_string__text(&h->reader, s, text, sizeof(text)), 0);
+	assert_int_equal(strlen(text), 63);
+	/* longer than there is memory: what is asked for is there */
+	v8_heap_u32(h, s, 12, UINT32_MAX);
+	assert_int_equal(v8_string__text(&h->reader, s, text, sizeof(text)), 0);
+	assert_int_equal(strlen(text), 63);
+}
+
+static void bad_strings_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_20);
+	uint64_t word = v8_heap_string(h, "word"), ring, deep;
+
+	(void)state;
+	assert_int_equal(text_error(h, 0), -EAGAIN);
+	assert_int_equal(text_error(h, SMI(7)), -EAGAIN);
+	assert_int_equal(text_error(h, h->meta_map), -EAGAIN);
+	assert_int_equal(text_error(h, HEAP_BASE - 4095), -ENODATA);
+	assert_int_equal(text_error(h, UINT64_MAX - 2), -ENODATA);
+	/* shorter than what is made of it */
+	assert_int_equal(text_error(h, v8_heap_linked(h, SLICED_ONE, 4, word, SMI(1))), -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, SLICED_ONE, 4, word, SMI(-1))), -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, SLICED_ONE, 4, word, SMI(INT32_MAX))),
+			 -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, THIN_ONE, 5, word, 0)), -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, CONS_ONE, 9, word, word)), -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, CONS_ONE, 9, SMI(1), word)), -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, EXTERNAL_ONE, 9, 0, 0)), -EAGAIN);
+	assert_int_equal(text_error(h, v8_heap_linked(h, EXTERNAL_ONE, 9, 0, 8)), -ENODATA);
+	/* circles */
+	ring = v8_heap_linked(h, THIN_ONE, 5, 0, 0);
+	v8_heap_word(h, ring, 16, ring);
+	assert_int_equal(text_error(h, ring), -ELOOP);
+	ring = v8_heap_linked(h, CONS_ONE, 100, 0, word);
+	v8_heap_word(h, ring, 16, ring);
+	assert_int_equal(text_error(h, ring), -ELOOP);
+	v8_heap_word(h, ring, 16, word);
+	v8_heap_word(h, ring, 24, ring);
+	assert_int_equal(text_error(h, ring), 0); /* 25 words */
+	word = deep = v8_heap_string(h, "w");
+	for (int i = 0; i < 50; i++)
+		deep = v8_heap_linked(h, CONS_ONE, i + 2, deep, word);
+	assert_int_equal(text_error(h, deep), -ELOOP);
+}
+
+static void budget_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_20);
+	uint64_t word = v8_heap_string(h, "word");
+	uint64_t both = v8_heap_linked(h, CONS_ONE, 8, word, word);
+	uint64_t source = v8_heap_string(h, "function f() {}");
+	uint64_t script = v8_heap_script(h, source, word, 7);
+	uint64_t sfi = v8_heap_sfi(h, 0, v8_heap_scope(h, both, 0, 10), script, 3);
+	struct v8_function about = {.sfi = 77};
+	uint32_t needed;
+
+	(void)state;
+	assert_int_equal(v8_function__read(&h->reader, sfi, &function, &about), 0);
+	needed = h->reads;
+	for (uint32_t reads = 0; reads < needed; reads++) {
+		v8_heap__fini(h);
+		h->scripts = v8_scripts__new();
+		v8_reader__init(&h->reader, &h->layout, h->scripts);
+		h->reader.memory = &h->memory;
+		v8_heap_refill(h);
+		h->memory.reads_left = reads;
+		about.sfi = 77;
+		assert_int_equal(v8_function__read(&h->reader, sfi, &function, &about), -EDQUOT);
+		assert_int_equal(about.sfi, 77);
+		assert_int_equal(h->reads, reads);
+	}
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static void read_function(struct v8_heap *h, uint64_t sfi, const char *name, const char *file,
+			  uint32_t line, uint32_t column, struct v8_function *about)
+{
+	v8_heap_refill(h);
+	assert_int_equal(v8_function__read(&h->reader, sfi, &function, about), 0);
+	assert_string_equal(function.name, name);
+	assert_string_equal(function.file, file);
+	assert_int_equal(function.line, line);
+	assert_int_equal(function.column, column);
+}
+
+static void names_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		uint64_t name = v8_heap_string(h, "work"), inferred = v8_heap_string(h, "a.work");
+		uint64_t source = v8_heap_string(h, "one\ntwo\r\nthree\rfour");
+		uint64_t script = v8_heap_script(h, source, v8_heap_string(h, "/a.js"), 7), sfi;
+		uint64_t uncompiled = v8_heap_object(h, h->layout.type_uncompiled_first, 32);
+		uint64_t empty = v8_heap_string(h, "");
+		struct v8_function about;
+
+		read_function(h, v8_heap_sfi(h, 0, v8_heap_scope(h, name, inferred, 5), script, 1),
+			      "work", "/a.js", 2, 2, &about);
+		assert_false(about.is_inferred || about.is_builtin || about.lost_script);
+		assert_int_equal(about.identity.script_id, 7);
+		assert_int_equal(about.identity.number, 1);
+		assert_int_equal(about.start, 5);
+		read_function(h, v8_heap_sfi(h, 0, v8_heap_scope(h, 0, inferred, 9), script, 1),
+			      "a.work", "/a.js", 3, 1, &about);
+		assert_true(about.is_inferred);
+		read_function(h,
+			      v8_heap_sfi(h, 0, v8_heap_scope(h, empty, inferred, 15), script, 1),
+			      "a.work", "/a.js", 4, 1, &about);
+		read_function(h, v8_heap_sfi(h, 0, v8_heap_scope(h, 0, 0, 0), script, 1), "",
+			      "/a.js", 1, 1, &about);
+		/* not compiled: the name itself, the rest of what the parser left */
+		v8_heap_word(h, uncompiled, 8, inferred);
+		v8_heap_u32(h, uncompiled, 16, 4);
+		read_function(h, v8_heap_sfi(h, uncompiled, name, script, 1), "work", "/a.js", 2, 1,
+			      &about);
+		read_function(h, v8_heap_sfi(h, uncompiled, empty, script, 1), "a.work", "/a.js", 2,
+			      1, &about);
+		/* V8's own */
+		sfi = v8_heap_sfi(h, SMI(600), name, v8_heap_object(h, ODDBALL, 48), 1);
+		read_function(h, sfi, "work", "", 0, 0, &about);
+		assert_true(about.is_builtin);
+		sfi = v8_heap_sfi(h, SMI(600), SMI(0), v8_heap_object(h, ODDBALL, 48), 1);
+		read_function(h, sfi, "", "", 0, 0, &about);
+	}
+}
+
+static void locals_test(void **state)
+{
+	static const uint32_t counts[] = {1, 74, 75, 300};
+
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		for (size_t i = 0; i < 4; i++) {
+			struct v8_heap *h = fresh(v);
+			const struct v8_layout *l = &h->layout;
+			uint64_t name = v8_heap_string(h, "many");
+			uint64_t scope = v8_heap_object(h, l->type_scope_info, 8192);
+			uint32_t flags = l->scope_module | 1u << 10 | 1u << 12, n = counts[i];
+			uint32_t slot = l->scope_first + l->scope_counts_module + (n < 75 ? n : 1) +
+					n + 1;
+			struct v8_function about;
+
+			if (l->scope_flags_raw)
+				v8_heap_u32(h, scope, 8, flags);
+			else
+				v8_heap_word(h, scope, 8, SMI(flags));
+			v8_heap_word(h, scope, 8 + 8 * l->scope_locals, SMI(n));
+			v8_heap_word(h, scope, 8 + 8 * slot, name);
+			read_function(h, v8_heap_sfi(h, 0, scope, 0, 1), "many", "", 0, 0, &about);
+			v8_heap_word(h, scope, 8 + 8 * l->scope_locals, SMI(-1));
+			assert_int_equal(v8_function__read(&h->reader,
+							   v8_heap_sfi(h, 0, scope, 0, 1),
+							   &function, &about),
+					 -EAGAIN);
+			v8_heap_word(h, scope, 8 + 8 * l->scope_locals, SMI(1 << 20));
+			assert_int_not_equal(v8_function__read(&h->reader,
+							       v8_heap_sfi(h, 0, scope, 0, 1),
+							       &function, &about),
+					     0);
+		}
+	}
+}
+
+static void scripts_test(void **state)
+{
+	static const uint64_t ends[] = {SMI(3), SMI(7), SMI(11)}, lies[] = {SMI(3), SMI(2)};
+	struct v8_heap *h = fresh(V8_NODE_20);
+	uint64_t name = v8_heap_string(h, "f"), url = v8_heap_string(h, "eval.js");
+	uint64_t source = v8_heap_wide(h, u"a\u2028b\u2029c", 5);
+	uint64_t script = v8_heap_script(h, source, 0, 9), scope = v8_heap_scope(h, name, 0, 4);
+	uint64_t sfi = v8_heap_sfi(h, 0, scope, script, 1), debug;
+	struct v8_function about;
+
+	(void)state;
+	v8_heap_word(h, script, h->layout.script_source_url, url);
+	read_function(h, sfi, "f", "eval.js", 3, 1, &about);
+	/* what V8 has counted; in a file of something else */
+	script = v8_heap_script(h, source, url, 10);
+	v8_heap_word(h, script, 56, v8_heap_array(h, ends, 3));
+	v8_heap_word(h, script, 24, SMI(100));
+	v8_heap_word(h, script, 32, SMI(50));
+	read_function(h, v8_heap_sfi(h, 0, scope, script, 1), "f", "eval.js", 102, 1, &about);
+	read_function(h, v8_heap_sfi(h, 0, v8_heap_scope(h, name, 0, 2), script, 1), "f", "eval.js",
+		      101, 53, &about);
+	read_function(h, v8_heap_sfi(h, 0, v8_heap_scope(h, name, 0, 12), script, 1), "f",
+		      "eval.js", 0, 0, &about);
+	/* or has not, whatever is there */
+	script = v8_heap_script(h, source, url, 11);
+	v8_heap_word(h, script, 56, v8_heap_array(h, lies, 2));
+	read_function(h, v8_heap_sfi(h, 0, scope, script, 1), "f", "eval.js", 3, 1, &about);
+	/* without a source, or with one that is too large */
+	script = v8_heap_script(h, SMI(0), url, 12);
+	read_function(h, v8_heap_sfi(h, 0, scope, script, 1), "f", "eval.js", 0, 0, &about);
+	script = v8_heap_script(h, v8_heap_linked(h, CONS_ONE, (16 << 20) + 1, url, url), url, 13);
+	read_function(h, v8_heap_sfi(h, 0, scope, script, 1), "f", "eval.js", 0, 0, &about);
+	/* behind a DebugInfo */
+	debug = v8_heap_object(h, h->layout.type_debug_info, 64);
+	v8_heap_word(h, debug, 24, v8_heap_script(h, source, url, 14));
+	read_function(h, v8_heap_sfi(h, 0, scope, debug, 1), "f", "eval.js", 3, 1, &about);
+	/* gone: the name stays */
+	read_function(h, v8_heap_sfi(h, 0, scope, HEAP_BASE - 4095, 1), "f", "", 0, 0, &about);
+	assert_true(about.lost_script);
+}
+
+static void many_scripts_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_20);
+	uint64_t name = v8_heap_string(h, "f"), source = v8_heap_string(h, "\n\n\n\n\n\n\n\n\n\n");
+	uint64_t scope = v8_heap_scope(h, name, 0, 4);
+	uint64_t script = v8_heap_script(h, source, name, 1),
+		 sfi = v8_heap_sfi(h, 0, scope, script, 1);
+	struct v8_function about;
+
+	(void)state;
+	for (int i = 1; i < 3000; i++) {
+		v8_heap_word(h, script, 64, SMI(i));
+		read_function(h, sfi, "f", "f", 5, 1, &about);
+		assert_int_equal(about.identity.script_id, i);
+	}
+	assert_true(v8_scripts__size(h->scripts) < 200000);
+}
+
+static void no_function_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_24);
+	uint64_t name = v8_heap_string(h, "f"), sfi = v8_heap_sfi(h, 0, name, 0, 1);
+	const uint64_t words[] = {
+		0, 1, 3, SMI(4), ~0ull, ~2ull, h->meta_map, name, HEAP_BASE + HEAP_SIZE - 7};
+	struct v8_function about;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		assert_int_equal(v8_function__read(&h->reader, words[i], &function, &about),
+				 -ENODATA);
+	v8_heap_word(h, sfi, h->layout.sfi_name, v8_heap_sfi(h, 0, name, 0, 1) + 8);
+	assert_int_equal(v8_function__read(&h->reader, sfi, &function, &about), -EAGAIN);
+}
+
+/* ---- the same, later ------------------------------------------------------------------------- */
+
+static enum v8_check check(struct v8_heap *h, uint64_t sfi, const struct v8_function *about,
+			   uint64_t *now_at)
+{
+	v8_heap_refill(h);
+	return v8_function__check(&h->reader, sfi, &about->identity, now_at);
+}
+
+static void checks_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		const struct v8_layout *l = &h->layout;
+		uint64_t name = v8_heap_string(h, "f"), source = v8_heap_string(h, "f\n");
+		uint64_t script = v8_heap_script(h, source, name, 7), now_at, moved;
+		uint64_t other = v8_heap_script(h, source, name, 8);
+		uint64_t sfi = v8_heap_sfi(h, 0, v8_heap_scope(h, name, 0, 0), script, 1);
+		struct v8_function about, again;
+
+		read_function(h, sfi, "f", "f", 1, 1, &about);
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_CONFIRMED);
+		assert_true(now_at == sfi);
+		/* what it points to was moved */
+		v8_heap_word(h, sfi, l->sfi_name, v8_heap_scope(h, name, 0, 0));
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_CONFIRMED);
+		v8_heap_word(h, sfi, l->sfi_script, v8_heap_script(h, source, name, 7));
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_CONFIRMED);
+		/* another script's; another one of the same script */
+		v8_heap_word(h, sfi, l->sfi_script, other);
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_STALE);
+		v8_heap_word(h, sfi, l->sfi_script, script);
+		v8_heap_u32(h, sfi, l->sfi_unique_id > 0 ? l->sfi_unique_id : l->sfi_literal_id, 2);
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_STALE);
+		/* moved: its first word is the address */
+		moved = v8_heap_sfi(h, 0, v8_heap_scope(h, name, 0, 0), script, 1);
+		v8_heap_word(h, sfi, 0, moved - 1);
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_MOVED);
+		assert_true(now_at == moved);
+		read_function(h, sfi, "f", "f", 1, 1, &again);
+		assert_true(again.sfi == moved);
+		v8_heap_word(h, sfi, 0, HEAP_BASE);
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_STALE);
+		v8_heap_word(h, sfi, 0, sfi - 1);
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_STALE);
+		v8_heap_word(h, sfi, 0, v8_heap_map(h, ODDBALL));
+		assert_int_equal(check(h, sfi, &about, &now_at), V8_STALE);
+		assert_int_equal(check(h, HEAP_BASE - 4095, &about, &now_at), V8_STALE);
+		h->memory.reads_left = 0;
+		assert_int_equal(v8_function__check(&h->reader, moved, &about.identity, &now_at),
+				 V8_UNKNOWN);
+	}
+}
+
+/* ---- trust ----------------------------------------------------------------------------------- */
+
+static void trust_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_24);
+	uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
+	uint64_t sfi = v8_heap_sfi(h, 0, name, script, 1);
+	uint64_t builtin = v8_heap_sfi(h, 0, name, v8_heap_object(h, ODDBALL, 48), 1);
+	uint64_t fake = v8_heap_sfi(h, 0, name, name + 8, 1);
+	struct v8_trust trust = {};
+
+	(void)state;
+	for (unsigned int i = 0; i < 45; i++) {
+		v8_heap_refill(h);
+		assert_int_equal(v8_trust__see(&trust, &h->reader, i % 2 ? sfi : builtin),
+				 V8_TRUST_OPEN);
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(v8_trust__see(&trust, &h->reader, name), V8_TRUST_OPEN);
+	h->memory.reads_left = 0;
+	assert_int_equal(v8_trust__see(&trust, &h->reader, name), V8_TRUST_OPEN);
+	v8_heap_refill(h);
+	assert_int_equal(v8_trust__see(&trust, &h->reader, 0), V8_TRUSTED);
+	assert_string_equal(v8_trust__reason(&trust), "");
+	trust = (struct v8_trust){};
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(v8_trust__see(&trust, &h->reader, i % 2 ? fake : 1),
+				 V8_TRUST_OPEN);
+	assert_int_equal(v8_trust__see(&trust, &h->reader, fake), V8_REFUSED);
+	assert_int_equal(v8_trust__see(&trust, &h->reader, sfi), V8_REFUSED);
+	assert_string_not_equal(v8_trust__reason(&trust), "");
+	assert_int_equal(trust.found[V8_NO_SCRIPT], 3);
+	assert_int_equal(trust.found[V8_UNREADABLE], 3);
+}
+
+/* ---- whatever is there ----------------------------------------------------------------------- */
+
+static void hostile_test(void **state)
+{
+	static const uint64_t words[] = {
+		0, 1, 3, ~0ull, 1ull << 63, HEAP_BASE + 1, HEAP_BASE + HEAP_SIZE - 7};
+
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct v8_heap *h = fresh(v);
+		uint64_t name = v8_heap_string(h, "f"), script = v8_heap_script(h, name, name, 1);
+		uint64_t scope = v8_heap_scope(h, name, name, 0),
+			 sfi = v8_heap_sfi(h, 0, scope, script, 1);
+
+		for (size_t at = 64; at < h->used; at += 8) {
+			for (size_t i = 0; i < 10; i++) {
+				uint64_t before, put = i < 7	? words[i]
+						       : i == 7 ? sfi
+						       : i == 8 ? scope
+								: script;
+				struct v8_function about;
+				uint64_t now_at;
+
+				memcpy(&before, h->bytes + at, 8);
+				memcpy(h->bytes + at, &put, 8);
+				v8_reader__init(&h->reader, &h->layout, h->scripts);
+				h->reader.memory = &h->memory;
+				v8_heap_refill(h);
+				if (!v8_function__read(&h->reader, sfi, &function, &about))
+					v8_function__check(&h->reader, sfi, &about.identity,
+							   &now_at);
+				assert_in_range(h->reads, 0, 4000);
+				memcpy(h->bytes + at, &before, 8);
+			}
+		}
+	}
+}
+
+static int free_heap(void **state)
+{
+	(void)state;
+	if (heap)
+		v8_heap__fini(heap);
+	free(heap);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(string_kinds_test), cmocka_unit_test(long_strings_test),
+		cmocka_unit_test(bad_strings_test),  cmocka_unit_test(budget_test),
+		cmocka_unit_test(names_test),	     cmocka_unit_test(locals_test),
+		cmocka_unit_test(scripts_test),	     cmocka_unit_test(many_scripts_test),
+		cmocka_unit_test(no_function_test),  cmocka_unit_test(checks_test),
+		cmocka_unit_test(trust_test),	     cmocka_unit_test(hostile_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, free_heap);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Functions of WebAssembly by an instance and an address, out of a forged heap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "runtimes/v8_wasm.h"
+#include "unit/forge_wasm.h"
+
+#define INSIDE(which) (WASM_CODE + (which)*WASM_CODE_BYTES + 0x10)
+
+static struct v8_heap *heap;
+static struct forged_wasm forged;
+static struct v8_wasm *wasm;
+
+static void fresh(enum v8_version version)
+{
+	if (heap)
+		v8_heap__fini(heap);
+	else
+		heap = malloc(sizeof(*heap));
+	assert_non_null(heap);
+	v8_heap__init(heap, version);
+	forge_wasm(heap, &forged, WASM_NAMES);
+	v8_wasm__free(wasm);
+	wasm = v8_wasm__new();
+	assert_non_null(wasm);
+}
+
+/* "NUMBER name file", "-" if nothing is told. */
+static const char *at(uint64_t address)
+{
+	static struct managed_function f;
+	static char text[sizeof(f.name) + sizeof(f.file) + 32];
+	struct v8_wasm_function function;
+	int err;
+
+	v8_heap_refill(heap);
+	err = v8_wasm__function(wasm, &heap->reader, forged.instance, address, &function);
+	if (err) {
+		assert_true(err == -ENODATA || err == -EDQUOT);
+		return "-";
+	}
+	assert_int_equal(
+		v8_wasm__describe(wasm, &heap->reader, forged.instance, function.number, &f), 0);
+	snprintf(text, sizeof(text), "%u%s %s %s", function.number, function.has_inlined ? "+" : "",
+		 f.name, f.file);
+	return text;
+}
+
+static const char *anew(uint64_t address)
+{
+	v8_wasm__begin(wasm);
+	return at(address);
+}
+
+static void test_functions(void **state)
+{
+	(void)state;
+	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
+		fresh(version);
+		assert_string_equal(at(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
+		assert_string_equal(at(INSIDE(WASM_CODE_3)),
+				    "3 wasm-function[3] wasm://wasm/mod-1234");
+		assert_string_equal(at(INSIDE(WASM_OLD_3)),
+				    "3 wasm-function[3] wasm://wasm/mod-1234");
+		assert_string_equal(at(INSIDE(WASM_STUB)), "-");
+		assert_string_equal(at(INSIDE(WASM_CODE_2) + WASM_CODE_BYTES - 0x40), "-");
+		assert_string_equal(at(WASM_CODE - 1), "-");
+		assert_string_equal(at(0), "-");
+		assert_string_equal(at(UINT64_MAX), "-");
+	}
+}
+
+/* Code that is not in the tree yet: in the very first request, and when there is more of it. */
+static void test_fresh_code(void **state)
+{
+	(void)state;
+	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
+		fresh(version);
+		assert_string_equal(at(INSIDE(WASM_CODE_4)),
+				    "4 \xc3\xa4\\x1b. wasm://wasm/mod-1234");
+		v8_heap_word(heap, forged.tree + 1, 48,
+			     forged.fresh); /* it was put into the tree */
+		assert_string_equal(anew(INSIDE(WASM_CODE_4)), "-");
+		v8_heap_word(heap, forged.tree + 1, 48, forged.fresh + 8);
+		assert_string_equal(anew(INSIDE(WASM_CODE_4)),
+				    "4 \xc3\xa4\\x1b. wasm://wasm/mod-1234");
+	}
+}
+
+/* The tree has nothing yet. */
+static void test_empty_tree(void **state)
+{
+	(void)state;
+	fresh(V8_NODE_24);
+	put_words(heap, forged.tree, (uint64_t[]){0, 0, forged.tree, forged.tree, 0}, 5);
+	assert_string_equal(at(INSIDE(WASM_CODE_4)), "4 \xc3\xa4\\x1b. wasm://wasm/mod-1234");
+	assert_string_equal(at(INSIDE(WASM_CODE_2)), "-");
+}
+
+static void test_inlined(void **state)
+{
+	(void)state;
+	fresh(V8_NODE_24);
+	v8_heap_u32(heap, forged.code[WASM_CODE_2] + 1, 44, 12);
+	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2+ two wasm://wasm/mod-1234");
+}
+
+/* What must refer back does not: nothing is told. */
+static void test_contradictions(void **state)
+{
+	const struct {
+		uint64_t *object;
+		uint32_t offset;
+	} words[] = {
+		{&forged.tree, 0},
+		{&forged.tree, 8},
+		{&forged.root, 8},
+		{&forged.root, 40},
+		{&forged.bytes, 0},
+		{&forged.code[WASM_CODE_2], 0},
+		{&forged.code[WASM_CODE_2], 8},
+		{&forged.script, 16},
+		{&forged.script, 80},
+		{&forged.instance, 200},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		uint64_t address;
+
+		fresh(V8_NODE_24);
+		address = *words[i].object + !(*words[i].object & 1);
+		v8_heap_word(heap, address, words[i].offset, forged.code[WASM_CODE_4] + 0x10);
+		assert_string_equal(at(INSIDE(WASM_CODE_2)), "-");
+	}
+	fresh(V8_NODE_24);
+	v8_heap_word(heap, forged.table + 1, 0,
+		     forged.code[WASM_CODE_3]); /* not the function of that number */
+	assert_string_equal(at(INSIDE(WASM_CODE_2)), "-");
+}
+
+/* A tree that leads in a circle, and vectors of any length. */
+static void test_hostile(void **state)
+{
+	(void)state;
+	fresh(V8_NODE_24);
+	v8_heap_word(heap, forged.root + 1, 16, forged.root);
+	assert_string_equal(at(INSIDE(WASM_OLD_3)), "-");
+	fresh(V8_NODE_24);
+	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
+	v8_heap_word(heap, forged.tree + 1, 48, forged.fresh + (1ull << 40));
+	assert_string_equal(anew(INSIDE(WASM_CODE_4)), "-");
+	v8_heap_word(heap, forged.tree + 1, 40, forged.fresh + 4);
+	assert_string_equal(anew(INSIDE(WASM_CODE_4)), "-");
+	v8_heap_word(heap, forged.tree + 1, 32, UINT64_MAX);
+	assert_string_equal(anew(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
+}
+
+/* Another module comes to lie where this one was. */
+static void test_another_module(void **state)
+{
+	struct forged_wasm first;
+
+	(void)state;
+	fresh(V8_NODE_24);
+	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
+	first = forged;
+	forge_wasm(heap, &forged, "\1\6\1\2\3zwo", 8);
+	/* the instance is the same word, and leads there */
+	memcpy(heap->bytes + (first.instance - 1 - HEAP_BASE),
+	       heap->bytes + (forged.instance - 1 - HEAP_BASE), 512);
+	forged.instance = first.instance;
+	v8_heap_word(heap, forged.seen, 24, forged.instance);
+	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
+	assert_string_equal(anew(INSIDE(WASM_CODE_2)), "2 zwo wasm://wasm/mod-1234");
+}
+
+/* More modules than are remembered. */
+static void test_many_modules(void **state)
+{
+	struct forged_wasm all[20];
+
+	(void)state;
+	fresh(V8_NODE_20);
+	for (int i = 0; i < 20; i++)
+		forge_wasm(heap, &all[i], WASM_NAMES);
+	for (int i = 0; i < 60; i++) {
+		forged = all[i % 20];
+		assert_string_equal(anew(INSIDE(WASM_CODE_2)), "2 two wasm://wasm/mod-1234");
+	}
+}
+
+static int end(void **state)
+{
+	(void)state;
+	v8_wasm__free(wasm);
+	if (heap)
+		v8_heap__fini(heap);
+	free(heap);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_functions),      cmocka_unit_test(test_fresh_code),
+		cmocka_unit_test(test_empty_tree),     cmocka_unit_test(test_inlined),
+		cmocka_unit_test(test_contradictions), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_another_module), cmocka_unit_test(test_many_modules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, end);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Modules of WebAssembly: what they have, what their functions are called, and modules that are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtimes/wasm_bytes.h"
+#include "unit/forge_wasm.h"
+
+#define BASE 0x5000000u
+
+static unsigned char bytes[1 << 20];
+static size_t size;
+
+static int read_bytes(void *context, void *to, size_t count, uint64_t address)
+{
+	(void)context;
+	if (address < BASE || address - BASE > size || count > size - (address - BASE))
+		return -ENODATA;
+	memcpy(to, bytes + (address - BASE), count);
+	return 0;
+}
+
+static struct target_memory memory(void)
+{
+	return (struct target_memory){read_bytes, NULL, 64 << 20, 10000};
+}
+
+static int open_module(struct wasm_bytes *w)
+{
+	struct target_memory m = memory();
+
+	return wasm_bytes__open(w, &m, BASE, size);
+}
+
+static const char *name_of(const struct wasm_bytes *w, uint32_t function)
+{
+	static char name[128];
+	struct target_memory m = memory();
+	int err = wasm_bytes__name(w, &m, function, name, sizeof(name));
+
+	assert_true((err == 0) == (name[0] != '\0'));
+	return name;
+}
+
+static void test_names(void **state)
+{
+	struct wasm_bytes w;
+
+	(void)state;
+	size = forge_module(bytes, WASM_NAMES);
+	assert_int_equal(open_module(&w), 0);
+	assert_int_equal(w.imported, WASM_IMPORTED);
+	assert_int_equal(w.own, WASM_OWN);
+	assert_string_equal(name_of(&w, 0), "f");
+	assert_string_equal(name_of(&w, 1), "");
+	assert_string_equal(name_of(&w, 2), "two");
+	assert_string_equal(name_of(&w, 4), "\xc3\xa4\\x1b.");
+	assert_string_equal(name_of(&w, 5), "");
+	assert_string_equal(name_of(&w, UINT32_MAX), "");
+	wasm_bytes__fini(&w);
+}
+
+static void test_without_names(void **state)
+{
+	struct wasm_bytes w;
+
+	(void)state;
+	size = forge_module(bytes, NULL, 0);
+	assert_int_equal(open_module(&w), 0);
+	assert_int_equal(w.own, WASM_OWN);
+	assert_string_equal(name_of(&w, 2), "");
+	wasm_bytes__fini(&w);
+}
+
+/* Wherever it is cut, it is another module or none; and its size must be the right one. */
+static void test_cut(void **state)
+{
+	struct wasm_bytes w;
+	size_t whole;
+
+	(void)state;
+	whole = forge_module(bytes, WASM_NAMES);
+	for (size = 0; size < whole; size++) {
+		int err = open_module(&w);
+
+		/* behind a section */
+		if (size == 8 || size == 14 || size == 59 || size == 66)
+			wasm_bytes__fini(&w);
+		else
+			assert_int_equal(err, -EINVAL);
+	}
+	size = whole;
+	bytes[size++] = 1;
+	assert_int_equal(open_module(&w), -EINVAL);
+}
+
+/* Whatever one byte of it is, reading ends. */
+static void test_changed(void **state)
+{
+	struct wasm_bytes w;
+	size_t whole;
+
+	(void)state;
+	whole = size = forge_module(bytes, WASM_NAMES);
+	for (size_t at = 0; at < whole; at++)
+		for (unsigned int to = 0; to < 256; to++) {
+			unsigned char was = bytes[at];
+
+			bytes[at] = (unsigned char)to;
+			if (!open_module(&w)) {
+				for (uint32_t i = 0; i < 6; i++)
+					name_of(&w, i);
+				wasm_bytes__fini(&w);
+			}
+			bytes[at] = was;
+		}
+}
+
+static size_t put_leb(size_t at, uint32_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		bytes[at++] = value | 0x80;
+	bytes[at++] = value;
+	return at;
+}
+
+/* The header of the only part of a name section, whose sizes have 5 bytes each. */
+static size_t begin_names(size_t part)
+{
+	size_t at = wasm_put(bytes, 0, "\0asm\1\0\0\0", 8);
+
+	bytes[at++] = 0;
+	at = put_leb(at, (uint32_t)(part + 6 + (part < 128 ? 1 : part < 16384 ? 2 : 3)));
+	at = wasm_put(bytes, at, "\4name\1", 6);
+	return put_leb(at, (uint32_t)part);
+}
+
+/* Many names: those between two marks as well, and those of functions that are not there. */
+static void test_many_names(void **state)
+{
+	struct wasm_bytes w;
+	size_t at;
+
+	(void)state;
+	/* function 300 + 2i is "ab" */
+	at = begin_names(2 + 1000 * 5);
+	at = put_leb(at, 1000);
+	for (uint32_t i = 0; i < 1000; i++) {
+		at = put_leb(at, 300 + 2 * i);
+		at = wasm_put(bytes, at, "\2ab", 3);
+	}
+	size = at;
+	assert_int_equal(open_module(&w), 0);
+	assert_int_equal(w.mark_count, (1000 + WASM_MARK_NAMES - 1) / WASM_MARK_NAMES);
+	assert_string_equal(name_of(&w, 299), "");
+	for (uint32_t i = 0; i < 2000; i++)
+		assert_string_equal(name_of(&w, 300 + i), i % 2 ? "" : "ab");
+	wasm_bytes__fini(&w);
+}
+
+/* Functions that do not ascend, counts and lengths that are larger than the section. */
+static void test_hostile_names(void **state)
+{
+	struct wasm_bytes w;
+
+	(void)state;
+	size = forge_module(bytes, "\1\x0b\3\2\1a\2\1b\7\1c", 12);
+	assert_int_equal(open_module(&w), 0); /* the part is cut: no names, but a module */
+	assert_string_equal(name_of(&w, 2), "");
+	wasm_bytes__fini(&w);
+	size = forge_module(bytes, "\1\x0a\3\2\1a\2\1b\7\1c", 12);
+	assert_int_equal(open_module(&w), 0);
+	assert_string_equal(name_of(&w, 2), "a");
+	assert_string_equal(name_of(&w, 7), "");
+	wasm_bytes__fini(&w);
+	size = forge_module(bytes, "\1\x0a\xff\xff\xff\xff\x0f\2\1a\3\xff", 12);
+	assert_int_equal(open_module(&w), 0);
+	assert_string_equal(name_of(&w, 2), "a");
+	assert_string_equal(name_of(&w, 3), "");
+	wasm_bytes__fini(&w);
+	/* a name of 1000 bytes in a buffer of 128 */
+	memset(bytes + 1000, 'x', 2000);
+	size = begin_names(1004);
+	size = wasm_put(bytes, size, "\1\5\xe8\7", 4);
+	memset(bytes + size, 'x', 1000);
+	size += 1000;
+	assert_int_equal(open_module(&w), 0);
+	assert_int_equal(strlen(name_of(&w, 5)), 127);
+	wasm_bytes__fini(&w);
+}
+
+/* A million sections, and imports that are said to be more than there are: the limit of reads is kept. */
+static void test_limits(void **state)
+{
+	struct target_memory m = memory();
+	struct wasm_bytes w;
+
+	(void)state;
+	wasm_put(bytes, 0, "\0asm\1\0\0\0", 8);
+	memset(bytes + 8, 0, sizeof(bytes) - 8);
+	for (size = 8; size + 3 <= sizeof(bytes); size += 3)
+		bytes[size + 1] = 1;
+	assert_int_equal(open_module(&w), -ENOTSUP);
+	assert_int_equal(wasm_bytes__open(&w, &m, BASE, UINT64_MAX), -EINVAL);
+	assert_int_equal(wasm_bytes__open(&w, &m, UINT64_MAX - 9, 16), -EINVAL);
+	size = forge_module(bytes, WASM_NAMES);
+	m.reads_left = 2;
+	assert_int_equal(wasm_bytes__open(&w, &m, BASE, size), -EDQUOT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_without_names),
+		cmocka_unit_test(test_cut),	   cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_many_names), cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

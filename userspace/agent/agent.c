@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/budget.h"
+#include "agent/endpoint.h"
+#include "agent/health.h"
+#include "agent/metrics.h"
+#include "agent/publisher.h"
+#include "agent/service_filter.h"
+#include "agent/usage.h"
+#include "agent/window_clock.h"
+#include "base/clocks.h"
+#include "base/io.h"
+#include "base/minmax.h"
+#include "session/session.h"
+
+#define SECOND	       UINT64_C(1000000000)
+#define LAST_SYMBOLS   (SECOND * 3 / 4) /* for the names of the last window */
+#define LAST_PATIENCE  (SECOND / 2)	/* for requests under way at the end */
+#define METRICS_EVERY  (2 * SECOND)
+#define STUCK_AFTER    (60 * SECOND)
+#define WISH_SECONDS   60	     /* a profile that is asked for is one window */
+#define WISH_PATIENCE  (30 * SECOND) /* until windows before it are finished */
+#define WISH_AGAIN     (SECOND / 10)
+#define UNWIND_BYTES   (UINT64_C(32) << 20)
+#define RING_BYTES     (UINT64_C(16) << 20)
+#define QUEUE_BYTES    ((size_t)32 << 20)
+#define JIT_BYTES      (UINT64_C(24) << 20)
+#define DEPTH	       256
+#define MACHINE_ID     "/etc/machine-id"
+#define LISTEN_DEFAULT "127.0.0.1:4041"
+#define OTHERS_MAX     5
+
+struct agent {
+	struct agent_start start; /* settings is NULL */
+	struct session *session;
+	struct publisher *publisher;
+	struct service_filter *filter; /* the publisher has one of its own, for its thread */
+	struct window_clock clock;
+	uint64_t put_off;	/* windows that could not end in time */
+	uint64_t put_off_since; /* the one in hand should have ended; 0: it is not put off */
+	uint64_t ends_at;	/* names of the last window until then, CLOCK_MONOTONIC ns */
+
+	struct usage *usage;
+	struct usage_report usage_report;
+	uint64_t usage_next;
+	struct budget *budget;
+	double cpu_limit;
+	uint64_t memory_limit;
+	unsigned int hz; /* of the settings */
+
+	struct endpoint *endpoint; /* NULL: nobody listens */
+	uint64_t metrics_next;
+	uint64_t wish_until;	   /* the open window is somebody's: it ends then; 0: it is not */
+	struct endpoint_wish wish; /* waits for its window, or for the publisher; id 0: none does */
+	uint64_t wish_since;	   /* its window began; 0: not yet */
+	uint64_t wish_patience;
+	uint64_t started; /* ns since the epoch */
+	char kernel[sizeof(((struct utsname *)NULL)->release)];
+	/* what cannot change while it runs */
+	char *spool, *listen;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(const struct agent *a, const char *format,
+						      ...)
+{
+	char text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	a->start.say(text);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* A window_finished_fn. */
+static void on_window(void *context, const struct finished_window *finished)
+{
+	struct agent *a = context;
+
+	publisher__take(a->publisher, finished->number, finished->err ? NULL : finished->profile);
+}
+
+static int make_filter(const struct agent_settings *s, struct service_filter **filter,
+		       struct failure *failure)
+{
+	return service_filter__new((const char *const *)s->includes.data, s->includes.count,
+				   (const char *const *)s->excludes.data, s->excludes.count, filter,
+				   failure);
+}
+
+/* A group_wanted_fn. */
+static bool is_wanted_group(void *context, const char *path)
+{
+	const struct agent *a = context;
+
+	return service_filter__may_pass(a->filter, path);
+}
+
+static int open_session(struct agent *a, unsigned int hz, struct failure *failure)
+{
+	struct session_options options = {
+		.live =
+			{
+				.session =
+					{
+						.target = {.mode = TARGET_ALL, .inherit = true},
+						.hz = hz,
+						.user_stacks = true,
+						.kernel_stacks = true,
+						.unwind_bytes = a->start.safe ? 0 : UNWIND_BYTES,
+						.max_depth = DEPTH,
+						.ring_bytes = RING_BYTES,
+						.follow_groups = true,
+					},
+				.target_text = "-a",
+				.command_line = "sysprof agent",
+				.no_memory = true,
+				.facts = true,
+				.group_wanted = is_wanted_group,
+				.group_context = a,
+				.queue_bytes = QUEUE_BYTES,
+			},
+		.table_cache = !a->start.safe,
+		.symbolize = !a->start.safe,
+		.symbols = {.cache = true, .remember = true},
+		.jit_memory = JIT_BYTES,
+		.finished = on_window,
+		.context = a,
+	};
+
+	options.live.fact_names = publisher__variables(a->publisher, &options.live.fact_name_count);
+	return session__open(&options, &a->session, failure);
+}
+
+static void read_clocks(struct clock_readings *now)
+{
+	*now = (struct clock_readings){monotonic_ns(), realtime_ns(), boottime_ns()};
+}
+
+static void start_clock(struct agent *a, uint64_t window)
+{
+	struct clock_readings now;
+	char machine[64];
+
+	if (read_line(MACHINE_ID, machine, sizeof(machine)))
+		*machine = '\0';
+	read_clocks(&now);
+	window_clock__init(&a->clock, window, machine, &now);
+}
+
+static void limit(struct agent *a, const struct agent_settings *settings)
+{
+	const struct budget_options options = {
+		.cpu = settings->cpu, .memory = settings->memory, .hz = settings->hz};
+
+	a->cpu_limit = settings->cpu;
+	a->memory_limit = settings->memory;
+	a->hz = settings->hz;
+	if (a->budget)
+		budget__set(a->budget, &options);
+	else
+		a->budget = budget__new(&options);
+}
+
+static int listen_for_questions(struct agent *a, struct failure *failure)
+{
+	const struct endpoint_options options = {
+		.address = a->listen,
+		.stuck_after = STUCK_AFTER,
+		.seconds_max = WISH_SECONDS,
+	};
+
+	if (a->start.dry_run || !strcmp(a->listen, "none"))
+		return 0;
+	return endpoint__new(&options, &a->endpoint, failure);
+}
+
+static int keep_settings(struct agent *a, const struct agent_settings *settings)
+{
+	a->listen = strdup(settings->listen ? settings->listen : LISTEN_DEFAULT);
+	a->spool = strdup(settings->spool ? settings->spool : "");
+	a->usage = usage__new();
+	limit(a, settings);
+	return a->listen && a->spool && a->usage && a->budget ? 0 : -ENOMEM;
+}
+
+/* The rules say what the session asks processes for; its sinks' threads come after all that it forks. */
+static int open_all(struct agent *a, const struct agent_settings *settings, struct failure *failure)
+{
+	struct agent_settings without_sinks = *settings;
+	int err = publisher__new(a->start.dry_run, &a->publisher, failure);
+
+	without_sinks.sinks.count = 0;
+	if (!err)
+		err = publisher__configure(a->publisher, &without_sinks, failure);
+	if (!err)
+		err = make_filter(settings, &a->filter, failure);
+	if (!err)
+		err = open_session(a, settings->hz, failure);
+	if (!err)
+		err = publisher__configure(a->publisher, settings, failure);
+	if (!err)
+		err = listen_for_questions(a, failure);
+	return err;
+}
+
+int agent__new(const struct agent_start *start, struct agent **agent, struct failure *failure)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct utsname machine;
+	int err;
+
+	if (!a)
+		return fail(failure, -ENOMEM, "cannot start: out of memory");
+	a->start = *start;
+	a->start.settings = NULL;
+	a->started = realtime_ns();
+	uname(&machine);
+	memcpy(a->kernel, machine.release, sizeof(a->kernel));
+	err = keep_settings(a, start->settings);
+	if (err)
+		fail(failure, err, "cannot start: out of memory");
+	else
+		err = open_all(a, start->settings, failure);
+	if (err) {
+		agent__free(a);
+		return err;
+	}
+	start_clock(a, start->settings->window);
+	*agent = a;
+	return 0;
+}
+
+void agent__free(struct agent *a)
+{
+	if (!a)
+		return;
+	session__free(a->session); /* the finisher's thread uses the publisher, */
+	service_filter__free(a->filter);
+	publisher__free(a->publisher, 0); /* which may owe the endpoint an answer */
+	endpoint__free(a->endpoint);
+	budget__free(a->budget);
+	usage__free(a->usage);
+	free(a->spool);
+	free(a->listen);
+	free(a);
+}
+
+int agent__start(struct agent *a, struct failure *failure)
+{
+	return session__start(a->session, false, -1, failure);
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* A window that cannot end now, since closed ones wait, ends a second later. */
+static int end_window(struct agent *a, uint64_t now, struct failure *failure)
+{
+	int err = session__rotate(a->session);
+
+	if (err == -EAGAIN) {
+		a->clock.end = now + SECOND;
+		a->put_off++;
+		a->put_off_since = a->put_off_since ? a->put_off_since : now;
+		return 0;
+	}
+	a->put_off_since = 0;
+	return err ? fail(failure, err, "cannot end the window: %s", strerror(-err)) : 0;
+}
+
+/* A window that is somebody's lasts as long as was asked for, whatever the clock's plan was. */
+static int end_what_ends(struct agent *a, struct failure *failure)
+{
+	struct clock_readings now;
+	bool ends;
+
+	read_clocks(&now);
+	ends = window_clock__ends(&a->clock, &now);
+	if (a->wish_until) {
+		ends = now.monotonic >= a->wish_until;
+		if (ends)
+			a->wish_until = a->wish_since = 0;
+	}
+	return ends ? end_window(a, now.monotonic, failure) : 0;
+}
+
+/* ---- budget ---------------------------------------------------------------------------------- */
+
+/*
+ * What the limit leaves to processes that wait for questions. They save time and are not needed, so they make room before
+ * anything is shed; a tenth is for those that work.
+ */
+static size_t reader_bytes(const struct agent *a)
+{
+	const struct usage_report *report = &a->usage_report;
+	uint64_t others = report->memory -
+			  min_u64(report->memory, report->memory_by[USAGE_MEMORY_CHILDREN]);
+	uint64_t limit = a->memory_limit - a->memory_limit / 10;
+
+	if (!a->memory_limit)
+		return SYMBOLIZER_READERS_BYTES;
+	return min_u64(SYMBOLIZER_READERS_BYTES, limit > others ? limit - others : 0);
+}
+
+static void apply_budget(struct agent *a)
+{
+	struct session_allowance allowance;
+	struct budget_state state;
+
+	budget__state(a->budget, &state);
+	allowance = (struct session_allowance){
+		.debug_info = state.debug_info,
+		.table_builds = state.table_builds,
+		.jit_histories = state.jit_histories,
+	};
+	session__allow(a->session, &allowance);
+	session__set_hz(a->session, state.hz);
+}
+
+static void mind_budget(struct agent *a, uint64_t now)
+{
+	const struct usage_report *report = &a->usage_report;
+	struct budget_usage usage;
+	enum budget_change change;
+	enum budget_step step;
+
+	if (now < a->usage_next ||
+	    !usage__step(a->usage, a->session, now, &a->usage_next, &a->usage_report))
+		return;
+	usage = (struct budget_usage){report->time, report->cpu, report->memory};
+	change = budget__measure(a->budget, &usage, &step);
+	session__limit_readers(a->session, reader_bytes(a));
+	if (change == BUDGET_SAME)
+		return;
+	say(a, "%.2f %% of a CPU, %llu MB: %s %s", 100 * report->cpu,
+	    (unsigned long long)(report->memory >> 20),
+	    change == BUDGET_DOWN ? "over the budget, from now on" : "within the budget, no more",
+	    budget_step_text(step));
+	apply_budget(a);
+}
+
+/* ---- who asks -------------------------------------------------------------------------------- */
+
+static void fill_metrics(struct agent *a, struct agent_metrics *m)
+{
+	m->version = a->start.version;
+	m->kernel = a->kernel;
+	m->started = a->started;
+	m->now = realtime_ns();
+	m->safe_mode = a->start.safe;
+	m->hz = session__hz(a->session);
+	m->configured_hz = a->hz;
+	m->windows_put_off = a->put_off;
+	m->window_length = a->clock.length;
+	m->clock_steps = a->clock.steps + a->clock.suspends;
+	m->usage = a->usage_report;
+	budget__state(a->budget, &m->budget);
+	budget__stats(a->budget, &m->budget_stats);
+	m->cpu_limit = a->cpu_limit;
+	m->memory_limit = a->memory_limit;
+}
+
+/* Why the agent is of no use; NULL: it is. */
+static const char *find_complaint(const struct agent *a, const struct agent_metrics *m,
+				  uint64_t now)
+{
+	if (!m->healthy)
+		return "samples were taken, and no sink has sent a window for three windows";
+	if (a->put_off_since && now - a->put_off_since > HEALTH_SILENT_WINDOWS * a->clock.length)
+		return "a window should have ended for three windows, and those before it are not finished";
+	return NULL;
+}
+
+static void publish_metrics(struct agent *a, uint64_t now)
+{
+	const char *complaint;
+	struct metrics_sink sinks[METRICS_SINKS_MAX];
+	struct agent_metrics metrics;
+	size_t size;
+	char *text;
+
+	if (!a->endpoint || now < a->metrics_next ||
+	    !publisher__try_fill(a->publisher, &metrics, sinks))
+		return;
+	a->metrics_next = now + METRICS_EVERY;
+	fill_metrics(a, &metrics);
+	complaint = find_complaint(a, &metrics, now);
+	metrics.healthy = !complaint;
+	if (!metrics__text(&metrics, &text, &size))
+		(void)endpoint__publish(a->endpoint, text, size, complaint);
+}
+
+/* The window in hand ends, and the next one is theirs. False while windows before it are being finished. */
+static bool give_window(struct agent *a, uint64_t now)
+{
+	if (!a->wish_since) {
+		if (a->wish_until || session__rotate(a->session))
+			return false;
+		a->wish_since = now;
+		a->wish_until = now + a->wish.seconds * SECOND;
+	}
+	return publisher__try_wish(a->publisher, a->endpoint, &a->wish, a->wish_since);
+}
+
+/* Who asks right after an answer comes while that window is still being sent: that is no reason for a refusal. */
+static void take_wish(struct agent *a, uint64_t now)
+{
+	if (!a->wish.id) {
+		if (!endpoint__take_wish(a->endpoint, &a->wish))
+			return;
+		a->wish_since = 0;
+		a->wish_patience = now + WISH_PATIENCE;
+	}
+	if (!give_window(a, now)) {
+		bool wanted = endpoint__is_wanted(a->endpoint, a->wish.id);
+
+		if (wanted && now < a->wish_patience)
+			return;
+		if (a->wish_since)
+			a->wish_until = 0;
+		endpoint__refuse(a->endpoint, a->wish.id, 503,
+				 "windows are being finished: ask again in some seconds");
+	}
+	a->wish.id = 0;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static uint64_t next_thing(const struct agent *a, uint64_t now)
+{
+	uint64_t next = now + (a->wish.id ? WISH_AGAIN : SECOND);
+	uint64_t end = a->wish_until ? a->wish_until : a->clock.end;
+
+	return end < next ? end : next;
+}
+
+int agent__step(struct agent *a, struct pollfd *others, size_t count, struct failure *failure)
+{
+	struct pollfd fds[OTHERS_MAX + 1];
+	uint64_t now = monotonic_ns();
+	int err;
+
+	if (count > OTHERS_MAX)
+		count = OTHERS_MAX;
+	memcpy(fds, others, count * sizeof(*fds));
+	fds[count] = (struct pollfd){.fd = a->endpoint ? endpoint__fd(a->endpoint) : -1,
+				     .events = POLLIN};
+	err = session__step(a->session, fds, count + 1, next_thing(a, now), failure);
+	memcpy(others, fds, count * sizeof(*fds));
+	if (err)
+		return err;
+	now = monotonic_ns();
+	mind_budget(a, now);
+	publish_metrics(a, now);
+	if (a->endpoint)
+		take_wish(a, now);
+	return end_what_ends(a, failure);
+}
+
+int agent__configure(struct agent *a, const struct agent_settings *settings, const char **remark,
+		     struct failure *failure)
+{
+	const char *listen = settings->listen ? settings->listen : LISTEN_DEFAULT;
+	const char *spool = settings->spool ? settings->spool : "";
+	struct agent_settings now = *settings;
+	struct service_filter *filter;
+	int err = make_filter(settings, &filter, failure);
+
+	if (err)
+		return err;
+	now.spool = *a->spool ? a->spool : NULL;
+	err = publisher__try_configure(a->publisher, &now, failure);
+	if (err) {
+		service_filter__free(filter);
+		return err;
+	}
+	service_filter__free(a->filter);
+	a->filter = filter;
+	err = session__judge_groups(a->session);
+	if (err)
+		return fail(failure, err, "cannot look at the control groups again: %s",
+			    strerror(-err));
+	*remark = strcmp(listen, a->listen) || strcmp(spool, a->spool)
+			  ? "another spool or address takes a restart"
+			  : "";
+	window_clock__set_length(&a->clock, settings->window);
+	limit(a, settings);
+	apply_budget(a);
+	return 0;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* symbolizer_options.progress: nonzero cancels. */
+static int until_the_end(void *context, const struct symbolizer_progress *progress)
+{
+	const struct agent *a = context;
+
+	(void)progress;
+	return monotonic_ns() >= a->ends_at;
+}
+
+int agent__stop(struct agent *a, struct failure *failure)
+{
+	const struct symbolizer_options symbols = {
+		.cache = true,
+		.progress = until_the_end,
+		.context = a,
+	};
+	struct symbolizer_counts counts = {};
+	const struct profile *last;
+	int err = session__stop(a->session, failure);
+
+	a->ends_at = monotonic_ns() + LAST_SYMBOLS;
+	if (!err && !a->start.safe)
+		err = session__symbolize(a->session, &symbols, &counts, failure);
+	if (!err)
+		err = session__finish(a->session, &last, failure);
+	if (!err)
+		publisher__take(a->publisher, publisher__windows(a->publisher) + 1, last);
+	publisher__free(a->publisher, LAST_PATIENCE);
+	a->publisher = NULL;
+	return err;
+}
+
+unsigned long long agent__windows(struct agent *a)
+{
+	return a->publisher ? publisher__windows(a->publisher) : 0;
+}

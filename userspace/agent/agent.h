@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Continuous profiling of a host: one session with windows, and what becomes of each of them.
+ *
+ *   collector (the caller of agent__*())   session, clock of the windows, budget, metrics
+ *   finisher (session/finisher.h)          names a closed window and hands it to agent/publisher.h
+ *   a thread a sink (agent/sink.h)         sends
+ *   endpoint (agent/endpoint.h)            answers who asks for metrics, health or a profile
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "agent/settings.h"
+#include "base/log.h"
+
+struct agent;
+
+struct agent_start {
+	const struct agent_settings *settings; /* what is needed of them is copied */
+	const char *version;
+	bool safe;     /* frame pointers alone; nobody's symbols are read */
+	FILE *dry_run; /* NULL: windows are sent; else what would be sent is written there */
+	void (*say)(const char *text); /* for the log: what changes while it runs, a line each */
+};
+
+/* Loads and opens everything; nothing is sampled. The caller has one thread. 0 or negative errno, `failure` filled. */
+int agent__new(const struct agent_start *start, struct agent **agent, struct failure *failure);
+/* Whatever agent__stop() was not called for is lost. NULL is fine. */
+void agent__free(struct agent *a);
+
+int agent__start(struct agent *a, struct failure *failure);
+
+/* Waits for events, one of `others` (at most 5), or a second, and works. */
+int agent__step(struct agent *a, struct pollfd *others, size_t count, struct failure *failure);
+
+/*
+ * Other settings, from the window in hand on. 0; -EBUSY: not now, call again a little later; else nothing has changed.
+ * *remark is what takes a restart, a static text; "": nothing.
+ */
+int agent__configure(struct agent *a, const struct agent_settings *settings, const char **remark,
+		     struct failure *failure);
+
+/* Ends the last window and hands it to the sinks, in whose spools it stays if need be. Takes two seconds at most. */
+int agent__stop(struct agent *a, struct failure *failure);
+
+/* Windows that have been finished. */
+unsigned long long agent__windows(struct agent *a);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parts of the agent pass on: a closed window with the services in it, and the requests that a sink makes
+ * of it.
+ *
+ *   profile of a window ─► services (who is what) ─► struct agent_window
+ *                       ─► a sink's format         ─► struct sealed_window: requests, byte for byte
+ *                       ─► spool ─► sender          ─► the backend
+ */
+#ifndef AGENT_AGENT_WINDOW_H
+#define AGENT_AGENT_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+/* Bounds that all backends take. */
+#define AGENT_LABELS_MAX     24	 /* of a service; a backend adds its own */
+#define AGENT_LABEL_NAME_MAX 128 /* bytes; [a-zA-Z_][a-zA-Z0-9_]* without "__" in front */
+#define AGENT_LABEL_VALUE_MAX                                                                      \
+	1024 /* bytes of valid UTF-8, at least one, none of them a control character */
+
+struct service_label {
+	const char *name, *value;
+};
+
+/* What becomes one series. Labels are sorted by name, each once; service_name is one of them. */
+struct agent_service {
+	const struct service_label *labels;
+	size_t label_count;
+	bool excluded; /* by the user's filters: nothing of it is sent */
+};
+
+/* Owned by whoever made it, valid during the call that gets it. */
+struct agent_window {
+	const struct profile *profile;
+	uint64_t number;		       /* of the session's window */
+	uint64_t start_realtime, end_realtime; /* ns since the epoch */
+	const struct agent_service *services;
+	size_t service_count;
+	/* By process_id: index into services; [0] is unused, and so are those of processes without samples and CPU time. */
+	const uint32_t *service_of_process;
+};
+
+/* ---- sealed ---------------------------------------------------------------------------------- */
+
+/* One request: its bytes never change, so that a backend knows one that comes twice. */
+struct sink_request {
+	char *path; /* below the sink's URL, "/push.v1.PusherService/Push"; dir: a file's name */
+	char *content_type;
+	char *content_encoding; /* "gzip"; "": none */
+	void *body;
+	size_t size;
+	uint64_t samples, cpu_ns; /* that are in it */
+	uint32_t series;
+};
+
+struct sealed_window {
+	uint64_t number;
+	uint64_t start_realtime, end_realtime; /* ns since the epoch */
+	struct sink_request *requests;
+	size_t request_count;
+	/* Left out, since a backend would refuse them: a label that breaks the rules above. */
+	uint32_t series_invalid;
+	uint64_t samples_invalid;
+};
+
+/* Frees what is in it; also of one that is half filled. */
+void sealed_window__fini(struct sealed_window *w);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A cache by id. kubelet's names of log files are an index of all pods that costs one readdir, which is read when a
+ * container is unknown, at most every INDEX_INTERVAL.
+ */
+#include "agent/containers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/container_files.h"
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+#define S	       1000000000ull
+#define INDEX_INTERVAL (10 * S)
+#define INDEX_MAX      16384u /* names in it */
+#define TRIES	       5
+#define TRY_INTERVAL   (15 * S)
+#define KEY_SIZE       96
+
+struct known_container {
+	char key[KEY_SIZE]; /* its id, or "pod:" and the uid of its pod */
+	struct container_texts texts;
+	struct container_names names;
+	uint64_t used; /* counts calls */
+	uint64_t next_try;
+	unsigned int tries;
+	bool found;
+};
+
+/* "<pod>_<namespace>_<container>-<id>.log", "<namespace>_<pod>_<uid>" */
+struct logged_pod {
+	char key[KEY_SIZE];
+	char *names; /* the name of the file, its separators replaced by NULs */
+	const char *pod, *pod_namespace, *container;
+};
+
+struct containers {
+	int root_fd;
+	VEC(struct known_container) known;
+	struct hashmap by_key;
+	VEC(struct logged_pod) logged;
+	struct hashmap logged_by_key;
+	bool was_indexed;
+	uint64_t indexed, uses;
+	struct containers_stats stats;
+};
+
+static bool has_key(const void *owner, uint32_t index, const void *key)
+{
+	return !strcmp(((const struct containers *)owner)->known.data[index].key, key);
+}
+
+static bool logged_has_key(const void *owner, uint32_t index, const void *key)
+{
+	return !strcmp(((const struct containers *)owner)->logged.data[index].key, key);
+}
+
+int containers__new(const char *root, struct containers **containers)
+{
+	struct containers *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	hashmap__init(&c->by_key, has_key, c);
+	hashmap__init(&c->logged_by_key, logged_has_key, c);
+	c->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->root_fd < 0) {
+		err = -errno;
+		containers__free(c);
+		return err;
+	}
+	*containers = c;
+	return 0;
+}
+
+static void forget_index(struct containers *c)
+{
+	for (size_t i = 0; i < c->logged.count; i++)
+		free(c->logged.data[i].names);
+	c->logged.count = 0;
+	hashmap__clear(&c->logged_by_key);
+}
+
+void containers__free(struct containers *c)
+{
+	if (!c)
+		return;
+	if (c->root_fd >= 0)
+		close(c->root_fd);
+	forget_index(c);
+	for (size_t i = 0; i < c->known.count; i++)
+		container_texts__fini(&c->known.data[i].texts);
+	hashmap__fini(&c->by_key);
+	hashmap__fini(&c->logged_by_key);
+	vec_free(&c->known);
+	vec_free(&c->logged);
+	free(c);
+}
+
+/* ---- the names of log files ------------------------------------------------------------------ */
+
+/* Cuts at the next "_": what is before it, or NULL. */
+static const char *cut_part(char **rest)
+{
+	char *part = *rest, *separator = part ? strchr(part, '_') : NULL;
+
+	if (!separator || separator == part)
+		return NULL;
+	*separator = '\0';
+	*rest = separator + 1;
+	return part;
+}
+
+/* "<pod>_<namespace>_<container>-<id>.log" */
+static bool parse_container_log(struct logged_pod *entry)
+{
+	size_t length = strlen(entry->names);
+	char *rest = entry->names, *dash;
+
+	if (length < 5 || strcmp(rest + length - 4, ".log"))
+		return false;
+	rest[length - 4] = '\0';
+	entry->pod = cut_part(&rest);
+	entry->pod_namespace = entry->pod ? cut_part(&rest) : NULL;
+	dash = entry->pod_namespace ? strrchr(rest, '-') : NULL;
+	if (!dash || dash == rest || !dash[1] || strlen(dash + 1) >= KEY_SIZE)
+		return false;
+	*dash = '\0';
+	entry->container = rest;
+	snprintf(entry->key, sizeof(entry->key), "%s", dash + 1);
+	return true;
+}
+
+/* "<namespace>_<pod>_<uid>" */
+static bool parse_pod_directory(struct logged_pod *entry)
+{
+	char *rest = entry->names;
+
+	entry->pod_namespace = cut_part(&rest);
+	entry->pod = entry->pod_namespace ? cut_part(&rest) : NULL;
+	return entry->pod && *rest &&
+	       snprintf(entry->key, sizeof(entry->key), "pod:%s", rest) < (int)sizeof(entry->key);
+}
+
+static int add_logged(struct containers *c, const char *name,
+		      bool (*parse)(struct logged_pod *entry))
+{
+	struct logged_pod entry = {.names = strdup(name)};
+	uint64_t hash;
+
+	if (!entry.names)
+		return -ENOMEM;
+	if (!parse(&entry))
+		goto leave;
+	hash = hash_string(entry.key);
+	if (hashmap__find(&c->logged_by_key, hash, entry.key) != HASHMAP_NONE)
+		goto leave;
+	if (vec_push(&c->logged, entry))
+		goto leave;
+	if (!hashmap__add(&c->logged_by_key, hash, c->logged.count - 1))
+		return 0;
+	c->logged.count--;
+leave:
+	free(entry.names);
+	return 0;
+}
+
+static int index_directory(struct containers *c, const char *path,
+			   bool (*parse)(struct logged_pod *entry))
+{
+	int fd = openat(c->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && !err && c->logged.count < INDEX_MAX && (entry = readdir(dir)))
+		err = add_logged(c, entry->d_name, parse);
+	return err;
+}
+
+static int read_index(struct containers *c, uint64_t now)
+{
+	int err;
+
+	if (c->was_indexed && now < c->indexed + INDEX_INTERVAL)
+		return 0;
+	c->was_indexed = true;
+	c->indexed = now;
+	forget_index(c);
+	err = index_directory(c, "var/log/containers", parse_container_log);
+	return err ? err : index_directory(c, "var/log/pods", parse_pod_directory);
+}
+
+static int set_text(char **text, const char *value)
+{
+	if (*text || !value || !*value || strlen(value) > CONTAINER_TEXT_MAX)
+		return 0;
+	*text = strdup(value);
+	return *text ? 0 : -ENOMEM;
+}
+
+static int take_logged(struct containers *c, const char *key, struct container_texts *texts)
+{
+	uint32_t index = hashmap__find(&c->logged_by_key, hash_string(key), key);
+	const struct logged_pod *entry;
+	int err;
+
+	if (index == HASHMAP_NONE)
+		return 0;
+	entry = &c->logged.data[index];
+	err = set_text(&texts->pod, entry->pod);
+	if (!err)
+		err = set_text(&texts->pod_namespace, entry->pod_namespace);
+	return err ? err : set_text(&texts->container, entry->container);
+}
+
+/* ---- the cache ------------------------------------------------------------------------------- */
+
+/* An id becomes part of a path. */
+static bool is_plain(const char *id)
+{
+	return strspn(id, "0123456789abcdefABCDEF-") == strlen(id);
+}
+
+static bool is_something(const struct container_texts *t)
+{
+	return t->pod || t->pod_namespace || t->container || t->name || t->image || t->service;
+}
+
+static int look_up(struct containers *c, struct known_container *known, const char *id,
+		   const char *pod_key)
+{
+	struct container_files_stats files = {};
+	int err = *id ? container_files__read(c->root_fd, id, &known->texts, &files) : 0;
+
+	c->stats.looked_up++;
+	c->stats.files_read += files.read;
+	c->stats.files_bad += files.bad;
+	if (!err && *id)
+		err = take_logged(c, id, &known->texts);
+	if (!err && *pod_key)
+		err = take_logged(c, pod_key, &known->texts);
+	known->names = (struct container_names){
+		.pod = known->texts.pod,
+		.pod_namespace = known->texts.pod_namespace,
+		.container = known->texts.container,
+		.name = known->texts.name,
+		.image = known->texts.image,
+		.service = known->texts.service,
+	};
+	known->found = is_something(&known->texts);
+	c->stats.found += known->found;
+	return err;
+}
+
+static int compare_used(const void *a, const void *b)
+{
+	const struct known_container *x = a, *y = b;
+
+	return x->used < y->used ? 1 : x->used > y->used ? -1 : 0;
+}
+
+/* The half that was not asked for lately goes. 0 or -ENOMEM. */
+static int make_room(struct containers *c)
+{
+	size_t kept = CONTAINERS_KEPT / 2;
+
+	if (c->known.count < CONTAINERS_KEPT)
+		return 0;
+	qsort(c->known.data, c->known.count, sizeof(*c->known.data), compare_used);
+	for (size_t i = kept; i < c->known.count; i++)
+		container_texts__fini(&c->known.data[i].texts);
+	c->stats.evicted += c->known.count - kept;
+	c->known.count = kept;
+	hashmap__clear(&c->by_key);
+	for (size_t i = 0; i < kept; i++)
+		if (hashmap__add(&c->by_key, hash_string(c->known.data[i].key), (uint32_t)i)) {
+			for (size_t k = i; k < kept; k++)
+				container_texts__fini(&c->known.data[k].texts);
+			c->known.count = i;
+			return -ENOMEM;
+		}
+	return 0;
+}
+
+static struct known_container *need(struct containers *c, const char *key)
+{
+	uint64_t hash = hash_string(key);
+	uint32_t index = hashmap__find(&c->by_key, hash, key);
+	struct known_container known = {};
+
+	if (index != HASHMAP_NONE)
+		return &c->known.data[index];
+	snprintf(known.key, sizeof(known.key), "%s", key);
+	if (make_room(c) || vec_push(&c->known, known))
+		return NULL;
+	if (hashmap__add(&c->by_key, hash, (uint32_t)(c->known.count - 1))) {
+		c->known.count--;
+		return NULL;
+	}
+	return &c->known.data[c->known.count - 1];
+}
+
+const struct container_names *containers__find(struct containers *c, const char *id,
+					       const char *pod_uid, uint64_t now)
+{
+	char pod_key[KEY_SIZE] = "";
+	struct known_container *known;
+
+	if (!is_plain(id) || !is_plain(pod_uid) || (!*id && !*pod_uid) || strlen(id) >= KEY_SIZE)
+		return NULL;
+	if (*pod_uid && snprintf(pod_key, sizeof(pod_key), "pod:%s", pod_uid) >= KEY_SIZE)
+		return NULL;
+	known = need(c, *id ? id : pod_key);
+	if (!known)
+		return NULL;
+	known->used = ++c->uses;
+	if (!known->found && known->tries < TRIES && (!known->tries || now >= known->next_try)) {
+		known->tries++;
+		known->next_try = now + TRY_INTERVAL;
+		if (read_index(c, now) || look_up(c, known, id, pod_key))
+			known->tries--; /* no memory */
+	}
+	return known->found ? &known->names : NULL;
+}
+
+void containers__stats(const struct containers *c, struct containers_stats *stats)
+{
+	*stats = c->stats;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names of containers and pods, from the files of those who run them: containerd, CRI-O, Podman, Docker, and the names of
+ * kubelet's log files. No API server is asked. The files are the administrator's, what is in them is his tenants': their
+ * sizes, their depth and every text in them may be meant to harm.
+ *
+ * A container is looked up once. What was not found is looked up again a few times, since a container may begin before
+ * its files are there; and of the many that come and go those that were asked for last are kept.
+ */
+#ifndef AGENT_CONTAINERS_H
+#define AGENT_CONTAINERS_H
+
+#include <stdint.h>
+
+#define CONTAINERS_KEPT	   8192u
+#define CONTAINER_FILE_MAX (1u << 20) /* bytes of one */
+
+struct containers;
+
+/* NULL: not known. As they are in the files: of any bytes. */
+struct container_names {
+	const char *pod, *pod_namespace, *container; /* Kubernetes */
+	const char *name;    /* Docker's, Podman's or of a Compose or Swarm service */
+	const char *image;   /* "registry/shop:1.2" */
+	const char *service; /* the pod's or container's own label or annotation says so */
+};
+
+/* `root`: where the host's files are, "/". 0, -ENOMEM, or why it cannot be opened. */
+int containers__new(const char *root, struct containers **containers);
+void containers__free(struct containers *c);
+
+/*
+ * The names of a container, or of one in this pod, by their ids; "": unknown. `now`: CLOCK_MONOTONIC ns. NULL: nothing is
+ * known. Valid until the next call.
+ */
+const struct container_names *containers__find(struct containers *c, const char *id,
+					       const char *pod_uid, uint64_t now);
+
+struct containers_stats {
+	uint64_t looked_up, found, evicted;
+	uint64_t files_read, files_bad; /* bad: too big, not ours, no JSON */
+};
+void containers__stats(const struct containers *c, struct containers_stats *stats);
+
+#endif

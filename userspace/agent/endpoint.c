@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Under the lock is all that the threads share: what was published, and one wish with its answer. The serving thread
+ * sleeps in text_server__run(), and is woken by an answer or the end.
+ */
+#include "agent/endpoint.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/metrics.h"
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/parse.h"
+#include "base/utf8.h"
+#include "serve/text_server.h"
+
+#define SECONDS_DEFAULT 30
+#define SECONDS_MAX	600
+#define GRACE_SECONDS                                                                              \
+	90 /* for the answer to a wish, beyond its own time: windows are finished later */
+#define SECOND 1000000000ull
+
+enum wish_state {
+	WISH_NONE,
+	WISH_NEW,
+	WISH_TAKEN, /* whoever owns the session works on it */
+	WISH_ANSWERED,
+};
+
+struct endpoint {
+	struct endpoint_options options;
+	struct text_server *server;
+	struct text_request *waiting; /* the serving thread's */
+	int wake_fd;		      /* of the serving thread */
+	int wish_fd;
+	pthread_t thread;
+	bool runs;
+
+	pthread_mutex_t lock;
+	/* under it */
+	char *metrics;
+	size_t metrics_size;
+	char illness[512];  /* "": none */
+	uint64_t published; /* CLOCK_MONOTONIC ns */
+	enum wish_state state;
+	struct endpoint_wish wish;
+	uint64_t deadline; /* of its answer */
+	struct text_reply reply;
+	bool ending;
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool reply_text(struct text_reply *reply, unsigned int status, const char *text)
+{
+	*reply = (struct text_reply){
+		.status = status, .type = "text/plain; charset=utf-8", .body = strdup(text)};
+	reply->size = reply->body ? strlen(text) : 0;
+	return true;
+}
+
+static void free_reply(struct text_reply *reply)
+{
+	free(reply->body);
+	*reply = (struct text_reply){};
+}
+
+static bool answer_metrics(struct endpoint *e, struct text_reply *reply)
+{
+	*reply = (struct text_reply){.status = 200, .type = METRICS_TYPE};
+	pthread_mutex_lock(&e->lock);
+	if (e->metrics)
+		reply->body = malloc(e->metrics_size + 1);
+	if (reply->body) {
+		memcpy(reply->body, e->metrics, e->metrics_size);
+		reply->size = e->metrics_size;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return reply->body ? true : reply_text(reply, 503, "nothing was measured yet\n");
+}
+
+static bool answer_health(struct endpoint *e, struct text_reply *reply)
+{
+	char why[sizeof(e->illness) + 64] = "";
+	uint64_t age;
+
+	pthread_mutex_lock(&e->lock);
+	age = monotonic_ns() - e->published;
+	if (e->options.stuck_after && age > e->options.stuck_after)
+		snprintf(why, sizeof(why),
+			 "the collector is stuck: nothing was measured for %llu s\n",
+			 (unsigned long long)(age / SECOND));
+	else if (*e->illness)
+		snprintf(why, sizeof(why), "%s\n", e->illness);
+	pthread_mutex_unlock(&e->lock);
+	return reply_text(reply, *why ? 503 : 200, *why ? why : "ok\n");
+}
+
+static bool is_label_value(const char *text)
+{
+	size_t left = strlen(text);
+
+	if (!left || left > AGENT_LABEL_VALUE_MAX)
+		return false;
+	while (left) {
+		size_t taken = utf8_sequence(text, left);
+
+		if (!taken || (unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+		text += taken;
+		left -= taken;
+	}
+	return true;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *parse_wish(const struct endpoint *e, const struct text_request *request,
+			      struct endpoint_wish *wish)
+{
+	const char *seconds = text_request__argument(request, "seconds");
+	const char *pid = text_request__argument(request, "pid");
+	const char *service = text_request__argument(request, "service");
+	uint64_t number;
+
+	*wish = (struct endpoint_wish){.seconds = e->options.seconds};
+	if (seconds && parse_u64(seconds, 1, e->options.seconds_max, &number))
+		return "seconds is no number, or too large\n";
+	if (seconds)
+		wish->seconds = (unsigned int)number;
+	if (pid && service)
+		return "give pid or service, not both\n";
+	if (pid && parse_u64(pid, 1, INT32_MAX, &number))
+		return "pid is no number of a process\n";
+	if (pid)
+		wish->pid = (uint32_t)number;
+	if (service && !is_label_value(service))
+		return "service is no name of one\n";
+	if (service)
+		snprintf(wish->service, sizeof(wish->service), "%s", service);
+	return NULL;
+}
+
+static bool answer_profile(struct endpoint *e, struct text_request *request,
+			   struct text_reply *reply)
+{
+	struct endpoint_wish wish;
+	const char *wrong = parse_wish(e, request, &wish);
+	bool busy;
+
+	if (wrong)
+		return reply_text(reply, 400, wrong);
+	pthread_mutex_lock(&e->lock);
+	busy = e->state != WISH_NONE;
+	if (!busy) {
+		wish.id = e->wish.id + 1;
+		e->wish = wish;
+		e->state = WISH_NEW;
+		e->deadline = monotonic_ns() + (wish.seconds + GRACE_SECONDS) * SECOND;
+		e->waiting = request;
+		eventfd_write(e->wish_fd, 1);
+		eventfd_write(e->wake_fd, 1); /* there is a deadline now */
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!busy)
+		return false;
+	reply_text(reply, 503, "busy: one profile at a time\n");
+	reply->retry_after = 10;
+	return true;
+}
+
+static bool answer(void *context, struct text_request *request, const char *path,
+		   struct text_reply *reply)
+{
+	struct endpoint *e = context;
+
+	if (!strcmp(path, "/metrics"))
+		return answer_metrics(e, reply);
+	if (!strcmp(path, "/healthz"))
+		return answer_health(e, reply);
+	if (!strcmp(path, "/debug/pprof/profile"))
+		return answer_profile(e, request, reply);
+	return reply_text(reply, 404, "there is /metrics, /healthz and /debug/pprof/profile\n");
+}
+
+/* ---- one wish -------------------------------------------------------------------------------- */
+
+/* The lock is held. */
+static void clear_wish(struct endpoint *e)
+{
+	eventfd_t count;
+
+	e->state = WISH_NONE;
+	e->waiting = NULL;
+	free_reply(&e->reply);
+	eventfd_read(e->wish_fd, &count);
+}
+
+static void on_gone(void *context, struct text_request *request)
+{
+	struct endpoint *e = context;
+
+	pthread_mutex_lock(&e->lock);
+	if (e->waiting == request)
+		clear_wish(e);
+	pthread_mutex_unlock(&e->lock);
+}
+
+bool endpoint__take_wish(struct endpoint *e, struct endpoint_wish *wish)
+{
+	eventfd_t count;
+	bool taken;
+
+	pthread_mutex_lock(&e->lock);
+	taken = e->state == WISH_NEW;
+	eventfd_read(e->wish_fd, &count);
+	if (taken) {
+		*wish = e->wish;
+		e->state = WISH_TAKEN;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return taken;
+}
+
+bool endpoint__is_wanted(struct endpoint *e, uint64_t id)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&e->lock);
+	wanted = e->state == WISH_TAKEN && e->wish.id == id;
+	pthread_mutex_unlock(&e->lock);
+	return wanted;
+}
+
+static void give(struct endpoint *e, uint64_t id, struct text_reply *reply)
+{
+	pthread_mutex_lock(&e->lock);
+	if (e->state == WISH_TAKEN && e->wish.id == id) {
+		e->reply = *reply;
+		*reply = (struct text_reply){};
+		e->state = WISH_ANSWERED;
+		eventfd_write(e->wake_fd, 1);
+	}
+	pthread_mutex_unlock(&e->lock);
+	free_reply(reply);
+}
+
+void endpoint__grant(struct endpoint *e, uint64_t id, void *body, size_t size)
+{
+	struct text_reply reply = {
+		.status = 200, .type = "application/octet-stream", .body = body, .size = size};
+
+	give(e, id, &reply);
+}
+
+void endpoint__refuse(struct endpoint *e, uint64_t id, unsigned int status, const char *why)
+{
+	struct text_reply reply;
+	char line[600];
+
+	snprintf(line, sizeof(line), "%.590s\n", why);
+	reply_text(&reply, status, line);
+	give(e, id, &reply);
+}
+
+/* ---- publishing ------------------------------------------------------------------------------ */
+
+int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char *illness)
+{
+	char *old;
+
+	if (!metrics)
+		return -ENOMEM;
+	pthread_mutex_lock(&e->lock);
+	old = e->metrics;
+	e->metrics = metrics;
+	e->metrics_size = size;
+	utf8_sanitize(e->illness, sizeof(e->illness), illness ? illness : "");
+	e->published = monotonic_ns();
+	pthread_mutex_unlock(&e->lock);
+	free(old);
+	return 0;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Passes on an answer that has come, or says that none did. Returns when to look again. */
+static uint64_t settle_wish(struct endpoint *e)
+{
+	struct text_request *request = NULL;
+	uint64_t until = UINT64_MAX;
+	struct text_reply reply = {};
+
+	pthread_mutex_lock(&e->lock);
+	if (e->state != WISH_NONE && e->state != WISH_ANSWERED) {
+		until = e->deadline;
+		if (monotonic_ns() >= until) {
+			reply_text(&e->reply, 503, "no profile was made in time\n");
+			e->state = WISH_ANSWERED;
+			until = UINT64_MAX;
+		}
+	}
+	if (e->state == WISH_ANSWERED) {
+		request = e->waiting;
+		reply = e->reply;
+		e->reply = (struct text_reply){};
+		clear_wish(e);
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (request)
+		text_server__reply(e->server, request, &reply);
+	return until;
+}
+
+static bool is_ending(struct endpoint *e)
+{
+	bool ending;
+
+	pthread_mutex_lock(&e->lock);
+	ending = e->ending;
+	pthread_mutex_unlock(&e->lock);
+	return ending;
+}
+
+static void *serve(void *context)
+{
+	struct endpoint *e = context;
+	int result = 0;
+
+	prctl(PR_SET_NAME, "sysprof-http");
+	while (result >= 0 && !is_ending(e)) {
+		eventfd_t count;
+
+		result = text_server__run(e->server, e->wake_fd, settle_wish(e));
+		eventfd_read(e->wake_fd, &count);
+	}
+	return NULL;
+}
+
+static int start_thread(struct endpoint *e)
+{
+	sigset_t all, before;
+	int err;
+
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&e->thread, NULL, serve, e);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	e->runs = !err;
+	return -err;
+}
+
+int endpoint__new(const struct endpoint_options *options, struct endpoint **endpoint,
+		  struct failure *failure)
+{
+	struct endpoint *e = calloc(1, sizeof(*e));
+	const struct text_server_options server = {
+		.address = options->address, .answer = answer, .gone = on_gone, .context = e};
+	int err = -ENOMEM;
+
+	if (!e)
+		return fail(failure, -ENOMEM, "cannot start the endpoint: out of memory");
+	e->options = *options;
+	e->options.address = NULL;
+	e->options.seconds = options->seconds ?: SECONDS_DEFAULT;
+	e->options.seconds_max = options->seconds_max ?: SECONDS_MAX;
+	pthread_mutex_init(&e->lock, NULL);
+	e->published = monotonic_ns();
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e->wish_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->wake_fd < 0 || e->wish_fd < 0) {
+		err = fail(failure, -errno, "cannot start the endpoint: %s", strerror(errno));
+		goto err_out;
+	}
+	err = text_server__new(&server, &e->server, failure);
+	if (err)
+		goto err_out;
+	err = start_thread(e);
+	if (err) {
+		fail(failure, err, "cannot start the endpoint's thread: %s", strerror(-err));
+		goto err_out;
+	}
+	*endpoint = e;
+	return 0;
+err_out:
+	endpoint__free(e);
+	return err;
+}
+
+void endpoint__free(struct endpoint *e)
+{
+	if (!e)
+		return;
+	if (e->runs) {
+		pthread_mutex_lock(&e->lock);
+		e->ending = true;
+		pthread_mutex_unlock(&e->lock);
+		eventfd_write(e->wake_fd, 1);
+		pthread_join(e->thread, NULL);
+	}
+	text_server__free(e->server);
+	free_reply(&e->reply);
+	free(e->metrics);
+	cleanup_close(&e->wake_fd);
+	cleanup_close(&e->wish_fd);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+const char *endpoint__address(const struct endpoint *e)
+{
+	return text_server__address(e->server);
+}
+
+int endpoint__fd(const struct endpoint *e)
+{
+	return e->wish_fd;
+}

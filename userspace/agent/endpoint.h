@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the agent is asked how it is:
+ *
+ *   /metrics               what was published last (agent/metrics.h)
+ *   /healthz               200 "ok", or 503 and why not: as it was published, or that nothing was for too long
+ *   /debug/pprof/profile   ?seconds=N[&pid=N|&service=NAME]: a pprof file of the next N seconds, as `go tool pprof` and
+ *                          Parca's scraping ask for it. One at a time; others get 503
+ *
+ * A thread of its own serves it and touches nothing of the session: whoever owns that publishes text, and looks now and
+ * then whether somebody wants a profile. All functions may be called by any thread, but for new and free.
+ */
+#ifndef AGENT_ENDPOINT_H
+#define AGENT_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+#include "base/log.h"
+
+struct endpoint;
+
+struct endpoint_options {
+	const char *address;  /* as for text_server_options */
+	uint64_t stuck_after; /* ns without a publication after which we are not well; 0: never */
+	unsigned int seconds; /* of a profile where nobody says; 0: 30 */
+	unsigned int seconds_max; /* 0: 600 */
+};
+
+/* Starts the thread. 0 or negative errno with `failure` filled. */
+int endpoint__new(const struct endpoint_options *options, struct endpoint **endpoint,
+		  struct failure *failure);
+/* Whoever waits is told 503. NULL is fine. */
+void endpoint__free(struct endpoint *e);
+
+/* Where it listens. Valid as long as the endpoint. */
+const char *endpoint__address(const struct endpoint *e);
+
+/* `metrics`: malloc()ed, given up. `illness`: why we are not well, a sentence; NULL: we are. 0 or -ENOMEM. */
+int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char *illness);
+
+/* ---- profiles -------------------------------------------------------------------------------- */
+
+struct endpoint_wish {
+	uint64_t id;
+	unsigned int seconds;
+	uint32_t pid; /* 0: all */
+	char service[AGENT_LABEL_VALUE_MAX +
+		     1]; /* "": all; valid UTF-8 without control characters */
+};
+
+/* Readable while there is a wish that was not taken; for poll(). */
+int endpoint__fd(const struct endpoint *e);
+/* The next wish, once. True: the caller has to answer it. */
+bool endpoint__take_wish(struct endpoint *e, struct endpoint_wish *wish);
+/* Does its client still wait? */
+bool endpoint__is_wanted(struct endpoint *e, uint64_t id);
+/* `body`: a pprof file, malloc()ed, given up. If nobody waits any more it is freed. */
+void endpoint__grant(struct endpoint *e, uint64_t id, void *body, size_t size);
+/* There will be none: `status` (404: no such process or service; 503) and a sentence. */
+void endpoint__refuse(struct endpoint *e, uint64_t id, unsigned int status, const char *why);
+
+#endif

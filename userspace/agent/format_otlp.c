@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * OTLP profiles: a resource with one profile a service, all of them on one dictionary.
+ *
+ * A profile is samples/count with a period of CPU time: Pyroscope makes CPU time of that, in the type that
+ * dashboards open, and of no other form. So what is sent are ticks; CPU time that was not sampled is not in it.
+ *
+ * Attributes are plain keys and values: references to strings, which 1.10 has as well, are not read by Pyroscope
+ * and Parca.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/answers.h"
+#include "agent/code_order.h"
+#include "agent/part_times.h"
+#include "agent/merged_code.h"
+#include "agent/messages.h"
+#include "agent/sealing.h"
+#include "agent/service_samples.h"
+#include "agent/validate.h"
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "base/wire.h"
+
+#define REQUEST_MAX                                                                                \
+	2000000 /* bytes, not compressed: a collector takes 4 MiB by gRPC, 20 MiB by HTTP */
+#define SERIES_MAX 500
+/* Of a profile: Pyroscope takes 16,000, and 4 MiB, where it counts the mappings of each sample again. */
+#define SAMPLES_MAX 4000
+#define DEPTH_MAX   1000
+#define TEXT_MAX    4096
+#define NONE	    UINT32_MAX
+
+/* Some samples of a service, of which all have ticks. */
+struct part {
+	size_t service;
+	const struct otlp_sample *samples; /* with stacks of the window's profile */
+	size_t count;
+};
+
+struct otlp {
+	const struct agent_window *window;
+	const struct sink_encoding_options *options;
+	struct sealed_window *sealed;
+	struct part_times *times;
+	struct merged_code code;
+	struct code_order *order;
+	VEC(struct otlp_sample) samples; /* of all services */
+	VEC(struct part) parts;
+};
+
+/* ---- a dictionary ---------------------------------------------------------------------------- */
+
+struct dictionary {
+	const struct profile *p;
+	uint32_t depth_max;
+	struct code_tables *code;
+	struct bytes bytes;
+	uint32_t *stack_number; /* by stack of the profile; 0: none yet */
+	uint32_t stacks, attributes;
+	VEC(int32_t) path;
+};
+
+static int dictionary__init(struct dictionary *d, const struct otlp *o, uint32_t depth_max)
+{
+	const struct code_options options = {.split_unnamed = true,
+					     .name_all = o->options->name_all,
+					     .map_all = true,
+					     .merged = o->code.locations,
+					     .text_max = TEXT_MAX};
+
+	*d = (struct dictionary){.p = o->window->profile, .depth_max = depth_max};
+	d->code = code_tables__new(d->p, &options);
+	d->stack_number = calloc(d->p->stack_count + 1, sizeof(*d->stack_number));
+	return d->code && d->stack_number ? otlp_dictionary__add_zeros(&d->bytes) : -ENOMEM;
+}
+
+static void dictionary__fini(struct dictionary *d)
+{
+	code_tables__free(d->code);
+	free(d->bytes.data);
+	free(d->stack_number);
+	vec_free(&d->path);
+}
+
+/* The number of a stack; NONE without memory. */
+static uint32_t stack_number(struct dictionary *d, uint32_t stack)
+{
+	const struct profile_stack *stacks = d->p->stacks;
+	bool is_cut = stacks[stack].depth > d->depth_max;
+	uint32_t left = is_cut ? d->depth_max - 1 : stacks[stack].depth;
+	int err = 0;
+
+	if (d->stack_number[stack])
+		return d->stack_number[stack];
+	d->path.count = 0;
+	for (uint32_t at = stack; left && at && !err; left--, at = stacks[at].parent.v)
+		err = vec_push(&d->path,
+			       (int32_t)code_tables__location(d->code, stacks[at].location));
+	if (is_cut && !err)
+		err = vec_push(&d->path, (int32_t)code_tables__truncated(d->code));
+	if (!err)
+		err = otlp_dictionary__add_stack(&d->bytes, d->path.data, d->path.count);
+	if (err)
+		return NONE;
+	d->stack_number[stack] = ++d->stacks;
+	return d->stacks;
+}
+
+static int add_mapping(struct dictionary *d, uint32_t number)
+{
+	const struct code_mapping m = code_tables__describe_mapping(d->code, number);
+	uint32_t attribute = 0;
+	size_t count;
+	int err = 0;
+
+	if (m.build_id) {
+		uint32_t key = code_tables__text(d->code, "process.executable.build_id.gnu");
+
+		err = otlp_dictionary__add_attribute(
+			&d->bytes, key, code_tables__strings(d->code, &count)[m.build_id]);
+		attribute = ++d->attributes;
+	}
+	return err ? err : otlp_dictionary__add_mapping(&d->bytes, &m, attribute);
+}
+
+static int add_tables(struct dictionary *d)
+{
+	int err = 0;
+
+	for (uint32_t i = 1; i <= code_tables__location_count(d->code) && !err; i++) {
+		struct code_location l = code_tables__describe_location(d->code, i);
+
+		err = otlp_dictionary__add_location(&d->bytes, &l);
+	}
+	code_tables__number_names(d->code);
+	for (uint32_t i = 1; i <= code_tables__mapping_count(d->code) && !err; i++)
+		err = add_mapping(d, i);
+	for (uint32_t i = 1; i <= code_tables__function_count(d->code) && !err; i++) {
+		struct code_function f = code_tables__describe_function(d->code, i);
+
+		err = otlp_dictionary__add_function(&d->bytes, &f);
+	}
+	return err;
+}
+
+static int finish_dictionary(struct dictionary *d)
+{
+	const char *const *strings;
+	size_t count;
+	int err = add_tables(d);
+
+	strings = code_tables__strings(d->code, &count);
+	for (size_t i = 0; i < count && !err; i++)
+		err = otlp_dictionary__add_string(&d->bytes, strings[i]);
+	return err ? err : code_tables__error(d->code);
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+/* What OpenTelemetry calls the labels that it has a name for. */
+static const char *attribute_name(const char *label)
+{
+	static const char *const names[][2] = {
+		{"service_name", "service.name"},
+		{"service_version", "service.version"},
+		{"node", "host.name"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(label, names[i][0]))
+			return names[i][1];
+	return label;
+}
+
+static size_t take_attributes(const struct otlp *o, size_t service, struct service_label *out)
+{
+	const struct agent_service *s = &o->window->services[service];
+	const char *node = o->options->node;
+	bool has_node = !node || !validate_label_value(node);
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->label_count && i < AGENT_LABELS_MAX; i++) {
+		out[count++] = (struct service_label){attribute_name(s->labels[i].name),
+						      s->labels[i].value};
+		has_node |= !strcmp(s->labels[i].name, "node");
+	}
+	if (!has_node)
+		out[count++] = (struct service_label){"host.name", node};
+	return count;
+}
+
+/* The same for the same window and part: a receiver may tell by it what it has already. */
+static void make_id(const struct otlp *o, const struct part *part, uint64_t time, uint8_t *id)
+{
+	const struct agent_service *s = &o->window->services[part->service];
+	uint64_t words[2] = {hash_stable(&time, sizeof(time)), part->count};
+
+	for (size_t i = 0; i < s->label_count; i++) {
+		words[0] ^= hash_stable(s->labels[i].name, strlen(s->labels[i].name) + 1) + i;
+		words[1] = words[1] * 31 +
+			   hash_stable(s->labels[i].value, strlen(s->labels[i].value) + 1);
+	}
+	memcpy(id, words, sizeof(words));
+}
+
+static int add_part(const struct otlp *o, struct dictionary *d, const struct part *part,
+		    uint64_t time, struct bytes *request)
+{
+	const struct agent_window *w = o->window;
+	_cleanup_free_ struct otlp_sample *samples = calloc(part->count, sizeof(*samples));
+	struct service_label attributes[AGENT_LABELS_MAX + 1];
+	struct otlp_profile profile = {
+		.attributes = attributes,
+		.attribute_count = take_attributes(o, part->service, attributes),
+		.scope = "sysprof",
+		.scope_version = SYSPROF_VERSION,
+		.samples_text = code_tables__text(d->code, "samples"),
+		.count_text = code_tables__text(d->code, "count"),
+		.cpu_text = code_tables__text(d->code, "cpu"),
+		.nanoseconds_text = code_tables__text(d->code, "nanoseconds"),
+		.time = time,
+		.duration = w->end_realtime > w->start_realtime
+				    ? w->end_realtime - w->start_realtime
+				    : 1,
+		.period = max_u64(w->profile->period, 1), /* of 0 Pyroscope makes a bad name */
+		.samples = samples,
+		.sample_count = part->count,
+	};
+
+	if (!samples)
+		return -ENOMEM;
+	make_id(o, part, time, profile.id);
+	for (size_t i = 0; i < part->count; i++) {
+		samples[i] = part->samples[i];
+		samples[i].stack = stack_number(d, part->samples[i].stack);
+		if (samples[i].stack == NONE)
+			return -ENOMEM;
+	}
+	return otlp_request__add_profile(request, &profile);
+}
+
+/* When part number `i` of a request begins, which may have others with its labels. */
+static uint64_t time_of(const struct otlp *o, const struct part *parts, size_t i)
+{
+	uint32_t ahead = 0;
+
+	for (size_t j = 0; j < i; j++)
+		ahead += part_times__same(o->times, parts[j].service, parts[i].service);
+	return part_times__next(o->times, parts[i].service, ahead);
+}
+
+/* Of what all these samples are in, before the first is added: 0, -ENOMEM. */
+static int number_code(const struct otlp *o, struct dictionary *d, const struct part *parts,
+		       size_t count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < parts[i].count && !err; j++) {
+			const struct stack_id stack = {parts[i].samples[j].stack};
+
+			err = code_order__add_stack(o->order, stack, d->depth_max);
+		}
+	code_order__number(o->order, d->code);
+	return err;
+}
+
+static int make_request(const struct otlp *o, const struct part *parts, size_t count,
+			uint32_t depth_max, struct bytes *request)
+{
+	struct dictionary d;
+	int err = dictionary__init(&d, o, depth_max);
+
+	request->count = 0;
+	if (!err)
+		err = number_code(o, &d, parts, count);
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_part(o, &d, &parts[i], time_of(o, parts, i), request);
+	if (!err)
+		err = finish_dictionary(&d);
+	if (!err)
+		err = otlp_request__add_dictionary(request, &d.bytes);
+	dictionary__fini(&d);
+	return err;
+}
+
+static int seal(struct otlp *o, const struct part *parts, size_t count, const struct bytes *request)
+{
+	static const uint32_t dictionary[] = {2};
+	struct bytes body = {};
+	struct request_facts facts = {
+		.path = "/v1development/profiles",
+		.content_type = "application/x-protobuf",
+		.content_encoding = "gzip",
+		.series = (uint32_t)count,
+	};
+	int err = bytes__gzip(request, dictionary, 1, &body);
+
+	for (size_t i = 0; i < count; i++) {
+		part_times__take(o->times, parts[i].service);
+		for (size_t j = 0; j < parts[i].count; j++)
+			facts.samples += (uint64_t)parts[i].samples[j].value;
+	}
+	facts.cpu_ns = facts.samples * max_u64(o->window->profile->period, 1);
+	return err ? err : sealed_window__add(o->sealed, &facts, &body);
+}
+
+/* Of one sample that is too big alone so much of its stack as fits. */
+static int seal_big_sample(struct otlp *o, const struct part *part, struct bytes *request)
+{
+	uint32_t depth = DEPTH_MAX;
+	int err;
+
+	do {
+		depth /= 2;
+		err = make_request(o, part, 1, depth, request);
+	} while (!err && depth > 1 && request->count > REQUEST_MAX);
+	return err ? err : seal(o, part, 1, request);
+}
+
+/* As one request if they fit, else in halves. */
+static int seal_parts(struct otlp *o, const struct part *parts, size_t count)
+{
+	_cleanup_bytes_ struct bytes request = {};
+	struct part half;
+	int err;
+
+	if (!count)
+		return 0;
+	if (count <= SERIES_MAX) {
+		err = make_request(o, parts, count, DEPTH_MAX, &request);
+		if (err)
+			return err;
+		if (request.count <= REQUEST_MAX)
+			return seal(o, parts, count, &request);
+	}
+	if (count > 1) {
+		err = seal_parts(o, parts, count / 2);
+		return err ? err : seal_parts(o, parts + count / 2, count - count / 2);
+	}
+	if (parts->count == 1)
+		return seal_big_sample(o, parts, &request);
+	half = *parts;
+	half.count = parts->count / 2;
+	err = seal_parts(o, &half, 1);
+	half.samples += half.count;
+	half.count = parts->count - half.count;
+	return err ? err : seal_parts(o, &half, 1);
+}
+
+/* ---- a window -------------------------------------------------------------------------------- */
+
+static bool has_good_labels(const struct agent_service *service)
+{
+	struct service_label labels[AGENT_LABELS_MAX + 1] = {{"__name__", "process_cpu"}};
+	size_t count = min_u64(service->label_count, AGENT_LABELS_MAX);
+	char why[128];
+
+	for (size_t i = 0; i < count; i++)
+		labels[1 + i] = service->labels[i];
+	return validate_labels(labels, count + 1, why, sizeof(why));
+}
+
+/* Those with ticks: of 0 backends make nothing. */
+static int take_samples(struct otlp *o, const struct service_samples *samples, size_t service)
+{
+	bool is_good = has_good_labels(&o->window->services[service]);
+	size_t count, first = o->samples.count;
+	const struct service_sample *of = service_samples__of(samples, service, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct otlp_sample sample = {of[i].stack.v, (int64_t)of[i].ticks};
+
+		if (!is_good)
+			o->sealed->samples_invalid += of[i].ticks;
+		else if (of[i].ticks && vec_push(&o->samples, sample))
+			return -ENOMEM;
+	}
+	o->sealed->series_invalid += !is_good;
+	for (size_t i = first; i < o->samples.count; i += SAMPLES_MAX) {
+		const struct part part = {
+			.service = service,
+			.count = min_u64(o->samples.count - i, SAMPLES_MAX),
+		};
+
+		if (vec_push(&o->parts, part))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_window(struct otlp *o)
+{
+	const struct agent_window *w = o->window;
+	const struct otlp_sample *at;
+	struct service_samples *samples;
+	int err = service_samples__new(w, o->code.stacks, &samples);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < w->service_count && !err; i++)
+		err = take_samples(o, samples, i);
+	service_samples__free(samples);
+	at = o->samples.data; /* it grows no more */
+	for (size_t i = 0; i < o->parts.count; i++) {
+		o->parts.data[i].samples = at;
+		at += o->parts.data[i].count;
+	}
+	return err;
+}
+
+static int encode(const struct agent_window *window, const struct sink_encoding_options *options,
+		  struct sealed_window *sealed)
+{
+	struct sealed_window made = sealed_window__of(window);
+	struct otlp o = {.window = window, .options = options, .sealed = &made};
+	int err = part_times__new(window, &o.times);
+
+	if (!err)
+		err = merged_code__init(&o.code, window->profile);
+	if (!err) {
+		o.order = code_order__new(window->profile, &o.code);
+		err = o.order ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = take_window(&o);
+	if (!err)
+		err = seal_parts(&o, o.parts.data, o.parts.count);
+	part_times__free(o.times);
+	code_order__free(o.order);
+	merged_code__fini(&o.code);
+	vec_free(&o.samples);
+	vec_free(&o.parts);
+	if (err)
+		sealed_window__fini(&made);
+	else
+		*sealed = made;
+	return err;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* Of partial_success, which is there even if all was taken. -1: that is no such message. */
+static int64_t rejected_profiles(const struct sink_answer *a)
+{
+	const uint8_t *body = a->body;
+	struct wire answer = {.start = body, .at = body, .end = body + a->size}, partial;
+	int64_t rejected = 0;
+	int found;
+
+	while ((found = wire_next(&answer)) > 0) {
+		if (answer.number != 1 || answer.type != WIRE_BYTES)
+			return -1;
+		partial = (struct wire){.at = answer.bytes, .end = answer.bytes + answer.size};
+		while ((found = wire_next(&partial)) > 0)
+			if (partial.number == 1 && partial.type == WIRE_VARINT)
+				rejected = (int64_t)partial.value;
+		if (found < 0)
+			return -1;
+	}
+	return found < 0 ? -1 : rejected;
+}
+
+/* Pyroscope answers nothing, others a message, or JSON to some proxies. */
+static enum sink_verdict judge_200(const struct sink_answer *a)
+{
+	int64_t rejected;
+
+	if (!a->size)
+		return SINK_ACCEPTED;
+	if (answer__has_type(a, "application/json"))
+		return answer__says(a, "rejectedProfiles") &&
+				       !answer__says(a, "\"rejectedProfiles\":0") &&
+				       !answer__says(a, "\"rejectedProfiles\":\"0\"")
+			       ? SINK_REJECTED
+			       : SINK_ACCEPTED;
+	rejected = rejected_profiles(a);
+	if (rejected < 0 || !answer__has_type(a, "application/x-protobuf"))
+		return SINK_NOT_A_BACKEND;
+	return rejected ? SINK_REJECTED : SINK_ACCEPTED;
+}
+
+static enum sink_verdict judge_failure(const struct sink_answer *a)
+{
+	switch (a->status) {
+	case 400:
+		if (answer__says(a, "ingestion window"))
+			return SINK_TOO_OLD;
+		return answer__says(a, "too large") || answer__says(a, "exceeds limit")
+			       ? SINK_TOO_BIG
+			       : SINK_REJECTED;
+	default:
+		return answer__judge(a);
+	}
+}
+
+/* Parca answers 200 with its page: it takes gRPC alone. */
+static enum sink_verdict judge(const struct sink_answer *a)
+{
+	return answer__judge_by(a, judge_200, judge_failure);
+}
+
+const struct sink_format otlp_format = {
+	.name = "otlp",
+	.encode = encode,
+	.judge = judge,
+};

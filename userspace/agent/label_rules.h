@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Labels of the user's own: "NAME = SOURCE ~ REGEX". SOURCE is what is looked at: cgroup (the path of the control group),
+ * exe (the path of the program) or env:VARIABLE. REGEX is POSIX's extended kind; its first group is the value, or, if it
+ * has none, all that it matches. Without "~ REGEX" the value is the whole text. A rule that does not match gives no
+ * label; of several with one name the first that matches counts.
+ *
+ *   team = cgroup ~ ^/kubepods.*team-([a-z]+)
+ *   job  = env:SLURM_JOB_ID
+ *
+ * A rule may be named as one of the labels that there are anyway, and then stands above what would be found; one named
+ * service_name ranks behind what a process says itself.
+ */
+#ifndef AGENT_LABEL_RULES_H
+#define AGENT_LABEL_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/log.h"
+
+#define LABEL_RULES_MAX 12 /* with those that there are anyway: AGENT_LABELS_MAX */
+
+struct label_rules;
+
+/* 0, -EINVAL (`failure` says which rule, and why), -E2BIG: too many, -ENOMEM. */
+int label_rules__new(const char *const *texts, size_t count, struct label_rules **rules,
+		     struct failure *failure);
+void label_rules__free(struct label_rules *rules);
+
+size_t label_rules__count(const struct label_rules *rules);
+const char *label_rules__name(const struct label_rules *rules, size_t i);
+
+/* The variables that they look at: for session_options. Each once. Valid as long as the rules. */
+const char *const *label_rules__variables(const struct label_rules *rules, size_t *count);
+
+/* What they look at. NULL: unknown. `variable` looks a variable of the environment up. */
+struct label_subject {
+	const char *cgroup, *exe;
+	const char *(*variable)(const void *context, const char *name);
+	const void *context;
+};
+
+/* The value, fit to be a label; `size` of it. False: it does not match. */
+bool label_rules__apply(const struct label_rules *rules, size_t i,
+			const struct label_subject *subject, char *value, size_t size);
+
+#endif

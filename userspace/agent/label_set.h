@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sets of labels, each once: what tells one service from another. They outlive windows as long as somebody holds them. */
+#ifndef AGENT_LABEL_SET_H
+#define AGENT_LABEL_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+
+struct label_sets;
+
+struct label_set {
+	struct agent_service service; /* its labels are in order */
+	unsigned int holds;	      /* label_set__hold() less label_set__release() */
+	uint64_t used;		      /* in which window, last */
+	uint32_t number;	      /* of the user's own: where it is in this window */
+	uint64_t cpu;		      /* likewise */
+};
+
+struct label_sets *label_sets__new(void); /* NULL: no memory */
+/* Whatever is still held is gone as well. NULL is fine. */
+void label_sets__free(struct label_sets *sets);
+size_t label_sets__count(const struct label_sets *sets);
+
+/* Labels on their way into a set. Their texts are the caller's, until label_sets__find(). */
+struct label_list {
+	struct service_label labels[AGENT_LABELS_MAX];
+	size_t count;
+};
+/* Nothing, if there is one of this name already, the value is empty, or there are too many. */
+void label_list__add(struct label_list *list, const char *name, const char *value);
+const char *label_list__get(const struct label_list *list, const char *name); /* NULL: none */
+
+/* The set with these labels, made if there is none, and used in this window. NULL: no memory. */
+struct label_set *label_sets__find(struct label_sets *sets, struct label_list *list, bool excluded,
+				   uint64_t window);
+
+static inline struct label_set *label_set__hold(struct label_set *set)
+{
+	if (set)
+		set->holds++;
+	return set;
+}
+
+static inline void label_set__release(struct label_set *set)
+{
+	if (set)
+		set->holds--;
+}
+
+/* Frees those that nobody holds and that were not used in this window. 0 or -ENOMEM. */
+int label_sets__sweep(struct label_sets *sets, uint64_t window);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Each function packs one message and appends it as a field of the one that it is part of. */
+#include "agent/messages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <otlp_profiles.pb-c.h>
+#include <pyroscope_push.pb-c.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+enum {
+	PUSH_SERIES = 1,
+	OTLP_RESOURCE_PROFILES = 1,
+	OTLP_DICTIONARY = 2,
+};
+
+enum dictionary_field {
+	MAPPING_TABLE = 1,
+	LOCATION_TABLE,
+	FUNCTION_TABLE,
+	LINK_TABLE,
+	STRING_TABLE,
+	ATTRIBUTE_TABLE,
+	STACK_TABLE,
+};
+
+static int add_header(struct bytes *out, unsigned int field, size_t size)
+{
+	uint8_t header[12];
+	size_t used = 0;
+
+	header[used++] = (uint8_t)(field << 3 | 2); /* all fields are below 16 */
+	for (; size >= 0x80; size >>= 7)
+		header[used++] = (uint8_t)size | 0x80;
+	header[used++] = (uint8_t)size;
+	return bytes__add(out, header, used);
+}
+
+static int add_field(struct bytes *out, unsigned int field, const void *data, size_t size)
+{
+	int err = add_header(out, field, size);
+
+	return err ? err : bytes__add(out, data, size);
+}
+
+static int add_message(struct bytes *out, unsigned int field, const ProtobufCMessage *message)
+{
+	size_t size = protobuf_c_message_get_packed_size(message);
+
+	if (add_header(out, field, size) || vec_reserve(out, out->count + size))
+		return -ENOMEM;
+	out->count += protobuf_c_message_pack(message, out->data + out->count);
+	return 0;
+}
+
+/* ---- Pyroscope ------------------------------------------------------------------------------- */
+
+int push_message__add_series(struct bytes *request, const struct push_series *series)
+{
+	_cleanup_free_ Pyroscope__LabelPair *pairs = calloc(series->label_count + 1,
+							    sizeof(*pairs));
+	_cleanup_free_ Pyroscope__LabelPair **list = calloc(series->label_count + 1, sizeof(*list));
+	Pyroscope__RawSample sample = PYROSCOPE__RAW_SAMPLE__INIT, *samples = &sample;
+	Pyroscope__RawProfileSeries message = PYROSCOPE__RAW_PROFILE_SERIES__INIT;
+
+	if (!pairs || !list)
+		return -ENOMEM;
+	for (size_t i = 0; i < series->label_count; i++) {
+		pyroscope__label_pair__init(&pairs[i]);
+		pairs[i].name = (char *)series->labels[i].name;
+		pairs[i].value = (char *)series->labels[i].value;
+		list[i] = &pairs[i];
+	}
+	sample.raw_profile.data = (uint8_t *)series->pprof;
+	sample.raw_profile.len = series->size;
+	message.n_labels = series->label_count;
+	message.labels = list;
+	message.n_samples = 1;
+	message.samples = &samples;
+	return add_message(request, PUSH_SERIES, &message.base);
+}
+
+/* ---- OTLP: the dictionary -------------------------------------------------------------------- */
+
+int otlp_dictionary__add_zeros(struct bytes *dictionary)
+{
+	static const enum dictionary_field tables[] = {MAPPING_TABLE,	LOCATION_TABLE,
+						       FUNCTION_TABLE,	LINK_TABLE,
+						       ATTRIBUTE_TABLE, STACK_TABLE};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !err; i++)
+		err = add_field(dictionary, tables[i], NULL, 0);
+	return err;
+}
+
+int otlp_dictionary__add_location(struct bytes *dictionary, const struct code_location *l)
+{
+	_cleanup_free_ Otlp__Line *lines = calloc(l->line_count + 1, sizeof(*lines));
+	_cleanup_free_ Otlp__Line **list = calloc(l->line_count + 1, sizeof(*list));
+	Otlp__Location message = OTLP__LOCATION__INIT;
+
+	if (!lines || !list)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->line_count; i++) {
+		otlp__line__init(&lines[i]);
+		lines[i].function_index = (int32_t)l->lines[i].function;
+		lines[i].line = l->lines[i].line;
+		lines[i].column = l->lines[i].column;
+		list[i] = &lines[i];
+	}
+	message.mapping_index = (int32_t)l->mapping;
+	message.address = l->address;
+	message.n_lines = l->line_count;
+	message.lines = list;
+	return add_message(dictionary, LOCATION_TABLE, &message.base);
+}
+
+int otlp_dictionary__add_mapping(struct bytes *dictionary, const struct code_mapping *m,
+				 uint32_t attribute)
+{
+	int32_t attributes[] = {(int32_t)attribute};
+	Otlp__Mapping message = OTLP__MAPPING__INIT;
+
+	message.memory_start = m->start;
+	message.memory_limit = m->limit;
+	message.file_offset = m->file_offset;
+	message.filename_strindex = (int32_t)m->filename;
+	message.n_attribute_indices = attribute ? 1 : 0;
+	message.attribute_indices = attributes;
+	return add_message(dictionary, MAPPING_TABLE, &message.base);
+}
+
+int otlp_dictionary__add_function(struct bytes *dictionary, const struct code_function *f)
+{
+	Otlp__Function message = OTLP__FUNCTION__INIT;
+
+	message.name_strindex = (int32_t)f->name;
+	message.filename_strindex = (int32_t)f->filename;
+	message.start_line = f->start_line;
+	return add_message(dictionary, FUNCTION_TABLE, &message.base);
+}
+
+int otlp_dictionary__add_string(struct bytes *dictionary, const char *text)
+{
+	return add_field(dictionary, STRING_TABLE, text, strlen(text));
+}
+
+int otlp_dictionary__add_attribute(struct bytes *dictionary, uint32_t key, const char *value)
+{
+	Otlp__AnyValue any = OTLP__ANY_VALUE__INIT;
+	Otlp__KeyValueAndUnit message = OTLP__KEY_VALUE_AND_UNIT__INIT;
+
+	any.string_value = (char *)value;
+	message.key_strindex = (int32_t)key;
+	message.value = &any;
+	return add_message(dictionary, ATTRIBUTE_TABLE, &message.base);
+}
+
+int otlp_dictionary__add_stack(struct bytes *dictionary, const int32_t *locations, size_t count)
+{
+	Otlp__Stack message = OTLP__STACK__INIT;
+
+	message.n_location_indices = count;
+	message.location_indices = (int32_t *)locations;
+	return add_message(dictionary, STACK_TABLE, &message.base);
+}
+
+/* ---- OTLP: profiles -------------------------------------------------------------------------- */
+
+static int add_resource(const Otlp__ScopeProfiles *scope, const struct otlp_profile *profile,
+			struct bytes *request)
+{
+	size_t count = profile->attribute_count;
+	_cleanup_free_ Otlp__KeyValue *pairs = calloc(count + 1, sizeof(*pairs));
+	_cleanup_free_ Otlp__KeyValue **list = calloc(count + 1, sizeof(*list));
+	_cleanup_free_ Otlp__AnyValue *values = calloc(count + 1, sizeof(*values));
+	Otlp__ScopeProfiles *scopes = (Otlp__ScopeProfiles *)scope;
+	Otlp__Resource resource = OTLP__RESOURCE__INIT;
+	Otlp__ResourceProfiles message = OTLP__RESOURCE_PROFILES__INIT;
+
+	if (!pairs || !list || !values)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		otlp__key_value__init(&pairs[i]);
+		otlp__any_value__init(&values[i]);
+		values[i].string_value = (char *)profile->attributes[i].value;
+		pairs[i].key = (char *)profile->attributes[i].name;
+		pairs[i].value = &values[i];
+		list[i] = &pairs[i];
+	}
+	resource.n_attributes = count;
+	resource.attributes = list;
+	message.resource = &resource;
+	message.n_scope_profiles = 1;
+	message.scope_profiles = &scopes;
+	return add_message(request, OTLP_RESOURCE_PROFILES, &message.base);
+}
+
+static void fill_samples(const struct otlp_profile *profile, Otlp__Sample *samples,
+			 Otlp__Sample **list, int64_t *values)
+{
+	for (size_t i = 0; i < profile->sample_count; i++) {
+		otlp__sample__init(&samples[i]);
+		values[i] = profile->samples[i].value;
+		samples[i].stack_index = (int32_t)profile->samples[i].stack;
+		samples[i].n_values = 1;
+		samples[i].values = &values[i];
+		list[i] = &samples[i];
+	}
+}
+
+int otlp_request__add_profile(struct bytes *request, const struct otlp_profile *profile)
+{
+	size_t count = profile->sample_count;
+	_cleanup_free_ Otlp__Sample *samples = calloc(count + 1, sizeof(*samples));
+	_cleanup_free_ Otlp__Sample **list = calloc(count + 1, sizeof(*list));
+	_cleanup_free_ int64_t *values = calloc(count + 1, sizeof(*values));
+	Otlp__ValueType sample_type = OTLP__VALUE_TYPE__INIT, period_type = OTLP__VALUE_TYPE__INIT;
+	Otlp__Profile message = OTLP__PROFILE__INIT, *profiles = &message;
+	Otlp__Scope scope = OTLP__SCOPE__INIT;
+	Otlp__ScopeProfiles scope_profiles = OTLP__SCOPE_PROFILES__INIT;
+
+	if (!samples || !list || !values)
+		return -ENOMEM;
+	fill_samples(profile, samples, list, values);
+	sample_type.type_strindex = (int32_t)profile->samples_text;
+	sample_type.unit_strindex = (int32_t)profile->count_text;
+	period_type.type_strindex = (int32_t)profile->cpu_text;
+	period_type.unit_strindex = (int32_t)profile->nanoseconds_text;
+	message.sample_type = &sample_type;
+	message.n_samples = count;
+	message.samples = list;
+	message.time_unix_nano = profile->time;
+	message.duration_nano = profile->duration;
+	message.period_type = &period_type;
+	message.period = (int64_t)profile->period;
+	message.profile_id.data = (uint8_t *)profile->id;
+	message.profile_id.len = sizeof(profile->id);
+	scope.name = (char *)profile->scope;
+	scope.version = (char *)profile->scope_version;
+	scope_profiles.scope = &scope;
+	scope_profiles.n_profiles = 1;
+	scope_profiles.profiles = &profiles;
+	return add_resource(&scope_profiles, profile, request);
+}
+
+int otlp_request__add_dictionary(struct bytes *request, const struct bytes *dictionary)
+{
+	return add_field(request, OTLP_DICTIONARY, dictionary->data, dictionary->count);
+}

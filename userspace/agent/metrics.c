@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "base/utf8.h"
+
+#define LABEL_MAX 512 /* bytes */
+
+/* ---- the format ------------------------------------------------------------------------------ */
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP sysprof_%s %s\n# TYPE sysprof_%s %s\n", name, help, name, type);
+}
+
+/* What is not valid UTF-8 or a control character becomes \xNN; then what the format wants escaped is. */
+static void write_value(FILE *out, const char *value)
+{
+	char clean[LABEL_MAX];
+
+	utf8_sanitize(clean, sizeof(clean), value);
+	for (const char *c = clean; *c; c++) {
+		if (*c == '\\' || *c == '"')
+			fputc('\\', out);
+		fputc(*c, out);
+	}
+}
+
+struct label {
+	const char *name, *value;
+};
+
+/* Labels without a value are left out: that is what they mean. */
+static void write_labels(FILE *out, const struct label *labels, size_t count)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!labels[i].name || !labels[i].value || !*labels[i].value)
+			continue;
+		fprintf(out, "%s%s=\"", any ? "," : "{", labels[i].name);
+		write_value(out, labels[i].value);
+		fputc('"', out);
+		any = true;
+	}
+	if (any)
+		fputc('}', out);
+}
+
+#define LABELS(...)                                                                                \
+	(const struct label[]){__VA_ARGS__},                                                       \
+		sizeof((const struct label[]){__VA_ARGS__}) / sizeof(struct label)
+
+static void count(FILE *out, const char *name, const struct label *labels, size_t n, uint64_t value)
+{
+	fprintf(out, "sysprof_%s", name);
+	write_labels(out, labels, n);
+	fprintf(out, " %llu\n", (unsigned long long)value);
+}
+
+/* CPU time of days, to the nanosecond. Not a number is one in this format, but nobody can add it up. */
+static void number(FILE *out, const char *name, const struct label *labels, size_t n, double value)
+{
+	fprintf(out, "sysprof_%s", name);
+	write_labels(out, labels, n);
+	fprintf(out, " %.15g\n", isfinite(value) ? value : 0);
+}
+
+static void one_count(FILE *out, const char *name, const char *type, const char *help,
+		      uint64_t value)
+{
+	head(out, name, type, help);
+	count(out, name, NULL, 0, value);
+}
+
+static void one_number(FILE *out, const char *name, const char *type, const char *help,
+		       double value)
+{
+	head(out, name, type, help);
+	number(out, name, NULL, 0, value);
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static const char *const LINES[BOOK_COUNT] = {
+#define X(id, name, loss, text) [BOOK_##id] = name,
+	BOOK_LINES(X)
+#undef X
+};
+
+/* What has no reason is a state of its own. */
+static const char *state_of(enum book_line line)
+{
+	switch (line) {
+	case BOOK_DELIVERED:
+		return "sent";
+	case BOOK_IDLE:
+	case BOOK_IDLE_NOT_RUN:
+		return "idle";
+	case BOOK_FILTERED:
+		return "filtered";
+	default:
+		return "lost";
+	}
+}
+
+static const char *reason_of(enum book_line line)
+{
+	bool told = line == BOOK_DELIVERED || line == BOOK_IDLE || line == BOOK_FILTERED;
+
+	return told ? "" : LINES[line];
+}
+
+static const char *const ENDS[STACK_END_COUNT] = {
+#define X(id, name, complete, text) [STACK_END_##id] = name,
+	STACK_ENDS(X)
+#undef X
+};
+
+static void write_samples(FILE *out, const struct agent_metrics *m)
+{
+	int64_t unexplained = (int64_t)m->ticks_due;
+
+	one_count(out, "ticks_due_total", "counter",
+		  "Ticks that the kernel's own account of the timers says there were.",
+		  m->ticks_due);
+	head(out, "ticks_total", "counter", "Ticks by what became of them.");
+	for (int i = 0; i < BOOK_COUNT; i++) {
+		count(out, "ticks_total", LABELS({"state", state_of(i)}, {"reason", reason_of(i)}),
+		      m->ticks[i]);
+		unexplained -= (int64_t)m->ticks[i];
+	}
+	head(out, "ticks_unexplained", "gauge",
+	     "Ticks due less ticks of all states: those of a CPU that has been idle since are told when it wakes.");
+	fprintf(out, "sysprof_ticks_unexplained %lld\n", (long long)unexplained);
+	one_count(out, "sideband_lost_total", "counter", "Lost records of mappings and processes.",
+		  m->sideband_lost);
+	head(out, "unwind_total", "counter", "User stacks by how they end.");
+	for (int i = 0; i < STACK_END_COUNT; i++)
+		count(out, "unwind_total", LABELS({"end", ENDS[i]}), m->ends[i]);
+	head(out, "frames_total", "counter",
+	     "Innermost frames of samples, with a name and without.");
+	count(out, "frames_total", LABELS({"state", "named"}), m->frames_named);
+	count(out, "frames_total", LABELS({"state", "unnamed"}), m->frames_unnamed);
+	one_number(out, "sampled_cpu_seconds_total", "counter",
+		   "CPU time that the samples stand for.", seconds(m->cpu_ns));
+	one_count(out, "sampling_hz", "gauge", "Samples a second and CPU, now.", m->hz);
+	one_count(out, "sampling_hz_configured", "gauge", "Samples a second and CPU, at most.",
+		  m->configured_hz);
+}
+
+static void write_windows(FILE *out, const struct agent_metrics *m)
+{
+	head(out, "session_windows_total", "counter",
+	     "Windows by how they ended; put_off: it went on, since earlier ones were not finished.");
+	count(out, "session_windows_total", LABELS({"result", "finished"}), m->windows_finished);
+	count(out, "session_windows_total", LABELS({"result", "failed"}), m->windows_failed);
+	count(out, "session_windows_total", LABELS({"result", "put_off"}), m->windows_put_off);
+	one_number(out, "window_seconds", "gauge", "Length of a window.",
+		   seconds(m->window_length));
+	one_count(out, "clock_steps_total", "counter",
+		  "Steps of the wall clock and suspends; each splits a window.", m->clock_steps);
+	one_number(out, "clock_anchor_error_seconds", "gauge",
+		   "How far the clocks' readings may be apart.", seconds(m->clock_error_ns));
+	one_count(out, "services", "gauge", "Services in the last window.", m->services);
+	one_count(out, "services_over_limit", "gauge",
+		  "Services of the last window that went to _other.", m->services_other);
+	one_count(out, "unknown_service_samples_total", "counter", "Samples without a service.",
+		  m->samples_unknown_service);
+}
+
+/* ---- the agent itself ------------------------------------------------------------------------ */
+
+static void write_cost(FILE *out, const struct agent_metrics *m)
+{
+	static const char *const CPU[USAGE_CPU_PART_COUNT] = {
+#define X(id, label, text) [USAGE_CPU_##id] = label,
+		USAGE_CPU_PARTS(X)
+#undef X
+	};
+	static const char *const MEMORY[USAGE_MEMORY_PART_COUNT] = {
+#define X(id, label, text) [USAGE_MEMORY_##id] = label,
+		USAGE_MEMORY_PARTS(X)
+#undef X
+	};
+	const struct usage_report *u = &m->usage;
+
+	head(out, "agent_cpu_seconds_total", "counter", "CPU time of the agent, by part.");
+	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
+		number(out, "agent_cpu_seconds_total", LABELS({"part", CPU[i]}),
+		       seconds(u->cpu_ns[i]));
+	one_number(out, "agent_cpu_ratio", "gauge", "CPU time of the agent, as a share of one CPU.",
+		   u->cpu);
+	one_number(out, "agent_cpu_limit_ratio", "gauge", "Its budget; 0: none.", m->cpu_limit);
+	head(out, "memory_bytes", "gauge", "Memory of the agent, by part.");
+	for (int i = 0; i < USAGE_MEMORY_PART_COUNT; i++)
+		count(out, "memory_bytes", LABELS({"part", MEMORY[i]}), u->memory_by[i]);
+	one_count(out, "memory_used_bytes", "gauge",
+		  "Memory of the agent in all: of its control group, if nobody else is in it.",
+		  u->memory);
+	one_count(out, "memory_limit_bytes", "gauge", "Its budget; 0: none.", m->memory_limit);
+	one_count(out, "agent_processes", "gauge", "Processes that descend from the agent.",
+		  u->processes);
+	one_count(out, "agent_threads", "gauge", "Threads of the agent.", u->threads);
+	one_count(out, "agent_open_fds", "gauge", "Descriptors of the agent.", u->descriptors);
+}
+
+static void write_budget(FILE *out, const struct agent_metrics *m)
+{
+	const struct budget_stats *s = &m->budget_stats;
+
+	head(out, "budget_throttle_total", "counter",
+	     "Steps down, by what is done without from there on.");
+	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
+		count(out, "budget_throttle_total", LABELS({"step", budget_step_label(i)}),
+		      s->down[i]);
+	head(out, "budget_restored_total", "counter", "Steps back.");
+	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
+		count(out, "budget_restored_total", LABELS({"step", budget_step_label(i)}),
+		      s->back[i]);
+	one_count(out, "budget_level", "gauge", "Steps that are taken now.", m->budget.level);
+	one_count(out, "budget_levels", "gauge", "Steps that there are.", m->budget.levels);
+	head(out, "budget_over_total", "counter",
+	     "Measurements over the budget; floor: with nothing left to do without.");
+	count(out, "budget_over_total", LABELS({"at", "above_floor"}),
+	      s->over - min_u64(s->over, s->over_at_floor));
+	count(out, "budget_over_total", LABELS({"at", "floor"}), s->over_at_floor);
+}
+
+static void write_state(FILE *out, const struct agent_metrics *m)
+{
+	head(out, "build_info", "gauge", "Always 1; which program on which kernel.");
+	count(out, "build_info", LABELS({"version", m->version}, {"kernel", m->kernel}), 1);
+	one_number(out, "start_time_seconds", "gauge", "When the agent started, Unix time.",
+		   seconds(m->started));
+	one_count(out, "healthy", "gauge", "1: /healthz says so; 0: it says why not.", m->healthy);
+	one_count(out, "safe_mode", "gauge",
+		  "1: frame pointers alone and no files of others, after repeated crashes.",
+		  m->safe_mode);
+}
+
+/* ---- sinks ----------------------------------------------------------------------------------- */
+
+struct sinks {
+	const struct metrics_sink *list;
+	size_t count;
+	char names[METRICS_SINKS_MAX][LABEL_MAX]; /* as shown: no two are equal */
+};
+
+/* As it is read back: two that differ in what is cut off or escaped are made to differ. */
+static void name_sinks(struct sinks *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		const char *name = s->list[i].name ? s->list[i].name : "";
+		char clean[LABEL_MAX - 16];
+
+		utf8_sanitize(clean, sizeof(clean), *name ? name : "sink");
+		snprintf(s->names[i], LABEL_MAX, "%s", clean);
+		for (size_t k = 0, more = 2; k < i; k++) {
+			if (strcmp(s->names[k], s->names[i]))
+				continue;
+			snprintf(s->names[i], LABEL_MAX, "%s-%zu", clean, more++);
+			k = (size_t)-1;
+		}
+	}
+}
+
+/* One figure of each sink. */
+#define EACH_SINK(out, s, write, name, type, help, field)                                          \
+	do {                                                                                       \
+		head(out, name, type, help);                                                       \
+		for (size_t i_ = 0; i_ < (s)->count; i_++) {                                       \
+			const struct sink_stats *stats_ = &(s)->list[i_].stats;                    \
+			write(out, name, LABELS({"sink", (s)->names[i_]}), field(stats_));         \
+		}                                                                                  \
+	} while (0)
+
+#define PUT(s)	       (s)->windows_put
+#define REQUESTS(s)    (s)->requests
+#define FAILURES(s)    (s)->failures
+#define BYTES(s)       (s)->bytes
+#define SAMPLES(s)     (s)->samples_sent
+#define CPU_SENT(s)    seconds((s)->cpu_ns_sent)
+#define AMBIGUOUS(s)   (s)->ambiguous
+#define TORN(s)	       (s)->torn_files
+#define SPOOLED(s)     (s)->spool_windows
+#define SPOOL_BYTES(s) (s)->spool_bytes
+#define FAILED(s)      (s)->spool_failed
+
+static void write_results(FILE *out, const struct sinks *s)
+{
+	static const char *const VERDICTS[SINK_VERDICT_COUNT] = {
+#define X(id, text) [SINK_##id] = text,
+		SINK_VERDICTS(X)
+#undef X
+	};
+
+	head(out, "windows_total", "counter",
+	     "Windows that a sink is done with: sent, or dropped for the backend's last answer.");
+	for (size_t i = 0; i < s->count; i++) {
+		count(out, "windows_total", LABELS({"sink", s->names[i]}, {"result", "sent"}),
+		      s->list[i].stats.windows_sent);
+		for (int verdict = 0; verdict < SINK_VERDICT_COUNT; verdict++)
+			if (verdict != SINK_ACCEPTED)
+				count(out, "windows_total",
+				      LABELS({"sink", s->names[i]}, {"result", VERDICTS[verdict]}),
+				      s->list[i].stats.windows_dropped[verdict]);
+	}
+	head(out, "spool_dropped_windows_total", "counter", "Windows that left a spool unsent.");
+	for (size_t i = 0; i < s->count; i++) {
+		const struct sink_stats *stats = &s->list[i].stats;
+
+		count(out, "spool_dropped_windows_total",
+		      LABELS({"sink", s->names[i]}, {"reason", "too_old"}), stats->windows_too_old);
+		count(out, "spool_dropped_windows_total",
+		      LABELS({"sink", s->names[i]}, {"reason", "no_room"}), stats->windows_no_room);
+	}
+}
+
+/* Sum and number of requests, so that rates of both give the mean. */
+static void write_push_seconds(FILE *out, const struct sinks *s)
+{
+	head(out, "push_seconds", "summary", "Time that requests took.");
+	for (size_t i = 0; i < s->count; i++) {
+		number(out, "push_seconds_sum", LABELS({"sink", s->names[i]}),
+		       seconds(s->list[i].stats.push_ns));
+		count(out, "push_seconds_count", LABELS({"sink", s->names[i]}),
+		      s->list[i].stats.requests);
+	}
+}
+
+static void write_spool_age(FILE *out, const struct sinks *s, uint64_t now)
+{
+	head(out, "spool_oldest_seconds", "gauge", "Age of the oldest window in a spool; 0: none.");
+	for (size_t i = 0; i < s->count; i++) {
+		uint64_t oldest = s->list[i].stats.spool_oldest;
+
+		number(out, "spool_oldest_seconds", LABELS({"sink", s->names[i]}),
+		       oldest && now > oldest ? seconds(now - oldest) : 0);
+	}
+}
+
+static void write_sinks(FILE *out, const struct sinks *s, uint64_t now)
+{
+	EACH_SINK(out, s, count, "windows_taken_total", "counter", "Windows that a sink was given.",
+		  PUT);
+	write_results(out, s);
+	EACH_SINK(out, s, count, "samples_sent_total", "counter", "Samples that were sent.",
+		  SAMPLES);
+	EACH_SINK(out, s, number, "cpu_sent_seconds_total", "counter", "CPU time that was sent.",
+		  CPU_SENT);
+	write_push_seconds(out, s);
+	EACH_SINK(out, s, count, "push_requests_total", "counter", "Requests.", REQUESTS);
+	EACH_SINK(out, s, count, "push_failures_total", "counter", "Requests that failed.",
+		  FAILURES);
+	EACH_SINK(out, s, count, "push_bytes_total", "counter", "Bytes of bodies, compressed.",
+		  BYTES);
+	EACH_SINK(out, s, count, "push_ambiguous_total", "counter",
+		  "Requests that may have arrived twice: their answer was lost.", AMBIGUOUS);
+	EACH_SINK(out, s, count, "spool_windows", "gauge", "Windows that wait.", SPOOLED);
+	EACH_SINK(out, s, count, "spool_bytes", "gauge", "Bytes that wait.", SPOOL_BYTES);
+	write_spool_age(out, s, now);
+	EACH_SINK(out, s, count, "spool_torn_files_total", "counter",
+		  "Damaged files in a spool, skipped.", TORN);
+	EACH_SINK(out, s, count, "spool_failed", "gauge",
+		  "1: the directory cannot be written to, windows wait in memory.", FAILED);
+}
+
+int metrics__text(const struct agent_metrics *m, char **text, size_t *size)
+{
+	_cleanup_free_ struct sinks *sinks = calloc(1, sizeof(*sinks));
+	char *buffer = NULL;
+	size_t length = 0;
+	bool failed;
+	FILE *out = sinks ? open_memstream(&buffer, &length) : NULL;
+
+	if (!out)
+		return -ENOMEM;
+	sinks->list = m->sinks;
+	sinks->count = min_u64(m->sink_count, METRICS_SINKS_MAX);
+	name_sinks(sinks);
+	write_state(out, m);
+	write_samples(out, m);
+	write_windows(out, m);
+	write_cost(out, m);
+	write_budget(out, m);
+	if (sinks->count)
+		write_sinks(out, sinks, m->now);
+	failed = ferror(out);
+	if (fclose(out) || failed) {
+		free(buffer);
+		return -ENOMEM;
+	}
+	*text = buffer;
+	if (size)
+		*size = length;
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent's books in public: the text that Prometheus reads (format 0.0.4). Every figure is from one plain struct, which
+ * whoever owns the session fills once a window and publishes as text (agent/endpoint.h).
+ *
+ * The number of series does not depend on what runs on the machine: no service, process or error text is a label. What
+ * a label can be is one of a list, but for the names of sinks, which are the configuration's.
+ *
+ * The books: ticks due = those of state sent, idle, filtered and lost by reason (unexplained is what is missing in
+ * that sum: those of a CPU that has been idle since); windows taken by a sink = those of its results, those that its spool dropped, and those in it.
+ */
+#ifndef AGENT_METRICS_H
+#define AGENT_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+#include "agent/budget.h"
+#include "agent/sink.h"
+#include "agent/usage.h"
+
+#define METRICS_TYPE	  "text/plain; version=0.0.4; charset=utf-8"
+
+#define METRICS_SINKS_MAX 16 /* more are not shown */
+
+struct metrics_sink {
+	const char *name; /* of the configuration, without secrets: "pyroscope:http://host:4040" */
+	struct sink_stats stats;
+};
+
+/* Sums are since the start of the agent, over all sessions that it had. */
+struct agent_metrics {
+	const char *version, *kernel;
+	uint64_t started; /* ns since the epoch */
+	uint64_t now;	  /* the same, when these were read */
+	bool healthy, safe_mode;
+
+	/* samples */
+	uint64_t ticks_due, ticks[BOOK_COUNT];
+	uint64_t ends[STACK_END_COUNT];
+	uint64_t sideband_lost; /* records of mappings and processes */
+	unsigned int hz, configured_hz;
+	uint64_t cpu_ns; /* that the samples stand for */
+
+	/* names: of samples' innermost frames */
+	uint64_t frames_named, frames_unnamed;
+
+	/* windows */
+	uint64_t windows_finished, windows_failed,
+		windows_put_off; /* put off: a rotation was refused */
+	uint64_t window_length;	 /* ns */
+	uint64_t clock_steps;	 /* and suspends, which split a window */
+	uint64_t clock_error_ns; /* of the last anchor */
+
+	/* services of the last window */
+	uint64_t services, services_other; /* in `_other`: over the limit of series */
+	uint64_t samples_unknown_service;
+
+	/* what it costs */
+	struct usage_report usage;
+	struct budget_state budget;
+	struct budget_stats budget_stats;
+	double cpu_limit;      /* share of one CPU; 0: none */
+	uint64_t memory_limit; /* bytes; 0: none */
+
+	const struct metrics_sink *sinks;
+	size_t sink_count;
+};
+
+/* The whole text, NUL-terminated; the caller frees. `size` may be NULL. 0 or -ENOMEM. */
+int metrics__text(const struct agent_metrics *metrics, char **text, size_t *size);
+
+#endif

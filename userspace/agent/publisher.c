@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/publisher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/dry_run.h"
+#include "agent/health.h"
+#include "agent/label_rules.h"
+#include "agent/service_filter.h"
+#include "agent/services.h"
+#include "agent/sink_list.h"
+#include "base/clocks.h"
+
+#define HOST_NAME_MOST 256
+#define NOBODY	       UINT32_MAX /* no service */
+
+/* What settings are turned into; replaced as a whole. */
+struct naming {
+	struct label_rules *rules;
+	struct service_filter *filter;
+	struct services *services;
+	char node[HOST_NAME_MOST];
+	bool synthetic_names;
+};
+
+/* Somebody waits for a profile. */
+struct wanted_profile {
+	struct endpoint *endpoint; /* NULL: nobody does */
+	struct endpoint_wish wish;
+	uint64_t since;
+};
+
+struct publisher {
+	FILE *dry_run;
+	atomic_ullong windows;
+	pthread_mutex_t lock; /* of all below */
+	struct naming naming;
+	struct sink_list *sinks;
+	struct wanted_profile wanted;
+	struct health health;
+	struct agent_metrics sums; /* of windows */
+};
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static void naming__fini(struct naming *n)
+{
+	services__free(n->services); /* it uses the others */
+	service_filter__free(n->filter);
+	label_rules__free(n->rules);
+	*n = (struct naming){};
+}
+
+static void name_node(struct naming *n, const struct agent_settings *settings)
+{
+	char host[HOST_NAME_MOST] = "";
+
+	if (!settings->node && gethostname(host, sizeof(host) - 1))
+		*host = '\0';
+	snprintf(n->node, sizeof(n->node), "%s",
+		 settings->node ? settings->node
+		 : *host	? host
+				: "unknown");
+}
+
+static int naming__init(struct naming *n, const struct agent_settings *s, struct failure *failure)
+{
+	struct services_options options = {.node = n->node, .pods = s->pods, .most = s->series};
+	int err;
+
+	*n = (struct naming){.synthetic_names = s->synthetic_names};
+	name_node(n, s);
+	err = label_rules__new((const char *const *)s->labels.data, s->labels.count, &n->rules,
+			       failure);
+	if (!err)
+		err = service_filter__new((const char *const *)s->includes.data, s->includes.count,
+					  (const char *const *)s->excludes.data, s->excludes.count,
+					  &n->filter, failure);
+	options.rules = n->rules;
+	options.filter = n->filter;
+	if (!err)
+		err = services__new(&options, &n->services, failure);
+	if (err)
+		naming__fini(n);
+	return err;
+}
+
+/* Inside. What was learnt of services is learnt again. */
+static int configure(struct publisher *p, const struct agent_settings *settings,
+		     struct failure *failure)
+{
+	struct naming naming;
+	int err = naming__init(&naming, settings, failure);
+
+	if (err)
+		return err;
+	if (!p->dry_run)
+		err = sink_list__set(p->sinks, settings, failure);
+	if (err) {
+		naming__fini(&naming);
+		return err;
+	}
+	naming__fini(&p->naming);
+	p->naming = naming;
+	return 0;
+}
+
+int publisher__configure(struct publisher *p, const struct agent_settings *settings,
+			 struct failure *failure)
+{
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	err = configure(p, settings, failure);
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}
+
+int publisher__try_configure(struct publisher *p, const struct agent_settings *settings,
+			     struct failure *failure)
+{
+	int err;
+
+	if (pthread_mutex_trylock(&p->lock))
+		return -EBUSY;
+	err = configure(p, settings, failure);
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}
+
+const char *const *publisher__variables(const struct publisher *p, size_t *count)
+{
+	return label_rules__variables(p->naming.rules, count);
+}
+
+int publisher__new(FILE *dry_run, struct publisher **publisher, struct failure *failure)
+{
+	struct publisher *p = calloc(1, sizeof(*p));
+
+	if (p)
+		p->sinks = sink_list__new();
+	if (!p || !p->sinks) {
+		free(p);
+		return fail(failure, -ENOMEM, "cannot start: out of memory");
+	}
+	pthread_mutex_init(&p->lock, NULL);
+	p->dry_run = dry_run;
+	*publisher = p;
+	return 0;
+}
+
+void publisher__free(struct publisher *p, uint64_t patience)
+{
+	if (!p)
+		return;
+	sink_list__free(p->sinks, patience);
+	naming__fini(&p->naming);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* ---- a profile for somebody ------------------------------------------------------------------ */
+
+static const char *label_of(const struct agent_service *service, const char *name)
+{
+	for (size_t i = 0; i < service->label_count; i++)
+		if (!strcmp(service->labels[i].name, name))
+			return service->labels[i].value;
+	return "";
+}
+
+static bool is_wanted(const struct endpoint_wish *wish, const struct agent_window *w,
+		      size_t process)
+{
+	uint32_t service = w->service_of_process[process];
+
+	if (wish->pid && w->profile->processes[process].pid != wish->pid)
+		return false;
+	return !*wish->service ||
+	       (service < w->service_count &&
+		!strcmp(label_of(&w->services[service], "service_name"), wish->service));
+}
+
+static bool has_cpu_time(const struct sealed_window *sealed)
+{
+	for (size_t i = 0; i < sealed->request_count; i++)
+		if (sealed->requests[i].samples || sealed->requests[i].cpu_ns)
+			return true;
+	return false;
+}
+
+/* The first file of a directory's format is the profile: all of its own bytes. */
+static void grant(struct wanted_profile *wanted, const struct agent_window *part,
+		  const struct sink_encoding_options *encoding)
+{
+	const struct sink_format *format = sink_format__find("dir");
+	struct sealed_window sealed = {};
+
+	if (format->encode(part, encoding, &sealed)) {
+		endpoint__refuse(wanted->endpoint, wanted->wish.id, 503, "out of memory");
+	} else if (!has_cpu_time(&sealed)) {
+		endpoint__refuse(wanted->endpoint, wanted->wish.id, 404,
+				 "no such process or service was sampled in that time");
+	} else {
+		endpoint__grant(wanted->endpoint, wanted->wish.id, sealed.requests[0].body,
+				sealed.requests[0].size);
+		sealed.requests[0].body = NULL;
+	}
+	sealed_window__fini(&sealed);
+}
+
+static void grant_wish(struct publisher *p, const struct agent_window *window,
+		       const struct sink_encoding_options *encoding)
+{
+	struct wanted_profile wanted = p->wanted;
+	struct agent_window part = *window;
+	uint32_t *services;
+
+	if (!wanted.endpoint || window->profile->start < wanted.since)
+		return;
+	p->wanted.endpoint = NULL;
+	services = calloc(window->profile->process_count + 1, sizeof(*services));
+	if (!services)
+		return endpoint__refuse(wanted.endpoint, wanted.wish.id, 503, "out of memory");
+	for (size_t i = 1; i < window->profile->process_count; i++)
+		services[i] = is_wanted(&wanted.wish, window, i) ? window->service_of_process[i]
+								 : NOBODY;
+	part.service_of_process = services;
+	grant(&wanted, &part, encoding);
+	free(services);
+}
+
+bool publisher__try_wish(struct publisher *p, struct endpoint *endpoint,
+			 const struct endpoint_wish *wish, uint64_t since)
+{
+	bool taken;
+
+	if (pthread_mutex_trylock(&p->lock))
+		return false;
+	taken = !p->wanted.endpoint;
+	if (taken)
+		p->wanted = (struct wanted_profile){endpoint, *wish, since};
+	pthread_mutex_unlock(&p->lock);
+	return taken;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static void add_books(struct agent_metrics *m, const struct profile *p)
+{
+	for (size_t i = 0; i < p->books_count; i++) {
+		m->ticks_due += p->books[i].due;
+		for (unsigned int line = 0; line < BOOK_COUNT; line++)
+			m->ticks[line] += p->books[i].count[line];
+	}
+	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
+		m->ends[end] += p->stack_ends[end];
+	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
+		m->sideband_lost += p->lost[source];
+	m->clock_error_ns = p->clock_error_ns;
+}
+
+static void add_thread(struct agent_metrics *m, const struct profile *p,
+		       const struct profile_thread *thread)
+{
+	const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
+
+	m->cpu_ns += profile_thread__cpu(thread);
+	for (size_t i = 0; i < rows->count; i++) {
+		struct location_id leaf = p->stacks[rows->stack[i].v].location;
+		uint64_t ticks = profile_samples__ticks(rows, i);
+
+		if (p->locations[leaf.v].unnamed)
+			m->frames_unnamed += ticks;
+		else
+			m->frames_named += ticks;
+	}
+}
+
+static uint64_t windows_sent(const struct publisher *p)
+{
+	uint64_t sent = 0;
+
+	for (size_t i = 0; i < sink_list__count(p->sinks); i++) {
+		struct sink_stats stats;
+
+		sink_list__stats(p->sinks, i, &stats);
+		sent += stats.windows_sent;
+	}
+	return sent;
+}
+
+static void add_window(struct publisher *p, const struct profile *profile)
+{
+	add_books(&p->sums, profile);
+	for (size_t i = 1; i < profile->thread_count; i++)
+		add_thread(&p->sums, profile, &profile->threads[i]);
+	if (!p->dry_run)
+		health__window(&p->health, profile->sample_count, windows_sent(p),
+			       (unsigned int)sink_list__count(p->sinks));
+}
+
+bool publisher__try_fill(struct publisher *p, struct agent_metrics *m,
+			 struct metrics_sink sinks[METRICS_SINKS_MAX])
+{
+	struct services_stats services;
+
+	if (pthread_mutex_trylock(&p->lock))
+		return false;
+	*m = p->sums;
+	m->healthy = health__is_well(&p->health);
+	services__stats(p->naming.services, &services);
+	m->services = services.services;
+	m->services_other = services.overflowed;
+	m->samples_unknown_service = services.samples[SERVICE_FROM_NONE];
+	m->sink_count = 0;
+	for (size_t i = 0; i < sink_list__count(p->sinks) && i < METRICS_SINKS_MAX; i++) {
+		sinks[i].name = sink_list__name(p->sinks, i);
+		sink_list__stats(p->sinks, i, &sinks[i].stats);
+		m->sink_count++;
+	}
+	m->sinks = sinks;
+	pthread_mutex_unlock(&p->lock);
+	return true;
+}
+
+unsigned long long publisher__windows(const struct publisher *p)
+{
+	return atomic_load(&p->windows);
+}
+
+/* ---- a window -------------------------------------------------------------------------------- */
+
+static int take_profile(struct publisher *p, uint64_t number, const struct profile *profile)
+{
+	const struct sink_encoding_options encoding = {
+		.node = p->naming.node,
+		.name_all = p->naming.synthetic_names,
+	};
+	struct agent_window window = {
+		.profile = profile,
+		.number = number,
+		.start_realtime = profile->start_realtime,
+		.end_realtime = profile->start_realtime + (profile->end - profile->start),
+	};
+	int err = services__name(p->naming.services, &window, monotonic_ns());
+
+	if (err)
+		return err;
+	add_window(p, profile);
+	grant_wish(p, &window, &encoding);
+	if (p->dry_run)
+		return print_dry_run(&window, &encoding, p->dry_run);
+	return sink_list__put(p->sinks, &window, &encoding) ? -EIO : 0;
+}
+
+void publisher__take(struct publisher *p, uint64_t number, const struct profile *profile)
+{
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	err = profile ? take_profile(p, number, profile) : -EIO;
+	p->sums.windows_finished += !err;
+	p->sums.windows_failed += err != 0;
+	pthread_mutex_unlock(&p->lock);
+	if (err)
+		log_debug(LOG_AGENT, "window %" PRIu64 ": %s", number, strerror(-err));
+	atomic_fetch_add(&p->windows, 1);
+}

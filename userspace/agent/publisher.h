@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What becomes of a finished window: its services, what each sink is to send of it, a profile for who asked for one, and
+ * sums for the metrics.
+ *
+ * The finisher's thread hands windows in; the collector configures it and reads the sums. Handing in may take as long as a
+ * disk does, and the collector must not wait for that: its functions have "try" in their names, and do nothing while
+ * somebody else is inside.
+ */
+#ifndef AGENT_PUBLISHER_H
+#define AGENT_PUBLISHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "agent/endpoint.h"
+#include "agent/metrics.h"
+#include "agent/settings.h"
+#include "base/log.h"
+
+struct publisher;
+
+/*
+ * `dry_run`: nothing is sent, what would be is written there; else NULL. 0 or negative errno with `failure` filled. The
+ * sinks' threads come with publisher__configure().
+ */
+int publisher__new(FILE *dry_run, struct publisher **publisher, struct failure *failure);
+/* Requests under way have `patience` (ns), windows that wait stay in the spools. NULL is fine. */
+void publisher__free(struct publisher *p, uint64_t patience);
+
+/* Rules, labels and sinks. 0 or negative errno with `failure` filled; then the rules and labels are as they were. */
+int publisher__configure(struct publisher *p, const struct agent_settings *settings,
+			 struct failure *failure);
+/* The same; -EBUSY: not now. */
+int publisher__try_configure(struct publisher *p, const struct agent_settings *settings,
+			     struct failure *failure);
+
+/*
+ * Variables of environments that its rules ask for. Only before there are other threads; valid until it is configured
+ * again.
+ */
+const char *const *publisher__variables(const struct publisher *p, size_t *count);
+
+/* A window that could not be finished has no profile: it is counted. */
+void publisher__take(struct publisher *p, uint64_t number, const struct profile *profile);
+
+/* The sums, into the fields of *m that are a window's, a service's or a sink's. False: not now. */
+bool publisher__try_fill(struct publisher *p, struct agent_metrics *m,
+			 struct metrics_sink sinks[METRICS_SINKS_MAX]);
+
+/*
+ * The first window that begins at `since` (CLOCK_MONOTONIC ns) or later is what this wish of `endpoint` is granted by.
+ * False: not now, or another one is waited for.
+ */
+bool publisher__try_wish(struct publisher *p, struct endpoint *endpoint,
+			 const struct endpoint_wish *wish, uint64_t since);
+
+/* Windows that were taken. Any thread, never waits. */
+unsigned long long publisher__windows(const struct publisher *p);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Splits until it fits. Most services fit at the first try, so nothing is measured before. */
+#include "agent/series.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/code_order.h"
+#include "agent/part_times.h"
+#include "agent/merged_code.h"
+#include "agent/service_samples.h"
+#include "agent/validate.h"
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "export/pprof_writer.h"
+
+#define TEXT_MAX   4096 /* bytes of a name: what is longer is not read by anyone */
+#define VALUES_MAX 2
+
+struct series_maker {
+	const struct agent_window *window;
+	const struct series_options *options;
+	struct series *series;
+	struct part_times *times;
+	struct merged_code code;
+	struct code_order *order;
+	struct pprof_writer *writer;
+	struct series_part of; /* the service in hand, without its bytes */
+};
+
+/* ---- one part -------------------------------------------------------------------------------- */
+
+/* Backends drop a sample that has nothing but zeros. */
+static bool is_sent(const struct series_options *options, const struct service_sample *sample)
+{
+	return options->counts || sample->cpu;
+}
+
+static void write_samples(struct pprof_writer *w, const struct series_options *options,
+			  const struct service_sample *samples, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const int64_t values[VALUES_MAX] = {(int64_t)samples[i].ticks,
+						    (int64_t)samples[i].cpu};
+
+		if (options->counts)
+			pprof_writer__sample(w, samples[i].stack, values, 2, NULL, 0);
+		else if (is_sent(options, &samples[i]))
+			pprof_writer__sample(w, samples[i].stack, values + 1, 1, NULL, 0);
+	}
+}
+
+/* Of what the samples are in, before they are written: 0, -ENOMEM. */
+static int number_code(const struct series_maker *m, const struct service_sample *samples,
+		       size_t count, uint32_t depth_max)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++)
+		if (is_sent(m->options, &samples[i]))
+			err = code_order__add_stack(m->order, samples[i].stack, depth_max);
+	code_order__number(m->order, pprof_writer__code(m->writer));
+	return err;
+}
+
+static int write_part(struct pprof_writer *w, const struct series_maker *m,
+		      const struct service_sample *samples, size_t count)
+{
+	const struct agent_window *window = m->window;
+	struct pprof_facts facts = {
+		.time = part_times__next(m->times, m->of.service, 0),
+		/* without a duration Parca makes another type of it */
+		.duration = window->end_realtime > window->start_realtime
+				    ? window->end_realtime - window->start_realtime
+				    : 1,
+		.period = window->profile->period,
+	};
+
+	if (m->options->counts)
+		pprof_writer__sample_type(w, "samples", "count");
+	pprof_writer__sample_type(w, "cpu", "nanoseconds");
+	write_samples(w, m->options, samples, count);
+	pprof_writer__tables(w);
+	facts.default_sample_type = code_tables__text(pprof_writer__code(w), "cpu");
+	pprof_writer__facts(w, &facts);
+	return pprof_writer__finish(w);
+}
+
+struct part_samples {
+	const struct series_maker *maker;
+	const struct service_sample *samples;
+	size_t count;
+	uint32_t depth_max;
+};
+
+static int write_pprof(void *context, FILE *out)
+{
+	const struct part_samples *part = context;
+	const struct series_maker *m = part->maker;
+	int err = pprof_writer__again(m->writer, part->depth_max, out);
+
+	if (!err)
+		err = number_code(m, part->samples, part->count, part->depth_max);
+	return err ? err : write_part(m->writer, m, part->samples, part->count);
+}
+
+static int encode(const struct series_maker *m, const struct service_sample *samples, size_t count,
+		  uint32_t depth_max, struct bytes *out)
+{
+	struct part_samples part = {m, samples, count, depth_max};
+
+	return bytes__write(write_pprof, &part, out) ? -ENOMEM : 0;
+}
+
+static int keep_part(struct series_maker *m, const struct service_sample *samples, size_t count,
+		     struct bytes *pprof)
+{
+	struct series_part part = m->of;
+	size_t sent = 0;
+	char why[128];
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is_sent(m->options, &samples[i]))
+			continue;
+		sent++;
+		part.samples += samples[i].ticks;
+		part.cpu_ns += samples[i].cpu;
+	}
+	if (!sent)
+		return 0;
+	if (!validate_labels(part.labels, part.label_count, why, sizeof(why)) ||
+	    !validate_pprof(pprof->data, pprof->count, NULL, why, sizeof(why))) {
+		m->series->invalid++;
+		m->series->invalid_samples += part.samples;
+		return 0;
+	}
+	if (vec_push(m->series, part))
+		return -ENOMEM;
+	m->series->data[m->series->count - 1].pprof = *pprof;
+	*pprof = (struct bytes){};
+	part_times__take(m->times, part.service);
+	return 0;
+}
+
+/* ---- a service ------------------------------------------------------------------------------- */
+
+/* Of one sample that is too big alone so much of its stack as fits. */
+static int add_big_sample(struct series_maker *m, const struct service_sample *sample)
+{
+	_cleanup_bytes_ struct bytes pprof = {};
+	uint32_t depth = SERIES_DEPTH_MAX;
+	int err;
+
+	do {
+		depth /= 2;
+		free(pprof.data);
+		err = encode(m, sample, 1, depth, &pprof);
+	} while (!err && depth > 1 && pprof.count > m->options->size_max);
+	return err ? err : keep_part(m, sample, 1, &pprof);
+}
+
+static int add_samples(struct series_maker *m, const struct service_sample *samples, size_t count)
+{
+	_cleanup_bytes_ struct bytes pprof = {};
+	int err = encode(m, samples, count, SERIES_DEPTH_MAX, &pprof);
+
+	if (err)
+		return err;
+	if (pprof.count <= m->options->size_max)
+		return keep_part(m, samples, count, &pprof);
+	if (count == 1)
+		return add_big_sample(m, samples);
+	err = add_samples(m, samples, count / 2);
+	return err ? err : add_samples(m, samples + count / 2, count - count / 2);
+}
+
+static bool has_label(const struct agent_service *service, const char *name)
+{
+	for (size_t i = 0; i < service->label_count; i++)
+		if (!strcmp(service->labels[i].name, name))
+			return true;
+	return false;
+}
+
+static void take_labels(struct series_maker *m, const struct agent_service *service)
+{
+	const char *node = m->options->add_node;
+	struct series_part *of = &m->of;
+
+	of->labels[0] = (struct service_label){"__name__", SERIES_NAME};
+	of->label_count = 1;
+	for (size_t i = 0; i < service->label_count && i < AGENT_LABELS_MAX; i++)
+		of->labels[of->label_count++] = service->labels[i];
+	if (node && validate_label_value(node) && !has_label(service, "node"))
+		of->labels[of->label_count++] = (struct service_label){"node", node};
+}
+
+static int add_service(struct series_maker *m, size_t service, const struct service_sample *samples,
+		       size_t count)
+{
+	int err = 0;
+
+	m->of = (struct series_part){.service = service};
+	take_labels(m, &m->window->services[service]);
+	for (size_t i = 0; i < count && !err; i += m->options->samples_max)
+		err = add_samples(m, samples + i, min_u64(m->options->samples_max, count - i));
+	return err;
+}
+
+static int make_series(struct series_maker *m)
+{
+	const struct agent_window *window = m->window;
+	const struct pprof_writer_options options = {
+		.code = {.split_unnamed = true,
+			 .name_all = m->options->name_all,
+			 .map_all = true,
+			 .no_addresses = m->options->no_addresses,
+			 .merged = m->code.locations,
+			 .text_max = TEXT_MAX},
+		.names_first = true,
+	};
+	struct service_samples *samples;
+	int err = service_samples__new(window, m->code.stacks, &samples);
+
+	if (err)
+		return err;
+	m->writer = pprof_writer__new(window->profile, &options, NULL);
+	m->order = code_order__new(window->profile, &m->code);
+	if (!m->writer || !m->order)
+		err = -ENOMEM;
+	for (size_t i = 0; i < window->service_count && !err; i++) {
+		size_t count;
+		const struct service_sample *of = service_samples__of(samples, i, &count);
+
+		err = add_service(m, i, of, count);
+	}
+	code_order__free(m->order);
+	pprof_writer__free(m->writer);
+	service_samples__free(samples);
+	return err;
+}
+
+int series__new(const struct agent_window *window, const struct series_options *options,
+		struct series *series)
+{
+	struct series made = {};
+	struct series_maker m = {.window = window, .options = options, .series = &made};
+	int err = merged_code__init(&m.code, window->profile);
+
+	if (!err)
+		err = part_times__new(window, &m.times);
+	if (!err)
+		err = make_series(&m);
+	part_times__free(m.times);
+	merged_code__fini(&m.code);
+	if (err)
+		series__free(&made);
+	else
+		*series = made;
+	return err;
+}
+
+void series__free(struct series *series)
+{
+	for (size_t i = 0; i < series->count; i++)
+		free(series->data[i].pprof.data);
+	free(series->data);
+	*series = (struct series){};
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The series of a window as pprof: of each service a profile, or several parts of one, where a backend has limits.
+ *
+ * Backends drop one of two profiles without a word that have the same labels and the same time, in milliseconds.
+ * So parts begin a millisecond after one another, and so do services that have the same labels. All is the same
+ * for the same window.
+ *
+ * Each part passes agent/validate.h before it is handed out.
+ */
+#ifndef AGENT_SERIES_H
+#define AGENT_SERIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+#include "agent/bytes.h"
+
+#define SERIES_NAME	 "process_cpu"
+#define SERIES_DEPTH_MAX 1000 /* Pyroscope cuts the leaf's side of deeper ones */
+
+struct series_options {
+	bool counts;   /* two values, samples/count and cpu/nanoseconds; else the latter alone */
+	bool name_all; /* as in struct sink_encoding_options */
+	bool no_addresses;    /* of code that has a name */
+	size_t samples_max;   /* of a part */
+	size_t size_max;      /* of a part, bytes; its pprof is not compressed */
+	const char *add_node; /* a label "node" for services without one; NULL: none */
+};
+
+struct series_part {
+	size_t service;
+	struct service_label labels[AGENT_LABELS_MAX + 2]; /* __name__ is the first */
+	size_t label_count;
+	struct bytes pprof;
+	uint64_t samples, cpu_ns; /* that it stands for */
+};
+
+struct series {
+	struct series_part *data;
+	size_t count, capacity;
+	uint32_t invalid; /* parts that did not pass */
+	uint64_t invalid_samples;
+};
+
+/* 0, -ENOMEM: *series is empty then. Labels are the window's. */
+int series__new(const struct agent_window *window, const struct series_options *options,
+		struct series *series);
+void series__free(struct series *series);
+
+#endif

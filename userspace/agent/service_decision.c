@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/service_decision.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SHIM_PREFIX                                                                                \
+	"containerd-shim-" /* the shim gives this to what it starts: it names no service */
+
+const char *service_source_text(enum service_source source)
+{
+	static const char *const texts[SERVICE_SOURCE_COUNT] = {
+#define X(id, text) text,
+		SERVICE_SOURCES(X)
+#undef X
+	};
+
+	return texts[source];
+}
+
+const char *process_fact(const struct profile *p, const struct profile_process *process,
+			 const char *key)
+{
+	for (uint32_t i = 0; i < process->fact_count; i++) {
+		const struct profile_fact *fact = &p->facts[process->first_fact + i];
+
+		if (!strcmp(profile__string(p, fact->key), key))
+			return profile__string(p, fact->value);
+	}
+	return NULL;
+}
+
+static const char *fact(const struct service_question *q, const char *key)
+{
+	return process_fact(q->profile, q->process, key);
+}
+
+/* False: `text` is NULL, or nothing of it is left. */
+static bool set(char *label, size_t size, const char *text)
+{
+	return text && label_value_set(label, size, text);
+}
+
+#define SET(label, text) set((label), sizeof(label), (text))
+
+static const char *last_part(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path;
+}
+
+/*
+ * Its path; NULL: unknown. One that is too long to be read is an empty fact, and of its mapping /proc tells a part only.
+ */
+static const char *program_of(const struct service_question *q)
+{
+	const char *mapped = profile__string(q->profile, q->process->program);
+	const char *exe = fact(q, "exe");
+
+	if (exe)
+		return *exe ? exe : "toolong";
+	return *mapped ? mapped : q->program;
+}
+
+/*
+ * What a program is called, by its path. Of one that is in memory alone it is the name that it was given there:
+ * "/memfd:runc_cloned:/proc/self/exe" is "memfd:runc_cloned". "": it has none.
+ */
+static void program_name(const struct service_question *q, char *name, size_t size)
+{
+	static const char memory[] = "/memfd:", deleted[] = " (deleted)";
+	const char *path = program_of(q), *begin;
+	size_t length = path ? strlen(path) : 0, tail = sizeof(deleted) - 1;
+
+	*name = '\0';
+	if (!length)
+		return;
+	if (length > tail && !strcmp(path + length - tail, deleted))
+		length -= tail;
+	if (!strncmp(path, memory, sizeof(memory) - 1)) {
+		begin = path + 1;
+		length = sizeof(memory) - 2 + strcspn(path + sizeof(memory) - 1, ":/ ");
+	} else {
+		begin = memrchr(path, '/', length);
+		begin = begin ? begin + 1 : path;
+		length -= begin - path;
+	}
+	snprintf(name, size, "%.*s", (int)length, begin);
+}
+
+/* ---- what a process says --------------------------------------------------------------------- */
+
+static bool attribute(const struct service_question *q, const char *name, char *label, size_t size)
+{
+	const char *text = fact(q, "env:OTEL_RESOURCE_ATTRIBUTES");
+
+	return text && resource_attribute(text, name, label, size);
+}
+
+static bool name_by_environment(const struct service_question *q, struct service_decision *d)
+{
+	static const char *const names[] = {"env:DD_SERVICE", "env:OTEL_SERVICE_NAME"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = fact(q, names[i]);
+
+		if (text && strncmp(text, SHIM_PREFIX, strlen(SHIM_PREFIX)) && SET(d->name, text))
+			return true;
+	}
+	return false;
+}
+
+static bool name_by_itself(const struct service_question *q, struct service_decision *d)
+{
+	if (SET(d->name, fact(q, "otel:service.name")))
+		d->source = SERVICE_FROM_OTEL_CONTEXT;
+	else if (name_by_environment(q, d))
+		d->source = SERVICE_FROM_ENVIRONMENT;
+	else if (attribute(q, "service.name", d->name, sizeof(d->name)))
+		d->source = SERVICE_FROM_RESOURCE;
+	else
+		return false;
+	return true;
+}
+
+/* ---- what others say about it ---------------------------------------------------------------- */
+
+/* "<namespace>/<container>" */
+static bool name_by_pod(const struct service_question *q, struct service_decision *d)
+{
+	const struct container_names *c = q->container;
+	const char *container = c && c->container ? c->container : fact(q, "script");
+	char text[4 * LABEL_TEXT_SIZE], program[2 * LABEL_TEXT_SIZE];
+
+	program_name(q, program, sizeof(program));
+	container = container ? container : program;
+	if (!c || !c->pod_namespace || !*container)
+		return false;
+	snprintf(text, sizeof(text), "%s/%s", c->pod_namespace, container);
+	return SET(d->name, text);
+}
+
+static bool name_by_owner(const struct service_question *q, struct service_decision *d)
+{
+	const struct container_names *c = q->container;
+
+	if (c && SET(d->name, c->service))
+		d->source = SERVICE_FROM_ANNOTATION;
+	else if (name_by_pod(q, d))
+		d->source = SERVICE_FROM_KUBERNETES;
+	else if ((c && SET(d->name, c->name)) || SET(d->name, q->place->container_name))
+		d->source = SERVICE_FROM_CONTAINER;
+	else if (!q->place->container[0] && SET(d->name, q->place->unit_service))
+		d->source = SERVICE_FROM_UNIT;
+	else
+		return false;
+	return true;
+}
+
+static void name_by_program(const struct service_question *q, struct service_decision *d)
+{
+	char program[2 * LABEL_TEXT_SIZE];
+
+	program_name(q, program, sizeof(program));
+	if (SET(d->name, fact(q, "script"))) {
+		d->source = SERVICE_FROM_SCRIPT;
+	} else if (SET(d->name, program)) {
+		d->source = SERVICE_FROM_EXE;
+	} else if (SET(d->name, last_part(profile__string(q->profile, q->process->cgroup)))) {
+		d->source = SERVICE_FROM_CGROUP;
+	} else {
+		SET(d->name, SERVICE_UNKNOWN);
+	}
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* The tag, where it says something. */
+static void version_of_image(const char *image, char *label, size_t size)
+{
+	const char *name = last_part(image);
+	const char *tag = name && !strchr(name, '@') ? strchr(name, ':') : NULL;
+
+	if (tag && strcmp(tag + 1, "latest"))
+		set(label, size, tag + 1);
+}
+
+static void set_version(const struct service_question *q, struct service_decision *d)
+{
+	if (SET(d->version, fact(q, "otel:service.version")) ||
+	    SET(d->version, fact(q, "env:DD_VERSION")) ||
+	    attribute(q, "service.version", d->version, sizeof(d->version)))
+		return;
+	if (q->container)
+		version_of_image(q->container->image, d->version, sizeof(d->version));
+}
+
+static void set_namespace(const struct service_question *q, struct service_decision *d)
+{
+	if ((q->container && SET(d->name_space, q->container->pod_namespace)) ||
+	    SET(d->name_space, fact(q, "otel:k8s.namespace.name")) ||
+	    SET(d->name_space, fact(q, "otel:service.namespace")))
+		return;
+	attribute(q, "service.namespace", d->name_space, sizeof(d->name_space));
+}
+
+static void set_pod(const struct service_question *q, struct service_decision *d)
+{
+	if ((q->container && SET(d->pod, q->container->pod)) || !q->place->pod_uid[0])
+		return;
+	if (!SET(d->pod, fact(q, "otel:k8s.pod.name")))
+		SET(d->pod, fact(q, "env:HOSTNAME"));
+}
+
+/* Of one without a name the beginning of its id, as everybody shows it. */
+static void set_container(const struct service_question *q, struct service_decision *d)
+{
+	char id[13];
+
+	if (q->container &&
+	    (SET(d->container, q->container->container) || SET(d->container, q->container->name)))
+		return;
+	if (SET(d->container, q->place->container_name))
+		return;
+	snprintf(id, sizeof(id), "%.12s", q->place->container);
+	d->container_is_id = SET(d->container, id);
+}
+
+static const char *look_up_variable(const void *context, const char *name)
+{
+	char key[LABEL_TEXT_SIZE];
+
+	snprintf(key, sizeof(key), "env:%s", name);
+	return fact(context, key);
+}
+
+/* `name`: what a rule calls the service. */
+static void apply_rules(const struct service_question *q, struct service_decision *d, char *name,
+			size_t size)
+{
+	const struct label_subject subject = {
+		.cgroup = q->process->cgroup.v ? profile__string(q->profile, q->process->cgroup)
+					       : NULL,
+		.exe = program_of(q),
+		.variable = look_up_variable,
+		.context = q,
+	};
+
+	for (size_t i = 0; i < label_rules__count(q->rules); i++) {
+		if (strcmp(label_rules__name(q->rules, i), "service_name"))
+			label_rules__apply(q->rules, i, &subject, d->rules[i], sizeof(d->rules[i]));
+		else if (!*name)
+			label_rules__apply(q->rules, i, &subject, name, size);
+	}
+}
+
+static void clear(struct service_decision *d)
+{
+	d->source = SERVICE_FROM_NONE;
+	d->container_is_id = false;
+	d->name[0] = d->version[0] = d->name_space[0] = d->pod[0] = '\0';
+	d->container[0] = d->unit[0] = d->instance[0] = '\0';
+	for (size_t i = 0; i < LABEL_RULES_MAX; i++)
+		d->rules[i][0] = '\0';
+}
+
+void service_decide(const struct service_question *q, struct service_decision *d)
+{
+	char ruled[sizeof(d->name)] = "";
+
+	clear(d);
+	if (q->process->is_kernel) {
+		d->source = SERVICE_FROM_KERNEL;
+		SET(d->name, "kernel");
+		return;
+	}
+	apply_rules(q, d, ruled, sizeof(ruled));
+	if (name_by_itself(q, d)) {
+		/* nobody knows better */
+	} else if (*ruled) {
+		d->source = SERVICE_FROM_RULE;
+		memcpy(d->name, ruled, sizeof(ruled));
+	} else if (!name_by_owner(q, d)) {
+		name_by_program(q, d);
+	}
+	set_version(q, d);
+	set_namespace(q, d);
+	set_pod(q, d);
+	set_container(q, d);
+	SET(d->unit, q->place->unit);
+	SET(d->instance, q->place->instance);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads are sorted by service first; then one map of stacks at a time is enough. Samples of a service are sorted by
+ * their places in the tree of all stacks: neighbours have most of their callers in common, and a message of them
+ * gets smaller by compression.
+ */
+#include "agent/service_samples.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+struct service_samples {
+	const struct agent_window *window;
+	const uint32_t *merged;
+	VEC(struct service_sample) samples; /* by service */
+	size_t *first;			    /* by service: its first one; one more at the end */
+	size_t begin;			    /* of the service in hand */
+	uint32_t *place;		    /* by stack: in the tree, callers before callees */
+	struct hashmap by_stack;	    /* of its samples */
+};
+
+static bool stack_equal(const void *owner, uint32_t index, const void *key)
+{
+	const struct service_samples *s = owner;
+
+	return s->samples.data[s->begin + index].stack.v == *(const uint32_t *)key;
+}
+
+static int add_sample(struct service_samples *s, struct stack_id stack, uint64_t ticks,
+		      uint64_t cpu)
+{
+	struct service_sample sample = {stack, ticks, cpu};
+	uint64_t hash;
+	uint32_t found;
+
+	if (!ticks && !cpu)
+		return 0;
+	if (s->merged)
+		sample.stack.v = s->merged[stack.v];
+	hash = hash_u64(sample.stack.v);
+	found = hashmap__find(&s->by_stack, hash, &sample.stack.v);
+	if (found != HASHMAP_NONE) {
+		s->samples.data[s->begin + found].ticks += ticks;
+		s->samples.data[s->begin + found].cpu += cpu;
+		return 0;
+	}
+	if (vec_push(&s->samples, sample))
+		return -ENOMEM;
+	return hashmap__add(&s->by_stack, hash, (uint32_t)(s->samples.count - 1 - s->begin));
+}
+
+static int add_thread(struct service_samples *s, const struct profile_thread *thread)
+{
+	const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
+	int err = 0;
+
+	if (!rows->count)
+		return add_sample(s, (struct stack_id){0}, 0, thread->cpu_tail);
+	for (size_t i = 0; i < rows->count && !err; i++)
+		err = add_sample(s, rows->stack[i], profile_samples__ticks(rows, i),
+				 rows->weight[i] + (i + 1 == rows->count ? thread->cpu_tail : 0));
+	return err;
+}
+
+/* Of the thread's process; service_count: none that is sent. */
+static size_t service_of(const struct agent_window *w, size_t thread)
+{
+	uint32_t process = w->profile->threads[thread].process.v;
+	size_t service = process ? w->service_of_process[process] : w->service_count;
+
+	return service < w->service_count && !w->services[service].excluded ? service
+									    : w->service_count;
+}
+
+/* Thread numbers by service, in order within it; where a service begins is in `first`. */
+static void sort_threads(const struct agent_window *w, uint32_t *threads, size_t *first)
+{
+	size_t at = 0;
+
+	for (size_t i = 1; i < w->profile->thread_count; i++)
+		first[service_of(w, i)]++;
+	for (size_t i = 0; i <= w->service_count; i++) {
+		size_t count = first[i];
+
+		first[i] = at;
+		at += count;
+	}
+	for (uint32_t i = 1; i < w->profile->thread_count; i++)
+		threads[first[service_of(w, i)]++] = i;
+	for (size_t i = w->service_count; i > 0; i--) /* they are where the next begins now */
+		first[i] = first[i - 1];
+	first[0] = 0;
+}
+
+/* A stack's callees are numbered after it, so one pass up and one down will do. */
+static int place_stacks(struct service_samples *s)
+{
+	const struct profile *p = s->window->profile;
+	_cleanup_free_ uint32_t *size = calloc(p->stack_count + 1, sizeof(*size));
+	_cleanup_free_ uint32_t *next = calloc(p->stack_count + 1, sizeof(*next));
+
+	s->place = calloc(p->stack_count + 1, sizeof(*s->place));
+	if (!size || !next || !s->place)
+		return -ENOMEM;
+	for (size_t i = p->stack_count; i-- > 1;) {
+		size[i]++;
+		size[p->stacks[i].parent.v] += size[i];
+	}
+	next[0] = 1;
+	for (size_t i = 1; i < p->stack_count; i++) {
+		uint32_t parent = p->stacks[i].parent.v;
+
+		s->place[i] = next[parent];
+		next[parent] += size[i];
+		next[i] = s->place[i] + 1;
+	}
+	return 0;
+}
+
+static int compare_places(const void *a, const void *b, void *context)
+{
+	const struct service_sample *x = a, *y = b;
+	const uint32_t *place = context;
+
+	return place[x->stack.v] < place[y->stack.v] ? -1 : place[x->stack.v] > place[y->stack.v];
+}
+
+static int collect_service(struct service_samples *s, const uint32_t *threads, size_t count)
+{
+	int err = 0;
+
+	s->begin = s->samples.count;
+	hashmap__clear(&s->by_stack);
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_thread(s, &s->window->profile->threads[threads[i]]);
+	if (s->samples.count > s->begin)
+		qsort_r(s->samples.data + s->begin, s->samples.count - s->begin,
+			sizeof(*s->samples.data), compare_places, s->place);
+	return err;
+}
+
+static int collect(struct service_samples *s)
+{
+	const struct agent_window *w = s->window;
+	_cleanup_free_ uint32_t *threads = calloc(w->profile->thread_count + 1, sizeof(*threads));
+	_cleanup_free_ size_t *begins = calloc(w->service_count + 1, sizeof(*begins));
+	int err = threads && begins ? place_stacks(s) : -ENOMEM;
+
+	if (err)
+		return err;
+	sort_threads(w, threads, begins);
+	for (size_t i = 0; i < w->service_count && !err; i++) {
+		s->first[i] = s->samples.count;
+		err = collect_service(s, threads + begins[i], begins[i + 1] - begins[i]);
+	}
+	s->first[w->service_count] = s->samples.count;
+	return err;
+}
+
+int service_samples__new(const struct agent_window *window, const uint32_t *merged,
+			 struct service_samples **samples)
+{
+	struct service_samples *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (!s)
+		return -ENOMEM;
+	s->window = window;
+	s->merged = merged;
+	hashmap__init(&s->by_stack, stack_equal, s);
+	s->first = calloc(window->service_count + 1, sizeof(*s->first));
+	if (s->first)
+		err = collect(s);
+	if (err) {
+		service_samples__free(s);
+		return err;
+	}
+	*samples = s;
+	return 0;
+}
+
+void service_samples__free(struct service_samples *s)
+{
+	if (!s)
+		return;
+	vec_free(&s->samples);
+	free(s->first);
+	free(s->place);
+	hashmap__fini(&s->by_stack);
+	free(s);
+}
+
+const struct service_sample *service_samples__of(const struct service_samples *s, size_t service,
+						 size_t *count)
+{
+	*count = s->first[service + 1] - s->first[service];
+	return s->samples.data ? s->samples.data + s->first[service] : NULL;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who is what: the services of a window, by the facts in its profile, by the paths of control groups and by the files of
+ * container runtimes.
+ *
+ * A process whose facts are not read yet, or that was gone before, belongs to what its control group is, or to what its
+ * other processes say that they are. What was decided about a life stays, unless something more certain becomes known:
+ * then it moves up, never down. All that is kept from window to window has a limit; what was used last stays.
+ *
+ * One thread uses it. It reads files of the administrator, so it may take some milliseconds where many containers are new.
+ */
+#ifndef AGENT_SERVICES_H
+#define AGENT_SERVICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+#include "agent/containers.h"
+#include "agent/label_rules.h"
+#include "agent/service_decision.h"
+#include "agent/service_filter.h"
+#include "base/log.h"
+
+#define SERVICES_MAX  1000 /* series of a window, if nothing else is said */
+#define SERVICE_OTHER "_other"
+
+struct services;
+
+/* Texts are copied; rules and filter outlive it. */
+struct services_options {
+	const char *node; /* the host's name as a label; NULL: none */
+	bool pods;	  /* label each pod, and containers without a name by their ids */
+	size_t most;	  /* of a window, SERVICE_OTHER included; 0: SERVICES_MAX */
+	const char *root; /* where the host's files are; NULL: "/" */
+	const struct label_rules *rules;     /* NULL: none */
+	const struct service_filter *filter; /* NULL: all are sent */
+};
+
+/* 0 or negative errno, `failure` filled. */
+int services__new(const struct services_options *options, struct services **services,
+		  struct failure *failure);
+void services__free(struct services *s);
+
+/*
+ * The services of a profile, into `window`: services, service_count and service_of_process, all valid until the next call.
+ * `window->profile` is set by the caller. `now`: CLOCK_MONOTONIC ns. 0 or -ENOMEM.
+ */
+int services__name(struct services *s, struct agent_window *window, uint64_t now);
+
+struct services_stats {
+	/* of the last window */
+	size_t services, excluded;
+	size_t overflowed;	 /* that are in SERVICE_OTHER */
+	uint64_t overflowed_cpu; /* ns */
+	/* of all windows: samples, by what decided */
+	uint64_t samples[SERVICE_SOURCE_COUNT];
+	uint64_t samples_excluded;
+	size_t lives_kept, groups_kept, sets_kept;
+	uint64_t lives_evicted;
+	struct containers_stats containers;
+};
+void services__stats(const struct services *s, struct services_stats *stats);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/sink_format.h"
+#include "base/parse.h"
+
+#define SECOND	       UINT64_C(1000000000)
+#define WINDOW_DEFAULT (15 * SECOND)
+#define WINDOW_MIN     (10 * SECOND)
+#define WINDOW_MAX     (60 * SECOND)
+#define HZ_DEFAULT     97 /* a prime: in step with nothing that comes every so often */
+#define HZ_MAX	       1000
+#define CPU_DEFAULT    0.005
+#define MEMORY_DEFAULT (UINT64_C(100) << 20)
+#define MEMORY_MIN     (UINT64_C(32) << 20)
+#define SERIES_DEFAULT 1000
+#define SERIES_MAX     10000
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static int expected(struct failure *failure, const char *what)
+{
+	return fail(failure, -EINVAL, "expected %s", what);
+}
+
+static int set_text(char **text, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+static int set_number(unsigned int *number, const char *value, unsigned int min, unsigned int max,
+		      struct failure *failure)
+{
+	uint64_t parsed;
+
+	if (parse_u64(value, min, max, &parsed))
+		return fail(failure, -EINVAL, "expected a whole number from %u to %u", min, max);
+	*number = (unsigned int)parsed;
+	return 0;
+}
+
+static int set_bool(bool *flag, const char *value, struct failure *failure)
+{
+	if (strcmp(value, "yes") && strcmp(value, "no"))
+		return expected(failure, "yes or no");
+	*flag = !strcmp(value, "yes");
+	return 0;
+}
+
+static struct sink_settings *last_sink(struct agent_settings *s)
+{
+	return s->sinks.count ? &s->sinks.data[s->sinks.count - 1] : NULL;
+}
+
+static int set_of_sink(struct agent_settings *s, size_t offset, const char *value,
+		       struct failure *failure)
+{
+	struct sink_settings *sink = last_sink(s);
+
+	if (!sink)
+		return fail(failure, -EINVAL, "a sink has to come before it");
+	return set_text((char **)((char *)sink + offset), value);
+}
+
+/* ---- the settings ---------------------------------------------------------------------------- */
+
+int agent_settings__add_sink(struct agent_settings *s, const char *to, struct failure *failure)
+{
+	const char *colon = strchr(to, ':');
+	struct sink_settings sink = {};
+	char name[32];
+	int err;
+
+	if (!colon || !colon[1] || (size_t)(colon - to) >= sizeof(name))
+		return expected(failure, "TYPE:URL, as in pyroscope:http://127.0.0.1:4040");
+	memcpy(name, to, colon - to);
+	name[colon - to] = '\0';
+	if (!sink_format__find(name))
+		return expected(failure, "pyroscope:URL, parca:URL, otlp:URL or dir:PATH");
+	err = set_text(&sink.to, to);
+	if (!err)
+		err = vec_push(&s->sinks, sink);
+	if (err)
+		free(sink.to);
+	return err;
+}
+
+/* Of a list of rules. */
+#define ADD_RULE(list, value)                                                                      \
+	({                                                                                         \
+		char *rule_ = strdup(value);                                                       \
+		int err_ = rule_ ? vec_push(list, rule_) : -ENOMEM;                                \
+		if (err_)                                                                          \
+			free(rule_);                                                               \
+		err_;                                                                              \
+	})
+
+static int set_include(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	(void)failure;
+	return ADD_RULE(&s->includes, value);
+}
+
+static int set_exclude(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	(void)failure;
+	return ADD_RULE(&s->excludes, value);
+}
+
+static int set_label(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	(void)failure;
+	return ADD_RULE(&s->labels, value);
+}
+
+static int set_window(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	uint64_t window;
+
+	if (parse_seconds(value, &window) || window < WINDOW_MIN || window > WINDOW_MAX)
+		return expected(failure, "a number of seconds from 10 to 60");
+	s->window = window;
+	return 0;
+}
+
+static int set_hz(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	return set_number(&s->hz, value, 1, HZ_MAX, failure);
+}
+
+static int set_cpu(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	if (parse_share(value, &s->cpu))
+		return expected(failure, "a share of one CPU, as in 0.5%, or 0 for no limit");
+	return 0;
+}
+
+static int set_memory(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	uint64_t bytes;
+
+	if (parse_size(value, &bytes) || (bytes && bytes < MEMORY_MIN))
+		return expected(failure, "a size of 32M or more, as in 100M, or 0 for no limit");
+	s->memory = bytes;
+	return 0;
+}
+
+static int set_spool(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	if (*value != '/')
+		return expected(failure, "a directory's path from the root");
+	return set_text(&s->spool, value);
+}
+
+static int set_listen(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	if (!strchr(value, ':') && strcmp(value, "none"))
+		return expected(failure, "ADDRESS:PORT, unix:PATH or none");
+	return set_text(&s->listen, value);
+}
+
+static int set_node(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	if (!*value)
+		return expected(failure, "a name");
+	return set_text(&s->node, value);
+}
+
+static int set_pods(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	return set_bool(&s->pods, value, failure);
+}
+
+static int set_raw_names(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	bool raw = false;
+	int err = set_bool(&raw, value, failure);
+
+	if (!err)
+		s->synthetic_names = !raw;
+	return err;
+}
+
+static int set_series(struct agent_settings *s, const char *value, struct failure *failure)
+{
+	return set_number(&s->series, value, 1, SERIES_MAX, failure);
+}
+
+#define SET_OF_SINK(field)                                                                         \
+	static int set_##field(struct agent_settings *s, const char *value,                        \
+			       struct failure *failure)                                            \
+	{                                                                                          \
+		return set_of_sink(s, offsetof(struct sink_settings, field), value, failure);      \
+	}
+SET_OF_SINK(bearer_file)
+SET_OF_SINK(basic_file)
+SET_OF_SINK(header_file)
+SET_OF_SINK(ca_file)
+SET_OF_SINK(tenant)
+
+/* clang-format off */
+static const struct setting table[] = {
+	{.key = "sink", .argument = "TYPE:URL", .is_list = true, .set = agent_settings__add_sink,
+	 .help = "where profiles go: pyroscope:URL, parca:URL, otlp:URL or dir:PATH; several are allowed"},
+	{.key = "bearer-file", .argument = "FILE", .of_sink = true, .set = set_bearer_file,
+	 .help = "of the sink before it: its token; read again for each request"},
+	{.key = "basic-file", .argument = "FILE", .of_sink = true, .set = set_basic_file,
+	 .help = "its USER:PASSWORD"},
+	{.key = "header-file", .argument = "FILE", .of_sink = true, .set = set_header_file,
+	 .help = "headers, one a line, as in X-Api-Key: KEY"},
+	{.key = "ca-file", .argument = "FILE", .of_sink = true, .set = set_ca_file,
+	 .help = "certificates that it is checked against"},
+	{.key = "tenant", .argument = "NAME", .of_sink = true, .set = set_tenant,
+	 .help = "X-Scope-OrgID"},
+	{.key = "window", .argument = "SECONDS", .set = set_window,
+	 .help = "length of a window, 10 to 60, default 15"},
+	{.key = "frequency", .flag = 'F', .argument = "HZ", .set = set_hz,
+	 .help = "samples a second and CPU, default 97"},
+	{.key = "cpu", .argument = "SHARE", .set = set_cpu,
+	 .help = "of one CPU that the agent may use, default 0.5%; 0: no limit"},
+	{.key = "memory", .argument = "SIZE", .set = set_memory,
+	 .help = "that the agent may use, default 100M; 0: no limit"},
+	{.key = "spool", .argument = "DIR", .set = set_spool,
+	 .help = "keeps windows that a sink does not take, 64 MiB and 50 min each; without: in memory"},
+	{.key = "listen", .argument = "ADDRESS", .set = set_listen,
+	 .help = "of /metrics and /healthz: ADDRESS:PORT, unix:PATH or none; default 127.0.0.1:4041"},
+	{.key = "include", .argument = "RULE", .is_list = true, .set = set_include,
+	 .help = "only these: cgroup=PATTERN, unit=PATTERN or service=PATTERN; several are allowed"},
+	{.key = "exclude", .argument = "RULE", .is_list = true, .set = set_exclude,
+	 .help = "not these"},
+	{.key = "label", .argument = "RULE", .is_list = true, .set = set_label,
+	 .help = "a label: NAME = SOURCE ~ REGEX; SOURCE is cgroup, exe or env:VARIABLE"},
+	{.key = "node", .argument = "NAME", .set = set_node,
+	 .help = "the label `node`, default: the host's name"},
+	{.key = "pods", .set = set_pods, .help = "the label `pod`: a series for each pod"},
+	{.key = "raw-names", .set = set_raw_names,
+	 .help = "code without a name is left to the backend, by build-id and address"},
+	{.key = "series", .argument = "N", .set = set_series,
+	 .help = "series of a window at most, default 1000; the rest is service _other"},
+	{},
+};
+/* clang-format on */
+_Static_assert(sizeof(table) / sizeof(table[0]) <= AGENT_SETTINGS_MAX, "too many settings");
+
+const struct setting *agent_settings__table(void)
+{
+	return table;
+}
+
+const struct setting *agent_settings__find(const char *key)
+{
+	for (const struct setting *s = table; s->key; s++)
+		if (!strcmp(s->key, key))
+			return s;
+	return NULL;
+}
+
+void agent_settings__init(struct agent_settings *s)
+{
+	*s = (struct agent_settings){
+		.window = WINDOW_DEFAULT,
+		.hz = HZ_DEFAULT,
+		.cpu = CPU_DEFAULT,
+		.memory = MEMORY_DEFAULT,
+		.synthetic_names = true,
+		.series = SERIES_DEFAULT,
+	};
+}
+
+static void sink_settings__fini(struct sink_settings *sink)
+{
+	free(sink->to);
+	free(sink->bearer_file);
+	free(sink->basic_file);
+	free(sink->header_file);
+	free(sink->ca_file);
+	free(sink->tenant);
+}
+
+#define FREE_RULES(list)                                                                           \
+	do {                                                                                       \
+		for (size_t i_ = 0; i_ < (list)->count; i_++)                                      \
+			free((list)->data[i_]);                                                    \
+		vec_free(list);                                                                    \
+	} while (0)
+
+static void free_sinks(struct agent_settings *s)
+{
+	for (size_t i = 0; i < s->sinks.count; i++)
+		sink_settings__fini(&s->sinks.data[i]);
+	vec_free(&s->sinks);
+}
+
+void agent_settings__clear(struct agent_settings *s, const struct setting *setting)
+{
+	if (setting->set == agent_settings__add_sink)
+		free_sinks(s);
+	else if (setting->set == set_include)
+		FREE_RULES(&s->includes);
+	else if (setting->set == set_exclude)
+		FREE_RULES(&s->excludes);
+	else if (setting->set == set_label)
+		FREE_RULES(&s->labels);
+}
+
+int agent_settings__check(const struct agent_settings *s, struct failure *failure)
+{
+	for (size_t i = 0; i < s->sinks.count; i++) {
+		const struct sink_settings *sink = &s->sinks.data[i];
+
+		if (sink->bearer_file && sink->basic_file)
+			return fail(failure, -EINVAL,
+				    "sink %s: bearer-file and basic-file are mutually exclusive",
+				    sink->to);
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(s->sinks.data[k].to, sink->to))
+				return fail(failure, -EINVAL, "sink %s is given twice", sink->to);
+	}
+	return 0;
+}
+
+void agent_settings__fini(struct agent_settings *s)
+{
+	free_sinks(s);
+	FREE_RULES(&s->includes);
+	FREE_RULES(&s->excludes);
+	FREE_RULES(&s->labels);
+	free(s->spool);
+	free(s->listen);
+	free(s->node);
+	*s = (struct agent_settings){};
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent's settings: one table, from which the flags, the keys of the configuration file, the help and the shells'
+ * completions are made. The file comes first, then the flags: a list that a flag gives takes the place of the
+ * file's.
+ */
+#ifndef AGENT_SETTINGS_H
+#define AGENT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+
+/* A sink, as it was asked for. All strings are its own; NULL: not given. */
+struct sink_settings {
+	char *to; /* "TYPE:URL" */
+	char *bearer_file, *basic_file, *header_file, *ca_file, *tenant;
+};
+
+struct agent_settings {
+	VEC(struct sink_settings) sinks;
+	VEC(char *) includes, excludes, labels; /* rules, as they were written */
+	uint64_t window;			/* ns */
+	unsigned int hz;
+	double cpu;	 /* share of one CPU that the agent may use; 0: no limit */
+	uint64_t memory; /* bytes that it may use; 0: no limit */
+	char *spool;	 /* directory; NULL: memory alone */
+	char *listen;	 /* "127.0.0.1:4041", "unix:PATH", "none"; NULL: the first of these */
+	char *node;	 /* label `node`; NULL: the host's name */
+	bool pods;	 /* label `pod` */
+	bool synthetic_names;
+	unsigned int series; /* of a window at most */
+};
+
+/* A setting. `key` is the key in the file, and with "--" before it the flag. */
+struct setting {
+	const char *key;
+	char flag;	      /* the short one; 0: none */
+	const char *argument; /* "SECONDS"; NULL: a flag without one, "yes" or "no" in the file */
+	bool is_list;	      /* may be given several times */
+	bool of_sink;	      /* belongs to the sink given before it; in the file: to its section */
+	const char *help;
+	/* -EINVAL with `failure` filled (what is expected), -ENOMEM. */
+	int (*set)(struct agent_settings *settings, const char *value, struct failure *failure);
+};
+
+/* Ends with a key of NULL. */
+const struct setting *agent_settings__table(void);
+const struct setting *agent_settings__find(const char *key);
+
+void agent_settings__init(struct agent_settings *settings);
+void agent_settings__fini(struct agent_settings *settings);
+
+/* A further sink: "TYPE:URL". 0, -EINVAL with `failure` filled, -ENOMEM. */
+int agent_settings__add_sink(struct agent_settings *settings, const char *to,
+			     struct failure *failure);
+
+/* Of a setting that may be given several times: none is left of it. */
+void agent_settings__clear(struct agent_settings *settings, const struct setting *setting);
+
+/* What goes with what; after all of them were set. 0 or -EINVAL with `failure` filled. */
+int agent_settings__check(const struct agent_settings *settings, struct failure *failure);
+
+#define AGENT_SETTINGS_MAX 32 /* rows of the table */
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A sink's thread is waited for at the end, but not for long: it may hang in a disk or in a name server, where nothing
+ * stops it. Then it is left behind, and the last one of the two who hold the sink frees it.
+ */
+#include "agent/sink.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "agent/sink_private.h"
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+#define SPOOL_BYTES   (UINT64_C(64) << 20)
+#define SPOOL_AGE     (50 * 60 * NS_PER_SECOND)
+#define TIMEOUT	      (20 * NS_PER_SECOND)
+#define GRACE	      (NS_PER_SECOND / 4) /* to see that patience is over */
+
+static const struct sink_pace usual_pace = {
+	.retry = {.least = NS_PER_SECOND / 2,
+		  .most = 60 * NS_PER_SECOND,
+		  .slow = 60 * NS_PER_SECOND},
+	.bytes_per_second = 4u << 20, /* what Pyroscope takes */
+};
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void drop_sink(struct sink *s)
+{
+	if (atomic_fetch_sub(&s->holders, 1) != 1)
+		return;
+	http_client__free(s->client);
+	spool__free(s->spool);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->changed);
+	free(s->url);
+	free(s);
+}
+
+static bool wait_for_end(struct sink *s, uint64_t time)
+{
+	struct timespec until = {time / NS_PER_SECOND, time % NS_PER_SECOND};
+	bool ended;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->ended && monotonic_ns() < time)
+		pthread_cond_timedwait(&s->changed, &s->lock, &until);
+	ended = s->ended;
+	pthread_mutex_unlock(&s->lock);
+	return ended;
+}
+
+void sink__free(struct sink *s, uint64_t patience)
+{
+	uint64_t deadline = saturating_add_u64(monotonic_ns(), patience);
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	if (s->client)
+		http_client__stop(s->client, deadline);
+	if (wait_for_end(s, saturating_add_u64(deadline, GRACE))) {
+		pthread_join(s->thread, NULL);
+	} else {
+		log_debug(LOG_AGENT, "%s: its thread hangs, and is left behind", s->url);
+		pthread_detach(s->thread);
+		spool__leave(s->spool);
+	}
+	drop_sink(s);
+}
+
+static void *run(void *sink)
+{
+	struct sink *s = sink;
+
+	while (sender__turn(s))
+		;
+	pthread_mutex_lock(&s->lock);
+	s->ended = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	drop_sink(s);
+	return NULL;
+}
+
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+struct http_options sink_http_options(const struct sink_options *o)
+{
+	return (struct http_options){
+		.url = o->url,
+		.credentials = {o->bearer_file, o->basic_file, o->header_file},
+		.ca_file = o->ca_file,
+		.tenant = o->tenant,
+		.timeout = o->timeout ? o->timeout : TIMEOUT,
+	};
+}
+
+static int open_directory(const char *path, struct failure *failure)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return fail(failure, -errno, "cannot make the directory %s: %s", path,
+			    strerror(errno));
+	if (stat(path, &st))
+		return fail(failure, -errno, "%s: %s", path, strerror(errno));
+	return S_ISDIR(st.st_mode) ? 0 : fail(failure, -ENOTDIR, "%s is not a directory", path);
+}
+
+/* Where it goes: a client, or a directory. */
+static int open_target(struct sink *s, const struct sink_options *o, struct failure *failure)
+{
+	const struct http_options http = sink_http_options(o);
+
+	return s->format->judge ? http_client__new(&http, &s->client, failure)
+				: open_directory(o->url, failure);
+}
+
+static int open_spool(struct sink *s, const struct sink_options *o, struct failure *failure)
+{
+	struct spool_options spool = {
+		.directory = o->spool,
+		.bytes = o->spool_bytes ? o->spool_bytes : SPOOL_BYTES,
+		.age = o->spool_age ? o->spool_age : SPOOL_AGE,
+	};
+
+	if (s->format->oldest)
+		spool.age = min_u64(spool.age, s->format->oldest);
+	return spool__new(&spool, &s->spool, failure);
+}
+
+/* Signals are for the main thread. */
+static int start_thread(struct sink *s)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	atomic_store(&s->holders, 2);
+	err = -pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		atomic_store(&s->holders, 1);
+	return err;
+}
+
+static struct sink *new_sink(const struct sink_format *format, const struct sink_pace *pace)
+{
+	struct sink *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attributes;
+
+	if (!s)
+		return NULL;
+	s->format = format;
+	s->pace = *pace;
+	atomic_store(&s->holders, 1);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return s;
+}
+
+int sink__new_paced(const struct sink_options *o, const struct sink_pace *pace, struct sink **sink,
+		    struct failure *failure)
+{
+	struct sink *s = new_sink(o->format, pace);
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->url = strdup(o->url);
+	err = s->url ? open_target(s, o, failure) : -ENOMEM;
+	if (!err)
+		err = open_spool(s, o, failure);
+	if (!err)
+		err = start_thread(s);
+	if (err) {
+		drop_sink(s);
+		return err;
+	}
+	*sink = s;
+	return 0;
+}
+
+int sink__new(const struct sink_options *options, struct sink **sink, struct failure *failure)
+{
+	return sink__new_paced(options, &usual_pace, sink, failure);
+}
+
+/* ---- between --------------------------------------------------------------------------------- */
+
+int sink__put(struct sink *s, struct sealed_window *window)
+{
+	bool empty = !window->request_count;
+	int err = 0;
+
+	if (empty)
+		sealed_window__fini(window);
+	else
+		err = spool__put(s->spool, window);
+	pthread_mutex_lock(&s->lock);
+	s->stats.windows_put++;
+	s->stats.windows_sent += empty; /* nobody is to be told of it */
+	s->put = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+void sink__stats(struct sink *s, struct sink_stats *stats)
+{
+	struct spool_stats spool;
+
+	spool__stats(s->spool, &spool);
+	pthread_mutex_lock(&s->lock);
+	*stats = s->stats;
+	pthread_mutex_unlock(&s->lock);
+	stats->windows_too_old = spool.too_old;
+	stats->windows_no_room = spool.no_room;
+	stats->spool_windows = spool.windows;
+	stats->spool_bytes = spool.bytes;
+	stats->spool_oldest = spool.oldest;
+	stats->torn_files = spool.strange;
+	stats->spool_failed = spool.error != 0;
+	if (spool.error && !stats->last_error[0])
+		snprintf(stats->last_error, sizeof(stats->last_error), "its spool: %s",
+			 strerror(-spool.error));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A sink: where windows go. It keeps sealed windows, on disk or, where that fails, in memory, and a thread sends them,
+ * the oldest first. Whoever hands it a window never waits for a network.
+ */
+#ifndef AGENT_SINK_H
+#define AGENT_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+#include "agent/sink_format.h"
+#include "base/log.h"
+
+struct sink;
+
+/* Strings are copied. */
+struct sink_options {
+	const struct sink_format *format;
+	const char *url; /* dir: a path */
+	const char *bearer_file, *basic_file,
+		*header_file; /* NULL: none. Read at each use, never logged */
+	const char *ca_file;  /* NULL: the system's */
+	const char *tenant;   /* X-Scope-OrgID; NULL: none */
+	const char *spool;    /* directory of this sink alone; NULL: in memory */
+	uint64_t spool_bytes; /* 0: 64 MiB */
+	uint64_t spool_age;   /* ns; 0: 50 min */
+	uint64_t timeout;     /* ns of a request; 0: 20 s */
+};
+
+struct sink_stats {
+	uint64_t windows_put, windows_sent;
+	uint64_t cpu_ns_sent, samples_sent;
+	uint64_t windows_dropped[SINK_VERDICT_COUNT]; /* by the last verdict */
+	uint64_t windows_too_old, windows_no_room;    /* that left the spool unsent */
+	uint64_t ambiguous;			      /* requests that may have arrived twice */
+	uint64_t requests, failures, bytes;
+	uint64_t push_ns; /* time that requests took, in all */
+	uint64_t spool_windows, spool_bytes,
+		spool_oldest; /* now; oldest: ns since the epoch, 0: none */
+	uint64_t torn_files;  /* in the spool, skipped */
+	bool spool_failed;    /* what is kept is in memory */
+	uint64_t last_sent;   /* CLOCK_MONOTONIC ns; 0: never */
+	char last_error[256]; /* "": none. No secret is in it */
+};
+
+/* Starts the thread. What an earlier run left in the spool is sent first. 0 or negative errno, `failure` filled. */
+int sink__new(const struct sink_options *options, struct sink **sink, struct failure *failure);
+
+/* Takes the window; it is empty afterwards, whatever happens. Any thread. 0 or negative errno: it is dropped, counted. */
+int sink__put(struct sink *s, struct sealed_window *window);
+
+/* What waits stays in the spool; a request under way has this long (ns). NULL is fine. */
+void sink__free(struct sink *s, uint64_t patience);
+
+void sink__stats(struct sink *s, struct sink_stats *stats);
+
+/* Is anything there that answers as such a backend? One request, without data. 0 or negative errno with `failure` filled. */
+int sink__probe(const struct sink_options *options, struct failure *failure);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A backend's format: what of a window is sent to it, and what its answers mean. */
+#ifndef AGENT_SINK_FORMAT_H
+#define AGENT_SINK_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+
+struct sink_encoding_options {
+	const char *node; /* the host's name, for formats that want it beside the labels */
+	bool name_all;	  /* frames without a name get one, "libfoo.so+0x1234" */
+};
+
+/* An answer, or why there is none. */
+struct sink_answer {
+	long status;	  /* of HTTP; 0: there was no answer */
+	bool sent;	  /* the request, or a part of it, may have arrived */
+	const char *type; /* Content-Type, "" */
+	const void *body; /* its first 64 KB */
+	size_t size;
+	uint64_t retry_after; /* ns, of Retry-After; 0: none */
+};
+
+/* X(ENUM, text): what an answer means. The texts are labels of a metric. */
+#define SINK_VERDICTS(X)                                                                           \
+	X(ACCEPTED, "accepted")                                                                    \
+	X(RETRY, "retry")		  /* the same bytes again, later */                        \
+	X(AMBIGUOUS, "ambiguous")	  /* it may have been taken: the same bytes again */       \
+	X(RETRY_FEW, "retry_few")	  /* again, three times at most, then REJECTED */          \
+	X(REJECTED, "rejected")		  /* invalid: never again */                               \
+	X(TOO_OLD, "too_old")		  /* outside of the time that the backend takes */         \
+	X(TOO_BIG, "too_big")		  /* never again */                                        \
+	X(UNAUTHORIZED, "unauthorized")	  /* again, slowly: somebody may mend the token */         \
+	X(NOT_A_BACKEND, "not_a_backend") /* what answers is something else; again, slowly */
+
+enum sink_verdict {
+#define X(id, text) SINK_##id,
+	SINK_VERDICTS(X)
+#undef X
+		SINK_VERDICT_COUNT
+};
+
+const char *sink_verdict_text(enum sink_verdict verdict);
+
+struct sink_format {
+	const char *name; /* "pyroscope", as in TYPE:URL */
+	/* Requests of this window, each within the backend's limits. 0, -ENOMEM; *sealed is untouched then. */
+	int (*encode)(const struct agent_window *window,
+		      const struct sink_encoding_options *options, struct sealed_window *sealed);
+	/* NULL: of a format that is not sent. */
+	enum sink_verdict (*judge)(const struct sink_answer *answer);
+	uint64_t oldest; /* ns: an older window is refused by the backend; 0: any is taken */
+};
+
+/* NULL-ended. */
+const struct sink_format *const *sink_formats(void);
+const struct sink_format *sink_format__find(const char *name);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sinks that were asked for, and each window's way to all of them. */
+#ifndef AGENT_SINK_LIST_H
+#define AGENT_SINK_LIST_H
+
+#include "agent/settings.h"
+#include "agent/sink.h"
+
+struct sink_list;
+
+/* An empty one; NULL: no memory. */
+struct sink_list *sink_list__new(void);
+/* What waits stays in the spools; requests under way have this long (ns), all together. NULL is fine. */
+void sink_list__free(struct sink_list *list, uint64_t patience);
+
+/*
+ * Makes it those of `settings`. A sink that is there already, with the same options, goes on untouched; others end, what
+ * they had left stays in their spool. 0, or negative errno with `failure` filled:
+ * those before the one that failed are there.
+ */
+int sink_list__set(struct sink_list *list, const struct agent_settings *settings,
+		   struct failure *failure);
+
+/* Options of a sink as it was asked for, but for the spool; pointers into `sink`. */
+void sink_options_of(const struct sink_settings *sink, struct sink_options *options);
+
+size_t sink_list__count(const struct sink_list *list);
+/* "TYPE:URL" */
+const char *sink_list__name(const struct sink_list *list, size_t i);
+void sink_list__stats(const struct sink_list *list, size_t i, struct sink_stats *stats);
+
+/*
+ * Seals the window for each sink and hands it over. A sink that fails takes nothing from the others; how many of them
+ * did is returned.
+ */
+unsigned int sink_list__put(struct sink_list *list, const struct agent_window *window,
+			    const struct sink_encoding_options *options);
+
+#endif

@@ -1,0 +1,688 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files are "NUMBER-MILLISECONDS.win", twenty digits each; the number gives the order, for clocks are set back. The
+ * directory is ours alone (0700), and reached through one descriptor; ".lock" in it is locked by the process that uses
+ * it. Files with other names, links, and torn windows are left as they are, and counted. A temporary file that a killed
+ * process has left is removed.
+ *
+ * The index is all that grows in memory, by 40 bytes a window. A window that is being sent is in no index: nothing drops
+ * it, and it is put back in front.
+ *
+ * Where the disk fails, the window stays in memory; each window that comes tries the disk first, and takes those in memory
+ * with it. There are a few of them at most: the oldest of these goes. Windows on the disk stay, since nobody knows
+ * whether the room that they leave would be ours.
+ *
+ * `turn` orders those who change anything, and is held while the disk works. `lock` is for the numbers alone.
+ */
+#include "agent/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/io.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include "base/vec.h"
+
+#define LOCK_NAME  ".lock"
+#define TEMPORARY  ".writing"
+#define NAME_SIZE  64
+#define NUMBER_MAX (UINT64_MAX / 2) /* of a file that is there: numbers go on from it */
+#define NS_PER_MS  UINT64_C(1000000)
+
+struct memory_window {
+	struct sealed_window window;
+	uint8_t states[];
+};
+
+struct entry {
+	uint64_t number, milliseconds; /* its name */
+	uint64_t start;		       /* ns since the epoch */
+	uint64_t bytes;
+	struct memory_window *memory; /* NULL: on disk */
+};
+
+struct spool_window {
+	uint64_t number; /* as it was when it was taken: that of the entry may change */
+	struct entry entry;
+	struct spool_file *file; /* NULL: in memory */
+};
+
+struct spool {
+	char *path; /* NULL: in memory */
+	uint64_t limit, age;
+	pthread_mutex_t turn;
+	int directory, lock_fd;
+	bool listed, left;
+	uint64_t next;
+	VEC(struct entry) entries; /* by number */
+	struct spool_window *taken;
+	pthread_mutex_t lock;
+	struct spool_stats stats;
+};
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void name_of(const struct entry *e, char name[NAME_SIZE])
+{
+	snprintf(name, NAME_SIZE, "%020" PRIu64 "-%020" PRIu64 ".win", e->number, e->milliseconds);
+}
+
+/* Is it a name that name_of() gives? */
+static bool parse_name(const char *name, struct entry *e)
+{
+	char number[21], milliseconds[21], again[NAME_SIZE];
+
+	if (strlen(name) != 45)
+		return false;
+	memcpy(number, name, 20);
+	memcpy(milliseconds, name + 21, 20);
+	number[20] = milliseconds[20] = '\0';
+	if (parse_u64(number, 0, NUMBER_MAX, &e->number) ||
+	    parse_u64(milliseconds, 0, UINT64_MAX, &e->milliseconds))
+		return false;
+	name_of(e, again);
+	return !strcmp(name, again);
+}
+
+/* ---- the index ------------------------------------------------------------------------------- */
+
+static void entry__fini(struct entry *e)
+{
+	if (e->memory)
+		sealed_window__fini(&e->memory->window);
+	free(e->memory);
+	e->memory = NULL;
+}
+
+static void publish(struct spool *s)
+{
+	uint64_t bytes = 0, memory = 0;
+	struct entry *taken = s->taken ? &s->taken->entry : NULL;
+	const struct entry *oldest = taken ? taken : s->entries.count ? s->entries.data : NULL;
+
+	for (size_t i = 0; i < s->entries.count; i++) {
+		bytes += s->entries.data[i].bytes;
+		memory += s->entries.data[i].memory != NULL;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->stats.windows = s->entries.count + (taken ? 1 : 0);
+	s->stats.bytes = bytes + (taken ? taken->bytes : 0);
+	s->stats.memory_windows = memory + (taken && taken->memory ? 1 : 0);
+	s->stats.oldest = oldest ? oldest->start : 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void count(struct spool *s, uint64_t *counter)
+{
+	pthread_mutex_lock(&s->lock);
+	++*counter;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void set_error(struct spool *s, int err)
+{
+	pthread_mutex_lock(&s->lock);
+	if (err && s->stats.error != err)
+		log_debug(LOG_AGENT, "spool %s: %s", s->path, strerror(-err));
+	s->stats.error = err;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void remove_entry(struct spool *s, size_t i)
+{
+	memmove(&s->entries.data[i], &s->entries.data[i + 1],
+		(--s->entries.count - i) * sizeof(*s->entries.data));
+}
+
+static void drop_entry(struct spool *s, size_t i, uint64_t *counter)
+{
+	struct entry *e = &s->entries.data[i];
+	char name[NAME_SIZE];
+
+	name_of(e, name);
+	if (!e->memory && s->directory >= 0)
+		unlinkat(s->directory, name, 0);
+	entry__fini(e);
+	remove_entry(s, i);
+	count(s, counter);
+}
+
+/* Adding never fails where room was made. */
+static int insert_entry(struct spool *s, const struct entry *e)
+{
+	size_t at = s->entries.count;
+	int err = vec_push(&s->entries, *e);
+
+	if (err)
+		return err;
+	while (at && s->entries.data[at - 1].number > e->number) {
+		s->entries.data[at] = s->entries.data[at - 1];
+		at--;
+	}
+	s->entries.data[at] = *e;
+	return 0;
+}
+
+static void drop_old(struct spool *s)
+{
+	uint64_t now = realtime_ns();
+
+	for (size_t i = 0; i < s->entries.count;) {
+		const struct entry *e = &s->entries.data[i];
+
+		if (e->start < now && now - e->start > s->age)
+			drop_entry(s, i, &s->stats.too_old);
+		else
+			i++;
+	}
+}
+
+/* So many bytes more on disk, and a window more. The oldest go. -ENOSPC: that many never fit. */
+static int make_room(struct spool *s, uint64_t bytes)
+{
+	uint64_t all = s->taken ? s->taken->entry.bytes : 0;
+
+	for (size_t i = 0; i < s->entries.count; i++)
+		all += s->entries.data[i].memory ? 0 : s->entries.data[i].bytes;
+	if (bytes > s->limit)
+		return -ENOSPC;
+	for (size_t i = 0; i < s->entries.count;) {
+		const struct entry *e = &s->entries.data[i];
+
+		if (all + bytes <= s->limit && s->entries.count < SPOOL_WINDOWS_MAX)
+			break;
+		if (e->memory) {
+			i++;
+			continue;
+		}
+		all -= e->bytes;
+		drop_entry(s, i, &s->stats.no_room);
+	}
+	return 0;
+}
+
+/* ---- the directory --------------------------------------------------------------------------- */
+
+static void close_directory(struct spool *s)
+{
+	if (s->directory >= 0)
+		close(s->directory);
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	s->directory = s->lock_fd = -1;
+}
+
+/* With those that it is in. Errors show when it is opened. */
+static void make_directory(const char *path)
+{
+	_cleanup_free_ char *copy = strdup(path);
+
+	if (!copy || !mkdir(path, 0700) || errno != ENOENT)
+		return;
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(copy, 0700);
+		*slash = '/';
+	}
+	mkdir(path, 0700);
+}
+
+static int open_own_directory(const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	make_directory(path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	return steal_fd(fd);
+}
+
+/* A lock of this process, which ends with it; children that are still there do not have it. */
+static int lock_directory(int directory)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	_cleanup_close_ int fd = openat(
+		directory, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -EPERM : -errno;
+	if (fcntl(fd, F_SETLK, &lock))
+		return errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	return steal_fd(fd);
+}
+
+/* 0 too if it is skipped. */
+static int note_file(struct spool *s, const char *name)
+{
+	struct spool_file *file;
+	struct entry e = {};
+	int err;
+
+	if (!strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, LOCK_NAME))
+		return 0;
+	if (!strcmp(name, TEMPORARY) && !unlinkat(s->directory, name, 0))
+		return 0;
+	if (!parse_name(name, &e)) {
+		count(s, &s->stats.strange);
+		return 0;
+	}
+	s->next = max_u64(s->next, e.number + 1); /* of a torn one too: its name stays taken */
+	err = spool_file__open(s->directory, name, &file);
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		count(s, &s->stats.strange);
+		return 0;
+	}
+	e.start = spool_file__start(file);
+	e.bytes = spool_file__bytes(file);
+	spool_file__free(file);
+	return vec_push(&s->entries, e);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Those in memory came while the directory could not be opened: they are newer than all files. */
+static void renumber(struct spool *s, size_t count)
+{
+	if (s->taken)
+		s->taken->entry.number = s->next++;
+	for (size_t i = 0; i < count; i++)
+		s->entries.data[i].number = s->next++;
+}
+
+static int list_directory(struct spool *s)
+{
+	size_t in_memory = s->entries.count;
+	_cleanup_closedir_ DIR *entries = NULL;
+	int err = read_names(s->directory, &entries);
+
+	for (struct dirent *e; !err && (e = readdir(entries));)
+		err = note_file(s, e->d_name);
+	renumber(s, in_memory);
+	if (s->entries.count)
+		qsort(s->entries.data, s->entries.count, sizeof(*s->entries.data), compare_numbers);
+	s->listed = true;
+	make_room(s, 0);
+	drop_old(s);
+	return err;
+}
+
+static int open_directory(struct spool *s)
+{
+	int err;
+
+	if (s->directory >= 0)
+		return 0;
+	s->directory = open_own_directory(s->path);
+	if (s->directory < 0)
+		return s->directory;
+	s->lock_fd = lock_directory(s->directory);
+	err = s->lock_fd < 0 ? s->lock_fd : 0;
+	if (!err && !s->listed)
+		err = list_directory(s);
+	if (err)
+		close_directory(s);
+	return err;
+}
+
+/* ---- from the disk to memory, and back ------------------------------------------------------- */
+
+static int write_entry(struct spool *s, struct entry *e)
+{
+	char name[NAME_SIZE];
+	int err;
+
+	e->bytes = spool_file__size(&e->memory->window);
+	err = make_room(s, e->bytes);
+	if (err)
+		return err;
+	name_of(e, name);
+	unlinkat(s->directory, TEMPORARY, 0);
+	err = spool_file__write(s->directory, TEMPORARY, name, &e->memory->window,
+				e->memory->states);
+	if (!err)
+		entry__fini(e);
+	return err;
+}
+
+/* The directory was deleted, or replaced: it is made again, once. */
+static int write_or_reopen(struct spool *s, struct entry *e)
+{
+	int err = s->left ? -ECANCELED : open_directory(s);
+
+	if (!err)
+		err = write_entry(s, e);
+	if (err != -ENOENT)
+		return err;
+	close_directory(s);
+	err = open_directory(s);
+	return err ? err : write_entry(s, e);
+}
+
+/* Those in memory to the disk, as long as it takes them. The directory has been opened, so numbers stay. */
+static void move_to_disk(struct spool *s)
+{
+	for (size_t i = 0; i < s->entries.count; i++) {
+		struct entry e = s->entries.data[i];
+		int err;
+
+		if (!e.memory)
+			continue;
+		err = write_or_reopen(s, &e);
+		if (err == -ENOSPC && e.bytes > s->limit)
+			continue;
+		if (err)
+			return;
+		/* room that was made for it has moved it to the front */
+		for (i = 0; s->entries.data[i].number != e.number;)
+			i++;
+		s->entries.data[i] = e;
+	}
+}
+
+static void bound_memory(struct spool *s)
+{
+	size_t found = 0;
+
+	for (size_t i = s->entries.count; i-- > 0;)
+		if (s->entries.data[i].memory && ++found > SPOOL_MEMORY_WINDOWS)
+			drop_entry(s, i, &s->stats.no_room);
+}
+
+static struct memory_window *new_memory(struct sealed_window *w)
+{
+	struct memory_window *m = calloc(1, sizeof(*m) + w->request_count);
+
+	if (!m)
+		return NULL;
+	m->window = *w;
+	*w = (struct sealed_window){};
+	return m;
+}
+
+/* ---- putting --------------------------------------------------------------------------------- */
+
+static int put_entry(struct spool *s, struct entry *e)
+{
+	int err = vec_reserve(&s->entries, s->entries.count + 1), opened = 0;
+
+	if (err)
+		return err;
+	if (s->path && !s->left)
+		opened = open_directory(s); /* and learn which numbers there are */
+	e->number = s->next++;
+	if (s->path) {
+		err = opened ? opened : write_or_reopen(s, e);
+		set_error(s, err);
+	}
+	if (err == -E2BIG || (err == -ENOSPC && e->bytes > s->limit)) {
+		set_error(s, 0); /* not the disk's fault */
+		return err;
+	}
+	return insert_entry(s, e);
+}
+
+int spool__put(struct spool *s, struct sealed_window *w)
+{
+	struct entry e = {.start = w->start_realtime,
+			  .milliseconds = w->end_realtime / NS_PER_MS,
+			  .bytes = spool_file__size(w)};
+	int err;
+
+	e.memory = new_memory(w);
+	if (!e.memory) {
+		sealed_window__fini(w);
+		count(s, &s->stats.no_room);
+		return -ENOMEM;
+	}
+	pthread_mutex_lock(&s->turn);
+	drop_old(s);
+	err = put_entry(s, &e);
+	if (err) {
+		entry__fini(&e);
+		count(s, &s->stats.no_room);
+	} else if (s->path && !e.memory) {
+		move_to_disk(s);
+	}
+	bound_memory(s);
+	publish(s);
+	pthread_mutex_unlock(&s->turn);
+	return err;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+static int open_entry(struct spool *s, struct spool_window *w)
+{
+	char name[NAME_SIZE];
+
+	if (w->entry.memory)
+		return 0;
+	name_of(&w->entry, name);
+	return spool_file__open(s->directory, name, &w->file);
+}
+
+/* The first that can be opened; those before it are gone, or are no windows any more. */
+static int take_first(struct spool *s, struct spool_window *w)
+{
+	bool usable = s->path && !open_directory(s);
+
+	for (size_t i = 0; i < s->entries.count;) {
+		int err;
+
+		w->entry = s->entries.data[i];
+		if (!w->entry.memory && !usable) {
+			i++; /* it may come back */
+			continue;
+		}
+		err = open_entry(s, w);
+		if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+			return -ENOMEM;
+		remove_entry(s, i);
+		if (!err)
+			return 0;
+		count(s, &s->stats.strange);
+	}
+	return -ENOENT;
+}
+
+int spool__take(struct spool *s, struct spool_window **window)
+{
+	struct spool_window *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	pthread_mutex_lock(&s->turn);
+	drop_old(s);
+	err = s->left ? -ENOENT : take_first(s, w);
+	if (!err) {
+		w->number = w->entry.number;
+		s->taken = w;
+	}
+	publish(s);
+	pthread_mutex_unlock(&s->turn);
+	if (err) {
+		free(w);
+		return err;
+	}
+	*window = w;
+	return 0;
+}
+
+static void end_window(struct spool_window *w)
+{
+	spool_file__free(w->file);
+	entry__fini(&w->entry);
+	free(w);
+}
+
+void spool__give_back(struct spool *s, struct spool_window *w, bool done)
+{
+	char name[NAME_SIZE];
+
+	pthread_mutex_lock(&s->turn);
+	s->taken = NULL;
+	name_of(&w->entry, name);
+	if (done && w->file && s->directory >= 0)
+		unlinkat(s->directory, name, 0);
+	if (!done && insert_entry(s, &w->entry))
+		count(s, &s->stats.no_room);
+	else if (!done)
+		w->entry.memory = NULL; /* the index has it */
+	bound_memory(s);
+	publish(s);
+	pthread_mutex_unlock(&s->turn);
+	end_window(w);
+}
+
+void spool__set_aside(struct spool *s, struct spool_window *w)
+{
+	pthread_mutex_lock(&s->turn);
+	s->taken = NULL;
+	count(s, &s->stats.strange);
+	publish(s);
+	pthread_mutex_unlock(&s->turn);
+	end_window(w);
+}
+
+uint64_t spool_window__number(const struct spool_window *w)
+{
+	return w->number;
+}
+
+bool spool_window__in_memory(const struct spool_window *w)
+{
+	return w->entry.memory != NULL;
+}
+
+size_t spool_window__count(const struct spool_window *w)
+{
+	return w->file ? spool_file__count(w->file) : w->entry.memory->window.request_count;
+}
+
+uint8_t spool_window__state(const struct spool_window *w, size_t i)
+{
+	return w->file ? spool_file__state(w->file, i) : w->entry.memory->states[i];
+}
+
+void spool_window__set_state(struct spool_window *w, size_t i, uint8_t state)
+{
+	int err = 0;
+
+	if (w->file)
+		err = spool_file__set_state(w->file, i, state);
+	else
+		w->entry.memory->states[i] = state;
+	if (err) /* after a restart the request is sent again: the same bytes */
+		log_debug(LOG_AGENT, "spool: progress is not kept: %s", strerror(-err));
+}
+
+int spool_window__read(const struct spool_window *w, size_t i, struct sink_request *request)
+{
+	if (w->file)
+		return spool_file__read(w->file, i, request);
+	return sink_request__copy(&w->entry.memory->window.requests[i], request);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool is_wrong(int err)
+{
+	return err == -EBUSY || err == -EPERM || err == -ELOOP || err == -ENOTDIR || err == -ENOMEM;
+}
+
+static int fail_directory(int err, const char *path, struct failure *failure)
+{
+	if (err == -EBUSY) {
+		fail(failure, err, "another agent uses the spool directory %s", path);
+		return fail_remedy(failure, err, "give each agent a spool directory of its own");
+	}
+	if (err == -EPERM) {
+		fail(failure, err, "the spool directory %s can be written to by others", path);
+		return fail_remedy(failure, err, "chown and chmod 0700 it, or choose another one");
+	}
+	return fail(failure, err, "the spool directory %s: %s", path,
+		    err == -ELOOP ? "a symbolic link" : strerror(-err));
+}
+
+int spool__new(const struct spool_options *o, struct spool **spool, struct failure *failure)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+	int err = 0;
+
+	if (!s)
+		return -ENOMEM;
+	s->directory = s->lock_fd = -1;
+	s->limit = o->bytes;
+	s->age = o->age;
+	s->next = 1;
+	pthread_mutex_init(&s->turn, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	if (o->directory) {
+		s->path = strdup(o->directory);
+		err = s->path ? open_directory(s) : -ENOMEM;
+		set_error(s, err);
+	}
+	if (is_wrong(err)) {
+		spool__free(s);
+		return fail_directory(err, o->directory, failure);
+	}
+	publish(s);
+	*spool = s;
+	return 0;
+}
+
+void spool__leave(struct spool *s)
+{
+	if (pthread_mutex_trylock(&s->turn))
+		return; /* the disk hangs: this process ends without it */
+	s->left = true;
+	close_directory(s);
+	pthread_mutex_unlock(&s->turn);
+}
+
+void spool__free(struct spool *s)
+{
+	if (!s)
+		return;
+	if (s->path && !s->left && !open_directory(s))
+		move_to_disk(s);
+	close_directory(s);
+	for (size_t i = 0; i < s->entries.count; i++)
+		entry__fini(&s->entries.data[i]);
+	vec_free(&s->entries);
+	pthread_mutex_destroy(&s->turn);
+	pthread_mutex_destroy(&s->lock);
+	free(s->path);
+	free(s);
+}
+
+void spool__stats(struct spool *s, struct spool_stats *stats)
+{
+	pthread_mutex_lock(&s->lock);
+	*stats = s->stats;
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sealed windows that wait for a backend: in a directory that is this sink's alone, the oldest out first. What is sent
+ * is read from there when it is sent, so that an outage costs disk and no memory. Where the disk fails, the newest few
+ * windows are kept in memory, and moved to the disk when it works again.
+ *
+ * Any thread may call; those that write wait for each other, and for the disk.
+ */
+#ifndef AGENT_SPOOL_H
+#define AGENT_SPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent_window.h"
+#include "agent/spool_file.h"
+#include "base/log.h"
+
+#define SPOOL_MEMORY_WINDOWS 4
+#define SPOOL_WINDOWS_MAX    4096
+
+struct spool_options {
+	const char *directory; /* NULL: in memory */
+	uint64_t bytes;	       /* of all windows on disk */
+	uint64_t age;	       /* ns that a window is kept after it began */
+};
+
+struct spool_stats {
+	uint64_t windows, bytes; /* now, with the one that is taken */
+	uint64_t oldest;	 /* ns since the epoch, 0: none */
+	uint64_t memory_windows;
+	uint64_t too_old, no_room; /* windows that were dropped */
+	uint64_t strange;	   /* files that were skipped: torn, or not ours */
+	int error; /* why the disk is not used, negative errno; 0: it is, or is not wanted */
+};
+
+struct spool;
+
+/*
+ * 0. A directory that does not work for the moment is none, see `error` above. Negative errno with `failure`: -EBUSY:
+ * another process uses it (this one takes care itself); -EPERM, -ELOOP, -ENOTDIR: it is no directory of ours alone; -ENOMEM.
+ */
+int spool__new(const struct spool_options *options, struct spool **spool, struct failure *failure);
+/* NULL is fine. Windows in memory are moved to the disk if that works, and gone if not. */
+void spool__free(struct spool *s);
+/*
+ * For who ends without the thread that uses it: let another process have the directory, from now on nothing is written
+ * there but the progress of what is under way. Does not wait for a disk.
+ */
+void spool__leave(struct spool *s);
+
+/* Takes the window; it is empty afterwards. 0; -ENOSPC, -E2BIG, -ENOMEM: dropped. */
+int spool__put(struct spool *s, struct sealed_window *window);
+
+/* ---- for who sends them: one thread ---------------------------------------------------------- */
+
+struct spool_window;
+
+/* The oldest, which is the caller's until spool__give_back(). One at a time. 0, -ENOENT: there is none; -ENOMEM. */
+int spool__take(struct spool *s, struct spool_window **window);
+/* done: it is deleted. Else it is the oldest again. */
+void spool__give_back(struct spool *s, struct spool_window *window, bool done);
+/* The same for one that turned out to be torn: its file stays, and is not looked at again. */
+void spool__set_aside(struct spool *s, struct spool_window *window);
+
+uint64_t
+spool_window__number(const struct spool_window *w); /* in this spool: the older, the smaller */
+bool spool_window__in_memory(const struct spool_window *w);
+size_t spool_window__count(const struct spool_window *w);
+uint8_t spool_window__state(const struct spool_window *w, size_t request);
+void spool_window__set_state(struct spool_window *w, size_t request, uint8_t state);
+/* The caller frees it by sink_request__fini(). 0, -EBADMSG: torn, -ENOMEM, … */
+int spool_window__read(const struct spool_window *w, size_t i, struct sink_request *request);
+
+/* Any thread; never waits for a disk. */
+void spool__stats(struct spool *s, struct spool_stats *stats);
+
+#endif

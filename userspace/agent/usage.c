@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/usage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/io.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include "base/proc_task.h"
+#include "base/vec.h"
+#include "session/session.h"
+
+#define STATISTICS_FOR 1000000000ull /* ns of an interval in which programs are measured */
+#define CHILDREN_MAX   1024	     /* more are not looked at */
+#define PROGRAMS_MAX   32
+#define TEXT_MAX       (64u << 10)
+#define SMAPS_MAX      (16u << 20)
+#define LOOK_EVERY     6 /* reports: PSS is read so often; the kernel looks at all pages for it … */
+#define LOOK_CHANGE    (8ull << 20) /* … or when as many bytes more or less are resident */
+
+/* A process's memory as it was last looked at. */
+struct memory_look {
+	uint64_t bytes, anonymous; /* PSS, and of what is resident then what is of no file */
+	unsigned int left;	   /* reports until the next look */
+};
+
+/* A process that descends from us. */
+struct child {
+	pid_t pid;
+	uint64_t start; /* clock ticks: a pid may be used again */
+	uint64_t cpu;	/* ns, when last seen */
+	enum usage_cpu_part part;
+	struct memory_look memory;
+	bool direct; /* ours: what it used is in our rusage when it has ended */
+	bool seen;
+};
+
+struct usage {
+	VEC(struct child) children;
+	struct memory_look own;
+	uint64_t ended[USAGE_CPU_PART_COUNT]; /* ns of children that have, as last seen */
+	uint64_t ended_direct;
+	struct usage_report report; /* the last one */
+	uint64_t due;		    /* the next report */
+	uint64_t total;		    /* CPU time in it, ns */
+
+	int statistics; /* descriptor; -1: programs are not measured now */
+	uint64_t statistics_since, run_ns;
+	double bpf_share; /* of one CPU, as last measured */
+	bool bpf_known;
+};
+
+struct usage *usage__new(void)
+{
+	struct usage *u = calloc(1, sizeof(*u));
+
+	if (u)
+		u->statistics = -1;
+	return u;
+}
+
+void usage__free(struct usage *u)
+{
+	if (!u)
+		return;
+	cleanup_close(&u->statistics);
+	vec_free(&u->children);
+	free(u);
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static uint64_t programs_run_ns(struct session *session)
+{
+	struct bpf_program_info programs[PROGRAMS_MAX];
+	size_t count = session__programs(session, programs, PROGRAMS_MAX);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += programs[i].run_ns;
+	return sum;
+}
+
+static void begin_statistics(struct usage *u, struct session *session, uint64_t now)
+{
+	int fd = session ? session__run_statistics(-1) : -1;
+
+	u->bpf_known = fd >= 0;
+	if (fd < 0)
+		return;
+	u->statistics = fd;
+	u->run_ns = programs_run_ns(session);
+	u->statistics_since = now;
+}
+
+static void end_statistics(struct usage *u, struct session *session, uint64_t now)
+{
+	uint64_t run_ns;
+
+	if (u->statistics < 0)
+		return;
+	run_ns = session ? programs_run_ns(session) : 0;
+	if (now > u->statistics_since && run_ns >= u->run_ns)
+		u->bpf_share = (double)(run_ns - u->run_ns) / (double)(now - u->statistics_since);
+	u->statistics = session__run_statistics(u->statistics);
+}
+
+/* ---- threads and children --------------------------------------------------------------------- */
+
+/* ns on a CPU; 0: it has gone. */
+static uint64_t schedstat_ns(int process, pid_t task)
+{
+	char path[64], text[128];
+	uint64_t ns;
+	ssize_t size;
+
+	snprintf(path, sizeof(path), "task/%d/schedstat", task);
+	size = proc_read_small(process, path, text, sizeof(text) - 1);
+	if (size <= 0 || proc_parse_number(text, size, &ns))
+		return 0;
+	return ns;
+}
+
+/* Of a name in a task directory; 0: it is none. */
+static pid_t task_number(const char *name)
+{
+	uint64_t number;
+
+	return parse_u64(name, 1, INT32_MAX, &number) ? 0 : (pid_t)number;
+}
+
+static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part parent)
+{
+	if (!strcmp(comm, "sysprof-reader"))
+		return USAGE_CPU_READERS;
+	if (!strcmp(comm, "sysprof-jit"))
+		return USAGE_CPU_JIT;
+	if (!strcmp(comm, "sysprof-sealed") || !strcmp(comm, "sysprof-files"))
+		return USAGE_CPU_SYMBOLIZER;
+	return parent;
+}
+
+static struct child *find_child(struct usage *u, pid_t pid, uint64_t start)
+{
+	for (size_t i = 0; i < u->children.count; i++)
+		if (u->children.data[i].pid == pid && u->children.data[i].start == start)
+			return &u->children.data[i];
+	return NULL;
+}
+
+static void look_below(struct usage *u, int process, pid_t tid, enum usage_cpu_part part,
+		       bool direct);
+
+/* Calls look_below() for each task of the process; returns their CPU time, ns. */
+static uint64_t look_at_tasks(struct usage *u, int process, enum usage_cpu_part part, bool direct)
+{
+	int fd = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	uint64_t cpu = 0;
+	pid_t tid;
+
+	if (!tasks && fd >= 0)
+		close(fd);
+	while (tasks && (entry = readdir(tasks))) {
+		tid = task_number(entry->d_name);
+		if (!tid)
+			continue;
+		cpu += schedstat_ns(process, tid);
+		look_below(u, process, tid, part, direct);
+	}
+	return cpu;
+}
+
+static void look_at_child(struct usage *u, pid_t pid, enum usage_cpu_part part, bool direct)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int process = proc >= 0 ? proc_open_process(proc, pid) : -1;
+	struct proc_stat stat;
+	struct child *child;
+	uint64_t cpu;
+
+	if (process < 0 || proc_read_stat(process, "stat", &stat))
+		return;
+	child = find_child(u, pid, stat.start_ticks);
+	if (child && child->seen)
+		return;
+	if (!child &&
+	    (u->children.count >= CHILDREN_MAX ||
+	     vec_push(&u->children,
+		      (struct child){.pid = pid, .start = stat.start_ticks, .direct = direct})))
+		return;
+	if (!child)
+		child = &u->children.data[u->children.count - 1];
+	child->part = part = part_of_child(stat.comm, part);
+	child->seen = true;
+	cpu = look_at_tasks(u, process, part, false);
+	child = find_child(u, pid, stat.start_ticks);
+	child->cpu = max_u64(child->cpu, cpu);
+}
+
+static void look_below(struct usage *u, int process, pid_t tid, enum usage_cpu_part part,
+		       bool direct)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64], *at, *end;
+	size_t size;
+
+	snprintf(path, sizeof(path), "task/%d/children", tid);
+	if (read_file_at(process, path, TEXT_MAX, &text, &size))
+		return;
+	for (at = text; *at; at = end) {
+		long pid = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		look_at_child(u, (pid_t)pid, part, direct);
+	}
+}
+
+static void forget_ended(struct usage *u)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < u->children.count; i++) {
+		const struct child child = u->children.data[i];
+
+		if (child.seen) {
+			u->children.data[kept++] = child;
+			continue;
+		}
+		u->ended[child.part] += child.cpu;
+		u->ended_direct += child.direct ? child.cpu : 0;
+	}
+	u->children.count = kept;
+}
+
+/* CPU time of children that we have waited for, ns. */
+static uint64_t waited_for_ns(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_CHILDREN, &usage))
+		return 0;
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+static void measure_children(struct usage *u, int self, uint64_t cpu[USAGE_CPU_PART_COUNT])
+{
+	uint64_t waited = waited_for_ns();
+
+	for (size_t i = 0; i < u->children.count; i++)
+		u->children.data[i].seen = false;
+	look_at_tasks(u, self, USAGE_CPU_SYMBOLIZER, true);
+	forget_ended(u);
+	for (int part = 0; part < USAGE_CPU_PART_COUNT; part++)
+		cpu[part] += u->ended[part];
+	for (size_t i = 0; i < u->children.count; i++)
+		cpu[u->children.data[i].part] += u->children.data[i].cpu;
+	if (waited > u->ended_direct)
+		cpu[USAGE_CPU_SYMBOLIZER] += waited - u->ended_direct;
+}
+
+static enum usage_cpu_part part_of_thread(int self, pid_t tid)
+{
+	char path[64], name[32] = "";
+	ssize_t size;
+
+	if (tid == (pid_t)syscall(SYS_gettid))
+		return USAGE_CPU_COLLECTOR;
+	snprintf(path, sizeof(path), "task/%d/comm", tid);
+	size = proc_read_small(self, path, name, sizeof(name) - 1);
+	if (size > 0)
+		name[strcspn(name, "\n")] = '\0';
+	if (!strcmp(name, "sysprof-finish"))
+		return USAGE_CPU_FINISHER;
+	return strcmp(name, "sysprof-tables") ? USAGE_CPU_THREADS : USAGE_CPU_BUILDER;
+}
+
+/* What is of no thread that lives is of one that has ended. */
+static void measure_threads(int self, uint64_t cpu[USAGE_CPU_PART_COUNT], unsigned int *threads)
+{
+	uint64_t all = process_cpu_ns(), named = 0;
+	int fd = openat(self, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!tasks && fd >= 0)
+		close(fd);
+	*threads = 0;
+	while (tasks && (entry = readdir(tasks))) {
+		pid_t tid = task_number(entry->d_name);
+		enum usage_cpu_part part;
+		uint64_t ns;
+
+		if (!tid)
+			continue;
+		++*threads;
+		part = part_of_thread(self, tid);
+		if (part == USAGE_CPU_THREADS)
+			continue;
+		ns = part == USAGE_CPU_COLLECTOR ? thread_cpu_ns() : schedstat_ns(self, tid);
+		cpu[part] += ns;
+		named += ns;
+	}
+	cpu[USAGE_CPU_THREADS] += all > named ? all - named : 0;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Bytes after "NAME:" in kB, as /proc has them; 0: there is no such line. */
+static uint64_t line_of(const char *text, const char *name)
+{
+	const char *line = strstr(text, name);
+
+	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+static uint64_t anonymous_of(pid_t pid)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size) ? 0
+								    : line_of(text, "\nRssAnon:");
+}
+
+/* PSS; where that cannot be read, what is resident and nobody else's. */
+static uint64_t memory_of(pid_t pid)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64];
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	if (!read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size))
+		return line_of(text, "\nPss:");
+	return anonymous_of(pid);
+}
+
+/* Maps and rings that we have mapped are the kernel's, and counted there. */
+static uint64_t own_memory(void)
+{
+	_cleanup_free_ char *text = NULL;
+	bool counts = true;
+	uint64_t sum = 0;
+	size_t size;
+
+	if (read_file_at(AT_FDCWD, "/proc/self/smaps", SMAPS_MAX, &text, &size))
+		return memory_of(getpid());
+	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		/* names of fields begin with a capital letter, addresses do not */
+		if (*line < 'A' || *line > 'Z')
+			counts = !strstr(line, " anon_inode:");
+		else if (counts && !strncmp(line, "Pss:", 4))
+			sum += strtoull(line + 4, NULL, 10) * 1024;
+	}
+	return sum;
+}
+
+/* Between two looks what is of no file is taken for what comes and goes. */
+static uint64_t memory_now(struct memory_look *m, pid_t pid)
+{
+	uint64_t now = anonymous_of(pid),
+		 change = now > m->anonymous ? now - m->anonymous : m->anonymous - now;
+
+	if (!m->left || change > LOOK_CHANGE) {
+		*m = (struct memory_look){.bytes = pid == getpid() ? own_memory() : memory_of(pid),
+					  .anonymous = now,
+					  .left = LOOK_EVERY};
+		change = 0;
+	}
+	m->left--;
+	return now > m->anonymous ? m->bytes + change : m->bytes - min_u64(m->bytes, change);
+}
+
+static bool is_ours(struct usage *u, pid_t pid)
+{
+	if (pid == getpid())
+		return true;
+	for (size_t i = 0; i < u->children.count; i++)
+		if (u->children.data[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Is nobody in this directory's group but us? */
+static bool group_is_ours(struct usage *u, const char *directory)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX + 64], *at, *end;
+	size_t size;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
+	if (read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size) || !size)
+		return false;
+	for (at = text; *at; at = end) {
+		long pid = strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		if (!is_ours(u, (pid_t)pid))
+			return false;
+		end += *end == '\n';
+	}
+	return true;
+}
+
+/* Of our group in the unified hierarchy, if it is ours alone. */
+static bool cgroup_memory(struct usage *u, uint64_t *bytes)
+{
+	_cleanup_free_ char *text = NULL;
+	char directory[PATH_MAX], path[PATH_MAX + 64], number[32];
+	const char *group;
+	size_t size;
+
+	if (read_file_at(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &text, &size))
+		return false;
+	group = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
+	if (!group)
+		return false;
+	group = strstr(group, "::") + 2;
+	if (!strncmp(group, "/\n", 2)) /* the root has no figure */
+		return false;
+	snprintf(directory, sizeof(directory), "/sys/fs/cgroup%.*s", (int)strcspn(group, "\n"),
+		 group);
+	snprintf(path, sizeof(path), "%s/memory.current", directory);
+	return group_is_ours(u, directory) && !read_line(path, number, sizeof(number)) &&
+	       !parse_u64(number, 0, UINT64_MAX, bytes);
+}
+
+static void measure_memory(struct usage *u, struct session *session, struct usage_report *report)
+{
+	uint64_t *by = report->memory_by;
+
+	by[USAGE_MEMORY_PROCESS] = memory_now(&u->own, getpid());
+	for (size_t i = 0; i < u->children.count; i++)
+		by[USAGE_MEMORY_CHILDREN] += memory_now(&u->children.data[i].memory,
+							u->children.data[i].pid);
+	by[USAGE_MEMORY_KERNEL] = session ? session__kernel_memory(session) : 0;
+	report->own_cgroup = cgroup_memory(u, &report->memory);
+	for (int part = 0; part < USAGE_MEMORY_PART_COUNT && !report->own_cgroup; part++)
+		report->memory += by[part];
+}
+
+static unsigned int count_descriptors(void)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	unsigned int count = 0;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		count += entry->d_name[0] != '.';
+	return count ? count - 1 : 0; /* one is that of the directory */
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static void make_report(struct usage *u, struct session *session, uint64_t now)
+{
+	_cleanup_close_ int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct usage_report report = {.time = now, .bpf_known = u->bpf_known};
+	uint64_t since = u->report.time, total = 0;
+
+	measure_threads(self, report.cpu_ns, &report.threads);
+	measure_children(u, self, report.cpu_ns);
+	report.cpu_ns[USAGE_CPU_BPF] = u->report.cpu_ns[USAGE_CPU_BPF];
+	if (since && now > since)
+		report.cpu_ns[USAGE_CPU_BPF] += (uint64_t)(u->bpf_share * (double)(now - since));
+	for (int part = 0; part < USAGE_CPU_PART_COUNT; part++) {
+		report.cpu_ns[part] = max_u64(report.cpu_ns[part], u->report.cpu_ns[part]);
+		total += report.cpu_ns[part];
+	}
+	if (since && now > since)
+		report.cpu = (double)(total - u->total) / (double)(now - since);
+	u->total = total;
+	report.processes = u->children.count;
+	report.descriptors = count_descriptors();
+	measure_memory(u, session, &report);
+	u->report = report;
+}
+
+bool usage__step(struct usage *u, struct session *session, uint64_t now, uint64_t *next,
+		 struct usage_report *report)
+{
+	bool fresh = now >= u->due;
+
+	if (fresh) {
+		end_statistics(u, session, now);
+		make_report(u, session, now);
+		u->due = now + USAGE_INTERVAL;
+		*report = u->report;
+	} else if (u->statistics < 0 && now >= u->due - STATISTICS_FOR) {
+		begin_statistics(u, session, now);
+	}
+	*next = u->due;
+	if (u->statistics < 0 && now < u->due - STATISTICS_FOR)
+		*next = u->due - STATISTICS_FOR;
+	return fresh;
+}

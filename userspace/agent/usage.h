@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the agent costs, measured by itself: CPU time and memory of this process, of all processes that descend from it,
+ * and of its programs in the kernel.
+ *
+ *   threads    /proc/self/task: by their names
+ *   children   /proc/PID/task/TID/children, from here downwards; what has ended is in our rusage. Those that live for
+ *              less than an interval are the sandboxed readers
+ *   programs   their run time, which the kernel counts for one second of ten, since counting costs some 20 ns a run
+ *   memory     the control group's own figure where nobody else is in it; else PSS of all processes, read once a minute and
+ *              followed by what is resident and of no file, and the maps and rings in the kernel
+ *
+ * Used by the thread that owns the session.
+ */
+#ifndef AGENT_USAGE_H
+#define AGENT_USAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct session;
+
+#define USAGE_INTERVAL 10000000000ull /* ns between two reports */
+
+/* X(ENUM, label, text) */
+#define USAGE_CPU_PARTS(X)                                                                         \
+	X(COLLECTOR, "collector", "the thread that reads events")                                  \
+	X(FINISHER, "finisher", "the thread that finishes windows")                                \
+	X(BUILDER, "table_builder", "the thread that builds unwind tables")                        \
+	X(THREADS, "other_threads", "senders, the endpoint")                                       \
+	X(READERS, "readers", "processes that open files and read mappings")                       \
+	X(JIT, "jit_watcher", "processes that read perf maps and jitdumps")                        \
+	X(SYMBOLIZER, "symbolizer", "sandboxed readers of ELF and DWARF, and the file finder")     \
+	X(BPF, "bpf", "programs in the kernel")
+
+enum usage_cpu_part {
+#define X(id, label, text) USAGE_CPU_##id,
+	USAGE_CPU_PARTS(X)
+#undef X
+		USAGE_CPU_PART_COUNT
+};
+
+#define USAGE_MEMORY_PARTS(X)                                                                      \
+	X(PROCESS, "process", "this process, its share of shared pages")                           \
+	X(CHILDREN, "children", "processes that descend from it, their share")                     \
+	X(KERNEL, "bpf_maps", "maps and rings in the kernel")
+
+enum usage_memory_part {
+#define X(id, label, text) USAGE_MEMORY_##id,
+	USAGE_MEMORY_PARTS(X)
+#undef X
+		USAGE_MEMORY_PART_COUNT
+};
+
+struct usage_report {
+	uint64_t time; /* CLOCK_MONOTONIC ns */
+	double cpu;    /* share of one CPU since the report before; 0 in the first */
+	uint64_t cpu_ns[USAGE_CPU_PART_COUNT]; /* since the start; never less than before */
+	uint64_t memory;		       /* bytes, of all */
+	uint64_t memory_by[USAGE_MEMORY_PART_COUNT];
+	bool own_cgroup;			      /* `memory` is its figure */
+	bool bpf_known;				      /* the kernel tells run times */
+	unsigned int processes, threads, descriptors; /* children, own threads, own descriptors */
+};
+
+struct usage;
+
+struct usage *usage__new(void); /* NULL: no memory */
+void usage__free(struct usage *u);
+
+/*
+ * To be called at `*next` or later, for the first time at once. True: *report is new. `session` may be NULL, or another
+ * one than before. *next: CLOCK_MONOTONIC ns.
+ */
+bool usage__step(struct usage *u, struct session *session, uint64_t now, uint64_t *next,
+		 struct usage_report *report);
+
+#endif

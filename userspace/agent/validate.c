@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two passes over the fields: how long the tables are, then what refers to them. */
+#include "agent/validate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "base/wire.h"
+
+#define SYMBOL_MAX 65535
+#define TYPES_MAX  2
+
+enum {
+	SAMPLE_TYPE = 1,
+	SAMPLE,
+	MAPPING,
+	LOCATION,
+	FUNCTION,
+	STRING_TABLE,
+	TIME_NANOS = 9,
+	DURATION_NANOS,
+	PERIOD_TYPE,
+};
+
+struct text {
+	const char *bytes;
+	size_t size;
+};
+
+struct mapping_facts {
+	uint64_t id, filename, build_id;
+	bool has_functions;
+};
+
+struct check {
+	char *why;
+	size_t why_size;
+	bool bad;
+	VEC(struct text) strings;
+	VEC(struct mapping_facts) mappings;
+	uint64_t locations, functions;
+	size_t types;
+	bool has_period_type;
+	uint64_t time, duration;
+	struct pprof_sums sums;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(struct check *c, const char *format, ...)
+{
+	va_list arguments;
+
+	if (c->bad)
+		return false;
+	c->bad = true;
+	va_start(arguments, format);
+	vsnprintf(c->why, c->why_size, format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static bool is_utf8(const char *s, size_t size)
+{
+	for (size_t i = 0, step; i < size; i += step) {
+		step = utf8_sequence(s + i, size - i);
+		if (!step)
+			return false;
+	}
+	return true;
+}
+
+/* [a-zA-Z_][a-zA-Z0-9_]*: what all backends take as a name */
+static bool is_name(const char *s, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z');
+
+		if (!letter && s[i] != '_' && (!i || s[i] < '0' || s[i] > '9'))
+			return false;
+	}
+	return size > 0;
+}
+
+bool validate_label_value(const char *value)
+{
+	size_t size = strlen(value);
+
+	return size && size <= VALID_LABEL_VALUE_MAX && is_utf8(value, size);
+}
+
+static bool check_label(struct check *c, const struct service_label *label)
+{
+	size_t name = strlen(label->name);
+
+	if (!is_name(label->name, name) || name > VALID_LABEL_NAME_MAX)
+		return refuse(c, "invalid label name");
+	if (!strncmp(label->name, "__", 2) && strcmp(label->name, "__name__"))
+		return refuse(c, "reserved label name");
+	return validate_label_value(label->value) || refuse(c, "invalid label value");
+}
+
+bool validate_labels(const struct service_label *labels, size_t count, char *why, size_t why_size)
+{
+	struct check c = {.why = why, .why_size = why_size};
+	bool has_name = false, has_service = false;
+
+	if (count > VALID_LABELS_MAX)
+		return refuse(&c, "%zu labels", count);
+	for (size_t i = 0; i < count; i++) {
+		if (!check_label(&c, &labels[i]))
+			return false;
+		has_name |= !strcmp(labels[i].name, "__name__");
+		has_service |= !strcmp(labels[i].name, "service_name");
+		for (size_t j = 0; j < i; j++)
+			if (!strcmp(labels[i].name, labels[j].name))
+				return refuse(&c, "duplicate label");
+	}
+	if (!has_name)
+		return refuse(&c, "no __name__");
+	return has_service || refuse(&c, "no service_name");
+}
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static struct wire fields_of(const struct wire *message)
+{
+	return (struct wire){.start = message->bytes,
+			     .at = message->bytes,
+			     .end = message->bytes + message->size};
+}
+
+/* Calls `take` for each field of a message. */
+static bool each_field(struct check *c, struct wire fields,
+		       bool (*take)(struct check *c, const struct wire *field, void *context),
+		       void *context)
+{
+	int found;
+
+	while ((found = wire_next(&fields)) > 0)
+		if (!take(c, &fields, context))
+			return false;
+	return !found || refuse(c, "damaged message");
+}
+
+/* Calls `take` for each number of a repeated field, packed or not. */
+static bool each_number(struct check *c, const struct wire *field,
+			bool (*take)(struct check *c, uint64_t number, void *context),
+			void *context)
+{
+	struct wire packed = fields_of(field);
+	uint64_t number;
+
+	if (field->type == WIRE_VARINT)
+		return take(c, field->value, context);
+	if (field->type != WIRE_BYTES)
+		return refuse(c, "damaged message");
+	while (packed.at < packed.end) {
+		if (!wire_varint(&packed, &number))
+			return refuse(c, "damaged message");
+		if (!take(c, number, context))
+			return false;
+	}
+	return true;
+}
+
+static bool check_string(struct check *c, uint64_t index)
+{
+	return index < c->strings.count || refuse(c, "dangling string");
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+static bool add_string(struct check *c, const struct wire *field)
+{
+	const struct text text = {(const char *)field->bytes, field->size};
+
+	if (!c->strings.count && text.size)
+		return refuse(c, "string 0 is not empty");
+	if (text.size > SYMBOL_MAX)
+		return refuse(c, "a string of %zu bytes", text.size);
+	if (!is_utf8(text.bytes, text.size))
+		return refuse(c, "a string is not UTF-8");
+	return !vec_push(&c->strings, text) || refuse(c, "no memory");
+}
+
+static bool take_mapping_field(struct check *c, const struct wire *field, void *context)
+{
+	struct mapping_facts *mapping = context;
+
+	(void)c;
+	if (field->number == 1)
+		mapping->id = field->value;
+	else if (field->number == 5)
+		mapping->filename = field->value;
+	else if (field->number == 6)
+		mapping->build_id = field->value;
+	else if (field->number == 7)
+		mapping->has_functions = field->value;
+	return true;
+}
+
+static bool add_mapping(struct check *c, const struct wire *field)
+{
+	struct mapping_facts mapping = {};
+
+	if (!each_field(c, fields_of(field), take_mapping_field, &mapping))
+		return false;
+	if (mapping.id != c->mappings.count + 1)
+		return refuse(c, "mapping ids are not sequential");
+	return !vec_push(&c->mappings, mapping) || refuse(c, "no memory");
+}
+
+static bool take_table(struct check *c, const struct wire *field, void *context)
+{
+	(void)context;
+	if (field->number >= SAMPLE_TYPE && field->number <= STRING_TABLE &&
+	    field->type != WIRE_BYTES)
+		return refuse(c, "damaged message");
+	switch (field->number) {
+	case SAMPLE_TYPE:
+		c->types++;
+		break;
+	case MAPPING:
+		return add_mapping(c, field);
+	case LOCATION:
+		c->locations++;
+		break;
+	case FUNCTION:
+		c->functions++;
+		break;
+	case STRING_TABLE:
+		return add_string(c, field);
+	case TIME_NANOS:
+		c->time = field->value;
+		break;
+	case DURATION_NANOS:
+		c->duration = field->value;
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+/* ---- what refers to them --------------------------------------------------------------------- */
+
+struct value_type {
+	uint64_t type, unit;
+};
+
+static bool take_type_field(struct check *c, const struct wire *field, void *context)
+{
+	struct value_type *type = context;
+
+	if (field->number == 1)
+		type->type = field->value;
+	else if (field->number == 2)
+		type->unit = field->value;
+	return check_string(c, field->value);
+}
+
+/* Both backends make the name of a type of them. */
+static bool check_type(struct check *c, const struct wire *field)
+{
+	struct value_type type = {};
+	const struct text *texts = c->strings.data;
+
+	if (!each_field(c, fields_of(field), take_type_field, &type))
+		return false;
+	return (is_name(texts[type.type].bytes, texts[type.type].size) &&
+		is_name(texts[type.unit].bytes, texts[type.unit].size)) ||
+	       refuse(c, "invalid type");
+}
+
+struct function_facts {
+	uint64_t expected, id, name;
+};
+
+static bool take_function_field(struct check *c, const struct wire *field, void *context)
+{
+	struct function_facts *function = context;
+
+	if (field->number == 1)
+		function->id = field->value;
+	else if (field->number == 2)
+		function->name = field->value;
+	return field->number < 2 || field->number > 4 || check_string(c, field->value);
+}
+
+static bool check_function(struct check *c, const struct wire *field, uint64_t expected)
+{
+	struct function_facts function = {};
+
+	if (!each_field(c, fields_of(field), take_function_field, &function))
+		return false;
+	if (function.id != expected)
+		return refuse(c, "function ids are not sequential");
+	return c->strings.data[function.name].size || refuse(c, "a function without a name");
+}
+
+struct location_facts {
+	uint64_t id, mapping;
+	size_t lines;
+};
+
+static bool take_line_field(struct check *c, const struct wire *field, void *context)
+{
+	uint64_t *function = context;
+
+	(void)c;
+	if (field->number == 1)
+		*function = field->value;
+	return true;
+}
+
+static bool take_location_field(struct check *c, const struct wire *field, void *context)
+{
+	struct location_facts *location = context;
+	uint64_t function = 0;
+
+	if (field->number == 1)
+		location->id = field->value;
+	else if (field->number == 2)
+		location->mapping = field->value;
+	if (field->number != 4)
+		return true;
+	location->lines++;
+	if (!each_field(c, fields_of(field), take_line_field, &function))
+		return false;
+	return (function && function <= c->functions) || refuse(c, "dangling function");
+}
+
+/*
+ * A frame without a name is left out by Pyroscope, and with it the time of a stack that has no other. It stays in
+ * a mapping that says that names are missing, and whose file can be found.
+ */
+static bool check_location(struct check *c, const struct wire *field, uint64_t expected)
+{
+	struct location_facts location = {};
+	const struct mapping_facts *mapping;
+
+	if (!each_field(c, fields_of(field), take_location_field, &location))
+		return false;
+	if (location.id != expected)
+		return refuse(c, "location ids are not sequential");
+	if (!location.mapping || location.mapping > c->mappings.count)
+		return refuse(c, "dangling mapping");
+	mapping = &c->mappings.data[location.mapping - 1];
+	if (mapping->has_functions != (location.lines > 0))
+		return refuse(c, "a frame without a name among frames with names");
+	return location.lines || c->strings.data[mapping->build_id].size ||
+	       refuse(c, "a frame without a name or a build id");
+}
+
+static bool check_mapping(struct check *c, size_t index)
+{
+	return check_string(c, c->mappings.data[index].filename) &&
+	       check_string(c, c->mappings.data[index].build_id);
+}
+
+struct sample_facts {
+	size_t depth, values;
+	bool not_zero;
+};
+
+static bool take_location_id(struct check *c, uint64_t number, void *context)
+{
+	struct sample_facts *sample = context;
+
+	sample->depth++;
+	return (number && number <= c->locations) || refuse(c, "dangling location");
+}
+
+static bool take_value(struct check *c, uint64_t number, void *context)
+{
+	struct sample_facts *sample = context;
+
+	if ((int64_t)number < 0)
+		return refuse(c, "a negative value");
+	sample->not_zero |= number != 0;
+	if (sample->values < TYPES_MAX)
+		c->sums.values[sample->values] += number;
+	sample->values++;
+	return true;
+}
+
+static bool take_sample_field(struct check *c, const struct wire *field, void *context)
+{
+	if (field->number == 1)
+		return each_number(c, field, take_location_id, context);
+	if (field->number == 2)
+		return each_number(c, field, take_value, context);
+	return field->number != 3 || refuse(c, "a label at a sample");
+}
+
+static bool check_sample(struct check *c, const struct wire *field)
+{
+	struct sample_facts sample = {};
+
+	if (!each_field(c, fields_of(field), take_sample_field, &sample))
+		return false;
+	if (!sample.depth)
+		return refuse(c, "a sample without a stack");
+	if (sample.depth > VALID_DEPTH_MAX)
+		return refuse(c, "a stack of %zu frames", sample.depth);
+	if (sample.values != c->types)
+		return refuse(c, "%zu values of %zu types", sample.values, c->types);
+	c->sums.samples++;
+	return sample.not_zero || refuse(c, "a sample of nothing");
+}
+
+struct numbers {
+	uint64_t location, function;
+};
+
+static bool check_field(struct check *c, const struct wire *field, void *context)
+{
+	struct numbers *numbers = context;
+
+	switch (field->number) {
+	case SAMPLE_TYPE:
+		return check_type(c, field);
+	case SAMPLE:
+		return check_sample(c, field);
+	case LOCATION:
+		return check_location(c, field, ++numbers->location);
+	case FUNCTION:
+		return check_function(c, field, ++numbers->function);
+	case PERIOD_TYPE:
+		c->has_period_type = true;
+		return check_type(c, field);
+	default:
+		return true;
+	}
+}
+
+static bool check_whole(struct check *c)
+{
+	if (!c->types || c->types > TYPES_MAX)
+		return refuse(c, "%zu sample types", c->types);
+	if (!c->has_period_type)
+		return refuse(c, "no period type");
+	if (!c->sums.samples)
+		return refuse(c, "no samples");
+	if (c->sums.samples > VALID_SAMPLES_MAX)
+		return refuse(c, "%llu samples", (unsigned long long)c->sums.samples);
+	if (!c->time || (int64_t)c->time < 0)
+		return refuse(c, "no time");
+	return (c->duration && (int64_t)c->duration > 0) || refuse(c, "no duration");
+}
+
+static bool check_pprof(struct check *c, const void *bytes, size_t size)
+{
+	const struct wire fields = {
+		.start = bytes, .at = bytes, .end = (const uint8_t *)bytes + size};
+	struct numbers numbers = {};
+
+	if (!size)
+		return refuse(c, "empty");
+	if (size > VALID_SIZE_MAX)
+		return refuse(c, "%zu bytes", size);
+	if (!each_field(c, fields, take_table, NULL))
+		return false;
+	if (!c->strings.count)
+		return refuse(c, "no strings");
+	for (size_t i = 0; i < c->mappings.count; i++)
+		if (!check_mapping(c, i))
+			return false;
+	return each_field(c, fields, check_field, &numbers) && check_whole(c);
+}
+
+bool validate_pprof(const void *bytes, size_t size, struct pprof_sums *sums, char *why,
+		    size_t why_size)
+{
+	struct check c = {.why = why, .why_size = why_size};
+	bool good = check_pprof(&c, bytes, size);
+
+	if (good && sums) {
+		*sums = c.sums;
+		sums->time_ns = c.time;
+	}
+	vec_free(&c.strings);
+	vec_free(&c.mappings);
+	return good;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What output_place.c decides and output_file.c uses. */
+#ifndef BASE_OUTPUT_PRIVATE_H
+#define BASE_OUTPUT_PRIVATE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/output_file.h"
+
+struct directory {
+	int fd; /* O_PATH; -1: none */
+	char *path;
+};
+
+void directory__close(struct directory *d);
+int directory__copy(const struct directory *d, struct directory *copy);
+
+enum place_kind {
+	PLACE_FILE,    /* a regular file, or nothing yet */
+	PLACE_STDOUT,  /* "-" */
+	PLACE_SPECIAL, /* a pipe, a terminal, /dev/null */
+	PLACE_MAGIC,   /* the same, behind a link of procfs, which is more than its text */
+};
+
+struct output_place {
+	enum place_kind kind;
+	struct directory named; /* by the path */
+	struct directory real;	/* behind all links; `name` is in it */
+	char *name;
+};
+
+static inline bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Somebody else has put this link or pipe into a directory that everybody may write to. */
+bool is_strangers(const struct directory *d, const struct stat *file);
+/* SUDO_UID and SUDO_GID. 1: set; 0: not set, or we are not root; negative errno: no numbers. */
+int find_sudo_user(uid_t *uid, gid_t *gid);
+
+#endif

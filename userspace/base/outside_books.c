@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/outside_books.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clocks.h"
+#include "base/hashmap.h"
+#include "base/tenant_user.h"
+#include "base/vec.h"
+
+#define KNOWN_PIDS 256		 /* a power of two */
+#define KNOWN_NS   1000000000ull /* for so long a process is taken to be whose it was */
+#define FIRST_NAMESPACE                                                                            \
+	0xF0000000u /* from here on numbers are those of namespaces (tenant_user.h) */
+
+struct described {
+	const char *name, *unit, *text;
+	bool waits;
+};
+
+static const struct described things[OUTSIDE_THING_COUNT] = {
+#define X(id, name, unit, text) [OUTSIDE_##id] = {name, unit, text, false},
+	OUTSIDE_THINGS(X)
+#undef X
+};
+
+static const struct described reasons[OUTSIDE_REASON_COUNT] = {
+#define X(id, name, waited, text) [OUTSIDE_BY_##id] = {name, NULL, text, waited},
+	OUTSIDE_REASONS(X)
+#undef X
+};
+
+const char *outside_thing_name(enum outside_thing thing)
+{
+	return things[thing].name;
+}
+
+const char *outside_thing_unit(enum outside_thing thing)
+{
+	return things[thing].unit;
+}
+
+const char *outside_thing_text(enum outside_thing thing)
+{
+	return things[thing].text;
+}
+
+const char *outside_reason_name(enum outside_reason reason)
+{
+	return reasons[reason].name;
+}
+
+const char *outside_reason_text(enum outside_reason reason)
+{
+	return reasons[reason].text;
+}
+
+bool outside_reason_waits(enum outside_reason reason)
+{
+	return reasons[reason].waits;
+}
+
+void outside_user__describe(char *text, size_t size, uint32_t user)
+{
+	if (user == OUTSIDE_USER_OTHERS)
+		snprintf(text, size, "other users");
+	else if (user == OUTSIDE_USER_UNKNOWN)
+		snprintf(text, size, "users of processes that were gone");
+	else
+		snprintf(text, size, "user%s %" PRIu32, user >= FIRST_NAMESPACE ? " namespace" : "",
+			 user);
+}
+
+void outside_row__describe(char *text, size_t size, const struct outside_row *row)
+{
+	char user[64];
+
+	outside_user__describe(user, sizeof(user), row->user);
+	snprintf(text, size, "%s: %" PRIu64 " %s %s (%s): %s", user, row->count,
+		 things[row->thing].unit, reasons[row->reason].waits ? "late" : "left",
+		 things[row->thing].text, reasons[row->reason].text);
+}
+
+/* ---- the books ------------------------------------------------------------------------------- */
+
+struct known_pid {
+	pid_t pid;
+	uint32_t user;
+	uint64_t until; /* CLOCK_MONOTONIC ns */
+};
+
+struct outside_books {
+	VEC(struct outside_row) rows;
+	struct hashmap by_key;
+	uint32_t users[OUTSIDE_USERS_MAX];
+	size_t user_count;
+	struct known_pid known[KNOWN_PIDS];
+	size_t told; /* rows before this one have nothing new */
+};
+
+static bool row_has_key(const void *owner, uint32_t index, const void *key)
+{
+	const struct outside_row *row = &((const struct outside_books *)owner)->rows.data[index];
+	const struct outside_row *k = key;
+
+	return row->user == k->user && row->thing == k->thing && row->reason == k->reason;
+}
+
+static uint64_t hash_key(const struct outside_row *key)
+{
+	return hash_u64((uint64_t)key->user << 16 | (uint64_t)key->thing << 8 | key->reason);
+}
+
+struct outside_books *outside_books__new(void)
+{
+	struct outside_books *b = calloc(1, sizeof(*b));
+
+	if (b)
+		hashmap__init(&b->by_key, row_has_key, b);
+	return b;
+}
+
+void outside_books__free(struct outside_books *b)
+{
+	if (!b)
+		return;
+	vec_free(&b->rows);
+	hashmap__fini(&b->by_key);
+	free(b);
+}
+
+/* Who the user is in the books: himself, as long as there is room for him. */
+static uint32_t user_in(struct outside_books *b, uint32_t user)
+{
+	if (user == OUTSIDE_USER_UNKNOWN)
+		return user;
+	for (size_t i = 0; i < b->user_count; i++)
+		if (b->users[i] == user)
+			return user;
+	if (b->user_count == OUTSIDE_USERS_MAX)
+		return OUTSIDE_USER_OTHERS;
+	b->users[b->user_count++] = user;
+	return user;
+}
+
+/* NULL: no memory. */
+static struct outside_row *find_row(struct outside_books *b, const struct outside_row *key)
+{
+	uint64_t hash = hash_key(key);
+	uint32_t index = hashmap__find(&b->by_key, hash, key);
+
+	if (index != HASHMAP_NONE)
+		return &b->rows.data[index];
+	if (vec_push(&b->rows, *key))
+		return NULL;
+	if (hashmap__add(&b->by_key, hash, b->rows.count - 1)) {
+		b->rows.count--;
+		return NULL;
+	}
+	return &b->rows.data[b->rows.count - 1];
+}
+
+void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thing thing,
+			enum outside_reason reason, uint64_t count)
+{
+	struct outside_row key = {.thing = (uint8_t)thing, .reason = (uint8_t)reason}, *row;
+
+	if (!b || !count)
+		return;
+	key.user = user_in(b, user);
+	row = find_row(b, &key);
+	if (!row)
+		return;
+	if (!row->count)
+		row->since = monotonic_ns();
+	row->count += count;
+	b->told = 0;
+}
+
+uint32_t outside_books__user_of(struct outside_books *b, pid_t pid)
+{
+	uint64_t now = monotonic_ns();
+	struct known_pid *known;
+
+	if (!b)
+		return OUTSIDE_USER_UNKNOWN;
+	known = &b->known[(unsigned int)pid & (KNOWN_PIDS - 1)];
+	if (known->pid != pid || now >= known->until)
+		*known = (struct known_pid){pid, tenant_user(pid), now + KNOWN_NS};
+	return known->user;
+}
+
+bool outside_books__take(struct outside_books *b, struct outside_row *row)
+{
+	for (; b->told < b->rows.count; b->told++) {
+		struct outside_row *next = &b->rows.data[b->told];
+
+		if (!next->count)
+			continue;
+		*row = *next;
+		next->count = next->since = 0;
+		b->told++;
+		return true;
+	}
+	return false;
+}

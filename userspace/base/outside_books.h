@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The books of the outside: what was left out, or had to wait, because a limit said so, by user and reason. They stand
+ * beside the books of the ticks: whoever is profiled decides how many files, mappings and names he has, so there are
+ * limits, and what a limit takes from a profile is told in it.
+ *
+ * Whoever leaves something adds it here at once, and nothing else; the session tells the rows as events. The number
+ * of users is bounded: those who come later share a row. Not thread-safe.
+ */
+#ifndef BASE_OUTSIDE_BOOKS_H
+#define BASE_OUTSIDE_BOOKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * What is left. X(ENUM, name, unit, text). The numbers are in recordings: new ones come last.
+ */
+#define OUTSIDE_THINGS(X)                                                                          \
+	X(FILES, "files", "requests", "mapped files, searched for by a reader")                    \
+	X(FILE_COPIES, "file-copies", "files", "files that are kept as copies in memory")          \
+	X(OPEN_FILES, "open-files", "mappings", "mapped files, kept open")                         \
+	X(PROCESS_MAPS, "process-maps", "readings", "lists of mappings in /proc")                  \
+	X(RUNTIMES, "runtimes", "readings", "memory of language runtimes")                         \
+	X(JIT_FILES, "jit-files", "files", "perf maps and jitdumps")                               \
+	X(MAPPINGS, "mappings", "mappings", "executable mappings")                                 \
+	X(IMAGES, "images", "mappings", "mappings of further files")                               \
+	X(PUBLICATIONS, "publications", "publications",                                            \
+	  "mappings of a process, given to the kernel side")                                       \
+	X(PLACES, "places", "updates", "room for mappings on the kernel side")                     \
+	X(TABLES, "tables", "tables", "unwind tables")                                             \
+	X(DEBUG_FILES, "debug-files", "files", "modules whose debug files were searched for")      \
+	X(SYMBOLS, "symbols", "files", "modules whose symbols were read")                          \
+	X(JIT_NAMES, "jit-names", "files", "names of JIT code, kept in memory")                    \
+	X(FACTS, "facts", "readings", "what processes say of themselves")                          \
+	X(FUNCTIONS, "functions", "functions", "functions, read from memory of runtimes")
+
+enum outside_thing {
+#define X(id, name, unit, text) OUTSIDE_##id,
+	OUTSIDE_THINGS(X)
+#undef X
+		OUTSIDE_THING_COUNT
+};
+
+/* Why. X(ENUM, name, waited, text): `waited` was not left, but came later. */
+#define OUTSIDE_REASONS(X)                                                                         \
+	X(USER, "user", false, "over what a user may have")                                        \
+	X(ALL, "all", false, "over what all may have together")                                    \
+	X(ITSELF, "itself", false, "too much by itself")                                           \
+	X(NO_ANSWER, "no-answer", false, "no answer from what serves it")                          \
+	X(BANNED, "banned", false, "not tried: earlier ones of this user had no answer")           \
+	X(GAVE_WAY, "gave-way", false, "made room for others")                                     \
+	X(TOO_OFTEN, "too-often", true, "came too often, and waited")                              \
+	X(TOO_SLOW, "too-slow", true, "too slow for others to wait for, and read again later")
+
+enum outside_reason {
+#define X(id, name, waited, text) OUTSIDE_BY_##id,
+	OUTSIDE_REASONS(X)
+#undef X
+		OUTSIDE_REASON_COUNT
+};
+
+const char *outside_thing_name(enum outside_thing thing);
+const char *outside_thing_unit(enum outside_thing thing);
+const char *outside_thing_text(enum outside_thing thing);
+const char *outside_reason_name(enum outside_reason reason);
+const char *outside_reason_text(enum outside_reason reason);
+bool outside_reason_waits(enum outside_reason reason);
+
+/* A user is a uid, who it is by base/tenant_user.h, or one of these. */
+#define OUTSIDE_USER_UNKNOWN UINT32_MAX /* TENANT_UNKNOWN: the process was gone */
+#define OUTSIDE_USER_OTHERS  (UINT32_MAX - 1)
+#define OUTSIDE_USERS_MAX    64u /* with a row of their own */
+
+struct outside_row {
+	uint32_t user;
+	uint8_t thing, reason; /* enum outside_thing, enum outside_reason */
+	uint64_t count;	       /* in the thing's unit, since the row was told */
+	uint64_t since;	       /* CLOCK_MONOTONIC ns, of the first of these */
+};
+
+/* "user 1000: 3 files left: mapped files, searched for by a reader: over what a user may have" */
+#define OUTSIDE_TEXT_SIZE 256
+void outside_row__describe(char *text, size_t size, const struct outside_row *row);
+/* "user 1000", "user namespace 4026532567", "other users", "a user that could not be asked for" */
+void outside_user__describe(char *text, size_t size, uint32_t user);
+
+struct outside_books;
+
+struct outside_books *outside_books__new(void); /* NULL: no memory */
+void outside_books__free(struct outside_books *b);
+
+/* `count` of them more. Without books (NULL) or memory for a new row nothing is noted. */
+void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thing thing,
+			enum outside_reason reason, uint64_t count);
+
+/*
+ * The user of a process, for these books and for who keeps count of what he has: as tenant_user(), which takes
+ * a few system calls, so it is remembered for a second. Without books: OUTSIDE_USER_UNKNOWN.
+ */
+uint32_t outside_books__user_of(struct outside_books *b, pid_t pid);
+
+/* Takes the rows that have something new, one at a call: false: there is none any more. */
+bool outside_books__take(struct outside_books *b, struct outside_row *row);
+
+#endif

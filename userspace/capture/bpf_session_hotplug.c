@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CPUs that come and go while we record.
+ *
+ * With a CPU that goes offline the kernel takes away its perf events, and does not give them back when it returns: the
+ * descriptors are good for reading what there was, and nothing else. So a CPU that comes gets new ones. A suspend takes
+ * all CPUs but one offline and brings them back before anybody can look; what tells is that the time of the tick event
+ * stands still.
+ *
+ * The books of a CPU are the program's, by its number, and go on; how long its events ran is summed up here. Of the time
+ * in which a CPU is back and we do not know it yet there are neither samples nor side-band records; the caller reads the
+ * processes again.
+ */
+#include "capture/bpf_session_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/hashmap.h"
+#include "capture/cpu_visit.h"
+#include "capture/tsc_counter.h"
+
+#define TSC_ERROR_MAX_NS 5000
+#define ONLINE_MAX	 4096	      /* bytes of the list of online CPUs */
+#define STANDS_STILL	 900000000ull /* ns in which a living event's time has gone on */
+
+static bool is_listed(const uint32_t *cpus, size_t count, uint32_t cpu)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i] == cpu)
+			return true;
+	return false;
+}
+
+static struct session_cpu *find_cpu(struct bpf_session *s, uint32_t cpu)
+{
+	for (size_t i = 0; i < s->cpu_count; i++)
+		if (s->cpus[i].cpu == cpu)
+			return &s->cpus[i];
+	return NULL;
+}
+
+/* An account for a CPU that was never there. */
+static int add_cpu(struct bpf_session *s, uint32_t cpu, struct session_cpu **added)
+{
+	struct session_cpu *cpus = reallocarray(s->cpus, s->cpu_count + 1, sizeof(*cpus));
+	uint32_t *sampled;
+
+	if (!cpus)
+		return -ENOMEM;
+	s->cpus = cpus;
+	sampled = reallocarray(s->sampled, s->cpu_count + 1, sizeof(*sampled));
+	if (!sampled)
+		return -ENOMEM;
+	s->sampled = sampled;
+	session_cpu__init(&cpus[s->cpu_count], cpu);
+	*added = &cpus[s->cpu_count];
+	if (s->every_cpu) {
+		(*added)->sampled = true;
+		s->sampled[s->info.cpus++] = s->cpu_count;
+	}
+	s->cpu_count++;
+	s->info.sideband_cpus = s->cpu_count;
+	return 0;
+}
+
+/* ---- the end of what there was ---------------------------------------------------------------- */
+
+/* Nothing of it is readable any more, though the kernel may say that it is. */
+static void stop_watching(struct bpf_session *s, const struct session_cpu *c)
+{
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fds.output, NULL);
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fds.sideband, NULL);
+}
+
+static void forget_in_maps(struct bpf_session *s, uint32_t cpu)
+{
+	struct bpf_map *maps[] = {s->skel->maps.ticks, s->skel->maps.outputs,
+				  s->skel->maps.tsc_counters};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		bpf_map__delete_elem(maps[i], &cpu, sizeof(cpu), 0);
+}
+
+static int retire(struct bpf_session *s, struct session_cpu *c, event_push_fn sink, void *context)
+{
+	struct cpu_books *books = &s->books[c->cpu];
+	int err;
+
+	if (c->fds.output < 0)
+		return 0;
+	if (c->fds.tick >= 0) {
+		bpf_session__stop_tick(c);
+		books->count[BOOK_NOT_RUN] += bpf_session__ticks_after_last_run(s, c);
+		c->past_enabled += c->time_enabled;
+		c->past_running += c->time_running;
+		c->time_enabled = c->time_running = c->seen_enabled = 0;
+		c->period_running = 0;
+	}
+	forget_in_maps(s, c->cpu);
+	stop_watching(s, c);
+	err = bpf_session__drain_cpu(s, c, sink, context);
+	c->decoder.damaged += c->sideband.damaged;
+	bpf_session__close_cpu(c);
+	memset(&c->join, 0, sizeof(c->join));
+	c->was_full = false;
+	/* the next event counts from 0; no program of ours runs on the CPU now */
+	bpf_session__start_grid(s, c);
+	books->busy = books->hook_since = 0;
+	return err;
+}
+
+/* ---- a CPU that comes -------------------------------------------------------------------------- */
+
+/* Without it its samples have the other clock's time. */
+static void open_counter(struct bpf_session *s, struct session_cpu *c, bool visit)
+{
+	char reason[sizeof(s->clock_reason)];
+	uint64_t error = 0, per_us = tsc_per_us();
+
+	memcpy(reason, s->clock_reason, sizeof(reason)); /* it is that of the start */
+	if (bpf_session__open_tsc(s, c, visit, &error) ||
+	    error * 1000 / (per_us ? per_us : 1) > TSC_ERROR_MAX_NS) {
+		cleanup_close(&c->fds.tsc);
+		c->fds.tsc = -1;
+	}
+	memcpy(s->clock_reason, reason, sizeof(reason));
+}
+
+static int open_and_start(struct bpf_session *s, struct session_cpu *c, bool visit,
+			  struct failure *failure)
+{
+	int err;
+
+	if (s->info.tsc && c->sampled)
+		open_counter(s, c, visit);
+	err = bpf_session__open_cpu(s, c, failure);
+	return err ? err : bpf_session__start_sideband(s, c, visit);
+}
+
+static int give_up(struct bpf_session *s, struct session_cpu *c, int error, const char *what,
+		   cpu_change_fn changed, void *context)
+{
+	const struct cpu_change change = {
+		.cpu = c->cpu, .online = true, .error = error, .what = what};
+
+	c->gone = c->failed = true;
+	c->fresh = false;
+	forget_in_maps(s, c->cpu);
+	bpf_session__close_cpu(c);
+	return changed(context, &change);
+}
+
+static int bring_up(struct bpf_session *s, struct session_cpu *c, event_push_fn sink,
+		    cpu_change_fn changed, void *context)
+{
+	struct failure failure = {};
+	cpu_set_t *home;
+	int err = retire(s, c, sink, context);
+
+	if (err)
+		return err;
+	c->gone = false;
+	home = save_affinity();
+	err = open_and_start(s, c, home, &failure);
+	restore_affinity(home);
+	c->fresh = !err;
+	if (!err)
+		return 0;
+	return give_up(s, c, err, *failure.what ? failure.what : "its side-band does not start",
+		       changed, context);
+}
+
+static int take_down(struct bpf_session *s, struct session_cpu *c, cpu_change_fn changed,
+		     void *context)
+{
+	const struct cpu_change change = {.cpu = c->cpu};
+
+	c->gone = true;
+	c->fresh = false;
+	stop_watching(s, c);
+	return changed(context, &change);
+}
+
+/* Its time stands still: the kernel has taken the event away. */
+static bool event_is_dead(struct session_cpu *c)
+{
+	bool dead;
+
+	if (c->fds.tick < 0)
+		return false;
+	bpf_session__read_times(c);
+	dead = c->seen_enabled && c->time_enabled == c->seen_enabled;
+	c->seen_enabled = c->time_enabled;
+	return dead;
+}
+
+static int follow_known(struct bpf_session *s, struct session_cpu *c, bool online, bool closely,
+			event_push_fn sink, cpu_change_fn changed, void *context)
+{
+	if (!online) {
+		c->failed = false;
+		return c->gone ? 0 : take_down(s, c, changed, context);
+	}
+	if (c->failed || (!c->gone && !(closely && event_is_dead(c))))
+		return 0;
+	return bring_up(s, c, sink, changed, context);
+}
+
+static bool any_fresh(const struct bpf_session *s)
+{
+	for (size_t i = 0; i < s->cpu_count; i++)
+		if (s->cpus[i].fresh)
+			return true;
+	return false;
+}
+
+int bpf_session__start_fresh_cpus(struct bpf_session *s, cpu_change_fn changed, void *context)
+{
+	cpu_set_t *home = save_affinity();
+	int err = 0;
+
+	for (size_t i = 0; i < s->cpu_count && !err; i++) {
+		struct session_cpu *c = &s->cpus[i];
+		const struct cpu_change change = {.cpu = c->cpu, .online = true};
+		int failed;
+
+		if (!c->fresh)
+			continue;
+		c->fresh = false;
+		failed = c->sampled ? bpf_session__start_tick(s, c, home) : 0;
+		err = failed ? give_up(s, c, failed, "its ticks do not start", changed, context)
+			     : changed(context, &change);
+	}
+	restore_affinity(home);
+	return err;
+}
+
+/* Is the list of online CPUs other than at the last look? It is looked at often, and hardly ever is. */
+static bool list_has_changed(struct bpf_session *s)
+{
+	char text[ONLINE_MAX];
+	ssize_t size = pread(s->online_fd, text, sizeof(text), 0);
+	uint64_t hash = size > 0 ? hash_bytes(text, size) : 0;
+
+	if (hash && hash == s->online_hash)
+		return false;
+	s->online_hash = hash;
+	return true;
+}
+
+int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_change_fn changed,
+			     void *context, bool *fresh)
+{
+	_cleanup_free_ uint32_t *online = NULL;
+	uint64_t now = monotonic_ns();
+	bool closely = now - s->looked_closely >= STANDS_STILL;
+	size_t count = 0;
+
+	*fresh = false;
+	if (!s->ticking || s->disabled)
+		return 0;
+	if (!list_has_changed(s) && !closely)
+		return 0;
+	if (bpf_session__read_online(&online, &count)) {
+		s->online_hash = 0;
+		return 0;
+	}
+	if (closely)
+		s->looked_closely = now;
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		struct session_cpu *c = &s->cpus[i];
+		int err = follow_known(s, c, is_listed(online, count, c->cpu), closely, sink,
+				       changed, context);
+
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct session_cpu *c;
+		int err;
+
+		if (find_cpu(s, online[i]) || online[i] >= s->book_count)
+			continue;
+		err = add_cpu(s, online[i], &c);
+		if (!err)
+			err = bring_up(s, c, sink, changed, context);
+		if (err)
+			return err;
+	}
+	*fresh = any_fresh(s);
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "elf/elf_exports.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "elf/elf_file.h"
+#include "elf/elf_private.h"
+
+#define MAX_CHAIN 4096u /* symbols of one bucket; linkers make some two */
+#define MAX_NAME  256u
+
+/* DT_GNU_HASH: header (buckets, first hashed symbol, words of the filter, shift), filter, buckets, chains. */
+static int read_hash(struct elf_exports *x, uint64_t address)
+{
+	uint32_t header[4];
+	uint64_t offset;
+
+	if (elf_file__offset_of_address(x->file, address, &offset) ||
+	    elf_file__read_records(x->file, offset, ELF_T_WORD, header, 4) != 4)
+		return -EBADMSG;
+	x->bucket_count = header[0];
+	x->first = header[1];
+	x->buckets = offset + sizeof(header) + (uint64_t)header[2] * (x->file->is_64 ? 8 : 4);
+	x->chains = x->buckets + (uint64_t)header[0] * sizeof(uint32_t);
+	return x->bucket_count ? 0 : -ENODATA;
+}
+
+int elf_exports__init(struct elf_exports *x, const struct elf_file *file)
+{
+	_cleanup_free_ Elf64_Dyn *entries = NULL;
+	ssize_t count = elf_file__dynamic_entries(file, &entries);
+	uint64_t hash = 0, symbols = 0, strings = 0;
+
+	*x = (struct elf_exports){.file = file};
+	if (count < 0)
+		return count;
+	for (ssize_t i = 0; i < count; i++) {
+		uint64_t value = entries[i].d_un.d_val;
+
+		if (entries[i].d_tag == DT_SYMTAB)
+			symbols = value;
+		else if (entries[i].d_tag == DT_STRTAB)
+			strings = value;
+		else if (entries[i].d_tag == DT_STRSZ)
+			x->strings_size = value;
+		else if (entries[i].d_tag == DT_GNU_HASH)
+			hash = value;
+	}
+	if (!hash || !symbols || !strings)
+		return -ENODATA;
+	if (elf_file__offset_of_address(file, symbols, &x->symbols) ||
+	    elf_file__offset_of_address(file, strings, &x->strings))
+		return -EBADMSG;
+	return read_hash(x, hash);
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t hash = 5381;
+
+	for (; *name; name++)
+		hash = hash * 33 + (unsigned char)*name;
+	return hash;
+}
+
+/* Does the string table have this name there, with or without a version ("@@GLIBC_2.2.5")? */
+static bool has_name(const struct elf_exports *x, uint32_t offset, const char *name)
+{
+	char read[MAX_NAME + 1] = "";
+	size_t length = strlen(name);
+
+	if (length >= MAX_NAME || offset >= x->strings_size)
+		return false;
+	if (elf_file__read(x->file, read, min_u64(length + 1, x->strings_size - offset),
+			   x->strings + offset) < (ssize_t)length)
+		return false;
+	return !memcmp(read, name, length) && (read[length] == '\0' || read[length] == '@');
+}
+
+int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *address)
+{
+	const size_t size = elf_file__record_size(x->file, ELF_T_SYM);
+	const uint32_t hash = gnu_hash(name);
+	uint32_t index, word;
+
+	if (elf_file__read_records(x->file,
+				   x->buckets + (uint64_t)(hash % x->bucket_count) * sizeof(index),
+				   ELF_T_WORD, &index, 1) != 1)
+		return -EBADMSG;
+	if (index < x->first)
+		return -ENOENT;
+	for (unsigned int i = 0; i < MAX_CHAIN; i++, index++) {
+		Elf64_Sym symbol;
+
+		if (elf_file__read_records(x->file,
+					   x->chains + (uint64_t)(index - x->first) * sizeof(word),
+					   ELF_T_WORD, &word, 1) != 1)
+			return -EBADMSG;
+		if ((word | 1) == (hash | 1) &&
+		    elf_file__read_records(x->file, x->symbols + index * size, ELF_T_SYM, &symbol,
+					   1) == 1 &&
+		    symbol.st_shndx != SHN_UNDEF && has_name(x, symbol.st_name, name)) {
+			*address = symbol.st_value;
+			return 0;
+		}
+		if (word & 1)
+			return -ENOENT;
+	}
+	return -EBADMSG;
+}
+
+int elf_exports__u32(const struct elf_exports *x, const char *name, uint32_t *value)
+{
+	uint32_t word = 0;
+	uint64_t address, offset;
+	int err = elf_exports__find(x, name, &address);
+
+	if (err)
+		return err;
+	if (!elf_file__offset_of_address(x->file, address, &offset) &&
+	    elf_file__read_records(x->file, offset, ELF_T_WORD, &word, 1) != 1)
+		return -EIO;
+	*value = word;
+	return 0;
+}

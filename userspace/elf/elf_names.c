@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The names of symbols, one by one.
+ *
+ * Who asks a table of 200,000 symbols for a few addresses wants the names of a few: a string table of 20 MB is neither read
+ * nor kept for that. A name stays as long as the file, as one of a whole table does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/minmax.h"
+#include "elf/elf_private.h"
+
+#define NAME_READ 512 /* bytes at first: few names are longer */
+
+static bool has_offset(const void *strings, uint32_t index, const void *offset)
+{
+	return ((const struct elf_strings *)strings)->names.data[index].offset ==
+	       *(const uint64_t *)offset;
+}
+
+/* Reads up to `size` bytes; where the name ends, or as many as there are. Negative errno. */
+static ssize_t read_name(const struct elf_file *file, char *text, size_t size, uint64_t offset)
+{
+	ssize_t got = elf_file__read(file, text, size, offset);
+
+	return got < 0 ? got : (ssize_t)strnlen(text, (size_t)got);
+}
+
+static int copy_name(const struct elf_file *file, const struct elf_strings *s, uint64_t offset,
+		     size_t most, char **name)
+{
+	size_t limit = min_u64(s->size - offset, most);
+	_cleanup_free_ char *long_text = NULL;
+	char text[NAME_READ], *from = text;
+	ssize_t length = read_name(file, text, min_u64(limit, NAME_READ), s->offset + offset);
+
+	if (length == NAME_READ && limit > NAME_READ) {
+		long_text = from = malloc(limit);
+		if (!long_text)
+			return -ENOMEM;
+		length = read_name(file, long_text, limit, s->offset + offset);
+	}
+	if (length < 0)
+		return (int)length;
+	*name = strndup(from, (size_t)length);
+	return *name ? 0 : -ENOMEM;
+}
+
+int elf_strings__name(struct elf_file *file, struct elf_strings *s, uint64_t offset, size_t most,
+		      char **name)
+{
+	struct elf_name new = {.offset = offset};
+	uint32_t known;
+	int err;
+
+	if (!s->by_offset.equal)
+		hashmap__init(&s->by_offset, has_offset, s);
+	known = hashmap__find(&s->by_offset, hash_u64(offset), &offset);
+	if (known != HASHMAP_NONE) {
+		*name = s->names.data[known].text;
+		return 0;
+	}
+	err = vec_reserve(&s->names, s->names.count + 1);
+	if (!err)
+		err = copy_name(file, s, offset, most, &new.text);
+	if (!err && hashmap__add(&s->by_offset, hash_u64(offset), (uint32_t)s->names.count)) {
+		free(new.text);
+		err = -ENOMEM;
+	}
+	if (err)
+		return err;
+	s->names.data[s->names.count++] = new;
+	*name = new.text;
+	return 0;
+}
+
+void elf_strings__fini(struct elf_strings *s)
+{
+	for (size_t i = 0; i < s->names.count; i++)
+		free(s->names.data[i].text);
+	vec_free(&s->names);
+	if (s->by_offset.equal)
+		hashmap__fini(&s->by_offset);
+	free(s->data);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Writes one pprof message: which samples are in it, and what is said of them, is the caller's choice.
+ *
+ *   sample types ─► samples ─► pprof_writer__tables() ─► pprof_writer__facts() ─► pprof_writer__finish()
+ *
+ * All messages but the profile itself are packed and written one at a time, so a big file needs no memory.
+ */
+#ifndef EXPORT_PPROF_WRITER_H
+#define EXPORT_PPROF_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "export/code_tables.h"
+
+struct pprof_writer;
+
+struct pprof_writer_options {
+	struct code_options code;
+	uint32_t depth_max; /* locations of a sample, the leaf's side is kept; 0: any number */
+	bool names_first;   /* code_tables__number_names() */
+};
+
+/* A label of a sample: `text` where it is not 0, else the number. */
+struct pprof_label {
+	uint32_t key, text; /* strings */
+	int64_t number;
+	uint32_t unit; /* string; 0: pprof makes one up */
+};
+
+struct pprof_facts {
+	uint64_t time, duration, period; /* ns; time is since the epoch */
+	const int64_t *comments;	 /* strings */
+	size_t comment_count;
+	uint32_t default_sample_type; /* string */
+};
+
+/* NULL: no memory. Profile and `out` have to outlive it. */
+struct pprof_writer *pprof_writer__new(const struct profile *p,
+				       const struct pprof_writer_options *options, FILE *out);
+void pprof_writer__free(struct pprof_writer *w);
+
+/* Begins another message about the same profile. 0, -ENOMEM. */
+int pprof_writer__again(struct pprof_writer *w, uint32_t depth_max, FILE *out);
+
+/* For the texts of labels, comments and types. */
+struct code_tables *pprof_writer__code(struct pprof_writer *w);
+
+void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const char *unit);
+/* Stack 0: a function called "[not sampled]". As many values as there are sample types. */
+void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
+			  size_t value_count, const struct pprof_label *labels, size_t label_count);
+/* Of all samples so far. */
+void pprof_writer__tables(struct pprof_writer *w);
+/* The period is one of CPU time. */
+void pprof_writer__facts(struct pprof_writer *w, const struct pprof_facts *facts);
+/* Strings, and the end. 0, or the first error of all calls. */
+int pprof_writer__finish(struct pprof_writer *w);
+
+/* The first error so far, or 0. */
+int pprof_writer__error(const struct pprof_writer *w);
+
+#endif

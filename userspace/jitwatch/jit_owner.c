@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who a process is, by /proc: as far as that decides which files are its own. */
+#include "jitwatch/jit_find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/proc_task.h"
+#include "base/tenant_user.h"
+
+#define STATUS_MAX     (64u * 1024)
+#define STATUS_HEAD    2048	   /* of it, where the users are */
+#define START_GRAIN_NS 10000000ull /* ns, and less than that between two readings of the clocks */
+
+/* ---- /proc/PID/status ------------------------------------------------------------------------ */
+
+/* The text after "\nKEY:", or NULL. */
+static const char *find_field(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? at + strlen(key) : NULL;
+}
+
+/* The next number of a line. False: there is none. */
+static bool next_number(const char **line, unsigned long *number)
+{
+	char *end;
+
+	while (**line == ' ' || **line == '\t')
+		(*line)++;
+	if (**line < '0' || **line > '9')
+		return false;
+	*number = strtoul(*line, &end, 10);
+	*line = end;
+	return true;
+}
+
+static pid_t last_number(const char *line)
+{
+	unsigned long number = 0;
+
+	while (next_number(&line, &number))
+		;
+	return (pid_t)number;
+}
+
+static void read_groups(const char *line, struct jit_rights *rights)
+{
+	unsigned long group;
+
+	while (line && rights->group_count < JIT_GROUPS_MAX && next_number(&line, &group))
+		rights->groups[rights->group_count++] = (gid_t)group;
+}
+
+static bool parse_status(const char *text, struct jit_owner *owner)
+{
+	const char *uids = find_field(text, "\nUid:"), *gids = find_field(text, "\nGid:");
+	const char *pids = find_field(text, "\nNSpid:"), *caps = find_field(text, "\nCapEff:");
+	unsigned long uid, euid, gid;
+
+	if (!uids || !gids || !next_number(&uids, &uid) || !next_number(&uids, &euid) ||
+	    !next_number(&gids, &gid))
+		return false;
+	owner->uid = (uid_t)uid;
+	owner->euid = (uid_t)euid;
+	owner->own_pid = pids ? last_number(pids) : owner->pid;
+	owner->rights = (struct jit_rights){.uid = (uid_t)uid, .gid = (gid_t)gid};
+	if (caps)
+		owner->rights.capabilities = strtoull(caps, NULL, 16);
+	read_groups(find_field(text, "\nGroups:"), &owner->rights);
+	return owner->own_pid > 0;
+}
+
+/* ---- its user namespace ---------------------------------------------------------------------- */
+
+static int read_namespace(struct jit_owner *owner)
+{
+	int err = tenant_user__of(owner->pid, owner->uid, &owner->user, &owner->apart);
+
+	if (owner->apart)
+		owner->rights.capabilities = 0;
+	return err;
+}
+
+int jit_owner__read(pid_t pid, struct jit_owner *owner)
+{
+	_cleanup_free_ char *text = NULL;
+	struct proc_identity identity;
+	struct jit_owner found = {.pid = pid};
+	char path[64];
+	size_t size;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = read_file_at(AT_FDCWD, path, STATUS_MAX, &text, &size);
+	if (err)
+		return err;
+	if (!parse_status(text, &found) || proc_process_state(pid, &identity) != PROC_ALIVE)
+		return -ESRCH;
+	found.start = identity.start_time;
+	found.user = found.uid;
+	err = read_namespace(&found);
+	if (!err)
+		*owner = found;
+	return err;
+}
+
+int jit_owner__refresh(struct jit_owner *owner)
+{
+	unsigned long uid, euid;
+	char path[64], text[STATUS_HEAD + 1];
+	_cleanup_close_ int fd = -1;
+	const char *uids;
+	ssize_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", owner->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	size = fd < 0 ? -1 : read(fd, text, STATUS_HEAD);
+	if (size < 0)
+		return -ESRCH;
+	text[size] = 0;
+	uids = find_field(text, "\nUid:");
+	if (uids && next_number(&uids, &uid) && next_number(&uids, &euid) && uid == owner->uid &&
+	    euid == owner->euid)
+		return 0;
+	return jit_owner__read(owner->pid, owner);
+}
+
+bool jit_owner__is_same(const struct jit_owner *a, const struct jit_owner *b)
+{
+	uint64_t apart = a->start > b->start ? a->start - b->start : b->start - a->start;
+
+	return a->pid == b->pid && apart < START_GRAIN_NS && a->uid == b->uid &&
+	       a->euid == b->euid && a->apart == b->apart && a->user == b->user;
+}

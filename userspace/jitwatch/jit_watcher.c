@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A round is: wait, take commands, ask JVMs, take inotify events, read the files that have some or are due
+ * (jit_follower.c). Before anything of a process is touched, the channel says whose it is: if that never comes to
+ * an end, the collector knows by whom.
+ */
+#include "jitwatch/jit_watcher.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "jitwatch/jit_follower.h"
+#include "jitwatch/jvm_asker.h"
+
+#define SETTLE_MAX	(64u << 20) /* bytes of events, at the end and of a process that has ended */
+#define BACKLOG_KEPT	(1u << 20)  /* bytes of room for events, if there are none */
+#define ROUND_MIN	200000ull   /* ns between two rounds of reading */
+#define BACKLOG_ROUND	5	    /* ms, while there is a backlog */
+#define PAUSED_ROUND	100000000   /* ns between two rounds while nothing is read */
+#define SETTLE_PATIENCE 600000000ull /* ns for JVMs to answer, at the end */
+
+struct watcher {
+	struct jit_channel *channel;
+	int wake_fd, epoll;
+	VEC(char) backlog; /* events that have found no room, whole */
+	size_t backlog_sent;
+	size_t settled; /* bytes of events since the end was asked for */
+	struct jit_follower *follower;
+	struct jvm_asker asker;
+	bool orphaned;
+	int err;
+};
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void send_backlog(struct watcher *w)
+{
+	while (w->backlog_sent < w->backlog.count) {
+		const struct event_header *event =
+			(const void *)(w->backlog.data + w->backlog_sent);
+
+		if (!jit_channel__tell(w->channel, event, event->size))
+			break;
+		w->backlog_sent += event->size;
+	}
+	if (w->backlog_sent == w->backlog.count)
+		w->backlog_sent = w->backlog.count = 0;
+	if (!w->backlog.count && w->backlog.capacity > BACKLOG_KEPT)
+		vec_free(&w->backlog);
+	w->channel->backlogged = w->backlog.count > 0;
+}
+
+/* An event_push_fn. There is progress: who reads slowly does not hang. */
+static int keep_event(void *context, struct event_header *event)
+{
+	struct watcher *w = context;
+
+	if (w->channel->touched_at)
+		w->channel->touched_at = monotonic_ns();
+	if (w->channel->settling)
+		w->settled += event->size;
+	send_backlog(w);
+	if (!w->backlog.count && jit_channel__tell(w->channel, event, event->size))
+		return 0;
+	if (vec_reserve(&w->backlog, w->backlog.count + event->size))
+		return -ENOMEM;
+	memcpy(w->backlog.data + w->backlog.count, event, event->size);
+	w->backlog.count += event->size;
+	w->channel->backlogged = true;
+	return 0;
+}
+
+static bool is_full(void *context, bool settle)
+{
+	const struct watcher *w = context;
+
+	if (settle)
+		return w->settled > SETTLE_MAX || w->backlog.count > SETTLE_MAX;
+	return w->backlog.count > w->backlog_sent;
+}
+
+static void touch(void *context, const struct jit_owner *owner)
+{
+	struct watcher *w = context;
+
+	if (owner)
+		w->channel->touched_user = owner->user;
+	w->channel->touched_at = owner ? monotonic_ns() : 0;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static void follow_process(struct watcher *w, pid_t pid)
+{
+	struct jit_owner owner;
+
+	if (jit_follower__knows_map(w->follower, pid) || jit_owner__read(pid, &owner))
+		return;
+	if (w->channel->ask_jvms) {
+		touch(w, &owner);
+		if (jvm_asker__add(&w->asker, &owner))
+			w->err = -ENOMEM;
+		touch(w, NULL);
+	}
+	jit_follower__follow_map(w->follower, &owner);
+}
+
+static void obey_command(struct watcher *w, const struct jit_command *command)
+{
+	switch (command->kind) {
+	case JIT_FOLLOW:
+		follow_process(w, command->pid);
+		break;
+	case JIT_FOLLOW_DUMP:
+		jit_follower__follow_dump(w->follower, command->pid, command->path, command->start,
+					  command->end);
+		break;
+	case JIT_GONE:
+		jvm_asker__forget(&w->asker, command->pid);
+		jit_follower__let_go(w->follower, command->pid);
+		break;
+	}
+}
+
+static void take_commands(struct watcher *w)
+{
+	struct jit_command command;
+	eventfd_t count;
+
+	eventfd_read(w->wake_fd, &count);
+	while (jit_channel__obey(w->channel, &command, sizeof(command)) > 0)
+		obey_command(w, &command);
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+/* A JVM was asked: its map may exist now. An `answered` of jvm_asker__ask_due(). */
+static void note_answer(void *context, pid_t pid)
+{
+	struct watcher *w = context;
+
+	jit_follower__expect_map(w->follower, pid);
+}
+
+/* ms until something is due; -1: nothing is. */
+static int time_to_wait(struct watcher *w)
+{
+	uint64_t now = monotonic_ns(), next;
+	bool full = is_full(w, false);
+
+	if (w->channel->paused) /* until somebody wakes us, who may have overlooked a backlog */
+		return full ? PAUSED_ROUND / 1000000 : -1;
+	if (jit_follower__has_more(w->follower, false) && !full)
+		return 0;
+	next = min_u64(jit_follower__next_due(w->follower, full),
+		       jvm_asker__next_due(&w->asker, now));
+	if (full) /* whoever takes events does not always say so */
+		next = min_u64(next, now + BACKLOG_ROUND * 1000000ull);
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)min_u64((next - now) / 1000000 + 1, INT_MAX);
+}
+
+/* Limits the rate of rounds: all that came meanwhile is read at once. */
+static void keep_distance(const struct watcher *w)
+{
+	uint64_t now = monotonic_ns(), next = jit_follower__last_read(w->follower) + ROUND_MIN;
+	struct timespec rest = {};
+
+	if (w->channel->paused)
+		next = now + PAUSED_ROUND;
+
+	if (now >= next)
+		return;
+	rest.tv_nsec = (long)(next - now);
+	nanosleep(&rest, NULL);
+}
+
+/* What was asked for by the beginning of the round is done, if nothing is left to do. */
+static void say_done(struct watcher *w, uint32_t asked, bool settle, bool settled)
+{
+	bool idle;
+
+	send_backlog(w);
+	w->channel->cpu = process_cpu_ns();
+	idle = !w->backlog.count && !jit_follower__has_more(w->follower, settled) &&
+	       (settled || (!settle && !jvm_asker__is_asking(&w->asker)));
+	if (idle)
+		w->channel->done = asked;
+}
+
+static void wait_for_events(struct watcher *w, bool settle)
+{
+	struct epoll_event events[3];
+	bool hurry = settle && w->channel->done != w->channel->asked && !w->backlog.count &&
+		     !jvm_asker__is_asking(&w->asker);
+	int count = epoll_wait(w->epoll, events, 3, hurry ? 0 : time_to_wait(w));
+
+	for (int i = 0; i < count; i++)
+		w->orphaned |= events[i].events & EPOLLHUP ? true : false;
+}
+
+static int run_rounds(struct watcher *w)
+{
+	const struct jvm_asker_caller caller = {
+		.answered = note_answer, .touch = touch, .context = w};
+	uint64_t settle_began = 0;
+	bool settle = false;
+
+	while (!w->channel->ending && !w->orphaned && !w->err &&
+	       !jit_follower__error(w->follower)) {
+		uint32_t asked;
+		bool last;
+
+		wait_for_events(w, settle);
+		asked = w->channel->asked;
+		settle = w->channel->settling;
+		take_commands(w);
+		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
+		jit_follower__take_signs(w->follower);
+		if (w->channel->paused && !settle) {
+			send_backlog(w); /* those that have ended are read all the same */
+			keep_distance(w);
+			continue;
+		}
+		jvm_asker__ask_due(&w->asker, settle, &caller);
+		jit_follower__look_for_files(w->follower);
+		/* an asked JVM writes a snapshot, which is complete when the file is closed */
+		last = settle && (!jvm_asker__is_asking(&w->asker) ||
+				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
+		jit_follower__read_due(w->follower, last);
+		say_done(w, asked, settle, last);
+		if (!settle)
+			keep_distance(w);
+	}
+	return w->err ? w->err : jit_follower__error(w->follower);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int add_to_epoll(struct watcher *w, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events};
+
+	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_descriptors(struct watcher *w, int life_fd)
+{
+	int err, signs_fd = jit_follower__signs_fd(w->follower);
+
+	w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (w->epoll < 0)
+		return -errno;
+	err = add_to_epoll(w, w->wake_fd, EPOLLIN);
+	if (!err)
+		err = add_to_epoll(w, life_fd, 0); /* a hang-up is told always */
+	return err || signs_fd < 0 ? err : add_to_epoll(w, signs_fd, EPOLLIN);
+}
+
+int jit_watcher__run(struct jit_channel *channel, int wake_fd, int life_fd)
+{
+	struct watcher w = {.channel = channel, .wake_fd = wake_fd, .epoll = -1};
+	const struct jit_follower_output output = {
+		.push = keep_event, .is_full = is_full, .touch = touch, .context = &w};
+	int err = jit_follower__new(&output, channel->first_number, &channel->ledger, &w.follower);
+
+	for (uint32_t i = 0; i < channel->denied_count && !err; i++)
+		jit_follower__deny(w.follower, channel->denied[i]);
+	if (!err)
+		err = open_descriptors(&w, life_fd);
+	if (!err)
+		err = run_rounds(&w);
+	jvm_asker__stop(&w.asker);
+	jit_follower__free(w.follower);
+	jvm_asker__fini(&w.asker);
+	vec_free(&w.backlog);
+	cleanup_close(&w.epoll);
+	return err;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies of events, and an index by their words. A chain is an entry like a function, of a kind of its own. */
+#include "process/code_functions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/search.h"
+#include "base/vec.h"
+
+#define ENTRY_BYTES  96	 /* of an entry and its place in the index, about */
+#define VERSIONS_MAX 64u /* of one function */
+
+struct entry {
+	struct code_words words;
+	bool is_chain;
+	uint32_t used; /* number of the window in which it was last looked for, or told */
+	VEC(struct event_header *) told;
+};
+
+struct life_bytes {
+	uint64_t life;
+	size_t bytes;
+};
+
+struct code_functions {
+	VEC(struct entry) entries;
+	struct hashmap by_words;
+	VEC(struct life_bytes) lives;
+	struct hashmap by_life;
+	size_t bytes;
+	uint32_t window; /* how often it was forgotten */
+};
+
+struct wanted {
+	struct code_words words;
+	bool is_chain;
+};
+
+static bool is_entry(const void *owner, uint32_t index, const void *key)
+{
+	const struct code_functions *f = owner;
+	const struct entry *entry = &f->entries.data[index];
+	const struct wanted *wanted = key;
+
+	return entry->words.life == wanted->words.life && entry->words.kind == wanted->words.kind &&
+	       entry->words.function == wanted->words.function &&
+	       entry->words.check == wanted->words.check &&
+	       entry->words.address == wanted->words.address && entry->is_chain == wanted->is_chain;
+}
+
+static bool is_life(const void *owner, uint32_t index, const void *key)
+{
+	const struct code_functions *f = owner;
+
+	return f->lives.data[index].life == *(const uint64_t *)key;
+}
+
+static uint64_t hash_of(const struct wanted *wanted)
+{
+	uint64_t hash = hash_combine(hash_u64(wanted->words.life),
+				     hash_u64(wanted->words.function));
+
+	hash = hash_combine(hash, hash_u64(wanted->words.check));
+	hash = hash_combine(hash, hash_u64(wanted->words.address));
+	return hash_combine(hash, hash_u64(wanted->words.kind * 2u + wanted->is_chain));
+}
+
+struct code_functions *code_functions__new(void)
+{
+	struct code_functions *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	hashmap__init(&f->by_words, is_entry, f);
+	hashmap__init(&f->by_life, is_life, f);
+	return f;
+}
+
+static size_t bytes_of(const struct entry *entry)
+{
+	size_t bytes = ENTRY_BYTES;
+
+	for (size_t i = 0; i < entry->told.count; i++)
+		bytes += entry->told.data[i]->size;
+	return bytes;
+}
+
+static void free_entry(struct code_functions *f, struct entry *entry)
+{
+	f->bytes -= bytes_of(entry);
+	for (size_t i = 0; i < entry->told.count; i++)
+		free(entry->told.data[i]);
+	vec_free(&entry->told);
+}
+
+void code_functions__free(struct code_functions *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->entries.count; i++)
+		free_entry(f, &f->entries.data[i]);
+	vec_free(&f->entries);
+	vec_free(&f->lives);
+	hashmap__fini(&f->by_words);
+	hashmap__fini(&f->by_life);
+	free(f);
+}
+
+static struct entry *find_entry(const struct code_functions *f, const struct wanted *wanted)
+{
+	uint32_t index = hashmap__find(&f->by_words, hash_of(wanted), wanted);
+
+	if (index == HASHMAP_NONE)
+		return NULL;
+	f->entries.data[index].used = f->window;
+	return &f->entries.data[index];
+}
+
+static struct entry *need_entry(struct code_functions *f, const struct wanted *wanted)
+{
+	struct entry *entry = find_entry(f, wanted);
+
+	if (entry)
+		return entry;
+	if (vec_push(&f->entries, ((struct entry){.words = wanted->words,
+						  .is_chain = wanted->is_chain,
+						  .used = f->window})))
+		return NULL;
+	if (hashmap__add(&f->by_words, hash_of(wanted), f->entries.count - 1)) {
+		f->entries.count--;
+		return NULL;
+	}
+	f->bytes += ENTRY_BYTES;
+	return &f->entries.data[f->entries.count - 1];
+}
+
+static struct life_bytes *find_life(struct code_functions *f, uint64_t life)
+{
+	uint32_t known = hashmap__find(&f->by_life, hash_u64(life), &life);
+
+	return known == HASHMAP_NONE ? NULL : &f->lives.data[known];
+}
+
+static struct life_bytes *need_life(struct code_functions *f, uint64_t life)
+{
+	struct life_bytes *known = find_life(f, life);
+
+	if (known)
+		return known;
+	if (vec_push(&f->lives, ((struct life_bytes){.life = life})))
+		return NULL;
+	if (hashmap__add(&f->by_life, hash_u64(life), f->lives.count - 1)) {
+		f->lives.count--;
+		return NULL;
+	}
+	return &f->lives.data[f->lives.count - 1];
+}
+
+/* But for the time at which it was read. */
+static bool says_the_same(const struct event_header *a, const struct event_header *b)
+{
+	return a->size == b->size && !memcmp(a + 1, b + 1, a->size - sizeof(*a));
+}
+
+static int keep(struct code_functions *f, const struct wanted *wanted,
+		const struct event_header *event)
+{
+	struct life_bytes *life = need_life(f, wanted->words.life);
+	struct entry *entry = find_entry(f, wanted);
+	size_t size = event->size + (entry ? 0 : ENTRY_BYTES);
+	struct event_header *copy;
+
+	if (!life)
+		return -ENOMEM;
+	if (entry && entry->told.count &&
+	    says_the_same(entry->told.data[entry->told.count - 1], event))
+		return 0;
+	if (f->bytes + size > CODE_FUNCTIONS_BYTES || life->bytes + size > CODE_LIFE_BYTES ||
+	    (entry && entry->told.count == VERSIONS_MAX))
+		return 0;
+	entry = need_entry(f, wanted);
+	copy = entry ? malloc(event->size) : NULL;
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, event, event->size);
+	if (vec_push(&entry->told, copy)) {
+		free(copy);
+		return -ENOMEM;
+	}
+	f->bytes += event->size;
+	life->bytes += size;
+	return 0;
+}
+
+int code_functions__tell(struct code_functions *f, uint64_t life,
+			 const struct code_function_event *event)
+{
+	const struct wanted wanted = {.words = {life, event->kind, event->function, event->check}};
+
+	return keep(f, &wanted, &event->header);
+}
+
+/* What comes one after the other at an address is told apart by what the chain ends with. */
+static uint64_t check_of_chain(const struct code_chain_event *event)
+{
+	return event->call_count ? event->calls[event->call_count - 1].check : 0;
+}
+
+int code_functions__tell_chain(struct code_functions *f, uint64_t life,
+			       const struct code_chain_event *event)
+{
+	const struct wanted wanted = {.words = {life, event->kind, event->function,
+						check_of_chain(event), event->address},
+				      .is_chain = true};
+
+	return keep(f, &wanted, &event->header);
+}
+
+static size_t versions(const struct code_functions *f, const struct code_words *words,
+		       bool is_chain)
+{
+	const struct entry *entry =
+		find_entry(f, &(struct wanted){.words = *words, .is_chain = is_chain});
+
+	return entry ? entry->told.count : 0;
+}
+
+size_t code_functions__versions(const struct code_functions *f, const struct code_words *words)
+{
+	return versions(f, words, false);
+}
+
+size_t code_functions__chain_versions(const struct code_functions *f,
+				      const struct code_words *words)
+{
+	return versions(f, words, true);
+}
+
+const struct code_function_event *code_functions__at(const struct code_functions *f,
+						     const struct code_words *words, uint64_t time)
+{
+	const struct entry *entry = find_entry(f, &(struct wanted){.words = *words});
+	size_t at;
+
+	if (!entry || !entry->told.count)
+		return NULL;
+	at = partition_point(entry->told.data, entry->told.count, told, (*told)->time <= time);
+	return (const struct code_function_event *)entry->told.data[at ? at - 1 : 0];
+}
+
+const struct code_function_event *code_functions__inherited(const struct code_functions *f,
+							    const struct code_words *words,
+							    const struct code_kin kin[CODE_KIN_MAX],
+							    bool *sure)
+{
+	const struct code_function_event *later = NULL;
+
+	for (size_t i = 0; i < CODE_KIN_MAX && kin[i].life; i++) {
+		struct code_words theirs = *words;
+		const struct code_function_event *event;
+
+		theirs.life = kin[i].life;
+		for (size_t k = 0; (event = code_functions__get(f, &theirs, k)); k++) {
+			if (event->state != CODE_STATE_CONFIRMED)
+				continue;
+			if (event->header.time <= kin[i].until) {
+				*sure = true;
+				return event;
+			}
+			later = later ? later : event;
+		}
+	}
+	*sure = false;
+	return later;
+}
+
+const struct code_function_event *
+code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version)
+{
+	const struct entry *entry = find_entry(f, &(struct wanted){.words = *words});
+
+	return entry && version < entry->told.count
+		       ? (const struct code_function_event *)entry->told.data[version]
+		       : NULL;
+}
+
+const struct code_chain_event *code_functions__chain(const struct code_functions *f,
+						     const struct code_words *words, size_t version)
+{
+	const struct entry *entry = find_entry(f,
+					       &(struct wanted){.words = *words, .is_chain = true});
+
+	return entry && version < entry->told.count
+		       ? (const struct code_chain_event *)entry->told.data[version]
+		       : NULL;
+}
+
+/* Those of lives that are known stay. */
+static void forget_lives(struct code_functions *f, bool (*is_known)(void *context, uint64_t life),
+			 void *context)
+{
+	size_t kept = 0;
+
+	hashmap__clear(&f->by_life);
+	for (size_t i = 0; i < f->lives.count; i++)
+		if (is_known(context, f->lives.data[i].life) &&
+		    !hashmap__add(&f->by_life, hash_u64(f->lives.data[i].life), kept))
+			f->lives.data[kept++] = f->lives.data[i];
+	f->lives.count = kept;
+}
+
+/* Nothing has looked for it for some windows, and its room is wanted. */
+static bool is_outdated(const struct code_functions *f, const struct entry *entry,
+			const struct life_bytes *life)
+{
+	if (f->window - entry->used < CODE_WINDOWS_KEPT)
+		return false;
+	return f->bytes > CODE_FUNCTIONS_BYTES / 2 || (life && life->bytes > CODE_LIFE_BYTES / 2);
+}
+
+void code_functions__forget(struct code_functions *f,
+			    bool (*is_known)(void *context, uint64_t life), void *context)
+{
+	size_t kept = 0;
+
+	f->window++;
+	hashmap__clear(&f->by_words);
+	for (size_t i = 0; i < f->entries.count; i++) {
+		struct entry *entry = &f->entries.data[i];
+		struct wanted wanted = {.words = entry->words, .is_chain = entry->is_chain};
+
+		struct life_bytes *life = find_life(f, entry->words.life);
+
+		if (!is_known(context, entry->words.life) || is_outdated(f, entry, life) ||
+		    hashmap__add(&f->by_words, hash_of(&wanted), kept)) {
+			if (life)
+				life->bytes -= bytes_of(entry);
+			free_entry(f, entry);
+			continue;
+		}
+		f->entries.data[kept++] = *entry;
+	}
+	f->entries.count = kept;
+	forget_lives(f, is_known, context);
+}
+
+size_t code_functions__bytes(const struct code_functions *f)
+{
+	return f->bytes;
+}
+
+/* ---- what such an event says ----------------------------------------------------------------- */
+
+const char *code_function__name(const struct code_function_event *event)
+{
+	return (const char *)&event->rows[event->row_count];
+}
+
+const char *code_function__file(const struct code_function_event *event)
+{
+	return code_function__name(event) + event->name_size;
+}
+
+const struct code_row *code_function__row(const struct code_function_event *event, uint32_t place)
+{
+	uint32_t offset = place - event->base;
+	size_t at;
+
+	if (place < event->base)
+		return NULL;
+	at = partition_point(event->rows, event->row_count, row, row->offset <= offset);
+	return at ? &event->rows[at - 1] : NULL;
+}

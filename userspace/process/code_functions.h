@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is known of the functions of runtimes: by life of a process, runtime, and the words that a frame has. Outlives windows;
+ * functions of processes that are gone are forgotten.
+ *
+ * Another function can come to lie at the same words (its memory was freed). What was told before stays known, by number:
+ * 0 is what was told first.
+ */
+#ifndef PROCESS_CODE_FUNCTIONS_H
+#define PROCESS_CODE_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/event.h>
+
+/* Of all, and of one life; what comes then is not kept. */
+#define CODE_FUNCTIONS_BYTES ((size_t)32 << 20)
+#define CODE_LIFE_BYTES	     ((size_t)8 << 20)
+
+/*
+ * Where more than half of that is in use, what no sample of so many windows has needed is forgotten. It is told again when it is
+ * sampled: session/live_code forgets earlier that it was.
+ */
+#define CODE_WINDOWS_KEPT 6u
+
+struct code_functions;
+
+struct code_words {
+	uint64_t life; /* serial number of the process's life */
+	enum frame_note_kind kind;
+	uint64_t function, check; /* as in a note */
+	uint64_t address;	  /* of a chain; 0: of a function */
+};
+
+/*
+ * The life that a process was forked from. Until then its memory was theirs: what was read of the parent up to that time holds
+ * for the child as well, at the same words.
+ */
+struct code_kin {
+	uint64_t life, until; /* life 0: none; until: CLOCK_MONOTONIC */
+};
+#define CODE_KIN_MAX 4u /* generations, the nearest first */
+
+struct code_functions *code_functions__new(void); /* NULL: no memory */
+void code_functions__free(struct code_functions *f);
+
+/* An event about a process in this life of its. 0 or -ENOMEM. */
+int code_functions__tell(struct code_functions *f, uint64_t life,
+			 const struct code_function_event *event);
+int code_functions__tell_chain(struct code_functions *f, uint64_t life,
+			       const struct code_chain_event *event);
+
+/* How often the function, or the chain, was told, each time another one. */
+size_t code_functions__versions(const struct code_functions *f, const struct code_words *words);
+size_t code_functions__chain_versions(const struct code_functions *f,
+				      const struct code_words *words);
+/* NULL: it was not told that often. Valid until the next call that changes something. */
+const struct code_function_event *
+code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version);
+/* The version that held at a time: the last one that was told until then, or the first. */
+const struct code_function_event *code_functions__at(const struct code_functions *f,
+						     const struct code_words *words, uint64_t time);
+/*
+ * What was confirmed of a function in the lives that its process comes from; NULL: nothing. *sure: before the fork. What was
+ * read later can be of a function that only the parent has.
+ */
+const struct code_function_event *code_functions__inherited(const struct code_functions *f,
+							    const struct code_words *words,
+							    const struct code_kin kin[CODE_KIN_MAX],
+							    bool *sure);
+const struct code_chain_event *code_functions__chain(const struct code_functions *f,
+						     const struct code_words *words,
+						     size_t version);
+
+/* Between two windows: frees what is known of lives for which `is_known` is false, and what is not needed any more. */
+void code_functions__forget(struct code_functions *f,
+			    bool (*is_known)(void *context, uint64_t life), void *context);
+
+size_t code_functions__bytes(const struct code_functions *f);
+
+/* ---- what such an event says ----------------------------------------------------------------- */
+
+const char *code_function__name(const struct code_function_event *event);
+const char *code_function__file(const struct code_function_event *event);
+/* The row at a place, as a note has it; NULL: none. */
+const struct code_row *code_function__row(const struct code_function_event *event, uint32_t place);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/gil_counts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void gil_counts__fini(struct gil_counts *g)
+{
+	vec_free(&g->rows);
+}
+
+static enum gil_state state_of_note(unsigned int flags)
+{
+	if (!(flags & FRAME_NOTE_GIL_KNOWN))
+		return GIL_UNKNOWN;
+	if (flags & FRAME_NOTE_GIL_HELD)
+		return GIL_HELD;
+	return flags & FRAME_NOTE_GIL_WAITS ? GIL_WAITING : GIL_RELEASED;
+}
+
+/* All notes of Python in a sample say the same. */
+enum gil_state gil_state_of(const struct sample_event *e)
+{
+	const struct frame_note *notes = sample_notes(e);
+
+	for (size_t i = 0; i < e->notes; i++)
+		if (notes[i].kind == FRAME_NOTE_PYTHON)
+			return state_of_note(notes[i].flags);
+	return GIL_UNKNOWN;
+}
+
+int gil_counts__sample(struct gil_counts *g, size_t *number, struct process_id process,
+		       struct thread_id thread, enum gil_state state, uint64_t weight)
+{
+	struct profile_gil *row;
+
+	if (state == GIL_UNKNOWN)
+		return 0;
+	if (!*number) {
+		if (vec_push(&g->rows,
+			     ((struct profile_gil){.process = process, .thread = thread})))
+			return -ENOMEM;
+		*number = g->rows.count;
+	}
+	row = &g->rows.data[*number - 1];
+	row->samples++;
+	row->waiting += state == GIL_WAITING;
+	if (state == GIL_HELD) {
+		row->held++;
+		row->held_time += weight;
+	}
+	return 0;
+}
+
+void gil_counts__tell(const struct gil_counts *g, struct profile_builder *builder)
+{
+	for (size_t i = 0; i < g->rows.count; i++)
+		profile_builder__gil(builder, &g->rows.data[i]);
+}

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "process/managed_frames.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "process/frame_address.h"
+
+#define PLACES_MAX (1u << 20) /* of one window; what comes then is one place for each runtime */
+
+struct place {
+	struct code_words words;
+	uint32_t place;
+	uint64_t address;  /* of compiled code; 0 */
+	uint32_t versions; /* how often its function had been told, */
+	uint32_t chains;   /* … and what is inlined at the address */
+	struct location_id location;
+	uint64_t frames; /* of samples */
+};
+
+/* A life with places, that was forked. */
+struct forked_life {
+	uint64_t life;
+	struct code_kin kin[CODE_KIN_MAX];
+};
+
+struct managed_frames {
+	struct profile_builder *builder;
+	const struct code_functions *functions;
+	VEC(struct place) places;
+	struct hashmap by_place;
+	VEC(struct forked_life) forked;
+	struct hashmap by_life;
+	struct dso_id dsos[FRAME_NOTE_COUNT];
+	VEC(__u64) frames;
+};
+
+static const char *const names_of_runtimes[FRAME_NOTE_COUNT] = {
+#define X(id, runtime) [FRAME_NOTE_##id] = runtime,
+	FRAME_NOTES(X)
+#undef X
+};
+
+/* … as names of what their frames are in */
+static const char *const runtime_names[FRAME_NOTE_COUNT] = {
+#define X(id, runtime) [FRAME_NOTE_##id] = "[" runtime "]",
+	FRAME_NOTES(X)
+#undef X
+};
+
+static bool is_place(const void *owner, uint32_t index, const void *key)
+{
+	const struct managed_frames *m = owner;
+	const struct place *a = &m->places.data[index], *b = key;
+
+	return a->words.life == b->words.life && a->words.kind == b->words.kind &&
+	       a->words.function == b->words.function && a->words.check == b->words.check &&
+	       a->place == b->place && a->address == b->address && a->versions == b->versions &&
+	       a->chains == b->chains;
+}
+
+static bool is_forked_life(const void *owner, uint32_t index, const void *key)
+{
+	const struct managed_frames *m = owner;
+
+	return m->forked.data[index].life == *(const uint64_t *)key;
+}
+
+static uint64_t hash_place(const struct place *p)
+{
+	uint64_t hash = hash_combine(hash_u64(p->words.life), hash_u64(p->words.function));
+
+	hash = hash_combine(hash, hash_u64(p->words.check));
+	hash = hash_combine(hash, hash_u64(p->address));
+	return hash_combine(hash, hash_u64((uint64_t)(p->versions + p->chains) << 32 | p->place));
+}
+
+struct managed_frames *managed_frames__new(struct profile_builder *builder,
+					   const struct code_functions *functions)
+{
+	struct managed_frames *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->builder = builder;
+	m->functions = functions;
+	hashmap__init(&m->by_place, is_place, m);
+	hashmap__init(&m->by_life, is_forked_life, m);
+	return m;
+}
+
+void managed_frames__free(struct managed_frames *m)
+{
+	if (!m)
+		return;
+	vec_free(&m->places);
+	hashmap__fini(&m->by_place);
+	vec_free(&m->forked);
+	hashmap__fini(&m->by_life);
+	vec_free(&m->frames);
+	free(m);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
+{
+	struct profile_dso dso = {.kind = DSO_RUNTIME};
+
+	if (m->dsos[kind].v)
+		return m->dsos[kind];
+	dso.path = dso.name = profile_builder__string(m->builder, runtime_names[kind]);
+	m->dsos[kind] = profile_builder__dso(m->builder, &dso);
+	return m->dsos[kind];
+}
+
+/* Its number; negative errno. */
+static int64_t intern(struct managed_frames *m, struct place *place)
+{
+	uint64_t hash = hash_place(place);
+	uint32_t known = hashmap__find(&m->by_place, hash, place);
+	int err;
+
+	if (known != HASHMAP_NONE)
+		return known;
+	if (m->places.count >= PLACES_MAX && place->words.life)
+		return -E2BIG;
+	place->location = profile_builder__location(m->builder, dso_of(m, place->words.kind),
+						    m->places.count, (struct process_id){0},
+						    CATEGORY_JIT);
+	err = vec_push(&m->places, *place);
+	if (!err)
+		err = hashmap__add(&m->by_place, hash, m->places.count - 1);
+	return err ? err : (int64_t)m->places.count - 1;
+}
+
+/* What is asked about inlined functions. */
+static struct code_words words_of_chain(const struct place *place)
+{
+	return (struct code_words){place->words.life, place->words.kind, place->words.function,
+				   place->words.check, place->address};
+}
+
+/* Recordings of before it was noted have V8's functions by their addresses alone. */
+static bool has_number(const struct code_words *words)
+{
+	return words->kind == FRAME_NOTE_V8 && words->check;
+}
+
+/*
+ * Which version of it is meant is decided by what has been told by now. Compiled code of HotSpot's and functions of V8 have
+ * numbers that no others get: whenever they are told, it is that.
+ */
+static void note_versions(const struct managed_frames *m, struct place *place)
+{
+	struct code_words words = words_of_chain(place);
+
+	if (place->words.kind == FRAME_NOTE_HOTSPOT_CODE)
+		return;
+	if (!has_number(&place->words))
+		place->versions = (uint32_t)code_functions__versions(m->functions, &place->words);
+	if (place->address)
+		place->chains = (uint32_t)code_functions__chain_versions(m->functions, &words);
+}
+
+/* Where the process comes from, for when its places get their names. 0 or -ENOMEM. */
+static int note_kin(struct managed_frames *m, const struct managed_process *process)
+{
+	struct forked_life forked = {.life = process->life};
+	uint64_t hash = hash_u64(process->life);
+	int err;
+
+	if (!process->kin || !process->kin[0].life ||
+	    hashmap__find(&m->by_life, hash, &process->life) != HASHMAP_NONE)
+		return 0;
+	memcpy(forked.kin, process->kin, sizeof(forked.kin));
+	err = vec_push(&m->forked, forked);
+	return err ? err : hashmap__add(&m->by_life, hash, m->forked.count - 1);
+}
+
+/* `native`: the frame that it is in the place of; 0: none. */
+static int push_note(struct managed_frames *m, const struct managed_process *process,
+		     const struct frame_note *note, uint64_t native)
+{
+	struct place place = {
+		.words = {process->life, note->kind, note->function, note->check},
+		.place = note->place,
+	};
+	int64_t number;
+
+	/*
+	 * Compiled code is known by its address. The word that has the place of an interpreted frame has something else in it,
+	 * which may look the same.
+	 */
+	if ((note->kind == FRAME_NOTE_V8 || note->kind == FRAME_NOTE_V8_WASM) &&
+	    process->is_made(process->context, frame_user_address(native))) {
+		place.address = frame_user_address(native);
+		place.place = 0;
+	}
+	if (note->kind == FRAME_NOTE_HOTSPOT_CODE) {
+		place.address = note_code_address(note, native);
+		place.place = 0;
+	}
+	note_versions(m, &place);
+	number = intern(m, &place);
+	if (number == -E2BIG) {
+		place = (struct place){.words = {.kind = note->kind}};
+		number = intern(m, &place);
+	}
+	if (number < 0)
+		return (int)number;
+	m->places.data[number].frames++;
+	return vec_push(&m->frames, (uint64_t)FRAME_MANAGED << FRAME_KIND_SHIFT | (uint64_t)number);
+}
+
+struct cursor {
+	const struct frame_note *next, *end;
+};
+
+/*
+ * From 3.13 on the interpreter has a frame of no function before each __init__. Its code, a constant, has no line and no
+ * version; any other code has a version.
+ */
+static bool is_shim(const struct frame_note *note)
+{
+	return note->function && !note->check;
+}
+
+/* The frames of Python up to a group; those of groups before it that no loop was found for come with them. */
+static int push_groups(struct managed_frames *m, const struct managed_process *process,
+		       struct cursor *python, uint32_t group)
+{
+	int err = 0;
+
+	for (; python->next < python->end && !err; python->next++) {
+		if (python->next->kind != FRAME_NOTE_PYTHON)
+			continue;
+		if (python->next->frame > group)
+			break;
+		if (!is_shim(python->next))
+			err = push_note(m, process, python->next, 0);
+	}
+	return err;
+}
+
+/* The note of frame number `frame`, or NULL. Notes ascend by frame. */
+static const struct frame_note *note_of(struct cursor *notes, size_t frame)
+{
+	while (notes->next < notes->end &&
+	       (notes->next->kind == FRAME_NOTE_PYTHON || notes->next->frame < frame))
+		notes->next++;
+	return notes->next < notes->end && notes->next->frame == frame ? notes->next : NULL;
+}
+
+/*
+ * Is the innermost frame two? What V8 has in its file is called by compiled code without a frame of its own: the words
+ * beside the frame pointer are the caller's. But its own functions of JavaScript have frames, and no file.
+ */
+static bool is_called_by(const struct managed_frames *m, const struct managed_process *process,
+			 const struct frame_note *note, uint64_t native)
+{
+	const struct code_words words = {.life = process->life,
+					 .kind = note->kind,
+					 .function = note->function,
+					 .check = note->check};
+	const struct code_function_event *event;
+	size_t versions;
+
+	if ((note->kind != FRAME_NOTE_V8 && note->kind != FRAME_NOTE_V8_WASM) || note->frame ||
+	    note->place || frame_kind(native) != FRAME_IP ||
+	    process->is_made(process->context, frame_user_address(native)))
+		return false;
+	versions = code_functions__versions(m->functions, &words);
+	event = versions ? code_functions__get(m->functions, &words, versions - 1) : NULL;
+	return !event || event->state != CODE_STATE_CONFIRMED || *code_function__file(event);
+}
+
+/* Code that V8 has in its file is better known by its symbol than by the type of its frame. */
+static bool is_of_file(const struct managed_process *process, const struct frame_note *note,
+		       uint64_t native)
+{
+	return (note->kind == FRAME_NOTE_V8_FRAME ||
+		(note->kind == FRAME_NOTE_V8_WASM && note->frame)) &&
+	       !process->is_made(process->context, frame_user_address(native));
+}
+
+/*
+ * Code that has no frame yet, or none any more, was called by the frame behind it: if that one is WebAssembly, this may be another
+ * function of its module, but none of JavaScript, which is called through code with a frame of its own. The address says what it is.
+ */
+static const struct frame_note *note_of_leaf(const struct managed_process *process,
+					     const struct cursor *notes,
+					     const struct frame_note *note, uint64_t native,
+					     struct frame_note *leaf)
+{
+	const struct frame_note *caller = note ? note + 1 : notes->next;
+
+	if (caller >= notes->end || caller->kind != FRAME_NOTE_V8_WASM || caller->frame != 1 ||
+	    (note && note->kind == caller->kind) || frame_kind(native) != FRAME_IP ||
+	    !process->is_made(process->context, frame_user_address(native)))
+		return note;
+	*leaf = *caller;
+	leaf->frame = 0;
+	return leaf;
+}
+
+static int push_user_frame(struct managed_frames *m, const struct managed_process *process,
+			   const struct frame_note *note, struct cursor *python, uint64_t native)
+{
+	if (!note)
+		return vec_push(&m->frames, native);
+	if (note->kind == FRAME_NOTE_PYTHON_LOOP)
+		return push_groups(m, process, python, note->place);
+	if (is_of_file(process, note, native))
+		return vec_push(&m->frames, native);
+	if (is_called_by(m, process, note, native)) {
+		int err = vec_push(&m->frames, native);
+
+		if (err)
+			return err;
+	}
+	return push_note(m, process, note, native);
+}
+
+int managed_frames__of(struct managed_frames *m, const struct managed_process *process,
+		       const struct sample_event *e, struct sample_frames *frames)
+{
+	const struct frame_note *first = sample_notes(e);
+	struct cursor python = {first, first + e->notes}, others = python;
+	struct frame_note leaf;
+	int err = 0;
+
+	*frames = (struct sample_frames){e->frames, e->kernel_frames,
+					 (size_t)e->kernel_frames + e->user_frames};
+	if (!e->notes || process->is_plain)
+		return 0;
+	err = note_kin(m, process);
+	m->frames.count = 0;
+	for (size_t i = 0; i < e->kernel_frames && !err; i++)
+		err = vec_push(&m->frames, e->frames[i]);
+	for (size_t i = 0; i < e->user_frames && !err; i++) {
+		uint64_t native = e->frames[e->kernel_frames + i];
+		const struct frame_note *note = note_of(&others, i);
+
+		if (!i)
+			note = note_of_leaf(process, &others, note, native, &leaf);
+		err = push_user_frame(m, process, note, &python, native);
+	}
+	if (!err)
+		err = push_groups(m, process, &python, UINT32_MAX);
+	frames->frames = m->frames.data;
+	frames->count = m->frames.count;
+	return err;
+}
+
+struct location_id managed_frames__location(const struct managed_frames *m, uint64_t frame)
+{
+	uint64_t number = frame & FRAME_ADDRESS_MASK;
+
+	return number < m->places.count ? m->places.data[number].location : (struct location_id){0};
+}
+
+bool managed_frames__is_made(const struct managed_frames *m, uint64_t frame)
+{
+	uint64_t number = frame & FRAME_ADDRESS_MASK;
+
+	return number < m->places.count && m->places.data[number].address;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static struct function_id function_of(struct managed_frames *m, enum frame_note_kind kind,
+				      const struct code_function_event *event)
+{
+	struct profile_function function = {
+		.name = profile_builder__string(m->builder, code_function__name(event)),
+		.dso = dso_of(m, kind),
+		.address = PROFILE_UNKNOWN_ADDRESS,
+		.definition_file = profile_builder__string(m->builder, code_function__file(event)),
+		.definition_line = event->line,
+		.definition_column = event->column,
+	};
+
+	if (!function.name.v)
+		function.name = profile_builder__string(m->builder, "(anonymous)");
+	return profile_builder__function(m->builder, &function);
+}
+
+/* What was told of the function of Python before its process was forked, or since, of the parent: then that is in doubt. */
+static const struct code_function_event *inherited(const struct managed_frames *m,
+						   const struct place *place, bool *ambiguous)
+{
+	const struct code_function_event *event;
+	uint32_t forked;
+	bool sure;
+
+	if (place->words.kind != FRAME_NOTE_PYTHON)
+		return NULL;
+	forked = hashmap__find(&m->by_life, hash_u64(place->words.life), &place->words.life);
+	if (forked == HASHMAP_NONE)
+		return NULL;
+	event = code_functions__inherited(m->functions, &place->words, m->forked.data[forked].kin,
+					  &sure);
+	if (event)
+		*ambiguous = !sure;
+	return event;
+}
+
+static bool is_one_function(const struct code_function_event *a,
+			    const struct code_function_event *b)
+{
+	return a->line == b->line && a->column == b->column &&
+	       !strcmp(code_function__name(a), code_function__name(b)) &&
+	       !strcmp(code_function__file(a), code_function__file(b));
+}
+
+/*
+ * What was told last of a function that has a number: readings of it differ in what could be had. Those that name two functions
+ * are of two isolates, which each count for themselves, and have had the same memory.
+ */
+static const struct code_function_event *numbered(const struct managed_frames *m,
+						  const struct code_words *words, bool *ambiguous)
+{
+	const struct code_function_event *found = NULL, *event = NULL;
+	size_t versions = code_functions__versions(m->functions, words);
+
+	*ambiguous = false;
+	for (size_t i = 0; i < versions; i++) {
+		event = code_functions__get(m->functions, words, i);
+		if (event->state != CODE_STATE_CONFIRMED)
+			continue;
+		*ambiguous |= found && !is_one_function(found, event);
+		found = event;
+	}
+	return found ? found : event;
+}
+
+/* What was told of the words in the place's time, and whether they may have been something else. NULL: nothing. */
+static const struct code_function_event *event_of(const struct managed_frames *m,
+						  const struct place *place, bool *ambiguous)
+{
+	size_t version = place->versions ? place->versions - 1 : 0;
+	const struct code_function_event *event, *of_parent;
+
+	if (has_number(&place->words))
+		return numbered(m, &place->words, ambiguous);
+	event = code_functions__get(m->functions, &place->words, version);
+	if (place->versions)
+		*ambiguous = code_functions__get(m->functions, &place->words, version + 1);
+	else
+		*ambiguous = event && event->header.flags & EVENT_DOUBTFUL;
+	if (event && event->state == CODE_STATE_CONFIRMED)
+		return event;
+	of_parent = inherited(m, place, ambiguous);
+	return of_parent ? of_parent : event;
+}
+
+static struct profile_line line_of(struct managed_frames *m, const struct place *place,
+				   const struct code_function_event *event)
+{
+	const struct code_row *row = code_function__row(event, place->place);
+	struct profile_line line = {
+		.function = function_of(m, place->words.kind, event),
+		.file = profile_builder__string(m->builder, code_function__file(event)),
+	};
+
+	if (row && !place->address) {
+		line.line = row->line;
+		line.column = row->column;
+	}
+	return line;
+}
+
+static const struct code_function_event *
+called_by_v8(const struct managed_frames *m, const struct code_words *words, bool *ambiguous)
+{
+	const struct code_function_event *event;
+	bool doubtful;
+
+	if (has_number(words)) {
+		event = numbered(m, words, &doubtful);
+	} else {
+		event = code_functions__get(m->functions, words, 0);
+		doubtful = code_functions__versions(m->functions, words) > 1;
+	}
+	*ambiguous |= doubtful;
+	return event;
+}
+
+/* *ambiguous is set if it may have been another one. */
+static size_t chain_of(struct managed_frames *m, const struct place *place,
+		       struct profile_line *lines, bool *ambiguous)
+{
+	const struct code_words words = words_of_chain(place);
+	size_t version = place->chains ? place->chains - 1 : 0, count = 0;
+	const struct code_chain_event *chain =
+		place->address ? code_functions__chain(m->functions, &words, version) : NULL;
+
+	if (!chain || (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED))
+		return 0;
+	for (; count < chain->call_count; count++) {
+		const struct code_call *call = &chain->calls[count];
+		const struct code_words called = {.life = place->words.life,
+						  .kind = place->words.kind,
+						  .function = call->function,
+						  .check = call->check};
+		const struct code_function_event *event = called_by_v8(m, &called, ambiguous);
+
+		if (!event || event->state != CODE_STATE_CONFIRMED)
+			return 0;
+		lines[count] = (struct profile_line){
+			.function = function_of(m, place->words.kind, event),
+			.file = profile_builder__string(m->builder, code_function__file(event)),
+			.line = call->line,
+			.column = call->column,
+		};
+	}
+	*ambiguous |= chain->state == CODE_STATE_INFERRED;
+	*ambiguous |= place->chains && code_functions__chain(m->functions, &words, version + 1);
+	return count;
+}
+
+/* Where frames of Python are missing: the chain was too long, or is not one. */
+static void resolve_cut(struct managed_frames *m, const struct place *place)
+{
+	struct profile_function function = {
+		.name = profile_builder__string(m->builder, "[truncated]"),
+		.dso = dso_of(m, place->words.kind),
+		.address = PROFILE_UNKNOWN_ADDRESS,
+	};
+	struct profile_line line = {.function = profile_builder__function(m->builder, &function)};
+
+	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, &line, 1);
+}
+
+/* ---- compiled code of HotSpot's -------------------------------------------------------------- */
+
+/* What it is was told once, and for good: if it was told otherwise before or since, that was of the moment. */
+static const struct code_chain_event *confirmed_chain(const struct managed_frames *m,
+						      const struct place *place, bool *ambiguous)
+{
+	const struct code_words words = words_of_chain(place);
+	size_t versions = code_functions__chain_versions(m->functions, &words);
+	const struct code_chain_event *found = NULL;
+
+	*ambiguous = false;
+	for (size_t i = 0; i < versions; i++) {
+		const struct code_chain_event *chain = code_functions__chain(m->functions, &words,
+									     i);
+
+		if ((chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED) ||
+		    !chain->call_count)
+			continue;
+		*ambiguous = found != NULL;
+		found = chain;
+	}
+	return found;
+}
+
+/* The function of a call as it was when the chain was read; a method that is gone may have left its address to another. */
+static const struct code_function_event *called_at(const struct managed_frames *m,
+						   const struct code_words *words,
+						   const struct code_chain_event *chain,
+						   bool *ambiguous)
+{
+	const struct code_function_event *event = code_functions__at(m->functions, words,
+								     chain->header.time);
+
+	*ambiguous |= code_functions__versions(m->functions, words) > 1;
+	return event && event->state == CODE_STATE_CONFIRMED ? event : NULL;
+}
+
+/* Methods, or the stub where there are none. 0: not known. *sure of the outermost are not ambiguous. */
+static size_t compiled_lines(struct managed_frames *m, const struct place *place,
+			     struct profile_line *lines, bool *is_stub, bool *ambiguous,
+			     uint32_t *sure)
+{
+	const struct code_chain_event *chain = confirmed_chain(m, place, ambiguous);
+	bool is_inferred = chain && chain->state == CODE_STATE_INFERRED && !*ambiguous;
+	size_t count;
+
+	if (!chain)
+		return 0;
+	*is_stub = chain->call_count == 1;
+	count = *is_stub ? 1 : chain->call_count - 1u;
+	for (size_t i = 0; i < count; i++) {
+		const struct code_call *call = &chain->calls[i];
+		enum frame_note_kind kind = *is_stub ? FRAME_NOTE_HOTSPOT_CODE : FRAME_NOTE_HOTSPOT;
+		const struct code_words words = {.life = place->words.life,
+						 .kind = kind,
+						 .function = call->function,
+						 .check = call->check};
+		const struct code_function_event *event = called_at(m, &words, chain, ambiguous);
+
+		if (!event)
+			return 0;
+		lines[i] = (struct profile_line){
+			.function = function_of(m, kind, event),
+			.file = profile_builder__string(m->builder, code_function__file(event)),
+			.line = call->line,
+			.column = call->column,
+		};
+	}
+	if (is_inferred && !*ambiguous)
+		*sure = (uint32_t)min_u64(chain->calls[chain->call_count - 1].line, count);
+	*ambiguous |= is_inferred;
+	return count;
+}
+
+static void resolve_compiled(struct managed_frames *m, const struct place *place,
+			     struct profile_runtime *runtime)
+{
+	struct profile_line lines[CODE_CALLS_MAX];
+	bool ambiguous, is_stub = false;
+	uint32_t sure = 0;
+	size_t count = compiled_lines(m, place, lines, &is_stub, &ambiguous, &sure);
+
+	runtime->frames += place->frames;
+	if (!count) {
+		runtime->unknown += place->frames;
+		return;
+	}
+	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, lines,
+				 count);
+	profile_builder__code(m->builder, place->location,
+			      is_stub ? CODE_TIER_STUB : CODE_TIER_NONE, ambiguous);
+	profile_builder__sure_lines(m->builder, place->location, sure);
+	if (ambiguous)
+		runtime->ambiguous += place->frames;
+}
+
+/* ---- WebAssembly in V8 ----------------------------------------------------------------------- */
+
+/* The function that the code at the place was, when it was sampled. NULL: not known. */
+static const struct code_function_event *wasm_function(const struct managed_frames *m,
+						       const struct place *place, bool *ambiguous)
+{
+	const struct code_words words = words_of_chain(place);
+	size_t version = place->chains ? place->chains - 1 : 0;
+	const struct code_chain_event *chain =
+		place->address ? code_functions__chain(m->functions, &words, version) : NULL;
+
+	if (!chain || chain->call_count < 2 ||
+	    (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED))
+		return NULL;
+	*ambiguous = chain->state == CODE_STATE_INFERRED;
+	*ambiguous |= place->chains && code_functions__chain(m->functions, &words, version + 1);
+	return called_at(m,
+			 &(struct code_words){.life = place->words.life,
+					      .kind = place->words.kind,
+					      .function = chain->calls[0].function,
+					      .check = chain->calls[0].check},
+			 chain, ambiguous);
+}
+
+static void resolve_wasm(struct managed_frames *m, const struct place *place,
+			 struct profile_runtime *runtime)
+{
+	const struct code_function_event *event;
+	struct profile_line line;
+	bool ambiguous = false;
+
+	runtime->frames += place->frames;
+	event = wasm_function(m, place, &ambiguous);
+	if (!event) {
+		runtime->unknown += place->frames;
+		return;
+	}
+	line = line_of(m, place, event);
+	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, &line, 1);
+	profile_builder__code(m->builder, place->location, CODE_TIER_NONE, ambiguous);
+	if (ambiguous)
+		runtime->ambiguous += place->frames;
+}
+
+static void resolve_place(struct managed_frames *m, const struct place *place,
+			  struct profile_runtime *runtime)
+{
+	struct profile_line lines[CODE_CALLS_MAX];
+	const struct code_function_event *event;
+	bool ambiguous;
+	size_t count;
+
+	if (place->words.life && !place->words.function) {
+		resolve_cut(m, place);
+		return;
+	}
+	event = event_of(m, place, &ambiguous);
+	runtime->frames += place->frames;
+	if (!event || event->state != CODE_STATE_CONFIRMED) {
+		*(event && event->state == CODE_STATE_STALE ? &runtime->stale
+							    : &runtime->unknown) += place->frames;
+		return;
+	}
+	count = chain_of(m, place, lines, &ambiguous);
+	if (!count) {
+		lines[0] = line_of(m, place, event);
+		count = 1;
+	}
+	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, lines,
+				 count);
+	profile_builder__code(m->builder, place->location,
+			      place->place ? CODE_TIER_INTERPRETED : CODE_TIER_NONE, ambiguous);
+	if (ambiguous)
+		runtime->ambiguous += place->frames;
+}
+
+static void tell_counts(struct managed_frames *m, struct profile_runtime *runtime,
+			unsigned int kind)
+{
+	if (!runtime->frames)
+		return;
+	runtime->name = profile_builder__string(m->builder, names_of_runtimes[kind]);
+	profile_builder__runtime(m->builder, runtime);
+}
+
+static enum frame_note_kind counted_as(const struct place *place)
+{
+	return place->words.kind == FRAME_NOTE_V8_FRAME ? FRAME_NOTE_V8 : place->words.kind;
+}
+
+void managed_frames__resolve(struct managed_frames *m)
+{
+	struct profile_runtime counts[FRAME_NOTE_COUNT] = {};
+
+	for (size_t i = 0; i < m->places.count; i++)
+		if (m->places.data[i].words.kind == FRAME_NOTE_HOTSPOT_CODE)
+			resolve_compiled(m, &m->places.data[i], &counts[FRAME_NOTE_HOTSPOT]);
+		else if (m->places.data[i].words.kind == FRAME_NOTE_V8_WASM)
+			resolve_wasm(m, &m->places.data[i], &counts[FRAME_NOTE_V8_WASM]);
+		else
+			resolve_place(m, &m->places.data[i],
+				      &counts[counted_as(&m->places.data[i])]);
+	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++)
+		tell_counts(m, &counts[kind], kind);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames of runtimes in the stacks of a window: the notes of a sample become frames of their own, each with a location of the
+ * profile; when the window closes, the locations get the names and lines that are known by then.
+ *
+ * A frame of V8 or HotSpot takes the place of the native one that has its words; the frames of Python that a loop of the
+ * interpreter runs take the place of that loop. Frames of Python whose loop the walk has not met stand where their order
+ * says.
+ */
+#ifndef PROCESS_MANAGED_FRAMES_H
+#define PROCESS_MANAGED_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile_builder.h>
+
+#include "process/code_functions.h"
+
+#define FRAME_MANAGED 0xfe /* in the top byte of a packed frame: the rest is a number of these */
+
+struct managed_frames;
+
+/* The functions outlive it. NULL: no memory. */
+struct managed_frames *managed_frames__new(struct profile_builder *builder,
+					   const struct code_functions *functions);
+void managed_frames__free(struct managed_frames *m);
+
+struct sample_frames {
+	const __u64 *frames;  /* packed; valid until the next call */
+	size_t kernel, count; /* the kernel's come first, and are counted in both */
+};
+
+/* A process, as the frames of its samples are to be read. */
+struct managed_process {
+	uint64_t life;		    /* serial number */
+	bool is_plain;		    /* its notes do not count */
+	const struct code_kin *kin; /* CODE_KIN_MAX */
+	/* Is it the address of code that was made as the process ran? */
+	bool (*is_made)(const void *context, uint64_t address);
+	const void *context;
+};
+
+/* The frames of a sample. 0 or -ENOMEM. */
+int managed_frames__of(struct managed_frames *m, const struct managed_process *process,
+		       const struct sample_event *e, struct sample_frames *frames);
+
+/* The location of a frame whose top byte is FRAME_MANAGED. */
+struct location_id managed_frames__location(const struct managed_frames *m, uint64_t frame);
+
+/* Is it one of code that was made as the process ran? */
+bool managed_frames__is_made(const struct managed_frames *m, uint64_t frame);
+
+/* Gives all locations what is known of them. */
+void managed_frames__resolve(struct managed_frames *m);
+
+#endif

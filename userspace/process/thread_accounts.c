@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CPU time. A sample has the thread's CPU clock. The profile needs differences that add up to the CPU time
+ * that the thread used while it was recorded. thread_clock.last is the clock up to which time has been
+ * accounted for. It starts at
+ *   - 0 for a thread whose start was recorded;
+ *   - the clock that /proc reported before sampling began; CPU time between that reading and the start is
+ *     removed by limiting the first difference to the time since the start;
+ *   - the clock at its first sample minus at most one period, if nothing is known (records were lost).
+ * The clock continues across execve, and from one window to the next: the first difference of a window
+ * includes what the thread used after its last sample in the previous window. A closed window is never
+ * changed. If a later reading is smaller, the surplus is taken back from the open window, and what exceeds
+ * that (excess) from later differences.
+ */
+#include "process/thread_accounts.h"
+
+#include "base/minmax.h"
+
+/*
+ * A reading can be too large, by time stolen by a hypervisor that the kernel has not noticed yet, but never
+ * too small. So a later, smaller reading corrects the earlier ones: in the end each reading counts as the
+ * smallest value from then on.
+ */
+void thread_accounts__correct(const struct thread_accounts *a, struct thread_life *thread,
+			      uint64_t cpu_time)
+{
+	struct thread_clock *cpu = &thread->cpu;
+	struct window_thread *entry = window_lives__thread(a->lives, thread);
+	uint64_t surplus;
+
+	if (!cpu->sampled || cpu_time >= cpu->last)
+		return;
+	surplus = cpu->last - cpu_time;
+	if (entry)
+		surplus -= profile_builder__take_back_cpu(a->builder, entry->id, surplus);
+	cpu->excess += surplus;
+	cpu->last = cpu->seen = cpu_time;
+}
+
+/* More CPU time was used: accounts for it, minus the excess of earlier differences. */
+static uint64_t pay_excess(struct thread_clock *cpu, uint64_t used)
+{
+	uint64_t paid = min_u64(used, cpu->excess);
+
+	cpu->excess -= paid;
+	return used - paid;
+}
+
+uint64_t thread_accounts__sample(const struct thread_accounts *a, struct thread_life *thread,
+				 uint64_t time, uint64_t cpu_time)
+{
+	struct thread_clock *cpu = &thread->cpu;
+	uint64_t start = recording_facts__start(a->facts), delta;
+	bool older = start && cpu->start < start;
+
+	if (!cpu->known) {
+		cpu->last = cpu_time - min_u64(cpu_time, recording_facts__period(a->facts));
+		cpu->known = true;
+	}
+	thread_accounts__correct(a, thread, cpu_time);
+	delta = cpu_time > cpu->last ? cpu_time - cpu->last : 0;
+	if (!cpu->sampled && older)
+		delta = min_u64(delta, time > start ? time - start : 0);
+	cpu->sampled = true;
+	cpu->last = max_u64(cpu->last, cpu_time);
+	cpu->seen = max_u64(cpu->seen, cpu->last);
+	return pay_excess(cpu, delta);
+}
+
+/*
+ * The CPU time that the thread used after its last sample. It is set when there are no more events of the
+ * thread, in this window, if any window has the thread.
+ */
+void thread_accounts__settle(const struct thread_accounts *a, struct thread_life *thread,
+			     uint64_t time)
+{
+	struct window_thread *entry = window_lives__thread(a->lives, thread);
+	uint64_t tail = thread->cpu.seen - thread->cpu.last;
+
+	if (!entry && thread->counted && (tail || thread->cpu.excess))
+		entry = window_lives__show(a->lives, thread, time, 0);
+	if (!entry)
+		return;
+	tail = pay_excess(&thread->cpu, tail);
+	profile_builder__thread_cpu_tail(a->builder, entry->id, tail);
+	profile_builder__thread_cpu_excess(a->builder, entry->id, thread->cpu.excess);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Looks for the file of a mapping, and opens it: what a reader does for the opener. See dso_opener.h for what
+ * that is good for. A question and its finding are plain bytes, so they can pass between processes.
+ */
+#ifndef PROCFS_FILE_SEARCH_H
+#define PROCFS_FILE_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <sysprof/event.h>
+
+struct reader_job;
+
+struct build_id {
+	uint8_t size; /* 0: none */
+	uint8_t bytes[BUILD_ID_SIZE];
+};
+
+static inline bool build_id_equal(const struct build_id *a, const struct build_id *b)
+{
+	return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
+}
+
+static inline void build_id_set(struct build_id *id, const uint8_t *bytes, size_t size)
+{
+	id->size = size > BUILD_ID_SIZE ? BUILD_ID_SIZE : size;
+	memset(id->bytes, 0, sizeof(id->bytes));
+	if (id->size > 0)
+		memcpy(id->bytes, bytes, id->size);
+}
+
+/* Below which directories it is looked for, in this order; each is a descriptor that comes with the question. */
+enum search_root {
+	SEARCH_PROCESS, /* the root of the process that has the mapping; then the mapping itself is asked */
+	SEARCH_PARENT, /* if that is gone */
+	SEARCH_OTHERS, /* from here on: files that are nobody's in particular, see file_finding.shared */
+	SEARCH_ROOTS = 16,
+	SEARCH_MAPPED = SEARCH_ROOTS /* in a finding: none led to it, but the mapping did */
+};
+
+struct file_question {
+	/* the live process and its mapping; pid 0: there is none */
+	int32_t pid, tid;
+	uint64_t start, end;
+	/* what the file has to have: the build-id; without one the inode */
+	struct build_id build_id;
+	uint64_t inode;
+	bool just_read; /* the mapping has just been read from /proc, so what is mapped there is the file */
+	bool has_root[SEARCH_ROOTS];
+	uint64_t copy_max;    /* bytes that a copy of the file may have */
+	uint16_t path_length; /* without " (deleted)"; 0: the file has no name */
+	char path[EVENT_PATH_MAX];
+};
+
+struct file_finding {
+	int32_t err;	   /* 0, or why there is none: negative errno */
+	uint8_t state;	   /* enum file_state that says it */
+	uint8_t root;	   /* which of the roots; SEARCH_MAPPED */
+	bool shortened;	   /* the name without " (deleted)" led to it */
+	bool elf, archive; /* what it is; neither: something else */
+	bool copy_too_big; /* the last one that could not be copied: with more data than was asked for */
+	bool shared; /* nobody but the administrator can write it or could have put it there */
+	struct build_id build_id;
+	/* of the file itself, also where a copy of it is what came */
+	uint64_t device, inode, size;
+	struct timespec modified, changed;
+	uint64_t copied; /* bytes, if it is a copy in memory: without its holes */
+};
+
+/*
+ * `roots`: descriptors, -1: none. 0 and a descriptor, which nobody can hold up: of the file if it is on a local
+ * file system, else of a copy in memory; or -1 and finding->err. May sleep for ever.
+ */
+int file_search__find(const struct file_question *question, const int roots[SEARCH_ROOTS],
+		      struct file_finding *finding);
+
+/* A reader_serve_fn: the roots that the question has come as descriptors, in their order. */
+void file_search__serve(struct reader_job *job);
+/* Bytes of the question that say something. */
+size_t file_question__size(const struct file_question *question);
+
+/* Of the ELF file that begins at `base`. False: none does. */
+bool file_search__read_build_id(int fd, uint64_t base, struct build_id *id);
+/* A file that no path leads to. */
+bool file_search__is_nameless(const char *path);
+
+#endif

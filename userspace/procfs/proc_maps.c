@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * maps may have 65,530 lines and more, and is read in pieces. Of a reader's answer the mappings are in a file in
+ * memory, one record after the other, each with its path behind it.
+ */
+#include "procfs/proc_maps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "readers/reader_owner.h"
+
+#define MAPS_STEP     (64u * 1024)
+#define MAPS_LINE_MAX (1u << 20)
+#define THREADS_TRIED 4096
+#define ANSWER_MAX    (64u << 20) /* bytes of all records */
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+struct maps_text {
+	int dir;
+	char *lines;
+	size_t size, used;
+	char link[PATH_MAX + 1];
+	maps_line_fn take;
+	void *context;
+	struct proc_maps_result *result;
+};
+
+/* The path becomes exact. The text of maps is exact but for an ambiguous "\012". */
+static void make_exact(struct maps_text *t, struct proc_mapping *mapping)
+{
+	char name[96];
+	ssize_t got;
+
+	if (!mapping->newline)
+		return;
+	snprintf(name, sizeof(name), "map_files/%llx-%llx", (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
+	got = readlinkat(t->dir, name, t->link, sizeof(t->link));
+	if (got <= 0 || (size_t)got == sizeof(t->link))
+		return;
+	t->link[got] = '\0';
+	mapping->path = t->link;
+	mapping->path_size = got;
+}
+
+static int take_line(struct maps_text *t, char *line, size_t size)
+{
+	struct proc_mapping mapping;
+	int err;
+
+	t->result->lines++;
+	if (proc_parse_mapping(line, size, &mapping) || !(mapping.protection & PROT_EXEC))
+		return 0;
+	make_exact(t, &mapping);
+	err = t->take(t->context, &mapping);
+	t->result->sink_failed = err != 0;
+	return err;
+}
+
+/* Processes the whole lines that are there; the rest is moved to the front. */
+static int take_lines(struct maps_text *t)
+{
+	char *line = t->lines, *end = t->lines + t->used, *newline;
+	int err = 0;
+
+	while (!err && (newline = memchr(line, '\n', end - line))) {
+		err = take_line(t, line, newline - line);
+		line = newline + 1;
+	}
+	t->used = end - line;
+	memmove(t->lines, line, t->used);
+	return err;
+}
+
+/* A line does not fit: enlarge the buffer, or skip the line if it is unreasonably long. */
+static int make_line_room(struct maps_text *t)
+{
+	char *grown;
+
+	if (t->size >= MAPS_LINE_MAX) {
+		t->used = 0;
+		return 0;
+	}
+	grown = realloc(t->lines, t->size * 2);
+	if (!grown)
+		return -ENOMEM;
+	t->lines = grown;
+	t->size *= 2;
+	return 0;
+}
+
+static int read_text(struct maps_text *t, const char *path)
+{
+	_cleanup_close_ int fd = openat(t->dir, path, O_RDONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
+	t->used = 0;
+	while (!err) {
+		ssize_t got = read(fd, t->lines + t->used, t->size - t->used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 && errno == ENOMEM ? -ENOMEM : 0;
+		t->used += got;
+		err = take_lines(t);
+		if (!err && t->used == t->size)
+			err = make_line_room(t);
+	}
+	return err;
+}
+
+/* Of the first thread that has any. */
+static int read_threads(struct maps_text *t, pid_t *tid)
+{
+	int fd = openat(t->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	_cleanup_closedir_ DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!tasks && fd >= 0)
+		close(fd);
+	for (int i = 0; tasks && i < THREADS_TRIED && !err && !t->result->lines; i++) {
+		char path[64];
+
+		entry = readdir(tasks);
+		if (!entry)
+			break;
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		*tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		snprintf(path, sizeof(path), "task/%d/maps", *tid);
+		err = read_text(t, path);
+	}
+	return err;
+}
+
+int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *context,
+		    struct proc_maps_result *result)
+{
+	struct maps_text text = {.dir = dir,
+				 .lines = malloc(MAPS_STEP),
+				 .size = MAPS_STEP,
+				 .take = take,
+				 .context = context,
+				 .result = result};
+	int err;
+
+	*result = (struct proc_maps_result){};
+	*tid = pid;
+	if (!text.lines)
+		return -ENOMEM;
+	err = read_text(&text, "maps");
+	if (!err && !result->lines)
+		err = read_threads(&text, tid);
+	free(text.lines);
+	return err;
+}
+
+/* ---- between processes ----------------------------------------------------------------------- */
+
+struct maps_question {
+	int32_t pid;
+};
+
+struct maps_answer {
+	int32_t err, tid;
+	uint64_t lines, size; /* bytes of the records */
+};
+
+struct maps_record {
+	uint64_t start, end, offset, inode;
+	uint32_t protection, map_flags, major, minor;
+	uint32_t path_size;
+	uint32_t size; /* of the record with its path, a multiple of 8 */
+};
+
+typedef VEC(char) byte_vec;
+
+/* A maps_line_fn. */
+static int add_record(void *context, const struct proc_mapping *mapping)
+{
+	byte_vec *bytes = context;
+	struct maps_record record = {
+		.start = mapping->start,
+		.end = mapping->end,
+		.offset = mapping->offset,
+		.inode = mapping->inode,
+		.protection = mapping->protection,
+		.map_flags = mapping->map_flags,
+		.major = mapping->major,
+		.minor = mapping->minor,
+		.path_size = (uint32_t)mapping->path_size,
+		.size = (uint32_t)((sizeof(record) + mapping->path_size + 1 + 7) & ~7ul),
+	};
+
+	if (bytes->count + record.size > ANSWER_MAX)
+		return -EFBIG;
+	if (vec_reserve(bytes, bytes->count + record.size))
+		return -ENOMEM;
+	memset(bytes->data + bytes->count, 0, record.size);
+	memcpy(bytes->data + bytes->count, &record, sizeof(record));
+	memcpy(bytes->data + bytes->count + sizeof(record), mapping->path, mapping->path_size);
+	bytes->count += record.size;
+	return 0;
+}
+
+void proc_maps__serve(struct reader_job *job)
+{
+	const struct maps_question *question = job->request;
+	struct maps_answer *answer = job->answer;
+	struct proc_maps_result result = {};
+	byte_vec bytes = {};
+	pid_t tid = 0;
+	int fd;
+
+	job->answer_size = sizeof(*answer);
+	if (job->request_size != sizeof(*question) || job->fd_count != 1) {
+		answer->err = -EPROTO;
+		return;
+	}
+	answer->err = proc_maps__read(job->fds[0], question->pid, &tid, add_record, &bytes,
+				      &result);
+	if (answer->err == -EFBIG) /* what there was room for */
+		answer->err = 0;
+	answer->tid = tid;
+	answer->lines = result.lines;
+	fd = bytes.count ? memfd_create("sysprof-maps", MFD_CLOEXEC) : -1;
+	if (fd >= 0 && !write_full(fd, bytes.data, bytes.count)) {
+		answer->size = bytes.count;
+		job->answer_fds[job->answer_fd_count++] = fd;
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	vec_free(&bytes);
+}
+
+int proc_maps__ask(struct reader_pool *pool, unsigned int service, pid_t pid, int dir,
+		   reader_answer_fn answer, void *context)
+{
+	const struct maps_question question = {.pid = pid};
+	const struct reader_request request = {
+		.service = service,
+		.owner = reader_owner(pid),
+		.holds = true,
+		.data = &question,
+		.size = sizeof(question),
+		.fds = &dir,
+		.fd_count = 1,
+		.answer = answer,
+		.context = context,
+	};
+
+	return reader_pool__ask(pool, &request);
+}
+
+/* The record there, if it is sound. */
+static bool get_record(const char *bytes, size_t left, struct maps_record *record)
+{
+	if (left < sizeof(*record))
+		return false;
+	memcpy(record, bytes, sizeof(*record));
+	return record->size <= left && record->size > sizeof(*record) && record->size % 8 == 0 &&
+	       record->path_size < record->size - sizeof(*record) &&
+	       bytes[sizeof(*record) + record->path_size] == '\0';
+}
+
+static int take_records(const char *bytes, size_t size, maps_line_fn take, void *context,
+			struct proc_maps_result *result)
+{
+	struct maps_record record;
+	int err = 0;
+
+	for (size_t at = 0; !err && get_record(bytes + at, size - at, &record); at += record.size) {
+		const struct proc_mapping mapping = {
+			.start = record.start,
+			.end = record.end,
+			.offset = record.offset,
+			.inode = record.inode,
+			.protection = record.protection,
+			.map_flags = record.map_flags,
+			.major = record.major,
+			.minor = record.minor,
+			.path = bytes + at + sizeof(record),
+			.path_size = record.path_size,
+		};
+
+		if (record.end <= record.start)
+			continue;
+		err = take(context, &mapping);
+		result->sink_failed = err != 0;
+	}
+	return err;
+}
+
+int proc_maps__take(const struct reader_answer *from, pid_t *tid, maps_line_fn take, void *context,
+		    struct proc_maps_result *result)
+{
+	_cleanup_free_ char *bytes = NULL;
+	struct maps_answer answer;
+
+	*result = (struct proc_maps_result){};
+	if (from->refusal || from->size != sizeof(answer))
+		return 0;
+	memcpy(&answer, from->data, sizeof(answer));
+	if (answer.err || !answer.size || answer.size > ANSWER_MAX || !from->fd_count)
+		return answer.err;
+	bytes = malloc(answer.size);
+	if (!bytes)
+		return -ENOMEM;
+	if (pread_full(from->fds[0], bytes, answer.size, 0) != (ssize_t)answer.size)
+		return 0;
+	*tid = answer.tid;
+	result->lines = answer.lines;
+	return take_records(bytes, answer.size, take, context, result);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The executable mappings of a process, from /proc/PID/maps. Whoever reads that file waits for the lock of the
+ * process's memory, which can be held for ever by a mapping of a file that nobody serves. So a live session has it
+ * read by a reader process (proc_maps__ask); without readers it is read in place.
+ */
+#ifndef PROCFS_PROC_MAPS_H
+#define PROCFS_PROC_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/proc_parse.h"
+#include "readers/reader_pool.h"
+
+/* One executable mapping, its path exact; valid until this returns. 0 or negative errno. */
+typedef int (*maps_line_fn)(void *context, const struct proc_mapping *mapping);
+
+struct proc_maps_result {
+	size_t lines;	  /* of all mappings; 0: the process is gone */
+	bool sink_failed; /* the error is what `take` has returned */
+};
+
+/*
+ * `dir`: of the process, below /proc. A leader that has ended has no mappings any more, but its other threads do:
+ * *tid becomes whose they are. 0, -ENOMEM, -EMFILE, …; what cannot be read is no error.
+ */
+int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *context,
+		    struct proc_maps_result *result);
+
+/* The same by a reader: the pool's answer is for proc_maps__take(). 0, -EINVAL or -ENOMEM. */
+int proc_maps__ask(struct reader_pool *pool, unsigned int service, pid_t pid, int dir,
+		   reader_answer_fn answer, void *context);
+/* A reader_serve_fn. */
+void proc_maps__serve(struct reader_job *job);
+/* -ENOMEM, or as above. */
+int proc_maps__take(const struct reader_answer *answer, pid_t *tid, maps_line_fn take,
+		    void *context, struct proc_maps_result *result);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The memory of a process that has a runtime in it, for those who read what the runtime knows of its code.
+ *
+ * It is a tenant's: what is there may be anything, may change between two looks, may lead in circles, and may be held up
+ * for ever by whoever answers page faults. So it is read in a process that can be left behind, and each request has a limit
+ * of bytes and of reads: whatever loops over lengths and links that were read ends when that is used up.
+ */
+#ifndef RUNTIMES_TARGET_MEMORY_H
+#define RUNTIMES_TARGET_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* All `size` bytes. 0; -ENODATA: they are not there; -ESRCH, -EPERM: the process is gone, or may not be read. */
+typedef int (*target_read_fn)(void *context, void *to, size_t size, uint64_t address);
+
+struct target_memory {
+	target_read_fn read;
+	void *context;
+	uint64_t bytes_left;
+	uint32_t reads_left;
+};
+
+/* As target_read_fn; -EDQUOT: the limit is reached, and nothing more will be read. */
+int target_memory__read(struct target_memory *m, void *to, size_t size, uint64_t address);
+/* One value of 8, 4 or 2 bytes, in the byte order of this machine. */
+int target_memory__word(struct target_memory *m, uint64_t *value, uint64_t address);
+int target_memory__u32(struct target_memory *m, uint32_t *value, uint64_t address);
+int target_memory__u16(struct target_memory *m, uint16_t *value, uint64_t address);
+/*
+ * A string that ends with NUL, of at most size - 1 bytes; it always ends with NUL in `to`. Not beyond the page in which it
+ * ends. 0; -ENAMETOOLONG: it is longer; else as above.
+ */
+int target_memory__string(struct target_memory *m, char *to, size_t size, uint64_t address);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Code that V8 has made, by an address in it: whose it is, and which functions are inlined there.
+ *
+ * Code is thrown away and its memory used again within a second, so that it is to be asked about in the same moment as the
+ * stack was walked, or not at all; and what is found counts only if it is code of the function that the frame is of.
+ *
+ * A return address is looked for by the byte before it. For addresses outside of V8's own code (anonymous executable
+ * mappings) all this is in vain, and slow: it is the caller's to know.
+ */
+#ifndef RUNTIMES_V8_CODE_H
+#define RUNTIMES_V8_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct v8_reader;
+
+#define V8_CODE_MAX    (256u << 10) /* bytes, that code is looked for in */
+#define V8_INLINED_MAX 32	    /* functions in one frame */
+
+enum v8_code_kind { V8_CODE_OTHER, V8_CODE_BASELINE, V8_CODE_MAGLEV, V8_CODE_TURBOFAN };
+
+struct v8_code {
+	uint64_t start, size; /* of its instructions */
+	uint64_t word;	      /* the Code object's; it can be compared, as long as nothing moves */
+	enum v8_code_kind kind;
+	uint64_t sfi;		 /* of optimized code; 0: not known */
+	uint64_t bytecode_array; /* of baseline code; 0: not known */
+	uint32_t inlined;	 /* functions that have been inlined somewhere in it */
+	bool is_recursive;	 /* one of them into itself */
+	uint64_t deopt, positions;
+};
+
+/*
+ * 0; -ENODATA: there is none any more, where the heap had code when it was looked at before; -ENOENT: no code was found
+ * there; -ENOTSUP: where it keeps what is not known of this version; or as target_memory__read().
+ */
+int v8_code__at(struct v8_reader *r, uint64_t pc, struct v8_code *code);
+
+enum v8_code_owner {
+	V8_OWNER_SAME,	  /* code of the function at the SFI */
+	V8_OWNER_OTHER,	  /* of another one: code->sfi or code->bytecode_array tells which */
+	V8_OWNER_UNKNOWN, /* not code of a function, or the function cannot be asked */
+};
+
+/*
+ * Whose code is it? Where `pc` is the innermost address, V8_OWNER_OTHER says that the frame pointer is still, or again, the
+ * caller's: the function with this SFI is the caller, and the innermost one is that of the code.
+ */
+enum v8_code_owner v8_code__owner(struct v8_reader *r, const struct v8_code *code, uint64_t sfi);
+
+struct v8_chain {
+	struct {
+		uint64_t sfi;
+		int32_t position; /* in its script: -1 unknown */
+	} at[V8_INLINED_MAX];	  /* innermost first; the last is the function whose code it is */
+	unsigned int count;
+	/* A call may have the position of one before it: in Maglev's code, and where a function is inlined into itself. */
+	bool is_approximate;
+	bool is_blind; /* functions are inlined in it, and it does not say where */
+	bool is_cut;   /* deeper than can be told */
+	/* The code was given up while it was called: the address is where V8 leaves it. What was called there is lost. */
+	bool is_deoptimized;
+};
+
+/*
+ * The functions at a return address of optimized code. In code that was not made to be measured only calls have positions, so
+ * that for an innermost address nothing can be told but that code->inlined functions may be what runs. 0; -ENODATA: it is no
+ * optimized code; -EAGAIN: what is there is not what must be; -ENOMEM; or as target_memory__read().
+ */
+int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t return_address,
+		   struct v8_chain *chain);
+
+#endif

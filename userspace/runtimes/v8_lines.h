@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lines that a function runs: of its bytecodes, by which V8 itself knows them.
+ *
+ * The offset of a row is one into the bytecodes, from 0 on. In the frame of an interpreted function, the upper half of the
+ * word at off_bytecode_offset is v8_layout__bytecode_bias() more than it. In frames of other code there may be anything,
+ * numbers as well: the row counts only where the address is in none that V8 has made (v8_code.h), or in one of V8_CODE_OTHER.
+ */
+#ifndef RUNTIMES_V8_LINES_H
+#define RUNTIMES_V8_LINES_H
+
+#include <stdint.h>
+
+struct managed_function;
+struct v8_reader;
+
+/*
+ * The rows of the function at an SFI; none where its bytecodes are gone, or V8 has not made its positions. What was in
+ * f->rows is replaced. `bytecode_array`: the word by which code that is made of them knows them; 0: none.
+ * 0; -ENOTSUP: positions of this version are not known; -ENOMEM; or as v8_function__read().
+ */
+int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
+		   uint64_t *bytecode_array);
+
+/* The bytecodes of an SFI, a word; 0: it has none now. 0, or as above. */
+int v8_lines__bytecode_array(struct v8_reader *r, uint64_t sfi, uint64_t *bytecode_array);
+
+/* Follows the word that Code, or a function, has for its bytecodes. 0 and 0: it leads to none. */
+int v8_lines__follow_bytecodes(struct v8_reader *r, uint64_t word, uint64_t *bytecode_array);
+
+/* Where a position in the script of an SFI is; 0, 0: unknown. 0, or as v8_function__script(). */
+int v8_lines__place(struct v8_reader *r, uint64_t sfi, int32_t position, uint32_t *line,
+		    uint32_t *column);
+
+/*
+ * A table of positions, read whole; the caller frees. -ENODATA: there is none, as V8 makes them when somebody asks; -EAGAIN:
+ * what is there is none; -ENOMEM; or as target_memory__read().
+ */
+int v8_lines__table(struct v8_reader *r, uint64_t word, unsigned char **bytes, uint32_t *size);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Scripts of V8: what they are called, and in which line a place of their source is.
+ *
+ * V8 itself looks for lines only when somebody asks it. So mostly they are counted in the source, once per script, and of
+ * it the ends of lines are kept: of as many scripts as fit into the cache, those asked for last.
+ */
+#ifndef RUNTIMES_V8_SCRIPT_H
+#define RUNTIMES_V8_SCRIPT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct v8_reader;
+struct v8_scripts;
+
+#define V8_SOURCE_MAX (16u << 20) /* characters; a longer one has no lines */
+
+struct v8_script {
+	uint64_t address,
+		source; /* tagged. What it is known by: with its number, which each isolate counts for itself */
+	int32_t id;
+	int32_t line_offset,
+		column_offset; /* of what is before the source, in a file of something else */
+	char *url;	       /* "": it has none */
+	uint32_t *ends;	       /* positions of the ends of lines, ascending; NULL: not counted */
+	uint32_t line_count;
+	uint8_t counted; /* it has been tried */
+	uint64_t last_use;
+};
+
+struct v8_scripts *v8_scripts__new(void); /* NULL: no memory */
+void v8_scripts__free(struct v8_scripts *scripts);
+/* Bytes of it, all told; 16 MB at most, beside one script. */
+size_t v8_scripts__size(const struct v8_scripts *scripts);
+
+/*
+ * The script at this word. It is the cache's, and valid until the next look-up. 0; -ENODATA: there is none; -EAGAIN: its
+ * name is just being changed; -ENOMEM; or as target_memory__read().
+ */
+int v8_script__find(struct v8_reader *r, uint64_t script, struct v8_script **found);
+
+/*
+ * Where a place of its source is: 1-based, columns in units of UTF-16 as V8 counts them; 0, 0: nobody knows. 0; -ENOMEM, or
+ * what kept it from being counted now.
+ */
+int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position, uint32_t *line,
+		     uint32_t *column);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sandbox/reaping.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/io.h"
+
+#define MS_NS	    UINT64_C(1000000)
+#define CPU_GETS_ON MS_NS /* of CPU time: it has done something */
+
+/* 1: reaped, 0: not yet, negative errno: it is not ours. */
+static int try_reap(pid_t pid, int *status, struct rusage *usage)
+{
+	pid_t got;
+
+	do
+		got = wait4(pid, status, WNOHANG, usage);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got == pid;
+}
+
+/* Sleeps until it has ended, or for a while. */
+static void await_end(int pidfd, uint64_t ns)
+{
+	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+	struct timespec short_while = {.tv_nsec = MS_NS};
+
+	if (pidfd >= 0)
+		poll(&poll_fd, 1, (int)(ns / MS_NS) + 1);
+	else
+		nanosleep(&short_while, NULL);
+}
+
+int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	uint64_t now = monotonic_ns(), end = now + wait_ns;
+	int result;
+
+	kill(pid, SIGKILL);
+	while (!(result = try_reap(pid, status, usage)) && now < end) {
+		await_end(pidfd, end - now);
+		now = monotonic_ns();
+	}
+	return result ? 0 : -ETIMEDOUT;
+}
+
+static bool cpu_time_of(pid_t pid, uint64_t *ns)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		return false;
+	*ns = (uint64_t)time.tv_sec * 1000 * MS_NS + (uint64_t)time.tv_nsec;
+	return true;
+}
+
+/* On a busy host it may wait for a CPU for long. */
+static bool is_runnable(pid_t pid)
+{
+	char path[32], line[512];
+	const char *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_line(path, line, sizeof(line)))
+		return false;
+	state = strrchr(line, ')');
+	return state && state[1] == ' ' && state[2] == 'R';
+}
+
+bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wait_ns)
+{
+	uint64_t cpu = l->cpu_ns;
+
+	if (!l->since)
+		l->since = now;
+	if (now - l->since < wait_ns)
+		return false;
+	if (cpu_time_of(pid, &cpu) && cpu <= l->cpu_ns + CPU_GETS_ON && !is_runnable(pid))
+		return true;
+	l->since = now;
+	l->cpu_ns = cpu;
+	return false;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ending a child that may not end: one that waits for a file system which does not answer takes no signal, not even
+ * SIGKILL. It is left behind then, for init.
+ */
+#ifndef SANDBOX_REAPING_H
+#define SANDBOX_REAPING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define REAP_NS UINT64_C(1000000000)
+
+/*
+ * Kill the child and wait for it, `wait_ns` at most. 0, and what wait4() says of it; -ETIMEDOUT: it is left
+ * behind, and nobody may wait for it any more.
+ */
+int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage);
+
+/*
+ * Does a child get on? `since` is when it was last seen to (CLOCK_MONOTONIC ns), 0 at first; whoever hears from it
+ * sets it anew.
+ */
+struct liveness {
+	uint64_t cpu_ns, since;
+};
+/* True: for `wait_ns` it has neither run nor wanted to. */
+bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wait_ns);
+
+#endif

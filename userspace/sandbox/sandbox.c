@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is given up, and in which order.
+ *
+ * Limits first, while their numbers can still be looked up. Then everything that needs a privilege
+ * to be given up (bounding set, root directory, uid), then the capabilities themselves. The
+ * system call filters come last, and there are two. The first has a listener, which asks the parent about
+ * every open, and allows the rest: its descriptor has to be sent to the parent, which the second
+ * filter forbids. A system call gets the strictest verdict of all filters, and "ask" is milder than
+ * "refuse" but stricter than "allow": the second filter allows open where the first one asks.
+ *
+ * libdw tries paths that it does not need (it asks /proc/self/fd what its file is called), so paths
+ * are refused and do not kill. What no library calls by chance (sockets, other programs, other
+ * processes' memory, the kernel's settings) does.
+ */
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/minmax.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define FILES_MAX	256
+/* Where nobody hands out uids (systemd's table calls it unused); each process has one of its own. */
+#define UID_BASE   0x7f000000u
+#define UID_NOBODY 65534u
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static int set_limit(int resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit))
+		return -errno;
+	limit.rlim_cur = min_u64(soft, limit.rlim_max);
+	limit.rlim_max = min_u64(hard, limit.rlim_max);
+	return setrlimit(resource, &limit) ? -errno : 0;
+}
+
+/* Bytes of address space that the process has: what it inherited is not what it may still take. */
+static uint64_t address_space(void)
+{
+	char line[128];
+
+	if (read_line("/proc/self/statm", line, sizeof(line)))
+		return 0;
+	return strtoull(line, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+int sandbox__lower_memory(uint64_t by)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit))
+		return -errno;
+	limit.rlim_cur -= min_u64(by, limit.rlim_cur);
+	limit.rlim_max = limit.rlim_cur;
+	return setrlimit(RLIMIT_AS, &limit) ? -errno : 0;
+}
+
+int sandbox__limit(const struct sandbox_limits *limits)
+{
+	uint64_t space = saturating_add_u64(address_space(), limits->memory);
+	int err = set_limit(RLIMIT_AS, space, space);
+
+	if (!err) /* memory files count here, not there */
+		err = set_limit(RLIMIT_FSIZE, limits->memory, limits->memory);
+	if (!err)
+		err = set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1);
+	if (!err)
+		err = set_limit(RLIMIT_CORE, 0, 0);
+	if (!err)
+		err = set_limit(RLIMIT_NOFILE, FILES_MAX, FILES_MAX);
+	if (!err)
+		err = set_limit(RLIMIT_MEMLOCK, 0, 0);
+	return err;
+}
+
+void sandbox__offer_to_be_killed(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		write_full(fd, "1000", 4);
+}
+
+/* ---- privileges ------------------------------------------------------------------------------ */
+
+/* A root directory in which there is nothing: the numbers of the descriptors that are open anyway. */
+static int enter_empty_root(void)
+{
+	if (chroot("/proc/self/fdinfo"))
+		return 0; /* not root */
+	return chdir("/") ? -errno : 0;
+}
+
+static void change_user(void)
+{
+	uid_t own = UID_BASE + (uid_t)getpid();
+
+	/* in a user namespace that does not map them we stay who we are, without capabilities */
+	if (setgroups(0, NULL) ||
+	    (setresgid(own, own, own) && setresgid(UID_NOBODY, UID_NOBODY, UID_NOBODY)))
+		return;
+	if (setresuid(own, own, own) && setresuid(UID_NOBODY, UID_NOBODY, UID_NOBODY))
+		return;
+}
+
+static int drop_capabilities(void)
+{
+	cap_t none = cap_init();
+	int err = none && !cap_set_proc(none) ? 0 : -errno;
+
+	cap_reset_ambient();
+	if (none)
+		cap_free(none);
+	return err;
+}
+
+int sandbox__drop_privileges(void)
+{
+	int err;
+
+	/* all of these fail where there is no privilege to give up */
+	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
+		cap_drop_bound(cap);
+	err = enter_empty_root();
+	if (err)
+		return err;
+	if (geteuid() == 0)
+		change_user();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	set_limit(RLIMIT_NPROC, 0, 0);
+	return drop_capabilities();
+}
+
+static int keep_capabilities(const cap_value_t *wanted, size_t count)
+{
+	cap_t now = cap_get_proc(), kept = cap_init();
+	int err = now && kept ? 0 : -errno;
+
+	for (size_t i = 0; i < count && !err; i++) {
+		cap_flag_value_t has = CAP_CLEAR;
+
+		if (!cap_get_flag(now, wanted[i], CAP_PERMITTED, &has) && has == CAP_SET &&
+		    (cap_set_flag(kept, CAP_PERMITTED, 1, &wanted[i], CAP_SET) ||
+		     cap_set_flag(kept, CAP_EFFECTIVE, 1, &wanted[i], CAP_SET)))
+			err = -errno;
+	}
+	if (!err && cap_set_proc(kept))
+		err = -errno;
+	if (now)
+		cap_free(now);
+	if (kept)
+		cap_free(kept);
+	return err;
+}
+
+static int keep_only(const cap_value_t *wanted, size_t count)
+{
+	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
+		cap_drop_bound(cap); /* fails where there is no privilege to give up */
+	cap_reset_ambient();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	set_limit(RLIMIT_CORE, 0, 0);
+	return keep_capabilities(wanted, count);
+}
+
+int sandbox__keep_reading(bool writes)
+{
+	const cap_value_t wanted[] = {CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE};
+
+	return keep_only(wanted, writes ? 2 : 1);
+}
+
+int sandbox__keep_dropping(void)
+{
+	const cap_value_t wanted[] = {CAP_SETUID, CAP_SETGID, CAP_SYS_CHROOT};
+
+	return keep_only(wanted, COUNT_OF(wanted));
+}
+
+/* ---- system calls ---------------------------------------------------------------------------- */
+
+/*
+ * Both lists have sysinfo: without knowing how much memory there is, qsort() of the C library is a
+ * quicksort, and that can be made quadratic.
+ */
+static const char *const ALLOWED[] = {
+	"read",	       "readv",		  "pread64",	   "preadv",	      "write",
+	"writev",      "pwrite64",	  "lseek",	   "close",	      "dup",
+	"fstat",       "fstat64",	  "brk",	   "munmap",	      "mremap",
+	"madvise",     "memfd_create",	  "ftruncate",	   "ftruncate64",     "futex",
+	"exit",	       "exit_group",	  "rt_sigreturn",  "rt_sigprocmask",  "rt_sigaction",
+	"sigaltstack", "getrandom",	  "clock_gettime", "clock_getres",    "gettimeofday",
+	"getpid",      "gettid",	  "sched_yield",   "restart_syscall", "getuid",
+	"geteuid",     "getgid",	  "getegid",	   "getrusage",	      "sched_getaffinity",
+	"membarrier",  "set_robust_list", "rseq",	   "sysinfo",
+};
+
+static const char *const PATHS[] = {
+	"openat2",
+	"creat",
+	"stat",
+	"lstat",
+	"stat64",
+	"lstat64",
+	"statx",
+	"access",
+	"faccessat",
+	"faccessat2",
+	"getcwd",
+	"chdir",
+	"fchdir",
+	"unlink",
+	"unlinkat",
+	"rename",
+	"renameat",
+	"renameat2",
+	"link",
+	"linkat",
+	"symlink",
+	"symlinkat",
+	"mkdir",
+	"mkdirat",
+	"rmdir",
+	"mknod",
+	"mknodat",
+	"chmod",
+	"fchmodat",
+	"chown",
+	"lchown",
+	"fchownat",
+	"truncate",
+	"truncate64",
+	"utime",
+	"utimes",
+	"utimensat",
+	"futimesat",
+	"statfs",
+	"statfs64",
+	"getxattr",
+	"lgetxattr",
+	"setxattr",
+	"lsetxattr",
+	"listxattr",
+	"llistxattr",
+	"inotify_add_watch",
+};
+
+static const char *const DEADLY[] = {
+	"socket",
+	"socketpair",
+	"connect",
+	"bind",
+	"listen",
+	"accept",
+	"accept4",
+	"sendto",
+	"sendmsg",
+	"sendmmsg",
+	"recvfrom",
+	"recvmsg",
+	"recvmmsg",
+	"execve",
+	"execveat",
+	"fork",
+	"vfork",
+	"clone",
+	"clone3",
+	"unshare",
+	"setns",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"kill",
+	"tkill",
+	"pidfd_open",
+	"pidfd_getfd",
+	"pidfd_send_signal",
+	"mount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"open_tree",
+	"move_mount",
+	"fsopen",
+	"bpf",
+	"perf_event_open",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"io_uring_setup",
+	"io_uring_enter",
+	"userfaultfd",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"reboot",
+	"swapon",
+	"open_by_handle_at",
+	"setuid",
+	"setgid",
+	"setresuid",
+	"setresgid",
+	"capset",
+	"shmget",
+	"msgget",
+	"semget",
+	"modify_ldt",
+	"iopl",
+	"ioperm",
+	"personality",
+	"seccomp",
+	"process_madvise",
+	"kcmp",
+	"memfd_secret",
+};
+
+static const char *const LINKS[] = {"readlink", "readlinkat"};
+
+/* The listener of the first filter has these for us. */
+static const char *const OPENS[] = {"open", "openat"};
+
+/* One verdict for system calls by name; those that this architecture does not have are left out. */
+static int add_names(scmp_filter_ctx filter, uint32_t verdict, const char *const *names,
+		     size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int number = seccomp_syscall_resolve_name(names[i]), err;
+
+		if (number < 0)
+			continue;
+		err = seccomp_rule_add(filter, verdict, number, 0);
+		if (err && err != -EEXIST)
+			return err;
+	}
+	return 0;
+}
+
+static int allow_if(scmp_filter_ctx filter, const char *name, struct scmp_arg_cmp condition)
+{
+	int number = seccomp_syscall_resolve_name(name);
+
+	return number < 0 ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1, condition);
+}
+
+/* Memory that cannot be executed. */
+static int add_no_code(scmp_filter_ctx filter)
+{
+	static const char *const NO_CODE[] = {"mmap", "mmap2", "mprotect"};
+	int err = 0;
+
+	for (size_t i = 0; i < COUNT_OF(NO_CODE) && !err; i++)
+		err = allow_if(filter, NO_CODE[i], SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	return err;
+}
+
+/* System calls that are harmless with some arguments only. */
+static int add_conditions(scmp_filter_ctx filter)
+{
+	static const int FCNTLS[] = {F_GETFD,	      F_SETFD,	   F_GETFL,    F_DUPFD,
+				     F_DUPFD_CLOEXEC, F_ADD_SEALS, F_GET_SEALS};
+	int err = add_no_code(filter);
+
+	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++) {
+		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
+		if (!err)
+			err = allow_if(filter, "fcntl64", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
+	}
+	/* our own limits: they can be read and lowered */
+	if (!err)
+		err = allow_if(filter, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
+	return err;
+}
+
+/* abort() of our own; the C library looks up its own pid and tid */
+static int add_abort(scmp_filter_ctx filter)
+{
+	return allow_if(filter, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+}
+
+/*
+ * fstat() of newer C libraries is newfstatat(fd, "", AT_EMPTY_PATH). The path is behind a pointer,
+ * which a filter cannot follow; the empty root directory is what keeps it harmless.
+ */
+static int add_stat(scmp_filter_ctx filter, const char *name)
+{
+	int number = seccomp_syscall_resolve_name(name), err;
+
+	if (number < 0)
+		return 0;
+	err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2, SCMP_A0(SCMP_CMP_LE, INT32_MAX),
+			       SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
+	if (err)
+		return err;
+	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), number, 1,
+				SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
+}
+
+static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)
+{
+	int err = add_stat(filter, "newfstatat");
+
+	if (!err)
+		err = add_stat(filter, "fstatat64");
+	if (!err)
+		err = add_conditions(filter);
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ALLOW, ALLOWED, COUNT_OF(ALLOWED));
+	if (!err)
+		err = add_names(filter, files ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), OPENS,
+				COUNT_OF(OPENS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS, COUNT_OF(PATHS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ERRNO(no_links ? EINVAL : EACCES), LINKS,
+				COUNT_OF(LINKS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY, COUNT_OF(DEADLY));
+	return err;
+}
+
+/* ---- a filter for many processes ------------------------------------------------------------- */
+
+/* What reading an open file and writing an answer to another one take, and nothing beside. */
+static const char *const WORKERS[] = {
+	"read",		  "pread64",	 "write",
+	"pwrite64",	  "lseek",	 "close",
+	"fstat",	  "fstat64",	 "brk",
+	"munmap",	  "mremap",	 "madvise",
+	"futex",	  "exit",	 "exit_group",
+	"rt_sigreturn",	  "getrandom",	 "clock_gettime",
+	"rt_sigprocmask", "sigaltstack", "restart_syscall",
+	"sched_yield",	  "getpid",	 "gettid",
+	"sysinfo",
+};
+
+struct sandbox_filter {
+	struct sock_fprog program;
+};
+
+static int add_worker_rules(scmp_filter_ctx filter)
+{
+	static const int FCNTLS[] = {F_ADD_SEALS, F_GET_SEALS};
+	int err = add_stat(filter, "newfstatat");
+
+	if (!err)
+		err = add_no_code(filter);
+	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++)
+		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_ALLOW, WORKERS, COUNT_OF(WORKERS));
+	if (!err)
+		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY, COUNT_OF(DEADLY));
+	return err;
+}
+
+/* libseccomp writes programs to files only. */
+static int take_program(scmp_filter_ctx filter, struct sock_fprog *program)
+{
+	_cleanup_close_ int fd = memfd_create("filter", MFD_CLOEXEC);
+	off_t size;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = seccomp_export_bpf(filter, fd);
+	if (err)
+		return err;
+	size = lseek(fd, 0, SEEK_END);
+	if (size <= 0 || size / sizeof(*program->filter) > UINT16_MAX)
+		return -EFBIG;
+	program->filter = malloc(size);
+	if (!program->filter)
+		return -ENOMEM;
+	program->len = size / sizeof(*program->filter);
+	return pread_full(fd, program->filter, size, 0) == size ? 0 : -EIO;
+}
+
+static int add_sealed_rules(scmp_filter_ctx filter)
+{
+	return add_rules(filter, true, false);
+}
+
+static struct sandbox_filter *make_filter(int (*add)(scmp_filter_ctx filter))
+{
+	struct sandbox_filter *f = calloc(1, sizeof(*f));
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+
+	if (!f || !filter || add(filter) || take_program(filter, &f->program)) {
+		sandbox_filter__free(f);
+		f = NULL;
+	}
+	seccomp_release(filter);
+	return f;
+}
+
+struct sandbox_filter *sandbox_filter__new(void)
+{
+	return make_filter(add_worker_rules);
+}
+
+struct sandbox_filter *sandbox_filter__new_sealed(void)
+{
+	return make_filter(add_sealed_rules);
+}
+
+void sandbox_filter__free(struct sandbox_filter *f)
+{
+	if (!f)
+		return;
+	free(f->program.filter);
+	free(f);
+}
+
+int sandbox_filter__enter(const struct sandbox_filter *f)
+{
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f->program) ? -errno : 0;
+}
+
+/* ---- a filter for this process --------------------------------------------------------------- */
+
+int sandbox__ask_for_files(int *listener)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int err = filter ? 0 : -ENOMEM;
+
+	if (!err)
+		err = add_names(filter, SCMP_ACT_NOTIFY, OPENS, COUNT_OF(OPENS));
+	if (!err)
+		err = seccomp_load(filter);
+	if (!err) {
+		*listener = seccomp_notify_fd(filter);
+		err = *listener < 0 ? -ENOTSUP : 0;
+	}
+	seccomp_release(filter);
+	return err;
+}
+
+int sandbox__seal(bool files, bool no_links)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = filter ? 0 : -ENOMEM;
+
+	if (!err)
+		err = add_rules(filter, files, no_links);
+	if (!err)
+		err = add_abort(filter);
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}

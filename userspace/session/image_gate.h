@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How many files of a user the profile tells apart. Mappings pass here on their way out of the queue, before the
+ * recording file and the world see them: a file too many is marked in its mapping (EVENT_LEFT), so that a replay,
+ * which does not know the users, leaves the same ones.
+ */
+#ifndef SESSION_IMAGE_GATE_H
+#define SESSION_IMAGE_GATE_H
+
+#include <sysprof/event.h>
+
+#include "base/outside_books.h"
+#include "process/world.h"
+
+struct image_gate {
+	struct world *world; /* not owned, as the next one */
+	struct outside_books *books;
+	union {
+		struct mmap_event event;
+		char space[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
+	} marked;
+};
+
+/* *event may become a marked copy, which is valid until the next call. */
+void image_gate__pass(struct image_gate *g, const struct event_header **event);
+
+#endif

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Everything that a process can make us keep or ask is its own, with a limit, so that a process that lies about its runtime
+ * takes nothing from another one: its questions, one request at a time, bytes that it may tell in a minute (session/told_budget).
+ */
+#include "session/live_code_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/hashmap.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "jitwatch/code_reader.h"
+#include "jitwatch/runtime_finder.h"
+#include "process/code_functions.h"
+#include "process/frame_address.h"
+#include "readers/reader_owner.h"
+
+#define S	      1000000000ull
+#define PROCESSES_MAX 16384u
+#define PROGRAMS_MAX                                                                               \
+	(PROCESSES_MAX /                                                                           \
+	 2)		  /* that are only looked at because any program may have a runtime in it */
+#define AT_FIRST    16u	  /* processes that are looked at before the first tick */
+#define WAITING_MAX 1024u /* of one process */
+#define RECHECK	    S	  /* ns between two readings of a function that may move, … */
+#define RECHECK_SELDOM                                                                             \
+	(5 * S)	  /* … of what is inlined in compiled code, and of a function that has a number */
+#define RESTART S /* ns between two series of looks */
+#define WINDOWS_ASKED                                                                              \
+	2u /* a function that was not sampled for so many windows is asked again when it is */
+#define SWEEP (10 * S) /* ns between two looks for those who have ended unseen */
+
+/*
+ * How long after its first sample a process is looked at, and again while its runtime has not begun. Not at once: what writes
+ * down its functions itself is to be known as such by then.
+ */
+static const uint64_t looks[LOOKS] = {S / 32, S / 8, S / 2, 2 * S, 10 * S};
+
+_Static_assert(WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
+	       "what is not kept any more must be told again, windows that wait included");
+
+static bool has_pid(const void *owner, uint32_t index, const void *key)
+{
+	const struct live_code *c = owner;
+
+	return c->processes.data[index]->pid == *(const uint32_t *)key;
+}
+
+static bool is_asked(const void *owner, uint32_t index, const void *key)
+{
+	const struct code_process *process = owner;
+	const struct code_question *a = &process->asked.data[index].question, *b = key;
+
+	return a->kind == b->kind && a->function == b->function && a->check == b->check &&
+	       a->address == b->address;
+}
+
+int live_code__new(const struct live_code_options *options, struct live_code **code)
+{
+	struct live_code *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->options = *options;
+	hashmap__init(&c->by_pid, has_pid, c);
+	plain_files__init(&c->plain);
+	*code = c;
+	return 0;
+}
+
+static void free_process(struct live_code *c, struct code_process *process)
+{
+	c->asked -= process->asked.count;
+	vec_free(&process->asked);
+	vec_free(&process->waiting);
+	hashmap__fini(&process->by_question);
+	free(process);
+}
+
+void live_code__free(struct live_code *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->processes.count; i++)
+		free_process(c, c->processes.data[i]);
+	vec_free(&c->processes);
+	hashmap__fini(&c->by_pid);
+	told_budget__fini(&c->told);
+	plain_files__fini(&c->plain);
+	free(c);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+struct code_process *live_code_find(const struct live_code *c, uint32_t pid)
+{
+	uint32_t slot = hashmap__find(&c->by_pid, hash_u64(pid), &pid);
+
+	return slot == HASHMAP_NONE ? NULL : c->processes.data[slot];
+}
+
+static int add_process(struct live_code *c, uint32_t pid, uint64_t program)
+{
+	struct code_process *process;
+
+	if (c->processes.count >= (program ? PROGRAMS_MAX : PROCESSES_MAX))
+		return 0;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	process->pid = pid;
+	process->program = program;
+	process->life = ++c->lives;
+	hashmap__init(&process->by_question, is_asked, process);
+	if (vec_push(&c->processes, process)) {
+		free(process);
+		return -ENOMEM;
+	}
+	if (hashmap__add(&c->by_pid, hash_u64(pid), c->processes.count - 1)) {
+		c->processes.count--;
+		free(process);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* It is to be looked at; again, if it has been and that is some time ago. */
+static int note_candidate(struct live_code *c, uint32_t pid, uint64_t program)
+{
+	struct code_process *process = live_code_find(c, pid);
+	uint64_t now;
+
+	if (!process)
+		return add_process(c, pid, program);
+	if (!program)
+		process->program = 0;
+	now = process->looks ? monotonic_ns() : 0;
+	if (now >= process->restarted + RESTART && process->looks) {
+		process->restarted = now;
+		process->looks = 0;
+		process->first = 0;
+	}
+	return 0;
+}
+
+/* Any program may have a runtime linked into it. */
+static int note_program(struct live_code *c, const struct mmap_event *mapping)
+{
+	if (live_code_find(c, mapping->pid))
+		return 0;
+	return note_candidate(c, mapping->pid, plain_files__identity(mapping));
+}
+
+int live_code__mapped(struct live_code *c, const struct mmap_event *mapping)
+{
+	if (runtime_finder__is_candidate(mapping->path))
+		return note_candidate(c, mapping->pid, 0);
+	if (mapping->protection & PROT_EXEC && runtime_finder__is_program(mapping->path))
+		return note_program(c, mapping);
+	return 0;
+}
+
+int live_code__forked(struct live_code *c, uint32_t parent, uint32_t child, uint64_t time)
+{
+	struct code_process *process = parent == child ? NULL : live_code_find(c, parent);
+	struct code_process *added;
+	bool is_new;
+	int err;
+
+	if (!process)
+		return 0;
+	/* who only forks and waits has no samples, but its children have */
+	if (!process->first && !process->looks && !process->looked_at && !process->program)
+		process->wanted = true;
+	is_new = !live_code_find(c, child);
+	err = note_candidate(c, child, process->program);
+	added = !err && is_new ? live_code_find(c, child) : NULL;
+	if (added)
+		live_code_inherit(added, process, time);
+	return err;
+}
+
+/* The kernel notes nothing of it any more. */
+static void withdraw(struct live_code *c, struct code_process *process)
+{
+	if (process->has || process->inherits)
+		c->options.set_runtime(c->options.runtime_context, process->pid, NULL);
+	process->has = 0;
+	process->inherits = process->is_like_parent = false;
+}
+
+/* The last one comes to be where it was. Without memory for that nothing changes: a slot of the index is free. */
+void live_code__forget(struct live_code *c, uint32_t pid)
+{
+	uint32_t slot = hashmap__remove(&c->by_pid, hash_u64(pid), &pid), last;
+	struct code_process *process, *moved;
+
+	if (slot == HASHMAP_NONE)
+		return;
+	process = c->processes.data[slot];
+	if (process->from.life)
+		c->gone[pid & (ORPHANS - 1)] = (struct gone_child){pid, process->from};
+	withdraw(c, process);
+	free_process(c, process);
+	last = c->processes.count - 1;
+	moved = c->processes.data[last];
+	if (slot != last) {
+		hashmap__remove(&c->by_pid, hash_u64(moved->pid), &moved->pid);
+		c->processes.data[slot] = moved;
+		if (hashmap__add(&c->by_pid, hash_u64(moved->pid), slot))
+			c->err = -ENOMEM;
+	}
+	c->processes.count--;
+}
+
+/* Makes room in the kernel: who was sampled longest ago gives way. False: nobody can. */
+static bool make_room(struct live_code *c, const struct code_process *who)
+{
+	struct code_process *oldest = NULL;
+
+	for (size_t i = 0; i < c->processes.count; i++) {
+		struct code_process *process = c->processes.data[i];
+
+		if (process->has && process != who && (!oldest || process->last < oldest->last))
+			oldest = process;
+	}
+	if (!oldest || oldest->last + S > who->last)
+		return false;
+	withdraw(c, oldest);
+	oldest->looks = 0; /* should it be sampled again */
+	oldest->first = 0;
+	return true;
+}
+
+static void publish(struct live_code *c, struct code_process *process,
+		    const struct runtime_info *info)
+{
+	int err = c->options.set_runtime(c->options.runtime_context, process->pid, info);
+
+	if (err == -E2BIG && make_room(c, process))
+		err = c->options.set_runtime(c->options.runtime_context, process->pid, info);
+	if (err)
+		return;
+	process->has = info->has;
+	process->info = *info;
+	process->inherits = false;
+}
+
+/* Of who writes down its functions itself nothing is noted, but its stacks are walked like others. */
+static void publish_wanted(struct live_code *c, struct code_process *process,
+			   struct runtime_info *info)
+{
+	if (process->tells)
+		info->has &= RUNTIME_HOTSPOT;
+	if (info->has)
+		publish(c, process, info);
+	else
+		withdraw(c, process);
+}
+
+void live_code__tells(struct live_code *c, uint32_t pid)
+{
+	struct code_process *process = live_code_find(c, pid);
+	struct runtime_info info;
+
+	if (!process || process->tells)
+		return;
+	process->tells = true;
+	info = process->info;
+	if (process->has || process->inherits)
+		publish_wanted(c, process, &info);
+}
+
+/* What is said of a Python that is not read; and if it is after all. */
+static void tell_python(struct live_code *c, struct code_process *process,
+			const struct code_findings *findings)
+{
+	struct code_runtime_event event = {
+		.header = {.size = sizeof(event),
+			   .type = EVENT_CODE_RUNTIME,
+			   .time = monotonic_ns()},
+		.pid = process->pid,
+		.kind = FRAME_NOTE_PYTHON,
+		.state = findings->python,
+	};
+	int err;
+
+	if (!findings->has_python || process->python == findings->python)
+		return;
+	process->python = findings->python;
+	err = c->options.push(c->options.context, &event.header);
+	c->err = c->err ? c->err : err;
+}
+
+/* A reader_answer_fn. */
+static void take_info(void *context, const struct reader_answer *answer)
+{
+	_cleanup_free_ struct code_request *request = context;
+	struct live_code *c = request->code;
+	struct code_process *process = live_code_find(c, request->pid);
+	struct code_findings found;
+
+	if (!process || process->life != request->life)
+		return;
+	process->looked_at = false;
+	if (code_reader__take_info(answer, &found)) {
+		process->looks = answer->refusal == READER_LATE ? process->looks : LOOKS;
+		return;
+	}
+	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->pid, found.info.has,
+		  found.may_come ? ", more may come" : "");
+	tell_python(c, process, &found);
+	if (!found.info.has && !found.may_come && process->program && !found.has_python) {
+		plain_files__add(&c->plain, process->plain_key);
+		live_code__forget(c, request->pid);
+		return;
+	}
+	if (!found.may_come)
+		process->looks = LOOKS;
+	found.info.as_of = request->since;
+	if (found.info.has)
+		publish_wanted(c, process, &found.info);
+}
+
+/*
+ * Is it known that its program has no runtime in it? For each user anew: what a process maps does not have to be what a reader
+ * finds there, and a user can be wrong about his own programs alone.
+ */
+static bool is_plain(struct live_code *c, struct code_process *process)
+{
+	if (!process->program)
+		return false;
+	process->plain_key = plain_files__of_owner(process->program,
+						   reader_owner((pid_t)process->pid));
+	return plain_files__has(&c->plain, process->plain_key);
+}
+
+/* A child that has lived long enough to have an entry of its own in the kernel. False: it has to be looked at. */
+static bool take_as_parent(struct live_code *c, struct code_process *process)
+{
+	struct runtime_info info = process->info;
+
+	if (!process->inherits || !process->is_like_parent)
+		return false;
+	publish_wanted(c, process, &info);
+	process->wanted = false;
+	process->looks = process->has ? LOOKS : process->looks + 1;
+	return true;
+}
+
+static int look_at(struct live_code *c, struct code_process *process)
+{
+	struct code_request *request;
+	int err;
+
+	if (take_as_parent(c, process))
+		return 0;
+	request = live_code_request(c, process);
+	if (!request)
+		return -ENOMEM;
+	process->wanted = false;
+	if (is_plain(c, process)) {
+		process->looks = LOOKS;
+		free(request);
+		return 0;
+	}
+	process->looks++;
+	process->looked_at = true;
+	err = code_reader__ask(c->options.readers, c->options.service, process->pid, process->life,
+			       NULL, 0, take_info, request);
+	if (err)
+		free(request);
+	return err;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static void forget_questions(struct live_code *c, struct code_process *process)
+{
+	c->asked -= process->asked.count;
+	hashmap__clear(&process->by_question);
+	process->asked.count = process->waiting.count = 0;
+	process->has_open = false;
+}
+
+/*
+ * Known for good by what is checked are Python's functions, code that HotSpot compiled, and functions of V8 that have a number. Of
+ * these last ones more may be known later, so they are read again as well, but it does not matter when.
+ */
+static bool may_change(const struct code_question *question)
+{
+	return question->kind == FRAME_NOTE_HOTSPOT || question->kind == FRAME_NOTE_V8_WASM ||
+	       (question->kind == FRAME_NOTE_V8 && !question->check);
+}
+
+static uint64_t recheck_after(const struct code_question *question)
+{
+	if (may_change(question) && !question->address)
+		return RECHECK;
+	return question->kind == FRAME_NOTE_V8 || may_change(question) ? RECHECK_SELDOM : 0;
+}
+
+/* Is it to be asked once more? */
+static bool is_due(const struct asked *asked, uint64_t now)
+{
+	uint64_t after;
+
+	if (asked->waits)
+		return false;
+	if (!asked->confirmed)
+		return asked->tries < TRIES && now >= asked->time + (RECHECK << asked->tries);
+	after = recheck_after(&asked->question);
+	return after && now >= asked->time + after;
+}
+
+static int ask_again(struct code_process *process, uint32_t known, uint64_t now)
+{
+	struct asked *asked = &process->asked.data[known];
+
+	if (asked->confirmed)
+		asked->question.time = now;
+	asked->waits = true;
+	return vec_push(&process->waiting, known);
+}
+
+static int want_again(struct code_process *process, uint32_t known, uint64_t now)
+{
+	struct asked *asked = &process->asked.data[known];
+
+	if (!is_due(asked, now)) {
+		asked->is_open = asked->confirmed && !asked->question.address &&
+				 may_change(&asked->question);
+		process->has_open |= asked->is_open;
+		return 0;
+	}
+	return ask_again(process, known, now);
+}
+
+/*
+ * Functions that were sampled since they were read, and not again. Their words may have been another one's then, which only a
+ * later reading tells. `all`: also those that were read a moment ago, since there will be no later one.
+ */
+static int want_open(struct code_process *process, uint64_t now, bool all)
+{
+	int err = 0;
+
+	if (!process->has_open || (!all && now < process->closed + RECHECK))
+		return 0;
+	process->closed = now;
+	process->has_open = false;
+	for (size_t i = 0; i < process->asked.count && !err; i++) {
+		const struct asked *asked = &process->asked.data[i];
+
+		if (!asked->is_open || asked->waits)
+			continue;
+		if (process->waiting.count < WAITING_MAX && (all || is_due(asked, now)))
+			err = ask_again(process, i, now);
+		else
+			process->has_open = true;
+	}
+	return err;
+}
+
+static int want_own(struct live_code *c, struct code_process *process,
+		    const struct code_question *question, uint64_t now)
+{
+	uint64_t hash = live_code_hash_question(question);
+	uint32_t known = hashmap__find(&process->by_question, hash, question);
+	int err;
+
+	if (process->waiting.count >= WAITING_MAX)
+		return 0;
+	if (known != HASHMAP_NONE) {
+		process->asked.data[known].window = c->window;
+		return want_again(process, known, now);
+	}
+	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
+		forget_questions(c, process);
+	err = vec_push(&process->asked,
+		       ((struct asked){.question = *question, .waits = true, .window = c->window}));
+	if (err)
+		return err;
+	c->asked++;
+	err = hashmap__add(&process->by_question, hash, process->asked.count - 1);
+	return err ? err : vec_push(&process->waiting, process->asked.count - 1);
+}
+
+struct asked *live_code_asked(const struct code_process *process,
+			      const struct code_question *question)
+{
+	uint32_t known = hashmap__find(&process->by_question, live_code_hash_question(question),
+				       question);
+
+	return known == HASHMAP_NONE ? NULL : &process->asked.data[known];
+}
+
+/* A function of Python in a child of fork: most are its parent's as well, which lives longer. */
+static int want_of_parent(struct live_code *c, const struct forked_from *from,
+			  const struct code_question *question, uint64_t now)
+{
+	struct code_process *parent = live_code_parent(c, from);
+
+	return parent ? want_own(c, parent, question, now) : 0;
+}
+
+static int want(struct live_code *c, struct code_process *process,
+		const struct code_question *question, uint64_t now)
+{
+	int err = 0;
+
+	if (process->from.life && question->kind == FRAME_NOTE_PYTHON &&
+	    !live_code_asked(process, question)) {
+		if (live_code_is_inherited(c, process->from, question))
+			return 0;
+		err = want_of_parent(c, &process->from, question, now);
+	}
+	return err ? err : want_own(c, process, question, now);
+}
+
+/* An early_function_fn: of a process that was not known when it was sampled. */
+static int want_early(void *context, const struct early_function *early)
+{
+	struct live_code *c = context;
+	const struct code_question *q = &early->question;
+	const struct gone_child *gone = &c->gone[early->pid & (ORPHANS - 1)];
+	struct code_process *process = live_code_find(c, early->pid);
+
+	if (process)
+		return process->tells ? 0 : want(c, process, q, q->time);
+	if (gone->pid != early->pid || gone->from.time > q->time)
+		return EARLY_STILL;
+	return live_code_is_inherited(c, gone->from, q)
+		       ? 0
+		       : want_of_parent(c, &gone->from, q, q->time);
+}
+
+static bool returns_to(const struct sample_event *e, size_t frame)
+{
+	enum frame_kind kind = frame_kind(e->frames[e->kernel_frames + frame]);
+
+	return kind == FRAME_POINTER || kind == FRAME_TABLE || kind == FRAME_INFERRED ||
+	       kind == FRAME_LEAF_PEEK;
+}
+
+/* The innermost frame, if it is not known as WebAssembly: the one that called it is, and it may be another function of its module. */
+static int want_leaf(struct live_code *c, struct code_process *process,
+		     const struct sample_event *e, struct code_question question)
+{
+	const struct frame_note *notes = sample_notes(e);
+
+	for (size_t i = 0; i < e->notes; i++)
+		if (notes[i].kind == FRAME_NOTE_V8_WASM && !notes[i].frame)
+			return 0;
+	question.is_leaf = true;
+	question.address = frame_address(e->frames[e->kernel_frames]);
+	return want(c, process, &question, e->header.time);
+}
+
+static int want_note(struct live_code *c, struct code_process *process,
+		     const struct sample_event *e, const struct frame_note *note)
+{
+	struct code_question question = {.function = note->function,
+					 .check = note->check,
+					 .time = e->header.time,
+					 .kind = note->kind};
+	uint64_t address;
+	int err = 0;
+
+	if (note->kind == FRAME_NOTE_PYTHON_LOOP)
+		return 0;
+	if (note->kind == FRAME_NOTE_PYTHON && (!note->function || !note->check))
+		return 0; /* no function */
+	if (note->kind == FRAME_NOTE_HOTSPOT_CODE)
+		question.address = note_code_address(note,
+						     e->frames[e->kernel_frames + note->frame]);
+	/* the instance of a module says nothing by itself */
+	if (note->kind != FRAME_NOTE_V8_WASM)
+		err = want(c, process, &question, e->header.time);
+	if (err || (note->kind != FRAME_NOTE_V8 && note->kind != FRAME_NOTE_V8_WASM))
+		return err;
+	if (note->kind == FRAME_NOTE_V8_WASM && note->frame == 1)
+		err = want_leaf(c, process, e, question);
+	if (err)
+		return err;
+	question.is_leaf = !note->frame;
+	if (!question.is_leaf && !returns_to(e, note->frame))
+		return 0;
+	address = frame_address(e->frames[e->kernel_frames + note->frame]);
+	question.address = address - !question.is_leaf;
+	return want(c, process, &question, e->header.time);
+}
+
+int live_code__sampled(struct live_code *c, const struct sample_event *e)
+{
+	struct code_process *process = live_code_find(c, e->tgid);
+	const struct frame_note *notes;
+	int err = 0;
+
+	if (!process) {
+		early_functions__note(&c->early, e);
+		return 0;
+	}
+	if (process->tells || e->header.flags & EVENT_STACK_COPY || !e->notes)
+		notes = NULL;
+	else
+		notes = sample_notes(e);
+	process->last = e->header.time;
+	if (!process->first)
+		process->first = e->header.time;
+	if (process->looks < LOOKS && !process->looked_at &&
+	    e->header.time >= process->first + looks[process->looks])
+		process->wanted = true;
+	for (size_t i = 0; notes && i < e->notes && !err; i++)
+		err = want_note(c, process, e, &notes[i]);
+	return err;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* Those who have ended, and whose end was lost. */
+static void sweep(struct live_code *c, uint64_t now)
+{
+	if (now < c->swept + SWEEP)
+		return;
+	c->swept = now;
+	for (size_t i = c->processes.count; i-- > 0;)
+		if (kill((pid_t)c->processes.data[i]->pid, 0) && errno == ESRCH)
+			live_code__forget(c, c->processes.data[i]->pid);
+}
+
+int live_code__begin(struct live_code *c)
+{
+	bool all = c->processes.count <= AT_FIRST;
+	size_t sure = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < c->processes.count; i++)
+		sure += !c->processes.data[i]->program;
+	if (sure > AT_FIRST)
+		return 0;
+	for (size_t i = 0; i < c->processes.count && !err; i++)
+		if (all || !c->processes.data[i]->program)
+			err = look_at(c, c->processes.data[i]);
+	return err;
+}
+
+static bool is_outdated(const struct live_code *c, const struct asked *asked)
+{
+	return !asked->waits && !asked->is_open && c->window - asked->window >= WINDOWS_ASKED;
+}
+
+/* `numbers`: room for the new number of each of them. */
+static int drop_outdated(struct live_code *c, struct code_process *process, uint32_t *numbers)
+{
+	size_t kept = 0;
+	int err = 0;
+
+	hashmap__clear(&process->by_question);
+	for (size_t i = 0; i < process->asked.count; i++) {
+		const struct asked *asked = &process->asked.data[i];
+
+		numbers[i] = kept;
+		if (is_outdated(c, asked))
+			continue;
+		if (!err)
+			err = hashmap__add(&process->by_question,
+					   live_code_hash_question(&asked->question), kept);
+		process->asked.data[kept++] = *asked;
+	}
+	c->asked -= process->asked.count - kept;
+	process->asked.count = kept;
+	for (size_t i = 0; i < process->waiting.count; i++)
+		process->waiting.data[i] = numbers[process->waiting.data[i]];
+	return err;
+}
+
+/*
+ * What was not sampled in the last windows is asked again when it is: nobody keeps what was told for ever. 0 or -ENOMEM.
+ */
+static int forget_outdated(struct live_code *c, struct code_process *process)
+{
+	_cleanup_free_ uint32_t *numbers = NULL;
+	size_t i = 0;
+
+	while (i < process->asked.count && !is_outdated(c, &process->asked.data[i]))
+		i++;
+	if (i == process->asked.count)
+		return 0;
+	numbers = calloc(process->asked.count, sizeof(*numbers));
+	return numbers ? drop_outdated(c, process, numbers) : -ENOMEM;
+}
+
+int live_code__close(struct live_code *c, uint64_t now)
+{
+	int err = 0;
+
+	c->window++;
+	for (size_t i = 0; i < c->processes.count && !err; i++) {
+		err = forget_outdated(c, c->processes.data[i]);
+		if (!err)
+			err = want_open(c->processes.data[i], now, true);
+	}
+	return err;
+}
+
+bool live_code__waits(const struct live_code *c)
+{
+	for (size_t i = 0; i < c->processes.count; i++)
+		if (c->processes.data[i]->waiting.count || c->processes.data[i]->is_asked)
+			return true;
+	return false;
+}
+
+int live_code__run(struct live_code *c, uint64_t now)
+{
+	int err = c->err;
+
+	sweep(c, now);
+	if (!err)
+		err = early_functions__take(&c->early, want_early, c);
+	for (size_t i = 0; i < c->processes.count && !err; i++) {
+		struct code_process *process = c->processes.data[i];
+
+		if (process->wanted)
+			err = look_at(c, process);
+		if (!err)
+			err = want_open(process, now, false);
+		if (!err && process->waiting.count && !process->is_asked)
+			err = live_code_ask(c, process, now);
+	}
+	c->err = 0;
+	return err;
+}

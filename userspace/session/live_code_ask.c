@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Questions about functions of a process, one request at a time, and what becomes of the answers. */
+#include "session/live_code_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+
+uint64_t live_code_hash_question(const struct code_question *q)
+{
+	uint64_t hash = hash_combine(hash_u64(q->function), hash_u64(q->check));
+
+	return hash_combine(hash, hash_u64(q->address + q->kind));
+}
+
+struct code_request *live_code_request(struct live_code *c, const struct code_process *process)
+{
+	struct code_request *request = malloc(sizeof(*request));
+
+	if (request)
+		*request = (struct code_request){c, process->pid, process->life, monotonic_ns()};
+	return request;
+}
+
+struct taking {
+	struct live_code *code;
+	struct code_process *process;
+};
+
+static uint64_t hash_event(const struct event_header *event)
+{
+	return hash_bytes((const char *)event + sizeof(*event), event->size - sizeof(*event));
+}
+
+/* What is answered by an event. */
+static struct code_question question_of(const struct event_header *event)
+{
+	const struct code_chain_event *chain = (const struct code_chain_event *)event;
+
+	if (event->type == EVENT_CODE_FUNCTION) {
+		const struct code_function_event *e = (const struct code_function_event *)event;
+
+		return (struct code_question){
+			.function = e->function, .check = e->check, .kind = e->kind};
+	}
+	return (struct code_question){
+		.function = chain->function,
+		.check = chain->call_count ? chain->calls[chain->call_count - 1].check : 0,
+		.address = chain->address,
+		.kind = chain->kind};
+}
+
+/* A function that nobody asked for comes with code that it is inlined in; next time it is known. NULL: no room. */
+static struct asked *note_told(struct live_code *c, struct code_process *process,
+			       const struct code_question *question, uint64_t now)
+{
+	struct asked told = {.question = *question, .time = now, .window = c->window};
+
+	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL ||
+	    vec_push(&process->asked, told))
+		return NULL;
+	if (hashmap__add(&process->by_question, live_code_hash_question(question),
+			 process->asked.count - 1)) {
+		process->asked.count--;
+		return NULL;
+	}
+	c->asked++;
+	return &process->asked.data[process->asked.count - 1];
+}
+
+/* What was told of it holds, whatever is at its address by now. */
+static bool is_known_for_good(const struct code_function_event *e)
+{
+	return e->kind == FRAME_NOTE_PYTHON || (e->kind == FRAME_NOTE_V8 && e->check);
+}
+
+/*
+ * That something cannot be read now is no news, but for what will never be told otherwise, and for a method that had been
+ * told: what was sampled since may be another one.
+ */
+static bool is_news(const struct asked *asked, const struct event_header *event, uint64_t hash)
+{
+	const struct code_function_event *e = (const struct code_function_event *)event;
+	bool was_told = asked && asked->confirmed;
+	bool tells = event->type == EVENT_CODE_CHAIN || e->state == CODE_STATE_CONFIRMED;
+
+	if (!tells && e->state == CODE_STATE_STALE && is_known_for_good(e))
+		tells = !was_told;
+	else if (!tells && e->state == CODE_STATE_STALE)
+		tells = was_told;
+	return tells && !(was_told && asked->answer == hash);
+}
+
+/* What may not be told now is asked for again, however often it has been. */
+static void give_another_try(struct asked *asked)
+{
+	if (asked && asked->tries == TRIES)
+		asked->tries--;
+}
+
+static bool is_confirmed(const struct event_header *event)
+{
+	return event->type == EVENT_CODE_FUNCTION &&
+	       ((const struct code_function_event *)event)->state == CODE_STATE_CONFIRMED;
+}
+
+/* An event_push_fn. */
+static int take_event(void *context, struct event_header *event)
+{
+	struct taking *taking = context;
+	struct live_code *c = taking->code;
+	struct code_question question = question_of(event);
+	struct asked *asked = live_code_asked(taking->process, &question);
+	uint64_t hash = hash_event(event);
+
+	if (!is_news(asked, event, hash))
+		return 0;
+	if (!told_budget__spend(&c->told, &taking->process->told, c->options.books,
+				taking->process->pid, event->size, event->time)) {
+		give_another_try(asked);
+		return 0;
+	}
+	if (!asked)
+		asked = note_told(c, taking->process, &question, event->time);
+	if (asked) {
+		asked->confirmed = true;
+		asked->answer = hash;
+		asked->read = is_confirmed(event) ? event->time : 0;
+	}
+	return c->options.push(c->options.context, event);
+}
+
+/* A reader_answer_fn. What waits is asked next. */
+static void take_events(void *context, const struct reader_answer *answer)
+{
+	_cleanup_free_ struct code_request *request = context;
+	struct live_code *c = request->code;
+	struct taking taking = {c, live_code_find(c, request->pid)};
+	int err;
+
+	if (!taking.process || taking.process->life != request->life)
+		return;
+	taking.process->is_asked = false;
+	err = code_reader__take_events(answer, request->pid, monotonic_ns(), take_event, &taking);
+	if (!err && taking.process->waiting.count && !answer->refusal)
+		err = live_code_ask(c, taking.process, monotonic_ns());
+	c->err = c->err ? c->err : err;
+}
+
+int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now)
+{
+	struct code_question questions[CODE_QUESTIONS_MAX];
+	struct code_request *request;
+	size_t count = 0;
+	int err;
+
+	while (count < CODE_QUESTIONS_MAX && count < process->waiting.count) {
+		struct asked *asked = &process->asked.data[process->waiting.data[count]];
+
+		asked->waits = asked->is_open = false;
+		asked->time = now;
+		asked->tries += asked->tries < TRIES;
+		questions[count] = asked->question;
+		questions[count++].is_told = asked->confirmed;
+	}
+	process->waiting.count -= count;
+	memmove(process->waiting.data, process->waiting.data + count,
+		process->waiting.count * sizeof(*process->waiting.data));
+	request = live_code_request(c, process);
+	if (!request)
+		return -ENOMEM;
+	process->is_asked = true;
+	err = code_reader__ask(c->options.readers, c->options.service, process->pid, process->life,
+			       questions, count, take_events, request);
+	if (err)
+		free(request);
+	return err;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What live_code.c, live_code_ask.c (requests) and live_code_kin.c (children of fork) share. */
+#ifndef SESSION_LIVE_CODE_PRIVATE_H
+#define SESSION_LIVE_CODE_PRIVATE_H
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "jitwatch/code_reader.h"
+#include "session/early_functions.h"
+#include "session/live_code.h"
+#include "session/plain_files.h"
+#include "session/told_budget.h"
+
+#define LOOKS	  5u	  /* at a process, in a series */
+#define ASKED_MAX 32768u  /* questions about one process; then all are asked again */
+#define ASKED_ALL 262144u /* about all of them */
+#define TRIES	  6u	  /* for a question without an answer */
+
+/* What was asked about, when, and what came of it: a changed answer is told, an equal one is not. */
+struct asked {
+	struct code_question question;
+	uint64_t time, answer; /* answer: a hash of the last event */
+	uint64_t read;	       /* when it was confirmed; 0: it was not */
+	uint32_t window;       /* number of the window in which it was last sampled, or told */
+	uint8_t tries;
+	bool waits, confirmed;
+	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
+};
+
+/* The process that another one was forked from; life 0: none. */
+struct forked_from {
+	uint32_t pid;
+	uint64_t life, time;
+};
+
+struct code_process {
+	uint32_t pid;
+	uint32_t has; /* RUNTIME_… that the kernel knows of */
+	uint64_t life;
+	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
+	uint64_t restarted;
+	uint32_t looks;
+	enum code_runtime_state python; /* as it was told */
+	/* The file that it executes, if nothing but that may have a runtime in it, and that of this user; else 0 */
+	uint64_t program, plain_key;
+	bool wanted, looked_at; /* it is to be looked at; a look is under way */
+	bool tells;		/* it writes down its functions itself */
+	bool inherits;		/* the kernel notes of it what its parent has: `info` */
+	bool is_like_parent;	/* … which is all that there is to be known */
+	struct forked_from from;
+	bool has_open; /* some of `asked` are */
+	bool is_asked; /* a request about its functions is under way */
+	struct runtime_info
+		info; /* what the kernel knows of it, while it `has` something, or inherits it */
+	VEC(struct asked) asked;
+	struct hashmap by_question;
+	VEC(uint32_t) waiting; /* numbers of `asked` */
+	uint64_t closed;       /* when those that were open were last looked for */
+	struct told_by_process told;
+};
+
+/* Children that are gone already when their functions are asked about, by the end of their numbers. */
+#define ORPHANS 1024u /* a power of two */
+struct gone_child {
+	uint32_t pid;
+	struct forked_from from;
+};
+
+struct live_code {
+	struct live_code_options options;
+	VEC(struct code_process *) processes;
+	struct hashmap by_pid;
+	struct plain_files plain;
+	uint64_t lives, swept;
+	uint32_t window; /* windows that have ended */
+	size_t asked;	 /* of all processes */
+	struct told_budget told;
+	struct early_functions early;
+	struct gone_child gone[ORPHANS];
+	int err;
+};
+
+/* NULL: it is not known. */
+struct code_process *live_code_find(const struct live_code *c, uint32_t pid);
+/* NULL: it was not asked. */
+struct asked *live_code_asked(const struct code_process *process,
+			      const struct code_question *question);
+
+/* ---- live_code_ask.c ------------------------------------------------------------------------- */
+
+/* A request under way. */
+struct code_request {
+	struct live_code *code;
+	uint32_t pid;
+	uint64_t life, since;
+};
+
+/* NULL: no memory. The caller frees it. */
+struct code_request *live_code_request(struct live_code *c, const struct code_process *process);
+uint64_t live_code_hash_question(const struct code_question *q);
+/* What waits, as much as one request may have. 0 or negative errno. */
+int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now);
+
+/* ---- live_code_kin.c ------------------------------------------------------------------------- */
+
+/* It was forked at `time`. */
+void live_code_inherit(struct code_process *child, const struct code_process *parent,
+		       uint64_t time);
+/* NULL: it is gone. */
+struct code_process *live_code_parent(const struct live_code *c, const struct forked_from *from);
+/* Was it read before the fork, of the parent or of its parents? Then it is known of the child as well. */
+bool live_code_is_inherited(const struct live_code *c, struct forked_from from,
+			    const struct code_question *question);
+
+#endif

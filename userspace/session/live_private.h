@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the live stream share: live.c (sources), live_pace.c (when ticks are) and
+ * live_targets.c (who is recorded). */
+#ifndef SESSION_LIVE_PRIVATE_H
+#define SESSION_LIVE_PRIVATE_H
+
+#include "base/vec.h"
+#include "procfs/fact_asker.h"
+#include "procfs/kernel_modules.h"
+#include "procfs/process_watch.h"
+#include "procfs/proc_reread.h"
+#include "procfs/proc_snapshot.h"
+#include "session/aside.h"
+#include "session/family.h"
+#include "session/jit_targets.h"
+#include "session/live.h"
+#include "session/live_code.h"
+#include "session/thread_targets.h"
+#include "stream/clock.h"
+
+struct live {
+	struct bpf_session *session;
+	struct clock clock;
+	VEC(uint64_t) tsc_lags; /* by CPU: ns that its TSC counter stood still for */
+	struct event_queue *queue;
+	struct outside_books *books;
+	struct family *family;
+	struct reader_pool *readers;
+	struct build_service *builders;
+	struct dso_opener *opener;
+	struct cpu_idle *idle;
+	struct proc_snapshot *proc;
+	struct proc_reread *reread;
+	struct process_watch *watch;
+	struct kernel_modules modules;
+	struct fact_asker *facts;   /* NULL: nobody is asked */
+	struct live_code *code;	    /* names of runtimes' functions */
+	struct live_groups *groups; /* NULL: the kernel side does not report them */
+	struct event_source_requests requests;
+	struct jit_tail *jit;
+	struct jit_targets jit_targets; /* that are followed there */
+
+	enum target_mode mode;
+	bool everyone;		       /* there is no target list: -a, or a cgroup */
+	bool inherit;		       /* children are targets too */
+	VEC(pid_t) roots;	       /* processes asked for, or those of the threads asked for */
+	struct thread_targets threads; /* -t: what was asked for */
+	char *target_text, *command_line;
+	uint64_t last_cpu_look;
+	uint64_t drained; /* the rings, before the first tick; ns */
+	char *cpu_notes;  /* what META_CPU_CHANGES says so far; NULL: none came or went */
+	unsigned int hz;
+	unsigned int next_hz; /* from the next window on; 0: the same */
+
+	struct aside sideband;
+	uint64_t sideband_until;	    /* its records that are older have been taken */
+	uint64_t sideband_lost, lost_since; /* records beyond ASIDE_MAX, not reported yet */
+	uint64_t slice_end;
+	unsigned int handled; /* events of this slice */
+	bool unfinished;      /* a slice was not enough */
+	event_stage_fn stage; /* the caller's; NULL: none */
+	void *stage_context;
+	uint64_t last_anchor;
+	uint64_t due;	    /* the next tick; ns */
+	uint64_t earliest;  /* where something asks for it to be early; ns */
+	uint64_t woken_cpu; /* CPU time of the thread when it was woken for the last one */
+	bool ticked;	    /* since the last plan */
+	uint64_t wake_interval;
+	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
+	bool changed;  /* side-band of targets has come since the last tick */
+	uint64_t start_time;
+	uint64_t samples;
+	uint64_t cpu_at_start, threads_counted;
+	bool started, stopped;
+	int found_err; /* of a mapping whose file was found between two ticks */
+};
+
+/* What was asked for: it is held by the kernel's side and by the family from now on. 0 or an error that is told. */
+int live_targets__add(struct live *live, const struct live_options *options,
+		      struct failure *failure);
+/* Existing children of targets; the kernel side adds new ones. */
+int live_targets__add_descendants(struct live *live, struct failure *failure);
+/* Everything that is a target. `first`: they were asked for, so they are in the profile, sampled or not. */
+int live_targets__snapshot(struct live *live, bool first, event_push_fn push);
+/* CPU of every thread of every target, as of now, into the queue. `time` 0: that of each reading. */
+int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads);
+/* CPU time so far (ns) of the requested targets that still live, without children. */
+uint64_t live_targets__cpu(const struct live *live);
+
+/* ---- live_pace.c ----------------------------------------------------------------------------- */
+
+/* A target has called execve. */
+void live_pace__exec(struct live *live);
+/* At the end of a tick: what it has asked for is handed out, if the next one would do that too late. */
+int live_pace__ask_readers(struct live *live);
+
+/* ---- live.c ---------------------------------------------------------------------------------- */
+
+/* Takes all that is in the rings now. 0 or negative errno. */
+int live_read_rings(struct live *live);
+/*
+ * Functions that were seen in the last moment of a window, or of all, have no names yet: what they are is asked, and
+ * taken, within a tenth of a second. 0 or negative errno.
+ */
+int live_settle_code(struct live *live);
+
+/* ---- live_windows.c -------------------------------------------------------------------------- */
+
+/* `window_end` 0: no window ends; else the books have that time. 0 or negative errno, as the two below. */
+int live_push_books(struct live *live, uint64_t window_end);
+int live_push_number(struct live *live, const char *key, uint64_t number, uint64_t now);
+/* The rate that holds now. */
+int live_push_rate(struct live *live, uint64_t now);
+
+#endif

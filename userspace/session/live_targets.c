@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who is recorded: what was asked for, who of them and of their children lives, and what CPU time they had. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "session/live_private.h"
+
+/* ---- what was asked for ---------------------------------------------------------------------- */
+
+static int add_root(struct live *live, uint32_t id)
+{
+	pid_t pid = live->mode == TARGET_THREADS ? target_process_of(id) : (pid_t)id;
+	int err;
+
+	if (pid <= 0)
+		return pid < 0 ? pid : -ESRCH;
+	err = live->mode == TARGET_THREADS ? thread_targets__add(&live->threads, id, pid) : 0;
+	if (err)
+		return err;
+	for (size_t i = 0; i < live->roots.count; i++)
+		if (live->roots.data[i] == pid)
+			return 0;
+	err = family__add_target(live->family, pid);
+	return err ? err : vec_push(&live->roots, pid);
+}
+
+static int add_target(struct live *live, uint32_t id, bool held, struct failure *failure)
+{
+	int err = 0;
+
+	if (held)
+		bpf_session__hold_target(live->session, id);
+	else
+		err = bpf_session__add_target(live->session, id);
+	if (!err)
+		err = add_root(live, id);
+	if (err == -E2BIG)
+		return fail(failure, err, "cannot record %u: too many targets", id);
+	return err ? fail(failure, err, "cannot record %u: %s", id, strerror(-err)) : 0;
+}
+
+int live__add_command(struct live *live, pid_t pid, struct failure *failure)
+{
+	return add_target(live, pid, true, failure);
+}
+
+int live_targets__add(struct live *live, const struct live_options *options,
+		      struct failure *failure)
+{
+	for (size_t i = 0; i < options->id_count; i++) {
+		int err = add_target(live, options->ids[i], false, failure);
+
+		if (err)
+			return err;
+	}
+	return bpf_session__identify_targets(live->session, failure);
+}
+
+int live_targets__add_descendants(struct live *live, struct failure *failure)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err = proc_snapshot__descendants(live->proc, live->roots.data, live->roots.count, &pids,
+					     &count);
+
+	for (size_t i = 0; i < count && !err; i++) {
+		err = bpf_session__add_target(live->session, pids[i]);
+		if (!err)
+			err = family__add_target(live->family, pids[i]);
+	}
+	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
+}
+
+/* ---- who lives ------------------------------------------------------------------------------- */
+
+int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err;
+
+	if (live->everyone)
+		return proc_snapshot__all(live->proc, first, push, live);
+	err = family__living_targets(live->family, &pids, &count);
+	for (size_t i = 0; i < count && !err; i++)
+		err = proc_snapshot__process(live->proc, pids[i], first, push, live);
+	return err;
+}
+
+struct cpu_reading {
+	struct live *live;
+	uint64_t threads;
+	uint64_t time; /* 0: that of each reading */
+};
+
+static int push_thread_cpu(void *context, struct event_header *event)
+{
+	struct cpu_reading *reading = context;
+
+	reading->threads++;
+	if (reading->time)
+		event->time = reading->time;
+	return event_queue__push(reading->live->queue, event);
+}
+
+static int read_thread_cpu(struct live *live, struct cpu_reading *reading)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err;
+
+	if (live->everyone)
+		return proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, reading);
+	err = family__living_targets(live->family, &pids, &count);
+	for (size_t i = 0; i < count && !err; i++)
+		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, reading);
+	return err;
+}
+
+int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads)
+{
+	struct cpu_reading reading = {.live = live, .time = time};
+	int err = read_thread_cpu(live, &reading);
+
+	*threads = reading.threads;
+	return err;
+}
+
+struct cpu_sum {
+	const struct live *live;
+	uint64_t sum;
+};
+
+static int sum_thread_cpu(void *context, struct event_header *event)
+{
+	const struct thread_cpu_event *thread = (const struct thread_cpu_event *)event;
+	struct cpu_sum *sum = context;
+	bool wanted = sum->live->mode != TARGET_THREADS ||
+		      thread_targets__has(&sum->live->threads, thread->tid);
+
+	sum->sum += wanted ? thread->cpu_time : 0;
+	return 0;
+}
+
+uint64_t live_targets__cpu(const struct live *live)
+{
+	struct cpu_sum sum = {.live = live};
+
+	for (size_t i = 0; i < live->roots.count; i++)
+		proc_snapshot__thread_cpu(live->proc, live->roots.data[i], sum_thread_cpu, &sum);
+	return sum.sum;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A live recording's windows: the books that each ends with, and the rate, which changes between two of them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clocks.h"
+#include "base/log.h"
+#include "capture/cpu_idle.h"
+#include "session/live_private.h"
+#include "stream/meta.h"
+#include "stream/outside_event.h"
+
+int live_push_books(struct live *live, uint64_t window_end)
+{
+	uint32_t cpus = bpf_session__info(live->session)->cpus;
+
+	cpu_idle__read(live->idle);
+
+	for (uint32_t i = 0; i < cpus; i++) {
+		struct books_event books;
+		int err = 0;
+
+		bpf_session__books(live->session, i, &books);
+		cpu_idle__split(live->idle, &books);
+		if (window_end) {
+			books.header.time = window_end;
+			err = cpu_idle__mark(live->idle, &books);
+		}
+		if (!err)
+			err = event_queue__push(live->queue, &books.header);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int live_push_number(struct live *live, const char *key, uint64_t number, uint64_t now)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+	return meta_event__emit(event_queue__push, live->queue, now, key, text);
+}
+
+int live_push_rate(struct live *live, uint64_t now)
+{
+	int err = live_push_number(live, META_HZ, live->hz, now);
+
+	return err ? err
+		   : live_push_number(live, META_PERIOD, bpf_session__info(live->session)->period,
+				      now);
+}
+
+void live__set_hz(struct live *live, unsigned int hz)
+{
+	live->next_hz = hz;
+}
+
+unsigned int live__hz(const struct live *live)
+{
+	return live->hz;
+}
+
+/* Books that are read between pause and resume are those of one rate. A CPU that refuses the new one keeps its own. */
+static int change_rate(struct live *live)
+{
+	int err = bpf_session__resume_ticks(live->session, live->next_hz);
+
+	log_debug(LOG_SESSION, "%u samples a second and CPU instead of %u%s%s", live->next_hz,
+		  live->hz, err ? ", but not everywhere: " : "", err ? strerror(-err) : "");
+	live->hz = live->next_hz;
+	return live_push_rate(live, monotonic_ns());
+}
+
+void live__want_modules(struct live *live)
+{
+	kernel_modules__want(&live->modules);
+}
+
+/* So that the window has the names of what was sampled until now. */
+static int settle_window(struct live *live)
+{
+	int err = live_read_rings(live);
+
+	return err ? err : live_settle_code(live);
+}
+
+/* What was counted by then belongs to the window: its samples are older, or nearly so. */
+int live__end_window(struct live *live)
+{
+	struct event_header window = {.size = sizeof(window), .type = EVENT_WINDOW};
+	bool changes = live->next_hz && live->next_hz != live->hz;
+	int err = settle_window(live);
+
+	if (err)
+		return err;
+	if (changes)
+		bpf_session__pause_ticks(live->session);
+	window.time = monotonic_ns();
+	err = live_push_books(live, window.time);
+	if (!err)
+		err = outside_books__tell(live->books, event_queue__push, live->queue, window.time);
+	if (!err)
+		err = event_queue__push(live->queue, &window);
+	if (!err)
+		err = kernel_modules__look(&live->modules, window.time, event_queue__push,
+					   live->queue);
+	if (!changes)
+		return err;
+	/* whatever happened: nothing may stay paused */
+	return change_rate(live) ?: err;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/process_survey.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/mapping_path.h"
+#include "base/proc_task.h"
+#include "capture/target.h"
+#include "jitwatch/jit_find.h"
+#include "jitwatch/jit_tail.h"
+#include "procfs/proc_maps.h"
+#include "readers/reader_owner.h"
+
+#define S	 1000000000ull
+#define DEADLINE (2 * S) /* of one thing that is asked */
+#define PATIENCE (8 * S) /* of all of them */
+#define READERS	 4u
+#define HANGS	 4u /* of files that do not answer; then no more are asked */
+
+enum { ASK_MAPS, ASK_FILE, ASK_RUNTIMES, ASK_COUNT };
+
+static int new_pool(struct reader_pool **pool)
+{
+	static const reader_serve_fn services[ASK_COUNT] = {
+		[ASK_MAPS] = proc_maps__serve,
+		[ASK_FILE] = survey_file__serve,
+		[ASK_RUNTIMES] = survey_runtimes__serve,
+	};
+	const struct reader_pool_options options = {
+		.services = services,
+		.service_count = ASK_COUNT,
+		.name = "sysprof-reader",
+		.readers = READERS,
+		.deadline = DEADLINE,
+		.hangs = HANGS,
+		.credit = PATIENCE,
+	};
+
+	return reader_pool__new(&options, pool);
+}
+
+static int ask(const struct process_survey *survey, struct reader_pool *pool, unsigned int service,
+	       const void *data, size_t size, reader_answer_fn answer, void *context)
+{
+	return reader_pool__ask(pool, &(struct reader_request){
+					      .service = service,
+					      .owner = reader_owner(survey->pid),
+					      .data = data,
+					      .size = size,
+					      .answer = answer,
+					      .context = context,
+				      });
+}
+
+static bool take(const struct reader_answer *answer, void *to, size_t size)
+{
+	if (answer->refusal || answer->size != size)
+		return false;
+	memcpy(to, answer->data, size);
+	return true;
+}
+
+/* ---- its mappings ---------------------------------------------------------------------------- */
+
+static bool is_known(const struct process_survey *s, const struct proc_mapping *m)
+{
+	for (size_t i = 0; i < s->files.count; i++)
+		if (s->files.data[i].inode == m->inode &&
+		    s->files.data[i].major_minor == ((uint64_t)m->major << 32 | m->minor))
+			return true;
+	return false;
+}
+
+/* A maps_line_fn. */
+static int take_mapping(void *context, const struct proc_mapping *m)
+{
+	struct process_survey *s = context;
+	struct surveyed_file file = {
+		.inode = m->inode,
+		.major_minor = (uint64_t)m->major << 32 | m->minor,
+		.at = {.pid = (uint32_t)s->pid,
+		       .start = m->start,
+		       .end = m->end,
+		       .offset = m->offset},
+	};
+
+	if (mapping_is_run_time_code(m->path, false, true)) {
+		s->made += m->end - m->start;
+		return 0;
+	}
+	if (*m->path != '/' || is_known(s, m))
+		return 0;
+	if (s->files.count >= SURVEY_FILES_MAX) {
+		s->left_out++;
+		return 0;
+	}
+	file.path = strdup(m->path);
+	if (!file.path || vec_push(&s->files, file)) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A reader_answer_fn. */
+static void take_maps(void *context, const struct reader_answer *answer)
+{
+	struct process_survey *s = context;
+	struct proc_maps_result result = {};
+	pid_t tid = s->pid;
+
+	if (!answer->refusal && !proc_maps__take(answer, &tid, take_mapping, s, &result))
+		s->maps_read = result.lines > 0;
+}
+
+static int read_maps(struct process_survey *s, struct reader_pool *pool)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), dir = -1;
+	int err;
+
+	dir = proc < 0 ? -errno : proc_open_process(proc, s->pid);
+	if (dir < 0)
+		return dir;
+	err = proc_maps__ask(pool, ASK_MAPS, s->pid, dir, take_maps, s);
+	if (!err)
+		reader_pool__settle(pool, PATIENCE);
+	return err;
+}
+
+/* ---- what is in them ------------------------------------------------------------------------- */
+
+static void take_file(void *context, const struct reader_answer *answer)
+{
+	struct surveyed_file *file = context;
+
+	file->answered = take(answer, &file->file, sizeof(file->file));
+}
+
+static void take_runtimes(void *context, const struct reader_answer *answer)
+{
+	struct process_survey *s = context;
+
+	s->memory_answered = take(answer, &s->memory, sizeof(s->memory));
+}
+
+static int ask_about_files(struct process_survey *s, struct reader_pool *pool)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < s->files.count && !err; i++) {
+		struct survey_mapping at = s->files.data[i].at;
+
+		snprintf(at.path, sizeof(at.path), "%s", s->files.data[i].path);
+		err = ask(s, pool, ASK_FILE, &at, sizeof(at), take_file, &s->files.data[i]);
+	}
+	return err;
+}
+
+/* ---- where it writes down its functions ------------------------------------------------------ */
+
+static struct surveyed_map *map_of(struct process_survey *s, const struct jit_file_event *e)
+{
+	for (size_t i = 0; i < s->maps.count; i++)
+		if (s->maps.data[i].number == e->file)
+			return &s->maps.data[i];
+	if (s->maps.count >= SURVEY_MAPS_MAX ||
+	    vec_push(&s->maps, ((struct surveyed_map){.kind = e->kind, .number = e->file})))
+		return NULL;
+	return &s->maps.data[s->maps.count - 1];
+}
+
+/* An event_push_fn. */
+static int take_map(void *context, struct event_header *event)
+{
+	const struct jit_file_event *e = (const struct jit_file_event *)event;
+	struct process_survey *s = context;
+	struct surveyed_map *map;
+
+	if (event->type != EVENT_JIT_FILE || e->pid != (uint32_t)s->pid ||
+	    e->kind >= JIT_FILE_KIND_COUNT || e->state >= JIT_FILE_STATE_COUNT)
+		return 0;
+	map = map_of(s, e);
+	if (!map)
+		return 0;
+	map->state = e->state;
+	if (!map->path && *e->path)
+		map->path = strdup(e->path);
+	return 0;
+}
+
+static int look_for_maps(struct process_survey *s, struct jit_tail *tail)
+{
+	int err = jit_tail__follow(tail, s->pid);
+	bool settled;
+
+	for (size_t i = 0; i < s->files.count && !err; i++)
+		if (jit_is_dump(s->files.data[i].path))
+			err = jit_tail__follow_dump(tail, s->pid, s->files.data[i].path,
+						    s->files.data[i].at.start,
+						    s->files.data[i].at.end);
+	if (err)
+		return err;
+	settled = jit_tail__settle(tail, DEADLINE);
+	err = jit_tail__take(tail, monotonic_ns(), take_map, s);
+	if (!settled && !s->maps.count && !err)
+		err = vec_push(&s->maps, ((struct surveyed_map){.kind = JIT_FILE_MAP}));
+	return err;
+}
+
+/* Jitdumps are mapped so that they are seen, and have no code. */
+static void drop_dumps(struct process_survey *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->files.count; i++) {
+		if (jit_is_dump(s->files.data[i].path))
+			free(s->files.data[i].path);
+		else
+			s->files.data[kept++] = s->files.data[i];
+	}
+	s->files.count = kept;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static bool is_program(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strstr(slash, ".so");
+}
+
+static void see_program(struct process_survey *s)
+{
+	for (size_t i = 0; i < s->files.count; i++) {
+		const struct surveyed_file *file = &s->files.data[i];
+
+		if (!is_program(file->path))
+			continue;
+		s->program = file->path;
+		s->narrow = file->answered && !file->file.error && !file->file.wide;
+		return;
+	}
+}
+
+static int look_closer(struct process_survey *s, struct reader_pool *pool)
+{
+	uint32_t pid = (uint32_t)s->pid;
+	/* first: the files of its runtimes may not answer later */
+	int err = ask(s, pool, ASK_RUNTIMES, &pid, sizeof(pid), take_runtimes, s);
+
+	if (!err)
+		err = ask_about_files(s, pool);
+	reader_pool__settle(pool, PATIENCE);
+	reader_pool__end(pool); /* who has not answered now does not */
+	return err;
+}
+
+static int look(struct process_survey *s)
+{
+	struct reader_pool *pool = NULL;
+	struct jit_tail *tail = NULL;
+	int err = new_pool(&pool);
+
+	if (!err)
+		err = jit_tail__new(false, &tail);
+	if (!err)
+		err = read_maps(s, pool);
+	if (!err)
+		err = look_for_maps(s, tail);
+	drop_dumps(s);
+	if (!err)
+		err = look_closer(s, pool);
+	jit_tail__free(tail);
+	reader_pool__free(pool);
+	if (err)
+		return err;
+	see_program(s);
+	return process_survey__judge(s);
+}
+
+int process_survey__run(pid_t pid, struct process_survey *survey, struct failure *failure)
+{
+	struct proc_identity identity;
+	struct proc_stat stat;
+	char path[32];
+	int err;
+
+	*survey = (struct process_survey){.pid = pid};
+	err = target_check_process(pid, failure);
+	if (err)
+		return err;
+	if (proc_process_state(pid, &identity) != PROC_HIDDEN)
+		memcpy(survey->comm, identity.comm, sizeof(survey->comm));
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (!proc_read_stat(AT_FDCWD, path, &stat))
+		survey->state = stat.state;
+	err = look(survey);
+	return err ? fail(failure, err, "cannot look at process %d: %s", pid, strerror(-err)) : 0;
+}
+
+void process_survey__fini(struct process_survey *survey)
+{
+	for (size_t i = 0; i < survey->files.count; i++)
+		free(survey->files.data[i].path);
+	for (size_t i = 0; i < survey->maps.count; i++)
+		free(survey->maps.data[i].path);
+	vec_free(&survey->files);
+	vec_free(&survey->maps);
+	vec_free(&survey->runtimes);
+}

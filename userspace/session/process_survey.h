@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What of a process can be unwound and named, and what would help, without recording it.
+ *
+ * Its files and memory are read by reader processes of a pool of its own, its perf map and jitdumps by a watcher as in a recording:
+ * what does not answer is said to, and holds up nobody for longer than a few seconds in all.
+ */
+#ifndef SESSION_PROCESS_SURVEY_H
+#define SESSION_PROCESS_SURVEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <sysprof/event.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "session/survey_reader.h"
+
+#define SURVEY_FILES_MAX 512u /* of one process; others are counted */
+#define SURVEY_MAPS_MAX	 8u
+
+/* An executable file of the process. */
+struct surveyed_file {
+	char *path; /* as mapped; any bytes */
+	uint64_t major_minor, inode;
+	struct survey_mapping at; /* its first executable mapping, without the path */
+	bool answered;
+	struct survey_file file; /* if it did */
+};
+
+/* A perf map or jitdump, as a recording would take it. */
+struct surveyed_map {
+	enum jit_file_kind kind;
+	enum jit_file_state state; /* NONE: it does not answer */
+	uint32_t number;	   /* of the watcher */
+	char *path;		   /* any bytes */
+};
+
+enum survey_mark {
+	SURVEY_GOOD,   /* named */
+	SURVEY_PARTLY, /* some of it is */
+	SURVEY_BAD,
+};
+
+struct surveyed_runtime {
+	const char *name; /* "Node.js" */
+	char version[40]; /* "" */
+	enum survey_mark mark;
+	char text[256];	    /* what works, or what is missing and why */
+	const char *remedy; /* NULL: none is needed, or known */
+};
+
+struct process_survey {
+	pid_t pid;
+	char comm[16];
+	uint32_t owner_user;
+	char state;	     /* of its first thread, as in /proc/PID/stat */
+	const char *program; /* the path of the first of its files that is no library; NULL: none */
+	bool maps_read;	     /* its mappings could be read */
+	bool narrow;	     /* its program is not 64-bit x86: stacks have one frame */
+	uint64_t made;	     /* bytes of executable memory without a file */
+	size_t left_out;     /* executable files beyond SURVEY_FILES_MAX */
+	bool memory_answered;
+	struct survey_memory memory;
+	VEC(struct surveyed_file) files;
+	VEC(struct surveyed_map) maps;
+	VEC(struct surveyed_runtime) runtimes;
+};
+
+/*
+ * Looks at a process; forks readers, so the caller must have one thread. 0; -ESRCH, -ECHILD (a zombie), -ENOTSUP (a kernel
+ * thread): it cannot be recorded, `failure` has the sentence; or another negative errno. The caller ends it in any case.
+ */
+int process_survey__run(pid_t pid, struct process_survey *survey, struct failure *failure);
+void process_survey__fini(struct process_survey *survey);
+
+/* Judges what was found: fills `runtimes`. Part of _run(). 0 or -ENOMEM. */
+int process_survey__judge(struct process_survey *survey);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What publishing mappings may cost: CPU time of the collector, for each process, each user and all together.
+ * A process decides how many mappings it has and how often it changes them, so it decides what publishing
+ * them costs.
+ *
+ * Each has a credit that grows with time up to a limit. Who has used up his waits until there is some again.
+ * Large and small publications have credits of their own, so that many users with large ones cannot keep
+ * everybody else waiting. Who the user is costs more to find out than most publications, so he only
+ * counts once half of the credit of all is used up.
+ */
+#ifndef SESSION_PUBLISH_BUDGET_H
+#define SESSION_PUBLISH_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+struct credit {
+	int64_t left;	/* ns of CPU time; below 0 where a publication took more than there was */
+	uint64_t as_of; /* CLOCK_MONOTONIC ns; 0: it is full */
+};
+
+#define BUDGET_SIZES 2 /* small and large publications */
+
+struct publish_budget {
+	struct credit all[BUDGET_SIZES];
+	VEC(struct user_credit) users;
+};
+
+struct user_credit {
+	uint32_t user;
+	struct credit credit;
+};
+
+struct publish_claim {
+	struct credit *process;
+	size_t mappings;
+	uint64_t now; /* CLOCK_MONOTONIC ns */
+	uint32_t (*user_of)(void *context, uint32_t tgid);
+	void *context;
+	uint32_t tgid;
+};
+
+void publish_budget__fini(struct publish_budget *b);
+/* Is there credit for this publication? */
+bool publish_budget__allows(struct publish_budget *b, const struct publish_claim *claim);
+/* It took `cost` ns. */
+void publish_budget__spend(struct publish_budget *b, const struct publish_claim *claim,
+			   uint64_t cost);
+
+#endif

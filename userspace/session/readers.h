@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The reader processes of a live session, and what they are asked for. */
+#ifndef SESSION_READERS_H
+#define SESSION_READERS_H
+
+#include "readers/reader_pool.h"
+
+enum session_service {
+	SERVICE_FILES,	  /* file_search__serve */
+	SERVICE_MAPS,	  /* proc_maps__serve */
+	SERVICE_RUNTIMES, /* runtime_reader__serve */
+	SERVICE_FACTS,	  /* fact_reader__serve */
+	SERVICE_CODE,	  /* code_reader__serve */
+	SERVICE_COUNT
+};
+
+/* What has no answer is counted in `books`. The caller must have one thread. 0 or negative errno. */
+int session_readers__new(struct outside_books *books, struct reader_pool **pool);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* EVENT_OUTSIDE out: what has come into the books of the outside since they were told last. */
+#ifndef STREAM_OUTSIDE_EVENT_H
+#define STREAM_OUTSIDE_EVENT_H
+
+#include <stdint.h>
+
+#include "base/outside_books.h"
+#include "stream/event_queue.h"
+
+/* An event of `time` for each row that has something new. 0 or what `push` returned. */
+int outside_books__tell(struct outside_books *books, event_push_fn push, void *context,
+			uint64_t time);
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parent's side. It makes no system call here that waits for somebody's file system: whose a module is and on which
+ * device comes from what the kernel has of it already (AT_STATX_DONT_SYNC).
+ *
+ * Whose fault is it if a search hangs? The user's whose file the module is. Root's own files are in tenants' mount
+ * namespaces too, where a tenant may have mounted something of his over /usr/lib/debug: so a root directory
+ * on another mount than ours is a suspect of its own. And so is the module's device, unless it is ours.
+ */
+#include "symbolize/file_finder_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "sandbox/reaping.h"
+#include "symbolize/finder_child.h"
+
+#define SECOND_NS   UINT64_C(1000000000)
+#define MS_NS	    UINT64_C(1000000)
+#define POLL_NS	    (100 * MS_NS)
+#define HUNG_MAX    8
+#define FOREIGN_MAX 4 /* hung roots of others, until none of them is looked into any more */
+#define USERS_MAX   64
+#define USER_NS	    (15 * SECOND_NS) /* that searching for one user's modules may take */
+#define ROOT	    0
+#define COPY_MAX                                                                                   \
+	(UINT64_C(256) << 20) /* bytes of debug files that are kept as copies, of a user … */
+#define COPIES_MAX (UINT64_C(512) << 20) /* … and of all but root */
+#define NOBODY	   ((uid_t)-1)
+
+static const struct finder_limits LIMITS = {
+	.silence_ns = 5 * SECOND_NS,
+	.user_ns = 15 * SECOND_NS,
+	.others_ns = 30 * SECOND_NS,
+};
+
+struct owner {
+	uid_t user;
+	dev_t device;
+	bool foreign;	/* its root directory is not ours … */
+	uint64_t mount; /* … but on this mount */
+};
+
+struct account {
+	uid_t user;
+	uint64_t ns, copied;
+};
+
+struct file_finder {
+	struct finder_limits limits;
+	pid_t pid; /* 0: there is none */
+	int socket;
+	bool debuginfod;		  /* what it was started for */
+	struct debug_file_counts *counts; /* shared with it */
+	struct owner own;		  /* of our root directory */
+	struct owner hung[HUNG_MAX];
+	size_t hung_count, foreign_count;
+	struct account users[USERS_MAX];
+	size_t user_count;
+	uint64_t others_ns, others_copied, abandoned;
+	struct outside_books *books; /* or NULL */
+};
+
+static void note_own_root(struct file_finder *f);
+
+struct file_finder *file_finder__new_within(const struct finder_limits *limits)
+{
+	struct file_finder *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->limits = *limits;
+	f->socket = -1;
+	note_own_root(f);
+	f->counts = mmap(NULL, sizeof(*f->counts), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (f->counts == MAP_FAILED) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
+struct file_finder *file_finder__new(void)
+{
+	return file_finder__new_within(&LIMITS);
+}
+
+pid_t file_finder__child(const struct file_finder *f)
+{
+	return f->pid;
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+static void end_child(struct file_finder *f)
+{
+	struct rusage usage;
+	int status;
+
+	if (!f->pid)
+		return;
+	close(f->socket);
+	if (end_process(f->pid, REAP_NS, &status, &usage))
+		log_debug(LOG_SYMBOLS, "process %d, which opens files, does not end: left behind",
+			  f->pid);
+	f->pid = 0;
+	f->socket = -1;
+}
+
+void file_finder__free(struct file_finder *f)
+{
+	if (!f)
+		return;
+	end_child(f);
+	munmap(f->counts, sizeof(*f->counts));
+	free(f);
+}
+
+static int start_child(struct file_finder *f, bool debuginfod)
+{
+	pid_t pid;
+
+	if (f->pid && (f->debuginfod || !debuginfod))
+		return 0;
+	end_child(f);
+	pid = finder_child__start(f->counts, debuginfod, &f->socket);
+	if (pid < 0)
+		return pid;
+	f->pid = pid;
+	f->debuginfod = debuginfod;
+	return 0;
+}
+
+/* ---- whose files ----------------------------------------------------------------------------- */
+
+static bool look_at(int fd, struct statx *st)
+{
+	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+				 STATX_UID | STATX_INO | STATX_MNT_ID, st);
+}
+
+static struct owner owner_of(const struct file_finder *f, int elf_fd, int root_fd,
+			     uint32_t copied_for)
+{
+	struct owner o = {.user = elf_fd < 0 ? ROOT : NOBODY};
+	struct statx st;
+
+	if (copied_for) { /* the copy itself is ours */
+		o.user = copied_for;
+	} else if (look_at(elf_fd, &st)) {
+		o.user = st.stx_uid;
+		o.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+	}
+	if (look_at(root_fd, &st)) {
+		o.mount = st.stx_mnt_id;
+		o.foreign = o.mount != f->own.mount;
+	}
+	return o;
+}
+
+static void note_own_root(struct file_finder *f)
+{
+	struct statx st;
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (look_at(fd, &st)) {
+		f->own.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+		f->own.mount = st.stx_mnt_id;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static bool is_suspect(const struct file_finder *f, const struct owner *o, const struct owner *hung)
+{
+	if (o->user == hung->user && o->user != ROOT)
+		return true;
+	if (o->foreign && hung->foreign && o->mount == hung->mount)
+		return true;
+	return o->device && o->device == hung->device && o->device != f->own.device;
+}
+
+static bool has_hung(const struct file_finder *f, const struct owner *o)
+{
+	for (size_t i = 0; i < f->hung_count; i++)
+		if (is_suspect(f, o, &f->hung[i]))
+			return true;
+	return f->hung_count == HUNG_MAX || (o->foreign && f->foreign_count >= FOREIGN_MAX);
+}
+
+static void note_hung(struct file_finder *f, const struct owner *o)
+{
+	f->abandoned++;
+	f->foreign_count += o->foreign;
+	if (f->hung_count < HUNG_MAX)
+		f->hung[f->hung_count++] = *o;
+}
+
+/* Users for whom there is no account share the last one. */
+static struct account *account_of(struct file_finder *f, uid_t user)
+{
+	for (size_t i = 0; i < f->user_count; i++)
+		if (f->users[i].user == user)
+			return &f->users[i];
+	if (f->user_count == USERS_MAX)
+		return &f->users[USERS_MAX - 1];
+	f->users[f->user_count] = (struct account){.user = user};
+	return &f->users[f->user_count++];
+}
+
+static bool is_ours(const struct owner *o)
+{
+	return o->user == ROOT && !o->foreign;
+}
+
+static bool has_credit(struct file_finder *f, const struct owner *o)
+{
+	return is_ours(o) || (account_of(f, o->user)->ns < f->limits.user_ns &&
+			      f->others_ns < f->limits.others_ns);
+}
+
+static void charge(struct file_finder *f, const struct owner *o, uint64_t ns)
+{
+	if (is_ours(o))
+		return;
+	account_of(f, o->user)->ns += ns;
+	f->others_ns += ns;
+}
+
+/* Copies are kept as long as the finder. */
+static uint64_t copies_allowed(struct file_finder *f, const struct owner *o)
+{
+	const struct account *a = is_ours(o) ? NULL : account_of(f, o->user);
+
+	if (!a)
+		return COPY_MAX;
+	return min_u64(COPY_MAX - min_u64(a->copied, COPY_MAX),
+		       COPIES_MAX - min_u64(f->others_copied, COPIES_MAX));
+}
+
+static void note_copies(struct file_finder *f, const struct owner *o,
+			const struct finder_request *request, const struct finder_answer *answer)
+{
+	if (answer->copies_left)
+		outside_books__add(f->books, o->user, OUTSIDE_FILE_COPIES,
+				   request->copy_max < COPY_MAX ? OUTSIDE_BY_USER
+								: OUTSIDE_BY_ITSELF,
+				   answer->copies_left);
+	/* what is opened for a child is closed with it */
+	if (is_ours(o) || request->question == FINDER_OPEN)
+		return;
+	account_of(f, o->user)->copied += min_u64(answer->copied, COPY_MAX);
+	f->others_copied += min_u64(answer->copied, COPY_MAX);
+}
+
+/* What was not even tried, or not to its end. */
+static void note_left(struct file_finder *f, const struct owner *o, enum outside_reason reason)
+{
+	outside_books__add(f->books, o->user, OUTSIDE_DEBUG_FILES, reason, 1);
+}
+
+static enum outside_reason reason_without_credit(struct file_finder *f, const struct owner *o)
+{
+	return account_of(f, o->user)->ns < f->limits.user_ns ? OUTSIDE_BY_ALL : OUTSIDE_BY_USER;
+}
+
+static enum outside_reason reason_of_refusal(enum debug_refusal refusal)
+{
+	return refusal == DEBUG_REFUSAL_BUDGET ? OUTSIDE_BY_USER : OUTSIDE_BY_ITSELF;
+}
+
+void file_finder__count_in(struct file_finder *f, struct outside_books *books)
+{
+	f->books = books;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void close_all(int fds[FINDER_FDS])
+{
+	for (size_t i = 0; i < FINDER_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+struct asking {
+	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
+	void *context;
+	const char *what;
+	uint64_t deadline, silence;
+};
+
+static int pass_progress(const struct asking *a, uint64_t done, uint64_t total)
+{
+	return a->progress && a->progress(a->context, a->what, done, total) ? -ECANCELED : 0;
+}
+
+/* 1: the answer; 0: nothing, or progress; negative errno. */
+static int listen_once(struct file_finder *f, struct asking *a, struct finder_answer *answer,
+		       int fds[FINDER_FDS])
+{
+	struct pollfd poll_fd = {.fd = f->socket, .events = POLLIN};
+	uint64_t now = monotonic_ns();
+	ssize_t got;
+
+	if (now >= a->deadline)
+		return -ETIMEDOUT;
+	if (poll(&poll_fd, 1, (int)(min_u64(POLL_NS, a->deadline - now) / MS_NS) + 1) <= 0)
+		return pass_progress(a, 0, 0);
+	got = finder_receive(f->socket, answer, sizeof(*answer), MSG_DONTWAIT, fds);
+	if (got == -EAGAIN)
+		return 0;
+	if (got != sizeof(*answer)) {
+		close_all(fds);
+		return got < 0 ? (int)got : -EPIPE;
+	}
+	if (!answer->is_progress)
+		return 1;
+	close_all(fds);
+	a->deadline = monotonic_ns() + a->silence;
+	return pass_progress(a, answer->done, answer->total);
+}
+
+static int await_answer(struct file_finder *f, struct asking *a, struct finder_answer *answer,
+			int fds[FINDER_FDS])
+{
+	int result = 0;
+
+	while (!result)
+		result = listen_once(f, a, answer, fds);
+	return result < 0 ? result : 0;
+}
+
+/*
+ * For the module `elf_fd`. 0: an answer has come, and fds[] are the caller's. The child is gone otherwise.
+ */
+static int ask(struct file_finder *f, struct finder_request *request, int elf_fd, int root_fd,
+	       struct asking *a, struct finder_answer *answer, int fds[FINDER_FDS])
+{
+	const struct owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
+	const int sent[FINDER_FDS] = {request->has_elf ? elf_fd : -1, root_fd};
+	uint64_t begin = monotonic_ns();
+	int err;
+
+	if (has_hung(f, &owner)) {
+		note_left(f, &owner, OUTSIDE_BY_BANNED);
+		return -ETIMEDOUT;
+	}
+	if (!has_credit(f, &owner)) {
+		note_left(f, &owner, reason_without_credit(f, &owner));
+		return -EDQUOT;
+	}
+	request->copy_max = copies_allowed(f, &owner);
+	f->counts->refusal = DEBUG_REFUSAL_NONE;
+	err = start_child(f, request->debuginfod);
+	if (err)
+		return err;
+	a->silence = f->limits.silence_ns;
+	a->deadline = begin + a->silence;
+	err = finder_send(f->socket, request, sizeof(*request), sent);
+	if (!err)
+		err = await_answer(f, a, answer, fds);
+	if (!request->debuginfod) /* a server may take its time */
+		charge(f, &owner, monotonic_ns() - begin);
+	if (err == -ETIMEDOUT) {
+		note_hung(f, &owner);
+		note_left(f, &owner, OUTSIDE_BY_NO_ANSWER);
+	}
+	if (err) {
+		end_child(f);
+		return err;
+	}
+	note_copies(f, &owner, request, answer);
+	if (f->counts->refusal == DEBUG_REFUSAL_BUDGET ||
+	    f->counts->refusal == DEBUG_REFUSAL_TOO_LARGE)
+		note_left(f, &owner, reason_of_refusal(f->counts->refusal));
+	return 0;
+}
+
+static void set_path(struct finder_request *request, const char *path)
+{
+	request->has_path = path && strlen(path) < sizeof(request->path);
+	if (request->has_path)
+		memcpy(request->path, path, strlen(path) + 1);
+}
+
+static struct finder_request request_of(const struct debug_file_request *r, const char *release,
+					bool package)
+{
+	struct finder_request request = {
+		.question = release ? FINDER_KERNEL : FINDER_MODULE,
+		.has_elf = r->elf_fd >= 0,
+		.has_root = r->root_fd >= 0,
+		.debuginfod = r->debuginfod,
+		.package = package,
+		.wants_progress = r->progress != NULL,
+		.elf_base = r->elf_base,
+		.copied_for = r->copied_for,
+	};
+
+	if (r->build_id_size <= sizeof(request.build_id) && r->build_id_size) {
+		request.build_id_size = r->build_id_size;
+		memcpy(request.build_id, r->build_id, r->build_id_size);
+	}
+	set_path(&request, r->path);
+	if (release && strlen(release) < sizeof(request.release))
+		memcpy(request.release, release, strlen(release) + 1);
+	return request;
+}
+
+/* What the child has counted, all the time; of one that was killed as well. */
+static void take_counts(const struct file_finder *f, struct debug_file_counts *counts, int err)
+{
+	*counts = *f->counts;
+	if (err == -ETIMEDOUT)
+		counts->refusal = DEBUG_REFUSAL_HUNG;
+	else if (err == -EDQUOT)
+		counts->refusal = DEBUG_REFUSAL_BUDGET;
+	else if (err)
+		counts->refusal = DEBUG_REFUSAL_NONE;
+	if ((unsigned int)counts->refusal >= DEBUG_REFUSAL_COUNT)
+		counts->refusal = DEBUG_REFUSAL_NONE;
+}
+
+/* The next descriptor that has come with an answer. */
+static int take_next(int fds[FINDER_FDS])
+{
+	int fd = fds[0];
+
+	fds[0] = fds[1];
+	fds[1] = -1;
+	return fd;
+}
+
+int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
+		      const char *release, bool package, struct debug_file_counts *counts,
+		      struct found_files *found)
+{
+	struct finder_request request = request_of(r, release, package);
+	struct asking a = {.progress = r->progress, .context = r->context, .what = r->path};
+	struct finder_answer answer = {};
+	int fds[FINDER_FDS] = {-1, -1};
+	int err = ask(f, &request, r->elf_fd, r->root_fd, &a, &answer, fds);
+
+	take_counts(f, counts, err);
+	if (err)
+		log_debug(LOG_SYMBOLS, "%s: no debug file sought: %s", r->path ? r->path : "",
+			  strerror(-err));
+	if (!err)
+		err = answer.err;
+	if (err) {
+		close_all(fds);
+		return err;
+	}
+	*found = (struct found_files){
+		.debug_fd = answer.has_debug ? take_next(fds) : -1,
+		.alt_fd = answer.has_alt ? take_next(fds) : -1,
+		.package_size = answer.package_size,
+		.total_size = answer.total_size,
+		.identity = answer.identity,
+	};
+	close_all(fds);
+	return 0;
+}
+
+int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char *path,
+		      uint64_t size_limit)
+{
+	struct finder_request request = {
+		.question = FINDER_OPEN,
+		.has_root = root_fd >= 0,
+		.size_limit = size_limit,
+	};
+	struct asking a = {.what = path};
+	struct finder_answer answer = {};
+	int fds[FINDER_FDS] = {-1, -1}, err, fd;
+
+	set_path(&request, path);
+	if (!request.has_path)
+		return -ENAMETOOLONG;
+	err = ask(f, &request, elf_fd, root_fd, &a, &answer, fds);
+	if (!err)
+		err = answer.err;
+	if (!err && fds[0] < 0)
+		err = -EBADMSG;
+	fd = err ? err : take_next(fds);
+	close_all(fds);
+	return fd;
+}
+
+uint64_t file_finder__abandoned(const struct file_finder *f)
+{
+	return f->abandoned;
+}

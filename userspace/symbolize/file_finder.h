@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process that opens what profiled programs named: debug files, dwz files, packages, .dwo files.
+ *
+ * Looking up a name, opening, fstat and reading may take for ever where a file system does not answer (FUSE, or an
+ * overlay above it), and no signal ends that. So a child does these, with no more privileges than
+ * reading takes, and hands over open files. One that says nothing for some seconds is abandoned and replaced,
+ * and its module's user and device are not asked again: so hanging costs each user one deadline. What a user's modules
+ * may cost in all is bounded as well.
+ *
+ * The child is forked when it is first needed. Not thread-safe.
+ */
+#ifndef SYMBOLIZE_FILE_FINDER_H
+#define SYMBOLIZE_FILE_FINDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/outside_books.h"
+#include "symbolize/debug_file.h"
+
+struct file_finder;
+
+/* NULL: no memory. */
+struct file_finder *file_finder__new(void);
+void file_finder__free(struct file_finder *f);
+/* What is left is counted there, by the user whose file the module is; NULL: nowhere. */
+void file_finder__count_in(struct file_finder *f, struct outside_books *books);
+
+struct found_files {
+	int debug_fd, alt_fd; /* -1: none; the caller closes them */
+	uint64_t
+		package_size; /* bytes of the package of its .dwo files, MODULE.dwp; 0: it has none */
+	uint64_t total_size; /* bytes of the module and these two */
+	uint64_t identity;   /* debug_file_identity(); 0: unknown */
+};
+
+/*
+ * debug_file_find(), or with `release` (see there) debug_file_find_kernel(), and what else has to be asked of the
+ * files. 0 or negative errno, of which -ETIMEDOUT says that the module is not to be read either. In any
+ * case counts->refusal says whether something was refused, and why. The request's progress is
+ * called with 0 of 0 bytes while there is nothing to tell.
+ */
+int file_finder__find(struct file_finder *f, const struct debug_file_request *request,
+		      const char *release, bool package, struct debug_file_counts *counts,
+		      struct found_files *found);
+
+/*
+ * tenant_open() of a .dwo file or package of a module, below `root_fd` (-1: skip it) or else below our own root: the
+ * descriptor, or negative errno.
+ */
+int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char *path,
+		      uint64_t size_limit);
+
+/* Processes that had to be left behind, or killed because they did not answer. */
+uint64_t file_finder__abandoned(const struct file_finder *f);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The child's side: a loop that answers one question after the other, and both sides' way of passing messages.
+ *
+ * It stays what its parent is but for privileges, signals and descriptors: it has no sandbox, since it opens files
+ * by name. What it reads of files that it opens is headers, names of sections, and CRCs.
+ */
+#include "symbolize/finder_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/child_process.h"
+#include "base/cleanup.h"
+#include "base/fd_message.h"
+#include "base/file_system.h"
+#include "base/log.h"
+#include "base/tenant_open.h"
+#include "sandbox/sandbox.h"
+#include "symbolize/sealed_child.h"
+
+#define FINDER_SOCKET 3
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+int finder_send(int socket, const void *message, size_t size, const int fds[FINDER_FDS])
+{
+	int sent[FINDER_FDS];
+	size_t count = 0;
+	ssize_t got;
+
+	for (size_t i = 0; fds && i < FINDER_FDS; i++)
+		if (fds[i] >= 0)
+			sent[count++] = fds[i];
+	got = fd_message__send(socket, message, size, NULL, 0, sent, count, 0);
+	return got < 0 ? (int)got : 0;
+}
+
+ssize_t finder_receive(int socket, void *message, size_t size, int flags, int fds[FINDER_FDS])
+{
+	size_t count = FINDER_FDS;
+
+	for (size_t i = 0; i < FINDER_FDS; i++)
+		fds[i] = -1;
+	return fd_message__receive(socket, message, size, fds, &count, flags);
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+/* One question being worked on. */
+struct work {
+	const struct finder_request *request;
+	struct debug_file_counts *counts;
+	int elf_fd, root_fd; /* -1: none */
+};
+
+/* It is killed where the parent does not want to wait. */
+static int tell_progress(void *context, const char *what, uint64_t done, uint64_t total)
+{
+	const struct finder_answer progress = {.is_progress = true, .done = done, .total = total};
+
+	(void)context;
+	(void)what;
+	return finder_send(FINDER_SOCKET, &progress, sizeof(progress), NULL);
+}
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+static int open_root(void)
+{
+	return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The package has its place beside the module. */
+static uint64_t package_size(const struct work *w)
+{
+	_cleanup_close_ int host = w->root_fd < 0 ? open_root() : -1, fd = -1;
+	char path[PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s.dwp", w->request->path);
+	fd = tenant_open(w->root_fd < 0 ? host : w->root_fd, path, 0, UINT64_MAX, &st);
+	return fd >= 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+static void find_files(const struct work *w, struct finder_answer *answer, int fds[FINDER_FDS])
+{
+	const struct finder_request *r = w->request;
+	const struct debug_file_request request = {
+		.elf_fd = w->elf_fd,
+		.elf_base = r->elf_base,
+		.copied_for = r->copied_for,
+		.root_fd = w->root_fd,
+		.path = r->has_path ? r->path : NULL,
+		.build_id_size = r->build_id_size,
+		.build_id = r->build_id,
+		.debuginfod = r->debuginfod,
+		.progress = r->wants_progress ? tell_progress : NULL,
+	};
+
+	answer->err = r->question == FINDER_KERNEL
+			      ? debug_file_find_kernel(&request, r->release, &fds[0], &fds[1],
+						       w->counts)
+			      : debug_file_find(&request, &fds[0], &fds[1], w->counts);
+	answer->total_size = size_of(w->elf_fd) + size_of(fds[0]) + size_of(fds[1]);
+	answer->identity = debug_file_identity(w->elf_fd, r->elf_base, fds[0], fds[1]);
+	if (r->package && r->has_path)
+		answer->package_size = package_size(w);
+}
+
+static int open_below(int root_fd, const struct finder_request *r)
+{
+	struct stat st;
+
+	return root_fd < 0 ? -ENOENT : tenant_open(root_fd, r->path, 0, r->size_limit, &st);
+}
+
+/* In the process's root, then in our own. */
+static int open_named(const struct work *w)
+{
+	int fd = open_below(w->root_fd, w->request);
+	_cleanup_close_ int own = fd < 0 ? open_root() : -1;
+
+	return fd >= 0 ? fd : open_below(own, w->request);
+}
+
+/* What the parent gets cannot hold it up, when it is closed neither. What is too big for that is not there. */
+static void keep_safe_files(int fds[FINDER_FDS], uint64_t copy_max, struct finder_answer *answer)
+{
+	for (size_t i = 0; i < FINDER_FDS; i++) {
+		uint64_t copied = 0;
+		int err = fds[i] < 0 ? 0
+				     : file_system__make_safe(&fds[i], getpid(),
+							      copy_max - answer->copied, &copied);
+
+		answer->copied += copied;
+		answer->copies_left += err == -EFBIG;
+		if (!err)
+			continue;
+		close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static int answer_question(const struct work *w)
+{
+	struct finder_answer answer = {};
+	int fds[FINDER_FDS] = {-1, -1}, err;
+
+	if (w->request->question == FINDER_OPEN) {
+		fds[0] = open_named(w);
+		answer.err = fds[0] < 0 ? fds[0] : 0;
+	} else {
+		find_files(w, &answer, fds);
+	}
+	keep_safe_files(fds, w->request->copy_max, &answer);
+	if (w->request->question == FINDER_OPEN && !answer.err && fds[0] < 0)
+		answer.err = -EFBIG;
+	answer.has_debug = fds[0] >= 0;
+	answer.has_alt = fds[1] >= 0;
+	err = finder_send(FINDER_SOCKET, &answer, sizeof(answer), fds);
+	for (size_t i = 0; i < FINDER_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return err;
+}
+
+static int serve(struct debug_file_counts *counts)
+{
+	struct finder_request request;
+	int fds[FINDER_FDS], err = 0;
+
+	while (!err) {
+		struct work w = {.request = &request, .counts = counts};
+
+		if (finder_receive(FINDER_SOCKET, &request, sizeof(request), 0, fds) !=
+		    sizeof(request))
+			return -EPIPE;
+		w.elf_fd = request.has_elf ? fds[0] : -1;
+		w.root_fd = request.has_root ? fds[request.has_elf] : -1;
+		err = answer_question(&w);
+		for (size_t i = 0; i < FINDER_FDS; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+	}
+	return err;
+}
+
+/*
+ * A debug log is all that it may write. Without one it has no standard error either: whoever waits for the end of
+ * ours would wait for a process that was left behind.
+ */
+static void arrange_descriptors(int socket)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), last = STDERR_FILENO;
+
+#ifdef __SANITIZE_ADDRESS__
+	last = STDOUT_FILENO; /* where the sanitizer reports */
+#endif
+	if (log_debug_wanted)
+		last = STDOUT_FILENO;
+	for (int fd = STDIN_FILENO; fd <= last; fd++)
+		if (nothing < 0 || dup2(nothing, fd) < 0)
+			_exit(EXIT_FAILURE);
+	if (socket != FINDER_SOCKET && dup2(socket, FINDER_SOCKET) != FINDER_SOCKET)
+		_exit(EXIT_FAILURE);
+	child__close_from(FINDER_SOCKET + 1);
+}
+
+static void __attribute__((noreturn))
+child_main(struct debug_file_counts *counts, bool debuginfod, int socket, pid_t parent)
+{
+	arrange_descriptors(socket);
+	child__reset_signals();
+	prctl(PR_SET_NAME, "sysprof-files");
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent ||
+	    sandbox__keep_reading(debuginfod))
+		_exit(EXIT_FAILURE);
+	_exit(serve(counts) ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+pid_t finder_child__start(struct debug_file_counts *shared_counts, bool debuginfod, int *socket)
+{
+	pid_t parent = getpid(), pid = child__fork(SOCK_SEQPACKET, socket);
+
+	if (!pid)
+		child_main(shared_counts, debuginfod, *socket, parent);
+	return pid;
+}

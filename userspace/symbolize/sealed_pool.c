@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "symbolize/sealed_pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "sandbox/reaping.h"
+#include "symbolize/sealed_keeper.h"
+
+#define KEPT_MAX  16
+#define KEPT_TIME UINT64_C(90000000000) /* ns without a question */
+
+struct place {
+	struct answer_key key;
+	struct kept_child child;
+	size_t bytes;
+	uint64_t asked; /* CLOCK_MONOTONIC ns */
+};
+
+struct sealed_pool {
+	struct sealed_keeper *keeper; /* NULL: there is none */
+	size_t limit;
+	VEC(struct place) places; /* the one that was asked last is the last */
+};
+
+struct sealed_pool *sealed_pool__new(size_t bytes)
+{
+	struct sealed_pool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->limit = bytes;
+	p->keeper = sealed_keeper__new();
+	return p;
+}
+
+static struct kept_child take_place(struct sealed_pool *p, size_t number)
+{
+	struct kept_child child = p->places.data[number].child;
+
+	p->places.count--;
+	memmove(&p->places.data[number], &p->places.data[number + 1],
+		(p->places.count - number) * sizeof(*p->places.data));
+	return child;
+}
+
+void sealed_pool__end(const struct kept_child *child)
+{
+	int status;
+
+	end_process(child->pid, REAP_NS, &status, NULL);
+	close(child->socket);
+	if (child->listener >= 0)
+		close(child->listener);
+}
+
+static void end_place(struct sealed_pool *p, size_t number)
+{
+	struct kept_child child = take_place(p, number);
+
+	sealed_pool__end(&child);
+}
+
+void sealed_pool__free(struct sealed_pool *p)
+{
+	if (!p)
+		return;
+	while (p->places.count)
+		end_place(p, p->places.count - 1);
+	vec_free(&p->places);
+	sealed_keeper__free(p->keeper);
+	free(p);
+}
+
+pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
+			 int *socket)
+{
+	pid_t pid = p ? sealed_keeper__start(p->keeper, request, socket) : -1;
+
+	return pid > 0 ? pid : sealed_child__start(request, socket);
+}
+
+bool sealed_pool__take(struct sealed_pool *p, const struct answer_key *key,
+		       struct kept_child *child)
+{
+	for (size_t i = 0; p && i < p->places.count; i++)
+		if (!memcmp(&p->places.data[i].key, key, sizeof(*key))) {
+			*child = take_place(p, i);
+			return true;
+		}
+	return false;
+}
+
+/* That nobody else has: not the pages of its files, nor those that it shares with us. */
+static size_t own_bytes(pid_t pid)
+{
+	char path[64], line[128];
+	unsigned long long kilobytes, sum = 0;
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "RssAnon: %llu kB", &kilobytes) == 1 ||
+		    sscanf(line, "RssShmem: %llu kB", &kilobytes) == 1)
+			sum += kilobytes << 10;
+	return sum;
+}
+
+static size_t bytes_of_all(const struct sealed_pool *p)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < p->places.count; i++)
+		sum += p->places.data[i].bytes;
+	return sum;
+}
+
+static bool is_worth_less(const struct place *a, const struct place *b)
+{
+	return (double)a->child.opening * (double)b->bytes <
+	       (double)b->child.opening * (double)a->bytes;
+}
+
+static size_t least_worth(const struct sealed_pool *p)
+{
+	size_t least = 0;
+
+	for (size_t i = 1; i < p->places.count; i++)
+		if (is_worth_less(&p->places.data[i], &p->places.data[least]))
+			least = i;
+	return least;
+}
+
+void sealed_pool__limit(struct sealed_pool *p, size_t bytes)
+{
+	p->limit = bytes;
+	while (p->places.count > KEPT_MAX || bytes_of_all(p) > p->limit)
+		end_place(p, least_worth(p));
+}
+
+void sealed_pool__put(struct sealed_pool *p, const struct answer_key *key,
+		      const struct kept_child *child)
+{
+	struct place place = {.key = *key,
+			      .child = *child,
+			      .bytes = own_bytes(child->pid),
+			      .asked = monotonic_ns()};
+
+	log_debug(LOG_SYMBOLS, "sealed child %d is kept: %.1f MB", child->pid,
+		  place.bytes / 1048576.0);
+	if (place.bytes > p->limit || vec_push(&p->places, place)) {
+		sealed_pool__end(child);
+		return;
+	}
+	sealed_pool__limit(p, p->limit);
+}
+
+void sealed_pool__tidy(struct sealed_pool *p)
+{
+	uint64_t now = monotonic_ns();
+
+	while (p && p->places.count && now - p->places.data[0].asked > KEPT_TIME)
+		end_place(p, 0);
+}
+
+uint64_t sealed_pool__cpu_time(pid_t pid)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sealed children that have answered and wait to be asked again: opening a module, which is to read all its debug
+ * information, takes them many times as long as a few more addresses. A child is still of one module alone. What they
+ * may have in memory together is limited: they are asked in each window, so who has more memory for less time that it
+ * saves ends first, not who was asked first.
+ */
+#ifndef SYMBOLIZE_SEALED_POOL_H
+#define SYMBOLIZE_SEALED_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "symbolize/answer_memory.h"
+#include "symbolize/sealed_child.h"
+
+struct sealed_pool;
+
+/* A child that waits for a question. */
+struct kept_child {
+	pid_t pid;
+	int socket, listener;
+	uint64_t used;	  /* ns of CPU time … */
+	uint64_t opening; /* … of which until its first answer: what another one would cost */
+};
+
+/* With a process that forks children from now on (sealed_keeper.h), if that can be had. NULL: no memory. */
+struct sealed_pool *sealed_pool__new(size_t bytes);
+void sealed_pool__free(struct sealed_pool *p);
+/* Another limit; those beyond it end. */
+void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
+
+/* As sealed_child__start(). `p` may be NULL. */
+pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
+			 int *socket);
+
+/* False: there is none for these files. */
+bool sealed_pool__take(struct sealed_pool *p, const struct answer_key *key,
+		       struct kept_child *child);
+/* It is the pool's now, which may end it at once. */
+void sealed_pool__put(struct sealed_pool *p, const struct answer_key *key,
+		      const struct kept_child *child);
+/* Ends a child that was taken. */
+void sealed_pool__end(const struct kept_child *child);
+/* Ends those that were not asked for some time. */
+void sealed_pool__tidy(struct sealed_pool *p);
+
+/* ns of CPU time that a process has used; 0: it has gone. */
+uint64_t sealed_pool__cpu_time(pid_t pid);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What building one unwind table may take. Whoever is profiled writes the file that a table is built from, and a byte
+ * of .eh_frame makes up to 6 of functions and rows. The budget is asked while these are collected, before each
+ * is kept, and the first limit that is hit is the reason to show.
+ *
+ * The limits are several times what large programs take: libLLVM 22 has 7.4 MB of .eh_frame, 1.2 million rows and
+ * takes 25 MB and 0.09 s of CPU. The largest found is a Go program of 700 MB: 187 MB of Go's table, 5.9
+ * million rows, 245 MB, 1.7 s.
+ */
+#ifndef UNWIND_BUILD_BUDGET_H
+#define UNWIND_BUILD_BUDGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Why there is no table. X(ENUM, clause) */
+#define TABLE_REFUSALS(X)                                                                          \
+	X(NONE, "within the limits")                                                               \
+	X(INPUT, "too many bytes of unwind information")                                           \
+	X(ROWS, "too many rows or rules")                                                          \
+	X(SIZE, "the table is too big to load")                                                    \
+	X(MEMORY, "building it takes too much memory")                                             \
+	X(TIME, "building it takes too much CPU time")                                             \
+	X(DIED, "the process that built it ended")                                                 \
+	X(HUNG, "the process that built it did not answer")                                        \
+	X(FORGED, "the process that built it sent something else")                                 \
+	X(BANNED, "processes that built tables of this user's files did not answer")
+
+enum table_refusal {
+#define X(id, text) TABLE_REFUSAL_##id,
+	TABLE_REFUSALS(X)
+#undef X
+		TABLE_REFUSAL_COUNT
+};
+
+const char *table_refusal_text(enum table_refusal refusal);
+
+struct build_limits {
+	uint64_t input; /* bytes of a section (.eh_frame, .debug_frame) */
+	uint64_t go;	/* bytes of Go's function table */
+	uint64_t rows;	/* of a table */
+	uint64_t
+		memory; /* bytes of all that is kept at one time while it is built, the section too */
+	uint64_t cpu_ns; /* of the thread, from build_budget__start() on */
+};
+
+extern const struct build_limits BUILD_LIMITS;
+
+struct build_budget {
+	struct build_limits limits;
+	uint64_t memory;  /* bytes in use */
+	uint64_t peak;	  /* the most of them at one time */
+	uint64_t cpu_end; /* thread_cpu_ns() */
+	uint32_t steps;	  /* until the clock is asked */
+	enum table_refusal refusal;
+};
+
+/* On the thread that will build. */
+void build_budget__start(struct build_budget *b, const struct build_limits *limits);
+
+/* Note the reason, if none is noted yet. Always -EFBIG. */
+int build_budget__refuse(struct build_budget *b, enum table_refusal refusal);
+
+/* All of these take NULL, which is no limit, and return 0 or -EFBIG. */
+int build_budget__take(struct build_budget *b, uint64_t bytes);
+void build_budget__give_back(struct build_budget *b, uint64_t bytes);
+int build_budget__ask_clock(struct build_budget *b);
+
+/* Some work was done, of `steps` times 10 ns or so. */
+static inline int build_budget__step(struct build_budget *b, uint32_t steps)
+{
+	if (!b)
+		return 0;
+	if (b->steps > steps) {
+		b->steps -= steps;
+		return 0;
+	}
+	return build_budget__ask_clock(b);
+}
+
+#endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/place_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/align.h"
+#include "base/clocks.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "base/vec.h"
+#include "unwind/extents.h"
+#include "unwind/table_store.h"
+#include "unwind/user_shares.h"
+
+#define ROOM		  (UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)
+#define LEAST_SHARE	  (UNWIND_PLACES_SIZE / UNWIND_PROCESSES) /* a word is part of the room, too */
+#define RECLAIM_RETIRED	  100		/* places that make waiting for all CPUs worth it … */
+#define RECLAIM_PERIOD_NS 1000000000ull /* … this often */
+#define EVICTED_AT_ONCE	  64		/* so many processes give way … */
+#define EVICTED_BYTES                                                                              \
+	(UNWIND_PLACES_SIZE / 16) /* … until so much is free: waiting takes milliseconds */
+#define USERS_AT_ONCE 256	  /* that are asked for before somebody is chosen */
+
+struct retired {
+	uint32_t offset, size;
+};
+
+/* The process of a word. */
+struct holder {
+	uint64_t sampled; /* CLOCK_MONOTONIC */
+	uint32_t size;	  /* of its share */
+	uint32_t user;	  /* in `users` */
+	bool user_known;
+};
+
+/* Who needs room. */
+struct claim {
+	uint32_t tgid, user;
+	bool user_known;
+	uint64_t room; /* of its places */
+	uint64_t size; /* of its share, with the word */
+};
+
+struct place_store {
+	struct unwind_memory memory;
+	struct place_store_options options;
+	struct extents free;
+	VEC(struct retired) retired; /* programs may still be reading them */
+	struct holder *holders;	     /* by word */
+	struct user_shares users;
+	uint64_t held; /* by all of them */
+	uint64_t now, last_wait;
+	struct place_store_stats stats;
+};
+
+struct place_store *place_store__new(const struct place_store_options *options)
+{
+	struct place_store *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->options = *options;
+	s->memory = *options->memory;
+	s->now = monotonic_ns();
+	s->holders = calloc(UNWIND_PROCESSES, sizeof(*s->holders));
+	/* offset 0 stays unused: a word of 0 is no process */
+	if (!s->holders || extents__free(&s->free, UNWIND_PLACES_ALIGN, ROOM)) {
+		place_store__free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void place_store__free(struct place_store *s)
+{
+	if (!s)
+		return;
+	extents__fini(&s->free);
+	vec_free(&s->retired);
+	user_shares__fini(&s->users);
+	free(s->holders);
+	free(s);
+}
+
+void place_store__advance(struct place_store *s, uint64_t now)
+{
+	s->now = max_u64(s->now, now);
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static uint32_t probe(uint32_t tgid, uint32_t i)
+{
+	return (unwind_hash(tgid) + i) & (UNWIND_PROCESSES - 1);
+}
+
+/* The word of a process, or UNWIND_PROCESSES. */
+static uint32_t find_word(const struct place_store *s, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < UNWIND_PROBES; i++) {
+		uint64_t word = s->memory.processes[probe(tgid, i)];
+
+		if (word && unwind_word_tgid(word) == tgid)
+			return probe(tgid, i);
+	}
+	return UNWIND_PROCESSES;
+}
+
+static uint32_t find_free_word(const struct place_store *s, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < UNWIND_PROBES; i++)
+		if (!s->memory.processes[probe(tgid, i)])
+			return probe(tgid, i);
+	return UNWIND_PROCESSES;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static size_t places_size(size_t count)
+{
+	return align_up(8 + count * (8 + sizeof(struct unwind_place)), UNWIND_PLACES_ALIGN);
+}
+
+static const struct unwind_place *places_of(const struct place_store *s, uint32_t offset,
+					    size_t count)
+{
+	return (const void *)(s->memory.places + offset + 8 + count * 8);
+}
+
+static void retire_places(struct place_store *s, uint64_t word)
+{
+	const size_t count = unwind_word_count(word);
+	const struct retired old = {unwind_word_offset(word), places_size(count)};
+	const struct unwind_place *places = places_of(s, old.offset, count);
+
+	for (size_t i = 0; i < count; i++)
+		if (places[i].table < UNWIND_TABLES)
+			s->options.table_uses[places[i].table]--;
+	/* without memory to note it, its room is lost */
+	(void)vec_push(&s->retired, old);
+}
+
+static void reclaim_places(struct place_store *s)
+{
+	uint64_t begun = monotonic_ns();
+	int err = s->retired.count ? s->memory.wait_for_programs(s->memory.context) : -ENOENT;
+
+	if (err)
+		return;
+	s->last_wait = s->now;
+	s->stats.waited_ns += monotonic_ns() - begun;
+	for (size_t i = 0; i < s->retired.count; i++)
+		extents__free(&s->free, s->retired.data[i].offset, s->retired.data[i].size);
+	s->retired.count = 0;
+}
+
+static void write_places(struct place_store *s, const struct unwind_placement *placements,
+			 size_t count, uint64_t as_of, unsigned char *to)
+{
+	uint64_t *starts = (uint64_t *)(void *)to;
+	struct unwind_place *places = (struct unwind_place *)(void *)(to + 8 + count * 8);
+
+	*starts++ = as_of;
+	for (size_t i = 0; i < count; i++) {
+		const struct unwind_placement *p = &placements[i];
+
+		starts[i] = p->start;
+		places[i] = (struct unwind_place){
+			.end = p->end,
+			.bias = p->bias,
+			.table = p->table,
+		};
+		if (p->table < UNWIND_TABLES)
+			s->options.table_uses[p->table]++;
+	}
+}
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+/* Half of what there is has been given out: from here on it matters who has it. */
+static bool is_scarce(const struct place_store *s)
+{
+	return s->held > ROOM / 2 || s->stats.processes > UNWIND_PROCESSES / 2;
+}
+
+static uint32_t user_of(const struct place_store *s, uint32_t tgid)
+{
+	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : USER_UNKNOWN;
+}
+
+static void learn_user(const struct place_store *s, struct claim *claim)
+{
+	if (claim->user_known)
+		return;
+	claim->user = user_of(s, claim->tgid);
+	claim->user_known = true;
+}
+
+static void charge(struct place_store *s, uint32_t word, const struct claim *claim)
+{
+	struct holder *h = &s->holders[word];
+
+	*h = (struct holder){
+		.sampled = s->now, .size = claim->size, .user_known = claim->user_known};
+	s->held += h->size;
+	s->stats.processes++;
+	if (user_shares__add(&s->users, claim->user, h->size, &h->user))
+		h->user = UINT32_MAX; /* no memory: it is nobody's */
+}
+
+static void discharge(struct place_store *s, uint32_t word)
+{
+	struct holder *h = &s->holders[word];
+
+	if (h->user != UINT32_MAX)
+		user_shares__remove(&s->users, h->user, h->size);
+	s->held -= h->size;
+	s->stats.processes--;
+	*h = (struct holder){};
+}
+
+static void take_back(struct place_store *s, uint32_t word)
+{
+	uint64_t old = s->memory.processes[word];
+
+	__atomic_store_n(&s->memory.processes[word], 0, __ATOMIC_RELEASE);
+	discharge(s, word);
+	retire_places(s, old);
+}
+
+/* Processes that got their places while there was enough for all. */
+static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
+{
+	unsigned int asked = 0;
+
+	for (uint32_t i = 0; i < count && asked < USERS_AT_ONCE; i++) {
+		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
+		struct holder *h = &s->holders[word];
+		uint64_t size = h->size;
+
+		if (!s->memory.processes[word] || h->user_known)
+			continue;
+		asked++;
+		h->user_known = true;
+		if (h->user != UINT32_MAX)
+			user_shares__remove(&s->users, h->user, size);
+		if (user_shares__add(&s->users,
+				     user_of(s, unwind_word_tgid(s->memory.processes[word])), size,
+				     &h->user))
+			h->user = UINT32_MAX;
+	}
+}
+
+static const struct user_share *share_of(const struct place_store *s, const struct holder *h)
+{
+	return h->user == UINT32_MAX ? NULL : &s->users.all.data[h->user];
+}
+
+/* Who of these words' processes has the most, and more than the one who asks would have; NULL: nobody. */
+static const struct user_share *richest(const struct place_store *s, uint32_t first, uint32_t count,
+					const struct claim *claim)
+{
+	uint64_t most = user_shares__of(&s->users, claim->user) + claim->size;
+	const struct user_share *found = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
+		const struct user_share *share = s->memory.processes[word]
+							 ? share_of(s, &s->holders[word])
+							 : NULL;
+
+		if (!share || share->user == claim->user || share->amount <= most)
+			continue;
+		most = share->amount;
+		found = share;
+	}
+	return found;
+}
+
+/* Why a process has to give way to another one, the better reason first. */
+enum reason {
+	REASON_IDLE,
+	REASON_SHARE, /* its user has the most */
+	REASON_SIZE,  /* of the same user, it has more than twice as much */
+	REASON_NONE
+};
+
+static enum reason reason_for(const struct place_store *s, uint32_t word,
+			      const struct user_share *richest, const struct claim *claim)
+{
+	const struct holder *h = &s->holders[word];
+	const struct user_share *share = share_of(s, h);
+
+	if (!s->memory.processes[word] ||
+	    unwind_word_tgid(s->memory.processes[word]) == claim->tgid)
+		return REASON_NONE;
+	if (s->now - h->sampled > PLACE_IDLE_NS)
+		return REASON_IDLE;
+	if (share && share == richest)
+		return REASON_SHARE;
+	if (share && share->user == claim->user && h->size > 2 * claim->size)
+		return REASON_SIZE;
+	return REASON_NONE;
+}
+
+/* Of `count` words from `first` on. The one that was not sampled for longest, of the best reason. */
+static enum reason find_victim(const struct place_store *s, uint32_t first, uint32_t count,
+			       const struct claim *claim, uint32_t *victim)
+{
+	const struct user_share *most = richest(s, first, count, claim);
+	enum reason best = REASON_NONE;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
+		enum reason reason = reason_for(s, word, most, claim);
+
+		if (reason == REASON_NONE || reason > best ||
+		    (reason == best && s->holders[word].sampled >= s->holders[*victim].sampled))
+			continue;
+		best = reason;
+		*victim = word;
+	}
+	return best;
+}
+
+static void note_giving_way(const struct place_store *s, const struct holder *h)
+{
+	const struct user_share *share = share_of(s, h);
+
+	outside_books__add(s->options.books, share ? share->user : USER_UNKNOWN, OUTSIDE_PLACES,
+			   OUTSIDE_BY_GAVE_WAY, 1);
+}
+
+/* Take back the places of one process among these words, if one has to give way. How much that was. */
+static size_t evict_one(struct place_store *s, uint32_t first, uint32_t count,
+			const struct claim *claim)
+{
+	uint32_t word = first;
+	enum reason reason = find_victim(s, first, count, claim, &word);
+	size_t size;
+
+	if (reason == REASON_NONE)
+		return 0;
+	size = s->holders[word].size;
+	s->stats.idle_evicted += reason == REASON_IDLE;
+	s->stats.shared += reason != REASON_IDLE;
+	if (reason != REASON_IDLE)
+		note_giving_way(s, &s->holders[word]);
+	log_debug(LOG_UNWIND, "places of process %u make room: %zu bytes",
+		  unwind_word_tgid(s->memory.processes[word]), size);
+	take_back(s, word);
+	return size;
+}
+
+static int make_room(struct place_store *s, struct claim *claim, uint64_t *offset)
+{
+	size_t left = 0, size;
+	unsigned int evicted = 0;
+
+	learn_user(s, claim);
+	learn_users(s, 0, UNWIND_PROCESSES);
+	while (left < max_u64(2 * claim->size, EVICTED_BYTES) && evicted++ < EVICTED_AT_ONCE &&
+	       (size = evict_one(s, 0, UNWIND_PROCESSES, claim)))
+		left += size;
+	reclaim_places(s);
+	return extents__take(&s->free, claim->room, offset);
+}
+
+static int take_places(struct place_store *s, struct claim *claim, uint64_t *offset)
+{
+	int err;
+
+	if (s->retired.count > RECLAIM_RETIRED && s->now - s->last_wait > RECLAIM_PERIOD_NS)
+		reclaim_places(s);
+	err = extents__take(&s->free, claim->room, offset);
+	if (!err)
+		return 0;
+	reclaim_places(s);
+	err = extents__take(&s->free, claim->room, offset);
+	return err == -ENOSPC ? make_room(s, claim, offset) : err;
+}
+
+/* A word for a process that has none, or UNWIND_PROCESSES. */
+static uint32_t take_word(struct place_store *s, struct claim *claim)
+{
+	uint32_t word = find_free_word(s, claim->tgid);
+
+	if (word < UNWIND_PROCESSES)
+		return word;
+	learn_user(s, claim);
+	learn_users(s, unwind_hash(claim->tgid), UNWIND_PROBES);
+	if (!evict_one(s, unwind_hash(claim->tgid), UNWIND_PROBES, claim))
+		return UNWIND_PROCESSES;
+	return find_free_word(s, claim->tgid);
+}
+
+bool place_store__evict(struct place_store *s, uint32_t tgid)
+{
+	struct claim claim = {.tgid = tgid, .user = USER_UNKNOWN, .size = LEAST_SHARE};
+
+	learn_user(s, &claim);
+	learn_users(s, 0, UNWIND_PROCESSES);
+	return evict_one(s, 0, UNWIND_PROCESSES, &claim);
+}
+
+/* ---- publishing ------------------------------------------------------------------------------ */
+
+static int publish(struct place_store *s, const struct unwind_placement *placements, size_t count,
+		   uint64_t as_of, struct claim *claim)
+{
+	uint32_t word = find_word(s, claim->tgid);
+	bool known = word < UNWIND_PROCESSES;
+	uint64_t sampled = known ? s->holders[word].sampled : s->now, offset;
+	int err;
+
+	if (count > UNWIND_PLACES_MAX)
+		return -E2BIG;
+	if (known && s->holders[word].user_known) {
+		const struct user_share *share = share_of(s, &s->holders[word]);
+
+		claim->user = share ? share->user : USER_UNKNOWN;
+		claim->user_known = true;
+	} else if (is_scarce(s)) {
+		learn_user(s, claim);
+	}
+	if (!known)
+		word = take_word(s, claim);
+	err = word < UNWIND_PROCESSES ? take_places(s, claim, &offset) : -ENOSPC;
+	if (err == -ENOSPC && known) { /* perhaps where its old ones are */
+		take_back(s, word);
+		reclaim_places(s);
+		known = false;
+		err = extents__take(&s->free, claim->room, &offset);
+	}
+	if (err)
+		return err;
+	write_places(s, placements, count, as_of, s->memory.places + offset);
+	if (known) {
+		uint64_t old = s->memory.processes[word];
+
+		discharge(s, word);
+		retire_places(s, old);
+	}
+	/* of the old places only the word is read here, so it may be replaced now */
+	__atomic_store_n(&s->memory.processes[word], unwind_word(claim->tgid, count, offset),
+			 __ATOMIC_RELEASE);
+	charge(s, word, claim);
+	s->holders[word].sampled = sampled;
+	return 0;
+}
+
+int place_store__publish(struct place_store *s, uint32_t tgid,
+			 const struct unwind_placement *placements, size_t count, uint64_t as_of)
+{
+	struct claim claim = {
+		.tgid = tgid,
+		.user = USER_UNKNOWN,
+		.room = places_size(count),
+		.size = max_u64(places_size(count), LEAST_SHARE),
+	};
+	int err = publish(s, placements, count, as_of, &claim);
+
+	if (!err)
+		return 0;
+	if (err == -E2BIG) {
+		place_store__refuse(s, tgid);
+		return err;
+	}
+	s->stats.refused++;
+	learn_user(s, &claim);
+	outside_books__add(s->options.books, claim.user, OUTSIDE_PLACES, OUTSIDE_BY_USER, 1);
+	place_store__withdraw(s, tgid);
+	return err;
+}
+
+void place_store__withdraw(struct place_store *s, uint32_t tgid)
+{
+	uint32_t word = find_word(s, tgid);
+
+	if (word < UNWIND_PROCESSES)
+		take_back(s, word);
+}
+
+void place_store__refuse(struct place_store *s, uint32_t tgid)
+{
+	s->stats.too_many++;
+	outside_books__add(s->options.books, user_of(s, tgid), OUTSIDE_PLACES, OUTSIDE_BY_ITSELF,
+			   1);
+	place_store__withdraw(s, tgid);
+}
+
+void place_store__sampled(struct place_store *s, uint32_t tgid)
+{
+	uint32_t word = find_word(s, tgid);
+
+	if (word < UNWIND_PROCESSES)
+		s->holders[word].sampled = s->now;
+}
+
+void place_store__stats(const struct place_store *s, struct place_store_stats *stats)
+{
+	*stats = s->stats;
+}

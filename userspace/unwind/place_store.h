@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The places of processes (sysprof/unwind_table.h), and whose turn it is to have some.
+ *
+ * The room is limited, and each process decides for itself how much of it it needs. So when a process needs
+ * room and there is none, places are taken back: first of processes that were not sampled for IDLE, the
+ * longest ago first; then of the user who has the most, as long as that is more than the one who asks has.
+ * So nobody gets less than his share because of others, and who is alone may have all. A user's own processes
+ * give way to one that needs less than half of what they have.
+ *
+ * Used by table_store alone, on the same thread.
+ */
+#ifndef UNWIND_PLACE_STORE_H
+#define UNWIND_PLACE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/unwind_memory.h>
+
+#include "base/outside_books.h"
+
+struct place_store;
+struct unwind_placement;
+
+#define PLACE_IDLE_NS 2000000000ull /* not sampled for so long */
+
+struct place_store_options {
+	const struct unwind_memory *memory; /* copied; what it points to must outlive the store */
+	/* By number of a table: how many places have it. UNWIND_TABLES of them. */
+	uint32_t *table_uses;
+	/* The user of a process. It is asked only where room is scarce. NULL: all are one user's. */
+	uint32_t (*user_of)(void *context, uint32_t tgid);
+	void *context;
+	struct outside_books *books; /* or NULL */
+};
+
+struct place_store_stats {
+	uint64_t processes; /* that have places now */
+	uint64_t
+		idle_evicted; /* whose places made room, as they had not been sampled for a while */
+	uint64_t shared;      /* whose places made room, as their user had the most */
+	uint64_t refused;     /* updates for which there was no room: their user had his share */
+	uint64_t too_many;    /* updates with more than UNWIND_PLACES_MAX places */
+	uint64_t waited_ns;   /* for programs that may have been reading what was taken back */
+};
+
+/* NULL: no memory. */
+struct place_store *place_store__new(const struct place_store_options *options);
+void place_store__free(struct place_store *s);
+
+/* Sets the current time, CLOCK_MONOTONIC ns. */
+void place_store__advance(struct place_store *s, uint64_t now);
+/* As table_store__publish(), table_store__withdraw(), table_store__refuse(), table_store__sampled(). */
+int place_store__publish(struct place_store *s, uint32_t tgid,
+			 const struct unwind_placement *placements, size_t count, uint64_t as_of);
+void place_store__withdraw(struct place_store *s, uint32_t tgid);
+void place_store__refuse(struct place_store *s, uint32_t tgid);
+void place_store__sampled(struct place_store *s, uint32_t tgid);
+/* One process more has to give way, for another reason than room, to this one. False: none has to. */
+bool place_store__evict(struct place_store *s, uint32_t tgid);
+
+void place_store__stats(const struct place_store *s, struct place_store_stats *stats);
+
+#endif
