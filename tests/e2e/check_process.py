@@ -221,7 +221,7 @@ while True:
 """
 
 
-def test_files_that_do_not_answer():
+def check_beside_silence(*options):
     """A process that has mapped files of a file system that nobody serves: it is told so, and the rest as well, within seconds."""
     need_root()
     place = f"/dev/shm/sysprof-check-{os.getpid()}"
@@ -232,7 +232,7 @@ def test_files_that_do_not_answer():
         os.mknod(device, 0o666 | 0o020000, os.makedev(10, 229))
     os.chmod(device, 0o666)
     try:
-        with Background("setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups", fixture("silentfs"), "-w", "read",
+        with Background("setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups", fixture("silentfs"), *options, "-w", "read",
                         device, place, "/usr/bin/python3", "-c", MAPPER) as attacker:
             wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mappings")
             begin = time.monotonic()
@@ -241,6 +241,7 @@ def test_files_that_do_not_answer():
     finally:
         shutil.rmtree(place, ignore_errors=True)
     silent = [row for row in told["files"] if "not answer" in row["error"]]
+    print(f"  {told['maps']}")
     print(f"  {len(silent)} files that do not answer, two checks took {took:.1f} s")
     assert [row["path"] for row in silent] == ["/tmp/perf-5.map"] and "not answer" in text, told["files"]
     # it keeps nobody from what can be read
@@ -248,6 +249,15 @@ def test_files_that_do_not_answer():
     # its perf map is one of these files
     assert runtime(told, "Python")["state"] == "partly"
     assert took < 40, took
+
+
+def test_files_that_do_not_answer():
+    check_beside_silence()
+
+
+def test_files_that_were_written_to_just_now():
+    """A perf map is read some time after it was written to: until then nobody knows that it does not answer."""
+    check_beside_silence("-n")
 
 
 main(globals())

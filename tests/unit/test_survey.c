@@ -107,7 +107,11 @@ static void test_maps(void **state)
 	assert_int_equal(
 		vec_push(&s.maps, ((struct surveyed_map){.state = JIT_FILE_STATE_FOREIGN})), 0);
 	assert_says(judged(), SURVEY_BAD, "no names", "--yjit-perf");
+	/* it is there, and nothing has come of it */
 	s.maps.data[0].state = JIT_FILE_STATE_FOLLOWED;
+	s.runtimes.count = 0;
+	assert_says(judged(), SURVEY_BAD, "no names", "--yjit-perf");
+	s.maps.data[0].heard = true;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_GOOD, "perf map", NULL);
 	s.maps.data[0].state = JIT_FILE_STATE_HUNG;

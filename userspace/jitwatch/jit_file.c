@@ -22,12 +22,11 @@
 #include "base/io.h"
 #include "base/minmax.h"
 
-#define FILE_MAX	 (512ull << 20)	 /* bytes that are read of one, */
-#define FILE_GROWTH	 600000000000ull /* and as many again in each such time, ns */
-#define SNAPSHOT_MAX	 (32u << 20)	 /* larger ones are read in pieces, as they come */
-#define REWRITE_PATIENCE 50000000ull	 /* ns; HotSpot writes for 5 ms */
-#define WRITE_PATIENCE	 50000000ull	 /* ns of a write, from its time to its bytes */
-#define PIECE_MAX	 (EVENT_SIZE_MAX - sizeof(struct jit_bytes_event))
+#define FILE_MAX       (512ull << 20)  /* bytes that are read of one, */
+#define FILE_GROWTH    600000000000ull /* and as many again in each such time, ns */
+#define SNAPSHOT_MAX   (32u << 20)     /* larger ones are read in pieces, as they come */
+#define WRITE_PATIENCE 50000000ull     /* ns of a write, from its time to its bytes */
+#define PIECE_MAX      (EVENT_SIZE_MAX - sizeof(struct jit_bytes_event))
 
 /* Consecutive, in one piece of memory that the sink copies. */
 union piece {
@@ -85,7 +84,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 	found->fd = -1;
 	/* HotSpot may be writing it just now */
 	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
-	    (!found->st.st_size || found->modified + REWRITE_PATIENCE > now))
+	    (!found->st.st_size || found->modified + JIT_FILE_REWRITE_PATIENCE > now))
 		f->waits_since = now;
 	return tell_state(f, found->path, now, sink);
 }
@@ -101,7 +100,7 @@ void jit_file__close(struct jit_file *f)
 static uint64_t rewritten_by(const struct jit_file *f)
 {
 	return f->waits_since && f->state == JIT_FILE_STATE_FOLLOWED
-		       ? f->waits_since + REWRITE_PATIENCE
+		       ? f->waits_since + JIT_FILE_REWRITE_PATIENCE
 		       : 0;
 }
 

@@ -5,7 +5,7 @@
  *
  * Most writers append. A writer that truncates the file and closes it again writes a snapshot, which is read
  * as a whole once the file is closed. A writer that truncates it without closing counts as an appender again
- * after REWRITE_PATIENCE. A file counts as rewritten if it is shorter than it was, or was opened and its last
+ * after JIT_FILE_REWRITE_PATIENCE. A file counts as rewritten if it is shorter than it was, or was opened and its last
  * 256 bytes up to where it was read are others, or if it never grew and was opened, written to
  * and closed.
  */
@@ -20,6 +20,9 @@
 
 #define JIT_FILE_TAIL_SIZE 256u
 #define JIT_FILE_LINE_MAX  1024u
+
+/* ns; HotSpot writes for 5 ms. So much later is read what was found to have been written to just now. */
+#define JIT_FILE_REWRITE_PATIENCE 50000000ull
 
 /* The time of the last write, from the modification time of the file. */
 struct jit_write {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -13,6 +14,7 @@
 #include "base/mapping_path.h"
 #include "base/proc_task.h"
 #include "capture/target.h"
+#include "jitwatch/jit_file.h"
 #include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"
 #include "procfs/proc_maps.h"
@@ -176,6 +178,12 @@ static struct surveyed_map *map_of(struct process_survey *s, const struct jit_fi
 	return &s->maps.data[s->maps.count - 1];
 }
 
+static void hear_map(struct process_survey *s, uint32_t number)
+{
+	for (size_t i = 0; i < s->maps.count; i++)
+		s->maps.data[i].heard |= s->maps.data[i].number == number;
+}
+
 /* An event_push_fn. */
 static int take_map(void *context, struct event_header *event)
 {
@@ -183,6 +191,8 @@ static int take_map(void *context, struct event_header *event)
 	struct process_survey *s = context;
 	struct surveyed_map *map;
 
+	if (event->type == EVENT_JIT_BYTES && ((const struct jit_bytes_event *)event)->size)
+		hear_map(s, ((const struct jit_bytes_event *)event)->file);
 	if (event->type != EVENT_JIT_FILE || e->pid != (uint32_t)s->pid ||
 	    e->kind >= JIT_FILE_KIND_COUNT || e->state >= JIT_FILE_STATE_COUNT)
 		return 0;
@@ -195,23 +205,50 @@ static int take_map(void *context, struct event_header *event)
 	return 0;
 }
 
+static bool has_unheard_map(const struct process_survey *s)
+{
+	for (size_t i = 0; i < s->maps.count; i++)
+		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].heard)
+			return true;
+	return false;
+}
+
+static void give_up_unheard(struct process_survey *s)
+{
+	for (size_t i = 0; i < s->maps.count; i++)
+		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].heard)
+			s->maps.data[i].state = JIT_FILE_STATE_HUNG;
+}
+
+/* That a map is followed does not say that it can be read: one that was written to just now is read somewhat later. */
+static int hear_maps(struct process_survey *s, struct jit_tail *tail)
+{
+	const struct timespec patience = {.tv_nsec = (long)JIT_FILE_REWRITE_PATIENCE};
+	bool settled = jit_tail__settle(tail, DEADLINE);
+	int err = jit_tail__take(tail, monotonic_ns(), take_map, s);
+
+	if (!err && settled && has_unheard_map(s)) {
+		nanosleep(&patience, NULL);
+		settled = jit_tail__settle(tail, DEADLINE);
+		err = jit_tail__take(tail, monotonic_ns(), take_map, s);
+	}
+	if (settled || err)
+		return err;
+	give_up_unheard(s);
+	return s->maps.count ? 0
+			     : vec_push(&s->maps, ((struct surveyed_map){.kind = JIT_FILE_MAP}));
+}
+
 static int look_for_maps(struct process_survey *s, struct jit_tail *tail)
 {
 	int err = jit_tail__follow(tail, s->pid);
-	bool settled;
 
 	for (size_t i = 0; i < s->files.count && !err; i++)
 		if (jit_is_dump(s->files.data[i].path))
 			err = jit_tail__follow_dump(tail, s->pid, s->files.data[i].path,
 						    s->files.data[i].at.start,
 						    s->files.data[i].at.end);
-	if (err)
-		return err;
-	settled = jit_tail__settle(tail, DEADLINE);
-	err = jit_tail__take(tail, monotonic_ns(), take_map, s);
-	if (!settled && !s->maps.count && !err)
-		err = vec_push(&s->maps, ((struct surveyed_map){.kind = JIT_FILE_MAP}));
-	return err;
+	return err ? err : hear_maps(s, tail);
 }
 
 /* Jitdumps are mapped so that they are seen, and have no code. */

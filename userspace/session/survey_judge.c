@@ -101,11 +101,13 @@ static void judge_java(const struct process_survey *s, struct surveyed_runtime *
 
 /* ---- each of them ---------------------------------------------------------------------------- */
 
-/* A map or dump that is read. */
+/* A map or dump that is read; one that has nothing in it names nothing. */
 static const struct surveyed_map *followed_map(const struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
-		if (jit_file_state_is_followed(s->maps.data[i].state))
+		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED
+			    ? s->maps.data[i].heard
+			    : jit_file_state_is_followed(s->maps.data[i].state))
 			return &s->maps.data[i];
 	return NULL;
 }
