@@ -72,7 +72,7 @@ static void ask(struct v8_wasm *w, uint64_t instance, uint64_t address)
 	static struct managed_function f;
 	struct v8_wasm_function function;
 
-	if (v8_wasm__function(w, &heap->reader, instance, address, &function))
+	if (v8_wasm__function(w, &heap->reader, instance, address, true, &function))
 		return;
 	MUST(function.number < 2 * WASM_FUNCTIONS_MAX);
 	if (v8_wasm__describe(w, &heap->reader, instance, function.number, &f))

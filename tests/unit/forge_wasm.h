@@ -10,7 +10,7 @@
 
 #include "v8_support.h"
 
-#define WASM_CODE	0x3b0000000000u
+#define WASM_CODE	(HEAP_BASE + HEAP_SIZE - 0x1000) /* can be read */
 #define WASM_CODE_BYTES 0x100u
 #define WASM_IMPORTED	2
 #define WASM_OWN	4

@@ -16,6 +16,8 @@ static struct v8_heap *heap;
 static struct forged_wasm forged;
 static struct v8_wasm *wasm;
 
+static bool is_leaf;
+
 static void fresh(enum v8_version version)
 {
 	if (heap)
@@ -39,7 +41,7 @@ static const char *at(uint64_t address)
 	int err;
 
 	v8_heap_refill(heap);
-	err = v8_wasm__function(wasm, &heap->reader, forged.instance, address, &function);
+	err = v8_wasm__function(wasm, &heap->reader, forged.instance, address, is_leaf, &function);
 	if (err) {
 		assert_true(err == -ENODATA || err == -EDQUOT);
 		return "-";
@@ -100,6 +102,45 @@ static void test_empty_tree(void **state)
 	put_words(heap, forged.tree, (uint64_t[]){0, 0, forged.tree, forged.tree, 0}, 5);
 	assert_string_equal(at(INSIDE(WASM_CODE_4)), "4 \xc3\xa4\\x1b. wasm://wasm/mod-1234");
 	assert_string_equal(at(INSIDE(WASM_CODE_2)), "-");
+}
+
+static void put_jump(uint64_t address, uint8_t opcode, uint64_t target)
+{
+	uint32_t distance = (uint32_t)(target - address - 5);
+
+	v8_heap_put(heap, address + 1, 0, &opcode, 1);
+	v8_heap_u32(heap, address + 1, 1, distance);
+}
+
+/* A call of a function that has not arrived: it is in the table of jumps, which is code of none. */
+static void test_jump_table(void **state)
+{
+	uint64_t slot = WASM_CODE + 0x20, two = WASM_CODE + WASM_CODE_2 * WASM_CODE_BYTES,
+		 four = WASM_CODE + WASM_CODE_4 * WASM_CODE_BYTES;
+
+	(void)state;
+	for (enum v8_version version = 0; version < V8_VERSIONS; version++) {
+		fresh(version);
+		is_leaf = true;
+		put_jump(slot, 0xe9, two);
+		assert_string_equal(at(slot), "2 two wasm://wasm/mod-1234");
+		put_jump(slot, 0xe9, four); /* not in the tree yet */
+		assert_string_equal(at(slot), "4 \xc3\xa4\\x1b. wasm://wasm/mod-1234");
+		put_jump(slot, 0xe9, two + 4); /* leads into the middle, */
+		assert_string_equal(at(slot), "-");
+		put_jump(slot, 0xe9, WASM_CODE); /* to a stub, */
+		assert_string_equal(at(slot), "-");
+		put_jump(slot, 0xe9, slot); /* to itself, */
+		assert_string_equal(at(slot), "-");
+		put_jump(slot, 0xe8, two); /* and this comes back */
+		assert_string_equal(at(slot), "-");
+		put_jump(slot, 0xe9, two);
+		is_leaf = false; /* it called nothing */
+		assert_string_equal(at(slot), "-");
+		is_leaf = true;
+		assert_string_equal(at(HEAP_BASE + HEAP_SIZE - 4), "-");
+		is_leaf = false;
+	}
 }
 
 static void test_inlined(void **state)
@@ -212,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_empty_tree),     cmocka_unit_test(test_inlined),
 		cmocka_unit_test(test_contradictions), cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_another_module), cmocka_unit_test(test_many_modules),
+		cmocka_unit_test(test_jump_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, end);

@@ -60,7 +60,8 @@ int v8_answers__wasm(struct code_answers *answers, struct found_runtimes *found,
 	if (!wasm)
 		return -ENOMEM;
 	found->v8_reader.memory = &found->memory;
-	err = v8_wasm__function(wasm, &found->v8_reader, q->function, q->address, &code);
+	err = v8_wasm__function(wasm, &found->v8_reader, q->function, q->address, q->is_leaf,
+				&code);
 	if (err)
 		return err == -ENOMEM || err == -EDQUOT ? err : 0;
 	function.check = (uint64_t)code.number + 1;
@@ -71,8 +72,8 @@ int v8_answers__wasm(struct code_answers *answers, struct found_runtimes *found,
 		.header = {.type = EVENT_CODE_CHAIN, .size = sizeof(e)},
 		.pid = answers->pid,
 		.kind = q->kind,
-		.state = q->is_leaf && code.has_inlined ? CODE_STATE_INFERRED
-							: CODE_STATE_CONFIRMED,
+		.state = q->is_leaf && code.has_inlined && !code.is_start ? CODE_STATE_INFERRED
+									  : CODE_STATE_CONFIRMED,
 		.call_count = 2,
 		.function = q->function,
 		.address = q->address,

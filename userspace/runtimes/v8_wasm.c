@@ -8,6 +8,7 @@
 
 #include "base/minmax.h"
 #include "base/search.h"
+#include "base/x86_code.h"
 #include "runtimes/v8_wasm_private.h"
 
 #define MODULES	     16u
@@ -19,6 +20,7 @@
 #define TABLE_PIECE  256u
 #define TABLE_MAX    (1u << 17) /* functions, of which some must have been compiled */
 #define CODE_START   8
+#define JUMP_BYTES   5u /* jmp rel32 */
 
 struct v8_wasm {
 	struct v8_wasm_module modules[MODULES];
@@ -306,31 +308,26 @@ static int function_of(const struct v8_wasm_module *module, const struct code *c
 	    index - module->bytes.imported >= module->bytes.own)
 		return -ENODATA;
 	function->number = index;
+	function->is_start = address == start;
 	function->has_inlined = module->inlined_at && word_of(code, module->inlined_at);
 	return 0;
 }
 
-static int look_up(struct v8_reader *r, struct v8_wasm_module *module, uint64_t address,
+static int code_at(struct v8_reader *r, struct v8_wasm_module *module,
+		   const struct tree_header *tree, uint64_t address,
 		   struct v8_wasm_function *function)
 {
 	const struct wasm_code *fresh;
-	struct tree_header tree;
 	struct tree_node node = {};
 	struct code code;
-	int err = read_tree(r, module, &tree);
+	int err = find_node(r, module, tree, address, &node);
 
-	if (err)
-		return err;
-	module->is_calibrated = module->is_calibrated || calibrate(r, module, &tree);
-	if (!module->is_calibrated)
-		return -ENODATA;
-	err = find_node(r, module, &tree, address, &node);
 	if (!err && read_code(r, module, node.value, node.key, &code) &&
 	    !function_of(module, &code, node.key, address, function))
 		return 0;
 	if (err && err != -ENODATA)
 		return err;
-	err = read_fresh(r, module, &tree);
+	err = read_fresh(r, module, tree);
 	if (err)
 		return err;
 	fresh = find_fresh(module, address);
@@ -339,13 +336,45 @@ static int look_up(struct v8_reader *r, struct v8_wasm_module *module, uint64_t 
 	return function_of(module, &code, fresh->start, address, function);
 }
 
+/* Functions call each other through a table of jumps, each of which leads to where a function begins. */
+static bool follow_jump(struct v8_reader *r, uint64_t address, uint64_t *target)
+{
+	struct x86_instruction jump;
+	uint8_t code[JUMP_BYTES];
+
+	if (target_memory__read(r->memory, code, sizeof(code), address) ||
+	    !x86_decode(code, sizeof(code), &jump) || jump.effect != X86_JUMP)
+		return false;
+	*target = address + jump.size + (uint64_t)(int64_t)jump.amount;
+	return true;
+}
+
+static int look_up(struct v8_reader *r, struct v8_wasm_module *module, uint64_t address,
+		   bool is_leaf, struct v8_wasm_function *function)
+{
+	struct tree_header tree;
+	uint64_t target;
+	int err = read_tree(r, module, &tree);
+
+	if (err)
+		return err;
+	module->is_calibrated = module->is_calibrated || calibrate(r, module, &tree);
+	if (!module->is_calibrated)
+		return -ENODATA;
+	err = code_at(r, module, &tree, address, function);
+	if (err != -ENODATA || !is_leaf || !follow_jump(r, address, &target))
+		return err;
+	err = code_at(r, module, &tree, target, function);
+	return err || !function->is_start ? -ENODATA : 0;
+}
+
 int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint64_t address,
-		      struct v8_wasm_function *function)
+		      bool is_leaf, struct v8_wasm_function *function)
 {
 	struct v8_wasm_module *module;
 	int err = find_module(w, r, instance, &module);
 
-	return err ? err : look_up(r, module, address, function);
+	return err ? err : look_up(r, module, address, is_leaf, function);
 }
 
 int v8_wasm__describe(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint32_t function,

@@ -26,14 +26,16 @@ void v8_wasm__begin(struct v8_wasm *w);
 struct v8_wasm_function {
 	uint32_t number;  /* in its module */
 	bool has_inlined; /* others may run in its code */
+	bool is_start;	  /* it has just been called */
 };
 
 /*
- * The function that code at an address is of, in the module of an instance (a tagged word). 0; -ENODATA: that cannot be told, or
+ * The function that code at an address is of, in the module of an instance (a tagged word). `is_leaf`: the address is where
+ * the thread is, which may be in the jump that leads to the function. 0; -ENODATA: that cannot be told, or
  * it is no function of the module (stubs, calls of imports); -ENOMEM; or as target_memory__read().
  */
 int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint64_t address,
-		      struct v8_wasm_function *function);
+		      bool is_leaf, struct v8_wasm_function *function);
 
 /*
  * Its name, as V8 has it ("wasm-function[3]" where the module names none), and its module's URL. Right behind
