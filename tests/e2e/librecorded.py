@@ -135,25 +135,10 @@ def ours(path):
         os.chown(path, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
 
 
-def enough_of(pids, path, options):
-    """Where others take the CPUs it has to last longer. What the last summary told."""
-    due = 0.6 * 999 * SECONDS * min(len(pids), len(os.sched_getaffinity(0)))
-    for seconds in SECONDS, 2 * SECONDS, 4 * SECONDS:
-        told = run(SYSPROF, "record", "-p", ",".join(map(str, pids)), "-d", seconds, *options, "-o", path, check=0,
-                   timeout=120)
-        if int(re.search(r"sysprof: (\d+) samples", told.err)[1]) >= due:
-            break
-    return told
-
-
-def make(name):
-    need_root()
+def record_once(name, path, seconds):
+    """Begins its programs and records them. (whether the recording has enough samples; pids; what the summary told)"""
     commands, before, options = KINDS[name]
-    if not os.path.isdir(RECORDINGS):
-        os.makedirs(RECORDINGS)
-        ours(RECORDINGS)
-    path, running = os.path.join(RECORDINGS, name + ".sysprof"), {}
-    half = os.path.join(RECORDINGS, f".{name}.sysprof")
+    running = {}
     try:
         for key, command in commands().items():
             running[key] = Background(*command, cwd=scratch(""))
@@ -161,15 +146,31 @@ def make(name):
         pids = {key: working(program.pid) for key, program in running.items()}
         # pages that were in nobody's memory: a program that had to wait for the disk has hardly begun
         wait_for(lambda: all(program.p.poll() is None for program in running.values()), what="programs that run")
-        told = enough_of(pids.values(), half, options)
+        told = run(SYSPROF, "record", "-p", ",".join(map(str, pids.values())), "-d", seconds, *options, "-o", path, check=0,
+                   timeout=120)
     finally:
         for program in running.values():
             program.__exit__()
     for pid in pids.values():
         if os.path.exists(f"/tmp/perf-{pid}.map"):
             os.unlink(f"/tmp/perf-{pid}.map")
+    due = 0.6 * 999 * SECONDS * min(len(pids), len(os.sched_getaffinity(0)))
+    return int(re.search(r"sysprof: (\d+) samples", told.err)[1]) >= due, pids, told.err
+
+
+def make(name):
+    """Where others take the CPUs it has to last longer, from the beginning of the programs on: what they do first is part of it."""
+    need_root()
+    if not os.path.isdir(RECORDINGS):
+        os.makedirs(RECORDINGS)
+        ours(RECORDINGS)
+    path, half = os.path.join(RECORDINGS, name + ".sysprof"), os.path.join(RECORDINGS, f".{name}.sysprof")
+    for seconds in SECONDS, 2 * SECONDS, 4 * SECONDS:
+        enough, pids, told = record_once(name, half, seconds)
+        if enough:
+            break
     with open(path + ".facts", "w", encoding="utf-8") as f:
-        json.dump({"pids": pids, "told": told.err}, f)
+        json.dump({"pids": pids, "told": told}, f)
     os.rename(half, path)
     ours(path + ".facts")
 
