@@ -237,6 +237,37 @@ static inline const char *name_of(const struct profile *p, const struct profile_
 	return profile__string(p, p->functions[line->function.v].name);
 }
 
+/* A wrong name without a mark, and all that it came from. */
+static inline void show_other(const struct naming *n, const struct profile_location *l, size_t k,
+			      const struct expected_frame *expected)
+{
+	const struct sample_event *e = &n->sample.e;
+	const struct profile_line *lines = &n->profile->lines[l->first_line];
+
+	printf("noted: %s, not %s; frame %zu of %u; %" PRIu64 " unloads since %" PRIu64
+	       ", sample %" PRIu64 "\n",
+	       k < l->line_count ? name_of(n->profile, &lines[k]) : "-", expected->name,
+	       expected->frame, e->user_frames, n->found.hotspot_unloads.count,
+	       n->found.hotspot_unloads.since, (uint64_t)e->header.time);
+	for (size_t i = 0; i < e->notes; i++) {
+		const struct frame_note *note = &sample_notes(e)[i];
+		const struct code_words words = {.life = 1,
+						 .kind = note->kind,
+						 .function = note->function,
+						 .check = note->check};
+		const struct code_function_event *f;
+
+		if (note->frame != expected->frame)
+			continue;
+		printf("    kind %u function %#" PRIx64 " check %#" PRIx64 " place %u\n",
+		       note->kind, (uint64_t)note->function, (uint64_t)note->check, note->place);
+		for (size_t v = 0; (f = code_functions__get(n->functions, &words, v)); v++)
+			printf("    told at %" PRIu64 ": state %u, flags %#x, %s\n",
+			       (uint64_t)f->header.time, f->state, f->header.flags,
+			       code_function__name(f));
+	}
+}
+
 /* The methods of a frame: all of them, in this order and at these lines, or none. */
 static inline void judge_frame(struct naming *n, const struct profile_location *l,
 			       const struct expected_frame *expected, size_t count)
@@ -258,10 +289,8 @@ static inline void judge_frame(struct naming *n, const struct profile_location *
 	}
 	n->right += k;
 	n->other += l->ambiguous ? 0 : count - k;
-	if (k < count && n->shown++ < 6)
-		printf("noted: %s, not %s (%u of %zu)\n",
-		       k < l->line_count ? name_of(n->profile, &lines[k]) : "-", expected[k].name,
-		       l->line_count, count);
+	if (k < count && !l->ambiguous && n->shown++ < 6)
+		show_other(n, l, k, &expected[k]);
 }
 
 static inline void judge_stub(struct naming *n, const struct profile_location *l)
