@@ -27,131 +27,18 @@
 #include "runtimes/hotspot_names.h"
 #include "runtimes/hotspot_words.h"
 #include "models/hotspot_walk.h"
+#include "hotspot_jvm.h"
 #include "hotspot_notes.h"
-#include "unwind_target.h"
 
 #define PAUSE_MAX     4000 /* us between stops */
 #define SHOWN_MAX     6
 #define STEPS_AT_ONCE 400
 #define TRAP_FLAG     0x100
 
-static struct hotspot_layout layout;
-static struct hotspot_code code;
-static struct hotspot_blobs blobs;
-static struct hotspot_table table;
-static struct hotspot_changes changes;
 static struct trace *trace;
 static const char *thread_name = "";
-static bool has_rows;
-static int64_t rows_age_ns, rows_time;
-static uint64_t stops, in_java, whole, broken, by_row, by_header, failed, shown;
-static uint64_t reads, unmounted;
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static int read_target(void *context, void *to, size_t size, uint64_t address)
-{
-	reads++;
-	return read_process(context, to, size, address) ? -ENODATA : 0;
-}
-
-static struct target_memory memory_of(void)
-{
-	return (struct target_memory){
-		.read = read_target, .bytes_left = 1u << 30, .reads_left = 10000000};
-}
-
-static clockid_t clock_id = CLOCK_MONOTONIC; /* of the CPU time, where that is what is asked for */
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(clock_id, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static double ms_since(int64_t start)
-{
-	return (now_ns() - start) / 1e6;
-}
-
-/* ---- the JVM --------------------------------------------------------------------------------- */
-
-static uint64_t exports[HOTSPOT_EXPORTS];
-
-static int note_export(void *context, const struct elf_symbol *symbol)
-{
-	uint64_t bias = *(const uint64_t *)context;
-
-	for (int i = 0; i < HOTSPOT_EXPORTS; i++)
-		if (!strcmp(symbol->name, hotspot_export_names[i]))
-			exports[i] = symbol->address + bias;
-	return 0;
-}
-
-static void find_exports(void)
-{
-	_cleanup_free_ char *line = NULL;
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[128], protection[8];
-	uint64_t start, end, offset;
-	size_t size = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	while (f && getline(&line, &size, f) > 0) {
-		uint64_t address, bias;
-		struct elf_file *file;
-		int fd;
-
-		if (!strstr(line, "/libjvm.so") ||
-		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64, &start, &end, protection,
-			   &offset) != 4 ||
-		    protection[2] != 'x')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start,
-			 end);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || elf_file__open(fd, &file) ||
-		    elf_file__address_of_offset(file, offset, &address))
-			die("libjvm.so");
-		bias = start - address;
-		elf_file__each_object(file, true, note_export, &bias);
-		elf_file__free(file);
-		close(fd);
-		return;
-	}
-	die("no libjvm.so");
-}
-
-static void open_jvm(void)
-{
-	struct target_memory memory = memory_of();
-
-	find_exports();
-	if (hotspot_layout__read(&layout, &memory, exports))
-		die("layout");
-	if (hotspot_code__read(&code, &layout, &memory))
-		die("code heaps");
-}
-
-static void refresh(bool always)
-{
-	struct target_memory memory = memory_of();
-	int err;
-
-	if (!has_rows || (!always && rows_time && now_ns() - rows_time < rows_age_ns))
-		return;
-	err = hotspot_code__read(&code, &layout, &memory);
-	if (!err)
-		err = hotspot_blobs__refresh(&blobs, &code, &memory, &changes);
-	if (!err)
-		err = hotspot_table__refresh(&table, &code, &memory, &blobs, &changes);
-	if (err)
-		failed++;
-	rows_time = now_ns();
-}
+static uint64_t stops, in_java, whole, broken, by_row, by_header, shown;
+static uint64_t unmounted;
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames of HotSpot's: which methods they are, and how sure that is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "managed_support.h"
+
+static uint32_t told_sure; /* of inlined functions, where it is inferred */
+
+#define BLOB  0x7f0000001000
+#define CHECK (77ull << 32 | 0x5678)
+
+/* An interpreted leaf in compiled code, which returns to 0x40 of its blob, above the interpreter's own stub. */
+static const struct frame_note java[] = {
+	{.frame = 0, .kind = FRAME_NOTE_HOTSPOT, .place = 111, .function = 0xa00, .check = 0xb00},
+	{.frame = 1,
+	 .kind = FRAME_NOTE_HOTSPOT_CODE,
+	 .place = 0x40,
+	 .function = BLOB,
+	 .check = CHECK},
+	{.frame = 3, .kind = FRAME_NOTE_HOTSPOT_CODE, .place = 8, .function = BLOB + 0x1000},
+};
+
+static void tell_code(uint64_t blob, uint64_t check, uint64_t address, enum code_state state,
+		      const struct code_call *calls, size_t count)
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call calls[4];
+	} chain = {};
+
+	chain.e.header = header(0);
+	chain.e.header.type = EVENT_CODE_CHAIN;
+	chain.e.pid = 10;
+	chain.e.kind = FRAME_NOTE_HOTSPOT_CODE;
+	chain.e.state = state;
+	chain.e.function = blob;
+	chain.e.address = address;
+	for (size_t i = 0; i < count; i++)
+		chain.calls[i] = calls[i];
+	chain.calls[count] =
+		(struct code_call){.function = blob, .check = check, .line = told_sure};
+	chain.e.call_count = count + 1;
+	chain.e.header.size = sizeof(chain.e) + (count + 1) * sizeof(chain.calls[0]);
+	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+static const struct code_call java_calls[] = {
+	{.function = 0xc00, .check = 0xd00, .line = 44},
+	{.function = 0xe00, .check = 0xf00, .line = 33},
+};
+
+static void tell_java(void)
+{
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "inlined", 40);
+	tell(FRAME_NOTE_HOTSPOT, 0xe00, 0xf00, CODE_STATE_CONFIRMED, "outer", 30);
+}
+
+static void tell_java_code(void)
+{
+	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls,
+		  COUNT(java_calls));
+	tell(FRAME_NOTE_HOTSPOT_CODE, BLOB + 0x1000, 0, CODE_STATE_CONFIRMED, "[stub]", 0);
+	tell_code(BLOB + 0x1000, 0, BLOB + 0x1000 + 8 - 1, CODE_STATE_CONFIRMED, NULL, 0);
+}
+
+static void test_java(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(5, java, COUNT(java));
+	tell_java();
+	tell_java_code();
+	noted_sample(5, java, COUNT(java));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
+	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
+}
+
+static enum code_tier tier_of(const char *name)
+{
+	for (size_t i = 1; i < ev.p->location_count; i++) {
+		const struct profile_location *l = &ev.p->locations[i];
+		const struct profile_line *line = &ev.p->lines[l->first_line];
+
+		if (l->line_count && !strcmp(str(ev.p->functions[line->function.v].name), name))
+			return l->tier;
+	}
+	return CODE_TIER_COUNT;
+}
+
+/* Compiled and interpreted, a method is one function; code of HotSpot's own is told apart by its tier. */
+static void test_java_functions(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 0,
+		 .kind = FRAME_NOTE_HOTSPOT,
+		 .place = 100,
+		 .function = 0xc00,
+		 .check = 0xd00},
+		java[1],
+		java[2],
+	};
+	size_t functions = 0, dsos = 0;
+
+	(void)state;
+	begin();
+	tell_java();
+	tell_java_code();
+	noted_sample(5, notes, COUNT(notes));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 inlined:40");
+	for (size_t i = 1; i < ev.p->function_count; i++)
+		functions += !strcmp(str(ev.p->functions[i].name), "inlined");
+	for (size_t i = 1; i < ev.p->dso_count; i++)
+		dsos += !strcmp(str(ev.p->dsos[i].name), "[HotSpot]");
+	assert_int_equal(functions, 1);
+	assert_int_equal(dsos, 1);
+	assert_int_equal(tier_of("[stub]"), CODE_TIER_STUB);
+}
+
+/* Other code by now, or no answer: never the name of what lies there. */
+static void test_java_that_was_replaced(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(5, java, COUNT(java));
+	tell_java();
+	tell_code(BLOB, CHECK + (1ull << 32), BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls, 2);
+	tell_code(BLOB, CHECK, BLOB + 0x40, CODE_STATE_CONFIRMED, java_calls, 2); /* elsewhere */
+	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb08, CODE_STATE_CONFIRMED, "redefined", 10);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [HotSpot] 0x50030 [HotSpot] leaf:11");
+}
+
+/* What was told of code stays right when it is gone; its methods are those of that time. */
+static void test_java_that_is_gone(void **state)
+{
+	(void)state;
+	begin();
+	tell_java();
+	tell_java_code();
+	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "another", 40);
+	noted_sample(5, java, COUNT(java));
+	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
+	noted_sample(5, java, COUNT(java));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
+	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
+}
+
+/* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
+static void test_java_between_places(void **state)
+{
+	for (told_sure = 0; told_sure < 5; told_sure++) {
+		tear_down(state);
+		set_up(state);
+		begin();
+		tell_java();
+		tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_INFERRED, java_calls,
+			  COUNT(java_calls));
+		noted_sample(3, java, 2);
+		finish();
+		assert_string_equal(lines_of(0),
+				    told_sure == 0   ? "0x50030 outer:33? inlined:44? leaf:11"
+				    : told_sure == 1 ? "0x50030 outer:33 inlined:44? leaf:11"
+						     : "0x50030 outer:33 inlined:44 leaf:11");
+	}
+	told_sure = 0;
+}
+
+static void test_java_that_is_in_doubt(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(2, java, 1);
+	told_flags = EVENT_DOUBTFUL;
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	told_flags = 0;
+	noted_sample(2, java, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] leaf:11?");
+	assert_string_equal(lines_of(1), "[prog] leaf:11");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(test_java),
+		STORY(test_java_functions),
+		STORY(test_java_that_was_replaced),
+		STORY(test_java_that_is_gone),
+		STORY(test_java_between_places),
+		STORY(test_java_that_is_in_doubt),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
