@@ -25,7 +25,7 @@ static struct code_words words_of(uint64_t life, uint64_t function)
 		.life = life, .kind = FRAME_NOTE_PYTHON, .function = function, .check = 1};
 }
 
-static void tell(struct code_functions *f, uint64_t life, uint64_t function)
+static void tell_line(struct code_functions *f, uint64_t life, uint64_t function, uint32_t line)
 {
 	static union {
 		struct code_function_event e;
@@ -38,8 +38,14 @@ static void tell(struct code_functions *f, uint64_t life, uint64_t function)
 		.state = CODE_STATE_CONFIRMED,
 		.function = function,
 		.check = 1,
+		.line = line,
 	};
 	assert_int_equal(code_functions__tell(f, life, &told.e), 0);
+}
+
+static void tell(struct code_functions *f, uint64_t life, uint64_t function)
+{
+	tell_line(f, life, function, 0);
 }
 
 static bool has(const struct code_functions *f, uint64_t life, uint64_t function)
@@ -103,11 +109,35 @@ static void test_what_has_room_stays(void **state)
 	code_functions__free(f);
 }
 
+/* What there is no room for is another version all the same: the name of before may be wrong since. */
+static void test_what_is_not_kept_counts(void **state)
+{
+	struct code_functions *f = code_functions__new();
+	struct code_words words = words_of(LIFE, 1);
+	uint64_t count = 0;
+
+	(void)state;
+	tell(f, LIFE, 1);
+	assert_int_equal(code_functions__versions(f, &words), 1);
+	while (++count < CODE_LIFE_BYTES / SIZE + 1)
+		tell(f, LIFE, 1 + count);
+	tell(f, LIFE, 1); /* the same */
+	assert_int_equal(code_functions__versions(f, &words), 1);
+	for (int i = 0; i < 2; i++) {
+		tell_line(f, LIFE, 1, 5);
+		assert_int_equal(code_functions__versions(f, &words), 2);
+	}
+	assert_non_null(code_functions__get(f, &words, 0));
+	assert_null(code_functions__get(f, &words, 1));
+	code_functions__free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_not_sampled_any_more_gives_way),
 		cmocka_unit_test(test_what_has_room_stays),
+		cmocka_unit_test(test_what_is_not_kept_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

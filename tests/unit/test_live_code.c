@@ -18,6 +18,7 @@
 #define S     1000000000ull
 #define BLOB  0x7f0000001000
 #define CHECK (7ull << 32 | 5)
+#define BIG   32768u
 
 /* As code_reader sends it. */
 struct request {
@@ -30,6 +31,7 @@ struct request {
 static struct reading {
 	enum code_state state; /* of methods */
 	uint32_t line;	       /* of them */
+	bool is_big;	       /* their events are */
 	uint32_t methods, codes;
 	uint32_t pid;		/* of whom the last function was asked */
 	uint64_t address, time; /* of the last question */
@@ -46,21 +48,24 @@ static struct {
 
 static void write_function(int fd, uint32_t pid, uint32_t kind, uint64_t function, uint64_t check)
 {
-	struct {
+	static struct {
 		struct code_function_event e;
-		char text[8];
-	} f = {.e = {.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(f)},
-		     .pid = pid,
-		     .kind = kind,
-		     .state = reading->state,
-		     .name_size = 2,
-		     .file_size = 1,
-		     .function = function,
-		     .check = check,
-		     .line = reading->line},
-	       .text = "m"};
+		char text[BIG];
+	} f;
 
-	write_full(fd, &f, sizeof(f));
+	f = (__typeof__(f)){.e = {.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(f.e) + 8},
+				  .pid = pid,
+				  .kind = kind,
+				  .state = reading->state,
+				  .name_size = 2,
+				  .file_size = 1,
+				  .function = function,
+				  .check = check,
+				  .line = reading->line},
+			    .text = "m"};
+	if (reading->is_big)
+		f.e.header.size = sizeof(f);
+	write_full(fd, &f, f.e.header.size);
 }
 
 /* A chain, and before it the method that is in it. */
@@ -247,6 +252,36 @@ static void test_methods_are_asked_about_again(void **state)
 	assert_int_equal(reading->methods, 3);
 	assert_int_equal(live.functions, 2);
 	assert_int_equal(live.stale, 1);
+}
+
+/* A process that has told all that it may: a method that may be another one by now is not under its old name from then on. */
+static void test_what_may_not_be_told(void **state)
+{
+	struct frame_note other = interpreted;
+
+	(void)state;
+	sample(FRAME_IP, &interpreted);
+	run();
+	reading->is_big = true;
+	for (size_t i = 0; i < 8 * 1024 * 1024 / BIG; i++) {
+		other.function += 8;
+		sample(FRAME_IP, &other);
+		run();
+	}
+	assert_true(live.functions > 200 && live.functions < 1 + 8 * 1024 * 1024 / BIG);
+	assert_int_equal(live.stale, 0);
+	reading->line = 5;
+	for (int i = 0; i < 3; i++) { /* it is read again, and is another one */
+		live.now += S + S / 10;
+		sample(FRAME_IP, &interpreted);
+		run();
+	}
+	assert_int_equal(live.stale, 1);
+	live.now += 60 * S;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(live.stale, 1);
+	assert_true(reading->methods > 200);
 }
 
 static void test_methods_are_read_at_the_end(void **state)
@@ -454,6 +489,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_compiled_code_is_asked_about_once),
 		T(test_methods_are_asked_about_again),
+		T(test_what_may_not_be_told),
 		T(test_methods_are_read_at_the_end),
 		T(test_methods_that_are_gone_at_once),
 		T(test_what_was_not_sampled_for_some_windows),

@@ -17,6 +17,7 @@ struct entry {
 	struct code_words words;
 	bool is_chain;
 	uint32_t used; /* number of the window in which it was last looked for, or told */
+	bool is_cut;   /* more was told than is kept */
 	VEC(struct event_header *) told;
 };
 
@@ -179,8 +180,11 @@ static int keep(struct code_functions *f, const struct wanted *wanted,
 	    says_the_same(entry->told.data[entry->told.count - 1], event))
 		return 0;
 	if (f->bytes + size > CODE_FUNCTIONS_BYTES || life->bytes + size > CODE_LIFE_BYTES ||
-	    (entry && entry->told.count == VERSIONS_MAX))
+	    (entry && entry->told.count == VERSIONS_MAX)) {
+		if (entry)
+			entry->is_cut = true;
 		return 0;
+	}
 	entry = need_entry(f, wanted);
 	copy = entry ? malloc(event->size) : NULL;
 	if (!copy)
@@ -225,7 +229,7 @@ static size_t versions(const struct code_functions *f, const struct code_words *
 	const struct entry *entry =
 		find_entry(f, &(struct wanted){.words = *words, .is_chain = is_chain});
 
-	return entry ? entry->told.count : 0;
+	return entry ? entry->told.count + entry->is_cut : 0;
 }
 
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words)

@@ -52,14 +52,17 @@ int code_functions__tell(struct code_functions *f, uint64_t life,
 int code_functions__tell_chain(struct code_functions *f, uint64_t life,
 			       const struct code_chain_event *event);
 
-/* How often the function, or the chain, was told, each time another one. */
+/*
+ * How often the function, or the chain, was told, each time another one. All that was not kept counts as one, the last: a name
+ * that was told before may be another one's since.
+ */
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words);
 size_t code_functions__chain_versions(const struct code_functions *f,
 				      const struct code_words *words);
-/* NULL: it was not told that often. Valid until the next call that changes something. */
+/* NULL: it was not told that often, or that is not kept. Valid until the next call that changes something. */
 const struct code_function_event *
 code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version);
-/* The version that held at a time: the last one that was told until then, or the first. */
+/* The version that held at a time: the last one that was told until then and is kept, or the first. */
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time);
 /*

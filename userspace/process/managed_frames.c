@@ -268,14 +268,12 @@ static bool is_called_by(const struct managed_frames *m, const struct managed_pr
 					 .function = note->function,
 					 .check = note->check};
 	const struct code_function_event *event;
-	size_t versions;
 
 	if ((note->kind != FRAME_NOTE_V8 && note->kind != FRAME_NOTE_V8_WASM) || note->frame ||
 	    note->place || frame_kind(native) != FRAME_IP ||
 	    process->is_made(process->context, frame_user_address(native)))
 		return false;
-	versions = code_functions__versions(m->functions, &words);
-	event = versions ? code_functions__get(m->functions, &words, versions - 1) : NULL;
+	event = code_functions__at(m->functions, &words, UINT64_MAX);
 	return !event || event->state != CODE_STATE_CONFIRMED || *code_function__file(event);
 }
 
@@ -430,11 +428,14 @@ static const struct code_function_event *numbered(const struct managed_frames *m
 
 	*ambiguous = false;
 	for (size_t i = 0; i < versions; i++) {
-		event = code_functions__get(m->functions, words, i);
-		if (event->state != CODE_STATE_CONFIRMED)
+		const struct code_function_event *next = code_functions__get(m->functions, words,
+									     i);
+
+		event = next ? next : event;
+		if (!next || next->state != CODE_STATE_CONFIRMED)
 			continue;
-		*ambiguous |= found && !is_one_function(found, event);
-		found = event;
+		*ambiguous |= found && !is_one_function(found, next);
+		found = next;
 	}
 	return found ? found : event;
 }
@@ -450,7 +451,7 @@ static const struct code_function_event *event_of(const struct managed_frames *m
 		return numbered(m, &place->words, ambiguous);
 	event = code_functions__get(m->functions, &place->words, version);
 	if (place->versions)
-		*ambiguous = code_functions__get(m->functions, &place->words, version + 1);
+		*ambiguous = code_functions__versions(m->functions, &place->words) > version + 1;
 	else
 		*ambiguous = event && event->header.flags & EVENT_DOUBTFUL;
 	if (event && event->state == CODE_STATE_CONFIRMED)
@@ -520,7 +521,8 @@ static size_t chain_of(struct managed_frames *m, const struct place *place,
 		};
 	}
 	*ambiguous |= chain->state == CODE_STATE_INFERRED;
-	*ambiguous |= place->chains && code_functions__chain(m->functions, &words, version + 1);
+	*ambiguous |= place->chains &&
+		      code_functions__chain_versions(m->functions, &words) > version + 1;
 	return count;
 }
 
@@ -552,7 +554,8 @@ static const struct code_chain_event *confirmed_chain(const struct managed_frame
 		const struct code_chain_event *chain = code_functions__chain(m->functions, &words,
 									     i);
 
-		if ((chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED) ||
+		if (!chain ||
+		    (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED) ||
 		    !chain->call_count)
 			continue;
 		*ambiguous = found != NULL;
@@ -648,7 +651,8 @@ static const struct code_function_event *wasm_function(const struct managed_fram
 	    (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED))
 		return NULL;
 	*ambiguous = chain->state == CODE_STATE_INFERRED;
-	*ambiguous |= place->chains && code_functions__chain(m->functions, &words, version + 1);
+	*ambiguous |= place->chains &&
+		      code_functions__chain_versions(m->functions, &words) > version + 1;
 	return called_at(m,
 			 &(struct code_words){.life = place->words.life,
 					      .kind = place->words.kind,

@@ -107,6 +107,38 @@ static bool is_confirmed(const struct event_header *event)
 	       ((const struct code_function_event *)event)->state == CODE_STATE_CONFIRMED;
 }
 
+/*
+ * What may not be told, of words that were told before: they may be another function's since. That is said in a few bytes, once
+ * until something else is.
+ */
+static int tell_change(struct live_code *c, struct asked *asked, const struct event_header *event)
+{
+	const struct code_function_event *e = (const struct code_function_event *)event;
+	struct {
+		struct code_function_event event;
+		char text[EVENT_ALIGN]; /* no name, and no file */
+	} gone = {};
+	uint64_t hash;
+
+	if (!asked || !asked->confirmed || !is_confirmed(event) || is_known_for_good(e))
+		return 0;
+	gone.event = (struct code_function_event){
+		.header = {.size = sizeof(gone), .type = EVENT_CODE_FUNCTION, .time = event->time},
+		.pid = e->pid,
+		.kind = e->kind,
+		.state = CODE_STATE_STALE,
+		.name_size = 1,
+		.file_size = 1,
+		.function = e->function,
+		.check = e->check,
+	};
+	hash = hash_event(&gone.event.header);
+	if (asked->answer == hash)
+		return 0;
+	asked->answer = hash;
+	return c->options.push(c->options.context, &gone.event.header);
+}
+
 /* An event_push_fn. */
 static int take_event(void *context, struct event_header *event)
 {
@@ -121,7 +153,7 @@ static int take_event(void *context, struct event_header *event)
 	if (!told_budget__spend(&c->told, &taking->process->told, c->options.books,
 				taking->process->pid, event->size, event->time)) {
 		give_another_try(asked);
-		return 0;
+		return tell_change(c, asked, event);
 	}
 	if (!asked)
 		asked = note_told(c, taking->process, &question, event->time);
