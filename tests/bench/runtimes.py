@@ -60,6 +60,26 @@ while True:
     outermost()
 """
 
+def java_source(depth):
+    """Methods that call one another; main() is one of the frames."""
+    methods = [f"static int f{i}(int n) {{ return f{i - 1}(n) + 1; }}" for i in range(1, depth - 1)]
+    return "\n".join(["public class Chain {",
+                      "static int f0(int n) { int x = 0; for (int i = 0; i < 20000; i++) x += i % (n | 1); return x; }", *methods,
+                      f"static int sum; public static void main(String[] a) {{ for (int n = 1;; n++) sum += f{depth - 2}(n); }} }}"])
+
+
+def java(depth, *flags):
+    """With frame pointers, by which its stacks are walked where nothing is known of the JVM."""
+    place = scratch(f"chain{depth}")
+    if not os.path.isdir(place):
+        os.mkdir(place)
+        source = os.path.join(place, "Chain.java")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(java_source(depth))
+        subprocess.run(["javac", "-d", place, source], check=True)
+    return ("java", "-XX:+PreserveFramePointer", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Chain::*", *flags, "-cp",
+            place, "Chain")
+
 
 def median(values):
     return statistics.median(values) if values else float("nan")
@@ -90,6 +110,10 @@ def shapes():
     chain = workloads.write("chain.py", PYTHON)
     for depth in DEPTHS:
         found[f"python3, {depth} functions"] = (("python3", chain, depth), depth, 500 + 200 * depth)
+    if shutil.which("javac"):
+        for depth in DEPTHS:
+            found[f"java, {depth} functions"] = (java(depth), depth, 600 if depth == 30 else None)
+        found["java, 30 functions, interpreted"] = (java(30, "-Xint"), 30, 600)
     return found
 
 
@@ -166,7 +190,7 @@ def with_and_without(command, stats, maps, turns, seconds):
                 if off:
                     maps.back(switch)
             s.stop()
-            return *costs, deepest(s.folded, ("f", "deep"))
+            return *costs, deepest(s.folded, ("f", "deep", "int Chain.f"))
 
 
 def notes_in_ticks(stats, maps):
