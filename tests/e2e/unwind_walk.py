@@ -22,7 +22,8 @@ STOPS = 100 if SANITIZED else 400
 FIBONACCI = "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
 
 
-def compare(name, *command):
+def compare(name, *command, longer=0.0):
+    """`longer`: the share of stops from which ours may reach the root where libdwfl does not get beyond the first frame."""
     need_root()
     seed = random.getrandbits(31)
     with Background(*command) as program:
@@ -33,7 +34,7 @@ def compare(name, *command):
     print(f"  {name}, seed {seed}: " + ", ".join(f"{value} {key}" for key, value in total.items()))
     assert total["different"] == 0 and result.status == 0, f"{name}: {result}"
     assert total["stops"] >= 0.9 * STOPS, result
-    short = total["stops"] - total["equal_root"] - total["prologue"]
+    short = total["stops"] - total["equal_root"] - total["prologue"] - min(total["longer"], longer * total["stops"])
     assert short <= max(3, 0.01 * total["stops"]), f"{name}: {result}"
     return total
 
@@ -86,8 +87,8 @@ def test_signals():
 
 
 def test_lld():
-    """Segments that share pages of the file."""
-    total = compare("signals, linked by lld", compiled("signals", "-fuse-ld=lld"))
+    """Segments that share pages of the file; and its PLT has no CFI, so that libdwfl ends there."""
+    total = compare("signals, linked by lld", compiled("signals", "-fuse-ld=lld"), longer=0.05)
     assert total["by_table"] > 3 * total["stops"], total
 
 
