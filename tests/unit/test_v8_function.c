@@ -210,6 +210,33 @@ static void names_test(void **state)
 	}
 }
 
+/* A source is read in pieces of 16 KB: an end of a line of two characters may lie in two of them. */
+static void lines_in_pieces_test(void **state)
+{
+	static char text[40000];
+	static const char *const ends[] = {"\n", "\r", "\r\n", "\n\r", "\r\r"};
+	static const uint32_t lines[] = {2, 2, 2, 3, 3};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		for (uint32_t at = 16380; at < 16390; at++) {
+			struct v8_heap *h = fresh(V8_NODE_24);
+			uint64_t script;
+			struct v8_function about;
+
+			memset(text, 'x', sizeof(text) - 1);
+			memcpy(text + at, ends[i], strlen(ends[i]));
+			script = v8_heap_script(h, v8_heap_string(h, text),
+						v8_heap_string(h, "/a.js"), 7);
+			read_function(h,
+				      v8_heap_sfi(h, 0,
+						  v8_heap_scope(h, v8_heap_string(h, "f"), 0,
+								at + strlen(ends[i]) + 4),
+						  script, 1),
+				      "f", "/a.js", lines[i], 5, &about);
+		}
+}
+
 static void locals_test(void **state)
 {
 	static const uint32_t counts[] = {1, 74, 75, 300};
@@ -464,10 +491,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(string_kinds_test), cmocka_unit_test(long_strings_test),
 		cmocka_unit_test(bad_strings_test),  cmocka_unit_test(budget_test),
-		cmocka_unit_test(names_test),	     cmocka_unit_test(locals_test),
-		cmocka_unit_test(scripts_test),	     cmocka_unit_test(many_scripts_test),
-		cmocka_unit_test(no_function_test),  cmocka_unit_test(checks_test),
-		cmocka_unit_test(trust_test),	     cmocka_unit_test(hostile_test),
+		cmocka_unit_test(names_test),	     cmocka_unit_test(lines_in_pieces_test),
+		cmocka_unit_test(locals_test),	     cmocka_unit_test(scripts_test),
+		cmocka_unit_test(many_scripts_test), cmocka_unit_test(no_function_test),
+		cmocka_unit_test(checks_test),	     cmocka_unit_test(trust_test),
+		cmocka_unit_test(hostile_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_heap);

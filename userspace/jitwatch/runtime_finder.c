@@ -15,10 +15,12 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/proc_parse.h"
+#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "elf/elf_exports.h"
 #include "elf/elf_file.h"
 #include "jitwatch/process_memory.h"
+#include "jitwatch/v8_files.h"
 #include "runtimes/hotspot_words.h"
 #include "runtimes/v8_script.h"
 #include "runtimes/v8_wasm.h"
@@ -199,13 +201,13 @@ static void look_for_hotspot(struct found_runtimes *found, const struct areas *a
 			     !hotspot_words__make(&found->hotspot_words, &found->hotspot_code);
 }
 
-static void look_for_v8(struct found_runtimes *found, struct elf_file *file)
+static void look_for_v8(struct found_runtimes *found, struct elf_file *file, const struct stat *st)
 {
 	bool readable;
 
 	if (found->has_v8)
 		return;
-	readable = v8_layout__read(&found->v8, file);
+	readable = v8_files__read(file, st, found->user, &found->v8, &found->v8_bytecodes);
 	if (found->v8.verdict != V8_ABSENT)
 		found->v8_verdict = found->v8.verdict;
 	if (!readable)
@@ -215,7 +217,6 @@ static void look_for_v8(struct found_runtimes *found, struct elf_file *file)
 	if (!found->scripts || !found->v8_told)
 		return;
 	v8_reader__init(&found->v8_reader, &found->v8, found->scripts);
-	v8_bytecodes__read(file, &found->v8_bytecodes);
 	found->has_v8 = true;
 }
 
@@ -232,7 +233,7 @@ static void look_at_file(struct found_runtimes *found, const struct areas *areas
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || elf_file__open(fd, &file))
 		return;
-	look_for_v8(found, file);
+	look_for_v8(found, file, &st);
 	look_for_python(found, areas, i, file);
 	look_for_hotspot(found, areas, i, file);
 	elf_file__free(file);
@@ -309,6 +310,7 @@ int runtime_finder__look(pid_t pid, struct found_runtimes *found)
 		.pid = pid, .python_verdict = CPYTHON_ABSENT, .v8_verdict = V8_ABSENT};
 	mem = process_memory__open(pid);
 	found->mem = mem > 0 ? mem : 0;
+	found->user = tenant_user(pid);
 	err = read_areas(pid, &areas);
 	note_file_code(found, &areas);
 	if (!err) {

@@ -38,6 +38,7 @@ struct v8_told {
 struct found_runtimes {
 	pid_t pid;
 	int mem;		     /* /proc/PID/mem; 0: it could not be opened */
+	uint32_t user;		     /* whose it is: tenant_user() */
 	struct target_memory memory; /* for one request */
 	bool has_v8, has_python;
 	bool has_hotspot; /* hotspot, and hotspot_code, which refers to it */

@@ -183,14 +183,41 @@ static int count_char(struct counting *c, uint32_t character)
 	return err;
 }
 
+/* Up to the next one that may end a line, of characters of one byte. */
+static size_t count_plain(const unsigned char *chars, size_t count)
+{
+	const unsigned char *newline = memchr(chars, '\n', count), *cr;
+
+	if (newline)
+		count = (size_t)(newline - chars);
+	cr = memchr(chars, '\r', count);
+	return cr ? (size_t)(cr - chars) : count;
+}
+
+static int count_narrow(struct counting *c, const unsigned char *chars, size_t count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err;) {
+		size_t plain = c->after_cr ? 0 : count_plain(chars + i, count - i);
+
+		c->position += plain;
+		i += plain;
+		if (i < count)
+			err = count_char(c, chars[i++]);
+	}
+	return err;
+}
+
 static int count_chars(void *context, const unsigned char *chars, size_t count, bool wide)
 {
 	struct counting *c = context;
 	int err = 0;
 
+	if (!wide)
+		return count_narrow(c, chars, count);
 	for (size_t i = 0; i < count && !err; i++)
-		err = count_char(c,
-				 wide ? chars[2 * i] | (uint32_t)chars[2 * i + 1] << 8 : chars[i]);
+		err = count_char(c, chars[2 * i] | (uint32_t)chars[2 * i + 1] << 8);
 	return err;
 }
 
