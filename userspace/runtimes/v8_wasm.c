@@ -365,7 +365,7 @@ static int look_up(struct v8_reader *r, struct v8_wasm_module *module, uint64_t 
 	if (err != -ENODATA || !is_leaf || !follow_jump(r, address, &target))
 		return err;
 	err = code_at(r, module, &tree, target, function);
-	return err || !function->is_start ? -ENODATA : 0;
+	return !err && !function->is_start ? -ENODATA : err;
 }
 
 int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint64_t address,
