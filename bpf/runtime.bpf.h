@@ -541,6 +541,19 @@ static __always_inline bool read_code(struct notes *n, __u64 code)
 				    (void *)(code + n->info.python.code_from));
 }
 
+/* Of the code object that was read: its version, or what stands for one. */
+static __always_inline __u32 version_of_code(const struct notes *n)
+{
+	const struct runtime_python *python = &n->info.python;
+	__u64 version = word_of_code(n, python->code_version), hash;
+
+	if (python->code_name == RUNTIME_NONE)
+		return version;
+	if (read_word(word_of_code(n, python->code_name) + python->str_hash, &hash))
+		hash = 0;
+	return runtime_python_version(version, word_of_code(n, python->code_filename), hash);
+}
+
 /* frame_note.check of a code object. False: it is none. */
 static __always_inline bool check_code(struct notes *n, __u64 code, __u64 *check)
 {
@@ -554,8 +567,7 @@ static __always_inline bool check_code(struct notes *n, __u64 code, __u64 *check
 	if (!read_code(n, code) ||
 	    (python->code_type && word_of_code(n, RUNTIME_OBJECT_TYPE) != python->code_type))
 		return false;
-	*check = word_of_code(n, python->code_version) << 32 |
-		 (__u32)word_of_code(n, python->code_line);
+	*check = (__u64)version_of_code(n) << 32 | (__u32)word_of_code(n, python->code_line);
 	known->function = code;
 	known->led_to = *check;
 	known->time = n->time;

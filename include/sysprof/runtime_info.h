@@ -56,7 +56,10 @@ struct runtime_python {
 	__u32 frame_is_entry; /* … and in 3.11 a group ends at such a frame; from 3.12 on where the owner is C */
 	__u32 frame_previous, frame_code, frame_instruction, frame_owner;
 	__u32 code_line;    /* u32 */
-	__u32 code_version; /* u32; in 3.11 the low half of the qualified name's address */
+	__u32 code_version; /* u32 */
+	/* 3.11 has no version, that is where its qualified name is: see runtime_python_version() */
+	__u32 code_name, code_filename;
+	__u32 str_hash;
 	__u32 code_from,
 		code_size; /* the bytes of a code object that have these, and its type if that is looked at */
 	__u64 code_type; /* the address of PyCode_Type, if it is to be looked at; 0: not */
@@ -69,6 +72,17 @@ struct runtime_python {
 	/* 3.11: its fs base. The key keeps the state of a thread's first interpreter; of another one it is the GIL's holder */
 	__u32 state_thread;
 };
+
+/*
+ * What 3.11 has in the place of a version: by its addresses alone a function cannot be told from one that had them before. Two names
+ * have the same address one after the other, but not the same hash, and a function's name is interned, which makes its hash.
+ */
+static inline __u32 runtime_python_version(__u64 qualname, __u64 filename, __u64 name_hash)
+{
+	__u64 mixed = name_hash ^ ((__u32)qualname + filename * 31) * 0x9e3779b97f4a7c15ull;
+
+	return mixed ^ mixed >> 32;
+}
 
 /*
  * HotSpot: its code heaps, and offsets in the header of a blob of code. All that is there is reserved or made before the first

@@ -109,8 +109,7 @@ def check(judged, wrong=0.0, unnamed=0.1, marked=0.01):
 
 
 def test_python():
-    """3.11 has no version in its code: what has the same place, line and address of its name counts as the same."""
-    check(python(["/usr/bin/python3"], SECONDS), 0.01)
+    check(python(["/usr/bin/python3"], SECONDS))
 
 
 def test_newer_python():

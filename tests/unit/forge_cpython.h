@@ -82,6 +82,9 @@ static inline uint32_t forged_str_of(struct forged *f, const void *text, size_t 
 
 	forged_word(f, at, 1);
 	forged_word(f, at + l->str_length, length);
+	if (l->str_hash)
+		for (size_t i = 0; i < length * kind; i++)
+			f->bytes[at + l->str_hash + i % 8] ^= ((const uint8_t *)text)[i];
 	forged_put(f, at + l->str_state, kind << 2 | 1u << 5 | (ascii ? 1u << 6 : 0), 4);
 	memcpy(f->bytes + at + data, text, length * kind);
 	f->text = (at + data + length * kind + 23) & ~15u;
@@ -117,6 +120,8 @@ static inline uint32_t forged_code_of(struct forged *f, uint32_t name, uint32_t 
 	if (l->code_version)
 		forged_put(f, at + l->code_version, f->codes, 4);
 	forged_word(f, at + l->code_filename, forged_address(file));
+	if (l->code_name)
+		forged_word(f, at + l->code_name, forged_address(name));
 	forged_word(f, at + l->code_qualname, forged_address(name));
 	forged_word(f, at + l->code_linetable, forged_address(lines));
 	forged_put(f, at + l->code_firsttraceable, 1, 4);

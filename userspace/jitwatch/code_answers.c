@@ -98,21 +98,12 @@ static enum code_state python_identity(const struct cpython *py, struct target_m
 				       const struct code_question *q,
 				       struct cpython_identity *identity)
 {
-	const struct cpython_layout *l = &py->layout;
-	uint32_t version = (uint32_t)(q->check >> 32), line;
-	uint64_t filename, linetable;
+	uint8_t head[CPYTHON_HEAD_MAX];
 
-	*identity = (struct cpython_identity){.firstline = (uint32_t)q->check};
-	if (target_memory__u32(m, &line, q->function + l->code_firstline) ||
-	    target_memory__word(m, &identity->qualname, q->function + l->code_qualname) ||
-	    target_memory__word(m, &filename, q->function + l->code_filename) ||
-	    target_memory__word(m, &linetable, q->function + l->code_linetable) ||
-	    (l->code_version &&
-	     target_memory__u32(m, &identity->version, q->function + l->code_version)))
+	if (target_memory__read(m, head, cpython_head__size(py), q->function) ||
+	    cpython_identity__of_head(py, m, head, identity))
 		return CODE_STATE_UNKNOWN;
-	identity->others = cpython_identity__others(filename, linetable);
-	if (line != identity->firstline ||
-	    version != (l->code_version ? identity->version : (uint32_t)identity->qualname))
+	if (identity->firstline != (uint32_t)q->check || identity->version != q->check >> 32)
 		return CODE_STATE_STALE;
 	return CODE_STATE_CONFIRMED;
 }

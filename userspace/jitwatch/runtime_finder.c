@@ -416,6 +416,11 @@ static bool set_code_range(struct runtime_python *info)
 	uint32_t first = min_u64(info->code_line, info->code_version);
 	uint32_t end = max_u64(info->code_line, info->code_version) + sizeof(uint32_t);
 
+	if (info->code_name != RUNTIME_NONE) {
+		first = min_u64(first, min_u64(info->code_name, info->code_filename));
+		end = max_u64(end,
+			      max_u64(info->code_name, info->code_filename) + sizeof(uint64_t));
+	}
 	info->code_from = info->code_type ? RUNTIME_OBJECT_TYPE : first;
 	if (info->code_from > first || end - info->code_from > RUNTIME_CODE_BYTES)
 		return false;
@@ -440,6 +445,9 @@ static struct runtime_python python_info(const struct found_runtimes *found)
 		.frame_owner = l->frame_owner,
 		.code_line = l->code_firstline,
 		.code_version = l->code_version ? l->code_version : l->code_qualname,
+		.code_name = l->code_version ? RUNTIME_NONE : l->code_name,
+		.code_filename = l->code_filename,
+		.str_hash = l->str_hash,
 		.code_type = l->has_cframes ? py->code_type : 0,
 		.state_holds = l->thread_holds_gil ? l->thread_holds_gil : RUNTIME_NONE,
 		.has_waits = l->thread_holds_gil &&

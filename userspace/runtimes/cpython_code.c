@@ -13,8 +13,8 @@
 
 /* The words of a head that say which code it is. */
 struct head {
-	uint64_t refcount, type, filename, qualname, linetable;
-	uint32_t firstline, version;
+	uint64_t refcount, type, filename, linetable;
+	struct cpython_identity identity;
 };
 
 static int read_head(const struct cpython *py, struct target_memory *m, uint64_t code,
@@ -22,7 +22,7 @@ static int read_head(const struct cpython *py, struct target_memory *m, uint64_t
 {
 	const struct cpython_layout *l = &py->layout;
 	uint8_t bytes[CPYTHON_HEAD_MAX];
-	int err = target_memory__read(m, bytes, l->code_linetable + 8, code);
+	int err = target_memory__read(m, bytes, cpython_head__size(py), code);
 
 	*h = (struct head){};
 	if (err)
@@ -30,27 +30,21 @@ static int read_head(const struct cpython *py, struct target_memory *m, uint64_t
 	memcpy(&h->refcount, bytes, sizeof(h->refcount));
 	memcpy(&h->type, bytes + TYPE_AT, sizeof(h->type));
 	memcpy(&h->filename, bytes + l->code_filename, sizeof(h->filename));
-	memcpy(&h->qualname, bytes + l->code_qualname, sizeof(h->qualname));
 	memcpy(&h->linetable, bytes + l->code_linetable, sizeof(h->linetable));
-	memcpy(&h->firstline, bytes + l->code_firstline, sizeof(h->firstline));
-	if (l->code_version)
-		memcpy(&h->version, bytes + l->code_version, sizeof(h->version));
-	return 0;
+	return cpython_identity__of_head(py, m, bytes, &h->identity);
 }
 
 static bool is_of_identity(const struct head *h, const struct cpython_identity *identity)
 {
-	return h->version == identity->version && h->firstline == identity->firstline &&
-	       h->qualname == identity->qualname &&
-	       cpython_identity__others(h->filename, h->linetable) == identity->others;
+	return h->identity.version == identity->version &&
+	       h->identity.firstline == identity->firstline &&
+	       h->identity.qualname == identity->qualname && h->identity.others == identity->others;
 }
 
 /* Counts change with every use. */
 static bool is_same(const struct head *a, const struct head *b)
 {
-	return a->type == b->type && a->filename == b->filename && a->qualname == b->qualname &&
-	       a->linetable == b->linetable && a->firstline == b->firstline &&
-	       a->version == b->version;
+	return a->type == b->type && is_of_identity(a, &b->identity);
 }
 
 static int read_lines(const struct cpython *py, struct target_memory *m, const struct head *h,
@@ -62,7 +56,7 @@ static int read_lines(const struct cpython *py, struct target_memory *m, const s
 	int err = cpython_bytes__read(py, m, h->linetable, CPYTHON_LINETABLE_MAX, &table, &size,
 				      &whole);
 
-	return err ? err : cpython_lines__read(table, size, h->firstline, f);
+	return err ? err : cpython_lines__read(table, size, h->identity.firstline, f);
 }
 
 static int read_all(const struct cpython *py, struct target_memory *m, uint64_t code,
@@ -76,7 +70,7 @@ static int read_all(const struct cpython *py, struct target_memory *m, uint64_t 
 	if (!cpython_object__is_alive(h.refcount) || (py->code_type && h.type != py->code_type) ||
 	    !is_of_identity(&h, identity))
 		return -ESTALE;
-	err = cpython_str__read(py, m, h.qualname, f->name, sizeof(f->name));
+	err = cpython_str__read(py, m, h.identity.qualname, f->name, sizeof(f->name));
 	if (!err)
 		err = cpython_str__read(py, m, h.filename, f->file, sizeof(f->file));
 	if (!err)
@@ -85,7 +79,7 @@ static int read_all(const struct cpython *py, struct target_memory *m, uint64_t 
 		err = read_head(py, m, code, &again);
 	if (err)
 		return err;
-	f->line = h.firstline <= INT32_MAX ? h.firstline : 0;
+	f->line = h.identity.firstline <= INT32_MAX ? h.identity.firstline : 0;
 	return cpython_object__is_alive(again.refcount) && is_same(&h, &again) ? 0 : -ESTALE;
 }
 

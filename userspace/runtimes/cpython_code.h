@@ -15,14 +15,14 @@
 #include "runtimes/target_memory.h"
 
 enum cpython_sureness {
-	CPYTHON_CONFIRMED, /* it is the code of that identity (3.11 has no version in it: nearly always) */
-	CPYTHON_STALE,	 /* it is gone, or going: nothing is told */
-	CPYTHON_UNKNOWN, /* it could not be read: nothing is told */
+	CPYTHON_CONFIRMED, /* it is the code of that identity */
+	CPYTHON_STALE,	   /* it is gone, or going: nothing is told */
+	CPYTHON_UNKNOWN,   /* it could not be read: nothing is told */
 };
 
 #define CPYTHON_LINETABLE_MAX (256u << 10) /* bytes; what is beyond has no lines */
 /* Enough for any one code object. */
-#define CPYTHON_CODE_READS 12u
+#define CPYTHON_CODE_READS 14u
 #define CPYTHON_CODE_SPENT (CPYTHON_LINETABLE_MAX + (32u << 10))
 
 /*

@@ -59,8 +59,10 @@ struct cpython_layout {
 	/* of PyCodeObject */
 	uint32_t code_firstline, code_version, code_filename, code_qualname, code_linetable;
 	uint32_t code_firsttraceable, code_bytecode;
+	uint32_t code_name; /* 3.11 */
 	/* of str: the length, the word with its kind, the text where that is ASCII, and where not */
 	uint32_t str_length, str_state, str_ascii, str_other;
+	uint32_t str_hash; /* 3.11 */
 	/* of bytes */
 	uint32_t bytes_size, bytes_data;
 };

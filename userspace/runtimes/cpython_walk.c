@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "sysprof/runtime_info.h"
+
 #define TAG_BITS 3u
 #define TYPE_AT	 8u /* ob_type */
 
@@ -39,6 +41,26 @@ static uint32_t u32_at(const uint8_t *bytes, uint32_t offset)
 
 	memcpy(&value, bytes + offset, sizeof(value));
 	return value;
+}
+
+int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
+			      const uint8_t *head, struct cpython_identity *identity)
+{
+	const struct cpython_layout *l = &py->layout;
+	uint64_t filename = word_at(head, l->code_filename), hash;
+	int err = 0;
+
+	*identity = (struct cpython_identity){
+		.version = l->code_version ? u32_at(head, l->code_version) : 0,
+		.firstline = u32_at(head, l->code_firstline),
+		.qualname = word_at(head, l->code_qualname),
+		.others = cpython_identity__others(filename, word_at(head, l->code_linetable)),
+	};
+	if (!l->code_name)
+		return 0;
+	err = target_memory__word(m, &hash, word_at(head, l->code_name) + l->str_hash);
+	identity->version = runtime_python_version(identity->qualname, filename, err ? 0 : hash);
+	return err;
 }
 
 static enum step stop(struct walker *w, enum cpython_end end)
@@ -84,20 +106,14 @@ static enum step add_frame(struct walker *w, const uint8_t *frame)
 	uint8_t head[CPYTHON_HEAD_MAX];
 	struct cpython_frame f = {.code = code, .owner = frame[l->frame_owner]};
 
-	if (target_memory__read(w->m, head, l->code_linetable + 8, code))
+	if (target_memory__read(w->m, head, cpython_head__size(w->py), code))
 		return stop(w, CPYTHON_END_UNREADABLE);
 	if (!w->code_type)
 		w->code_type = word_at(head, TYPE_AT);
 	if (word_at(head, TYPE_AT) != w->code_type)
 		return stop(w, CPYTHON_END_TORN);
 	f.instruction = instruction < CPYTHON_NO_INSTRUCTION ? instruction : CPYTHON_NO_INSTRUCTION;
-	f.identity = (struct cpython_identity){
-		.version = l->code_version ? u32_at(head, l->code_version) : 0,
-		.firstline = u32_at(head, l->code_firstline),
-		.qualname = word_at(head, l->code_qualname),
-		.others = cpython_identity__others(word_at(head, l->code_filename),
-						   word_at(head, l->code_linetable)),
-	};
+	cpython_identity__of_head(w->py, w->m, head, &f.identity);
 	if (is_init_shim(w, &f, head))
 		return STEP_ON;
 	s->frames[s->frame_count++] = f;

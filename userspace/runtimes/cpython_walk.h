@@ -19,10 +19,10 @@
 
 /*
  * What a code object has in its head, by which it is known again: the memory of one that is gone is used for the next one.
- * Words of the process, none of which is followed.
+ * Words of the process, none of which is followed but 3.11's name.
  */
 struct cpython_identity {
-	uint32_t version; /* co_version; 3.11 has none: 0 */
+	uint32_t version; /* co_version; 3.11: runtime_python_version() */
 	uint32_t firstline;
 	uint64_t qualname; /* pointers */
 	uint64_t others;   /* cpython_identity__others() */
@@ -32,6 +32,19 @@ static inline uint64_t cpython_identity__others(uint64_t filename, uint64_t line
 {
 	return filename * 31 + linetable;
 }
+
+/* Bytes of a code object that have its identity; CPYTHON_HEAD_MAX at most. */
+static inline size_t cpython_head__size(const struct cpython *py)
+{
+	return py->layout.code_linetable + 8;
+}
+
+/*
+ * Of the head that was read. 0; 3.11: else as target_memory__read(), its name's hash counts as 0 then, as it does in the
+ * kernel.
+ */
+int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
+			      const uint8_t *head, struct cpython_identity *identity);
 
 #define CPYTHON_OWNER_GENERATOR 1u
 #define CPYTHON_OWNER_BOUNDARY	3u /* this, and what is larger: a frame of C, not of Python */
