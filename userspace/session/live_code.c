@@ -718,6 +718,11 @@ bool live_code__waits(const struct live_code *c)
 	return false;
 }
 
+uint64_t live_code__met(const struct live_code *c)
+{
+	return c->met;
+}
+
 int live_code__run(struct live_code *c, uint64_t now)
 {
 	int err = c->err;

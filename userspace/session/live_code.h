@@ -59,6 +59,8 @@ int live_code__begin(struct live_code *c);
 int live_code__close(struct live_code *c, uint64_t now);
 /* Is something to be asked, or asked and not answered, of a process that lives? */
 bool live_code__waits(const struct live_code *c);
+/* When a function of a script was asked about last for the first time, CLOCK_MONOTONIC ns; 0: never. Where there was one, there is another. */
+uint64_t live_code__met(const struct live_code *c);
 /* Asks what is to be asked. 0, -ENOMEM, or what `push` has returned. */
 int live_code__run(struct live_code *c, uint64_t now);
 

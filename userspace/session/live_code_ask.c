@@ -182,6 +182,15 @@ static void take_events(void *context, const struct reader_answer *answer)
 	c->err = c->err ? c->err : err;
 }
 
+/* Of these the memory may be used again within milliseconds. */
+static bool is_of_a_new_function(const struct asked *asked)
+{
+	const struct code_question *q = &asked->question;
+
+	return !asked->tries && !q->address &&
+	       (q->kind == FRAME_NOTE_PYTHON || q->kind == FRAME_NOTE_V8);
+}
+
 int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now)
 {
 	struct code_question questions[CODE_QUESTIONS_MAX];
@@ -192,6 +201,8 @@ int live_code_ask(struct live_code *c, struct code_process *process, uint64_t no
 	while (count < CODE_QUESTIONS_MAX && count < process->waiting.count) {
 		struct asked *asked = &process->asked.data[process->waiting.data[count]];
 
+		if (is_of_a_new_function(asked))
+			c->met = now;
 		asked->waits = asked->is_open = false;
 		asked->time = now;
 		asked->tries += asked->tries < TRIES;

@@ -74,6 +74,7 @@ struct live_code {
 	uint64_t lives, swept;
 	uint32_t window; /* windows that have ended */
 	size_t asked;	 /* of all processes */
+	uint64_t met;	 /* live_code__met() */
 	struct told_budget told;
 	struct early_functions early;
 	struct gone_child gone[ORPHANS];

@@ -30,9 +30,11 @@
 #define WAKE_COST_HZ   10000u	   /* so many divided by the rate, where that is more */
 #define MAPS_LIBRARIES 16000000ull /* ns: from an execve to the last library, mostly */
 #define HELD_UP	       20000000ull /* ns: from a tick to the next while all wait for a file */
-#define CALM_HZ	       500u /* below it answers that nothing waits for come with the next tick */
-#define WAIT_FDS       8
-#define OWN_FDS	       3
+#define FUNCTIONS_COME                                                                             \
+	100000000ull  /* ns: where new functions were met so late, more are expected */
+#define CALM_HZ	 500u /* below it answers that nothing waits for come with the next tick */
+#define WAIT_FDS 8
+#define OWN_FDS	 3
 
 /* Do events wait for a file or for mappings? */
 static bool is_held_up(const struct live *live)
@@ -50,6 +52,14 @@ static bool is_calm(const struct live *live)
 static bool hurries(const struct live *live)
 {
 	return is_calm(live) ? is_held_up(live) : reader_pool__waiting(live->readers) > 0;
+}
+
+/* Functions that are dropped soon are to be read before that. */
+static bool expects_functions(const struct live *live, uint64_t now)
+{
+	uint64_t met = live_code__met(live->code);
+
+	return !is_calm(live) && met && now < met + FUNCTIONS_COME;
 }
 
 /* From a tick that took so much CPU time to one that is early. All ns. */
@@ -84,7 +94,7 @@ static void plan_next(struct live *live, uint64_t now)
 		live->due = min_u64(live->due, now + max_u64(live->soon, least));
 		live->soon = live->soon < MAPS_LIBRARIES ? 2 * max_u64(live->soon, least) : 0;
 	}
-	if (hurries(live))
+	if (hurries(live) || expects_functions(live, now))
 		live->due = min_u64(live->due, now + max_u64(HELD_UP, least));
 	if (live->unfinished)
 		live->due = now;
