@@ -93,7 +93,7 @@ DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the sandbox
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base elf export import jit process procfs profile readers runtimes sandbox stream symbolize unwind,userspace/$d/*.c)) \
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base elf export import jit jitwatch process procfs profile readers runtimes sandbox stream symbolize unwind,userspace/$d/*.c)) \
 		 $(foreach f,finisher symbols window windows,userspace/session/$f.c) \
 		 $(foreach f,agent_window answers bytes cgroup_path code_order container_files format_dir format_otlp format_parca format_pyroscope label_text part_times merged_code messages sealing sections series series_requests service_samples sink_format validate,userspace/agent/$f.c))
 
@@ -225,7 +225,7 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 
 # Fuzz targets: clang's coverage and both sanitizers, in what they reach of the library as well. That
 # one warning clang gives for initializers which gcc accepts, some of them in others' headers.
-FUZZ_CFLAGS = $(ALL_CFLAGS) -Wno-missing-field-initializers -fsanitize=address,undefined \
+FUZZ_CFLAGS = $(ALL_CFLAGS) -Wno-missing-field-initializers -Wno-gnu-variable-sized-type-not-at-end -fsanitize=address,undefined \
 	      -fno-sanitize-recover=all
 
 $(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(PROTOS:=.h)

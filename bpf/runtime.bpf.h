@@ -20,6 +20,10 @@
 #define PYTHON_WINDOW	      512
 #define PYTHON_NOWHERE	      (1ULL << 63) /* far from any address of a process */
 #define IN_PAGE		      4095ULL
+#define COPIED_SETS	      2048u /* a power of two */
+#define COPIED_BITS	      11
+#define COPIED_WAYS	      4u
+#define CODE_COPIES	      8u /* in one tick, at most */
 #define PYTHON_OWNED_BY_C     3 /* the owner of a frame that stands for the C stack: this, or more */
 #define V8_TAG_MASK	      3u
 #define V8_TAG		      1u
@@ -83,6 +87,12 @@ struct notes {
 	__u64 python_window[PYTHON_WINDOW / 8];
 	__u64 python_frame[PYTHON_FRAME_BYTES / 8];
 	unsigned char python_code[RUNTIME_CODE_BYTES]; /* from code_from on */
+	__u64 file_tail[RUNTIME_FILE_TAIL];
+	/* functions that were not copied yet */
+	struct {
+		__u64 function, check;
+	} met[CODE_COPIES];
+	__u32 met_count;
 	/* V8: what lies below the frame pointer, lowest first; functions by a few bits of their address */
 	__u64 v8_frame[V8_FRAME_WORDS];
 	__u64 v8_closure[V8_CLOSURE_WORDS];
@@ -99,6 +109,18 @@ struct {
 	__type(key, __u32);
 	__type(value, struct notes);
 } note_scratches SEC(".maps");
+
+/* Hashes of functions of Python that were copied: those of a set push each other out, and are copied once more then. */
+struct copied_set {
+	__u64 hashes[COPIED_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, COPIED_SETS);
+	__type(key, __u32);
+	__type(value, struct copied_set);
+} copied_codes SEC(".maps");
 
 /* By process, in the collector's numbers. */
 struct {
@@ -166,7 +188,7 @@ static __always_inline void begin_notes(struct notes *n, const struct runtime_in
 	if (info->has & RUNTIME_HOTSPOT)
 		n->info.hotspot = info->hotspot;
 	n->has = info->has;
-	n->count = n->groups = n->passed = 0;
+	n->count = n->groups = n->passed = n->met_count = 0;
 	n->python_from = PYTHON_NOWHERE;
 	n->time = time;
 }
@@ -541,17 +563,85 @@ static __always_inline bool read_code(struct notes *n, __u64 code)
 				    (void *)(code + n->info.python.code_from));
 }
 
-/* Of the code object that was read: its version, or what stands for one. */
-static __always_inline __u32 version_of_code(const struct notes *n)
+/* The last bytes of the name of the file, into n->file_tail. Its length. */
+static __always_inline __u64 read_file_tail(struct notes *n, __u64 filename)
 {
 	const struct runtime_python *python = &n->info.python;
-	__u64 version = word_of_code(n, python->code_version), hash;
+	__u64 length, size = sizeof(n->file_tail);
+
+#pragma unroll
+	for (__u32 i = 0; i < RUNTIME_FILE_TAIL; i++)
+		n->file_tail[i] = 0;
+	if (read_word(filename + python->str_length, &length))
+		return 0;
+	if (length < size)
+		size = length;
+	UNWIND_HIDE(size);
+	if (size <= sizeof(n->file_tail))
+		bpf_probe_read_user(n->file_tail, size,
+				    (void *)(filename + python->str_ascii + length - size));
+	return length;
+}
+
+/* Of the code object that was read: its version, or what stands for one. What cannot be read counts as 0. */
+static __always_inline __u32 version_of_code(struct notes *n)
+{
+	const struct runtime_python *python = &n->info.python;
+	__u64 version = word_of_code(n, python->code_version), hash, length;
 
 	if (python->code_name == RUNTIME_NONE)
 		return version;
 	if (read_word(word_of_code(n, python->code_name) + python->str_hash, &hash))
 		hash = 0;
-	return runtime_python_version(version, word_of_code(n, python->code_filename), hash);
+	length = read_file_tail(n, word_of_code(n, python->code_filename));
+	return runtime_python_version((__u32)version, hash, length, n->file_tail);
+}
+
+static __always_inline __u64 hash_of_code(const struct notes *n, __u64 code, __u64 check)
+{
+	__u64 hash = (code ^ n->info.as_of * 0xc2b2ae3d27d4eb4full) * 0x9e3779b97f4a7c15ull;
+
+	hash ^= hash >> 32;
+	return (hash ^ check) * 0x9e3779b97f4a7c15ull | 1;
+}
+
+static __always_inline struct copied_set *copied_set(__u64 hash)
+{
+	__u32 set = hash >> (64 - COPIED_BITS);
+
+	return bpf_map_lookup_elem(&copied_codes, &set);
+}
+
+/* Two CPUs may do so at once: one of the two functions is copied once more then. */
+static __always_inline void note_copied(const struct notes *n, __u64 code, __u64 check)
+{
+	__u64 hash = hash_of_code(n, code, check);
+	struct copied_set *set = copied_set(hash);
+
+	if (!set)
+		return;
+#pragma unroll
+	for (__u32 i = COPIED_WAYS - 1; i; i--)
+		set->hashes[i] = set->hashes[i - 1];
+	set->hashes[0] = hash;
+}
+
+/* A function that this sample has not met before. */
+static __always_inline void meet_code(struct notes *n, __u64 code, __u64 check)
+{
+	__u64 hash = hash_of_code(n, code, check);
+	struct copied_set *set = copied_set(hash);
+	__u32 at = n->met_count;
+
+	if (!set || !check || !n->info.python.head_size || at >= CODE_COPIES)
+		return;
+#pragma unroll
+	for (__u32 i = 0; i < COPIED_WAYS; i++)
+		if (set->hashes[i] == hash)
+			return;
+	n->met[at].function = code;
+	n->met[at].check = check;
+	n->met_count = at + 1;
 }
 
 /* frame_note.check of a code object. False: it is none. */
@@ -571,6 +661,7 @@ static __always_inline bool check_code(struct notes *n, __u64 code, __u64 *check
 	known->function = code;
 	known->led_to = *check;
 	known->time = n->time;
+	meet_code(n, code, *check);
 	return true;
 }
 

@@ -21,6 +21,7 @@
 #include "clock.bpf.h"
 #include "cputime.bpf.h"
 #include "unwind.bpf.h"
+#include "code_copy.bpf.h"
 #include "emit.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -150,6 +151,7 @@ int tick_in_python(struct bpf_perf_event_data *ctx)
 	if (n && s) {
 		walk_python(n, s->sample.header.time + BUDGET_NS / 2);
 		s->next_anchor = next_anchor(n);
+		copy_codes(ctx, n);
 	}
 	bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
 	return books ? end_tick(books, BOOK_INTERNAL) : 0;

@@ -27,6 +27,8 @@ enum event_type {
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
 	EVENT_STACK_PIECE = 3, /* more of the stack of the sample that follows; never in a file */
 	EVENT_IN_GROUP = 4, /* in which control group a process runs, by its id; never in a file */
+	EVENT_CODE_COPY =
+		5, /* what names a function of Python that is sampled first; never in a file */
 	/* from perf side-band records; from /proc if EVENT_FROM_PROC is set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
@@ -303,6 +305,28 @@ struct stack_piece {
 #define STACK_PIECE_MAX (16u * 1024)
 #define STACK_PIECES	3
 #define STACK_COPY_MAX	((STACK_PIECES + 1) * STACK_PIECE_MAX)
+
+/*
+ * Before the first sample that has a function of Python in it: the objects that say what it is, as they were at that sample.
+ * Those of text may be cut, and behind them there may be something else.
+ */
+#define CODE_COPY_HEAD	192u
+#define CODE_COPY_NAME	192u
+#define CODE_COPY_FILE	304u
+#define CODE_COPY_TABLE 8192u /* a longer one is not copied, nor is its function then */
+struct code_copy_event {
+	struct event_header header;
+	__u32 tgid, reserved;
+	__u64 function, check; /* as in its notes */
+	__u64 name, file,
+		lines;	     /* addresses of the objects; that of the code object is `function` */
+	__u64 hash_at, hash; /* 3.11: a word of another object, and where it is; 0: there is none */
+	__u16 head_size, name_size, file_size, lines_size; /* bytes that were copied */
+	unsigned char head[CODE_COPY_HEAD];
+	unsigned char name_bytes[CODE_COPY_NAME];
+	unsigned char file_bytes[CODE_COPY_FILE];
+	unsigned char lines_bytes[]; /* filled up to a multiple of EVENT_ALIGN */
+};
 
 struct thread_cpu_event {
 	struct event_header header;

@@ -58,8 +58,11 @@ struct runtime_python {
 	__u32 code_line;    /* u32 */
 	__u32 code_version; /* u32 */
 	/* 3.11 has no version, that is where its qualified name is: see runtime_python_version() */
-	__u32 code_name, code_filename;
-	__u32 str_hash;
+	__u32 code_name, str_hash, str_length, str_ascii;
+	/* What a function's name is read from: the first bytes of its code, and pointers in these. head_size 0: it is not copied */
+	__u32 head_size;
+	__u32 code_qualname, code_filename, code_linetable;
+	__u32 bytes_size, bytes_data;
 	__u32 code_from,
 		code_size; /* the bytes of a code object that have these, and its type if that is looked at */
 	__u64 code_type; /* the address of PyCode_Type, if it is to be looked at; 0: not */
@@ -75,13 +78,20 @@ struct runtime_python {
 
 /*
  * What 3.11 has in the place of a version: by its addresses alone a function cannot be told from one that had them before. Two names
- * have the same address one after the other, but not the same hash, and a function's name is interned, which makes its hash.
+ * can have the same address one after the other, but not the same hash, which each name of a function has, since it is interned.
+ * File names have none, so of these it is the length and the last bytes.
  */
-static inline __u32 runtime_python_version(__u64 qualname, __u64 filename, __u64 name_hash)
+#define RUNTIME_FILE_TAIL 4u /* words; of a shorter name all, and 0 behind */
+static inline __u32 runtime_python_version(__u64 qualname, __u64 name_hash, __u64 file_length,
+					   const __u64 tail[RUNTIME_FILE_TAIL])
 {
-	__u64 mixed = name_hash ^ ((__u32)qualname + filename * 31) * 0x9e3779b97f4a7c15ull;
+	__u64 mixed = qualname;
 
-	return mixed ^ mixed >> 32;
+	mixed = (mixed ^ name_hash) * 0x9e3779b97f4a7c15ull;
+	mixed = (mixed ^ mixed >> 32 ^ file_length) * 0x9e3779b97f4a7c15ull;
+	for (__u32 i = 0; i < RUNTIME_FILE_TAIL; i++)
+		mixed = (mixed ^ mixed >> 32 ^ tail[i]) * 0x9e3779b97f4a7c15ull;
+	return mixed >> 32;
 }
 
 /*

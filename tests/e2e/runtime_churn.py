@@ -11,7 +11,7 @@ Node.js than those of the tests, and CALLS=1 has their functions call one that V
 import os
 import time
 
-from libe2e import main, need_root, record, sysprof
+from libe2e import main, need_root, record, scratch, sysprof
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_looks
 from librecorded import FIXTURES, newer_python, nodes
 from runtime_cpython import PROGRAMS
@@ -80,11 +80,13 @@ def churn(command, pattern, is_made, seconds):
     return judged
 
 
-def python(command, seconds):
+def python(command, seconds, life=None):
+    """`life`: ns of a function."""
     log = fresh("dropping")
+    command = ["env", f"LIFE={life}", *command] if life else command
     judged = churn([*command, os.path.join(PROGRAMS, "spans.py"), log, 10 * seconds + 600, "dropping"], log + ".*",
                    lambda name: name.startswith("made_"), seconds)
-    print(f"  {command[0]}: {judged}")
+    print(f"  {' '.join(command)}: {judged}")
     return judged
 
 
@@ -113,6 +115,71 @@ def test_python():
 
 def test_newer_python():
     check(python([newer_python()], SECONDS))
+
+
+# Python frees a function with its last use. What names it is copied when it is first sampled: whoever reads it comes too late.
+MOMENT = 1_500_000  # ns
+GONE = 0.03  # of the samples of such functions may have no name: a copy finds no room, or a sample no time
+
+
+def test_functions_of_a_moment():
+    for command in ["/usr/bin/python3"], [newer_python()]:
+        check(python(command, min(SECONDS, 5), MOMENT), unnamed=GONE)
+
+
+MODULE = """
+class Body:
+    squares = sum(i * i for i in range(25000))
+    words = [str(i) for i in range(8000)]
+def made():
+    return sum(i * i for i in range(25000))
+VALUE = made()
+del Body, made
+"""
+IMPORTER = """
+import importlib, json, sys, threading, time
+spans = []
+for i in range(PARTS):
+    begin = time.monotonic_ns()
+    importlib.import_module(f"part{i}")
+    spans.append([threading.get_native_id(), begin, time.monotonic_ns(), f"part{i}.py"])
+    del sys.modules[f"part{i}"]
+with open(sys.argv[1], "w") as log:
+    log.write("".join(json.dumps(span) + "\\n" for span in spans))
+"""
+PARTS = 150
+
+
+def imported(command):
+    """Bodies of modules, which run once for some milliseconds. Samples within their time: of how many has a frame no name, and of how many."""
+    directory, log, text = os.path.join(scratch("."), "importer"), fresh("imports"), fresh("imports.json")
+    os.makedirs(directory, exist_ok=True)
+    for i in range(PARTS):
+        with open(os.path.join(directory, f"part{i}.py"), "w", encoding="utf-8") as f:
+            f.write(MODULE)
+    with open(os.path.join(directory, "main.py"), "w", encoding="utf-8") as f:
+        f.write(IMPORTER.replace("PARTS", str(PARTS)))
+    record("-F", 999, "-o", text, "--", *command, "-B", os.path.join(directory, "main.py"), log, timeout=120)
+    spans, unnamed, count, files = Spans(log), 0, 0, set()
+    for sample in samples_of(text):
+        frames, part = sample.of_runtime(), spans.at(sample.tid, sample.when)
+        if not frames or not part:
+            continue
+        count += 1
+        unnamed += not all(frame.named for frame in frames)
+        seen = {os.path.basename(frame.file) for frame in frames if frame.file and not frame.ambiguous}
+        assert {file for file in seen if file.startswith("part")} <= {part}, (part, frames)
+        files |= seen & {part}
+    return unnamed, count, files
+
+
+def test_imports():
+    need_root()
+    for command in ["/usr/bin/python3"], [newer_python()]:
+        unnamed, count, files = imported(command)
+        print(f"  {command[0]}: {unnamed} of {count} samples have a frame without a name; {len(files)} modules were seen")
+        assert count >= 100, "the host gave the program no CPU time"
+        assert unnamed <= GONE * count and len(files) >= count / 20, (unnamed, count, len(files))
 
 
 NODE_MARKED = 0.03  # where another function's code is at the address by then, which is worse there, too

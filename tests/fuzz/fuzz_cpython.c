@@ -8,12 +8,14 @@
 
 #include "../unit/forge_cpython.h"
 #include "fuzz.h"
+#include "jitwatch/code_copy.h"
 #include "runtimes/cpython_code.h"
 #include "runtimes/cpython_find.h"
 #include "runtimes/cpython_gil.h"
 #include "models/cpython_merge.h"
 #include "runtimes/cpython_thread.h"
 #include "runtimes/cpython_walk.h"
+#include "stream/event_decode.h"
 
 #define CHANGE 11u
 #define FRAMES 100u
@@ -71,6 +73,32 @@ static void read_functions(const struct cpython *py, struct forged *f,
 	}
 }
 
+/* What the kernel would copy of a function says no more than reading it does. */
+static void tell_copies(const struct cpython *py, struct forged *f, const struct cpython_stack *s)
+{
+	static union {
+		struct code_copy_event copy;
+		char bytes[sizeof(struct code_copy_event) + CODE_COPY_TABLE];
+	} e;
+
+	for (size_t i = 0; i < s->frame_count; i++) {
+		const struct cpython_identity *identity = &s->frames[i].identity;
+		uint64_t check = (uint64_t)identity->version << 32 | identity->firstline;
+		struct code_answers answers = {.pid = 1, .limit = EVENT_SIZE_MAX};
+		const struct event_header *told;
+
+		if (!forged_copy(f, &py->layout, s->frames[i].code, check, &e.copy))
+			continue;
+		MUST(!event_check(&e.copy.header, sizeof(e)));
+		if (!code_copy__tell(&answers, &e.copy, &py->layout)) {
+			told = (const struct event_header *)answers.bytes.data;
+			MUST(told->size == answers.bytes.count &&
+			     !event_check(told, answers.bytes.count));
+		}
+		code_answers__fini(&answers);
+	}
+}
+
 static void walk(const struct cpython *py, struct forged *f, struct target_memory *m,
 		 uint64_t thread)
 {
@@ -100,6 +128,7 @@ static void walk(const struct cpython *py, struct forged *f, struct target_memor
 	for (size_t i = 0; i < s.group_count; i++)
 		MUST(places[i].frame <= 2 && (!i || places[i].frame >= places[i - 1].frame));
 	read_functions(py, f, &s);
+	tell_copies(py, f, &s);
 }
 
 static void look(struct forged *f)

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <sysprof/event.h>
+
 #include "runtimes/cpython_layout.h"
 #include "runtimes/target_memory.h"
 
@@ -145,6 +147,53 @@ static inline uint32_t forged_code(struct forged *f, const char *name, uint32_t 
 
 	return forged_code_of(f, forged_str(f, name), forged_str(f, "/opt/app.py"),
 			      forged_bytes(f, lines, sizeof(lines)), firstline);
+}
+
+/* ---- what the kernel copies of a code object --------------------------------------------------- */
+
+static inline uint64_t forged_word_at(const struct forged *f, uint64_t offset)
+{
+	uint64_t value = 0;
+
+	if (offset + sizeof(value) <= FORGED_SIZE)
+		memcpy(&value, f->bytes + offset, sizeof(value));
+	return value;
+}
+
+static inline uint16_t forged_copy_of(const struct forged *f, uint64_t address, void *to,
+				      size_t size)
+{
+	return forged_read((void *)f, to, size, address) ? 0 : (uint16_t)size;
+}
+
+/* As the kernel does it. There is room for CODE_COPY_TABLE more behind *e. False: it copies nothing. */
+static inline bool forged_copy(const struct forged *f, const struct cpython_layout *l,
+			       uint64_t code, uint64_t check, struct code_copy_event *e)
+{
+	uint64_t at = code - FORGED_BASE, length;
+
+	*e = (struct code_copy_event){
+		.header = {.type = EVENT_CODE_COPY}, .tgid = 1, .function = code, .check = check};
+	e->head_size = forged_copy_of(f, code, e->head, l->code_linetable + 8);
+	if (!e->head_size)
+		return false;
+	e->name = forged_word_at(f, at + l->code_qualname);
+	e->file = forged_word_at(f, at + l->code_filename);
+	e->lines = forged_word_at(f, at + l->code_linetable);
+	length = forged_word_at(f, e->lines - FORGED_BASE + l->bytes_size);
+	if (length > CODE_COPY_TABLE || l->bytes_data + length > CODE_COPY_TABLE)
+		return false;
+	e->lines_size = forged_copy_of(f, e->lines, e->lines_bytes, l->bytes_data + length);
+	if (!e->lines_size)
+		return false;
+	if (l->code_name) {
+		e->hash_at = forged_word_at(f, at + l->code_name) + l->str_hash;
+		e->hash = forged_word_at(f, e->hash_at - FORGED_BASE);
+	}
+	e->name_size = forged_copy_of(f, e->name, e->name_bytes, CODE_COPY_NAME);
+	e->file_size = forged_copy_of(f, e->file, e->file_bytes, CODE_COPY_FILE);
+	e->header.size = sizeof(*e) + ((e->lines_size + 7u) & ~7u);
+	return true;
 }
 
 /* ---- frames: the outermost is made first ------------------------------------------------------ */

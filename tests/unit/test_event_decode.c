@@ -325,6 +325,29 @@ static void test_each_type_reaches_its_callback(void **state)
 	free(e);
 }
 
+static void test_copies_of_code_have_what_they_say(void **state)
+{
+	union event *e = malloc(sizeof(*e));
+	struct code_copy_event *copy = (struct code_copy_event *)e;
+	uint16_t *const sizes[] = {&copy->head_size, &copy->name_size, &copy->file_size,
+				   &copy->lines_size};
+	const uint16_t most[] = {CODE_COPY_HEAD, CODE_COPY_NAME, CODE_COPY_FILE, 40};
+
+	(void)state;
+	make(e, EVENT_CODE_COPY, sizeof(*copy) + 40);
+	for (size_t i = 0; i < COUNT(sizes); i++)
+		*sizes[i] = most[i];
+	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		*sizes[i] = most[i] + 1;
+		assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);
+		*sizes[i] = most[i];
+	}
+	e->header.size = sizeof(*copy) - 8;
+	assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);
+	free(e);
+}
+
 static void test_unknown_types_are_skipped(void **state)
 {
 	const int unknown[] = {EVENT_NONE, 3, 42, 999};
@@ -602,6 +625,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_type_reaches_its_callback),
+		cmocka_unit_test(test_copies_of_code_have_what_they_say),
 		cmocka_unit_test(test_unknown_types_are_skipped),
 		cmocka_unit_test(test_jit_events),
 		cmocka_unit_test(test_cut_events_are_not_read_beyond),

@@ -29,6 +29,7 @@
 
 #define COPY_RING_SHARE	    (3.0 / 4)	  /* copies of stacks take so much of a ring, in a second */
 #define COPY_RING_LEAST	    (128u * 1024) /* in a smaller ring one copy could be too big */
+#define CODE_RING_SHARE	    (1.0 / 8) /* … and copies of functions so much, in CODE_COPIES_NS */
 #define LIBBPF_MESSAGE_SIZE 400
 
 /* ---- libbpf's messages ----------------------------------------------------------------------- */
@@ -111,6 +112,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 		skel->rodata->segment_size = s->unwind.segment_size;
 	if (s->rings.sample >= COPY_RING_LEAST)
 		skel->bss->copied_a_second = s->rings.sample * COPY_RING_SHARE;
+	skel->rodata->code_bytes = s->rings.sample * CODE_RING_SHARE;
 	bpf_program__set_autoload(skel->progs.on_exec,
 				  processes || threads || s->unwind.segment_size);
 	bpf_program__set_autoload(skel->progs.on_free, processes || threads);

@@ -65,6 +65,8 @@ int bpf_session__size_unwind_maps(struct bpf_session *s)
 		err = bpf_map__set_max_entries(s->skel->maps.unwind_execs, 1);
 	if (!err)
 		err = bpf_map__set_max_entries(s->skel->maps.runtime_forks, 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->skel->maps.copied_codes, 1);
 	return err;
 }
 

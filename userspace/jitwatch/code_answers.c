@@ -56,7 +56,7 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 		char bytes[sizeof(struct code_function_event) +
 			   CODE_ROWS_MAX * sizeof(struct code_row) + CODE_NAME_MAX +
 			   EVENT_PATH_MAX + EVENT_ALIGN];
-	} e; /* a reader has one thread */
+	} e; /* a reader has one thread, and one of the collector's reads copies */
 	struct code_function_event *event = &e.event;
 	const char *name = f ? f->name : "", *file = f ? f->file : "";
 	size_t size;
@@ -103,9 +103,7 @@ static enum code_state python_identity(const struct cpython *py, struct target_m
 	if (target_memory__read(m, head, cpython_head__size(py), q->function) ||
 	    cpython_identity__of_head(py, m, head, identity))
 		return CODE_STATE_UNKNOWN;
-	if (identity->firstline != (uint32_t)q->check || identity->version != q->check >> 32)
-		return CODE_STATE_STALE;
-	return CODE_STATE_CONFIRMED;
+	return cpython_identity__has(identity, q->check) ? CODE_STATE_CONFIRMED : CODE_STATE_STALE;
 }
 
 static int add_python(struct code_answers *answers, struct found_runtimes *found,

@@ -25,8 +25,11 @@ struct code_request {
 };
 _Static_assert(sizeof(struct code_request) <= READER_REQUEST_MAX, "it is one request");
 
+_Static_assert(CPYTHON_HEAD_MAX <= CODE_COPY_HEAD, "what is read of a code object is copied");
+
 struct code_answer {
 	struct runtime_info info;
+	struct cpython_layout layout; /* of what `info` has of Python */
 	uint32_t may_come, has_python, python;
 	int32_t result;
 };
@@ -145,6 +148,7 @@ void code_reader__serve(struct reader_job *job)
 		return;
 	}
 	answer->info = found_runtimes__info(found);
+	answer->layout = found->python.layout;
 	answer->may_come = found->may_come;
 	answer->python = found_runtimes__python(found, &has_python);
 	answer->has_python = has_python;
@@ -162,7 +166,10 @@ int code_reader__take_info(const struct reader_answer *from, struct code_finding
 	memcpy(&answer, from->data, sizeof(answer));
 	if (answer.result)
 		return -ENODATA;
-	*findings = (struct code_findings){.info = answer.info, .may_come = answer.may_come != 0};
+	*findings = (struct code_findings){
+		.info = answer.info, .layout = answer.layout, .may_come = answer.may_come != 0};
+	if (!cpython_layout__is_sound(&answer.layout))
+		findings->info.python.head_size = 0;
 	findings->info.has &= RUNTIME_V8 | RUNTIME_PYTHON | RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES;
 	if (findings->info.python.hops > RUNTIME_HOPS)
 		findings->info.has &= ~RUNTIME_PYTHON;

@@ -13,6 +13,7 @@
 #include <sysprof/runtime_info.h>
 
 #include "readers/reader_pool.h"
+#include "runtimes/cpython_layout.h"
 
 struct code_question {
 	uint64_t function, check; /* as in a note */
@@ -40,7 +41,8 @@ void code_reader__serve(struct reader_job *job);
 /* Which runtimes a process has. */
 struct code_findings {
 	struct runtime_info info;
-	bool may_come; /* it is worth asking again later */
+	struct cpython_layout layout; /* sound, if info.python.head_size is not 0 */
+	bool may_come;		      /* it is worth asking again later */
 	bool has_python;
 	enum code_runtime_state python; /* if it has */
 };

@@ -165,7 +165,7 @@ static int find_flags(struct jvm *jvm)
 
 static int read_flag(const struct jvm *jvm, const char *name)
 {
-	uint64_t flags, count;
+	uint64_t flags, count = 0;
 	int err = process_memory__read(jvm->pid, &flags, sizeof(flags), jvm->flags);
 
 	if (!err)

@@ -178,10 +178,10 @@ static int describe_pinned(const struct jit_owner *owner, int path_fd, struct ji
 	found->st = (struct stat){};
 	if (path_fd == -ENOENT || path_fd == -ENOTDIR || path_fd == -ESRCH)
 		return -ENOENT;
-	found->state = path_fd < 0 ? state_of_error(path_fd) : judge_pinned(owner, path_fd);
+	found->state = pinned < 0 ? state_of_error(pinned) : judge_pinned(owner, pinned);
 	if (found->state != JIT_FILE_STATE_FOLLOWED)
 		return 0;
-	fd = open_as_owner(owner, path_fd, &found->st);
+	fd = open_as_owner(owner, pinned, &found->st);
 	if (fd < 0) {
 		found->state = state_of_error(fd);
 		return 0;

@@ -21,6 +21,7 @@
 #include "elf/elf_file.h"
 #include "jitwatch/process_memory.h"
 #include "jitwatch/v8_files.h"
+#include "runtimes/cpython_walk.h"
 #include "runtimes/hotspot_words.h"
 #include "runtimes/v8_script.h"
 #include "runtimes/v8_wasm.h"
@@ -433,6 +434,7 @@ static struct runtime_python python_info(const struct found_runtimes *found)
 	const struct cpython *py = &found->python;
 	const struct cpython_thread_word *word = &found->python_word;
 	const struct cpython_layout *l = &py->layout;
+	bool is_copied = cpython_layout__is_sound(l) && cpython_head__size(py) <= CODE_COPY_HEAD;
 	struct runtime_python info = {
 		.hops = word->hops,
 		.state_frame = l->thread_frame,
@@ -446,8 +448,15 @@ static struct runtime_python python_info(const struct found_runtimes *found)
 		.code_line = l->code_firstline,
 		.code_version = l->code_version ? l->code_version : l->code_qualname,
 		.code_name = l->code_version ? RUNTIME_NONE : l->code_name,
-		.code_filename = l->code_filename,
 		.str_hash = l->str_hash,
+		.str_length = l->str_length,
+		.str_ascii = l->str_ascii,
+		.head_size = is_copied ? cpython_head__size(py) : 0,
+		.code_qualname = l->code_qualname,
+		.code_filename = l->code_filename,
+		.code_linetable = l->code_linetable,
+		.bytes_size = l->bytes_size,
+		.bytes_data = l->bytes_data,
 		.code_type = l->has_cframes ? py->code_type : 0,
 		.state_holds = l->thread_holds_gil ? l->thread_holds_gil : RUNTIME_NONE,
 		.has_waits = l->thread_holds_gil &&

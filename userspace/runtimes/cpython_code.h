@@ -22,7 +22,7 @@ enum cpython_sureness {
 
 #define CPYTHON_LINETABLE_MAX (256u << 10) /* bytes; what is beyond has no lines */
 /* Enough for any one code object. */
-#define CPYTHON_CODE_READS 14u
+#define CPYTHON_CODE_READS 18u
 #define CPYTHON_CODE_SPENT (CPYTHON_LINETABLE_MAX + (32u << 10))
 
 /*

@@ -296,7 +296,7 @@ static void take_objects(struct reading *r, const struct positions *p, struct cp
 /* A pointer of an object, behind its head, within the bytes that are read of it. */
 static bool is_field(uint32_t offset, uint32_t first, uint32_t end)
 {
-	return offset % 8 == 0 && offset >= first && offset + 8 <= end;
+	return offset % 8 == 0 && offset >= first && end >= 8 && offset <= end - 8;
 }
 
 static bool are_threads_plausible(const struct cpython_layout *l)
@@ -328,7 +328,7 @@ static bool is_code_plausible(const struct cpython_layout *l)
 	       is_field(l->code_qualname, OBJECT_MIN, CPYTHON_HEAD_MAX) &&
 	       is_field(l->code_linetable, OBJECT_MIN, CPYTHON_HEAD_MAX) &&
 	       l->code_firstline % 4 == 0 && l->code_firstline >= OBJECT_MIN &&
-	       l->code_version + 4 <= l->code_filename && l->code_filename < l->code_qualname &&
+	       l->code_version <= l->code_filename - 4 && l->code_filename < l->code_qualname &&
 	       l->code_qualname < l->code_linetable && l->code_bytecode % 8 == 0 &&
 	       l->code_bytecode >= l->code_linetable + 8 + FROM_TRACEABLE;
 }
@@ -339,6 +339,15 @@ static bool are_texts_plausible(const struct cpython_layout *l)
 	       is_field(l->str_length, OBJECT_MIN, CODE_MAX) && l->str_state % 4 == 0 &&
 	       l->str_state >= OBJECT_MIN && l->str_ascii > l->str_state &&
 	       l->str_ascii > l->str_length && l->str_other > l->str_ascii;
+}
+
+bool cpython_layout__is_sound(const struct cpython_layout *l)
+{
+	return is_code_plausible(l) && are_texts_plausible(l) &&
+	       l->code_firstline <= l->code_linetable && l->code_bytecode <= CODE_MAX &&
+	       l->bytes_data <= CODE_MAX && l->str_ascii <= CODE_MAX && l->str_other <= CODE_MAX &&
+	       l->str_hash <= CODE_MAX &&
+	       (!l->code_name || is_field(l->code_name, OBJECT_MIN, l->code_linetable));
 }
 
 bool cpython_table__is(const uint8_t *table, size_t size, uint32_t *version)

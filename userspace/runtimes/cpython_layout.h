@@ -102,6 +102,12 @@ enum cpython_verdict cpython_layout__of_version(uint32_t version, struct cpython
 enum cpython_verdict cpython_layout__of_table(const uint8_t *table, size_t size,
 					      unsigned int attempt, struct cpython_layout *layout);
 
+/*
+ * Can objects be read by it, whoever says so: is each of the fields of code, str and bytes within what is read of them, and do they
+ * not overlap?
+ */
+bool cpython_layout__is_sound(const struct cpython_layout *layout);
+
 /* A release of 3.11 to 3.15: its layout needs no self-check. */
 bool cpython_version__is_known(uint32_t version);
 

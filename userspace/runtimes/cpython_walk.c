@@ -8,7 +8,9 @@
 
 #include <string.h>
 
-#include "sysprof/runtime_info.h"
+#include <sysprof/runtime_info.h>
+
+#include "base/minmax.h"
 
 #define TAG_BITS 3u
 #define TYPE_AT	 8u /* ob_type */
@@ -43,24 +45,42 @@ static uint32_t u32_at(const uint8_t *bytes, uint32_t offset)
 	return value;
 }
 
+/* 3.11 alone. As the kernel does it: what cannot be read counts as 0. */
+static int stand_in_for_version(const struct cpython *py, struct target_memory *m,
+				const uint8_t *head, uint32_t *version)
+{
+	const struct cpython_layout *l = &py->layout;
+	uint64_t filename = word_at(head, l->code_filename), hash, length, size;
+	__u64 tail[RUNTIME_FILE_TAIL];
+	int err = target_memory__word(m, &hash, word_at(head, l->code_name) + l->str_hash), more;
+
+	if (err)
+		hash = 0;
+	memset(tail, 0, sizeof(tail));
+	more = target_memory__word(m, &length, filename + l->str_length);
+	if (more)
+		length = 0;
+	size = min_u64(length, sizeof(tail));
+	if (size && !more)
+		more = target_memory__read(m, tail, size, filename + l->str_ascii + length - size);
+	*version = runtime_python_version((uint32_t)word_at(head, l->code_qualname), hash, length,
+					  tail);
+	return err ? err : more;
+}
+
 int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
 			      const uint8_t *head, struct cpython_identity *identity)
 {
 	const struct cpython_layout *l = &py->layout;
-	uint64_t filename = word_at(head, l->code_filename), hash;
-	int err = 0;
 
 	*identity = (struct cpython_identity){
 		.version = l->code_version ? u32_at(head, l->code_version) : 0,
 		.firstline = u32_at(head, l->code_firstline),
 		.qualname = word_at(head, l->code_qualname),
-		.others = cpython_identity__others(filename, word_at(head, l->code_linetable)),
+		.others = cpython_identity__others(word_at(head, l->code_filename),
+						   word_at(head, l->code_linetable)),
 	};
-	if (!l->code_name)
-		return 0;
-	err = target_memory__word(m, &hash, word_at(head, l->code_name) + l->str_hash);
-	identity->version = runtime_python_version(identity->qualname, filename, err ? 0 : hash);
-	return err;
+	return l->code_name ? stand_in_for_version(py, m, head, &identity->version) : 0;
 }
 
 static enum step stop(struct walker *w, enum cpython_end end)

@@ -19,7 +19,7 @@
 
 /*
  * What a code object has in its head, by which it is known again: the memory of one that is gone is used for the next one.
- * Words of the process, none of which is followed but 3.11's name.
+ * Words of the process, none of which is followed but those to 3.11's names.
  */
 struct cpython_identity {
 	uint32_t version; /* co_version; 3.11: runtime_python_version() */
@@ -40,11 +40,17 @@ static inline size_t cpython_head__size(const struct cpython *py)
 }
 
 /*
- * Of the head that was read. 0; 3.11: else as target_memory__read(), its name's hash counts as 0 then, as it does in the
- * kernel.
+ * Of the head that was read. 0; 3.11: else as target_memory__read(), what cannot be read of its names counts as 0 then, as it
+ * does in the kernel.
  */
 int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
 			      const uint8_t *head, struct cpython_identity *identity);
+
+/* Is it the one that a note has? frame_note.check of include/sysprof/event.h */
+static inline bool cpython_identity__has(const struct cpython_identity *identity, uint64_t check)
+{
+	return identity->firstline == (uint32_t)check && identity->version == check >> 32;
+}
 
 #define CPYTHON_OWNER_GENERATOR 1u
 #define CPYTHON_OWNER_BOUNDARY	3u /* this, and what is larger: a frame of C, not of Python */

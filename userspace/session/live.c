@@ -249,6 +249,8 @@ static int push_from_rings(void *context, struct event_header *event)
 		return live_groups__entered(live->groups, (struct in_group_event *)event);
 	case EVENT_GROUP_MADE:
 		return live_groups__made(live->groups, (struct group_made_event *)event);
+	case EVENT_CODE_COPY:
+		return live_code__copied(live->code, (const struct code_copy_event *)event);
 	case EVENT_SAMPLE:
 		err = refine_time(live, (struct sample_event *)event);
 		live->samples++;

@@ -325,8 +325,10 @@ static void take_info(void *context, const struct reader_answer *answer)
 	if (!found.may_come)
 		process->looks = LOOKS;
 	found.info.as_of = request->since;
-	if (found.info.has)
-		publish_wanted(c, process, &found.info);
+	if (!found.info.has)
+		return;
+	process->layout = found.layout;
+	publish_wanted(c, process, &found.info);
 }
 
 /*

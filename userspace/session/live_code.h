@@ -44,6 +44,8 @@ int live_code__mapped(struct live_code *c, const struct mmap_event *mapping);
  * again, others are asked of both, since many children are gone before they can be asked. 0 or -ENOMEM.
  */
 int live_code__forked(struct live_code *c, uint32_t parent, uint32_t child, uint64_t time);
+/* What names a function, before the sample that has it first. 0, -ENOMEM, or what `push` has returned. */
+int live_code__copied(struct live_code *c, const struct code_copy_event *copy);
 /* 0 or -ENOMEM. */
 int live_code__sampled(struct live_code *c, const struct sample_event *sample);
 /* It writes down its functions itself, in a map or a dump that is followed: nothing is noted of it any more. A JVM's stacks are walked all the same. */

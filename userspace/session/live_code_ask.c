@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "jitwatch/code_copy.h"
 
 uint64_t live_code_hash_question(const struct code_question *q)
 {
@@ -163,6 +164,32 @@ static int take_event(void *context, struct event_header *event)
 		asked->read = is_confirmed(event) ? event->time : 0;
 	}
 	return c->options.push(c->options.context, event);
+}
+
+int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
+{
+	const struct code_question question = {
+		.function = copy->function, .check = copy->check, .kind = FRAME_NOTE_PYTHON};
+	struct taking taking = {c, live_code_find(c, copy->tgid)};
+	struct code_process *process = taking.process;
+	struct code_answers answers = {.pid = copy->tgid, .limit = EVENT_SIZE_MAX};
+	struct event_header *event;
+	struct asked *asked;
+	int err;
+
+	if (!process || process->tells || !process->info.python.head_size)
+		return 0;
+	asked = live_code_asked(process, &question);
+	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question))
+		return 0;
+	err = code_copy__tell(&answers, copy, &process->layout);
+	if (!err) {
+		event = (struct event_header *)answers.bytes.data;
+		event->time = monotonic_ns();
+		err = take_event(&taking, event);
+	}
+	code_answers__fini(&answers);
+	return err == -ENODATA ? 0 : err;
 }
 
 /* A reader_answer_fn. What waits is asked next. */

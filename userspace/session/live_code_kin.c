@@ -16,6 +16,7 @@ void live_code_inherit(struct code_process *child, const struct code_process *pa
 		return;
 	child->is_like_parent = has == RUNTIME_PYTHON && !parent->looked_at &&
 				(parent->looks == LOOKS || parent->is_like_parent);
+	child->layout = parent->layout;
 	child->info = (struct runtime_info){
 		.as_of = time, .has = RUNTIME_PYTHON, .python = parent->info.python};
 }

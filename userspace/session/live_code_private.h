@@ -52,6 +52,7 @@ struct code_process {
 	bool is_asked; /* a request about its functions is under way */
 	struct runtime_info
 		info; /* what the kernel knows of it, while it `has` something, or inherits it */
+	struct cpython_layout layout; /* of its Python */
 	VEC(struct asked) asked;
 	struct hashmap by_question;
 	VEC(uint32_t) waiting; /* numbers of `asked` */

@@ -196,6 +196,12 @@ static bool check_code_runtime(const struct code_runtime_event *e)
 	return is_runtime(e->kind) && e->state < CODE_RUNTIME_STATE_COUNT;
 }
 
+static bool check_code_copy(const struct code_copy_event *e)
+{
+	return e->head_size <= CODE_COPY_HEAD && e->name_size <= CODE_COPY_NAME &&
+	       e->file_size <= CODE_COPY_FILE && e->lines_size <= e->header.size - sizeof(*e);
+}
+
 static bool check_symbol(const struct symbol_event *e)
 {
 	struct symbol_walk walk;
@@ -260,6 +266,8 @@ static size_t fixed_size(__u16 type)
 		return sizeof(struct code_function_event) + 2;
 	case EVENT_CODE_CHAIN:
 		return sizeof(struct code_chain_event);
+	case EVENT_CODE_COPY:
+		return sizeof(struct code_copy_event);
 	case EVENT_CODE_RUNTIME:
 		return sizeof(struct code_runtime_event);
 	case EVENT_SYMBOL:
@@ -310,6 +318,8 @@ static bool check_contents(const struct event_header *event)
 		return check_code_chain(e);
 	case EVENT_CODE_RUNTIME:
 		return check_code_runtime(e);
+	case EVENT_CODE_COPY:
+		return check_code_copy(e);
 	case EVENT_SYMBOL:
 		return check_symbol(e);
 	default:

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Copies of what names a function of Python, with the first sample that it is in.
+ *
+ * CPython frees code as soon as nothing refers to it: the body of a module that is imported, what `exec` runs. Whoever reads its
+ * name a few milliseconds later finds another object there. So the few objects that it is read from are copied in the tick.
+ * What does not fit into a copy is read from the process, as is what was met when too much had been copied already.
+ */
+#ifndef BPF_CODE_COPY_BPF_H
+#define BPF_CODE_COPY_BPF_H
+
+#include <linux/bpf_perf_event.h>
+
+#include "maps.bpf.h"
+#include "runtime.bpf.h"
+
+#define CODE_COPIES_NS 125000000ull /* rings are read more often, where somebody fills them */
+
+_Static_assert(sizeof(struct code_copy_event) % EVENT_ALIGN == 0, "without a table it ends so");
+
+/* Where one is put together. */
+struct code_copy_scratch {
+	__u64 since; /* CLOCK_MONOTONIC: since then … */
+	__u32 bytes; /* … so many were copied */
+	__u32 lead;
+	union {
+		struct code_copy_event copy;
+		unsigned char space[sizeof(struct code_copy_event) + CODE_COPY_TABLE];
+	};
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct code_copy_scratch);
+} code_copy_scratches SEC(".maps");
+
+static __always_inline struct code_copy_scratch *code_copy_scratch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&code_copy_scratches, &zero);
+}
+
+static __always_inline bool may_copy_code(struct code_copy_scratch *c, __u64 now)
+{
+	if (now - c->since > CODE_COPIES_NS) {
+		c->since = now;
+		c->bytes = 0;
+	}
+	return c->bytes < code_bytes;
+}
+
+static __always_inline __u64 word_of_copy(const struct code_copy_event *e, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	return offset <= CODE_COPY_HEAD - 8 ? *(const __u64 *)(e->head + offset) : 0;
+}
+
+/* So much of an object, or what of it is in its first page. The number of bytes. */
+static __always_inline __u64 copy_object(unsigned char *to, __u64 size, __u64 address)
+{
+	__u64 in_page = IN_PAGE + 1 - (address & IN_PAGE);
+
+	if (!bpf_probe_read_user(to, size, (void *)address))
+		return size;
+	UNWIND_HIDE(in_page);
+	if (in_page >= size)
+		return 0;
+	return bpf_probe_read_user(to, in_page, (void *)address) ? 0 : in_page;
+}
+
+/* The bytes object with the lines. False: it does not fit. */
+static __always_inline bool copy_table(struct code_copy_scratch *c,
+				       const struct runtime_python *python)
+{
+	__u64 length, size;
+
+	if (read_word(c->copy.lines + python->bytes_size, &length) || length > CODE_COPY_TABLE)
+		return false;
+	size = python->bytes_data + length;
+	UNWIND_HIDE(size);
+	if (size > CODE_COPY_TABLE ||
+	    bpf_probe_read_user(c->space + sizeof(c->copy), size, (void *)c->copy.lines))
+		return false;
+	c->copy.lines_size = size;
+	return true;
+}
+
+/* 3.11: its name, of which the hash is read. */
+static __always_inline void copy_hash(struct code_copy_event *e,
+				      const struct runtime_python *python)
+{
+	e->hash_at = e->hash = 0;
+	if (python->code_name == RUNTIME_NONE)
+		return;
+	e->hash_at = word_of_copy(e, python->code_name) + python->str_hash;
+	if (read_word(e->hash_at, &e->hash))
+		e->hash_at = 0;
+}
+
+/* Number `which` of those that this sample has met. 0: it is not to be copied again. A global function. */
+__attribute__((noinline)) int copy_code(struct bpf_perf_event_data *ctx, __u32 which)
+{
+	struct code_copy_scratch *c = code_copy_scratch();
+	struct scratch *s = scratch();
+	struct notes *n = notes();
+	struct code_copy_event *e;
+	__u64 size;
+
+	if (!c || !s || !n || which >= CODE_COPIES || !may_copy_code(c, n->time))
+		return -1;
+	e = &c->copy;
+	e->function = n->met[which].function;
+	e->check = n->met[which].check;
+	size = n->info.python.head_size;
+	UNWIND_HIDE(size);
+	if (size > CODE_COPY_HEAD || bpf_probe_read_user(e->head, size, (void *)e->function))
+		return -1;
+	e->head_size = size;
+	e->name = word_of_copy(e, n->info.python.code_qualname);
+	e->file = word_of_copy(e, n->info.python.code_filename);
+	e->lines = word_of_copy(e, n->info.python.code_linetable);
+	if (!copy_table(c, &n->info.python))
+		return 0;
+	copy_hash(e, &n->info.python);
+	e->name_size = copy_object(e->name_bytes, CODE_COPY_NAME, e->name);
+	e->file_size = copy_object(e->file_bytes, CODE_COPY_FILE, e->file);
+	size = (e->lines_size + EVENT_ALIGN - 1) & ~(EVENT_ALIGN - 1);
+	UNWIND_HIDE(size);
+	if (size > CODE_COPY_TABLE)
+		return 0;
+	e->header.type = EVENT_CODE_COPY;
+	e->header.flags = 0;
+	e->header.size = sizeof(*e) + size;
+	e->header.time = s->sample.header.time;
+	e->tgid = s->sample.tgid;
+	e->reserved = 0;
+	c->bytes += sizeof(*e) + size;
+	return bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &c->lead,
+				     sizeof(c->lead) + sizeof(*e) + size);
+}
+
+/* Those that the sample has met, before the sample itself. */
+static __always_inline void copy_codes(struct bpf_perf_event_data *ctx, struct notes *n)
+{
+	for (__u32 i = 0; i < CODE_COPIES; i++) {
+		if (i >= n->met_count)
+			break;
+		if (!copy_code(ctx, i))
+			note_copied(n, n->met[i].function, n->met[i].check);
+	}
+}
+
+#endif
