@@ -96,11 +96,28 @@ static void user_test(void **state)
 	outside_books__free(books);
 }
 
+/* Copies are of all together, and those of the past second do not count. */
+static void copies_test(void **state)
+{
+	struct told_budget b = {};
+
+	(void)state;
+	for (size_t i = 0; i < COPIES_ALL / 1024; i++)
+		assert_true(told_budget__may_read(&b, 1024, NOW));
+	assert_false(told_budget__may_read(&b, 1024, NOW));
+	assert_false(told_budget__may_read(&b, 1, NOW + COPIES_TIME));
+	assert_false(told_budget__may_read(&b, 1, NOW - 1)); /* CPUs are read one after the other */
+	assert_false(told_budget__may_read(&b, COPIES_ALL + 1, NOW + COPIES_TIME + 1));
+	assert_true(told_budget__may_read(&b, COPIES_ALL, NOW + COPIES_TIME + 1));
+	told_budget__fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(process_test),
 		cmocka_unit_test(user_test),
+		cmocka_unit_test(copies_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,7 +180,8 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	if (!process || process->tells || !process->info.python.head_size)
 		return 0;
 	asked = live_code_asked(process, &question);
-	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question))
+	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question) ||
+	    !told_budget__may_read(&c->told, copy->header.size, copy->header.time))
 		return 0;
 	err = code_copy__tell(&answers, copy, &process->layout);
 	if (!err) {

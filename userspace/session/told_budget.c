@@ -64,3 +64,15 @@ bool told_budget__spend(struct told_budget *b, struct told_by_process *process,
 		user->bytes += bytes;
 	return true;
 }
+
+bool told_budget__may_read(struct told_budget *b, size_t bytes, uint64_t now)
+{
+	if (now > b->copies_since + COPIES_TIME) {
+		b->copies_since = now;
+		b->copied = 0;
+	}
+	if (is_over(b->copied, bytes, COPIES_ALL))
+		return false;
+	b->copied += bytes;
+	return true;
+}
