@@ -15,6 +15,9 @@
 #include "runtime.bpf.h"
 
 #define CODE_COPIES_NS 125000000ull /* rings are read more often, where somebody fills them */
+#define COPIED_BITS    11
+#define COPIED_SETS    (1u << COPIED_BITS)
+#define COPIED_WAYS    4u
 
 _Static_assert(sizeof(struct code_copy_event) % EVENT_ALIGN == 0, "without a table it ends so");
 
@@ -35,6 +38,69 @@ struct {
 	__type(key, __u32);
 	__type(value, struct code_copy_scratch);
 } code_copy_scratches SEC(".maps");
+
+/* Hashes of functions of Python that were copied: those of a set push each other out, and are copied once more then. */
+struct copied_set {
+	__u64 hashes[COPIED_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, COPIED_SETS);
+	__type(key, __u32);
+	__type(value, struct copied_set);
+} copied_codes SEC(".maps");
+
+static __always_inline __u64 hash_of_code(const struct notes *n, __u64 code, __u64 check)
+{
+	__u64 hash = (code ^ n->info.as_of * 0xc2b2ae3d27d4eb4full) * 0x9e3779b97f4a7c15ull;
+
+	hash ^= hash >> 32;
+	return (hash ^ check) * 0x9e3779b97f4a7c15ull | 1;
+}
+
+static __always_inline struct copied_set *copied_set(__u64 hash)
+{
+	__u32 set = hash >> (64 - COPIED_BITS);
+
+	return bpf_map_lookup_elem(&copied_codes, &set);
+}
+
+/* Two CPUs may do so at once: one of the two functions is copied once more then. */
+static __always_inline void note_copied(const struct notes *n, __u64 code, __u64 check)
+{
+	__u64 hash = hash_of_code(n, code, check);
+	struct copied_set *set = copied_set(hash);
+
+	if (!set)
+		return;
+#pragma unroll
+	for (__u32 i = COPIED_WAYS - 1; i; i--)
+		set->hashes[i] = set->hashes[i - 1];
+	set->hashes[0] = hash;
+}
+
+/* A function that this sample has not met before. */
+static __always_inline void meet_code(struct notes *n, __u64 code, __u64 check)
+{
+	__u32 at = n->met_count;
+	struct copied_set *set;
+	__u64 hash;
+
+	if (!check || !n->info.python.head_size || at >= CODE_COPIES)
+		return;
+	hash = hash_of_code(n, code, check);
+	set = copied_set(hash);
+	if (!set)
+		return;
+#pragma unroll
+	for (__u32 i = 0; i < COPIED_WAYS; i++)
+		if (set->hashes[i] == hash)
+			return;
+	n->met[at].function = code;
+	n->met[at].check = check;
+	n->met_count = at + 1;
+}
 
 static __always_inline struct code_copy_scratch *code_copy_scratch(void)
 {

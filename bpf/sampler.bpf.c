@@ -21,7 +21,6 @@
 #include "clock.bpf.h"
 #include "cputime.bpf.h"
 #include "unwind.bpf.h"
-#include "code_copy.bpf.h"
 #include "emit.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -40,7 +40,8 @@ static __always_inline int unwind_find_leaf(struct unwind_state *s);
 #include <sysprof/unwind_walk.h>
 
 #include "hotspot.bpf.h"
-#include "runtime.bpf.h"
+#include "cpython.bpf.h"
+#include "v8.bpf.h"
 
 #if !defined(__TARGET_ARCH_x86)
 #error "user stacks are written for x86-64 only"

@@ -168,8 +168,6 @@ int code_reader__take_info(const struct reader_answer *from, struct code_finding
 		return -ENODATA;
 	*findings = (struct code_findings){
 		.info = answer.info, .layout = answer.layout, .may_come = answer.may_come != 0};
-	if (!cpython_layout__is_sound(&answer.layout))
-		findings->info.python.head_size = 0;
 	findings->info.has &= RUNTIME_V8 | RUNTIME_PYTHON | RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES;
 	if (findings->info.python.hops > RUNTIME_HOPS)
 		findings->info.has &= ~RUNTIME_PYTHON;

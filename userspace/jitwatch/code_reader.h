@@ -41,8 +41,9 @@ void code_reader__serve(struct reader_job *job);
 /* Which runtimes a process has. */
 struct code_findings {
 	struct runtime_info info;
-	struct cpython_layout layout; /* sound, if info.python.head_size is not 0 */
-	bool may_come;		      /* it is worth asking again later */
+	struct cpython_layout
+		layout; /* as the reader says; code_copy__tell() looks whether it is sound */
+	bool may_come;	/* it is worth asking again later */
 	bool has_python;
 	enum code_runtime_state python; /* if it has */
 };

@@ -434,7 +434,6 @@ static struct runtime_python python_info(const struct found_runtimes *found)
 	const struct cpython *py = &found->python;
 	const struct cpython_thread_word *word = &found->python_word;
 	const struct cpython_layout *l = &py->layout;
-	bool is_copied = cpython_layout__is_sound(l) && cpython_head__size(py) <= CODE_COPY_HEAD;
 	struct runtime_python info = {
 		.hops = word->hops,
 		.state_frame = l->thread_frame,
@@ -451,7 +450,7 @@ static struct runtime_python python_info(const struct found_runtimes *found)
 		.str_hash = l->str_hash,
 		.str_length = l->str_length,
 		.str_ascii = l->str_ascii,
-		.head_size = is_copied ? cpython_head__size(py) : 0,
+		.head_size = cpython_layout__is_sound(l) ? cpython_head__size(py) : 0,
 		.code_qualname = l->code_qualname,
 		.code_filename = l->code_filename,
 		.code_linetable = l->code_linetable,

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Notes of CPython. It has its own chain of frames, which is walked before the native stack: the loop that runs some of them is
+ * the native frame in which its anchor lies, an object on the C stack.
+ */
+#ifndef BPF_CPYTHON_BPF_H
+#define BPF_CPYTHON_BPF_H
+
+#include "code_copy.bpf.h"
+#include "runtime.bpf.h"
+
+#define PYTHON_FRAMES_A_CHECK 32
+#define PYTHON_CHECKS	      12 /* of frames that are noted, … */
+#define PYTHON_PASS_CHECKS    32 /* … and of those that are not: their group's anchor is looked for */
+#define PYTHON_OWNED_BY_C     3 /* the owner of a frame that stands for the C stack: this, or more */
+
+static __always_inline __u64 word_of_frame(const struct notes *n, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	return offset <= PYTHON_FRAME_BYTES - 8
+		       ? *(const __u64 *)((const char *)n->python_frame + offset)
+		       : 0;
+}
+
+static __always_inline __u8 byte_of_frame(const struct notes *n, __u64 offset)
+{
+	UNWIND_HIDE(offset);
+	return offset < PYTHON_FRAME_BYTES ? ((const unsigned char *)n->python_frame)[offset] : 0;
+}
+
+/* PyThreadState of this thread; 0: it has none. */
+static __always_inline __u64 python_thread(const struct runtime_python *python)
+{
+	__u64 at = TASK_READ(current_task(), thread.fsbase);
+
+#pragma unroll
+	for (__u32 i = 0; i < RUNTIME_HOPS; i++) {
+		if (i >= python->hops)
+			break;
+		if (!at || read_word(at + python->hop[i], &at))
+			return 0;
+	}
+	return python->hops ? at : 0;
+}
+
+/* How a walk over the chain went on. */
+enum {
+	PYTHON_ROOT, /* to its end */
+	PYTHON_MORE, /* there is another frame */
+	PYTHON_FULL, /* there is no room for the frame */
+	PYTHON_TORN, /* that is no frame */
+};
+
+/* What the thread has to do with the GIL: one or two reads of user memory. FRAME_NOTE_GIL_ */
+static __always_inline __u8 python_gil(const struct runtime_python *python, __u64 *thread)
+{
+	struct {
+		__u64 holder;
+		__u32 locked, unused;
+	} gil;
+	__u32 flags[2]; /* holds, waits */
+	__u8 known = FRAME_NOTE_GIL_KNOWN;
+	__u64 interpreter, fs, state = *thread;
+
+	if (python->state_holds != RUNTIME_NONE) {
+		if (bpf_probe_read_user(flags, sizeof(flags),
+					(void *)(state + python->state_holds)))
+			return 0;
+		if (flags[0])
+			known |= FRAME_NOTE_GIL_HELD;
+		if (python->has_waits && flags[1])
+			known |= FRAME_NOTE_GIL_WAITS;
+		return known;
+	}
+	if (python->gil_interpreter &&
+	    (read_word(state + python->state_interpreter, &interpreter) ||
+	     interpreter != python->gil_interpreter))
+		return 0;
+	if (!python->gil || bpf_probe_read_user(&gil, sizeof(gil), (void *)python->gil))
+		return 0;
+	if (gil.locked != 1)
+		return known;
+	if (gil.holder != state && python->state_thread &&
+	    !read_word(gil.holder + python->state_thread, &fs) &&
+	    fs == TASK_READ(current_task(), thread.fsbase))
+		*thread = state = gil.holder;
+	return gil.holder == state ? known | FRAME_NOTE_GIL_HELD : known;
+}
+
+/* The group ends here. */
+static __always_inline int end_group(struct notes *n, __u64 anchor)
+{
+	__u32 group = n->groups;
+
+	if (group >= PYTHON_GROUPS)
+		return PYTHON_FULL;
+	n->anchors[group & (PYTHON_GROUPS - 1)] = anchor;
+	n->groups = group + 1;
+	return PYTHON_MORE;
+}
+
+static __always_inline __u64 word_of_code(const struct notes *n, __u64 offset)
+{
+	offset -= n->info.python.code_from;
+	UNWIND_HIDE(offset);
+	return offset <= RUNTIME_CODE_BYTES - 8 ? *(const __u64 *)(n->python_code + offset) : 0;
+}
+
+/* What is looked at of a code object lies close together. */
+static __always_inline bool read_code(struct notes *n, __u64 code)
+{
+	__u64 size = n->info.python.code_size;
+
+	UNWIND_HIDE(size);
+	return size <= RUNTIME_CODE_BYTES &&
+	       !bpf_probe_read_user(n->python_code, size,
+				    (void *)(code + n->info.python.code_from));
+}
+
+/* The last bytes of the name of the file, into n->file_tail. Its length. */
+static __always_inline __u64 read_file_tail(struct notes *n, __u64 filename)
+{
+	const struct runtime_python *python = &n->info.python;
+	__u64 length, size = sizeof(n->file_tail);
+
+#pragma unroll
+	for (__u32 i = 0; i < RUNTIME_FILE_TAIL; i++)
+		n->file_tail[i] = 0;
+	if (read_word(filename + python->str_length, &length))
+		return 0;
+	if (length < size)
+		size = length;
+	UNWIND_HIDE(size);
+	if (size <= sizeof(n->file_tail))
+		bpf_probe_read_user(n->file_tail, size,
+				    (void *)(filename + python->str_ascii + length - size));
+	return length;
+}
+
+/* Of the code object that was read: its version, or what stands for one. What cannot be read counts as 0. */
+static __always_inline __u32 version_of_code(struct notes *n)
+{
+	const struct runtime_python *python = &n->info.python;
+	__u64 version = word_of_code(n, python->code_version), hash, length;
+
+	if (python->code_name == RUNTIME_NONE)
+		return version;
+	if (read_word(word_of_code(n, python->code_name) + python->str_hash, &hash))
+		hash = 0;
+	length = read_file_tail(n, word_of_code(n, python->code_filename));
+	return runtime_python_version((__u32)version, hash, length, n->file_tail);
+}
+
+/* frame_note.check of a code object. False: it is none. */
+static __always_inline bool check_code(struct notes *n, __u64 code, __u64 *check)
+{
+	const struct runtime_python *python = &n->info.python;
+	struct known_word *known = known_word(n, code);
+
+	if (is_known_word(n, known, code)) {
+		*check = known->led_to;
+		return true;
+	}
+	if (!read_code(n, code) ||
+	    (python->code_type && word_of_code(n, RUNTIME_OBJECT_TYPE) != python->code_type))
+		return false;
+	*check = (__u64)version_of_code(n) << 32 | (__u32)word_of_code(n, python->code_line);
+	known->function = code;
+	known->led_to = *check;
+	known->time = n->time;
+	meet_code(n, code, *check);
+	return true;
+}
+
+/* Each group will need a note of its loop, too, and the cut one. */
+static __always_inline int note_python(struct notes *n, __u64 code)
+{
+	struct frame_note note = {
+		.frame = n->groups, .kind = FRAME_NOTE_PYTHON, .flags = n->gil, .function = code};
+
+	if (n->groups >= PYTHON_GROUPS || n->count + n->groups + 2 >= FRAME_NOTES_MAX)
+		return PYTHON_FULL;
+	note.place = (__u32)(word_of_frame(n, n->info.python.frame_instruction) - code);
+	if (!check_code(n, code, &note.check))
+		return PYTHON_TORN;
+	return add_note(n, &note) ? PYTHON_MORE : PYTHON_FULL;
+}
+
+/*
+ * Into n->python_frame. A frame's caller lies right below it, most of the time, so what is below it is read with it, as far as
+ * its own page goes: reading 500 bytes costs hardly more than reading 88.
+ */
+static __always_inline bool read_python_frame(struct notes *n, __u64 frame)
+{
+	__u64 at = frame - n->python_from, from, size;
+
+	if (frame >> UNWIND_ADDRESS_BITS || (frame & 7))
+		return false;
+	if (at > PYTHON_WINDOW - PYTHON_FRAME_BYTES) {
+		from = frame - (PYTHON_WINDOW - PYTHON_FRAME_BYTES);
+		if ((from ^ frame) & ~IN_PAGE)
+			from = frame & ~IN_PAGE;
+		at = frame - from;
+		size = at + PYTHON_FRAME_BYTES;
+		UNWIND_HIDE(size);
+		n->python_from = PYTHON_NOWHERE;
+		if (size > PYTHON_WINDOW ||
+		    bpf_probe_read_user(n->python_window, size, (void *)from))
+			return false;
+		n->python_from = from;
+	}
+	at >>= 3;
+	UNWIND_HIDE(at);
+	if (at > (PYTHON_WINDOW - PYTHON_FRAME_BYTES) / 8)
+		return false;
+#pragma unroll
+	for (__u32 i = 0; i < PYTHON_FRAME_BYTES / 8; i++)
+		n->python_frame[i] = n->python_window[at + i];
+	return true;
+}
+
+/* Does the frame that was read stand for the C stack? From 3.12 on, one ends each group. */
+static __always_inline bool is_of_c(const struct notes *n)
+{
+	const struct runtime_python *python = &n->info.python;
+
+	return python->frame_is_entry == RUNTIME_NONE &&
+	       byte_of_frame(n, python->frame_owner) >= PYTHON_OWNED_BY_C;
+}
+
+/* One frame of the chain. A global function. */
+__attribute__((noinline)) int python_step(void)
+{
+	struct notes *n = notes();
+	const struct runtime_python *python;
+	__u64 code, frame;
+	int end;
+
+	if (!n)
+		return PYTHON_ROOT;
+	python = &n->info.python;
+	frame = n->frame;
+	if (!frame)
+		return PYTHON_ROOT;
+	if (!read_python_frame(n, frame))
+		return PYTHON_TORN;
+	n->frame = word_of_frame(n, python->frame_previous);
+	if (is_of_c(n))
+		return end_group(n, frame);
+	code = word_of_frame(n, python->frame_code) & ~3ull;
+	end = note_python(n, code);
+	if (end == PYTHON_MORE && python->frame_is_entry != RUNTIME_NONE &&
+	    byte_of_frame(n, python->frame_is_entry)) {
+		end = end_group(n, n->cframe);
+		if (read_word(n->cframe + python->cframe_previous, &n->cframe))
+			return PYTHON_TORN;
+	}
+	return end;
+}
+
+/* A global function: it is verified once, and called often. */
+__attribute__((noinline)) int python_steps(void)
+{
+	int end = PYTHON_MORE;
+
+	for (__u32 i = 0; i < PYTHON_FRAMES_A_CHECK && end == PYTHON_MORE; i++)
+		end = python_step();
+	return end;
+}
+
+/* One frame that is not noted. Is its group's anchor found? A global function. */
+__attribute__((noinline)) int python_pass(void)
+{
+	struct notes *n = notes();
+	__u64 frame;
+
+	if (!n)
+		return PYTHON_ROOT;
+	frame = n->frame;
+	if (!frame)
+		return PYTHON_ROOT;
+	if (!read_python_frame(n, frame))
+		return PYTHON_TORN;
+	n->frame = word_of_frame(n, n->info.python.frame_previous);
+	if (!is_of_c(n))
+		return PYTHON_MORE;
+	end_group(n, frame);
+	return PYTHON_ROOT;
+}
+
+__attribute__((noinline)) int python_passes(void)
+{
+	int end = PYTHON_MORE;
+
+	for (__u32 i = 0; i < PYTHON_FRAMES_A_CHECK && end == PYTHON_MORE; i++)
+		end = python_pass();
+	return end;
+}
+
+/* The anchor of the group that has no room for its outer frames: its inner ones stand at its loop all the same. */
+static __always_inline void find_last_anchor(struct notes *n, __u64 until)
+{
+	if (n->info.python.frame_is_entry != RUNTIME_NONE) {
+		end_group(n, n->cframe);
+		return;
+	}
+	for (__u32 i = 0; i < PYTHON_PASS_CHECKS; i++)
+		if (python_passes() != PYTHON_MORE || bpf_ktime_get_ns() > until)
+			return;
+}
+
+/* A note without a function: here are frames that are not noted. There is room for it. */
+static __always_inline void note_cut(struct notes *n)
+{
+	__u32 group = n->groups;
+	struct frame_note note = {.frame = group < PYTHON_GROUPS ? group : PYTHON_GROUPS - 1,
+				  .kind = FRAME_NOTE_PYTHON};
+
+	add_note(n, &note);
+}
+
+/* The frame that the C frame has. */
+static __always_inline bool enter_cframe(struct notes *n)
+{
+	return !read_word(n->cframe + n->info.python.cframe_frame, &n->frame);
+}
+
+/* Where a thread's state points, is there a frame? */
+static __always_inline bool begin_chain(struct notes *n)
+{
+	const struct runtime_python *python = &n->info.python;
+	__u64 state = python_thread(python);
+
+	if (!state)
+		return false;
+	n->gil = python_gil(python, &state);
+	if (read_word(state + python->state_frame, &n->frame))
+		return false;
+	if (python->cframe_frame == RUNTIME_NONE)
+		return true;
+	n->cframe = n->frame;
+	return enter_cframe(n);
+}
+
+/*
+ * Up to 3.12 the loop links its C frame in before it has filled it in: what it has then is garbage, and the chain
+ * begins at the C frame before.
+ */
+static __always_inline bool begin_chain_again(struct notes *n)
+{
+	const struct runtime_python *python = &n->info.python;
+
+	return python->cframe_frame != RUNTIME_NONE && !n->count && !n->groups &&
+	       !read_word(n->cframe + python->cframe_previous, &n->cframe) && n->cframe &&
+	       enter_cframe(n);
+}
+
+/* The Python frames of the current thread, until it is that late. */
+static __always_inline void walk_python(struct notes *n, __u64 until)
+{
+	int end = begin_chain(n) ? PYTHON_MORE : PYTHON_ROOT;
+
+	for (__u32 i = 0; i < PYTHON_CHECKS && end == PYTHON_MORE; i++) {
+		end = python_steps();
+		if (end == PYTHON_TORN && begin_chain_again(n))
+			end = python_steps();
+		if (bpf_ktime_get_ns() > until)
+			break;
+	}
+	if (end == PYTHON_ROOT)
+		return;
+	note_cut(n);
+	if (end != PYTHON_TORN && n->groups < PYTHON_GROUPS)
+		find_last_anchor(n, until);
+}
+
+/* The next anchor that no frame was found for yet; above all frames, if there is none. */
+static __always_inline __u64 next_anchor(const struct notes *n)
+{
+	__u32 group = n->passed;
+
+	if (group >= n->groups || group >= PYTHON_GROUPS)
+		return ~0ULL;
+	return n->anchors[group & (PYTHON_GROUPS - 1)];
+}
+
+/*
+ * The native frame number `frame` has the stack from `sp` up to `cfa`, which is above the next anchor: is it the loop of that
+ * group? Anchors that the walk has passed have no frame. A global function.
+ */
+__attribute__((noinline)) int note_loop(__u32 frame, __u64 sp, __u64 cfa)
+{
+	struct frame_note note = {.frame = frame, .kind = FRAME_NOTE_PYTHON_LOOP};
+	struct scratch *s = scratch();
+	struct notes *n = notes();
+
+	if (!n || !s)
+		return 0;
+	for (int i = 0; i < 4; i++) {
+		__u64 anchor = next_anchor(n);
+		__u32 group = n->passed;
+
+		if (anchor >= cfa)
+			break;
+		n->passed = group + 1;
+		if (anchor < sp)
+			continue;
+		note.place = group;
+		add_note(n, &note);
+		break;
+	}
+	s->next_anchor = next_anchor(n);
+	return 0;
+}
+
+#endif
