@@ -117,38 +117,51 @@ static __always_inline bool read_code(struct notes *n, __u64 code)
 				    (void *)(code + n->info.python.code_from));
 }
 
-/* The last bytes of the name of the file, into n->file_tail. Its length. */
-static __always_inline __u64 read_file_tail(struct notes *n, __u64 filename)
+/* The name of the file by its length and its last bytes. What cannot be read counts as 0. */
+static __always_inline __u64 read_file(struct notes *n, __u64 filename)
 {
 	const struct runtime_python *python = &n->info.python;
-	__u64 length, size = sizeof(n->file_tail);
+	__u64 length = 0, size = sizeof(n->file_tail);
 
 #pragma unroll
 	for (__u32 i = 0; i < RUNTIME_FILE_TAIL; i++)
 		n->file_tail[i] = 0;
 	if (read_word(filename + python->str_length, &length))
-		return 0;
+		length = 0;
 	if (length < size)
 		size = length;
 	UNWIND_HIDE(size);
-	if (size <= sizeof(n->file_tail))
+	if (size && size <= sizeof(n->file_tail))
 		bpf_probe_read_user(n->file_tail, size,
 				    (void *)(filename + python->str_ascii + length - size));
-	return length;
+	return runtime_python_file(length, n->file_tail);
+}
+
+/* Most functions of a stack are of a few files. */
+static __always_inline __u64 file_of_code(struct notes *n, __u64 filename)
+{
+	struct known_word *known = known_word(n, filename);
+
+	if (is_known_word(n, known, filename))
+		return known->led_to;
+	known->led_to = read_file(n, filename);
+	known->function = filename;
+	known->time = n->time;
+	return known->led_to;
 }
 
 /* Of the code object that was read: its version, or what stands for one. What cannot be read counts as 0. */
 static __always_inline __u32 version_of_code(struct notes *n)
 {
 	const struct runtime_python *python = &n->info.python;
-	__u64 version = word_of_code(n, python->code_version), hash, length;
+	__u64 version = word_of_code(n, python->code_version), hash;
 
 	if (python->code_name == RUNTIME_NONE)
 		return version;
 	if (read_word(word_of_code(n, python->code_name) + python->str_hash, &hash))
 		hash = 0;
-	length = read_file_tail(n, word_of_code(n, python->code_filename));
-	return runtime_python_version((__u32)version, hash, length, n->file_tail);
+	return runtime_python_version((__u32)version, hash,
+				      file_of_code(n, word_of_code(n, python->code_filename)));
 }
 
 /* frame_note.check of a code object. False: it is none. */

@@ -29,7 +29,7 @@
  */
 struct known_word {
 	__u64 function,
-		led_to; /* V8: a Script, its number. Python: the code object, frame_note.check */
+		led_to; /* V8: a Script, its number. Python: the code object, frame_note.check; 3.11: its file, by its name */
 	__u64 time;	/* notes.time */
 };
 

@@ -82,16 +82,20 @@ struct runtime_python {
  * File names have none, so of these it is the length and the last bytes.
  */
 #define RUNTIME_FILE_TAIL 4u /* words; of a shorter name all, and 0 behind */
-static inline __u32 runtime_python_version(__u64 qualname, __u64 name_hash, __u64 file_length,
-					   const __u64 tail[RUNTIME_FILE_TAIL])
+static inline __u64 runtime_python_file(__u64 length, const __u64 tail[RUNTIME_FILE_TAIL])
 {
-	__u64 mixed = qualname;
+	__u64 mixed = length * 0x9e3779b97f4a7c15ull;
 
-	mixed = (mixed ^ name_hash) * 0x9e3779b97f4a7c15ull;
-	mixed = (mixed ^ mixed >> 32 ^ file_length) * 0x9e3779b97f4a7c15ull;
 	for (__u32 i = 0; i < RUNTIME_FILE_TAIL; i++)
 		mixed = (mixed ^ mixed >> 32 ^ tail[i]) * 0x9e3779b97f4a7c15ull;
-	return mixed >> 32;
+	return mixed;
+}
+
+static inline __u32 runtime_python_version(__u64 qualname, __u64 name_hash, __u64 file)
+{
+	__u64 mixed = (qualname ^ name_hash) * 0x9e3779b97f4a7c15ull;
+
+	return ((mixed ^ mixed >> 32 ^ file) * 0x9e3779b97f4a7c15ull) >> 32;
 }
 
 /*

@@ -63,8 +63,8 @@ static int stand_in_for_version(const struct cpython *py, struct target_memory *
 	size = min_u64(length, sizeof(tail));
 	if (size && !more)
 		more = target_memory__read(m, tail, size, filename + l->str_ascii + length - size);
-	*version = runtime_python_version((uint32_t)word_at(head, l->code_qualname), hash, length,
-					  tail);
+	*version = runtime_python_version((uint32_t)word_at(head, l->code_qualname), hash,
+					  runtime_python_file(length, tail));
 	return err ? err : more;
 }
 
