@@ -15,6 +15,7 @@
 #include "base/clocks.h"
 #include "base/hashmap.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "jitwatch/code_reader.h"
 #include "jitwatch/runtime_finder.h"
@@ -35,16 +36,20 @@
 #define RESTART S /* ns between two series of looks */
 #define WINDOWS_ASKED                                                                              \
 	2u /* a function that was not sampled for so many windows is asked again when it is */
+#define YOUNG S	       /* ns since its first sample: it may be gone soon, and its functions with it */
 #define SWEEP (10 * S) /* ns between two looks for those who have ended unseen */
 
 /*
- * How long after its first sample a process is looked at, and again while its runtime has not begun. Not at once: what writes
- * down its functions itself is to be known as such by then.
+ * How long after its first sample a process is looked at, and again while its runtime has not begun. At once, since many
+ * processes are gone after some ticks; what writes down its functions itself is left to that when it does.
  */
-static const uint64_t looks[LOOKS] = {S / 32, S / 8, S / 2, 2 * S, 10 * S};
+static const uint64_t looks[LOOKS] = {0, S / 128, S / 64, S / 32, S / 8, S / 2, 2 * S, 10 * S};
 
 _Static_assert(WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
 	       "what is not kept any more must be told again, windows that wait included");
+
+/* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
+#define STAYS (S / 32)
 
 static bool has_pid(const void *owner, uint32_t index, const void *key)
 {
@@ -299,6 +304,12 @@ static void tell_python(struct live_code *c, struct code_process *process,
 	c->err = c->err ? c->err : err;
 }
 
+void live_code_begins(struct live_code *c, const struct code_process *process, uint64_t now)
+{
+	if (process->first && now < process->first + YOUNG)
+		c->begun = now;
+}
+
 /* A reader_answer_fn. */
 static void take_info(void *context, const struct reader_answer *answer)
 {
@@ -307,6 +318,7 @@ static void take_info(void *context, const struct reader_answer *answer)
 	struct code_process *process = live_code_find(c, request->pid);
 	struct code_findings found;
 
+	c->looking--;
 	if (!process || process->life != request->life)
 		return;
 	process->looked_at = false;
@@ -324,6 +336,8 @@ static void take_info(void *context, const struct reader_answer *answer)
 	}
 	if (!found.may_come)
 		process->looks = LOOKS;
+	if (found.may_come || found.info.has)
+		live_code_begins(c, process, monotonic_ns());
 	found.info.as_of = request->since;
 	if (!found.info.has)
 		return;
@@ -379,6 +393,8 @@ static int look_at(struct live_code *c, struct code_process *process)
 			       NULL, 0, take_info, request);
 	if (err)
 		free(request);
+	else
+		c->looking++;
 	return err;
 }
 
@@ -599,6 +615,13 @@ static int want_note(struct live_code *c, struct code_process *process,
 	return want(c, process, &question, e->header.time);
 }
 
+static uint64_t next_look(const struct code_process *process)
+{
+	uint64_t after = looks[process->looks];
+
+	return process->inherits && process->is_like_parent ? max_u64(after, STAYS) : after;
+}
+
 int live_code__sampled(struct live_code *c, const struct sample_event *e)
 {
 	struct code_process *process = live_code_find(c, e->tgid);
@@ -617,7 +640,7 @@ int live_code__sampled(struct live_code *c, const struct sample_event *e)
 	if (!process->first)
 		process->first = e->header.time;
 	if (process->looks < LOOKS && !process->looked_at &&
-	    e->header.time >= process->first + looks[process->looks])
+	    e->header.time >= process->first + next_look(process))
 		process->wanted = true;
 	for (size_t i = 0; notes && i < e->notes && !err; i++)
 		err = want_note(c, process, e, &notes[i]);
@@ -718,6 +741,16 @@ bool live_code__waits(const struct live_code *c)
 		if (c->processes.data[i]->waiting.count || c->processes.data[i]->is_asked)
 			return true;
 	return false;
+}
+
+bool live_code__looks(const struct live_code *c)
+{
+	return c->looking > 0;
+}
+
+uint64_t live_code__begun(const struct live_code *c)
+{
+	return c->begun;
 }
 
 uint64_t live_code__met(const struct live_code *c)

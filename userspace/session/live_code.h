@@ -61,8 +61,12 @@ int live_code__begin(struct live_code *c);
 int live_code__close(struct live_code *c, uint64_t now);
 /* Is something to be asked, or asked and not answered, of a process that lives? */
 bool live_code__waits(const struct live_code *c);
+/* Is a process being looked at? Its samples have no names until that is answered. */
+bool live_code__looks(const struct live_code *c);
 /* When a function of a script was asked about last for the first time, CLOCK_MONOTONIC ns; 0: never. Where there was one, there is another. */
 uint64_t live_code__met(const struct live_code *c);
+/* When something was met last in a process that had just begun: a runtime, or a function of it. The process may be gone soon. */
+uint64_t live_code__begun(const struct live_code *c);
 /* Asks what is to be asked. 0, -ENOMEM, or what `push` has returned. */
 int live_code__run(struct live_code *c, uint64_t now);
 

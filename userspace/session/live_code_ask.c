@@ -229,6 +229,8 @@ int live_code_ask(struct live_code *c, struct code_process *process, uint64_t no
 	while (count < CODE_QUESTIONS_MAX && count < process->waiting.count) {
 		struct asked *asked = &process->asked.data[process->waiting.data[count]];
 
+		if (!asked->tries)
+			live_code_begins(c, process, now);
 		if (is_of_a_new_function(asked))
 			c->met = now;
 		asked->waits = asked->is_open = false;

@@ -11,7 +11,7 @@
 #include "session/plain_files.h"
 #include "session/told_budget.h"
 
-#define LOOKS	  5u	  /* at a process, in a series */
+#define LOOKS	  8u	  /* at a process, in a series */
 #define ASKED_MAX 32768u  /* questions about one process; then all are asked again */
 #define ASKED_ALL 262144u /* about all of them */
 #define TRIES	  6u	  /* for a question without an answer */
@@ -75,7 +75,8 @@ struct live_code {
 	uint64_t lives, swept;
 	uint32_t window; /* windows that have ended */
 	size_t asked;	 /* of all processes */
-	uint64_t met;	 /* live_code__met() */
+	size_t looking;	 /* requests that look at a process */
+	uint64_t met, begun; /* live_code__met(), live_code__begun() */
 	struct told_budget told;
 	struct early_functions early;
 	struct gone_child gone[ORPHANS];
@@ -87,6 +88,9 @@ struct code_process *live_code_find(const struct live_code *c, uint32_t pid);
 /* NULL: it was not asked. */
 struct asked *live_code_asked(const struct code_process *process,
 			      const struct code_question *question);
+
+/* Something was met in it that it takes with it when it ends. */
+void live_code_begins(struct live_code *c, const struct code_process *process, uint64_t now);
 
 /* ---- live_code_ask.c ------------------------------------------------------------------------- */
 

@@ -54,12 +54,13 @@ static bool hurries(const struct live *live)
 	return is_calm(live) ? is_held_up(live) : reader_pool__waiting(live->readers) > 0;
 }
 
-/* Functions that are dropped soon are to be read before that. */
+/* Functions that are dropped soon, and those of processes that end soon, are to be read before that. */
 static bool expects_functions(const struct live *live, uint64_t now)
 {
-	uint64_t met = live_code__met(live->code);
+	uint64_t met = max_u64(live_code__begun(live->code),
+			       is_calm(live) ? 0 : live_code__met(live->code));
 
-	return !is_calm(live) && met && now < met + FUNCTIONS_COME;
+	return met && now < met + FUNCTIONS_COME;
 }
 
 /* From a tick that took so much CPU time to one that is early. All ns. */
@@ -140,7 +141,8 @@ int live_pace__ask_readers(struct live *live)
 /* -1: what readers have answered can wait. */
 static int readers_fd(const struct live *live)
 {
-	return !is_calm(live) || is_held_up(live) || reader_pool__queues(live->readers)
+	return !is_calm(live) || is_held_up(live) || reader_pool__queues(live->readers) ||
+			       live_code__looks(live->code)
 		       ? reader_pool__fd(live->readers)
 		       : -1;
 }
