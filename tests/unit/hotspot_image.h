@@ -204,8 +204,9 @@ static inline void image_fields(struct hotspot_image *i)
 		{"ConstantPool", "_length", 16, 2},
 		{"ConstantPool", "_source_file_name_index", 20, 2},
 		{"Klass", "_name", 8, 2},
-		{"Symbol", "_length", 0, 2},
-		{"Symbol", "_body", 2, 2},
+		{"Symbol", "_hash_and_refcount", 0, 2},
+		{"Symbol", "_length", 4, 2},
+		{"Symbol", "_body", 6, 2},
 		{"StubQueue", "_stub_buffer", 0, 2},
 		{"StubQueue", "_queue_end", 8, 2},
 		{"InterpreterCodelet", "_size", 0, 2},
@@ -269,9 +270,10 @@ static inline uint64_t image_symbol(struct hotspot_image *i, uint32_t *at, const
 {
 	uint32_t start = *at = (*at + 7) & ~7u;
 
-	image_put(i, start, strlen(text), 2);
-	memcpy(i->bytes + start + 2, text, strlen(text));
-	*at += 2 + strlen(text);
+	image_put(i, start, 0xabcd0001, 4); /* a hash, and who refers to it */
+	image_put(i, start + 4, strlen(text), 2);
+	memcpy(i->bytes + start + 6, text, strlen(text));
+	*at += 6 + strlen(text);
 	return IMAGE_BASE + start;
 }
 

@@ -178,6 +178,10 @@ static void test_method_of_an_unloaded_class(void **state)
 	assert_int_equal(ask(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
+	q.is_told = 1; /* what has not changed has to do */
+	assert_int_equal(ask(s, &q), 0);
+	e = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_int_equal(e->header.flags, 0);
 	close_scene(s);
 }
 

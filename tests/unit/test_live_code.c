@@ -31,6 +31,7 @@ struct request {
 static struct reading {
 	enum code_state state; /* of methods */
 	uint32_t line;	       /* of them */
+	uint32_t flags;	       /* … of their events */
 	bool is_big;	       /* their events are */
 	uint32_t methods, codes;
 	uint32_t pid;		/* of whom the last function was asked */
@@ -53,7 +54,9 @@ static void write_function(int fd, uint32_t pid, uint32_t kind, uint64_t functio
 		char text[BIG];
 	} f;
 
-	f = (__typeof__(f)){.e = {.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(f.e) + 8},
+	f = (__typeof__(f)){.e = {.header = {.type = EVENT_CODE_FUNCTION,
+					     .size = sizeof(f.e) + 8,
+					     .flags = reading->flags},
 				  .pid = pid,
 				  .kind = kind,
 				  .state = reading->state,
@@ -252,6 +255,39 @@ static void test_methods_are_asked_about_again(void **state)
 	assert_int_equal(reading->methods, 3);
 	assert_int_equal(live.functions, 2);
 	assert_int_equal(live.stale, 1);
+}
+
+/* What holds from when on counts from the first sample since the last reading; and that it is not in doubt any more is told. */
+static void test_methods_in_doubt(void **state)
+{
+	uint64_t first;
+
+	(void)state;
+	reading->flags = EVENT_DOUBTFUL;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(live.functions, 1);
+	live.now += S / 3;
+	first = live.now;
+	for (int i = 0; i < 3; i++) {
+		sample(FRAME_IP, &interpreted);
+		run();
+		live.now += S / 3;
+	}
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(reading->methods, 2);
+	assert_int_equal(reading->time, first);
+	assert_int_equal(live.functions, 1);
+	reading->flags = 0;
+	for (int i = 0; i < 3; i++) {
+		live.now += 2 * S;
+		sample(FRAME_IP, &interpreted);
+		run();
+		assert_int_equal(reading->time, live.now);
+		assert_int_equal(live.functions, 2);
+		reading->flags = EVENT_DOUBTFUL;
+	}
 }
 
 /* A process that has told all that it may: a method that may be another one by now is not under its old name from then on. */
@@ -489,6 +525,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_compiled_code_is_asked_about_once),
 		T(test_methods_are_asked_about_again),
+		T(test_methods_in_doubt),
 		T(test_what_may_not_be_told),
 		T(test_methods_are_read_at_the_end),
 		T(test_methods_that_are_gone_at_once),

@@ -183,9 +183,45 @@ static void test_java_that_is_in_doubt(void **state)
 	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
 	told_flags = 0;
 	noted_sample(2, java, 1);
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	noted_sample(2, java, 1);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] leaf:11?");
 	assert_string_equal(lines_of(1), "[prog] leaf:11");
+	assert_string_equal(lines_of(2), "[prog] leaf:11");
+}
+
+/* What was read when it may have been gone already vouches for nothing that comes later: it may be read so again. */
+static void test_java_that_stays_in_doubt(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(2, java, 1);
+	told_flags = EVENT_DOUBTFUL;
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "freed", 10);
+	noted_sample(2, java, 1);
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "freed", 10);
+	told_flags = 0;
+	finish();
+	assert_string_equal(lines_of(0), "[prog] freed:11?");
+	assert_string_equal(lines_of(1), "[prog] freed:11?");
+}
+
+/* A name that is not in doubt stays so where it is read again later, and others have been unloaded since. */
+static void test_java_that_is_the_same(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(2, java, 1);
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	noted_sample(2, java, 1);
+	told_flags = EVENT_DOUBTFUL;
+	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	told_flags = 0;
+	noted_sample(2, java, 1);
+	finish();
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(lines_of(i), "[prog] leaf:11");
 }
 
 int main(void)
@@ -197,6 +233,8 @@ int main(void)
 		STORY(test_java_that_is_gone),
 		STORY(test_java_between_places),
 		STORY(test_java_that_is_in_doubt),
+		STORY(test_java_that_stays_in_doubt),
+		STORY(test_java_that_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

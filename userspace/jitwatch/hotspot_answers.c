@@ -53,7 +53,15 @@ static enum code_state describe_method(struct found_runtimes *found, const struc
 		   : hotspot_states[hotspot_method__check(l, &found->memory, m)];
 }
 
-/* A class that was unloaded since may have left this address to another one. */
+/*
+ * A class that was unloaded since may have left this address to another one. Without a count of these, what is the same as
+ * before has to do.
+ */
+static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code_question *q)
+{
+	return unloads->is_known ? !hotspot_unloads__none_since(unloads, q->time) : !q->is_told;
+}
+
 static int add_method(struct code_answers *answers, struct found_runtimes *found,
 		      const struct code_question *q, enum code_state state,
 		      const struct managed_function *f)
@@ -61,10 +69,10 @@ static int add_method(struct code_answers *answers, struct found_runtimes *found
 	struct hotspot_unloads *unloads = &found->hotspot_unloads;
 
 	hotspot_unloads__look(unloads, &found->hotspot, &found->memory);
-	return code_answers__function(
-		answers, q, state, (uint32_t)found->hotspot.at[HOTSPOT_CONST_METHOD_SIZE],
-		state == CODE_STATE_CONFIRMED ? f : NULL,
-		hotspot_unloads__none_since(unloads, q->time) ? 0 : EVENT_DOUBTFUL);
+	return code_answers__function(answers, q, state,
+				      (uint32_t)found->hotspot.at[HOTSPOT_CONST_METHOD_SIZE],
+				      state == CODE_STATE_CONFIRMED ? f : NULL,
+				      is_doubtful(unloads, q) ? EVENT_DOUBTFUL : 0);
 }
 
 int hotspot_answers__method(struct code_answers *answers, struct found_runtimes *found,

@@ -160,10 +160,13 @@ static struct life_bytes *need_life(struct code_functions *f, uint64_t life)
 	return &f->lives.data[f->lives.count - 1];
 }
 
-/* But for the time at which it was read. */
-static bool says_the_same(const struct event_header *a, const struct event_header *b)
+/* Is it what was told last, but for the time at which it was read? Something new is that it is not in doubt any more. */
+static bool says_the_same(const struct event_header *last, const struct event_header *event)
 {
-	return a->size == b->size && !memcmp(a + 1, b + 1, a->size - sizeof(*a));
+	if (last->flags & EVENT_DOUBTFUL && !(event->flags & EVENT_DOUBTFUL))
+		return false;
+	return last->size == event->size &&
+	       !memcmp(last + 1, event + 1, last->size - sizeof(*last));
 }
 
 static int keep(struct code_functions *f, const struct wanted *wanted,

@@ -440,6 +440,28 @@ static const struct code_function_event *numbered(const struct managed_frames *m
 	return found ? found : event;
 }
 
+/*
+ * Where a version is not what the next ones are, the words were another function's since, at a time that is not known. One
+ * that was in doubt when it was read may never have been a function: its memory may have been freed by then. That it is read
+ * again, and is not in doubt, tells that it is one.
+ */
+static bool is_doubted(const struct managed_frames *m, const struct code_words *words,
+		       size_t version, const struct code_function_event *event)
+{
+	size_t versions = code_functions__versions(m->functions, words);
+	bool is_sure = !(event->header.flags & EVENT_DOUBTFUL);
+
+	for (size_t i = version + 1; i < versions; i++) {
+		const struct code_function_event *next = code_functions__get(m->functions, words,
+									     i);
+
+		if (!next || next->state != CODE_STATE_CONFIRMED || !is_one_function(event, next))
+			return true;
+		is_sure |= !(next->header.flags & EVENT_DOUBTFUL);
+	}
+	return !is_sure;
+}
+
 /* What was told of the words in the place's time, and whether they may have been something else. NULL: nothing. */
 static const struct code_function_event *event_of(const struct managed_frames *m,
 						  const struct place *place, bool *ambiguous)
@@ -451,7 +473,7 @@ static const struct code_function_event *event_of(const struct managed_frames *m
 		return numbered(m, &place->words, ambiguous);
 	event = code_functions__get(m->functions, &place->words, version);
 	if (place->versions)
-		*ambiguous = code_functions__versions(m->functions, &place->words) > version + 1;
+		*ambiguous = event && is_doubted(m, &place->words, version, event);
 	else
 		*ambiguous = event && event->header.flags & EVENT_DOUBTFUL;
 	if (event && event->state == CODE_STATE_CONFIRMED)
@@ -564,6 +586,22 @@ static const struct code_chain_event *confirmed_chain(const struct managed_frame
 	return found;
 }
 
+/* Was each version the same function? */
+static bool is_always_one(const struct managed_frames *m, const struct code_words *words,
+			  const struct code_function_event *event)
+{
+	size_t versions = code_functions__versions(m->functions, words);
+
+	for (size_t i = 0; i < versions; i++) {
+		const struct code_function_event *other = code_functions__get(m->functions, words,
+									      i);
+
+		if (!other || !is_one_function(event, other))
+			return false;
+	}
+	return true;
+}
+
 /* The function of a call as it was when the chain was read; a method that is gone may have left its address to another. */
 static const struct code_function_event *called_at(const struct managed_frames *m,
 						   const struct code_words *words,
@@ -573,8 +611,10 @@ static const struct code_function_event *called_at(const struct managed_frames *
 	const struct code_function_event *event = code_functions__at(m->functions, words,
 								     chain->header.time);
 
-	*ambiguous |= code_functions__versions(m->functions, words) > 1;
-	return event && event->state == CODE_STATE_CONFIRMED ? event : NULL;
+	if (!event || event->state != CODE_STATE_CONFIRMED)
+		return NULL;
+	*ambiguous |= !is_always_one(m, words, event);
+	return event;
 }
 
 /* Methods, or the stub where there are none. 0: not known. *sure of the outermost are not ambiguous. */

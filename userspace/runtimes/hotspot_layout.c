@@ -96,6 +96,7 @@ static const struct wanted {
 	{"ConstantPool", "_length", FIELD, HOTSPOT_POOL_LENGTH},
 	{"ConstantPool", "", SIZE, HOTSPOT_POOL_SIZE},
 	{"Klass", "_name", FIELD, HOTSPOT_KLASS_NAME},
+	{"Symbol", "_hash_and_refcount", FIELD, HOTSPOT_SYMBOL_REFERENCES},
 	{"Symbol", "_length", FIELD, HOTSPOT_SYMBOL_LENGTH},
 	{"Symbol", "_body", FIELD, HOTSPOT_SYMBOL_BODY},
 	{"AbstractInterpreter", "_code", STATIC, HOTSPOT_INTERPRETER},

@@ -87,6 +87,7 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	X(POOL_LENGTH)                                                                             \
 	X(POOL_SIZE)                                                                               \
 	X(KLASS_NAME)                                                                              \
+	X(SYMBOL_REFERENCES)                                                                       \
 	X(SYMBOL_LENGTH)                                                                           \
 	X(SYMBOL_BODY)                                                                             \
 	X(INTERPRETER)                                                                             \

@@ -64,6 +64,17 @@ static int read_entry(const struct hotspot_layout *l, struct target_memory *memo
 	return err;
 }
 
+/* How many refer to it: the lower half of a word with its hash. 1: not known. */
+static unsigned int references_of(const struct hotspot_layout *l, const char *bytes, uint64_t size)
+{
+	uint64_t at = l->at[HOTSPOT_SYMBOL_REFERENCES];
+	uint16_t references = 1;
+
+	if (l->known[HOTSPOT_SYMBOL_REFERENCES] && at + sizeof(references) <= size)
+		memcpy(&references, bytes + at, sizeof(references));
+	return references;
+}
+
 /* Cut where it does not fit; it always ends. Most are read at once, with what lies behind them in their page. */
 static int read_symbol(const struct hotspot_layout *l, struct target_memory *memory,
 		       uint64_t symbol, char *text, size_t size)
@@ -86,6 +97,9 @@ static int read_symbol(const struct hotspot_layout *l, struct target_memory *mem
 		memcpy(text, bytes + body, length);
 	else
 		err = target_memory__read(memory, text, length, symbol + body);
+	/* memory that was freed is in use for something else: no symbol has a NUL in it (JVMS 4.4.7) */
+	if (!err && (!references_of(l, bytes, part) || memchr(text, '\0', length)))
+		err = -ENODATA;
 	text[err ? 0 : length] = '\0';
 	return err;
 }

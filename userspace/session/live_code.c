@@ -35,8 +35,8 @@
 	(5 * S)	  /* … of what is inlined in compiled code, and of a function that has a number */
 #define RESTART S /* ns between two series of looks */
 #define WINDOWS_ASKED                                                                              \
-	2u /* a function that was not sampled for so many windows is asked again when it is */
-#define YOUNG S	       /* ns since its first sample: it may be gone soon, and its functions with it */
+	2u	/* a function that was not sampled for so many windows is asked again when it is */
+#define YOUNG S /* ns since its first sample: it may be gone soon, and its functions with it */
 #define SWEEP (10 * S) /* ns between two looks for those who have ended unseen */
 
 /*
@@ -443,7 +443,7 @@ static int ask_again(struct code_process *process, uint32_t known, uint64_t now)
 	struct asked *asked = &process->asked.data[known];
 
 	if (asked->confirmed)
-		asked->question.time = now;
+		asked->question.time = asked->is_open ? asked->open_since : now;
 	asked->waits = true;
 	return vec_push(&process->waiting, known);
 }
@@ -453,6 +453,7 @@ static int want_again(struct code_process *process, uint32_t known, uint64_t now
 	struct asked *asked = &process->asked.data[known];
 
 	if (!is_due(asked, now)) {
+		asked->open_since = asked->is_open ? asked->open_since : now;
 		asked->is_open = asked->confirmed && !asked->question.address &&
 				 may_change(&asked->question);
 		process->has_open |= asked->is_open;

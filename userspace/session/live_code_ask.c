@@ -92,7 +92,9 @@ static bool is_news(const struct asked *asked, const struct event_header *event,
 		tells = !was_told;
 	else if (!tells && e->state == CODE_STATE_STALE)
 		tells = was_told;
-	return tells && !(was_told && asked->answer == hash);
+	if (!tells || !was_told || asked->answer != hash)
+		return tells;
+	return asked->doubtful && !(event->flags & EVENT_DOUBTFUL);
 }
 
 /* What may not be told now is asked for again, however often it has been. */
@@ -161,6 +163,7 @@ static int take_event(void *context, struct event_header *event)
 	if (asked) {
 		asked->confirmed = true;
 		asked->answer = hash;
+		asked->doubtful = event->flags & EVENT_DOUBTFUL;
 		asked->read = is_confirmed(event) ? event->time : 0;
 	}
 	return c->options.push(c->options.context, event);

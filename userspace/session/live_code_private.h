@@ -21,9 +21,10 @@ struct asked {
 	struct code_question question;
 	uint64_t time, answer; /* answer: a hash of the last event */
 	uint64_t read;	       /* when it was confirmed; 0: it was not */
+	uint64_t open_since;   /* its first sample since it was read, if it is_open */
 	uint32_t window;       /* number of the window in which it was last sampled, or told */
 	uint8_t tries;
-	bool waits, confirmed;
+	bool waits, confirmed, doubtful; /* doubtful: as it was told */
 	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
 };
 
@@ -73,9 +74,9 @@ struct live_code {
 	struct hashmap by_pid;
 	struct plain_files plain;
 	uint64_t lives, swept;
-	uint32_t window; /* windows that have ended */
-	size_t asked;	 /* of all processes */
-	size_t looking;	 /* requests that look at a process */
+	uint32_t window;     /* windows that have ended */
+	size_t asked;	     /* of all processes */
+	size_t looking;	     /* requests that look at a process */
 	uint64_t met, begun; /* live_code__met(), live_code__begun() */
 	struct told_budget told;
 	struct early_functions early;
