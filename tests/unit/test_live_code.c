@@ -33,7 +33,7 @@ static struct reading {
 	uint32_t line;	       /* of them */
 	uint32_t flags;	       /* … of their events */
 	bool is_big;	       /* their events are */
-	uint32_t methods, codes;
+	uint32_t methods, codes, looks;
 	uint32_t pid;		/* of whom the last function was asked */
 	uint64_t address, time; /* of the last question */
 } * reading;
@@ -97,6 +97,7 @@ static void serve(struct reader_job *job)
 	int fd = memfd_create("answer", MFD_CLOEXEC);
 
 	memcpy(&request, job->request, job->request_size);
+	reading->looks += !request.count;
 	for (uint32_t i = 0; i < request.count; i++) {
 		const struct code_question *q = &request.questions[i];
 
@@ -229,6 +230,22 @@ static void test_compiled_code_is_asked_about_once(void **state)
 					      .check = CHECK});
 	run();
 	assert_int_equal(live.functions, 2);
+}
+
+/* It may be gone after some ticks. */
+static void test_a_process_is_looked_at_with_its_first_sample(void **state)
+{
+	(void)state;
+	run();
+	assert_int_equal(reading->looks, 0);
+	sample(FRAME_IP, &interpreted);
+	assert_false(live_code__looks(live.code));
+	assert_int_equal(live_code__run(live.code, live.now), 0);
+	assert_true(live_code__looks(live.code));
+	assert_true(reader_pool__settle(live.pool, 5 * S));
+	assert_false(live_code__looks(live.code));
+	assert_int_equal(reading->looks, 1);
+	assert_true(live_code__begun(live.code) >= live.now); /* a function was asked about */
 }
 
 static void test_methods_are_asked_about_again(void **state)
@@ -524,6 +541,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		T(test_compiled_code_is_asked_about_once),
+		T(test_a_process_is_looked_at_with_its_first_sample),
 		T(test_methods_are_asked_about_again),
 		T(test_methods_in_doubt),
 		T(test_what_may_not_be_told),
