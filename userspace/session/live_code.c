@@ -43,8 +43,8 @@
  * How long after its first sample a process is looked at, and again while its runtime has not begun. At once, since many
  * processes are gone after some ticks; what writes down its functions itself is left to that when it does.
  */
-static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16,
-				      S / 8, S / 4,   S / 2,  2 * S,  10 * S};
+static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S / 8,
+				      S / 4, S / 2,   S,      2 * S,  10 * S};
 
 _Static_assert(WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
 	       "what is not kept any more must be told again, windows that wait included");

@@ -11,7 +11,7 @@
 #include "session/plain_files.h"
 #include "session/told_budget.h"
 
-#define LOOKS	  10u	  /* at a process, in a series */
+#define LOOKS	  11u	  /* at a process, in a series */
 #define ASKED_MAX 32768u  /* questions about one process; then all are asked again */
 #define ASKED_ALL 262144u /* about all of them */
 #define TRIES	  6u	  /* for a question without an answer */
