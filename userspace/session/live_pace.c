@@ -9,7 +9,8 @@
  * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are
  * as far apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there on
  * a twentieth, at 99 Hz a hundredth. Who asks for fewer samples asks for less cost, too: then nobody is woken for an answer of
- * a reader that no event waits for (a name, a fact), and it is taken at the next tick.
+ * a reader that no event waits for (a name, a fact), and it is taken at the next tick. But for what a process has that has just
+ * begun: it may be gone by then.
  */
 #include <errno.h>
 #include <string.h>
