@@ -61,6 +61,10 @@ done
 
 mapfile -t python < <(files '*.py')
 for script in "${python[@]}"; do
+	[ -x "$script" ] || [[ $(head -c 2 "$script") != '#!' ]] || {
+		echo "$script: is not executable"
+		status=1
+	}
 	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script" || status=1
 done
 

@@ -338,6 +338,7 @@ tell_failures() {
 		[ ! -e "${log%.log}.first.log" ] || log=${log%.log}.first.log
 		grep -q '^FAIL ' "$results/$i" || [ "$log" != "${logs[i]}" ] || continue
 		echo "---- ${names[i]}"
+		[ -e "$log" ] || { cat "$results/$i"; continue; }
 		{ grep -A 30 '^FAIL ' "$log" || tail -n 20 "$log"; } | cut -c 1-300 | head -n 40
 	done
 }

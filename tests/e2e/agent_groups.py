@@ -187,17 +187,28 @@ def test_processes_that_are_moved_and_end():
 
 
 def spin_in(group, ns):
-    """In a child that joins the group and uses so much CPU time there; its pid."""
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        write_pid(group, os.getpid())
-        end = time.thread_time_ns() + ns
-        while time.thread_time_ns() < end:
-            pass
-    finally:
-        os._exit(0)
+    """In a grandchild that is born in the group and uses so much CPU time there; its pid, when it has ended.
+
+    A process that joins the group itself would be outside of it for its first moments, and rightly sampled there.
+    """
+    its_pid, told = os.pipe()
+    joining = os.fork()
+    if not joining:
+        try:
+            write_pid(group, os.getpid())
+            pid = os.fork()
+            if pid:
+                os.waitpid(pid, 0)
+                os.write(told, str(pid).encode())
+            end = time.thread_time_ns() + ns
+            while not pid and time.thread_time_ns() < end:
+                pass
+        finally:
+            os._exit(0)
+    os.close(told)
+    os.waitpid(joining, 0)
+    with open(its_pid, encoding="ascii") as f:
+        return int(f.read())
 
 
 def test_groups_that_are_gone_at_once():
@@ -213,7 +224,6 @@ def test_groups_that_are_gone_at_once():
             group = f"{top}/job{len(groups_of)}.service"
             os.mkdir(group)
             pid = spin_in(group, 30_000_000)
-            os.waitpid(pid, 0)
             assert e.wait_for(lambda: remove(group), 20, f"the end of {group}")
             groups_of[pid] = os.path.basename(group)
 
