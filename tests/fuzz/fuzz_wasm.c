@@ -34,7 +34,10 @@ static int read_input(void *context, void *to, size_t size, uint64_t address)
 
 static void fuzz_bytes(const struct input *input)
 {
-	struct target_memory m = {read_input, (void *)input, 1 << 24, 100000};
+	struct target_memory m = {.read = read_input,
+				  .context = (void *)input,
+				  .bytes_left = 1 << 24,
+				  .reads_left = 100000};
 	struct wasm_bytes w;
 	char name[64];
 

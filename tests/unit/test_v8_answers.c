@@ -14,6 +14,8 @@
 #define LITERAL 3u
 #define UNIQUE	7u
 #define SCRIPT	9u
+#define FIRST	14u /* where the functions are in the source */
+#define SECOND	3u
 
 struct scene {
 	struct v8_heap heap;
@@ -21,6 +23,26 @@ struct scene {
 	struct code_answers answers;
 	uint64_t script, name, scope, sfi;
 };
+
+/* Objects lie in pages of their own: what is read of one is not read with another. */
+static void next_page(struct v8_heap *h)
+{
+	v8_heap_space(h, TARGET_PAGE, 8);
+}
+
+/* Of one instruction, from that place in the source. */
+static uint64_t bytecodes(struct v8_heap *h, uint32_t source)
+{
+	const unsigned char first = h->layout.encoding == V8_POSITIONS_BREAKABLE ? 1 << 2 : 1 << 1;
+	const unsigned char positions[] = {first, (source + 1) << 2};
+	uint64_t array = v8_heap_object(h, h->layout.type_bytecode_array, 80);
+
+	next_page(h);
+	v8_heap_word(h, array, h->layout.bytecode_positions,
+		     v8_heap_bytes(h, positions, sizeof(positions)));
+	next_page(h);
+	return array;
+}
 
 static struct scene *open_scene(enum v8_version version)
 {
@@ -39,9 +61,13 @@ static struct scene *open_scene(enum v8_version version)
 	s->answers = (struct code_answers){.pid = 10, .limit = 1u << 20};
 	s->script = v8_heap_script(h, v8_heap_string(h, "function first() {}"),
 				   v8_heap_string(h, "app.js"), SCRIPT);
+	next_page(h);
 	s->name = v8_heap_string(h, "first");
-	s->scope = v8_heap_scope(h, s->name, 0, 14);
-	s->sfi = v8_heap_sfi(h, SMI(1), s->scope, s->script, LITERAL);
+	next_page(h);
+	s->scope = v8_heap_scope(h, s->name, 0, FIRST);
+	next_page(h);
+	s->sfi = v8_heap_sfi(h, bytecodes(h, FIRST), s->scope, s->script, LITERAL);
+	next_page(h);
 	if (h->layout.sfi_unique_id > 0)
 		v8_heap_u32(h, s->sfi, h->layout.sfi_unique_id, UNIQUE);
 	return s;
@@ -86,7 +112,8 @@ static void assert_named(struct scene *s, uint64_t check, const char *name)
 	assert_int_equal(e->state, CODE_STATE_CONFIRMED);
 	assert_string_equal(code_function__name(e), name);
 	assert_string_equal(code_function__file(e), "app.js");
-	assert_int_equal(e->column, 15);
+	assert_int_equal(e->column, FIRST + 1);
+	assert_int_equal(e->row_count, s->found.v8.encoding != V8_POSITIONS_UNKNOWN);
 }
 
 static void assert_stale(struct scene *s, uint64_t check)
@@ -199,7 +226,7 @@ static void another_function_test(void **state)
 	}
 }
 
-/* It becomes another one while it is read: of the second reading, and of the third. */
+/* It becomes another one while it is read, before the reading of that number. */
 struct changing {
 	struct scene *scene;
 	uint32_t at;
@@ -212,7 +239,8 @@ static int read_changing(void *context, void *to, size_t size, uint64_t address)
 
 	if (h->reads == c->at) {
 		v8_heap_word(h, c->scene->sfi, c->scene->found.v8.sfi_name,
-			     v8_heap_scope(h, v8_heap_string(h, "second"), 0, 14));
+			     v8_heap_scope(h, v8_heap_string(h, "second"), 0, SECOND));
+		v8_heap_word(h, c->scene->sfi, 8, bytecodes(h, SECOND));
 		v8_heap_u32(h, c->scene->sfi, c->scene->found.v8.sfi_literal_id, LITERAL + 1);
 	}
 	return v8_heap_read(h, to, size, address);
@@ -233,8 +261,12 @@ static void meanwhile_test(void **state)
 			s->found.memory.context = &c;
 			e = ask(s, number_of(s), false);
 			assert_non_null(e);
-			if (e->state == CODE_STATE_CONFIRMED)
+			if (e->state == CODE_STATE_CONFIRMED) {
 				assert_string_equal(code_function__name(e), "first");
+				assert_int_equal(e->column, FIRST + 1);
+				assert_int_equal(e->row_count, 1);
+				assert_int_equal(e->rows[0].column, FIRST + 1);
+			}
 			named += e->state == CODE_STATE_CONFIRMED;
 			stale += e->state == CODE_STATE_STALE;
 			close_scene(s);

@@ -237,6 +237,71 @@ static void lines_in_pieces_test(void **state)
 		}
 }
 
+#define UNITS 3000
+
+/* Where each place of a text is, told the simple way. */
+static void tell_places(const uint16_t *units, uint32_t *lines, uint32_t *columns)
+{
+	uint32_t line = 1, begin = 0;
+
+	for (uint32_t i = 0; i < UNITS; i++) {
+		uint16_t u = units[i];
+
+		lines[i] = line;
+		columns[i] = i - begin + 1;
+		if (u == '\n' || u == 0x2028 || u == 0x2029 ||
+		    (u == '\r' && (i + 1 == UNITS || units[i + 1] != '\n'))) {
+			line++;
+			begin = i + 1;
+		}
+	}
+}
+
+/* Each place of texts with many ends of lines, in several orders. */
+static void places_test(void **state)
+{
+	static const uint16_t kinds[][8] = {
+		{'a', 'b', 'c', 'd', 'e', '\n', '\n', 'f'},
+		{'a', 'b', '\r', '\n', '\r', '\n', 'c', 'd'},
+		{'a', '\r', '\n', 0x2028, 0x2029, 0x2030, 0x2008, 0x3b1}};
+	static const uint32_t steps[] = {1, UNITS - 1, 7, 1201};
+	static uint16_t units[UNITS];
+	static char text[UNITS + 1];
+	static uint32_t lines[UNITS], columns[UNITS];
+
+	(void)state;
+	for (size_t kind = 0; kind < 3; kind++) {
+		struct v8_heap *h = fresh(V8_NODE_24);
+		struct v8_script *script;
+		uint32_t random = 1;
+
+		for (size_t i = 0; i < UNITS; i++) {
+			random = random * 1103515245 + 12345;
+			units[i] = kinds[kind][random >> 16 & 7];
+			text[i] = (char)units[i];
+		}
+		tell_places(units, lines, columns);
+		assert_int_equal(
+			v8_script__find(&h->reader,
+					v8_heap_script(h,
+						       kind == 2 ? v8_heap_wide(h, units, UNITS)
+								 : v8_heap_string(h, text),
+						       v8_heap_string(h, "/a.js"), 7),
+					&script),
+			0);
+		for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+			for (uint32_t n = 0, at = 0; n < UNITS; n++, at = (at + steps[i]) % UNITS) {
+				uint32_t line, column;
+
+				assert_int_equal(
+					v8_script__place(&h->reader, script, at, &line, &column),
+					0);
+				assert_int_equal(line, lines[at]);
+				assert_int_equal(column, columns[at]);
+			}
+	}
+}
+
 static void locals_test(void **state)
 {
 	static const uint32_t counts[] = {1, 74, 75, 300};
@@ -492,10 +557,10 @@ int main(void)
 		cmocka_unit_test(string_kinds_test), cmocka_unit_test(long_strings_test),
 		cmocka_unit_test(bad_strings_test),  cmocka_unit_test(budget_test),
 		cmocka_unit_test(names_test),	     cmocka_unit_test(lines_in_pieces_test),
-		cmocka_unit_test(locals_test),	     cmocka_unit_test(scripts_test),
-		cmocka_unit_test(many_scripts_test), cmocka_unit_test(no_function_test),
-		cmocka_unit_test(checks_test),	     cmocka_unit_test(trust_test),
-		cmocka_unit_test(hostile_test),
+		cmocka_unit_test(places_test),	     cmocka_unit_test(locals_test),
+		cmocka_unit_test(scripts_test),	     cmocka_unit_test(many_scripts_test),
+		cmocka_unit_test(no_function_test),  cmocka_unit_test(checks_test),
+		cmocka_unit_test(trust_test),	     cmocka_unit_test(hostile_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_heap);

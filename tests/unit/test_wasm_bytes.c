@@ -25,7 +25,8 @@ static int read_bytes(void *context, void *to, size_t count, uint64_t address)
 
 static struct target_memory memory(void)
 {
-	return (struct target_memory){read_bytes, NULL, 64 << 20, 10000};
+	return (struct target_memory){
+		.read = read_bytes, .bytes_left = 64 << 20, .reads_left = 10000};
 }
 
 static int open_module(struct wasm_bytes *w)

@@ -167,7 +167,8 @@ static inline int v8_heap_read(void *context, void *to, size_t size, uint64_t ad
 
 static inline void v8_heap_refill(struct v8_heap *h)
 {
-	h->memory = (struct target_memory){v8_heap_read, h, 32 << 20, 4000};
+	h->memory = (struct target_memory){
+		.read = v8_heap_read, .context = h, .bytes_left = 32 << 20, .reads_left = 4000};
 	h->reads = 0;
 }
 

@@ -166,24 +166,46 @@ static bool is_the_one(struct v8_reader *r, const struct code_question *q, uint6
 	return !q->check || (!v8_function__number(r, sfi, &number) && number == q->check);
 }
 
+/* What is read of one function, of pages that are read once. NULL if there is no memory for them: then each object is. */
+static struct target_pages *pages_of(struct code_answers *answers)
+{
+	if (!answers->pages)
+		answers->pages = calloc(1, sizeof(*answers->pages));
+	return answers->pages;
+}
+
+/* -ENODATA: another function is there, or has come while name and lines were read: looked at last, without the pages. */
+static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
+			    const struct code_question *q, struct managed_function *f,
+			    struct v8_function *about)
+{
+	struct target_memory *memory = r->memory;
+	uint64_t bytecodes;
+	int err;
+
+	memory->pages = pages_of(answers);
+	err = v8_function__read(r, q->function, f, about);
+	if (!err && q->check && about->number != q->check)
+		err = -ENODATA;
+	if (!err)
+		v8_lines__read(r, about->sfi, f, &bytecodes); /* else it has no lines */
+	memory->pages = NULL;
+	return !err && !is_the_one(r, q, about->sfi) ? -ENODATA : err;
+}
+
 static int add_v8_function(struct code_answers *answers, struct found_runtimes *found,
 			   const struct code_question *q)
 {
 	struct v8_reader *r = &found->v8_reader;
 	struct managed_function f = {};
 	struct v8_function about;
-	uint64_t bytecodes;
 	int err;
 
 	if (is_unchanged(found, q))
 		return 0;
-	err = v8_function__read(r, q->function, &f, &about);
-	if (!err && ((q->check && about.number != q->check) || !is_the_one(r, q, about.sfi)))
-		err = -ENODATA;
-	if (!err) {
-		v8_lines__read(r, about.sfi, &f, &bytecodes); /* else it has no lines */
+	err = read_v8_function(answers, r, q, &f, &about);
+	if (!err)
 		note_told(found, q, &about, &f);
-	}
 	err = err ? add_function(answers, q,
 				 err == -ENODATA ? CODE_STATE_STALE : CODE_STATE_UNKNOWN, 0, NULL)
 		  : add_function(answers, q, CODE_STATE_CONFIRMED,
@@ -196,12 +218,16 @@ static int add_v8_function(struct code_answers *answers, struct found_runtimes *
  * As v8_place__chain(). Where the thread was in no code of V8's heap the words of the frame are its caller's: a function of
  * WebAssembly that was just entered.
  */
-static int find_chain(struct found_runtimes *found, const struct code_question *q,
-		      struct v8_chain *chain)
+static int find_chain(struct code_answers *answers, struct found_runtimes *found,
+		      const struct code_question *q, struct v8_chain *chain)
 {
-	int err = v8_place__chain(&found->v8_reader, &found->v8_bytecodes, q->function, q->address,
-				  q->is_leaf, chain);
+	struct v8_reader *r = &found->v8_reader;
+	int err;
 
+	r->memory->pages = pages_of(answers);
+	target_memory__forget(r->memory);
+	err = v8_place__chain(r, &found->v8_bytecodes, q->function, q->address, q->is_leaf, chain);
+	r->memory->pages = NULL;
 	if (err != -ENOENT || !q->is_leaf)
 		return err;
 	*chain = (struct v8_chain){.is_blind = true, .count = 1};
@@ -223,8 +249,9 @@ static int add_v8_chain(struct code_answers *answers, struct found_runtimes *fou
 	int err = 0;
 
 	/* most functions are interpreted while a program starts, by code that is in V8's file */
-	if (found_runtimes__is_file_code(found, q->address) || find_chain(found, q, &chain) ||
-	    chain.is_cut || !chain.count || !is_the_one(r, q, q->function))
+	if (found_runtimes__is_file_code(found, q->address) ||
+	    find_chain(answers, found, q, &chain) || chain.is_cut || !chain.count ||
+	    !is_the_one(r, q, q->function))
 		return 0;
 	for (unsigned int i = 0; i < chain.count && !err; i++) {
 		struct code_question inlined = {.kind = q->kind, .function = chain.at[i].sfi};
@@ -322,4 +349,6 @@ void code_answers__fini(struct code_answers *answers)
 {
 	vec_free(&answers->bytes);
 	vec_free(&answers->methods);
+	free(answers->pages);
+	answers->pages = NULL;
 }

@@ -13,6 +13,7 @@ struct code_answers {
 	VEC(char) bytes;
 	/* functions that are told already with the compiled code that consists of them: HotSpot's, and WebAssembly */
 	VEC(struct code_question) methods;
+	struct target_pages *pages; /* NULL: none yet */
 };
 
 /* Looks at what tells later whether a method is still the one that was sampled. Before the first question, and now and then. */

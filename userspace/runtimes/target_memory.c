@@ -6,7 +6,49 @@
 
 #include "base/minmax.h"
 
-#define PAGE 4096u
+void target_memory__forget(struct target_memory *m)
+{
+	if (m->pages)
+		memset(m->pages->address, 0, sizeof(m->pages->address));
+}
+
+/* Where a page is kept; NULL: it cannot be read. */
+static const unsigned char *page_at(struct target_memory *m, uint64_t page)
+{
+	struct target_pages *p = m->pages;
+	uint32_t i;
+
+	if (!page)
+		return NULL;
+	for (i = 0; i < TARGET_PAGES; i++) {
+		if (p->address[i] == page)
+			return p->bytes[i];
+	}
+	i = p->oldest;
+	p->address[i] = 0;
+	if (m->read(m->context, p->bytes[i], TARGET_PAGE, page))
+		return NULL;
+	p->address[i] = page;
+	p->oldest = (i + 1) % TARGET_PAGES;
+	return p->bytes[i];
+}
+
+static int read_by_pages(struct target_memory *m, void *to, size_t size, uint64_t address)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		size_t in_page = (address + done) & (TARGET_PAGE - 1);
+		size_t part = min_u64(TARGET_PAGE - in_page, size - done);
+		const unsigned char *page = page_at(m, address + done - in_page);
+
+		if (!page) /* the reason is in that */
+			return m->read(m->context, to, size, address);
+		memcpy((char *)to + done, page + in_page, part);
+		done += part;
+	}
+	return 0;
+}
 
 int target_memory__read(struct target_memory *m, void *to, size_t size, uint64_t address)
 {
@@ -18,6 +60,8 @@ int target_memory__read(struct target_memory *m, void *to, size_t size, uint64_t
 	m->bytes_left -= size;
 	if (address > UINT64_MAX - size)
 		return -ENODATA;
+	if (m->pages && size <= TARGET_PAGES_READ)
+		return read_by_pages(m, to, size, address);
 	return m->read(m->context, to, size, address);
 }
 
@@ -41,7 +85,7 @@ int target_memory__string(struct target_memory *m, char *to, size_t size, uint64
 	size_t got = 0;
 
 	while (got + 1 < size) {
-		size_t left_in_page = PAGE - ((address + got) & (PAGE - 1));
+		size_t left_in_page = TARGET_PAGE - ((address + got) & (TARGET_PAGE - 1));
 		size_t part = min_u64(left_in_page, size - 1 - got);
 		int err = target_memory__read(m, to + got, part, address + got);
 

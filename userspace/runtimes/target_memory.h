@@ -20,9 +20,28 @@ struct target_memory {
 	void *context;
 	uint64_t bytes_left;
 	uint32_t reads_left;
+	struct target_pages *pages; /* what is kept, the caller's; NULL: each read looks anew */
 };
 
-/* As target_read_fn; -EDQUOT: the limit is reached, and nothing more will be read. */
+#define TARGET_PAGE	  4096u
+#define TARGET_PAGES	  16u
+#define TARGET_PAGES_READ 1024u /* bytes: larger reads are not kept */
+
+/*
+ * Pages of it that were read: for who follows links between small objects, which lie near one another. What is read of them
+ * again is as old as the first look, so they are kept for one function, and whether that is still the same is looked at
+ * without them. Zeroed, it has none.
+ */
+struct target_pages {
+	uint64_t address[TARGET_PAGES]; /* 0: none */
+	uint32_t oldest;
+	unsigned char bytes[TARGET_PAGES][TARGET_PAGE];
+};
+
+/* What is kept of it; nothing if nothing is to be kept. */
+void target_memory__forget(struct target_memory *m);
+
+/* As target_read_fn; -EDQUOT: the limit is reached, and nothing more will be read. What was kept counts like what was not. */
 int target_memory__read(struct target_memory *m, void *to, size_t size, uint64_t address);
 /* One value of 8, 4 or 2 bytes, in the byte order of this machine. */
 int target_memory__word(struct target_memory *m, uint64_t *value, uint64_t address);

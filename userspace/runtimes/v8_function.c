@@ -308,6 +308,7 @@ int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function
 	int err = 0;
 
 	for (unsigned int i = 0; i < LOOKS; i++) {
+		target_memory__forget(r->memory);
 		err = read_once(r, sfi, f, &read);
 		if (err != -EAGAIN && err != -ENODATA)
 			break;

@@ -168,16 +168,20 @@ static int end_line(struct counting *c, uint32_t position)
 	return vec_push(&c->ends, position);
 }
 
+/* '\n', '\r', and the separators of lines and paragraphs. */
+static inline bool may_end_line(uint32_t character)
+{
+	return character == '\n' || character == '\r' || (character | 1) == 0x2029;
+}
+
 static int count_char(struct counting *c, uint32_t character)
 {
-	const uint32_t line_separator = 0x2028, paragraph_separator = 0x2029;
 	int err = 0;
 
 	if (c->after_cr && character != '\n')
 		err = end_line(c, c->position - 1);
 	c->after_cr = character == '\r';
-	if (!err &&
-	    (character == '\n' || character == line_separator || character == paragraph_separator))
+	if (!err && !c->after_cr && may_end_line(character))
 		err = end_line(c, c->position);
 	c->position++;
 	return err;
@@ -194,10 +198,28 @@ static size_t count_plain(const unsigned char *chars, size_t count)
 	return cr ? (size_t)(cr - chars) : count;
 }
 
+/* Of characters among which there is no '\r'. */
+static int count_newlines(struct counting *c, const unsigned char *chars, size_t count)
+{
+	const unsigned char *at = chars, *end = chars + count, *newline;
+
+	while ((newline = memchr(at, '\n', (size_t)(end - at)))) {
+		int err = end_line(c, c->position + (uint32_t)(newline - chars));
+
+		if (err)
+			return err;
+		at = newline + 1;
+	}
+	c->position += count;
+	return 0;
+}
+
 static int count_narrow(struct counting *c, const unsigned char *chars, size_t count)
 {
 	int err = 0;
 
+	if (!c->after_cr && !memchr(chars, '\r', count))
+		return count_newlines(c, chars, count);
 	for (size_t i = 0; i < count && !err;) {
 		size_t plain = c->after_cr ? 0 : count_plain(chars + i, count - i);
 
@@ -209,16 +231,24 @@ static int count_narrow(struct counting *c, const unsigned char *chars, size_t c
 	return err;
 }
 
-static int count_chars(void *context, const unsigned char *chars, size_t count, bool wide)
+static int count_wide(struct counting *c, const unsigned char *chars, size_t count)
 {
-	struct counting *c = context;
 	int err = 0;
 
-	if (!wide)
-		return count_narrow(c, chars, count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = count_char(c, chars[2 * i] | (uint32_t)chars[2 * i + 1] << 8);
+	for (size_t i = 0; i < count && !err; i++) {
+		uint32_t character = chars[2 * i] | (uint32_t)chars[2 * i + 1] << 8;
+
+		if (c->after_cr || may_end_line(character))
+			err = count_char(c, character);
+		else
+			c->position++;
+	}
 	return err;
+}
+
+static int count_chars(void *context, const unsigned char *chars, size_t count, bool wide)
+{
+	return wide ? count_wide(context, chars, count) : count_narrow(context, chars, count);
 }
 
 static int count_in_source(struct v8_reader *r, uint64_t source, struct counting *c)
@@ -304,6 +334,19 @@ static int load_lines(struct v8_reader *r, struct v8_script *s)
 	return err;
 }
 
+/* In which line a place is, from 0 on; their number: in none. Most are asked for in their order. */
+static size_t line_of(struct v8_script *s, uint32_t at)
+{
+	size_t i = s->last_line;
+
+	if (i < s->line_count && s->ends[i] < at)
+		i++;
+	if (i >= s->line_count || s->ends[i] < at || (i && s->ends[i - 1] >= at))
+		i = partition_point(s->ends, s->line_count, end, *end < at);
+	s->last_line = i;
+	return i;
+}
+
 int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position, uint32_t *line,
 		     uint32_t *column)
 {
@@ -315,7 +358,7 @@ int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position,
 	*line = *column = 0;
 	if (err)
 		return err;
-	i = partition_point(s->ends, s->line_count, end, *end < at);
+	i = line_of(s, at);
 	if (position < 0 || i == s->line_count)
 		return 0;
 	in_line = (int64_t)i + 1 + s->line_offset;

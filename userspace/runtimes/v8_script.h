@@ -25,7 +25,8 @@ struct v8_script {
 	char *url;	       /* "": it has none */
 	uint32_t *ends;	       /* positions of the ends of lines, ascending; NULL: not counted */
 	uint32_t line_count;
-	uint8_t counted; /* it has been tried */
+	uint32_t last_line; /* that was asked for, from 0 on */
+	uint8_t counted;    /* it has been tried */
 	uint64_t last_use;
 };
 
