@@ -166,12 +166,13 @@ static bool is_the_one(struct v8_reader *r, const struct code_question *q, uint6
 	return !q->check || (!v8_function__number(r, sfi, &number) && number == q->check);
 }
 
-/* What is read of one function, of pages that are read once. NULL if there is no memory for them: then each object is. */
-static struct target_pages *pages_of(struct code_answers *answers)
+/* From here on pages are read once. If there is no memory for them, each object is. */
+static void keep_pages(struct code_answers *answers, struct target_memory *memory)
 {
 	if (!answers->pages)
 		answers->pages = calloc(1, sizeof(*answers->pages));
-	return answers->pages;
+	memory->pages = answers->pages;
+	target_memory__forget(memory);
 }
 
 /* -ENODATA: another function is there, or has come while name and lines were read: looked at last, without the pages. */
@@ -183,7 +184,7 @@ static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
 	uint64_t bytecodes;
 	int err;
 
-	memory->pages = pages_of(answers);
+	keep_pages(answers, memory);
 	err = v8_function__read(r, q->function, f, about);
 	if (!err && q->check && about->number != q->check)
 		err = -ENODATA;
@@ -224,8 +225,7 @@ static int find_chain(struct code_answers *answers, struct found_runtimes *found
 	struct v8_reader *r = &found->v8_reader;
 	int err;
 
-	r->memory->pages = pages_of(answers);
-	target_memory__forget(r->memory);
+	keep_pages(answers, r->memory);
 	err = v8_place__chain(r, &found->v8_bytecodes, q->function, q->address, q->is_leaf, chain);
 	r->memory->pages = NULL;
 	if (err != -ENOENT || !q->is_leaf)

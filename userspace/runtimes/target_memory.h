@@ -30,7 +30,7 @@ struct target_memory {
 /*
  * Pages of it that were read: for who follows links between small objects, which lie near one another. What is read of them
  * again is as old as the first look, so they are kept for one function, and whether that is still the same is looked at
- * without them. Zeroed, it has none.
+ * without them. Zeroed, it has none. (For tables of thousands of entries, which are read once: target_blocks.h.)
  */
 struct target_pages {
 	uint64_t address[TARGET_PAGES]; /* 0: none */

@@ -187,18 +187,7 @@ static int count_char(struct counting *c, uint32_t character)
 	return err;
 }
 
-/* Up to the next one that may end a line, of characters of one byte. */
-static size_t count_plain(const unsigned char *chars, size_t count)
-{
-	const unsigned char *newline = memchr(chars, '\n', count), *cr;
-
-	if (newline)
-		count = (size_t)(newline - chars);
-	cr = memchr(chars, '\r', count);
-	return cr ? (size_t)(cr - chars) : count;
-}
-
-/* Of characters among which there is no '\r'. */
+/* Of characters of one byte, among which there is no '\r'. */
 static int count_newlines(struct counting *c, const unsigned char *chars, size_t count)
 {
 	const unsigned char *at = chars, *end = chars + count, *newline;
@@ -214,29 +203,16 @@ static int count_newlines(struct counting *c, const unsigned char *chars, size_t
 	return 0;
 }
 
-static int count_narrow(struct counting *c, const unsigned char *chars, size_t count)
+static int count_chars(void *context, const unsigned char *chars, size_t count, bool wide)
 {
+	struct counting *c = context;
 	int err = 0;
 
-	if (!c->after_cr && !memchr(chars, '\r', count))
+	if (!wide && !c->after_cr && !memchr(chars, '\r', count))
 		return count_newlines(c, chars, count);
-	for (size_t i = 0; i < count && !err;) {
-		size_t plain = c->after_cr ? 0 : count_plain(chars + i, count - i);
-
-		c->position += plain;
-		i += plain;
-		if (i < count)
-			err = count_char(c, chars[i++]);
-	}
-	return err;
-}
-
-static int count_wide(struct counting *c, const unsigned char *chars, size_t count)
-{
-	int err = 0;
-
 	for (size_t i = 0; i < count && !err; i++) {
-		uint32_t character = chars[2 * i] | (uint32_t)chars[2 * i + 1] << 8;
+		uint32_t character = wide ? chars[2 * i] | (uint32_t)chars[2 * i + 1] << 8
+					  : chars[i];
 
 		if (c->after_cr || may_end_line(character))
 			err = count_char(c, character);
@@ -244,11 +220,6 @@ static int count_wide(struct counting *c, const unsigned char *chars, size_t cou
 			c->position++;
 	}
 	return err;
-}
-
-static int count_chars(void *context, const unsigned char *chars, size_t count, bool wide)
-{
-	return wide ? count_wide(context, chars, count) : count_narrow(context, chars, count);
 }
 
 static int count_in_source(struct v8_reader *r, uint64_t source, struct counting *c)
