@@ -29,7 +29,10 @@
 #define IMAGE_CODE_SIZE	  0x10000u
 #define IMAGE_STACK	  0x20000u
 #define IMAGE_PERF	  0x22000u
-#define IMAGE_UNLOADS	  (IMAGE_PERF + 192) /* their counter */
+#define IMAGE_FLAGS	  0x23000u /* 3, of 32 bytes each */
+#define IMAGE_FLAG_VALUES (IMAGE_FLAGS + 0x80)
+#define IMAGE_FLAG	  (IMAGE_FLAG_VALUES + 1) /* PreserveFramePointer */
+#define IMAGE_UNLOADS	  (IMAGE_PERF + 192)	  /* their counter */
 #define IMAGE_BLOCK	  16u
 #define IMAGE_HEADER	  160u
 #define IMAGE_INTERPRETER 0u /* segments */
@@ -142,6 +145,8 @@ static inline void image_statics(struct hotspot_image *i)
 		{"PerfMemory", "_start", 16, IMAGE_BASE + IMAGE_PERF},
 		{"PerfMemory", "_top", 24, IMAGE_BASE + IMAGE_PERF + 0x100},
 		{"Abstract_VM_Version", "_vm_major_version", 32, 0},
+		{"JVMFlag", "flags", 48, IMAGE_BASE + IMAGE_FLAGS},
+		{"JVMFlag", "numFlags", 56, 3},
 		{"StubRoutines", "_call_stub_entry", 40,
 		 IMAGE_BASE + IMAGE_CODE + IMAGE_STUBS * 128 + 0x140},
 	};
@@ -211,6 +216,9 @@ static inline void image_fields(struct hotspot_image *i)
 		{"StubQueue", "_queue_end", 8, 2},
 		{"InterpreterCodelet", "_size", 0, 2},
 		{"InterpreterCodelet", "_description", 8, 2},
+		{"JVMFlag", "_name", 8, 2},
+		{"JVMFlag", "_addr", 0, 2},
+		{"JVMFlag", "_flags", 16, 2},
 	};
 
 	for (size_t k = 0; k < sizeof(FIELDS) / sizeof(FIELDS[0]); k++)
@@ -221,6 +229,7 @@ static inline void image_fields(struct hotspot_image *i)
 	image_type(i, "ConstMethod", 32);
 	image_type(i, "ConstantPool", 32);
 	image_type(i, "InterpreterCodelet", 32);
+	image_type(i, "JVMFlag", 32);
 }
 
 static inline void image_heap(struct hotspot_image *i)
@@ -383,6 +392,18 @@ static inline void image_counter(struct hotspot_image *i)
 	image_put(i, IMAGE_UNLOADS, 5, 8);
 }
 
+static inline void image_flags(struct hotspot_image *i)
+{
+	static const char *const NAMES[] = {"UseCompressedOops", "PreserveFramePointer",
+					    "PreserveFramePointerNot"};
+
+	for (uint32_t k = 0; k < 3; k++) {
+		image_put(i, IMAGE_FLAGS + 32 * k, IMAGE_BASE + IMAGE_FLAG_VALUES + k, 8);
+		image_put(i, IMAGE_FLAGS + 32 * k + 8, image_string(i, NAMES[k]), 8);
+		i->bytes[IMAGE_FLAG_VALUES + k] = k != 1;
+	}
+}
+
 static inline void image_init(struct hotspot_image *i, bool is_moved)
 {
 	memset(i, 0, sizeof(*i));
@@ -398,6 +419,7 @@ static inline void image_init(struct hotspot_image *i, bool is_moved)
 				  "call", "()J", "");
 	image_blobs(i);
 	image_counter(i);
+	image_flags(i);
 }
 
 static inline uint64_t image_code_of(uint32_t segment)

@@ -104,44 +104,6 @@ static void same_table_test(void **state)
 	unwind_table_image__fini(&own);
 }
 
-static int note_stdout(void *address, const struct elf_symbol *symbol)
-{
-	if (!strcmp(symbol->name, "stdout"))
-		*(uint64_t *)address = symbol->address;
-	return 0;
-}
-
-/* Of names that are exported, are functions, or are not there at all. */
-static void symbols_test(void **state)
-{
-	static const struct build_names names = {{"stdout", "malloc", "gHotSpotVMStructs"}};
-	_cleanup_close_ int library = open_library(),
-			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct build_request request = {
-		.fd = library, .limit = 4096, .kind = BUILD_SYMBOLS, .names = &names};
-	struct build_result result;
-	struct build_service *s;
-	struct elf_file *file;
-	uint64_t address = 0;
-
-	(void)state;
-	assert_int_equal(elf_file__open(library, &file), 0);
-	assert_int_equal(elf_file__each_object(file, true, note_stdout, &address), 0);
-	elf_file__free(file);
-	assert_true(address);
-	assert_int_equal(build_service__start(NULL, &s), 0);
-	build_service__build(s, &request, &result);
-	assert_int_equal(result.err, 0);
-	assert_null(result.image.bytes);
-	assert_true(result.symbols.address[0] == address && !result.symbols.address[1] &&
-		    !result.symbols.address[2]);
-	request.fd = null;
-	build_service__build(s, &request, &result);
-	assert_int_equal(result.err, -ENOEXEC);
-	assert_true(!result.symbols.address[0]);
-	build_service__free(s);
-}
-
 /* Numbers before the sections that point out of them, or too many. */
 static void bad_pieces_test(void **state)
 {
@@ -566,9 +528,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_table_test), cmocka_unit_test(bad_pieces_test),
-		cmocka_unit_test(symbols_test),	   cmocka_unit_test(lies_test),
-		cmocka_unit_test(confined_test),   cmocka_unit_test(hanging_test),
-		cmocka_unit_test(killed_test),	   cmocka_unit_test(owners_test),
+		cmocka_unit_test(lies_test),	   cmocka_unit_test(confined_test),
+		cmocka_unit_test(hanging_test),	   cmocka_unit_test(killed_test),
+		cmocka_unit_test(owners_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

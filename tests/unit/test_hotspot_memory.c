@@ -88,6 +88,76 @@ static void test_missing_fields_are_named(void **state)
 	close_scene(s);
 }
 
+/* Writes `to` over every string `from` of the image's tables; it is not longer. */
+static void rename_strings(struct hotspot_image *i, const char *from, const char *to)
+{
+	for (uint32_t at = IMAGE_STRINGS; at < i->next_string;
+	     at += strlen((char *)i->bytes + at) + 1)
+		if (!strcmp((char *)i->bytes + at, from))
+			strcpy((char *)i->bytes + at, to);
+}
+
+static enum hotspot_flag read_flag(struct scene *s)
+{
+	hotspot_layout__fini(&s->layout);
+	s->memory = image_memory(&s->image);
+	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), 0);
+	assert_true(s->layout.can[HOTSPOT_CAN_UNWIND]);
+	return s->layout.frame_pointers;
+}
+
+static void test_frame_pointer_flag(void **state)
+{
+	(void)state;
+	for (int is_old = 0; is_old < 2; is_old++) {
+		struct scene *s = open_image(false);
+
+		if (is_old)
+			rename_strings(&s->image, "JVMFlag", "Flag");
+		assert_int_equal(read_flag(s), HOTSPOT_FLAG_OFF);
+		s->image.bytes[IMAGE_FLAG] = 1;
+		assert_int_equal(read_flag(s), HOTSPOT_FLAG_ON);
+		close_scene(s);
+	}
+}
+
+/* The other facts are known even if flags cannot be read. */
+static void test_unknown_flag(void **state)
+{
+	static const char *const NAMES[] = {"JVMFlag", "flags", "numFlags", "_addr",
+					    "PreserveFramePointer"};
+	static const struct {
+		uint32_t at, size;
+		uint64_t value;
+	} BAD[] = {
+		{IMAGE_STATICS + 48, 8, 0},	     /* no array */
+		{IMAGE_STATICS + 48, 8, UINT64_MAX}, /* one that nothing is behind */
+		{IMAGE_STATICS + 56, 8, 1},	     /* it ends before the flag */
+		{IMAGE_FLAGS + 32, 8, 0},	     /* no value */
+		{IMAGE_FLAGS + 8, 8, 5},	     /* no name */
+	};
+	struct scene *s = open_image(true);
+	struct hotspot_image whole = s->image;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(NAMES) / sizeof(NAMES[0]); k++) {
+		s->image = whole;
+		rename_strings(&s->image, NAMES[k], "x");
+		assert_int_equal(read_flag(s), HOTSPOT_FLAG_UNKNOWN);
+	}
+	for (size_t k = 0; k < sizeof(BAD) / sizeof(BAD[0]); k++) {
+		s->image = whole;
+		image_put(&s->image, BAD[k].at, BAD[k].value, BAD[k].size);
+		assert_int_equal(read_flag(s), HOTSPOT_FLAG_UNKNOWN);
+	}
+	for (uint64_t size = 0; size <= 4096; size += 4096) {
+		s->image = whole;
+		image_put(&s->image, IMAGE_TYPES + 16 * (s->image.next_type - 1) + 8, size, 8);
+		assert_int_equal(read_flag(s), HOTSPOT_FLAG_UNKNOWN);
+	}
+	close_scene(s);
+}
+
 /* Values of an exported variable that make no sense. */
 static void test_bad_tables(void **state)
 {
@@ -735,6 +805,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_missing_fields_are_named),
+		cmocka_unit_test(test_frame_pointer_flag),
+		cmocka_unit_test(test_unknown_flag),
 		cmocka_unit_test(test_bad_tables),
 		cmocka_unit_test(test_endless_table),
 		cmocka_unit_test(test_large_offsets_are_not_known),

@@ -27,6 +27,13 @@ struct request {
 	struct code_question questions[CODE_QUESTIONS_MAX];
 };
 
+struct answer {
+	struct runtime_info info;
+	struct cpython_layout layout;
+	uint32_t may_come, has_python, python, keeps_frame_pointers;
+	int32_t result;
+};
+
 /* What the reader has been asked, and what it is to answer. */
 static struct reading {
 	enum code_state state; /* of methods */
@@ -34,6 +41,7 @@ static struct reading {
 	uint32_t flags;	       /* … of their events */
 	bool is_big;	       /* their events are */
 	uint32_t methods, codes, looks;
+	bool keeps_frame_pointers;
 	uint32_t pid;		/* of whom the last function was asked */
 	uint64_t address, time; /* of the last question */
 } * reading;
@@ -98,6 +106,10 @@ static void serve(struct reader_job *job)
 
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
+	if (!request.count && reading->keeps_frame_pointers) {
+		*(struct answer *)job->answer = (struct answer){.keeps_frame_pointers = 1};
+		job->answer_size = sizeof(struct answer);
+	}
 	for (uint32_t i = 0; i < request.count; i++) {
 		const struct code_question *q = &request.questions[i];
 
@@ -536,12 +548,30 @@ static void test_functions_of_v8_that_are_gone_at_once(void **state)
 	assert_int_equal(live.functions, 1);
 }
 
+/* Of a JVM: until it is looked at, and when it has called execve, nothing is known. */
+static void test_frame_pointers(void **state)
+{
+	const uint32_t pid = (uint32_t)getpid();
+
+	(void)state;
+	reading->keeps_frame_pointers = true;
+	assert_false(live_code__keeps_frame_pointers(live.code, pid));
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_true(reading->looks > 0);
+	assert_true(live_code__keeps_frame_pointers(live.code, pid));
+	assert_false(live_code__keeps_frame_pointers(live.code, pid + 1));
+	live_code__forget(live.code, pid);
+	assert_false(live_code__keeps_frame_pointers(live.code, pid));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		T(test_compiled_code_is_asked_about_once),
 		T(test_a_process_is_looked_at_with_its_first_sample),
+		T(test_frame_pointers),
 		T(test_methods_are_asked_about_again),
 		T(test_methods_in_doubt),
 		T(test_what_may_not_be_told),

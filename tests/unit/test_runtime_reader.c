@@ -43,151 +43,6 @@ static struct runtime_reader *new_reader(struct answers *answers)
 	return reader;
 }
 
-/* ---- a JVM ----------------------------------------------------------------------------------- */
-
-/* As in vmStructs.hpp. */
-struct vm_struct {
-	const char *type, *field, *type_string;
-	int32_t is_static;
-	uint64_t offset;
-	void *address;
-};
-
-struct vm_type {
-	const char *name, *superclass;
-	int32_t is_oop, is_integer, is_unsigned;
-	uint64_t size;
-};
-
-struct vm_flag {
-	void *value;
-	const char *name;
-	int32_t flags, type;
-};
-
-struct jvm {
-	uint8_t values[3];
-	struct vm_flag flags[3], *first_flag;
-	uint64_t flag_count;
-	struct vm_struct structs[7];
-	struct vm_type types[3];
-	uint64_t exported[HOTSPOT_SYMBOLS];
-	struct hotspot_symbols symbols;
-};
-
-/* The flag type's name: JVMFlag, Flag up to JDK 8. Its addresses are 1 page lower than its memory. */
-#define JVM_BIAS 4096u
-
-static void jvm__init(struct jvm *jvm, const char *type)
-{
-	const char *const no_type = "Klass";
-
-	*jvm = (struct jvm){
-		.values = {1, 0, 1},
-		.flags = {{&jvm->values[0], "UseCompressedOops", 0, 0},
-			  {&jvm->values[1], "PreserveFramePointer", 0, 0},
-			  {&jvm->values[2], "PreserveFramePointerNot", 0, 0}},
-		.first_flag = jvm->flags,
-		.flag_count = 3,
-		.structs = {{no_type, "_name", "Symbol*", 0, 24, NULL},
-			    {type, "_name", "const char*", 0, offsetof(struct vm_flag, name), NULL},
-			    {type, "_addr", "void*", 0, offsetof(struct vm_flag, value), NULL},
-			    {type, "_flags", "int", 0, 16, NULL},
-			    {type, "flags", "JVMFlag*", 1, 0, &jvm->first_flag},
-			    {type, "numFlags", "size_t", 1, 0, &jvm->flag_count},
-			    {}},
-		.types = {{no_type, NULL, 0, 0, 0, 8},
-			  {type, NULL, 0, 0, 0, sizeof(struct vm_flag)},
-			  {}},
-		.exported = {address_of(jvm->structs), sizeof(struct vm_struct),
-			     offsetof(struct vm_struct, type), offsetof(struct vm_struct, field),
-			     offsetof(struct vm_struct, offset),
-			     offsetof(struct vm_struct, address), address_of(jvm->types),
-			     sizeof(struct vm_type), offsetof(struct vm_type, name),
-			     offsetof(struct vm_type, size)},
-	};
-	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
-		jvm->symbols.address[i] = address_of(&jvm->exported[i]) - JVM_BIAS;
-}
-
-static struct runtime_request jvm_request(const struct jvm *jvm, pid_t pid)
-{
-	return (struct runtime_request){
-		.question = RUNTIME_HOTSPOT_FRAME_POINTERS,
-		.ticket = 815,
-		.runtime = {.tgid = (uint32_t)pid},
-		.symbols = jvm->symbols,
-		.bias = JVM_BIAS,
-	};
-}
-
-static void hotspot_test(void **state)
-{
-	static const char *const types[] = {"JVMFlag", "Flag"};
-	struct runtime_request request;
-	struct answers answers;
-	struct runtime_reader *reader = new_reader(&answers);
-	struct jvm jvm;
-
-	(void)state;
-	for (unsigned int i = 0; i < 2; i++) {
-		for (unsigned int keeps = 0; keeps < 2; keeps++) {
-			jvm__init(&jvm, types[i]);
-			jvm.values[1] = keeps;
-			request = jvm_request(&jvm, getpid());
-			assert_int_equal(runtime_reader__ask(reader, &request), 0);
-			assert_int_equal(answers.count, i * 2 + keeps + 1);
-			assert_int_equal(answers.last.question, RUNTIME_HOTSPOT_FRAME_POINTERS);
-			assert_int_equal(answers.last.ticket, 815);
-			assert_int_equal(answers.last.runtime.tgid, getpid());
-			assert_int_equal(answers.last.result, 0);
-			assert_int_equal(answers.last.keeps_frame_pointers, keeps);
-			assert_int_equal(answers.last.frame_count, 0);
-		}
-	}
-	runtime_reader__free(reader);
-}
-
-static void assert_untold(struct runtime_reader *reader, const struct answers *answers,
-			  const struct jvm *jvm)
-{
-	struct runtime_request request = jvm_request(jvm, getpid());
-
-	assert_int_equal(runtime_reader__ask(reader, &request), 0);
-	assert_int_equal(answers->last.result, -ENODATA);
-	assert_false(answers->last.keeps_frame_pointers);
-}
-
-/* What a JVM lacks, or tells wrongly, gives no answer. */
-static void bad_hotspot_test(void **state)
-{
-	struct answers answers;
-	struct runtime_reader *reader = new_reader(&answers);
-	struct jvm jvm;
-
-	(void)state;
-	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++) {
-		jvm__init(&jvm, "JVMFlag");
-		jvm.symbols.address[i] = 0;
-		assert_untold(reader, &answers, &jvm);
-		jvm__init(&jvm, "JVMFlag");
-		jvm.exported[i] = UINT64_MAX;
-		assert_untold(reader, &answers, &jvm);
-	}
-	jvm__init(&jvm, "JVMFlag");
-	jvm.flags[1].name = "PreserveFramePointe";
-	assert_untold(reader, &answers, &jvm);
-	jvm__init(&jvm, "Other");
-	assert_untold(reader, &answers, &jvm);
-	jvm__init(&jvm, "JVMFlag");
-	jvm.types[1].size = 4096;
-	assert_untold(reader, &answers, &jvm);
-	jvm__init(&jvm, "JVMFlag");
-	jvm.first_flag = NULL;
-	assert_untold(reader, &answers, &jvm);
-	runtime_reader__free(reader);
-}
-
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 static void luajit_test(void **state)
@@ -317,15 +172,13 @@ static void ended_test(void **state)
 	struct runtime_reader *reader = new_reader(&answers);
 	struct runtime_request request;
 	struct made_area area = {0x10000, 0x20000};
-	struct jvm jvm;
 	pid_t child = fork();
 
 	(void)state;
 	if (!child)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	jvm__init(&jvm, "JVMFlag");
-	request = jvm_request(&jvm, child);
+	request = (struct runtime_request){.runtime = {.tgid = (uint32_t)child}};
 	request.areas = &area;
 	request.area_count = 1;
 	for (int question = 0; question < RUNTIME_QUESTION_COUNT; question++) {
@@ -343,9 +196,8 @@ static void ended_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hotspot_test), cmocka_unit_test(bad_hotspot_test),
-		cmocka_unit_test(luajit_test),	cmocka_unit_test(pypy_test),
-		cmocka_unit_test(again_test),	cmocka_unit_test(bad_request_test),
+		cmocka_unit_test(luajit_test), cmocka_unit_test(pypy_test),
+		cmocka_unit_test(again_test),  cmocka_unit_test(bad_request_test),
 		cmocka_unit_test(ended_test),
 	};
 

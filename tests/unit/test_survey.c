@@ -11,6 +11,7 @@
 #undef fail /* a function of ours */
 
 #include "runtimes/cpython_layout.h"
+#include "runtimes/hotspot_layout.h"
 #include "runtimes/v8_layout.h"
 #include "session/plain_files.h"
 #include "session/process_survey.h"
@@ -123,13 +124,14 @@ static void test_java(void **state)
 {
 	(void)state;
 	begin("/usr/lib/jvm/17/lib/server/libjvm.so");
+	assert_says(judged(), SURVEY_BAD, "cannot be read", "-XX:+PreserveFramePointer");
+	s.memory.frame_pointers = HOTSPOT_FLAG_OFF;
+	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_BAD, "first frame of Java", "-XX:+PreserveFramePointer");
-	s.files.data[0].file.frame_pointers = 1;
+	assert_null(strstr(s.runtimes.data[0].text, "cannot be read"));
+	s.memory.frame_pointers = HOTSPOT_FLAG_ON;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_PARTLY, "whole stacks", "--jvm-perfmap");
-	s.files.data[0].file.frame_pointers = -EPERM;
-	s.runtimes.count = 0;
-	assert_says(judged(), SURVEY_BAD, "cannot be read", "-XX:+PreserveFramePointer");
 	s.memory.has_hotspot = true;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_PARTLY, "whole stacks", "--jvm-perfmap");

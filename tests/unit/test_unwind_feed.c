@@ -34,12 +34,12 @@ struct scene {
 	uint32_t described; /* the last process whose jitdump's table is there */
 	int fds[FILES + 1]; /* by image, from 1 on */
 	struct mapping mappings[FILES + 1];
-	bool jvm, keeps_frame_pointers, pypy;
+	bool jvm, pypy;
 	unsigned int asked, requests;
 	bool late; /* nothing is told at once */
 	struct image_id pending;
 	/* of the last requests */
-	uint64_t bias, ticket;
+	uint64_t ticket;
 	struct made_runtime runtime;
 };
 
@@ -93,22 +93,6 @@ static int request_frames(void *context, const struct made_request *request)
 static int note_described(void *context, uint32_t tgid)
 {
 	((struct scene *)context)->described = tgid;
-	return 0;
-}
-
-/* Nothing of that is in the files of these tests. */
-static const struct build_names jvm_names = {{"gHotSpotVMStructs"}};
-
-static int request_jvm(void *context, uint32_t tgid, const struct build_symbols *symbols,
-		       uint64_t bias)
-{
-	struct scene *w = context;
-
-	assert_true(tgid && !symbols->address[0] && bias);
-	w->asked++;
-	w->bias = bias;
-	if (!w->late)
-		unwind_feed__answer_jvm(w->feed, tgid, bias, w->keeps_frame_pointers);
 	return 0;
 }
 
@@ -174,8 +158,6 @@ static void set_up_options(struct scene *w, const struct unwind_feed_options *mo
 		.files_max = more->files_max,
 		.request_file = request_file,
 		.kind = kind_of,
-		.request_jvm = request_jvm,
-		.jvm_names = &jvm_names,
 		.request_frames = request_frames,
 		.described = note_described,
 		.context = w,
@@ -495,7 +477,7 @@ static void take_all(struct scene *w)
 	}
 }
 
-/* What a JVM makes is walked only if it says that it may be; it is asked once. */
+/* HotSpot's code is followed only if its memory says that it keeps frame pointers. */
 static void jvm_test(void **state)
 {
 	struct scene_maps maps_space, plain_space;
@@ -510,26 +492,15 @@ static void jvm_test(void **state)
 	plain = maps_of(&w, "24", &plain_space);
 	process = process_with(&w, 10, maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	/* it is asked when it is known where: its library is read elsewhere, and once */
-	assert_int_equal(w.asked, 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
-	take_all(&w);
-	assert_int_equal(w.asked, 1);
-	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
-	assert_false(unwind_feed__is_building(w.feed));
-	assert_int_equal(w.asked, 1);
-	w.keeps_frame_pointers = true;
-	unwind_feed__withdraw(w.feed, 10);
+	process.runtimes.keeps_frame_pointers = true;
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
-	assert_int_equal(w.asked, 2);
-	process.tgid = 11;
-	process.maps = plain;
-	process.runtimes = runtimes_of(&w, plain);
+	unwind_feed__withdraw(w.feed, 10);
+	process = process_with(&w, 11, plain);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
-	assert_int_equal(w.asked, 2);
+	assert_int_equal(w.asked, 0);
 	tear_down(&w);
 }
 
@@ -742,7 +713,7 @@ static void too_many_test(void **state)
 	tear_down(&w);
 }
 
-/* Answers that come later: until then the code is not followed, or brings copies. */
+/* Answers that come later: until then the code brings copies. */
 static void late_runtime_test(void **state)
 {
 	const struct stack_copy copy = {.general = {[14] = 14}};
@@ -754,31 +725,8 @@ static void late_runtime_test(void **state)
 
 	(void)state;
 	set_up(&w, 0);
-	w.jvm = true;
+	w.pypy = true;
 	process = process_with(&w, 10, maps_of(&w, "14", &maps_space));
-	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	take_all(&w);
-	assert_int_equal(w.asked, 1);
-	unwind_feed__withdraw(w.feed, 10);
-	w.late = true;
-	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(w.asked, 2);
-	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_JAVA);
-	assert_int_equal(unwind_feed__answer_jvm(w.feed, 10, w.bias, true), 1);
-	assert_int_equal(unwind_feed__answer_jvm(w.feed, 10, w.bias, true), 0);
-	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
-	unwind_feed__withdraw(w.feed, 10);
-	assert_int_equal(unwind_feed__answer_jvm(w.feed, 10, w.bias, true), 0);
-
-	w.jvm = false;
-	w.late = false;
-	w.pypy = true;
-	tear_down(&w);
-	set_up(&w, 0);
-	w.pypy = true;
-	process.runtimes = runtimes_of(&w, process.maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	w.late = true;
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);

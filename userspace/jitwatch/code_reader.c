@@ -30,7 +30,7 @@ _Static_assert(CPYTHON_HEAD_MAX <= CODE_COPY_HEAD, "what is read of a code objec
 struct code_answer {
 	struct runtime_info info;
 	struct cpython_layout layout; /* of what `info` has of Python */
-	uint32_t may_come, has_python, python;
+	uint32_t may_come, has_python, python, keeps_frame_pointers;
 	int32_t result;
 };
 
@@ -152,6 +152,7 @@ void code_reader__serve(struct reader_job *job)
 	answer->may_come = found->may_come;
 	answer->python = found_runtimes__python(found, &has_python);
 	answer->has_python = has_python;
+	answer->keeps_frame_pointers = found->hotspot.frame_pointers == HOTSPOT_FLAG_ON;
 	answer->result = answer_all(found, &request, job);
 }
 
@@ -167,7 +168,11 @@ int code_reader__take_info(const struct reader_answer *from, struct code_finding
 	if (answer.result)
 		return -ENODATA;
 	*findings = (struct code_findings){
-		.info = answer.info, .layout = answer.layout, .may_come = answer.may_come != 0};
+		.info = answer.info,
+		.layout = answer.layout,
+		.may_come = answer.may_come != 0,
+		.keeps_frame_pointers = answer.keeps_frame_pointers != 0,
+	};
 	findings->info.has &= RUNTIME_V8 | RUNTIME_PYTHON | RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES;
 	if (findings->info.python.hops > RUNTIME_HOPS)
 		findings->info.has &= ~RUNTIME_PYTHON;

@@ -46,6 +46,7 @@ struct code_findings {
 	bool may_come;	/* it is worth asking again later */
 	bool has_python;
 	enum code_runtime_state python; /* if it has */
+	bool keeps_frame_pointers;	/* HotSpot, -XX:+PreserveFramePointer */
 };
 
 /* 0; -ENODATA: it could not be told. */

@@ -191,9 +191,13 @@ static void look_for_hotspot(struct found_runtimes *found, const struct areas *a
 	if (found->hotspot.header_size ||
 	    elf_file__address_of_offset(file, areas->list.data[first].offset, &address) ||
 	    read_exports(file, areas->list.data[first].start - (address & ~IN_PAGE), exports) ||
-	    hotspot_layout__read(&found->hotspot, &memory, exports) ||
-	    !found->hotspot.can[HOTSPOT_CAN_UNWIND])
+	    hotspot_layout__read(&found->hotspot, &memory, exports))
 		return;
+	if (!found->hotspot.can[HOTSPOT_CAN_UNWIND]) {
+		/* the flag may not be parsed yet, and nothing here says when it is */
+		found->may_come |= found->hotspot.frame_pointers == HOTSPOT_FLAG_OFF;
+		return;
+	}
 	err = hotspot_code__read(&found->hotspot_code, &found->hotspot, &memory);
 	if (!err && found->hotspot_code.bytecode_start == found->hotspot_code.bytecode_end)
 		err = -ENODATA;

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jitwatch/hotspot.h"
 #include "jitwatch/luajit.h"
 #include "jitwatch/pypy.h"
 #include "readers/reader_owner.h"
@@ -53,15 +52,6 @@ static bool is_valid(const struct runtime_request *request)
 	       (request->areas || !request->area_count);
 }
 
-static int read_hotspot(const struct runtime_request *request, bool *keeps)
-{
-	int result = hotspot__read_frame_pointer_flag((pid_t)request->runtime.tgid,
-						      &request->symbols, request->bias);
-
-	*keeps = result > 0;
-	return result < 0 ? result : 0;
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* *frames is the caller's. */
@@ -72,12 +62,8 @@ static void read_runtime(const struct runtime_request *request, struct runtime_a
 
 	*answer = (struct runtime_answer){.question = request->question,
 					  .ticket = request->ticket,
-					  .runtime = request->runtime,
-					  .bias = request->bias};
+					  .runtime = request->runtime};
 	switch (request->question) {
-	case RUNTIME_HOTSPOT_FRAME_POINTERS:
-		answer->result = read_hotspot(request, &answer->keeps_frame_pointers);
-		break;
 	case RUNTIME_LUAJIT_TRACES:
 		answer->result = luajit__frames(&answer->runtime,
 						request->registers[LUAJIT_DISPATCH], request->areas,
@@ -211,14 +197,12 @@ static void take_answer(const struct asked_runtime *asked, const struct reader_a
 	if (answer->result) {
 		answer->runtime = request->runtime;
 		answer->frame_count = 0;
-		answer->keeps_frame_pointers = false;
 	}
 	answer->runtime.tgid = request->runtime.tgid;
 	answer->runtime.by = request->runtime.by;
 	answer->frames = *frames;
 	answer->question = request->question;
 	answer->ticket = request->ticket;
-	answer->bias = request->bias;
 }
 
 /* A reader_answer_fn. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a runtime's own memory says about the code that it has made: HotSpot's flags, LuaJIT's and PyPy's traces.
+ * The frames of JIT code, read from the memory of LuaJIT and PyPy.
  *
  * A process can have memory that whoever reads it waits for (a file of FUSE, userfaultfd). So it is read by reader
  * processes. A request holds or copies all that it takes; its answer comes through the callback of the reader, exactly
@@ -21,21 +21,7 @@ struct reader_job;
 struct reader_pool;
 struct runtime_reader;
 
-enum runtime_question {
-	RUNTIME_HOTSPOT_FRAME_POINTERS, /* was it started with -XX:+PreserveFramePointer? */
-	RUNTIME_LUAJIT_TRACES,		/* their frames */
-	RUNTIME_PYPY_TRACES,
-	RUNTIME_QUESTION_COUNT
-};
-
-/* What libjvm.so exports for debuggers: addresses of variables, as in the file. */
-#define HOTSPOT_SYMBOLS 10
-struct hotspot_symbols {
-	uint64_t address[HOTSPOT_SYMBOLS]; /* 0: not exported */
-};
-
-/* Their names, in this order. */
-extern const char *const hotspot_symbol_names[HOTSPOT_SYMBOLS];
+enum runtime_question { RUNTIME_LUAJIT_TRACES, RUNTIME_PYPY_TRACES, RUNTIME_QUESTION_COUNT };
 
 #define RUNTIME_REGISTERS 16
 
@@ -44,12 +30,9 @@ struct runtime_request {
 	uint64_t ticket; /* the asker's own; it comes back with the answer */
 	/* Whose memory. LuaJIT: with the states that are known so far, see runtime_answer. */
 	struct made_runtime runtime;
-	/* HotSpot: its addresses are `bias` higher in the process. */
-	struct hotspot_symbols symbols;
-	uint64_t bias;
 	/* LuaJIT: of a thread that runs its code, by DWARF number; all 0: there is none at hand. */
 	uint64_t registers[RUNTIME_REGISTERS];
-	/* LuaJIT, PyPy: executable memory without a file, ascending. Copied by runtime_reader__ask(). */
+	/* Executable memory without a file, ascending. Copied by runtime_reader__ask(). */
 	const struct made_area *areas;
 	size_t area_count;
 };
@@ -61,10 +44,7 @@ struct runtime_answer {
 	int result;
 	/* As in the request. LuaJIT: with the states that are known now, for the next one. */
 	struct made_runtime runtime;
-	/* HotSpot. Final once the JVM has compiled code. */
-	uint64_t bias; /* as in the request */
-	bool keeps_frame_pointers;
-	/* LuaJIT, PyPy: ascending, without overlap, within the areas. Valid until the callback returns. */
+	/* Ascending, without overlap, within the areas. Valid until the callback returns. */
 	const struct made_frame *frames;
 	size_t frame_count;
 	/* What reading took: CPU time, and time by the clock. */

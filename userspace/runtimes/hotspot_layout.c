@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "runtimes/target_blocks.h"
 
-#define ENTRIES_MAX	 20000u /* all tables of JDK 21 together have 2,064 */
+#define ENTRIES_MAX	 20000u /* all tables of JDK 21 together have 2,064, its flags 1,400 */
 #define STRIDE_MAX	 256u
 #define NAME_MAX_SIZE	 64u
 #define OFFSET_MAX	 0x10000u /* of a field, size of a type: larger ones are forged */
@@ -110,6 +110,16 @@ static const struct wanted {
 	{"PerfMemory", "_start", STATIC, HOTSPOT_PERF_START},
 	{"PerfMemory", "_top", STATIC, HOTSPOT_PERF_TOP},
 	{"Abstract_VM_Version", "_vm_major_version", STATIC, HOTSPOT_VM_MAJOR},
+	{"JVMFlag", "flags", STATIC, HOTSPOT_FLAGS},
+	{"JVMFlag", "numFlags", STATIC, HOTSPOT_FLAG_COUNT},
+	{"JVMFlag", "_name", FIELD, HOTSPOT_FLAG_NAME},
+	{"JVMFlag", "_addr", FIELD, HOTSPOT_FLAG_VALUE},
+	{"JVMFlag", "", SIZE, HOTSPOT_FLAG_SIZE},
+	{"Flag", "flags", STATIC, HOTSPOT_FLAGS},
+	{"Flag", "numFlags", STATIC, HOTSPOT_FLAG_COUNT},
+	{"Flag", "_name", FIELD, HOTSPOT_FLAG_NAME},
+	{"Flag", "_addr", FIELD, HOTSPOT_FLAG_VALUE},
+	{"Flag", "", SIZE, HOTSPOT_FLAG_SIZE},
 	{"frame::interpreter_frame_sender_sp_offset", "", CONSTANT, HOTSPOT_SENDER_SP_OFFSET},
 };
 
@@ -267,6 +277,50 @@ static int read_tables(struct reading *r, const uint64_t exports[HOTSPOT_EXPORTS
 	return err;
 }
 
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+/* The value of a flag of type bool. 1, 0; -ENODATA: there is none of this name; else as reading fails. */
+static int find_flag(struct reading *r, const char *wanted_name)
+{
+	const struct hotspot_layout *l = r->layout;
+	uint64_t at, count = 0, size = l->at[HOTSPOT_FLAG_SIZE];
+	int err = target_blocks__read(&r->blocks, &at, sizeof(at), l->at[HOTSPOT_FLAGS]);
+
+	if (!err)
+		err = target_blocks__read(&r->blocks, &count, sizeof(count),
+					  l->at[HOTSPOT_FLAG_COUNT]);
+	for (uint64_t i = 0; i < count && i < ENTRIES_MAX && !err; i++, at += size) {
+		unsigned char entry[STRIDE_MAX] = {}, value;
+		char name[NAME_MAX_SIZE];
+
+		err = target_blocks__read(&r->blocks, entry, size, at);
+		if (!err)
+			err = read_name(r, name, word_at(entry, l->at[HOTSPOT_FLAG_NAME]));
+		if (err || strcmp(name, wanted_name))
+			continue;
+		err = target_blocks__read(&r->blocks, &value, sizeof(value),
+					  word_at(entry, l->at[HOTSPOT_FLAG_VALUE]));
+		return err ? err : value != 0;
+	}
+	return err ? err : -ENODATA;
+}
+
+static enum hotspot_flag read_flag(struct reading *r, const char *name)
+{
+	const struct hotspot_layout *l = r->layout;
+	int value;
+
+	for (unsigned int i = HOTSPOT_FLAGS; i <= HOTSPOT_FLAG_VALUE; i++)
+		if (!l->known[i])
+			return HOTSPOT_FLAG_UNKNOWN;
+	if (!l->at[HOTSPOT_FLAG_SIZE] || l->at[HOTSPOT_FLAG_SIZE] > STRIDE_MAX)
+		return HOTSPOT_FLAG_UNKNOWN;
+	value = find_flag(r, name);
+	if (value < 0)
+		return HOTSPOT_FLAG_UNKNOWN;
+	return value ? HOTSPOT_FLAG_ON : HOTSPOT_FLAG_OFF;
+}
+
 /* ---- what that is enough for ----------------------------------------------------------------- */
 
 static void judge(struct hotspot_layout *l, enum hotspot_part part, const enum hotspot_fact *needed,
@@ -352,6 +406,8 @@ int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
 	if (!err && l->known[HOTSPOT_VM_MAJOR])
 		err = target_blocks__read(&r->blocks, &l->major, sizeof(l->major),
 					  l->at[HOTSPOT_VM_MAJOR]);
+	if (!err)
+		l->frame_pointers = read_flag(r, "PreserveFramePointer");
 	target_blocks__fini(&r->blocks);
 	if (err) {
 		hotspot_layout__fini(l);

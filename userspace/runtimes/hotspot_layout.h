@@ -101,7 +101,12 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	X(CALL_STUB_RETURN)                                                                        \
 	X(PERF_START)                                                                              \
 	X(PERF_TOP)                                                                                \
-	X(VM_MAJOR)
+	X(VM_MAJOR)                                                                                \
+	X(FLAGS) /* JVMFlag, which was Flag up to JDK 8 */                                         \
+	X(FLAG_COUNT)                                                                              \
+	X(FLAG_SIZE)                                                                               \
+	X(FLAG_NAME)                                                                               \
+	X(FLAG_VALUE)
 
 enum hotspot_fact {
 #define X(name) HOTSPOT_##name,
@@ -119,6 +124,13 @@ enum hotspot_part {
 	HOTSPOT_PARTS
 };
 
+/* A flag of the command line. */
+enum hotspot_flag {
+	HOTSPOT_FLAG_UNKNOWN, /* it cannot be read */
+	HOTSPOT_FLAG_OFF,
+	HOTSPOT_FLAG_ON,
+};
+
 #define HOTSPOT_MISSING_MAX 40
 #define HOTSPOT_HEADER_MAX  512u /* bytes of a blob that are read at once */
 
@@ -130,6 +142,8 @@ struct hotspot_layout {
 		    [HOTSPOT_MISSING_MAX]; /* why not: the first name that it lacks */
 	uint32_t major;			   /* of the JDK; 0: it does not say */
 	uint32_t header_size;		   /* of a blob: all fields above end before it */
+	/* -XX:+PreserveFramePointer. Final once the JVM has a code heap; before that it may not have parsed it */
+	enum hotspot_flag frame_pointers;
 	VEC(uint64_t)
 	stub_entries; /* addresses of variables with entry points of stubs: most of them up to 21 */
 };

@@ -863,6 +863,11 @@ struct build_service *live__builders(struct live *live)
 	return live->builders;
 }
 
+const struct live_code *live__code(const struct live *live)
+{
+	return live->code;
+}
+
 struct outside_books *live__books(struct live *live)
 {
 	return live->books;

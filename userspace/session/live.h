@@ -33,6 +33,7 @@
 
 struct build_service;
 struct live;
+struct live_code;
 
 struct live_options {
 	struct bpf_session_options session;
@@ -104,6 +105,8 @@ struct reader_pool *live__readers(struct live *live);
 struct build_service *live__builders(struct live *live);
 /* What is left out is noted there, and becomes events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);
+/* What is known of the runtimes of each process. */
+const struct live_code *live__code(const struct live *live);
 struct bpf_session *live__session(struct live *live);
 
 struct live_stats {

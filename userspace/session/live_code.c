@@ -284,6 +284,13 @@ void live_code__tells(struct live_code *c, uint32_t pid)
 		publish_wanted(c, process, &info);
 }
 
+bool live_code__keeps_frame_pointers(const struct live_code *c, uint32_t pid)
+{
+	const struct code_process *process = live_code_find(c, pid);
+
+	return process && process->keeps_frame_pointers;
+}
+
 /* What is said of a Python that is not read; and if it is after all. */
 static void tell_python(struct live_code *c, struct code_process *process,
 			const struct code_findings *findings)
@@ -329,6 +336,7 @@ static void take_info(void *context, const struct reader_answer *answer)
 	}
 	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->pid, found.info.has,
 		  found.may_come ? ", more may come" : "");
+	process->keeps_frame_pointers = found.keeps_frame_pointers;
 	tell_python(c, process, &found);
 	if (!found.info.has && !found.may_come && process->program && !found.has_python) {
 		plain_files__add(&c->plain, process->plain_key);

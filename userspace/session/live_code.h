@@ -52,6 +52,8 @@ int live_code__sampled(struct live_code *c, const struct sample_event *sample);
 void live_code__tells(struct live_code *c, uint32_t pid);
 /* It called execve, or has ended. */
 void live_code__forget(struct live_code *c, uint32_t pid);
+/* HotSpot's code keeps frame pointers in this process (-XX:+PreserveFramePointer). False until that is read. */
+bool live_code__keeps_frame_pointers(const struct live_code *c, uint32_t pid);
 /* Looks at the processes that are there before sampling begins, where they are few. 0 or -ENOMEM. */
 int live_code__begin(struct live_code *c);
 /*

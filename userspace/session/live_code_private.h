@@ -49,8 +49,9 @@ struct code_process {
 	bool inherits;		/* the kernel notes of it what its parent has: `info` */
 	bool is_like_parent;	/* … which is all that there is to be known */
 	struct forked_from from;
-	bool has_open; /* some of `asked` are */
-	bool is_asked; /* a request about its functions is under way */
+	bool has_open;		   /* some of `asked` are */
+	bool is_asked;		   /* a request about its functions is under way */
+	bool keeps_frame_pointers; /* HotSpot's code, as far as it is known */
 	struct runtime_info
 		info; /* what the kernel knows of it, while it `has` something, or inherits it */
 	struct cpython_layout layout; /* of its Python */

@@ -87,10 +87,7 @@ static int take_mapping(void *context, const struct proc_mapping *m)
 	struct surveyed_file file = {
 		.inode = m->inode,
 		.major_minor = (uint64_t)m->major << 32 | m->minor,
-		.at = {.pid = (uint32_t)s->pid,
-		       .start = m->start,
-		       .end = m->end,
-		       .offset = m->offset},
+		.at = {.pid = (uint32_t)s->pid, .start = m->start, .end = m->end},
 	};
 
 	if (mapping_is_run_time_code(m->path, false, true)) {

@@ -10,6 +10,7 @@
 #include "base/mapping_path.h"
 #include "jit/jit_runtime.h"
 #include "runtimes/cpython_layout.h"
+#include "runtimes/hotspot_layout.h"
 #include "runtimes/v8_layout.h"
 
 #define NAMED_BY_MEMORY "functions, files and lines are read from its memory"
@@ -82,14 +83,9 @@ static void judge_java(const struct process_survey *s, struct surveyed_runtime *
 		      "whole stacks, by its code heaps; methods have names with record --jvm-perfmap");
 		return;
 	}
-	if (!library) {
-		judge(runtime, SURVEY_BAD, "%s", known->lacks);
-		runtime->remedy = BROKEN_JAVA;
-		return;
-	}
-	if (library->frame_pointers != 1) {
+	if (s->memory.frame_pointers != HOTSPOT_FLAG_ON) {
 		judge(runtime, SURVEY_BAD, "%s%s", known->lacks,
-		      library->frame_pointers < 0
+		      s->memory.frame_pointers == HOTSPOT_FLAG_UNKNOWN
 			      ? " (whether it keeps frame pointers cannot be read)"
 			      : "");
 		runtime->remedy = BROKEN_JAVA;

@@ -12,10 +12,8 @@
 #include "base/io.h"
 #include "base/mapping_path.h"
 #include "base/tenant_open.h"
-#include "elf/elf_exports.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "jitwatch/hotspot.h"
 #include "jitwatch/runtime_finder.h"
 #include "symbolize/debug_file.h"
 
@@ -24,7 +22,6 @@ _Static_assert(sizeof(struct survey_mapping) <= READER_REQUEST_MAX, "it is one r
 #define FILE_MAX     (16ull << 30) /* bytes of a file that is looked at */
 #define RELEASE_MAX  4096u
 #define BUILD_ID_MAX 64u
-#define IN_PAGE	     UINT64_C(4095)
 
 /* 0, or -EPROTO: it is no such request. The path ends. */
 static int take_mapping(const struct reader_job *job, struct survey_mapping *mapping)
@@ -132,22 +129,6 @@ static void read_java_version(const struct survey_mapping *mapping, char *versio
 	}
 }
 
-static int read_frame_pointer_flag(const struct survey_mapping *mapping, struct elf_file *file)
-{
-	struct hotspot_symbols symbols = {};
-	struct elf_exports exports;
-	uint64_t address;
-	int err = elf_exports__init(&exports, file);
-
-	if (!err)
-		err = elf_file__address_of_offset(file, mapping->offset, &address);
-	for (size_t i = 0; i < HOTSPOT_SYMBOLS && !err; i++)
-		err = elf_exports__find(&exports, hotspot_symbol_names[i], &symbols.address[i]);
-	return err ? err
-		   : hotspot__read_frame_pointer_flag((pid_t)mapping->pid, &symbols,
-						      mapping->start - (address & ~IN_PAGE));
-}
-
 static bool is_jvm(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -164,10 +145,8 @@ static void look_at(const struct survey_mapping *mapping, int fd, struct elf_fil
 	answer->cfi = cfi_of(file);
 	answer->symbols = has_section(file, ".symtab") ? 1 : has_section(file, ".dynsym") ? 2 : 0;
 	answer->debug = find_debug(mapping, fd, file);
-	if (!is_jvm(mapping->path))
-		return;
-	answer->frame_pointers = read_frame_pointer_flag(mapping, file);
-	read_java_version(mapping, answer->version, sizeof(answer->version));
+	if (is_jvm(mapping->path))
+		read_java_version(mapping, answer->version, sizeof(answer->version));
 }
 
 void survey_file__serve(struct reader_job *job)
@@ -179,7 +158,6 @@ void survey_file__serve(struct reader_job *job)
 	struct stat st;
 
 	job->answer_size = sizeof(*answer);
-	answer->frame_pointers = -ENOENT;
 	answer->error = take_mapping(job, &mapping);
 	if (answer->error)
 		return;
@@ -211,6 +189,7 @@ void survey_runtimes__serve(struct reader_job *job)
 	answer->has_python = found.has_python;
 	answer->has_hotspot = found.has_hotspot;
 	answer->has_methods = found.has_hotspot && found.hotspot.can[HOTSPOT_CAN_NAME];
+	answer->frame_pointers = found.hotspot.frame_pointers;
 	answer->v8_version[0] = found.v8.major;
 	answer->v8_version[1] = found.v8.minor;
 	answer->v8_version[2] = found.v8.build;

@@ -11,10 +11,10 @@
 
 #include "readers/reader_pool.h"
 
-/* A file that is mapped at [start, end), from the offset on. */
+/* A file that is mapped at [start, end). */
 struct survey_mapping {
 	uint32_t pid, reserved;
-	uint64_t start, end, offset;
+	uint64_t start, end;
 	char path[PATH_MAX]; /* as mapped */
 };
 
@@ -37,11 +37,9 @@ struct survey_file {
 	int32_t error; /* 0, or why it cannot be opened or read: negative errno; -ENOEXEC: not ELF */
 	uint8_t wide;  /* 64-bit x86 */
 	uint8_t cfi;   /* enum survey_cfi */
-	uint8_t symbols; /* 1: .symtab; 2: .dynsym alone; 0: none */
-	uint8_t debug;	 /* enum survey_debug */
-	/* of libjvm.so */
-	int32_t frame_pointers; /* -XX:+PreserveFramePointer: 1, 0; negative errno: it cannot be told */
-	char version[32];	/* of the JDK that it is of, as its file `release` says; "" */
+	uint8_t symbols;  /* 1: .symtab; 2: .dynsym alone; 0: none */
+	uint8_t debug;	  /* enum survey_debug */
+	char version[32]; /* of libjvm.so: that of its JDK, by the file `release`; "" */
 };
 
 void survey_file__serve(struct reader_job *job);
@@ -54,6 +52,7 @@ struct survey_memory {
 	uint8_t has_v8, has_python;
 	uint8_t has_hotspot;	 /* its frames are walked, */
 	uint8_t has_methods;	 /* … and named */
+	uint8_t frame_pointers;	 /* of HotSpot: enum hotspot_flag */
 	uint32_t v8_version[3];	 /* major, minor, build */
 	uint32_t python_version; /* PY_VERSION_HEX; 0: unknown */
 };

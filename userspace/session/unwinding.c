@@ -22,6 +22,7 @@
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jitwatch/runtime_reader.h"
+#include "session/live_code.h"
 #include "session/readers.h"
 #include "session/unwinding_private.h"
 #include "unwind/table_cache.h"
@@ -153,28 +154,6 @@ static enum fed_kind kind_of_image(void *context, struct image_id id)
 	return FED_FILE;
 }
 
-static void name_jvm_symbols(struct build_names *names)
-{
-	*names = (struct build_names){};
-	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
-		snprintf(names->name[i], sizeof(names->name[i]), "%s", hotspot_symbol_names[i]);
-}
-
-static int request_jvm(void *context, uint32_t tgid, const struct build_symbols *symbols,
-		       uint64_t bias)
-{
-	struct unwinding *u = context;
-	struct runtime_request request = {
-		.question = RUNTIME_HOTSPOT_FRAME_POINTERS,
-		.runtime = {.tgid = tgid},
-		.bias = bias,
-	};
-
-	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
-		request.symbols.address[i] = symbols->address[i];
-	return runtime_reader__ask(u->runtimes, &request);
-}
-
 static int request_frames(void *context, const struct made_request *made)
 {
 	struct unwinding *u = context;
@@ -242,10 +221,27 @@ static void find_runtimes(struct unwinding *u, const struct process_life *proces
 	struct mappings maps = mapping_table__all(process->maps);
 	struct mapping_cursor at = {};
 
-	known->runtimes = parent ? parent->runtimes : (struct fed_runtimes){};
+	known->runtimes =
+		parent ? parent->runtimes
+		       : (struct fed_runtimes){
+				 .keeps_frame_pointers = known->runtimes.keeps_frame_pointers};
 	for (const struct mapping *m; !parent && (m = mappings__next(maps, &at));)
 		unwind_feed__note_runtime(u->feed, m, &known->runtimes);
 	known->runtimes_known = true;
+}
+
+/* The memory of a JVM is read some time after it was published for the first time. */
+static void find_frame_pointers(const struct unwinding *u, const struct process_life *process,
+				struct known_process *known)
+{
+	struct fed_runtimes *runtimes = &known->runtimes;
+
+	if (!runtimes->jvm || runtimes->keeps_frame_pointers ||
+	    !live_code__keeps_frame_pointers(u->code, process->pid))
+		return;
+	runtimes->keeps_frame_pointers = true;
+	known->urgent = known->published != 0;
+	known->published = 0;
 }
 
 static void remember_publication(struct known_process *known, const struct process_life *process,
@@ -277,6 +273,7 @@ struct fed_process unwinding__fed(struct unwinding *u, const struct process_life
 		return fed;
 	if (!known->runtimes_known)
 		find_runtimes(u, process, known);
+	find_frame_pointers(u, process, known);
 	fed.runtimes = known->runtimes;
 	if (fed.runtimes.by != MADE_BY_OTHERS) /* its code is looked for among all of them */
 		fed.maps = mapping_table__all(process->maps);
@@ -366,10 +363,7 @@ static void take_runtime_answer(void *context, const struct runtime_answer *answ
 	int err = answer->result == -ENOMEM ? -ENOMEM : 0;
 
 	if (!err)
-		err = answer->question == RUNTIME_HOTSPOT_FRAME_POINTERS
-			      ? unwind_feed__answer_jvm(u->feed, answer->runtime.tgid, answer->bias,
-							answer->keeps_frame_pointers)
-			      : unwind_feed__answer_frames(u->feed, &made);
+		err = unwind_feed__answer_frames(u->feed, &made);
 	if (err > 0)
 		err = process ? unwinding__publish_at_once(u, process) : 0;
 	u->err = err ? err : u->err;
@@ -624,8 +618,6 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		.table_limit = options->memory->segment_size,
 		.request_file = request_file,
 		.kind = kind_of_image,
-		.request_jvm = request_jvm,
-		.jvm_names = &u->jvm_names,
 		.request_frames = request_frames,
 		.described = on_described,
 		.builders = options->builders,
@@ -642,8 +634,8 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	if (!u)
 		return -ENOMEM;
 	u->world = world;
-	name_jvm_symbols(&u->jvm_names);
 	u->opener = opener;
+	u->code = options->code;
 	u->books = options->books;
 	u->max_depth = options->max_depth;
 	u->tables = feed.store = table_store__new(&store);

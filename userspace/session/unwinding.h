@@ -16,6 +16,7 @@
 #include "procfs/dso_opener.h"
 #include "unwind/unwind_feed.h"
 
+struct live_code;
 struct unwinding;
 
 struct unwinding_options {
@@ -24,6 +25,7 @@ struct unwinding_options {
 	bool cache;			    /* use the on-disk cache of tables */
 	struct reader_pool *readers;	    /* with the services of session/readers.h */
 	struct build_service *builders;	    /* of unwind tables */
+	const struct live_code *code;	    /* reads the memory of JVMs; outlives it */
 	struct outside_books *books;	    /* for what is left out; outlive it. Or NULL */
 };
 

@@ -48,7 +48,7 @@ struct unwinding {
 	struct table_store *tables;
 	struct unwind_feed *feed;
 	struct runtime_reader *runtimes;
-	struct build_names jvm_names;
+	const struct live_code *code;
 	unsigned int max_depth;
 	int err;			 /* of an answer */
 	uint64_t last_time;		 /* of the stream */

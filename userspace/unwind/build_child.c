@@ -79,21 +79,8 @@ static int open_and_build(const struct build_question *q, int fd, struct unwind_
 	return err;
 }
 
-static void find_symbols(const struct build_question *q, int fd, struct build_reply *reply)
-{
-	enum table_refusal refusal = TABLE_REFUSAL_NONE;
-	struct elf_file *file;
-
-	reply->err = elf_file__open_at(fd, q->base, &file);
-	if (reply->err)
-		return;
-	reply->err = build_symbols__find(file, &q->names, &reply->symbols, &refusal);
-	reply->refusal = refusal;
-	elf_file__free(file);
-}
-
-static void build_table(const struct build_question *q, int file, int memory,
-			struct build_reply *reply)
+void build_child__work(const struct build_question *q, int file, int memory,
+		       struct build_reply *reply)
 {
 	enum table_refusal refusal = TABLE_REFUSAL_NONE;
 	struct unwind_table_image image = {};
@@ -112,15 +99,6 @@ static void build_table(const struct build_question *q, int file, int memory,
 	reply->image = image;
 	reply->image.bytes = NULL;
 	unwind_table_image__fini(&image);
-}
-
-void build_child__work(const struct build_question *q, int file, int memory,
-		       struct build_reply *reply)
-{
-	if (q->kind == BUILD_SYMBOLS)
-		find_symbols(q, file, reply);
-	else
-		build_table(q, file, memory, reply);
 }
 
 static void enter_sandbox(const struct keeper *k, pid_t keeper)

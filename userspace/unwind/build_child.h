@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "unwind/build_symbols.h"
 #include "unwind/unwind_table.h"
 
 /* To a builder, with two descriptors: what is read, and where the bytes of the table go. */
@@ -22,13 +21,11 @@ struct build_question {
 	uint64_t limit;	 /* bytes of a table */
 	uint32_t kind;	 /* enum build_kind */
 	uint32_t reserved;
-	struct build_names names; /* BUILD_SYMBOLS */
 };
 
 enum build_kind {
-	BUILD_FILE,    /* the table of an ELF file */
-	BUILD_PIECES,  /* that of build_pieces.h */
-	BUILD_SYMBOLS, /* no table, but variables of an ELF file */
+	BUILD_FILE,   /* the table of an ELF file */
+	BUILD_PIECES, /* that of build_pieces.h */
 };
 
 /* From a builder. Nothing in it is true until it was checked. */
@@ -37,7 +34,6 @@ struct build_reply {
 	int32_t err;			 /* 0, or negative errno */
 	uint32_t refusal;		 /* enum table_refusal */
 	struct unwind_table_image image; /* but for its bytes */
-	struct build_symbols symbols;	 /* BUILD_SYMBOLS */
 };
 
 /* From the keeper: a builder is there (with a descriptor of it, a pidfd), or it has ended. */

@@ -59,10 +59,6 @@ int build_reply__take(const struct build_reply *reply, uint64_t ticket, int memo
 
 	if (reply->ticket != ticket)
 		return -EPROTO;
-	if (good && request->kind == BUILD_SYMBOLS) {
-		result->symbols = reply->symbols;
-		return 0;
-	}
 	if (good)
 		return copy_table(memory, &reply->image, request->limit, &result->image);
 	if (!error_is_good(reply))

@@ -218,8 +218,6 @@ static int send_question(struct build_service *s, const struct build_request *re
 	const int fds[] = {request->fd, memory};
 	ssize_t sent;
 
-	if (request->names)
-		question.names = *request->names;
 	sent = fd_message__send(s->now.socket, &question, sizeof(question), NULL, 0, fds, 2,
 				MSG_DONTWAIT);
 	return sent < 0 ? -EPIPE : 0;

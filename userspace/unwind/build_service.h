@@ -36,7 +36,6 @@ struct build_request {
 	uint64_t base;
 	uint64_t limit; /* bytes of the table */
 	enum build_kind kind;
-	const struct build_names *names; /* of BUILD_SYMBOLS; else NULL */
 	uint32_t owner; /* the user whose file it is; 0 is trusted not to have builders hang */
 };
 
@@ -44,7 +43,6 @@ struct build_result {
 	int err; /* as of unwind_table__build(); -EPIPE, -ETIMEDOUT, -EPROTO, -EPERM: as `refusal` says */
 	enum table_refusal refusal;
 	struct unwind_table_image image; /* the caller's */
-	struct build_symbols symbols;	 /* of BUILD_SYMBOLS: anything, as in any tenant's file */
 	uint64_t cpu_ns;		 /* of the builder, as the kernel counted it */
 };
 

@@ -33,7 +33,6 @@ struct build {
 	uint64_t base; /* where in the file the ELF file begins */
 	enum table_effort effort;
 	uint32_t owner;
-	const struct build_names *names;
 	bool looked_up; /* in the cache */
 	struct built_table result;
 };
@@ -77,7 +76,6 @@ static void build_table(struct table_builder *b, struct build *build)
 		.base = build->base,
 		.limit = b->limit,
 		.kind = build->result.kind,
-		.names = build->names,
 		.owner = owner_of(build),
 	};
 	struct file_stamp stamp = {};
@@ -89,7 +87,6 @@ static void build_table(struct table_builder *b, struct build *build)
 	build->result.err = result.err;
 	build->result.refusal = result.refusal;
 	build->result.image = result.image;
-	build->result.symbols = result.symbols;
 	build->result.cpu_ns += result.cpu_ns;
 	build->result.builder_ns = result.cpu_ns;
 	if (may_cache(b, build) && !result.err) {
@@ -167,7 +164,7 @@ static void finish_build(struct table_builder *b, struct build *build)
 {
 	TAILQ_REMOVE(&b->asked, build, link);
 	TAILQ_INSERT_TAIL(&b->done, build, link);
-	b->refusals.count[build->result.refusal] += build->result.kind != BUILD_SYMBOLS;
+	b->refusals.count[build->result.refusal]++;
 	eventfd_write(b->done_fd, 1);
 	pthread_cond_signal(&b->done_more);
 }
@@ -300,7 +297,6 @@ int table_builder__ask(struct table_builder *b, const struct table_request *requ
 		return -ENOMEM;
 	build->result.id = request->id;
 	build->result.kind = request->kind;
-	build->names = request->names;
 	build->base = request->base;
 	build->effort = request->effort;
 	build->owner = request->owner;

@@ -36,8 +36,7 @@ struct table_request {
 	uint32_t id;   /* returned with the table */
 	int fd;	       /* the caller's, who may close it at once */
 	uint64_t base; /* the ELF file begins at this offset of it; then the table is not cached */
-	enum build_kind kind;		 /* only tables of files are cached */
-	const struct build_names *names; /* of BUILD_SYMBOLS; outlive the builder */
+	enum build_kind kind; /* only tables of files are cached */
 	enum table_effort effort;
 	uint32_t owner; /* the user who asks: whose file it is, unless it is the administrator's */
 };
@@ -57,7 +56,6 @@ struct built_table {
 	uint64_t cpu_ns;		 /* CPU time used, here and by the builder */
 	uint64_t builder_ns;		 /* of that, by the builder */
 	struct unwind_table_image image; /* owned by the receiver */
-	struct build_symbols symbols;	 /* of BUILD_SYMBOLS, instead */
 };
 
 /* The next finished table. False: there is none; with `wait`: and no request is left. */

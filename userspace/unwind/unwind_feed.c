@@ -26,8 +26,6 @@
 #define CREDIT_DEFAULT	  2000000000ll	/* ns of CPU */
 #define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
-#define JVMS_MAX	  1024		/* whose answers are kept; others are asked again */
-#define LIBRARIES_MAX	  64		/* of JVMs, whose symbols are kept */
 #define FILES_OPEN_MAX	  8192		/* whose segments are kept */
 
 static struct made_code *new_made_code(const struct unwind_feed_options *options)
@@ -87,8 +85,6 @@ void unwind_feed__free(struct unwind_feed *f)
 	vec_free(&f->placements);
 	vec_free(&f->pieces);
 	vec_free(&f->areas);
-	vec_free(&f->jvms);
-	vec_free(&f->libraries);
 	vec_free(&f->mades);
 	vec_free(&f->asked_mades);
 	free(f);
@@ -166,7 +162,7 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 {
 	switch (f->options.kind(f->options.context, mapping->image)) {
 	case FED_JVM:
-		runtimes->jvm = *mapping;
+		runtimes->jvm = true;
 		break;
 	case FED_PYTHON:
 		runtimes->python = true;
@@ -181,162 +177,6 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 	case FED_JIT:
 		break;
 	}
-}
-
-static struct fed_jvm *find_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias)
-{
-	for (size_t i = 0; i < f->jvms.count; i++)
-		if (f->jvms.data[i].tgid == tgid && f->jvms.data[i].bias == bias)
-			return &f->jvms.data[i];
-	return NULL;
-}
-
-int unwind_feed__answer_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias,
-			    bool keeps_frame_pointers)
-{
-	struct fed_jvm *jvm = find_jvm(f, tgid, bias);
-
-	if (!jvm || jvm->answered)
-		return 0;
-	jvm->answered = true;
-	jvm->keeps_frame_pointers = keeps_frame_pointers;
-	return keeps_frame_pointers;
-}
-
-static struct fed_library *find_library(struct unwind_feed *f, struct image_id image)
-{
-	for (size_t i = 0; i < f->libraries.count; i++)
-		if (f->libraries.data[i].image.v == image.v)
-			return &f->libraries.data[i];
-	return NULL;
-}
-
-static void drop_library(struct unwind_feed *f, size_t i)
-{
-	struct fed_library *at = &f->libraries.data[i];
-
-	memmove(at, at + 1, (--f->libraries.count - i) * sizeof(*at));
-}
-
-void unwind_feed__forget_library(struct unwind_feed *f, struct image_id image)
-{
-	struct fed_library *library = find_library(f, image);
-
-	if (library)
-		drop_library(f, library - f->libraries.data);
-}
-
-/* For one more: the oldest that is not being read goes. */
-static bool has_room_for_library(struct unwind_feed *f)
-{
-	for (size_t i = 0; i < f->libraries.count && f->libraries.count >= LIBRARIES_MAX; i++)
-		if (f->libraries.data[i].known)
-			drop_library(f, i);
-	return f->libraries.count < LIBRARIES_MAX;
-}
-
-/* 0; -EAGAIN: not now; -ENOMEM. */
-static int ask_for_symbols(struct unwind_feed *f, const struct fed_process *process,
-			   struct fed_file *file, struct image_id image)
-{
-	struct fed_library library = {.image = image, .ticket = ++f->tickets};
-	struct table_request request = {
-		.id = library.ticket,
-		.kind = BUILD_SYMBOLS,
-		.names = f->options.jvm_names,
-		.effort = TABLE_BUILD,
-		.owner = table_store__user(f->options.store, process->tgid),
-		.base = file->base,
-	};
-	int err;
-
-	request.fd = unwind_feed__descriptor(f, file, image);
-	if (request.fd < 0 || !has_room_for_library(f))
-		return request.fd == -ENOMEM ? -ENOMEM : -EAGAIN;
-	err = vec_push(&f->libraries, library);
-	if (err)
-		return err;
-	err = table_builder__ask(f->builder, &request);
-	if (err) {
-		f->libraries.count--;
-		return err == -ENOMEM ? err : -EAGAIN;
-	}
-	f->building++;
-	return 0;
-}
-
-static int ask_jvm(struct unwind_feed *f, const struct fed_process *process, struct fed_file *file,
-		   struct image_id image, uint64_t bias)
-{
-	struct fed_library *library = find_library(f, image);
-	bool known = library && library->known;
-	int err = library ? 0 : ask_for_symbols(f, process, file, image);
-
-	if (err)
-		return err == -EAGAIN ? 0 : err;
-	if (f->jvms.count >= JVMS_MAX)
-		memmove(f->jvms.data, f->jvms.data + 1, --f->jvms.count * sizeof(*f->jvms.data));
-	err = vec_push(
-		&f->jvms,
-		((struct fed_jvm){
-			.tgid = process->tgid, .bias = bias, .library = image, .asked = known}));
-	if (err || !known)
-		return err;
-	return f->options.request_jvm(f->options.context, process->tgid, &library->symbols, bias);
-}
-
-int unwind_feed__put_symbols(struct unwind_feed *f, const struct built_table *built)
-{
-	struct fed_library *library = NULL;
-	int err = 0;
-
-	f->stats.build_ns += built->cpu_ns;
-	f->stats.builder_ns += built->builder_ns;
-	f->credit -= (int64_t)built->cpu_ns;
-	for (size_t i = 0; i < f->libraries.count && !library; i++)
-		if (!f->libraries.data[i].known && f->libraries.data[i].ticket == built->id)
-			library = &f->libraries.data[i];
-	if (!library)
-		return 0;
-	library->known = true;
-	library->symbols = built->symbols; /* all 0 where there are none: the answer is no then */
-	for (size_t i = 0; i < f->jvms.count && !err; i++) {
-		struct fed_jvm *jvm = &f->jvms.data[i];
-
-		if (jvm->asked || jvm->library.v != library->image.v)
-			continue;
-		jvm->asked = true;
-		err = f->options.request_jvm(f->options.context, jvm->tgid, &library->symbols,
-					     jvm->bias);
-	}
-	return err;
-}
-
-/* Until it is known, its code is not followed. 1, 0, -ENOMEM. */
-static int jvm_keeps_frame_pointers(struct unwind_feed *f, const struct fed_process *process)
-{
-	const struct mapping *mapping = &process->runtimes.jvm;
-	struct elf_code code;
-	struct fed_file *file;
-	struct fed_jvm *jvm;
-	uint64_t bias;
-	int err = unwind_feed__file(f, process, mapping->image, &file);
-
-	if (err)
-		return err;
-	if (!file->elf ||
-	    elf_file__code_at(file->elf, mapping->page_offset,
-			      mapping->page_offset + (mapping->end - mapping->start), &code))
-		return 1; /* whatever it is called, it is none */
-	bias = mapping->start - code.address;
-	jvm = find_jvm(f, process->tgid, bias);
-	if (!jvm) {
-		err = ask_jvm(f, process, file, mapping->image, bias);
-		if (err)
-			return err;
-		jvm = find_jvm(f, process->tgid, bias);
-	}
-	return jvm && jvm->keeps_frame_pointers;
 }
 
 /* Its number in `mades`, or the count. */
@@ -395,36 +235,34 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 }
 
 /*
- * Most engines keep frame pointers in JIT code, or leave none that could mislead. CPython's trampolines are so small
- * that they need none. 1: *table is how to unwind all such code of this process; 0: each piece has its own; -ENOMEM.
+ * Most engines keep frame pointers in JIT code, or leave none that could mislead. HotSpot keeps them if it was started
+ * with a flag; until that is read, its code is not followed. CPython's trampolines are so small that they need none.
+ * True: *table is how to unwind all such code of this process; false: each piece has its own.
  */
-static int table_of_made_code(struct unwind_feed *f, const struct fed_process *process,
-			      uint32_t *table)
+static bool table_of_made_code(struct unwind_feed *f, const struct fed_process *process,
+			       uint32_t *table)
 {
-	int keeps = process->runtimes.jvm.end ? jvm_keeps_frame_pointers(f, process) : 1;
+	const struct fed_runtimes *runtimes = &process->runtimes;
 
-	if (keeps < 0)
-		return keeps;
 	*table = UNWIND_JAVA;
-	if (!keeps || describes_itself(f, process->tgid, table))
-		return 1;
-	*table = process->runtimes.python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
-	return process->runtimes.by == MADE_BY_OTHERS;
+	if ((runtimes->jvm && !runtimes->keeps_frame_pointers) ||
+	    describes_itself(f, process->tgid, table))
+		return true;
+	*table = runtimes->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	return runtimes->by == MADE_BY_OTHERS;
 }
 
 static int place_made_code(struct unwind_feed *f, const struct fed_process *process)
 {
 	uint32_t table;
 	size_t i = 0;
-	int err;
 
 	while (i < f->placements.count && f->placements.data[i].table != UNWIND_JAVA)
 		i++;
 	if (i == f->placements.count)
 		return 0;
-	err = table_of_made_code(f, process, &table);
-	if (err <= 0)
-		return err ? err : place_known_frames(f, process->tgid);
+	if (!table_of_made_code(f, process, &table))
+		return place_known_frames(f, process->tgid);
 	for (; i < f->placements.count; i++)
 		if (f->placements.data[i].table == UNWIND_JAVA)
 			f->placements.data[i].table = table;
@@ -482,10 +320,9 @@ int unwind_feed__place_at(struct unwind_feed *f, const struct fed_process *proce
 	*placement = *p;
 	if (p->table != UNWIND_JAVA)
 		return 1;
-	err = table_of_made_code(f, process, &placement->table);
-	if (!err)
+	if (!table_of_made_code(f, process, &placement->table))
 		made_code__place(f->made_code, process->tgid, address, m->end, placement);
-	return err < 0 ? err : 1;
+	return 1;
 }
 
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process)
@@ -637,9 +474,6 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 	forget_made(f, tgid);
 	forget_asked(f, tgid);
 	made_code__forget(f->made_code, tgid);
-	for (size_t i = f->jvms.count; i-- > 0;)
-		if (f->jvms.data[i].tgid == tgid)
-			f->jvms.data[i] = f->jvms.data[--f->jvms.count];
 }
 
 /* ---- code that describes itself -------------------------------------------------------------- */

@@ -45,13 +45,6 @@ struct unwind_feed_options {
 	/* Requests the file of an image: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
 	enum fed_kind (*kind)(void *context, struct image_id image);
-	/*
-	 * Does the code that this JVM makes keep frame pointers? `symbols` are those of `jvm_names` in its library, which
-	 * is `bias` higher in the process. unwind_feed__answer_jvm() is called, now or later. 0 or -ENOMEM.
-	 */
-	int (*request_jvm)(void *context, uint32_t tgid, const struct build_symbols *symbols,
-			   uint64_t bias);
-	const struct build_names *jvm_names; /* outlive the feed */
 	/* As made_code_options.request; unwind_feed__answer_frames() is called. */
 	int (*request_frames)(void *context, const struct made_request *request);
 	/* What unwind_feed__describe() was told of the process is of use now: it must be published again. 0 or -ENOMEM. */
@@ -70,18 +63,17 @@ void unwind_feed__free(struct unwind_feed *f);
 int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base);
 
 /* 1: the process is to be published again; 0; -ENOMEM. */
-int unwind_feed__answer_jvm(struct unwind_feed *f, uint32_t tgid, uint64_t bias,
-			    bool keeps_frame_pointers);
 int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer);
 
 /* Nobody has the image mapped any more: its number may be another's. False: not yet, it is being read. */
 bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
-/* What a process's JIT code can be made by, as its mappings tell. {}: by nothing that matters. */
+/* The runtimes that may have made a process's JIT code. {}: none that matters. */
 struct fed_runtimes {
 	bool python;
+	bool jvm;		   /* HotSpot's library is mapped */
+	bool keeps_frame_pointers; /* … and its code keeps them; set by the caller, once that is read */
 	enum made_by by;
-	struct mapping jvm; /* HotSpot's library; end 0: there is none */
 };
 
 /* The process has this mapping, too. */

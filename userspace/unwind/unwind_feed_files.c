@@ -36,10 +36,10 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
 	file->elf = NULL;
 }
 
-/* Being read, or asked about. */
+/* Its table is being built, or the file is requested. */
 static bool is_busy(const struct fed_file *file)
 {
-	return file->state == FILE_ASKED || file->state == FILE_REQUESTED || file->kind == FED_JVM;
+	return file->state == FILE_ASKED || file->state == FILE_REQUESTED;
 }
 
 /* A file that was not used for a while is as if it had never been seen. */
@@ -71,9 +71,7 @@ static void make_room(struct unwind_feed *f)
 	for (size_t i = 0; i < f->files.count; i++) {
 		struct fed_file *file = &f->files.data[i];
 
-		/* a JVM's library is read when it is asked */
-		if (file->elf && file->fd >= 0 && file->kind != FED_JVM &&
-		    (!oldest || file->used < oldest->used))
+		if (file->elf && file->fd >= 0 && (!oldest || file->used < oldest->used))
 			oldest = file;
 	}
 	if (oldest)
@@ -142,7 +140,6 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 		return false;
 	unwind_feed__close_file(f, file);
 	*file = (struct fed_file){};
-	unwind_feed__forget_library(f, image);
 	return true;
 }
 
@@ -279,8 +276,6 @@ static int take_table(struct unwind_feed *f, bool wait, bool *took)
 	f->building--;
 	if (built.kind == BUILD_PIECES)
 		err = unwind_feed__put_made(f, &built);
-	else if (built.kind == BUILD_SYMBOLS)
-		err = unwind_feed__put_symbols(f, &built);
 	else
 		err = put_table(f, &f->files.data[built.id], &built);
 	unwind_table_image__fini(&built.image);

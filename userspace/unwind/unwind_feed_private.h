@@ -33,23 +33,6 @@ struct fed_file {
 	uint64_t refused;    /* when; UINT64_MAX: for good */
 };
 
-/* What a JVM said about its code. */
-struct fed_jvm {
-	uint32_t tgid;
-	uint64_t bias; /* of its library: another one is another program */
-	struct image_id library;
-	bool asked; /* not before its library's symbols are known */
-	bool answered, keeps_frame_pointers;
-};
-
-/* The library of some of them. Its symbol table may have millions of entries, so it is read once. */
-struct fed_library {
-	struct image_id image;
-	uint32_t ticket; /* as long as it is being read */
-	bool known;
-	struct build_symbols symbols;
-};
-
 /* A table of code that a process has made. */
 struct fed_made {
 	uint32_t tgid;
@@ -71,11 +54,9 @@ struct unwind_feed {
 	uint64_t uses;		    /* of them */
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
-	VEC(struct fed_jvm) jvms;
-	VEC(struct fed_library) libraries;
 	VEC(struct fed_made) mades;
 	VEC(struct asked_made) asked_mades; /* one of a process: the last that it was asked for */
-	uint32_t tickets;		    /* of these and of libraries */
+	uint32_t tickets;		    /* of these */
 	struct made_code *made_code;
 	size_t building; /* tables that were asked for and not taken yet */
 	int64_t credit;
@@ -104,9 +85,6 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
 
 /* A table of unwind_feed__describe() has been built. 0, or what options.described returned. */
 int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built);
-/* The symbols of a JVM's library are known. 0, or what options.request_jvm returned. */
-int unwind_feed__put_symbols(struct unwind_feed *f, const struct built_table *built);
-void unwind_feed__forget_library(struct unwind_feed *f, struct image_id image);
 
 /* What is known now of the code at one address, as it would be published. 1; 0: it is in no mapping; -ENOMEM. */
 int unwind_feed__place_at(struct unwind_feed *f, const struct fed_process *process,
