@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check-format.sh [--fix]: every C file of the tree as .clang-format wants it, every script readable by
-# its shell, no trailing blanks, scripts executable. --fix formats the C files instead.
+# check-format.sh [--fix]: checks the format of C files (.clang-format), that each script is executable and
+# parses, trailing blanks, and the generated tables of documents (doc-tables.sh). --fix formats the C files and
+# writes the tables instead.
 #
-# The files are those that git knows and those it would add; outside of a clone, all but the builds.
+# The files are those of git and those it would add; outside of a clone, all but the builds.
 set -euo pipefail
 
 cd "$(dirname -- "$0")/.."
@@ -30,7 +31,7 @@ mapfile -t c_files < <(files '*.c' '*.h')
 
 if [ "${1:-}" = --fix ]; then
 	clang-format -i "${c_files[@]}"
-	exit
+	exec tests/doc-tables.sh --fix
 fi
 
 # The check must see a badly formatted line when there is one.
@@ -72,4 +73,5 @@ if grep -nE '[[:blank:]]+$' "${c_files[@]}" "${scripts[@]}" "${python[@]}" Makef
 	echo "trailing blanks"
 	status=1
 fi
+tests/doc-tables.sh || status=1
 exit $status

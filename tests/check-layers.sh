@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check-layers.sh [TREE]: which part of the program may include which, which file is the door to which
-# foreign library, who may print, and what nobody may call. The tables below are the rule; move a line
-# of them on purpose, together with docs/ARCHITECTURE.md.
+# check-layers.sh [TREE]: checks which room may include which, which file is the door to which foreign
+# library, which files may print, and which functions are forbidden. The tables below are the rules; change a
+# line of them on purpose. docs/ARCHITECTURE.md has them as printed by
+#
+# check-layers.sh --print layers|libraries
 #
 # Without TREE it checks itself first: a small tree that keeps every rule must pass, and the same tree
 # with one violation planted must fail, once per rule. A tree without sources fails as well.
@@ -11,30 +13,30 @@ set -euo pipefail
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
-# layer: directories of userspace/ it may include | headers of include/sysprof/
+# layer: directories of userspace/ it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
 layers='
-base      : base                                        |
-elf       : base elf                                    |
-sandbox   : base sandbox                                |
-profile   : base profile                                | event.h profile.h profile_builder.h
-stream    : base stream                                 | event.h event_handler.h meta_keys.h
-capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h
-readers   : base readers                                |
-runtimes  : base elf runtimes                           | runtime_info.h
-procfs    : base elf stream readers procfs                      | event.h event_handler.h meta_keys.h
-jitwatch  : base elf stream readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h
-unwind    : base elf sandbox unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h
-jit       : base jit                                    | profile.h
-process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h
-symbolize : base elf sandbox symbolize                  | symbolizer.h profile.h
-export    : base profile export                         | exporter.h profile.h
-import    : base profile import                         | importer.h profile.h profile_builder.h
-serve     : base serve                                  |
-session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h
-agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h
-bpf       :                                             | bpf_shared.h event.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h
-sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h
+base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log; `/proc` parsers that several rooms use
+elf       : base elf                                    | | an open ELF file, its segments, notes and symbols; the function table of Go
+sandbox   : base sandbox                                | | privileges that a process gives up before it reads files of tenants; ending children that hang
+profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
+stream    : base stream                                 | event.h event_handler.h meta_keys.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
+capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
+readers   : base readers                                | | processes for system calls that a tenant can block
+runtimes  : base elf runtimes                           | runtime_info.h | the memory of runtimes; layouts, functions and lines of V8, CPython, HotSpot
+procfs    : base elf stream readers procfs                      | event.h event_handler.h meta_keys.h | snapshots of `/proc`, kallsyms, machine facts, mapped files
+jitwatch  : base elf stream readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; memory of runtimes
+unwind    : base elf sandbox unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
+jit       : base jit                                    | profile.h | perf map and jitdump formats, timeline of JIT code, names of runtimes
+process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
+symbolize : base elf sandbox symbolize                  | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
+export    : base profile export                         | exporter.h profile.h | one file per format, and the report
+import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
+serve     : base serve                                  | | the web server on the loopback interface, its routes
+session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
+agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+bpf       :                                             | bpf_shared.h event.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
+sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it
@@ -62,8 +64,8 @@ sys/capability : userspace/sandbox/sandbox.c
 demangle.h  : userspace/symbolize/demangle.c
 '
 
-# who registers a callback : the only layers that may. What is called lives at or below the floor of who calls
-# it, or is an observer that session/ has put there.
+# function that registers a callback : the only layers that may call it. A callback is at or below the layer of its
+# caller, or it is an observer that session/ registers.
 registrars='
 process_table__observe : process session
 event_queue__set_stage : session
@@ -379,9 +381,35 @@ self_test() {
 	must_pass "$tree"
 }
 
-if [ $# -gt 0 ]; then
-	check_tree "$1"
-else
+# ---- the tables of docs/ARCHITECTURE.md ------------------------------------------------------------
+
+print_layers() {
+	echo '| room | contents | may include rooms | headers of `include/sysprof/` |'
+	echo '|---|---|---|---|'
+	awk -F ' *[:|] *' '
+		NF >= 4 {
+			name = $1
+			sub(/ +$/, "", name)
+			rooms = " " $2 " "
+			sub(" " name " ", " ", rooms)
+			gsub(/^ +| +$/, "", rooms)
+			gsub(/\.h/, "", $3)
+			path = name == "bpf" ? "bpf/" : name == "sysprof" ? "include/sysprof/" : "userspace/" name "/"
+			printf "| `%s` | %s | %s | %s |\n", path, $4, rooms, $3
+		}' <<<"$layers"
+}
+
+print_libraries() {
+	echo '| header | the files that may include it |'
+	echo '|---|---|'
+	sed -nE 's/^([^ ]+) +: (.*)/| `\1` | \2 |/p' <<<"$doors" | sed -E 's#userspace/([^ ]+)#`\1`#g; s#` `#`, `#g'
+}
+
+case ${1:-} in
+--print) "print_${2:?layers or libraries}" ;;
+"")
 	self_test
 	check_tree "$top"
-fi
+	;;
+*) check_tree "$1" ;;
+esac
