@@ -166,7 +166,7 @@ def test_configuration():
             count = len(glob.glob(out + "/*.json"))
             write(good.replace("where", "place"))
             p.send_signal(signal.SIGHUP)
-            e.wait_for(lambda: "has been read again" in said(), timeout=20, what="the new file")
+            e.wait_for(lambda: "was reloaded" in said(), timeout=20, what="the new file")
             e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count, timeout=60,
                        what="one more window")
             p.send_signal(signal.SIGTERM)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The books of the outside: what was left out, or had to wait, because a limit said so, by user and reason. They stand
- * beside the books of the ticks: whoever is profiled decides how many files, mappings and names he has, so there are
- * limits, and what a limit takes from a profile is told in it.
+ * The books of the outside: input that a limit has left out or deferred, by user and reason, beside the books of the
+ * ticks. Profiled processes decide how many files, mappings and names they have, so there are limits, and a profile
+ * contains what they have left out.
  *
- * Whoever leaves something adds it here at once, and nothing else; the session tells the rows as events. The number
- * of users is bounded: those who come later share a row. Not thread-safe.
+ * Each part adds to a row when it leaves something out; the session sends the rows as events. The number of users is
+ * bounded: later ones share a row. Not thread-safe.
  */
 #ifndef BASE_OUTSIDE_BOOKS_H
 #define BASE_OUTSIDE_BOOKS_H
@@ -15,9 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/*
- * What is left. X(ENUM, name, unit, text). The numbers are in recordings: new ones come last.
- */
+/* Kinds of input. X(ENUM, name, unit, text). The numbers are in recordings: new ones come last. */
 #define OUTSIDE_THINGS(X)                                                                          \
 	X(FILES, "files", "requests", "mapped files, searched for by a reader")                    \
 	X(FILE_COPIES, "file-copies", "files", "files that are kept as copies in memory")          \
@@ -44,7 +42,7 @@ enum outside_thing {
 		OUTSIDE_THING_COUNT
 };
 
-/* Why. X(ENUM, name, waited, text): `waited` was not left, but came later. */
+/* Reasons. X(ENUM, name, waited, text): with `waited` the input was deferred, not left out. */
 #define OUTSIDE_REASONS(X)                                                                         \
 	X(USER, "user", false, "over what a user may have")                                        \
 	X(ALL, "all", false, "over what all may have together")                                    \
@@ -69,15 +67,15 @@ const char *outside_reason_name(enum outside_reason reason);
 const char *outside_reason_text(enum outside_reason reason);
 bool outside_reason_waits(enum outside_reason reason);
 
-/* A user is a uid, who it is by base/tenant_user.h, or one of these. */
+/* A user is a uid (base/tenant_user.h) or one of these. */
 #define OUTSIDE_USER_UNKNOWN UINT32_MAX /* TENANT_UNKNOWN: the process was gone */
 #define OUTSIDE_USER_OTHERS  (UINT32_MAX - 1)
-#define OUTSIDE_USERS_MAX    64u /* with a row of their own */
+#define OUTSIDE_USERS_MAX    64u /* with rows of their own */
 
 struct outside_row {
 	uint32_t user;
 	uint8_t thing, reason; /* enum outside_thing, enum outside_reason */
-	uint64_t count;	       /* in the thing's unit, since the row was told */
+	uint64_t count;	       /* in the thing's unit, since the row was last sent */
 	uint64_t since;	       /* CLOCK_MONOTONIC ns, of the first of these */
 };
 
@@ -92,7 +90,7 @@ struct outside_books;
 struct outside_books *outside_books__new(void); /* NULL: no memory */
 void outside_books__free(struct outside_books *b);
 
-/* `count` of them more. Without books (NULL) or memory for a new row nothing is noted. */
+/* Adds `count`. Without books (NULL) or memory for a new row, nothing is counted. */
 void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thing thing,
 			enum outside_reason reason, uint64_t count);
 

@@ -50,20 +50,20 @@ static bool check_spool(const struct agent_settings *settings)
 	char detail[256];
 
 	if (!settings->spool) {
-		print_finding(true, "spool", "none: windows are kept in memory, four a sink", "");
+		print_finding(true, "spool", "none: windows are kept in memory, four per sink", "");
 		return true;
 	}
 	if (access(settings->spool, W_OK | X_OK) || statvfs(settings->spool, &fs)) {
 		snprintf(detail, sizeof(detail), "%.150s: %s", settings->spool, strerror(errno));
 		print_finding(false, "spool", detail,
-			      "make the directory, for the agent's user alone (mode 0700)");
+			      "create the directory, owned by the agent's user (mode 0700)");
 		return false;
 	}
 	snprintf(detail, sizeof(detail), "%.150s: %llu MB free, at most %llu MB are used",
 		 settings->spool, (unsigned long long)(fs.f_bavail * fs.f_frsize >> 20),
 		 (unsigned long long)(wanted >> 20));
 	print_finding(fs.f_bavail * fs.f_frsize >= wanted, "spool", detail,
-		      "make room, or choose another directory");
+		      "free space, or choose another directory");
 	return fs.f_bavail * fs.f_frsize >= wanted;
 }
 
@@ -72,7 +72,7 @@ static bool check_sinks(const struct agent_settings *settings)
 	bool good = settings->sinks.count > 0;
 
 	if (!good)
-		print_finding(false, "sink", "none is given", "--sink pyroscope:URL");
+		print_finding(false, "sink", "none", "--sink pyroscope:URL");
 	for (size_t i = 0; i < settings->sinks.count; i++) {
 		const struct sink_settings *sink = &settings->sinks.data[i];
 		struct sink_options options;

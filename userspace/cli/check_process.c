@@ -46,11 +46,11 @@ static void print_remedy(const char *remedy)
 static const char *hindrance(const struct process_survey *s)
 {
 	if (s->narrow)
-		return "a 32-bit program: its stacks have one frame";
+		return "32-bit program: its stacks have one frame";
 	if (s->state == 'T' || s->state == 't')
-		return "it is stopped: there are no samples until it goes on";
+		return "stopped: no samples until it continues";
 	if (!s->maps_read)
-		return "its mappings cannot be read: its stacks have addresses only";
+		return "its mappings cannot be read: its stacks have only addresses";
 	return NULL;
 }
 
@@ -66,7 +66,7 @@ static void print_state(const struct process_survey *s, const struct failure *st
 		print_remedy(stops->remedy);
 		return;
 	}
-	print_line(!text, "recording", text ? text : "nothing is in its way");
+	print_line(!text, "recording", text ? text : "possible");
 }
 
 /* ---- runtimes -------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static void print_runtimes(const struct process_survey *s)
 {
 	printf("\nruntimes\n");
 	if (!s->runtimes.count)
-		printf("  none that is known%s\n", s->made ? ", but it has made code" : "");
+		printf("  none recognized%s\n", s->made ? ", but the process has JIT code" : "");
 	for (size_t i = 0; i < s->runtimes.count; i++) {
 		const struct surveyed_runtime *r = &s->runtimes.data[i];
 		char name[80];
@@ -99,8 +99,8 @@ static bool is_followed(const struct surveyed_map *map)
 static const char *map_text(const struct surveyed_map *map)
 {
 	if (map->state == JIT_FILE_STATE_NONE)
-		return "it does not answer";
-	return map->state == JIT_FILE_STATE_FOLLOWED ? "it is read while it grows"
+		return "timed out";
+	return map->state == JIT_FILE_STATE_FOLLOWED ? "followed as it grows"
 						     : map_states[map->state];
 }
 
@@ -120,7 +120,7 @@ static void print_maps(const struct process_survey *s)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *const cfi_texts[] = {
-	[SURVEY_CFI_NONE] = "no unwind information: callers are inferred from its code",
+	[SURVEY_CFI_NONE] = "no unwind information: callers are inferred from the code",
 	[SURVEY_CFI_EH_FRAME] = "CFI",
 	[SURVEY_CFI_DEBUG_FRAME] = "CFI in .debug_frame",
 	[SURVEY_CFI_GO] = "Go's function table",
@@ -132,7 +132,7 @@ static const char *const symbol_texts[] = {"no symbols", "symbols",
 static const char *const debug_texts[] = {
 	[SURVEY_DEBUG_NONE] = "no debug information",
 	[SURVEY_DEBUG_INSIDE] = "debug information",
-	[SURVEY_DEBUG_SEPARATE] = "debug information in a file of its own",
+	[SURVEY_DEBUG_SEPARATE] = "debug information in a separate file",
 };
 
 static bool is_sound(const struct survey_file *file)
@@ -145,7 +145,7 @@ static bool is_sound(const struct survey_file *file)
 static const char *file_trouble(const struct surveyed_file *file)
 {
 	if (!file->answered || !is_sound(&file->file))
-		return "it does not answer: its frames have no names";
+		return "timed out: its frames have no names";
 	if (file->file.error == -ENOEXEC)
 		return "not an ELF file";
 	return file->file.error ? strerror(-file->file.error) : NULL;
@@ -173,7 +173,7 @@ void print_process(const struct process_survey *s, const struct failure *stops)
 		return;
 	print_runtimes(s);
 	print_maps(s);
-	printf("\nfiles that it executes\n");
+	printf("\nexecutable files\n");
 	for (size_t i = 0; i < s->files.count; i++)
 		print_file(&s->files.data[i]);
 	if (s->left_out)

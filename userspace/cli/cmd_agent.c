@@ -80,10 +80,10 @@ static void reload(struct running_agent *r)
 	}
 	r->reload = err == -EBUSY;
 	if (err && !r->reload)
-		log_print(LOG_ERROR, "the configuration stays as it was: %s", failure.what);
+		log_print(LOG_ERROR, "the configuration is unchanged: %s", failure.what);
 	else if (!err)
-		log_print(LOG_INFO, "the configuration has been read again%s%s",
-			  *remark ? "; " : "", remark);
+		log_print(LOG_INFO, "the configuration was reloaded%s%s", *remark ? "; " : "",
+			  remark);
 	if (!r->reload)
 		notify_manager("READY=1");
 }
@@ -134,8 +134,8 @@ static void note_start(struct running_agent *r)
 		log_print(LOG_WARNING, "cannot note the start in %s: %s", spool, strerror(-err));
 	if (r->safe)
 		log_print(LOG_WARNING,
-			  "it has failed three times in ten minutes: it starts without unwind "
-			  "tables and does not read files of programs");
+			  "three failures in ten minutes: starting without unwind tables and "
+			  "without reading files of programs");
 }
 
 static void note_end(const struct running_agent *r)
@@ -182,9 +182,8 @@ static int run_modes(struct agent_options *options)
 	if (r.signal_fd < 0)
 		err = fail(&failure, -errno, "cannot watch signals: %s", strerror(errno));
 	else if (!options->settings.sinks.count && options->mode == AGENT_RUN)
-		err = fail_remedy(&failure,
-				  fail(&failure, -EINVAL, "no sink: nobody would get a profile"),
-				  "--sink pyroscope:URL, or --dry-run to look at a window");
+		err = fail_remedy(&failure, fail(&failure, -EINVAL, "no sink is configured"),
+				  "--sink pyroscope:URL, or --dry-run to show one window");
 	else {
 		note_start(&r);
 		err = run(&r, &failure);
@@ -218,12 +217,12 @@ const struct command cmd_agent = {
 		"  sudo sysprof agent --dry-run         one window: its series, labels and sizes\n"
 		"  sudo sysprof agent --check           what is missing: capabilities, settings, sinks\n"
 		"\n"
-		"Until SIGTERM. SIGHUP reads the configuration again.\n"
+		"Runs until SIGTERM. SIGHUP reloads the configuration.\n"
 		"\n"
-		"      --config FILE          default /etc/sysprof/agent.conf, if there is one\n"
-		"      --check                says what is missing, and ends\n"
-		"      --dry-run              sends nothing: shows what would be sent of one window\n"
-		"  -v, --verbose              more to read; twice: what it does and why\n"
+		"      --config FILE          default /etc/sysprof/agent.conf, if it exists\n"
+		"      --check                list what is missing, and exit\n"
+		"      --dry-run              show what would be sent for one window; send nothing\n"
+		"  -v, --verbose              more details; -vv: each decision and its reason\n"
 		"\n"
 		"Settings, also keys of the file:\n",
 	.run = run_agent,

@@ -90,7 +90,7 @@ static void print_feature(const struct feature *f)
 
 static void print_stacks(const struct stack_census *census)
 {
-	printf("\nuser stacks of everything that ran during one second\n");
+	printf("\nuser stacks of the whole system during one second\n");
 	if (!census->samples) {
 		printf("  nothing ran\n");
 		return;
@@ -141,8 +141,7 @@ static void see_privileges(struct failure *stops)
 			continue;
 		fail(stops, -EPERM, "cannot record here: %s is missing: %s", list[i].name,
 		     list[i].detail);
-		fail_remedy(stops, -EPERM,
-			    "sysprof check (says what is missing, and the remedies)");
+		fail_remedy(stops, -EPERM, "sysprof check (lists what is missing, with remedies)");
 		break;
 	}
 	features__free(features);
@@ -235,7 +234,8 @@ static int run_check(int argc, char **argv)
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":p:", long_options, NULL)) != -1) {
 		if (option == ':')
-			return usage_error(&cmd_check, "%s wants a process", argv[optind - 1]);
+			return usage_error(&cmd_check, "%s requires a process id",
+					   argv[optind - 1]);
 		if (option == 'p' && parse_u64(optarg, 1, PID_LIMIT, &pid))
 			return usage_error(&cmd_check, "-p %s: expected one process id", optarg);
 		if (option != 'p' && option != 'j')
@@ -254,7 +254,7 @@ const struct command cmd_check = {
 	.help = "  sudo sysprof check\n"
 		"  sudo sysprof check -p 1234\n"
 		"\n"
-		"  -p, --pid PID   what of this process can be unwound and named, and what would help\n"
+		"  -p, --pid PID   show what can be unwound and named in a process, and how to improve it\n"
 		"      --json      print JSON\n"
 		"\n"
 		"With -p nothing is recorded, and the process is not stopped. Exits with status 1 if recording is impossible.\n",

@@ -84,7 +84,7 @@ const struct command cmd_open = {
 		"      --port N       listen on that port; default: any that is free\n"
 		"      --no-browser   only print the addresses\n"
 		"\n"
-		"$BROWSER names the browser, PROFILER_URL another Firefox Profiler than profiler.firefox.com.\n",
+		"Set BROWSER for another browser, PROFILER_URL for another Firefox Profiler.\n",
 	.run = run_open,
 	.options = long_options,
 };

@@ -552,7 +552,7 @@ const struct command cmd_record = {
 		"Symbols:\n"
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache     do not use the on-disk cache of symbols and unwind tables\n"
-		"      --jvm-perfmap         ask Java processes for their perf maps, as jcmd does\n"
+		"      --jvm-perfmap         request perf maps of Java processes, as jcmd does\n"
 		"\n"
 		"  -q, --quiet               errors only\n"
 		"  -v, --verbose             more details; -vv: debug log\n",

@@ -133,7 +133,7 @@ const struct command cmd_report = {
 	.arguments =
 		"IN [--by function|thread|process|dso|line] [--tree [--callers]] [--min SHARE]\n"
 		"                      [--top N] [--json]",
-	.summary = "print where the time went",
+	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
 		"  sysprof report x.sysprof --tree --min 2%\n"
@@ -145,12 +145,12 @@ const struct command cmd_report = {
 		"      --by WHAT    function (default), thread, process, dso or line\n"
 		"      --tree       a call tree, from the roots down; by thread or process: one each\n"
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
-		"      --min SHARE  leave out what is below, as in 0.5% or 0.005; default of a tree: 0.5%\n"
+		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"
 		"      --top N      number of rows, default of a table: 40\n"
 		"      --json       print JSON (docs/report.schema.json)\n"
 		"\n"
-		"The range, or +/-, says how far a share can be trusted: 95 % of such ranges contain the\n"
-		"true share. On a terminal names have colours: kernel, libraries, JIT code (NO_COLOR=1: none).\n",
+		"The range, or +/-, is a 95 % confidence interval of the share. On a terminal, names of kernel\n"
+		"functions, libraries and JIT code have colours (NO_COLOR=1: none).\n",
 	.run = run_report,
 	.options = long_options,
 };
