@@ -99,7 +99,7 @@ static bool is_followed(const struct surveyed_map *map)
 static const char *map_text(const struct surveyed_map *map)
 {
 	if (map->state == JIT_FILE_STATE_NONE)
-		return "timed out";
+		return "does not answer";
 	return map->state == JIT_FILE_STATE_FOLLOWED ? "followed as it grows"
 						     : map_states[map->state];
 }
@@ -145,7 +145,7 @@ static bool is_sound(const struct survey_file *file)
 static const char *file_trouble(const struct surveyed_file *file)
 {
 	if (!file->answered || !is_sound(&file->file))
-		return "timed out: its frames have no names";
+		return "does not answer: its frames have no names";
 	if (file->file.error == -ENOEXEC)
 		return "not an ELF file";
 	return file->file.error ? strerror(-file->file.error) : NULL;
