@@ -15,7 +15,7 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 # layer: directories of userspace/ it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
 layers='
-base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log; `/proc` parsers that several rooms use
+base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log, quotas of users; `/proc` parsers that several rooms use
 elf       : base elf                                    | | an open ELF file, its segments, notes and symbols; the function table of Go
 sandbox   : base sandbox                                | | privileges that a process gives up before it reads files of tenants; ending children that hang
 profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread

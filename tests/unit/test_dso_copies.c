@@ -85,7 +85,8 @@ static void sums_test(void **state)
 	/* what is closed is given back */
 	dso_images__close(o, image);
 	assert_true(dso_copies__room(o, 1, 200 * MB) == 65 * MB);
-	assert_int_equal(o->copies.users.count, 1);
+	assert_int_equal(quota__used(&o->copies.quota, 1), 0);
+	assert_int_equal(o->copies.quota.total.used, 85 * MB);
 	close_all(o);
 }
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/quota.h"
 #include "session/image_gate.h"
 
 struct space {
@@ -38,34 +39,34 @@ static const struct mmap_event *mapping(struct space *s, uint32_t number, uint64
 
 static void limits_test(void **state)
 {
-	const struct image_limits limits = {.user = 5, .all = 8, .least = 2};
 	struct image_table *t = image_table__new();
 	struct space s;
-	bool for_all;
+	enum outside_reason refusal;
 
 	(void)state;
+	image_table__limit(t, 5, 8, 2);
 	for (uint32_t i = 0; i < 5; i++)
-		assert_true(image_table__admit(t, mapping(&s, i, 0), 1, &limits, &for_all));
-	assert_false(image_table__admit(t, mapping(&s, 5, 0), 1, &limits, &for_all));
-	assert_false(for_all);
+		assert_true(image_table__admit(t, mapping(&s, i, 0), 1, &refusal));
+	assert_false(image_table__admit(t, mapping(&s, 5, 0), 1, &refusal));
+	assert_int_equal(refusal, OUTSIDE_BY_USER);
 	assert_false(image_table__knows(t, mapping(&s, 5, 0)));
 	assert_true(image_table__knows(t, mapping(&s, 4, 0)));
 	for (uint32_t i = 10; i < 13; i++)
-		assert_true(image_table__admit(t, mapping(&s, i, 0), 2, &limits, &for_all));
+		assert_true(image_table__admit(t, mapping(&s, i, 0), 2, &refusal));
 	/* all have enough: some for everybody, and root is not kept waiting */
-	assert_false(image_table__admit(t, mapping(&s, 13, 0), 2, &limits, &for_all));
-	assert_true(for_all);
-	assert_true(image_table__admit(t, mapping(&s, 20, 0), 3, &limits, &for_all));
-	assert_true(image_table__admit(t, mapping(&s, 21, 0), 3, &limits, &for_all));
-	assert_false(image_table__admit(t, mapping(&s, 22, 0), 3, &limits, &for_all));
+	assert_false(image_table__admit(t, mapping(&s, 13, 0), 2, &refusal));
+	assert_int_equal(refusal, OUTSIDE_BY_ALL);
+	assert_true(image_table__admit(t, mapping(&s, 20, 0), 3, &refusal));
+	assert_true(image_table__admit(t, mapping(&s, 21, 0), 3, &refusal));
+	assert_false(image_table__admit(t, mapping(&s, 22, 0), 3, &refusal));
 	for (uint32_t i = 30; i < 35; i++)
-		assert_true(image_table__admit(t, mapping(&s, i, 0), 0, &limits, &for_all));
-	assert_false(image_table__admit(t, mapping(&s, 35, 0), 0, &limits, &for_all));
+		assert_true(image_table__admit(t, mapping(&s, i, 0), 0, &refusal));
+	assert_false(image_table__admit(t, mapping(&s, 35, 0), 0, &refusal));
 	/* what nobody has mapped for two windows is given back */
 	image_table__forget(t, true, NULL, NULL);
 	assert_int_equal(image_table__forget(t, true, NULL, NULL), 15);
 	for (uint32_t i = 0; i < 5; i++)
-		assert_true(image_table__admit(t, mapping(&s, 40 + i, 0), 1, &limits, &for_all));
+		assert_true(image_table__admit(t, mapping(&s, 40 + i, 0), 1, &refusal));
 	image_table__free(t);
 }
 
@@ -81,7 +82,7 @@ static void gate_test(void **state)
 	struct space s;
 
 	(void)state;
-	for (uint32_t i = 0; i < IMAGE_LIMITS.user + extra; i++) {
+	for (uint32_t i = 0; i < quota_row(QUOTA_IMAGES)->user.limit + extra; i++) {
 		const struct event_header *event = &mapping(&s, i, 0x10000)->header;
 
 		image_gate__pass(&gate, &event);
@@ -93,7 +94,7 @@ static void gate_test(void **state)
 	}
 	assert_int_equal(marked, extra);
 	images = image_table__count(world__images(gate.world));
-	assert_int_equal(images, IMAGE_LIMITS.user + 1);
+	assert_int_equal(images, quota_row(QUOTA_IMAGES)->user.limit + 1);
 	assert_int_equal(image_table__get(world__images(gate.world), left)->kind, DSO_UNKNOWN);
 	assert_true(outside_books__take(books, &row));
 	assert_true(row.user == getuid() && row.thing == OUTSIDE_IMAGES &&

@@ -15,10 +15,11 @@
 
 #include "base/hashmap.h"
 #include "base/mapping_path.h"
+#include "base/quota.h"
 #include "base/vec.h"
 
 #define LEFT_NAME "[unknown]" /* as for addresses outside of every mapping */
-#define ROOT	  0
+#define LEAST	  1024	      /* images of a user who may have them in any case */
 
 struct slot {
 	struct image *image; /* NULL: free */
@@ -27,17 +28,9 @@ struct slot {
 	uint32_t user;
 };
 
-struct images_of_user {
-	uint32_t user;
-	size_t count;
-};
-
-/* A large program maps some hundred files; a build farm, ten thousand in a day, of which most are gone again. */
-const struct image_limits IMAGE_LIMITS = {.user = 16384, .all = 65536, .least = 1024};
-
 struct image_table {
-	VEC(struct images_of_user) users; /* those who have some */
-	size_t charged;			  /* to all of them */
+	struct quota quota;
+	size_t least;
 	VEC(struct slot) slots;
 	VEC(uint32_t) unused; /* has room for every slot */
 	struct hashmap index;
@@ -81,11 +74,21 @@ struct image_table *image_table__new(void)
 	if (!t)
 		return NULL;
 	hashmap__init(&t->index, is_image, t);
+	image_table__limit(t, quota_row(QUOTA_IMAGES)->user.limit,
+			   quota_row(QUOTA_IMAGES)->all.limit, LEAST);
 	if (vec_push(&t->slots, (struct slot){})) {
 		image_table__free(t);
 		return NULL;
 	}
 	return t;
+}
+
+void image_table__limit(struct image_table *t, size_t user, size_t all, size_t least)
+{
+	quota__init(&t->quota, QUOTA_IMAGES);
+	t->quota.user.limit = user;
+	t->quota.all.limit = all;
+	t->least = least;
 }
 
 void image_table__free(struct image_table *t)
@@ -96,7 +99,6 @@ void image_table__free(struct image_table *t)
 		free(t->slots.data[i].image);
 	vec_free(&t->slots);
 	vec_free(&t->unused);
-	vec_free(&t->users);
 	hashmap__fini(&t->index);
 	free(t);
 }
@@ -236,41 +238,6 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 
 /* ---- whose they are -------------------------------------------------------------------------- */
 
-static struct images_of_user *find_user(struct image_table *t, uint32_t user)
-{
-	for (size_t i = 0; i < t->users.count; i++)
-		if (t->users.data[i].user == user)
-			return &t->users.data[i];
-	return NULL;
-}
-
-static void charge(struct image_table *t, struct image_id id, uint32_t user)
-{
-	struct images_of_user *u = find_user(t, user);
-	struct slot *slot = &t->slots.data[id.v];
-
-	if (!id.v || slot->charged)
-		return;
-	if (!u && vec_push(&t->users, (struct images_of_user){.user = user}))
-		return;
-	u = u ? u : &t->users.data[t->users.count - 1];
-	u->count++;
-	t->charged++;
-	slot->charged = true;
-	slot->user = user;
-}
-
-static void discharge(struct image_table *t, const struct slot *slot)
-{
-	struct images_of_user *u = slot->charged ? find_user(t, slot->user) : NULL;
-
-	if (!u)
-		return;
-	t->charged--;
-	if (!--u->count)
-		*u = t->users.data[--t->users.count];
-}
-
 bool image_table__knows(const struct image_table *t, const struct mmap_event *event)
 {
 	char path[EVENT_PATH_MAX];
@@ -280,16 +247,22 @@ bool image_table__knows(const struct image_table *t, const struct mmap_event *ev
 }
 
 bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
-			const struct image_limits *limits, bool *for_all)
+			enum outside_reason *refusal)
 {
-	const struct images_of_user *u = find_user(t, user);
-	size_t count = u ? u->count : 0;
+	struct image_id id;
+	struct slot *slot;
 
-	*for_all = count < limits->user;
-	if (count >= limits->user ||
-	    (user != ROOT && t->charged >= limits->all && count >= limits->least))
+	*refusal = quota__refusal(&t->quota, user, 1, 0);
+	if (*refusal == OUTSIDE_BY_USER ||
+	    (*refusal == OUTSIDE_BY_ALL && quota__used(&t->quota, user) >= t->least))
 		return false;
-	charge(t, image_table__add(t, event), user);
+	id = image_table__add(t, event);
+	slot = &t->slots.data[id.v];
+	if (!slot->image || slot->charged)
+		return true;
+	slot->charged = true;
+	slot->user = user;
+	quota__take(&t->quota, user, 1, 0);
 	return true;
 }
 
@@ -306,7 +279,8 @@ static void forget_image(struct image_table *t, uint32_t number)
 
 	hashmap__remove(&t->index, hash_image(slot->image), slot->image);
 	free(slot->image);
-	discharge(t, slot);
+	if (slot->charged)
+		quota__give(&t->quota, slot->user, 1);
 	*slot = (struct slot){};
 	t->unused.data[t->unused.count++] = number;
 }

@@ -15,6 +15,8 @@
 #include <sysprof/mapping.h>
 #include <sysprof/profile.h>
 
+#include "base/outside_books.h"
+
 struct image_table;
 
 /* As struct profile_dso; the table owns the strings. */
@@ -40,21 +42,14 @@ void image_table__free(struct image_table *t);
  */
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
 
-struct image_limits {
-	size_t user;  /* images that one user may have */
-	size_t all;   /* if there are so many, nobody but root may have more … */
-	size_t least; /* … than that */
-};
-extern const struct image_limits IMAGE_LIMITS;
+/* Other limits than those of the table (QUOTA_IMAGES), before any image: of a user, of all but root, and what a user may have in any case. */
+void image_table__limit(struct image_table *t, size_t user, size_t all, size_t least);
 
 /* Is it known what this maps? */
 bool image_table__knows(const struct image_table *t, const struct mmap_event *event);
-/*
- * The user has mapped something that is not known: it is now, and is one of his. False: he has enough already, and
- * *for_all says whether that is so because all have too much. Without memory it is admitted, and nobody's.
- */
+/* The user has mapped something that is not known: adds its image, which counts for the user. False: the user has enough; *refusal says of what. */
 bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
-			const struct image_limits *limits, bool *for_all);
+			enum outside_reason *refusal);
 
 /* Valid until the next image_table__forget(). */
 const struct image *image_table__get(const struct image_table *t, struct image_id id);

@@ -9,40 +9,20 @@
 #include "base/minmax.h"
 #include "procfs/dso_opener_private.h"
 
-#define USER_MAX (256ull << 20) /* bytes */
-#define ALL_MAX	 (512ull << 20)
-
 void dso_copies__init(struct dso_opener *o)
 {
-	o->copies.user_max = o->caps.copies_user ? o->caps.copies_user : USER_MAX;
-	o->copies.all_max = o->caps.copies_all ? o->caps.copies_all : ALL_MAX;
+	quota__init(&o->copies.quota, QUOTA_FILE_COPIES);
+	if (o->caps.copies_user)
+		o->copies.quota.user.limit = o->caps.copies_user;
+	if (o->caps.copies_all)
+		o->copies.quota.all.limit = o->caps.copies_all;
 }
 
-void dso_copies__fini(struct dso_opener *o)
+static uint64_t room_of(const struct dso_opener *o, uint32_t user)
 {
-	vec_free(&o->copies.users);
-}
+	int64_t left = quota__left(&o->copies.quota, user, 0);
 
-/* NULL: he has none. */
-static struct copies_of_user *find_user(struct dso_opener *o, uint32_t user)
-{
-	for (size_t i = 0; i < o->copies.users.count; i++)
-		if (o->copies.users.data[i].user == user)
-			return &o->copies.users.data[i];
-	return NULL;
-}
-
-static uint64_t left_of(uint64_t limit, uint64_t used)
-{
-	return used < limit ? limit - used : 0;
-}
-
-static uint64_t room_of(struct dso_opener *o, uint32_t user)
-{
-	const struct copies_of_user *u = find_user(o, user);
-
-	return min_u64(left_of(o->copies.user_max, u ? u->bytes : 0),
-		       left_of(o->copies.all_max, o->copies.bytes));
+	return left > 0 ? (uint64_t)left : 0;
 }
 
 /* Closes the user's copies that were not used for a while, until there is so much room. */
@@ -82,49 +62,25 @@ static bool is_noted(struct dso_opener *o, const struct file_finding *facts)
 	return false;
 }
 
-static enum outside_reason reason_of(struct dso_opener *o, uint32_t user)
-{
-	const struct copies_of_user *u = find_user(o, user);
-
-	/* what there is least of is in the way */
-	return left_of(o->copies.user_max, u ? u->bytes : 0) <=
-			       left_of(o->copies.all_max, o->copies.bytes)
-		       ? OUTSIDE_BY_USER
-		       : OUTSIDE_BY_ALL;
-}
-
 void dso_copies__note(struct dso_opener *o, uint32_t user, const struct file_finding *facts,
 		      bool by_itself)
 {
+	const enum outside_reason reason = by_itself ? OUTSIDE_BY_ITSELF
+						     : quota__scarcest(&o->copies.quota, user);
+
 	if (!is_noted(o, facts))
-		outside_books__add(o->caps.books, user, OUTSIDE_FILE_COPIES,
-				   by_itself ? OUTSIDE_BY_ITSELF : reason_of(o, user), 1);
+		outside_books__add(o->caps.books, user, OUTSIDE_FILE_COPIES, reason, 1);
 }
 
 void dso_copies__add(struct dso_opener *o, struct image *image, const struct found *found)
 {
-	struct copies_of_user *u = find_user(o, found->user);
-
-	if (!found->copied)
-		return;
-	if (!u && vec_push(&o->copies.users, (struct copies_of_user){.user = found->user}))
-		return; /* no memory: it is nobody's */
-	u = u ? u : &o->copies.users.data[o->copies.users.count - 1];
-	u->bytes += found->copied;
-	o->copies.bytes += found->copied;
+	quota__take(&o->copies.quota, found->user, found->copied, 0);
 	image->copied = found->copied;
 	image->copied_for = found->user;
 }
 
 void dso_copies__remove(struct dso_opener *o, struct image *image)
 {
-	struct copies_of_user *u = image->copied ? find_user(o, image->copied_for) : NULL;
-
-	if (u) {
-		u->bytes -= image->copied;
-		o->copies.bytes -= image->copied;
-		if (!u->bytes)
-			*u = o->copies.users.data[--o->copies.users.count];
-	}
+	quota__give(&o->copies.quota, image->copied_for, image->copied);
 	image->copied = 0;
 }

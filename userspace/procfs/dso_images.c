@@ -71,8 +71,6 @@ void dso_images__fini(struct dso_opener *o)
 	hashmap__fini(&o->by_inode);
 	lru__fini(&o->image_order);
 	lru__fini(&o->fd_order);
-	shares__fini(&o->image_shares);
-	shares__fini(&o->fd_shares);
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
@@ -112,7 +110,7 @@ void dso_images__close(struct dso_opener *o, uint32_t index)
 	if (image->fd < 0 || image->held)
 		return;
 	lru__remove(&o->fd_order, index);
-	shares__drop(&o->fd_shares, image->owner);
+	quota__give(&o->fd_quota, image->owner, 1);
 	close(image->fd);
 	dso_copies__remove(o, image);
 	image->fd = -1;
@@ -121,15 +119,16 @@ void dso_images__close(struct dso_opener *o, uint32_t index)
 
 /* The least recently used one, or LRU_NONE: all are in use, and nobody has more than this owner. */
 static uint32_t image_to_leave(const struct dso_opener *o, const struct lru *order,
-			       const struct shares *shares, uint64_t owner)
+			       const struct quota *quota, uint64_t owner)
 {
 	uint32_t index = lru__idle(order, o->now, o->caps.idle);
-	uint64_t most;
+	uint32_t most;
 
-	if (index != LRU_NONE || !shares__most(shares, owner, &most))
+	if (index != LRU_NONE)
 		return index;
-	index = lru__oldest(order);
-	while (index != LRU_NONE && o->images.data[index].owner != most)
+	most = quota__most(quota, owner, 1);
+	index = most < QUOTA_OWNERS ? lru__oldest(order) : LRU_NONE;
+	while (index != LRU_NONE && !quota__is_of(quota, most, o->images.data[index].owner))
 		index = lru__newer(order, index);
 	return index;
 }
@@ -137,7 +136,7 @@ static uint32_t image_to_leave(const struct dso_opener *o, const struct lru *ord
 bool dso_images__make_fd_room(struct dso_opener *o, uint64_t owner)
 {
 	while (o->fds >= o->caps.fds_max) {
-		uint32_t index = image_to_leave(o, &o->fd_order, &o->fd_shares, owner);
+		uint32_t index = image_to_leave(o, &o->fd_order, &o->fd_quota, owner);
 
 		if (index == LRU_NONE)
 			return false;
@@ -178,8 +177,7 @@ static void set_file(struct dso_opener *o, struct image *image, const struct fou
 	if (image->fd < 0) {
 		image->fd = found->fd;
 		o->fds++;
-		if (shares__add(&o->fd_shares, image->owner))
-			o->err = -ENOMEM;
+		quota__take(&o->fd_quota, image->owner, 1, 0);
 		return;
 	}
 	/* under the same number, which a pending answer may refer to */
@@ -337,14 +335,14 @@ static void forget_image(struct dso_opener *o, uint32_t index)
 	free(image->path);
 	image->path = NULL;
 	lru__release(&o->image_order, index);
-	shares__drop(&o->image_shares, image->owner);
+	quota__give(&o->image_quota, image->owner, 1);
 	o->forgotten++;
 }
 
 static int make_image_room(struct dso_opener *o, uint64_t owner)
 {
 	while (o->image_order.count >= o->caps.images_max) {
-		uint32_t index = image_to_leave(o, &o->image_order, &o->image_shares, owner);
+		uint32_t index = image_to_leave(o, &o->image_order, &o->image_quota, owner);
 
 		if (index == LRU_NONE)
 			return -ENOSPC;
@@ -384,17 +382,13 @@ static int make_image(struct dso_opener *o, const struct found *found, uint32_t 
 		if (o->images.count == index)
 			o->images.count++;
 		o->images.data[index] = image;
-		err = shares__add(&o->image_shares, image.owner);
-	}
-	if (!err) {
 		err = index_image(o, index);
-		if (err)
-			shares__drop(&o->image_shares, image.owner);
 	}
 	if (err) {
 		lru__release(&o->image_order, index);
 		return err;
 	}
+	quota__take(&o->image_quota, image.owner, 1, 0);
 	*result = index;
 	return 0;
 }

@@ -28,9 +28,6 @@
 #include "procfs/vdso.h"
 #include "readers/reader_pool.h"
 
-#define IMAGES_MAX     8192u
-#define FDS_MAX	       4096u
-#define ROOTS_MAX      1024u
 #define SIGHTINGS_MAX  32768u
 #define MEMBERS_MAX    4096u
 #define IDLE	       30000000000ull /* ns */
@@ -67,10 +64,10 @@ static void set_caps(struct dso_opener *o, const struct dso_opener_options *opti
 
 	if (options)
 		*caps = *options;
-	caps->images_max = caps->images_max ? caps->images_max : IMAGES_MAX;
-	caps->fds_max = caps->fds_max ? caps->fds_max : FDS_MAX;
+	caps->images_max = caps->images_max ? caps->images_max : quota_row(QUOTA_FILES)->all.limit;
+	caps->fds_max = caps->fds_max ? caps->fds_max : quota_row(QUOTA_DESCRIPTORS)->all.limit;
 	caps->fds_max = caps->fds_max < fds ? caps->fds_max : fds;
-	caps->roots_max = caps->roots_max ? caps->roots_max : ROOTS_MAX;
+	caps->roots_max = caps->roots_max ? caps->roots_max : quota_row(QUOTA_ROOTS)->all.limit;
 	caps->sightings_max = caps->sightings_max ? caps->sightings_max : SIGHTINGS_MAX;
 	caps->members_max = caps->members_max ? caps->members_max : MEMBERS_MAX;
 	caps->idle = caps->idle ? caps->idle : IDLE;
@@ -102,7 +99,6 @@ void dso_opener__free(struct dso_opener *o)
 	dso_archives__fini(o);
 	dso_sightings__fini(o);
 	dso_images__fini(o);
-	dso_copies__fini(o);
 	free(o);
 }
 

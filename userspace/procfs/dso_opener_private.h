@@ -9,11 +9,11 @@
 
 #include "base/hashmap.h"
 #include "base/mapping_path.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "procfs/dso_opener.h"
 #include "procfs/file_search.h"
 #include "procfs/lru.h"
-#include "procfs/shares.h"
 
 #define NO_ROOT	     (-1)
 #define PLAIN_KEPT   16u
@@ -49,11 +49,6 @@ struct image {
 	bool archive;	       /* a zip, and no ELF file */
 	unsigned int sought;   /* times that its directory was read … */
 	uint64_t sought_since; /* … in this minute */
-};
-
-struct copies_of_user {
-	uint32_t user;
-	uint64_t bytes;
 };
 
 /* A library that lies in an archive, and is mapped from there. */
@@ -100,8 +95,7 @@ struct dso_opener {
 	struct hashmap by_inode;    /* the others, by stat's device and inode */
 	/* copies of files: dso_copies.c */
 	struct {
-		VEC(struct copies_of_user) users; /* those who have some */
-		uint64_t bytes, user_max, all_max;
+		struct quota quota;
 		uint64_t left[COPIES_LEFT]; /* files that were: each is counted once */
 		unsigned int next_left;
 	} copies;
@@ -137,10 +131,10 @@ struct dso_opener {
 	struct dso_opener_options caps;
 	struct rlimit original_limit;
 	size_t fds;
-	struct shares root_shares, image_shares, fd_shares; /* the last: of images alone */
-	uint64_t now;					    /* the latest time that was told */
-	uint32_t vdso;					    /* image, or HASHMAP_NONE */
-	uint64_t vdso_retry;				    /* not before */
+	struct quota root_quota, image_quota, fd_quota; /* the last: of images alone */
+	uint64_t now;					/* the latest time that was told */
+	uint32_t vdso;					/* image, or HASHMAP_NONE */
+	uint64_t vdso_retry;				/* not before */
 	uint64_t vdso_length;
 	struct plain_memory plain[PLAIN_KEPT]; /* the latest */
 	unsigned int next_plain;
@@ -281,7 +275,6 @@ void dso_images__forget_root(struct dso_opener *o, int root);
 /* ---- dso_copies.c ---------------------------------------------------------------------------- */
 
 void dso_copies__init(struct dso_opener *o);
-void dso_copies__fini(struct dso_opener *o);
 /* How many of the `wanted` bytes a copy for this user may have. Makes room, if what is idle can be closed. */
 uint64_t dso_copies__room(struct dso_opener *o, uint32_t user, uint64_t wanted);
 /*

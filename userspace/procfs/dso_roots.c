@@ -53,7 +53,6 @@ void dso_roots__fini(struct dso_opener *o)
 			close(o->roots.data[i].fd);
 	vec_free(&o->roots);
 	hashmap__fini(&o->by_root);
-	shares__fini(&o->root_shares);
 	lru__fini(&o->root_order);
 }
 
@@ -69,7 +68,7 @@ static void close_root(struct dso_opener *o, uint32_t place)
 		o->last_pid = 0;
 	hashmap__remove(&o->by_root, hash_root(root), root);
 	lru__release(&o->root_order, place);
-	shares__drop(&o->root_shares, root->owner);
+	quota__give(&o->root_quota, root->owner, 1);
 	close(root->fd);
 	root->fd = -1;
 	o->fds--;
@@ -94,12 +93,13 @@ void dso_roots__sweep(struct dso_opener *o)
 static uint32_t root_to_close(const struct dso_opener *o, uint64_t owner)
 {
 	uint32_t place = lru__idle(&o->root_order, o->now, o->caps.idle);
-	uint64_t most;
+	uint32_t most;
 
-	if (place != LRU_NONE || !shares__most(&o->root_shares, owner, &most))
+	if (place != LRU_NONE)
 		return place;
-	place = lru__oldest(&o->root_order);
-	while (place != LRU_NONE && o->roots.data[place].owner != most)
+	most = quota__most(&o->root_quota, owner, 1);
+	place = most < QUOTA_OWNERS ? lru__oldest(&o->root_order) : LRU_NONE;
+	while (place != LRU_NONE && !quota__is_of(&o->root_quota, most, o->roots.data[place].owner))
 		place = lru__newer(&o->root_order, place);
 	return place;
 }
@@ -130,16 +130,12 @@ static int add_root(struct dso_opener *o, const struct root *root)
 		return err;
 	err = vec_reserve(&o->roots, (size_t)place + 1);
 	if (!err)
-		err = shares__add(&o->root_shares, root->owner);
-	if (!err) {
 		err = hashmap__add(&o->by_root, hash_root(root), place);
-		if (err)
-			shares__drop(&o->root_shares, root->owner);
-	}
 	if (err) {
 		lru__release(&o->root_order, place);
 		return err;
 	}
+	quota__take(&o->root_quota, root->owner, 1, 0);
 	if (o->roots.count == place)
 		o->roots.count++;
 	o->roots.data[place] = *root;

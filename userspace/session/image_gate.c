@@ -20,17 +20,16 @@ void image_gate__pass(struct image_gate *g, const struct event_header **event)
 {
 	const struct mmap_event *mmap = (const void *)*event;
 	struct image_table *images = world__images(g->world);
-	bool for_all;
+	enum outside_reason refusal;
 	uint32_t user;
 
 	if ((*event)->type != EVENT_MMAP || (*event)->size > sizeof(g->marked) ||
 	    image_table__knows(images, mmap))
 		return;
 	user = user_of(g, mmap->pid);
-	if (image_table__admit(images, mmap, user, &IMAGE_LIMITS, &for_all))
+	if (image_table__admit(images, mmap, user, &refusal))
 		return;
-	outside_books__add(g->books, user, OUTSIDE_IMAGES,
-			   for_all ? OUTSIDE_BY_ALL : OUTSIDE_BY_USER, 1);
+	outside_books__add(g->books, user, OUTSIDE_IMAGES, refusal, 1);
 	memcpy(&g->marked, *event, (*event)->size);
 	g->marked.event.header.flags |= EVENT_LEFT;
 	*event = &g->marked.event.header;

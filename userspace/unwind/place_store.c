@@ -8,10 +8,11 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/quota.h"
+#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
 #include "unwind/table_store.h"
-#include "unwind/user_shares.h"
 
 #define ROOM		  (UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)
 #define LEAST_SHARE	  (UNWIND_PLACES_SIZE / UNWIND_PROCESSES) /* a word is part of the room, too */
@@ -30,7 +31,7 @@ struct retired {
 struct holder {
 	uint64_t sampled; /* CLOCK_MONOTONIC */
 	uint32_t size;	  /* of its share */
-	uint32_t user;	  /* in `users` */
+	uint32_t user;
 	bool user_known;
 };
 
@@ -48,8 +49,7 @@ struct place_store {
 	struct extents free;
 	VEC(struct retired) retired; /* programs may still be reading them */
 	struct holder *holders;	     /* by word */
-	struct user_shares users;
-	uint64_t held; /* by all of them */
+	struct quota quota;	     /* of bytes: places and words */
 	uint64_t now, last_wait;
 	struct place_store_stats stats;
 };
@@ -60,6 +60,7 @@ struct place_store *place_store__new(const struct place_store_options *options)
 
 	if (!s)
 		return NULL;
+	quota__init(&s->quota, QUOTA_PLACES);
 	s->options = *options;
 	s->memory = *options->memory;
 	s->now = monotonic_ns();
@@ -78,7 +79,6 @@ void place_store__free(struct place_store *s)
 		return;
 	extents__fini(&s->free);
 	vec_free(&s->retired);
-	user_shares__fini(&s->users);
 	free(s->holders);
 	free(s);
 }
@@ -181,12 +181,12 @@ static void write_places(struct place_store *s, const struct unwind_placement *p
 /* Half of what there is has been given out: from here on it matters who has it. */
 static bool is_scarce(const struct place_store *s)
 {
-	return s->held > ROOM / 2 || s->stats.processes > UNWIND_PROCESSES / 2;
+	return s->quota.total.used > ROOM / 2 || s->stats.processes > UNWIND_PROCESSES / 2;
 }
 
 static uint32_t user_of(const struct place_store *s, uint32_t tgid)
 {
-	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : USER_UNKNOWN;
+	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : TENANT_UNKNOWN;
 }
 
 static void learn_user(const struct place_store *s, struct claim *claim)
@@ -201,21 +201,19 @@ static void charge(struct place_store *s, uint32_t word, const struct claim *cla
 {
 	struct holder *h = &s->holders[word];
 
-	*h = (struct holder){
-		.sampled = s->now, .size = claim->size, .user_known = claim->user_known};
-	s->held += h->size;
+	*h = (struct holder){.sampled = s->now,
+			     .size = claim->size,
+			     .user = claim->user,
+			     .user_known = claim->user_known};
+	quota__take(&s->quota, h->user, h->size, 0);
 	s->stats.processes++;
-	if (user_shares__add(&s->users, claim->user, h->size, &h->user))
-		h->user = UINT32_MAX; /* no memory: it is nobody's */
 }
 
 static void discharge(struct place_store *s, uint32_t word)
 {
 	struct holder *h = &s->holders[word];
 
-	if (h->user != UINT32_MAX)
-		user_shares__remove(&s->users, h->user, h->size);
-	s->held -= h->size;
+	quota__give(&s->quota, h->user, h->size);
 	s->stats.processes--;
 	*h = (struct holder){};
 }
@@ -237,43 +235,41 @@ static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
 	for (uint32_t i = 0; i < count && asked < USERS_AT_ONCE; i++) {
 		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
 		struct holder *h = &s->holders[word];
-		uint64_t size = h->size;
 
 		if (!s->memory.processes[word] || h->user_known)
 			continue;
 		asked++;
 		h->user_known = true;
-		if (h->user != UINT32_MAX)
-			user_shares__remove(&s->users, h->user, size);
-		if (user_shares__add(&s->users,
-				     user_of(s, unwind_word_tgid(s->memory.processes[word])), size,
-				     &h->user))
-			h->user = UINT32_MAX;
+		quota__give(&s->quota, h->user, h->size);
+		h->user = user_of(s, unwind_word_tgid(s->memory.processes[word]));
+		quota__take(&s->quota, h->user, h->size, 0);
 	}
 }
 
-static const struct user_share *share_of(const struct place_store *s, const struct holder *h)
+/*
+ * The user with the most among these words' processes, if that is more than the claim's user would have; TENANT_UNKNOWN
+ * has a share like any other. False: there is none.
+ */
+static bool find_richest(const struct place_store *s, uint32_t first, uint32_t count,
+			 const struct claim *claim, uint32_t *user)
 {
-	return h->user == UINT32_MAX ? NULL : &s->users.all.data[h->user];
-}
-
-/* Who of these words' processes has the most, and more than the one who asks would have; NULL: nobody. */
-static const struct user_share *richest(const struct place_store *s, uint32_t first, uint32_t count,
-					const struct claim *claim)
-{
-	uint64_t most = user_shares__of(&s->users, claim->user) + claim->size;
-	const struct user_share *found = NULL;
+	uint64_t most = quota__used(&s->quota, claim->user) + claim->size;
+	bool found = false;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
-		const struct user_share *share = s->memory.processes[word]
-							 ? share_of(s, &s->holders[word])
-							 : NULL;
+		const struct holder *h = &s->holders[word];
+		uint64_t used;
 
-		if (!share || share->user == claim->user || share->amount <= most)
+		if (!s->memory.processes[word] || h->user == claim->user ||
+		    (found && h->user == *user))
 			continue;
-		most = share->amount;
-		found = share;
+		used = quota__used(&s->quota, h->user);
+		if (used <= most)
+			continue;
+		most = used;
+		*user = h->user;
+		found = true;
 	}
 	return found;
 }
@@ -286,20 +282,19 @@ enum reason {
 	REASON_NONE
 };
 
-static enum reason reason_for(const struct place_store *s, uint32_t word,
-			      const struct user_share *richest, const struct claim *claim)
+static enum reason reason_for(const struct place_store *s, uint32_t word, const uint32_t *richest,
+			      const struct claim *claim)
 {
 	const struct holder *h = &s->holders[word];
-	const struct user_share *share = share_of(s, h);
 
 	if (!s->memory.processes[word] ||
 	    unwind_word_tgid(s->memory.processes[word]) == claim->tgid)
 		return REASON_NONE;
 	if (s->now - h->sampled > PLACE_IDLE_NS)
 		return REASON_IDLE;
-	if (share && share == richest)
+	if (richest && h->user == *richest)
 		return REASON_SHARE;
-	if (share && share->user == claim->user && h->size > 2 * claim->size)
+	if (h->user == claim->user && h->size > 2 * claim->size)
 		return REASON_SIZE;
 	return REASON_NONE;
 }
@@ -308,7 +303,8 @@ static enum reason reason_for(const struct place_store *s, uint32_t word,
 static enum reason find_victim(const struct place_store *s, uint32_t first, uint32_t count,
 			       const struct claim *claim, uint32_t *victim)
 {
-	const struct user_share *most = richest(s, first, count, claim);
+	uint32_t user;
+	const uint32_t *most = find_richest(s, first, count, claim, &user) ? &user : NULL;
 	enum reason best = REASON_NONE;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -326,10 +322,7 @@ static enum reason find_victim(const struct place_store *s, uint32_t first, uint
 
 static void note_giving_way(const struct place_store *s, const struct holder *h)
 {
-	const struct user_share *share = share_of(s, h);
-
-	outside_books__add(s->options.books, share ? share->user : USER_UNKNOWN, OUTSIDE_PLACES,
-			   OUTSIDE_BY_GAVE_WAY, 1);
+	outside_books__add(s->options.books, h->user, OUTSIDE_PLACES, OUTSIDE_BY_GAVE_WAY, 1);
 }
 
 /* Take back the places of one process among these words, if one has to give way. How much that was. */
@@ -397,7 +390,7 @@ static uint32_t take_word(struct place_store *s, struct claim *claim)
 
 bool place_store__evict(struct place_store *s, uint32_t tgid)
 {
-	struct claim claim = {.tgid = tgid, .user = USER_UNKNOWN, .size = LEAST_SHARE};
+	struct claim claim = {.tgid = tgid, .user = TENANT_UNKNOWN, .size = LEAST_SHARE};
 
 	learn_user(s, &claim);
 	learn_users(s, 0, UNWIND_PROCESSES);
@@ -417,9 +410,7 @@ static int publish(struct place_store *s, const struct unwind_placement *placeme
 	if (count > UNWIND_PLACES_MAX)
 		return -E2BIG;
 	if (known && s->holders[word].user_known) {
-		const struct user_share *share = share_of(s, &s->holders[word]);
-
-		claim->user = share ? share->user : USER_UNKNOWN;
+		claim->user = s->holders[word].user;
 		claim->user_known = true;
 	} else if (is_scarce(s)) {
 		learn_user(s, claim);
@@ -455,7 +446,7 @@ int place_store__publish(struct place_store *s, uint32_t tgid,
 {
 	struct claim claim = {
 		.tgid = tgid,
-		.user = USER_UNKNOWN,
+		.user = TENANT_UNKNOWN,
 		.room = places_size(count),
 		.size = max_u64(places_size(count), LEAST_SHARE),
 	};

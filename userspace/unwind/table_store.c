@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/quota.h"
+#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
-#include "unwind/user_shares.h"
 
 #define EPOCH_NS       100000000ull /* what is used within one is used at the same time */
 #define EPOCHS_IN_USE  20	    /* and a table is in use for so long after */
@@ -21,7 +22,7 @@ struct held_table {
 	uint64_t start,
 		size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
 	uint64_t rows;
-	uint32_t user;	 /* whose process asked for it, in `users`, if it has bytes */
+	uint32_t user;	 /* whose process asked for it, if it has bytes */
 	uint32_t holder; /* 0: nobody's */
 	bool is_unused;	 /* it is in `unused` */
 };
@@ -35,7 +36,7 @@ struct table_store {
 	unsigned int segment_count;
 	struct extents free_tables;
 	VEC(struct held_table) held; /* by number */
-	struct user_shares users;    /* of their bytes */
+	struct quota quota;	     /* of their bytes */
 	VEC(uint32_t) unused;	     /* numbers that no program knows */
 	uint32_t last_holder;
 	uint64_t epoch_start;
@@ -54,6 +55,7 @@ struct table_store *table_store__new(const struct table_store_options *options)
 
 	if (!s)
 		return NULL;
+	quota__init(&s->quota, QUOTA_TABLES);
 	s->options = *options;
 	s->memory = *options->memory;
 	*s->memory.epoch = EPOCHS_IN_USE + 1; /* what was never used is not in use */
@@ -72,7 +74,6 @@ void table_store__free(struct table_store *s)
 		return;
 	extents__fini(&s->free_tables);
 	place_store__free(s->places);
-	user_shares__fini(&s->users);
 	vec_free(&s->held);
 	vec_free(&s->unused);
 	free(s);
@@ -115,8 +116,7 @@ static void free_room(struct table_store *s, struct held_table *table)
 	s->stats.tables--;
 	s->stats.rows -= table->rows;
 	s->stats.table_bytes -= table->size;
-	if (table->user != UINT32_MAX)
-		user_shares__remove(&s->users, table->user, table->size);
+	quota__give(&s->quota, table->user, table->size);
 	table->size = table->rows = 0;
 }
 
@@ -225,34 +225,19 @@ static bool is_loaded(const struct table_store *s, uint32_t number)
 	return s->held.data[number].size && s->memory.tables[number].number_size;
 }
 
-/* Who has the most bytes of tables, and more than this user would have; UINT32_MAX: nobody. */
-static uint32_t find_richest(const struct table_store *s, uint32_t user, size_t size)
-{
-	uint64_t most = user_shares__of(&s->users, user) + size;
-	uint32_t found = UINT32_MAX;
-
-	for (uint32_t i = 0; i < s->users.all.count; i++) {
-		const struct user_share *share = &s->users.all.data[i];
-
-		if (!share->things || share->user == user || share->amount <= most)
-			continue;
-		most = share->amount;
-		found = i;
-	}
-	return found;
-}
-
-/* The table that was not used for longest, and not just now, or that of the user `richest` whenever it was used. */
+/*
+ * The table that was not used for longest, and not just now; or that of the account `richest`, unless that is QUOTA_OWNERS,
+ * whenever it was used.
+ */
 static int find_victim(const struct table_store *s, uint32_t richest, uint32_t *number)
 {
-	uint32_t oldest = *s->memory.epoch - EPOCHS_IN_USE;
+	bool any = richest == QUOTA_OWNERS;
+	uint32_t oldest = any ? *s->memory.epoch - EPOCHS_IN_USE : UINT32_MAX;
 	int err = -ENOSPC;
 
-	if (richest != UINT32_MAX)
-		oldest = UINT32_MAX;
 	for (uint32_t i = 0; i < s->held.count; i++) {
 		if (!is_loaded(s, i) || last_use(s, i) >= oldest ||
-		    (richest != UINT32_MAX && s->held.data[i].user != richest))
+		    (!any && !quota__is_of(&s->quota, richest, s->held.data[i].user)))
 			continue;
 		oldest = last_use(s, i);
 		*number = i;
@@ -261,21 +246,19 @@ static int find_victim(const struct table_store *s, uint32_t richest, uint32_t *
 	return err;
 }
 
-/* The next one to go: idle ones first, then those of who has more than his share. */
+/* The next one to go: idle ones first, then those of the user who has the most. */
 static int choose_victim(const struct table_store *s, uint32_t user, size_t size, uint32_t *number)
 {
 	uint32_t richest;
 	int err;
 
-	if (!find_victim(s, UINT32_MAX, number))
+	if (!find_victim(s, QUOTA_OWNERS, number))
 		return 0;
-	richest = find_richest(s, user, size);
-	if (richest == UINT32_MAX)
-		return -ENOSPC;
-	err = find_victim(s, richest, number);
+	richest = quota__most(&s->quota, user, size);
+	err = richest == QUOTA_OWNERS ? -ENOSPC : find_victim(s, richest, number);
 	if (!err)
-		outside_books__add(s->options.books, s->users.all.data[richest].user,
-				   OUTSIDE_TABLES, OUTSIDE_BY_GAVE_WAY, 1);
+		outside_books__add(s->options.books, s->held.data[*number].user, OUTSIDE_TABLES,
+				   OUTSIDE_BY_GAVE_WAY, 1);
 	return err;
 }
 
@@ -337,7 +320,7 @@ static void link_table(struct table_store *s, uint32_t number, const struct unwi
 
 uint32_t table_store__user(const struct table_store *s, uint32_t tgid)
 {
-	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : USER_UNKNOWN;
+	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : TENANT_UNKNOWN;
 }
 
 static int put_bytes(struct table_store *s, uint32_t number, uint32_t tgid,
@@ -370,8 +353,8 @@ static int put_bytes(struct table_store *s, uint32_t number, uint32_t tgid,
 	s->held.data[number].start = start;
 	s->held.data[number].size = image->size;
 	s->held.data[number].rows = image->rows;
-	if (user_shares__add(&s->users, user, image->size, &s->held.data[number].user))
-		s->held.data[number].user = UINT32_MAX;
+	s->held.data[number].user = user;
+	quota__take(&s->quota, user, image->size, 0);
 	s->stats.tables++;
 	s->stats.rows += image->rows;
 	s->stats.table_bytes += image->size;

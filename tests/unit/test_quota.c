@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Accounts of users, who gives way, what time gives again, and the table of limits in docs/SECURITY.md, which --print prints.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/quota.h"
+
+#define BEGIN "<!-- limits: build/tests/unit/test_quota --print -->\n"
+#define END   "<!-- end of limits -->\n"
+
+static struct quota q;
+
+static void reset(uint64_t user, uint64_t all, uint64_t period)
+{
+	memset(&q, 0, sizeof(q));
+	q.user = (struct quota_limit){.limit = user, .period = period};
+	q.all = (struct quota_limit){.limit = all, .period = period};
+}
+
+/* ---- who gives way --------------------------------------------------------------------------- */
+
+static void most_test(void **state)
+{
+	(void)state;
+	reset(0, 0, 0);
+	assert_int_equal(quota__most(&q, 1, 1), QUOTA_OWNERS); /* nothing is held */
+	quota__take(&q, 1, 10, 0);
+	assert_int_equal(quota__most(&q, 1, 1), QUOTA_OWNERS); /* the owner itself */
+	assert_true(quota__is_of(&q, quota__most(&q, 2, 1), 1));
+	quota__take(&q, 2, 9, 0);
+	assert_int_equal(quota__most(&q, 2, 1), QUOTA_OWNERS); /* it would have as many */
+	quota__give(&q, 2, 1);
+	assert_int_equal(quota__owner(&q, quota__most(&q, 2, 1)), 1);
+	assert_int_equal(quota__most(&q, 2, 2), QUOTA_OWNERS);
+	quota__take(&q, 3, 11, 0);
+	assert_true(quota__is_of(&q, quota__most(&q, 4, 1), 3));
+	assert_int_equal(quota__most(&q, 1, 1), QUOTA_OWNERS);
+	quota__give(&q, 3, 11);
+	quota__give(&q, 3, 1); /* has none */
+	assert_true(quota__is_of(&q, quota__most(&q, 4, 1), 1));
+	assert_int_equal(quota__used(&q, 3), 0);
+	assert_int_equal(q.total.used, 18);
+}
+
+/* However many one takes, another gets as much as it requests, up to the half. */
+static void full_test(void **state)
+{
+	unsigned int got = 0;
+
+	(void)state;
+	reset(0, 0, 0);
+	quota__take(&q, 7, 1000, 0);
+	while (quota__most(&q, 8, 1) < QUOTA_OWNERS) {
+		assert_true(quota__is_of(&q, quota__most(&q, 8, 1), 7));
+		quota__give(&q, 7, 1);
+		quota__take(&q, 8, 1, 0);
+		got++;
+	}
+	assert_in_range(got, 499, 500);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static void limits_test(void **state)
+{
+	(void)state;
+	reset(10, 15, 0);
+	quota__take(&q, 1, 10, 0);
+	assert_int_equal(quota__refusal(&q, 1, 1, 0), OUTSIDE_BY_USER);
+	assert_int_equal(quota__refusal(&q, 2, 5, 0), OUTSIDE_REASON_COUNT);
+	assert_int_equal(quota__refusal(&q, 2, 6, 0), OUTSIDE_BY_ALL);
+	assert_int_equal(quota__refusal(&q, 2, UINT64_MAX, 0), OUTSIDE_BY_USER);
+	assert_int_equal(quota__left(&q, 2, 0), 5);
+	assert_int_equal(quota__scarcest(&q, 1), OUTSIDE_BY_USER);
+	assert_int_equal(quota__scarcest(&q, 2), OUTSIDE_BY_ALL);
+	/* nobody is refused for all alone */
+	assert_int_equal(quota__refusal(&q, QUOTA_NOBODY, 6, 0), OUTSIDE_BY_ALL);
+	quota__take(&q, QUOTA_NOBODY, 5, 0);
+	assert_int_equal(quota__left(&q, 2, 0), 0);
+	q.all.spares_root = true;
+	assert_int_equal(quota__left(&q, QUOTA_ROOT, 0), 10);
+	quota__take(&q, QUOTA_ROOT, 10, 0);
+	assert_int_equal(quota__refusal(&q, QUOTA_ROOT, 1, 0), OUTSIDE_BY_USER);
+	assert_int_equal(q.total.used, 15);
+}
+
+/* Owners for whom there is no account share one, and what is given back frees accounts. */
+static void many_owners_test(void **state)
+{
+	(void)state;
+	reset(10, 0, 0);
+	for (uint64_t owner = 0; owner < 3000; owner++)
+		quota__take(&q, owner, 1, 0);
+	assert_int_equal(q.total.used, 3000);
+	assert_int_equal(quota__used(&q, 5), 1);
+	assert_int_equal(quota__used(&q, 2999), 3000 - (QUOTA_OWNERS - 1));
+	assert_int_equal(quota__refusal(&q, 9999, 1, 0), OUTSIDE_BY_USER);
+	assert_int_equal(quota__most(&q, 5, 1), QUOTA_OWNERS - 1);
+	assert_true(quota__is_of(&q, QUOTA_OWNERS - 1, 2999));
+	assert_false(quota__is_of(&q, QUOTA_OWNERS - 1, 5));
+	for (uint64_t owner = 3000; owner-- > 0;)
+		quota__give(&q, owner, 1);
+	assert_int_equal(q.total.used, 0);
+	assert_int_equal(quota__left(&q, 9999, 0), 10);
+}
+
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+static void rate_test(void **state)
+{
+	const struct quota_limit limit = {.limit = 100, .period = 1000};
+	const uint64_t now = 1ull << 40;
+	struct meter m = {};
+
+	(void)state;
+	assert_int_equal(meter__left(&m, &limit, now), 100);
+	meter__take(&m, &limit, 150, now);
+	assert_int_equal(meter__left(&m, &limit, now), -50);
+	assert_int_equal(meter__left(&m, &limit, now - 1), -50);
+	assert_int_equal(meter__left(&m, &limit, now + 500), 0);
+	assert_int_equal(meter__left(&m, &limit, now + 1500), 100);
+	assert_int_equal(meter__left(&m, &limit, now + (1ull << 60)), 100);
+	/* less than a unit at a time is given all the same */
+	for (uint64_t i = 1; i <= 1000; i++)
+		meter__take(&m, &limit, 0, now + i);
+	assert_int_equal(meter__left(&m, &limit, now + 1000), 50);
+}
+
+/* An account that time has emptied is another owner's. */
+static void rates_of_owners_test(void **state)
+{
+	const uint64_t now = 1ull << 40;
+
+	(void)state;
+	reset(100, 0, 1000);
+	for (uint64_t owner = 0; owner < QUOTA_OWNERS - 1; owner++)
+		quota__take(&q, owner, 100, now);
+	quota__take(&q, 5000, 60, now);
+	quota__take(&q, 5001, 60, now);
+	assert_int_equal(quota__left(&q, 5002, now), -20);
+	assert_int_equal(quota__left(&q, 5002, now + 1000), 100);
+	quota__take(&q, 5002, 40, now + 1000);
+	assert_int_equal(quota__left(&q, 5002, now + 1000), 60);
+	assert_int_equal(quota__left(&q, 5001, now + 1000), 100);
+}
+
+/* ---- docs/SECURITY.md ------------------------------------------------------------------------ */
+
+static const char *const units[] = {"KB", "MB", "GB"};
+
+static void print_amount(FILE *out, enum quota_unit unit, uint64_t amount)
+{
+	unsigned int i = 0;
+
+	if (unit == QUOTA_COUNT && amount >= 1000)
+		fprintf(out, "%llu,%03llu", (unsigned long long)amount / 1000,
+			(unsigned long long)amount % 1000);
+	else if (unit == QUOTA_COUNT)
+		fprintf(out, "%llu", (unsigned long long)amount);
+	else if (unit != QUOTA_BYTES && amount % 1000000000 == 0)
+		fprintf(out, "%llu s", (unsigned long long)amount / 1000000000);
+	else if (unit != QUOTA_BYTES)
+		fprintf(out, "%g ms", (double)amount / 1e6);
+	else {
+		for (amount >>= 10; amount % 1024 == 0 && i < 2; i++)
+			amount >>= 10;
+		fprintf(out, "%llu %s", (unsigned long long)amount, units[i]);
+	}
+}
+
+static void print_limit(FILE *out, const struct quota_row *row, const struct quota_limit *l,
+			const char *whose)
+{
+	if (!l->limit)
+		return;
+	if (!l->period || row->unit == QUOTA_BYTES || row->unit == QUOTA_COUNT) {
+		print_amount(out, row->unit, l->limit);
+	} else {
+		fprintf(out, "%g %% of %s, ", 100.0 * (double)l->limit / (double)l->period,
+			row->unit == QUOTA_CPU ? "a CPU" : "the time");
+		print_amount(out, row->unit, l->limit);
+		fprintf(out, " at once");
+	}
+	if (l->period && (row->unit == QUOTA_BYTES || row->unit == QUOTA_COUNT)) {
+		fprintf(out, l->grows ? ", and as much again each " : " in ");
+		print_amount(out, QUOTA_TIME, l->period);
+	}
+	fprintf(out, " %s; ", l->spares_root ? "for all but root" : whose);
+}
+
+static void print_row(FILE *out, const struct quota_row *row)
+{
+	static const char *const policies[] = {
+		[QUOTA_REFUSE] = "refused",
+		[QUOTA_EVICT] = "the user with the most gives way",
+		[QUOTA_DEFER] = "waits",
+	};
+
+	fprintf(out, "| %s | ", row->text);
+	print_limit(out, row, &row->each, "each");
+	print_limit(out, row, &row->user, "a user");
+	print_limit(out, row, &row->all, "in all");
+	fprintf(out, "%s | %s |\n", policies[row->policy],
+		row->books < OUTSIDE_THING_COUNT ? outside_thing_name(row->books) : "");
+}
+
+static void print_table(FILE *out)
+{
+	fprintf(out, BEGIN "| what | limit, and what is over it | counted as |\n|---|---|---|\n");
+	for (int i = 0; i < QUOTA_THING_COUNT; i++)
+		print_row(out, quota_row(i));
+	fprintf(out, END);
+}
+
+static void document_test(void **state)
+{
+	_cleanup_free_ char *text = NULL, *table = NULL;
+	size_t size, length;
+	FILE *out = open_memstream(&table, &length);
+
+	(void)state;
+	print_table(out);
+	fclose(out);
+	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
+	if (!strstr(text, table))
+		fail_msg("the limits in docs/SECURITY.md are not those of userspace/base/quota.h; "
+			 "replace them by:\n%s",
+			 table);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(most_test),	 cmocka_unit_test(full_test),
+		cmocka_unit_test(limits_test),	 cmocka_unit_test(many_owners_test),
+		cmocka_unit_test(rate_test),	 cmocka_unit_test(rates_of_owners_test),
+		cmocka_unit_test(document_test),
+	};
+
+	if (argc == 2 && !strcmp(argv[1], "--print")) {
+		print_table(stdout);
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

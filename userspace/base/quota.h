@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What users may have, and what they may spend: the one table of limits, and the one implementation.
+ *
+ * A profiled program decides how many files, mappings and functions it has, and how often they change. So each thing that
+ * costs the collector memory or time has a limit for each process or file, for each user, and for all users together.
+ * Memory is held until it is given back; time and events are given again as time passes.
+ *
+ * A quota has an account for each owner: the user of a process (base/tenant_user.h), or the account of its readers
+ * (readers/reader_owner.h). 1,023 owners have accounts of their own, further ones share the last. An account without
+ * anything in it is used again. No function here needs memory or can fail. Not thread-safe.
+ */
+#ifndef BASE_QUOTA_H
+#define BASE_QUOTA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/outside_books.h"
+
+#define QUOTA_KB     (1ull << 10)
+#define QUOTA_MB     (1ull << 20)
+#define QUOTA_GB     (1ull << 30)
+#define QUOTA_MS     1000000ull
+#define QUOTA_SECOND 1000000000ull
+
+/*
+ * X(THING, unit, each process or file, user, all, policy, row in the books of the outside, sentence). What is over a limit is
+ * refused (REFUSE), takes the place of what the user with the most has (EVICT), or waits (DEFER). HELD(limit): until it is given
+ * back; OTHERS(limit): the same of all users but root; RATE(limit, period): given again in so many ns, up to the limit;
+ * GROWS(limit, period): without end.
+ */
+#define QUOTAS(X)                                                                                  \
+	X(ROOTS, COUNT, NONE, NONE, HELD(1024), EVICT, OPEN_FILES,                                 \
+	  "root directories of processes, kept open")                                              \
+	X(FILES, COUNT, NONE, NONE, HELD(8192), EVICT, OPEN_FILES, "mapped files that are known")  \
+	X(DESCRIPTORS, COUNT, NONE, NONE, HELD(4096), EVICT, OPEN_FILES,                           \
+	  "descriptors of mapped files; fewer if the limit of open files is low")                  \
+	X(FILE_COPIES, BYTES, NONE, HELD(256 * QUOTA_MB), HELD(512 * QUOTA_MB), REFUSE,            \
+	  FILE_COPIES, "copies of mapped files, in memory")                                        \
+	X(IMAGES, COUNT, NONE, HELD(16384), OTHERS(65536), REFUSE, IMAGES,                         \
+	  "files that a profile distinguishes; each user may have 1,024 in any case")              \
+	X(TABLES, BYTES, NONE, NONE, NONE, EVICT, TABLES, "unwind tables (`--unwind-mem`)")        \
+	X(PLACES, BYTES, NONE, NONE, NONE, EVICT, PLACES, "mappings in the kernel's tables")
+
+enum quota_thing {
+#define X(id, ...) QUOTA_##id,
+	QUOTAS(X)
+#undef X
+		QUOTA_THING_COUNT
+};
+
+enum quota_unit { QUOTA_BYTES, QUOTA_COUNT, QUOTA_CPU, QUOTA_TIME }; /* the last two: ns */
+
+enum quota_policy { QUOTA_REFUSE, QUOTA_EVICT, QUOTA_DEFER };
+
+struct quota_limit {
+	uint64_t limit;	 /* 0: there is none */
+	uint64_t period; /* ns in which the limit is given again; 0: it is held until given back */
+	bool grows;	 /* what is given again adds up, from the beginning of the quota */
+	bool spares_root;
+};
+
+struct quota_row {
+	const char *text;
+	enum quota_unit unit;
+	enum quota_policy policy;
+	enum outside_thing books; /* OUTSIDE_THING_COUNT: it has no row in the books */
+	struct quota_limit each, user, all;
+};
+
+const struct quota_row *quota_row(enum quota_thing thing);
+
+/* ---- one account ----------------------------------------------------------------------------- */
+
+/* Zero-initialised. Of a process or a file its owner keeps one, with quota_row()->each. */
+struct meter {
+	int64_t used;
+	uint64_t as_of; /* CLOCK_MONOTONIC ns */
+};
+
+/* `now` is CLOCK_MONOTONIC ns, or anything for what is held. Below 0: more was taken than there was. */
+int64_t meter__left(const struct meter *m, const struct quota_limit *limit, uint64_t now);
+void meter__take(struct meter *m, const struct quota_limit *limit, uint64_t amount, uint64_t now);
+
+/* ---- accounts of owners ---------------------------------------------------------------------- */
+
+#define QUOTA_OWNERS 1024u /* the last account is that of all for whom there is no other */
+#define QUOTA_NOBODY                                                                               \
+	(UINT64_MAX - 1) /* an owner that has no account: counts for all together alone */
+#define QUOTA_ROOT 0ull
+
+struct quota {
+	struct quota_limit user, all; /* of the table, and may be changed */
+	uint64_t began;		      /* CLOCK_MONOTONIC ns, for limits that grow */
+	struct meter total;
+	_Atomic int64_t *shared; /* instead of total.used: the sum of several quotas; or NULL */
+	struct quota_account {
+		uint64_t key; /* the owner + 1; 0: it was never used */
+		struct meter meter;
+	} accounts[QUOTA_OWNERS];
+};
+
+void quota__init(struct quota *q, enum quota_thing thing);
+/* Accounts of a quota that a process which hangs may be writing to; limits and `shared` stay. */
+void quota__continue(struct quota *q, const struct quota *old);
+
+/* What is left for the owner; INT64_MAX: there is no limit. */
+int64_t quota__left(const struct quota *q, uint64_t owner, uint64_t now);
+/* Why the owner may not have that much more: OUTSIDE_BY_USER, OUTSIDE_BY_ALL; OUTSIDE_REASON_COUNT: nothing forbids it. */
+enum outside_reason quota__refusal(const struct quota *q, uint64_t owner, uint64_t amount,
+				   uint64_t now);
+/* Of which of the two there is less: OUTSIDE_BY_USER or OUTSIDE_BY_ALL. */
+enum outside_reason quota__scarcest(const struct quota *q, uint64_t owner);
+/* Whether or not that much was left. */
+void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now);
+/* Of what is held. */
+void quota__give(struct quota *q, uint64_t owner, uint64_t amount);
+uint64_t quota__used(const struct quota *q, uint64_t owner);
+
+/*
+ * The account with the most, if that is more than `owner` would have with `amount` more. QUOTA_OWNERS: there is none. Users who have
+ * less than others are served from what these have, so nobody is left without anything.
+ */
+uint32_t quota__most(const struct quota *q, uint64_t owner, uint64_t amount);
+/* Is that account the owner's? */
+bool quota__is_of(const struct quota *q, uint32_t account, uint64_t owner);
+/* The owner of an account; QUOTA_NOBODY: several share it. */
+uint64_t quota__owner(const struct quota *q, uint32_t account);
+
+#endif
