@@ -22,6 +22,7 @@
 #include "base/vec.h"
 #include "procfs/command_line.h"
 #include "procfs/environment.h"
+#include "base/quota.h"
 #include "procfs/fact_asker.h"
 #include "procfs/fact_reader.h"
 #include "procfs/otel_context.h"
@@ -598,13 +599,13 @@ static void a_storm_is_not_asked(void **state)
 	ask(asker, pool, getpid(), S);
 	assert_int_equal(heard.events.count, 2);
 	/* those that live are asked, so many at once and so many a second */
-	for (uint64_t i = 0; i < 2 * FACT_ASKS_AT_ONCE; i++) {
+	for (uint64_t i = 0; i < 2 * quota_row(QUOTA_FACT_READINGS)->all.limit; i++) {
 		fact_asker__forget(asker, getpid());
 		ask(asker, pool, getpid(), S + i);
 	}
 	fact_asker__stats(asker, &stats);
-	assert_true(stats.asked <= FACT_ASKS_AT_ONCE);
-	assert_true(stats.asked >= FACT_LOOKS_A_SECOND);
+	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit);
+	assert_true(stats.asked >= quota_row(QUOTA_FACT_LOOKS)->all.limit);
 	fact_asker__forget(asker, getpid());
 	ask(asker, pool, getpid(), 3 * S);
 	for (uint64_t i = 0; i < 100; i++) {
@@ -612,7 +613,7 @@ static void a_storm_is_not_asked(void **state)
 		ask(asker, pool, getpid(), 3 * S);
 	}
 	fact_asker__stats(asker, &stats);
-	assert_true(stats.asked <= FACT_ASKS_AT_ONCE + 2 * FACT_ASKS_A_SECOND);
+	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
 	reader_pool__stats(pool, &spent);
 	print_message("asking one takes a reader %.0f us of CPU\n",
 		      spent.cpu_ns / 1e3 / (double)stats.asked);

@@ -23,7 +23,7 @@ static uint32_t user_of(void *context, uint32_t tgid)
 }
 
 /* How much of `cost` at a time a process can spend at that time. */
-static uint64_t spend_all(struct publish_budget *b, struct credit *credit, uint32_t tgid,
+static uint64_t spend_all(struct publish_budget *b, struct meter *credit, uint32_t tgid,
 			  size_t mappings, uint64_t now, uint64_t cost)
 {
 	const struct publish_claim claim = {
@@ -44,11 +44,12 @@ static uint64_t spend_all(struct publish_budget *b, struct credit *credit, uint3
 
 static void process_test(void **state)
 {
-	struct publish_budget b = {};
-	struct credit one = {}, other = {};
+	static struct publish_budget b;
+	struct meter one = {}, other = {};
 	uint64_t now = SECOND, spent = 0;
 
 	(void)state;
+	publish_budget__init(&b);
 	assert_int_equal(spend_all(&b, &one, 1000, 10, now, MS), 50 * MS);
 	assert_int_equal(spend_all(&b, &one, 1000, 10, now, MS), 0);
 	assert_int_equal(spend_all(&b, &other, 2000, 10, now, MS), 50 * MS);
@@ -61,18 +62,18 @@ static void process_test(void **state)
 	assert_int_equal(spend_all(&b, &one, 1000, 10, now, 500 * MS), 500 * MS);
 	assert_int_equal(spend_all(&b, &one, 1000, 10, now + 40 * SECOND, MS), 0);
 	assert_true(spend_all(&b, &one, 1000, 10, now + 50 * SECOND, MS) > 0);
-	publish_budget__fini(&b);
 }
 
 /* Nobody is asked whose a process is as long as there is enough for all. */
 static void user_test(void **state)
 {
 	enum { MANY = 1000 };
-	struct publish_budget b = {};
-	struct credit credits[MANY] = {}, victim = {};
+	static struct publish_budget b;
+	struct meter credits[MANY] = {}, victim = {};
 	uint64_t now = SECOND, spent = 0, until;
 
 	(void)state;
+	publish_budget__init(&b);
 	asked = 0;
 	assert_int_equal(spend_all(&b, &victim, 9000, 10, now, 10 * MS), 50 * MS);
 	assert_int_equal(asked, 0);
@@ -91,24 +92,23 @@ static void user_test(void **state)
 		spent += spend_all(&b, &victim, 9000, 10, now, MS / 10);
 	}
 	assert_true(spent >= 50 * MS + 10 * SECOND / 100 - 5 * MS);
-	publish_budget__fini(&b);
 }
 
 /* A thousand users with large processes do not hold up those with small ones. */
 static void size_test(void **state)
 {
 	enum { MANY = 1000 };
-	struct publish_budget b = {};
-	struct credit credits[MANY] = {}, victim = {};
+	static struct publish_budget b;
+	struct meter credits[MANY] = {}, victim = {};
 	uint64_t now = SECOND, spent = 0;
 
 	(void)state;
+	publish_budget__init(&b);
 	for (int i = 0; i < MANY; i++)
 		spent += spend_all(&b, &credits[i], 1000 * (i + 1), 50000, now, MS);
 	assert_true(spent >= 200 * MS && spent < 202 * MS);
 	assert_int_equal(spend_all(&b, &victim, 2000000, 50000, now, MS), 0);
 	assert_int_equal(spend_all(&b, &victim, 2000000, 30, now, MS), 50 * MS);
-	publish_budget__fini(&b);
 }
 
 int main(void)

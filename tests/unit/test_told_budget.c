@@ -12,12 +12,17 @@
 
 #include "session/told_budget.h"
 
-#define MB  ((size_t)1 << 20)
-#define NOW (5 * TOLD_TIME)
+#define MB	    ((size_t)1 << 20)
+#define TOLD_TIME   quota_row(QUOTA_FUNCTIONS)->all.period
+#define TOLD_USER   quota_row(QUOTA_FUNCTIONS)->user.limit
+#define TOLD_ALL    quota_row(QUOTA_FUNCTIONS)->all.limit
+#define COPIES_ALL  quota_row(QUOTA_CODE_COPIES)->all.limit
+#define COPIES_TIME quota_row(QUOTA_CODE_COPIES)->all.period
+#define NOW	    (5 * TOLD_TIME)
 
 /* How many MB it can tell, one at a time. */
-static size_t tell_all(struct told_budget *b, struct told_by_process *process,
-		       struct outside_books *books, uint32_t pid, uint64_t now)
+static size_t tell_all(struct told_budget *b, struct meter *process, struct outside_books *books,
+		       uint32_t pid, uint64_t now)
 {
 	size_t told = 0;
 
@@ -41,18 +46,18 @@ static void expect_row(struct outside_books *books, uint32_t user, enum outside_
 static void process_test(void **state)
 {
 	struct outside_books *books = outside_books__new();
-	struct told_by_process one = {}, other = {};
-	struct told_budget b = {};
+	struct meter one = {}, other = {};
+	static struct told_budget b;
 
 	(void)state;
+	told_budget__init(&b);
 	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW), 8);
 	assert_false(told_budget__spend(&b, &one, books, (uint32_t)getpid(), SIZE_MAX, NOW));
 	expect_row(books, getuid(), OUTSIDE_BY_ITSELF, 2);
 	assert_int_equal(tell_all(&b, &other, books, (uint32_t)getpid(), NOW), 8);
-	/* a minute later */
-	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME), 0);
-	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME + 1), 8);
-	told_budget__fini(&b);
+	/* as much again in a minute */
+	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME / 2), 4);
+	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + 3 * TOLD_TIME), 8);
 	outside_books__free(books);
 }
 
@@ -60,14 +65,15 @@ static void process_test(void **state)
 static void user_test(void **state)
 {
 	struct outside_books *books = outside_books__new();
-	struct told_by_process process[16] = {};
-	struct told_budget b = {};
+	struct meter process[16] = {};
+	static struct told_budget b;
 	size_t mine = 0, others = 0;
 	pid_t child;
 	int pipes[2];
 	char byte;
 
 	(void)state;
+	told_budget__init(&b);
 	for (size_t i = 0; i < 8; i++)
 		mine += tell_all(&b, &process[i], books, (uint32_t)getpid(), NOW);
 	/* what was told before users counted is nobody's */
@@ -92,24 +98,23 @@ static void user_test(void **state)
 		close(pipes[0]);
 		close(pipes[1]);
 	}
-	told_budget__fini(&b);
 	outside_books__free(books);
 }
 
 /* Copies are of all together, and those of the past second do not count. */
 static void copies_test(void **state)
 {
-	struct told_budget b = {};
+	static struct told_budget b;
 
 	(void)state;
+	told_budget__init(&b);
 	for (size_t i = 0; i < COPIES_ALL / 1024; i++)
 		assert_true(told_budget__may_read(&b, 1024, NOW));
 	assert_false(told_budget__may_read(&b, 1024, NOW));
-	assert_false(told_budget__may_read(&b, 1, NOW + COPIES_TIME));
+	assert_false(told_budget__may_read(&b, COPIES_ALL / 2 + 1, NOW + COPIES_TIME / 2));
 	assert_false(told_budget__may_read(&b, 1, NOW - 1)); /* CPUs are read one after the other */
 	assert_false(told_budget__may_read(&b, COPIES_ALL + 1, NOW + COPIES_TIME + 1));
 	assert_true(told_budget__may_read(&b, COPIES_ALL, NOW + COPIES_TIME + 1));
-	told_budget__fini(&b);
 }
 
 int main(void)

@@ -42,7 +42,31 @@
 	X(IMAGES, COUNT, NONE, HELD(16384), OTHERS(65536), REFUSE, IMAGES,                         \
 	  "files that a profile distinguishes; each user may have 1,024 in any case")              \
 	X(TABLES, BYTES, NONE, NONE, NONE, EVICT, TABLES, "unwind tables (`--unwind-mem`)")        \
-	X(PLACES, BYTES, NONE, NONE, NONE, EVICT, PLACES, "mappings in the kernel's tables")
+	X(PLACES, BYTES, NONE, NONE, NONE, EVICT, PLACES, "mappings in the kernel's tables")       \
+	X(FUNCTIONS, BYTES, RATE(8 * QUOTA_MB, 60 * QUOTA_SECOND),                                 \
+	  RATE(32 * QUOTA_MB, 60 * QUOTA_SECOND), RATE(64 * QUOTA_MB, 60 * QUOTA_SECOND), REFUSE,  \
+	  FUNCTIONS, "names and lines of functions, read from memory of runtimes")                 \
+	X(CODE_COPIES, BYTES, NONE, NONE, RATE(4 * QUOTA_MB, QUOTA_SECOND), REFUSE, NONE,          \
+	  "copies of Python's code objects, taken with samples")                                   \
+	X(FACT_LOOKS, COUNT, NONE, NONE, RATE(200, QUOTA_SECOND), DEFER, NONE,                     \
+	  "processes whose program and control group are looked up")                               \
+	X(FACT_READINGS, COUNT, NONE, NONE, RATE(256, 6400 * QUOTA_MS), DEFER, FACTS,              \
+	  "processes whose environment and command line are read")                                 \
+	X(PUBLISHING, CPU, RATE(50 * QUOTA_MS, 5 * QUOTA_SECOND),                                  \
+	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND), NONE, DEFER, PUBLICATIONS,                       \
+	  "giving a process's mappings to the kernel")                                             \
+	X(PUBLISHING_SIZE, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER,         \
+	  PUBLICATIONS,                                                                            \
+	  "the same; processes with more than 1,024 mappings have a limit of "                     \
+	  "their own, of the same size")                                                           \
+	X(TABLE_BUILDING, CPU, NONE, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE, \
+	  "building unwind tables; only tables for processes younger than 1 s wait")               \
+	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
+	  "unwind tables written to the cache on disk")                                            \
+	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, NONE,         \
+	  "reading directories of zip archives")                                                   \
+	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \
+	  "readings of one archive's directory")
 
 enum quota_thing {
 #define X(id, ...) QUOTA_##id,

@@ -14,17 +14,9 @@
 #include "base/zip.h"
 #include "procfs/dso_opener_private.h"
 
-#define SOUGHT_MAX    256u /* in one archive, in … */
-#define SOUGHT_PERIOD 60000000000ull
-/* Credit of CPU time for reading directories: its maximum, and its growth, a 50th of elapsed time. */
-#define CREDIT	       200000000ll /* ns */
-#define CREDIT_DIVISOR 50
-
 void dso_archives__init(struct dso_opener *o)
 {
 	lru__init(&o->member_order);
-	o->archive_credit = CREDIT;
-	o->archive_credited = monotonic_ns();
 }
 
 void dso_archives__fini(struct dso_opener *o)
@@ -97,29 +89,21 @@ static uint32_t member_at(const struct dso_opener *o, uint32_t archive, uint64_t
 	return LRU_NONE;
 }
 
-static bool may_be_sought(struct dso_opener *o, struct image *archive)
+/* zip_find() within the limits of CPU time and of readings of this archive; -EAGAIN: not now. */
+static int find_entry(struct dso_opener *o, struct image *archive, uint64_t offset,
+		      struct zip_entry *entry)
 {
-	if (o->now - archive->sought_since >= SOUGHT_PERIOD) {
-		archive->sought = 0;
-		archive->sought_since = o->now;
-	}
-	return archive->sought < SOUGHT_MAX;
-}
-
-/* zip_find() if there is credit; -EAGAIN: there is none. */
-static int find_entry(struct dso_opener *o, int fd, uint64_t offset, struct zip_entry *entry)
-{
+	const struct quota_limit *cpu = &quota_row(QUOTA_ARCHIVES)->all,
+				 *readings = &quota_row(QUOTA_ARCHIVE_READS)->each;
 	uint64_t now = monotonic_ns(), begin = thread_cpu_ns();
 	int err;
 
-	o->archive_credit += (now - o->archive_credited) / CREDIT_DIVISOR;
-	o->archive_credited = now;
-	if (o->archive_credit > CREDIT)
-		o->archive_credit = CREDIT;
-	if (o->archive_credit <= 0)
+	if (meter__left(&archive->readings, readings, o->now) <= 0 ||
+	    meter__left(&o->archive_cpu, cpu, now) <= 0)
 		return -EAGAIN;
-	err = zip_find(fd, offset, entry);
-	o->archive_credit -= thread_cpu_ns() - begin;
+	err = zip_find(archive->fd, offset, entry);
+	meter__take(&archive->readings, readings, 1, o->now);
+	meter__take(&o->archive_cpu, cpu, thread_cpu_ns() - begin, now);
 	return err;
 }
 
@@ -140,10 +124,9 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 	int err;
 
 	*member = LRU_NONE;
-	if (image->fd < 0 || !may_be_sought(o, image) || !make_member_room(o))
+	if (image->fd < 0 || !make_member_room(o))
 		return 0;
-	err = find_entry(o, image->fd, offset, &entry);
-	image->sought += err != -EAGAIN;
+	err = find_entry(o, image, offset, &entry);
 	if (err || !file_search__read_build_id(image->fd, entry.offset, &m.build_id))
 		return err == -ENOMEM ? err : 0;
 	m.offset = entry.offset;

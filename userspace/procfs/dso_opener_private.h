@@ -47,8 +47,7 @@ struct image {
 	uint32_t copied_for;   /* … of a file of this user */
 	uint64_t owner;	       /* whose process has mapped it first; 0 if it is `shared` */
 	bool archive;	       /* a zip, and no ELF file */
-	unsigned int sought;   /* times that its directory was read … */
-	uint64_t sought_since; /* … in this minute */
+	struct meter readings; /* of its directory */
 };
 
 /* A library that lies in an archive, and is mapped from there. */
@@ -107,8 +106,7 @@ struct dso_opener {
 	/* archives: dso_archives.c */
 	VEC(struct member) members;
 	struct lru member_order;
-	int64_t archive_credit;	   /* ns of CPU */
-	uint64_t archive_credited; /* when, CLOCK_MONOTONIC */
+	struct meter archive_cpu;
 	/* roots: dso_roots.c */
 	VEC(struct root) roots;
 	struct lru root_order;

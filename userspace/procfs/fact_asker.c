@@ -15,6 +15,7 @@
 #include "base/clocks.h"
 #include "base/hashmap.h"
 #include "base/proc_task.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "procfs/environment.h"
 #include "procfs/fact_reader.h"
@@ -39,8 +40,8 @@ struct known_process {
 struct pid_queue {
 	VEC(pid_t) pids; /* from `next` on */
 	size_t next;
-	uint64_t rate, most;	   /* turns a second; that may be saved up */
-	uint64_t credit, credited; /* turns, times S; when that was so */
+	const struct quota_limit *limit;
+	struct meter turns;
 };
 
 struct fact_asker {
@@ -67,13 +68,6 @@ struct asked_facts {
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-static void pid_queue__init(struct pid_queue *q, uint64_t rate, uint64_t most)
-{
-	q->rate = rate;
-	q->most = most;
-	q->credit = most * S;
-}
-
 /* 0, -ENOBUFS: too many wait, -ENOMEM. */
 static int pid_queue__add(struct pid_queue *q, pid_t pid)
 {
@@ -87,16 +81,6 @@ static int pid_queue__add(struct pid_queue *q, pid_t pid)
 		q->next = 0;
 	}
 	return q->pids.count >= FACT_WAITING_MAX ? -ENOBUFS : vec_push(&q->pids, pid);
-}
-
-static void pid_queue__earn(struct pid_queue *q, uint64_t now)
-{
-	if (!q->credited || now < q->credited)
-		q->credited = now;
-	q->credit += (now - q->credited) * q->rate;
-	q->credited = now;
-	if (q->credit > q->most * S)
-		q->credit = q->most * S;
 }
 
 /* ---- who is known ---------------------------------------------------------------------------- */
@@ -139,8 +123,8 @@ int fact_asker__new(const struct fact_asker_options *options, struct fact_asker 
 		return -ENOMEM;
 	a->options = *options;
 	a->options.names = NULL;
-	pid_queue__init(&a->fresh, FACT_LOOKS_A_SECOND, FACT_LOOKS_A_SECOND);
-	pid_queue__init(&a->waiting, FACT_ASKS_A_SECOND, FACT_ASKS_AT_ONCE);
+	a->fresh.limit = &quota_row(QUOTA_FACT_LOOKS)->all;
+	a->waiting.limit = &quota_row(QUOTA_FACT_READINGS)->all;
 	hashmap__init(&a->by_pid, has_pid, a);
 	a->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = a->proc_fd < 0 ? -errno : add_names(a, options);
@@ -379,16 +363,17 @@ static int ask(struct fact_asker *a, struct known_process *known, uint64_t now)
 }
 
 /* The next one whose turn it is; NULL: none. */
-static struct known_process *next_of(struct fact_asker *a, struct pid_queue *queue)
+static struct known_process *next_of(struct fact_asker *a, struct pid_queue *queue, uint64_t now)
 {
-	while (queue->credit >= S && queue->next < queue->pids.count) {
+	while (queue->next < queue->pids.count &&
+	       meter__left(&queue->turns, queue->limit, now) > 0) {
 		struct known_process *known = find(a, queue->pids.data[queue->next++]);
 
 		/* it has ended since, or it is there twice */
 		if (!known || !known->waits || known->told != (queue == &a->waiting))
 			continue;
 		known->waits = false;
-		queue->credit -= S;
+		meter__take(&queue->turns, queue->limit, 1, now);
 		return known;
 	}
 	return NULL;
@@ -400,11 +385,9 @@ int fact_asker__run(struct fact_asker *a, uint64_t now)
 	int err = a->err;
 
 	a->err = 0;
-	pid_queue__earn(&a->fresh, now);
-	pid_queue__earn(&a->waiting, now);
-	while (!err && (known = next_of(a, &a->fresh)))
+	while (!err && (known = next_of(a, &a->fresh, now)))
 		err = look_at(a, known);
-	while (!err && (known = next_of(a, &a->waiting)))
+	while (!err && (known = next_of(a, &a->waiting, now)))
 		err = ask(a, known, now);
 	return err;
 }

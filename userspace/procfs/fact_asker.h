@@ -5,7 +5,7 @@
  * libraries publish their context when a program has begun, so one that is sampled again later is asked for that, three
  * times at most.
  *
- * So many processes may be looked at and asked a second, whatever runs: what begins in a storm waits, and mostly ends
+ * So many processes may be looked at and asked a second (base/quota.h), whatever runs: what begins in a storm waits, and mostly ends
  * before its turn.
  */
 #ifndef PROCFS_FACT_ASKER_H
@@ -18,10 +18,7 @@
 #include "readers/reader_pool.h"
 #include "stream/event_queue.h"
 
-#define FACT_LOOKS_A_SECOND 200u /* for what nobody can hold up, and as many at once */
-#define FACT_ASKS_A_SECOND  40u	 /* of a reader */
-#define FACT_ASKS_AT_ONCE   256u
-#define FACT_WAITING_MAX    4096u
+#define FACT_WAITING_MAX 4096u
 
 struct fact_asker;
 

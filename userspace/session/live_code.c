@@ -74,6 +74,7 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 
 	if (!c)
 		return -ENOMEM;
+	told_budget__init(&c->told);
 	c->options = *options;
 	hashmap__init(&c->by_pid, has_pid, c);
 	plain_files__init(&c->plain);
@@ -98,7 +99,6 @@ void live_code__free(struct live_code *c)
 		free_process(c, c->processes.data[i]);
 	vec_free(&c->processes);
 	hashmap__fini(&c->by_pid);
-	told_budget__fini(&c->told);
 	plain_files__fini(&c->plain);
 	free(c);
 }

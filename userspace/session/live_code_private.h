@@ -59,7 +59,7 @@ struct code_process {
 	struct hashmap by_question;
 	VEC(uint32_t) waiting; /* numbers of `asked` */
 	uint64_t closed;       /* when those that were open were last looked for */
-	struct told_by_process told;
+	struct meter told;     /* bytes */
 };
 
 /* Children that are gone already when their functions are asked about, by the end of their numbers. */

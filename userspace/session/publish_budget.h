@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What publishing mappings may cost: CPU time of the collector, for each process, each user and all together.
+ * What publishing mappings may cost: CPU time of the collector, for each process, each user and all together (base/quota.h).
  * A process decides how many mappings it has and how often it changes them, so it decides what publishing
  * them costs.
  *
@@ -16,27 +16,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/vec.h"
-
-struct credit {
-	int64_t left;	/* ns of CPU time; below 0 where a publication took more than there was */
-	uint64_t as_of; /* CLOCK_MONOTONIC ns; 0: it is full */
-};
+#include "base/quota.h"
 
 #define BUDGET_SIZES 2 /* small and large publications */
 
 struct publish_budget {
-	struct credit all[BUDGET_SIZES];
-	VEC(struct user_credit) users;
-};
-
-struct user_credit {
-	uint32_t user;
-	struct credit credit;
+	struct meter all[BUDGET_SIZES];
+	struct quota users;
 };
 
 struct publish_claim {
-	struct credit *process;
+	struct meter *process;
 	size_t mappings;
 	uint64_t now; /* CLOCK_MONOTONIC ns */
 	uint32_t (*user_of)(void *context, uint32_t tgid);
@@ -44,7 +34,7 @@ struct publish_claim {
 	uint32_t tgid;
 };
 
-void publish_budget__fini(struct publish_budget *b);
+void publish_budget__init(struct publish_budget *b);
 /* Is there credit for this publication? */
 bool publish_budget__allows(struct publish_budget *b, const struct publish_claim *claim);
 /* It took `cost` ns. */

@@ -392,7 +392,7 @@ static int publish_within_budget(struct unwinding *u, const struct process_life 
 				 struct known_process *known, uint64_t now)
 {
 	const struct publish_claim claim = {
-		.process = &known->credit,
+		.process = &known->publishing,
 		.mappings = mapping_table__count(process->maps),
 		.now = now,
 		.user_of = user_of_process,
@@ -633,6 +633,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 
 	if (!u)
 		return -ENOMEM;
+	publish_budget__init(&u->budget);
 	u->world = world;
 	u->opener = opener;
 	u->code = options->code;
@@ -669,7 +670,6 @@ void unwinding__free(struct unwinding *u)
 	vec_free(&u->known);
 	vec_free(&u->changed);
 	vec_free(&u->ended);
-	publish_budget__fini(&u->budget);
 	free(u);
 }
 

@@ -30,7 +30,7 @@ struct known_process {
 	bool waits;	       /* for credit */
 	bool user_known, runtimes_known;
 	uint32_t user;
-	struct credit credit;
+	struct meter publishing; /* CPU time */
 	struct fed_runtimes runtimes;
 	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
 };

@@ -33,18 +33,17 @@
 #include "base/clocks.h"
 #include "base/disk_cache.h"
 #include "base/log.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "unwind/table_file.h"
 
-#define SUFFIX		     ".table"
-#define FILE_LIMIT	     (UINT64_C(64) << 20)
-#define KEPT_ROWS	     2048
-#define KEPT_BYTES_A_ROW     32
-#define FRESH_SECONDS	     2
-#define SECOND_NS	     1000000000u
-#define UNWRITTEN_MAX	     (UINT64_C(16) << 20)
-#define WRITE_BURST	     (UINT64_C(64) << 20)
-#define WRITE_BYTES_A_SECOND (UINT64_C(1) << 20)
+#define SUFFIX		 ".table"
+#define FILE_LIMIT	 (UINT64_C(64) << 20)
+#define KEPT_ROWS	 2048
+#define KEPT_BYTES_A_ROW 32
+#define FRESH_SECONDS	 2
+#define SECOND_NS	 1000000000u
+#define UNWRITTEN_MAX	 (UINT64_C(16) << 20)
 
 struct unwritten {
 	char name[DISK_CACHE_NAME_SIZE];
@@ -57,9 +56,8 @@ struct table_cache {
 	VEC(struct unwritten) unwritten;
 	uint64_t unwritten_size;
 	bool any_device;
-	bool failed;	   /* a write did */
-	uint64_t credit;   /* bytes that may be written */
-	uint64_t credited; /* when, CLOCK_MONOTONIC ns */
+	bool failed; /* a write did */
+	struct meter writes;
 };
 
 static struct table_cache *open_files(const char *path, uint64_t limit, bool any_device)
@@ -75,8 +73,6 @@ static struct table_cache *open_files(const char *path, uint64_t limit, bool any
 	if (!c)
 		return NULL;
 	c->any_device = any_device;
-	c->credit = WRITE_BURST;
-	c->credited = monotonic_ns();
 	c->files = path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
 	if (c->files)
 		return c;
@@ -180,18 +176,15 @@ static bool is_lasting(const struct table_cache *c, int fd, const struct file_st
 	return stamp->changed < now - FRESH_SECONDS && is_known(c, fd, stamp);
 }
 
-static bool take_credit(struct table_cache *c, size_t size)
+static bool may_write(struct table_cache *c, size_t size)
 {
+	const struct quota_limit *limit = &quota_row(QUOTA_TABLE_CACHE)->all;
 	uint64_t now = monotonic_ns();
-	uint64_t seconds = (now - c->credited) / SECOND_NS;
 
-	c->credited += seconds * SECOND_NS;
-	c->credit += seconds * WRITE_BYTES_A_SECOND;
-	if (c->credit > WRITE_BURST)
-		c->credit = WRITE_BURST;
-	if (size > c->credit || (c->unwritten.count && c->unwritten_size + size > UNWRITTEN_MAX))
+	if ((int64_t)size > meter__left(&c->writes, limit, now) ||
+	    (c->unwritten.count && c->unwritten_size + size > UNWRITTEN_MAX))
 		return false;
-	c->credit -= size;
+	meter__take(&c->writes, limit, size, now);
 	return true;
 }
 
@@ -201,7 +194,7 @@ void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *s
 	struct unwritten unwritten;
 
 	if (c->failed || !is_worth_keeping(image) || !is_lasting(c, fd, stamp) ||
-	    !take_credit(c, image->size))
+	    !may_write(c, image->size))
 		return;
 	file_name(stamp, unwritten.name);
 	if (table_file__make(stamp, image, &unwritten.data, &unwritten.size))

@@ -23,7 +23,6 @@
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
-#define CREDIT_DEFAULT	  2000000000ll	/* ns of CPU */
 #define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
 #define FILES_OPEN_MAX	  8192		/* whose segments are kept */
@@ -50,12 +49,13 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 		return -ENOMEM;
 	}
 	f->options = *options;
-	if (!f->options.credit)
-		f->options.credit = CREDIT_DEFAULT;
 	if (!f->options.files_max)
 		f->options.files_max = FILES_OPEN_MAX;
-	f->credit = f->options.credit;
-	f->credited = monotonic_ns();
+	f->building_limit = quota_row(QUOTA_TABLE_BUILDING)->all;
+	if (f->options.credit) {
+		f->building_limit.limit = (uint64_t)f->options.credit;
+		f->building_limit.period = 20 * (uint64_t)f->options.credit;
+	}
 	f->made_code = new_made_code(options);
 	if (f->made_code) {
 		err = table_builder__new(options->table_limit, options->builders, options->cache,

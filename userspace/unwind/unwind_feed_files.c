@@ -10,11 +10,10 @@
 
 #include "base/clocks.h"
 
-#define CREDIT_DIVISOR 20	     /* it grows by a twentieth of the time that passes */
-#define YOUNG_NS       1000000000ull /* a process that may not live long */
-#define WAIT_NS	       500000000ull  /* that a copied stack waits for its tables */
-#define OPEN_MAX       512	     /* descriptors that are kept */
-#define DEATHS_MAX     20	     /* of builders, until a file is taken for the cause */
+#define YOUNG_NS   1000000000ull /* a process that may not live long */
+#define WAIT_NS	   500000000ull	 /* that a copied stack waits for its tables */
+#define OPEN_MAX   512		 /* descriptors that are kept */
+#define DEATHS_MAX 20		 /* of builders, until a file is taken for the cause */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -149,7 +148,8 @@ static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
 {
 	if (f->cached_only)
 		return true;
-	return f->credit <= 0 && process->born && process->time - process->born < YOUNG_NS;
+	return meter__left(&f->building_cpu, &f->building_limit, monotonic_ns()) <= 0 &&
+	       process->born && process->time - process->born < YOUNG_NS;
 }
 
 void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only)
@@ -222,7 +222,7 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	f->stats.put_off += built->err == -ENOENT;
 	f->stats.build_ns += built->cpu_ns;
 	f->stats.builder_ns += built->builder_ns;
-	f->credit -= built->cpu_ns;
+	meter__take(&f->building_cpu, &f->building_limit, built->cpu_ns, monotonic_ns());
 }
 
 /* When it is worth to try again: see is_of_use(). A builder may have been killed by somebody else, a disk
@@ -282,21 +282,12 @@ static int take_table(struct unwind_feed *f, bool wait, bool *took)
 	return err;
 }
 
-static void add_credit(struct unwind_feed *f, uint64_t time)
-{
-	f->credit += (time - f->credited) / CREDIT_DIVISOR;
-	f->credited = time;
-	if (f->credit > f->options.credit)
-		f->credit = f->options.credit;
-}
-
 int unwind_feed__take(struct unwind_feed *f)
 {
 	uint64_t time = monotonic_ns();
 	bool took = true;
 	int err = 0;
 
-	add_credit(f, time);
 	table_store__advance(f->options.store, time);
 	while (took && !err)
 		err = take_table(f, false, &took);

@@ -3,6 +3,7 @@
 #ifndef UNWIND_UNWIND_FEED_PRIVATE_H
 #define UNWIND_UNWIND_FEED_PRIVATE_H
 
+#include "base/quota.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "unwind/table_builder.h"
@@ -59,9 +60,9 @@ struct unwind_feed {
 	uint32_t tickets;		    /* of these */
 	struct made_code *made_code;
 	size_t building; /* tables that were asked for and not taken yet */
-	int64_t credit;
-	uint64_t credited; /* when */
-	bool cached_only;  /* nothing is built */
+	struct quota_limit building_limit;
+	struct meter building_cpu;
+	bool cached_only; /* nothing is built */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
