@@ -38,7 +38,7 @@ static inline void cleanup_closedir(DIR **d)
 #define _cleanup_fclose_   _cleanup_(cleanup_fclose)
 #define _cleanup_closedir_ _cleanup_(cleanup_closedir)
 
-/* Hand a guarded value on: the guard sees the empty value afterwards. */
+/* Passes a guarded value on and leaves the empty value to the guard. */
 #define steal_ptr(p)                                                                               \
 	({                                                                                         \
 		__typeof__(p) stolen_ = (p);                                                       \

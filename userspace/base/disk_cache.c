@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything in the directory is reached from one descriptor: of a directory that is ours and that
- * nobody else can write to, so no name in it can be swapped under our hands, whatever happens to the
- * path that led there. Files are opened without following links and looked at before they are read;
- * one that is not as we left it is deleted, and its content is made anew.
+ * Every file is opened relative to one descriptor of the directory. The directory is ours and nobody else can write
+ * to it, so a name in it cannot be swapped, whatever happens to the path that led there. Files are opened without
+ * following links and checked before they are read; a file that is not as we left it is deleted, and its content is
+ * made again.
  *
- * A file is written under another name and renamed: two processes that write the same one leave
- * one of the two, whole.
+ * A file is written under another name and renamed: if two processes write the same file, one of the two remains,
+ * whole.
  *
- * The time of last modification is the time of last use. When the files together take more than the
- * limit, the ones that were used longest ago are deleted, until a quarter of it is free.
+ * The time of last modification is the time of last use. When the files together take more than the limit, the ones
+ * that were used longest ago are deleted, until a quarter of it is free.
  */
 #include "base/disk_cache.h"
 
@@ -76,7 +76,7 @@ static int open_own(int parent, const char *name)
 	return is_ours(&st) ? steal_fd(fd) : -EPERM;
 }
 
-/* What holds the caches of all programs of this user, without a slash at its end. */
+/* The directory of the caches of all programs of this user, without a slash at its end. */
 static int cache_home(char *path, size_t size)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -189,12 +189,12 @@ int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t
 	got = pread_full(fd, bytes, *size, 0);
 	if (got < 0)
 		return got;
-	*size = got; /* less: somebody has cut it, which its reader will see */
+	*size = got; /* less: it was truncated, which its reader will see */
 	*data = steal_ptr(bytes);
 	return 0;
 }
 
-/* A file with a name that nobody guesses; for root as well, O_EXCL follows no link. */
+/* A file with an unpredictable name. O_EXCL follows no link, not even for root. */
 static int open_temporary(int directory, char *name, size_t size)
 {
 	unsigned long long number;
@@ -276,7 +276,7 @@ static int compare_use(const void *a, const void *b)
 	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Bring the directory below its limit, and find out how much is in it. */
+/* Deletes files until the directory is below its limit, and sums their sizes. */
 static int tidy_directory(struct disk_cache *c)
 {
 	struct file_list list = {.kind = &c->kind};

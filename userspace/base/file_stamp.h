@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which file this is, and in which state: what is derived from a file is valid as long as this is the same. */
+/* Identity and state of a file: data derived from the file is valid as long as its stamp is the same. */
 #ifndef BASE_FILE_STAMP_H
 #define BASE_FILE_STAMP_H
 

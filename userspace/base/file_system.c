@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A user namespace lets everybody mount some kinds of file system: memory, overlays, FUSE. Disks need the
- * administrator. Of the former the administrator's are those that are mounted in the mount namespace of the first
- * process, where mounts of a user namespace never get to: namespaces with fewer rights only receive.
+ * In a user namespace any user can mount some kinds of file system: memory, overlays, FUSE. Disks need the
+ * administrator. A mount of the former kinds is the administrator's if it is in the mount namespace of the first
+ * process. Mounts of a user namespace never get there: namespaces with fewer rights only receive.
  */
 #include "base/file_system.h"
 
@@ -76,7 +76,7 @@ static bool is_initial_user_space(pid_t pid)
 	return !stat(path, &st) && st.st_ino == INITIAL_USER_SPACE;
 }
 
-/* The mounts that a process sees. NULL: they cannot be read. The caller frees it. */
+/* The mountinfo of a process. NULL: it cannot be read. The caller frees it. */
 static char *mounts_of(pid_t pid)
 {
 	char path[64], *text;
@@ -111,7 +111,7 @@ static bool has_device(const char *mounts, unsigned int major, unsigned int mino
 		line += *line == '\n';
 		end = strchr(line, '\n');
 		at = strstr(line, wanted);
-		/* the third field: what comes later may be anybody's words, but has no blanks around it */
+		/* the third field; later fields are text of any user, but have no blanks around them */
 		if (at && (!end || at < end))
 			return true;
 	}
@@ -146,7 +146,7 @@ static bool is_mounted_by_administrator(int fd, pid_t pid)
 	       has_device(first, major, minor);
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- judging a descriptor --------------------------------------------------------------------- */
 
 bool file_system__answers(int fd, pid_t pid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who serves an open file: the kernel by itself, or somebody who may not answer. */
+/* Is an open file served by the kernel alone, or by a process or host that may not answer? */
 #ifndef BASE_FILE_SYSTEM_H
 #define BASE_FILE_SYSTEM_H
 
@@ -8,9 +8,9 @@
 #include <sys/types.h>
 
 /*
- * Does every call on this descriptor come back, whatever users do? True for disks and memory, and for an overlayfs
- * that was mounted by the machine's administrator (`pid`: a process that has the file in a mount of its own; 0:
- * none). False for FUSE, network file systems and what is not known. May itself sleep for ever.
+ * Does every call on this descriptor return, whatever users do? True for disks and memory, and for an overlayfs that
+ * was mounted by the machine's administrator (`pid`: a process that has the file in a mount of its own; 0: none).
+ * False for FUSE, network and unknown file systems. May itself sleep for ever.
  */
 bool file_system__answers(int fd, pid_t pid);
 
@@ -18,9 +18,9 @@ bool file_system__answers(int fd, pid_t pid);
 bool file_system__is_administrators(int fd, pid_t pid);
 
 /*
- * *fd becomes one of which every call comes back: it stays what it is, or it is closed and replaced by that of a copy in
- * memory, of so many bytes of data at most; *copied is how many, 0: it is what it was. 0; -EFBIG: too many; other errors
- * of reading. Then *fd is what it was. May sleep.
+ * Makes every call on *fd return: keeps the descriptor, or closes it and replaces it by that of a copy in memory, of
+ * at most `copy_max` bytes of data. *copied: bytes of the copy; 0: it was kept. 0; -EFBIG: too many; other errors of
+ * reading. On failure *fd is unchanged. May sleep.
  */
 int file_system__make_safe(int *fd, pid_t pid, uint64_t copy_max, uint64_t *copied);
 

@@ -12,8 +12,8 @@ bool url_has_scheme(const char *text);
 char *file_url_encode(const char *path);
 
 /*
- * The path that file_url_encode() would make this URL from, or the text itself if there is none: another
- * scheme, or an encoding of somebody else's. So it comes back as it was. NULL: no memory.
+ * The path from which file_url_encode() makes this URL; the text itself if there is none (another scheme, another
+ * encoding), so that encoding it again restores it. NULL: no memory.
  */
 char *file_url_decode(const char *url);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gzip by zlib behind a FILE: what is written to it comes out compressed on another. And the other
- * way, for compressed sections: piece by piece, so that what a file claims costs nothing.
+ * gzip by zlib behind a FILE: bytes written to it come out compressed on another. And inflating of compressed
+ * sections, piece by piece, so that a size that a file only claims costs no memory.
  */
 #include "base/gzip.h"
 
@@ -23,8 +23,7 @@
  */
 #define LEVEL	    2
 #define OUTPUT_SIZE (64 * 1024)
-#define SENT_LEVEL                                                                                 \
-	6 /* of what goes over a network: a window of a busy host has 6 % less than by 2 */
+#define SENT_LEVEL  6  /* for uploads: a window of a busy host is 6 % smaller than with level 2 */
 #define SENT_MEMORY 7  /* of zlib's: blocks of 8 K symbols at most */
 #define CUT_SIZE    16 /* bytes that one more block may take */
 #define STREAM_SIZE (64 * 1024)
@@ -193,8 +192,8 @@ uint32_t crc32_update(uint32_t crc, const void *data, size_t size)
 }
 
 /*
- * crc32_combine(a, b, n) moves a over n bytes of 0 and adds b; what begins and ends a CRC, all ones, is
- * taken off before and put on again behind.
+ * crc32_combine(a, b, n) moves a over n bytes of 0 and adds b; the inversion at the begin and end of a CRC is undone
+ * before and redone afterwards.
  */
 uint32_t crc32_zeros(uint32_t crc, uint64_t count)
 {
@@ -330,7 +329,7 @@ static int grow_output(struct unpacker *u)
 	return 0;
 }
 
-/* 1: the member has ended; 0: go on. A byte beyond the limit is asked for, to see whether it is there. */
+/* 1: the member has ended; 0: go on. One byte beyond the limit is requested, to detect output that is too large. */
 static int unpack_step(struct unpacker *u)
 {
 	unsigned char beyond;

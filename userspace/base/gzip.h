@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The door to zlib: a FILE whose bytes come out compressed on another, deterministic (no time, no
- * name); and zlib streams in files, inflated within bounds.
+ * All use of zlib: a FILE whose bytes come out compressed on another, deterministic (no time, no name); and zlib
+ * streams in files, inflated within bounds.
  */
 #ifndef BASE_GZIP_H
 #define BASE_GZIP_H
@@ -18,9 +18,9 @@
 FILE *gzip_writer(FILE *out, uint64_t *written);
 
 /*
- * Compress bytes into a fresh buffer, as a gzip file; equal input, equal bytes. Smaller and slower than by
- * gzip_writer(): for what goes over a network. At `cuts` (offsets, ascending) a block ends: what follows is of another
- * kind, and gets a code of its own. 0, -ENOMEM; -EFBIG: more than 2 GiB. Caller frees.
+ * Compress bytes into a fresh buffer, as a gzip file; equal input, equal bytes. Smaller and slower than
+ * gzip_writer(): for uploads. At `cuts` (offsets, ascending) a block ends: the bytes that follow are of another kind
+ * and get a code of their own. 0, -ENOMEM; -EFBIG: more than 2 GiB. Caller frees.
  */
 int gzip_bytes(const uint8_t *bytes, size_t size, const size_t *cuts, size_t cut_count,
 	       uint8_t **out, size_t *out_size);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Open addressing with linear probing. A slot is 8 bytes: 32 bits of the (scrambled) hash and the
- * element's number, so a probe that does not match rarely asks the owner, and growing never does.
+ * Open addressing with linear probing. A slot is 8 bytes: 32 bits of the (scrambled) hash and the element's number,
+ * so a probe that does not match rarely calls the owner, and growing never does.
  *
- * A removed element leaves a tombstone; used slots and tombstones together stay below 3/4 of the
- * capacity, so that every probe ends at an empty slot. Where tombstones are what fills the table it
- * is rebuilt at the same size.
+ * A removed element leaves a tombstone; used slots and tombstones together stay below 3/4 of the capacity, so that
+ * every probe ends at an empty slot. If tombstones fill the table, it is rebuilt at the same size.
  *
- * Strings come from other people's files, and whoever can choose keys that collide makes
- * every look-up a walk through the whole table. So byte strings go through SipHash-1-3 under a key
- * that is new in each run. Nothing iterates over a map, hence no output depends on that key.
+ * Strings come from untrusted files, and keys chosen to collide would make every look-up a walk through the whole
+ * table. So byte strings are hashed by SipHash-1-3 with a key that is new in each run. Nothing iterates over a map,
+ * hence no output depends on that key.
  */
 #include "base/hashmap.h"
 
@@ -87,13 +86,13 @@ static bool place_index(struct hashmap_slot *slots, uint32_t capacity, uint32_t 
 			uint32_t index)
 {
 	uint32_t mask = capacity - 1, i = hash & mask;
-	bool buried;
+	bool was_tombstone;
 
 	while (slots[i].index < TOMBSTONE)
 		i = (i + 1) & mask;
-	buried = slots[i].index == TOMBSTONE;
+	was_tombstone = slots[i].index == TOMBSTONE;
 	slots[i] = (struct hashmap_slot){.hash = hash, .index = index};
-	return buried;
+	return was_tombstone;
 }
 
 static int rebuild_slots(struct hashmap *map, uint32_t capacity)
@@ -158,7 +157,7 @@ uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key)
 	return index;
 }
 
-/* A large map that was hardly used is given back: whoever clears it often would pay for its size each time. */
+/* Frees a large map that was hardly used: clearing it often would cost its size each time. */
 void hashmap__clear(struct hashmap *map)
 {
 	if (map->capacity > MIN_CAPACITY && (map->count + map->tombstones) < map->capacity / 16) {

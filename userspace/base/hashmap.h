@@ -2,8 +2,8 @@
 /*
  * An index over elements that live elsewhere (in a vector): hash -> element number.
  *
- * The map holds element numbers and hashes only; the owner says what equality is. So one small
- * open-addressing table serves strings, stacks, locations, processes and files.
+ * The map holds element numbers and hashes only; the owner's callback compares keys. So one small open-addressing
+ * table serves strings, stacks, locations, processes and files.
  */
 #ifndef BASE_HASHMAP_H
 #define BASE_HASHMAP_H
@@ -43,7 +43,7 @@ uint64_t hash_u64(uint64_t value);
 uint64_t hash_combine(uint64_t a, uint64_t b);
 uint64_t hash_bytes(const void *data, size_t size);
 uint64_t hash_string(const char *s);
-/* The same in every process, for what is kept on disk: the others are keyed anew each time. */
+/* The same in every process, for data on disk: the others have a new key in each run. */
 uint64_t hash_stable(const void *data, size_t size);
 
 #endif

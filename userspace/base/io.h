@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading and writing files whole, with every error told. Descriptors are O_CLOEXEC. */
+/* Reading and writing whole files, with every error returned. Descriptors are O_CLOEXEC. */
 #ifndef BASE_IO_H
 #define BASE_IO_H
 

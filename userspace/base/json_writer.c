@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * JSON goes out in runs: a table says of each byte whether it can be written as it is, and what
- * lies between two bytes that cannot is one copy. Integers are formatted here rather than by
- * printf, which is slow and knows no exact division of nanoseconds.
+ * JSON goes out in runs: a table has for each byte whether it can be written as it is, and the bytes between two that
+ * cannot are one copy. Integers are formatted here rather than by printf, which is slow and has no exact division
+ * of nanoseconds.
  */
 #include "base/json_writer.h"
 
@@ -271,7 +271,7 @@ void json_fixed(struct json_writer *w, double value, unsigned int decimals)
 		decimals = MAX_DECIMALS;
 	snprintf(text, sizeof(text), "%.*f", (int)decimals, value);
 	if (*p == '-' && !strpbrk(p, "123456789"))
-		p++; /* what rounds to zero has no sign */
+		p++; /* a value that rounds to zero has no sign */
 	begin_value(w);
 	digits = strspn(p, "-0123456789");
 	write_bytes(w, p, digits);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streaming JSON: commas, nesting and escapes are its business.
+ * Streaming JSON: writes commas, nesting and escapes.
  *
- * Every byte is escaped: control characters as \u00XX, and whatever is not valid UTF-8 (overlong
- * forms, surrogates, stray bytes) as U+FFFD, one for each offending byte, so the output is valid
- * UTF-8 whatever came in. Numbers are written by exact rules, so equal input gives equal bytes.
- * Write errors are sticky and show in json_writer__finish().
+ * Every byte is escaped: control characters as \u00XX, and each byte that is not valid UTF-8 (overlong forms,
+ * surrogates, stray bytes) as U+FFFD, one for each such byte, so the output is always valid UTF-8. Numbers are
+ * written by exact rules, so equal input gives equal bytes. Write errors are sticky and show in
+ * json_writer__finish().
  *
- * What is written stays in a buffer until that is full or json_writer__finish() is called: nobody else may
- * write to the stream in between.
+ * Output stays in a buffer until that is full or json_writer__finish() is called. Nothing else may write to the
+ * stream in between.
  */
 #ifndef BASE_JSON_WRITER_H
 #define BASE_JSON_WRITER_H

@@ -65,7 +65,7 @@ void log_set_level(enum log_level level)
 
 static void write_line(const char *text, size_t size)
 {
-	(void)write_full(STDERR_FILENO, text, size); /* who else could be told? */
+	(void)write_full(STDERR_FILENO, text, size); /* an error here cannot be reported anywhere */
 }
 
 static void write_out_of_memory(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Words to the user. Only cli/ prints; libraries return errors, and may leave a sentence about one
- * in a struct failure that their caller passes in. Debug lines (-vv) are for everybody.
+ * Messages to the user. Only cli/ prints; libraries return errors, and may describe one in a struct failure that
+ * their caller passes in. Every directory may write debug lines (-vv).
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * What was attempted, on what, why it failed, and the command or setting that mends it. Filled by the
- * function that failed, printed by cli/. Both texts are empty where there is nothing to say.
+ * What was attempted, on what, why it failed, and the command or setting that fixes it. Filled by the function that
+ * failed, printed by cli/. Both texts may be empty.
  */
 struct failure {
 	char what[512];
@@ -26,7 +26,7 @@ int fail_remedy(struct failure *f, int error, const char *format, ...)
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-/* Before other threads are there. Debug lines tell the time since it was first set to LOG_DEBUG. */
+/* Call it before other threads exist. Debug lines have the time since it was first set to LOG_DEBUG. */
 void log_set_level(enum log_level level);
 /*
  * cli/ only. Writes "sysprof: text\n" to stderr if the level is wanted, with one write(); control
@@ -54,10 +54,9 @@ enum log_subsystem {
 };
 
 /*
- * What the program does and why, for who asks with -vv: "sysprof: [symbols] 1.204 s: text\n". From any
- * thread; costs one branch, and does not evaluate the arguments, where it is not wanted. Strings of
- * strangers (paths, names) are welcome, for control bytes are escaped; neither environments nor what
- * files contain are.
+ * What the program does and why, with -vv: "sysprof: [symbols] 1.204 s: text\n". From any thread; costs one branch,
+ * and does not evaluate the arguments, if it is off. Strings of other users (paths, names) are allowed, because
+ * control bytes are escaped; environments and contents of files are not.
  */
 #define log_debug(subsystem, ...)                                                                  \
 	do {                                                                                       \
@@ -65,7 +64,7 @@ enum log_subsystem {
 			log_print_debug(subsystem, __VA_ARGS__);                                   \
 	} while (0)
 
-/* For log_debug(), and for who has to do more for a line than name its arguments. */
+/* For log_debug(), and for callers that do more for a line than pass its arguments. */
 extern bool log_debug_wanted;
 void log_print_debug(enum log_subsystem subsystem, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel's name of a mapping says of it. */
+/* Facts about a mapping from the name that the kernel gives it. */
 #ifndef BASE_MAPPING_PATH_H
 #define BASE_MAPPING_PATH_H
 
@@ -9,9 +9,8 @@
 #define MAPPING_ANONYMOUS "//anon"
 
 /*
- * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a
- * build-id, a deleted file that is no ELF file: `has_file` is false then): executable, it can only be
- * code that was made at run time.
+ * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a build-id, a deleted
+ * file that is no ELF file: `has_file` is false then): if it is executable, it can only be JIT code.
  */
 bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file is made under a name that nobody guesses, with O_EXCL, and renamed, which replaces a link instead of
+ * The file is created under an unpredictable name, with O_EXCL, and renamed, which replaces a link instead of
  * following it. A directory cannot be replaced: that is an error. Everything is relative to the descriptor of the
- * directory that was decided on (output_place.c); its path is compared before the rename, since a result that is not
- * where the user was told to look is none.
+ * directory that was decided on (output_place.c); its path is compared before the rename, because the result must be
+ * where the messages say it is.
  *
- * The stream is a cookie over the descriptor, because stdio forgets errno: the first error of any
- * write is kept and told by finish.
+ * The stream is a cookie over the descriptor, because stdio forgets errno: the first error of any write is kept and
+ * returned by finish.
  */
 #include "base/output_file.h"
 
@@ -117,7 +117,7 @@ static int open_special(struct output_file *file, const struct output_place *p)
 	return 0;
 }
 
-/* A part of a name that nobody guesses. */
+/* An unpredictable part of a name. */
 static int random_letters(char text[TEMP_RANDOM + 1])
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
@@ -253,13 +253,13 @@ static int flush_stream(struct output_file *file)
 	return file->error ? file->error : -EIO;
 }
 
-/* close() as well can be the one to tell (NFS, quota). */
+/* close() can fail as well (NFS, quota). */
 static int close_data(struct output_file *file)
 {
 	return close(steal_fd(file->fd)) && errno != EINTR ? -errno : 0;
 }
 
-/* Is the directory still what the user was told? */
+/* Is the directory still the one that messages name? */
 static int check_directory(const struct output_file *file)
 {
 	struct stat now, then;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Root writes into directories that others can write to (-o /tmp/x), so nothing there is trusted.
+ * Root writes into directories that other users can write to (-o /tmp/x), so nothing there is trusted.
  *
- * Links are followed one by one, each read in a directory that is open, and only where the one who put it there may say
- * where we write: in a directory that everybody may write to, its owner and ourselves. Linux has that rule too
- * (fs.protected_symlinks, fs.protected_fifos), but not everywhere. What comes out is a directory that is open and a
- * name in it, which nobody can move any more.
+ * Links are followed one by one, each read in a directory that is open, and only if the link's owner may decide where
+ * we write: in a world-writable directory these are the directory's owner and our own user. Linux has that rule too
+ * (fs.protected_symlinks, fs.protected_fifos), but not everywhere. The result is an open directory and a name in it,
+ * which no other process can move.
  *
- * Where others may replace the file afterwards (the directory is theirs, or not sticky) nothing of this helps:
- * output_place__shared() says so.
+ * If others may replace the file afterwards (they own the directory, or it is not sticky), none of this helps:
+ * output_place__shared() returns that directory.
  */
 #include "base/output_private.h"
 
@@ -66,7 +66,7 @@ static int directory__split(const struct directory *base, const char *path,
 	if (!*last)
 		return *path ? -EISDIR : -ENOENT;
 	if (strlen(last) > NAME_MAX)
-		return -ENAMETOOLONG; /* or only the rename would tell */
+		return -ENAMETOOLONG; /* else only the rename would fail */
 	new.fd = openat(base ? base->fd : AT_FDCWD, way, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (new.fd < 0)
 		return -errno;
@@ -212,7 +212,7 @@ static int resolve_given(struct output_place *p)
 	return -ELOOP;
 }
 
-/* A directory is all that a rename does not replace. */
+/* A rename replaces everything but a directory. */
 static int check_chosen(const struct output_place *p)
 {
 	struct stat st;

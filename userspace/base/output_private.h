@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What output_place.c decides and output_file.c uses. */
+/* The output's place: determined by output_place.c, used by output_file.c. */
 #ifndef BASE_OUTPUT_PRIVATE_H
 #define BASE_OUTPUT_PRIVATE_H
 
@@ -36,7 +36,7 @@ static inline bool same_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Somebody else has put this link or pipe into a directory that everybody may write to. */
+/* Another user has put this link or pipe into a world-writable directory. */
 bool is_strangers(const struct directory *d, const struct stat *file);
 /* SUDO_UID and SUDO_GID. 1: set; 0: not set, or we are not root; negative errno: no numbers. */
 int find_sudo_user(uid_t *uid, gid_t *gid);

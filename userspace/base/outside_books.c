@@ -11,7 +11,7 @@
 #include "base/vec.h"
 
 #define KNOWN_PIDS 256		 /* a power of two */
-#define KNOWN_NS   1000000000ull /* for so long a process is taken to be whose it was */
+#define KNOWN_NS   1000000000ull /* how long the user of a process is cached */
 #define FIRST_NAMESPACE                                                                            \
 	0xF0000000u /* from here on numbers are those of namespaces (tenant_user.h) */
 
@@ -97,7 +97,7 @@ struct outside_books {
 	uint32_t users[OUTSIDE_USERS_MAX];
 	size_t user_count;
 	struct known_pid known[KNOWN_PIDS];
-	size_t told; /* rows before this one have nothing new */
+	size_t emitted; /* rows before this one have nothing new */
 };
 
 static bool row_has_key(const void *owner, uint32_t index, const void *key)
@@ -131,7 +131,7 @@ void outside_books__free(struct outside_books *b)
 	free(b);
 }
 
-/* Who the user is in the books: himself, as long as there is room for him. */
+/* The user's row in the books: its own, as long as there is room. */
 static uint32_t user_in(struct outside_books *b, uint32_t user)
 {
 	if (user == OUTSIDE_USER_UNKNOWN)
@@ -176,7 +176,7 @@ void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thi
 	if (!row->count)
 		row->since = monotonic_ns();
 	row->count += count;
-	b->told = 0;
+	b->emitted = 0;
 }
 
 uint32_t outside_books__user_of(struct outside_books *b, pid_t pid)
@@ -194,14 +194,14 @@ uint32_t outside_books__user_of(struct outside_books *b, pid_t pid)
 
 bool outside_books__take(struct outside_books *b, struct outside_row *row)
 {
-	for (; b->told < b->rows.count; b->told++) {
-		struct outside_row *next = &b->rows.data[b->told];
+	for (; b->emitted < b->rows.count; b->emitted++) {
+		struct outside_row *next = &b->rows.data[b->emitted];
 
 		if (!next->count)
 			continue;
 		*row = *next;
 		next->count = next->since = 0;
-		b->told++;
+		b->emitted++;
 		return true;
 	}
 	return false;

@@ -95,12 +95,12 @@ void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thi
 			enum outside_reason reason, uint64_t count);
 
 /*
- * The user of a process, for these books and for who keeps count of what he has: as tenant_user(), which takes
- * a few system calls, so it is remembered for a second. Without books: OUTSIDE_USER_UNKNOWN.
+ * The user of a process, for these books and for other quotas: as tenant_user(), which takes
+ * a few system calls, so it is cached for a second. Without books: OUTSIDE_USER_UNKNOWN.
  */
 uint32_t outside_books__user_of(struct outside_books *b, pid_t pid);
 
-/* Takes the rows that have something new, one at a call: false: there is none any more. */
+/* Takes the next row that has something new. False: there are no more. */
 bool outside_books__take(struct outside_books *b, struct outside_row *row);
 
 #endif

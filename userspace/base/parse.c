@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Strict parsing: every function takes the whole text or nothing of it. */
+/* Strict parsing: every function accepts the whole text or nothing of it. */
 #include "base/parse.h"
 
 #include <errno.h>
@@ -185,8 +185,8 @@ static int take_range(const char **cursor, uint32_t max, struct range *range)
 }
 
 /*
- * Sorted ranges to single numbers. A text that says "0-1000" a thousand times must not cost a
- * million numbers, so doubles are dropped before anything is stored.
+ * Sorted ranges to single numbers. A text with "0-1000" a thousand times must not cost a million numbers, so doubles
+ * are dropped before anything is stored.
  */
 static int expand_ranges(const struct range *ranges, size_t range_count, uint32_t **values,
 			 size_t *count)

@@ -83,8 +83,8 @@ bool proc_stat__is_dead(const struct proc_stat *stat)
 }
 
 /*
- * The 15 bytes that perf calls a thread. For a kernel worker stat adds what it works at
- * ("kworker/0:1-events"), which changes by the moment and is no part of the name.
+ * The 15 bytes that perf calls a thread. For a kernel worker stat appends its current work ("kworker/0:1-events"),
+ * which changes all the time and is no part of the name.
  */
 void proc_stat__comm(const struct proc_stat *stat, char comm[PROC_COMM_SIZE])
 {
@@ -141,7 +141,7 @@ int proc_real_uid(pid_t pid, uid_t *uid)
 	return 0;
 }
 
-/* What /proc does not show may be there all the same. */
+/* A process that /proc does not show may exist all the same. */
 static enum proc_state hidden_or_none(pid_t pid)
 {
 	_cleanup_close_ int fd = syscall(SYS_pidfd_open, pid, 0);

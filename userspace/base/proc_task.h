@@ -21,16 +21,16 @@ enum proc_state {
 };
 
 struct proc_identity {
-	pid_t tgid; /* differs from the pid asked for where that is a thread of another process */
+	pid_t tgid; /* differs from the requested pid if that is a thread of another process */
 	pid_t ppid;
 	uint64_t start_time; /* CLOCK_MONOTONIC ns, 10 ms grain */
 	char comm[PROC_COMM_SIZE];
 };
 
-/* How is process (or thread) `pid`? `identity` may be NULL; it is filled unless NONE or HIDDEN. */
+/* The state of a process or thread. `identity` may be NULL; it is filled unless NONE or HIDDEN. */
 enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity);
 
-/* The user who started it (the real uid), as seen from here. 0, -ESRCH, … */
+/* Its real uid, in our user namespace. 0, -ESRCH, … */
 int proc_real_uid(pid_t pid, uid_t *uid);
 
 /* ---- the parts of it ------------------------------------------------------------------------- */

@@ -6,9 +6,8 @@
 #include <stddef.h>
 
 /*
- * How many of the numbers below `count`, from 0 on, `condition` holds for, if it holds for none
- * behind the first that it does not hold for. `index` is the name by which `condition` calls the
- * number it is asked about. For lists that are no arrays.
+ * The count of the numbers from 0 on, below `count`, for which `condition` holds, if it holds for none after the
+ * first for which it does not. `condition` calls the number `index`. For lists that are no arrays.
  */
 #define partition_index(count, index, condition)                                                   \
 	({                                                                                         \
@@ -24,8 +23,7 @@
 	})
 
 /*
- * The same of the elements of an array. `element` is the name by which `condition` calls a pointer
- * to the one it is asked about:
+ * The same of the elements of an array. `condition` calls the pointer to the element `element`:
  *
  *   size_t i = partition_point(maps, count, m, m->end <= address);   the first that ends above it
  */

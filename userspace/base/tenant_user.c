@@ -59,8 +59,8 @@ static int outermost_below(int fd, const struct stat *ours)
 }
 
 /*
- * Who makes namespaces can be any uid of those that he was given, and make any number of namespaces: the one who
- * made the outermost is the one to whom all of it is charged. Root makes them for others.
+ * The creator of a namespace can take any uid of those mapped there, and create any number of namespaces. All of it
+ * is charged to the creator of the outermost one. Root creates them for others.
  */
 static uint32_t maker_of(int ns)
 {

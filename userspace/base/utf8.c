@@ -41,7 +41,7 @@ size_t utf8_sequence(const char *s, size_t available)
 	return size;
 }
 
-/* U+0080..U+009F: terminals obey them as they obey ESC sequences. */
+/* U+0080..U+009F: terminals execute them like ESC sequences. */
 static bool is_c1(const unsigned char *b, size_t size)
 {
 	return size == 2 && b[0] == 0xc2 && b[1] < 0xa0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text from other people's processes, made fit to be shown. */
+/* Makes text of other users' processes safe to print. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Written by the opcode maps of the Intel SDM, volume 2, appendix A, and AMD's manual, volume 3, for XOP.
+ * After the opcode maps of the Intel SDM, volume 2, appendix A, and AMD's manual, volume 3, for XOP.
  *
- * What an instruction writes to is said rather too large than too small: who asks wants to know that a register
- * was left alone.
+ * The set of registers that an instruction writes may be too large, never too small: callers rely on a register being
+ * unchanged.
  */
 #include "base/x86_code.h"
 
 #include <string.h>
 
-/* How the bytes behind an opcode go on. */
+/* The bytes that follow an opcode. */
 enum form {
 	BAD,
 	NONE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Instructions of 64-bit x86: how long one is, where it leads, and what it does to the stack pointer. Nothing
- * else of them is understood. Registers have the numbers of the machine code (rsp 4, rbp 5).
+ * Instructions of 64-bit x86: how long one is, where it leads, and what it does to the stack pointer. Nothing else is
+ * decoded. Registers have the numbers of the machine code (rsp 4, rbp 5).
  */
 #ifndef BASE_X86_CODE_H
 #define BASE_X86_CODE_H
@@ -15,7 +15,7 @@
 #define X86_SIZE_MAX 15
 
 enum x86_effect {
-	X86_PLAIN,   /* of no concern but for what it writes to */
+	X86_PLAIN,   /* no effect here but for `writes` */
 	X86_PADDING, /* does nothing */
 	X86_PUSH, /* push reg; X86_NO_REGISTER: something else, or a word is pushed and popped elsewhere */
 	X86_POP,       /* pop reg */
@@ -27,11 +27,11 @@ enum x86_effect {
 	X86_LOAD_FP,   /* rbp = what is at rbp */
 	X86_STORE,     /* what is at rsp + amount = reg */
 	X86_LEAVE,     /* rsp = rbp, pop rbp */
-	X86_LOSE_SP,   /* rsp becomes something that is not followed */
+	X86_LOSE_SP,   /* rsp becomes unknown */
 	X86_CALL,      /* it returns */
 	X86_BRANCH,    /* to target, or on */
 	X86_JUMP,      /* to target */
-	X86_JUMP_AWAY, /* nobody knows where to */
+	X86_JUMP_AWAY, /* target unknown */
 	X86_RETURN,
 	X86_STOP, /* what lies behind is not reached from here */
 };
@@ -47,7 +47,7 @@ struct x86_instruction {
 	int32_t amount; /* of a jump or a call: the target's distance from the end */
 };
 
-/* False: it is none that is known, or does not end within `size`. */
+/* False: unknown instruction, or it does not end within `size`. */
 bool x86_decode(const uint8_t *code, size_t size, struct x86_instruction *instruction);
 
 #endif

@@ -16,13 +16,13 @@ struct zip_entry {
 	char name[ZIP_NAME_MAX];
 };
 
-/* Does it begin as an archive does? */
+/* Does it begin like an archive? */
 bool zip_is_archive(int fd);
 
 /*
- * The stored entry that the byte at `offset` belongs to. Everything in the archive is somebody
- * else's: sizes are bounded, and at most 4 MB of its directory are read. 0; -ENOENT: it belongs to
- * none; -EBADMSG: the directory is damaged, or of the 64-bit kind; -EFBIG: it is too large; -ENOMEM; -EIO.
+ * The stored entry that the byte at `offset` belongs to. Nothing in the archive is trusted: sizes are bounded, and at
+ * most 4 MB of its directory are read. 0; -ENOENT: it belongs to none; -EBADMSG: the directory is damaged, or of the
+ * 64-bit kind; -EFBIG: it is too large; -ENOMEM; -EIO.
  */
 int zip_find(int fd, uint64_t offset, struct zip_entry *entry);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whoever maps a file makes us look for its build-id, and may change the file's times and map it again a
- * thousand times a second. So the search has a budget of its own: reads of one page each, a number of
- * segments and sections that are looked at, and a number of notes in all of them together. Real files need
- * one read or two: linkers put headers and notes into the first page, and make one to three ranges of notes.
+ * Any process can make us search a build-id by mapping a file, and may change the file's times and map it again a
+ * thousand times a second. So the search has a budget of its own: reads of one page each, a number of segments and
+ * sections that are looked at, and a number of notes in all of them together. Real files need one read or two:
+ * linkers put headers and notes into the first page, and make one to three ranges of notes.
  *
- * Ranges are collected before notes are looked at, so that the one page in memory is not read by turns.
+ * Ranges are collected before notes are read, so that the one page in memory does not alternate between both.
  */
 #include "elf/elf_build_id.h"
 
@@ -31,7 +31,7 @@ struct reader {
 	uint64_t base;
 	bool is_64, is_big;
 	unsigned int reads, notes; /* that are left */
-	int error;		   /* the first that reading met */
+	int error;		   /* the first error of reading */
 	uint64_t start;		   /* of the window, in the ELF file */
 	size_t size;
 	uint8_t window[WINDOW_SIZE];
@@ -247,7 +247,7 @@ static size_t find_in_ranges(struct reader *r, const struct ranges *ranges, uint
 	return found;
 }
 
-/* A file that has neither of the tables it promises is of no use to anybody. */
+/* A file without both of the tables that its header promises is rejected. */
 static bool is_useful(struct reader *r, const struct header *h, size_t segments)
 {
 	return segments || (!h->segment_count && !h->sections) || section_at(r, h, 0);

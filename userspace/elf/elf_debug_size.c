@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much there is to read beside the program itself, once what is compressed is inflated. */
+/* The size of the data besides the program itself, once compressed sections are inflated. */
 #include <string.h>
 
 #include "base/io.h"

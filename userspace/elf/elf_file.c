@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers and segments of an ELF file that nobody vouches for.
+ * Headers and segments of an untrusted ELF file.
  *
- * libelf would read such a file by itself, but it allocates what a header claims before it looks at
- * what is there, and its limits are not ours. So reading is done here, by one function:
- * elf_file__read_records() takes as many records as the file holds, and has libelf turn them from
- * the file's byte order into ours. 32-bit records are then widened in place, so everything behind
- * that function knows the 64-bit forms only.
+ * libelf could read such a file by itself, but it allocates the size that a header claims before it checks the file,
+ * and its limits are not ours. So reading is done here, by one function: elf_file__read_records() takes as many
+ * records as the file holds, and has libelf turn them from the file's byte order into ours. 32-bit records are then
+ * widened in place, so all other code uses the 64-bit forms only.
  *
- * A file may be truncated while it is read: then a table is short, which is the same as a header
- * that promises too much. Tables are cut to what is there, the rest of the file stays useful.
+ * A file may be truncated while it is read: then a table is short, as if the header promised too much. Tables are cut
+ * to the bytes that exist, the rest of the file stays useful.
  */
 #include "elf/elf_file.h"
 
@@ -236,7 +235,7 @@ static bool is_load(const Elf64_Phdr *s)
 	       !__builtin_add_overflow(s->p_vaddr, s->p_filesz, &end);
 }
 
-/* The executable ones of those, apart, since they are asked for again and again. */
+/* The executable ones of those, in a list of their own, because they are looked up often. */
 static int choose_code(struct elf_file *file)
 {
 	int err = 0;
@@ -309,7 +308,7 @@ int elf_file__load_sections(struct elf_file *file)
 	return 0;
 }
 
-/* A file that has neither of the tables it promises is of no use to anybody. */
+/* A file without both of the tables that its header promises is rejected. */
 static int check_useful(const struct elf_file *file)
 {
 	const Elf64_Ehdr *header = &file->header;
@@ -400,8 +399,8 @@ static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t positio
 }
 
 /*
- * The PT_LOAD that covers a position, in the file or in memory. Where there are several, the
- * executable one counts: it is code that we are asked about.
+ * The PT_LOAD that covers a position, in the file or in memory. If there are several, the executable one is used:
+ * callers look up code.
  */
 static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t position, bool in_file)
 {

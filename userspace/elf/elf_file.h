@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The door to libelf: segments, notes, symbols of an open file.
+ * All use of libelf: segments, notes, symbols of an open file.
  *
- * The file is somebody else's: everything is read with pread (never mmap), and every count, offset
- * and size that it claims is bounded by the file's real size and by fixed limits. libelf translates
- * class and byte order of what was read; it does not get to see the file. A damaged file gives what
- * can be read of it.
+ * The file is untrusted: everything is read with pread (never mmap), and every count, offset and size that it claims
+ * is bounded by the file's real size and by fixed limits. libelf converts class and byte order of the bytes that were
+ * read; it never reads the file itself. Of a damaged file the readable parts are returned.
  */
 #ifndef ELF_FILE_H
 #define ELF_FILE_H
@@ -18,17 +17,17 @@
 struct elf_file;
 
 /*
- * `fd` stays the caller's and must live as long as the object. 0; -ENOEXEC: not ELF (or too short
- * to be); -EBADMSG: ELF, but damaged beyond use; -ENOMEM; -EIO. Any class and byte order is read.
+ * `fd` stays the caller's and must outlive the object. 0; -ENOEXEC: not ELF (or too short to be); -EBADMSG: ELF, but
+ * damaged beyond use; -ENOMEM; -EIO. Any class and byte order is read.
  */
 int elf_file__open(int fd, struct elf_file **file);
 /* The same for one that lies in another file, from offset `base` to its end. All offsets are its own. */
 int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
-/* fstat() of its descriptor: which file it is. 0 or negative errno. */
+/* fstat() of its descriptor: the identity of the file. 0 or negative errno. */
 struct stat;
 int elf_file__stat(const struct elf_file *file, struct stat *st);
-/* The descriptor is about to be closed: from now on nothing is read. What is known of segments stays. */
+/* The descriptor is about to be closed: nothing is read any more. The segments stay available. */
 void elf_file__detach(struct elf_file *file);
 
 /* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT: see elf_build_id.h. */
@@ -52,34 +51,34 @@ struct elf_code {
 };
 
 /*
- * The run that begins at `offset` of a mapping that ends at file offset `end`, which is larger. The code
- * in it has the addresses that elf_file__address_of_offset() tells. Without an executable segment
- * another one stands in; -ENOENT: none of them covers `offset`.
+ * The run that begins at `offset` of a mapping that ends at file offset `end`, which is larger. The code in it has
+ * the addresses that elf_file__address_of_offset() returns. Without an executable segment another one stands in;
+ * -ENOENT: none of them covers `offset`.
  */
 int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end,
 		      struct elf_code *code);
 
 /*
- * What the file has at a virtual address: up to `size` bytes, fewer where its segment ends there. How
- * many; -ENOENT: no segment covers it; -EIO.
+ * Reads up to `size` bytes of the file at a virtual address, fewer if its segment ends there. Their number; -ENOENT:
+ * no segment covers it; -EIO.
  */
 ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size);
 /* The lowest p_vaddr of all PT_LOAD, rounded down to a page (Firefox's addresses are relative to
  * it); 0 where there is none. */
 uint64_t elf_file__base_address(const struct elf_file *file);
 
-/* An object file, whose parts are not yet where they will be (ET_REL); a dwz file says so as well. */
+/* An object file, whose sections have no addresses yet (ET_REL); a dwz file has that type as well. */
 bool elf_file__is_relocatable(const struct elf_file *file);
 
 /* Code of 64-bit x86. */
 bool elf_file__is_x86_64(const struct elf_file *file);
-/* Where a program begins, a virtual address; 0: nowhere. */
+/* The entry point, a virtual address; 0: none. */
 uint64_t elf_file__entry(const struct elf_file *file);
 
 struct elf_section {
 	uint64_t address, offset, size; /* as the header claims; not bounded by the file */
 	uint64_t flags;			/* SHF_* */
-	uint32_t type; /* SHT_*; of SHT_NOBITS (left out by strip) nothing is in the file */
+	uint32_t type; /* SHT_*; of SHT_NOBITS (removed by strip) the file has no bytes */
 };
 
 /* The first section of this name. 0, -ENOENT, -EBADMSG (the names are damaged), -ENOMEM, -EIO. */
@@ -100,8 +99,10 @@ int elf_file__section_data(struct elf_file *file, const char *name, size_t limit
 ssize_t elf_file__read_section(const struct elf_file *file, const struct elf_section *section,
 			       uint64_t offset, void *bytes, size_t size);
 
-/* Bytes of the sections that no program needs (DWARF, mostly), inflated, as far as the file can be
- * believed: what it claims, UINT64_MAX at most. */
+/*
+ * Bytes of the sections that no program needs (DWARF, mostly), inflated: the sum that the headers claim, UINT64_MAX
+ * at most.
+ */
 uint64_t elf_file__debug_size(struct elf_file *file);
 
 struct elf_symbol {
@@ -113,20 +114,24 @@ struct elf_symbol {
 };
 
 /*
- * Every function-like symbol (STT_FUNC, STT_GNU_IFUNC, and STT_NOTYPE in executable sections) that
- * is defined and named, from .symtab and .dynsym; without section headers, from the dynamic
- * segment. Names are valid until the file is freed. `visit` nonzero stops and is returned. 0 done;
- * -ENODATA: no symbol table at all; -EBADMSG: a damaged one (what could be read was told).
+ * Every function-like symbol (STT_FUNC, STT_GNU_IFUNC, and STT_NOTYPE in executable sections) that is defined and
+ * named, from .symtab and .dynsym; without section headers, from the dynamic segment. Names are valid until the file
+ * is freed. `visit` nonzero stops and is returned. 0 done; -ENODATA: no symbol table at all; -EBADMSG: a damaged one
+ * (its readable symbols were visited).
  */
 typedef int (*elf_symbol_fn)(void *context, const struct elf_symbol *symbol);
 int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context);
-/* Those that are wanted by what is known without a name (which is NULL, and section_end 0): reading names takes longest. */
+/*
+ * The same for symbols that `wanted` accepts before the name is read (it is NULL, and section_end 0): names take most
+ * of the time.
+ */
 typedef bool (*elf_symbol_wanted_fn)(void *context, const struct elf_symbol *symbol);
 int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wanted,
 				 elf_symbol_fn visit, void *context);
 /*
- * The same for data (STT_OBJECT). `exported`: from .dynsym, if there is one; -EFBIG: it has more symbols, or longer names, than any
- * file in which such objects are looked for (65,536; 1 MB): whose file it is decides how long that takes.
+ * The same for data (STT_OBJECT). `exported`: from .dynsym, if there is one; -EFBIG: it has more symbols (65,536) or
+ * longer names (1 MB in all) than files that have such objects, because the file's owner must not decide how long
+ * this takes.
  */
 int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context);
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Some sections of an ELF file, copied and inflated into memory of ours; where a descriptor of it is wanted, into a file
- * in memory, which is sealed then.
+ * Some sections of an ELF file, copied and inflated into memory of ours; where a descriptor of it is wanted, into a
+ * file in memory, which is sealed then.
  *
- * libdw would inflate every debug section of a file when it opens it, needed or not, and would go
- * on reading a file that its owner may cut short. So libdw gets this image and nothing else: only
- * what is wanted is in it, inflated straight to where it stays, and libelf reads it in place.
+ * libdw would inflate every debug section of a file when it opens it, needed or not, and would go on reading a file
+ * that its owner may truncate. So libdw gets this image and nothing else: it has only the requested sections,
+ * inflated in place, and libelf reads it in place.
  *
- * What a header claims costs address space only: pages come into being as bytes are written to
- * them. The claims are added up and held against the limit before the first byte is inflated.
+ * A size that a header claims costs address space only: pages are allocated as bytes are written to them. The sum of
+ * the claims is checked against the limit before the first byte is inflated.
  *
- * The layout: ELF header, section headers, section names, and the sections, each aligned. The image
- * is always of the 64-bit class (nothing in a debug section depends on the file's), in the file's
- * byte order.
+ * The layout: ELF header, section headers, section names, and the sections, each aligned. The image is always of the
+ * 64-bit class (nothing in a debug section depends on the file's), in the file's byte order.
  */
 #include "elf/elf_image.h"
 
@@ -221,7 +220,7 @@ static int make_file(struct elf_image *image)
 	return 0;
 }
 
-/* Most of the time a copy takes is for new pages, of which huge ones are few. */
+/* Most of the time of a copy is spent on new pages; huge pages make them few. */
 static int map_image(struct elf_image *image, const struct source *sources, size_t count,
 		     uint64_t claimed, bool as_file)
 {
@@ -366,7 +365,7 @@ static bool to_file_order(const struct elf_image *image, void *records, size_t s
 	return elf64_xlatetof(&data, &data, image->encoding);
 }
 
-/* Nobody can write to it any more; a sealed file has no shared mapping that could. */
+/* It cannot be written any more: a sealed file has no shared mapping that could. */
 static int seal_image(struct elf_image *image)
 {
 	void *bytes = mmap(image->bytes, image->size, PROT_READ | PROT_WRITE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small ELF file in our own memory, made of some sections of another: compressed ones inflated,
- * all others left out. What comes after the copy, the file's owner cannot touch.
+ * A small ELF file in our own memory, made of some sections of another one: compressed ones inflated, all others left
+ * out. The file's owner cannot change the copy.
  */
 #ifndef ELF_IMAGE_H
 #define ELF_IMAGE_H
@@ -22,10 +22,9 @@ struct elf_image_section {
 };
 
 /*
- * Read the sections of these names (which must live as long as the image); ".zdebug_x" stands for
- * ".debug_x". A section that is damaged is as long as what could be had of it. -ENODATA: none of
- * them is there; -EFBIG: together they claim more than `limit`, nothing was inflated; -EBADMSG;
- * -ENOMEM; -EIO. `as_file`: it is to have a descriptor, which takes longer.
+ * Read the sections of these names (which must live as long as the image); ".zdebug_x" stands for ".debug_x". A
+ * damaged section is cut to its readable part. -ENODATA: none of them is there; -EFBIG: together they claim more than
+ * `limit`, nothing was inflated; -EBADMSG; -ENOMEM; -EIO. `as_file`: it is to have a descriptor, which takes longer.
  */
 int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
 		    bool as_file, struct elf_image **image);
@@ -37,7 +36,10 @@ bool elf_image__damaged(const struct elf_image *image);
 bool elf_image__big_endian(const struct elf_image *image);
 uint64_t elf_image__inflated(const struct elf_image *image); /* bytes that were compressed */
 
-/* Write the headers, and seal what is a file: the image as an ELF file, which nobody can change. 0, -EBADMSG, … */
+/*
+ * Writes the headers and seals the file, if there is one: the image as an ELF file that cannot be changed. 0,
+ * -EBADMSG, …
+ */
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
 /* Its descriptor, the image's own; -1: it was not loaded as a file. */
 int elf_image__fd(const struct elf_image *image);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an ELF file says about where its debug information is. */
+/* The links of an ELF file to its debug information. */
 #ifndef ELF_LINKS_H
 #define ELF_LINKS_H
 

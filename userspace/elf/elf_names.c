@@ -2,8 +2,8 @@
 /*
  * The names of symbols, one by one.
  *
- * Who asks a table of 200,000 symbols for a few addresses wants the names of a few: a string table of 20 MB is neither read
- * nor kept for that. A name stays as long as the file, as one of a whole table does.
+ * A look-up of a few addresses in a table of 200,000 symbols needs the names of a few: a string table of 20 MB is
+ * neither read nor kept for that. A name lives as long as the file, like one of a whole table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool has_offset(const void *strings, uint32_t index, const void *offset)
 	       *(const uint64_t *)offset;
 }
 
-/* Reads up to `size` bytes; where the name ends, or as many as there are. Negative errno. */
+/* Reads up to `size` bytes. The length of the name, or of all bytes if it does not end; negative errno. */
 static ssize_t read_name(const struct elf_file *file, char *text, size_t size, uint64_t offset)
 {
 	ssize_t got = elf_file__read(file, text, size, offset);

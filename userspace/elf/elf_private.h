@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of elf/ share. Tables are kept in the 64-bit form, whatever the file's class. */
+/* Shared by the files of elf/. Tables are kept in the 64-bit form, whatever the file's class. */
 #ifndef ELF_PRIVATE_H
 #define ELF_PRIVATE_H
 
@@ -18,8 +18,8 @@ struct elf_name {
 };
 
 /*
- * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. Or, without `data`, those that
- * were asked for one by one.
+ * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. Or, without `data`,
+ * single names that were requested.
  */
 struct elf_strings {
 	char *data;
@@ -39,7 +39,7 @@ struct elf_file {
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
 	VEC(Elf64_Phdr) segments;
-	VEC(Elf64_Phdr) code;	  /* executable PT_LOADs, as find_code() takes them */
+	VEC(Elf64_Phdr) code; /* executable PT_LOADs, in the order in which find_code() searches */
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
 	bool sections_damaged; /* the header promises more than there is */
@@ -68,7 +68,7 @@ size_t elf_file__record_size(const struct elf_file *file, Elf_Type type);
 ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
 			       void *records, size_t count);
 
-/* Read the section headers if that was not done yet. 0, -ENOMEM, or what reading met. */
+/* Reads the section headers if that was not done yet. 0, -ENOMEM, or an error of reading. */
 int elf_file__load_sections(struct elf_file *file);
 
 /* The dynamic segment up to DT_NULL, in the caller's memory: how many entries, or -ENODATA, -ENOMEM, … */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sections by name, and what the two small ones say that lead to other files: .gnu_debuglink and
- * .gnu_debugaltlink.
- */
+/* Sections by name, and the contents of the two that link to other files: .gnu_debuglink and .gnu_debugaltlink. */
 #include "base/align.h"
 #include "elf/elf_file.h"
 #include "elf/elf_links.h"

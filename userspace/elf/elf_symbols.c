@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Function symbols from .symtab and .dynsym, or, in a file without section headers, from the tables
- * that the dynamic linker uses.
+ * Function symbols from .symtab and .dynsym, or, in a file without section headers, from the tables of the dynamic
+ * linker.
  *
- * A symbol table is read in pieces, its strings whole, since names are handed out; of a large table from which few names
- * are wanted, those alone. Cutting the
- * version off a name is done in place: strings may share their ends, but then they share the
- * version too.
+ * A symbol table is read in pieces, its strings as a whole, because callers keep names; if few names of a large table
+ * are wanted, only those are read. The version is cut off a name in place: strings may share their ends, but then
+ * they share the version too.
  *
- * Time is bounded as well as memory: a million symbols could all point at the start of one endless
- * name, so the bytes that are looked at for names are on a budget of some multiples of the string
- * table.
+ * Time is bounded as well as memory: a million symbols could all point at the start of one endless name, so the bytes
+ * that are read for names have a budget of some multiples of the string table.
  */
 #include "base/minmax.h"
 #include "elf/elf_file.h"
@@ -26,7 +24,7 @@
 #define MAX_STRINGS (UINT64_C(1) << 30)
 #define MAX_SYMBOLS (UINT64_C(1) << 24)
 #define MAX_EXPORTED                                                                               \
-	(UINT64_C(1) << 16) /* symbols of a file in which exported objects are looked for … */
+	(UINT64_C(1) << 16) /* symbols of a file in which exported objects are searched … */
 #define MAX_EXPORTED_NAMES (UINT64_C(1) << 20) /* … and bytes of their names */
 #define MAX_NAME	   (64 * 1024)
 #define MAX_DYNAMIC	   1024
@@ -35,7 +33,7 @@
 #define NAMES_ALONE_SHARE  2048 /* … and one for so many of them: for more, all are read as fast */
 #define WORDS_AT_ONCE	   1024
 
-/* A symbol table that is being told. */
+/* A symbol table whose symbols are being reported. */
 struct table {
 	struct elf_file *file;
 	uint64_t offset, count;
@@ -72,7 +70,7 @@ static int read_strings(struct table *t)
 	return 0;
 }
 
-/* Are names worth to be read one by one? */
+/* Is it faster to read single names? */
 static bool is_for_few(const struct table *t)
 {
 	return t->wanted && t->strings->size >= NAMES_ALONE &&
@@ -118,7 +116,7 @@ static char *find_name(struct table *t, uint32_t offset)
 	return err ? NULL : name;
 }
 
-/* The name without its version; NULL: there is none, or it is not to be believed. */
+/* The name without its version; NULL: there is none, or it is damaged. */
 static const char *symbol_name(struct table *t, uint32_t offset)
 {
 	size_t limit, length;
@@ -176,10 +174,10 @@ static bool is_label(const char *name)
 	return name[0] == '$' || !strncmp(name, ".L", 2);
 }
 
-static int tell_symbol(struct table *t, const Elf64_Sym *symbol)
+static int report_symbol(struct table *t, const Elf64_Sym *symbol)
 {
 	const Elf64_Shdr *section = symbol_section(t, symbol);
-	struct elf_symbol told = {
+	struct elf_symbol reported = {
 		.address = symbol->st_value,
 		.size = symbol->st_size,
 		.type = ELF64_ST_TYPE(symbol->st_info),
@@ -189,21 +187,21 @@ static int tell_symbol(struct table *t, const Elf64_Sym *symbol)
 
 	if (t->objects ? !is_object(symbol) : !is_function(symbol, section))
 		return 0;
-	if (t->wanted && !t->wanted(t->context, &told))
+	if (t->wanted && !t->wanted(t->context, &reported))
 		return 0;
-	told.name = symbol_name(t, symbol->st_name);
+	reported.name = symbol_name(t, symbol->st_name);
 	if (t->err)
 		return t->err;
-	if (!told.name || (told.type == STT_NOTYPE && is_label(told.name)))
+	if (!reported.name || (reported.type == STT_NOTYPE && is_label(reported.name)))
 		return 0;
 	if (section &&
-	    __builtin_add_overflow(section->sh_addr, section->sh_size, &told.section_end))
-		told.section_end = 0;
-	return t->visit(t->context, &told);
+	    __builtin_add_overflow(section->sh_addr, section->sh_size, &reported.section_end))
+		reported.section_end = 0;
+	return t->visit(t->context, &reported);
 }
 
-/* 0 (look at t->damaged), what the visitor returned, or negative errno. */
-static int tell_table(struct table *t)
+/* 0 (check t->damaged), the visitor's result, or negative errno. */
+static int report_table(struct table *t)
 {
 	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
 	_cleanup_free_ Elf64_Sym *symbols = NULL;
@@ -221,7 +219,7 @@ static int tell_table(struct table *t)
 		if (got < 0)
 			return got;
 		for (ssize_t i = 0; i < got; i++) {
-			int result = tell_symbol(t, &symbols[i]);
+			int result = report_symbol(t, &symbols[i]);
 
 			if (result)
 				return result;
@@ -253,7 +251,7 @@ static const Elf64_Shdr *find_section(const struct elf_file *file, uint32_t type
 	return NULL;
 }
 
-static int tell_section(struct table *t, const Elf64_Shdr *section)
+static int report_section(struct table *t, const Elf64_Shdr *section)
 {
 	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
 	const Elf64_Shdr *strings;
@@ -275,7 +273,7 @@ static int tell_section(struct table *t, const Elf64_Shdr *section)
 	t->offset = section->sh_offset;
 	t->count = section->sh_size / size;
 	limit_symbols(t);
-	return tell_table(t);
+	return report_table(t);
 }
 
 /* ---- without section headers ----------------------------------------------------------------- */
@@ -428,8 +426,8 @@ static int count_symbols(const struct elf_file *file, const struct dynamic *d, u
 	return err && d->gnu_hash ? count_by_gnu_hash(file, d->gnu_hash, count) : err;
 }
 
-/* As tell_table(). Sets `missing` where there is no dynamic symbol table. */
-static int tell_dynamic(struct table *t, bool *missing)
+/* As report_table(). Sets `missing` where there is no dynamic symbol table. */
+static int report_dynamic(struct table *t, bool *missing)
 {
 	struct dynamic d = {};
 	uint64_t strings;
@@ -448,11 +446,11 @@ static int tell_dynamic(struct table *t, bool *missing)
 	if (err)
 		return err;
 	limit_symbols(t);
-	return tell_table(t);
+	return report_table(t);
 }
 
-static int tell_all(struct elf_file *file, bool objects, bool exported, elf_symbol_fn visit,
-		    elf_symbol_wanted_fn wanted, void *context)
+static int report_all(struct elf_file *file, bool objects, bool exported, elf_symbol_fn visit,
+		      elf_symbol_wanted_fn wanted, void *context)
 {
 	struct table symtab = {.file = file,
 			       .strings = &file->symbol_names,
@@ -478,11 +476,11 @@ static int tell_all(struct elf_file *file, bool objects, bool exported, elf_symb
 	dynamic_section = find_section(file, SHT_DYNSYM);
 	section = exported && dynamic_section ? NULL : find_section(file, SHT_SYMTAB);
 	if (section)
-		err = tell_section(&symtab, section);
+		err = report_section(&symtab, section);
 	if (!err && dynamic_section)
-		err = tell_section(&dynsym, dynamic_section);
+		err = report_section(&dynsym, dynamic_section);
 	else if (!err && !section)
-		err = tell_dynamic(&dynsym, &missing);
+		err = report_dynamic(&dynsym, &missing);
 	if (err)
 		return err;
 	if (missing)
@@ -492,16 +490,16 @@ static int tell_all(struct elf_file *file, bool objects, bool exported, elf_symb
 
 int elf_file__each_symbol(struct elf_file *file, elf_symbol_fn visit, void *context)
 {
-	return tell_all(file, false, false, visit, NULL, context);
+	return report_all(file, false, false, visit, NULL, context);
 }
 
 int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wanted,
 				 elf_symbol_fn visit, void *context)
 {
-	return tell_all(file, false, false, visit, wanted, context);
+	return report_all(file, false, false, visit, wanted, context);
 }
 
 int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context)
 {
-	return tell_all(file, true, exported, visit, NULL, context);
+	return report_all(file, true, exported, visit, NULL, context);
 }

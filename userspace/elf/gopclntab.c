@@ -2,11 +2,11 @@
 /*
  * Functions of a Go program and how deep the stack is in them.
  *
- * A function's record refers to tables that give a value to each of its instructions: the depth of
- * the stack, the file, the line. Such a table is a sequence of pairs of variable-length integers, a
- * step of the value (zigzag) and one of the pc, and ends with a zero step of the value; the value
- * begins at -1. A step of the pc by nothing is taken as damage, so no walk takes more steps than its
- * function has bytes, and the walks of all functions together no more than the text has.
+ * A function's record refers to tables that give a value to each of its instructions: the depth of the stack, the
+ * file, the line. Such a table is a sequence of pairs of variable-length integers, a step of the value (zigzag) and
+ * one of the pc, and ends with a zero step of the value; the value begins at -1. A step of the pc by 0 is treated as
+ * damage, so no walk takes more steps than its function has bytes, and the walks of all functions together no more
+ * than the text has.
  *
  * The form: runtime/symtab.go and cmd/link/internal/ld/pcln.go of Go's sources.
  */
@@ -43,7 +43,7 @@ size_t gopclntab__count(const struct gopclntab *t)
 	return t->count;
 }
 
-/* Of function number `number`, or for the count the end of the last one. */
+/* Of function number `number`; if that is the count: the end of the last one. */
 static uint64_t start_of(const struct gopclntab *t, size_t number)
 {
 	return t->text + go_load32(t->functions.data + number * 8);
@@ -116,7 +116,7 @@ int gopclntab__find(const struct gopclntab *t, uint64_t address, size_t *number)
 {
 	if (address < start_of(t, 0) || address >= start_of(t, t->count))
 		return -ENOENT;
-	/* the first is not asked again: whatever order the rest is in, the number is in range */
+	/* the first is not read again: the number is in range, whatever the order of the rest */
 	*number = partition_index(t->count - 1, i, start_of(t, i + 1) <= address);
 	return 0;
 }

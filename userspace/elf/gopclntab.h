@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Go's function table (.gopclntab), which is in every Go program, stripped or not: functions, their
- * names, files and lines, what was inlined, and how deep the stack is at each instruction. Go 1.18 on.
+ * Go's function table (.gopclntab), which is in every Go program, stripped or not: functions, their names, files and
+ * lines, what was inlined, and how deep the stack is at each instruction. Go 1.18 on.
  *
- * The file is somebody else's: every count and offset of it is checked.
+ * The file is untrusted: every count and offset of it is checked.
  */
 #ifndef ELF_GOPCLNTAB_H
 #define ELF_GOPCLNTAB_H
@@ -16,8 +16,8 @@
 struct gopclntab;
 
 /*
- * `file` must outlive the table. 0; -ENOENT: not a Go program; -ENOTSUP: another version or machine;
- * -EBADMSG; -EFBIG: too much was read in vain; -E2BIG: the table is too large; -ENOMEM; -EIO.
+ * `file` must outlive the table. 0; -ENOENT: not a Go program; -ENOTSUP: another version or machine; -EBADMSG;
+ * -EFBIG: the search read too much; -E2BIG: the table is too large; -ENOMEM; -EIO.
  */
 int gopclntab__open(struct elf_file *file, struct gopclntab **table);
 /* The same for one of at most `size_max` bytes. */
@@ -37,7 +37,7 @@ struct go_function {
 };
 
 size_t gopclntab__count(const struct gopclntab *t);
-/* 0, or -EBADMSG: nothing is known of this one. */
+/* 0, or -EBADMSG: its record is damaged. */
 int gopclntab__function(const struct gopclntab *t, size_t number, struct go_function *function);
 /* The function that has this address: 0 and its number, or -ENOENT. */
 int gopclntab__find(const struct gopclntab *t, uint64_t address, size_t *number);
@@ -53,8 +53,8 @@ int gopclntab__each_depth(const struct gopclntab *t, size_t number, go_depth_fn 
 			  void *context);
 
 /*
- * What executes at an address: the function itself, or calls that were inlined into it. Strings are
- * valid until the table is freed.
+ * The frame at an address: the function itself, or a call that was inlined into it. Strings are valid until the table
+ * is freed.
  */
 struct go_frame {
 	const char *name;    /* "": damaged */
@@ -66,9 +66,8 @@ struct go_frame {
 #define GO_MAX_FRAMES 256
 
 /*
- * The frames at an address of function `number`, innermost first, the function itself last: how many
- * (1 to GO_MAX_FRAMES), or -EBADMSG. Where the inlined calls are not to be had, that is the function
- * without its line.
+ * The frames at an address of function `number`, innermost first, the function itself last: how many (1 to
+ * GO_MAX_FRAMES), or -EBADMSG. If the inlined calls cannot be read: the function without its line.
  */
 int gopclntab__frames(const struct gopclntab *t, size_t number, uint64_t address,
 		      struct go_frame *frames);

@@ -2,11 +2,11 @@
 /*
  * Files, lines and inlined calls of a Go program.
  *
- * Three tables of a function give values to its instructions: the number of a file in its
- * compilation unit, the line, and where in the function's tree of inlined calls it is. A node of
- * that tree has the inlined function's name and an instruction of the parent whose file and line are
- * those of the call; so going outwards is to ask the same three tables for that instruction. Nodes
- * lie outside of the function table, in go:func.*, whose address moduledata has.
+ * Three tables of a function give values to its instructions: the number of a file in its compilation unit, the line,
+ * and where in the function's tree of inlined calls it is. A node of that tree has the inlined function's name and an
+ * instruction of the parent whose file and line are those of the call; so the next outer frame is found by looking up
+ * that instruction in the same three tables. Nodes lie outside of the function table, in go:func.*, whose address
+ * moduledata has.
  *
  * The form: runtime/symtab.go and runtime/symtabinl.go of Go's sources.
  */
@@ -29,7 +29,7 @@ struct node {
 	int32_t start_line;
 };
 
-/* One question: its function, and how many steps through tables its answer may still take. */
+/* One look-up: its function, and how many steps through tables it may still take. */
 struct lookup {
 	const struct gopclntab *table;
 	struct go_record record;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The moduledata of a Go program: a structure that begins with a pointer to the table, repeats where
- * the table's parts are and how many functions there are, and has the bounds of the text.
+ * The moduledata of a Go program: a structure that begins with a pointer to the table, repeats where the table's
+ * parts are and how many functions there are, and has the bounds of the text.
  *
- * It is found by that pointer: in place, or in a PIE among the relocations, whose addends then stand
- * for what is in place. It is believed if all of its pointers into the table are what the table's
- * header says.
+ * It is found by that pointer: in place, or in a PIE among the relocations, whose addends then stand for what is in
+ * place. It is accepted if all of its pointers into the table agree with the table's header.
  *
  * The form: runtime/symtab.go of Go's sources, "type moduledata".
  */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the table is, and where the text that it describes begins.
+ * Finds the table, and the start of the text that it describes.
  *
- * The table has a section of its own, unless a linker other than Go's has merged that with others
- * or the section headers are gone. Then it is searched for by its first eight bytes in what is
- * loaded; what is found has to be sane in all it says before it is believed.
+ * The table has a section of its own, unless a linker other than Go's has merged that with others or the section
+ * headers are gone. Then the loaded segments are searched for its first eight bytes; a candidate is accepted only if
+ * all of its header is sane.
  *
- * Its addresses are relative to runtime.text, which the table itself does not reliably tell: until
- * Go 1.25 it has a pointer, which is relocated in a PIE, and from 1.26 on none. The program's
- * moduledata does: a structure that begins with a pointer to the table, repeats where its parts are
- * and how many functions there are, and has the text's bounds. It is found by that pointer, in place
- * or among the relocations. The runtime refuses to start if its bounds are not those of the table's
- * first and last function, so this is checked here too. If there is no such structure, .text has to
- * do, if the program starts at one of the functions that this gives.
+ * Its addresses are relative to runtime.text, whose address is not reliably in the table: until Go 1.25 it has a
+ * pointer, which is relocated in a PIE, and from 1.26 on none. The program's moduledata has it: a structure that
+ * begins with a pointer to the table, repeats where its parts are and how many functions there are, and has the
+ * text's bounds. It is found by that pointer, in place or among the relocations. The runtime refuses to start if its
+ * bounds are not those of the table's first and last function, so this is checked here too. Without such a structure
+ * .text is used, if the program starts at one of the functions that result.
  *
  * The form: runtime/symtab.go of Go's sources, "type pcHeader" and "type moduledata".
  */
@@ -253,7 +252,7 @@ static int search_table(struct go_opening *o)
 	return found ? 0 : -ENOENT;
 }
 
-/* Has any of these sections, or none that could be told by name? */
+/* Has it any of these sections, or no readable section names? */
 static bool may_be_go(struct elf_file *file)
 {
 	static const char *const names[] = {".go.buildinfo", ".note.go.buildid"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A table that is being opened: what its header and the program's moduledata say of it. */
+/* A table that is being opened: values of its header and of the program's moduledata. */
 #ifndef ELF_GOPCLNTAB_OPENING_H
 #define ELF_GOPCLNTAB_OPENING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of gopclntab share. */
+/* Shared by the files of gopclntab. */
 #ifndef ELF_GOPCLNTAB_PRIVATE_H
 #define ELF_GOPCLNTAB_PRIVATE_H
 

@@ -55,16 +55,16 @@ struct jit_code {
 	struct jit_timeline *timeline;
 	struct perf_map_reader map;
 	struct jitdump_reader dump;
-	struct jit_code_counts before; /* of dumps that this one has replaced */
+	struct jit_code_counts before; /* of dumps replaced by this one */
 	const struct jit_piece *piece; /* that is being read */
 	VEC(char) name;		       /* with its NUL */
 	VEC(struct dump_record) records;
 	VEC(struct dump_line) lines;
 	VEC(unsigned char) unwinding;
 	size_t unwinding_told;	   /* of it */
-	bool unwinding_full;	   /* something was left out since */
+	bool unwinding_full;	   /* some records were left out since */
 	struct strtab *functions;  /* what names are without their tiers */
-	VEC(uint32_t) function_of; /* by name: its number there + 1; 0: not asked for yet */
+	VEC(uint32_t) function_of; /* by name: its number there + 1; 0: not requested yet */
 	struct hashmap by_start;   /* entries of the timeline, the last of each address */
 };
 
@@ -137,7 +137,7 @@ size_t jit_code__memory(const struct jit_code *c)
 
 /* ---- perf maps ------------------------------------------------------------------------------- */
 
-/* Its number, or negative errno. A NUL would end the name for everybody else. */
+/* Its number, or negative errno. A NUL would end the name for all readers. */
 static int64_t keep_name(struct jit_code *c, const char *name, size_t size)
 {
 	if (vec_reserve(&c->name, size + 1))
@@ -190,7 +190,7 @@ static int add_dump_line(struct jit_code *c, const struct jitdump_load *load,
 		.file = file,
 	};
 
-	/* what lies outside of the code is none of its lines */
+	/* addresses outside of the code are none of its lines */
 	return line->address < load->address || kept.offset >= load->size
 		       ? 0
 		       : vec_push(&c->lines, kept);
@@ -233,7 +233,7 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 	return 0;
 }
 
-/* What is asked for: its frames, or its name and lines. */
+/* The requested data: frames, or names and lines. */
 static int keep_load(void *context, const struct jitdump_load *load)
 {
 	struct jit_code *c = context;
@@ -343,13 +343,13 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 
 #define WORTH_FORGETTING 1024u /* entries more than twice those that were kept the last time */
 
-/* Forgetting takes the time of all entries: where there are twice as many, it is little for each. */
+/* Forgetting costs time for every entry: with twice as many entries, that is little for each. */
 static bool is_worth_it(const struct jit_code *c, size_t entries)
 {
 	return entries > 2 * c->kept + WORTH_FORGETTING;
 }
 
-/* Takes what is kept for what was there, unless there was no memory for it. */
+/* Replaces the records by the kept ones; on an error, which it returns, it drops the kept ones instead. */
 static int take_kept(struct jit_code *c, struct jit_code *kept, int err)
 {
 	struct jit_code *dropped = err ? kept : c;
@@ -400,7 +400,7 @@ static int find_fresh_records(const struct jit_code *c, bool *fresh)
 	return find_fresh(ranges, records, fresh);
 }
 
-/* What has been overwritten is dropped, and what has no frames: both have done what they do to others. */
+/* Drops overwritten code and code without frames: both have already ended older code. */
 static int drop_overwritten(struct jit_code *c, bool *fresh)
 {
 	struct jit_code kept = {};
@@ -480,7 +480,7 @@ static int add_range(struct jit_code *c, uint64_t time, uint64_t start, uint64_t
 	return jit_timeline__add(c->timeline, &range, moment, moment, name);
 }
 
-/* `load` is the record that told of the code. */
+/* `load`: the record that announced the code. */
 static int add_code(struct jit_code *c, const struct dump_record *r, uint32_t load)
 {
 	uint32_t entry = jit_timeline__count(c->timeline);
@@ -580,7 +580,7 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
-/* Names that are still needed, as their numbers become others. */
+/* Names that are still needed; their numbers change. */
 struct moved_names {
 	struct jit_code *code;
 	struct strtab *names;
@@ -616,7 +616,7 @@ static void move_names_of_dump(struct jit_code *c, struct moved_names *m)
 		c->lines.data[i].file = move_name(m, c->lines.data[i].file);
 }
 
-/* Drops names that nothing has any more. Without memory they would be mixed up: then nothing is known any more. */
+/* Drops unused names. Without memory for this, names would be mixed up, so all code is forgotten then. */
 static int forget_names(struct jit_code *c)
 {
 	struct moved_names m = {.code = c, .names = strtab__new()};
@@ -700,7 +700,7 @@ static int make_timeline(struct jit_code *c, size_t records)
 	return err ? err : jit_timeline__forget(c->timeline, UINT64_MAX);
 }
 
-/* Times are settled and in order. What is not yet over stays as it was told, since code may be moved. */
+/* Times are settled and in order. Code that has not ended stays as it was loaded, because it may be moved. */
 static int forget_records(struct jit_code *c, uint64_t horizon)
 {
 	size_t old = partition_point(c->records.data, c->records.count, r, r->time < horizon);

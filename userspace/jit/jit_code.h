@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What one perf map or jitdump has told of a process's code: fed in the order of the file, asked when
- * a window has ended.
+ * The code of a process according to one perf map or jitdump: fed in the order of the file, queried when a window has
+ * ended.
  */
 #ifndef JIT_JIT_CODE_H
 #define JIT_JIT_CODE_H
@@ -22,23 +22,21 @@ struct jit_piece {
 };
 
 enum jit_code_use {
-	JIT_CODE_MAP,	 /* names, by a perf map */
-	JIT_CODE_DUMP,	 /* names, by a jitdump */
-	JIT_CODE_FRAMES, /* what a jitdump says of frames: jit_code__unwinding() alone is for these */
+	JIT_CODE_MAP,  /* names, by a perf map */
+	JIT_CODE_DUMP, /* names, by a jitdump */
+	JIT_CODE_FRAMES, /* the CFI of a jitdump: only jit_code__unwinding() may be called for these */
 };
 
 /* NULL: no memory. */
 struct jit_code *jit_code__new(enum jit_code_use use);
 void jit_code__free(struct jit_code *c);
 
-/* 0, -ENOMEM, or once what jitdump_reader__feed() says of a file that is none. */
+/* 0, -ENOMEM, or, once, the error of jitdump_reader__feed() for a file that is no jitdump. */
 int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
 
-/* What it takes of memory, bytes: nearly. */
+/* Memory in use, bytes: nearly. */
 size_t jit_code__memory(const struct jit_code *c);
-/*
- * Nothing more is fed: what there was at `time` (CLOCK_MONOTONIC ns) is in doubt from then on. 0 or -ENOMEM.
- */
+/* Nothing more is fed: code that existed at `time` (CLOCK_MONOTONIC ns) is in doubt from then on. 0 or -ENOMEM. */
 int jit_code__give_up(struct jit_code *c, uint64_t time);
 
 /*
@@ -51,26 +49,26 @@ int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before);
 typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
 
 /*
- * Before it is asked, if something has come since the last time: entries have other numbers then.
- * `clock`: for jitdumps that use the TSC. 0, -ENOMEM.
+ * Call it before queries if more was fed since the last time: it renumbers entries. `clock`: for jitdumps that use
+ * the TSC. 0, -ENOMEM.
  */
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context);
 
 /*
- * Nothing older than `horizon` (CLOCK_MONOTONIC ns) will be asked for: forgets what had ended by then, with its names and
- * lines. Only where there may be enough of that to be worth the time, which is that of all entries. Call it when settled;
- * then settle again. 0 or -ENOMEM.
+ * Nothing older than `horizon` (CLOCK_MONOTONIC ns) will be queried: forgets code that had ended by then, with its
+ * names and lines. It does so only if that may be worth the time, which is proportional to all entries. Call it when
+ * settled; then settle again. 0 or -ENOMEM.
  */
 int jit_code__forget(struct jit_code *c, uint64_t horizon);
 /*
- * Makes room: forgets all code that has ended by now, and then living code, what was used the longest ago first, until
+ * Frees memory: forgets all code that has ended by now, and then living code, least recently used first, until
  * jit_code__memory() is `memory` at most. *shed: how much living code. As for jit_code__forget().
  */
 int jit_code__shrink(struct jit_code *c, size_t memory, uint64_t *shed);
-/* The entry was an answer. */
+/* The entry was used for a sample. */
 void jit_code__use(struct jit_code *c, uint32_t entry);
 
-/* Code that a jitdump describes the frames of, as it is now. */
+/* Code whose frames a jitdump describes, in its current state. */
 struct jit_unwinding {
 	uint64_t address, size;
 	const void *eh_frame; /* valid until the next feeding */
@@ -80,8 +78,8 @@ struct jit_unwinding {
 };
 
 /*
- * All of it, sorted by address and without overlap: what other code has overwritten is not there.
- * *list is the caller's to free. 0; 1: it has hardly grown since the last time; -ENOMEM.
+ * All of it, sorted by address and without overlap: overwritten code is left out. *list is the caller's to free. 0;
+ * 1: it has hardly grown since the last time; -ENOMEM.
  */
 int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count);
 
@@ -90,7 +88,7 @@ struct jit_code_counts {
 };
 struct jit_code_counts jit_code__counts(const struct jit_code *c);
 
-/* The histories of addresses are asked for there. */
+/* The timeline, for the histories of addresses. */
 struct jit_timeline *jit_code__timeline(struct jit_code *c);
 /* A jit_same_fn whose context is the code: all tiers of a function are one. */
 bool jit_code__same_function(void *code, uint32_t entry, uint32_t other);
@@ -107,7 +105,7 @@ struct jit_line {
 	uint32_t file_number; /* as jit_code__name_number() */
 	uint32_t line, column;
 };
-/* The line of the instruction at `address` in an entry of a jitdump. False: it is not told. */
+/* The line of the instruction at `address` in an entry of a jitdump. False: unknown. */
 bool jit_code__line(const struct jit_code *c, uint32_t entry, uint64_t address,
 		    struct jit_line *line);
 

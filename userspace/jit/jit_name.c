@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One grammar a runtime; the first that fits. None is given by the file, so each needs a mark that no
- * other name has.
+ * One grammar a runtime; the first that fits. The file does not name the grammar, so each needs a mark that no other
+ * name has.
  */
 #include "jit/jit_name.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What runtimes call their code, taken apart: the function, where it is defined, and which of the
- * runtime's compilers made it. All tiers of one function are one function.
+ * Parses names of JIT code: the function, where it is defined, and which of the runtime's compilers made it. All
+ * tiers of one function are one function.
  */
 #ifndef JIT_JIT_NAME_H
 #define JIT_JIT_NAME_H
@@ -19,12 +19,12 @@ struct jit_text {
 
 struct jit_name {
 	struct jit_text function; /* never empty */
-	struct jit_text file;	  /* of the definition; empty: not told */
-	uint32_t line, column;	  /* of the definition, from 1 on; 0: not told */
+	struct jit_text file;	  /* of the definition; empty: unknown */
+	uint32_t line, column;	  /* of the definition, from 1 on; 0: unknown */
 	enum code_tier tier;
 };
 
-/* Never fails: what fits no grammar is a function's name. */
+/* Never fails: a text that fits no grammar is a function's name. */
 struct jit_name jit_name_parse(const char *name, size_t size);
 
 #endif

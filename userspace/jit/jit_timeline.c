@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Time is gone through once. What lives at the moment is in `live`: entries that do not overlap,
- * sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Only those
- * that have one of the addresses that are asked for: the others end some of these, and that is all. Each entry
- * tells the addresses that it has, and those of the entries that it ends, what is there from now on.
- * Entries that were found by one reading share their two moments: they are a gap.
+ * Entries are processed once, in order of time. The entries that live at the moment are in `live`: entries that do
+ * not overlap, sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Only entries
+ * with a requested address are kept there; the others only end some of these. Each entry adds a change to the history
+ * of every requested address that it has, or that an entry has which it ends. Entries that were found by one reading
+ * share their two moments: they are a gap.
  */
 #include "jit/jit_timeline.h"
 
@@ -22,14 +22,14 @@
 struct entry {
 	uint64_t start, end;
 	uint32_t name;
-	uint32_t used; /* when it was an answer last: the timeline's turn then; 0: never */
+	uint32_t used; /* when it was used last: the timeline's turn then; 0: never */
 };
 
 /* The time between two readings. */
 struct gap {
 	uint64_t after, before;
 	uint32_t first;		/* entry; the next gap's is the end */
-	bool is_snapshot, open; /* open: its end was not told */
+	bool is_snapshot, open; /* open: its end is not known */
 };
 
 struct block {
@@ -48,12 +48,12 @@ struct jit_timeline {
 	uint32_t turn; /* how often it has forgotten */
 };
 
-/* The addresses that are asked for. */
-struct asked {
+/* The requested addresses. */
+struct query {
 	const uint64_t *addresses;
-	size_t count, changes, most; /* changes: told, and those that may be */
+	size_t count, changes, most; /* changes: recorded, and the limit */
 	struct jit_history *histories;
-	bool all;	   /* every entry is of interest, and nobody is told */
+	bool all;	   /* every entry is of interest, and no history is recorded */
 	uint32_t *present; /* by entry: the last snapshot that has it, by its gap's number + 1 */
 };
 
@@ -94,7 +94,7 @@ static int begin_gap(struct jit_timeline *t, uint64_t after, uint64_t before, bo
 						.open = is_snapshot}));
 }
 
-/* A reading that did not come to the end of the file is one with the next. */
+/* A reading that did not reach the end of the file is joined with the next. */
 static int need_gap(struct jit_timeline *t, uint64_t after, uint64_t before)
 {
 	struct gap *last = last_gap(t);
@@ -284,13 +284,13 @@ static uint32_t live_at(const struct jit_timeline *t, uint64_t address)
 /* ---- one gap --------------------------------------------------------------------------------- */
 
 /* The first of the addresses that is not below `start`. */
-static size_t first_address(const struct asked *a, uint64_t start)
+static size_t first_address(const struct query *a, uint64_t start)
 {
 	return partition_point(a->addresses, a->count, address, *address < start);
 }
 
 /* Does the entry have one of the addresses? */
-static bool is_asked(const struct asked *a, const struct entry *e)
+static bool is_queried(const struct query *a, const struct entry *e)
 {
 	size_t first = first_address(a, e->start);
 
@@ -299,9 +299,9 @@ static bool is_asked(const struct asked *a, const struct entry *e)
 	return first < a->count && a->addresses[first] < end_of(e);
 }
 
-/* At the addresses in [start, end) is something else now. */
-static int tell_change(struct asked *a, uint64_t start, uint64_t end,
-		       const struct jit_change *change)
+/* The addresses in [start, end) have other code from now on. */
+static int record_change(struct query *a, uint64_t start, uint64_t end,
+			 const struct jit_change *change)
 {
 	for (size_t i = first_address(a, start); i < a->count && a->addresses[i] < end; i++) {
 		if (++a->changes > a->most)
@@ -317,9 +317,9 @@ static struct jit_change change_of(const struct gap *gap, uint32_t entry)
 	return (struct jit_change){.after = gap->after, .before = gap->before, .entry = entry};
 }
 
-/* A single address makes nothing else untrue, and is nothing where something is. */
+/* A single address invalidates nothing else, and is ignored inside of another entry. */
 static int apply_single(struct jit_timeline *t, const struct gap *gap, uint32_t number,
-			struct asked *a)
+			struct query *a)
 {
 	struct jit_change new = change_of(gap, number);
 	uint64_t address = t->entries.data[number].start;
@@ -327,7 +327,7 @@ static int apply_single(struct jit_timeline *t, const struct gap *gap, uint32_t 
 
 	if (live_at(t, address) != JIT_NO_ENTRY)
 		return 0;
-	err = tell_change(a, address, address + 1, &new);
+	err = record_change(a, address, address + 1, &new);
 	return err ? err : insert_live(t, number);
 }
 
@@ -344,15 +344,15 @@ static uint32_t find_equal(const struct jit_timeline *t, const struct entry *e)
 
 /* *at is the number of the entry, or of the one that is there already. */
 static int apply_entry(struct jit_timeline *t, const struct gap *gap, uint32_t number,
-		       struct asked *a, uint32_t *at)
+		       struct query *a, uint32_t *at)
 {
 	struct jit_change new = change_of(gap, number), nothing = change_of(gap, JIT_NO_ENTRY);
 	const struct entry *e = &t->entries.data[number];
-	bool asked = is_asked(a, e);
+	bool queried = is_queried(a, e);
 	size_t block, place;
 	int err = 0;
 
-	*at = asked ? find_equal(t, e) : JIT_NO_ENTRY;
+	*at = queried ? find_equal(t, e) : JIT_NO_ENTRY;
 	if (*at != JIT_NO_ENTRY)
 		return 0;
 	*at = number;
@@ -360,19 +360,19 @@ static int apply_entry(struct jit_timeline *t, const struct gap *gap, uint32_t n
 	if (e->name == JIT_NOTHING)
 		new.entry = JIT_NO_ENTRY;
 	if (e->start == e->end)
-		return asked && e->name != JIT_NOTHING ? apply_single(t, gap, number, a) : 0;
+		return queried && e->name != JIT_NOTHING ? apply_single(t, gap, number, a) : 0;
 	while (!err && find_live(t, e->start, &block, &place) &&
 	       entry_at(t, block, place)->start < e->end) {
 		const struct entry *old = entry_at(t, block, place);
 
-		err = tell_change(a, old->start, e->start, &nothing);
+		err = record_change(a, old->start, e->start, &nothing);
 		if (!err)
-			err = tell_change(a, e->end, end_of(old), &nothing);
+			err = record_change(a, e->end, end_of(old), &nothing);
 		remove_live(&t->live, block, place);
 	}
-	if (err || !asked)
+	if (err || !queried)
 		return err;
-	err = tell_change(a, e->start, e->end, &new);
+	err = record_change(a, e->start, e->end, &new);
 	return err || e->name == JIT_NOTHING ? err : insert_live(t, number);
 }
 
@@ -381,7 +381,7 @@ static uint32_t end_of_gap(const struct jit_timeline *t, size_t gap)
 	return gap + 1 < t->gaps.count ? t->gaps.data[gap + 1].first : t->entries.count;
 }
 
-static int go_through_gap(struct jit_timeline *t, size_t gap, struct asked *a)
+static int go_through_gap(struct jit_timeline *t, size_t gap, struct query *a)
 {
 	const struct gap *g = &t->gaps.data[gap];
 	uint32_t at;
@@ -407,8 +407,8 @@ static int find_fresh_of_gap(const struct jit_timeline *t, size_t gap, bool *fre
 	return find_fresh(ranges, count, fresh);
 }
 
-/* Live entries that the snapshot does not have are no more. */
-static int end_the_missing(struct jit_timeline *t, size_t number, struct asked *a)
+/* Ends live entries that are missing from the snapshot. */
+static int end_the_missing(struct jit_timeline *t, size_t number, struct query *a)
 {
 	const struct gap *gap = &t->gaps.data[number];
 	struct jit_change gone = change_of(gap, JIT_NO_ENTRY);
@@ -427,7 +427,7 @@ static int end_the_missing(struct jit_timeline *t, size_t number, struct asked *
 			if (a->present[b->entries[k]] == number + 1)
 				b->entries[kept++] = b->entries[k];
 			else if (!err)
-				err = tell_change(a, e->start, end_of(e), &gone);
+				err = record_change(a, e->start, end_of(e), &gone);
 		}
 		b->count = kept;
 		if (kept)
@@ -439,7 +439,7 @@ static int end_the_missing(struct jit_timeline *t, size_t number, struct asked *
 	return err;
 }
 
-static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked *a)
+static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct query *a)
 {
 	const struct gap *g = &t->gaps.data[gap];
 	uint32_t count = end_of_gap(t, gap) - g->first, at;
@@ -455,7 +455,7 @@ static int go_through_snapshot(struct jit_timeline *t, size_t gap, struct asked 
 	return err ? err : end_the_missing(t, gap, a);
 }
 
-static int go_through(struct jit_timeline *t, size_t gap, struct asked *a)
+static int go_through(struct jit_timeline *t, size_t gap, struct query *a)
 {
 	const struct gap *g = &t->gaps.data[gap];
 
@@ -484,7 +484,7 @@ static size_t gaps_before(struct jit_timeline *t, uint64_t horizon)
 static int find_living(struct jit_timeline *t, size_t gaps, bool *living)
 {
 	_cleanup_free_ uint32_t *present = calloc(t->entries.count + 1, sizeof(*present));
-	struct asked a = {.all = true, .present = present};
+	struct query a = {.all = true, .present = present};
 	int err = present ? 0 : -ENOMEM;
 
 	for (size_t gap = 0; gap < gaps && !err; gap++)
@@ -496,7 +496,7 @@ static int find_living(struct jit_timeline *t, size_t gaps, bool *living)
 	return err;
 }
 
-/* Memory that is not needed any more goes back, but for some to grow into. */
+/* Unused memory is freed, except for some room to grow. */
 static void trim(struct jit_timeline *t)
 {
 	size_t entries = t->entries.count + t->entries.count / 4 + 64, gaps = t->gaps.count + 64;
@@ -518,7 +518,9 @@ static void trim(struct jit_timeline *t)
 	}
 }
 
-/* Of the first gaps the entries that are marked stay. Those gaps end nothing any more: what they ended is gone. */
+/*
+ * Of the first gaps the marked entries stay. Those gaps end nothing any more: the entries that they ended are gone.
+ */
 static void keep_marked(struct jit_timeline *t, size_t gaps, const bool *marked)
 {
 	size_t kept_gaps = 0;
@@ -599,7 +601,7 @@ void jit_timeline__rename(struct jit_timeline *t, jit_rename_fn rename, void *co
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Beginnings are to be in order: a change that begins earlier than those before it takes them along. */
+/* Beginnings must be in order: a change that begins earlier than one before it moves that one back. */
 static void order_beginnings(struct jit_history *h)
 {
 	for (size_t i = h->changes.count; i-- > 1;)
@@ -611,7 +613,7 @@ int jit_timeline__histories(struct jit_timeline *t, const uint64_t *addresses, s
 			    struct jit_history *histories)
 {
 	_cleanup_free_ uint32_t *present = calloc(t->entries.count + 1, sizeof(*present));
-	struct asked a = {
+	struct query a = {
 		.addresses = addresses,
 		.count = count,
 		.most = min_u64(JIT_CHANGES_MAX,
@@ -663,7 +665,7 @@ struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, ji
 	};
 
 	possible = changes_after(h, time);
-	if (possible > sure + CROWD) { /* whoever writes that much cannot have it told apart */
+	if (possible > sure + CROWD) { /* too many changes to keep them apart */
 		answer.ambiguous = true;
 		sure = possible - 1;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What code a process had made at an address at a time: entries of perf maps in the order in which
- * they were written, each with the two moments between which it was. Questions are answered when the
- * recording has ended: first what lay at an address from when to when, then what at a moment.
+ * The code at an address at a time: entries of perf maps in the order in which they were written, each with the two
+ * moments between which that happened. It is queried when the recording has ended: first for the history of an
+ * address, then for a moment of that history.
  *
- * A later entry ends every earlier one that it overlaps, whole: what was overwritten in part cannot
- * be running. Between an entry's two moments the answer is that entry, and is ambiguous if another
- * function may have been there then.
+ * A later entry ends every earlier one that it overlaps, as a whole: partly overwritten code cannot be running.
+ * Between an entry's two moments the answer is that entry, and is ambiguous if another function may have been there
+ * then.
  */
 #ifndef JIT_JIT_TIMELINE_H
 #define JIT_JIT_TIMELINE_H
@@ -19,7 +19,7 @@
 #include "jit/fresh.h"
 
 #define JIT_NO_ENTRY (~0u)
-#define JIT_NOTHING  (~0u) /* as a name: from here on there is no code in the range */
+#define JIT_NOTHING  (~0u) /* as a name: no code in the range from now on */
 
 struct jit_timeline;
 
@@ -36,52 +36,52 @@ void jit_timeline__free(struct jit_timeline *t);
 int jit_timeline__add(struct jit_timeline *t, const struct code_range *range, uint64_t after,
 		      uint64_t before, uint32_t name);
 /*
- * The entries from here to the end of the snapshot are all that there is at `before`; the list
- * before it was true at `after`. Its entries have these two moments. 0 or -ENOMEM.
+ * The entries from here to the end of the snapshot are all code at `before`; the list before it was valid at `after`.
+ * Its entries have these two moments. 0 or -ENOMEM.
  */
 int jit_timeline__begin_snapshot(struct jit_timeline *t, uint64_t after, uint64_t before);
 void jit_timeline__end_snapshot(struct jit_timeline *t);
 
 /*
- * Nothing older than `horizon` (CLOCK_MONOTONIC ns) will be asked for: entries that had ended before it are forgotten, and
- * later answers are as if they were there. UINT64_MAX: all that have ended by now are forgotten, and what was at an
- * earlier time is unknown where it is not there any more. The entries left have other numbers. 0 or -ENOMEM.
+ * Nothing older than `horizon` (CLOCK_MONOTONIC ns) will be queried: entries that had ended before it are forgotten,
+ * which changes no later result. UINT64_MAX: all that have ended by now are forgotten, and code that was there at an
+ * earlier time is unknown. The entries left are renumbered. 0 or -ENOMEM.
  */
 int jit_timeline__forget(struct jit_timeline *t, uint64_t horizon);
 /*
- * Forgets a part of the entries, 1 of `part`, and be they alive: those that were used the longest ago, the oldest first. What
- * was there is unknown then. The others have other numbers. 0 or -ENOMEM.
+ * Forgets a part of the entries, 1 of `part`, also living ones: the least recently used first, of these the oldest.
+ * Their code is unknown then. The others are renumbered. 0 or -ENOMEM.
  */
 int jit_timeline__shed(struct jit_timeline *t, size_t part);
-/* The entry was an answer: it was used after all that were before the last jit_timeline__forget(). */
+/* The entry was used: later than all that were used before the last jit_timeline__forget(). */
 void jit_timeline__use(struct jit_timeline *t, uint32_t entry);
-/* Every entry's name becomes what `rename` says. */
+/* Replaces every entry's name by the result of `rename`. */
 typedef uint32_t (*jit_rename_fn)(void *context, uint32_t name);
 void jit_timeline__rename(struct jit_timeline *t, jit_rename_fn rename, void *context);
 
 size_t jit_timeline__count(const struct jit_timeline *t);
 /* The entry was written after this moment. */
 uint64_t jit_timeline__after(const struct jit_timeline *t, uint32_t entry);
-/* What it takes of memory, bytes. */
+/* Memory in use, bytes. */
 size_t jit_timeline__memory(const struct jit_timeline *t);
 uint32_t jit_timeline__name(const struct jit_timeline *t, uint32_t entry);
 struct code_range jit_timeline__range(const struct jit_timeline *t, uint32_t entry);
 
-/* What lay at an address changed in (after, before]. */
+/* The code at an address changed in (after, before]. */
 struct jit_change {
 	uint64_t after, before;
-	uint32_t entry; /* from then on; JIT_NO_ENTRY: nothing that is known */
-	bool vanished;	/* a snapshot has the entry no more: it ended somewhere in between */
+	uint32_t entry; /* from then on; JIT_NO_ENTRY: no known code */
+	bool vanished;	/* a snapshot lacks the entry: it ended somewhere in between */
 };
 
-/* Of one address; all zero: nothing ever was there. */
+/* Of one address; all zero: there never was any code. */
 struct jit_history {
 	VEC(struct jit_change) changes;
 };
 
 /*
- * Changes of all addresses that are asked for at once: JIT_CHANGES_MAX, and no more than JIT_CHANGES_FREE and
- * JIT_CHANGES_EACH for each entry and address. A few entries that cover a few addresses make a product.
+ * Changes of all addresses of one request: JIT_CHANGES_MAX, and no more than JIT_CHANGES_FREE and JIT_CHANGES_EACH
+ * for each entry and address. A few entries that cover a few addresses make a product.
  */
 #define JIT_CHANGES_MAX	 (16u << 20)
 #define JIT_CHANGES_FREE (1u << 20)
@@ -95,7 +95,7 @@ int jit_timeline__histories(struct jit_timeline *t, const uint64_t *addresses, s
 			    struct jit_history *histories);
 void jit_history__fini(struct jit_history *h);
 
-/* Are two entries of one function? */
+/* Do two entries have the same function? */
 typedef bool (*jit_same_fn)(void *context, uint32_t entry, uint32_t other);
 
 struct jit_answer {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A record is handled once it is there whole; what belongs to a load (lines, unwinding information)
- * comes in records of its own right before it. Nothing that a record says of sizes is believed
- * beyond the record.
+ * A record is handled once it is complete; lines and unwinding information of a load come in records of their own
+ * right before it. No size in a record can reach beyond the record.
  */
 #include "jit/jitdump.h"
 
@@ -140,7 +139,7 @@ static void move_into_code(struct debug_entry *entry, uint64_t code)
 		entry->address = code;
 }
 
-/* 1: the record makes no sense so. */
+/* 1: the record makes no sense in this form. */
 static int read_lines(struct jitdump_reader *r, struct body body, const struct debug_info *info)
 {
 	static const char SAME_AS_BEFORE[] = "\xff";
@@ -257,30 +256,30 @@ static void finish_lines(struct jitdump_reader *r, const struct jitdump_load *lo
 static int on_load(struct jitdump_reader *r, const struct record *record, struct body body,
 		   const struct jitdump_handler *handler)
 {
-	struct jitdump_load told = {.time = record->time};
+	struct jitdump_load reported = {.time = record->time};
 	struct load load;
 	int result;
 
-	if (!take_bytes(&body, &load, sizeof(load)) || !(told.name = take_text(&body)) ||
-	    strnlen(told.name, PERF_MAP_LINE_MAX) == PERF_MAP_LINE_MAX || load.size > body.left ||
-	    load.address + load.size < load.address)
+	if (!take_bytes(&body, &load, sizeof(load)) || !(reported.name = take_text(&body)) ||
+	    strnlen(reported.name, PERF_MAP_LINE_MAX) == PERF_MAP_LINE_MAX ||
+	    load.size > body.left || load.address + load.size < load.address)
 		return 1;
-	told.address = load.address;
-	told.size = load.size;
-	told.index = load.index;
+	reported.address = load.address;
+	reported.size = load.size;
+	reported.index = load.index;
 	if (r->lines.count && r->lines_of == load.address) {
-		finish_lines(r, &told);
-		told.lines = r->lines.data;
-		told.line_count = r->lines.count;
+		finish_lines(r, &reported);
+		reported.lines = r->lines.data;
+		reported.line_count = r->lines.count;
 	}
 	if (r->unwinding.count) {
-		told.unwinding = r->unwinding.data;
-		told.unwinding_size = r->unwinding.count;
-		told.eh_frame_header_size = r->eh_frame_header_size;
+		reported.unwinding = r->unwinding.data;
+		reported.unwinding_size = r->unwinding.count;
+		reported.eh_frame_header_size = r->eh_frame_header_size;
 	}
 	r->counts.loads++;
-	r->counts.lines += told.line_count;
-	result = handler->load ? handler->load(handler->context, &told) : 0;
+	r->counts.lines += reported.line_count;
+	result = handler->load ? handler->load(handler->context, &reported) : 0;
 	forget_pending(r);
 	return result;
 }
@@ -288,17 +287,17 @@ static int on_load(struct jitdump_reader *r, const struct record *record, struct
 static int on_move(struct jitdump_reader *r, const struct record *record, struct body body,
 		   const struct jitdump_handler *handler)
 {
-	struct jitdump_move told = {.time = record->time};
+	struct jitdump_move reported = {.time = record->time};
 	struct move move;
 
 	if (!take_bytes(&body, &move, sizeof(move)) || move.to + move.size < move.to)
 		return 1;
-	told.from = move.from;
-	told.to = move.to;
-	told.size = move.size;
-	told.index = move.index;
+	reported.from = move.from;
+	reported.to = move.to;
+	reported.size = move.size;
+	reported.index = move.index;
 	r->counts.moves++;
-	return handler->move ? handler->move(handler->context, &told) : 0;
+	return handler->move ? handler->move(handler->context, &reported) : 0;
 }
 
 static int on_record(struct jitdump_reader *r, const struct record *record, struct body body,
@@ -385,7 +384,7 @@ static ssize_t take_record(struct jitdump_reader *r, const char *bytes, size_t s
 	return err ? err : (ssize_t)record.total_size;
 }
 
-/* Takes what it can from the start of the bytes; how much that was. */
+/* Parses complete records from the start of the bytes; returns how many bytes that was. */
 static ssize_t take_all(struct jitdump_reader *r, const char *bytes, size_t size,
 			const struct jitdump_handler *handler)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jitdumps, the binary files in which runtimes tell what code they made, when, and of which lines
- * (linux/tools/perf/Documentation/jitdump-specification.txt). Written in pieces of 4 KB: the end is
- * torn most of the time, and whole once the writer has ended. The writer may be anybody.
+ * Jitdumps, binary files with which runtimes report JIT code, its times and its lines
+ * (linux/tools/perf/Documentation/jitdump-specification.txt). Written in pieces of 4 KB: the end is usually
+ * incomplete until the writer has ended. The writer is untrusted.
  */
 #ifndef JIT_JITDUMP_H
 #define JIT_JITDUMP_H
@@ -17,7 +17,7 @@
 
 struct jitdump_header {
 	uint32_t machine; /* EM_* */
-	uint32_t pid;	  /* as the process saw itself */
+	uint32_t pid;	  /* as seen by the process itself */
 	bool tsc;	  /* times are those of the TSC, else of CLOCK_MONOTONIC */
 };
 
@@ -28,12 +28,12 @@ struct jitdump_line {
 	const char *file; /* NUL-terminated */
 };
 
-/* Code that came to be at `time`. All of it is valid during the call. */
+/* Code that was loaded at `time`. All pointers are valid during the call. */
 struct jitdump_load {
 	uint64_t time, address, size, index;
 	const char *name; /* NUL-terminated */
 	const struct jitdump_line
-		*lines; /* as they were written; addresses are those of the code */
+		*lines; /* in the order of the file; addresses are those of the code */
 	size_t line_count;
 	const void *unwinding; /* .eh_frame with its .eh_frame_hdr behind it; NULL: none */
 	size_t unwinding_size, eh_frame_header_size;
@@ -75,8 +75,8 @@ struct jitdump_reader {
 };
 
 /*
- * 0, what a handler returned, -ENOMEM; -ENOTSUP: of another byte order or version; -EBADMSG: no
- * jitdump, or damaged so that no next record can be found. After an error it is not to be fed again.
+ * 0, what a handler returned, -ENOMEM; -ENOTSUP: of another byte order or version; -EBADMSG: no jitdump, or so
+ * damaged that no next record can be found. After an error it must not be fed again.
  */
 int jitdump_reader__feed(struct jitdump_reader *r, const void *bytes, size_t size,
 			 const struct jitdump_handler *handler);

@@ -11,7 +11,7 @@
 
 struct tag {
 	const char *text;
-	enum code_tier tier; /* of its code; NONE: a marker tells */
+	enum code_tier tier; /* of its code; NONE: a marker has it */
 };
 
 static const struct tag tags[] = {
@@ -97,10 +97,7 @@ static bool looks_like_script(struct jit_text t)
 	return false;
 }
 
-/*
- * The space between name and script: of "get size /a b.js" the second. Where nothing looks like a
- * script, the first.
- */
+/* The space between name and script: of "get size /a b.js" the second. If nothing looks like a script: the first. */
 static size_t end_of_name(struct jit_text t)
 {
 	for (size_t i = 0; i < t.size; i++)
