@@ -408,12 +408,21 @@ struct task_event {
 	__u32 pid, ppid, tid, ptid;
 };
 
+/*
+ * X(ENUM, name, sentence). Lost samples are in the books as well; where side-band records are lost, processes may be
+ * wrong; the count of RECORDING is chunks.
+ */
+#define LOST_SOURCES(X)                                                                            \
+	X(SAMPLES, "samples", "samples that the kernel could not write")                           \
+	X(SIDEBAND, "sideband", "process and mapping records that the kernel could not write")     \
+	X(LATE, "late", "events that came too late to be put in order")                            \
+	X(RECORDING, "recording", "damaged chunks of the recording")
+
 enum lost_source {
-	LOST_SAMPLES = 0,   /* the kernel could not write samples (also in the books) */
-	LOST_SIDEBAND = 1,  /* mmap, comm, fork or exit records: processes may be wrong then */
-	LOST_LATE = 2,	    /* events that arrived after later ones had been passed on */
-	LOST_RECORDING = 3, /* a damaged chunk of the recording file; count is chunks */
-	LOST_SOURCE_COUNT
+#define X(id, name, text) LOST_##id,
+	LOST_SOURCES(X)
+#undef X
+		LOST_SOURCE_COUNT
 };
 
 struct lost_event {

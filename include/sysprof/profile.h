@@ -486,6 +486,7 @@ static inline const char *profile__string(const struct profile *p, struct string
 const char *profile__meta(const struct profile *p, const char *key);
 
 const char *code_tier_text(enum code_tier tier);
+const char *symbol_state_text(enum symbol_state state);
 
 /* Does this end mean that the whole stack is there? */
 bool stack_end_is_complete(enum stack_end end);

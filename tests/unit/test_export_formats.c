@@ -4,6 +4,12 @@
 
 #include <errno.h>
 
+#include "export/comments.h"
+#include "export/html.h"
+#include "export/report.h"
+#include "profile/figures.h"
+#include "profile/profile_dump.h"
+
 static void test_suffixes(void **state)
 {
 	static const struct {
@@ -153,6 +159,92 @@ static void test_busiest_thread(void **state)
 	profile_builder__free(f.b);
 }
 
+/* Text of a size, which may have zeros before its end. */
+static void assert_has(const char *data, size_t size, const char *wanted)
+{
+	assert_non_null(memmem(data, size, wanted, strlen(wanted)));
+}
+
+static int join_comments(void *context, const char *text)
+{
+	return fputs(text, context) == EOF ? -EIO : 0;
+}
+
+static int write_comments(const struct profile *p, FILE *out)
+{
+	return export_comments(p, join_comments, out);
+}
+
+static int write_report(const struct profile *p, FILE *out)
+{
+	const struct export_request request = {.profile = p, .out = out};
+
+	return report_write(&request, &(struct report_options){.json = true});
+}
+
+static int write_dump(const struct profile *p, FILE *out)
+{
+	profile_dump(p, out);
+	return 0;
+}
+
+static void assert_writes(int (*write)(const struct profile *p, FILE *out), const struct profile *p,
+			  const char *wanted)
+{
+	char *data = NULL;
+	size_t size;
+	FILE *out = open_memstream(&data, &size);
+
+	assert_int_equal(write(p, out), 0);
+	fclose(out);
+	assert_has(data, size, wanted);
+	free(data);
+}
+
+/* A row of LEFT_OUT_FIGURES is in every format that shows figures. */
+static void test_a_figure_is_in_every_format(void **state)
+{
+	static const struct {
+		const struct exporter *exporter;
+		const char *wanted;
+	} files[] = {
+		{&firefox_exporter,
+		 "{\"label\":\"Inlined functions left out\",\"format\":\"integer\",\"value\":98765}"},
+		{&cpuprofile_exporter, "\"inlinedLeftOut\":98765,"},
+		{&trace_exporter, "\"inlinedLeftOut\":98765,"},
+		{&text_exporter, "# stacks     98765 inlined functions left out\n"},
+	};
+	struct fixture f;
+	struct profile p = *build_profile(&f, "recursion");
+
+	(void)state;
+	p.inlined_left_out = 98765;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char *text = export_text(files[i].exporter, &p, NULL);
+
+		assert_has(text, strlen(text), files[i].wanted);
+		free(text);
+	}
+	assert_writes(write_report, &p, "\"inlined_left_out\":98765,");
+	assert_writes(html_write_data, &p,
+		      "{\"count\":98765,\"text\":\"inlined functions left out\"}");
+	assert_writes(write_comments, &p, "left out: 98765 inlined functions");
+	assert_writes(write_dump, &p, "\ninlined-left-out 98765\n");
+	profile_builder__free(f.b);
+}
+
+/* Each has a key and a text: a row of an X-macro of event.h that is not in the table has neither. */
+static void test_figures_have_words(void **state)
+{
+	(void)state;
+	for (unsigned int id = 0; id < FIGURE_COUNT; id++) {
+		if (id == FIGURE_LEFT_OUT_END)
+			continue;
+		assert_true(figure_table[id].key && *figure_table[id].key);
+		assert_non_null(figure_table[id].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +255,8 @@ int main(void)
 		cmocka_unit_test(test_same_input_same_bytes),
 		cmocka_unit_test(test_unknown_thread),
 		cmocka_unit_test(test_busiest_thread),
+		cmocka_unit_test(test_a_figure_is_in_every_format),
+		cmocka_unit_test(test_figures_have_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void json_stacks(const struct stack_census *census, struct json_writer *w
 		json_key(w, "complete");
 		json_fixed(w, census->samples ? census->complete : 0, 4);
 		for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-			json_key_uint(w, stack_end_name(end), census->ends[end]);
+			json_key_uint(w, figure_table[FIGURE_ENDS + end].key, census->ends[end]);
 	}
 	json_end_object(w);
 }

@@ -34,6 +34,9 @@ static void print_matches(const char *path, const struct profile *profile)
 void print_recording_notes(const char *path, const struct recording_summary *summary,
 			   const struct profile *profile)
 {
+	struct figures figures;
+
+	figures__init(&figures, profile);
 	if (summary->header_damaged)
 		log_print(LOG_WARNING, "%s: damaged file header, ignored", path);
 	if (summary->damaged_chunks)
@@ -61,16 +64,17 @@ void print_recording_notes(const char *path, const struct recording_summary *sum
 	if (profile__meta(profile, META_LINES_MISSING))
 		log_print(LOG_WARNING, "%s: lines are missing: %s", path,
 			  profile__meta(profile, META_LINES_MISSING));
-	if (profile->inlined_left_out)
-		log_print(LOG_WARNING,
-			  "%s: %llu inlined functions left out: more than any program has", path,
-			  (unsigned long long)profile->inlined_left_out);
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
+		if (figures__is_loss(&figures, id))
+			log_print(LOG_WARNING, "%s: %llu %s left out: more than any program has",
+				  path, (unsigned long long)figures.value[id],
+				  figure_table[id].text);
 	if (summary->has_symbols)
 		return;
 	log_print(
 		LOG_WARNING,
 		"%s: no symbols in the recording; %.1f %% of the addresses resolved on this machine",
-		path, 100 * profile__named_share(profile));
+		path, 100 * figures.share[FIGURE_NAMED_SHARE]);
 	print_matches(path, profile);
 }
 

@@ -21,12 +21,6 @@
 #define JIT_TEXT_SIZE	 1024
 #define GILS_SHOWN	 5
 
-static const char *const symbol_state_texts[] = {
-#define X(id, text) [SYMBOL_STATE_##id] = text,
-	SYMBOL_STATES(X)
-#undef X
-};
-
 void print_failure(const struct failure *failure)
 {
 	log_print(LOG_ERROR, "%s", *failure->what ? failure->what : "failed");
@@ -34,30 +28,15 @@ void print_failure(const struct failure *failure)
 		log_print(LOG_ERROR, "  try: %s", failure->remedy);
 }
 
-static size_t sampled_threads(const struct profile *p)
+static void print_lost(const struct profile *p, const struct figures *f)
 {
-	size_t n = 0;
+	int64_t unexplained = figures__unexplained(f);
 
-	for (size_t i = 1; i < p->thread_count; i++)
-		n += p->threads[i].samples[SAMPLE_CPU].count > 0;
-	return n;
-}
-
-static void print_lost(const struct profile *p)
-{
-	uint64_t sums[BOOK_COUNT] = {}, total = 0;
-	int64_t unexplained = profile__unexplained_ticks(p);
-
-	for (size_t i = 0; i < p->books_count; i++)
-		for (int line = 0; line < BOOK_COUNT; line++)
-			sums[line] += p->books[i].count[line];
-	for (int line = 0; line < BOOK_COUNT; line++)
-		total += book_line_is_loss(line) ? sums[line] : 0;
-	fprintf(stderr, "  lost: %llu\n", (unsigned long long)total);
-	for (int line = 0; line < BOOK_COUNT; line++)
-		if (book_line_is_loss(line) && sums[line])
-			fprintf(stderr, "    %llu %s (%s)\n", (unsigned long long)sums[line],
-				book_line_name(line), book_line_text(line));
+	fprintf(stderr, "  lost: %llu\n", (unsigned long long)f->value[FIGURE_LOST_TICKS]);
+	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(stderr, "    %llu %s (%s)\n", (unsigned long long)f->value[id],
+				figure_table[id].key, figure_table[id].text);
 	if (p->lost[LOST_SIDEBAND])
 		fprintf(stderr, "    %llu process and mapping records: some names may be wrong\n",
 			(unsigned long long)p->lost[LOST_SIDEBAND]);
@@ -74,20 +53,25 @@ static void print_cpus(const struct profile *p)
 		fprintf(stderr, "  CPUs changed: %s\n", utf8_sanitize(text, sizeof(text), changes));
 }
 
-static void print_stacks(const struct profile *p)
+static void print_stacks(const struct figures *f)
 {
-	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * profile__complete_share(p));
-	for (int end = 0; end < STACK_END_COUNT; end++)
-		if (!stack_end_is_complete(end) && p->stack_ends[end])
+	unsigned int inferred = FIGURE_FRAMES + FRAME_INFERRED;
+
+	fprintf(stderr, "  complete stacks: %.1f %%\n", 100 * f->share[FIGURE_COMPLETE_SHARE]);
+	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
+		if (figures__is_loss(f, id))
 			fprintf(stderr, "    %llu incomplete: %s\n",
-				(unsigned long long)p->stack_ends[end], stack_end_text(end));
-	if (p->frames_found[FRAME_INFERRED])
-		fprintf(stderr, "    %llu frames %s\n",
-			(unsigned long long)p->frames_found[FRAME_INFERRED],
-			frame_kind_text(FRAME_INFERRED));
-	if (p->unmapped_frames)
+				(unsigned long long)f->value[id], figure_table[id].text);
+	if (f->value[inferred])
+		fprintf(stderr, "    %llu frames %s\n", (unsigned long long)f->value[inferred],
+			figure_table[inferred].text);
+	if (f->value[FIGURE_UNMAPPED])
 		fprintf(stderr, "    %llu frames outside every known mapping\n",
-			(unsigned long long)p->unmapped_frames);
+			(unsigned long long)f->value[FIGURE_UNMAPPED]);
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(stderr, "    %llu %s left out\n", (unsigned long long)f->value[id],
+				figure_table[id].text);
 }
 
 /* What limits have left out, by user. */
@@ -111,7 +95,7 @@ static void print_unnamed_files(const struct profile *p)
 	for (int state = 0; state < SYMBOL_STATE_COUNT; state++)
 		if (files[state] && state != SYMBOL_STATE_PENDING && state != SYMBOL_STATE_RESOLVED)
 			fprintf(stderr, "  no symbols from %zu file%s: %s\n", files[state],
-				files[state] == 1 ? "" : "s", symbol_state_texts[state]);
+				files[state] == 1 ? "" : "s", symbol_state_text(state));
 }
 
 static const char *cost_text(char *text, size_t size, const struct summary *s)
@@ -322,14 +306,17 @@ static void print_symbols(const struct summary *s)
 void summary__print(const struct summary *s)
 {
 	const struct profile *p = s->profile;
+	struct figures figures;
 	char cost[160];
 
-	fprintf(stderr, "sysprof: %llu samples of %zu threads\n",
-		(unsigned long long)p->sample_count, sampled_threads(p));
-	print_lost(p);
+	figures__init(&figures, p);
+	fprintf(stderr, "sysprof: %llu samples of %llu threads\n",
+		(unsigned long long)p->sample_count,
+		(unsigned long long)figures.value[FIGURE_THREADS]);
+	print_lost(p, &figures);
 	print_cpus(p);
 	print_outside(p);
-	print_stacks(p);
+	print_stacks(&figures);
 	print_jits(p);
 	print_runtimes(p);
 	print_gils(p);

@@ -40,38 +40,34 @@ static void add_meta(struct comments *c, const struct profile *p, const char *wh
 }
 
 /* Where every tick went, in a line; a tick that is not a sample has a reason. */
-static void add_books(struct comments *c, const struct profile *p, const struct export_facts *facts)
+static void add_books(struct comments *c, const struct figures *f)
 {
-	char text[COMMENT_SIZE / 2];
-	size_t used = 0;
+	char text[COMMENT_SIZE / 2] = "";
+	struct text_line line = {text, sizeof(text), 0};
 
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		if ((facts->lines[line] || !line) && used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used,
-						 "%s%" PRIu64 " %s", line ? " + " : "",
-						 facts->lines[line], book_line_name(line));
-	if (facts->due_known)
-		add_comment(c, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64, facts->due,
-			    text, profile__unexplained_ticks(p));
+	add_ticks(&line, &f->value[FIGURE_BOOKS], false);
+	if (f->due_known)
+		add_comment(c, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64,
+			    f->value[FIGURE_DUE], text, figures__unexplained(f));
 	else
 		add_comment(c, "ticks: %s", text);
 }
 
-static void add_losses(struct comments *c, const struct profile *p,
-		       const struct export_facts *facts)
+static void add_losses(struct comments *c, const struct profile *p, const struct figures *f)
 {
 	if (p->books_count)
-		add_comment(c, "lost: %" PRIu64 " ticks", facts->lost);
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		if (p->lost[source])
-			add_comment(c, "lost: %" PRIu64 " %s", p->lost[source],
-				    lost_source_text(source));
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (p->stack_ends[end] && !stack_end_is_complete(end))
-			add_comment(c, "cut stacks: %" PRIu64 ": %s", p->stack_ends[end],
-				    stack_end_name(end));
-	if (p->inlined_left_out)
-		add_comment(c, "left out: %" PRIu64 " inlined functions", p->inlined_left_out);
+		add_comment(c, "lost: %" PRIu64 " ticks", f->value[FIGURE_LOST_TICKS]);
+	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
+		if (figures__is_loss(f, id))
+			add_comment(c, "lost: %" PRIu64 " %s", f->value[id], figure_table[id].text);
+	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
+		if (figures__is_loss(f, id))
+			add_comment(c, "cut stacks: %" PRIu64 ": %s", f->value[id],
+				    figure_table[id].key);
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
+		if (figures__is_loss(f, id))
+			add_comment(c, "left out: %" PRIu64 " %s", f->value[id],
+				    figure_table[id].text);
 	for (size_t i = 0; i < p->outside_count; i++) {
 		char text[OUTSIDE_TEXT_SIZE];
 
@@ -86,9 +82,9 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 		    void *context)
 {
 	struct comments c = {.add = add, .context = context};
-	struct export_facts facts;
+	struct figures figures;
 
-	export_facts__init(&facts, p);
+	figures__init(&figures, p);
 	add_meta(&c, p, "", META_PRODUCT);
 	add_meta(&c, p, "command: ", META_COMMAND);
 	add_meta(&c, p, "host: ", META_HOSTNAME);
@@ -96,8 +92,8 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	if (!p->untimed)
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */
-		add_books(&c, p, &facts);
-	add_losses(&c, p, &facts);
+		add_books(&c, &figures);
+	add_losses(&c, p, &figures);
 	return c.error;
 }
 

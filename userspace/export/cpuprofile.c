@@ -29,7 +29,7 @@
 #include "export/call_frames.h"
 #include "export/call_tree.h"
 #include "export/facts.h"
-#include "export/recording_json.h"
+#include "export/summary_json.h"
 #include "export/row_times.h"
 #include "profile/timeline.h"
 

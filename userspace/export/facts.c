@@ -7,122 +7,37 @@
 
 #include "base/json_writer.h"
 #include "base/outside_books.h"
-#include "export/text_line.h"
 
 #define YEAR_2000 946684800000000000ull /* ns since the epoch */
-
-struct described {
-	const char *name, *text;
-	bool flag; /* of a line: it is a loss; of an end: the stack is complete; of a frame: exact */
-};
-
-static const struct described book_lines[] = {
-#define X(id, name, loss, text) [BOOK_##id] = {name, text, loss},
-	BOOK_LINES(X)
-#undef X
-};
-
-static const struct described stack_ends[] = {
-#define X(id, name, complete, text) [STACK_END_##id] = {name, text, complete},
-	STACK_ENDS(X)
-#undef X
-};
-
-static const struct described frame_kinds[] = {
-#define X(id, name, exact, text) [FRAME_##id] = {name, text, exact},
-	FRAME_KINDS(X)
-#undef X
-};
-
-static const char *const lost_sources[LOST_SOURCE_COUNT] = {
-	[LOST_SAMPLES] = "samples that the kernel could not write",
-	[LOST_SIDEBAND] = "process and mapping records that the kernel could not write",
-	[LOST_LATE] = "events that came too late to be put in order",
-	[LOST_RECORDING] = "damaged chunks of the recording",
-};
-
-const char *frame_kind_name(enum frame_kind kind)
-{
-	return frame_kinds[kind].name;
-}
-
-const char *frame_kind_text(enum frame_kind kind)
-{
-	return frame_kinds[kind].text;
-}
 
 bool export_knows_realtime(const struct profile *p)
 {
 	return p->start_realtime >= YEAR_2000;
 }
 
-bool book_line_is_loss(enum book_line line)
+void describe_clock(char *text, size_t size, const struct profile *p)
 {
-	return book_lines[line].flag;
+	if (p->tsc_khz)
+		snprintf(text, size, "TSC at %" PRIu64 ".%03" PRIu64 " MHz", p->tsc_khz / 1000,
+			 p->tsc_khz % 1000);
+	else
+		snprintf(text, size, "CLOCK_MONOTONIC");
 }
 
-const char *book_line_name(enum book_line line)
+void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool all)
 {
-	return book_lines[line].name;
-}
-
-const char *book_line_text(enum book_line line)
-{
-	return book_lines[line].text;
-}
-
-const char *stack_end_name(enum stack_end end)
-{
-	return stack_ends[end].name;
-}
-
-const char *stack_end_text(enum stack_end end)
-{
-	return stack_ends[end].text;
-}
-
-const char *lost_source_text(enum lost_source source)
-{
-	return lost_sources[source];
-}
-
-static void add_books(struct export_facts *facts, const struct profile_cpu_books *books)
-{
-	if (books->period) {
-		facts->due_known = true;
-		facts->due += books->due;
-	}
-	facts->received += books->received;
-	for (unsigned int line = 0; line < BOOK_COUNT; line++) {
-		facts->lines[line] += books->count[line];
-		if (book_line_is_loss(line))
-			facts->lost += books->count[line];
-	}
-}
-
-void export_facts__init(struct export_facts *facts, const struct profile *p)
-{
-	*facts = (struct export_facts){
-		.duration = p->end > p->start ? p->end - p->start : 0,
-	};
-	for (size_t i = 1; i < p->thread_count; i++) {
-		uint64_t cpu = profile_thread__cpu(&p->threads[i]);
-
-		facts->cpu += cpu;
-		if (p->threads[i].samples[SAMPLE_CPU].count) {
-			facts->threads++;
-		} else {
-			facts->silent_threads++;
-			facts->silent_cpu += cpu;
-		}
-	}
-	for (size_t i = 0; i < p->books_count; i++)
-		add_books(facts, &p->books[i]);
+	for (unsigned int i = 0; i < BOOK_COUNT; i++)
+		if (all || !i || lines[i])
+			add_text(line, "%s%" PRIu64 " %s", i ? " + " : "", lines[i],
+				 figure_table[FIGURE_BOOKS + i].key);
 }
 
 /* ---- JIT code --------------------------------------------------------------------------------- */
 
-static const struct described jit_file_states[] = {
+static const struct {
+	const char *name, *text;
+	bool followed;
+} jit_file_states[] = {
 #define X(id, followed, text) [JIT_FILE_STATE_##id] = {#id, text, followed},
 	JIT_FILE_STATES(X)
 #undef X
@@ -139,7 +54,7 @@ static void add_file(struct text_line *line, const struct profile *p, const char
 	if (!file->path.v)
 		return;
 	add_text(line, "; %s %s: ", what, profile__string(p, file->path));
-	if (!jit_file_states[file->state].flag) {
+	if (!jit_file_states[file->state].followed) {
 		add_text(line, "not read: %s", jit_file_states[file->state].text);
 		return;
 	}
@@ -153,7 +68,7 @@ static void add_file(struct text_line *line, const struct profile *p, const char
 /* The process may have names in a buffer that it has not written to its jitdump yet. */
 static bool may_be_unwritten(const struct profile *p, const struct profile_jit *jit)
 {
-	return jit->dump.path.v && jit_file_states[jit->dump.state].flag &&
+	return jit->dump.path.v && jit_file_states[jit->dump.state].followed &&
 	       !p->processes[jit->process.v].end;
 }
 
@@ -201,7 +116,7 @@ void describe_jit(char *text, size_t size, const struct profile *p, const struct
 	if (!jit->map.path.v && !jit->dump.path.v && !is_read(jit))
 		add_text(&line, "; no perf map");
 	if (jit->unnamed && jit->remedy.v && !is_read(jit) &&
-	    !(jit->map.path.v && jit_file_states[jit->map.state].flag))
+	    !(jit->map.path.v && jit_file_states[jit->map.state].followed))
 		add_text(&line, ": %s", profile__string(p, jit->remedy));
 }
 

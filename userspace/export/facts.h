@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Figures about a whole profile that several formats show: totals, books, names. */
+/* What several formats say in the same words: clocks, books, JIT code, limits, names of files. */
 #ifndef EXPORT_FACTS_H
 #define EXPORT_FACTS_H
 
@@ -9,33 +9,18 @@
 
 #include <sysprof/profile.h>
 
-struct export_facts {
-	uint64_t duration;	  /* ns */
-	uint64_t threads;	  /* with at least one CPU sample */
-	uint64_t silent_threads;  /* without */
-	uint64_t cpu, silent_cpu; /* ns, of all threads and of those without a sample */
-	bool due_known;		  /* for at least one CPU */
-	uint64_t due;		  /* of the CPUs for which it is known */
-	uint64_t received;
-	uint64_t lines[BOOK_COUNT]; /* over all CPUs */
-	uint64_t lost;		    /* ticks of the target, or of unknown tasks, without a sample */
-};
-
-void export_facts__init(struct export_facts *facts, const struct profile *p);
+#include "export/text_line.h"
+#include "profile/figures.h"
 
 /* Is the wall clock at the start of the profile known? Engines write other clocks into their files. */
 bool export_knows_realtime(const struct profile *p);
 
-/* Is this line of the books a loss (not a sample, an idle CPU or a tick of another task)? */
-bool book_line_is_loss(enum book_line line);
+/* "TSC at 2100.000 MHz" or "CLOCK_MONOTONIC" */
+#define CLOCK_TEXT_SIZE 64
+void describe_clock(char *text, size_t size, const struct profile *p);
 
-const char *book_line_name(enum book_line line);
-const char *book_line_text(enum book_line line);
-const char *frame_kind_name(enum frame_kind kind);
-const char *frame_kind_text(enum frame_kind kind);
-const char *stack_end_name(enum stack_end end);
-const char *stack_end_text(enum stack_end end);
-const char *lost_source_text(enum lost_source source);
+/* "90 delivered + 10 idle": counts of all lines of the books, or of the first and those that are not 0. */
+void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool all);
 
 /*
  * The JIT code of a process, in one line: the files with its names, the samples without a name or with

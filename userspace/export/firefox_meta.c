@@ -2,6 +2,7 @@
 /* The member "meta" of a Firefox profile: facts about the recording, categories, what is shown first. */
 #include "export/firefox.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -150,92 +151,89 @@ static void entry_string(struct json_writer *w, const char *label, const char *v
 	json_end_object(w);
 }
 
-static void entry_count(struct json_writer *w, const char *label, int64_t value)
+static void entry_count(struct json_writer *w, const char *label, uint64_t value)
 {
 	begin_entry(w, label, "integer");
-	json_int(w, value);
+	json_int(w, (int64_t)value);
 	json_end_object(w);
 }
 
-static void entry_share(struct json_writer *w, const char *label, double share)
+static void entry_figure(struct json_writer *w, const struct figures *f, enum figure_id id)
 {
-	begin_entry(w, label, "percentage");
-	json_fixed(w, share, 6);
-	json_end_object(w);
+	const char *label = figure_table[id].text;
+
+	switch (figure_table[id].unit) {
+	case FIGURE_IN_SHARE:
+		begin_entry(w, label, "percentage");
+		json_fixed(w, f->share[id], 6);
+		json_end_object(w);
+		break;
+	case FIGURE_IN_NS:
+		begin_entry(w, label, "nanoseconds");
+		json_uint(w, f->value[id]);
+		json_end_object(w);
+		break;
+	case FIGURE_IN_DUE:
+		if (f->due_known)
+			entry_count(w, label, f->value[id]);
+		break;
+	default:
+		entry_count(w, label, f->value[id]);
+	}
 }
 
-static void entry_ns(struct json_writer *w, const char *label, uint64_t value)
-{
-	begin_entry(w, label, "nanoseconds");
-	json_uint(w, value);
-	json_end_object(w);
-}
-
-static void write_clock_section(const struct profile *p, struct json_writer *w)
+static void write_clock_section(const struct profile *p, const struct figures *f,
+				struct json_writer *w)
 {
 	const char *reason = profile__meta(p, META_CLOCK_REASON);
-	char text[64];
+	char text[CLOCK_TEXT_SIZE];
 
 	begin_section(w, "Clock");
-	if (p->tsc_khz)
-		snprintf(text, sizeof(text), "TSC at %" PRIu64 ".%03" PRIu64 " MHz",
-			 p->tsc_khz / 1000, p->tsc_khz % 1000);
-	else
-		snprintf(text, sizeof(text), "CLOCK_MONOTONIC");
+	describe_clock(text, sizeof(text), p);
 	entry_string(w, "Timestamps from", text);
 	if (reason)
 		entry_string(w, "Why", reason);
 	snprintf(text, sizeof(text), "%" PRIu64 " ns", p->start);
 	entry_string(w, "Start on CLOCK_MONOTONIC", text);
-	entry_ns(w, "Largest error", p->clock_error_ns);
-	entry_count(w, "Epochs", p->clock_epochs);
+	entry_figure(w, f, FIGURE_CLOCK_ERROR);
+	entry_figure(w, f, FIGURE_CLOCK_EPOCHS);
 	end_section(w);
 }
 
 /* The books of one CPU in a line: ticks due, and what became of them. */
 static void write_cpu_books(const struct profile_cpu_books *books, struct json_writer *w)
 {
-	char label[32], text[512];
 	int64_t rest = (int64_t)books->due;
-	size_t used = 0;
+	char label[32], text[640] = "";
+	struct text_line line = {text, sizeof(text), 0};
 
-	for (unsigned int line = 0; line < BOOK_COUNT; line++) {
-		rest -= (int64_t)books->count[line];
-		if (used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used,
-						 "%s%" PRIu64 " %s", line ? " + " : " = ",
-						 books->count[line], book_line_name(line));
-	}
+	for (unsigned int i = 0; i < BOOK_COUNT; i++)
+		rest -= (int64_t)books->count[i];
+	if (books->period)
+		add_text(&line, "%" PRIu64 " = ", books->due);
+	add_ticks(&line, books->count, true);
+	if (books->period)
+		add_text(&line, "; unexplained %" PRId64, rest);
 	snprintf(label, sizeof(label), "CPU %" PRIu32, books->cpu);
-	if (books->period) {
-		char whole[640];
-
-		snprintf(whole, sizeof(whole), "%" PRIu64 "%s; unexplained %" PRId64, books->due,
-			 text, rest);
-		entry_string(w, label, whole);
-	} else {
-		entry_string(w, label, text + strlen(" = "));
-	}
+	entry_string(w, label, text);
 }
 
-static void write_books_section(const struct profile *p, const struct export_facts *facts,
+static void write_books_section(const struct profile *p, const struct figures *f,
 				struct json_writer *w)
 {
 	const char *changes = profile__meta(p, META_CPU_CHANGES);
 
 	begin_section(w, "Books: every timer tick and what became of it");
-	if (facts->due_known)
-		entry_count(w, "Due", (int64_t)facts->due);
-	for (unsigned int line = 0; line < BOOK_COUNT; line++) {
+	entry_figure(w, f, FIGURE_DUE);
+	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++) {
 		char label[160];
 
-		snprintf(label, sizeof(label), "%s (%s)", book_line_name(line),
-			 book_line_text(line));
-		entry_count(w, label, (int64_t)facts->lines[line]);
+		snprintf(label, sizeof(label), "%s (%s)", figure_table[id].key,
+			 figure_table[id].text);
+		entry_count(w, label, f->value[id]);
 	}
-	entry_count(w, "received by the collector", (int64_t)facts->received);
-	if (facts->due_known)
-		entry_count(w, "Unexplained", profile__unexplained_ticks(p));
+	entry_figure(w, f, FIGURE_RECEIVED);
+	entry_figure(w, f, FIGURE_UNEXPLAINED);
 	if (changes)
 		entry_string(w, "CPUs that came or went", changes);
 	for (size_t i = 0; i < p->books_count; i++)
@@ -263,29 +261,31 @@ static const char *stack_end_label(enum stack_end end)
 	}
 }
 
-static void write_stacks_section(const struct profile *p, struct json_writer *w)
+static void write_stacks_section(const struct figures *f, struct json_writer *w)
 {
-	begin_section(w, "Stacks");
-	entry_share(w, "Complete", profile__complete_share(p));
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++) {
-		char label[128];
+	char label[128];
 
+	begin_section(w, "Stacks");
+	entry_figure(w, f, FIGURE_COMPLETE_SHARE);
+	for (unsigned int end = 0; end < STACK_END_COUNT; end++) {
 		snprintf(label, sizeof(label), "%s: %s",
 			 stack_end_is_complete(end) ? "Complete" : "Cut", stack_end_label(end));
-		if (p->stack_ends[end])
-			entry_count(w, label, (int64_t)p->stack_ends[end]);
+		if (f->value[FIGURE_ENDS + end])
+			entry_count(w, label, f->value[FIGURE_ENDS + end]);
 	}
-	for (unsigned int kind = FRAME_POINTER; kind < FRAME_KIND_COUNT; kind++) {
-		char label[128];
-
-		snprintf(label, sizeof(label), "User frames found %s", frame_kind_text(kind));
-		if (p->frames_found[kind])
-			entry_count(w, label, (int64_t)p->frames_found[kind]);
+	for (unsigned int id = FIGURE_FRAMES + FRAME_POINTER; id < FIGURE_FRAMES_END; id++) {
+		snprintf(label, sizeof(label), "User frames found %s", figure_table[id].text);
+		if (f->value[id])
+			entry_count(w, label, f->value[id]);
 	}
-	entry_share(w, "Code with a symbol", profile__named_share(p));
-	entry_count(w, "Frames outside every mapping", (int64_t)p->unmapped_frames);
-	if (p->inlined_left_out)
-		entry_count(w, "Inlined functions left out", (int64_t)p->inlined_left_out);
+	entry_figure(w, f, FIGURE_NAMED_SHARE);
+	entry_figure(w, f, FIGURE_UNMAPPED);
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++) {
+		snprintf(label, sizeof(label), "%s left out", figure_table[id].text);
+		*label = (char)toupper((unsigned char)*label);
+		if (f->value[id])
+			entry_count(w, label, f->value[id]);
+	}
 	end_section(w);
 }
 
@@ -310,11 +310,12 @@ static void write_jit_section(const struct profile *p, struct json_writer *w)
 	end_section(w);
 }
 
-static void write_losses_section(const struct profile *p, struct json_writer *w)
+static void write_losses_section(const struct profile *p, const struct figures *f,
+				 struct json_writer *w)
 {
 	begin_section(w, "Losses");
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		entry_count(w, lost_source_text(source), (int64_t)p->lost[source]);
+	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
+		entry_count(w, figure_table[id].text, f->value[id]);
 	for (size_t i = 0; i < p->lost_range_count; i++) {
 		char text[96];
 
@@ -332,20 +333,19 @@ static void write_losses_section(const struct profile *p, struct json_writer *w)
 	end_section(w);
 }
 
-static void write_recording_section(const struct profile *p, const struct export_facts *facts,
+static void write_recording_section(const struct profile *p, const struct figures *f,
 				    struct json_writer *w)
 {
 	begin_section(w, "Recording");
 	for (size_t i = 0; i < p->meta_count; i++)
 		entry_string(w, profile__string(p, p->meta[i].key),
 			     profile__string(p, p->meta[i].value));
-	entry_count(w, "Samples", (int64_t)p->sample_count);
-	entry_ns(w, "Period", p->period);
-	entry_ns(w, "CPU time of all threads", facts->cpu);
-	if (facts->silent_threads) {
-		entry_count(w, "Threads without a sample, not shown",
-			    (int64_t)facts->silent_threads);
-		entry_ns(w, "CPU time of those", facts->silent_cpu);
+	entry_figure(w, f, FIGURE_SAMPLES);
+	entry_figure(w, f, FIGURE_PERIOD);
+	entry_figure(w, f, FIGURE_CPU);
+	if (f->value[FIGURE_SILENT_THREADS]) {
+		entry_figure(w, f, FIGURE_SILENT_THREADS);
+		entry_figure(w, f, FIGURE_SILENT_CPU);
 	}
 	if (p->cut_short)
 		entry_string(w, "Cut short", "the recording has no end");
@@ -354,18 +354,18 @@ static void write_recording_section(const struct profile *p, const struct export
 
 static void write_extra(const struct profile *p, struct json_writer *w)
 {
-	struct export_facts facts;
+	struct figures f;
 
-	export_facts__init(&facts, p);
+	figures__init(&f, p);
 	json_key(w, "extra");
 	json_begin_array(w);
-	write_recording_section(p, &facts, w);
-	write_clock_section(p, w);
-	write_books_section(p, &facts, w);
-	write_stacks_section(p, w);
+	write_recording_section(p, &f, w);
+	write_clock_section(p, &f, w);
+	write_books_section(p, &f, w);
+	write_stacks_section(&f, w);
 	if (p->jit_count || p->runtime_count)
 		write_jit_section(p, w);
-	write_losses_section(p, w);
+	write_losses_section(p, &f, w);
 	json_end_array(w);
 }
 

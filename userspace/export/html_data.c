@@ -23,7 +23,7 @@
 #include "base/vec.h"
 #include "export/call_tree.h"
 #include "export/facts.h"
-#include "export/report.h"
+#include "export/summary_json.h"
 
 #define DATA_VERSION 1
 #define NO_FRAME     UINT32_MAX
@@ -284,27 +284,28 @@ static int collect(struct page *page)
 
 /* ---- what is said in words ------------------------------------------------------------------- */
 
-static void write_counted(struct json_writer *w, uint64_t count, const char *text)
+static void write_losses(const struct figures *f, unsigned int first, unsigned int end,
+			 const char *ending, struct json_writer *w)
 {
-	json_begin_object(w);
-	json_key_uint(w, "count", count);
-	json_key_string(w, "text", text);
-	json_end_object(w);
+	char text[160];
+
+	for (unsigned int id = first; id < end; id++) {
+		if (!figures__is_loss(f, id))
+			continue;
+		snprintf(text, sizeof(text), "%s%s", figure_table[id].text, ending);
+		json_begin_object(w);
+		json_key_uint(w, "count", f->value[id]);
+		json_key_string(w, "text", text);
+		json_end_object(w);
+	}
 }
 
-static void write_lost(const struct profile *p, struct json_writer *w)
+static void write_lost(const struct profile *p, const struct figures *f, struct json_writer *w)
 {
-	struct export_facts facts;
-
-	export_facts__init(&facts, p);
 	json_key(w, "lost");
 	json_begin_array(w);
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		if (book_line_is_loss(line) && facts.lines[line])
-			write_counted(w, facts.lines[line], book_line_text(line));
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		if (p->lost[source])
-			write_counted(w, p->lost[source], lost_source_text(source));
+	write_losses(f, FIGURE_BOOKS, FIGURE_BOOKS_END, "", w);
+	write_losses(f, FIGURE_LOST, FIGURE_LOST_END, "", w);
 	json_end_array(w);
 	json_key(w, "lost_ranges");
 	json_begin_array(w);
@@ -317,15 +318,12 @@ static void write_lost(const struct profile *p, struct json_writer *w)
 	json_end_array(w);
 }
 
-static void write_cut(const struct profile *p, struct json_writer *w)
+static void write_cut(const struct figures *f, struct json_writer *w)
 {
 	json_key(w, "cut");
 	json_begin_array(w);
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (!stack_end_is_complete(end) && p->stack_ends[end])
-			write_counted(w, p->stack_ends[end], stack_end_text(end));
-	if (p->inlined_left_out)
-		write_counted(w, p->inlined_left_out, "inlined functions left out");
+	write_losses(f, FIGURE_ENDS, FIGURE_ENDS_END, "", w);
+	write_losses(f, FIGURE_LEFT_OUT, FIGURE_LEFT_OUT_END, " left out", w);
 	json_end_array(w);
 }
 
@@ -333,11 +331,6 @@ static void write_cut(const struct profile *p, struct json_writer *w)
 static void write_modules(const struct page *page, struct json_writer *w)
 {
 	const struct profile *p = page->p;
-	static const char *const texts[] = {
-#define X(id, text) [SYMBOL_STATE_##id] = text,
-		SYMBOL_STATES(X)
-#undef X
-	};
 
 	json_key(w, "modules");
 	json_begin_array(w);
@@ -348,7 +341,7 @@ static void write_modules(const struct page *page, struct json_writer *w)
 		json_begin_object(w);
 		json_key_string(w, "name", dso_display_name(p, (struct dso_id){i}));
 		json_key_string(w, "path", profile__string(p, p->dsos[i].path));
-		json_key_string(w, "text", texts[p->dsos[i].symbol_state]);
+		json_key_string(w, "text", symbol_state_text(p->dsos[i].symbol_state));
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -395,11 +388,13 @@ static int write_words(const struct page *page)
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
 	FILE *stream = open_memstream(&text, &size);
+	struct figures figures;
 	struct json_writer w;
 	int err;
 
 	if (!stream)
 		return -ENOMEM;
+	figures__init(&figures, page->p);
 	json_writer__init(&w, stream);
 	json_begin_object(&w);
 	json_key_uint(&w, "version", DATA_VERSION);
@@ -409,9 +404,9 @@ static int write_words(const struct page *page)
 	json_ns_as_us(&w, -(int64_t)(page->p->start - page->base));
 	write_counts(page, &w);
 	json_key(&w, "summary");
-	report_write_summary(page->p, &w);
-	write_lost(page->p, &w);
-	write_cut(page->p, &w);
+	write_summary(page->p, &figures, &w);
+	write_lost(page->p, &figures, &w);
+	write_cut(&figures, &w);
 	write_modules(page, &w);
 	write_jit_texts(page->p, &w);
 	json_end_object(&w);

@@ -207,7 +207,7 @@ static void write_facts(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
 	struct pprof_comments comments = {.pp = pp};
-	struct export_facts facts;
+	struct figures figures;
 	int err = export_comments(p, add_comment, &comments);
 	struct pprof_facts out = {
 		.time = p->start_realtime,
@@ -220,8 +220,9 @@ static void write_facts(struct pprof *pp)
 	if (err)
 		note_error(pp, err);
 	/* what was read from folded stacks has counts alone, and pprof shows the default */
-	export_facts__init(&facts, p);
-	out.default_sample_type = code_tables__text(pp->code, facts.cpu ? "cpu" : "samples");
+	figures__init(&figures, p);
+	out.default_sample_type = code_tables__text(pp->code,
+						    figures.value[FIGURE_CPU] ? "cpu" : "samples");
 	pprof_writer__facts(pp->writer, &out);
 	vec_free(&comments.numbers);
 }

@@ -41,8 +41,4 @@ int report_by_parse(const char *text, enum report_by *by);
 /* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top, left_out. */
 int report_write(const struct export_request *request, const struct report_options *options);
 
-/* The "summary" of the report's JSON: an object. */
-struct json_writer;
-void report_write_summary(const struct profile *p, struct json_writer *w);
-
 #endif

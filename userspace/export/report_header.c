@@ -36,41 +36,42 @@ static int print_field(FILE *out, const char *label, const char *text)
 	return 0;
 }
 
-static void print_losses(const struct profile *p, const struct export_facts *facts, FILE *out)
+static void print_losses(const struct figures *f, FILE *out)
 {
+	int64_t unexplained = figures__unexplained(f);
 	unsigned int printed = 0;
 
 	fputs("# lost       ", out);
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		if (book_line_is_loss(line) && facts->lines[line])
-			fprintf(out, "%s%" PRIu64 " %s (%s)", printed++ ? ", " : "",
-				facts->lines[line], book_line_name(line), book_line_text(line));
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		if (p->lost[source])
-			fprintf(out, "%s%" PRIu64 " %s", printed++ ? ", " : "", p->lost[source],
-				lost_source_text(source));
-	if (facts->due_known && profile__unexplained_ticks(p))
-		fprintf(out, "%s%" PRId64 " unexplained", printed++ ? ", " : "",
-			profile__unexplained_ticks(p));
+	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "%s%" PRIu64 " %s (%s)", printed++ ? ", " : "", f->value[id],
+				figure_table[id].key, figure_table[id].text);
+	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "%s%" PRIu64 " %s", printed++ ? ", " : "", f->value[id],
+				figure_table[id].text);
+	if (f->due_known && unexplained)
+		fprintf(out, "%s%" PRId64 " unexplained", printed++ ? ", " : "", unexplained);
 	fputs(printed ? "\n" : "nothing\n", out);
 }
 
-static void print_stacks(const struct profile *p, FILE *out)
+static void print_stacks(const struct figures *f, FILE *out)
 {
 	unsigned int printed = 0;
 
-	fprintf(out, "# stacks     %.1f %% complete", 100 * profile__complete_share(p));
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (!stack_end_is_complete(end) && p->stack_ends[end])
-			fprintf(out, "%s%" PRIu64 " %s",
-				printed++ ? ", " : "; cut: ", p->stack_ends[end],
-				stack_end_name(end));
-	if (p->frames_found[FRAME_INFERRED])
-		fprintf(out, "; %" PRIu64 " frames inferred", p->frames_found[FRAME_INFERRED]);
-	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * profile__named_share(p));
-	if (p->inlined_left_out)
-		fprintf(out, "# stacks     %" PRIu64 " inlined functions left out\n",
-			p->inlined_left_out);
+	fprintf(out, "# stacks     %.1f %% complete", 100 * f->share[FIGURE_COMPLETE_SHARE]);
+	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "%s%" PRIu64 " %s", printed++ ? ", " : "; cut: ", f->value[id],
+				figure_table[id].key);
+	if (f->value[FIGURE_FRAMES + FRAME_INFERRED])
+		fprintf(out, "; %" PRIu64 " frames inferred",
+			f->value[FIGURE_FRAMES + FRAME_INFERRED]);
+	fprintf(out, "; %.1f %% of the code has a symbol\n", 100 * f->share[FIGURE_NAMED_SHARE]);
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
+		if (figures__is_loss(f, id))
+			fprintf(out, "# stacks     %" PRIu64 " %s left out\n", f->value[id],
+				figure_table[id].text);
 }
 
 /* One line each: what limits have left out, by user. */
@@ -108,24 +109,22 @@ static void print_jits(const struct profile *p, FILE *out)
 
 static void print_clock(const struct profile *p, FILE *out)
 {
+	char text[CLOCK_TEXT_SIZE];
+
 	if (!p->tsc_khz && !p->clock_error_ns)
 		return; /* of a profile that was read from another format */
-	if (p->tsc_khz)
-		fprintf(out, "# clock      TSC at %" PRIu64 ".%03" PRIu64 " MHz", p->tsc_khz / 1000,
-			p->tsc_khz % 1000);
-	else
-		fputs("# clock      CLOCK_MONOTONIC", out);
-	fprintf(out, ", error below %" PRIu64 " ns\n", p->clock_error_ns);
+	describe_clock(text, sizeof(text), p);
+	fprintf(out, "# clock      %s, error below %" PRIu64 " ns\n", text, p->clock_error_ns);
 }
 
 int report_header(const struct profile *p, FILE *out)
 {
 	const char *reason = profile__meta(p, META_CLOCK_REASON);
-	struct export_facts facts;
+	struct figures f;
 	char date[64];
 	int err;
 
-	export_facts__init(&facts, p);
+	figures__init(&f, p);
 	format_date(p->start_realtime, date, sizeof(date));
 	err = print_field(out, "target", profile__meta(p, META_TARGET));
 	if (!err)
@@ -139,24 +138,24 @@ int report_header(const struct profile *p, FILE *out)
 	if (!p->untimed)
 		fprintf(out, "# started    %s, for %.3f s%s\n",
 			export_knows_realtime(p) ? date : "at an unknown time",
-			(double)facts.duration / 1e9,
+			(double)f.value[FIGURE_DURATION] / 1e9,
 			p->cut_short ? " (cut short: the recording has no end)" : "");
 	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,
-		facts.threads, facts.threads == 1 ? "" : "s");
+		f.value[FIGURE_THREADS], f.value[FIGURE_THREADS] == 1 ? "" : "s");
 	if (p->period)
 		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
-	fprintf(out, "\n# CPU        %.3f s", (double)facts.cpu / 1e9);
-	if (facts.silent_threads)
+	fprintf(out, "\n# CPU        %.3f s", (double)f.value[FIGURE_CPU] / 1e9);
+	if (f.value[FIGURE_SILENT_THREADS])
 		fprintf(out, ", of which %.3f s by %" PRIu64 " thread%s without a sample",
-			(double)facts.silent_cpu / 1e9, facts.silent_threads,
-			facts.silent_threads == 1 ? "" : "s");
+			(double)f.value[FIGURE_SILENT_CPU] / 1e9, f.value[FIGURE_SILENT_THREADS],
+			f.value[FIGURE_SILENT_THREADS] == 1 ? "" : "s");
 	fputc('\n', out);
-	print_losses(p, &facts, out);
+	print_losses(&f, out);
 	err = print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES));
 	if (err)
 		return err;
 	print_outside(p, out);
-	print_stacks(p, out);
+	print_stacks(&f, out);
 	print_jits(p, out);
 	print_runtimes(p, out);
 	print_clock(p, out);

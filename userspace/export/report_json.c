@@ -7,10 +7,9 @@
 #include <errno.h>
 
 #include "base/json_writer.h"
-#include "export/facts.h"
-#include "export/gil.h"
 #include "export/interval.h"
 #include "export/report_private.h"
+#include "export/summary_json.h"
 
 #define SCHEMA_VERSION 1
 #define SHARE_DIGITS   6
@@ -20,68 +19,6 @@ static const char *const shape_names[] = {
 	[REPORT_TREE] = "tree",
 	[REPORT_CALLERS] = "callers",
 };
-
-void report_write_summary(const struct profile *p, struct json_writer *w)
-{
-	struct export_facts facts;
-
-	export_facts__init(&facts, p);
-	json_begin_object(w);
-	json_key_uint(w, "start_monotonic_ns", p->start);
-	json_key_uint(w, "start_realtime_ns", p->start_realtime);
-	json_key_uint(w, "duration_ns", facts.duration);
-	json_key_uint(w, "period_ns", p->period);
-	json_key_uint(w, "samples", p->sample_count);
-	json_key_uint(w, "threads", facts.threads);
-	json_key_uint(w, "silent_threads", facts.silent_threads);
-	json_key_uint(w, "cpu_ns", facts.cpu);
-	json_key_uint(w, "silent_cpu_ns", facts.silent_cpu);
-	json_key_bool(w, "cut_short", p->cut_short);
-	json_key(w, "complete_share");
-	json_fixed(w, profile__complete_share(p), 6);
-	json_key(w, "named_share");
-	json_fixed(w, profile__named_share(p), 6);
-	json_key_string(w, "clock", p->tsc_khz ? "tsc" : "monotonic");
-	json_key_uint(w, "clock_error_ns", p->clock_error_ns);
-	json_key(w, "stack_ends");
-	json_begin_object(w);
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		json_key_uint(w, stack_end_name(end), p->stack_ends[end]);
-	json_end_object(w);
-	json_key(w, "frames_found");
-	json_begin_object(w);
-	for (unsigned int kind = FRAME_IP; kind < FRAME_KIND_COUNT; kind++)
-		json_key_uint(w, frame_kind_name(kind), p->frames_found[kind]);
-	json_end_object(w);
-	if (p->inlined_left_out)
-		json_key_uint(w, "inlined_left_out", p->inlined_left_out);
-	write_outside(p, w);
-	write_jits(p, w);
-	write_runtimes(p, w);
-	write_gils(p, w);
-	json_key(w, "books");
-	json_begin_object(w);
-	for (unsigned int line = 0; line < BOOK_COUNT; line++)
-		json_key_uint(w, book_line_name(line), facts.lines[line]);
-	json_end_object(w);
-	json_key(w, "due");
-	if (facts.due_known)
-		json_uint(w, facts.due);
-	else
-		json_null(w);
-	json_key(w, "unexplained");
-	if (facts.due_known)
-		json_int(w, profile__unexplained_ticks(p));
-	else
-		json_null(w);
-	json_key(w, "meta");
-	json_begin_object(w);
-	for (size_t i = 0; i < p->meta_count; i++)
-		json_key_string(w, profile__string(p, p->meta[i].key),
-				profile__string(p, p->meta[i].value));
-	json_end_object(w);
-	json_end_object(w);
-}
 
 /* "self": 12, "self_share": 0.12, "self_interval": [0.06, 0.21] */
 static void write_share(struct json_writer *w, const struct profile *p, const char *key,
@@ -167,11 +104,14 @@ static void write_node(const struct profile *p, const struct report_node *node,
 static void begin(struct json_writer *w, const struct profile *p,
 		  const struct report_options *options, size_t count, FILE *out)
 {
+	struct figures figures;
+
 	json_writer__init(w, out);
 	json_begin_object(w);
 	json_key_uint(w, "schema", SCHEMA_VERSION);
 	json_key(w, "summary");
-	report_write_summary(p, w);
+	figures__init(&figures, p);
+	write_summary(p, &figures, w);
 	json_key_string(w, "by", report_by_name(options->by));
 	json_key_string(w, "shape", shape_names[options->shape]);
 	json_key(w, "min_share");

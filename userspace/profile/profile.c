@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profile/figures.h"
+
 const char *unnamed_location(char *buffer, size_t size, enum dso_kind kind, const char *dso_name,
 			     uint64_t address)
 {
@@ -52,13 +54,7 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread)
 
 bool stack_end_is_complete(enum stack_end end)
 {
-	static const bool complete[STACK_END_COUNT] = {
-#define X(id, name, is_complete, text) [STACK_END_##id] = is_complete,
-		STACK_ENDS(X)
-#undef X
-	};
-
-	return complete[end];
+	return !figure_table[FIGURE_ENDS + end].is_loss;
 }
 
 double profile__complete_share(const struct profile *p)
@@ -119,4 +115,15 @@ const char *code_tier_text(enum code_tier tier)
 	};
 
 	return texts[tier];
+}
+
+const char *symbol_state_text(enum symbol_state state)
+{
+	static const char *const texts[SYMBOL_STATE_COUNT] = {
+#define X(id, text) [SYMBOL_STATE_##id] = text,
+		SYMBOL_STATES(X)
+#undef X
+	};
+
+	return texts[state];
 }

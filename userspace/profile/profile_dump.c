@@ -3,6 +3,7 @@
 #include "profile/profile_dump.h"
 #include "base/outside_books.h"
 #include "base/utf8.h"
+#include "profile/figures.h"
 
 #include <inttypes.h>
 
@@ -23,23 +24,28 @@ static const char *const symbol_states[] = {
 	SYMBOL_STATES(X)
 #undef X
 };
-static const char *const stack_ends[] = {
-#define X(id, name, complete, text) name,
-	STACK_ENDS(X)
-#undef X
-};
-static const char *const frame_kinds[] = {
-#define X(id, name, exact, text) name,
-	FRAME_KINDS(X)
-#undef X
-};
-static const char *const book_lines[] = {
-#define X(id, name, loss, text) name,
-	BOOK_LINES(X)
-#undef X
-};
 static const char *const begins[] = {"", " forked", " execed"};
-static const char *const lost_sources[] = {"samples", "sideband", "late", "recording"};
+
+static void dump_figures(const char *group, const struct figures *f, unsigned int first,
+			 unsigned int end, FILE *out)
+{
+	for (unsigned int id = first; id < end; id++)
+		if (f->value[id])
+			fprintf(out, "%s %s=%" PRIu64 "\n", group, figure_table[id].key,
+				f->value[id]);
+}
+
+/* "inlined-left-out 7": its key as a word of its own */
+static void dump_left_out(const struct figures *f, FILE *out)
+{
+	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++) {
+		if (!f->value[id])
+			continue;
+		for (const char *c = figure_table[id].key; *c; c++)
+			fputc(*c == '_' ? '-' : *c, out);
+		fprintf(out, " %" PRIu64 "\n", f->value[id]);
+	}
+}
 
 static void put_string(const struct profile *p, const char *key, struct string_id id, FILE *out)
 {
@@ -59,6 +65,9 @@ static void put_address(const char *key, uint64_t address, FILE *out)
 
 static void dump_session(const struct profile *p, FILE *out)
 {
+	struct figures f;
+
+	figures__init(&f, p);
 	fprintf(out,
 		"session start=%" PRIu64 " end=%" PRIu64 " realtime=%" PRIu64 " period=%" PRIu64
 		" samples=%" PRIu64 "%s%s\n",
@@ -72,17 +81,10 @@ static void dump_session(const struct profile *p, FILE *out)
 		put_string(p, "value", p->meta[i].value, out);
 		fputc('\n', out);
 	}
-	if (p->inlined_left_out)
-		fprintf(out, "inlined-left-out %" PRIu64 "\n", p->inlined_left_out);
-	for (int i = 0; i < STACK_END_COUNT; i++)
-		if (p->stack_ends[i])
-			fprintf(out, "ends %s=%" PRIu64 "\n", stack_ends[i], p->stack_ends[i]);
-	for (int i = 0; i < FRAME_KIND_COUNT; i++)
-		if (p->frames_found[i])
-			fprintf(out, "frames %s=%" PRIu64 "\n", frame_kinds[i], p->frames_found[i]);
-	for (int i = 0; i < LOST_SOURCE_COUNT; i++)
-		if (p->lost[i])
-			fprintf(out, "lost %s=%" PRIu64 "\n", lost_sources[i], p->lost[i]);
+	dump_left_out(&f, out);
+	dump_figures("ends", &f, FIGURE_ENDS, FIGURE_ENDS_END, out);
+	dump_figures("frames", &f, FIGURE_FRAMES, FIGURE_FRAMES_END, out);
+	dump_figures("lost", &f, FIGURE_LOST, FIGURE_LOST_END, out);
 	for (size_t i = 0; i < p->lost_range_count; i++)
 		fprintf(out, "lost-range %" PRIu64 "..%" PRIu64 "\n", p->lost_ranges[i].since,
 			p->lost_ranges[i].until);
@@ -111,7 +113,8 @@ static void dump_books(const struct profile *p, FILE *out)
 			" running=%" PRIu64 " due=%" PRIu64 " received=%" PRIu64,
 			b->cpu, b->period, b->time_enabled, b->time_running, b->due, b->received);
 		for (int line = 0; line < BOOK_COUNT; line++)
-			fprintf(out, " %s=%" PRIu64, book_lines[line], b->count[line]);
+			fprintf(out, " %s=%" PRIu64, figure_table[FIGURE_BOOKS + line].key,
+				b->count[line]);
 		fputc('\n', out);
 	}
 }
@@ -253,7 +256,7 @@ static void dump_thread_events(const struct profile *p, const struct profile_thr
 {
 	for (size_t i = 0; i < t->cut_count; i++)
 		fprintf(out, "  cut %" PRIu32 " %s\n", t->cuts[i].sample,
-			stack_ends[t->cuts[i].end]);
+			figure_table[FIGURE_ENDS + t->cuts[i].end].key);
 	for (size_t i = 0; i < t->rename_count; i++) {
 		fprintf(out, "  renamed %" PRIu64, t->renames[i].time);
 		put_string(p, "name", t->renames[i].name, out);

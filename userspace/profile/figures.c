@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "profile/figures.h"
+
+#include <string.h>
+
+const struct figure figure_table[FIGURE_COUNT] = {
+#define X(id, unit, key, value, label) [FIGURE_##id] = {FIGURE_IN_##unit, false, key, label},
+	SINGLE_FIGURES(X)
+#undef X
+#define X(id, unit, key, value, text) [FIGURE_##id] = {FIGURE_IN_##unit, true, key, text},
+		LEFT_OUT_FIGURES(X)
+#undef X
+#define X(id, name, loss, text) [FIGURE_BOOKS + BOOK_##id] = {FIGURE_IN_COUNT, loss, name, text},
+			BOOK_LINES(X)
+#undef X
+#define X(id, name, complete, text)                                                                \
+	[FIGURE_ENDS + STACK_END_##id] = {FIGURE_IN_COUNT, !(complete), name, text},
+				STACK_ENDS(X)
+#undef X
+#define X(id, name, exact, text)                                                                   \
+	[FIGURE_FRAMES + FRAME_##id] = {FIGURE_IN_COUNT, false, name, text},
+					FRAME_KINDS(X)
+#undef X
+#define X(id, name, text) [FIGURE_LOST + LOST_##id] = {FIGURE_IN_COUNT, true, name, text},
+						LOST_SOURCES(X)
+#undef X
+};
+
+/* Over all threads and all CPUs. */
+struct sums {
+	uint64_t threads, silent_threads; /* with a CPU sample, and without */
+	uint64_t cpu, silent_cpu;	  /* ns, of all threads and of those without a sample */
+	uint64_t due, received, lost;	  /* ticks */
+	uint64_t lines[BOOK_COUNT];
+	bool due_known;
+};
+
+static void add_thread(struct sums *s, const struct profile_thread *thread)
+{
+	uint64_t cpu = profile_thread__cpu(thread);
+
+	s->cpu += cpu;
+	if (thread->samples[SAMPLE_CPU].count) {
+		s->threads++;
+	} else {
+		s->silent_threads++;
+		s->silent_cpu += cpu;
+	}
+}
+
+static void add_books(struct sums *s, const struct profile_cpu_books *books)
+{
+	if (books->period) {
+		s->due_known = true;
+		s->due += books->due;
+	}
+	s->received += books->received;
+	for (unsigned int line = 0; line < BOOK_COUNT; line++) {
+		s->lines[line] += books->count[line];
+		if (figure_table[FIGURE_BOOKS + line].is_loss)
+			s->lost += books->count[line];
+	}
+}
+
+static void set_figures(struct figures *f, const struct profile *p, const struct sums *s)
+{
+	*f = (struct figures){.due_known = s->due_known};
+#define X(id, unit, key, expression, text)                                                         \
+	if (FIGURE_IN_##unit == FIGURE_IN_SHARE)                                                   \
+		f->share[FIGURE_##id] = (double)(expression);                                      \
+	else                                                                                       \
+		f->value[FIGURE_##id] = (uint64_t)(expression);
+	SINGLE_FIGURES(X)
+	LEFT_OUT_FIGURES(X)
+#undef X
+	memcpy(&f->value[FIGURE_BOOKS], s->lines, sizeof(s->lines));
+	memcpy(&f->value[FIGURE_ENDS], p->stack_ends, sizeof(p->stack_ends));
+	memcpy(&f->value[FIGURE_FRAMES], p->frames_found, sizeof(p->frames_found));
+	memcpy(&f->value[FIGURE_LOST], p->lost, sizeof(p->lost));
+}
+
+void figures__init(struct figures *f, const struct profile *p)
+{
+	struct sums sums = {};
+
+	for (size_t i = 1; i < p->thread_count; i++)
+		add_thread(&sums, &p->threads[i]);
+	for (size_t i = 0; i < p->books_count; i++)
+		add_books(&sums, &p->books[i]);
+	set_figures(f, p, &sums);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The figures of a whole profile, in one table: the formats, the report and the summary are written from it.
+ *
+ * A figure is a number with a unit, a key for programs and a text for people. Most count something that is missing:
+ * ticks by what became of them, stacks by how they end, records that were lost, names beyond a bound. Formats go
+ * through these groups, so a new row of a group is in every format. The other figures are listed by each format that
+ * shows them, in its own order.
+ */
+#ifndef PROFILE_FIGURES_H
+#define PROFILE_FIGURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+enum figure_unit {
+	FIGURE_IN_COUNT,
+	FIGURE_IN_NS,
+	FIGURE_IN_SHARE, /* 0..1 */
+	FIGURE_IN_FLAG,
+	FIGURE_IN_CLOCK, /* true: the TSC; false: CLOCK_MONOTONIC */
+	FIGURE_IN_DUE,	 /* ticks, signed; unknown unless figures.due_known */
+};
+
+/*
+ * X(ENUM, unit, key, value, label). `value` is an expression of p, the profile, and s, its sums (struct sums). `label`
+ * is for a list of labels and values; "": the figure is in none.
+ */
+#define SINGLE_FIGURES(X)                                                                          \
+	X(START, NS, "start_monotonic_ns", p->start, "")                                           \
+	X(START_REALTIME, NS, "start_realtime_ns", p->start_realtime, "")                          \
+	X(DURATION, NS, "duration_ns", p->end > p->start ? p->end - p->start : 0, "")              \
+	X(PERIOD, NS, "period_ns", p->period, "Period")                                            \
+	X(SAMPLES, COUNT, "samples", p->sample_count, "Samples")                                   \
+	X(THREADS, COUNT, "threads", s->threads, "") /* with a sample */                           \
+	X(SILENT_THREADS, COUNT, "silent_threads", s->silent_threads,                              \
+	  "Threads without a sample, not shown")                                                   \
+	X(CPU, NS, "cpu_ns", s->cpu, "CPU time of all threads")                                    \
+	X(SILENT_CPU, NS, "silent_cpu_ns", s->silent_cpu, "CPU time of those")                     \
+	X(CUT_SHORT, FLAG, "cut_short", p->cut_short, "")                                          \
+	X(COMPLETE_SHARE, SHARE, "complete_share", profile__complete_share(p), "Complete")         \
+	X(NAMED_SHARE, SHARE, "named_share", profile__named_share(p), "Code with a symbol")        \
+	X(UNMAPPED, COUNT, "unmapped_frames", p->unmapped_frames, "Frames outside every mapping")  \
+	X(CLOCK, CLOCK, "clock", p->tsc_khz > 0, "")                                               \
+	X(TSC_KHZ, COUNT, "tsc_khz", p->tsc_khz, "")                                               \
+	X(CLOCK_ERROR, NS, "clock_error_ns", p->clock_error_ns, "Largest error")                   \
+	X(CLOCK_EPOCHS, COUNT, "clock_epochs", p->clock_epochs, "Epochs")                          \
+	X(DUE, DUE, "due", s->due, "Due")                                                          \
+	X(RECEIVED, COUNT, "received", s->received, "received by the collector")                   \
+	X(UNEXPLAINED, DUE, "unexplained", profile__unexplained_ticks(p), "Unexplained")           \
+	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */
+
+/*
+ * What a bound has left out: shown unless it is 0, followed by "left out". X(ENUM, unit, key, value, text)
+ */
+#define LEFT_OUT_FIGURES(X)                                                                        \
+	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")
+
+/* The last four groups are BOOK_LINES (over all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES of event.h. */
+#define FIGURE_LEFT_OUT 0
+
+enum figure_id {
+#define X(id, ...) FIGURE_##id,
+	LEFT_OUT_FIGURES(X) FIGURE_LEFT_OUT_END, /* no figure */
+	SINGLE_FIGURES(X) FIGURE_BOOKS,
+#undef X
+	FIGURE_BOOKS_END = FIGURE_BOOKS + BOOK_COUNT,
+	FIGURE_ENDS = FIGURE_BOOKS_END,
+	FIGURE_ENDS_END = FIGURE_ENDS + STACK_END_COUNT,
+	FIGURE_FRAMES = FIGURE_ENDS_END,
+	FIGURE_FRAMES_END = FIGURE_FRAMES + FRAME_KIND_COUNT,
+	FIGURE_LOST = FIGURE_FRAMES_END,
+	FIGURE_LOST_END = FIGURE_LOST + LOST_SOURCE_COUNT,
+	FIGURE_COUNT = FIGURE_LOST_END,
+};
+
+struct figure {
+	enum figure_unit unit;
+	bool is_loss;	  /* counts something that is missing, or incomplete */
+	const char *key;  /* of JSON and of dumps; of a book line, a stack end, …: its name */
+	const char *text; /* of a single figure: its label */
+};
+
+extern const struct figure figure_table[FIGURE_COUNT];
+
+struct figures {
+	uint64_t value[FIGURE_COUNT]; /* of a share: 0 */
+	double share[FIGURE_COUNT];   /* of a share */
+	bool due_known;		      /* for at least one CPU; FIGURE_DUE is the sum of those */
+};
+
+void figures__init(struct figures *f, const struct profile *p);
+
+/* Does it count something that is missing, and is there any? */
+static inline bool figures__is_loss(const struct figures *f, unsigned int id)
+{
+	return figure_table[id].is_loss && f->value[id];
+}
+
+static inline int64_t figures__unexplained(const struct figures *f)
+{
+	return (int64_t)f->value[FIGURE_UNEXPLAINED];
+}
+
+static inline const char *stack_end_text(enum stack_end end)
+{
+	return figure_table[FIGURE_ENDS + end].text;
+}
+
+#endif
