@@ -19,7 +19,7 @@ base      : base                                        | | containers, strings,
 elf       : base elf                                    | | an open ELF file, its segments, notes and symbols; the function table of Go
 sandbox   : base sandbox                                | | privileges that a process gives up before it reads files of tenants; ending children that hang
 profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
-stream    : base stream                                 | event.h event_handler.h meta_keys.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
+stream    : base stream                                 | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
 capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
 readers   : base readers                                | | processes for system calls that a tenant can block
 runtimes  : base elf runtimes                           | runtime_info.h | the memory of runtimes; layouts, functions and lines of V8, CPython, HotSpot
@@ -28,7 +28,7 @@ jitwatch  : base elf stream readers runtimes jitwatch   | event.h event_handler.
 unwind    : base elf sandbox unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
 jit       : base jit                                    | profile.h | perf map and jitdump formats, timeline of JIT code, names of runtimes
 process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
-symbolize : base elf sandbox symbolize                  | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
+symbolize : base elf sandbox stream symbolize           | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
 serve     : base serve                                  | | the web server on the loopback interface, its routes
@@ -36,7 +36,7 @@ session   : base elf profile stream capture procfs jitwatch unwind jit process s
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
 cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize sandbox readers runtimes session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf       :                                             | bpf_shared.h event.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
-sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h | contracts between the rooms
+sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it

@@ -802,7 +802,7 @@ struct symbol_event {
 	__u64 address; /* of the location, as the recorder made it (file offset or kernel address) */
 	__u64 elf_address; /* virtual address in the ELF file; ~0 unknown */
 	__u32 frames;	   /* innermost first, then packed as struct symbol_event_frame + strings */
-	__u32 reserved;
+	__u32 same_size; /* the chain holds for so many ELF addresses; 0: unknown, as in a recording */
 	char payload[];
 };
 

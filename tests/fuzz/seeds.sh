@@ -211,6 +211,21 @@ printf '%b' '\0\0asm\01\0\0\0\01\04\01\0140\0\0\02\07\01\01e\01f\0\0\03\02\01\0\
 for version in 1 3 5; do
 	printf '%b' "\\0$version"'\0\020\02\01\0\0\0\0\0\0\0' >"$dir/wasm-heap-$version"
 done
+# symbol answers: two frames, and then a string of theirs by its place, alone and before a report of a child; see fuzz_blob.c
+python3 -c '
+import struct, sys
+def frame(strings, sizes):
+    return struct.pack("<QQ4I3HH", 16, 32, 3, 4, 5, 6, *sizes, 0) + strings + bytes(-len(strings) % 8)
+def answer(index, *frames):
+    body = b"".join(frames)
+    return struct.pack("<IHHQQQII", 40 + len(body), 32, 0, 0, index, 0x1000 + index, len(frames), 8) + body
+blob = answer(0, frame(b"inner\0a.c\0", (6, 4, 0)), frame(b"function\0/src/b.c\0b.h\0", (9, 9, 4)))
+blob += answer(1) + answer(2, frame(struct.pack("<II", 88, 94), (0xffff, 0xffff, 0)))
+report = struct.pack("<IHHQqIIQQQQQ", 72, 0xffff, 0, 0, -5, 1, 1, 3, 3, 3, 0, 0)
+for name, data in ("one", blob[:len(blob) // 2]), ("all", blob), ("told", blob + report):
+    with open(f"{sys.argv[1]}/blob-{name}", "wb") as f:
+        f.write(b"\5" + bytes(7) + data)
+' "$dir" || exit 1
 # recordings: their events, behind a header of fuzz_session.c that repeats nothing
 python3 -c '
 import os, sys

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checking events: one sound event of each type, every way to break it, and the symbol codec. */
+/* Checking events: one sound event of each type, every way to break it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "stream/event_decode.h"
-#include "stream/symbol_codec.h"
+#include "stream/symbol_blob.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -132,12 +132,14 @@ static void make_jit_bytes(union event *e)
 
 static void make_symbol(union event *e)
 {
-	const struct symbol_entry entries[] = {
+	const struct symbol_frame frames[] = {
 		{.function = "inner", .file = "a.c", .function_address = 16, .line = 3},
 		{.function = "outer", .definition_file = "b.c", .function_address = ~0ULL},
 	};
 
-	symbol_event__encode(e, 42, 0x1000, 0x2000, entries, 2);
+	symbol_event__encode(
+		e, 42, 0x1000,
+		&(struct symbol_result){.elf_address = 0x2000, .frames = frames, .frame_count = 2});
 }
 
 static void make_fixed(union event *e, enum event_type type)
@@ -530,97 +532,6 @@ static void test_each_rule_refuses(void **state)
 	free(e);
 }
 
-/* ---- symbols --------------------------------------------------------------------------------- */
-
-static void expect_text(const char *actual, const char *expected)
-{
-	if (!expected)
-		assert_null(actual);
-	else
-		assert_string_equal(actual, expected);
-}
-
-static void test_a_chain_comes_back(void **state)
-{
-	const struct symbol_entry entries[] = {
-		{"std::vector<int>::push_back(int&&)", "/usr/include/v.h", "/usr/include/w.h",
-		 0x1234, 0x56, 78, 9, 70, 3},
-		{"f", NULL, NULL, ~0ULL, 0, 0, 0, 0, 0},
-		{NULL, "x", NULL, 1, 2, 3, 4, 5, 6},
-		{"\xff\xfe\n", "", "seven77", 1, 2, 3, 4, 5, 6},
-	};
-	union event *e = malloc(sizeof(*e));
-	struct symbol_walk walk;
-	struct symbol_entry got;
-
-	(void)state;
-	symbol_event__encode(e, 99, 0xabc, ~0ULL, entries, COUNT(entries));
-	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
-	assert_int_equal(e->header.time, 99);
-	assert_int_equal(e->symbol.address, 0xabc);
-	assert_true(e->symbol.elf_address == ~0ULL);
-	symbol_walk__init(&walk, &e->symbol);
-	for (size_t i = 0; i < COUNT(entries); i++) {
-		const struct symbol_entry *want = &entries[i];
-
-		assert_int_equal(symbol_walk__next(&walk, &got), 1);
-		expect_text(got.function, want->function);
-		expect_text(got.file, want->file && want->file[0] ? want->file : NULL);
-		expect_text(got.definition_file, want->definition_file);
-		assert_true(got.function_address == want->function_address);
-		assert_int_equal(got.function_size, want->function_size);
-		assert_int_equal(got.line, want->line);
-		assert_int_equal(got.column, want->column);
-		assert_int_equal(got.definition_line, want->definition_line);
-		assert_int_equal(got.definition_column, want->definition_column);
-	}
-	assert_int_equal(symbol_walk__next(&walk, &got), 0);
-
-	symbol_event__encode(e, 99, 1, 2, NULL, 0);
-	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
-	symbol_walk__init(&walk, &e->symbol);
-	assert_int_equal(symbol_walk__next(&walk, &got), 0);
-	free(e);
-}
-
-static void test_long_chains_and_strings_are_cut(void **state)
-{
-	enum { LENGTH = 20000, FRAMES = 100 };
-	struct symbol_entry entries[FRAMES];
-	union event *e = malloc(sizeof(*e));
-	char *name = malloc(LENGTH + 1);
-	struct symbol_walk walk;
-	struct symbol_entry got;
-	unsigned int frames = 0;
-
-	(void)state;
-	name[0] = 'a'; /* so that no power of two falls between characters */
-	for (size_t i = 1; i + 2 < LENGTH; i += 3)
-		memcpy(name + i, "\xe2\x82\xac", 4);
-	for (size_t i = 0; i < FRAMES; i++)
-		entries[i] = (struct symbol_entry){
-			.function = name, .file = name, .definition_file = name, .line = i};
-
-	symbol_event__encode(e, 1, 2, 3, entries, 1);
-	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
-	symbol_walk__init(&walk, &e->symbol);
-	assert_int_equal(symbol_walk__next(&walk, &got), 1);
-	assert_int_equal(strlen(got.function), 4093); /* 1 + 3 * 1364, at most 4095 */
-	assert_memory_equal(got.function, name, 4093);
-
-	symbol_event__encode(e, 1, 2, 3, entries, FRAMES);
-	assert_int_equal(event_check(&e->header, sizeof(*e)), 0);
-	symbol_walk__init(&walk, &e->symbol);
-	while (symbol_walk__next(&walk, &got) == 1) {
-		assert_int_equal(got.line, frames++);
-		assert_int_equal((strlen(got.file) - 1) % 3, 0);
-		assert_true(strlen(got.file) > 200);
-	}
-	assert_int_equal(frames, SYMBOL_CHAIN_MAX);
-	free(name);
-	free(e);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -631,8 +542,6 @@ int main(void)
 		cmocka_unit_test(test_cut_events_are_not_read_beyond),
 		cmocka_unit_test(test_changed_bytes_are_not_believed),
 		cmocka_unit_test(test_each_rule_refuses),
-		cmocka_unit_test(test_a_chain_comes_back),
-		cmocka_unit_test(test_long_chains_and_strings_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,12 +67,26 @@ static void say(const void *data, size_t size)
 		_exit(1);
 }
 
-static void say_record(uint32_t type, uint32_t size, const void *body, size_t body_size)
+static void say_event(uint16_t type, uint32_t size, const void *body, size_t body_size)
 {
-	uint32_t header[] = {size, type};
+	struct event_header header = {.size = size, .type = type};
 
-	say(header, sizeof(header));
+	say(&header, sizeof(header));
 	say(body, body_size);
+}
+
+/* An answer with one frame, whose strings are what comes behind it. */
+struct said_answer {
+	uint64_t index, elf_address;
+	uint32_t frames, same_size;
+	struct symbol_event_frame frame;
+	char strings[4008];
+};
+
+static void say_answer(const struct said_answer *answer)
+{
+	say_event(EVENT_SYMBOL, sizeof(struct event_header) + sizeof(*answer), answer,
+		  sizeof(*answer));
 }
 
 static void say_noise(void)
@@ -85,44 +99,44 @@ static void say_noise(void)
 		say(noise, sizeof(noise));
 }
 
-/* Whole strings, one after the other, without end. */
-static void say_strings(void)
+/* Whole answers, one after the other, without end: the first of them is there already. */
+static void say_answers(void)
 {
-	char text[4000];
+	struct said_answer answer = {.index = 1, .frames = 1, .frame.name_size = 4000};
 
-	memset(text, 'x', sizeof(text));
-	text[sizeof(text) - 1] = '\0';
-	for (;;)
-		say_record(1, sizeof(text) + 8, text, sizeof(text));
+	memset(answer.strings, 'x', 3999);
+	for (;; answer.index++)
+		say_answer(&answer);
 }
 
 static void say_open_string(void)
 {
-	say_record(1, 16, "12345678", 8);
+	struct said_answer answer = {.index = 1, .frames = 1, .frame.name_size = 8};
+
+	memcpy(answer.strings, "12345678", 8);
+	say_answer(&answer);
 	pause();
 }
 
 static void say_wrong_index(void)
 {
-	uint64_t body[] = {1, 0, 0};
-
-	say_record(2, 32, body, sizeof(body));
+	say_answer(&(struct said_answer){.index = 2});
 	pause();
 }
 
+/* The place of an earlier string: far behind all that was sent. */
 static void say_unknown_string(void)
 {
-	uint64_t body[3 + 6] = {0, 0, 1, 0, 0, 0x0000000500000005ull};
+	struct said_answer answer = {.index = 1, .frames = 1, .frame.file_size = 0xffff};
 
-	say_record(2, 8 + sizeof(body), body, sizeof(body));
+	memset(answer.strings, 0x7f, 4);
+	say_answer(&answer);
 	pause();
 }
 
 static void say_too_many_frames(void)
 {
-	uint64_t body[] = {0, 0, 1ull << 60};
-
-	say_record(2, 32, body, sizeof(body));
+	say_answer(&(struct said_answer){.index = 1, .frames = 1u << 30});
 	pause();
 }
 
@@ -130,13 +144,13 @@ static void say_early_end(void)
 {
 	char body[8 + sizeof(struct module_report)] = {};
 
-	say_record(3, 8 + sizeof(body), body, sizeof(body));
+	say_event(0xffff, sizeof(struct event_header) + sizeof(body), body, sizeof(body));
 	pause();
 }
 
 static void say_record_without_size(void)
 {
-	say_record(1, 0, "", 0);
+	say_event(EVENT_SYMBOL, 0, "", 0);
 	pause();
 }
 
@@ -174,7 +188,7 @@ static void write_to_null(void)
 
 BAD_CHILD(crash, signal(SIGSEGV, SIG_DFL); write_to_null())
 BAD_CHILD(noise, say_noise())
-BAD_CHILD(flood, say_strings())
+BAD_CHILD(flood, say_answers())
 BAD_CHILD(open_string, say_open_string())
 BAD_CHILD(wrong_index, say_wrong_index())
 BAD_CHILD(unknown_string, say_unknown_string())
@@ -288,16 +302,16 @@ static void test_order_of_jobs(void **state)
 static int answer_long(const struct module_files *files, const uint64_t *addresses, size_t count,
 		       symbol_sink_fn sink, void *context, struct module_report *report)
 {
-	static char name[3 * SEALED_STRING_MAX];
-	static struct symbol_frame frames[2 * SEALED_CHAIN_MAX];
+	static char name[3 * SYMBOL_STRING_MAX];
+	static struct symbol_frame frames[2 * SYMBOL_CHAIN_MAX];
 
 	(void)files, (void)addresses;
 	memset(name, 'n', sizeof(name) - 1);
-	for (size_t i = 0; i < 2 * SEALED_CHAIN_MAX; i++)
+	for (size_t i = 0; i < 2 * SYMBOL_CHAIN_MAX; i++)
 		frames[i] = (struct symbol_frame){.function = name + i, .file = name};
 	for (size_t i = 0; i < count; i++) {
 		struct symbol_result result = {.frames = frames,
-					       .frame_count = 2 * SEALED_CHAIN_MAX};
+					       .frame_count = 2 * SYMBOL_CHAIN_MAX};
 		int err = sink(context, i, &result);
 
 		if (err)
@@ -317,7 +331,7 @@ static void test_long_answers_are_cut(void **state)
 	make_jobs(&job, &test, 1);
 	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
 	assert_int_equal(test.told, ADDRESSES);
-	assert_int_equal(test.answers[7].frames, SEALED_CHAIN_MAX);
+	assert_int_equal(test.answers[7].frames, SYMBOL_CHAIN_MAX);
 	assert_int_equal(strlen(test.answers[7].name), sizeof(test.answers[7].name) - 1);
 }
 
@@ -417,6 +431,30 @@ static void test_error_of_a_sink(void **state)
 	assert_int_equal(tests[1].told, 1);
 	assert_int_equal(tests[2].told, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* What all answers together may take is bounded, however many there may be. */
+static void test_too_much(void **state)
+{
+	static struct {
+		struct symbol_event event;
+		struct symbol_event_frame frames[SYMBOL_CHAIN_MAX];
+		char rest[60000];
+	} answer;
+	struct sealed_answers a;
+	uint64_t sent = 0;
+	int err = 0;
+
+	(void)state;
+	answer.event.header = (struct event_header){.size = sizeof(answer), .type = EVENT_SYMBOL};
+	sealed_answers__init(&a, 2000);
+	for (; !err; sent += sizeof(answer)) {
+		answer.event.address = a.results;
+		err = sealed_answers__feed(&a, &answer, sizeof(answer));
+	}
+	assert_int_equal(err, -EFBIG);
+	assert_in_range(sent, 64 << 20, 100 << 20);
+	sealed_answers__fini(&a);
 }
 
 /* ---- while they run -------------------------------------------------------------------------- */
@@ -586,6 +624,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_long_answers_are_cut),
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_too_much),
 		cmocka_unit_test(test_forbidden_calls_kill),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_stuck),

@@ -395,39 +395,39 @@ static void test_keys(void **state)
 /* More than a file may hold is left out, and what is there can be read. */
 static void test_too_much(void **state)
 {
-	static char name[1 << 20];
-	struct symbol_frame frame = {.function = name};
-	struct symbol_frame *deep = calloc(5000, sizeof(*deep));
-	struct symbol_result result = {1, &frame, 1, 0}, too_deep = {1, deep, 5000, 0};
+	enum { COUNT = 1200, CHAIN = 20 };
+	static char names[CHAIN][3000];
+	struct symbol_frame frames[CHAIN];
+	struct symbol_result result = {1, frames, CHAIN, 0};
 	struct symbol_cache *c = open_cache();
-	uint64_t addresses[100];
+	uint64_t addresses[COUNT];
 	struct reading r = {.addresses = addresses, .last = -1, .forged = true};
-	unsigned char known[100];
+	unsigned char known[COUNT];
 
 	(void)state;
-	memset(name, 'n', sizeof(name) - 1);
-	for (size_t i = 0; i < 5000; i++)
-		deep[i].function = "f";
-	for (size_t i = 0; i < 100; i++) {
+	for (size_t i = 0; i < CHAIN; i++) {
+		memset(names[i], 'n', sizeof(names[i]) - 1);
+		frames[i] = (struct symbol_frame){.function = names[i]};
+	}
+	for (size_t i = 0; i < COUNT; i++) {
 		addresses[i] = i;
-		snprintf(name, 10, "%09zu", i);
-		name[9] = 'n';
+		for (size_t n = 0; n < CHAIN; n++) {
+			snprintf(names[n], 10, "%04zu.%04zu", i, n);
+			names[n][9] = 'n';
+		}
 		assert_int_equal(symbol_cache__add(c, &KEY, i, &result), 0);
 	}
-	assert_int_equal(symbol_cache__add(c, &KEY, 100, &too_deep), 0);
 	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
-	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 100, known, check_answer, &r), 0);
-	assert_in_range(r.told, 60, 64);
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r), 0);
+	assert_in_range(r.told, 1080, 1118); /* 64 MB / 60 KB */
 	/* and more of it does not replace what is there */
-	assert_int_equal(symbol_cache__add(c, &KEY, 99, &result), 0);
+	assert_int_equal(symbol_cache__add(c, &KEY, COUNT - 1, &result), 0);
 	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
 	r = (struct reading){.addresses = addresses, .last = -1, .forged = true};
-	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 100, known, check_answer, &r), 0);
-	assert_in_range(r.told, 60, 64);
-	assert_true(known[99]);
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r), 0);
+	assert_in_range(r.told, 1080, 1118);
+	assert_true(known[COUNT - 1]);
 	symbol_cache__free(c);
-	free(deep);
 }
 
 /* ---- bad files ------------------------------------------------------------------------------- */
@@ -464,6 +464,29 @@ static void test_damaged(void **state)
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
 	replace_path(path, good, size);
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 20);
+}
+
+/* A file of an earlier version is deleted, and replaced. */
+static void test_other_version(void **state)
+{
+	uint64_t addresses[20];
+	_cleanup_free_ char *file = NULL;
+	char path[512];
+	size_t size;
+
+	(void)state;
+	fill_addresses(addresses, 20, 50);
+	write_cache(&KEY, addresses, 20, 1);
+	only_file(path, sizeof(path));
+	file = read_path(path, &size);
+	assert_int_equal(file[8], 3);
+	file[8] = 2; /* the version is not in the checksum */
+	replace_path(path, file, size);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 1), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	replace_path(path, file, size);
+	write_cache(&KEY, addresses, 20, 2);
+	assert_int_equal(read_fresh(&KEY, addresses, 20, 2), 20);
 }
 
 /* Somebody who writes nonsense on purpose has the checksum right. */
@@ -764,11 +787,11 @@ static void test_writers_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip), TEST(test_sink_stops),	 TEST(test_merge),
-		TEST(test_keys),       TEST(test_too_much),	 TEST(test_damaged),
-		TEST(test_forged),     TEST(test_foreign_files), TEST(test_foreign_directories),
-		TEST(test_homes),      TEST(test_limit),	 TEST(test_writers_at_once),
-		TEST(test_kept),       TEST(test_kept_limit),
+		TEST(test_round_trip),	  TEST(test_sink_stops),    TEST(test_merge),
+		TEST(test_keys),	  TEST(test_too_much),	    TEST(test_damaged),
+		TEST(test_forged),	  TEST(test_foreign_files), TEST(test_foreign_directories),
+		TEST(test_homes),	  TEST(test_limit),	    TEST(test_writers_at_once),
+		TEST(test_other_version), TEST(test_kept),	    TEST(test_kept_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"
 #include "jit/jit_runtime.h"
-#include "stream/symbol_codec.h"
+#include "stream/symbol_blob.h"
 
 struct code_process {
 	const struct jit_process *process;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "process/outside_rows.h"
-#include "stream/symbol_codec.h"
+#include "stream/symbol_blob.h"
 
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder)
 {
@@ -27,23 +27,23 @@ static int on_symbol_dso(void *context, const struct symbol_dso_event *e)
 	return 0;
 }
 
-static struct profile_line line_of(struct profile_symbols *s, const struct symbol_entry *entry)
+static struct profile_line line_of(struct profile_symbols *s, const struct symbol_frame *frame)
 {
 	struct profile_function function = {
-		.name = profile_builder__string(s->builder, entry->function),
+		.name = profile_builder__string(s->builder, frame->function),
 		.dso = s->dso,
-		.address = entry->function_address,
-		.size = entry->function_size,
-		.definition_line = entry->definition_line,
-		.definition_column = entry->definition_column,
+		.address = frame->function_address,
+		.size = frame->function_size,
+		.definition_line = frame->definition_line,
+		.definition_column = frame->definition_column,
 	};
 	struct profile_line line = {
-		.file = profile_builder__string(s->builder, entry->file),
-		.line = entry->line,
-		.column = entry->column,
+		.file = profile_builder__string(s->builder, frame->file),
+		.line = frame->line,
+		.column = frame->column,
 	};
 
-	function.definition_file = profile_builder__string(s->builder, entry->definition_file);
+	function.definition_file = profile_builder__string(s->builder, frame->definition_file);
 	if (function.name.v)
 		line.function = profile_builder__function(s->builder, &function);
 	return line;
@@ -54,15 +54,13 @@ static int on_symbol(void *context, const struct symbol_event *e)
 	struct profile_symbols *s = context;
 	struct location_id location = profile_builder__find_location(s->builder, s->dso,
 								     e->address);
-	struct symbol_walk walk;
-	struct symbol_entry entry;
+	struct symbol_answer answer;
 
-	if (!location.v)
+	if (!location.v || symbol_event__decode(e, &answer))
 		return 0;
 	s->lines.count = 0;
-	symbol_walk__init(&walk, e);
-	while (symbol_walk__next(&walk, &entry) > 0) {
-		struct profile_line line = line_of(s, &entry);
+	for (size_t i = 0; i < answer.result.frame_count; i++) {
+		struct profile_line line = line_of(s, &answer.frames[i]);
 
 		if (line.function.v && vec_push(&s->lines, line))
 			return -ENOMEM;

@@ -10,12 +10,11 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/minmax.h"
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/outside_event.h"
-#include "stream/symbol_codec.h"
+#include "stream/symbol_blob.h"
 
 #define LOSSES_SIZE 4096
 
@@ -65,35 +64,15 @@ static int emit_dso(struct symbolizing *s, struct dso_id id, enum symbol_state s
 	return pass_event(s, &event.header);
 }
 
-static struct symbol_entry entry_of(const struct symbol_frame *frame)
-{
-	return (struct symbol_entry){
-		.function = frame->function,
-		.file = frame->file,
-		.definition_file = frame->definition_file,
-		.function_address = frame->function_address,
-		.function_size = frame->function_size,
-		.line = frame->line,
-		.column = frame->column,
-		.definition_line = frame->definition_line,
-		.definition_column = frame->definition_column,
-	};
-}
-
 static int emit_symbol(void *context, size_t index, const struct symbol_result *result)
 {
 	struct symbol_task *task = context;
 	struct symbolizing *s = task->all;
-	struct symbol_entry entries[SYMBOL_CHAIN_MAX];
-	size_t count = min_u64(result->frame_count, SYMBOL_CHAIN_MAX);
 	int err = index ? 0 : emit_dso(s, task->dso, SYMBOL_STATE_PENDING);
 
-	if (err || (!count && result->elf_address == PROFILE_UNKNOWN_ADDRESS))
+	if (err || (!result->frame_count && result->elf_address == PROFILE_UNKNOWN_ADDRESS))
 		return err;
-	for (size_t i = 0; i < count; i++)
-		entries[i] = entry_of(&result->frames[i]);
-	symbol_event__encode(&s->out, s->window->last_time, task->addresses.data[index],
-			     result->elf_address, entries, count);
+	symbol_event__encode(&s->out, s->window->last_time, task->addresses.data[index], result);
 	return pass_event(s, &s->out.event.header);
 }
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "stream/symbol_codec.h"
+#include "stream/symbol_blob.h"
 
 static bool string_ends(const char *s, size_t available, size_t limit)
 {
@@ -204,17 +204,9 @@ static bool check_code_copy(const struct code_copy_event *e)
 
 static bool check_symbol(const struct symbol_event *e)
 {
-	struct symbol_walk walk;
-	struct symbol_entry entry;
-	int more;
+	struct symbol_answer answer;
 
-	if (e->frames > SYMBOL_CHAIN_MAX)
-		return false;
-	symbol_walk__init(&walk, e);
-	do
-		more = symbol_walk__next(&walk, &entry);
-	while (more > 0);
-	return more == 0;
+	return !symbol_event__decode(e, &answer);
 }
 
 /* ---- all types ------------------------------------------------------------------------------- */

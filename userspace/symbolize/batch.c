@@ -18,19 +18,17 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "stream/symbol_blob.h"
 #include "symbolize/answer_memory.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/kernel_image.h"
-#include "symbolize/result_store.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_pool.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbolize.h"
-
-#define KERNEL_CHAIN_MAX 64
 
 struct batch;
 
@@ -42,9 +40,11 @@ struct part {
 	bool unreadable; /* its file system does not answer */
 	enum debug_refusal refusal;
 	struct symbol_cache_key key;
-	struct result_store *cached; /* what is known without a child */
-	bool in_cache;		     /* its answers may be kept on disk … */
-	bool in_memory;		     /* … and here */
+	bool was_asked;		   /* was looked up in what is known without a child: */
+	struct symbol_blob cached; /* answers from there, by index … */
+	size_t delivered;	   /* … of which so many bytes were passed on */
+	bool in_cache;		   /* its answers may be kept on disk … */
+	bool in_memory;		   /* … and here */
 	struct answer_key answer_key;
 	enum symbol_state known_state; /* of the answers here */
 	const char *known_lines_lost;
@@ -196,7 +196,7 @@ static int ask_cache(struct batch *b, struct part *part, const uint64_t *address
 	};
 	part->in_cache = true;
 	return symbol_cache__read(b->cache, &part->key, addresses, part->job->count, known,
-				  result_store__keep, part->cached);
+				  symbol_blob__add, &part->cached);
 }
 
 /* Are answers of this module to be kept in memory? *memory is then where. */
@@ -229,14 +229,12 @@ static int ask_what_is_known(struct batch *b, struct part *part, const uint64_t 
 {
 	struct answer_memory *memory;
 
-	part->cached = result_store__new();
-	if (!part->cached)
-		return -ENOMEM;
+	part->was_asked = true;
 	part->known_state = SYMBOL_STATE_RESOLVED;
 	part->in_memory = goes_to_memory(b, part, &memory);
 	if (part->in_memory && answer_memory__has(memory, &part->answer_key))
 		return answer_memory__read(memory, &part->answer_key, addresses, part->job->count,
-					   known, result_store__keep, part->cached,
+					   known, symbol_blob__add, &part->cached,
 					   &part->known_state, &part->known_lines_lost);
 	return ask_cache(b, part, addresses, known);
 }
@@ -344,7 +342,7 @@ static int prepare_part(struct batch *b, struct part *part)
 	err = divide_addresses(b, part);
 	if (!err && part->addresses.count)
 		hand_to_child(b, part);
-	else if (!err && part->cached)
+	else if (!err && part->was_asked)
 		b->counts->modules_cached++;
 	return err;
 }
@@ -378,7 +376,7 @@ static void part__fini(struct part *part)
 		close(part->files.debug_fd);
 	if (part->files.alt_fd >= 0)
 		close(part->files.alt_fd);
-	result_store__free(part->cached);
+	symbol_blob__fini(&part->cached);
 	vec_free(&part->addresses);
 	vec_free(&part->indices);
 }
@@ -452,14 +450,14 @@ static int tell_kernel_until(struct part *part, size_t end)
 static int tell_kernel(struct part *part, size_t index, const struct symbol_result *result)
 {
 	const struct symbolizer_job *job = part->job;
-	struct symbol_frame frames[KERNEL_CHAIN_MAX];
+	struct symbol_frame frames[SYMBOL_CHAIN_MAX];
 	struct symbol_result moved = *result;
 	int err = tell_kernel_until(part, index);
 
 	if (err || !result->frame_count || (result->frame_count == 1 && !result->frames[0].line))
 		return err;
-	if (moved.frame_count > KERNEL_CHAIN_MAX)
-		moved.frame_count = KERNEL_CHAIN_MAX;
+	if (moved.frame_count > SYMBOL_CHAIN_MAX)
+		moved.frame_count = SYMBOL_CHAIN_MAX;
 	for (size_t i = 0; i < moved.frame_count; i++) {
 		frames[i] = result->frames[i];
 		if (frames[i].function_address != PROFILE_UNKNOWN_ADDRESS)
@@ -479,6 +477,23 @@ static int tell_result(void *context, size_t index, const struct symbol_result *
 	if (part->has_vmlinux)
 		return tell_kernel(part, index, result);
 	return part->job->sink(part->job->context, index, result);
+}
+
+/* What was known without a child about indices below `end`, as far as it was not passed on yet. */
+static int deliver_cached(struct part *part, size_t end)
+{
+	size_t next = part->delivered;
+	struct symbol_answer answer;
+	int err = 0;
+
+	while (!err &&
+	       symbol_blob__next(part->cached.bytes.data, part->cached.bytes.count, &next,
+				 &answer) > 0 &&
+	       answer.address < end) {
+		part->delivered = next;
+		err = tell_result(part, answer.address, &answer.result);
+	}
+	return err;
 }
 
 /* A job that neither the cache nor a child knows anything of. */
@@ -503,13 +518,12 @@ static int tell_here(struct batch *b, const struct part *part)
 static int tell_rest(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;
-	int err = 0;
+	int err;
 
-	if (!part->sealed && !part->cached)
+	if (!part->sealed && !part->was_asked)
 		return tell_here(b, part);
 	fill_in(part);
-	if (part->cached)
-		err = result_store__tell(part->cached, job->count, tell_result, part);
+	err = deliver_cached(part, job->count);
 	if (!err && part->has_vmlinux) {
 		err = tell_kernel_until(part, job->count);
 		job->state = symbolize_kernel_state(b->symbolizer);
@@ -545,8 +559,8 @@ static int tell_fresh(void *context, size_t number, const struct symbol_result *
 	size_t index = part->indices.data[number];
 	int err = finish_until(part->batch, part);
 
-	if (!err && part->cached)
-		err = result_store__tell(part->cached, index, tell_result, part);
+	if (!err)
+		err = deliver_cached(part, index);
 	if (!err)
 		err = tell_result(part, index, result);
 	if (!err && may_be_remembered(part))

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a sealed child tells its parent: strings, results in the order of their addresses, a report.
- *
- * Every string is told once, before the first result that has it, and is known by its number from
- * then on: chains of inlined functions repeat each other. The parent believes nothing. It checks
- * each record when it comes and keeps it as it came; a record that it cannot have sent itself ends
- * the child.
+ * What a sandboxed child sends to its parent: a blob of stream/symbol_blob.h with an answer for each address in
+ * turn, then a report. The parent checks each answer when it comes and keeps the bytes; one that our own
+ * code cannot have sent ends the child.
  */
 #ifndef SYMBOLIZE_SEALED_PROTOCOL_H
 #define SYMBOLIZE_SEALED_PROTOCOL_H
@@ -15,10 +12,8 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "stream/symbol_blob.h"
 #include "symbolize/module.h"
-
-#define SEALED_CHAIN_MAX  64u	/* frames of a result; the outermost ones are left out */
-#define SEALED_STRING_MAX 4096u /* with its NUL */
 
 /* ---- the child's side ------------------------------------------------------------------------ */
 
@@ -34,13 +29,12 @@ int sealed_writer__report(struct sealed_writer *w, int error, const struct modul
 /* ---- the parent's side ----------------------------------------------------------------------- */
 
 struct sealed_answers {
-	size_t expected;       /* addresses that were asked for */
-	size_t results;	       /* … and are answered */
-	VEC(char) bytes;       /* checked records, then what came of the next one */
-	size_t checked;	       /* so many of the bytes are */
-	VEC(uint64_t) strings; /* where they lie in `bytes`; number n is element n - 1 */
-	bool finished;	       /* the report has come */
-	int error;	       /* in it */
+	size_t expected; /* addresses that were asked for */
+	size_t results;	 /* … and are answered */
+	VEC(char) bytes; /* checked answers, then what came of the next one */
+	size_t checked;	 /* so many of the bytes are */
+	bool finished;	 /* the report has come */
+	int error;	 /* in it */
 	struct module_report report;
 };
 
@@ -53,7 +47,7 @@ void sealed_answers__fini(struct sealed_answers *a);
  */
 int sealed_answers__feed(struct sealed_answers *a, const void *data, size_t size);
 
-/* Tell the sink all results; addresses without one get none. What the sink returned, or -ENOMEM. */
+/* Pass all results to the sink; addresses without one get none. What the sink returned. */
 int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context);
 
 #endif

@@ -14,28 +14,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/disk_cache.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "symbolize/symbol_image.h"
+#include "symbolize/symbol_answers.h"
 
 #define SUFFIX	  ".symbols"
-#define NAME_SIZE (2 * SYMBOL_IMAGE_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
+#define NAME_SIZE (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
 
 _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
 
 /* Answers to be written, of one key. */
 struct pending {
-	struct symbol_image_id id;
+	struct symbol_file_id id;
 	struct symbol_answers *answers;
 	bool committed; /* at least those that were added first */
 };
 
 /* A file that stays in memory. */
 struct kept_image {
-	struct symbol_image_id id;
-	struct symbol_image *image;
+	struct symbol_file_id id;
+	struct symbol_answers *image;
 	size_t bytes;
 	uint64_t used; /* the cache's count of uses then */
 };
@@ -81,17 +80,17 @@ struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* false: nothing can be kept under such a key. */
-static bool id_of_key(const struct symbol_cache_key *key, struct symbol_image_id *id)
+static bool id_of_key(const struct symbol_cache_key *key, struct symbol_file_id *id)
 {
-	*id = (struct symbol_image_id){.debug_id = key->debug_id,
-				       .build_id_size = key->build_id_size};
+	*id = (struct symbol_file_id){.debug_id = key->debug_id,
+				      .build_id_size = key->build_id_size};
 	if (!key->build_id_size || key->build_id_size > sizeof(id->build_id))
 		return false;
 	memcpy(id->build_id, key->build_id, key->build_id_size);
 	return true;
 }
 
-static void file_name(const struct symbol_image_id *id, char name[NAME_SIZE])
+static void file_name(const struct symbol_file_id *id, char name[NAME_SIZE])
 {
 	char *at = name;
 
@@ -101,17 +100,18 @@ static void file_name(const struct symbol_image_id *id, char name[NAME_SIZE])
 }
 
 /* What is known of a module. -ENOENT: nothing, or what there was has been thrown away; -ENOMEM. */
-static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
-		      struct symbol_image **image, size_t *size)
+static int load_image(struct symbol_cache *c, const struct symbol_file_id *id,
+		      struct symbol_answers **image)
 {
 	char name[NAME_SIZE];
 	void *data = NULL;
+	size_t size;
 	int err;
 
 	file_name(id, name);
-	err = disk_cache__read(c->files, name, &data, size);
+	err = disk_cache__read(c->files, name, &data, &size);
 	if (!err)
-		err = symbol_image__open(data, *size, id, image);
+		err = symbol_answers__open(data, size, id, image);
 	if (err == -EBADMSG) {
 		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
@@ -119,7 +119,7 @@ static int load_image(struct symbol_cache *c, const struct symbol_image_id *id,
 	return !err || err == -ENOMEM ? err : -ENOENT;
 }
 
-static bool same_id(const struct symbol_image_id *a, const struct symbol_image_id *b)
+static bool same_id(const struct symbol_file_id *a, const struct symbol_file_id *b)
 {
 	return a->debug_id == b->debug_id && a->build_id_size == b->build_id_size &&
 	       !memcmp(a->build_id, b->build_id, a->build_id_size);
@@ -129,11 +129,11 @@ static bool same_id(const struct symbol_image_id *a, const struct symbol_image_i
 
 static void forget_image(struct symbol_cache *c, size_t number)
 {
-	symbol_image__free(c->images.data[number].image);
+	symbol_answers__free(c->images.data[number].image);
 	c->images.data[number] = c->images.data[--c->images.count];
 }
 
-static void forget_image_of(struct symbol_cache *c, const struct symbol_image_id *id)
+static void forget_image_of(struct symbol_cache *c, const struct symbol_file_id *id)
 {
 	for (size_t i = 0; i < c->images.count; i++)
 		if (same_id(&c->images.data[i].id, id)) {
@@ -162,8 +162,8 @@ static void keep_image_limit(struct symbol_cache *c)
  * What is known of a module: from memory, or its file. *borrowed: it stays the cache's, until the next call. As
  * load_image().
  */
-static int find_image(struct symbol_cache *c, const struct symbol_image_id *id,
-		      struct symbol_image **image, bool *borrowed)
+static int find_image(struct symbol_cache *c, const struct symbol_file_id *id,
+		      struct symbol_answers **image, bool *borrowed)
 {
 	struct kept_image kept = {.id = *id, .used = ++c->uses};
 	int err;
@@ -175,9 +175,11 @@ static int find_image(struct symbol_cache *c, const struct symbol_image_id *id,
 			*image = c->images.data[i].image;
 			return 0;
 		}
-	err = load_image(c, id, image, &kept.bytes);
-	kept.bytes += sizeof(kept);
-	kept.image = *image;
+	err = load_image(c, id, image);
+	if (!err) {
+		kept.image = *image;
+		kept.bytes = symbol_answers__size(*image) + sizeof(kept);
+	}
 	*borrowed = !err && kept.bytes <= c->kept_bytes && !vec_push(&c->images, kept);
 	if (*borrowed)
 		keep_image_limit(c); /* the newest is the last to go */
@@ -187,7 +189,7 @@ static int find_image(struct symbol_cache *c, const struct symbol_image_id *id,
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* NULL: nothing was added under this key. */
-static struct pending *find_pending(struct symbol_cache *c, const struct symbol_image_id *id)
+static struct pending *find_pending(struct symbol_cache *c, const struct symbol_file_id *id)
 {
 	if (c->last < c->pending.count && same_id(&c->pending.data[c->last].id, id))
 		return &c->pending.data[c->last];
@@ -204,8 +206,8 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *ke
 		       const uint64_t *addresses, size_t count, unsigned char *known,
 		       symbol_sink_fn sink, void *context)
 {
-	struct symbol_image *image = NULL;
-	struct symbol_image_id id;
+	struct symbol_answers *image = NULL;
+	struct symbol_file_id id;
 	struct pending *pending;
 	bool borrowed;
 	int err = 0;
@@ -219,20 +221,22 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *ke
 	if (find_image(c, &id, &image, &borrowed)) /* what it cannot tell is found out again */
 		image = NULL;
 	for (size_t i = 0; i < count && !err; i++) {
-		struct symbol_result result;
+		const struct symbol_result *result =
+			pending ? symbol_answers__find(pending->answers, addresses[i]) : NULL;
 
-		if ((!pending || symbol_answers__find(pending->answers, addresses[i], &result)) &&
-		    (!image || symbol_image__find(image, addresses[i], &result)))
+		if (!result && image)
+			result = symbol_answers__find(image, addresses[i]);
+		if (!result)
 			continue;
 		known[i] = 1;
-		err = sink(context, i, &result);
+		err = sink(context, i, result);
 	}
 	if (!borrowed)
-		symbol_image__free(image);
+		symbol_answers__free(image);
 	return err;
 }
 
-static struct pending *new_pending(struct symbol_cache *c, const struct symbol_image_id *id)
+static struct pending *new_pending(struct symbol_cache *c, const struct symbol_file_id *id)
 {
 	struct pending pending = {.id = *id,
 				  .answers = symbol_answers__new(SYMBOL_CACHE_FILE_LIMIT)};
@@ -250,7 +254,7 @@ static struct pending *new_pending(struct symbol_cache *c, const struct symbol_i
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_cache_key *key, uint64_t address,
 		      const struct symbol_result *result)
 {
-	struct symbol_image_id id;
+	struct symbol_file_id id;
 	struct pending *pending;
 	int err;
 
@@ -265,24 +269,22 @@ int symbol_cache__add(struct symbol_cache *c, const struct symbol_cache_key *key
 	return err == -EFBIG ? 0 : err; /* the cache is full, the answer is right all the same */
 }
 
-static int write_answers(struct symbol_cache *c, const struct symbol_image_id *id,
+static int write_answers(struct symbol_cache *c, const struct symbol_file_id *id,
 			 struct symbol_answers *answers)
 {
-	_cleanup_free_ void *data = NULL;
-	struct symbol_image *old;
+	const void *data;
+	struct symbol_answers *old;
 	char name[NAME_SIZE];
 	size_t size;
-	int err = load_image(c, id, &old, &size);
+	int err = load_image(c, id, &old);
 
 	if (!err) {
-		err = symbol_image__merge(old, answers);
-		symbol_image__free(old);
+		err = symbol_answers__merge(answers, old);
+		symbol_answers__free(old);
 	}
 	if (err && err != -ENOENT)
 		return err;
-	err = symbol_answers__encode(answers, id, &data, &size);
-	if (err)
-		return err;
+	symbol_answers__encode(answers, id, &data, &size);
 	file_name(id, name);
 	err = disk_cache__write(c->files, name, data, size);
 	log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name, err < 0 ? "not written" : "written",
@@ -326,7 +328,7 @@ static int write_most(struct symbol_cache *c)
 
 int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key)
 {
-	struct symbol_image_id id;
+	struct symbol_file_id id;
 	struct pending *pending;
 
 	if (!id_of_key(key, &id))

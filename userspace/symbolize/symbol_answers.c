@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The format: a header, and a blob of stream/symbol_blob.h that begins with it.
+ *
+ * It is read by the machine and the version that wrote it, so everything is in the machine's own order
+ * and width, and a file with another header is deleted. A checksum finds what the disk or a crash did.
+ * It is no protection from a forger, so each answer is checked as well, once, when the file is opened.
+ */
+#include "symbolize/symbol_answers.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/gzip.h"
+#include "base/hashmap.h"
+#include "base/search.h"
+#include "base/vec.h"
+#include "stream/symbol_blob.h"
+
+#define VERSION 3 /* since it is a blob */
+
+static const char MAGIC[8] = "sysprofS";
+
+struct file_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t crc; /* of everything behind this field */
+	uint64_t size;
+	uint64_t maker; /* the program's version */
+	uint64_t debug_id;
+	uint32_t reserved;
+	uint32_t build_id_size;
+	uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+};
+
+_Static_assert(sizeof(struct file_header) % EVENT_ALIGN == 0, "answers are aligned");
+
+#define CRC_START (offsetof(struct file_header, crc) + sizeof(uint32_t))
+
+/* Where the answer for an address is. */
+struct answer_place {
+	uint64_t address;
+	size_t offset;
+};
+
+struct symbol_answers {
+	struct symbol_blob blob; /* with room for the header in front */
+	VEC(struct answer_place) places;
+	size_t size_limit;
+	bool sorted; /* and one place per address */
+	struct symbol_answer found;
+};
+
+static uint64_t hash_of_maker(void)
+{
+	return hash_stable(SYSPROF_VERSION, sizeof(SYSPROF_VERSION));
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+struct symbol_answers *symbol_answers__new(size_t size_limit)
+{
+	struct symbol_answers *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->size_limit = size_limit;
+	if (vec_reserve(&a->blob.bytes, sizeof(struct file_header))) {
+		symbol_answers__free(a);
+		return NULL;
+	}
+	memset(a->blob.bytes.data, 0, sizeof(struct file_header));
+	a->blob.bytes.count = sizeof(struct file_header);
+	return a;
+}
+
+void symbol_answers__free(struct symbol_answers *a)
+{
+	if (!a)
+		return;
+	symbol_blob__fini(&a->blob);
+	vec_free(&a->places);
+	free(a);
+}
+
+int symbol_answers__add(struct symbol_answers *a, uint64_t address,
+			const struct symbol_result *result)
+{
+	struct answer_place place = {.address = address, .offset = a->blob.bytes.count};
+	int err;
+
+	if (place.offset + symbol_blob__size_of(result) > a->size_limit)
+		return -EFBIG;
+	err = symbol_blob__add(&a->blob, address, result);
+	if (!err)
+		err = vec_push(&a->places, place);
+	a->sorted = false;
+	return err;
+}
+
+/* Of two answers for an address the later one comes first. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct answer_place *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return (x->offset < y->offset) - (x->offset > y->offset);
+}
+
+static void sort_places(struct symbol_answers *a)
+{
+	size_t kept = 0;
+
+	if (a->sorted)
+		return;
+	if (a->places.count)
+		qsort(a->places.data, a->places.count, sizeof(*a->places.data), compare_places);
+	for (size_t i = 0; i < a->places.count; i++)
+		if (!kept || a->places.data[kept - 1].address != a->places.data[i].address)
+			a->places.data[kept++] = a->places.data[i];
+	a->places.count = kept;
+	a->sorted = true;
+}
+
+void symbol_answers__encode(struct symbol_answers *a, const struct symbol_file_id *id,
+			    const void **data, size_t *size)
+{
+	struct file_header header = {.version = VERSION,
+				     .size = a->blob.bytes.count,
+				     .maker = hash_of_maker(),
+				     .debug_id = id->debug_id,
+				     .build_id_size = id->build_id_size};
+	char *file = a->blob.bytes.data;
+
+	memcpy(header.magic, MAGIC, sizeof(MAGIC));
+	memcpy(header.build_id, id->build_id, id->build_id_size);
+	memcpy(file, &header, sizeof(header));
+	header.crc = crc32_update(0, file + CRC_START, header.size - CRC_START);
+	memcpy(file, &header, sizeof(header));
+	*data = file;
+	*size = header.size;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool header_is_good(const void *data, size_t size, const struct symbol_file_id *id)
+{
+	const struct file_header *h = data;
+
+	if (size < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(MAGIC)) || h->version != VERSION ||
+	    h->size != size || h->maker != hash_of_maker())
+		return false;
+	if (h->debug_id != id->debug_id || h->build_id_size != id->build_id_size ||
+	    memcmp(h->build_id, id->build_id, id->build_id_size))
+		return false;
+	return crc32_update(0, (const char *)data + CRC_START, size - CRC_START) == h->crc;
+}
+
+/* 0, -EBADMSG, -ENOMEM. */
+static int find_places(struct symbol_answers *a)
+{
+	size_t end = sizeof(struct file_header);
+	int more, err = 0;
+
+	do {
+		struct answer_place place = {.offset = end};
+
+		more = symbol_blob__next(a->blob.bytes.data, a->blob.bytes.count, &end, &a->found);
+		place.address = a->found.address;
+		if (more > 0)
+			err = vec_push(&a->places, place);
+	} while (more > 0 && !err);
+	if (err)
+		return err;
+	sort_places(a);
+	return more < 0 || end != a->blob.bytes.count ? -EBADMSG : 0;
+}
+
+int symbol_answers__open(void *data, size_t size, const struct symbol_file_id *id,
+			 struct symbol_answers **answers)
+{
+	struct symbol_answers *a = calloc(1, sizeof(*a));
+	int err = -EBADMSG;
+
+	if (!a) {
+		free(data);
+		return -ENOMEM;
+	}
+	a->blob.bytes.data = data;
+	a->blob.bytes.count = a->blob.bytes.capacity = size;
+	if (header_is_good(data, size, id))
+		err = find_places(a);
+	if (err)
+		symbol_answers__free(a);
+	else
+		*answers = a;
+	return err;
+}
+
+size_t symbol_answers__size(const struct symbol_answers *a)
+{
+	return a->blob.bytes.count + a->places.count * sizeof(*a->places.data);
+}
+
+/* NULL: there is none among the first `count` places, which are sorted. */
+static const struct answer_place *find_place(const struct symbol_answers *a, size_t count,
+					     uint64_t address)
+{
+	size_t i = partition_point(a->places.data, count, p, p->address < address);
+
+	return i < count && a->places.data[i].address == address ? &a->places.data[i] : NULL;
+}
+
+static const struct symbol_result *read_place(struct symbol_answers *a,
+					      const struct answer_place *place)
+{
+	size_t offset = place->offset;
+	int found = symbol_blob__next(a->blob.bytes.data, a->blob.bytes.count, &offset, &a->found);
+
+	return found > 0 ? &a->found.result : NULL;
+}
+
+const struct symbol_result *symbol_answers__find(struct symbol_answers *a, uint64_t address)
+{
+	const struct answer_place *place;
+
+	sort_places(a);
+	place = find_place(a, a->places.count, address);
+	return place ? read_place(a, place) : NULL;
+}
+
+int symbol_answers__merge(struct symbol_answers *a, struct symbol_answers *from)
+{
+	size_t before;
+	int err = 0;
+
+	sort_places(a);
+	sort_places(from);
+	before = a->places.count;
+	for (size_t i = 0; i < from->places.count && !err; i++) {
+		const struct answer_place *place = &from->places.data[i];
+		const struct symbol_result *result = read_place(from, place);
+
+		if (result && !find_place(a, before, place->address))
+			err = symbol_answers__add(a, place->address, result);
+	}
+	return err == -EFBIG ? 0 : err;
+}
