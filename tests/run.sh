@@ -32,7 +32,7 @@
 # A unit test or an end-to-end test that failed is run once more at the end, alone: a host that takes the CPUs away for a
 # moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (5)
 # failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded gets no second try.
-# What failed is told once more at the end, with its reasons.
+# What failed is told once more at the end, with its reasons, and the ten slowest tests are listed.
 #
 # A test finds
 #   BUILD       the build directory, absolute     SYSPROF   the program
@@ -343,6 +343,15 @@ tell_failures() {
 	done
 }
 
+# Where the time of a run goes; a test that runs beside others has taken more than it would alone.
+print_slowest() {
+	local i
+	echo "the ten slowest:"
+	for i in "${!names[@]}"; do
+		sed -nE 's/^(ok|FAIL) +([^ ]+) \(([0-9.]+) s\).*/\3 s \2/p' "$results/$i"
+	done | sort -rn | head -n 10 | sed 's/^/  /'
+}
+
 run_alone() {
 	local i
 	for i in "${!names[@]}"; do
@@ -368,6 +377,7 @@ beside_took=$((SECONDS - begin))
 run_alone
 run_again
 tell_failures
+print_slowest
 echo "$beside_took s for the tests that ran in parallel, $((SECONDS - begin - beside_took)) s for those that ran alone"
 
 status=0
