@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/log.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "process/jit_piece.h"
 #include "stream/clock.h"
@@ -15,18 +16,10 @@
 #define ROOM_ROUNDS 16	       /* files that room is made in, at most, for one piece */
 #define FILES_MAX   (1u << 16) /* at one time; more are those of a damaged recording */
 
-struct kept_of_user {
-	uint32_t user;
-	uint64_t memory;
-};
-
 struct jit_sources {
 	VEC(struct jit_source) files;
 	struct hashmap by_number;
-	VEC(struct kept_of_user) users;
-	struct hashmap by_user;
-	uint64_t memory;
-	uint64_t user_limit, limit;
+	struct quota memory;
 	uint64_t living_left; /* entries */
 	struct clock clock;   /* of jitdumps that use the TSC */
 };
@@ -38,13 +31,6 @@ static bool has_number(const void *owner, uint32_t index, const void *number)
 	return s->files.data[index].file == *(const uint32_t *)number;
 }
 
-static bool is_of_user(const void *owner, uint32_t index, const void *key)
-{
-	const struct jit_sources *s = owner;
-
-	return s->users.data[index].user == *(const uint32_t *)key;
-}
-
 struct jit_sources *jit_sources__new(void)
 {
 	struct jit_sources *s = calloc(1, sizeof(*s));
@@ -52,15 +38,14 @@ struct jit_sources *jit_sources__new(void)
 	if (!s)
 		return NULL;
 	hashmap__init(&s->by_number, has_number, s);
-	hashmap__init(&s->by_user, is_of_user, s);
-	jit_sources__limit(s, JIT_USER_MEMORY, JIT_ALL_MEMORY);
+	quota__init(&s->memory, QUOTA_JIT_NAMES);
 	return s;
 }
 
 void jit_sources__limit(struct jit_sources *s, uint64_t user, uint64_t all)
 {
-	s->user_limit = user;
-	s->limit = all;
+	s->memory.user.limit = user;
+	s->memory.all.limit = all;
 }
 
 static void free_source(struct jit_source *source)
@@ -77,8 +62,6 @@ void jit_sources__free(struct jit_sources *s)
 		free_source(&s->files.data[i]);
 	vec_free(&s->files);
 	hashmap__fini(&s->by_number);
-	vec_free(&s->users);
-	hashmap__fini(&s->by_user);
 	free(s);
 }
 
@@ -89,43 +72,25 @@ size_t jit_sources__count(const struct jit_sources *s)
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* NULL: no memory. */
-static struct kept_of_user *user_of(struct jit_sources *s, uint32_t user)
+/* What it takes now. */
+static void charge(struct jit_sources *s, struct jit_source *source, uint64_t memory)
 {
-	uint32_t at = hashmap__find(&s->by_user, hash_u64(user), &user);
-
-	if (at != HASHMAP_NONE)
-		return &s->users.data[at];
-	at = (uint32_t)s->users.count;
-	if (vec_push(&s->users, (struct kept_of_user){.user = user}))
-		return NULL;
-	if (!hashmap__add(&s->by_user, hash_u64(user), at))
-		return &s->users.data[at];
-	s->users.count--;
-	return NULL;
-}
-
-/* What it takes now. 0 or -ENOMEM. */
-static int charge(struct jit_sources *s, struct jit_source *source, uint64_t memory)
-{
-	struct kept_of_user *user = user_of(s, source->user);
-
-	if (!user)
-		return -ENOMEM;
-	user->memory += memory - source->memory;
-	s->memory += memory - source->memory;
+	quota__give(&s->memory, source->user, source->memory);
+	quota__take(&s->memory, source->user, memory, 0);
 	source->memory = memory;
-	return 0;
 }
 
-/* Does its user have all that he gets, or all together? FOLLOWED: neither. */
-static enum jit_file_state limit_of(struct jit_sources *s, const struct jit_source *source)
+/* Does its user have all that a user gets, or all together? FOLLOWED: neither. */
+static enum jit_file_state limit_of(const struct jit_sources *s, const struct jit_source *source)
 {
-	const struct kept_of_user *user = user_of(s, source->user);
-
-	if (user && user->memory >= s->user_limit)
+	switch (quota__refusal(&s->memory, source->user, 1, 0)) {
+	case OUTSIDE_BY_USER:
 		return JIT_FILE_STATE_USER_LIMIT;
-	return s->memory >= s->limit ? JIT_FILE_STATE_LIMIT : JIT_FILE_STATE_FOLLOWED;
+	case OUTSIDE_BY_ALL:
+		return JIT_FILE_STATE_LIMIT;
+	default:
+		return JIT_FILE_STATE_FOLLOWED;
+	}
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -187,20 +152,6 @@ static void index_files(struct jit_sources *s)
 		hashmap__add(&s->by_number, hash_u64(s->files.data[i].file), i);
 }
 
-/* Those with nothing left: as many users come and go as containers do. */
-static void forget_users(struct jit_sources *s)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->users.count; i++)
-		if (s->users.data[i].memory)
-			s->users.data[kept++] = s->users.data[i];
-	s->users.count = kept;
-	hashmap__clear(&s->by_user);
-	for (size_t i = 0; i < kept; i++)
-		hashmap__add(&s->by_user, hash_u64(s->users.data[i].user), i);
-}
-
 void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last)
 {
 	_cleanup_free_ bool *keep = calloc(s->files.count + 1, sizeof(*keep));
@@ -226,7 +177,6 @@ void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t coun
 	}
 	s->files.count = kept;
 	index_files(s);
-	forget_users(s);
 }
 
 static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
@@ -238,27 +188,21 @@ static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-static uint32_t fattest_user(const struct jit_sources *s)
+/* Of the user of `source`, or of the account with the most. NULL: there is none. */
+static struct jit_source *largest_of(struct jit_sources *s, const struct jit_source *source,
+				     bool of_user)
 {
-	const struct kept_of_user *most = &s->users.data[0];
-
-	for (size_t i = 1; i < s->users.count; i++)
-		if (s->users.data[i].memory > most->memory)
-			most = &s->users.data[i];
-	return most->user;
-}
-
-/* NULL: he has none. */
-static struct jit_source *largest_of(struct jit_sources *s, uint32_t user)
-{
+	uint32_t most = quota__most(&s->memory, QUOTA_NOBODY, 0);
 	struct jit_source *largest = NULL;
 
 	for (size_t i = 0; i < s->files.count; i++) {
-		struct jit_source *source = &s->files.data[i];
+		struct jit_source *other = &s->files.data[i];
 
-		if (source->user == user && source->code && source->memory &&
-		    (!largest || source->memory > largest->memory))
-			largest = source;
+		if (other->code && other->memory &&
+		    (of_user ? other->user == source->user
+			     : quota__is_of(&s->memory, most, other->user)) &&
+		    (!largest || other->memory > largest->memory))
+			largest = other;
 	}
 	return largest;
 }
@@ -283,7 +227,9 @@ static int shrink(struct jit_sources *s, struct jit_source *source)
 		  "%s: over the limit of memory: %zu KB of %zu, %llu living functions forgotten",
 		  source->path ? source->path : "a file", jit_code__memory(source->code) / 1024,
 		  (size_t)source->memory / 1024, (unsigned long long)living);
-	return err ? err : charge(s, source, jit_code__memory(source->code));
+	if (!err)
+		charge(s, source, jit_code__memory(source->code));
+	return err;
 }
 
 /* Where `source` is to grow. 0; 1: there is no room; -ENOMEM. */
@@ -296,8 +242,7 @@ static int make_room(struct jit_sources *s, const struct jit_source *source, uin
 
 		if (limit == JIT_FILE_STATE_FOLLOWED)
 			return 0;
-		largest = largest_of(s, limit == JIT_FILE_STATE_USER_LIMIT ? source->user
-									   : fattest_user(s));
+		largest = largest_of(s, source, limit == JIT_FILE_STATE_USER_LIMIT);
 		if (!largest)
 			return 1;
 		note_left(largest, limit, time);
@@ -343,7 +288,8 @@ static int add_bytes(struct jit_sources *s, const struct jit_bytes_event *e)
 	err = jit_code__feed(source->code, &piece);
 	if (err)
 		return leave(source, err, piece.after);
-	return charge(s, source, jit_code__memory(source->code));
+	charge(s, source, jit_code__memory(source->code));
+	return 0;
 }
 
 int jit_sources__event(struct jit_sources *s, const struct event_header *event)
@@ -388,12 +334,13 @@ int jit_sources__forget(struct jit_sources *s, uint64_t horizon)
 			continue;
 		err = jit_code__forget(source->code, horizon);
 		if (!err)
-			err = charge(s, source, jit_code__memory(source->code));
+			charge(s, source, jit_code__memory(source->code));
 	}
 	return err;
 }
 
 void jit_sources__stats(const struct jit_sources *s, struct jit_sources_stats *stats)
 {
-	*stats = (struct jit_sources_stats){.memory = s->memory, .living = s->living_left};
+	*stats = (struct jit_sources_stats){.memory = (uint64_t)s->memory.total.used,
+					    .living = s->living_left};
 }

@@ -16,11 +16,8 @@
 
 struct jit_sources;
 
-#define JIT_USER_MEMORY (384ull << 20) /* bytes */
-#define JIT_ALL_MEMORY	(768ull << 20)
-
 struct jit_sources *jit_sources__new(void); /* NULL: no memory */
-/* Other limits, bytes, before anything is fed. */
+/* Other limits than QUOTA_JIT_NAMES (base/quota.h), bytes, before anything is fed. */
 void jit_sources__limit(struct jit_sources *s, uint64_t user, uint64_t all);
 void jit_sources__free(struct jit_sources *s);
 
