@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "sandbox/reaping.h"
+#include "helpers/watch.h"
 #include "symbolize/file_finder_private.h"
 
 #include "unit/debug_file_support.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "cli/serving_files.h"
 #include "cli/sudo_user.h"
 #include "cli/summary.h"
+#include "helpers/child.h"
 #include "serve/http_server.h"
 
 #define PROFILER_DEFAULT "https://profiler.firefox.com"
@@ -201,37 +203,41 @@ int serving__run(const struct profile *profile, const struct serving_options *op
 
 /* ---- in a child ------------------------------------------------------------------------------ */
 
-/*
- * A group of its own: what the terminal sends reaches it once, through its parent. Descriptors of the recording
- * (the kernel's programs and maps, files of all users) are not for a server.
- */
-static void run_child(const struct profile *profile, const struct serving_options *options,
-		      pid_t parent)
+struct child_work {
+	const struct profile *profile;
+	const struct serving_options *options;
+};
+
+/* Descriptors of the recording (the kernel's programs and maps, files of all users) are not for a server. */
+static int run_child(const struct child_self *self)
 {
+	const struct child_work *work = self->data;
 	struct failure failure = {};
 	int err;
 
-	setpgid(0, 0);
-	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	err = run(profile, options, parent, &failure);
+	close(CHILD_SOCKET);
+	err = run(work->profile, work->options, self->parent, &failure);
 	if (err)
 		print_failure(&failure);
-	_exit(err ? EXIT_FAILED : EXIT_DONE);
+	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
 int serving__start(const struct profile *profile, const struct serving_options *options,
 		   pid_t *child, struct failure *failure)
 {
-	pid_t parent = getpid(), pid;
+	const struct child_work work = {profile, options};
+	const struct child_plan plan = {
+		.class = HELPER_SERVER, .run = run_child, .type = SOCK_STREAM, .data = &work};
+	pid_t pid;
+	int socket;
 
 	/* whoever reads the address may end us before we wait for the child */
 	give_up__nothing_to_lose();
 	fflush(NULL);
-	pid = fork();
+	pid = child__start(&plan, &socket);
 	if (pid < 0)
-		return fail(failure, -errno, "cannot start the server: %s", strerror(errno));
-	if (!pid)
-		run_child(profile, options, parent);
+		return fail(failure, pid, "cannot start the server: %s", strerror(-pid));
+	close(socket);
 	*child = pid;
 	return 0;
 }

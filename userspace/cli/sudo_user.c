@@ -3,17 +3,16 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "helpers/confine.h"
 
 struct sudo_user {
 	uid_t uid;
@@ -74,14 +73,6 @@ static int become(const struct sudo_user *user)
 	return 0;
 }
 
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
-
-	return syscall(SYS_capset, &header, none) ? -errno : 0;
-}
-
 int drop_privileges(struct failure *failure)
 {
 	struct sudo_user user;
@@ -95,7 +86,7 @@ int drop_privileges(struct failure *failure)
 	if (found)
 		err = become(&user);
 	if (!err)
-		err = drop_capabilities();
+		err = capabilities__keep(0);
 	if (!err && found && (!setuid(0) || geteuid() != user.uid))
 		err = -EPERM;
 	return err ? fail(failure, err, "cannot give up root: %s", strerror(-err)) : 0;

@@ -5,20 +5,16 @@
  * a command and three arguments, each ended by NUL, and answers with a status line. It speaks only to
  * its own user. Without that file SIGQUIT makes it print its threads; somebody who does not catch
  * SIGQUIT it would kill, so that is looked at first.
- *
- * Between fork and _exit only what is safe there: another thread may hold malloc's lock.
  */
 #include "jitwatch/jvm_attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -28,6 +24,7 @@
 #include "base/io.h"
 #include "base/minmax.h"
 #include "base/tenant_open.h"
+#include "helpers/child.h"
 
 #define MAPS_MAX       (64u << 20)
 #define STATUS_MAX     (64u << 10)
@@ -75,35 +72,21 @@ bool jvm_can_be_asked(const struct jit_owner *owner)
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
+/* Its descriptors: the process's /tmp, and a pidfd of it. */
+enum { JVM_TMP = CHILD_FIRST_FD, JVM_PIDFD };
+
 struct asking {
-	int tmp; /* the process's /tmp */
-	int pid; /* a pidfd */
-	pid_t parent;
-	uid_t uid;
-	gid_t gid;
 	char trigger[32]; /* names in /tmp */
 	char socket[32];
 };
 
 static const char REQUEST[] = "1\0jcmd\0Compiler.perfmap\0\0";
 
-/* The system calls themselves: in a child of a program with threads there are no others to tell. */
-static bool become_user(const struct asking *a)
-{
-	struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
-	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
-
-	return !syscall(SYS_setgroups, 0, NULL) &&
-	       !syscall(SYS_setresgid, a->gid, a->gid, a->gid) &&
-	       !syscall(SYS_setresuid, a->uid, a->uid, a->uid) &&
-	       !syscall(SYS_capset, &version, none);
-}
-
 /* The socket itself, wherever a link of that name would lead. */
 static int connect_to(const struct asking *a)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int at = openat(a->tmp, a->socket, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+	int at = openat(JVM_TMP, a->socket, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
 	struct stat st;
 
 	if (at < 0)
@@ -126,16 +109,16 @@ static int reach_listener(const struct asking *a)
 
 	if (fd >= 0)
 		return fd;
-	trigger = openat(a->tmp, a->trigger, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
+	trigger = openat(JVM_TMP, a->trigger, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
 			 0600);
 	if (trigger < 0)
 		return -1;
-	if (!syscall(SYS_pidfd_send_signal, a->pid, SIGQUIT, NULL, 0))
+	if (!syscall(SYS_pidfd_send_signal, JVM_PIDFD, SIGQUIT, NULL, 0))
 		for (int i = 0; i < LISTEN_TRIES && fd < 0; i++) {
 			poll(NULL, 0, TRY_MS);
 			fd = connect_to(a);
 		}
-	unlinkat(a->tmp, a->trigger, 0);
+	unlinkat(JVM_TMP, a->trigger, 0);
 	return fd;
 }
 
@@ -154,34 +137,14 @@ static bool ask_for_map(int fd)
 	return status == '0';
 }
 
-/* All descriptors but these two: nothing of the recording is anybody's business here. */
-static void close_others(int a, int b)
+static int talk_to_jvm(const struct child_self *self)
 {
-	unsigned int low = min_u64(a, b), high = max_u64(a, b);
-
-	if (low)
-		syscall(SYS_close_range, 0, low - 1, 0);
-	if (high > low + 1)
-		syscall(SYS_close_range, low + 1, high - 1, 0);
-	syscall(SYS_close_range, high + 1, ~0u, 0);
-}
-
-static void talk_to_jvm(const struct asking *a)
-{
+	const struct asking *a = self->data;
 	int fd;
 
-	close_others(a->tmp, a->pid);
-	signal(SIGPIPE, SIG_IGN);
 	alarm(ASK_SECONDS);
-	if (!become_user(a))
-		_exit(2);
-	/* both are undone by a change of credentials */
-	prctl(PR_SET_DUMPABLE, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != a->parent)
-		_exit(2);
 	fd = reach_listener(a);
-	_exit(fd >= 0 && ask_for_map(fd) ? 0 : 1);
+	return fd >= 0 && ask_for_map(fd) ? 0 : 1;
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
@@ -222,13 +185,19 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 {
 	_cleanup_close_ int tmp = open_tmp(owner->pid);
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, owner->pid, 0);
-	struct asking a = {.tmp = tmp,
-			   .pid = pidfd,
-			   .uid = owner->euid,
-			   .gid = group_of(owner->pid),
-			   .parent = getpid()};
+	gid_t group = group_of(owner->pid);
+	const int fds[] = {tmp, pidfd};
+	struct asking a = {};
+	const struct child_plan plan = {.class = HELPER_JVM_ASKER,
+					.run = talk_to_jvm,
+					.type = SOCK_STREAM,
+					.fds = fds,
+					.fd_count = 2,
+					.data = &a,
+					.confine = {.uid = owner->euid, .gid = group}};
 	struct jit_owner now;
 	pid_t child;
+	int socket;
 
 	if (tmp < 0)
 		return tmp;
@@ -238,12 +207,12 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 	if (jit_owner__read(owner->pid, &now) || !same_start(now.start, owner->start) ||
 	    !jvm_can_be_asked(owner))
 		return -ESRCH;
-	if (a.gid == (gid_t)-1)
+	if (group == (gid_t)-1)
 		return -ESRCH;
 	snprintf(a.trigger, sizeof(a.trigger), ".attach_pid%d", owner->own_pid);
 	snprintf(a.socket, sizeof(a.socket), ".java_pid%d", owner->own_pid);
-	child = fork();
-	if (!child)
-		talk_to_jvm(&a);
-	return child < 0 ? -errno : child;
+	child = child__start(&plan, &socket);
+	if (child > 0)
+		close(socket);
+	return child;
 }

@@ -31,6 +31,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "helpers/watch.h"
 #include "readers/reader_child.h"
 #include "readers/reader_owner.h"
 
@@ -356,21 +357,6 @@ static void abandon(struct reader_pool *p, struct reader *reader, const char *wh
 	refuse(p, serving, READER_HUNG);
 }
 
-/* Does it wait for a CPU rather than for somebody? */
-static bool is_running(pid_t pid)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *at;
-	char path[64];
-	size_t size;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (pid <= 0 || read_file_at(AT_FDCWD, path, 4096, &text, &size))
-		return false;
-	at = strrchr(text, ')'); /* the name before it may have anything */
-	return at && at[1] == ' ' && at[2] == 'R';
-}
-
 static void check_deadline(struct reader_pool *p, struct reader *reader, uint64_t now)
 {
 	uint64_t took = now - reader->since, deadline = p->options.deadline;
@@ -379,7 +365,7 @@ static void check_deadline(struct reader_pool *p, struct reader *reader, uint64_
 		abandon(p, reader, "it does not start");
 	if (reader->state != READER_BUSY || took <= deadline)
 		return;
-	if (took > RUNNING_PATIENCE * deadline || !is_running(reader->pid))
+	if (took > RUNNING_PATIENCE * deadline || !process_is_runnable(reader->pid))
 		abandon(p, reader, "no answer");
 }
 

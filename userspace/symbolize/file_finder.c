@@ -23,7 +23,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "sandbox/reaping.h"
+#include "helpers/watch.h"
 #include "symbolize/finder_child.h"
 
 #define SECOND_NS   UINT64_C(1000000000)

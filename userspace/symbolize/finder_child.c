@@ -9,25 +9,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/child_process.h"
 #include "base/cleanup.h"
 #include "base/fd_message.h"
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/tenant_open.h"
-#include "sandbox/sandbox.h"
-#include "symbolize/sealed_child.h"
-
-#define FINDER_SOCKET 3
+#include "helpers/child.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -69,7 +63,7 @@ static int tell_progress(void *context, const char *what, uint64_t done, uint64_
 
 	(void)context;
 	(void)what;
-	return finder_send(FINDER_SOCKET, &progress, sizeof(progress), NULL);
+	return finder_send(CHILD_SOCKET, &progress, sizeof(progress), NULL);
 }
 
 static uint64_t size_of(int fd)
@@ -171,7 +165,7 @@ static int answer_question(const struct work *w)
 		answer.err = -EFBIG;
 	answer.has_debug = fds[0] >= 0;
 	answer.has_alt = fds[1] >= 0;
-	err = finder_send(FINDER_SOCKET, &answer, sizeof(answer), fds);
+	err = finder_send(CHILD_SOCKET, &answer, sizeof(answer), fds);
 	for (size_t i = 0; i < FINDER_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -186,7 +180,7 @@ static int serve(struct debug_file_counts *counts)
 	while (!err) {
 		struct work w = {.request = &request, .counts = counts};
 
-		if (finder_receive(FINDER_SOCKET, &request, sizeof(request), 0, fds) !=
+		if (finder_receive(CHILD_SOCKET, &request, sizeof(request), 0, fds) !=
 		    sizeof(request))
 			return -EPIPE;
 		w.elf_fd = request.has_elf ? fds[0] : -1;
@@ -199,44 +193,19 @@ static int serve(struct debug_file_counts *counts)
 	return err;
 }
 
-/*
- * A debug log is all that it may write. Without one it has no standard error either: whoever waits for the end of
- * ours would wait for a process that was left behind.
- */
-static void arrange_descriptors(int socket)
+static int run_finder(const struct child_self *self)
 {
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), last = STDERR_FILENO;
-
-#ifdef __SANITIZE_ADDRESS__
-	last = STDOUT_FILENO; /* where the sanitizer reports */
-#endif
-	if (log_debug_wanted)
-		last = STDOUT_FILENO;
-	for (int fd = STDIN_FILENO; fd <= last; fd++)
-		if (nothing < 0 || dup2(nothing, fd) < 0)
-			_exit(EXIT_FAILURE);
-	if (socket != FINDER_SOCKET && dup2(socket, FINDER_SOCKET) != FINDER_SOCKET)
-		_exit(EXIT_FAILURE);
-	child__close_from(FINDER_SOCKET + 1);
-}
-
-static void __attribute__((noreturn))
-child_main(struct debug_file_counts *counts, bool debuginfod, int socket, pid_t parent)
-{
-	arrange_descriptors(socket);
-	child__reset_signals();
-	prctl(PR_SET_NAME, "sysprof-files");
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent ||
-	    sandbox__keep_reading(debuginfod))
-		_exit(EXIT_FAILURE);
-	_exit(serve(counts) ? EXIT_FAILURE : EXIT_SUCCESS);
+	return serve(*(struct debug_file_counts *const *)self->data) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 pid_t finder_child__start(struct debug_file_counts *shared_counts, bool debuginfod, int *socket)
 {
-	pid_t parent = getpid(), pid = child__fork(SOCK_SEQPACKET, socket);
+	const struct child_plan plan = {
+		.class = debuginfod ? HELPER_DOWNLOADER : HELPER_FINDER,
+		.run = run_finder,
+		.type = SOCK_SEQPACKET,
+		.data = &shared_counts,
+	};
 
-	if (!pid)
-		child_main(shared_counts, debuginfod, *socket, parent);
-	return pid;
+	return child__start(&plan, socket);
 }

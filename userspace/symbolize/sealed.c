@@ -34,7 +34,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "sandbox/reaping.h"
+#include "helpers/watch.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_pool.h"
 #include "symbolize/sealed_private.h"
@@ -231,9 +231,9 @@ static void put_child_aside(struct run *r, struct child *child)
 		.pid = child->pid,
 		.socket = child->socket,
 		.listener = child->listener,
-		.used = sealed_pool__cpu_time(child->pid),
 	};
 
+	process_cpu_time(child->pid, &kept.used);
 	if (!is_worth_keeping(child, kept.used)) {
 		end_child(r, child);
 		return;

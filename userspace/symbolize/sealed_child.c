@@ -11,58 +11,20 @@
 #include "symbolize/sealed_child.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/child_process.h"
 #include "base/cleanup.h"
 #include "base/fd_message.h"
 #include "base/io.h"
-#include "base/log.h"
 #include "elf/elf_file.h"
+#include "helpers/filter.h"
 #include "symbolize/sealed_protocol.h"
 
 #define MEMORY_BASE (256ull << 20)
-#define ABOVE_ALL   64 /* descriptors are set aside here before they get their places */
-
-static bool place_descriptor(int from, int to)
-{
-	return from < 0 ? !close(to) || errno == EBADF : dup2(from, to) == to;
-}
-
-/* Exactly what a child may have, at fixed places; everything else is closed. */
-static void arrange_descriptors(struct module_files *files, int socket)
-{
-	int from[] = {socket, files->elf_fd, files->debug_fd, files->alt_fd};
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++)
-		if (from[i] >= 0)
-			from[i] = fcntl(from[i], F_DUPFD, ABOVE_ALL);
-	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-#ifdef __SANITIZE_ADDRESS__
-		if (fd == STDERR_FILENO) /* where the sanitizer reports */
-			continue;
-#endif
-		if (!place_descriptor(nothing, fd))
-			_exit(EXIT_FAILURE);
-	}
-	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++)
-		if (!place_descriptor(from[i], SEALED_SOCKET + i))
-			_exit(EXIT_FAILURE);
-	child__close_from(SEALED_FIRST_FREE);
-	files->elf_fd = files->elf_fd < 0 ? -1 : SEALED_ELF;
-	files->debug_fd = files->debug_fd < 0 ? -1 : SEALED_DEBUG;
-	files->alt_fd = files->alt_fd < 0 ? -1 : SEALED_ALT;
-}
 
 /* The only message that carries a descriptor, and the last that may. */
 static int greet_parent(int listener)
@@ -75,28 +37,21 @@ static int greet_parent(int listener)
 }
 
 /* 0, or negative errno where something could not be given up. */
-static int enter_sandbox(const struct sealed_child_request *request, pid_t parent)
+static int seal(const struct child_self *self, const struct module_files *files)
 {
 	_cleanup_close_ int listener = -1;
-	int err, sent;
+	int sent;
 
-	sandbox__offer_to_be_killed();
-	err = sandbox__limit(&request->limits);
-	if (!err)
-		err = sandbox__drop_privileges();
-	/* a change of uid forgets it, so not before; the parent may have died in the meantime */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
-		_exit(EXIT_FAILURE);
-	if (!err && sandbox__ask_for_files(&listener))
+	if (!self->confined && filter__ask_for_files(&listener))
 		listener = -1;
 	sent = greet_parent(listener);
 	if (sent)
 		_exit(EXIT_FAILURE);
-	if (err)
-		return err;
-	if (request->filter && listener >= 0 && !request->files.package_size)
-		return sandbox_filter__enter(request->filter);
-	return sandbox__seal(listener >= 0, request->files.package_size > 0);
+	if (self->confined)
+		return self->confined;
+	if (self->filter && listener >= 0 && !files->package_size)
+		return filter__enter(self->filter);
+	return filter__seal(listener >= 0, files->package_size > 0);
 }
 
 static uint64_t debug_size(int fd, uint64_t base)
@@ -121,7 +76,7 @@ static void tighten_memory(const struct module_files *files, uint64_t memory)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		size = parts[i] > UINT64_MAX / 4 - size ? UINT64_MAX / 4 : size + parts[i];
 	size = 2 * size + MEMORY_BASE;
-	sandbox__lower_memory(memory > size ? memory - size : 0);
+	confine__lower_memory(memory > size ? memory - size : 0);
 }
 
 /* What resolving returned goes out with the report. */
@@ -197,24 +152,43 @@ int sealed_child__ask(int socket, const uint64_t *addresses, size_t count)
 	return sent == size ? 0 : -EAGAIN;
 }
 
-void sealed_child__main(const struct sealed_child_request *request, int socket, pid_t parent)
+/* The same descriptors in each of them. */
+static void use_places(struct module_files *files)
 {
-	struct sealed_child_request own = *request;
+	files->elf_fd = files->elf_fd < 0 ? -1 : SEALED_ELF;
+	files->debug_fd = files->debug_fd < 0 ? -1 : SEALED_DEBUG;
+	files->alt_fd = files->alt_fd < 0 ? -1 : SEALED_ALT;
+}
+
+static int run_sealed(const struct child_self *self)
+{
+	struct sealed_child_request request = *(const struct sealed_child_request *)self->data;
 	bool sealed;
 
-	log_set_level(LOG_ERROR); /* it speaks to its parent alone */
-	arrange_descriptors(&own.files, socket);
-	child__reset_signals();
-	prctl(PR_SET_NAME, "sysprof-sealed");
-	sealed = !enter_sandbox(request, parent);
-	_exit(work_on_module(&own, sealed));
+	use_places(&request.files);
+	sealed = !seal(self, &request.files);
+	return work_on_module(&request, sealed);
+}
+
+struct child_plan sealed_child__plan(const struct sealed_child_request *request, int fds[3])
+{
+	fds[0] = request->files.elf_fd;
+	fds[1] = request->files.debug_fd;
+	fds[2] = request->files.alt_fd;
+	return (struct child_plan){.class = HELPER_SYMBOLS,
+				   .run = run_sealed,
+				   .type = SOCK_STREAM,
+				   .fds = fds,
+				   .fd_count = 3,
+				   .data = request,
+				   .size = sizeof(*request),
+				   .confine = request->limits};
 }
 
 pid_t sealed_child__start(const struct sealed_child_request *request, int *socket)
 {
-	pid_t parent = getpid(), pid = child__fork(SOCK_STREAM, socket);
+	int fds[3];
+	const struct child_plan plan = sealed_child__plan(request, fds);
 
-	if (!pid)
-		sealed_child__main(request, *socket, parent);
-	return pid;
+	return child__start(&plan, socket);
 }

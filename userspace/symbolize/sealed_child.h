@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "sandbox/sandbox.h"
+#include "helpers/child.h"
 #include "symbolize/module.h"
 
 /* What a child does, module_resolve() but for tests. */
@@ -20,9 +20,8 @@ struct sealed_child_request {
 	struct module_files files;
 	const uint64_t *addresses;
 	size_t count;
-	struct sandbox_limits limits;
+	struct confine_options limits;
 	sealed_resolve_fn resolve;
-	const struct sandbox_filter *filter; /* sandbox_filter__new_sealed(), or NULL */
 	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__ask()) */
 };
 
@@ -32,9 +31,8 @@ struct sealed_child_request {
  */
 pid_t sealed_child__start(const struct sealed_child_request *request, int *socket);
 
-/* What the forked process does. Its parent, who ends it, is `parent`. */
-void sealed_child__main(const struct sealed_child_request *request, int socket, pid_t parent)
-	__attribute__((noreturn));
+/* How to start one. `fds` and the request stay the caller's, until the fork. */
+struct child_plan sealed_child__plan(const struct sealed_child_request *request, int fds[3]);
 
 /*
  * Ask a child that keeps its module, and has answered, for more. 0; -EAGAIN: there is no room for the question, of which
@@ -48,6 +46,6 @@ int sealed_child__ask(int socket, const uint64_t *addresses, size_t count);
 #define SEALED_GREETING_ALONE 'a'
 
 /* Where a child has its descriptors. What it writes to SEALED_SOCKET, the parent reads. */
-enum { SEALED_SOCKET = 3, SEALED_ELF, SEALED_DEBUG, SEALED_ALT, SEALED_FIRST_FREE };
+enum { SEALED_SOCKET = CHILD_SOCKET, SEALED_ELF = CHILD_FIRST_FD, SEALED_DEBUG, SEALED_ALT };
 
 #endif

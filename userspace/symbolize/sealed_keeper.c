@@ -8,26 +8,18 @@
 #include "symbolize/sealed_keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/child_process.h"
 #include "base/cleanup.h"
 #include "base/fd_message.h"
 #include "base/io.h"
-#include "base/log.h"
-#include "sandbox/reaping.h"
+#include "helpers/filter.h"
+#include "helpers/watch.h"
 
-#define CONTROL	       3 /* the keeper's descriptors */
-#define FIRST_FREE     4
 #define FDS_MAX	       5
 #define ANSWER_SECONDS 2 /* a fork takes less */
 
@@ -48,24 +40,30 @@ static uint64_t *read_addresses(int fd, size_t count)
 	uint64_t *addresses = calloc(count + 1, sizeof(*addresses));
 	size_t size = count * sizeof(*addresses);
 
-	if (!addresses || pread_full(fd, addresses, size, 0) != (ssize_t)size)
-		_exit(EXIT_FAILURE);
-	return addresses;
+	if (addresses && pread_full(fd, addresses, size, 0) == (ssize_t)size)
+		return addresses;
+	free(addresses);
+	return NULL;
 }
 
-static pid_t fork_child(struct sealed_child_request *request, const int *fds, pid_t parent)
+static pid_t fork_child(struct sealed_child_request *request, const int *fds,
+			const struct filter *filter)
 {
 	struct module_files *files = &request->files;
-	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+	const struct child_origin origin = {.socket = fds[0], .sibling = true, .filter = filter};
+	_cleanup_free_ uint64_t *addresses = read_addresses(fds[1], request->count);
+	struct child_plan plan;
 	size_t next = 2;
+	int placed[3];
 
-	if (pid)
-		return pid < 0 ? -errno : pid;
+	if (!addresses)
+		return -ENOMEM;
+	request->addresses = addresses;
 	files->elf_fd = take_fd(fds, &next, files->elf_fd);
 	files->debug_fd = take_fd(fds, &next, files->debug_fd);
 	files->alt_fd = take_fd(fds, &next, files->alt_fd);
-	request->addresses = read_addresses(fds[1], request->count);
-	sealed_child__main(request, fds[0], parent);
+	plan = sealed_child__plan(request, placed);
+	return child__fork(&plan, &origin);
 }
 
 static size_t fds_wanted(const struct module_files *files)
@@ -73,53 +71,31 @@ static size_t fds_wanted(const struct module_files *files)
 	return 2 + (files->elf_fd >= 0) + (files->debug_fd >= 0) + (files->alt_fd >= 0);
 }
 
-static bool serve(pid_t parent, const struct sandbox_filter *filter)
+static bool serve(const struct filter *filter)
 {
 	struct sealed_child_request request;
 	int fds[FDS_MAX];
 	size_t count = FDS_MAX;
-	ssize_t got = fd_message__receive(CONTROL, &request, sizeof(request), fds, &count, 0);
+	ssize_t got = fd_message__receive(CHILD_SOCKET, &request, sizeof(request), fds, &count, 0);
 	pid_t pid = -EBADMSG;
 
 	if (got <= 0)
 		return false;
-	request.filter = filter;
 	if (got == sizeof(request) && count == fds_wanted(&request.files))
-		pid = fork_child(&request, fds, parent);
+		pid = fork_child(&request, fds, filter);
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
-	return write_full(CONTROL, &pid, sizeof(pid)) == 0;
+	return write_full(CHILD_SOCKET, &pid, sizeof(pid)) == 0;
 }
 
-static void __attribute__((noreturn)) keeper_main(int control, pid_t parent)
+static int run_keeper(const struct child_self *self)
 {
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct sandbox_filter *filter;
+	struct filter *filter = filter__new(HELPER_FILTER_SEALED);
 
-	log_set_level(LOG_ERROR);
-	child__reset_signals();
-	prctl(PR_SET_NAME, "sysprof-sealed");
-	control = fcntl(control, F_DUPFD, FIRST_FREE);
-	nothing = fcntl(nothing, F_DUPFD, FIRST_FREE);
-	for (int fd = 0; fd < CONTROL; fd++) {
-#ifdef __SANITIZE_ADDRESS__
-		if (fd == STDERR_FILENO) /* where the sanitizer reports */
-			continue;
-#endif
-		dup2(nothing, fd);
-	}
-	if (dup2(control, CONTROL) < 0)
-		_exit(EXIT_FAILURE);
-	child__close_from(FIRST_FREE);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
-		_exit(EXIT_FAILURE);
-	if (sandbox__keep_dropping())
-		_exit(EXIT_FAILURE);
-	prctl(PR_SET_DUMPABLE, 0);
-	filter = sandbox_filter__new_sealed();
-	while (serve(parent, filter))
+	(void)self;
+	while (serve(filter))
 		;
-	_exit(EXIT_SUCCESS);
+	return EXIT_SUCCESS;
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
@@ -128,13 +104,14 @@ struct sealed_keeper *sealed_keeper__new(void)
 {
 	struct timeval patience = {.tv_sec = ANSWER_SECONDS};
 	struct sealed_keeper *k = calloc(1, sizeof(*k));
-	pid_t parent = getpid();
+	const struct child_plan plan = {.class = HELPER_SEALED_KEEPER,
+					.name = "sysprof-sealed",
+					.run = run_keeper,
+					.type = SOCK_SEQPACKET};
 
 	if (!k)
 		return NULL;
-	k->pid = child__fork(SOCK_SEQPACKET, &k->control);
-	if (!k->pid)
-		keeper_main(k->control, parent);
+	k->pid = child__start(&plan, &k->control);
 	if (k->pid < 0) {
 		free(k);
 		return NULL;

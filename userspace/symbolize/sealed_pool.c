@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "sandbox/reaping.h"
+#include "helpers/watch.h"
 #include "symbolize/sealed_keeper.h"
 
 #define KEPT_MAX  16
@@ -169,14 +168,4 @@ void sealed_pool__tidy(struct sealed_pool *p)
 
 	while (p && p->places.count && now - p->places.data[0].asked > KEPT_TIME)
 		end_place(p, 0);
-}
-
-uint64_t sealed_pool__cpu_time(pid_t pid)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
-		return 0;
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }

@@ -47,7 +47,4 @@ void sealed_pool__end(const struct kept_child *child);
 /* Ends those that were not asked for some time. */
 void sealed_pool__tidy(struct sealed_pool *p);
 
-/* ns of CPU time that a process has used; 0: it has gone. */
-uint64_t sealed_pool__cpu_time(pid_t pid);
-
 #endif

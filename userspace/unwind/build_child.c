@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -21,23 +20,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/child_process.h"
 #include "base/fd_message.h"
 #include "base/io.h"
-#include "base/log.h"
-#include "sandbox/sandbox.h"
+#include "helpers/child.h"
+#include "helpers/filter.h"
 #include "unwind/build_pieces.h"
 
-#define SOCKET	    3 /* of the keeper and of each builder */
-#define FIRST_FREE  4
-#define BIG_FILE    (1 << 20)  /* bytes */
-#define BIG_HEAP    (96 << 20) /* more than most tables take to be built */
-#define CPU_SECONDS 8	       /* more than BUILD_LIMITS has, which gives a reason */
+#define BIG_FILE (1 << 20)  /* bytes */
+#define BIG_HEAP (96 << 20) /* more than most tables take to be built */
 
 struct keeper {
 	build_work_fn work;
-	struct sandbox_filter *filter;
-	struct sandbox_limits limits;
+	struct filter *filter;
 	int signals; /* SIGCHLD */
 };
 
@@ -101,49 +95,33 @@ void build_child__work(const struct build_question *q, int file, int memory,
 	unwind_table_image__fini(&image);
 }
 
-static void enter_sandbox(const struct keeper *k, pid_t keeper)
+static int run_builder(const struct child_self *self)
 {
-	sandbox__offer_to_be_killed();
-	if (sandbox__limit(&k->limits) || sandbox__drop_privileges())
-		_exit(EXIT_FAILURE);
-	/* a change of uid forgets it; the keeper may have ended in the meantime */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != keeper)
-		_exit(EXIT_FAILURE);
-}
-
-static void __attribute__((noreturn)) builder_main(const struct keeper *k, pid_t keeper)
-{
+	const build_work_fn *work = self->data;
 	struct build_question question;
 	struct build_reply reply = {};
 	int fds[2];
 	size_t count = 2;
 
-	enter_sandbox(k, keeper);
-	if (fd_message__receive(SOCKET, &question, sizeof(question), fds, &count, 0) !=
+	if (fd_message__receive(CHILD_SOCKET, &question, sizeof(question), fds, &count, 0) !=
 		    sizeof(question) ||
 	    count != 2)
-		_exit(EXIT_SUCCESS); /* not needed any more */
-	if (sandbox_filter__enter(k->filter))
-		_exit(EXIT_FAILURE);
+		return EXIT_SUCCESS; /* not needed any more */
+	if (filter__enter(self->filter))
+		return EXIT_FAILURE;
 	reply.ticket = question.ticket;
-	k->work(&question, fds[0], fds[1], &reply);
-	_exit(write_full(SOCKET, &reply, sizeof(reply)) ? EXIT_FAILURE : EXIT_SUCCESS);
+	(*work)(&question, fds[0], fds[1], &reply);
+	return write_full(CHILD_SOCKET, &reply, sizeof(reply)) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
 static pid_t fork_builder(const struct keeper *k, int socket)
 {
-	pid_t keeper = getpid(), pid = fork();
+	const struct child_plan plan = {
+		.class = HELPER_BUILDER, .run = run_builder, .data = &k->work};
 
-	if (pid)
-		return pid < 0 ? -errno : pid;
-	/* the same number in all of them, and the keeper's own socket is closed with it */
-	if (dup2(socket, SOCKET) < 0)
-		_exit(EXIT_FAILURE);
-	child__close_from(FIRST_FREE);
-	child__reset_signals();
-	builder_main(k, keeper);
+	return child__fork(&plan, &(struct child_origin){.socket = socket, .filter = k->filter});
 }
 
 /* False: the other end is closed. */
@@ -154,7 +132,7 @@ static bool start_builder(const struct keeper *k)
 	size_t count = 1;
 	char byte;
 
-	if (fd_message__receive(SOCKET, &byte, 1, &socket, &count, 0) <= 0)
+	if (fd_message__receive(CHILD_SOCKET, &byte, 1, &socket, &count, 0) <= 0)
 		return false;
 	if (!count)
 		return true;
@@ -162,7 +140,8 @@ static bool start_builder(const struct keeper *k)
 	close(socket);
 	/* it is not waited for yet, so the number is its own */
 	pidfd = note.pid > 0 ? (int)syscall(SYS_pidfd_open, note.pid, 0) : -1;
-	fd_message__send(SOCKET, &note, sizeof(note), NULL, 0, &pidfd, pidfd >= 0, MSG_DONTWAIT);
+	fd_message__send(CHILD_SOCKET, &note, sizeof(note), NULL, 0, &pidfd, pidfd >= 0,
+			 MSG_DONTWAIT);
 	if (pidfd >= 0)
 		close(pidfd);
 	return true;
@@ -183,13 +162,13 @@ static void report_ended(const struct keeper *k)
 		;
 	while ((note.pid = wait4(-1, &note.status, WNOHANG, &usage)) > 0) {
 		note.cpu_ns = time_of(&usage.ru_utime) + time_of(&usage.ru_stime);
-		fd_message__send(SOCKET, &note, sizeof(note), NULL, 0, NULL, 0, MSG_DONTWAIT);
+		fd_message__send(CHILD_SOCKET, &note, sizeof(note), NULL, 0, NULL, 0, MSG_DONTWAIT);
 	}
 }
 
 static void __attribute__((noreturn)) serve_control(const struct keeper *k)
 {
-	struct pollfd fds[] = {{.fd = SOCKET, .events = POLLIN},
+	struct pollfd fds[] = {{.fd = CHILD_SOCKET, .events = POLLIN},
 			       {.fd = k->signals, .events = POLLIN}};
 
 	for (;;) {
@@ -203,28 +182,6 @@ static void __attribute__((noreturn)) serve_control(const struct keeper *k)
 	}
 }
 
-/* A group of its own: what a terminal sends on Ctrl-C is the collector's. */
-static void leave_the_parent(int control)
-{
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	log_set_level(LOG_ERROR);
-	child__reset_signals();
-	setpgid(0, 0);
-	control = fcntl(control, F_DUPFD, FIRST_FREE);
-	nothing = fcntl(nothing, F_DUPFD, FIRST_FREE);
-	for (int fd = 0; fd < SOCKET; fd++) {
-#ifdef __SANITIZE_ADDRESS__
-		if (fd == STDERR_FILENO) /* where the sanitizer reports */
-			continue;
-#endif
-		dup2(nothing, fd);
-	}
-	if (dup2(control, SOCKET) < 0)
-		_exit(EXIT_FAILURE);
-	child__close_from(FIRST_FREE);
-}
-
 static int watch_builders(void)
 {
 	sigset_t mask;
@@ -236,34 +193,28 @@ static int watch_builders(void)
 	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void __attribute__((noreturn)) keeper_main(build_work_fn work, int control)
+static int run_keeper(const struct child_self *self)
 {
-	struct keeper k = {
-		.work = work,
-		.limits = {.memory = BUILD_LIMITS.memory + BUILD_LIMITS.memory / 2,
-			   .cpu_seconds = CPU_SECONDS},
-	};
+	struct keeper k = {.work = *(const build_work_fn *)self->data};
 
-	leave_the_parent(control);
-	prctl(PR_SET_NAME, "sysprof-builder");
 	k.signals = watch_builders();
-	k.filter = sandbox_filter__new();
-	if (k.signals < 0 || !k.filter || sandbox__keep_dropping())
-		_exit(EXIT_FAILURE);
-	prctl(PR_SET_DUMPABLE, 0);
+	k.filter = filter__new(HELPER_FILTER_WORKER);
+	if (k.signals < 0 || !k.filter)
+		return EXIT_FAILURE;
 	serve_control(&k);
 }
 
 int build_keeper__start(build_work_fn work, pid_t *keeper, int *control)
 {
-	int socket;
-	pid_t pid = child__fork(SOCK_SEQPACKET, &socket);
+	const struct child_plan plan = {.class = HELPER_SEALED_KEEPER,
+					.name = "sysprof-builder",
+					.run = run_keeper,
+					.type = SOCK_SEQPACKET,
+					.data = &work};
+	pid_t pid = child__start(&plan, control);
 
-	if (!pid)
-		keeper_main(work, socket);
 	if (pid < 0)
 		return pid;
 	*keeper = pid;
-	*control = socket;
 	return 0;
 }

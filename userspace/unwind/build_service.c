@@ -25,7 +25,7 @@
 #include "base/fd_message.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "sandbox/reaping.h"
+#include "helpers/watch.h"
 #include "unwind/build_reply.h"
 
 #define PATIENCE       1000000000ull  /* ns */
@@ -163,22 +163,12 @@ static int take_builder(struct build_service *s)
 	return -EPIPE;
 }
 
-/* As far as it has come; 0 if it is gone. */
-static uint64_t cpu_time_of(pid_t pid)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
-		return 0;
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Whatever it does, it is over. One that does not end is left behind. CPU time that it took, ns. */
 static uint64_t end_builder(struct build_service *s)
 {
-	uint64_t until = monotonic_ns() + END_PATIENCE, cpu = cpu_time_of(s->now.pid);
+	uint64_t until = monotonic_ns() + END_PATIENCE, cpu = 0;
 
+	process_cpu_time(s->now.pid, &cpu);
 	if (s->now.pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, s->now.pidfd, SIGKILL, NULL, 0);
 	take_notes(s);

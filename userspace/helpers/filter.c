@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is given up, and in which order.
- *
- * Limits first, while their numbers can still be looked up. Then everything that needs a privilege
- * to be given up (bounding set, root directory, uid), then the capabilities themselves. The
- * system call filters come last, and there are two. The first has a listener, which asks the parent about
+ * A sealed process has two filters. The first has a listener, which asks the parent about
  * every open, and allows the rest: its descriptor has to be sent to the parent, which the second
  * filter forbids. A system call gets the strictest verdict of all filters, and "ask" is milder than
  * "refuse" but stricter than "allow": the second filter allows open where the first one asks.
@@ -13,21 +9,17 @@
  * are refused and do not kill. What no library calls by chance (sockets, other programs, other
  * processes' memory, the kernel's settings) does.
  */
-#include "sandbox/sandbox.h"
+#include "helpers/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -35,169 +27,6 @@
 #include "base/minmax.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-#define FILES_MAX	256
-/* Where nobody hands out uids (systemd's table calls it unused); each process has one of its own. */
-#define UID_BASE   0x7f000000u
-#define UID_NOBODY 65534u
-
-/* ---- limits ---------------------------------------------------------------------------------- */
-
-static int set_limit(int resource, uint64_t soft, uint64_t hard)
-{
-	struct rlimit limit;
-
-	if (getrlimit(resource, &limit))
-		return -errno;
-	limit.rlim_cur = min_u64(soft, limit.rlim_max);
-	limit.rlim_max = min_u64(hard, limit.rlim_max);
-	return setrlimit(resource, &limit) ? -errno : 0;
-}
-
-/* Bytes of address space that the process has: what it inherited is not what it may still take. */
-static uint64_t address_space(void)
-{
-	char line[128];
-
-	if (read_line("/proc/self/statm", line, sizeof(line)))
-		return 0;
-	return strtoull(line, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-int sandbox__lower_memory(uint64_t by)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_AS, &limit))
-		return -errno;
-	limit.rlim_cur -= min_u64(by, limit.rlim_cur);
-	limit.rlim_max = limit.rlim_cur;
-	return setrlimit(RLIMIT_AS, &limit) ? -errno : 0;
-}
-
-int sandbox__limit(const struct sandbox_limits *limits)
-{
-	uint64_t space = saturating_add_u64(address_space(), limits->memory);
-	int err = set_limit(RLIMIT_AS, space, space);
-
-	if (!err) /* memory files count here, not there */
-		err = set_limit(RLIMIT_FSIZE, limits->memory, limits->memory);
-	if (!err)
-		err = set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1);
-	if (!err)
-		err = set_limit(RLIMIT_CORE, 0, 0);
-	if (!err)
-		err = set_limit(RLIMIT_NOFILE, FILES_MAX, FILES_MAX);
-	if (!err)
-		err = set_limit(RLIMIT_MEMLOCK, 0, 0);
-	return err;
-}
-
-void sandbox__offer_to_be_killed(void)
-{
-	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		write_full(fd, "1000", 4);
-}
-
-/* ---- privileges ------------------------------------------------------------------------------ */
-
-/* A root directory in which there is nothing: the numbers of the descriptors that are open anyway. */
-static int enter_empty_root(void)
-{
-	if (chroot("/proc/self/fdinfo"))
-		return 0; /* not root */
-	return chdir("/") ? -errno : 0;
-}
-
-static void change_user(void)
-{
-	uid_t own = UID_BASE + (uid_t)getpid();
-
-	/* in a user namespace that does not map them we stay who we are, without capabilities */
-	if (setgroups(0, NULL) ||
-	    (setresgid(own, own, own) && setresgid(UID_NOBODY, UID_NOBODY, UID_NOBODY)))
-		return;
-	if (setresuid(own, own, own) && setresuid(UID_NOBODY, UID_NOBODY, UID_NOBODY))
-		return;
-}
-
-static int drop_capabilities(void)
-{
-	cap_t none = cap_init();
-	int err = none && !cap_set_proc(none) ? 0 : -errno;
-
-	cap_reset_ambient();
-	if (none)
-		cap_free(none);
-	return err;
-}
-
-int sandbox__drop_privileges(void)
-{
-	int err;
-
-	/* all of these fail where there is no privilege to give up */
-	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
-		cap_drop_bound(cap);
-	err = enter_empty_root();
-	if (err)
-		return err;
-	if (geteuid() == 0)
-		change_user();
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
-	set_limit(RLIMIT_NPROC, 0, 0);
-	return drop_capabilities();
-}
-
-static int keep_capabilities(const cap_value_t *wanted, size_t count)
-{
-	cap_t now = cap_get_proc(), kept = cap_init();
-	int err = now && kept ? 0 : -errno;
-
-	for (size_t i = 0; i < count && !err; i++) {
-		cap_flag_value_t has = CAP_CLEAR;
-
-		if (!cap_get_flag(now, wanted[i], CAP_PERMITTED, &has) && has == CAP_SET &&
-		    (cap_set_flag(kept, CAP_PERMITTED, 1, &wanted[i], CAP_SET) ||
-		     cap_set_flag(kept, CAP_EFFECTIVE, 1, &wanted[i], CAP_SET)))
-			err = -errno;
-	}
-	if (!err && cap_set_proc(kept))
-		err = -errno;
-	if (now)
-		cap_free(now);
-	if (kept)
-		cap_free(kept);
-	return err;
-}
-
-static int keep_only(const cap_value_t *wanted, size_t count)
-{
-	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
-		cap_drop_bound(cap); /* fails where there is no privilege to give up */
-	cap_reset_ambient();
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
-	set_limit(RLIMIT_CORE, 0, 0);
-	return keep_capabilities(wanted, count);
-}
-
-int sandbox__keep_reading(bool writes)
-{
-	const cap_value_t wanted[] = {CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE};
-
-	return keep_only(wanted, writes ? 2 : 1);
-}
-
-int sandbox__keep_dropping(void)
-{
-	const cap_value_t wanted[] = {CAP_SETUID, CAP_SETGID, CAP_SYS_CHROOT};
-
-	return keep_only(wanted, COUNT_OF(wanted));
-}
 
 /* ---- system calls ---------------------------------------------------------------------------- */
 
@@ -456,7 +285,7 @@ static const char *const WORKERS[] = {
 	"sysinfo",
 };
 
-struct sandbox_filter {
+struct filter {
 	struct sock_fprog program;
 };
 
@@ -503,30 +332,24 @@ static int add_sealed_rules(scmp_filter_ctx filter)
 	return add_rules(filter, true, false);
 }
 
-static struct sandbox_filter *make_filter(int (*add)(scmp_filter_ctx filter))
+struct filter *filter__new(enum helper_filter kind)
 {
-	struct sandbox_filter *f = calloc(1, sizeof(*f));
+	struct filter *f = calloc(1, sizeof(*f));
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err = f && filter ? 0 : -ENOMEM;
 
-	if (!f || !filter || add(filter) || take_program(filter, &f->program)) {
-		sandbox_filter__free(f);
+	if (!err)
+		err = kind == HELPER_FILTER_WORKER ? add_worker_rules(filter)
+						   : add_sealed_rules(filter);
+	if (err || take_program(filter, &f->program)) {
+		filter__free(f);
 		f = NULL;
 	}
 	seccomp_release(filter);
 	return f;
 }
 
-struct sandbox_filter *sandbox_filter__new(void)
-{
-	return make_filter(add_worker_rules);
-}
-
-struct sandbox_filter *sandbox_filter__new_sealed(void)
-{
-	return make_filter(add_sealed_rules);
-}
-
-void sandbox_filter__free(struct sandbox_filter *f)
+void filter__free(struct filter *f)
 {
 	if (!f)
 		return;
@@ -534,14 +357,16 @@ void sandbox_filter__free(struct sandbox_filter *f)
 	free(f);
 }
 
-int sandbox_filter__enter(const struct sandbox_filter *f)
+int filter__enter(const struct filter *f)
 {
+	if (!f)
+		return -EINVAL;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f->program) ? -errno : 0;
 }
 
 /* ---- a filter for this process --------------------------------------------------------------- */
 
-int sandbox__ask_for_files(int *listener)
+int filter__ask_for_files(int *listener)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int err = filter ? 0 : -ENOMEM;
@@ -558,7 +383,7 @@ int sandbox__ask_for_files(int *listener)
 	return err;
 }
 
-int sandbox__seal(bool files, bool no_links)
+int filter__seal(bool files, bool no_links)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err = filter ? 0 : -ENOMEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sandbox/reaping.h"
+#include "helpers/watch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -56,7 +56,7 @@ int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage)
 	return result ? 0 : -ETIMEDOUT;
 }
 
-static bool cpu_time_of(pid_t pid, uint64_t *ns)
+bool process_cpu_time(pid_t pid, uint64_t *ns)
 {
 	struct timespec time;
 	clockid_t clock;
@@ -68,7 +68,7 @@ static bool cpu_time_of(pid_t pid, uint64_t *ns)
 }
 
 /* On a busy host it may wait for a CPU for long. */
-static bool is_runnable(pid_t pid)
+bool process_is_runnable(pid_t pid)
 {
 	char path[32], line[512];
 	const char *state;
@@ -88,7 +88,8 @@ bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wa
 		l->since = now;
 	if (now - l->since < wait_ns)
 		return false;
-	if (cpu_time_of(pid, &cpu) && cpu <= l->cpu_ns + CPU_GETS_ON && !is_runnable(pid))
+	if (process_cpu_time(pid, &cpu) && cpu <= l->cpu_ns + CPU_GETS_ON &&
+	    !process_is_runnable(pid))
 		return true;
 	l->since = now;
 	l->cpu_ns = cpu;

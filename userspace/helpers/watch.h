@@ -3,8 +3,8 @@
  * Ending a child that may not end: one that waits for a file system which does not answer takes no signal, not even
  * SIGKILL. It is left behind then, for init.
  */
-#ifndef SANDBOX_REAPING_H
-#define SANDBOX_REAPING_H
+#ifndef HELPERS_WATCH_H
+#define HELPERS_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +18,11 @@
  * behind, and nobody may wait for it any more.
  */
 int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage);
+
+/* Does it want a CPU? False of one that sleeps or has ended. */
+bool process_is_runnable(pid_t pid);
+/* CPU time that it has used so far. False: it has gone. */
+bool process_cpu_time(pid_t pid, uint64_t *ns);
 
 /*
  * Does a child get on? `since` is when it was last seen to (CLOCK_MONOTONIC ns), 0 at first; whoever hears from it

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "helpers/classes.h"
+
+#include <linux/capability.h>
+
+#define BIT(capability) (1ull << (capability))
+
+/*
+ * To look below /proc/PID (root, map_files, memory), and at files of any user. CAP_SYS_ADMIN is for map_files where
+ * there is no CAP_CHECKPOINT_RESTORE: confine() drops it otherwise.
+ */
+#define OF_READERS                                                                                 \
+	(BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_SYS_ADMIN) |                     \
+	 BIT(CAP_CHECKPOINT_RESTORE))
+/* The same, and to borrow a process's identity; its children become users and send signals. */
+#define OF_WATCHERS                                                                                \
+	(OF_READERS | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_MAC_OVERRIDE) |            \
+	 BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_KILL))
+/* To become another user and enter an empty root: what confine() needs in a child. */
+#define OF_SEALED_KEEPERS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SYS_CHROOT))
+
+const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
+	[HELPER_KEEPER] = {.name = "sysprof-keeper", .capabilities = OF_WATCHERS},
+	[HELPER_SEALED_KEEPER] = {.name = "sysprof-keeper", .capabilities = OF_SEALED_KEEPERS},
+	[HELPER_READER] = {.name = "sysprof-reader",
+			   .capabilities = OF_READERS,
+			   .memory = 1536ull << 20},
+	[HELPER_WATCHER] = {.name = "sysprof-jit", .capabilities = OF_WATCHERS, .files = 2048},
+	[HELPER_JVM_ASKER] = {.name = "sysprof-jvm", .user = HELPER_USER_GIVEN},
+	[HELPER_FINDER] = {.name = "sysprof-files",
+			   .capabilities = BIT(CAP_DAC_READ_SEARCH),
+			   .shows_debug = true},
+	[HELPER_DOWNLOADER] = {.name = "sysprof-files",
+			       .capabilities = BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE),
+			       .shows_debug = true},
+	[HELPER_BUILDER] = {.name = "sysprof-builder",
+			    .user = HELPER_USER_OWN,
+			    .filter = HELPER_FILTER_WORKER,
+			    .empty_root = true,
+			    .first_to_go = true,
+			    .memory = 576ull << 20,
+			    .cpu_seconds = 8, /* more than BUILD_LIMITS has, which gives a reason */
+			    .files = 256},
+	[HELPER_SYMBOLS] = {.name = "sysprof-sealed",
+			    .user = HELPER_USER_OWN,
+			    .filter = HELPER_FILTER_SEALED,
+			    .empty_root = true,
+			    .first_to_go = true,
+			    .unconfined = true,
+			    .read_by_parent = true,  /* paths of files that it opens */
+			    .memory = 1024ull << 20, /* by default: what there is decides */
+			    .cpu_seconds = 30,	     /* by default: the module's size decides */
+			    .files = 256},
+	[HELPER_SERVER] = {.as_parent = true},
+};
