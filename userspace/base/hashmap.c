@@ -164,10 +164,71 @@ void hashmap__clear(struct hashmap *map)
 		hashmap__fini(map);
 		return;
 	}
+	hashmap__reset(map);
+}
+
+/* ---- by number ------------------------------------------------------------------------------- */
+
+struct hashmap_probe hashmap__probe(uint64_t hash)
+{
+	uint32_t scrambled = scramble_hash(hash);
+
+	return (struct hashmap_probe){scrambled, scrambled};
+}
+
+uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe)
+{
+	uint32_t mask = map->capacity - 1, hash = probe->hash;
+
+	if (!map->count)
+		return HASHMAP_NONE;
+	for (uint32_t i = probe->at & mask;; i = (i + 1) & mask) {
+		const struct hashmap_slot *slot = &map->slots[i];
+
+		if (slot->index == EMPTY)
+			return HASHMAP_NONE;
+		if (slot->hash == hash && slot->index != TOMBSTONE) {
+			probe->at = i + 1;
+			return slot->index;
+		}
+	}
+}
+
+int hashmap__add_number(struct hashmap *map, uint64_t hash, size_t index)
+{
+	return index < TOMBSTONE ? hashmap__add(map, hash, (uint32_t)index) : -ENOMEM;
+}
+
+/* The slot of an element that is in the map. */
+static struct hashmap_slot *slot_of(struct hashmap *map, uint64_t hash, uint32_t index)
+{
+	uint32_t mask = map->capacity - 1, i = scramble_hash(hash) & mask;
+
+	while (map->slots[i].index != index)
+		i = (i + 1) & mask;
+	return &map->slots[i];
+}
+
+void hashmap__erase(struct hashmap *map, uint64_t hash, uint32_t index)
+{
+	slot_of(map, hash, index)->index = TOMBSTONE;
+	map->tombstones++;
+	map->count--;
+}
+
+void hashmap__renumber(struct hashmap *map, uint64_t hash, uint32_t index, uint32_t to)
+{
+	slot_of(map, hash, index)->index = to;
+}
+
+void hashmap__reset(struct hashmap *map)
+{
 	if (map->slots)
 		memset(map->slots, 0xff, map->capacity * sizeof(*map->slots));
 	map->count = map->tombstones = 0;
 }
+
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 uint64_t hash_u64(uint64_t value)
 {

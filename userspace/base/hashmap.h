@@ -39,6 +39,25 @@ uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key);
 
 void hashmap__clear(struct hashmap *map);
 
+/* ---- for base/map.h: by number, without the callback ------------------------------------------ */
+
+/* Where the search for a hash has got to. */
+struct hashmap_probe {
+	uint32_t hash, at;
+};
+
+struct hashmap_probe hashmap__probe(uint64_t hash);
+/* The next element with (very probably) this hash, HASHMAP_NONE: there are no more. */
+uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe);
+
+/* 0, -ENOMEM; `index` may be too large for a number. */
+int hashmap__add_number(struct hashmap *map, uint64_t hash, size_t index);
+/* The element `index`, which was added with this hash, is removed; or is `to` from now on. */
+void hashmap__erase(struct hashmap *map, uint64_t hash, uint32_t index);
+void hashmap__renumber(struct hashmap *map, uint64_t hash, uint32_t index, uint32_t to);
+/* Empty it and keep its memory: as many elements as were in it can be added without failure. */
+void hashmap__reset(struct hashmap *map);
+
 uint64_t hash_u64(uint64_t value);
 uint64_t hash_combine(uint64_t a, uint64_t b);
 uint64_t hash_bytes(const void *data, size_t size);

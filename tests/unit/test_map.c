@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Typed maps against a naive model: growth, removal, collisions, and no memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/map.h"
+
+#define KEYS 1000u
+
+struct number {
+	uint32_t key;
+	uint64_t value;
+};
+
+DEFINE_MAP_BY(number_map, struct number, uint32_t, key);
+
+struct text {
+	char key[16];
+	int value;
+};
+
+DEFINE_MAP_BY_STRING(text_map, struct text, key);
+DEFINE_SET(number_set, uint64_t);
+
+/* All keys have one of four hashes. */
+static uint64_t poor_hash(const struct number *n)
+{
+	return n->key % 4;
+}
+
+static bool same_key(const struct number *a, const struct number *b)
+{
+	return a->key == b->key;
+}
+
+DEFINE_MAP_OF(poor_map, struct number, poor_hash, same_key);
+
+/* A key that lies in the object around the map. */
+struct around {
+	const char *names;
+	MAP_TYPE(first_map, uint32_t) firsts;
+};
+
+static const char *name_of(const struct first_map *map, const uint32_t *first)
+{
+	const char *object = (const char *)map - offsetof(struct around, firsts);
+
+	return ((const struct around *)object)->names + *first;
+}
+
+MAP_FUNCTIONS(first_map, uint32_t, const char *, name_of, hash_string, map_same_string);
+
+static uint32_t random_below(uint32_t limit)
+{
+	static uint64_t state = 42;
+
+	state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (uint32_t)(state >> 33) % limit;
+}
+
+static void adds_once(void **state)
+{
+	struct number_map m = {};
+	struct number *n;
+	bool is_new;
+
+	(void)state;
+	assert_null(number_map__find(&m, 7));
+	n = number_map__need(&m, &(struct number){.key = 7}, &is_new);
+	assert_true(is_new);
+	assert_int_equal(n->value, 0);
+	n->value = 3;
+	n = number_map__need(&m, &(struct number){.key = 7, .value = 9}, &is_new);
+	assert_false(is_new);
+	assert_int_equal(n->value, 3);
+	assert_ptr_equal(number_map__find(&m, 7), n);
+	assert_int_equal(m.count, 1);
+	number_map__fini(&m);
+	number_map__fini(&m);
+	assert_null(m.data);
+}
+
+static void keeps_the_order_of_adding(void **state)
+{
+	struct number_map m = {}, moved;
+
+	(void)state;
+	for (uint32_t i = 0; i < 10000; i++)
+		assert_non_null(number_map__need(&m, &(struct number){i * 4096, i}, NULL));
+	moved = m; /* nothing points back at a map */
+	for (uint32_t i = 0; i < 10000; i++) {
+		assert_int_equal(moved.data[i].value, i);
+		assert_ptr_equal(number_map__find(&moved, i * 4096), &moved.data[i]);
+	}
+	number_map__fini(&moved);
+}
+
+/* Adds, removes and looks up as the model does, whatever the hash is. */
+#define agree_with_model(MAP, FIND)                                                                \
+	do {                                                                                       \
+		struct MAP m = {};                                                                 \
+		bool present[KEYS] = {};                                                           \
+		size_t count = 0;                                                                  \
+                                                                                                   \
+		for (int step = 0; step < 40000; step++) {                                         \
+			struct number n = {.key = random_below(KEYS)},                             \
+				      *found = MAP##__find(&m, FIND);                              \
+			bool is_new;                                                               \
+                                                                                                   \
+			assert_int_equal(found != NULL, present[n.key]);                           \
+			if (found) {                                                               \
+				assert_int_equal(found->value, n.key + 1);                         \
+				MAP##__remove(&m, found);                                          \
+			} else {                                                                   \
+				found = MAP##__need(&m, &n, &is_new);                              \
+				assert_true(found &&is_new);                                       \
+				found->value = n.key + 1;                                          \
+			}                                                                          \
+			present[n.key] = !present[n.key];                                          \
+			count += present[n.key] ? 1 : -1;                                          \
+			assert_int_equal(m.count, count);                                          \
+		}                                                                                  \
+		for (struct number n = {}; n.key < KEYS; n.key++)                                  \
+			assert_int_equal(MAP##__find(&m, FIND) != NULL, present[n.key]);           \
+		assert_true(m.index.capacity <= 4 * KEYS); /* tombstones do not make it grow */    \
+		MAP##__fini(&m);                                                                   \
+	} while (0)
+
+static void agrees_with_model(void **state)
+{
+	(void)state;
+	agree_with_model(number_map, n.key);
+}
+
+static void survives_collisions(void **state)
+{
+	(void)state;
+	agree_with_model(poor_map, &n);
+}
+
+static void removes_in_a_loop(void **state)
+{
+	struct number_map m = {};
+
+	(void)state;
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_non_null(number_map__need(&m, &(struct number){i, i}, NULL));
+	for (size_t i = m.count; i-- > 0;)
+		if (m.data[i].key % 3)
+			number_map__remove(&m, &m.data[i]);
+	assert_int_equal(m.count, (KEYS + 2) / 3);
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_int_equal(number_map__find(&m, i) != NULL, i % 3 == 0);
+	number_map__fini(&m);
+}
+
+static int compare_falling(const void *a, const void *b)
+{
+	const struct number *x = a, *y = b;
+
+	return x->key < y->key ? 1 : x->key > y->key ? -1 : 0;
+}
+
+static void finds_after_reindex(void **state)
+{
+	struct number_map m = {};
+
+	(void)state;
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_non_null(number_map__need(&m, &(struct number){i, i}, NULL));
+	qsort(m.data, m.count, sizeof(*m.data), compare_falling);
+	m.count = KEYS / 2;
+	number_map__reindex(&m);
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_ptr_equal(number_map__find(&m, i),
+				 i < KEYS / 2 ? NULL : &m.data[KEYS - 1 - i]);
+	number_map__clear(&m);
+	assert_null(number_map__find(&m, KEYS - 1));
+	assert_non_null(number_map__need(&m, &(struct number){5, 5}, NULL));
+	number_map__fini(&m);
+}
+
+static void has_other_keys(void **state)
+{
+	struct around around = {.names = "one\0two\0three"};
+	struct number_set set = {};
+	struct text_map texts = {};
+	uint32_t two = 4;
+
+	(void)state;
+	assert_non_null(text_map__need(&texts, &(struct text){"main", 1}, NULL));
+	assert_non_null(text_map__need(&texts, &(struct text){"", 2}, NULL));
+	assert_int_equal(text_map__find(&texts, "main")->value, 1);
+	assert_int_equal(text_map__find(&texts, "")->value, 2);
+	assert_null(text_map__find(&texts, "mai"));
+	assert_non_null(number_set__need(&set, &(uint64_t){UINT64_MAX}, NULL));
+	assert_int_equal(*number_set__find(&set, UINT64_MAX), UINT64_MAX);
+	assert_null(number_set__find(&set, UINT32_MAX));
+	assert_non_null(first_map__need(&around.firsts, &two, NULL));
+	assert_int_equal(*first_map__find(&around.firsts, "two"), 4);
+	assert_null(first_map__find(&around.firsts, "three"));
+	text_map__fini(&texts);
+	number_set__fini(&set);
+	first_map__fini(&around.firsts);
+}
+
+static void has_placeholders(void **state)
+{
+	struct number_map m = {};
+
+	(void)state;
+	assert_int_equal(vec_push(&m, (struct number){}), 0);
+	assert_null(number_map__find(&m, 0));
+	assert_ptr_equal(number_map__need(&m, &(struct number){.key = 0}, NULL), &m.data[1]);
+	assert_ptr_equal(number_map__find(&m, 0), &m.data[1]);
+	number_map__fini(&m);
+}
+
+/* Until there is no memory: what was added can be found, what was not has left nothing behind. */
+static void stays_whole_without_memory(void **state)
+{
+	struct rlimit before, low;
+	struct number_map m = {};
+	uint32_t key = 0;
+	size_t count;
+
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__)
+	skip(); /* it needs the address space itself */
+#endif
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	low = (struct rlimit){256u << 20, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+	while (number_map__need(&m, &(struct number){key, key}, NULL))
+		key++;
+	count = m.count;
+	for (int i = 0; i < 10; i++)
+		assert_null(number_map__need(&m, &(struct number){key, key}, NULL));
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_true(count > 100000);
+	assert_int_equal(m.count, count);
+	assert_int_equal(m.index.count, count);
+	assert_null(number_map__find(&m, key));
+	for (uint32_t i = 0; i < key; i += 97)
+		assert_ptr_equal(number_map__find(&m, i), &m.data[i]);
+	number_map__remove(&m, &m.data[0]);
+	assert_non_null(number_map__need(&m, &(struct number){key, key}, NULL));
+	number_map__fini(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(adds_once),
+		cmocka_unit_test(keeps_the_order_of_adding),
+		cmocka_unit_test(agrees_with_model),
+		cmocka_unit_test(survives_collisions),
+		cmocka_unit_test(removes_in_a_loop),
+		cmocka_unit_test(finds_after_reindex),
+		cmocka_unit_test(has_other_keys),
+		cmocka_unit_test(has_placeholders),
+		cmocka_unit_test(stays_whole_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
