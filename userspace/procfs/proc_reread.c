@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clocks.h"
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 
 #define REREAD_FIRST	  100000000ULL /* ns */
@@ -21,22 +21,16 @@ struct reread_entry {
 	bool wanted;
 };
 
+DEFINE_MAP_BY(reread_map, struct reread_entry, uint32_t, pid);
+
 struct proc_reread {
 	struct proc_snapshot *snapshot;
 	event_push_fn push;
 	void *context;
-	VEC(struct reread_entry) entries;
+	struct reread_map entries;
 	VEC(uint32_t) wanted; /* numbers of entries */
-	struct hashmap by_pid;
-	bool running; /* entries are being walked: none may go */
+	bool running;	      /* entries are being walked: none may go */
 };
-
-static bool reread_has_pid(const void *owner, uint32_t index, const void *key)
-{
-	const struct proc_reread *r = owner;
-
-	return r->entries.data[index].pid == *(const uint32_t *)key;
-}
 
 struct proc_reread *proc_reread__new(struct proc_snapshot *s, event_push_fn push, void *context)
 {
@@ -47,7 +41,6 @@ struct proc_reread *proc_reread__new(struct proc_snapshot *s, event_push_fn push
 	r->snapshot = s;
 	r->push = push;
 	r->context = context;
-	hashmap__init(&r->by_pid, reread_has_pid, r);
 	return r;
 }
 
@@ -55,8 +48,7 @@ void proc_reread__free(struct proc_reread *r)
 {
 	if (!r)
 		return;
-	hashmap__fini(&r->by_pid);
-	vec_free(&r->entries);
+	reread_map__fini(&r->entries);
 	vec_free(&r->wanted);
 	free(r);
 }
@@ -64,24 +56,17 @@ void proc_reread__free(struct proc_reread *r)
 /* The entry of a process, created if there is none; NULL: out of memory, then the request is dropped. */
 static struct reread_entry *reread_entry(struct proc_reread *r, uint32_t pid)
 {
-	uint64_t hash = hash_u64(pid);
-	uint32_t index = hashmap__find(&r->by_pid, hash, &pid);
+	struct reread_entry *known = reread_map__find(&r->entries, pid);
 
-	if (index != HASHMAP_NONE)
-		return &r->entries.data[index];
+	if (known)
+		return known;
 	if (r->entries.count >= REREAD_PROCESSES) { /* it holds only delays: reset it */
 		if (r->running)
 			return NULL;
-		hashmap__clear(&r->by_pid);
-		r->entries.count = r->wanted.count = 0;
+		reread_map__clear(&r->entries);
+		r->wanted.count = 0;
 	}
-	if (vec_push(&r->entries, (struct reread_entry){.pid = pid}))
-		return NULL;
-	if (hashmap__add(&r->by_pid, hash, r->entries.count - 1)) {
-		r->entries.count--;
-		return NULL;
-	}
-	return &r->entries.data[r->entries.count - 1];
+	return reread_map__need(&r->entries, &(struct reread_entry){.pid = pid}, NULL);
 }
 
 void proc_reread__request(void *reread, __u32 pid)
@@ -123,10 +108,10 @@ int proc_reread__run(struct proc_reread *r)
 
 void proc_reread__forget(struct proc_reread *r, __u32 pid)
 {
-	uint32_t index = hashmap__find(&r->by_pid, hash_u64(pid), &pid);
+	struct reread_entry *entry = reread_map__find(&r->entries, pid);
 
-	if (index == HASHMAP_NONE)
+	if (!entry)
 		return;
-	r->entries.data[index].times = 0;
-	r->entries.data[index].next = 0;
+	entry->times = 0;
+	entry->next = 0;
 }

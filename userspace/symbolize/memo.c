@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -13,18 +13,12 @@ struct memo_entry {
 	uint32_t text;
 };
 
+DEFINE_MAP_BY(memo_map, struct memo_entry, const void *, place);
+
 struct memo {
-	struct hashmap map;
-	VEC(struct memo_entry) entries;
+	struct memo_map entries;
 	struct strtab *texts;
 };
-
-static bool entry_equals(const void *owner, uint32_t index, const void *key)
-{
-	const struct memo *m = owner;
-
-	return m->entries.data[index].place == key;
-}
 
 struct memo *memo__new(void)
 {
@@ -32,7 +26,6 @@ struct memo *memo__new(void)
 
 	if (!m)
 		return NULL;
-	hashmap__init(&m->map, entry_equals, m);
 	m->texts = strtab__new();
 	if (!m->texts)
 		goto err_out;
@@ -47,25 +40,24 @@ void memo__free(struct memo *m)
 {
 	if (!m)
 		return;
-	hashmap__fini(&m->map);
-	vec_free(&m->entries);
+	memo_map__fini(&m->entries);
 	strtab__free(m->texts);
 	free(m);
 }
 
 const char *memo__get(const struct memo *m, const void *place)
 {
-	uint32_t index = hashmap__find(&m->map, hash_u64((uintptr_t)place), place);
+	const struct memo_entry *entry = memo_map__find(&m->entries, place);
 
-	return index == HASHMAP_NONE ? NULL : strtab__get(m->texts, m->entries.data[index].text);
+	return entry ? strtab__get(m->texts, entry->text) : NULL;
 }
 
 const char *memo__put(struct memo *m, const void *place, const char *text)
 {
 	int64_t number = strtab__intern(m->texts, text);
 
-	if (number < 0 || vec_push(&m->entries, (struct memo_entry){place, (uint32_t)number}) ||
-	    hashmap__add(&m->map, hash_u64((uintptr_t)place), (uint32_t)m->entries.count - 1))
+	if (number < 0 ||
+	    !memo_map__need(&m->entries, &(struct memo_entry){place, (uint32_t)number}, NULL))
 		return NULL;
 	return strtab__get(m->texts, (uint32_t)number);
 }
