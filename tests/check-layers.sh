@@ -53,7 +53,7 @@ cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c
 protobuf-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c userspace/agent/messages.c
 pprof.pb-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
-microhttpd  : userspace/serve/http_server.c userspace/serve/text_server.c
+microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c
 ini.h       : userspace/agent/config_file.c
 lzma        : userspace/symbolize/minidebug.c

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Under the lock is all that the threads share: what was published, and one wish with its answer. The serving thread
- * sleeps in text_server__run(), and is woken by an answer or the end.
+ * sleeps in server__run(), and is woken by an answer or the end.
  */
 #include "agent/endpoint.h"
 
@@ -20,13 +20,15 @@
 #include "base/clocks.h"
 #include "base/parse.h"
 #include "base/utf8.h"
-#include "serve/text_server.h"
+#include "serve/server.h"
 
 #define SECONDS_DEFAULT 30
 #define SECONDS_MAX	600
 #define GRACE_SECONDS                                                                              \
 	90 /* for the answer to a wish, beyond its own time: windows are finished later */
-#define SECOND 1000000000ull
+#define SECOND	     1000000000ull
+#define HEADER_MAX   (16 * 1024)
+#define IDLE_SECONDS 15
 
 enum wish_state {
 	WISH_NONE,
@@ -37,9 +39,9 @@ enum wish_state {
 
 struct endpoint {
 	struct endpoint_options options;
-	struct text_server *server;
-	struct text_request *waiting; /* the serving thread's */
-	int wake_fd;		      /* of the serving thread */
+	struct server *server;
+	struct server_request *waiting; /* the serving thread's */
+	int wake_fd;			/* of the serving thread */
 	int wish_fd;
 	pthread_t thread;
 	bool runs;
@@ -53,29 +55,33 @@ struct endpoint {
 	enum wish_state state;
 	struct endpoint_wish wish;
 	uint64_t deadline; /* of its answer */
-	struct text_reply reply;
+	struct server_reply reply;
 	bool ending;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static bool reply_text(struct text_reply *reply, unsigned int status, const char *text)
+static bool reply_text(struct server_reply *reply, unsigned int status, const char *text)
 {
-	*reply = (struct text_reply){
+	*reply = (struct server_reply){
 		.status = status, .type = "text/plain; charset=utf-8", .body = strdup(text)};
 	reply->size = reply->body ? strlen(text) : 0;
 	return true;
 }
 
-static void free_reply(struct text_reply *reply)
+static void free_reply(struct server_reply *reply)
 {
 	free(reply->body);
-	*reply = (struct text_reply){};
+	*reply = (struct server_reply){};
 }
 
-static bool answer_metrics(struct endpoint *e, struct text_reply *reply)
+static bool answer_metrics(void *context, const struct route *route, struct server_request *request,
+			   struct server_reply *reply)
 {
-	*reply = (struct text_reply){.status = 200, .type = METRICS_TYPE};
+	struct endpoint *e = context;
+	(void)route;
+	(void)request;
+	*reply = (struct server_reply){.status = 200};
 	pthread_mutex_lock(&e->lock);
 	if (e->metrics)
 		reply->body = malloc(e->metrics_size + 1);
@@ -87,11 +93,15 @@ static bool answer_metrics(struct endpoint *e, struct text_reply *reply)
 	return reply->body ? true : reply_text(reply, 503, "nothing was measured yet\n");
 }
 
-static bool answer_health(struct endpoint *e, struct text_reply *reply)
+static bool answer_health(void *context, const struct route *route, struct server_request *request,
+			  struct server_reply *reply)
 {
+	struct endpoint *e = context;
 	char why[sizeof(e->illness) + 64] = "";
 	uint64_t age;
 
+	(void)route;
+	(void)request;
 	pthread_mutex_lock(&e->lock);
 	age = monotonic_ns() - e->published;
 	if (e->options.stuck_after && age > e->options.stuck_after)
@@ -122,12 +132,12 @@ static bool is_label_value(const char *text)
 }
 
 /* NULL, or what is wrong with it. */
-static const char *parse_wish(const struct endpoint *e, const struct text_request *request,
+static const char *parse_wish(const struct endpoint *e, const struct server_request *request,
 			      struct endpoint_wish *wish)
 {
-	const char *seconds = text_request__argument(request, "seconds");
-	const char *pid = text_request__argument(request, "pid");
-	const char *service = text_request__argument(request, "service");
+	const char *seconds = server_request__argument(request, "seconds");
+	const char *pid = server_request__argument(request, "pid");
+	const char *service = server_request__argument(request, "service");
 	uint64_t number;
 
 	*wish = (struct endpoint_wish){.seconds = e->options.seconds};
@@ -148,13 +158,15 @@ static const char *parse_wish(const struct endpoint *e, const struct text_reques
 	return NULL;
 }
 
-static bool answer_profile(struct endpoint *e, struct text_request *request,
-			   struct text_reply *reply)
+static bool answer_profile(void *context, const struct route *route, struct server_request *request,
+			   struct server_reply *reply)
 {
+	struct endpoint *e = context;
 	struct endpoint_wish wish;
 	const char *wrong = parse_wish(e, request, &wish);
 	bool busy;
 
+	(void)route;
 	if (wrong)
 		return reply_text(reply, 400, wrong);
 	pthread_mutex_lock(&e->lock);
@@ -176,19 +188,11 @@ static bool answer_profile(struct endpoint *e, struct text_request *request,
 	return true;
 }
 
-static bool answer(void *context, struct text_request *request, const char *path,
-		   struct text_reply *reply)
-{
-	struct endpoint *e = context;
-
-	if (!strcmp(path, "/metrics"))
-		return answer_metrics(e, reply);
-	if (!strcmp(path, "/healthz"))
-		return answer_health(e, reply);
-	if (!strcmp(path, "/debug/pprof/profile"))
-		return answer_profile(e, request, reply);
-	return reply_text(reply, 404, "there is /metrics, /healthz and /debug/pprof/profile\n");
-}
+static const struct route ROUTES[] = {
+	{.path = "metrics", .type = METRICS_TYPE, .answer = answer_metrics},
+	{.path = "healthz", .answer = answer_health},
+	{.path = "debug/pprof/profile", .answer = answer_profile},
+};
 
 /* ---- one wish -------------------------------------------------------------------------------- */
 
@@ -203,7 +207,7 @@ static void clear_wish(struct endpoint *e)
 	eventfd_read(e->wish_fd, &count);
 }
 
-static void on_gone(void *context, struct text_request *request)
+static void on_gone(void *context, struct server_request *request)
 {
 	struct endpoint *e = context;
 
@@ -239,12 +243,12 @@ bool endpoint__is_wanted(struct endpoint *e, uint64_t id)
 	return wanted;
 }
 
-static void give(struct endpoint *e, uint64_t id, struct text_reply *reply)
+static void give(struct endpoint *e, uint64_t id, struct server_reply *reply)
 {
 	pthread_mutex_lock(&e->lock);
 	if (e->state == WISH_TAKEN && e->wish.id == id) {
 		e->reply = *reply;
-		*reply = (struct text_reply){};
+		*reply = (struct server_reply){};
 		e->state = WISH_ANSWERED;
 		eventfd_write(e->wake_fd, 1);
 	}
@@ -254,7 +258,7 @@ static void give(struct endpoint *e, uint64_t id, struct text_reply *reply)
 
 void endpoint__grant(struct endpoint *e, uint64_t id, void *body, size_t size)
 {
-	struct text_reply reply = {
+	struct server_reply reply = {
 		.status = 200, .type = "application/octet-stream", .body = body, .size = size};
 
 	give(e, id, &reply);
@@ -262,7 +266,7 @@ void endpoint__grant(struct endpoint *e, uint64_t id, void *body, size_t size)
 
 void endpoint__refuse(struct endpoint *e, uint64_t id, unsigned int status, const char *why)
 {
-	struct text_reply reply;
+	struct server_reply reply;
 	char line[600];
 
 	snprintf(line, sizeof(line), "%.590s\n", why);
@@ -294,9 +298,9 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 /* Passes on an answer that has come, or says that none did. Returns when to look again. */
 static uint64_t settle_wish(struct endpoint *e)
 {
-	struct text_request *request = NULL;
+	struct server_request *request = NULL;
 	uint64_t until = UINT64_MAX;
-	struct text_reply reply = {};
+	struct server_reply reply = {};
 
 	pthread_mutex_lock(&e->lock);
 	if (e->state != WISH_NONE && e->state != WISH_ANSWERED) {
@@ -310,12 +314,12 @@ static uint64_t settle_wish(struct endpoint *e)
 	if (e->state == WISH_ANSWERED) {
 		request = e->waiting;
 		reply = e->reply;
-		e->reply = (struct text_reply){};
+		e->reply = (struct server_reply){};
 		clear_wish(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (request)
-		text_server__reply(e->server, request, &reply);
+		server__reply(request, &reply);
 	return until;
 }
 
@@ -338,7 +342,7 @@ static void *serve(void *context)
 	while (result >= 0 && !is_ending(e)) {
 		eventfd_t count;
 
-		result = text_server__run(e->server, e->wake_fd, settle_wish(e));
+		result = server__run(e->server, e->wake_fd, settle_wish(e));
 		eventfd_read(e->wake_fd, &count);
 	}
 	return NULL;
@@ -362,8 +366,16 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 		  struct failure *failure)
 {
 	struct endpoint *e = calloc(1, sizeof(*e));
-	const struct text_server_options server = {
-		.address = options->address, .answer = answer, .gone = on_gone, .context = e};
+	const struct server_options server = {
+		.address = options->address,
+		.routes = ROUTES,
+		.route_count = sizeof(ROUTES) / sizeof(*ROUTES),
+		.unknown_path = "there is /metrics, /healthz and /debug/pprof/profile\n",
+		.header_max = HEADER_MAX,
+		.idle_seconds = IDLE_SECONDS,
+		.gone = on_gone,
+		.context = e,
+	};
 	int err = -ENOMEM;
 
 	if (!e)
@@ -380,7 +392,7 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 		err = fail(failure, -errno, "cannot start the endpoint: %s", strerror(errno));
 		goto err_out;
 	}
-	err = text_server__new(&server, &e->server, failure);
+	err = server__new(&server, &e->server, failure);
 	if (err)
 		goto err_out;
 	err = start_thread(e);
@@ -406,7 +418,7 @@ void endpoint__free(struct endpoint *e)
 		eventfd_write(e->wake_fd, 1);
 		pthread_join(e->thread, NULL);
 	}
-	text_server__free(e->server);
+	server__free(e->server);
 	free_reply(&e->reply);
 	free(e->metrics);
 	cleanup_close(&e->wake_fd);
@@ -417,7 +429,7 @@ void endpoint__free(struct endpoint *e)
 
 const char *endpoint__address(const struct endpoint *e)
 {
-	return text_server__address(e->server);
+	return server__address(e->server);
 }
 
 int endpoint__fd(const struct endpoint *e)

@@ -21,16 +21,19 @@
 #include "cli/sudo_user.h"
 #include "cli/summary.h"
 #include "helpers/child.h"
-#include "serve/http_server.h"
+#include "serve/server.h"
+#include "serve/source_api.h"
 
 #define PROFILER_DEFAULT "https://profiler.firefox.com"
 #define URL_SIZE	 1024
 #define SSH_SIZE	 256
+#define HEADER_MAX	 (32 * 1024)
+#define IDLE_SECONDS	 30
 
 struct serving {
 	const struct serving_options *options;
 	struct serving_files files;
-	struct http_server *server;
+	struct server *server;
 	char profiler_url[URL_SIZE];
 	char ssh[SSH_SIZE];
 };
@@ -73,9 +76,9 @@ static void make_profiler_url(struct serving *s)
 	char file[URL_SIZE], encoded_file[URL_SIZE], encoded_server[URL_SIZE];
 	int length = strlen(base);
 
-	snprintf(file, sizeof(file), "%s/" PROFILE_NAME, http_server__url(s->server));
+	snprintf(file, sizeof(file), "%s/" PROFILE_NAME, server__url(s->server));
 	percent_encode(encoded_file, sizeof(encoded_file), file);
-	percent_encode(encoded_server, sizeof(encoded_server), http_server__url(s->server));
+	percent_encode(encoded_server, sizeof(encoded_server), server__url(s->server));
 	while (length && base[length - 1] == '/')
 		length--;
 	snprintf(s->profiler_url, sizeof(s->profiler_url),
@@ -85,7 +88,7 @@ static void make_profiler_url(struct serving *s)
 
 static void print_addresses(const struct serving *s)
 {
-	const char *url = http_server__url(s->server);
+	const char *url = server__url(s->server);
 
 	fprintf(stderr,
 		"sysprof: serving %s until Ctrl-C\n"
@@ -108,52 +111,30 @@ static void announce(const struct serving *s)
 	if (!options->quiet)
 		print_addresses(s);
 	opened = options->browser && browser__can_open() &&
-		 browser__open(http_server__entry_url(s->server));
+		 browser__open(server__entry_url(s->server));
 	/* who asked for the page needs its address, however quiet */
 	if (options->quiet && !opened)
-		fprintf(stderr, "%s/\n", http_server__url(s->server));
+		fprintf(stderr, "%s/\n", server__url(s->server));
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-static void make_wanted(struct serving *s, size_t wanted)
-{
-	uint64_t size;
-	int fd, err = serving_files__make(&s->files, wanted, &fd, &size);
-
-	if (!err) {
-		err = http_server__provide(s->server, wanted, fd, size);
-	} else {
-		http_server__refuse(s->server, wanted);
-	}
-	if (err)
-		log_print(LOG_ERROR, "cannot make %s: %s",
-			  *s->files.files[wanted].name ? s->files.files[wanted].name : "the page",
-			  strerror(-err));
-}
-
-static int serve_until(struct serving *s, int signal_fd, struct failure *failure)
-{
-	size_t wanted;
-	int what;
-
-	while ((what = http_server__wait(s->server, signal_fd, &wanted)) > 0)
-		make_wanted(s, wanted);
-	return what ? fail(failure, what, "the server stopped: %s", strerror(-what)) : 0;
-}
-
 static int start_server(struct serving *s, const struct profile *profile, struct failure *failure)
 {
-	struct http_server_options options = {.port = s->options->port};
+	struct server_options options = {
+		.port = s->options->port,
+		.header_max = HEADER_MAX,
+		.body_max = API_REQUEST_MAX,
+		.idle_seconds = IDLE_SECONDS,
+		.context = &s->files,
+	};
 	int err = serving_files__init(&s->files, profile, s->options->what);
 
 	if (err)
 		return fail(failure, err, "cannot start the server: %s", strerror(-err));
-	options.files = s->files.files;
-	options.file_count = s->files.count;
-	options.sources.paths = (const char *const *)s->files.sources;
-	options.sources.count = s->files.source_count;
-	err = http_server__new(&options, &s->server, failure);
+	options.routes = s->files.routes;
+	options.route_count = s->files.route_count;
+	err = server__new(&options, &s->server, failure);
 	if (err)
 		return err;
 	make_profiler_url(s);
@@ -178,7 +159,7 @@ static int run(const struct profile *profile, const struct serving_options *opti
 	if (!err)
 		err = start_server(&s, profile, failure);
 	if (!err) {
-		describe_ssh_forward(http_server__port(s.server), s.ssh, sizeof(s.ssh));
+		describe_ssh_forward(server__port(s.server), s.ssh, sizeof(s.ssh));
 		err = drop_privileges(failure);
 	}
 	if (!err && parent && (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent))
@@ -186,9 +167,13 @@ static int run(const struct profile *profile, const struct serving_options *opti
 	if (!err) {
 		give_up__nothing_to_lose();
 		announce(&s);
-		err = serve_until(&s, signal_fd, failure);
+		err = server__run(s.server, signal_fd, UINT64_MAX);
+		if (err > 0)
+			err = 0;
+		else if (err)
+			fail(failure, err, "the server stopped: %s", strerror(-err));
 	}
-	http_server__free(s.server);
+	server__free(s.server);
 	serving_files__fini(&s.files);
 	if (signal_fd >= 0)
 		close(signal_fd);

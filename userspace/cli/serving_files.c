@@ -12,8 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "export/exporters.h"
+#include "serve/source_api.h"
 
 /* The files that come first; behind them those of the exporters, in the order of exporters(). */
 enum { FILE_PAGE, FILE_PROFILE, FILE_FORMATS, FILE_FIRST_DOWNLOAD };
@@ -53,82 +55,6 @@ static const char *download_suffix(const struct exporter *exporter)
 		if (ends_with(*suffix, GZIP_END))
 			return *suffix;
 	return exporter->suffixes[0];
-}
-
-static int list_files(struct serving_files *f)
-{
-	size_t downloads = 0;
-
-	while (exporters()[downloads])
-		downloads++;
-	f->files = calloc(FILE_FIRST_DOWNLOAD + downloads, sizeof(*f->files));
-	f->names = calloc(downloads, NAME_SIZE);
-	if (!f->files || !f->names)
-		return -ENOMEM;
-	f->files[FILE_PAGE] =
-		(struct http_file){.name = "", .type = type_of(".html"), .page = true};
-	f->files[FILE_PROFILE] = (struct http_file){
-		.name = PROFILE_NAME, .type = type_of(PROFILE_NAME), .gzip = true};
-	f->files[FILE_FORMATS] =
-		(struct http_file){.name = FORMATS_NAME, .type = type_of(".html"), .page = true};
-	f->count = FILE_FIRST_DOWNLOAD;
-	for (size_t i = 0; i < downloads; i++) {
-		char *name = f->names + i * NAME_SIZE;
-
-		snprintf(name, NAME_SIZE, "profile%s", download_suffix(exporters()[i]));
-		f->files[f->count++] =
-			(struct http_file){.name = name, .type = type_of(name), .download = true};
-	}
-	return 0;
-}
-
-static int compare_paths(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Every absolute path of a definition or an executing line, each once. */
-static int list_sources(struct serving_files *f)
-{
-	const struct profile *p = f->profile;
-	_cleanup_free_ bool *seen = calloc(p->string_count + 1, sizeof(*seen));
-	size_t used = 0;
-
-	f->sources = calloc(p->string_count + 1, sizeof(*f->sources));
-	if (!seen || !f->sources)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->line_count; i++)
-		seen[p->lines[i].file.v] = true;
-	for (size_t i = 1; i < p->function_count; i++)
-		seen[p->functions[i].definition_file.v] = true;
-	for (size_t i = 0; i < p->string_count; i++)
-		if (seen[i] && *p->strings[i] == '/')
-			f->sources[used++] = (char *)p->strings[i];
-	if (used)
-		qsort(f->sources, used, sizeof(*f->sources), compare_paths);
-	f->source_count = used;
-	return 0;
-}
-
-int serving_files__init(struct serving_files *f, const struct profile *profile, const char *what)
-{
-	int err;
-
-	*f = (struct serving_files){.profile = profile, .what = what};
-	err = list_files(f);
-	if (!err)
-		err = list_sources(f);
-	if (err)
-		serving_files__fini(f);
-	return err;
-}
-
-void serving_files__fini(struct serving_files *f)
-{
-	free(f->files);
-	free(f->names);
-	free(f->sources);
-	*f = (struct serving_files){};
 }
 
 /* ---- the list of formats --------------------------------------------------------------------- */
@@ -176,8 +102,8 @@ static int write_formats(const struct serving_files *f, FILE *out)
 	fputs("\">Open in the Firefox Profiler</a>: it loads the profile from here, and uploads "
 	      "nothing.</p>\n<table>\n",
 	      out);
-	for (size_t i = FILE_FIRST_DOWNLOAD; i < f->count && !err; i++) {
-		const char *name = f->files[i].name;
+	for (size_t i = FILE_FIRST_DOWNLOAD; i < f->file_count && !err; i++) {
+		const char *name = f->routes[i].path;
 
 		fprintf(out, "<tr><td><a href=\"%s\" download><code>%s</code></a><td>", name, name);
 		err = print_escaped(out, exporters()[i - FILE_FIRST_DOWNLOAD]->description);
@@ -226,13 +152,13 @@ static int write_file(const struct serving_files *f, size_t index, FILE *out)
 		return write_formats(f, out);
 	default:
 		exporter = exporters()[index - FILE_FIRST_DOWNLOAD];
-		return write_export(f, exporter,
-				    exporter->may_gzip && ends_with(f->files[index].name, GZIP_END),
-				    out);
+		return write_export(
+			f, exporter,
+			exporter->may_gzip && ends_with(f->routes[index].path, GZIP_END), out);
 	}
 }
 
-int serving_files__make(const struct serving_files *f, size_t index, int *fd, uint64_t *size)
+static int make_file(const struct serving_files *f, size_t index, struct server_file *made)
 {
 	_cleanup_close_ int file = memfd_create("profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct stat st;
@@ -261,7 +187,131 @@ int serving_files__make(const struct serving_files *f, size_t index, int *fd, ui
 		err = -errno;
 	if (err)
 		return err;
-	*size = st.st_size;
-	*fd = steal_fd(file);
+	made->size = st.st_size;
+	made->fd = steal_fd(file);
 	return 0;
+}
+
+/* ---- the routes ------------------------------------------------------------------------------ */
+
+static bool answer_file(void *context, const struct route *route, struct server_request *request,
+			struct server_reply *reply)
+{
+	struct serving_files *f = context;
+	size_t index = (size_t)(route - f->routes);
+	struct server_file *made = &f->made[index];
+	int err = made->fd < 0 ? make_file(f, index, made) : 0;
+
+	(void)request;
+	if (err)
+		log_print(LOG_ERROR, "cannot make %s: %s", *route->path ? route->path : "the page",
+			  strerror(-err));
+	*reply = (struct server_reply){.status = err ? 500 : 200, .file = err ? NULL : made};
+	return true;
+}
+
+static bool answer_source_api(void *context, const struct route *route,
+			      struct server_request *request, struct server_reply *reply)
+{
+	const struct serving_files *f = context;
+	const struct source_list sources = {.paths = (const char *const *)f->sources,
+					    .count = f->source_count};
+	char *answer;
+	size_t size;
+	const char *body = server_request__body(request, &size);
+	int err = source_api__answer(&sources, server_request__path(request), body, size, &answer,
+				     &size);
+
+	(void)route;
+	*reply = err ? (struct server_reply){.status = 500}
+		     : (struct server_reply){.status = 200, .body = answer, .size = size};
+	return true;
+}
+
+static int list_files(struct serving_files *f)
+{
+	size_t downloads = 0;
+
+	while (exporters()[downloads])
+		downloads++;
+	f->routes = calloc(FILE_FIRST_DOWNLOAD + downloads + 1, sizeof(*f->routes));
+	f->made = calloc(FILE_FIRST_DOWNLOAD + downloads, sizeof(*f->made));
+	f->names = calloc(downloads, NAME_SIZE);
+	if (!f->routes || !f->made || !f->names)
+		return -ENOMEM;
+	f->routes[FILE_PAGE] = (struct route){.path = "", .type = type_of(".html"), .page = true};
+	f->routes[FILE_PROFILE] =
+		(struct route){.path = PROFILE_NAME, .type = type_of(PROFILE_NAME), .gzip = true};
+	f->routes[FILE_FORMATS] =
+		(struct route){.path = FORMATS_NAME, .type = type_of(".html"), .page = true};
+	f->file_count = FILE_FIRST_DOWNLOAD;
+	for (size_t i = 0; i < downloads; i++) {
+		char *name = f->names + i * NAME_SIZE;
+
+		snprintf(name, NAME_SIZE, "profile%s", download_suffix(exporters()[i]));
+		f->routes[f->file_count++] =
+			(struct route){.path = name, .type = type_of(name), .download = true};
+	}
+	for (size_t i = 0; i < f->file_count; i++) {
+		f->routes[i].answer = answer_file;
+		f->made[i].fd = -1;
+	}
+	f->routes[f->file_count] = (struct route){.has_path = source_api__knows,
+						  .post = true,
+						  .type = "application/json",
+						  .answer = answer_source_api};
+	f->route_count = f->file_count + 1;
+	return 0;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every absolute path of a definition or an executing line, each once. */
+static int list_sources(struct serving_files *f)
+{
+	const struct profile *p = f->profile;
+	_cleanup_free_ bool *seen = calloc(p->string_count + 1, sizeof(*seen));
+	size_t used = 0;
+
+	f->sources = calloc(p->string_count + 1, sizeof(*f->sources));
+	if (!seen || !f->sources)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->line_count; i++)
+		seen[p->lines[i].file.v] = true;
+	for (size_t i = 1; i < p->function_count; i++)
+		seen[p->functions[i].definition_file.v] = true;
+	for (size_t i = 0; i < p->string_count; i++)
+		if (seen[i] && *p->strings[i] == '/')
+			f->sources[used++] = (char *)p->strings[i];
+	if (used)
+		qsort(f->sources, used, sizeof(*f->sources), compare_paths);
+	f->source_count = used;
+	return 0;
+}
+
+int serving_files__init(struct serving_files *f, const struct profile *profile, const char *what)
+{
+	int err;
+
+	*f = (struct serving_files){.profile = profile, .what = what};
+	err = list_files(f);
+	if (!err)
+		err = list_sources(f);
+	if (err)
+		serving_files__fini(f);
+	return err;
+}
+
+void serving_files__fini(struct serving_files *f)
+{
+	for (size_t i = 0; f->made && i < f->file_count; i++)
+		cleanup_close(&f->made[i].fd);
+	free(f->made);
+	free(f->routes);
+	free(f->names);
+	free(f->sources);
+	*f = (struct serving_files){};
 }

@@ -73,7 +73,7 @@ void peers__make_room(struct peers *peers)
 void peers__drop_slow(struct peers *peers, uint64_t now)
 {
 	for (struct peer *peer = peers->first; peer; peer = peer->next)
-		if (!peer->answered && now - peer->since > REQUEST_SECONDS * 1000000000ull)
+		if (!peer->answered && now > peer->since + REQUEST_SECONDS * 1000000000ull)
 			drop(peer);
 }
 

@@ -34,7 +34,7 @@ void peer__remove(struct peer *peer);
 
 /* Before another one is accepted: drops the oldest stranger, if there are as many as there may be. */
 void peers__make_room(struct peers *peers);
-/* Drops those whose request takes too long to arrive. */
+/* Drops those whose request takes too long to arrive. `now` may be before the last peer__is_done(). */
 void peers__drop_slow(struct peers *peers, uint64_t now);
 
 /* It has shown the token. */

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libmicrohttpd parses, buffers and sends. Connections are accepted here, so that they can be counted (peers.h) and
+ * dropped.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "serve/server_private.h"
+
+#define ACCEPTS_AT_ONCE 32
+#define SWEEP_MS	1000
+#define POLL_MAX_MS	3600000
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct server *s = context;
+	int fd;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+			     ->connect_fd;
+		/* without memory for it, its requests are refused */
+		*socket_context = peers__add(&s->peers, fd, monotonic_ns());
+		return;
+	}
+	peer__remove(*socket_context);
+	*socket_context = NULL;
+}
+
+static void accept_peers(struct server *s, int listener)
+{
+	for (int i = 0; i < ACCEPTS_AT_ONCE && s->peers.count < PEERS_MAX; i++) {
+		struct sockaddr_storage address = {};
+		socklen_t size = sizeof(address);
+		int fd = accept4(listener, (struct sockaddr *)&address, &size,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return;
+		peers__make_room(&s->peers);
+		/* closes it, if it fails */
+		MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, size);
+	}
+}
+
+/* ---- requests that wait for an answer --------------------------------------------------------- */
+
+void server_request__wait(struct server_request *request)
+{
+	struct server *s = request->server;
+
+	request->waiting = true;
+	peer__is_answered(request->peer);
+	request->next = s->waiting;
+	request->link = &s->waiting;
+	if (request->next)
+		request->next->link = &request->next;
+	s->waiting = request;
+	MHD_suspend_connection(request->connection);
+}
+
+static void stop_waiting(struct server_request *request)
+{
+	request->waiting = false;
+	*request->link = request->next;
+	if (request->next)
+		request->next->link = request->link;
+}
+
+void server_request__give_up(struct server_request *request)
+{
+	const struct server_options *options = &request->server->options;
+
+	stop_waiting(request);
+	if (options->gone)
+		options->gone(options->context, request);
+}
+
+void server__reply(struct server_request *request, struct server_reply *reply)
+{
+	stop_waiting(request);
+	request->replied = true;
+	request->reply = *reply;
+	*reply = (struct server_reply){};
+	MHD_resume_connection(request->connection);
+}
+
+/* Calls answer() for the requests that are complete since the last call. True: libmicrohttpd has answers to send. */
+static bool answer_requests(struct server *s)
+{
+	bool answered = false;
+
+	for (struct server_request *request = s->waiting, *next; request; request = next) {
+		struct server_reply reply = {};
+
+		next = request->next;
+		if (request->started)
+			continue;
+		request->started = true;
+		if (request->route->answer(s->options.context, request->route, request, &reply)) {
+			server__reply(request, &reply);
+			answered = true;
+		} else {
+			/* not dropped for a newer connection: the caller bounds how many wait */
+			peer__trust(request->peer);
+		}
+	}
+	return answered;
+}
+
+/* libmicrohttpd does not look at connections that are suspended. */
+static void drop_abandoned(struct server *s)
+{
+	for (struct server_request *request = s->waiting, *next; request; request = next) {
+		char byte;
+
+		next = request->next;
+		if (recv(request->peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT))
+			continue;
+		request->abandoned = true;
+		server_request__give_up(request);
+		MHD_resume_connection(request->connection);
+	}
+}
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+/* A path with a token is compared as it came: a token has nothing to escape. */
+static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
+{
+	const struct server *s = context;
+
+	(void)connection;
+	return s->secret ? strlen(text) : MHD_http_unescape(text);
+}
+
+static int start_daemon(struct server *s)
+{
+	s->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		server__on_request, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+		MHD_OPTION_NOTIFY_COMPLETED, server__on_completed, s, MHD_OPTION_UNESCAPE_CALLBACK,
+		unescape, s, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)PEERS_MAX,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->options.header_max,
+		MHD_OPTION_CONNECTION_TIMEOUT, s->options.idle_seconds,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	return s->daemon ? 0 : -ENOMEM;
+}
+
+static int make_not_found(struct server *s)
+{
+	static const char text[] = "not found\n";
+
+	s->not_found = MHD_create_response_from_buffer(sizeof(text) - 1, (void *)text,
+						       MHD_RESPMEM_PERSISTENT);
+	if (!s->not_found)
+		return -ENOMEM;
+	MHD_add_response_header(s->not_found, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain");
+	MHD_add_response_header(s->not_found, MHD_HTTP_HEADER_CONNECTION, "close");
+	return 0;
+}
+
+static int open_sockets(struct server *s, const struct server_options *options,
+			struct failure *failure)
+{
+	int err;
+
+	if (!s->secret) {
+		err = listener__open(&s->listener, options->address, failure);
+		s->fds[0] = s->listener.fd;
+		s->loopback.port = s->listener.port;
+		return err;
+	}
+	err = loopback__open(&s->loopback, options->port, failure);
+	memcpy(s->fds, s->loopback.fds, sizeof(s->fds));
+	snprintf(s->home, sizeof(s->home), "/%s/", s->token);
+	snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u/%s", s->loopback.port, s->token);
+	snprintf(s->entry_url, sizeof(s->entry_url), "http://127.0.0.1:%u/%s/", s->loopback.port,
+		 s->entry);
+	return err;
+}
+
+int server__new(const struct server_options *options, struct server **server,
+		struct failure *failure)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return fail(failure, -ENOMEM, "cannot start the server: out of memory");
+	s->options = *options;
+	s->options.address = NULL;
+	s->secret = !options->address;
+	s->listener.fd = s->loopback.fds[0] = s->loopback.fds[1] = s->fds[0] = s->fds[1] = -1;
+	err = token__make(s->token);
+	if (!err)
+		err = token__make(s->entry);
+	if (!err)
+		err = make_not_found(s);
+	if (!err)
+		err = start_daemon(s);
+	if (err)
+		fail(failure, err, "cannot start the server: %s", strerror(-err));
+	else
+		err = open_sockets(s, options, failure);
+	if (err) {
+		server__free(s);
+		return err;
+	}
+	*server = s;
+	return 0;
+}
+
+void server__free(struct server *s)
+{
+	if (!s)
+		return;
+	s->ending = true;
+	while (s->waiting) {
+		struct server_request *request = s->waiting;
+
+		/* libmicrohttpd does not stop while connections are suspended */
+		server_request__give_up(request);
+		MHD_resume_connection(request->connection);
+	}
+	if (s->daemon) {
+		MHD_run(s->daemon);
+		MHD_stop_daemon(s->daemon);
+	}
+	loopback__close(&s->loopback);
+	listener__close(&s->listener);
+	if (s->not_found)
+		MHD_destroy_response(s->not_found);
+	free(s);
+}
+
+const char *server__address(const struct server *s)
+{
+	return s->listener.address;
+}
+
+uint16_t server__port(const struct server *s)
+{
+	return s->loopback.port;
+}
+
+const char *server__url(const struct server *s)
+{
+	return s->url;
+}
+
+const char *server__entry_url(const struct server *s)
+{
+	return s->entry_url;
+}
+
+/* Milliseconds; -1: until a connection comes. */
+static int poll_timeout(struct server *s, uint64_t until)
+{
+	uint64_t now = monotonic_ns(), left = UINT64_MAX;
+	MHD_UNSIGNED_LONG_LONG timeout;
+
+	if (until != UINT64_MAX)
+		left = until > now ? (until - now) / 1000000 + 1 : 0;
+	if (s->peers.count)
+		left = min_u64(left, SWEEP_MS);
+	if (s->peers.count && MHD_get_timeout(s->daemon, &timeout) == MHD_YES)
+		left = min_u64(left, timeout);
+	return left == UINT64_MAX ? -1 : (int)min_u64(left, POLL_MAX_MS);
+}
+
+static int run_daemon(struct server *s)
+{
+	do {
+		if (MHD_run(s->daemon) != MHD_YES)
+			return -EIO;
+	} while (answer_requests(s));
+	return 0;
+}
+
+int server__run(struct server *s, int wake_fd, uint64_t until)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	struct pollfd fds[] = {
+		{.fd = wake_fd, .events = POLLIN},
+		{.fd = s->fds[0], .events = POLLIN},
+		{.fd = s->fds[1], .events = POLLIN},
+		{.fd = info->epoll_fd, .events = POLLIN},
+	};
+	int n;
+
+	for (;;) {
+		uint64_t now = monotonic_ns();
+
+		if (run_daemon(s))
+			return -EIO;
+		/* by the time before: a slow answer() is no slow request of others */
+		peers__drop_slow(&s->peers, now);
+		if (monotonic_ns() >= until)
+			return 0;
+		/* at the limit of connections, new ones stay in the queue of the socket */
+		for (size_t i = 1; i <= 2; i++)
+			fds[i].events = s->peers.count < PEERS_MAX ? POLLIN : 0;
+		n = poll(fds, sizeof(fds) / sizeof(fds[0]), poll_timeout(s, until));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		drop_abandoned(s);
+		if (n > 0 && fds[0].revents)
+			return 1;
+		for (size_t i = 1; n > 0 && i <= 2; i++)
+			if (fds[i].revents & POLLIN)
+				accept_peers(s, fds[i].fd);
+	}
+}
