@@ -330,7 +330,7 @@ run_again() {
 }
 
 # The end is what is read of a long run.
-tell_failures() {
+report_failures() {
 	local i log
 	[ "$failed" -gt 0 ] || [ ${#unsteady[@]} -gt 0 ] || return 0
 	for i in "${!names[@]}"; do
@@ -376,7 +376,7 @@ run_beside
 beside_took=$((SECONDS - begin))
 run_alone
 run_again
-tell_failures
+report_failures
 print_slowest
 echo "$beside_took s for the tests that ran in parallel, $((SECONDS - begin - beside_took)) s for those that ran alone"
 

@@ -116,7 +116,7 @@ static void put_back(int map)
 	fact("%u", kept_count);
 }
 
-static void tell_words(int map, uint32_t key)
+static void report_words(int map, uint32_t key)
 {
 	static uint64_t words[VALUE_MAX / sizeof(uint64_t)];
 
@@ -142,7 +142,7 @@ static void serve(const char *what, uint32_t id, uint32_t key)
 	else if (info.value_size > VALUE_MAX)
 		die(1, "map %u has values of %u bytes", id, info.value_size);
 	else if (!strcmp(what, "words"))
-		tell_words(map, key);
+		report_words(map, key);
 	else if (!strcmp(what, "aside"))
 		set_aside(map, &info);
 	else

@@ -175,14 +175,14 @@ static inline void tell(struct naming *n, struct event_header *event)
 
 	if (event->type == EVENT_CODE_CHAIN) {
 		n->stale += c->state == CODE_STATE_STALE;
-		code_functions__tell_chain(n->functions, 1, c);
+		code_functions__add_chain(n->functions, 1, c);
 		return;
 	}
 	n->stale += f->state == CODE_STATE_STALE;
 	/* as session/live_code tells it: that something is gone counts where it had been there */
 	if (f->state == CODE_STATE_CONFIRMED ||
 	    (f->state == CODE_STATE_STALE && code_functions__versions(n->functions, &words)))
-		code_functions__tell(n->functions, 1, f);
+		code_functions__add(n->functions, 1, f);
 }
 
 /* What the process says of them now. */

@@ -106,7 +106,7 @@ static void put(struct sink *s, const struct sink_format *format, uint64_t numbe
 
 /* ---- what it tells --------------------------------------------------------------------------- */
 
-static void tell_text(const char *text)
+static void report_text(const char *text)
 {
 	putchar('"');
 	for (; *text; text++)
@@ -117,7 +117,7 @@ static void tell_text(const char *text)
 	putchar('"');
 }
 
-static void tell_stats(struct sink *s)
+static void report_stats(struct sink *s)
 {
 	struct sink_stats t;
 	uint64_t dropped = 0;
@@ -145,12 +145,12 @@ static void tell_stats(struct sink *s)
 	       ", \"dropped\": %" PRIu64 ", \"spool_failed\": %d, \"error\": ",
 	       t.windows_dropped[SINK_REJECTED], t.windows_dropped[SINK_TOO_OLD],
 	       t.windows_dropped[SINK_TOO_BIG], dropped, t.spool_failed);
-	tell_text(t.last_error);
+	report_text(t.last_error);
 	printf("}\n");
 }
 
 /* Of its own, without what it shares with files. */
-static void tell_memory(void)
+static void report_memory(void)
 {
 	FILE *f = fopen("/proc/self/status", "re");
 	char line[256];
@@ -233,9 +233,9 @@ static void obey(struct options *o, struct sink **s, const char *line)
 			put(*s, o->sink.format, o->first++, requests, size);
 		printf("{}\n");
 	} else if (!strcmp(line, "stats\n")) {
-		tell_stats(*s);
+		report_stats(*s);
 	} else if (!strcmp(line, "memory\n")) {
-		tell_memory();
+		report_memory();
 	} else if (sscanf(line, "free %u", &milliseconds) == 1) {
 		begin = monotonic_ns();
 		sink__free(*s, milliseconds * NS_PER_MS);

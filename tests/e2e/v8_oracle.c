@@ -252,23 +252,24 @@ static size_t walk(const struct user_regs_struct *r, struct frame *frames)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static void tell_place(const char *line_key, const char *column_key, uint32_t line, uint32_t column)
+static void report_place(const char *line_key, const char *column_key, uint32_t line,
+			 uint32_t column)
 {
 	json_key_uint(&out, line_key, line);
 	json_key_uint(&out, column_key, column);
 }
 
-static void tell_function(const struct known *k)
+static void report_function(const struct known *k)
 {
 	json_key_string(&out, "name", k->f.name);
 	json_key_string(&out, "file", k->f.file);
-	tell_place("line", "column", k->f.line, k->f.column);
+	report_place("line", "column", k->f.line, k->f.column);
 	json_key_bool(&out, "builtin", k->about.is_builtin);
 	json_key_bool(&out, "inferred", k->about.is_inferred);
 	json_key_bool(&out, "lost", k->about.lost_script);
 }
 
-static void tell_bytecode_line(const struct known *k, uint64_t raw)
+static void report_bytecode_line(const struct known *k, uint64_t raw)
 {
 	int64_t offset = (int64_t)(raw >> 32) - v8_layout__bytecode_bias(&layout);
 	const struct managed_row *row;
@@ -278,10 +279,10 @@ static void tell_bytecode_line(const struct known *k, uint64_t raw)
 		return;
 	row = managed_function__row(&k->f, offset);
 	if (row)
-		tell_place("run_line", "run_column", row->line, row->column);
+		report_place("run_line", "run_column", row->line, row->column);
 }
 
-static void tell_chain(const struct v8_chain *chain)
+static void report_chain(const struct v8_chain *chain)
 {
 	json_key_bool(&out, "approximate", chain->is_approximate);
 	json_key_bool(&out, "blind", chain->is_blind);
@@ -296,15 +297,15 @@ static void tell_chain(const struct v8_chain *chain)
 		v8_lines__place(&reader, chain->at[i].sfi, chain->at[i].position, &line, &column);
 		json_begin_object(&out);
 		if (k)
-			tell_function(k);
-		tell_place("run_line", "run_column", line, column);
+			report_function(k);
+		report_place("run_line", "run_column", line, column);
 		json_end_object(&out);
 	}
 	json_end_array(&out);
 }
 
 /* false: it is not code that V8 made of this function. */
-static bool tell_code(const struct frame *frame)
+static bool report_code(const struct frame *frame)
 {
 	static const char *const kinds[] = {"other", "baseline", "maglev", "turbofan"};
 	static const char *const owners[] = {"same", "other", "unknown"};
@@ -335,11 +336,11 @@ static bool tell_code(const struct frame *frame)
 	begin_request();
 	if (!frame->is_leaf && owner == V8_OWNER_SAME &&
 	    !v8_place__chain(&reader, &bytecodes, frame->sfi, frame->pc - 1, false, &chain))
-		tell_chain(&chain);
+		report_chain(&chain);
 	return code.kind != V8_CODE_OTHER;
 }
 
-static void tell_frame(const struct frame *frame)
+static void report_frame(const struct frame *frame)
 {
 	const struct known *k = find_function(frame->sfi);
 	bool anonymous = place_of(frame->is_leaf ? frame->pc : frame->pc - 1) == MADE;
@@ -350,11 +351,11 @@ static void tell_frame(const struct frame *frame)
 	json_key_bool(&out, "leaf", frame->is_leaf);
 	json_key_bool(&out, "anonymous", anonymous);
 	if (k) {
-		tell_function(k);
+		report_function(k);
 		if (anonymous && layout.has_code)
-			made = tell_code(frame);
+			made = report_code(frame);
 		if (!made)
-			tell_bytecode_line(k, frame->raw);
+			report_bytecode_line(k, frame->raw);
 	}
 	json_end_object(&out);
 }
@@ -374,7 +375,7 @@ static uint64_t map_size(void)
 	return size > 0 ? size : 0;
 }
 
-static void tell_stop(const struct user_regs_struct *r)
+static void report_stop(const struct user_regs_struct *r)
 {
 	struct frame frames[FRAMES_MAX];
 	/* native code has no frame pointers, as a rule: its frames want other means */
@@ -388,12 +389,12 @@ static void tell_stop(const struct user_regs_struct *r)
 	json_key(&out, "frames");
 	json_begin_array(&out);
 	for (size_t i = 0; i < count; i++)
-		tell_frame(&frames[i]);
+		report_frame(&frames[i]);
 	json_end_array(&out);
 	json_end_object(&out);
 }
 
-static void tell_totals(void)
+static void report_totals(void)
 {
 	json_begin_object(&out);
 	json_key_uint(&out, "functions", total.named);
@@ -467,12 +468,12 @@ static bool stop_once(pid_t tid)
 	if (!seize(tid) || ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || !wait_for_stop(tid))
 		return false;
 	if (!ptrace(PTRACE_GETREGS, tid, NULL, &registers))
-		tell_stop(&registers);
+		report_stop(&registers);
 	ptrace(PTRACE_CONT, tid, NULL, NULL);
 	return true;
 }
 
-static void tell_layout(void)
+static void report_layout(void)
 {
 	json_begin_object(&out);
 	json_key_uint(&out, "verdict", layout.verdict);
@@ -503,7 +504,7 @@ int main(int argc, char **argv)
 	v8_layout__read(&layout, file);
 	v8_bytecodes__read(file, &bytecodes);
 	v8_reader__init(&reader, &layout, v8_scripts__new());
-	tell_layout();
+	report_layout();
 	while (fgets(line, sizeof(line), stdin)) {
 		pid_t tid;
 
@@ -513,7 +514,7 @@ int main(int argc, char **argv)
 			json_null(&out);
 		end_line();
 	}
-	tell_totals();
+	report_totals();
 	end_line();
 	for (size_t i = 0; i < function_count; i++)
 		managed_function__fini(&functions[i].f);

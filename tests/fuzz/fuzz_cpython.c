@@ -74,7 +74,7 @@ static void read_functions(const struct cpython *py, struct forged *f,
 }
 
 /* What the kernel would copy of a function says no more than reading it does. */
-static void tell_copies(const struct cpython *py, struct forged *f, const struct cpython_stack *s)
+static void report_copies(const struct cpython *py, struct forged *f, const struct cpython_stack *s)
 {
 	static union {
 		struct code_copy_event copy;
@@ -90,7 +90,7 @@ static void tell_copies(const struct cpython *py, struct forged *f, const struct
 		if (!forged_copy(f, &py->layout, s->frames[i].code, check, &e.copy))
 			continue;
 		MUST(!event_check(&e.copy.header, sizeof(e)));
-		if (!code_copy__tell(&answers, &e.copy, &py->layout)) {
+		if (!code_copy__send(&answers, &e.copy, &py->layout)) {
 			told = (const struct event_header *)answers.bytes.data;
 			MUST(told->size == answers.bytes.count &&
 			     !event_check(told, answers.bytes.count));
@@ -128,7 +128,7 @@ static void walk(const struct cpython *py, struct forged *f, struct target_memor
 	for (size_t i = 0; i < s.group_count; i++)
 		MUST(places[i].frame <= 2 && (!i || places[i].frame >= places[i - 1].frame));
 	read_functions(py, f, &s);
-	tell_copies(py, f, &s);
+	report_copies(py, f, &s);
 }
 
 static void look(struct forged *f)

@@ -43,8 +43,8 @@ static inline int write_bytes(const char *path, const struct bytes *bytes)
 	return 0;
 }
 
-static inline void tell_difference(const char *path, const struct bytes *want,
-				   const struct bytes *got)
+static inline void report_difference(const char *path, const struct bytes *want,
+				     const struct bytes *got)
 {
 	size_t i = 0, from;
 
@@ -77,7 +77,7 @@ static inline int compare_bytes(const char *path, const struct bytes *got)
 	want.size = fread(data, 1, got->size + (1 << 20), file);
 	equal = want.size == got->size && !memcmp(want.data, got->data, want.size);
 	if (!equal)
-		tell_difference(path, &want, got);
+		report_difference(path, &want, got);
 	return equal ? 0 : -EINVAL;
 }
 

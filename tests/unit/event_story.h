@@ -123,8 +123,8 @@ static inline void start_sampling(void)
 	assert_int_equal(ev.h.meta(ev.h.context, "sampling_start", value), 0);
 }
 
-static inline void tell_process(uint32_t pid, uint64_t start, bool target, bool kernel,
-				const char *name)
+static inline void report_process(uint32_t pid, uint64_t start, bool target, bool kernel,
+				  const char *name)
 {
 	struct process_event *e = calloc(1, sizeof(*e) + 64);
 
@@ -141,7 +141,7 @@ static inline void tell_process(uint32_t pid, uint64_t start, bool target, bool 
 
 static inline void process(uint32_t pid, uint64_t start, bool target, const char *name)
 {
-	tell_process(pid, start, target, false, name);
+	report_process(pid, start, target, false, name);
 }
 
 static inline void thread(uint32_t pid, uint32_t tid, uint64_t start, uint64_t cpu,

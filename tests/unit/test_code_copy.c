@@ -60,7 +60,7 @@ static void free_copy(struct copied *c)
 static int tell(struct copied *c)
 {
 	c->answers.bytes.count = 0;
-	return code_copy__tell(&c->answers, &c->copy, &c->f.py.layout);
+	return code_copy__send(&c->answers, &c->copy, &c->f.py.layout);
 }
 
 static void told_test(void **state)

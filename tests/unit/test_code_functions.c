@@ -25,7 +25,7 @@ static struct code_words words_of(uint64_t life, uint64_t function)
 		.life = life, .kind = FRAME_NOTE_PYTHON, .function = function, .check = 1};
 }
 
-static void tell_line(struct code_functions *f, uint64_t life, uint64_t function, uint32_t line)
+static void report_line(struct code_functions *f, uint64_t life, uint64_t function, uint32_t line)
 {
 	static union {
 		struct code_function_event e;
@@ -40,12 +40,12 @@ static void tell_line(struct code_functions *f, uint64_t life, uint64_t function
 		.check = 1,
 		.line = line,
 	};
-	assert_int_equal(code_functions__tell(f, life, &told.e), 0);
+	assert_int_equal(code_functions__add(f, life, &told.e), 0);
 }
 
 static void tell(struct code_functions *f, uint64_t life, uint64_t function)
 {
-	tell_line(f, life, function, 0);
+	report_line(f, life, function, 0);
 }
 
 static bool has(const struct code_functions *f, uint64_t life, uint64_t function)
@@ -124,7 +124,7 @@ static void test_what_is_not_kept_counts(void **state)
 	tell(f, LIFE, 1); /* the same */
 	assert_int_equal(code_functions__versions(f, &words), 1);
 	for (int i = 0; i < 2; i++) {
-		tell_line(f, LIFE, 1, 5);
+		report_line(f, LIFE, 1, 5);
 		assert_int_equal(code_functions__versions(f, &words), 2);
 	}
 	assert_non_null(code_functions__get(f, &words, 0));

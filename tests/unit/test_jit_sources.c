@@ -20,8 +20,8 @@
 #define M0  (100 * S)
 #define T0  (5000 * S)
 
-static void tell_anchor(struct jit_sources *s, uint64_t monotonic, uint64_t tsc, uint32_t epoch,
-			bool new_epoch)
+static void report_anchor(struct jit_sources *s, uint64_t monotonic, uint64_t tsc, uint32_t epoch,
+			  bool new_epoch)
 {
 	struct clock_anchor_event e = {
 		.header = {.size = sizeof(e),
@@ -36,8 +36,8 @@ static void tell_anchor(struct jit_sources *s, uint64_t monotonic, uint64_t tsc,
 	assert_int_equal(jit_sources__event(s, &e.header), 0);
 }
 
-static void tell_file_of(struct jit_sources *s, uint32_t file, uint32_t user,
-			 enum jit_file_kind kind, enum jit_file_state state)
+static void report_file_of(struct jit_sources *s, uint32_t file, uint32_t user,
+			   enum jit_file_kind kind, enum jit_file_state state)
 {
 	struct jit_file_event *e = calloc(1, sizeof(*e) + 32);
 
@@ -52,13 +52,13 @@ static void tell_file_of(struct jit_sources *s, uint32_t file, uint32_t user,
 	free(e);
 }
 
-static void tell_file(struct jit_sources *s, uint32_t file, enum jit_file_kind kind,
-		      enum jit_file_state state)
+static void report_file(struct jit_sources *s, uint32_t file, enum jit_file_kind kind,
+			enum jit_file_state state)
 {
-	tell_file_of(s, file, 0, kind, state);
+	report_file_of(s, file, 0, kind, state);
 }
 
-static void tell_bytes(struct jit_sources *s, uint32_t file, const void *bytes, size_t size)
+static void report_bytes(struct jit_sources *s, uint32_t file, const void *bytes, size_t size)
 {
 	struct jit_bytes_event *e = calloc(1, sizeof(*e) + size);
 
@@ -105,16 +105,16 @@ static void suspend_test(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 5; i++)
-		tell_anchor(s, M0 + i * S, T0 + i * S * GHZ, 0, false);
+		report_anchor(s, M0 + i * S, T0 + i * S * GHZ, 0, false);
 	for (uint64_t i = 5; i < 8; i++)
-		tell_anchor(s, M0 + i * S, T0 + sleep + i * S * GHZ, 1, i == 5);
-	tell_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+		report_anchor(s, M0 + i * S, T0 + sleep + i * S * GHZ, 1, i == 5);
+	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 1);
 	put_load(&d, T0 + S * GHZ / 2, 0x1000, 32, "early");
 	put_load(&d, T0 + 4 * S * GHZ + 3 * S * GHZ / 4, 0x2000, 32, "falls asleep");
 	put_load(&d, T0 + sleep + 5 * S * GHZ + S * GHZ / 4, 0x3000, 32, "wakes up");
 	put_load(&d, T0 + sleep + 9 * S * GHZ, 0x4000, 32, "late");
-	tell_bytes(s, 1, d.bytes, d.size);
+	report_bytes(s, 1, d.bytes, d.size);
 	assert_int_equal(jit_sources__settle(s), 0);
 	assert_begins(s, 0x1000, M0 + S / 2, "early");
 	assert_begins(s, 0x2000, M0 + 4 * S + 3 * S / 4, "falls asleep");
@@ -131,10 +131,10 @@ static void windows_test(void **state)
 	size_t size;
 
 	(void)state;
-	tell_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 0);
 	put_load(&d, 2 * S, 0x1000, 32, "second");
-	tell_bytes(s, 1, d.bytes, d.size);
+	report_bytes(s, 1, d.bytes, d.size);
 	assert_int_equal(jit_sources__settle(s), 0);
 	assert_null(name_at(s, 1, 0x1010, S + 1));
 	assert_string_equal(name_at(s, 1, 0x1010, 3 * S), "second");
@@ -142,7 +142,7 @@ static void windows_test(void **state)
 	put_load(&d, S, 0x1000, 32, "first");
 	put_load(&d, 3 * S, 0x1000, 32, "third");
 	put_move(&d, 4 * S, 0x1000, 0x5000, 32);
-	tell_bytes(s, 1, d.bytes + size, d.size - size);
+	report_bytes(s, 1, d.bytes + size, d.size - size);
 	assert_int_equal(jit_sources__settle(s), 0);
 	assert_int_equal(jit_sources__settle(s), 0);
 	assert_string_equal(name_at(s, 1, 0x1010, S + 1), "first");
@@ -160,12 +160,12 @@ static void map_test(void **state)
 	struct jit_sources *s = jit_sources__new();
 
 	(void)state;
-	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_bytes(s, 1, one, strlen(one));
+	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_bytes(s, 1, one, strlen(one));
 	assert_int_equal(jit_sources__settle(s), 0);
 	assert_string_equal(name_at(s, 1, 0x1010, M0 + 2 * S), "one");
 	assert_null(name_at(s, 1, 0x2001, M0 + 2 * S));
-	tell_bytes(s, 1, two, strlen(two));
+	report_bytes(s, 1, two, strlen(two));
 	assert_int_equal(jit_sources__settle(s), 0);
 	assert_string_equal(name_at(s, 1, 0x2001, M0 + 2 * S), "two");
 	jit_sources__free(s);
@@ -178,16 +178,16 @@ static void what_is_no_file_test(void **state)
 	(void)state;
 	assert_null(jit_sources__get(s, 0));
 	assert_null(jit_sources__get(s, 7));
-	tell_bytes(s, 7, "x", 1);
-	tell_file(s, 2, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
+	report_bytes(s, 7, "x", 1);
+	report_file(s, 2, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
 	assert_null(jit_sources__get(s, 2)->code);
 	assert_int_equal(jit_sources__get(s, 2)->state, JIT_FILE_STATE_LINK);
-	tell_bytes(s, 2, "x", 1);
-	tell_file(s, 3, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
-	tell_bytes(s, 3, "this is no jitdump, however long it is, and whatever it says", 60);
+	report_bytes(s, 2, "x", 1);
+	report_file(s, 3, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	report_bytes(s, 3, "this is no jitdump, however long it is, and whatever it says", 60);
 	assert_int_equal(jit_sources__get(s, 3)->state, JIT_FILE_STATE_BAD);
-	tell_file(s, 4000000000u, JIT_FILE_MAP,
-		  JIT_FILE_STATE_FOLLOWED); /* of a damaged recording */
+	report_file(s, 4000000000u, JIT_FILE_MAP,
+		    JIT_FILE_STATE_FOLLOWED); /* of a damaged recording */
 	assert_int_equal(jit_sources__count(s), 3);
 	assert_int_equal(jit_sources__settle(s), 0);
 	jit_sources__free(s);
@@ -202,8 +202,8 @@ static void forgetting_test(void **state)
 	for (uint32_t file = 1; file < 200000; file++) {
 		const uint32_t living[] = {7, file, 3};
 
-		tell_file(s, file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		tell_bytes(s, file, "1000 100 x\n", 11);
+		report_file(s, file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		report_bytes(s, file, "1000 100 x\n", 11);
 		if (file % 100 == 0)
 			jit_sources__keep(s, living, 3, file - 50);
 		assert_true(jit_sources__count(s) <= 152);
@@ -218,14 +218,14 @@ static void forgetting_test(void **state)
 }
 
 /* Lines for so many different functions. */
-static void tell_lines(struct jit_sources *s, uint32_t file, unsigned int count)
+static void report_lines(struct jit_sources *s, uint32_t file, unsigned int count)
 {
 	char line[64];
 
 	for (unsigned int i = 0; i < count; i++) {
 		int size = snprintf(line, sizeof(line), "%x 10 name%u\n", 0x1000 + i * 16, i);
 
-		tell_bytes(s, file, line, size);
+		report_bytes(s, file, line, size);
 	}
 }
 
@@ -265,11 +265,11 @@ static void user_limit_test(void **state)
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	for (uint32_t file = 1; file <= 10; file++)
-		tell_file_of(s, file, file <= 9 ? 1000 : 2000, JIT_FILE_MAP,
-			     JIT_FILE_STATE_FOLLOWED);
+		report_file_of(s, file, file <= 9 ? 1000 : 2000, JIT_FILE_MAP,
+			       JIT_FILE_STATE_FOLLOWED);
 	for (uint32_t file = 1; file <= 9; file++)
-		tell_lines(s, file, 5000);
-	tell_lines(s, 10, 5000);
+		report_lines(s, file, 5000);
+	report_lines(s, 10, 5000);
 	for (uint32_t file = 1; file <= 9; file++)
 		sum += jit_sources__get(s, file)->memory;
 	assert_true(sum <= (1 << 20) + 4096);
@@ -288,8 +288,8 @@ static void user_limit_test(void **state)
 	assert_true(stats.memory <= 2 << 20);
 	/* who is forgotten makes room */
 	jit_sources__keep(s, (const uint32_t[]){10}, 1, 10);
-	tell_file_of(s, 11, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_lines(s, 11, 5000);
+	report_file_of(s, 11, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_lines(s, 11, 5000);
 	assert_int_equal(left_of(s, 11), JIT_FILE_STATE_NONE);
 	assert_int_equal(named(s, 11, 0, 5000), 5000);
 	jit_sources__free(s);
@@ -306,8 +306,8 @@ static void left_test(void **state)
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 3 << 20);
 	for (uint32_t file = 1; file <= 9; file++) {
-		tell_file_of(s, file, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		tell_lines(s, file, 5000);
+		report_file_of(s, file, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		report_lines(s, file, 5000);
 	}
 	for (uint32_t file = 1; file < 9; file++)
 		jit_sources__get(s, file)->left = JIT_FILE_STATE_NONE;
@@ -337,20 +337,20 @@ static void users_test(void **state)
 
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 8 << 20);
-	tell_file_of(s, 1, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(s, 1, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	while (jit_sources__get(s, 1)->memory < 900 << 10)
-		tell_lines(s, 1, 200);
+		report_lines(s, 1, 200);
 	for (uint32_t file = 2; file < 2000; file++) {
-		tell_file_of(s, file, 10000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		tell_lines(s, file, 2);
+		report_file_of(s, file, 10000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		report_lines(s, file, 2);
 		jit_sources__keep(s, (const uint32_t[]){1}, 1, file);
 	}
 	assert_int_equal(jit_sources__count(s), 1);
-	tell_file_of(s, 2000, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_file_of(s, 2001, 3000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(s, 2000, 2000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_file_of(s, 2001, 3000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	for (int i = 0; i < 40; i++) {
-		tell_lines(s, 2000, 200);
-		tell_lines(s, 2001, 200);
+		report_lines(s, 2000, 200);
+		report_lines(s, 2001, 200);
 		if (left_of(s, 1) != JIT_FILE_STATE_NONE)
 			break;
 	}
@@ -367,11 +367,11 @@ static void limit_test(void **state)
 
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 3 << 20);
-	tell_file_of(s, 1, 1001, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_lines(s, 1, 500);
+	report_file_of(s, 1, 1001, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_lines(s, 1, 500);
 	for (uint32_t file = 2; file <= 20; file++) {
-		tell_file_of(s, file, 1000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-		tell_lines(s, file, 5000);
+		report_file_of(s, file, 1000 + file, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+		report_lines(s, file, 5000);
 		jit_sources__stats(s, &stats);
 		assert_true(stats.memory <= 3 << 20);
 	}
@@ -382,7 +382,7 @@ static void limit_test(void **state)
 	jit_sources__free(s);
 }
 
-static void tell_line(struct jit_sources *s, uint32_t file, uint64_t time, const char *line)
+static void report_line(struct jit_sources *s, uint32_t file, uint64_t time, const char *line)
 {
 	struct jit_bytes_event *e = calloc(1, sizeof(*e) + strlen(line));
 
@@ -410,10 +410,10 @@ static void lost_test(void **state)
 	};
 
 	(void)state;
-	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_line(s, 1, M0, "1000 100 before\n2000 1");
+	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_line(s, 1, M0, "1000 100 before\n2000 1");
 	assert_int_equal(jit_sources__event(s, &lost.header), 0);
-	tell_line(s, 1, M0 + 4 * S, "1000 100 is_half_a_line\n3000 100 after\n");
+	report_line(s, 1, M0 + 4 * S, "1000 100 is_half_a_line\n3000 100 after\n");
 	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_TOO_BIG);
 	assert_string_equal(name_at(s, 1, 0x1010, M0 + S), "before");
 	assert_null(name_at(s, 1, 0x1010, M0 + 5 * S));
@@ -435,12 +435,12 @@ static void weeks_test(void **state)
 
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 1 << 20);
-	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_line(s, 1, 1, "100000 100 since_the_start\n");
+	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_line(s, 1, 1, "100000 100 since_the_start\n");
 	for (uint64_t i = 1; i <= 300000; i++) {
 		snprintf(line, sizeof(line), "%llx 40 a_function_of_some_length_%llu\n",
 			 (unsigned long long)(0x1000 + i % 64 * 0x40), (unsigned long long)i);
-		tell_line(s, 1, 10 * i, line);
+		report_line(s, 1, 10 * i, line);
 		if (i % 1000)
 			continue;
 		assert_int_equal(jit_sources__settle(s), 0);
@@ -467,19 +467,19 @@ static void recovery_test(void **state)
 
 	(void)state;
 	jit_sources__limit(s, 1 << 20, 1 << 20);
-	tell_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
-	tell_lines(s, 1, 20000);
+	report_file(s, 1, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
+	report_lines(s, 1, 20000);
 	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_USER_LIMIT);
 	assert_in_range(named(s, 1, 0, 20000), 1000, 19000);
 	assert_int_equal(named(s, 1, 19990, 20000), 10);
 	/* all of it is overwritten */
 	snprintf(line, sizeof(line), "0 1000000 all\n");
-	tell_line(s, 1, M0 + 2 * S, line);
+	report_line(s, 1, M0 + 2 * S, line);
 	assert_int_equal(jit_sources__forget(s, M0 + 3 * S), 0);
 	assert_int_equal(left_of(s, 1), JIT_FILE_STATE_NONE);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(line, sizeof(line), "%x 10 new%d\n", 0x1000 + i * 16, i);
-		tell_line(s, 1, M0 + 4 * S, line);
+		report_line(s, 1, M0 + 4 * S, line);
 	}
 	for (int i = 0; i < 1000; i++) {
 		snprintf(line, sizeof(line), "new%d", i);
@@ -499,10 +499,10 @@ static void dump_weeks_test(void **state)
 	char name[40];
 
 	(void)state;
-	tell_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
 	put_header(&d, 0);
 	put_load(&d, time, 0x100000, 32, "old");
-	tell_bytes(s, 1, d.bytes, d.size);
+	report_bytes(s, 1, d.bytes, d.size);
 	for (int i = 1; i <= 40000; i++) {
 		d.size = 0;
 		time += 1000;
@@ -511,7 +511,7 @@ static void dump_weeks_test(void **state)
 		if (i % 2000 == 500)
 			put_move(&d, time + 1, 0x100000 + i / 2000 * 64, 0x100040 + i / 2000 * 64,
 				 32);
-		tell_bytes(s, 1, d.bytes, d.size);
+		report_bytes(s, 1, d.bytes, d.size);
 		if (i % 2000)
 			continue;
 		assert_int_equal(jit_sources__settle(s), 0);

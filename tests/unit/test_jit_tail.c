@@ -34,23 +34,24 @@ static void ring_test(void **state)
 
 	(void)state;
 	assert_non_null(c);
-	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), 0);
+	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), 0);
 	/* around the end, several times */
 	for (unsigned int i = 0; i < 2000; i++) {
 		size_t size = 1 + i * 7919 % sizeof(record);
 
 		memset(record, (int)i, size);
-		while (!jit_channel__tell(c, record, size)) {
+		while (!jit_channel__send_event(c, record, size)) {
 			size_t expected = 1 + got * 7919 % sizeof(record);
 
-			assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), expected);
+			assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)),
+					 expected);
 			assert_int_equal((unsigned char)heard[0], got % 256);
 			assert_int_equal((unsigned char)heard[expected - 1], got % 256);
 			got++;
 		}
 		told++;
 	}
-	while (jit_channel__hear(c, heard, sizeof(heard)) > 0)
+	while (jit_channel__take_event(c, heard, sizeof(heard)) > 0)
 		got++;
 	assert_int_equal(told, got);
 	jit_channel__free(c);
@@ -63,19 +64,19 @@ static void nonsense_test(void **state)
 	char heard[64];
 
 	(void)state;
-	assert_true(jit_channel__tell(c, "123456789", 9));
-	assert_int_equal(jit_channel__hear(c, heard, 8), -EPROTO); /* larger than any event */
+	assert_true(jit_channel__send_event(c, "123456789", 9));
+	assert_int_equal(jit_channel__take_event(c, heard, 8), -EPROTO); /* larger than any event */
 	*(uint64_t *)c->event_bytes = UINT64_MAX - 7;
-	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
 	*(uint64_t *)c->event_bytes = 0;
-	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
 	*(uint64_t *)c->event_bytes = 40; /* more than was written */
-	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
 	c->events.written = 7;
-	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
 	c->events.written = UINT64_MAX;
-	assert_int_equal(jit_channel__hear(c, heard, sizeof(heard)), -EPROTO);
-	assert_false(jit_channel__tell(c, "1", 1));
+	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
+	assert_false(jit_channel__send_event(c, "1", 1));
 	jit_channel__free(c);
 }
 

@@ -60,7 +60,7 @@ static int take(void *context, struct event_header *event)
 	return told->answer;
 }
 
-static int tell_text(const char *text, size_t size, struct told *told)
+static int report_text(const char *text, size_t size, struct told *told)
 {
 	int fd = memfd_create("kallsyms", MFD_CLOEXEC), err;
 
@@ -91,7 +91,7 @@ static void test_only_code_is_kept(void **state)
 	struct told told;
 
 	(void)state;
-	assert_int_equal(tell_text(text, strlen(text), &told), 0);
+	assert_int_equal(report_text(text, strlen(text), &told), 0);
 	assert_int_equal(told.pieces, 1);
 	assert_string_equal(told.text, "0000000000000000 t early\n"
 				       "ffffffff81000000 T _text\n"
@@ -101,7 +101,7 @@ static void test_only_code_is_kept(void **state)
 				       "ffffffff81000005 i ifunc\n"
 				       "ffffffffc0000000 t f\t[module]\n");
 	free(told.text);
-	assert_int_equal(tell_text("", 0, &told), 0);
+	assert_int_equal(report_text("", 0, &told), 0);
 	assert_int_equal(told.pieces, 0);
 }
 
@@ -115,7 +115,7 @@ static void test_pieces_are_whole_lines(void **state)
 	(void)state;
 	for (int i = 0; i < LINES; i++)
 		size += sprintf(text + size, "%016lx t function_%d\n", 0xffffffff81000000 + i, i);
-	assert_int_equal(tell_text(text, size, &told), 0);
+	assert_int_equal(report_text(text, size, &told), 0);
 	assert_true(told.pieces > 10);
 	assert_int_equal(told.size, size);
 	assert_memory_equal(told.text, text, size);
@@ -125,7 +125,7 @@ static void test_pieces_are_whole_lines(void **state)
 	memset(text + size, 'x', 150000);
 	size += 150000;
 	size += sprintf(text + size, "\nffffffff81000002 t last\n");
-	assert_int_equal(tell_text(text, size, &told), 0);
+	assert_int_equal(report_text(text, size, &told), 0);
 	assert_non_null(strstr(told.text, " t first\n"));
 	assert_non_null(strstr(told.text, " t last\n"));
 	assert_true(told.size < 200);
@@ -142,7 +142,7 @@ static void test_hidden_addresses(void **state)
 	(void)state;
 	for (int i = 0; i < 100; i++)
 		size += sprintf(text + size, "0000000000000000 T function_%d\n", i);
-	assert_int_equal(tell_text(text, size, &told), 0);
+	assert_int_equal(report_text(text, size, &told), 0);
 	assert_int_equal(told.pieces, 1);
 	for (const char *p = told.text; (p = strchr(p, '\n')); p++)
 		lines++;

@@ -98,7 +98,7 @@ static const struct frame_note python[] = {
 	{.frame = 3, .kind = FRAME_NOTE_PYTHON_LOOP, .place = 1},
 };
 
-static void tell_python(void)
+static void report_python(void)
 {
 	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
 	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
@@ -110,7 +110,7 @@ static void test_python_stands_where_its_loops_are(void **state)
 	(void)state;
 	begin();
 	noted_sample(5, python, COUNT(python));
-	tell_python();
+	report_python();
 	finish();
 	assert_string_equal(lines_of(0), "[prog] main:32 0x50030 b:21 a:10 [prog]");
 }
@@ -122,7 +122,7 @@ static void test_python_without_loops_is_not_lost(void **state)
 	/* the native walk ended early: nothing, or the inner loop alone, was met */
 	noted_sample(1, python, 3);
 	noted_sample(2, python, 4);
-	tell_python();
+	report_python();
 	finish();
 	assert_string_equal(lines_of(0), "main:32 b:21 a:10 [prog]");
 	assert_string_equal(lines_of(1), "main:32 b:21 a:10 [prog]");
@@ -141,7 +141,7 @@ static void test_chains_that_are_cut(void **state)
 	begin();
 	noted_sample(5, cut, COUNT(cut));
 	noted_sample(5, cut + 1, 1); /* not one of them was sound */
-	tell_python();
+	report_python();
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [prog] 0x50030 [truncated] a:10 [prog]");
 	assert_string_equal(lines_of(1), "[truncated] [prog] [prog] 0x50030 [prog] [prog]");
@@ -158,7 +158,7 @@ static void test_frames_of_no_function_are_left_out(void **state)
 	(void)state;
 	begin();
 	noted_sample(1, shim, COUNT(shim));
-	tell_python();
+	report_python();
 	finish();
 	assert_string_equal(lines_of(0), "b:21 a:10 [prog]");
 }
@@ -479,7 +479,7 @@ static void test_notes_that_are_no_notes(void **state)
 /* ---- WebAssembly ----------------------------------------------------------------------------- */
 
 /* The function number `number` of the module of instance 0x901 is at the address. */
-static void tell_wasm(uint64_t address, uint32_t number, enum code_state state)
+static void report_wasm(uint64_t address, uint32_t number, enum code_state state)
 {
 	struct {
 		struct code_chain_event e;
@@ -509,9 +509,9 @@ static void test_wasm_has_the_name_of_its_code(void **state)
 	noted_sample(4, notes, COUNT(notes));
 	tell(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
 	tell(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
-	tell_wasm(MADE + 0x30, 4, CODE_STATE_CONFIRMED);
+	report_wasm(MADE + 0x30, 4, CODE_STATE_CONFIRMED);
 	noted_sample(4, notes, COUNT(notes)); /* it may be the next one already */
-	tell_wasm(MADE + 0x30, 5, CODE_STATE_CONFIRMED);
+	report_wasm(MADE + 0x30, 5, CODE_STATE_CONFIRMED);
 	noted_sample(4, notes, COUNT(notes));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] four [prog] [prog]");
@@ -551,8 +551,8 @@ static void test_wasm_that_is_just_entered(void **state)
 	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "wrong", 10);
 	tell(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
 	tell(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
-	tell_wasm(0x10010, 4, CODE_STATE_INFERRED);
-	tell_wasm(0x10020, 5, CODE_STATE_CONFIRMED);
+	report_wasm(0x10010, 4, CODE_STATE_INFERRED);
+	report_wasm(0x10020, 5, CODE_STATE_CONFIRMED);
 	finish();
 	assert_string_equal(lines_of(0), "five four?");
 	assert_string_equal(lines_of(1), "five four?");

@@ -23,8 +23,8 @@ static const struct frame_note java[] = {
 	{.frame = 3, .kind = FRAME_NOTE_HOTSPOT_CODE, .place = 8, .function = BLOB + 0x1000},
 };
 
-static void tell_code(uint64_t blob, uint64_t check, uint64_t address, enum code_state state,
-		      const struct code_call *calls, size_t count)
+static void report_code(uint64_t blob, uint64_t check, uint64_t address, enum code_state state,
+			const struct code_call *calls, size_t count)
 {
 	struct {
 		struct code_chain_event e;
@@ -53,19 +53,19 @@ static const struct code_call java_calls[] = {
 	{.function = 0xe00, .check = 0xf00, .line = 33},
 };
 
-static void tell_java(void)
+static void report_java(void)
 {
 	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
 	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "inlined", 40);
 	tell(FRAME_NOTE_HOTSPOT, 0xe00, 0xf00, CODE_STATE_CONFIRMED, "outer", 30);
 }
 
-static void tell_java_code(void)
+static void report_java_code(void)
 {
-	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls,
-		  COUNT(java_calls));
+	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls,
+		    COUNT(java_calls));
 	tell(FRAME_NOTE_HOTSPOT_CODE, BLOB + 0x1000, 0, CODE_STATE_CONFIRMED, "[stub]", 0);
-	tell_code(BLOB + 0x1000, 0, BLOB + 0x1000 + 8 - 1, CODE_STATE_CONFIRMED, NULL, 0);
+	report_code(BLOB + 0x1000, 0, BLOB + 0x1000 + 8 - 1, CODE_STATE_CONFIRMED, NULL, 0);
 }
 
 static void test_java(void **state)
@@ -73,8 +73,8 @@ static void test_java(void **state)
 	(void)state;
 	begin();
 	noted_sample(5, java, COUNT(java));
-	tell_java();
-	tell_java_code();
+	report_java();
+	report_java_code();
 	noted_sample(5, java, COUNT(java));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
@@ -109,8 +109,8 @@ static void test_java_functions(void **state)
 
 	(void)state;
 	begin();
-	tell_java();
-	tell_java_code();
+	report_java();
+	report_java_code();
 	noted_sample(5, notes, COUNT(notes));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 inlined:40");
@@ -129,10 +129,11 @@ static void test_java_that_was_replaced(void **state)
 	(void)state;
 	begin();
 	noted_sample(5, java, COUNT(java));
-	tell_java();
-	tell_code(BLOB, CHECK + (1ull << 32), BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls, 2);
-	tell_code(BLOB, CHECK, BLOB + 0x40, CODE_STATE_CONFIRMED, java_calls, 2); /* elsewhere */
-	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
+	report_java();
+	report_code(BLOB, CHECK + (1ull << 32), BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls,
+		    2);
+	report_code(BLOB, CHECK, BLOB + 0x40, CODE_STATE_CONFIRMED, java_calls, 2); /* elsewhere */
+	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
 	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb08, CODE_STATE_CONFIRMED, "redefined", 10);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [HotSpot] 0x50030 [HotSpot] leaf:11");
@@ -143,11 +144,11 @@ static void test_java_that_is_gone(void **state)
 {
 	(void)state;
 	begin();
-	tell_java();
-	tell_java_code();
+	report_java();
+	report_java_code();
 	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "another", 40);
 	noted_sample(5, java, COUNT(java));
-	tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
+	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
 	noted_sample(5, java, COUNT(java));
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
@@ -161,9 +162,9 @@ static void test_java_between_places(void **state)
 		tear_down(state);
 		set_up(state);
 		begin();
-		tell_java();
-		tell_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_INFERRED, java_calls,
-			  COUNT(java_calls));
+		report_java();
+		report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_INFERRED, java_calls,
+			    COUNT(java_calls));
 		noted_sample(3, java, 2);
 		finish();
 		assert_string_equal(lines_of(0),

@@ -131,7 +131,7 @@ static void events_become_rows(void **state)
 	for (int i = 0; i < 3; i++) {
 		outside_books__add(b, 9, OUTSIDE_SYMBOLS, OUTSIDE_BY_USER, 2);
 		outside_books__add(b, 8, OUTSIDE_SYMBOLS, OUTSIDE_BY_USER, 1);
-		assert_int_equal(outside_books__tell(b, decode, &handler, AT(5)), 0);
+		assert_int_equal(outside_books__report(b, decode, &handler, AT(5)), 0);
 	}
 	p = finish(&f);
 	assert_int_equal(p->outside_count, 2);

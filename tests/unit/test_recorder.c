@@ -388,7 +388,7 @@ static void the_whole_system_has_what_ran(void **state)
 {
 	(void)state;
 	prog();
-	tell_process(2, S / 2, true, true, "kthreadd");
+	report_process(2, S / 2, true, true, "kthreadd");
 	thread(2, 2, S / 2, 0, "kthreadd");
 	process(20, S / 2, true, "other");
 	thread(20, 20, S / 2, 5 * S, "other");
@@ -467,7 +467,7 @@ struct symbol_fixture {
 	char strings[32];
 };
 
-static void tell_symbols(uint32_t dso, uint64_t address, size_t size)
+static void report_symbols(uint32_t dso, uint64_t address, size_t size)
 {
 	struct symbol_dso_event of = {.dso = dso, .state = SYMBOL_STATE_RESOLVED};
 	struct symbol_fixture f = {
@@ -500,9 +500,9 @@ static void symbols_from_the_stream(void **state)
 	prog();
 	ev.now += MS;
 	sample(10, 10, 5 * S, IP(0x10010), RET(0x10021), END);
-	tell_symbols(dso, 0x410, sizeof(struct symbol_fixture));
-	tell_symbols(dso, 0x999, sizeof(struct symbol_fixture)); /* of no location */
-	tell_symbols(77, 0x410, sizeof(struct symbol_fixture));	 /* of no dso */
+	report_symbols(dso, 0x410, sizeof(struct symbol_fixture));
+	report_symbols(dso, 0x999, sizeof(struct symbol_fixture)); /* of no location */
+	report_symbols(77, 0x410, sizeof(struct symbol_fixture));  /* of no dso */
 	ev.symbol_handler.symbols_end(&ev.symbols, &(struct event_header){});
 	finish();
 	assert_true(ev.p->finished_symbols);

@@ -108,7 +108,7 @@ static void assert_same_totals(struct totals *one, struct totals *many)
 /* ---- the same stream in one window and in many ----------------------------------------------- */
 
 /* The rate changes right after a reading. */
-static void tell_books(uint64_t ticks)
+static void report_books(uint64_t ticks)
 {
 	struct books_event books = {.header = header(0),
 				    .lines = BOOK_COUNT,
@@ -121,7 +121,7 @@ static void tell_books(uint64_t ticks)
 }
 
 /* `window` is how many events a window has; 0: all of them. */
-static void tell_random_stream(uint64_t round, int window, struct totals *totals)
+static void report_random_stream(uint64_t round, int window, struct totals *totals)
 {
 	set_up(NULL);
 	seed = round;
@@ -132,12 +132,12 @@ static void tell_random_stream(uint64_t round, int window, struct totals *totals
 		if (i == 50)
 			start_sampling();
 		if (i % 10 == 9)
-			tell_books(i);
+			report_books(i);
 		if (window && i > 50 && i % window == window - 1) {
-			tell_books(i);
+			report_books(i);
 			next_window();
 		} else if (i % 10 == 9) {
-			tell_books(i);
+			report_books(i);
 		}
 	}
 	if (random_below(2))
@@ -155,8 +155,8 @@ static void windows_add_up(void **state)
 	for (int round = 0; round < 300; round++) {
 		struct totals one = {}, many = {};
 
-		tell_random_stream(round, 0, &one);
-		tell_random_stream(round, 10 + round % 40, &many);
+		report_random_stream(round, 0, &one);
+		report_random_stream(round, 10 + round % 40, &many);
 		assert_same_totals(&one, &many);
 		totals__fini(&one);
 		totals__fini(&many);
@@ -170,14 +170,14 @@ static void due_at_two_rates(void **state)
 
 	(void)state;
 	prog();
-	tell_books(30); /* 30 ms */
-	tell_books(59);
+	report_books(30); /* 30 ms */
+	report_books(59);
 	next_window();
-	tell_books(100);
+	report_books(100);
 	ev.now += MS;
 	next_window();
-	tell_books(119);
-	tell_books(121);
+	report_books(119);
+	report_books(121);
 	stop();
 	finish();
 	books = ev.profiles[0]->books;

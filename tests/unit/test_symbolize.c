@@ -363,7 +363,7 @@ static void test_kernel(void **state)
 
 enum { ADDED = 1, BEGINS = 2, ENDS = 4 };
 
-static void tell_kallsyms(struct symbolizer *s, int flags, const char *text)
+static void report_kallsyms(struct symbolizer *s, int flags, const char *text)
 {
 	const struct kallsyms_piece piece = {.is_reading = !(flags & ADDED),
 					     .begins = flags & BEGINS,
@@ -401,31 +401,31 @@ static void test_kernel_changes(void **state)
 
 	(void)state;
 	/* what a program is called shows no address as long as the kernel shows none */
-	tell_kallsyms(s, ADDED, "ffffffffc0100000 t early\t[bpf]\n");
+	report_kallsyms(s, ADDED, "ffffffffc0100000 t early\t[bpf]\n");
 	assert_int_equal(symbolizer__add_kallsyms(s, text, strlen(text)), 0);
 	assert_kernel_names(s, "first", "old [gone]", "");
 	assert_true(symbolizer__wants_modules(s));
 	assert_false(symbolizer__wants_modules(s));
-	tell_kallsyms(s, ADDED, "ffffffffc0100000 t zz_one\t[bpf]\n");
+	report_kallsyms(s, ADDED, "ffffffffc0100000 t zz_one\t[bpf]\n");
 	assert_kernel_names(s, "first", "old [gone]", "zz_one [bpf]");
 	assert_false(symbolizer__wants_modules(s));
 	/* another one at the same address, be its name longer and later in the alphabet, or not */
-	tell_kallsyms(s, ADDED, "ffffffffc0100000 t zzz_another\t[bpf]\n");
+	report_kallsyms(s, ADDED, "ffffffffc0100000 t zzz_another\t[bpf]\n");
 	assert_kernel_names(s, "first", "old [gone]", "zzz_another [bpf]");
-	tell_kallsyms(s, ADDED, "ffffffffc0100000 t b\t[bpf]\n");
+	report_kallsyms(s, ADDED, "ffffffffc0100000 t b\t[bpf]\n");
 	assert_kernel_names(s, "first", "old [gone]", "b [bpf]");
 	/* a reading that is not complete changes nothing, but what is added meanwhile is in it */
-	tell_kallsyms(s, BEGINS, "ffffffffc0000000 t new\t[came]\n");
-	tell_kallsyms(s, ADDED, "ffffffffc0100000 t c\t[bpf]\n");
+	report_kallsyms(s, BEGINS, "ffffffffc0000000 t new\t[came]\n");
+	report_kallsyms(s, ADDED, "ffffffffc0100000 t c\t[bpf]\n");
 	assert_kernel_names(s, "first", "old [gone]", "c [bpf]");
-	tell_kallsyms(s, ENDS, "ffffffffc0200000 t other\t[came]\n");
+	report_kallsyms(s, ENDS, "ffffffffc0200000 t other\t[came]\n");
 	assert_kernel_names(s, "first", "new [came]", "c [bpf]");
 	/* one that has nothing */
-	tell_kallsyms(s, BEGINS | ENDS, "");
+	report_kallsyms(s, BEGINS | ENDS, "");
 	assert_kernel_names(s, "first", "", "");
 	assert_true(symbolizer__wants_modules(s));
 	for (int i = 0; i < 2000; i++)
-		tell_kallsyms(s, ADDED, "ffffffffc0100000 t d\t[bpf]\n");
+		report_kallsyms(s, ADDED, "ffffffffc0100000 t d\t[bpf]\n");
 	assert_true(symbolizer__wants_modules(s));
 	symbolizer__free(s);
 }

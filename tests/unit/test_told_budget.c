@@ -21,8 +21,8 @@
 #define NOW	    (5 * TOLD_TIME)
 
 /* How many MB it can tell, one at a time. */
-static size_t tell_all(struct told_budget *b, struct meter *process, struct outside_books *books,
-		       uint32_t pid, uint64_t now)
+static size_t report_all(struct told_budget *b, struct meter *process, struct outside_books *books,
+			 uint32_t pid, uint64_t now)
 {
 	size_t told = 0;
 
@@ -51,13 +51,13 @@ static void process_test(void **state)
 
 	(void)state;
 	told_budget__init(&b);
-	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW), 8);
+	assert_int_equal(report_all(&b, &one, books, (uint32_t)getpid(), NOW), 8);
 	assert_false(told_budget__spend(&b, &one, books, (uint32_t)getpid(), SIZE_MAX, NOW));
 	expect_row(books, getuid(), OUTSIDE_BY_ITSELF, 2);
-	assert_int_equal(tell_all(&b, &other, books, (uint32_t)getpid(), NOW), 8);
+	assert_int_equal(report_all(&b, &other, books, (uint32_t)getpid(), NOW), 8);
 	/* as much again in a minute */
-	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME / 2), 4);
-	assert_int_equal(tell_all(&b, &one, books, (uint32_t)getpid(), NOW + 3 * TOLD_TIME), 8);
+	assert_int_equal(report_all(&b, &one, books, (uint32_t)getpid(), NOW + TOLD_TIME / 2), 4);
+	assert_int_equal(report_all(&b, &one, books, (uint32_t)getpid(), NOW + 3 * TOLD_TIME), 8);
 	outside_books__free(books);
 }
 
@@ -75,7 +75,7 @@ static void user_test(void **state)
 	(void)state;
 	told_budget__init(&b);
 	for (size_t i = 0; i < 8; i++)
-		mine += tell_all(&b, &process[i], books, (uint32_t)getpid(), NOW);
+		mine += report_all(&b, &process[i], books, (uint32_t)getpid(), NOW);
 	/* what was told before users counted is nobody's */
 	assert_true(mine >= TOLD_USER / MB && mine <= (TOLD_USER + TOLD_ALL / 4) / MB + 1);
 	expect_row(books, getuid(), OUTSIDE_BY_ITSELF, 6);
@@ -91,7 +91,7 @@ static void user_test(void **state)
 		}
 		assert_int_equal(read(pipes[0], &byte, 1), 1);
 		for (size_t i = 8; i < 16; i++)
-			others += tell_all(&b, &process[i], books, (uint32_t)child, NOW);
+			others += report_all(&b, &process[i], books, (uint32_t)child, NOW);
 		assert_int_equal(mine + others, TOLD_ALL / MB);
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);

@@ -240,7 +240,7 @@ static void lines_in_pieces_test(void **state)
 #define UNITS 3000
 
 /* Where each place of a text is, told the simple way. */
-static void tell_places(const uint16_t *units, uint32_t *lines, uint32_t *columns)
+static void report_places(const uint16_t *units, uint32_t *lines, uint32_t *columns)
 {
 	uint32_t line = 1, begin = 0;
 
@@ -280,7 +280,7 @@ static void places_test(void **state)
 			units[i] = kinds[kind][random >> 16 & 7];
 			text[i] = (char)units[i];
 		}
-		tell_places(units, lines, columns);
+		report_places(units, lines, columns);
 		assert_int_equal(
 			v8_script__find(&h->reader,
 					v8_heap_script(h,

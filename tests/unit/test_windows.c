@@ -88,7 +88,7 @@ static void tell(struct scene *s, void *event, size_t size, enum event_type type
 	assert_int_equal(windows__event(s->windows, header), 0);
 }
 
-static void tell_start(struct scene *s)
+static void report_start(struct scene *s)
 {
 	char number[32];
 
@@ -97,7 +97,7 @@ static void tell_start(struct scene *s)
 	assert_int_equal(meta_event__emit(push_event, s, s->now, META_SAMPLING_START, number), 0);
 }
 
-static void tell_process(struct scene *s)
+static void report_process(struct scene *s)
 {
 	union {
 		struct process_event event;
@@ -120,7 +120,7 @@ static void tell_process(struct scene *s)
 	tell(s, &map, sizeof(struct mmap_event) + 8, EVENT_MMAP, EVENT_FROM_PROC);
 }
 
-static void tell_sample(struct scene *s, uint64_t address)
+static void report_sample(struct scene *s, uint64_t address)
 {
 	union {
 		struct sample_event event;
@@ -135,7 +135,7 @@ static void tell_sample(struct scene *s, uint64_t address)
 	tell(s, &sample, sizeof(struct sample_event) + 8, EVENT_SAMPLE, 0);
 }
 
-static void tell_map(struct scene *s, uint32_t file)
+static void report_map(struct scene *s, uint32_t file)
 {
 	union {
 		struct jit_file_event event;
@@ -147,7 +147,7 @@ static void tell_map(struct scene *s, uint32_t file)
 }
 
 /* A line, which is as old as `written` says. */
-static void tell_line(struct scene *s, uint32_t file, uint64_t written, const char *line)
+static void report_line(struct scene *s, uint32_t file, uint64_t written, const char *line)
 {
 	union {
 		struct jit_bytes_event event;
@@ -161,14 +161,14 @@ static void tell_line(struct scene *s, uint32_t file, uint64_t written, const ch
 	tell(s, &e, sizeof(struct jit_bytes_event) + strlen(line), EVENT_JIT_BYTES, 0);
 }
 
-static void tell_window(struct scene *s)
+static void report_window(struct scene *s)
 {
 	struct event_header e;
 
 	tell(s, &e, sizeof(e), EVENT_WINDOW, 0);
 }
 
-static void tell_end(struct scene *s)
+static void report_end(struct scene *s)
 {
 	struct event_header e;
 
@@ -188,9 +188,9 @@ static void set_up(struct scene *s, bool threaded, bool split)
 	pthread_mutex_init(&s->told.lock, NULL);
 	s->now = S;
 	assert_int_equal(windows__new(&options, &s->windows), 0);
-	tell_process(s);
-	tell_start(s);
-	tell_map(s, 1);
+	report_process(s);
+	report_start(s);
+	report_map(s, 1);
 }
 
 static const struct profile *finish(struct scene *s)
@@ -198,7 +198,7 @@ static const struct profile *finish(struct scene *s)
 	struct failure failure = {};
 	const struct profile *last;
 
-	tell_end(s);
+	report_end(s);
 	assert_int_equal(windows__close_last(s->windows), 0);
 	finisher__drain(windows__finisher(s->windows));
 	assert_int_equal(finisher__finish(windows__finisher(s->windows), windows__last(s->windows),
@@ -208,22 +208,22 @@ static const struct profile *finish(struct scene *s)
 }
 
 /* Three windows; in each a function that was made in it, told of a little after the window's end. */
-static void tell_three_windows(struct scene *s)
+static void report_three_windows(struct scene *s)
 {
 	for (uint64_t i = 0; i < 3; i++) {
 		char line[64];
 		uint64_t made = s->now + MS;
 
 		s->now += 2 * MS;
-		tell_sample(s, CODE + 0x10);
+		report_sample(s, CODE + 0x10);
 		s->now += MS;
-		tell_window(s);
+		report_window(s);
 		s->now += 20 * MS;
 		snprintf(line, sizeof(line), "50000 100 function_%llu\n", (unsigned long long)i);
-		tell_line(s, 1, made, line);
+		report_line(s, 1, made, line);
 		s->now += S;
 	}
-	tell_sample(s, CODE + 0x20);
+	report_sample(s, CODE + 0x20);
 }
 
 static void check_three_windows(const struct scene *s)
@@ -250,7 +250,7 @@ static void windows_test(void **state)
 		struct scene s;
 
 		set_up(&s, threaded, true);
-		tell_three_windows(&s);
+		report_three_windows(&s);
 		last = finish(&s);
 		check_three_windows(&s);
 		assert_int_equal(pthread_equal(s.told.thread, pthread_self()), !threaded);
@@ -269,7 +269,7 @@ static void one_window_test(void **state)
 
 	(void)state;
 	set_up(&s, false, false);
-	tell_three_windows(&s);
+	report_three_windows(&s);
 	p = finish(&s);
 	assert_int_equal(s.told.count, 0);
 	assert_int_equal(p->sample_count, 4);
@@ -285,15 +285,15 @@ static void not_too_early_test(void **state)
 	(void)state;
 	set_up(&s, false, true);
 	s.now += MS;
-	tell_sample(&s, CODE + 0x10);
-	tell_window(&s);
+	report_sample(&s, CODE + 0x10);
+	report_window(&s);
 	assert_int_equal(s.told.count, 0);
 	s.now += 100 * MS;
-	tell_sample(&s, CODE + 0x10);
+	report_sample(&s, CODE + 0x10);
 	assert_int_equal(s.told.count, 0);
 	s.now += 200 * MS;
-	tell_sample(&s, CODE + 0x10);
-	tell_sample(&s, CODE + 0x10);
+	report_sample(&s, CODE + 0x10);
+	report_sample(&s, CODE + 0x10);
 	assert_int_equal(s.told.count, 1);
 	windows__free(s.windows);
 }
@@ -306,7 +306,7 @@ static void left_early_test(void **state)
 		struct scene s;
 
 		set_up(&s, true, true);
-		tell_three_windows(&s);
+		report_three_windows(&s);
 		windows__free(s.windows);
 		assert_true(s.told.count <= 3);
 	}
@@ -323,7 +323,7 @@ static void damaged_test(void **state)
 	(void)state;
 	set_up(&s, true, true);
 	s.now += MS;
-	tell_sample(&s, CODE + 0x10);
+	report_sample(&s, CODE + 0x10);
 	assert_int_equal(windows__event(s.windows, &bad), -EBADMSG);
 	bad = (struct event_header){.size = sizeof(bad), .type = EVENT_JIT_BYTES};
 	assert_int_equal(windows__event(s.windows, &bad), -EBADMSG);

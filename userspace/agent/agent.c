@@ -327,7 +327,7 @@ static void apply_budget(struct agent *a)
 	session__set_hz(a->session, state.hz);
 }
 
-static void mind_budget(struct agent *a, uint64_t now)
+static void check_budget(struct agent *a, uint64_t now)
 {
 	const struct usage_report *report = &a->usage_report;
 	struct budget_usage usage;
@@ -460,7 +460,7 @@ int agent__step(struct agent *a, struct pollfd *others, size_t count, struct fai
 	if (err)
 		return err;
 	now = monotonic_ns();
-	mind_budget(a, now);
+	check_budget(a, now);
 	publish_metrics(a, now);
 	if (a->endpoint)
 		take_wish(a, now);

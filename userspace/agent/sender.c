@@ -85,7 +85,7 @@ static void keep_pace(struct sink *s, uint64_t bytes)
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
-static void tell_error(struct sink *s, const char *text)
+static void report_error(struct sink *s, const char *text)
 {
 	struct sink_stats *stats = &s->stats;
 	char line[512];
@@ -169,7 +169,7 @@ static int post(struct sink *s, const struct sink_request *r, struct place place
 	if (!answer.credentials_unreadable)
 		count_attempt(s, r, monotonic_ns() - begin, attempt->verdict == SINK_ACCEPTED);
 	if (attempt->verdict != SINK_ACCEPTED)
-		tell_error(s, answer.text);
+		report_error(s, answer.text);
 	http_answer__fini(&answer);
 	return 0;
 }
@@ -181,7 +181,7 @@ static enum sink_verdict write_file(struct sink *s, const struct sink_request *r
 
 	count_attempt(s, r, monotonic_ns() - begin, !err);
 	if (err)
-		tell_error(s, strerror(-err));
+		report_error(s, strerror(-err));
 	return !err ? SINK_ACCEPTED : err == -EINVAL ? SINK_REJECTED : SINK_RETRY;
 }
 

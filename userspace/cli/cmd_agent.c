@@ -88,7 +88,7 @@ static void reload(struct running_agent *r)
 		notify_manager("READY=1");
 }
 
-static void tell_manager(struct running_agent *r)
+static void report_manager(struct running_agent *r)
 {
 	uint64_t now = monotonic_ns();
 
@@ -110,7 +110,7 @@ static int run_until_the_end(struct running_agent *r, struct failure *failure)
 
 	while (!err && !is_done(r) && number != SIGTERM && number != SIGINT) {
 		err = agent__step(r->agent, &wake, 1, failure);
-		tell_manager(r);
+		report_manager(r);
 		number = next_signal(r->signal_fd);
 		if (number == SIGHUP || r->reload)
 			reload(r);

@@ -358,9 +358,9 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	return err ? err : write_err;
 }
 
-static void tell_left_out(const struct cpuprofile *c, const struct export_request *request)
+static void report_left_out(const struct cpuprofile *c, const struct export_request *request)
 {
-	text_limit__tell(&c->frames.limit, request);
+	text_limit__report(&c->frames.limit, request);
 	if (request->left_out)
 		request->left_out->jits += c->p->jit_count - described_jits(c->p);
 	if (request->left_out && c->idle_step > 1)
@@ -388,7 +388,7 @@ static int write_cpuprofile(const struct export_request *request)
 		err = number_nodes(&c);
 	if (!err)
 		err = write_file(&c, request->out);
-	tell_left_out(&c, request);
+	report_left_out(&c, request);
 	cpuprofile__fini(&c);
 	return err;
 }

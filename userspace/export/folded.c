@@ -364,7 +364,7 @@ static int write_folded(const struct export_request *request)
 
 		err = write_item(&f, &item, request->out);
 	}
-	text_limit__tell(&f.limit, request);
+	text_limit__report(&f.limit, request);
 	folded__fini(&f);
 	return err;
 }

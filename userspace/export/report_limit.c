@@ -52,6 +52,6 @@ int report_tree__limit_names(struct report_tree *tree, const struct export_reque
 		if (!err)
 			err = cut_text(tree, &limit, &tree->code.rows.data[i].place);
 	}
-	text_limit__tell(&limit, request);
+	text_limit__report(&limit, request);
 	return err;
 }

@@ -169,7 +169,7 @@ const char *text_limit__cut(struct text_limit *limit, const char *name, char buf
 	return buffer;
 }
 
-void text_limit__tell(const struct text_limit *limit, const struct export_request *request)
+void text_limit__report(const struct text_limit *limit, const struct export_request *request)
 {
 	if (!request->left_out || !limit->step)
 		return;

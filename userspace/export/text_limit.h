@@ -57,7 +57,7 @@ size_t text_limit__name(const struct text_limit *limit);
 /* The name, or in `buffer` as much of it as there may be. */
 const char *text_limit__cut(struct text_limit *limit, const char *name, char buffer[TEXT_CUT_SIZE]);
 /* Into the request, for whoever asked. */
-void text_limit__tell(const struct text_limit *limit, const struct export_request *request);
+void text_limit__report(const struct text_limit *limit, const struct export_request *request);
 
 /* How many bytes of names a file of this profile may have. */
 uint64_t text_limit_of(const struct profile *p);

@@ -440,7 +440,7 @@ static int write_trace(const struct export_request *request)
 		err = fit_names(&t);
 	if (!err)
 		err = write_file(&t);
-	text_limit__tell(&t.frames.limit, request);
+	text_limit__report(&t.frames.limit, request);
 	if (request->left_out)
 		request->left_out->jits += t.p->jit_count - described_jits(t.p);
 	tracks__fini(&t.tracks);

@@ -43,7 +43,7 @@ static int read_copy(void *context, void *to, size_t size, uint64_t address)
 	return -ENODATA;
 }
 
-int code_copy__tell(struct code_answers *answers, const struct code_copy_event *copy,
+int code_copy__send(struct code_answers *answers, const struct code_copy_event *copy,
 		    const struct cpython_layout *layout)
 {
 	struct cpython py = {.layout = *layout};

@@ -15,7 +15,7 @@
  * Adds its EVENT_CODE_FUNCTION. The copy was checked (event_check). 0; -ENODATA: it does not have all that is needed, or the
  * layout is not sound; -ENOMEM.
  */
-int code_copy__tell(struct code_answers *answers, const struct code_copy_event *copy,
+int code_copy__send(struct code_answers *answers, const struct code_copy_event *copy,
 		    const struct cpython_layout *layout);
 
 #endif

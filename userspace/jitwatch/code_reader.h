@@ -42,7 +42,7 @@ void code_reader__serve(struct reader_job *job);
 struct code_findings {
 	struct runtime_info info;
 	struct cpython_layout
-		layout; /* as the reader says; code_copy__tell() looks whether it is sound */
+		layout; /* as the reader says; code_copy__send() looks whether it is sound */
 	bool may_come;	/* it is worth asking again later */
 	bool has_python;
 	enum code_runtime_state python; /* if it has */

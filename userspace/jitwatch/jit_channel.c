@@ -79,22 +79,22 @@ static long get_record(struct jit_ring *r, const char *ring, uint32_t ring_size,
 	return (long)length;
 }
 
-bool jit_channel__tell(struct jit_channel *c, const void *event, size_t size)
+bool jit_channel__send_event(struct jit_channel *c, const void *event, size_t size)
 {
 	return put_record(&c->events, c->event_bytes, JIT_EVENT_BYTES, event, size);
 }
 
-bool jit_channel__order(struct jit_channel *c, const void *command, size_t size)
+bool jit_channel__send_command(struct jit_channel *c, const void *command, size_t size)
 {
 	return put_record(&c->commands, c->command_bytes, JIT_COMMAND_BYTES, command, size);
 }
 
-long jit_channel__hear(struct jit_channel *c, void *event, size_t room)
+long jit_channel__take_event(struct jit_channel *c, void *event, size_t room)
 {
 	return get_record(&c->events, c->event_bytes, JIT_EVENT_BYTES, event, room);
 }
 
-long jit_channel__obey(struct jit_channel *c, void *command, size_t room)
+long jit_channel__take_command(struct jit_channel *c, void *command, size_t room)
 {
 	return get_record(&c->commands, c->command_bytes, JIT_COMMAND_BYTES, command, room);
 }

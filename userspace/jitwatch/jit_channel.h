@@ -56,11 +56,11 @@ struct jit_channel *jit_channel__new(void);
 void jit_channel__free(struct jit_channel *channel);
 
 /* `size` bytes that come out whole; false: there is no room now. */
-bool jit_channel__tell(struct jit_channel *channel, const void *event, size_t size);
-bool jit_channel__order(struct jit_channel *channel, const void *command, size_t size);
+bool jit_channel__send_event(struct jit_channel *channel, const void *event, size_t size);
+bool jit_channel__send_command(struct jit_channel *channel, const void *command, size_t size);
 
 /* The next ones into a buffer of `room` bytes: their size; 0: there is none; -EPROTO: nonsense. */
-long jit_channel__hear(struct jit_channel *channel, void *event, size_t room);
-long jit_channel__obey(struct jit_channel *channel, void *command, size_t room);
+long jit_channel__take_event(struct jit_channel *channel, void *event, size_t room);
+long jit_channel__take_command(struct jit_channel *channel, void *command, size_t room);
 
 #endif

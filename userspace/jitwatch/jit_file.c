@@ -40,8 +40,8 @@ static uint64_t mtime_of(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static int tell_state(const struct jit_file *f, const char *path, uint64_t now,
-		      const struct jit_file_sink *sink)
+static int report_state(const struct jit_file *f, const char *path, uint64_t now,
+			const struct jit_file_sink *sink)
 {
 	union {
 		struct jit_file_event event;
@@ -86,7 +86,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
 	    (!found->st.st_size || found->modified + JIT_FILE_REWRITE_PATIENCE > now))
 		f->waits_since = now;
-	return tell_state(f, found->path, now, sink);
+	return report_state(f, found->path, now, sink);
 }
 
 void jit_file__close(struct jit_file *f)
@@ -138,7 +138,7 @@ static void keep_tail(struct jit_file *f, const char *bytes, size_t size)
 	f->tail_size = kept + (unsigned int)size;
 }
 
-static int tell_piece(struct reading *r, union piece *piece, size_t size, uint64_t now)
+static int report_piece(struct reading *r, union piece *piece, size_t size, uint64_t now)
 {
 	size_t whole = event_aligned(sizeof(piece->event) + size);
 	uint64_t before = r->before ? r->before : now;
@@ -156,11 +156,11 @@ static int tell_piece(struct reading *r, union piece *piece, size_t size, uint64
 	return r->sink->push(r->sink->context, &piece->event.header);
 }
 
-static int tell_empty(struct reading *r)
+static int report_empty(struct reading *r)
 {
 	union piece piece;
 
-	return tell_piece(r, &piece, 0, monotonic_ns());
+	return report_piece(r, &piece, 0, monotonic_ns());
 }
 
 /* From here on all earlier entries are in doubt. */
@@ -171,8 +171,8 @@ static int stop_at_limit(struct reading *r, enum jit_file_state why)
 	r->f->state = why;
 	r->flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END;
 	r->before = UINT64_MAX;
-	err = r->f->kind == JIT_FILE_MAP ? tell_empty(r) : 0;
-	return err ? err : tell_state(r->f, "", monotonic_ns(), r->sink);
+	err = r->f->kind == JIT_FILE_MAP ? report_empty(r) : 0;
+	return err ? err : report_state(r->f, "", monotonic_ns(), r->sink);
 }
 
 /* A map has no NUL: this is what a file has where nothing was written. */
@@ -183,7 +183,7 @@ static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
 
 /* ---- a line that comes alone ----------------------------------------------------------------- */
 
-static int tell_held(struct jit_file *f, bool sure, const struct jit_file_sink *sink)
+static int report_held(struct jit_file *f, bool sure, const struct jit_file_sink *sink)
 {
 	struct jit_held *held = &f->held;
 	struct reading r = {
@@ -199,7 +199,7 @@ static int tell_held(struct jit_file *f, bool sure, const struct jit_file_sink *
 		return 0;
 	held->size = 0;
 	memcpy(piece.event.bytes, held->line, size);
-	return tell_piece(&r, &piece, size, monotonic_ns());
+	return report_piece(&r, &piece, size, monotonic_ns());
 }
 
 /* It is exactly one line, and the modification time may be that of its write. */
@@ -234,18 +234,18 @@ static bool hold_line(struct reading *r, const char *line, size_t size)
 }
 
 /* The bytes after it show which time the file had. */
-static int tell_held_before(struct jit_file *f, bool last_write, const struct jit_file_sink *sink)
+static int report_held_before(struct jit_file *f, bool last_write, const struct jit_file_sink *sink)
 {
-	return tell_held(f, last_write && f->last_write.mtime != f->held.mtime, sink);
+	return report_held(f, last_write && f->last_write.mtime != f->held.mtime, sink);
 }
 
 /* There are no bytes after it: it is reported, or still held. */
-static int tell_held_alone(struct jit_file *f, uint64_t now, bool settle,
-			   const struct jit_file_sink *sink)
+static int report_held_alone(struct jit_file *f, uint64_t now, bool settle,
+			     const struct jit_file_sink *sink)
 {
 	if (now < f->held.until && !settle)
 		return 0;
-	return tell_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
+	return report_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
 }
 
 /* A program that writes for weeks is read for weeks. */
@@ -289,10 +289,10 @@ static int read_on(struct reading *r)
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
 		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
-		err = tell_held_before(f, last_write, r->sink);
+		err = report_held_before(f, last_write, r->sink);
 		if (!err && !is_hole(f, piece.event.bytes, size) &&
 		    !(last_write && hold_line(r, piece.event.bytes, size)))
-			err = tell_piece(r, &piece, size, monotonic_ns());
+			err = report_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
 		if (f->told > most_of(f, began))
@@ -316,7 +316,7 @@ static bool is_as_it_was(const struct jit_file *f)
 
 static int begin_anew(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
 {
-	int err = tell_held(f, false, sink);
+	int err = report_held(f, false, sink);
 
 	f->rewritten |= f->offset > 0;
 	if (f->appended)
@@ -392,7 +392,7 @@ static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
 		return more;
 	f->listed = r.before;
 	r.flags |= JIT_SNAPSHOT_END;
-	return tell_empty(&r);
+	return report_empty(&r);
 }
 
 /*
@@ -412,7 +412,7 @@ static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
 
 	f->waits_since = 0;
 	f->rewritten = false;
-	return rewritten ? tell_empty(&r) : 0;
+	return rewritten ? report_empty(&r) : 0;
 }
 
 /* Reads the new bytes, or the whole file, whose age is unknown. */
@@ -459,7 +459,7 @@ int jit_file__give_up(struct jit_file *f, enum jit_file_state why, const struct 
 
 	if (f->state != JIT_FILE_STATE_FOLLOWED)
 		return 0;
-	err = tell_held(f, false, sink);
+	err = report_held(f, false, sink);
 	return err ? err : stop_at_limit(&r, why);
 }
 
@@ -476,7 +476,7 @@ static int revive_file(struct jit_file *f, uint64_t now, const struct jit_file_s
 	int err = begin_anew(f, now, sink);
 
 	f->state = JIT_FILE_STATE_FOLLOWED;
-	return err ? err : tell_state(f, "", now, sink);
+	return err ? err : report_state(f, "", now, sink);
 }
 
 static bool is_larger(const struct jit_file *f, uint64_t size)
@@ -521,6 +521,6 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settl
 	if (f->waits_since)
 		err = give_up_waiting(f, sink);
 	more = err ? err : read_new(f, sink);
-	err = more < 0 ? more : tell_held_alone(f, now, settle, sink);
+	err = more < 0 ? more : report_held_alone(f, now, settle, sink);
 	return err ? err : more;
 }

@@ -182,7 +182,7 @@ static bool translate_number(struct jit_line *l, struct event_header *event)
  * All that the watcher has told by now. `all`: no more of it is taken later (the watcher itself has limits). False:
  * it tells nonsense.
  */
-static bool hear_events(struct jit_line *l, bool all)
+static bool handle_events(struct jit_line *l, bool all)
 {
 	static _Thread_local _Alignas(8) char buffer[EVENT_SIZE_MAX];
 	struct jit_tail *t = l->tail;
@@ -192,7 +192,7 @@ static bool hear_events(struct jit_line *l, bool all)
 	bool heard = false;
 
 	while (channel && (all || t->untaken.count < UNTAKEN_MAX) && !t->err &&
-	       (size = jit_channel__hear(channel, buffer, sizeof(buffer))) > 0) {
+	       (size = jit_channel__take_event(channel, buffer, sizeof(buffer))) > 0) {
 		heard = true;
 		if (!is_sound(event, size) || !translate_number(l, event))
 			return false;
@@ -248,8 +248,8 @@ static bool send_one(struct jit_channel *channel, const struct asked *asked)
 
 	if (length)
 		memcpy(command.path, asked->path, length);
-	return jit_channel__order(channel, &command,
-				  offsetof(struct jit_command, path) + length + 1);
+	return jit_channel__send_command(channel, &command,
+					 offsetof(struct jit_command, path) + length + 1);
 }
 
 /* As many as there is room for; the others at the next opportunity. */
@@ -468,13 +468,13 @@ static bool is_hanging(struct jit_line *l, uint64_t now)
 static void look_after_watcher(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;
-	bool sound = hear_events(l, t->settling || t->finished);
+	bool sound = handle_events(l, t->settling || t->finished);
 
 	if (t->finished)
 		return;
 	if (channel_of(l) && (!sound || is_hanging(l, monotonic_ns()))) {
 		if (sound)
-			hear_events(l, true);
+			handle_events(l, true);
 		leave_watcher(l);
 	}
 	send_commands(l);

@@ -49,7 +49,7 @@ static void send_backlog(struct watcher *w)
 		const struct event_header *event =
 			(const void *)(w->backlog.data + w->backlog_sent);
 
-		if (!jit_channel__tell(w->channel, event, event->size))
+		if (!jit_channel__send_event(w->channel, event, event->size))
 			break;
 		w->backlog_sent += event->size;
 	}
@@ -70,7 +70,7 @@ static int keep_event(void *context, struct event_header *event)
 	if (w->channel->settling)
 		w->settled += event->size;
 	send_backlog(w);
-	if (!w->backlog.count && jit_channel__tell(w->channel, event, event->size))
+	if (!w->backlog.count && jit_channel__send_event(w->channel, event, event->size))
 		return 0;
 	if (vec_reserve(&w->backlog, w->backlog.count + event->size))
 		return -ENOMEM;
@@ -115,7 +115,7 @@ static void follow_process(struct watcher *w, pid_t pid)
 	jit_follower__follow_map(w->follower, &owner);
 }
 
-static void obey_command(struct watcher *w, const struct jit_command *command)
+static void run_command(struct watcher *w, const struct jit_command *command)
 {
 	switch (command->kind) {
 	case JIT_FOLLOW:
@@ -138,8 +138,8 @@ static void take_commands(struct watcher *w)
 	eventfd_t count;
 
 	eventfd_read(w->wake_fd, &count);
-	while (jit_channel__obey(w->channel, &command, sizeof(command)) > 0)
-		obey_command(w, &command);
+	while (jit_channel__take_command(w->channel, &command, sizeof(command)) > 0)
+		run_command(w, &command);
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */

@@ -202,8 +202,8 @@ static int keep(struct code_functions *f, const struct wanted *wanted,
 	return 0;
 }
 
-int code_functions__tell(struct code_functions *f, uint64_t life,
-			 const struct code_function_event *event)
+int code_functions__add(struct code_functions *f, uint64_t life,
+			const struct code_function_event *event)
 {
 	const struct wanted wanted = {.words = {life, event->kind, event->function, event->check}};
 
@@ -216,8 +216,8 @@ static uint64_t check_of_chain(const struct code_chain_event *event)
 	return event->call_count ? event->calls[event->call_count - 1].check : 0;
 }
 
-int code_functions__tell_chain(struct code_functions *f, uint64_t life,
-			       const struct code_chain_event *event)
+int code_functions__add_chain(struct code_functions *f, uint64_t life,
+			      const struct code_chain_event *event)
 {
 	const struct wanted wanted = {.words = {life, event->kind, event->function,
 						check_of_chain(event), event->address},

@@ -47,10 +47,10 @@ struct code_functions *code_functions__new(void); /* NULL: no memory */
 void code_functions__free(struct code_functions *f);
 
 /* An event about a process in this life of its. 0 or -ENOMEM. */
-int code_functions__tell(struct code_functions *f, uint64_t life,
-			 const struct code_function_event *event);
-int code_functions__tell_chain(struct code_functions *f, uint64_t life,
-			       const struct code_chain_event *event);
+int code_functions__add(struct code_functions *f, uint64_t life,
+			const struct code_function_event *event);
+int code_functions__add_chain(struct code_functions *f, uint64_t life,
+			      const struct code_chain_event *event);
 
 /*
  * How often the function, or the chain, was told, each time another one. All that was not kept counts as one, the last: a name

@@ -52,7 +52,7 @@ int gil_counts__sample(struct gil_counts *g, size_t *number, struct process_id p
 	return 0;
 }
 
-void gil_counts__tell(const struct gil_counts *g, struct profile_builder *builder)
+void gil_counts__report(const struct gil_counts *g, struct profile_builder *builder)
 {
 	for (size_t i = 0; i < g->rows.count; i++)
 		profile_builder__gil(builder, &g->rows.data[i]);

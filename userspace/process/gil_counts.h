@@ -23,6 +23,6 @@ enum gil_state gil_state_of(const struct sample_event *e);
 int gil_counts__sample(struct gil_counts *g, size_t *row, struct process_id process,
 		       struct thread_id thread, enum gil_state state, uint64_t weight);
 /* Into the profile. */
-void gil_counts__tell(const struct gil_counts *g, struct profile_builder *builder);
+void gil_counts__report(const struct gil_counts *g, struct profile_builder *builder);
 
 #endif

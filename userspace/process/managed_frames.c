@@ -753,8 +753,8 @@ static void resolve_place(struct managed_frames *m, const struct place *place,
 		runtime->ambiguous += place->frames;
 }
 
-static void tell_counts(struct managed_frames *m, struct profile_runtime *runtime,
-			unsigned int kind)
+static void report_counts(struct managed_frames *m, struct profile_runtime *runtime,
+			  unsigned int kind)
 {
 	if (!runtime->frames)
 		return;
@@ -780,5 +780,5 @@ void managed_frames__resolve(struct managed_frames *m)
 			resolve_place(m, &m->places.data[i],
 				      &counts[counted_as(&m->places.data[i])]);
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++)
-		tell_counts(m, &counts[kind], kind);
+		report_counts(m, &counts[kind], kind);
 }

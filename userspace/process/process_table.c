@@ -250,8 +250,8 @@ void process_table__unobserve(struct process_table *table, const void *context)
 	table->observers.count = kept;
 }
 
-int process_table__tell_mapped(struct process_table *table, struct process_life *process,
-			       const struct mapping *mapping)
+int process_table__announce_mapped(struct process_table *table, struct process_life *process,
+				   const struct mapping *mapping)
 {
 	int err = 0;
 
@@ -271,8 +271,9 @@ bool process_table__wants_jit_frames(const struct process_table *table)
 	return false;
 }
 
-int process_table__tell_jit_frames(struct process_table *table, struct process_life *process,
-				   uint64_t time, const struct jit_unwinding *list, size_t count)
+int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
+				       uint64_t time, const struct jit_unwinding *list,
+				       size_t count)
 {
 	int err = 0;
 

@@ -107,10 +107,11 @@ void process_table__free(struct process_table *table);
 int process_table__observe(struct process_table *table, const struct process_observer *observer);
 /* Removes the observer with this context. */
 void process_table__unobserve(struct process_table *table, const void *context);
-int process_table__tell_mapped(struct process_table *table, struct process_life *process,
-			       const struct mapping *mapping);
-int process_table__tell_jit_frames(struct process_table *table, struct process_life *process,
-				   uint64_t time, const struct jit_unwinding *list, size_t count);
+int process_table__announce_mapped(struct process_table *table, struct process_life *process,
+				   const struct mapping *mapping);
+int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
+				       uint64_t time, const struct jit_unwinding *list,
+				       size_t count);
 /* Does any observer want them? */
 bool process_table__wants_jit_frames(const struct process_table *table);
 

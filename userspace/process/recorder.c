@@ -650,7 +650,7 @@ static int on_facts(void *context, const struct facts_event *e)
 	err = world__facts(r->world, e);
 	life = process_table__find(world__processes(r->world), e->pid);
 	if (!err && life)
-		window_lives__tell_facts(&r->lives, life);
+		window_lives__set_facts(&r->lives, life);
 	return result_of(r, err);
 }
 
@@ -687,8 +687,8 @@ static int on_mmap(void *context, const struct mmap_event *e)
 	err = world__mmap(r->world, e, &image);
 	if (err)
 		return err;
-	window_lives__tell_program(
-		&r->lives, process_table__find(world__processes(r->world), e->pid), e->path);
+	window_lives__set_program(&r->lives,
+				  process_table__find(world__processes(r->world), e->pid), e->path);
 	dso = dso_of_image(r, image);
 	/* the image may have been opened since */
 	if (dso.v && profile_builder__get_dso(r->builder, dso)->file_state != FILE_STATE_RIGHT)
@@ -878,7 +878,7 @@ int recorder__close(struct recorder *r, uint64_t end)
 	note_refused(r, process_table__first_dead(table));
 	note_refused(r, process_table__first_living(table));
 	managed_frames__resolve(r->managed);
-	gil_counts__tell(&r->gil, r->builder);
+	gil_counts__report(&r->gil, r->builder);
 	session->period = recording_facts__period(r->facts);
 	settle_realtime(r);
 	stop_observing(r);

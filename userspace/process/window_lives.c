@@ -69,7 +69,7 @@ struct window_thread *window_lives__thread(const struct window_lives *w,
 	return entry->serial == life->number.serial && entry->id.v ? entry : NULL;
 }
 
-static void tell_facts(struct window_lives *w, struct process_id id, const struct life_facts *f)
+static void report_facts(struct window_lives *w, struct process_id id, const struct life_facts *f)
 {
 	struct profile_fact facts[PROCESS_FACTS_MAX];
 	const char *at = f->text;
@@ -83,16 +83,16 @@ static void tell_facts(struct window_lives *w, struct process_id id, const struc
 	profile_builder__process_facts(w->builder, id, f->state, facts, f->count);
 }
 
-void window_lives__tell_facts(struct window_lives *w, const struct process_life *life)
+void window_lives__set_facts(struct window_lives *w, const struct process_life *life)
 {
 	struct process_id id = window_lives__process_id(w, life);
 
 	if (id.v && life->facts)
-		tell_facts(w, id, life->facts);
+		report_facts(w, id, life->facts);
 }
 
-void window_lives__tell_program(struct window_lives *w, const struct process_life *life,
-				const char *mapped)
+void window_lives__set_program(struct window_lives *w, const struct process_life *life,
+			       const char *mapped)
 {
 	struct process_id id;
 
@@ -128,7 +128,7 @@ static void show_process(struct window_lives *w, const struct process_life *life
 		return;
 	entry->id = profile_builder__process(w->builder, &p);
 	if (life->facts)
-		tell_facts(w, entry->id, life->facts);
+		report_facts(w, entry->id, life->facts);
 }
 
 struct process_id window_lives__show_process(struct window_lives *w,

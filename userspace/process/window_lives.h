@@ -54,14 +54,14 @@ struct process_id window_lives__show_process(struct window_lives *w,
 					     const struct process_life *life, uint64_t start);
 
 /* The facts of a process that is in the profile, as they are now. */
-void window_lives__tell_facts(struct window_lives *w, const struct process_life *life);
+void window_lives__set_facts(struct window_lives *w, const struct process_life *life);
 
 /*
  * This was mapped: if it is the program of a process that is in the profile, it is told. A process may be sampled in its
  * execve, before that is mapped. NULL: there is no such process.
  */
-void window_lives__tell_program(struct window_lives *w, const struct process_life *life,
-				const char *mapped);
+void window_lives__set_program(struct window_lives *w, const struct process_life *life,
+			       const char *mapped);
 
 /* The entry of a thread that is in the profile; NULL. Valid as above. */
 struct window_thread *window_lives__thread(const struct window_lives *w,

@@ -431,7 +431,7 @@ static int note_new_mappings(struct world *w, struct process_life *process,
 			     const struct mapping *mapping)
 {
 	process->maps_version++;
-	return process_table__tell_mapped(w->processes, process, mapping);
+	return process_table__announce_mapped(w->processes, process, mapping);
 }
 
 static struct process_life *with_most_mappings(struct world *w, uint64_t *sum)
@@ -588,8 +588,8 @@ int world__jit_bytes(struct world *w, const struct jit_bytes_event *e)
 		return err == -ENOMEM ? err : 0;
 	process = process_table__find(w->processes, pid);
 	if (process && process->jit_files[JIT_FILE_DUMP] == e->file && process->maps)
-		err = process_table__tell_jit_frames(w->processes, process, e->header.time, list,
-						     count);
+		err = process_table__announce_jit_frames(w->processes, process, e->header.time,
+							 list, count);
 	free(list);
 	return err;
 }
@@ -610,8 +610,8 @@ static void mark_images(struct world *w, const struct process_life *first)
 		mapping_table__visit(p->maps, mark_image, w);
 }
 
-static int tell_jit_files(const struct process_life *first,
-			  int (*tell)(void *context, uint32_t file), void *context)
+static int report_jit_files(const struct process_life *first,
+			    int (*tell)(void *context, uint32_t file), void *context)
 {
 	int err = 0;
 
@@ -623,9 +623,9 @@ static int tell_jit_files(const struct process_life *first,
 
 int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t file), void *context)
 {
-	int err = tell_jit_files(process_table__first_living(w->processes), tell, context);
+	int err = report_jit_files(process_table__first_living(w->processes), tell, context);
 
-	return err ? err : tell_jit_files(process_table__first_dead(w->processes), tell, context);
+	return err ? err : report_jit_files(process_table__first_dead(w->processes), tell, context);
 }
 
 /* The life that a reading at this time is of; 0: the process has ended, or has executed something else. */
@@ -640,14 +640,14 @@ int world__code_function(struct world *w, const struct code_function_event *e)
 {
 	uint64_t life = life_read(w, e->pid, e->header.time);
 
-	return life ? code_functions__tell(w->code, life, e) : 0;
+	return life ? code_functions__add(w->code, life, e) : 0;
 }
 
 int world__code_chain(struct world *w, const struct code_chain_event *e)
 {
 	uint64_t life = life_read(w, e->pid, e->header.time);
 
-	return life ? code_functions__tell_chain(w->code, life, e) : 0;
+	return life ? code_functions__add_chain(w->code, life, e) : 0;
 }
 
 int world__code_runtime(struct world *w, const struct code_runtime_event *e)

@@ -256,7 +256,7 @@ uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w)
 		       : HASHMAP_NONE;
 }
 
-void dso_images__tell(const struct dso_opener *o, uint32_t index, struct mmap_event *event)
+void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_event *event)
 {
 	const struct image *image = &o->images.data[index];
 

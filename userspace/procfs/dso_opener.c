@@ -182,7 +182,7 @@ void dso_event__set_image(struct dso_opener *o, struct mmap_event *event, uint32
 	event->file_state = FILE_STATE_RIGHT;
 	if (image->fd < 0)
 		note_no_descriptor(o, event);
-	dso_images__tell(o, index, event);
+	dso_images__report(o, index, event);
 	dso_images__use(o, index);
 }
 

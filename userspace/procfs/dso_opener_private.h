@@ -238,7 +238,7 @@ uint32_t dso_images__with_build_id(const struct dso_opener *o, const struct buil
 /* The image of one file, as its events tell it; HASHMAP_NONE: it is not known, or has changed. */
 uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w);
 /* Its identity in an event. */
-void dso_images__tell(const struct dso_opener *o, uint32_t index, struct mmap_event *event);
+void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_event *event);
 void dso_images__use(struct dso_opener *o, uint32_t index);
 /* As long as it is held it is neither closed nor forgotten. */
 void dso_images__hold(struct dso_opener *o, uint32_t index);

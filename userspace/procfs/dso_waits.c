@@ -85,8 +85,8 @@ static int answer_first(struct dso_opener *o, struct dso_wait *wait, struct wait
 }
 
 /* The others are told what the first one was. */
-static void tell_other(struct dso_opener *o, const struct mmap_event *first,
-		       struct mmap_event *other, uint32_t image)
+static void report_other(struct dso_opener *o, const struct mmap_event *first,
+			 struct mmap_event *other, uint32_t image)
 {
 	if (image != HASHMAP_NONE) {
 		dso_event__set_image(o, other, image);
@@ -115,7 +115,7 @@ static void finish_wait(struct dso_opener *o, void *context, const struct found 
 		struct wanted w = wait->wanted;
 
 		if (i)
-			tell_other(o, wait->events.data[0].event, waiting->event, image);
+			report_other(o, wait->events.data[0].event, waiting->event, image);
 		w.pid = waiting->event->pid;
 		w.tid = waiting->event->tid;
 		w.generation = waiting->event->inode_generation;

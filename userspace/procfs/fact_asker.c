@@ -317,7 +317,7 @@ static bool read_program(struct fact_asker *a, pid_t pid, char path[PATH_MAX])
 	return true;
 }
 
-static int tell_first(struct fact_asker *a, pid_t pid, uint64_t since, const char *path)
+static int report_first(struct fact_asker *a, pid_t pid, uint64_t since, const char *path)
 {
 	char name[32], text[PATH_MAX + 8];
 	struct fact_text facts = {.text = text, .room = sizeof(text), .most = 1};
@@ -344,7 +344,7 @@ static int look_at(struct fact_asker *a, struct known_process *known)
 		return 0;
 	}
 	enqueue(a, &a->waiting, known);
-	return tell_first(a, known->pid, since, path);
+	return report_first(a, known->pid, since, path);
 }
 
 static int ask(struct fact_asker *a, struct known_process *known, uint64_t now)

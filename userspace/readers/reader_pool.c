@@ -197,8 +197,8 @@ static void close_fds(const int *fds, size_t count)
 			close(fds[i]);
 }
 
-static void tell_answer(struct reader_pool *p, struct asked *asked,
-			const struct reader_answer *answer)
+static void report_answer(struct reader_pool *p, struct asked *asked,
+			  const struct reader_answer *answer)
 {
 	struct owner *owner = known_owner(p, asked->owner);
 
@@ -219,7 +219,7 @@ static void tell_answer(struct reader_pool *p, struct asked *asked,
 static void give_answer(struct reader_pool *p, struct asked *asked,
 			const struct reader_answer *answer)
 {
-	tell_answer(p, asked, answer);
+	report_answer(p, asked, answer);
 	close_fds(answer->fds, answer->fd_count);
 	close_fds(asked->fds, asked->fd_count);
 	free(asked);
@@ -496,7 +496,7 @@ static void let_go_of_slow_ones(struct reader_pool *p, uint64_t now)
 		if (!serving || !is_late(p, serving, now))
 			continue;
 		note_refusal(p, serving, READER_LATE);
-		tell_answer(p, serving, &late);
+		report_answer(p, serving, &late);
 	}
 }
 

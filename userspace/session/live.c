@@ -71,7 +71,7 @@ static int push_jit_event(void *context, struct event_header *event)
 	const struct jit_file_event *file = (const struct jit_file_event *)event;
 
 	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
-		live_code__tells(live->code, file->pid);
+		live_code__reports(live->code, file->pid);
 	return event_queue__push(live->queue, event);
 }
 
@@ -746,8 +746,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 		if (!err)
 			err = live_push_books(live, 0);
 		if (!err)
-			err = outside_books__tell(live->books, event_queue__push, live->queue,
-						  live->last_anchor);
+			err = outside_books__report(live->books, event_queue__push, live->queue,
+						    live->last_anchor);
 		if (!err)
 			err = look_at_processes(live, live->last_anchor);
 	}
@@ -810,7 +810,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 		return err;
 	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
 	/* also what was left out of the last events */
-	err = outside_books__tell(live->books, push_to_sink, &to, end.time);
+	err = outside_books__report(live->books, push_to_sink, &to, end.time);
 	return err ? err : sink(context, &end);
 }
 

@@ -271,7 +271,7 @@ static void publish_wanted(struct live_code *c, struct code_process *process,
 		withdraw(c, process);
 }
 
-void live_code__tells(struct live_code *c, uint32_t pid)
+void live_code__reports(struct live_code *c, uint32_t pid)
 {
 	struct code_process *process = live_code_find(c, pid);
 	struct runtime_info info;
@@ -292,8 +292,8 @@ bool live_code__keeps_frame_pointers(const struct live_code *c, uint32_t pid)
 }
 
 /* What is said of a Python that is not read; and if it is after all. */
-static void tell_python(struct live_code *c, struct code_process *process,
-			const struct code_findings *findings)
+static void report_python(struct live_code *c, struct code_process *process,
+			  const struct code_findings *findings)
 {
 	struct code_runtime_event event = {
 		.header = {.size = sizeof(event),
@@ -337,7 +337,7 @@ static void take_info(void *context, const struct reader_answer *answer)
 	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->pid, found.info.has,
 		  found.may_come ? ", more may come" : "");
 	process->keeps_frame_pointers = found.keeps_frame_pointers;
-	tell_python(c, process, &found);
+	report_python(c, process, &found);
 	if (!found.info.has && !found.may_come && process->program && !found.has_python) {
 		plain_files__add(&c->plain, process->plain_key);
 		live_code__forget(c, request->pid);

@@ -49,7 +49,7 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy);
 /* 0 or -ENOMEM. */
 int live_code__sampled(struct live_code *c, const struct sample_event *sample);
 /* It writes down its functions itself, in a map or a dump that is followed: nothing is noted of it any more. A JVM's stacks are walked all the same. */
-void live_code__tells(struct live_code *c, uint32_t pid);
+void live_code__reports(struct live_code *c, uint32_t pid);
 /* It called execve, or has ended. */
 void live_code__forget(struct live_code *c, uint32_t pid);
 /* HotSpot's code keeps frame pointers in this process (-XX:+PreserveFramePointer). False until that is read. */

@@ -114,7 +114,7 @@ static bool is_confirmed(const struct event_header *event)
  * What may not be told, of words that were told before: they may be another function's since. That is said in a few bytes, once
  * until something else is.
  */
-static int tell_change(struct live_code *c, struct asked *asked, const struct event_header *event)
+static int report_change(struct live_code *c, struct asked *asked, const struct event_header *event)
 {
 	const struct code_function_event *e = (const struct code_function_event *)event;
 	struct {
@@ -156,7 +156,7 @@ static int take_event(void *context, struct event_header *event)
 	if (!told_budget__spend(&c->told, &taking->process->told, c->options.books,
 				taking->process->pid, event->size, event->time)) {
 		give_another_try(asked);
-		return tell_change(c, asked, event);
+		return report_change(c, asked, event);
 	}
 	if (!asked)
 		asked = note_told(c, taking->process, &question, event->time);
@@ -186,7 +186,7 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question) ||
 	    !told_budget__may_read(&c->told, copy->header.size, copy->header.time))
 		return 0;
-	err = code_copy__tell(&answers, copy, &process->layout);
+	err = code_copy__send(&answers, copy, &process->layout);
 	if (!err) {
 		event = (struct event_header *)answers.bytes.data;
 		event->time = monotonic_ns();

@@ -112,7 +112,8 @@ static void judge(struct live_groups *g, struct known_group *group)
 	g->stats.excluded += excluded;
 }
 
-static int tell_group(struct live_groups *g, const struct in_group_event *entered, const char *path)
+static int report_group(struct live_groups *g, const struct in_group_event *entered,
+			const char *path)
 {
 	union {
 		struct cgroup_event event;
@@ -142,7 +143,7 @@ static int settle(struct live_groups *g, const struct in_group_event *entered)
 		judge(g, group);
 	/* in another hierarchy it may have a place, which /proc tells */
 	if (group && (g->root_counts || strcmp(group->path, "/")))
-		err = tell_group(g, entered, group->path);
+		err = report_group(g, entered, group->path);
 	if (!err && entered->was_excluded)
 		err = proc_snapshot__thread_cpu(g->options.proc, (pid_t)entered->tgid,
 						push_baseline, &baseline);

@@ -99,7 +99,8 @@ int live__end_window(struct live *live)
 	window.time = monotonic_ns();
 	err = live_push_books(live, window.time);
 	if (!err)
-		err = outside_books__tell(live->books, event_queue__push, live->queue, window.time);
+		err = outside_books__report(live->books, event_queue__push, live->queue,
+					    window.time);
 	if (!err)
 		err = event_queue__push(live->queue, &window);
 	if (!err)

@@ -175,7 +175,7 @@ static struct surveyed_map *map_of(struct process_survey *s, const struct jit_fi
 	return &s->maps.data[s->maps.count - 1];
 }
 
-static void hear_map(struct process_survey *s, uint32_t number)
+static void handle_map_event(struct process_survey *s, uint32_t number)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
 		s->maps.data[i].heard |= s->maps.data[i].number == number;
@@ -189,7 +189,7 @@ static int take_map(void *context, struct event_header *event)
 	struct surveyed_map *map;
 
 	if (event->type == EVENT_JIT_BYTES && ((const struct jit_bytes_event *)event)->size)
-		hear_map(s, ((const struct jit_bytes_event *)event)->file);
+		handle_map_event(s, ((const struct jit_bytes_event *)event)->file);
 	if (event->type != EVENT_JIT_FILE || e->pid != (uint32_t)s->pid ||
 	    e->kind >= JIT_FILE_KIND_COUNT || e->state >= JIT_FILE_STATE_COUNT)
 		return 0;
@@ -202,7 +202,7 @@ static int take_map(void *context, struct event_header *event)
 	return 0;
 }
 
-static bool has_unheard_map(const struct process_survey *s)
+static bool has_unread_map(const struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
 		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].heard)
@@ -218,13 +218,13 @@ static void give_up_unheard(struct process_survey *s)
 }
 
 /* That a map is followed does not say that it can be read: one that was written to just now is read somewhat later. */
-static int hear_maps(struct process_survey *s, struct jit_tail *tail)
+static int handle_map_events(struct process_survey *s, struct jit_tail *tail)
 {
 	const struct timespec patience = {.tv_nsec = (long)JIT_FILE_REWRITE_PATIENCE};
 	bool settled = jit_tail__settle(tail, DEADLINE);
 	int err = jit_tail__take(tail, monotonic_ns(), take_map, s);
 
-	if (!err && settled && has_unheard_map(s)) {
+	if (!err && settled && has_unread_map(s)) {
 		nanosleep(&patience, NULL);
 		settled = jit_tail__settle(tail, DEADLINE);
 		err = jit_tail__take(tail, monotonic_ns(), take_map, s);
@@ -245,7 +245,7 @@ static int look_for_maps(struct process_survey *s, struct jit_tail *tail)
 			err = jit_tail__follow_dump(tail, s->pid, s->files.data[i].path,
 						    s->files.data[i].at.start,
 						    s->files.data[i].at.end);
-	return err ? err : hear_maps(s, tail);
+	return err ? err : handle_map_events(s, tail);
 }
 
 /* Jitdumps are mapped so that they are seen, and have no code. */

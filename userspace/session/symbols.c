@@ -206,7 +206,7 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 	if (!err)
 		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, &own, counts);
 	if (!err)
-		err = outside_books__tell(books, pass_event, s, s->window->last_time);
+		err = outside_books__report(books, pass_event, s, s->window->last_time);
 	outside_books__free(books);
 	if (!err)
 		err = emit_losses(s);

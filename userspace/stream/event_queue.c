@@ -290,8 +290,8 @@ static int hand_on(struct event_queue *q, const struct event_header *event, even
 	return err;
 }
 
-static int tell_lost(struct event_queue *q, enum lost_source source, uint64_t count, uint64_t since,
-		     uint64_t time, event_sink_fn sink, void *context)
+static int report_lost(struct event_queue *q, enum lost_source source, uint64_t count,
+		       uint64_t since, uint64_t time, event_sink_fn sink, void *context)
 {
 	struct lost_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
@@ -304,18 +304,18 @@ static int tell_lost(struct event_queue *q, enum lost_source source, uint64_t co
 	return hand_on(q, &lost.header, sink, context);
 }
 
-static int tell_late(struct event_queue *q, event_sink_fn sink, void *context)
+static int report_late(struct event_queue *q, event_sink_fn sink, void *context)
 {
 	uint64_t count = q->late;
 
 	if (count == 0)
 		return 0;
 	q->late = 0;
-	return tell_lost(q, LOST_LATE, count, q->late_since, q->last, sink, context);
+	return report_lost(q, LOST_LATE, count, q->late_since, q->last, sink, context);
 }
 
 /* What was dropped before `until`; a drop that reaches beyond it is told by a later release. */
-static int tell_drops(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
+static int report_drops(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
 {
 	for (unsigned int kind = 0; kind < DROP_KINDS; kind++) {
 		struct drop drop = q->drops[kind];
@@ -324,8 +324,8 @@ static int tell_drops(struct event_queue *q, uint64_t until, event_sink_fn sink,
 		if (drop.count == 0 || (drop.last >= until && until != QUEUE_FLUSH))
 			continue;
 		q->drops[kind] = (struct drop){};
-		err = tell_lost(q, kind, drop.count, drop.first,
-				drop.last > q->last ? drop.last : q->last, sink, context);
+		err = report_lost(q, kind, drop.count, drop.first,
+				  drop.last > q->last ? drop.last : q->last, sink, context);
 		if (err)
 			return err;
 	}
@@ -362,8 +362,8 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 		if (err)
 			return err;
 	}
-	err = tell_drops(q, until, sink, context);
-	return err ? err : tell_late(q, sink, context);
+	err = report_drops(q, until, sink, context);
+	return err ? err : report_late(q, sink, context);
 }
 
 int event_queue__flush(struct event_queue *q, event_sink_fn sink, void *context)

@@ -3,8 +3,8 @@
 
 #include "base/minmax.h"
 
-int outside_books__tell(struct outside_books *books, event_push_fn push, void *context,
-			uint64_t time)
+int outside_books__report(struct outside_books *books, event_push_fn push, void *context,
+			  uint64_t time)
 {
 	struct outside_row row;
 	int err = 0;

@@ -9,7 +9,7 @@
 #include "stream/event_queue.h"
 
 /* An event of `time` for each row that has something new. 0 or what `push` returned. */
-int outside_books__tell(struct outside_books *books, event_push_fn push, void *context,
-			uint64_t time);
+int outside_books__report(struct outside_books *books, event_push_fn push, void *context,
+			  uint64_t time);
 
 #endif

@@ -392,7 +392,7 @@ static int hand_on(struct reader *r, const struct event_header *event)
 	return r->sink(r->context, event);
 }
 
-static int tell_gap(struct reader *r, uint64_t time)
+static int report_gap(struct reader *r, uint64_t time)
 {
 	struct lost_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
@@ -429,7 +429,7 @@ static int take_event(struct reader *r, struct event_header *event, bool first)
 	}
 	/* an anchor that heads its chunk may be older than the gap before the chunk */
 	if (r->gap > 0 && !(anchor && first)) {
-		err = tell_gap(r, event->time);
+		err = report_gap(r, event->time);
 		if (err)
 			return err;
 	}
@@ -627,7 +627,7 @@ static int read_chunks(struct reader *r, struct failure *failure)
 		return more;
 	if (r->summary->chunks == 0)
 		return fail(failure, -ENODATA, "the recording has no readable chunk");
-	return r->gap > 0 ? tell_gap(r, r->last_time) : 0;
+	return r->gap > 0 ? report_gap(r, r->last_time) : 0;
 }
 
 int recording_read(int fd, event_sink_fn sink, void *context, struct recording_summary *summary,

@@ -197,8 +197,8 @@ static int insert_span(struct module_memory *module, const struct span *span)
 	return 0;
 }
 
-static int tell_span(const struct module_memory *module, const struct span *span, size_t index,
-		     uint64_t address, symbol_sink_fn sink, void *context)
+static int report_span(const struct module_memory *module, const struct span *span, size_t index,
+		       uint64_t address, symbol_sink_fn sink, void *context)
 {
 	struct symbol_frame frame = {
 		.function_address = span->function_address,
@@ -233,7 +233,7 @@ int answer_memory__read(struct answer_memory *m, const struct answer_key *key,
 		if (known[i] || !span || addresses[i] >= span->end)
 			continue;
 		known[i] = 1;
-		err = tell_span(module, span, i, addresses[i], sink, context);
+		err = report_span(module, span, i, addresses[i], sink, context);
 	}
 	return err;
 }

@@ -90,7 +90,7 @@ static const char lines_not_read[] = "debug information was not read, to save ti
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static int tell_progress(struct batch *b, const struct symbolizer_progress *progress)
+static int report_progress(struct batch *b, const struct symbolizer_progress *progress)
 {
 	if (b->options->progress && b->options->progress(b->options->context, progress))
 		b->counts->cancelled = true;
@@ -101,11 +101,11 @@ static int on_fetch(void *context, const char *what, uint64_t done, uint64_t tot
 {
 	struct batch *b = context;
 
-	return tell_progress(b, &(struct symbolizer_progress){.done = b->done_before,
-							      .total = b->total,
-							      .file = total ? what : NULL,
-							      .bytes = done,
-							      .of_bytes = total});
+	return report_progress(b, &(struct symbolizer_progress){.done = b->done_before,
+								.total = b->total,
+								.file = total ? what : NULL,
+								.bytes = done,
+								.of_bytes = total});
 }
 
 static int on_poll(void *context, size_t done, size_t total)
@@ -113,7 +113,7 @@ static int on_poll(void *context, size_t done, size_t total)
 	struct batch *b = context;
 
 	(void)total;
-	return tell_progress(
+	return report_progress(
 		b, &(struct symbolizer_progress){.done = b->done_before + done, .total = b->total});
 }
 
@@ -266,7 +266,7 @@ static int divide_addresses(struct batch *b, struct part *part)
 	return err;
 }
 
-static int tell_fresh(void *context, size_t number, const struct symbol_result *result);
+static int report_fresh(void *context, size_t number, const struct symbol_result *result);
 
 /* As the file finder sees it: whose the file is, from what the kernel has of it already. */
 static uint32_t user_of_file(const struct symbolizer_dso *dso)
@@ -309,7 +309,7 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.key = part->in_memory ? &part->answer_key : NULL,
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
-		.sink = tell_fresh,
+		.sink = report_fresh,
 		.context = part,
 	};
 }
@@ -333,7 +333,7 @@ static int prepare_part(struct batch *b, struct part *part)
 
 	if (!part->job->count || (!kernel && !needs_its_file(part->job)))
 		return 0;
-	if (tell_progress(b, &(struct symbolizer_progress){.total = b->total}))
+	if (report_progress(b, &(struct symbolizer_progress){.total = b->total}))
 		return 0;
 	err = find_files(b, part);
 	if (err || b->counts->cancelled || part->unreadable || (kernel && !part->has_vmlinux))
@@ -435,7 +435,7 @@ static void fill_in(struct part *part)
 		log_debug(LOG_SYMBOLS, "%s: lines missing: %s", job->dso.path, job->lines_lost);
 }
 
-static int tell_kernel_until(struct part *part, size_t end)
+static int report_kernel_until(struct part *part, size_t end)
 {
 	const struct symbolizer_job *job = part->job;
 	int err = 0;
@@ -447,12 +447,12 @@ static int tell_kernel_until(struct part *part, size_t end)
 }
 
 /* Lines of the kernel, moved to where it lies. Without lines kallsyms is as good, and has modules. */
-static int tell_kernel(struct part *part, size_t index, const struct symbol_result *result)
+static int report_kernel(struct part *part, size_t index, const struct symbol_result *result)
 {
 	const struct symbolizer_job *job = part->job;
 	struct symbol_frame frames[SYMBOL_CHAIN_MAX];
 	struct symbol_result moved = *result;
-	int err = tell_kernel_until(part, index);
+	int err = report_kernel_until(part, index);
 
 	if (err || !result->frame_count || (result->frame_count == 1 && !result->frames[0].line))
 		return err;
@@ -470,12 +470,12 @@ static int tell_kernel(struct part *part, size_t index, const struct symbol_resu
 }
 
 /* A symbol_sink_fn whose context is the part: an answer of the cache or of a child. */
-static int tell_result(void *context, size_t index, const struct symbol_result *result)
+static int report_result(void *context, size_t index, const struct symbol_result *result)
 {
 	struct part *part = context;
 
 	if (part->has_vmlinux)
-		return tell_kernel(part, index, result);
+		return report_kernel(part, index, result);
 	return part->job->sink(part->job->context, index, result);
 }
 
@@ -491,13 +491,13 @@ static int deliver_cached(struct part *part, size_t end)
 				 &answer) > 0 &&
 	       answer.address < end) {
 		part->delivered = next;
-		err = tell_result(part, answer.address, &answer.result);
+		err = report_result(part, answer.address, &answer.result);
 	}
 	return err;
 }
 
 /* A job that neither the cache nor a child knows anything of. */
-static int tell_here(struct batch *b, const struct part *part)
+static int report_here(struct batch *b, const struct part *part)
 {
 	struct symbolizer_job *job = part->job;
 	int err;
@@ -515,17 +515,17 @@ static int tell_here(struct batch *b, const struct part *part)
 	return err;
 }
 
-static int tell_rest(struct batch *b, struct part *part)
+static int report_rest(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;
 	int err;
 
 	if (!part->sealed && !part->was_asked)
-		return tell_here(b, part);
+		return report_here(b, part);
 	fill_in(part);
 	err = deliver_cached(part, job->count);
 	if (!err && part->has_vmlinux) {
-		err = tell_kernel_until(part, job->count);
+		err = report_kernel_until(part, job->count);
 		job->state = symbolize_kernel_state(b->symbolizer);
 	}
 	return err;
@@ -535,7 +535,7 @@ static int tell_rest(struct batch *b, struct part *part)
 static int finish_part(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;
-	int err = tell_rest(b, part);
+	int err = report_rest(b, part);
 
 	/* that it cannot be kept is no reason to be without it now */
 	if (part->keeps)
@@ -553,7 +553,7 @@ static int finish_until(struct batch *b, const struct part *end)
 }
 
 /* What a child says of its address number `number`. */
-static int tell_fresh(void *context, size_t number, const struct symbol_result *result)
+static int report_fresh(void *context, size_t number, const struct symbol_result *result)
 {
 	struct part *part = context;
 	size_t index = part->indices.data[number];
@@ -562,7 +562,7 @@ static int tell_fresh(void *context, size_t number, const struct symbol_result *
 	if (!err)
 		err = deliver_cached(part, index);
 	if (!err)
-		err = tell_result(part, index, result);
+		err = report_result(part, index, result);
 	if (!err && may_be_remembered(part))
 		err = answer_memory__add(
 			symbolize_answers(part->batch->symbolizer), &part->answer_key,

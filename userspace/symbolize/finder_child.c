@@ -57,7 +57,7 @@ struct work {
 };
 
 /* It is killed where the parent does not want to wait. */
-static int tell_progress(void *context, const char *what, uint64_t done, uint64_t total)
+static int report_progress(void *context, const char *what, uint64_t done, uint64_t total)
 {
 	const struct finder_answer progress = {.is_progress = true, .done = done, .total = total};
 
@@ -102,7 +102,7 @@ static void find_files(const struct work *w, struct finder_answer *answer, int f
 		.build_id_size = r->build_id_size,
 		.build_id = r->build_id,
 		.debuginfod = r->debuginfod,
-		.progress = r->wants_progress ? tell_progress : NULL,
+		.progress = r->wants_progress ? report_progress : NULL,
 	};
 
 	answer->err = r->question == FINDER_KERNEL

@@ -128,7 +128,7 @@ static int count_data(struct reading *r)
 }
 
 /* At the first step, and then now and then. */
-static int tell_progress(const struct reading *r, size_t size)
+static int report_progress(const struct reading *r, size_t size)
 {
 	uint64_t before = r->read - size;
 
@@ -151,7 +151,7 @@ static int read_step(struct reading *r, uint64_t at, size_t size)
 	if ((size_t)got < size)
 		return -EBADMSG;
 	r->read += size;
-	return has_credit(r, 0) ? tell_progress(r, size) : -EDQUOT;
+	return has_credit(r, 0) ? report_progress(r, size) : -EDQUOT;
 }
 
 static int read_piece(struct reading *r, uint64_t start, uint64_t end)

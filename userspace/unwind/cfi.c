@@ -397,7 +397,7 @@ static int describe_function(struct reader *r, const struct fde *fde, cfi_row_fn
 	return m.location < m.end ? cfi_machine__emit_row(&m) : 0;
 }
 
-static int tell_rows(struct reader *r, cfi_row_fn row, void *context)
+static int report_rows(struct reader *r, cfi_row_fn row, void *context)
 {
 	static const struct unwind_rule NONE = {};
 	uint64_t covered = 0;
@@ -435,7 +435,7 @@ int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *contex
 	if (!err)
 		err = sort_fdes(&r);
 	if (!err)
-		err = tell_rows(&r, row, context);
+		err = report_rows(&r, row, context);
 	reader__fini(&r);
 	return err;
 }
