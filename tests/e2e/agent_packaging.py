@@ -501,7 +501,7 @@ def test_three_failures_make_a_safe_start():
         finally:
             confined.p.kill()
             confined.p.wait()
-    assert "failed three times in ten minutes" in confined.said(), confined.said()
+    assert "three failures in ten minutes" in confined.said(), confined.said()
     # its end was in order: the next start is a whole one
     assert not os.path.exists(confined.state + "/starts"), os.listdir(confined.state)
 
