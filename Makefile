@@ -46,7 +46,8 @@ SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sani
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) libcurl 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
-LDLIBS	  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
+# Functions are bound at load: the loader's lazy binding saves registers on the stack, and the agent's may have a credential.
+LDLIBS	  := -Wl,-z,relro,-z,now $(shell pkg-config --libs $(PKGS) 2>/dev/null) -liberty -ldl -lpthread -lm
 ifdef STATIC
 # Archives of Debian's, and of tools/static-libs.sh where it has none or one that wants what has none.
 STATIC_LIBS := $(BUILD)/libs
