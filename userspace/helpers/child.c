@@ -66,7 +66,7 @@ static void place(int from, int to)
 		_exit(EXIT_FAILURE);
 }
 
-/* Whoever waits for the end of our output would wait for a process that was left behind. */
+/* Otherwise a reader of the output would wait for the end of an abandoned process. */
 static void detach_streams(const struct helper_class *class)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), last = STDERR_FILENO;

@@ -19,7 +19,7 @@ void filter__free(struct filter *filter);
 int filter__enter(const struct filter *filter);
 
 /*
- * From now on opening a file asks whoever has *listener. Negative errno: the kernel cannot, or there is a listener
+ * From now on opening a file notifies the owner of *listener. Negative errno: the kernel cannot, or there is a listener
  * already; then opening is refused once the process is sealed.
  */
 int filter__ask_for_files(int *listener);

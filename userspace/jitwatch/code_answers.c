@@ -133,7 +133,7 @@ static int add_python(struct code_answers *answers, struct found_runtimes *found
 
 /* ---- V8 -------------------------------------------------------------------------------------- */
 
-static struct v8_told *is_reported(struct found_runtimes *found, uint64_t sfi)
+static struct v8_told *answer_of(struct found_runtimes *found, uint64_t sfi)
 {
 	return &found->v8_told[(sfi >> 3 ^ sfi >> 9) & (V8_FUNCTIONS_TOLD - 1)];
 }
@@ -141,7 +141,7 @@ static struct v8_told *is_reported(struct found_runtimes *found, uint64_t sfi)
 /* One look at what was told already is enough, if it is the same function. What lacked something is read anew. */
 static bool is_unchanged(struct found_runtimes *found, const struct code_question *q)
 {
-	const struct v8_told *told = is_reported(found, q->function);
+	const struct v8_told *told = answer_of(found, q->function);
 	uint64_t now_at;
 
 	return q->is_told && told->sfi == q->function &&
@@ -155,8 +155,7 @@ static void note_told(struct found_runtimes *found, const struct code_question *
 	bool whole = about->sfi == q->function && !about->lost_script &&
 		     (about->is_builtin || f->rows.count);
 
-	*is_reported(found, q->function) = (struct v8_told){whole ? q->function : 0,
-							    about->identity};
+	*answer_of(found, q->function) = (struct v8_told){whole ? q->function : 0, about->identity};
 }
 
 /* Is the function that was sampled there? By its address alone nobody knows. */
