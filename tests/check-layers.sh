@@ -22,9 +22,9 @@ profile   : base profile                                | event.h profile.h prof
 stream    : base stream                                 | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
 capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
 readers   : base helpers readers                                | | processes for system calls that a tenant can block
-runtimes  : base elf runtimes                           | runtime_info.h | the memory of runtimes; layouts, functions and lines of V8, CPython, HotSpot
+runtimes  : base elf runtimes                           | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
 procfs    : base elf stream readers procfs                      | event.h event_handler.h meta_keys.h | snapshots of `/proc`, kallsyms, machine facts, mapped files
-jitwatch  : base elf stream helpers readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; memory of runtimes
+jitwatch  : base elf stream helpers readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; requests about memory of runtimes
 unwind    : base elf helpers unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
 jit       : base jit                                    | profile.h | perf map and jitdump formats, timeline of JIT code, names of runtimes
 process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code

@@ -33,12 +33,12 @@
 #include "base/json_writer.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
-#include "runtimes/cpython_code.h"
-#include "runtimes/cpython_find.h"
-#include "runtimes/cpython_gil.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
-#include "runtimes/cpython_thread.h"
-#include "runtimes/cpython_walk.h"
+#include "runtimes/python/thread.h"
+#include "runtimes/python/walk.h"
 
 #define FRAMES_MAX	2000u
 #define GROUPS_MAX	500u

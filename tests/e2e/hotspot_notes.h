@@ -15,11 +15,11 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/clocks.h"
-#include "jitwatch/code_answers.h"
+#include "runtimes/answers.h"
 #include "process/code_functions.h"
 #include "process/frame_address.h"
 #include "process/managed_frames.h"
-#include "runtimes/hotspot_names.h"
+#include "runtimes/hotspot/names.h"
 #include "models/hotspot_walk.h"
 #include "stream/event_decode.h"
 

@@ -8,13 +8,13 @@
 
 #include "../unit/forge_cpython.h"
 #include "fuzz.h"
-#include "jitwatch/code_copy.h"
-#include "runtimes/cpython_code.h"
-#include "runtimes/cpython_find.h"
-#include "runtimes/cpython_gil.h"
+#include "runtimes/python/copy.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
-#include "runtimes/cpython_thread.h"
-#include "runtimes/cpython_walk.h"
+#include "runtimes/python/thread.h"
+#include "runtimes/python/walk.h"
 #include "stream/event_decode.h"
 
 #define CHANGE 11u

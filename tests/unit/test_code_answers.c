@@ -9,7 +9,7 @@
 
 #include "base/clocks.h"
 #include "hotspot_image.h"
-#include "jitwatch/code_answers.h"
+#include "runtimes/answers.h"
 #include "process/code_functions.h"
 #include "stream/event_decode.h"
 

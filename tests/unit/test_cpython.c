@@ -9,13 +9,13 @@
 
 #include "base/cleanup.h"
 #include "forge_cpython.h"
-#include "runtimes/cpython_check.h"
-#include "runtimes/cpython_code.h"
-#include "runtimes/cpython_find.h"
-#include "runtimes/cpython_gil.h"
+#include "runtimes/python/check.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
-#include "runtimes/cpython_thread.h"
-#include "runtimes/cpython_walk.h"
+#include "runtimes/python/thread.h"
+#include "runtimes/python/walk.h"
 
 #define FRAMES 64
 #define GROUPS 16

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "jitwatch/luajit.h"
+#include "runtimes/luajit/traces.h"
 #include "jitwatch/runtime_reader.h"
 #include "unit/luajit_state.h"
 

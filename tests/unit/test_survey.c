@@ -10,9 +10,9 @@
 #include <cmocka.h>
 #undef fail /* a function of ours */
 
-#include "runtimes/cpython_layout.h"
-#include "runtimes/hotspot_layout.h"
-#include "runtimes/v8_layout.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/v8/layout.h"
 #include "session/plain_files.h"
 #include "session/process_survey.h"
 

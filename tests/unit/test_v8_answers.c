@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "jitwatch/code_answers.h"
+#include "runtimes/answers.h"
 #include "process/code_functions.h"
 #include "stream/event_decode.h"
 #include "unit/v8_support.h"

@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "jitwatch/code_answers.h"
-#include "jitwatch/runtime_finder.h"
+#include "runtimes/answers.h"
+#include "runtimes/finder.h"
 #include "readers/reader_owner.h"
 #include "stream/event_decode.h"
 

@@ -13,18 +13,8 @@
 #include <sysprof/runtime_info.h>
 
 #include "readers/reader_pool.h"
-#include "runtimes/cpython_layout.h"
-
-struct code_question {
-	uint64_t function, check; /* as in a note */
-	uint64_t address; /* in compiled code: whose functions are inlined there? 0: not asked */
-	uint64_t time;	  /* of the sample that it is asked for */
-	uint32_t kind;	  /* enum frame_note_kind */
-	uint16_t
-		is_leaf; /* the address is where the thread was; 0: the byte before a return address */
-	uint16_t
-		is_told; /* 1: its answer is known, and need not be told again while it is the same */
-};
+#include "runtimes/python/layout.h"
+#include "runtimes/question.h"
 
 #define CODE_QUESTIONS_MAX 64u /* in one request */
 

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jitwatch/luajit.h"
-#include "jitwatch/pypy.h"
+#include "runtimes/luajit/traces.h"
+#include "runtimes/pypy/traces.h"
 #include "readers/reader_owner.h"
 #include "readers/reader_pool.h"
 

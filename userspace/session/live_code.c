@@ -18,7 +18,7 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "jitwatch/code_reader.h"
-#include "jitwatch/runtime_finder.h"
+#include "runtimes/finder.h"
 #include "process/code_functions.h"
 #include "process/frame_address.h"
 #include "readers/reader_owner.h"

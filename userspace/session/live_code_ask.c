@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "jitwatch/code_copy.h"
+#include "runtimes/python/copy.h"
 
 uint64_t live_code_hash_question(const struct code_question *q)
 {

@@ -9,9 +9,9 @@
 
 #include "base/mapping_path.h"
 #include "jit/jit_runtime.h"
-#include "runtimes/cpython_layout.h"
-#include "runtimes/hotspot_layout.h"
-#include "runtimes/v8_layout.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/hotspot/layout.h"
+#include "runtimes/v8/layout.h"
 
 #define NAMED_BY_MEMORY "functions, files and lines are read from its memory"
 #define BROKEN_JAVA	"start it with -XX:+PreserveFramePointer, and record with --jvm-perfmap"

@@ -14,7 +14,7 @@
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "jitwatch/runtime_finder.h"
+#include "runtimes/finder.h"
 #include "symbolize/debug_file.h"
 
 _Static_assert(sizeof(struct survey_mapping) <= READER_REQUEST_MAX, "it is one request");
