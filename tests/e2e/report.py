@@ -10,6 +10,7 @@ import pty
 import struct
 import subprocess
 import termios
+import threading
 
 from libe2e import SYSPROF, Skip, main, run, scratch, sysprof
 
@@ -140,19 +141,18 @@ def on_terminal(width, *options, **environment):
     env.update(environment)
     with subprocess.Popen([SYSPROF, "report", recording("containers"), *options], stdout=theirs,
                           stdin=subprocess.DEVNULL, env=env) as program:
-        os.close(theirs)
+        # A hang-up can overtake the last output: the terminal stays open, and this mark is behind all of it.
+        end = b"<the end of the output>"
+        waiter = threading.Thread(target=lambda: (program.wait(), os.write(theirs, end)))
+        waiter.start()
         text = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            text += piece
+        while not text.endswith(end):
+            text += os.read(ours, 65536)
+        waiter.join()
+    os.close(theirs)
     os.close(ours)
     assert program.returncode == 0
-    return text.decode().replace("\r\n", "\n")
+    return text[:-len(end)].decode().replace("\r\n", "\n")
 
 
 def test_terminal():

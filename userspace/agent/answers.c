@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "agent/http.h"
+#include "agent/secret_memory.h"
 
 #define BURST_TEXT "while adding "
 
@@ -80,7 +81,8 @@ enum sink_verdict answer__judge_by(const struct sink_answer *a, judge_function j
 	return a->status == 200 ? judge_200(a) : judge_failure(a);
 }
 
-enum sink_verdict answer__judge_http(const struct sink_format *format, const struct http_answer *a)
+_zero_registers_ enum sink_verdict answer__judge_http(const struct sink_format *format,
+						      const struct http_answer *a)
 {
 	const struct sink_answer answer = {
 		.status = a->status,

@@ -382,7 +382,7 @@ int http_client__new(const struct http_options *o, struct http_client **client,
 	return 0;
 }
 
-void http_client__free(struct http_client *c)
+_zero_registers_ void http_client__free(struct http_client *c)
 {
 	if (!c)
 		return;
@@ -626,8 +626,8 @@ static int transfer(struct http_client *c, const struct http_request *r,
 	return 0;
 }
 
-int http_client__post(struct http_client *c, const struct http_request *r,
-		      struct http_answer *answer)
+_zero_registers_ int http_client__post(struct http_client *c, const struct http_request *r,
+				       struct http_answer *answer)
 {
 	const struct credential_files files = {c->bearer, c->basic, c->header};
 	_cleanup_(credentials__fini) struct credentials credentials = {};
@@ -650,7 +650,7 @@ int http_client__post(struct http_client *c, const struct http_request *r,
 	return transfer(c, r, &credentials, &t);
 }
 
-void http_answer__fini(struct http_answer *answer)
+_zero_registers_ void http_answer__fini(struct http_answer *answer)
 {
 	secret_free(answer->body);
 	*answer = (struct http_answer){};

@@ -22,4 +22,10 @@ static inline void cleanup_secret(void *p)
 
 #define _cleanup_secret_ __attribute__((cleanup(cleanup_secret)))
 
+/*
+ * For a function that copies or compares secrets. String functions leave pieces of them in vector registers, and the next
+ * variadic function saves those registers on its stack: they are zero when the function returns.
+ */
+#define _zero_registers_ __attribute__((zero_call_used_regs("all")))
+
 #endif
