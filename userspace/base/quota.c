@@ -93,6 +93,11 @@ void quota__init(struct quota *q, enum quota_thing thing)
 	*q = (struct quota){.user = rows[thing].user, .all = rows[thing].all};
 }
 
+void quota__begin(struct quota *q, uint64_t now)
+{
+	q->began = q->total.as_of = q->accounts[SHARED_ACCOUNT].meter.as_of = now;
+}
+
 void quota__continue(struct quota *q, const struct quota *old)
 {
 	struct quota own = {.user = q->user, .all = q->all, .shared = q->shared};

@@ -68,7 +68,17 @@
 	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, NONE,         \
 	  "reading directories of zip archives")                                                   \
 	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \
-	  "readings of one archive's directory")
+	  "readings of one archive's directory")                                                   \
+	X(JIT_BYTES, BYTES, NONE, GROWS(256 * QUOTA_MB, 600 * QUOTA_SECOND),                       \
+	  GROWS(512 * QUOTA_MB, 600 * QUOTA_SECOND), REFUSE, JIT_FILES,                            \
+	  "bytes read of perf maps and jitdumps; the sums go on if a watcher hangs, and what "     \
+	  "the next one reads again counts again")                                                 \
+	X(JIT_FILES, COUNT, NONE, HELD(512), NONE, REFUSE, JIT_FILES,                              \
+	  "perf maps and jitdumps that are followed, rejected or looked for")                      \
+	X(JIT_LISTING, CPU, RATE(500 * QUOTA_MS, QUOTA_SECOND), NONE, NONE, DEFER, NONE,           \
+	  "reading what a perf map or jitdump has when it is found")                               \
+	X(JIT_READING, CPU, RATE(20 * QUOTA_MS, QUOTA_SECOND), NONE, NONE, DEFER, NONE,            \
+	  "reading what is added to it")
 
 enum quota_thing {
 #define X(id, ...) QUOTA_##id,
@@ -129,6 +139,8 @@ struct quota {
 };
 
 void quota__init(struct quota *q, enum quota_thing thing);
+/* Limits that grow do so from `now` on. To be called before anything is taken. */
+void quota__begin(struct quota *q, uint64_t now);
 /* Accounts of a quota that a process which hangs may be writing to; limits and `shared` stay. */
 void quota__continue(struct quota *q, const struct quota *old);
 
