@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long
+# runs: beside long
 """Other people's viewers load the files of real recordings, and see in them what is there."""
 import concurrent.futures
 import glob
@@ -14,7 +14,7 @@ import time
 
 from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
-from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, comms, firefox_threads, fixture,
+from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, alone, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, long, main, record, run, scratch, share, total)
 from librecorded import clang_commands, java_commands, node_commands, python_commands, recorded
 from libviewers import devtools, devtools_tracks, speedscope
@@ -92,6 +92,7 @@ def test_rich_command():
     assert folded(scratch("again.folded")) == rows
 
 
+@alone
 def test_runtimes():
     """Code that is made while it runs, inlined functions and lines, thousands of functions."""
     recordings = {name: recorded(name) for name in ("python", "node", "clang", "java")}
