@@ -33,7 +33,7 @@ CLANG	  ?= clang
 # often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
 BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
 			 $(wildcard /usr/lib/linux-tools/*/bpftool))
-PKGS	  := libbpf libelf libdw libseccomp libcap liblzma zlib libcjson libprotobuf-c libmicrohttpd \
+PKGS	  := libbpf libelf libdw libseccomp liblzma zlib libcjson libprotobuf-c libmicrohttpd \
 	     inih
 
 FUZZ_SECONDS ?= 60
@@ -53,7 +53,7 @@ ifdef STATIC
 STATIC_LIBS := $(BUILD)/libs
 ALL_CFLAGS := -I$(STATIC_LIBS)/include -DSYSPROF_STATIC -fPIE -fstack-protector-strong $(ALL_CFLAGS)
 LDFLAGS	  += -static-pie -Wl,-z,relro,-z,now
-LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lcap -lbz2 -llzma -lcjson -lprotobuf-c \
+LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lbz2 -llzma -lcjson -lprotobuf-c \
 	     -lmicrohttpd -linih -liberty -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
 endif
 TEST_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null)
