@@ -42,7 +42,7 @@ SECONDS	     ?= 600
 CFLAGS	  ?= -O2 -g
 WARNINGS  := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla
 SANITIZERS := $(if $(SANITIZE),-fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all)
-# libcurl is loaded by who needs it, since it brings some thirty libraries
+# libcurl is loaded when it is needed, since it brings some thirty libraries
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) libcurl 2>/dev/null)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(SANITIZERS) -fno-omit-frame-pointer \
 	      -Iinclude -Iuserspace -I$(BUILD)/gen -DSYSPROF_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
@@ -260,7 +260,7 @@ build/libdw/stamp: tests/e2e/libdw/fetch.sh
 	$(call say,LIBDW,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
 
-# Of runtimes that make code, versions that tell more of it.
+# Runtimes with JIT code whose versions report more about it.
 build/runtimes/stamp: tests/e2e/runtimes/fetch.sh
 	$(call say,RUNTIMES,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of code that a process has made and that does not follow the frame pointer: read from the
- * process's memory by jitwatch/, compiled to an unwind table by unwind/.
+ * Frames of JIT code that does not keep frame pointers: read from the process's memory by jitwatch/, compiled to an
+ * unwind table by unwind/.
  */
 #ifndef SYSPROF_MADE_FRAMES_H
 #define SYSPROF_MADE_FRAMES_H
