@@ -151,8 +151,7 @@ static inline void close_opener(struct dso_opener *o)
 	assert_int_equal(references, counted);
 	assert_int_equal(fds + roots, o->fds);
 	assert_true(o->by_build_id.count + o->by_inode.count <= images);
-	assert_int_equal(o->by_sighting.count, sightings);
-	assert_int_equal(o->by_identity.count, sightings);
+	assert_int_equal(o->by_numbers.count, sightings);
 	assert_int_equal(o->by_root.count, roots);
 	dso_opener__free(o);
 }

@@ -50,6 +50,14 @@ struct hashmap_probe hashmap__probe(uint64_t hash);
 /* The next element with (very probably) this hash, HASHMAP_NONE: there are no more. */
 uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe);
 
+/*
+ * `i` (uint32_t) is each element with (very probably) this hash, until `break`; HASHMAP_NONE behind the last. Nothing is added or
+ * erased meanwhile.
+ */
+#define hashmap_each(map, hash, i)                                                                 \
+	for (struct hashmap_probe probe_ = hashmap__probe(hash);                                   \
+	     ((i) = hashmap__next((map), &probe_)) != HASHMAP_NONE;)
+
 /* 0, -ENOMEM; `index` may be too large for a number. */
 int hashmap__add_number(struct hashmap *map, uint64_t hash, size_t index);
 /* The element `index`, which was added with this hash, is removed; or is `to` from now on. */

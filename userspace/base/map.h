@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/hashmap.h"
 #include "base/vec.h"
@@ -57,6 +58,8 @@
 #define DEFINE_SET(NAME, TYPE)                                                                     \
 	MAP_TYPE(NAME, TYPE);                                                                      \
 	MAP_FUNCTIONS_SET(NAME, TYPE)
+
+#undef MAP_TYPE /* a mask of sys/mman.h, which nothing uses */
 
 /* The two halves of the above, for a struct in a header whose functions only one file needs. */
 #define MAP_TYPE(NAME, TYPE)                                                                       \

@@ -25,35 +25,13 @@ static uint64_t hash_build_id(const struct build_id *id)
 	return hash_bytes(id->bytes, id->size);
 }
 
-static bool image_has_build_id(const void *owner, uint32_t index, const void *key)
+static uint64_t hash_inode(uint64_t device, uint64_t inode)
 {
-	const struct dso_opener *o = owner;
-
-	return build_id_equal(&o->images.data[index].build_id, key);
-}
-
-struct inode_key {
-	dev_t device;
-	ino_t inode;
-};
-
-static uint64_t hash_inode(const struct inode_key *key)
-{
-	return hash_combine(hash_u64(key->device), hash_u64(key->inode));
-}
-
-static bool image_has_inode(const void *owner, uint32_t index, const void *key)
-{
-	const struct image *image = &((const struct dso_opener *)owner)->images.data[index];
-	const struct inode_key *k = key;
-
-	return image->device == k->device && image->inode == k->inode;
+	return hash_combine(hash_u64(device), hash_u64(inode));
 }
 
 void dso_images__init(struct dso_opener *o)
 {
-	hashmap__init(&o->by_build_id, image_has_build_id, o);
-	hashmap__init(&o->by_inode, image_has_inode, o);
 	lru__init(&o->image_order);
 	lru__init(&o->fd_order);
 	o->vdso = HASHMAP_NONE;
@@ -198,12 +176,33 @@ static void keep_file(struct dso_opener *o, struct image *image, const struct fo
 
 uint32_t dso_images__with_build_id(const struct dso_opener *o, const struct build_id *id)
 {
-	return hashmap__find(&o->by_build_id, hash_build_id(id), id);
+	uint32_t image;
+
+	hashmap_each(&o->by_build_id, hash_build_id(id),
+		     image) if (build_id_equal(&o->images.data[image].build_id, id)) break;
+	return image;
 }
 
-static uint32_t image_with_inode(const struct dso_opener *o, const struct inode_key *key)
+static uint32_t image_with_inode(const struct dso_opener *o, uint64_t device, uint64_t inode)
 {
-	return hashmap__find(&o->by_inode, hash_inode(key), key);
+	uint32_t image;
+
+	hashmap_each(&o->by_inode, hash_inode(device, inode),
+		     image) if (o->images.data[image].device == device &&
+				o->images.data[image].inode == inode) break;
+	return image;
+}
+
+/* The image of this file, if it has this state and build-id, or HASHMAP_NONE. */
+static uint32_t image_in_state(const struct dso_opener *o, uint64_t device, uint64_t inode,
+			       uint64_t state, const struct build_id *id)
+{
+	uint32_t index = image_with_inode(o, device, inode);
+
+	if (index == HASHMAP_NONE || o->images.data[index].state != state ||
+	    !build_id_equal(&o->images.data[index].build_id, id))
+		return HASHMAP_NONE;
+	return index;
 }
 
 /* A file is what it was as long as none of these has changed. */
@@ -230,30 +229,15 @@ static bool stands_for_build_id(const struct file_finding *facts)
 /* The known image of this file, or HASHMAP_NONE. */
 static uint32_t known_image(const struct dso_opener *o, const struct file_finding *facts)
 {
-	struct inode_key key = {facts->device, facts->inode};
-	const struct image *image;
-	uint32_t index;
-
-	if (stands_for_build_id(facts))
-		return dso_images__with_build_id(o, &facts->build_id);
-	index = image_with_inode(o, &key);
-	image = index == HASHMAP_NONE ? NULL : &o->images.data[index];
-	return image && image->state == state_of(facts) &&
-			       build_id_equal(&image->build_id, &facts->build_id)
-		       ? index
-		       : HASHMAP_NONE;
+	return stands_for_build_id(facts) ? dso_images__with_build_id(o, &facts->build_id)
+					  : image_in_state(o, facts->device, facts->inode,
+							   state_of(facts), &facts->build_id);
 }
 
 uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w)
 {
-	struct inode_key key = {makedev(w->major, w->minor), w->inode};
-	uint32_t index = image_with_inode(o, &key);
-	const struct image *image = index == HASHMAP_NONE ? NULL : &o->images.data[index];
-
-	return image && image->state == w->generation &&
-			       build_id_equal(&image->build_id, &w->build_id)
-		       ? index
-		       : HASHMAP_NONE;
+	return image_in_state(o, makedev(w->major, w->minor), w->inode, w->generation,
+			      &w->build_id);
 }
 
 void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_event *event)
@@ -273,23 +257,26 @@ void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_
 static int index_image(struct dso_opener *o, uint32_t index)
 {
 	const struct image *image = &o->images.data[index];
-	struct inode_key key = {image->device, image->inode};
+	uint64_t hash = hash_inode(image->device, image->inode);
+	uint32_t before;
 
 	if (image->shared)
-		return hashmap__add(&o->by_build_id, hash_build_id(&image->build_id), index);
-	hashmap__remove(&o->by_inode, hash_inode(&key), &key); /* as it was before */
-	return hashmap__add(&o->by_inode, hash_inode(&key), index);
+		return hashmap__add_number(&o->by_build_id, hash_build_id(&image->build_id), index);
+	before = image_with_inode(o, image->device, image->inode);
+	if (before != HASHMAP_NONE) /* the file has changed */
+		hashmap__erase(&o->by_inode, hash, before);
+	return hashmap__add_number(&o->by_inode, hash, index);
 }
 
 static void unindex_image(struct dso_opener *o, uint32_t index)
 {
 	const struct image *image = &o->images.data[index];
-	struct inode_key key = {image->device, image->inode};
 
 	if (image->shared)
-		hashmap__remove(&o->by_build_id, hash_build_id(&image->build_id), &image->build_id);
-	else if (image_with_inode(o, &key) == index) /* not if it was written over since */
-		hashmap__remove(&o->by_inode, hash_inode(&key), &key);
+		hashmap__erase(&o->by_build_id, hash_build_id(&image->build_id), index);
+	else if (image_with_inode(o, image->device, image->inode) ==
+		 index) /* else it has changed since */
+		hashmap__erase(&o->by_inode, hash_inode(image->device, image->inode), index);
 }
 
 static void set_root(struct dso_opener *o, struct image *image, int root)

@@ -101,8 +101,7 @@ struct dso_opener {
 	/* sightings: dso_sightings.c */
 	VEC(struct sighting) sightings;
 	struct lru sighting_order;
-	struct hashmap by_sighting; /* all fields but the image; a generation of 0 equals any */
-	struct hashmap by_identity; /* no root, and the very generation: there may be several */
+	struct hashmap by_numbers; /* sightings */
 	/* archives: dso_archives.c */
 	VEC(struct member) members;
 	struct lru member_order;

@@ -27,19 +27,24 @@ static uint64_t hash_root(const struct root *root)
 			    (uint64_t)root->major << 32 | root->minor);
 }
 
-static bool root_equal(const void *owner, uint32_t index, const void *key)
+static bool same_root(const struct root *a, const struct root *b)
 {
-	const struct root *root = &((const struct dso_opener *)owner)->roots.data[index];
-	const struct root *other = key;
+	return a->inode == b->inode && a->mount == b->mount && a->major == b->major &&
+	       a->minor == b->minor;
+}
 
-	return root->inode == other->inode && root->mount == other->mount &&
-	       root->major == other->major && root->minor == other->minor;
+static uint32_t find_root(const struct dso_opener *o, const struct root *root)
+{
+	uint32_t place;
+
+	hashmap_each(&o->by_root, hash_root(root),
+		     place) if (same_root(&o->roots.data[place], root)) break;
+	return place;
 }
 
 void dso_roots__init(struct dso_opener *o)
 {
 	lru__init(&o->root_order);
-	hashmap__init(&o->by_root, root_equal, o);
 	o->last_root = NO_ROOT;
 	o->own_root = dso_roots__of(o, getpid());
 	if (o->own_root >= 0)
@@ -66,7 +71,7 @@ static void close_root(struct dso_opener *o, uint32_t place)
 		dso_images__forget_root(o, place);
 	if (o->last_root == (int)place)
 		o->last_pid = 0;
-	hashmap__remove(&o->by_root, hash_root(root), root);
+	hashmap__erase(&o->by_root, hash_root(root), place);
 	lru__release(&o->root_order, place);
 	quota__give(&o->root_quota, root->owner, 1);
 	close(root->fd);
@@ -130,7 +135,7 @@ static int add_root(struct dso_opener *o, const struct root *root)
 		return err;
 	err = vec_reserve(&o->roots, (size_t)place + 1);
 	if (!err)
-		err = hashmap__add(&o->by_root, hash_root(root), place);
+		err = hashmap__add_number(&o->by_root, hash_root(root), place);
 	if (err) {
 		lru__release(&o->root_order, place);
 		return err;
@@ -165,7 +170,7 @@ int dso_roots__of(struct dso_opener *o, pid_t pid)
 		.mount = stx.stx_mnt_id,
 		.fd = fd,
 	};
-	known = hashmap__find(&o->by_root, hash_root(&root), &root);
+	known = find_root(o, &root);
 	if (known == HASHMAP_NONE)
 		root.owner = reader_owner(pid);
 	place = known == HASHMAP_NONE ? add_root(o, &root) : (int)known;
