@@ -26,7 +26,7 @@ struct sealed_job {
 	uint32_t copied_for;	    /* as in struct symbolizer_dso */
 	uint32_t user; /* to whom its children are charged; 0: root, who has no limit */
 	struct outside_books *books;  /* where it is counted if it is left, or NULL */
-	const struct answer_key *key; /* of the files: a child of theirs may be kept; or NULL */
+	const struct symbol_key *key; /* of the files: a child of theirs may be kept; or NULL */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */

@@ -13,12 +13,21 @@
 
 #include <cmocka.h>
 
-#include "symbolize/answer_memory.h"
 #include "symbolize/module.h"
+#include "symbolize/symbol_cache.h"
 
 #define STEP	  997 /* bytes between two addresses that are asked for */
 #define ADDRESSES 3000
 #define PROBES	  3 /* addresses in between, for each */
+
+static struct symbol_cache *memory(size_t bytes)
+{
+	struct symbol_cache *c = symbol_cache__new();
+
+	assert_non_null(c);
+	symbol_cache__keep(c, bytes);
+	return c;
+}
 
 /* One answer, told in a line. */
 struct told {
@@ -89,8 +98,8 @@ static size_t spread(int fd, uint64_t *addresses, size_t count)
 /* What is in memory is what the file itself says of addresses that nobody has asked for. */
 static void memory_says_what_the_file_says(void **state)
 {
-	const struct answer_key key = {.identity = 1};
-	struct answer_memory *m = answer_memory__new(16 << 20);
+	const struct symbol_key key = {.identity = 1};
+	struct symbol_cache *m = memory(16 << 20);
 	uint64_t *addresses = calloc(ADDRESSES, sizeof(*addresses));
 	uint64_t *probes = calloc(ADDRESSES * PROBES, sizeof(*probes));
 	unsigned char *known = calloc(ADDRESSES * PROBES, 1);
@@ -99,7 +108,7 @@ static void memory_says_what_the_file_says(void **state)
 	struct told *there = calloc(ADDRESSES * PROBES, sizeof(*there));
 	size_t count, probe_count = 0, hits = 0, named = 0;
 	enum symbol_state found = SYMBOL_STATE_PENDING;
-	const char *lost = "";
+	bool without_lines = true;
 	int fd = open_libc();
 
 	(void)state;
@@ -122,17 +131,17 @@ static void memory_says_what_the_file_says(void **state)
 			frame.function_address = start;
 			frame.function_size = size;
 		}
-		assert_int_equal(answer_memory__add(m, &key, addresses[i], &result,
-						    SYMBOL_STATE_RESOLVED, NULL),
-				 0);
+		assert_int_equal(
+			symbol_cache__add(m, &key, addresses[i], &result, SYMBOL_STATE_RESOLVED),
+			0);
 	}
 	for (size_t i = 0; i + 1 < count; i++)
 		for (unsigned int k = 0; k < PROBES; k++)
 			probes[probe_count++] = addresses[i] + 1 + k * (STEP - 2) / (PROBES - 1);
 	resolve(fd, probes, probe_count, there);
-	assert_int_equal(
-		answer_memory__read(m, &key, probes, probe_count, known, take, here, &found, &lost),
-		0);
+	assert_int_equal(symbol_cache__read(m, &key, probes, probe_count, known, take, here, &found,
+					    &without_lines),
+			 0);
 	for (size_t i = 0; i < probe_count; i++) {
 		if (!known[i])
 			continue;
@@ -141,11 +150,11 @@ static void memory_says_what_the_file_says(void **state)
 		assert_string_equal(here[i].text, there[i].text);
 	}
 	assert_int_equal(found, SYMBOL_STATE_RESOLVED);
-	assert_null(lost);
+	assert_false(without_lines);
 	print_message("%zu of %zu addresses were known, %zu by name\n", hits, probe_count, named);
 	assert_true(hits > probe_count / 10 && named > 100);
 	close(fd);
-	answer_memory__free(m);
+	symbol_cache__free(m);
 	free(addresses);
 	free(probes);
 	free(known);
@@ -154,10 +163,10 @@ static void memory_says_what_the_file_says(void **state)
 	free(there);
 }
 
-static int add(struct answer_memory *m, uint64_t identity, uint64_t address, uint64_t until,
+static int add(struct symbol_cache *m, uint64_t identity, uint64_t address, uint64_t until,
 	       const char *name)
 {
-	const struct answer_key key = {.identity = identity};
+	const struct symbol_key key = {.identity = identity};
 	struct symbol_frame frame = {.function = name, .function_address = 0x1000};
 	const struct symbol_result result = {
 		.elf_address = address + 0x400000,
@@ -166,34 +175,34 @@ static int add(struct answer_memory *m, uint64_t identity, uint64_t address, uin
 		.frame_count = 1,
 	};
 
-	return answer_memory__add(m, &key, address, &result, SYMBOL_STATE_NO_SYMBOLS, "why");
+	return symbol_cache__add(m, &key, address, &result, SYMBOL_STATE_NO_SYMBOLS);
 }
 
-static bool knows(struct answer_memory *m, uint64_t identity, uint64_t address)
+static bool knows(struct symbol_cache *m, uint64_t identity, uint64_t address)
 {
-	const struct answer_key key = {.identity = identity};
+	const struct symbol_key key = {.identity = identity};
 	enum symbol_state state = SYMBOL_STATE_PENDING;
-	const char *lost = NULL;
+	bool without_lines;
 	unsigned char known = 0;
 	struct told told;
 
-	assert_int_equal(
-		answer_memory__read(m, &key, &address, 1, &known, take, &told, &state, &lost), 0);
+	assert_int_equal(symbol_cache__read(m, &key, &address, 1, &known, take, &told, &state,
+					    &without_lines),
+			 0);
 	if (known) {
 		assert_true(told.elf_address == address + 0x400000);
 		assert_int_equal(state, SYMBOL_STATE_NO_SYMBOLS);
-		assert_string_equal(lost, "why");
 	}
 	return known;
 }
 
 static void spans_end_where_they_end(void **state)
 {
-	struct answer_memory *m = answer_memory__new(1 << 20);
+	struct symbol_cache *m = memory(1 << 20);
 	struct symbol_frame line = {.function = "f", .file = "f.c", .line = 3};
 	struct symbol_result result = {
 		.elf_address = 0x500000, .same_until = 0x500100, .frames = &line, .frame_count = 1};
-	const struct answer_key key = {.identity = 7};
+	const struct symbol_key key = {.identity = 7};
 
 	(void)state;
 	assert_int_equal(add(m, 7, 100, 200, "f"), 0);
@@ -209,41 +218,46 @@ static void spans_end_where_they_end(void **state)
 	assert_false(knows(m, 7, 49));
 	/* not known how far, lines, and a size without end */
 	assert_int_equal(add(m, 7, 300, 0, "g"), 0);
-	assert_false(knows(m, 7, 300));
-	assert_int_equal(
-		answer_memory__add(m, &key, 0x100000, &result, SYMBOL_STATE_RESOLVED, NULL), 0);
-	assert_false(knows(m, 7, 0x100000));
+	assert_true(knows(m, 7, 300));
+	assert_false(knows(m, 7, 301));
+	assert_int_equal(symbol_cache__add(m, &key, 0x100000, &result, SYMBOL_STATE_NO_SYMBOLS), 0);
+	assert_true(knows(m, 7, 0x100000));
+	assert_false(knows(m, 7, 0x100001));
 	assert_int_equal(add(m, 7, 400, UINT64_MAX - 0x400000, "h"), 0);
 	assert_true(knows(m, 7, 500));
 	assert_false(knows(m, 7, 400 + (2 << 20)));
-	answer_memory__free(m);
+	symbol_cache__free(m);
 }
 
 /* Many files and many functions: it stays within its limit, and still answers for what came last. */
 static void it_forgets(void **state)
 {
 	const size_t limit = 256 << 10;
-	struct answer_memory *m = answer_memory__new(limit);
+	struct symbol_cache *m = memory(limit);
 	char name[64];
 
 	(void)state;
-	for (uint64_t module = 1; module <= 400; module++)
+	for (uint64_t module = 1; module <= 400; module++) {
 		for (uint64_t i = 0; i < 50; i++) {
 			snprintf(name, sizeof(name), "function_%llu_%llu",
 				 (unsigned long long)module, (unsigned long long)i);
 			assert_int_equal(add(m, module, i * 100, i * 100 + 50, name), 0);
-			assert_true(answer_memory__bytes(m) <= limit);
 		}
+		symbol_cache__commit(m);
+		assert_true(symbol_cache__bytes(m) <= limit);
+	}
 	assert_true(knows(m, 400, 10));
 	assert_false(knows(m, 1, 10));
 	/* one that wants all of it has nothing, and the others keep theirs */
 	for (uint64_t i = 0; i < 100000; i++) {
 		snprintf(name, sizeof(name), "one_of_many_%llu", (unsigned long long)i);
 		assert_int_equal(add(m, 1000, i * 100, i * 100 + 50, name), 0);
-		assert_true(answer_memory__bytes(m) <= limit);
 	}
+	symbol_cache__commit(m);
+	assert_true(symbol_cache__bytes(m) <= limit);
+	assert_false(knows(m, 1000, 10));
 	assert_true(knows(m, 400, 10));
-	answer_memory__free(m);
+	symbol_cache__free(m);
 }
 
 int main(void)
