@@ -50,7 +50,7 @@ static inline void label_set__release(struct label_set *set)
 		set->holds--;
 }
 
-/* Frees those that nobody holds and that were not used in this window. 0 or -ENOMEM. */
-int label_sets__sweep(struct label_sets *sets, uint64_t window);
+/* Frees sets that are not held and were not used in this window. */
+void label_sets__sweep(struct label_sets *sets, uint64_t window);
 
 #endif

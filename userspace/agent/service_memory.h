@@ -45,8 +45,8 @@ struct kept_group *service_memory__group(struct service_memory *m, const char *p
 /* Unless a busier process has said in this window what it is. 0 or -ENOMEM. */
 int service_memory__keep_group(struct service_memory *m, const struct kept_group *group);
 
-/* After a window: lives that have not been in the last few go. 0 or -ENOMEM. */
-int service_memory__sweep(struct service_memory *m, uint64_t window);
+/* After a window: evicts lives that were not in the last few. */
+void service_memory__sweep(struct service_memory *m, uint64_t window);
 
 struct service_memory_stats {
 	size_t lives, groups;

@@ -546,12 +546,10 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 		err = list_used(s);
 	if (!err)
 		err = number_services(s);
-	if (!err)
-		err = service_memory__sweep(s->memory, s->window);
-	if (!err)
-		err = label_sets__sweep(s->sets, s->window);
 	if (err)
 		return err;
+	service_memory__sweep(s->memory, s->window);
+	label_sets__sweep(s->sets, s->window);
 	assign(s);
 	window->services = s->services.data;
 	window->service_count = s->services.count;

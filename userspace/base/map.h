@@ -29,6 +29,7 @@
 #define BASE_MAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,6 +54,11 @@
 #define DEFINE_MAP_OF(NAME, TYPE, hash, equal)                                                     \
 	MAP_TYPE(NAME, TYPE);                                                                      \
 	MAP_FUNCTIONS_OF(NAME, TYPE, hash, equal)
+
+/* The key is all bytes of the entry, which has no padding. */
+#define DEFINE_MAP_OF_BYTES(NAME, TYPE)                                                            \
+	MAP_TYPE(NAME, TYPE);                                                                      \
+	MAP_FUNCTIONS_OF_BYTES(NAME, TYPE)
 
 /* The entries are numbers: each is its own key. */
 #define DEFINE_SET(NAME, TYPE)                                                                     \
@@ -81,6 +87,9 @@
 	MAP_KEY(NAME, TYPE, TYPE const *, entry)                                                   \
 	MAP_FUNCTIONS(NAME, TYPE, TYPE const *, NAME##__key, hash, equal)
 
+#define MAP_FUNCTIONS_OF_BYTES(NAME, TYPE)                                                         \
+	MAP_FUNCTIONS_OF(NAME, TYPE, map_hash_bytes, map_same_bytes)
+
 #define MAP_FUNCTIONS_SET(NAME, TYPE)                                                              \
 	MAP_KEY(NAME, TYPE, TYPE, *entry)                                                          \
 	MAP_FUNCTIONS(NAME, TYPE, TYPE, NAME##__key, map_hash_number, map_same_number)
@@ -96,11 +105,15 @@
 #define map_hash_number(key)  hash_u64((uint64_t)(uintptr_t)(key))
 #define map_same_number(a, b) ((a) == (b))
 #define map_same_string(a, b) (!strcmp((a), (b)))
+#define map_hash_bytes(key)   hash_bytes((key), sizeof(*(key)))
+#define map_same_bytes(a, b)  (!memcmp((a), (b), sizeof(*(a))))
 
 /*
- * The general form. `key_of(map, entry)` gives the KEY of an entry, which may also lie in an object around the map;
+ * The general form. `key_of(map, entry)` gives the KEY of an entry, which may also lie in an object around the map, its map_owner;
  * `hash(key)` and `equal(key, key)` as above.
  */
+#define map_owner(map, TYPE, MEMBER) ((const TYPE *)((const char *)(map)-offsetof(TYPE, MEMBER)))
+
 #define MAP_FUNCTIONS(NAME, TYPE, KEY, key_of, hash, equal)                                        \
 	__attribute__((unused)) static inline TYPE *NAME##__at(const struct NAME *map,             \
 							       uint64_t hash_, KEY key)            \

@@ -14,8 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <sysprof/importer.h>
+
+#include "base/hashmap.h"
 
 #define JSON_DEPTH_MAX 512
 #define JSON_TREE_MAX  (1u << 20) /* bytes of a value that becomes a tree */
@@ -41,6 +44,19 @@ enum json_type {
 
 enum json_type json_type(struct json_value value);
 bool json_is(struct json_value value, const char *literal); /* "null", "true", … */
+
+/* A value as a key of a map (base/map.h): by its bytes. */
+static inline uint64_t json_value_hash(struct json_value v)
+{
+	return v.at ? hash_bytes(v.at, (size_t)(v.end - v.at)) : 0;
+}
+
+static inline bool json_value_equal(struct json_value a, struct json_value b)
+{
+	size_t size = (size_t)(a.end - a.at);
+
+	return (size_t)(b.end - b.at) == size && (!size || !memcmp(a.at, b.at, size));
+}
 
 /* Tell what is wrong at this byte of the text. */
 int json_fail(const struct json_text *text, const char *at, int error, const char *format, ...)
