@@ -92,7 +92,7 @@ E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers
+# What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
 FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base elf export import jit jitwatch process procfs profile readers runtimes runtimes/* helpers stream symbolize unwind,userspace/$d/*.c)) \
 		 $(foreach f,finisher symbols window windows,userspace/session/$f.c) \

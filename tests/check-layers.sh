@@ -25,9 +25,9 @@ readers   : base helpers readers                                | | processes fo
 runtimes  : base elf runtimes                           | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
 procfs    : base elf stream readers procfs                      | event.h event_handler.h meta_keys.h | snapshots of `/proc`, kallsyms, machine facts, mapped files
 jitwatch  : base elf stream helpers readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; requests about memory of runtimes
-unwind    : base elf helpers unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
+unwind    : base elf helpers runtimes unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
 jit       : base jit                                    | profile.h | perf map and jitdump formats, timeline of JIT code, names of runtimes
-process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
+process   : base stream process profile jit runtimes     | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
 symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles

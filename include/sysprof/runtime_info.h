@@ -17,6 +17,10 @@
 #define RUNTIME_HOTSPOT	      4u /* frames of its code are unwound … */
 #define RUNTIME_HOTSPOT_NOTES 8u /* … and noted */
 
+#define RUNTIME_FORKED	      RUNTIME_PYTHON /* the kernel passes it on to a child of fork */
+#define RUNTIME_WALKED                                                                             \
+	RUNTIME_HOTSPOT /* of use though the process writes down its functions itself */
+
 /*
  * V8: offsets from the frame pointer of a JavaScript frame, of words within the RUNTIME_V8_FRAME bytes below it; and of the
  * SharedFunctionInfo in a JSFunction, less the pointer's tag.

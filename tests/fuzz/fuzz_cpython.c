@@ -133,7 +133,7 @@ static void walk(const struct cpython *py, struct forged *f, struct target_memor
 
 static void look(struct forged *f)
 {
-	const struct cpython_range range = {FORGED_BASE, FORGED_BASE + FORGED_SIZE};
+	const struct target_range range = {FORGED_BASE, FORGED_BASE + FORGED_SIZE};
 	struct cpython_symbols s = {.runtime = cpython_minor(f->py.version) < 13 ? FORGED_BASE : 0,
 				    .runtime_size = f->py.version < 0x030c0000 ? 0x28b20 : 0x704a8};
 	const struct cpython_image image = {.symbols = &s, .writable = &range, .writable_count = 1};

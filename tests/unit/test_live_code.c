@@ -28,9 +28,7 @@ struct request {
 };
 
 struct answer {
-	struct runtime_info info;
-	struct cpython_layout layout;
-	uint32_t may_come, has_python, python, keeps_frame_pointers;
+	struct runtime_findings findings;
 	int32_t result;
 };
 
@@ -107,7 +105,7 @@ static void serve(struct reader_job *job)
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
 	if (!request.count && reading->keeps_frame_pointers) {
-		*(struct answer *)job->answer = (struct answer){.keeps_frame_pointers = 1};
+		*(struct answer *)job->answer = (struct answer){.findings.keeps_frame_pointers = 1};
 		job->answer_size = sizeof(struct answer);
 	}
 	for (uint32_t i = 0; i < request.count; i++) {

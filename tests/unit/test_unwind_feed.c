@@ -54,15 +54,13 @@ static int request_file(void *context, struct image_id image)
 	return w->late ? 0 : unwind_feed__answer_file(w->feed, image, fd, 0);
 }
 
-static enum fed_kind kind_of(void *context, struct image_id image)
+static struct fed_image describe(void *context, struct image_id image)
 {
 	struct scene *w = context;
+	const char *name = image.v != 1 ? "" : w->pypy ? "pypy3" : w->jvm ? "libjvm.so" : "";
 
-	if (image.v == MADE_CODE)
-		return FED_JIT;
-	if (w->pypy && image.v == 1)
-		return FED_PYPY;
-	return w->jvm && image.v == 1 ? FED_JVM : FED_FILE;
+	return (struct fed_image){.is_made = image.v == MADE_CODE,
+				  .runtime = runtime_of_file(name)};
 }
 
 static int request_frames(void *context, const struct made_request *request)
@@ -157,7 +155,7 @@ static void set_up_options(struct scene *w, const struct unwind_feed_options *mo
 		.cache = more->cache,
 		.files_max = more->files_max,
 		.request_file = request_file,
-		.kind = kind_of,
+		.describe = describe,
 		.request_frames = request_frames,
 		.described = note_described,
 		.context = w,

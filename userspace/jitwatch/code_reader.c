@@ -25,12 +25,8 @@ struct code_request {
 };
 _Static_assert(sizeof(struct code_request) <= READER_REQUEST_MAX, "it is one request");
 
-_Static_assert(CPYTHON_HEAD_MAX <= CODE_COPY_HEAD, "what is read of a code object is copied");
-
 struct code_answer {
-	struct runtime_info info;
-	struct cpython_layout layout; /* of what `info` has of Python */
-	uint32_t may_come, has_python, python, keeps_frame_pointers;
+	struct runtime_findings findings;
 	int32_t result;
 };
 
@@ -128,7 +124,6 @@ void code_reader__serve(struct reader_job *job)
 	struct code_answer *answer = job->answer;
 	struct code_request request;
 	struct found_runtimes *found;
-	bool has_python;
 
 	job->answer_size = sizeof(*answer);
 	memset(&request, 0, offsetof(struct code_request, questions));
@@ -147,18 +142,28 @@ void code_reader__serve(struct reader_job *job)
 		answer->result = -ENODATA;
 		return;
 	}
-	answer->info = found_runtimes__info(found);
-	answer->layout = found->python.layout;
-	answer->may_come = found->may_come;
-	answer->python = found_runtimes__python(found, &has_python);
-	answer->has_python = has_python;
-	answer->keeps_frame_pointers = found->hotspot.frame_pointers == HOTSPOT_FLAG_ON;
+	found_runtimes__describe(found, &answer->findings);
 	answer->result = answer_all(found, &request, job);
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */
 
-int code_reader__take_info(const struct reader_answer *from, struct code_findings *findings)
+/* Bits of runtimes that are not listed, or whose words are not sound, go; so do states that there are none of. */
+static void check_findings(struct runtime_findings *findings)
+{
+	const struct runtime_memory *memory;
+	uint32_t sound = 0;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		if (!memory->is_sound || memory->is_sound(&findings->info))
+			sound |= memory->bits;
+		if (findings->of[i].state >= CODE_RUNTIME_STATE_COUNT)
+			findings->of[i] = (struct runtime_finding){};
+	}
+	findings->info.has &= sound;
+}
+
+int code_reader__take_info(const struct reader_answer *from, struct runtime_findings *findings)
 {
 	struct code_answer answer;
 
@@ -167,19 +172,8 @@ int code_reader__take_info(const struct reader_answer *from, struct code_finding
 	memcpy(&answer, from->data, sizeof(answer));
 	if (answer.result)
 		return -ENODATA;
-	*findings = (struct code_findings){
-		.info = answer.info,
-		.layout = answer.layout,
-		.may_come = answer.may_come != 0,
-		.keeps_frame_pointers = answer.keeps_frame_pointers != 0,
-	};
-	findings->info.has &= RUNTIME_V8 | RUNTIME_PYTHON | RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES;
-	if (findings->info.python.hops > RUNTIME_HOPS)
-		findings->info.has &= ~RUNTIME_PYTHON;
-	if (answer.python >= CODE_RUNTIME_STATE_COUNT)
-		return 0;
-	findings->has_python = answer.has_python != 0;
-	findings->python = answer.python;
+	*findings = answer.findings;
+	check_findings(findings);
 	return 0;
 }
 

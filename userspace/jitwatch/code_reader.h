@@ -13,8 +13,7 @@
 #include <sysprof/runtime_info.h>
 
 #include "readers/reader_pool.h"
-#include "runtimes/python/layout.h"
-#include "runtimes/question.h"
+#include "runtimes/runtime.h"
 
 #define CODE_QUESTIONS_MAX 64u /* in one request */
 
@@ -28,19 +27,8 @@ int code_reader__ask(struct reader_pool *pool, unsigned int service, uint32_t pi
 /* A reader_serve_fn. */
 void code_reader__serve(struct reader_job *job);
 
-/* Which runtimes a process has. */
-struct code_findings {
-	struct runtime_info info;
-	struct cpython_layout
-		layout; /* as the reader says; code_copy__send() looks whether it is sound */
-	bool may_come;	/* it is worth asking again later */
-	bool has_python;
-	enum code_runtime_state python; /* if it has */
-	bool keeps_frame_pointers;	/* HotSpot, -XX:+PreserveFramePointer */
-};
-
-/* 0; -ENODATA: it could not be told. */
-int code_reader__take_info(const struct reader_answer *answer, struct code_findings *findings);
+/* Which runtimes a process has, checked. 0; -ENODATA: it could not be read. */
+int code_reader__take_info(const struct reader_answer *answer, struct runtime_findings *findings);
 
 /* Each event of an answer, checked, of this process alone, with this time. 0, or what `push` returned. */
 int code_reader__take_events(const struct reader_answer *answer, uint32_t pid, uint64_t time,

@@ -9,14 +9,10 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "runtimes/luajit/traces.h"
-#include "runtimes/pypy/traces.h"
 #include "readers/reader_owner.h"
 #include "readers/reader_pool.h"
 
 #define ARRAY_MAX (64u << 20) /* bytes */
-
-_Static_assert(LUAJIT_DISPATCH < RUNTIME_REGISTERS, "one of the registers of a request");
 
 struct runtime_reader {
 	runtime_answer_fn answer;
@@ -47,7 +43,7 @@ void runtime_reader__free(struct runtime_reader *r)
 
 static bool is_valid(const struct runtime_request *request)
 {
-	return (unsigned int)request->question < RUNTIME_QUESTION_COUNT &&
+	return runtime_of_made_code(request->runtime.by) &&
 	       request->runtime.state_count <= MADE_STATES_MAX &&
 	       (request->areas || !request->area_count);
 }
@@ -58,24 +54,14 @@ static bool is_valid(const struct runtime_request *request)
 static void read_runtime(const struct runtime_request *request, struct runtime_answer *answer,
 			 struct made_frame **frames)
 {
+	const struct runtime *runtime = runtime_of_made_code(request->runtime.by);
+	const struct frame_sizes_request sizes = {&answer->runtime, request->registers,
+						  request->areas, request->area_count};
 	uint64_t cpu = thread_cpu_ns(), began = monotonic_ns();
 
-	*answer = (struct runtime_answer){.question = request->question,
-					  .ticket = request->ticket,
-					  .runtime = request->runtime};
-	switch (request->question) {
-	case RUNTIME_LUAJIT_TRACES:
-		answer->result = luajit__frames(&answer->runtime,
-						request->registers[LUAJIT_DISPATCH], request->areas,
-						request->area_count, frames, &answer->frame_count);
-		break;
-	case RUNTIME_PYPY_TRACES:
-		answer->result = pypy__frames((pid_t)request->runtime.tgid, request->areas,
-					      request->area_count, frames, &answer->frame_count);
-		break;
-	case RUNTIME_QUESTION_COUNT:
-		break;
-	}
+	*answer = (struct runtime_answer){.ticket = request->ticket, .runtime = request->runtime};
+	answer->result = runtime ? runtime->frame_sizes(&sizes, frames, &answer->frame_count)
+				 : -EPROTO;
 	answer->frames = *frames;
 	answer->cpu_ns = thread_cpu_ns() - cpu;
 	answer->elapsed_ns = monotonic_ns() - began;
@@ -201,7 +187,6 @@ static void take_answer(const struct asked_runtime *asked, const struct reader_a
 	answer->runtime.tgid = request->runtime.tgid;
 	answer->runtime.by = request->runtime.by;
 	answer->frames = *frames;
-	answer->question = request->question;
 	answer->ticket = request->ticket;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The frames of JIT code, read from the memory of LuaJIT and PyPy.
+ * The sizes of frames of JIT code, read from the memory of the runtimes that have runtime.frame_sizes.
  *
  * A process can have memory that whoever reads it waits for (a file of FUSE, userfaultfd). So it is read by reader
  * processes. A request holds or copies all that it takes; its answer comes through the callback of the reader, exactly
@@ -17,20 +17,17 @@
 
 #include <sysprof/made_frames.h>
 
+#include "runtimes/runtime.h"
+
 struct reader_job;
 struct reader_pool;
 struct runtime_reader;
 
-enum runtime_question { RUNTIME_LUAJIT_TRACES, RUNTIME_PYPY_TRACES, RUNTIME_QUESTION_COUNT };
-
-#define RUNTIME_REGISTERS 16
-
 struct runtime_request {
-	enum runtime_question question;
 	uint64_t ticket; /* the asker's own; it comes back with the answer */
-	/* Whose memory. LuaJIT: with the states that are known so far, see runtime_answer. */
+	/* Whose memory, and by which runtime. LuaJIT: with the states that are known so far, see runtime_answer. */
 	struct made_runtime runtime;
-	/* LuaJIT: of a thread that runs its code, by DWARF number; all 0: there is none at hand. */
+	/* Of a thread that runs its code, by DWARF number; all 0: there is none at hand. */
 	uint64_t registers[RUNTIME_REGISTERS];
 	/* Executable memory without a file, ascending. Copied by runtime_reader__ask(). */
 	const struct made_area *areas;
@@ -38,7 +35,6 @@ struct runtime_request {
 };
 
 struct runtime_answer {
-	enum runtime_question question;
 	uint64_t ticket;
 	/* 0; -ENODATA: nothing was found; -ESRCH, -EPERM, -ETIMEDOUT …: it cannot be read; -ENOMEM */
 	int result;

@@ -18,7 +18,7 @@
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"
-#include "jit/jit_runtime.h"
+#include "runtimes/runtime.h"
 #include "stream/symbol_blob.h"
 
 struct code_process {
@@ -596,7 +596,7 @@ static const char *refusal_text(enum code_runtime_state state)
 static void describe_process(struct jit_names *j, const struct code_process *code)
 {
 	const struct jit_process *process = code->process;
-	const struct jit_runtime *runtime = process->runtime;
+	const struct runtime *runtime = process->runtime;
 	const struct profile_jit jit = {
 		.process = process->id,
 		.runtime = profile_builder__string(j->builder, runtime ? runtime->name : NULL),

@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 #include "runtimes/finder.h"
-#include "runtimes/question.h"
+#include "runtimes/runtime.h"
 
 struct code_answers {
 	uint32_t pid;
@@ -13,7 +13,8 @@ struct code_answers {
 	VEC(char) bytes;
 	/* functions that are told already with the compiled code that consists of them: HotSpot's, and WebAssembly */
 	VEC(struct code_question) methods;
-	struct target_pages *pages; /* NULL: none yet */
+	struct target_pages *pages;	    /* NULL: none yet */
+	const struct found_runtimes *found; /* of the process */
 };
 
 /* Looks at what tells later whether a method is still the one that was sampled. Before the first question, and now and then. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How answers about a runtime are written: between code_answers.c and the files of runtimes. */
+/* How answers about a runtime are written: between answers.c and the folders of runtimes. */
 #ifndef RUNTIMES_ANSWERS_PRIVATE_H
 #define RUNTIMES_ANSWERS_PRIVATE_H
 
@@ -13,14 +13,10 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 			   enum code_state state, uint32_t base, const struct managed_function *f,
 			   uint16_t flags);
 
-/* As code_answers__add(). */
-int hotspot_answers__method(struct code_answers *answers, struct found_runtimes *found,
-			    const struct code_question *q);
-int hotspot_answers__code(struct code_answers *answers, struct found_runtimes *found,
-			  const struct code_question *q);
-int v8_answers__wasm(struct code_answers *answers, struct found_runtimes *found,
-		     const struct code_question *q);
-int v8_answers__frame(struct code_answers *answers, struct found_runtimes *found,
-		      const struct code_question *q);
+/* Reads of `memory` keep pages from now on, until the caller sets memory->pages to NULL. */
+void code_answers__keep_pages(struct code_answers *answers, struct target_memory *memory);
+
+/* Is it among `methods`, told with code that consists of it? */
+bool code_answers__has(const struct code_answers *answers, const struct code_question *q);
 
 #endif

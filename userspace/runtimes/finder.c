@@ -13,18 +13,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/minmax.h"
 #include "base/proc_parse.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
-#include "elf/elf_exports.h"
 #include "elf/elf_file.h"
 #include "runtimes/process_memory.h"
-#include "runtimes/v8/files.h"
-#include "runtimes/python/walk.h"
-#include "runtimes/hotspot/words.h"
-#include "runtimes/v8/script.h"
-#include "runtimes/v8/wasm.h"
 
 #define MAPPINGS_MAX 65536u
 #define FILES_MAX    16u /* that are opened: by their names, */
@@ -47,17 +40,6 @@ struct areas {
 static bool begins(const char *name, const char *with)
 {
 	return !strncmp(name, with, strlen(with));
-}
-
-/* Not the modules that Python loads. */
-bool runtime_finder__is_candidate(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-
-	if (strstr(name, ".cpython-"))
-		return false;
-	return begins(name, "python") || begins(name, "libpython") || begins(name, "node") ||
-	       begins(name, "libnode") || begins(name, "nsolid") || !strcmp(name, "libjvm.so");
 }
 
 bool runtime_finder__is_program(const char *path)
@@ -110,24 +92,23 @@ static int read_areas(pid_t pid, struct areas *areas)
 
 		if (proc_parse_mapping(line, line[size - 1] == '\n' ? size - 1 : size, &m))
 			continue;
-		err = vec_push(
-			&areas->list,
-			((struct area){.start = m.start,
-				       .end = m.end,
-				       .offset = m.offset,
-				       .inode = m.inode,
-				       .major = m.major,
-				       .minor = m.minor,
-				       .writable = m.protection & PROT_WRITE,
-				       .executable = m.protection & PROT_EXEC,
-				       .candidate = m.inode && runtime_finder__is_candidate(m.path),
-				       .program = is_program(&m, program)}));
+		err = vec_push(&areas->list,
+			       ((struct area){.start = m.start,
+					      .end = m.end,
+					      .offset = m.offset,
+					      .inode = m.inode,
+					      .major = m.major,
+					      .minor = m.minor,
+					      .writable = m.protection & PROT_WRITE,
+					      .executable = m.protection & PROT_EXEC,
+					      .candidate = m.inode && runtime_may_be_in(m.path),
+					      .program = is_program(&m, program)}));
 	}
 	return err;
 }
 
 /* Writable mappings of the same file, and what has none directly behind them. */
-static size_t writable_of(const struct areas *areas, size_t first, struct cpython_range *ranges)
+static size_t writable_of(const struct areas *areas, size_t first, struct target_range *ranges)
 {
 	size_t count = 0;
 
@@ -137,92 +118,29 @@ static size_t writable_of(const struct areas *areas, size_t first, struct cpytho
 		bool behind = !a->inode && count && ranges[count - 1].end == a->start;
 
 		if (a->writable && (own || behind))
-			ranges[count++] = (struct cpython_range){a->start, a->end};
+			ranges[count++] = (struct target_range){a->start, a->end};
 	}
 	return count;
 }
 
-static void look_for_python(struct found_runtimes *found, const struct areas *areas, size_t first,
-			    struct elf_file *file)
+static void look_for_each(struct found_runtimes *found, const struct areas *areas, size_t first,
+			  struct elf_file *file, const struct stat *st)
 {
-	struct target_memory memory = found_runtimes__memory(found);
-	struct cpython_range ranges[RANGES_MAX];
-	struct cpython_symbols symbols;
-	struct cpython_image image = {.symbols = &symbols, .writable = ranges};
+	const struct area *a = &areas->list.data[first];
+	struct target_range ranges[RANGES_MAX];
+	struct runtime_lookup lookup = {
+		.file = file, .st = st, .user = found->user, .writable = ranges};
+	const struct runtime_memory *memory;
 	uint64_t address;
 
-	if (found->has_python || cpython_symbols__read(file, &symbols) ||
-	    elf_file__address_of_offset(file, areas->list.data[first].offset, &address))
-		return;
-	image.bias = areas->list.data[first].start - (address & ~IN_PAGE);
-	image.writable_count = writable_of(areas, first, ranges);
-	found->python_verdict = cpython__find(&image, &memory, &found->python);
-	if (found->python_verdict == CPYTHON_OK)
-		found->python_verdict = cpython_thread_word__find(&found->python, &image, &memory,
-								  &found->python_word);
-	found->has_python = found->python_verdict == CPYTHON_OK;
-	if (found->has_python)
-		cpython_gil__of_main(&found->python, &memory, &found->python_gil);
-	found->may_come |= found->python_verdict == CPYTHON_NOT_STARTED;
-}
-
-/* What a JVM says of itself. 0; -ENODATA: this is none. */
-static int read_exports(const struct elf_file *file, uint64_t bias,
-			uint64_t exports[HOTSPOT_EXPORTS])
-{
-	struct elf_exports x;
-	int err = elf_exports__init(&x, file);
-
-	for (size_t i = 0; i < HOTSPOT_EXPORTS && !err; i++) {
-		err = elf_exports__find(&x, hotspot_export_names[i], &exports[i]);
-		exports[i] += bias;
+	lookup.has_bias = !elf_file__address_of_offset(file, a->offset, &address);
+	lookup.bias = lookup.has_bias ? a->start - (address & ~IN_PAGE) : 0;
+	lookup.writable_count = writable_of(areas, first, ranges);
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		lookup.memory = found_runtimes__memory(found);
+		memory->find(found->state[i], &lookup);
 	}
-	return err;
-}
-
-/* Its heaps and its interpreter come with its first thread; until then they cannot be read. */
-static void look_for_hotspot(struct found_runtimes *found, const struct areas *areas, size_t first,
-			     const struct elf_file *file)
-{
-	struct target_memory memory = found_runtimes__memory(found);
-	uint64_t exports[HOTSPOT_EXPORTS], address;
-	int err;
-
-	if (found->hotspot.header_size ||
-	    elf_file__address_of_offset(file, areas->list.data[first].offset, &address) ||
-	    read_exports(file, areas->list.data[first].start - (address & ~IN_PAGE), exports) ||
-	    hotspot_layout__read(&found->hotspot, &memory, exports))
-		return;
-	if (!found->hotspot.can[HOTSPOT_CAN_UNWIND]) {
-		/* the flag may not be parsed yet, and nothing here says when it is */
-		found->may_come |= found->hotspot.frame_pointers == HOTSPOT_FLAG_OFF;
-		return;
-	}
-	err = hotspot_code__read(&found->hotspot_code, &found->hotspot, &memory);
-	if (!err && found->hotspot_code.bytecode_start == found->hotspot_code.bytecode_end)
-		err = -ENODATA;
-	found->may_come |= err != 0;
-	found->has_hotspot = !err &&
-			     !hotspot_words__make(&found->hotspot_words, &found->hotspot_code);
-}
-
-static void look_for_v8(struct found_runtimes *found, struct elf_file *file, const struct stat *st)
-{
-	bool readable;
-
-	if (found->has_v8)
-		return;
-	readable = v8_files__read(file, st, found->user, &found->v8, &found->v8_bytecodes);
-	if (found->v8.verdict != V8_ABSENT)
-		found->v8_verdict = found->v8.verdict;
-	if (!readable)
-		return;
-	found->scripts = v8_scripts__new();
-	found->v8_told = calloc(V8_FUNCTIONS_TOLD, sizeof(*found->v8_told));
-	if (!found->scripts || !found->v8_told)
-		return;
-	v8_reader__init(&found->v8_reader, &found->v8, found->scripts);
-	found->has_v8 = true;
+	found->may_come |= lookup.may_come;
 }
 
 static void look_at_file(struct found_runtimes *found, const struct areas *areas, size_t i)
@@ -238,9 +156,7 @@ static void look_at_file(struct found_runtimes *found, const struct areas *areas
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || elf_file__open(fd, &file))
 		return;
-	look_for_v8(found, file, &st);
-	look_for_python(found, areas, i, file);
-	look_for_hotspot(found, areas, i, file);
+	look_for_each(found, areas, i, file, &st);
 	elf_file__free(file);
 }
 
@@ -265,8 +181,8 @@ static void note_file_code(struct found_runtimes *found, const struct areas *are
 		const struct area *a = &areas->list.data[i];
 
 		if (a->inode && a->executable)
-			found->file_code[found->file_code_count++] = (struct found_range){a->start,
-											  a->end};
+			found->file_code[found->file_code_count++] = (struct target_range){a->start,
+											   a->end};
 	}
 }
 
@@ -305,14 +221,28 @@ static void look_at_files(struct found_runtimes *found, const struct areas *area
 	}
 }
 
+static int make_states(struct found_runtimes *found)
+{
+	const struct runtime_memory *memory;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		found->state[i] = calloc(1, memory->state_size);
+		if (!found->state[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int runtime_finder__look(pid_t pid, struct found_runtimes *found)
 {
 	struct looked_files looked = {};
 	struct areas areas = {};
 	int err, mem;
 
-	*found = (struct found_runtimes){
-		.pid = pid, .python_verdict = CPYTHON_ABSENT, .v8_verdict = V8_ABSENT};
+	*found = (struct found_runtimes){.pid = pid};
+	err = make_states(found);
+	if (err)
+		return err;
 	mem = process_memory__open(pid);
 	found->mem = mem > 0 ? mem : 0;
 	found->user = tenant_user(pid);
@@ -328,12 +258,15 @@ int runtime_finder__look(pid_t pid, struct found_runtimes *found)
 
 void found_runtimes__fini(struct found_runtimes *found)
 {
-	v8_scripts__free(found->scripts);
-	free(found->v8_told);
-	v8_wasm__free(found->v8_wasm);
+	const struct runtime_memory *memory;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		if (found->state[i] && memory->fini)
+			memory->fini(found->state[i]);
+		free(found->state[i]);
+	}
 	if (found->mem)
 		close(found->mem);
-	hotspot_layout__fini(&found->hotspot);
 	*found = (struct found_runtimes){};
 }
 
@@ -355,143 +288,12 @@ struct target_memory found_runtimes__memory(const struct found_runtimes *found)
 	};
 }
 
-enum code_runtime_state found_runtimes__python(const struct found_runtimes *found, bool *there)
+void found_runtimes__describe(const struct found_runtimes *found, struct runtime_findings *findings)
 {
-	static const enum code_runtime_state states[CPYTHON_VERDICTS] = {
-		[CPYTHON_OK] = CODE_RUNTIME_READ,
-		[CPYTHON_TOO_OLD] = CODE_RUNTIME_TOO_OLD,
-		[CPYTHON_NO_VERSION] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_FREE_THREADED] = CODE_RUNTIME_FREE_THREADED,
-		[CPYTHON_UNKNOWN_VERSION] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_BAD_TABLE] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_OTHER_LIBC] = CODE_RUNTIME_OTHER_LIBC,
-		[CPYTHON_THREADS_UNKNOWN] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_UNREADABLE] = CODE_RUNTIME_UNREADABLE,
-	};
+	const struct runtime_memory *memory;
 
-	*there = found->python_verdict != CPYTHON_ABSENT &&
-		 found->python_verdict != CPYTHON_NOT_STARTED;
-	return *there ? states[found->python_verdict] : CODE_RUNTIME_READ;
-}
-
-/* ---- for the kernel -------------------------------------------------------------------------- */
-
-#define CLOSURE 24 /* of a JSFunction: what is behind what it has as an object */
-
-static struct runtime_v8 v8_info(const struct v8_layout *v8)
-{
-	struct runtime_v8 info = {
-		.context = v8->off_context,
-		.function = v8->off_function,
-		.bytecode_offset = v8->off_bytecode_offset,
-		.shared = v8->off_shared - 1, /* less the tag */
-		.typed = v8->frames_made,
-		.typed_leaf = v8->frames_made_leaf,
-		.wasm = v8->frame_wasm > 0 && v8->frame_wasm < V8_FRAME_TYPES
-				? (uint32_t)v8->frame_wasm
-				: 0,
-	};
-
-	info.closure = info.shared - 16; /* the words on both sides */
-	if (!v8->has_number)
-		return info;
-	info.closure = CLOSURE - 1;
-	info.number = v8->sfi_literal_id - 1;
-	if (v8->sfi_unique_id > 0)
-		return info;
-	info.script = v8->sfi_script - 1;
-	info.script_id = v8->script_id + 4 - 1; /* the upper half of a Smi */
-	return info;
-}
-
-/* Does the kernel read as much below the frame pointer? */
-static bool are_near(const struct runtime_v8 *info)
-{
-	const int32_t offsets[] = {info->context, info->function, info->bytecode_offset};
-
-	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
-		if (offsets[i] >= 0 || offsets[i] < -(int32_t)RUNTIME_V8_FRAME || offsets[i] % 8)
-			return false;
-	return true;
-}
-
-/* What the kernel reads of a code object in one piece. False: it lies too far apart. */
-static bool set_code_range(struct runtime_python *info)
-{
-	uint32_t first = min_u64(info->code_line, info->code_version);
-	uint32_t end = max_u64(info->code_line, info->code_version) + sizeof(uint32_t);
-
-	if (info->code_name != RUNTIME_NONE) {
-		first = min_u64(first, min_u64(info->code_name, info->code_filename));
-		end = max_u64(end,
-			      max_u64(info->code_name, info->code_filename) + sizeof(uint64_t));
-	}
-	info->code_from = info->code_type ? RUNTIME_OBJECT_TYPE : first;
-	if (info->code_from > first || end - info->code_from > RUNTIME_CODE_BYTES)
-		return false;
-	info->code_size = end - info->code_from;
-	return true;
-}
-
-static struct runtime_python python_info(const struct found_runtimes *found)
-{
-	const struct cpython *py = &found->python;
-	const struct cpython_thread_word *word = &found->python_word;
-	const struct cpython_layout *l = &py->layout;
-	struct runtime_python info = {
-		.hops = word->hops,
-		.state_frame = l->thread_frame,
-		.cframe_frame = l->has_cframes ? l->cframe_frame : RUNTIME_NONE,
-		.cframe_previous = l->has_cframes ? l->cframe_previous : RUNTIME_NONE,
-		.frame_is_entry = l->has_own_anchors ? RUNTIME_NONE : l->frame_is_entry,
-		.frame_previous = l->frame_previous,
-		.frame_code = l->frame_code,
-		.frame_instruction = l->frame_instruction,
-		.frame_owner = l->frame_owner,
-		.code_line = l->code_firstline,
-		.code_version = l->code_version ? l->code_version : l->code_qualname,
-		.code_name = l->code_version ? RUNTIME_NONE : l->code_name,
-		.str_hash = l->str_hash,
-		.str_length = l->str_length,
-		.str_ascii = l->str_ascii,
-		.head_size = cpython_layout__is_sound(l) ? cpython_head__size(py) : 0,
-		.code_qualname = l->code_qualname,
-		.code_filename = l->code_filename,
-		.code_linetable = l->code_linetable,
-		.bytes_size = l->bytes_size,
-		.bytes_data = l->bytes_data,
-		.code_type = l->has_cframes ? py->code_type : 0,
-		.state_holds = l->thread_holds_gil ? l->thread_holds_gil : RUNTIME_NONE,
-		.has_waits = l->thread_holds_gil &&
-			     l->thread_requests_gil == l->thread_holds_gil + sizeof(uint32_t),
-		.gil = found->python_gil.address,
-		.gil_interpreter = found->python_gil.interpreter,
-		.state_interpreter = l->thread_interp,
-		.state_thread = l->has_own_anchors ? 0 : l->thread_id,
-	};
-
-	for (uint32_t i = 0; i < RUNTIME_HOPS && i < CPYTHON_HOPS; i++)
-		info.hop[i] = word->offset[i];
-	return info;
-}
-
-struct runtime_info found_runtimes__info(const struct found_runtimes *found)
-{
-	struct runtime_info info = {};
-
-	if (found->has_v8) {
-		info.v8 = v8_info(&found->v8);
-		if (are_near(&info.v8))
-			info.has |= RUNTIME_V8;
-	}
-	if (found->has_python) {
-		info.python = python_info(found);
-		if (set_code_range(&info.python))
-			info.has |= RUNTIME_PYTHON;
-	}
-	if (found->has_hotspot) {
-		info.has |= RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES;
-		info.hotspot = found->hotspot_words;
-	}
-	return info;
+	*findings = (struct runtime_findings){.may_come = found->may_come};
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++)
+		if (found->state[i])
+			memory->describe(found->state[i], findings, &findings->of[i]);
 }

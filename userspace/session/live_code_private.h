@@ -41,7 +41,8 @@ struct code_process {
 	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
 	uint64_t restarted;
 	uint32_t looks;
-	enum code_runtime_state python; /* as it was told */
+	/* of each runtime_memory(), as it was reported */
+	uint8_t reported[RUNTIME_MEMORIES_MAX]; /* enum code_runtime_state */
 	/* The file that it executes, if nothing but that may have a runtime in it, and that of this user; else 0 */
 	uint64_t program, plain_key;
 	bool wanted, looked_at; /* it is to be looked at; a look is under way */
@@ -51,10 +52,10 @@ struct code_process {
 	struct forked_from from;
 	bool has_open;		   /* some of `asked` are */
 	bool is_asked;		   /* a request about its functions is under way */
-	bool keeps_frame_pointers; /* HotSpot's code, as far as it is known */
+	bool keeps_frame_pointers; /* its JIT code, as far as it is known */
 	struct runtime_info
 		info; /* what the kernel knows of it, while it `has` something, or inherits it */
-	struct cpython_layout layout; /* of its Python */
+	struct runtime_layout layout; /* what copies of its functions are read by */
 	VEC(struct asked) asked;
 	struct hashmap by_question;
 	VEC(uint32_t) waiting; /* numbers of `asked` */
@@ -74,6 +75,7 @@ struct live_code {
 	VEC(struct code_process *) processes;
 	struct hashmap by_pid;
 	struct plain_files plain;
+	struct note_table notes;
 	uint64_t lives, swept;
 	uint32_t window;     /* windows that have ended */
 	size_t asked;	     /* of all processes */
@@ -90,6 +92,9 @@ struct code_process *live_code_find(const struct live_code *c, uint32_t pid);
 /* NULL: it was not asked. */
 struct asked *live_code_asked(const struct code_process *process,
 			      const struct code_question *question);
+
+/* How long what is read of a function of this kind holds. */
+enum code_lasting live_code_lasting(const struct live_code *c, uint32_t kind, uint64_t check);
 
 /* Something was met in it that it takes with it when it ends. */
 void live_code_begins(struct live_code *c, const struct code_process *process, uint64_t now);

@@ -40,20 +40,6 @@ struct surveyed_map {
 	char *path;		   /* any bytes */
 };
 
-enum survey_mark {
-	SURVEY_GOOD,   /* named */
-	SURVEY_PARTLY, /* some of it is */
-	SURVEY_BAD,
-};
-
-struct surveyed_runtime {
-	const char *name; /* "Node.js" */
-	char version[40]; /* "" */
-	enum survey_mark mark;
-	char text[256];	    /* what works, or what is missing and why */
-	const char *remedy; /* NULL: none is needed, or known */
-};
-
 struct process_survey {
 	pid_t pid;
 	char comm[16];

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "readers/reader_pool.h"
+#include "runtimes/runtime.h"
 
 /* A file that is mapped at [start, end). */
 struct survey_mapping {
@@ -39,7 +40,7 @@ struct survey_file {
 	uint8_t cfi;   /* enum survey_cfi */
 	uint8_t symbols;  /* 1: .symtab; 2: .dynsym alone; 0: none */
 	uint8_t debug;	  /* enum survey_debug */
-	char version[32]; /* of libjvm.so: that of its JDK, by the file `release`; "" */
+	char version[32]; /* of the runtime in it: runtime.read_version; "" */
 };
 
 void survey_file__serve(struct reader_job *job);
@@ -48,13 +49,7 @@ void survey_file__serve(struct reader_job *job);
 
 struct survey_memory {
 	int32_t error; /* 0; negative errno: its mappings cannot be read */
-	uint32_t v8_verdict, python_verdict;
-	uint8_t has_v8, has_python;
-	uint8_t has_hotspot;	 /* its frames are walked, */
-	uint8_t has_methods;	 /* … and named */
-	uint8_t frame_pointers;	 /* of HotSpot: enum hotspot_flag */
-	uint32_t v8_version[3];	 /* major, minor, build */
-	uint32_t python_version; /* PY_VERSION_HEX; 0: unknown */
+	struct runtime_findings findings;
 };
 
 void survey_runtimes__serve(struct reader_job *job);

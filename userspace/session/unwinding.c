@@ -131,35 +131,20 @@ static int request_file(void *context, struct image_id id)
 	return dso_opener__request(u->opener, &identity, answer_file, request);
 }
 
-static const struct {
-	const char *start; /* of the file's name */
-	enum fed_kind kind;
-} runtimes[] = {
-	{"python3", FED_PYTHON}, {"libpython3", FED_PYTHON}, {"pypy", FED_PYPY},
-	{"libpypy", FED_PYPY},	 {"luajit", FED_LUAJIT},     {"libluajit", FED_LUAJIT},
-};
-
-static enum fed_kind kind_of_image(void *context, struct image_id id)
+static struct fed_image describe_image(void *context, struct image_id id)
 {
 	const struct image *image = unwinding__image(context, id);
 
-	if (image->kind == DSO_JIT)
-		return FED_JIT;
-	if (image->kind == DSO_FILE && !strcmp(image->name, "libjvm.so"))
-		return FED_JVM;
-	for (size_t i = 0; image->kind == DSO_FILE && i < sizeof(runtimes) / sizeof(runtimes[0]);
-	     i++)
-		if (!strncmp(image->name, runtimes[i].start, strlen(runtimes[i].start)))
-			return runtimes[i].kind;
-	return FED_FILE;
+	return (struct fed_image){
+		.is_made = image->kind == DSO_JIT,
+		.runtime = image->kind == DSO_FILE ? runtime_like_file(image->name) : NULL,
+	};
 }
 
 static int request_frames(void *context, const struct made_request *made)
 {
 	struct unwinding *u = context;
 	struct runtime_request request = {
-		.question = made->runtime->by == MADE_BY_PYPY ? RUNTIME_PYPY_TRACES
-							      : RUNTIME_LUAJIT_TRACES,
 		.ticket = made->ticket,
 		.runtime = *made->runtime,
 		.areas = made->areas,
@@ -236,7 +221,7 @@ static void find_frame_pointers(const struct unwinding *u, const struct process_
 {
 	struct fed_runtimes *runtimes = &known->runtimes;
 
-	if (!runtimes->jvm || runtimes->keeps_frame_pointers ||
+	if (!runtimes->has_own_walk || runtimes->keeps_frame_pointers ||
 	    !live_code__keeps_frame_pointers(u->code, process->pid))
 		return;
 	runtimes->keeps_frame_pointers = true;
@@ -617,7 +602,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	struct unwind_feed_options feed = {
 		.table_limit = options->memory->segment_size,
 		.request_file = request_file,
-		.kind = kind_of_image,
+		.describe = describe_image,
 		.request_frames = request_frames,
 		.described = on_described,
 		.builders = options->builders,

@@ -202,7 +202,7 @@ int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 	*result = file = &f->files.data[image.v];
 	file->recent = true;
 	if (file->state == FILE_UNREAD) {
-		file->kind = f->options.kind(f->options.context, image);
+		file->is_made = f->options.describe(f->options.context, image).is_made;
 		file->state = FILE_REQUESTED;
 		err = f->options.request_file(f->options.context, image);
 		if (err)

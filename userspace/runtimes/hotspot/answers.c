@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "runtimes/answers_private.h"
+#include "runtimes/hotspot/found.h"
 #include "runtimes/hotspot/names.h"
 
 #define BLOB_NAME_MAX 128u
@@ -41,16 +41,16 @@ static int end_rows(struct managed_function *f, uint32_t code_size)
 }
 
 /* Read, and looked at again. `f` is to be freed. */
-static enum code_state describe_method(struct found_runtimes *found, const struct hotspot_method *m,
+static enum code_state describe_method(struct hotspot_found *found, const struct hotspot_method *m,
 				       struct managed_function *f)
 {
-	const struct hotspot_layout *l = &found->hotspot;
-	int err = hotspot_method__describe(l, &found->memory, m, f);
+	const struct hotspot_layout *l = &found->layout;
+	int err = hotspot_method__describe(l, found->memory, m, f);
 
 	if (!err)
 		err = end_rows(f, m->code_size);
 	return err ? state_of_error(err)
-		   : hotspot_states[hotspot_method__check(l, &found->memory, m)];
+		   : hotspot_states[hotspot_method__check(l, found->memory, m)];
 }
 
 /*
@@ -62,20 +62,20 @@ static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code
 	return unloads->is_known ? !hotspot_unloads__none_since(unloads, q->time) : !q->is_told;
 }
 
-static int add_method(struct code_answers *answers, struct found_runtimes *found,
+static int add_method(struct code_answers *answers, struct hotspot_found *found,
 		      const struct code_question *q, enum code_state state,
 		      const struct managed_function *f)
 {
-	struct hotspot_unloads *unloads = &found->hotspot_unloads;
+	struct hotspot_unloads *unloads = &found->unloads;
 
-	hotspot_unloads__look(unloads, &found->hotspot, &found->memory);
+	hotspot_unloads__look(unloads, &found->layout, found->memory);
 	return code_answers__function(answers, q, state,
-				      (uint32_t)found->hotspot.at[HOTSPOT_CONST_METHOD_SIZE],
+				      (uint32_t)found->layout.at[HOTSPOT_CONST_METHOD_SIZE],
 				      state == CODE_STATE_CONFIRMED ? f : NULL,
 				      is_doubtful(unloads, q) ? EVENT_DOUBTFUL : 0);
 }
 
-int hotspot_answers__method(struct code_answers *answers, struct found_runtimes *found,
+int hotspot_answers__method(struct code_answers *answers, struct hotspot_found *found,
 			    const struct code_question *q)
 {
 	struct managed_function f = {};
@@ -83,8 +83,8 @@ int hotspot_answers__method(struct code_answers *answers, struct found_runtimes 
 	enum code_state state = CODE_STATE_UNKNOWN;
 	int err;
 
-	if (found->has_hotspot) {
-		err = hotspot_method__read(&found->hotspot, &found->memory, q->function, &m);
+	if (found->is_read) {
+		err = hotspot_method__read(&found->layout, found->memory, q->function, &m);
 		if (err)
 			state = state_of_error(err);
 		else if (m.const_method != q->check)
@@ -100,14 +100,14 @@ int hotspot_answers__method(struct code_answers *answers, struct found_runtimes 
 /* ---- compiled code of HotSpot's -------------------------------------------------------------- */
 
 /* As the programs in the kernel make it, whatever kind of blob it is. 0: nothing can be read. */
-static uint64_t check_of_header(struct found_runtimes *found, uint64_t blob)
+static uint64_t check_of_header(struct hotspot_found *found, uint64_t blob)
 {
-	const struct hotspot_layout *l = &found->hotspot;
+	const struct hotspot_layout *l = &found->layout;
 	uint32_t compile_id, method;
 
 	if (!l->known[HOTSPOT_COMPILE_ID] || !l->known[HOTSPOT_METHOD_OF] ||
-	    target_memory__u32(&found->memory, &compile_id, blob + l->at[HOTSPOT_COMPILE_ID]) ||
-	    target_memory__u32(&found->memory, &method, blob + l->at[HOTSPOT_METHOD_OF]))
+	    target_memory__u32(found->memory, &compile_id, blob + l->at[HOTSPOT_COMPILE_ID]) ||
+	    target_memory__u32(found->memory, &method, blob + l->at[HOTSPOT_METHOD_OF]))
 		return 0;
 	return (uint64_t)compile_id << 32 | method;
 }
@@ -118,19 +118,19 @@ static bool is_compiled(const struct hotspot_blob *blob)
 }
 
 /* Is the blob of the note still there? Where a stub has no header like a method's, those words are of its code. */
-static enum code_state find_blob(struct found_runtimes *found, const struct code_question *q,
+static enum code_state find_blob(struct hotspot_found *found, const struct code_question *q,
 				 struct hotspot_blob *blob)
 {
-	struct hotspot_code *code = &found->hotspot_code;
+	struct hotspot_code *code = &found->code;
 	uint64_t address;
-	int err = hotspot_code__find(code, &found->memory, q->function, &address);
+	int err = hotspot_code__find(code, found->memory, q->function, &address);
 
 	if (!err && address != q->function)
 		return CODE_STATE_STALE;
 	if (!err)
-		err = hotspot_code__is_used(code, &found->memory, address);
+		err = hotspot_code__is_used(code, found->memory, address);
 	if (!err)
-		err = hotspot_code__blob(code, &found->memory, address, blob);
+		err = hotspot_code__blob(code, found->memory, address, blob);
 	if (err)
 		return state_of_error(err);
 	if (q->address - q->function >= blob->size)
@@ -153,7 +153,7 @@ static void add_call(struct compiled_code *e, const struct code_call *call)
 }
 
 /* 1: it cannot be told. */
-static int add_scope(struct code_answers *answers, struct found_runtimes *found,
+static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 		     const struct hotspot_scope *scope, uint64_t time, struct compiled_code *e)
 {
 	struct managed_function f = {};
@@ -161,8 +161,8 @@ static int add_scope(struct code_answers *answers, struct found_runtimes *found,
 	struct hotspot_method m;
 	struct code_question q = {
 		.kind = FRAME_NOTE_HOTSPOT, .function = scope->method, .time = time};
-	bool is_told = false;
-	int err = hotspot_method__read(&found->hotspot, &found->memory, scope->method, &m);
+	bool is_told;
+	int err = hotspot_method__read(&found->layout, found->memory, scope->method, &m);
 
 	if (err)
 		return 1;
@@ -171,9 +171,7 @@ static int add_scope(struct code_answers *answers, struct found_runtimes *found,
 		managed_function__fini(&f);
 		return 1;
 	}
-	for (size_t i = 0; i < answers->methods.count && !is_told; i++)
-		is_told = answers->methods.data[i].function == q.function &&
-			  answers->methods.data[i].check == q.check;
+	is_told = code_answers__has(answers, &q);
 	if (scope->index >= 0)
 		row = managed_function__row(&f, (uint32_t)scope->index);
 	add_call(e, &(struct code_call){q.function, q.check, row ? row->line : 0, 0});
@@ -186,12 +184,11 @@ static int add_scope(struct code_answers *answers, struct found_runtimes *found,
 }
 
 /* Where it is not known for sure what is inlined, it is the compiled method alone, without a line. */
-static int read_chain(struct found_runtimes *found, const struct hotspot_blob *blob,
+static int read_chain(struct hotspot_found *found, const struct hotspot_blob *blob,
 		      uint64_t address, struct hotspot_chain *chain)
 {
 	/* the description behind an address is that of what returns there */
-	int err = hotspot_chain__read(&found->hotspot_code, &found->memory, blob, address, true,
-				      chain);
+	int err = hotspot_chain__read(&found->code, found->memory, blob, address, true, chain);
 
 	if (err)
 		return err;
@@ -204,7 +201,7 @@ static int read_chain(struct found_runtimes *found, const struct hotspot_blob *b
 }
 
 /* 0; 1: it cannot be told; negative errno. */
-static int add_scopes(struct code_answers *answers, struct found_runtimes *found,
+static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 		      const struct code_question *q, const struct hotspot_blob *blob,
 		      struct compiled_code *e)
 {
@@ -223,13 +220,13 @@ static int add_scopes(struct code_answers *answers, struct found_runtimes *found
 }
 
 /* Not a function of the program's: its name is in brackets. */
-static int add_stub(struct code_answers *answers, struct found_runtimes *found,
+static int add_stub(struct code_answers *answers, struct hotspot_found *found,
 		    const struct code_question *q, const struct hotspot_blob *blob)
 {
 	struct code_question stub = {.kind = q->kind, .function = q->function, .check = q->check};
 	struct managed_function f = {};
 	char text[BLOB_NAME_MAX], name[BLOB_NAME_MAX + 2];
-	int err = hotspot_blob__name(blob, &found->memory, text, sizeof(text));
+	int err = hotspot_blob__name(blob, found->memory, text, sizeof(text));
 
 	if (err && err != -ENAMETOOLONG)
 		return 1;
@@ -252,7 +249,7 @@ static int add_code(struct code_answers *answers, const struct code_question *q,
 }
 
 /* What it consists of at an address, if it is the same before and after that was read. */
-int hotspot_answers__code(struct code_answers *answers, struct found_runtimes *found,
+int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *found,
 			  const struct code_question *q)
 {
 	struct compiled_code e = {.event = {.header = {.type = EVENT_CODE_CHAIN},
@@ -266,7 +263,7 @@ int hotspot_answers__code(struct code_answers *answers, struct found_runtimes *f
 	enum code_state state;
 	int err;
 
-	if (!found->has_hotspot || !q->address)
+	if (!found->is_read || !q->address)
 		return 0;
 	state = find_blob(found, q, &blob);
 	if (state == CODE_STATE_UNKNOWN)

@@ -76,7 +76,7 @@ static size_t find_cookie(const uint8_t *bytes, size_t size)
 }
 
 /* Pieces overlap by what could lie across their edge. */
-static uint64_t search_range(struct target_memory *m, struct cpython_range range, uint8_t *bytes,
+static uint64_t search_range(struct target_memory *m, struct target_range range, uint8_t *bytes,
 			     uint64_t *left)
 {
 	uint64_t at = (range.start + 7) & ~UINT64_C(7);

@@ -35,17 +35,12 @@ struct cpython_symbols {
  */
 int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols);
 
-/* Memory of the process, [start, end). */
-struct cpython_range {
-	uint64_t start, end;
-};
-
 /* An image of a process. */
 struct cpython_image {
 	const struct cpython_symbols *symbols; /* of its file; NULL or empty: nothing is known */
 	uint64_t bias;			       /* what is added to addresses of the file */
 	/* its own writable mappings: searched for a table (3.13 on) where its file tells nothing. Up to 1 MB is read. */
-	const struct cpython_range *writable;
+	const struct target_range *writable;
 	size_t writable_count;
 };
 

@@ -4,44 +4,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtimes/answers_private.h"
+#include "runtimes/v8/found.h"
 #include "runtimes/v8/wasm.h"
 
 /* A process that has none pays for none. */
-static struct v8_wasm *wasm_of(struct found_runtimes *found)
+static struct v8_wasm *wasm_of(struct v8_found *found)
 {
-	if (!found->v8_wasm)
-		found->v8_wasm = v8_wasm__new();
-	return found->v8_wasm;
-}
-
-static bool is_told(const struct code_answers *answers, const struct code_question *q)
-{
-	for (size_t i = 0; i < answers->methods.count; i++)
-		if (answers->methods.data[i].kind == q->kind &&
-		    answers->methods.data[i].function == q->function &&
-		    answers->methods.data[i].check == q->check)
-			return true;
-	return false;
+	if (!found->wasm)
+		found->wasm = v8_wasm__new();
+	return found->wasm;
 }
 
 /* The function by its number, once in an answer. */
-static int add_function(struct code_answers *answers, struct found_runtimes *found,
+static int add_function(struct code_answers *answers, struct v8_found *found,
 			const struct code_question *q, uint32_t number)
 {
 	struct managed_function f = {};
 	int err;
 
-	if (is_told(answers, q))
+	if (code_answers__has(answers, q))
 		return 0;
-	err = v8_wasm__describe(found->v8_wasm, &found->v8_reader, q->function, number, &f);
+	err = v8_wasm__describe(found->wasm, &found->reader, q->function, number, &f);
 	if (err)
 		return err;
 	err = code_answers__function(answers, q, CODE_STATE_CONFIRMED, 0, &f, 0);
 	return err ? err : vec_push(&answers->methods, *q);
 }
 
-int v8_answers__wasm(struct code_answers *answers, struct found_runtimes *found,
+int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
 		     const struct code_question *q)
 {
 	struct {
@@ -53,15 +43,13 @@ int v8_answers__wasm(struct code_answers *answers, struct found_runtimes *found,
 	struct v8_wasm_function code;
 	int err;
 
-	if (!found->has_v8 || !q->address || found->v8_trust.state == V8_REFUSED ||
-	    found_runtimes__is_file_code(found, q->address))
+	if (!found->is_read || !q->address || found->trust.state == V8_REFUSED ||
+	    found_runtimes__is_file_code(answers->found, q->address))
 		return 0;
 	wasm = wasm_of(found);
 	if (!wasm)
 		return -ENOMEM;
-	found->v8_reader.memory = &found->memory;
-	err = v8_wasm__function(wasm, &found->v8_reader, q->function, q->address, q->is_leaf,
-				&code);
+	err = v8_wasm__function(wasm, &found->reader, q->function, q->address, q->is_leaf, &code);
 	if (err)
 		return err == -ENOMEM || err == -EDQUOT ? err : 0;
 	function.check = (uint64_t)code.number + 1;
@@ -83,14 +71,14 @@ int v8_answers__wasm(struct code_answers *answers, struct found_runtimes *found,
 	return code_answers__append(answers, &e, sizeof(e));
 }
 
-int v8_answers__frame(struct code_answers *answers, struct found_runtimes *found,
+int v8_answers__frame(struct code_answers *answers, struct v8_found *found,
 		      const struct code_question *q)
 {
 	struct managed_function f = {};
 	const char *type = NULL;
 
-	if (found->has_v8 && q->function < V8_FRAME_TYPES)
-		type = found->v8.frame_types[q->function];
+	if (found->is_read && q->function < V8_FRAME_TYPES)
+		type = found->layout.frame_types[q->function];
 	if (!type)
 		return code_answers__function(answers, q, CODE_STATE_UNKNOWN, 0, NULL, 0);
 	snprintf(f.name, sizeof(f.name), "[%s]", type);

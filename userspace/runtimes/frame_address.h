@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The code address of a user frame: inside the call instruction, not behind it. */
-#ifndef PROCESS_FRAME_ADDRESS_H
-#define PROCESS_FRAME_ADDRESS_H
+#ifndef RUNTIMES_FRAME_ADDRESS_H
+#define RUNTIMES_FRAME_ADDRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
