@@ -72,7 +72,7 @@ Q   := $(if $(V),,@)
 say  = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
 sub  = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-LIB_SOURCES   := $(filter-out userspace/cli/%,$(wildcard userspace/*/*.c userspace/runtimes/*/*.c))
+LIB_SOURCES   := $(filter-out userspace/cli/%,$(wildcard userspace/*/*.c userspace/*/*/*.c))
 CLI_SOURCES   := $(wildcard userspace/cli/*.c)
 BPF_SOURCES   := $(wildcard bpf/*.bpf.c)
 LIB_OBJECTS   := $(LIB_SOURCES:%.c=$(BUILD)/%.o)

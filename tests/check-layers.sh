@@ -32,9 +32,10 @@ symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
 serve     : base serve                                  | | the web server on the loopback interface, its routes
-session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers readers runtimes session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
+live      : base stream capture procfs jitwatch readers live | event.h event_handler.h | the table of live processes; parts that follow them in a live recording: facts, memory, control groups, JIT files
+session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers readers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers readers runtimes session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers readers runtimes live session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf       :                                             | bpf_shared.h event.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
 sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
@@ -77,8 +78,8 @@ runtime_reader__new    : session
 unwind_feed__new       : session
 finisher__new          : session
 jit_tail__new          : session
-family__new            : session
-proc_reread__new       : session
+tasks__new             : session
+reread_part__new       : session
 recording_read         : session
 '
 
@@ -193,8 +194,10 @@ function owner_of(name) {
 		return "process"
 	if (name ~ /^(event_queue__|recording_)/)
 		return "stream"
-	if (name ~ /^(dso_opener|proc_reread)__/)
+	if (name ~ /^dso_opener__/)
 		return "procfs"
+	if (name ~ /^(tasks|reread_part)__/)
+		return "live"
 	if (name ~ /^(runtime_reader|jit_tail)__/)
 		return "jitwatch"
 	return name ~ /^unwind_feed__/ ? "unwind" : "session"

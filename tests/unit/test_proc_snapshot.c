@@ -26,7 +26,7 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "procfs/proc_maps.h"
-#include "procfs/proc_reread.h"
+#include "live/parts/reread.h"
 #include "procfs/proc_snapshot.h"
 #include "readers/reader_pool.h"
 #include "stream/event_decode.h"
@@ -722,47 +722,49 @@ static void test_rereading_is_limited(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct told told = {.ignore = true};
-	struct proc_reread *r = proc_reread__new(s, take, &told);
+	struct tasks *tasks = tasks__new(&(struct tasks_options){});
+	struct live_part r;
 	uint64_t start;
 
 	(void)state;
-	assert_non_null(r);
-	assert_int_equal(proc_reread__run(r), 0);
-	proc_reread__request(r, getpid());
-	proc_reread__request(r, getpid());
+	assert_non_null(tasks);
+	assert_int_equal(reread_part__new(&(struct reread_options){tasks, s, take, &told}, &r), 0);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
+	reread_part__request(r.object, getpid());
+	reread_part__request(r.object, getpid());
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 0); /* not yet */
 	start = monotonic_ns();
-	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
 	assert_true(told.of_type[EVENT_MMAP] > 2);
 	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
-	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1); /* not asked for */
-	proc_reread__request(r, getpid());
+	reread_part__request(r.object, getpid());
 	while (told.of_type[EVENT_MAPS_READ] == 1) {
-		assert_int_equal(proc_reread__run(r), 0);
+		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 		usleep(1000);
 	}
 	assert_true(monotonic_ns() - start >= 100 * MS);
 	start = monotonic_ns();
-	proc_reread__request(r, getpid());
+	reread_part__request(r.object, getpid());
 	while (told.of_type[EVENT_MAPS_READ] == 2) {
-		assert_int_equal(proc_reread__run(r), 0);
+		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 		usleep(1000);
 	}
 	assert_true(monotonic_ns() - start >= 190 * MS);
-	proc_reread__forget(r, getpid());
-	proc_reread__forget(r, 1);
-	proc_reread__request(r, getpid());
-	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(tasks__exec(tasks, getpid()), 0);
+	assert_int_equal(tasks__exec(tasks, 1), 0);
+	reread_part__request(r.object, getpid());
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
 	/* more processes than are remembered, none of which exists */
 	for (uint32_t pid = 5000000; pid < 5150000; pid++)
-		proc_reread__request(r, pid);
-	assert_int_equal(proc_reread__run(r), 0);
+		reread_part__request(r.object, pid);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
-	proc_reread__free(r);
-	proc_reread__free(NULL);
+	r.free(r.object);
+	tasks__free(tasks);
 	proc_snapshot__free(s);
 }
 

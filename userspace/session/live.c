@@ -35,8 +35,9 @@
 #include "base/minmax.h"
 #include "capture/clock_reader.h"
 #include "capture/cpu_idle.h"
-#include "jitwatch/jit_find.h"
-#include "jitwatch/jit_tail.h"
+#include "live/parts/facts.h"
+#include "live/parts/jit.h"
+#include "live/parts/reread.h"
 #include "procfs/kernel_snapshot.h"
 #include "procfs/machine_facts.h"
 #include "session/live_private.h"
@@ -59,40 +60,15 @@
 #define SLICE_EVENTS	  16	       /* between two looks at the clock */
 #define ASIDE_MAX	  262144       /* side-band records */
 
-/* ---- code that is made as it runs ------------------------------------------------------------ */
-
-#define JIT_START_PATIENCE 100000000ull	 /* ns: to read what there is before sampling begins */
-#define JIT_STOP_PATIENCE  1000000000ull /* ns: to read all once more */
-
-/* An event_push_fn. */
-static int push_jit_event(void *context, struct event_header *event)
-{
-	struct live *live = context;
-	const struct jit_file_event *file = (const struct jit_file_event *)event;
-
-	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
-		live_code__reports(live->code, file->pid);
-	return event_queue__push(live->queue, event);
-}
-
-static int take_jit_events(struct live *live, uint64_t now)
-{
-	return jit_tail__take(live->jit, now, push_jit_event, live);
-}
-
 /* ---- into the queue -------------------------------------------------------------------------- */
 
 /* A mapping whose file is known. A mapping_answer_fn. */
 static int push_mapping(void *context, struct mmap_event *mmap)
 {
 	struct live *live = context;
-	int err = jit_targets__see(&live->jit_targets, mmap);
+	struct task *task = tasks__need(live->tasks, (pid_t)mmap->pid);
+	int err = task ? call_parts(live->parts, mapped, task, mmap) : 0;
 
-	if (!err)
-		err = live_code__mapped(live->code, mmap);
-
-	if (mmap->file_state == FILE_STATE_LATE) /* it may be told later */
-		proc_reread__request(live->reread, mmap->pid);
 	return err ? err : event_queue__push(live->queue, &mmap->header);
 }
 
@@ -104,7 +80,7 @@ static int see_and_push(struct live *live, struct event_header *event)
 		return dso_opener__pass(live->opener, event, event_queue__push, live->queue);
 	if (event->type != EVENT_MMAP)
 		return event_queue__push(live->queue, event);
-	return dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid),
+	return dso_opener__see(live->opener, mmap, tasks__parent(live->tasks, mmap->pid),
 			       push_mapping, live);
 }
 
@@ -172,7 +148,7 @@ static int push_from_proc(void *context, struct event_header *event)
 
 	if (event->type == EVENT_PROCESS) {
 		const struct process_event *process = (const struct process_event *)event;
-		int err = family__add_parent(live->family, process->pid, process->ppid);
+		int err = tasks__add_parent(live->tasks, process->pid, process->ppid);
 
 		if (err)
 			return err;
@@ -238,29 +214,29 @@ static int report_lost_sideband(struct live *live)
 	return event_queue__push(live->queue, &lost.header);
 }
 
-/* What the rings tell. An event_push_fn. */
+static int take_sample(struct live *live, struct sample_event *sample)
+{
+	struct task *task = tasks__need(live->tasks, (pid_t)sample->tgid);
+	int err = refine_time(live, sample);
+
+	live->samples++;
+	if (!err && task)
+		err = call_parts(live->parts, sampled, task, sample);
+	return err ? err : event_queue__push(live->queue, &sample->header);
+}
+
+/* Records of the rings. An event_push_fn. */
 static int push_from_rings(void *context, struct event_header *event)
 {
 	struct live *live = context;
-	int err;
 
 	switch (event->type) {
 	case EVENT_IN_GROUP:
-		return live_groups__entered(live->groups, (struct in_group_event *)event);
 	case EVENT_GROUP_MADE:
-		return live_groups__made(live->groups, (struct group_made_event *)event);
 	case EVENT_CODE_COPY:
-		return live_code__copied(live->code, (const struct code_copy_event *)event);
+		return call_parts(live->parts, reported, event);
 	case EVENT_SAMPLE:
-		err = refine_time(live, (struct sample_event *)event);
-		live->samples++;
-		process_watch__sampled(live->watch, ((const struct sample_event *)event)->tgid);
-		if (live->facts)
-			fact_asker__sampled(live->facts, ((const struct sample_event *)event)->tgid,
-					    event->time);
-		if (!err)
-			err = live_code__sampled(live->code, (const struct sample_event *)event);
-		return err ? err : event_queue__push(live->queue, event);
+		return take_sample(live, (struct sample_event *)event);
 	case EVENT_FORK:
 	case EVENT_MMAP:
 	case EVENT_COMM:
@@ -284,41 +260,41 @@ static pid_t sideband_pid(const struct event_header *event)
 	}
 }
 
+/* The part's slots are about to be cleared: tasks_options.released. */
+static int release_task(void *context, struct task *task, enum task_end how)
+{
+	struct live *live = context;
+
+	return how == TASK_EXECED ? call_parts(live->parts, execed, task)
+				  : call_parts(live->parts, exited, task);
+}
+
 /* An event_push_fn. */
 static int take_sideband(void *context, struct event_header *event)
 {
 	struct live *live = context;
 	const struct task_event *task = (const struct task_event *)event;
+	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
 	int err = 0;
 
 	if (slice_is_over(live))
 		return ASIDE_LATER;
 	if (event->type == EVENT_FORK) {
-		err = family__fork(live->family, task);
+		err = tasks__fork(live->tasks, task);
 		if (!err)
-			err = live_code__forked(live->code, task->ppid, task->pid, event->time);
+			err = call_parts(live->parts, forked, task);
 	}
-	if (!err && family__is_target(live->family, sideband_pid(event), event->time)) {
+	if (!err && tasks__is_target(live->tasks, sideband_pid(event), event->time)) {
 		live->changed = true;
-		if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
+		if (is_exec)
 			live_pace__exec(live);
 		err = see_and_push(live, event);
 	}
 	if (event->type == EVENT_EXIT) {
-		family__exit(live->family, task);
 		thread_targets__exit(&live->threads, task);
-		if (task->pid == task->tid)
-			process_watch__forget(live->watch, task->pid);
-	}
-	if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
-		process_watch__exec(live->watch, sideband_pid(event));
-	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
-	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)) {
-		proc_reread__forget(live->reread, sideband_pid(event));
-		live_code__forget(live->code, sideband_pid(event));
-		if (live->facts)
-			fact_asker__forget(live->facts, sideband_pid(event));
-		err = err ? err : jit_targets__forget(&live->jit_targets, sideband_pid(event));
+		err = err ? err : tasks__exit(live->tasks, task);
+	} else if (is_exec && !err) {
+		err = tasks__exec(live->tasks, sideband_pid(event));
 	}
 	return err;
 }
@@ -390,11 +366,14 @@ static int push_anchor(struct live *live)
 	return event_queue__push(live->queue, &anchor.header);
 }
 
-/* The memory and the control groups of this program and of what ran. */
-static int look_at_processes(struct live *live, uint64_t time)
+static int tick_parts(struct live *live)
 {
-	return process_watch__look(live->watch, live->roots.data, live->roots.count, time,
-				   event_queue__push, live->queue);
+	int err = 0;
+
+	for (const struct live_part *part = live->parts; part->object && !err; part++)
+		if (part->tick)
+			err = part->tick(part->object, monotonic_ns());
+	return err;
 }
 
 /* Side-band records that are younger than `before` wait for the next time. */
@@ -402,8 +381,6 @@ static int read_everything(struct live *live, uint64_t before)
 {
 	int err = bpf_session__drain(live->session, push_from_rings, live);
 
-	if (!err && live->groups)
-		err = live_groups__settle(live->groups);
 	if (!err)
 		err = report_lost_sideband(live);
 	begin_slice(live);
@@ -412,13 +389,10 @@ static int read_everything(struct live *live, uint64_t before)
 	if (!err)
 		live->sideband_until = before;
 	if (!err)
-		err = proc_reread__run(live->reread);
+		err = tasks__sweep(live->tasks, min_u64(min_u64(before, monotonic_ns()),
+							aside__oldest(&live->sideband)));
 	if (!err)
-		err = settle_readers(live, FILES_PATIENCE);
-	if (!err && live->facts && live->started && !live->stopped)
-		err = fact_asker__run(live->facts, monotonic_ns());
-	if (!err && live->started)
-		err = live_code__run(live->code, monotonic_ns());
+		err = tick_parts(live);
 	return err ? err : live_pace__ask_readers(live);
 }
 
@@ -441,15 +415,112 @@ int live_settle_code(struct live *live)
 	return err;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
-/* A zombie does, until it is waited for. */
-static bool process_exists(pid_t pid)
+static int add_groups(struct live *live, const struct live_options *options, struct live_part *part)
 {
-	return !kill(pid, 0) || errno == EPERM;
+	const struct groups_options groups = {.proc = live->proc,
+					      .wanted = options->group_wanted,
+					      .wanted_context = options->group_context,
+					      .push = event_queue__push,
+					      .context = live->queue};
+
+	if (!options->session.follow_groups)
+		return 0;
+	live->groups = part;
+	return groups_part__new(&groups, part);
 }
 
-/* What the kernel's side has to know of a process's runtimes. */
+static int add_memory(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct memory_options memory = {.tasks = live->tasks,
+					      .groups_only = options->no_memory,
+					      .always = &live->roots,
+					      .push = event_queue__push,
+					      .context = live->queue};
+
+	return memory_part__new(&memory, part);
+}
+
+static int add_reread(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct reread_options reread = {.tasks = live->tasks,
+					      .snapshot = live->proc,
+					      .push = push_from_proc,
+					      .context = live};
+	int err = reread_part__new(&reread, part);
+
+	(void)options;
+	live->requests = (struct event_source_requests){
+		.context = part->object,
+		.reread_process = reread_part__request,
+	};
+	return err;
+}
+
+/* An event_push_fn. */
+static int push_jit_event(void *context, struct event_header *event)
+{
+	struct live *live = context;
+	const struct jit_file_event *file = (const struct jit_file_event *)event;
+
+	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
+		live_code__reports(live->code, file->pid);
+	return event_queue__push(live->queue, event);
+}
+
+static int add_jit(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	int err = jit_tail__new(options->jvm_perfmap, &live->jit);
+
+	if (err)
+		return err;
+	jit_tail__count_in(live->jit, live->books);
+	err = jit_part__new(
+		&(struct jit_options){.tail = live->jit, .push = push_jit_event, .context = live},
+		part);
+	if (err)
+		jit_tail__free(live->jit);
+	return err;
+}
+
+static int settle_files(void *context, uint64_t now)
+{
+	(void)now;
+	return settle_readers(context, FILES_PATIENCE);
+}
+
+static int finish_files(void *context, uint64_t time)
+{
+	struct live *live = context;
+
+	(void)time;
+	reader_pool__set_hurry(live->readers, false);
+	return settle_readers(live, FILES_AT_END);
+}
+
+/* What readers have answered; parts below it use them. */
+static int add_files(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	(void)options;
+	*part = (struct live_part){.object = live, .tick = settle_files, .finish = finish_files};
+	return 0;
+}
+
+static int add_facts(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct facts_options facts = {.tasks = live->tasks,
+					    .readers = live->readers,
+					    .service = SERVICE_FACTS,
+					    .names = options->fact_names,
+					    .name_count = options->fact_name_count,
+					    .push = event_queue__push,
+					    .context = live->queue};
+
+	return options->facts ? facts_part__new(&facts, part) : 0;
+}
+
+/* The runtimes of a process, for the kernel side. */
 static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
 {
 	struct live *live = context;
@@ -457,7 +528,104 @@ static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *
 	return bpf_session__set_runtime(live->session, tgid, info);
 }
 
-static int init_parts(struct live *live, const struct live_options *options)
+static int code_sampled(void *code, struct task *task, const struct sample_event *sample)
+{
+	(void)task;
+	return live_code__sampled(code, sample);
+}
+
+static int code_reported(void *code, const struct event_header *event)
+{
+	return event->type == EVENT_CODE_COPY
+		       ? live_code__copied(code, (const struct code_copy_event *)event)
+		       : 0;
+}
+
+static int code_forked(void *code, const struct task_event *fork)
+{
+	return live_code__forked(code, fork->ppid, fork->pid, fork->header.time);
+}
+
+static int code_mapped(void *code, struct task *task, const struct mmap_event *mapping)
+{
+	(void)task;
+	return live_code__mapped(code, mapping);
+}
+
+static int code_ended(void *code, struct task *task)
+{
+	live_code__forget(code, (uint32_t)task->id.pid);
+	return 0;
+}
+
+static int code_begin(void *code)
+{
+	return live_code__begin(code);
+}
+
+static int code_tick(void *code, uint64_t now)
+{
+	return live_code__run(code, now);
+}
+
+static void code_free(void *code)
+{
+	live_code__free(code);
+}
+
+static int add_code(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	int err = live_code__new(&(struct live_code_options){.readers = live->readers,
+							     .service = SERVICE_CODE,
+							     .books = live->books,
+							     .push = event_queue__push,
+							     .context = live->queue,
+							     .set_runtime = set_runtime,
+							     .runtime_context = live},
+				 &live->code);
+
+	(void)options;
+	*part = (struct live_part){
+		.object = live->code,
+		.sampled = code_sampled,
+		.reported = code_reported,
+		.forked = code_forked,
+		.mapped = code_mapped,
+		.execed = code_ended,
+		.exited = code_ended,
+		.begin = code_begin,
+		.tick = code_tick,
+		.free = code_free,
+	};
+	return err;
+}
+
+static int add_parts(struct live *live, const struct live_options *options)
+{
+	/* in the order in which they are called */
+	static int (*const add[])(struct live *, const struct live_options *,
+				  struct live_part *) = {
+		add_groups, add_memory, add_reread, add_jit, add_files, add_facts, add_code, NULL,
+	};
+	struct live_part *part = live->parts;
+	int err = 0;
+
+	for (size_t i = 0; add[i] && !err; i++) {
+		err = add[i](live, options, part);
+		part += part->object != NULL;
+	}
+	return err;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* True for a zombie, until it is reaped. */
+static bool process_exists(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
+static int init(struct live *live, const struct live_options *options)
 {
 	const struct target *target = &options->session.target;
 	int err;
@@ -472,10 +640,14 @@ static int init_parts(struct live *live, const struct live_options *options)
 	live->queue = event_queue__new(options->queue_bytes);
 	if (live->queue)
 		event_queue__set_stage(live->queue, stage_event, live);
-	live->family = family__new(live->everyone, target->inherit, process_exists);
+	live->tasks = tasks__new(&(struct tasks_options){.everyone = live->everyone,
+							 .inherit = target->inherit,
+							 .exists = process_exists,
+							 .released = release_task,
+							 .context = live});
 	live->idle = cpu_idle__new();
 	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
-	    !live->family || !live->idle)
+	    !live->tasks || !live->idle)
 		return -ENOMEM;
 	/* processes are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers);
@@ -487,61 +659,17 @@ static int init_parts(struct live *live, const struct live_options *options)
 								   .books = live->books},
 				      &live->opener);
 	if (!err)
-		err = jit_tail__new(options->jvm_perfmap, &live->jit);
-	if (!err)
-		jit_tail__count_in(live->jit, live->books);
-	jit_targets__init(&live->jit_targets, live->jit);
-	if (!err)
 		err = proc_snapshot__new(&live->proc);
-	if (!err)
-		proc_snapshot__use_readers(live->proc, live->readers, SERVICE_MAPS);
-	if (!err)
-		err = process_watch__new(options->no_memory, &live->watch);
-	if (!err && options->session.follow_groups)
-		err = live_groups__new(
-			&(struct live_groups_options){.proc = live->proc,
-						      .wanted = options->group_wanted,
-						      .wanted_context = options->group_context,
-						      .push = event_queue__push,
-						      .context = live->queue},
-			&live->groups);
 	if (err)
 		return err;
-	if (options->facts)
-		err = fact_asker__new(
-			&(struct fact_asker_options){.readers = live->readers,
-						     .service = SERVICE_FACTS,
-						     .names = options->fact_names,
-						     .name_count = options->fact_name_count,
-						     .push = event_queue__push,
-						     .context = live->queue},
-			&live->facts);
-	if (err)
-		return err;
-	err = live_code__new(&(struct live_code_options){.readers = live->readers,
-							 .service = SERVICE_CODE,
-							 .books = live->books,
-							 .push = event_queue__push,
-							 .context = live->queue,
-							 .set_runtime = set_runtime,
-							 .runtime_context = live},
-			     &live->code);
-	if (err)
-		return err;
-	live->reread = proc_reread__new(live->proc, push_from_proc, live);
-	if (!live->reread)
-		return -ENOMEM;
-	live->requests = (struct event_source_requests){
-		.context = live->reread,
-		.reread_process = proc_reread__request,
-	};
-	return 0;
+	proc_snapshot__use_readers(live->proc, live->readers, SERVICE_MAPS);
+	return add_parts(live, options);
 }
 
 int live__open(const struct live_options *options, struct live **result, struct failure *failure)
 {
 	struct live *live = calloc(1, sizeof(*live));
-	int err = live ? init_parts(live, options) : -ENOMEM;
+	int err = live ? init(live, options) : -ENOMEM;
 
 	if (err) {
 		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
@@ -551,7 +679,7 @@ int live__open(const struct live_options *options, struct live **result, struct 
 	if (err)
 		goto err_out;
 	if (live->groups)
-		live_groups__attach(live->groups, live->session);
+		groups_part__attach(live->groups, live->session);
 	err = live_targets__add(live, options, failure);
 	if (err)
 		goto err_out;
@@ -567,20 +695,16 @@ void live__free(struct live *live)
 	if (!live)
 		return;
 	bpf_session__free(live->session);
-	jit_tail__free(live->jit);
-	jit_targets__fini(&live->jit_targets);
-	proc_reread__free(live->reread);
-	process_watch__free(live->watch);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
 	reader_pool__free(live->readers);
-	fact_asker__free(live->facts);
-	live_code__free(live->code);
-	live_groups__free(live->groups);
+	for (const struct live_part *part = live->parts; part->object; part++)
+		if (part->free)
+			part->free(part->object);
 	build_service__free(live->builders);
 	outside_books__free(live->books);
 	cpu_idle__free(live->idle);
-	family__free(live->family);
+	tasks__free(live->tasks);
 	event_queue__free(live->queue);
 	vec_free(&live->tsc_lags);
 	vec_free(&live->roots);
@@ -670,10 +794,7 @@ int live__begin(struct live *live, struct failure *failure)
 	err = settle_at_start(live);
 	if (err)
 		return fail(failure, err, "cannot open mapped files: %s", strerror(-err));
-	jit_tail__settle(live->jit, JIT_START_PATIENCE);
-	err = take_jit_events(live, monotonic_ns());
-	if (!err)
-		err = live_code__begin(live->code);
+	err = call_parts(live->parts, begin);
 	if (!err)
 		err = settle_readers(live, CODE_AT_START);
 	if (err)
@@ -713,7 +834,7 @@ int live__start(struct live *live, struct failure *failure)
 	int err = live_targets__read_cpu(live, 0, &threads);
 
 	if (!err)
-		err = look_at_processes(live, monotonic_ns());
+		err = call_parts(live->parts, second, monotonic_ns());
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	live->cpu_at_start = live_targets__cpu(live);
@@ -749,10 +870,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 			err = outside_books__report(live->books, event_queue__push, live->queue,
 						    live->last_anchor);
 		if (!err)
-			err = look_at_processes(live, live->last_anchor);
+			err = call_parts(live->parts, second, live->last_anchor);
 	}
-	if (!err)
-		err = take_jit_events(live, monotonic_ns());
 	if (!err)
 		err = release_until(live, until, sink, context);
 	live->ticked = true;
@@ -781,6 +900,9 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (live->stopped || !live->started)
 		return 0;
 	live->stopped = true;
+	for (const struct live_part *part = live->parts; part->object; part++)
+		if (part->stop)
+			part->stop(part->object);
 	/* once before the end: what was lost from a full ring comes with a later record */
 	err = read_everything(live, monotonic_ns() - WRITING_TIME);
 	if (err)
@@ -788,18 +910,14 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	bpf_session__disable(live->session);
 	end.time = monotonic_ns();
 	err = read_everything(live, UINT64_MAX);
-	jit_tail__finish(live->jit, JIT_STOP_PATIENCE);
-	reader_pool__set_hurry(live->readers, false);
 	if (!err)
-		err = settle_readers(live, FILES_AT_END);
+		err = call_parts(live->parts, finish, end.time);
 	if (!err)
 		err = live_settle_code(live);
 	if (!err)
-		err = take_jit_events(live, end.time);
-	if (!err)
 		err = live_targets__read_cpu(live, end.time, &live->threads_counted);
 	if (!err)
-		err = look_at_processes(live, end.time);
+		err = call_parts(live->parts, second, end.time);
 	if (!err)
 		err = live_push_books(live, 0);
 	if (!err)
@@ -816,7 +934,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 
 int live__judge_groups(struct live *live)
 {
-	return live->groups ? live_groups__judge_again(live->groups) : 0;
+	return live->groups ? groups_part__judge_again(live->groups) : 0;
 }
 
 void live__pause_jit(struct live *live, bool pause)
@@ -887,7 +1005,7 @@ void live__stats(const struct live *live, struct live_stats *stats)
 		.memory = bpf_session__memory(live->session),
 	};
 	if (live->groups)
-		live_groups__stats(live->groups, &stats->groups);
+		groups_part__stats(live->groups, &stats->groups);
 	event_queue__stats(live->queue, &stats->queue);
 	stats->memory += stats->queue.memory_peak;
 }

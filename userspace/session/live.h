@@ -28,7 +28,7 @@
 #include "base/outside_books.h"
 #include "capture/bpf_session.h"
 #include "procfs/dso_opener.h"
-#include "session/live_groups.h"
+#include "live/parts/groups.h"
 #include "stream/event_queue.h"
 
 struct build_service;
@@ -110,7 +110,7 @@ const struct live_code *live__code(const struct live *live);
 struct bpf_session *live__session(struct live *live);
 
 struct live_stats {
-	struct live_groups_stats groups;
+	struct groups_stats groups;
 	uint64_t samples;
 	uint64_t threads_at_stop;
 	struct event_queue_stats queue;

@@ -5,18 +5,17 @@
 #define SESSION_LIVE_PRIVATE_H
 
 #include "base/vec.h"
-#include "procfs/fact_asker.h"
+#include "live/parts/memory.h"
+#include "live/part.h"
 #include "procfs/kernel_modules.h"
-#include "procfs/process_watch.h"
-#include "procfs/proc_reread.h"
 #include "procfs/proc_snapshot.h"
 #include "session/aside.h"
-#include "session/family.h"
-#include "session/jit_targets.h"
 #include "session/live.h"
 #include "session/live_code.h"
 #include "session/thread_targets.h"
 #include "stream/clock.h"
+
+#define PARTS_MAX 8
 
 struct live {
 	struct bpf_session *session;
@@ -24,26 +23,23 @@ struct live {
 	VEC(uint64_t) tsc_lags; /* by CPU: ns that its TSC counter stood still for */
 	struct event_queue *queue;
 	struct outside_books *books;
-	struct family *family;
+	struct tasks *tasks;
+	struct live_part parts[PARTS_MAX + 1]; /* up to the first without an object */
 	struct reader_pool *readers;
 	struct build_service *builders;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
-	struct proc_reread *reread;
-	struct process_watch *watch;
 	struct kernel_modules modules;
-	struct fact_asker *facts;   /* NULL: nobody is asked */
-	struct live_code *code;	    /* names of runtimes' functions */
-	struct live_groups *groups; /* NULL: the kernel side does not report them */
+	struct live_code *code;	  /* names of runtimes' functions */
+	struct live_part *groups; /* NULL: the kernel side does not report them */
 	struct event_source_requests requests;
 	struct jit_tail *jit;
-	struct jit_targets jit_targets; /* that are followed there */
 
 	enum target_mode mode;
 	bool everyone;		       /* there is no target list: -a, or a cgroup */
 	bool inherit;		       /* children are targets too */
-	VEC(pid_t) roots;	       /* processes asked for, or those of the threads asked for */
+	struct pid_list roots;	       /* processes asked for, or those of the threads asked for */
 	struct thread_targets threads; /* -t: what was asked for */
 	char *target_text, *command_line;
 	uint64_t last_cpu_look;

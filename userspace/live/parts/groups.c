@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/live_groups.h"
+#include "live/parts/groups.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,60 +17,50 @@
 
 #define ENTERED_MAX 65536u /* between two readings of the rings; more are as good as lost */
 
-struct live_groups {
-	struct live_groups_options options;
+struct groups {
+	struct groups_options options;
 	struct bpf_session *session;
 	struct group_paths *paths;
 	bool root_counts; /* the root's path is that of its processes: there is no other hierarchy */
 	VEC(struct in_group_event) entered;
-	struct live_groups_stats stats;
+	struct groups_stats stats;
 };
 
-int live_groups__new(const struct live_groups_options *options, struct live_groups **groups)
+static void groups__free(void *groups)
 {
-	struct live_groups *g = calloc(1, sizeof(*g));
-	const char *root = target_cgroup_root();
-	int err = g ? group_paths__new(root, &g->paths) : -ENOMEM;
+	struct groups *g = groups;
 
-	if (err) {
-		live_groups__free(g);
-		return err;
-	}
-	g->options = *options;
-	g->root_counts = root && !strcmp(root, CGROUP_ROOT);
-	*groups = g;
-	return 0;
-}
-
-void live_groups__free(struct live_groups *g)
-{
-	if (!g)
-		return;
 	group_paths__free(g->paths);
 	vec_free(&g->entered);
 	free(g);
 }
 
-void live_groups__attach(struct live_groups *g, struct bpf_session *session)
+void groups_part__attach(const struct live_part *part, struct bpf_session *session)
 {
+	struct groups *g = part->object;
+
 	g->session = session;
 }
 
-int live_groups__made(struct live_groups *g, const struct group_made_event *event)
+static int groups__reported(void *groups, const struct event_header *event)
 {
-	return group_paths__add(g->paths, event->group, event->path);
-}
+	const struct group_made_event *made = (const struct group_made_event *)event;
+	struct groups *g = groups;
 
-int live_groups__entered(struct live_groups *g, const struct in_group_event *event)
-{
+	if (event->type == EVENT_GROUP_MADE)
+		return group_paths__add(g->paths, made->group, made->path);
+	if (event->type != EVENT_IN_GROUP)
+		return 0;
 	g->stats.entered++;
-	return g->entered.count < ENTERED_MAX ? vec_push(&g->entered, *event) : 0;
+	return g->entered.count < ENTERED_MAX
+		       ? vec_push(&g->entered, *(const struct in_group_event *)event)
+		       : 0;
 }
 
 /* ---- CPU time -------------------------------------------------------------------------------- */
 
 struct baseline {
-	const struct live_groups *groups;
+	const struct groups *groups;
 	uint64_t time; /* of the event; 0: of the reading */
 };
 
@@ -92,7 +82,7 @@ static int push_baseline(void *context, struct event_header *event)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct live_groups *g, const char *path)
+static bool is_wanted(const struct groups *g, const char *path)
 {
 	/* in another hierarchy what is in the root of this one may be anywhere */
 	return !g->options.wanted || (!g->root_counts && !strcmp(path, "/")) ||
@@ -100,7 +90,7 @@ static bool is_wanted(const struct live_groups *g, const char *path)
 }
 
 /* As long as the kernel's set has no room its samples are left out later. */
-static void judge(struct live_groups *g, struct known_group *group)
+static void judge(struct groups *g, struct known_group *group)
 {
 	bool excluded = !is_wanted(g, group->path);
 
@@ -112,8 +102,7 @@ static void judge(struct live_groups *g, struct known_group *group)
 	g->stats.excluded += excluded;
 }
 
-static int report_group(struct live_groups *g, const struct in_group_event *entered,
-			const char *path)
+static int report_group(struct groups *g, const struct in_group_event *entered, const char *path)
 {
 	union {
 		struct cgroup_event event;
@@ -132,7 +121,7 @@ static int report_group(struct live_groups *g, const struct in_group_event *ente
 	return g->options.push(g->options.context, &e.event.header);
 }
 
-static int settle(struct live_groups *g, const struct in_group_event *entered)
+static int settle(struct groups *g, const struct in_group_event *entered)
 {
 	struct baseline baseline = {g, entered->header.time};
 	struct known_group *group = group_paths__find(g->paths, entered->group);
@@ -141,7 +130,7 @@ static int settle(struct live_groups *g, const struct in_group_event *entered)
 	g->stats.unknown += !group;
 	if (group)
 		judge(g, group);
-	/* in another hierarchy it may have a place, which /proc tells */
+	/* in another hierarchy it may have a place, which is in /proc */
 	if (group && (g->root_counts || strcmp(group->path, "/")))
 		err = report_group(g, entered, group->path);
 	if (!err && entered->was_excluded)
@@ -150,10 +139,13 @@ static int settle(struct live_groups *g, const struct in_group_event *entered)
 	return err;
 }
 
-int live_groups__settle(struct live_groups *g)
+/* All rings were read. */
+static int groups__tick(void *groups, uint64_t now)
 {
+	struct groups *g = groups;
 	int err = 0;
 
+	(void)now;
 	for (size_t i = 0; i < g->entered.count && !err; i++)
 		err = settle(g, &g->entered.data[i]);
 	g->entered.count = 0;
@@ -161,7 +153,7 @@ int live_groups__settle(struct live_groups *g)
 }
 
 /* All processes of a group, before the first tick that counts again. 0 or negative errno. */
-static int start_anew(struct live_groups *g, const char *path)
+static int start_anew(struct groups *g, const char *path)
 {
 	struct baseline baseline = {g, 0};
 	_cleanup_free_ char *name = NULL, *line = NULL;
@@ -182,8 +174,9 @@ static int start_anew(struct live_groups *g, const char *path)
 	return err;
 }
 
-int live_groups__judge_again(struct live_groups *g)
+int groups_part__judge_again(const struct live_part *part)
 {
+	struct groups *g = part->object;
 	struct known_group *all;
 	size_t count;
 	int err = 0;
@@ -204,7 +197,28 @@ int live_groups__judge_again(struct live_groups *g)
 	return err;
 }
 
-void live_groups__stats(const struct live_groups *g, struct live_groups_stats *stats)
+void groups_part__stats(const struct live_part *part, struct groups_stats *stats)
 {
+	const struct groups *g = part->object;
+
 	*stats = g->stats;
+}
+
+int groups_part__new(const struct groups_options *options, struct live_part *part)
+{
+	struct groups *g = calloc(1, sizeof(*g));
+	const char *root = target_cgroup_root();
+	int err = g ? group_paths__new(root, &g->paths) : -ENOMEM;
+
+	if (err) {
+		free(g);
+		return err;
+	}
+	g->options = *options;
+	g->root_counts = root && !strcmp(root, CGROUP_ROOT);
+	*part = (struct live_part){.object = g,
+				   .reported = groups__reported,
+				   .tick = groups__tick,
+				   .free = groups__free};
+	return 0;
 }

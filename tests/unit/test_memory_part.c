@@ -17,8 +17,8 @@
 
 #include "base/proc_parse.h"
 #include "base/vec.h"
+#include "live/parts/memory.h"
 #include "procfs/process_facts.h"
-#include "procfs/process_watch.h"
 
 #define S	     1000000000ull
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -105,12 +105,57 @@ static void forget_told(struct told *told)
 	vec_free(&told->cgroups);
 }
 
-static struct process_watch *new_watch(void)
-{
-	struct process_watch *w = NULL;
+/* The part, with a table of its own. */
+struct watch {
+	struct tasks *tasks;
+	struct pid_list always;
+	struct live_part part;
+};
 
-	assert_int_equal(process_watch__new(false, &w), 0);
-	return w;
+static bool process_exists(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
+static void new_watch(struct watch *w, bool groups_only, struct told *told)
+{
+	const struct memory_options options = {
+		.tasks = tasks__new(&(struct tasks_options){.exists = process_exists}),
+		.groups_only = groups_only,
+		.always = &w->always,
+		.push = take,
+		.context = told};
+
+	assert_non_null(options.tasks);
+	*w = (struct watch){.tasks = options.tasks};
+	assert_int_equal(memory_part__new(&options, &w->part), 0);
+}
+
+static void free_watch(struct watch *w)
+{
+	w->part.free(w->part.object);
+	tasks__free(w->tasks);
+}
+
+static void sampled(struct watch *w, pid_t pid)
+{
+	struct sample_event sample = {.tgid = (uint32_t)pid};
+	struct task *task = tasks__need(w->tasks, pid);
+
+	if (task)
+		assert_int_equal(w->part.sampled(w->part.object, task, &sample), 0);
+}
+
+static void ends(struct watch *w, pid_t pid)
+{
+	struct task_event event = {.pid = (uint32_t)pid, .tid = (uint32_t)pid};
+
+	assert_int_equal(tasks__exit(w->tasks, &event), 0);
+}
+
+static int look(struct watch *w, uint64_t time)
+{
+	return w->part.second(w->part.object, time);
 }
 
 static pid_t start_child(void)
@@ -133,13 +178,14 @@ static void end_child(pid_t pid)
 
 static void this_program_is_looked_at(void **state)
 {
-	struct process_watch *w = new_watch();
+	struct watch w;
 	const size_t more = 64 << 20;
 	struct told told = {};
 	char *memory;
 
 	(void)state;
-	assert_int_equal(process_watch__look(w, NULL, 0, 5 * S, take, &told), 0);
+	new_watch(&w, false, &told);
+	assert_int_equal(look(&w, 5 * S), 0);
 	assert_int_equal(told.memory.count, 1);
 	assert_int_equal(told.memory.data[0].pid, getpid());
 	assert_int_equal(told.memory.data[0].header.flags, EVENT_FROM_PROC | EVENT_RECORDER);
@@ -148,140 +194,153 @@ static void this_program_is_looked_at(void **state)
 	memory = malloc(more);
 	assert_non_null(memory);
 	memset(memory, 1, more);
-	assert_int_equal(process_watch__look(w, NULL, 0, 6 * S, take, &told), 0);
+	assert_int_equal(look(&w, 6 * S), 0);
 	assert_int_equal(told.memory.count, 2);
 	assert_true(told.memory.data[1].resident > told.memory.data[0].resident + more / 2);
 	assert_int_equal(told.cgroups.count, 1); /* not every time */
 	assert_int_equal(memory[more / 2], 1);
 	free(memory);
 	forget_told(&told);
-	process_watch__free(w);
+	free_watch(&w);
 }
 
 /* Those that ran since the last time, and those that are asked for; each once, its control group rarely. */
 static void those_that_ran(void **state)
 {
-	pid_t one = start_child(), two = start_child(), asked[] = {two};
-	struct process_watch *w = new_watch();
+	pid_t one = start_child(), two = start_child(), always[] = {two};
+	struct watch w;
 	struct told told = {};
 
 	(void)state;
+	new_watch(&w, false, &told);
 	for (int i = 0; i < 3; i++)
-		process_watch__sampled(w, one);
-	process_watch__sampled(w, getpid());
-	process_watch__sampled(w, 2);	       /* a kernel thread, or nobody */
-	process_watch__sampled(w, 0x3ffffff0); /* nobody */
-	assert_int_equal(process_watch__look(w, asked, 1, 5 * S, take, &told), 0);
+		sampled(&w, one);
+	sampled(&w, getpid());
+	sampled(&w, 2);		 /* a kernel thread, or nobody */
+	sampled(&w, 0x3ffffff0); /* nobody */
+	w.always.data = always;
+	w.always.count = 1;
+	assert_int_equal(look(&w, 5 * S), 0);
+	w.always.count = 0;
 	assert_int_equal(told.memory.count, 3);
 	assert_int_equal(told.memory.data[1].pid, two);
 	assert_int_equal(told.memory.data[1].header.flags, EVENT_FROM_PROC);
 	assert_int_equal(told.memory.data[2].pid, one);
 	assert_int_equal(told.cgroups.count, 3);
-	assert_int_equal(process_watch__look(w, NULL, 0, 6 * S, take, &told), 0);
+	assert_int_equal(look(&w, 6 * S), 0);
 	assert_int_equal(told.memory.count, 4); /* nobody ran */
 
-	process_watch__sampled(w, one);
-	assert_int_equal(process_watch__look(w, NULL, 0, 7 * S, take, &told), 0);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 7 * S), 0);
 	assert_int_equal(told.memory.count, 6);
 	assert_int_equal(told.cgroups.count, 3);
-	process_watch__exec(w, one);
-	process_watch__sampled(w, one);
-	assert_int_equal(process_watch__look(w, NULL, 0, 8 * S, take, &told), 0);
+	assert_int_equal(tasks__exec(w.tasks, one), 0);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 8 * S), 0);
 	assert_int_equal(told.cgroups.count, 4);
-	process_watch__sampled(w, one);
-	assert_int_equal(process_watch__look(w, NULL, 0, 8 * S + WATCH_CGROUP_NS, take, &told), 0);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 8 * S + WATCH_CGROUP_NS), 0);
 	assert_int_equal(told.cgroups.count, 4 + 2);
 
 	/* a number that is used again is another process */
 	told.memory.count = told.cgroups.count = 0;
-	process_watch__sampled(w, one);
-	process_watch__forget(w, one);
-	process_watch__forget(w, one);
-	assert_int_equal(process_watch__look(w, NULL, 0, 30 * S, take, &told), 0);
+	sampled(&w, one);
+	ends(&w, one);
+	ends(&w, one);
+	assert_int_equal(look(&w, 30 * S), 0);
 	assert_int_equal(told.memory.count, 1);
-	process_watch__sampled(w, one);
-	assert_int_equal(process_watch__look(w, NULL, 0, 31 * S, take, &told), 0);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 31 * S), 0);
 	assert_int_equal(told.memory.count, 3);
 	assert_int_equal(told.cgroups.count, 1);
 
 	told.answer = -ECANCELED;
-	assert_int_equal(process_watch__look(w, NULL, 0, 32 * S, take, &told), -ECANCELED);
+	assert_int_equal(look(&w, 32 * S), -ECANCELED);
 	end_child(one);
 	end_child(two);
 	forget_told(&told);
-	process_watch__free(w);
+	free_watch(&w);
 }
 
 /* Who asks for control groups alone has nothing read in between, and has the others' turns. */
 static void groups_only(void **state)
 {
 	pid_t child = start_child();
-	struct process_watch *w = NULL;
+	struct watch w;
 	struct told told = {};
 
 	(void)state;
-	assert_int_equal(process_watch__new(true, &w), 0);
+	new_watch(&w, true, &told);
 	for (uint64_t i = 0; i < 4; i++) {
-		process_watch__sampled(w, child);
-		assert_int_equal(process_watch__look(w, NULL, 0, (5 + i) * S, take, &told), 0);
+		sampled(&w, child);
+		assert_int_equal(look(&w, (5 + i) * S), 0);
 		assert_int_equal(told.cgroups.count, 2);
 		assert_int_equal(told.memory.count, 2);
 	}
-	process_watch__exec(w, child);
-	process_watch__sampled(w, child);
-	assert_int_equal(process_watch__look(w, NULL, 0, 10 * S, take, &told), 0);
+	assert_int_equal(tasks__exec(w.tasks, child), 0);
+	sampled(&w, child);
+	assert_int_equal(look(&w, 10 * S), 0);
 	assert_int_equal(told.cgroups.count, 3);
 	assert_int_equal(told.cgroups.data[2], child);
-	process_watch__sampled(w, child);
-	assert_int_equal(process_watch__look(w, NULL, 0, 10 * S + WATCH_CGROUP_NS, take, &told), 0);
+	sampled(&w, child);
+	assert_int_equal(look(&w, 10 * S + WATCH_CGROUP_NS), 0);
 	assert_int_equal(told.cgroups.count, 5);
 	end_child(child);
 	forget_told(&told);
-	process_watch__free(w);
+	free_watch(&w);
 }
 
 /* However many ran: so many are looked at, the busiest of them. */
 static void the_busiest_of_many(void **state)
 {
-	struct process_watch *w = new_watch();
+	struct watch w;
 	pid_t children[WATCH_MOST + 8];
 	struct told told = {};
 
 	(void)state;
+	new_watch(&w, false, &told);
 	for (size_t i = 0; i < COUNT(children); i++) {
 		children[i] = start_child();
 		for (size_t k = 0; k <= i; k++)
-			process_watch__sampled(w, children[i]);
+			sampled(&w, children[i]);
 	}
-	assert_int_equal(process_watch__look(w, NULL, 0, 5 * S, take, &told), 0);
+	assert_int_equal(look(&w, 5 * S), 0);
 	assert_int_equal(told.memory.count, 1 + WATCH_MOST);
 	for (size_t i = 0; i < WATCH_MOST; i++)
 		assert_int_equal(told.memory.data[1 + i].pid, children[COUNT(children) - 1 - i]);
 	for (size_t i = 0; i < COUNT(children); i++)
 		end_child(children[i]);
 	forget_told(&told);
-	process_watch__free(w);
+	free_watch(&w);
 }
 
 /* Many that end without a word: it stays small, and goes on. */
 static void a_million_processes(void **state)
 {
-	struct process_watch *w = new_watch();
+	struct watch w;
 	struct told told = {};
+	uint64_t now = 0;
 
 	(void)state;
+	new_watch(&w, false, &told);
 	for (pid_t pid = 1 << 22; pid < (1 << 22) + 1000000; pid++) {
-		process_watch__sampled(w, pid);
+		sampled(&w, pid);
 		if (pid % 3 == 0)
-			process_watch__forget(w, pid);
-		if (pid % 100000 == 0)
-			assert_int_equal(process_watch__look(w, NULL, 0, S, take, &told), 0);
+			ends(&w, pid);
+		if (pid % 50000)
+			continue;
+		assert_int_equal(look(&w, S), 0);
+		now += 20 * S;
+		assert_int_equal(tasks__sweep(w.tasks, now), 0);
+		assert_int_equal(tasks__sweep(w.tasks, now + 3 * S), 0);
+		assert_null(tasks__find(w.tasks, pid));
+		assert_non_null(tasks__need(w.tasks, pid));
 	}
 	assert_true(told.memory.count >= 10);
 	for (size_t i = 0; i < told.memory.count; i++)
 		assert_int_equal(told.memory.data[i].pid, getpid());
 	forget_told(&told);
-	process_watch__free(w);
+	free_watch(&w);
 }
 
 /* Files of /proc that say something else. */
@@ -299,7 +358,7 @@ static void odd_texts(void **state)
 		      {" ", 0},
 		      {"9 18446744073709551615 1\n", 0},
 		      {"9 9223372036854775807 1\n", 0}};
-	char path[] = "/tmp/process_watch.XXXXXX";
+	char path[] = "/tmp/memory_part.XXXXXX";
 	int fd = mkstemp(path);
 	struct told told = {};
 	char big[20000];
