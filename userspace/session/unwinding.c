@@ -141,19 +141,24 @@ static struct fed_image describe_image(void *context, struct image_id id)
 	};
 }
 
+/* A made_answer_fn. */
+static void take_frames(void *context, const struct made_answer *answer)
+{
+	struct unwinding *u = context;
+	const struct process_life *process = process_table__find(world__processes(u->world),
+								 answer->runtime->tgid);
+	int err = answer->result == -ENOMEM ? -ENOMEM : unwind_feed__answer_frames(u->feed, answer);
+
+	if (err > 0)
+		err = process ? unwinding__publish_at_once(u, process) : 0;
+	u->err = err ? err : u->err;
+}
+
 static int request_frames(void *context, const struct made_request *made)
 {
 	struct unwinding *u = context;
-	struct runtime_request request = {
-		.ticket = made->ticket,
-		.runtime = *made->runtime,
-		.areas = made->areas,
-		.area_count = made->area_count,
-	};
 
-	if (made->registers)
-		memcpy(request.registers, made->registers, sizeof(request.registers));
-	return runtime_reader__ask(u->runtimes, &request);
+	return runtime_reader__ask(u->readers, SERVICE_RUNTIMES, made, take_frames, u);
 }
 
 /* Its jitdump's table has been built. */
@@ -329,29 +334,6 @@ int unwinding__publish_at_once(struct unwinding *u, const struct process_life *p
 		return -ENOMEM;
 	known->urgent = true;
 	return unwinding__publish_again(u, process);
-}
-
-/* What a runtime's memory says. */
-static void take_runtime_answer(void *context, const struct runtime_answer *answer)
-{
-	struct unwinding *u = context;
-	const struct made_answer made = {
-		.ticket = answer->ticket,
-		.runtime = &answer->runtime,
-		.frames = answer->frames,
-		.count = answer->frame_count,
-		.cpu_ns = answer->cpu_ns,
-		.elapsed_ns = answer->elapsed_ns,
-	};
-	const struct process_life *process = process_table__find(world__processes(u->world),
-								 answer->runtime.tgid);
-	int err = answer->result == -ENOMEM ? -ENOMEM : 0;
-
-	if (!err)
-		err = unwind_feed__answer_frames(u->feed, &made);
-	if (err > 0)
-		err = process ? unwinding__publish_at_once(u, process) : 0;
-	u->err = err ? err : u->err;
 }
 
 /* Is it time for another publication? The first ones of a process do not wait. */
@@ -625,9 +607,8 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	u->books = options->books;
 	u->max_depth = options->max_depth;
 	u->tables = feed.store = table_store__new(&store);
-	err = u->tables ? runtime_reader__new(take_runtime_answer, u, options->readers,
-					      SERVICE_RUNTIMES, &u->runtimes)
-			: -ENOMEM;
+	u->readers = options->readers;
+	err = u->tables ? 0 : -ENOMEM;
 	if (!err && options->cache)
 		feed.cache = table_cache__open();
 	if (!err)
@@ -647,7 +628,6 @@ void unwinding__free(struct unwinding *u)
 	if (!u)
 		return;
 	process_table__unobserve(world__processes(u->world), u);
-	runtime_reader__free(u->runtimes);
 	unwind_feed__free(u->feed);
 	table_store__free(u->tables);
 	for (size_t i = 0; i < u->known.count; i++)
