@@ -203,6 +203,12 @@ function owner_of(name) {
 	return name ~ /^unwind_feed__/ ? "unwind" : "session"
 }
 
+# "runtimes/python/" of "runtimes/python/layout.h"
+function folder_of(header) {
+	sub(/[^\/]*$/, "", header)
+	return header
+}
+
 function check_quoted(header,    slash, directory) {
 	slash = index(header, "/")
 	directory = substr(header, 1, slash - 1)
@@ -216,6 +222,8 @@ function check_quoted(header,    slash, directory) {
 		complain("\"" header "\" is not named with its directory")
 	} else if (!has(directories[layer], directory)) {
 		complain(layer "/ may not include \"" header "\"")
+	} else if (header ~ /^runtimes\/.*\// && !begins(FILENAME, "userspace/" folder_of(header))) {
+		complain("\"" header "\" is private to its runtime")
 	} else if (header ~ /_private\.h$/ && directory != layer) {
 		complain("\"" header "\" is private to " directory "/")
 	}
@@ -323,6 +331,9 @@ userspace/capture   | #include "symbolize/symbolize.h"
 userspace/capture   | #include <sysprof/profile.h>
 userspace/capture   | #include "procfs/proc_snapshot.h"
 userspace/procfs    | #include "jitwatch/jit_find.h"
+userspace/session   | #include "runtimes/python/layout.h"
+userspace/runtimes  | #include "runtimes/python/layout.h"
+userspace/runtimes/v8 | #include "runtimes/python/layout.h"
 userspace/jitwatch  | #include "capture/target.h"
 userspace/stream    | #include "process/recorder.h"
 userspace/session   | #include "export/folded.h"
