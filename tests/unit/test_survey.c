@@ -184,7 +184,7 @@ static void test_plain_files(void **state)
 	uint64_t file = identity(1, 2, 3);
 
 	(void)state;
-	plain_files__init(&p);
+	memset(&p, 0, sizeof(p));
 	assert_false(plain_files__has(&p, file));
 	plain_files__add(&p, file);
 	plain_files__add(&p, file);

@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/hashmap.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/vec.h"
@@ -51,21 +50,9 @@ _Static_assert(WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
 /* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
 #define STAYS (S / 32)
 
-static bool has_pid(const void *owner, uint32_t index, const void *key)
-{
-	const struct live_code *c = owner;
-
-	return c->processes.data[index]->pid == *(const uint32_t *)key;
-}
-
-static bool is_asked(const void *owner, uint32_t index, const void *key)
-{
-	const struct code_process *process = owner;
-	const struct code_question *a = &process->asked.data[index].question, *b = key;
-
-	return a->kind == b->kind && a->function == b->function && a->check == b->check &&
-	       a->address == b->address;
-}
+MAP_KEY(process_map, struct code_process *, uint32_t, (*entry)->pid)
+MAP_FUNCTIONS(process_map, struct code_process *, uint32_t, process_map__key, map_hash_number,
+	      map_same_number);
 
 int live_code__new(const struct live_code_options *options, struct live_code **code)
 {
@@ -75,8 +62,6 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 		return -ENOMEM;
 	told_budget__init(&c->told);
 	c->options = *options;
-	hashmap__init(&c->by_pid, has_pid, c);
-	plain_files__init(&c->plain);
 	note_table__init(&c->notes);
 	*code = c;
 	return 0;
@@ -85,9 +70,8 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 static void free_process(struct live_code *c, struct code_process *process)
 {
 	c->asked -= process->asked.count;
-	vec_free(&process->asked);
+	asked_map__fini(&process->asked);
 	vec_free(&process->waiting);
-	hashmap__fini(&process->by_question);
 	free(process);
 }
 
@@ -97,8 +81,7 @@ void live_code__free(struct live_code *c)
 		return;
 	for (size_t i = 0; i < c->processes.count; i++)
 		free_process(c, c->processes.data[i]);
-	vec_free(&c->processes);
-	hashmap__fini(&c->by_pid);
+	process_map__fini(&c->processes);
 	plain_files__fini(&c->plain);
 	free(c);
 }
@@ -107,9 +90,9 @@ void live_code__free(struct live_code *c)
 
 struct code_process *live_code_find(const struct live_code *c, uint32_t pid)
 {
-	uint32_t slot = hashmap__find(&c->by_pid, hash_u64(pid), &pid);
+	struct code_process **process = process_map__find(&c->processes, pid);
 
-	return slot == HASHMAP_NONE ? NULL : c->processes.data[slot];
+	return process ? *process : NULL;
 }
 
 static int add_process(struct live_code *c, uint32_t pid, uint64_t program)
@@ -124,20 +107,13 @@ static int add_process(struct live_code *c, uint32_t pid, uint64_t program)
 	process->pid = pid;
 	process->program = program;
 	process->life = ++c->lives;
-	hashmap__init(&process->by_question, is_asked, process);
-	if (vec_push(&c->processes, process)) {
-		free(process);
-		return -ENOMEM;
-	}
-	if (hashmap__add(&c->by_pid, hash_u64(pid), c->processes.count - 1)) {
-		c->processes.count--;
-		free(process);
-		return -ENOMEM;
-	}
-	return 0;
+	if (process_map__need(&c->processes, &process, NULL))
+		return 0;
+	free(process);
+	return -ENOMEM;
 }
 
-/* It is to be looked at; again, if it has been and that is some time ago. */
+/* Schedules a look; restarts the series if the last one is old. */
 static int note_candidate(struct live_code *c, uint32_t pid, uint64_t program)
 {
 	struct code_process *process = live_code_find(c, pid);
@@ -202,28 +178,18 @@ static void withdraw(struct live_code *c, struct code_process *process)
 	process->inherits = process->is_like_parent = false;
 }
 
-/* The last one comes to be where it was. Without memory for that nothing changes: a slot of the index is free. */
 void live_code__forget(struct live_code *c, uint32_t pid)
 {
-	uint32_t slot = hashmap__remove(&c->by_pid, hash_u64(pid), &pid), last;
-	struct code_process *process, *moved;
+	struct code_process **known = process_map__find(&c->processes, pid), *process;
 
-	if (slot == HASHMAP_NONE)
+	if (!known)
 		return;
-	process = c->processes.data[slot];
+	process = *known;
+	process_map__remove(&c->processes, known);
 	if (process->from.life)
 		c->gone[pid & (ORPHANS - 1)] = (struct gone_child){pid, process->from};
 	withdraw(c, process);
 	free_process(c, process);
-	last = c->processes.count - 1;
-	moved = c->processes.data[last];
-	if (slot != last) {
-		hashmap__remove(&c->by_pid, hash_u64(moved->pid), &moved->pid);
-		c->processes.data[slot] = moved;
-		if (hashmap__add(&c->by_pid, hash_u64(moved->pid), slot))
-			c->err = -ENOMEM;
-	}
-	c->processes.count--;
 }
 
 /* Makes room in the kernel: who was sampled longest ago gives way. False: nobody can. */
@@ -424,8 +390,8 @@ static int look_at(struct live_code *c, struct code_process *process)
 static void forget_questions(struct live_code *c, struct code_process *process)
 {
 	c->asked -= process->asked.count;
-	hashmap__clear(&process->by_question);
-	process->asked.count = process->waiting.count = 0;
+	asked_map__clear(&process->asked);
+	process->waiting.count = 0;
 	process->has_open = false;
 }
 
@@ -523,34 +489,29 @@ static int want_open(const struct live_code *c, struct code_process *process, ui
 static int want_own(struct live_code *c, struct code_process *process,
 		    const struct code_question *question, uint64_t now)
 {
-	uint64_t hash = live_code_hash_question(question);
-	uint32_t known = hashmap__find(&process->by_question, hash, question);
-	int err;
+	struct asked *known = live_code_asked(process, question);
 
 	if (process->waiting.count >= WAITING_MAX)
 		return 0;
-	if (known != HASHMAP_NONE) {
-		process->asked.data[known].window = c->window;
-		return want_again(c, process, known, now);
+	if (known) {
+		known->window = c->window;
+		return want_again(c, process, known - process->asked.data, now);
 	}
 	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
 		forget_questions(c, process);
-	err = vec_push(&process->asked,
-		       ((struct asked){.question = *question, .waits = true, .window = c->window}));
-	if (err)
-		return err;
+	known = asked_map__need(
+		&process->asked,
+		&(struct asked){.question = *question, .waits = true, .window = c->window}, NULL);
+	if (!known)
+		return -ENOMEM;
 	c->asked++;
-	err = hashmap__add(&process->by_question, hash, process->asked.count - 1);
-	return err ? err : vec_push(&process->waiting, process->asked.count - 1);
+	return vec_push(&process->waiting, process->asked.count - 1);
 }
 
 struct asked *live_code_asked(const struct code_process *process,
 			      const struct code_question *question)
 {
-	uint32_t known = hashmap__find(&process->by_question, live_code_hash_question(question),
-				       question);
-
-	return known == HASHMAP_NONE ? NULL : &process->asked.data[known];
+	return asked_map__find(&process->asked, &(struct asked){.question = *question});
 }
 
 /* A function of a child of fork: most are its parent's as well, which lives longer. */
@@ -672,45 +633,29 @@ static bool is_outdated(const struct live_code *c, const struct asked *asked)
 	return !asked->waits && !asked->is_open && c->window - asked->window >= WINDOWS_ASKED;
 }
 
-/* `numbers`: room for the new number of each of them. */
-static int drop_outdated(struct live_code *c, struct code_process *process, uint32_t *numbers)
-{
-	size_t kept = 0;
-	int err = 0;
-
-	hashmap__clear(&process->by_question);
-	for (size_t i = 0; i < process->asked.count; i++) {
-		const struct asked *asked = &process->asked.data[i];
-
-		numbers[i] = kept;
-		if (is_outdated(c, asked))
-			continue;
-		if (!err)
-			err = hashmap__add(&process->by_question,
-					   live_code_hash_question(&asked->question), kept);
-		process->asked.data[kept++] = *asked;
-	}
-	c->asked -= process->asked.count - kept;
-	process->asked.count = kept;
-	for (size_t i = 0; i < process->waiting.count; i++)
-		process->waiting.data[i] = numbers[process->waiting.data[i]];
-	return err;
-}
-
 /*
- * What was not sampled in the last windows is asked again when it is: nobody keeps what was told for ever. 0 or -ENOMEM.
+ * What was not sampled in the last windows is asked again when it is, since no one keeps it for ever. 0 or -ENOMEM.
  */
 static int forget_outdated(struct live_code *c, struct code_process *process)
 {
-	_cleanup_free_ uint32_t *numbers = NULL;
-	size_t i = 0;
+	_cleanup_free_ uint32_t *numbers = calloc(process->asked.count + 1, sizeof(*numbers));
+	size_t kept = 0;
 
-	while (i < process->asked.count && !is_outdated(c, &process->asked.data[i]))
-		i++;
-	if (i == process->asked.count)
+	if (!numbers)
+		return -ENOMEM;
+	for (size_t i = 0; i < process->asked.count; i++) {
+		numbers[i] = kept;
+		if (!is_outdated(c, &process->asked.data[i]))
+			process->asked.data[kept++] = process->asked.data[i];
+	}
+	if (kept == process->asked.count)
 		return 0;
-	numbers = calloc(process->asked.count, sizeof(*numbers));
-	return numbers ? drop_outdated(c, process, numbers) : -ENOMEM;
+	c->asked -= process->asked.count - kept;
+	process->asked.count = kept;
+	asked_map__reindex(&process->asked);
+	for (size_t i = 0; i < process->waiting.count; i++)
+		process->waiting.data[i] = numbers[process->waiting.data[i]];
+	return 0;
 }
 
 int live_code__close(struct live_code *c, uint64_t now)

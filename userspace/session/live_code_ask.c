@@ -10,13 +10,6 @@
 #include "base/clocks.h"
 #include "runtimes/answers.h"
 
-uint64_t live_code_hash_question(const struct code_question *q)
-{
-	uint64_t hash = hash_combine(hash_u64(q->function), hash_u64(q->check));
-
-	return hash_combine(hash, hash_u64(q->address + q->kind));
-}
-
 struct code_request *live_code_request(struct live_code *c, const struct code_process *process)
 {
 	struct code_request *request = malloc(sizeof(*request));
@@ -58,18 +51,15 @@ static struct code_question question_of(const struct event_header *event)
 static struct asked *note_told(struct live_code *c, struct code_process *process,
 			       const struct code_question *question, uint64_t now)
 {
-	struct asked told = {.question = *question, .time = now, .window = c->window};
+	struct asked *told;
 
-	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL ||
-	    vec_push(&process->asked, told))
+	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
 		return NULL;
-	if (hashmap__add(&process->by_question, live_code_hash_question(question),
-			 process->asked.count - 1)) {
-		process->asked.count--;
-		return NULL;
-	}
-	c->asked++;
-	return &process->asked.data[process->asked.count - 1];
+	told = asked_map__need(
+		&process->asked,
+		&(struct asked){.question = *question, .time = now, .window = c->window}, NULL);
+	c->asked += told != NULL;
+	return told;
 }
 
 /* What was told of it holds, whatever is at its address by now. */

@@ -3,7 +3,7 @@
 #ifndef SESSION_LIVE_CODE_PRIVATE_H
 #define SESSION_LIVE_CODE_PRIVATE_H
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "jitwatch/code_reader.h"
 #include "session/early_functions.h"
@@ -27,6 +27,24 @@ struct asked {
 	bool waits, confirmed, doubtful; /* doubtful: as it was told */
 	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
 };
+
+static inline uint64_t asked_hash(const struct asked *asked)
+{
+	const struct code_question *q = &asked->question;
+
+	return hash_combine(hash_combine(hash_u64(q->function), hash_u64(q->check)),
+			    hash_u64(q->address + q->kind));
+}
+
+static inline bool asked_equal(const struct asked *x, const struct asked *y)
+{
+	const struct code_question *a = &x->question, *b = &y->question;
+
+	return a->kind == b->kind && a->function == b->function && a->check == b->check &&
+	       a->address == b->address;
+}
+
+DEFINE_MAP_OF(asked_map, struct asked, asked_hash, asked_equal);
 
 /* The process that another one was forked from; life 0: none. */
 struct forked_from {
@@ -56,8 +74,7 @@ struct code_process {
 	struct runtime_info
 		info; /* what the kernel knows of it, while it `has` something, or inherits it */
 	struct runtime_layout layout; /* what copies of its functions are read by */
-	VEC(struct asked) asked;
-	struct hashmap by_question;
+	struct asked_map asked;
 	VEC(uint32_t) waiting; /* numbers of `asked` */
 	uint64_t closed;       /* when those that were open were last looked for */
 	struct meter told;     /* bytes */
@@ -70,10 +87,11 @@ struct gone_child {
 	struct forked_from from;
 };
 
+MAP_TYPE(process_map, struct code_process *);
+
 struct live_code {
 	struct live_code_options options;
-	VEC(struct code_process *) processes;
-	struct hashmap by_pid;
+	struct process_map processes;
 	struct plain_files plain;
 	struct note_table notes;
 	uint64_t lives, swept;
@@ -110,7 +128,6 @@ struct code_request {
 
 /* NULL: no memory. The caller frees it. */
 struct code_request *live_code_request(struct live_code *c, const struct code_process *process);
-uint64_t live_code_hash_question(const struct code_question *q);
 /* What waits, as much as one request may have. 0 or negative errno. */
 int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now);
 
