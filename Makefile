@@ -161,10 +161,13 @@ $(BUILD)/tests/models/%.o: tests/models/%.c Makefile | $(BUILD)/.deps
 $(BUILD)/tests/libmodels.a: $(MODELS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-# Tests: a cmocka program each against the library.
-$(BUILD)/tests/unit/%: tests/unit/%.c $(TEST_LIB) Makefile
+# Tests: a cmocka program each against the library. After a change of the library they are only linked again.
+$(BUILD)/tests/unit/%.o: tests/unit/%.c Makefile | $(BUILD)/.deps $(SKELETONS) $(PROTOS:=.h)
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(TEST_LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/e2e/%: tests/e2e/%.c $(TEST_LIB) Makefile
 	$(call say,TEST,$@)
@@ -247,7 +250,7 @@ $(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildc
 
 fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
 
-tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs
+tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
@@ -264,6 +267,13 @@ build/libdw/stamp: tests/e2e/libdw/fetch.sh
 build/runtimes/stamp: tests/e2e/runtimes/fetch.sh
 	$(call say,RUNTIMES,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) >/dev/null && touch $@
+
+# Go compiles its pprof when it is first run, in a minute of CPU time: once for all tests.
+build/go-cache/stamp:
+	$(call say,GO,$(@D))
+	$(Q)mkdir -p $(@D)
+	-$(Q)GOCACHE=$(abspath $(@D)) GOTOOLCHAIN=local GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=0 go tool pprof -h >/dev/null 2>&1
+	$(Q)touch $@
 
 # Real backends of the agent, and what judges its dashboards. Not for `make test`: they take minutes, and a network.
 SERVERS := build/servers/otelcol-prof build/servers/pyroscope build/servers/schema
@@ -315,7 +325,7 @@ golden: $(GOLDEN_TESTS) $(BUILD)/sysprof
 golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
 	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
 
-e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs
+e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 	$(Q)tests/run.sh $(BUILD):e2e
 
 test-servers:

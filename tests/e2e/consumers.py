@@ -16,6 +16,7 @@ from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
 from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, alone, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, long, main, record, run, scratch, share, total)
+from libgo import pprof
 from librecorded import clang_commands, java_commands, node_commands, python_commands, recorded
 from libviewers import devtools, devtools_tracks, speedscope
 
@@ -139,7 +140,7 @@ def test_all_at_once():
     in_browsers(base)
     for options in ["-raw"], ["-top"], ["-tags"], ["-top", "-tagfocus=process=java"]:
         if shutil.which("go"):
-            assert run("go", "tool", "pprof", *options, base + ".pb.gz", check=0, timeout=200).out.strip()
+            assert pprof(*options, base + ".pb.gz").strip()
 
 
 @long
