@@ -211,13 +211,13 @@ says() { # source, word
 	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -w -- "$2" >/dev/null
 }
 
-# Whether a test has cases that are long, or not (short), and run alone, or not (beside).
+# Whether this suite has cases of a test that are long, or not (short), and run alone, or not (beside).
 has_cases() { # source, long|short, alone|beside
-	awk -v wanted="$2 $3" '
+	awk -v wanted="$2 $3" -v suite="$suite" '
 		/^@/ { marks = marks " " $0 }
 		/^def test_/ {
 			kind = (marks ~ /@(e\.)?long/ ? "long" : "short") (marks ~ /@(e\.)?alone/ ? " alone" : " beside")
-			found += kind == wanted
+			found += kind == wanted && !(suite == "sanitized" && marks ~ /@(e\.)?natively/)
 		}
 		!/^@/ { marks = "" }
 		END { exit !found }' "$1"
@@ -291,7 +291,7 @@ plan_suite() {
 		# with the sanitizers it is memory that is looked at
 		[[ $suite != e2e && $suite != long && $suite != servers ]] || says "$source" beside || place=alone
 		says "$source" alone && place=alone
-		if [[ $source == *.py && $place == beside && ($suite == e2e || $suite == long) ]] && has_cases "$source" "$wanted" alone; then
+		if [[ $source == *.py && $place == beside && $suite =~ ^(e2e|long|sanitized)$ ]] && has_cases "$source" "$wanted" alone; then
 			! has_cases "$source" "$wanted" beside || plan_test "$source" "$label" beside "$wanted beside"
 			plan_test "$source" "$label.alone" alone "$wanted alone"
 		else

@@ -607,28 +607,33 @@ def assert_real(name, key, process, *libraries, at_least=50):
     return threads
 
 
+@natively
 @alone
 def test_python_of_the_system():
     assert_real("python", "system", "python3", "python3")
 
 
+@natively
 @alone
 def test_python_that_runs_this_test():
     """Its own build, often with a shared library."""
     assert_real("python", "own", os.path.basename(os.path.realpath(sys.executable))[:15], "python3")
 
 
+@natively
 @alone
 def test_node():
     node = os.path.realpath(shutil.which("node") or "/nonexistent")
     assert_real("node", "json", os.path.basename(node), "node")
 
 
+@natively
 @alone
 def test_clang():
     assert_real("clang", "clang", "clang", "LLVM", "clang")
 
 
+@natively
 @alone
 def test_java():
     # the source launcher compiles first: libjvm has its share of the time
