@@ -421,7 +421,7 @@ static bool says(const struct facts_event *e, const char *key, const char *value
 	return false;
 }
 
-static const reader_serve_fn services[] = {fact_reader__serve};
+static const helper_serve_fn services[] = {fact_reader__serve};
 
 /* A child with a context and an environment of its own. */
 static pid_t start_child(char *const *arguments, char *const *environment)
@@ -474,19 +474,21 @@ static void end_child(pid_t pid)
 /* The part, with a table and readers of its own. */
 struct asker {
 	struct tasks *tasks;
-	struct reader_pool *pool;
+	struct helper_pool *pool;
 	struct live_part part;
 };
 
 static void new_asker(struct asker *a, struct heard *heard)
 {
-	const struct reader_pool_options options = {
-		.services = services, .service_count = 1, .name = "test-facts"};
+	const struct helper_pool_options options = {.services = services,
+						    .service_count = 1,
+						    .class = HELPER_READER,
+						    .keeper = HELPER_KEEPER};
 	static const char *const names[] = {"TEAM"};
 
 	a->tasks = tasks__new(&(struct tasks_options){});
 	assert_non_null(a->tasks);
-	assert_int_equal(reader_pool__new(&options, &a->pool), 0);
+	assert_int_equal(helper_pool__new(&options, &a->pool), 0);
 	assert_int_equal(facts_part__new(&(struct facts_options){.tasks = a->tasks,
 								 .readers = a->pool,
 								 .names = names,
@@ -499,7 +501,7 @@ static void new_asker(struct asker *a, struct heard *heard)
 
 static void end_asker(struct asker *a, struct heard *heard)
 {
-	reader_pool__free(a->pool);
+	helper_pool__free(a->pool);
 	a->part.free(a->part.object);
 	tasks__free(a->tasks);
 	unhear(heard);
@@ -518,7 +520,7 @@ static void ask(struct asker *a, pid_t pid, uint64_t time)
 {
 	sampled(a, pid, time);
 	assert_int_equal(a->part.tick(a->part.object, time), 0);
-	assert_true(reader_pool__settle(a->pool, 20 * S));
+	assert_true(helper_pool__settle(a->pool, 20 * S));
 	assert_int_equal(a->part.tick(a->part.object, time), 0);
 }
 
@@ -602,7 +604,6 @@ static void a_storm_is_not_asked(void **state)
 {
 	struct heard heard = {};
 	struct asker asker;
-	struct reader_pool_stats spent;
 	struct facts_stats stats;
 
 	(void)state;
@@ -632,9 +633,6 @@ static void a_storm_is_not_asked(void **state)
 	}
 	facts_part__stats(&asker.part, &stats);
 	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
-	reader_pool__stats(asker.pool, &spent);
-	print_message("asking one takes a reader %.0f us of CPU\n",
-		      spent.cpu_ns / 1e3 / (double)stats.asked);
 	end_asker(&asker, &heard);
 }
 
@@ -651,8 +649,8 @@ static void bad_names_are_refused(void **state)
 
 static void answers_that_are_not_sound(void **state)
 {
-	static uint8_t bytes[READER_ANSWER_MAX];
-	struct reader_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
+	static uint8_t bytes[MESSAGE_SIZE_MAX];
+	struct helper_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
 	uint32_t *counts = (uint32_t *)bytes;
 
 	(void)state;
@@ -678,7 +676,7 @@ static void answers_that_are_not_sound(void **state)
 	answer.size--;
 	assert_false(fact_reader__take(&answer, &facts));
 	answer.size++;
-	answer.refusal = READER_HUNG;
+	answer.refusal = HELPER_HUNG;
 	assert_false(fact_reader__take(&answer, &facts));
 }
 

@@ -28,7 +28,7 @@
 #include "procfs/proc_maps.h"
 #include "live/parts/reread.h"
 #include "procfs/proc_snapshot.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "stream/event_decode.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -441,23 +441,25 @@ static size_t count_same(const struct told *a, const struct told *b)
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
 static void test_readers_tell_the_same(void **state)
 {
-	static const reader_serve_fn services[] = {proc_maps__serve};
-	const struct reader_pool_options options = {
-		.services = services, .service_count = 1, .name = "test-reader"};
+	static const helper_serve_fn services[] = {proc_maps__serve};
+	const struct helper_pool_options options = {.services = services,
+						    .service_count = 1,
+						    .class = HELPER_READER,
+						    .keeper = HELPER_KEEPER};
 	struct told here = {}, there = {};
 	struct proc_snapshot *s = open_snapshot();
-	struct reader_pool *pool;
+	struct helper_pool *pool;
 	const struct event_header *last;
 	pid_t pid = start_child(map_much);
 
 	(void)state;
-	assert_int_equal(reader_pool__new(&options, &pool), 0);
+	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
 	proc_snapshot__use_readers(s, pool, 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
 	assert_int_equal(there.of_type[EVENT_MMAP], 0);
 	assert_true(proc_snapshot__pending_since(s) <= monotonic_ns());
-	assert_true(reader_pool__settle(pool, 60000000000ull));
+	assert_true(helper_pool__settle(pool, 60000000000ull));
 	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
 	assert_int_equal(proc_snapshot__error(s), 0);
 	assert_true(here.of_type[EVENT_MMAP] > MANY / 2);
@@ -469,13 +471,13 @@ static void test_readers_tell_the_same(void **state)
 	told_fini(&there);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
 	stop_child(pid);
-	reader_pool__end(pool);
+	helper_pool__end(pool);
 	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
 	assert_int_equal(there.of_type[EVENT_MAPS_READ], 0);
 	told_fini(&here);
 	told_fini(&there);
 	proc_snapshot__free(s);
-	reader_pool__free(pool);
+	helper_pool__free(pool);
 }
 
 static void nothing(void)

@@ -32,7 +32,7 @@ static struct madeup_heap heap __attribute__((aligned(64))) = {
 };
 
 static struct {
-	struct reader_pool *pool;
+	struct helper_pool *pool;
 	struct live_code *code;
 	uint64_t now;
 	size_t functions;
@@ -116,7 +116,7 @@ static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *
 }
 
 /* As code_reader__serve, with what was found by hand. */
-static void serve(struct reader_job *job)
+static void serve(struct helper_job *job)
 {
 	static struct found_runtimes process;
 	struct found found;
@@ -149,12 +149,15 @@ static void serve(struct reader_job *job)
 	code_answers__fini(&answers);
 }
 
-static const reader_serve_fn services[] = {serve};
+static const helper_serve_fn services[] = {serve};
 
 static void start_session(void)
 {
-	const struct reader_pool_options pool = {
-		.services = services, .service_count = 1, .name = "test-reader", .deadline = S};
+	const struct helper_pool_options pool = {.services = services,
+						 .service_count = 1,
+						 .class = HELPER_READER,
+						 .keeper = HELPER_KEEPER,
+						 .deadline = S};
 	struct live_code_options options = {.push = take_event, .set_runtime = set_runtime};
 	union {
 		struct mmap_event m;
@@ -162,7 +165,7 @@ static void start_session(void)
 	} mapping = {};
 
 	memset(&live, 0, sizeof(live));
-	assert_int_equal(reader_pool__new(&pool, &live.pool), 0);
+	assert_int_equal(helper_pool__new(&pool, &live.pool), 0);
 	options.readers = live.pool;
 	assert_int_equal(live_code__new(&options, &live.code), 0);
 	mapping.m.pid = (uint32_t)getpid();
@@ -173,14 +176,14 @@ static void start_session(void)
 
 static void end_session(void)
 {
-	reader_pool__free(live.pool);
+	helper_pool__free(live.pool);
 	live_code__free(live.code);
 }
 
 static void run(void)
 {
 	assert_int_equal(live_code__run(live.code, live.now), 0);
-	assert_true(reader_pool__settle(live.pool, 5 * S));
+	assert_true(helper_pool__settle(live.pool, 5 * S));
 }
 
 static struct frame_note note_of_function(unsigned int number)

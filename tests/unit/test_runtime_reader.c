@@ -12,7 +12,7 @@
 #include "runtimes/luajit/traces.h"
 #include "base/cleanup.h"
 #include "jitwatch/runtime_reader.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "unit/luajit_state.h"
 
 static int read_frames(struct made_runtime *runtime, const uint64_t *registers,
@@ -96,7 +96,7 @@ static void ended_test(void **state)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 struct asking {
-	struct reader_pool *pool;
+	struct helper_pool *pool;
 	struct made_runtime runtime;
 	struct made_area areas[1];
 	unsigned int count;
@@ -128,26 +128,26 @@ static void ask_again(void *context, const struct made_answer *answer)
 /* A callback may ask, and what a request has may change as soon as it was asked. */
 static void again_test(void **state)
 {
-	static const reader_serve_fn services[] = {runtime_reader__serve};
-	const struct reader_pool_options options = {
+	static const helper_serve_fn services[] = {runtime_reader__serve};
+	const struct helper_pool_options options = {
 		.services = services, .service_count = 1, .name = "test"};
 	struct asking a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},
 			   .areas = {{0, 4096}}};
 
 	(void)state;
-	assert_int_equal(reader_pool__new(&options, &a.pool), 0);
+	assert_int_equal(helper_pool__new(&options, &a.pool), 0);
 	assert_int_equal(ask(&a), 0);
 	memset(a.areas, 0xff, sizeof(a.areas));
-	assert_true(reader_pool__settle(a.pool, 20000000000ull));
+	assert_true(helper_pool__settle(a.pool, 20000000000ull));
 	assert_int_equal(a.count, 3);
-	reader_pool__free(a.pool);
+	helper_pool__free(a.pool);
 }
 
 /* Requests that make no sense are not sent, and not served. */
 static void bad_request_test(void **state)
 {
-	static char answer[READER_ANSWER_MAX];
-	struct reader_job job = {.request = "x", .request_size = 1, .answer = answer};
+	static char answer[MESSAGE_SIZE_MAX];
+	struct helper_job job = {.request = "x", .request_size = 1, .answer = answer};
 	struct asking a = {.runtime = {.state_count = MADE_STATES_MAX + 1}};
 	struct made_frame *frames = NULL;
 	size_t count = 0;

@@ -7,7 +7,7 @@
  * Memory is held until it is given back; time and events are given again as time passes.
  *
  * A quota has an account for each owner: the user of a process (base/tenant_user.h), or the account of its readers
- * (readers/reader_owner.h). 1,023 owners have accounts of their own, further ones share the last. An account without
+ * (helpers/owner.h). 1,023 owners have accounts of their own, further ones share the last. An account without
  * anything in it is used again. No function here needs memory or can fail. Not thread-safe.
  */
 #ifndef BASE_QUOTA_H
@@ -65,6 +65,15 @@
 	  "building unwind tables; only tables for processes younger than 1 s wait")               \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
 	  "unwind tables written to the cache on disk")                                            \
+	X(HELPER_CPU, CPU, NONE, RATE(QUOTA_SECOND, 20 * QUOTA_SECOND), NONE, DEFER, NONE,         \
+	  "reader processes; refused after 2 s")                                                   \
+	X(HOLDING, TIME, NONE, RATE(100 * QUOTA_MS, 2 * QUOTA_SECOND),                             \
+	  RATE(300 * QUOTA_MS, 6 * QUOTA_SECOND), REFUSE, NONE,                                    \
+	  "time for which the stream of events waits for requests to readers; not of root")        \
+	X(REQUESTS, COUNT, NONE, HELD(4096), HELD(8192), REFUSE, NONE,                             \
+	  "requests to reader processes that have no answer yet")                                  \
+	X(HANGS, COUNT, NONE, HELD(2), NONE, REFUSE, NONE,                                         \
+	  "requests that had a reader process hang; then the user is not read any more")           \
 	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, NONE,         \
 	  "reading directories of zip archives")                                                   \
 	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \

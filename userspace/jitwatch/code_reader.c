@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "runtimes/answers.h"
 #include "runtimes/finder.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 #include "stream/event_decode.h"
 
 #define ANSWER_MAX (2u << 20) /* bytes of events */
@@ -23,7 +23,7 @@ struct code_request {
 	uint64_t started; /* tells apart who had the number */
 	struct code_question questions[CODE_QUESTIONS_MAX];
 };
-_Static_assert(sizeof(struct code_request) <= READER_REQUEST_MAX, "it is one request");
+_Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one request");
 
 struct code_answer {
 	struct runtime_findings findings;
@@ -32,8 +32,8 @@ struct code_answer {
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int code_reader__ask(struct reader_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
-		     const struct code_question *questions, size_t count, reader_answer_fn answer,
+int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
+		     const struct code_question *questions, size_t count, helper_answer_fn answer,
 		     void *context)
 {
 	struct code_request request = {.pid = pid, .count = count, .started = started};
@@ -42,9 +42,9 @@ int code_reader__ask(struct reader_pool *pool, unsigned int service, uint32_t pi
 		return -EINVAL;
 	if (count)
 		memcpy(request.questions, questions, count * sizeof(*questions));
-	return reader_pool__ask(pool, &(struct reader_request){
+	return helper_pool__ask(pool, &(struct helper_request){
 					      .service = service,
-					      .owner = reader_owner((pid_t)pid),
+					      .owner = helper_owner((pid_t)pid),
 					      .data = &request,
 					      .size = offsetof(struct code_request, questions) +
 						      count * sizeof(*questions),
@@ -102,7 +102,7 @@ static struct found_runtimes *runtimes_of(const struct code_request *request, bo
 }
 
 static int answer_all(struct found_runtimes *found, const struct code_request *request,
-		      struct reader_job *job)
+		      struct helper_job *job)
 {
 	struct code_answers answers = {.pid = request->pid, .limit = ANSWER_MAX};
 	int fd, err = 0;
@@ -119,7 +119,7 @@ static int answer_all(struct found_runtimes *found, const struct code_request *r
 	return err == -ENOMEM ? err : 0;
 }
 
-void code_reader__serve(struct reader_job *job)
+void code_reader__serve(struct helper_job *job)
 {
 	struct code_answer *answer = job->answer;
 	struct code_request request;
@@ -163,7 +163,7 @@ static void check_findings(struct runtime_findings *findings)
 	findings->info.has &= sound;
 }
 
-int code_reader__take_info(const struct reader_answer *from, struct runtime_findings *findings)
+int code_reader__take_info(const struct helper_answer *from, struct runtime_findings *findings)
 {
 	struct code_answer answer;
 
@@ -186,7 +186,7 @@ static uint32_t pid_of(const struct event_header *event)
 	return 0;
 }
 
-int code_reader__take_events(const struct reader_answer *answer, uint32_t pid, uint64_t time,
+int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
 			     int (*push)(void *context, struct event_header *event), void *context)
 {
 	_cleanup_free_ char *bytes = NULL;

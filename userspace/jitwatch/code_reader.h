@@ -12,26 +12,26 @@
 #include <sysprof/event.h>
 #include <sysprof/runtime_info.h>
 
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "runtimes/runtime.h"
 
 #define CODE_QUESTIONS_MAX 64u /* in one request */
 
 /*
- * `count` 0: which runtimes does it have? A reader_request goes out in the name of `pid`'s user. 0, -EINVAL, -ENOMEM: there
+ * `count` 0: which runtimes does it have? A helper_request goes out in the name of `pid`'s user. 0, -EINVAL, -ENOMEM: there
  * will be no answer.
  */
-int code_reader__ask(struct reader_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
-		     const struct code_question *questions, size_t count, reader_answer_fn answer,
+int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
+		     const struct code_question *questions, size_t count, helper_answer_fn answer,
 		     void *context);
-/* A reader_serve_fn. */
-void code_reader__serve(struct reader_job *job);
+/* A helper_serve_fn. */
+void code_reader__serve(struct helper_job *job);
 
 /* Which runtimes a process has, checked. 0; -ENODATA: it could not be read. */
-int code_reader__take_info(const struct reader_answer *answer, struct runtime_findings *findings);
+int code_reader__take_info(const struct helper_answer *answer, struct runtime_findings *findings);
 
 /* Each event of an answer, checked, of this process alone, with this time. 0, or what `push` returned. */
-int code_reader__take_events(const struct reader_answer *answer, uint32_t pid, uint64_t time,
+int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
 			     int (*push)(void *context, struct event_header *event), void *context);
 
 #endif

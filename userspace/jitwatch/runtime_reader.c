@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "readers/reader_owner.h"
-#include "readers/reader_pool.h"
+#include "helpers/owner.h"
+#include "helpers/pool.h"
 
 #define ARRAY_MAX (64u << 20) /* bytes */
 
@@ -72,7 +72,7 @@ int runtime_reader__read(const struct frame_sizes_request *request, struct made_
 	return runtime ? runtime->frame_sizes(request, frames, count) : -EINVAL;
 }
 
-void runtime_reader__serve(struct reader_job *job)
+void runtime_reader__serve(struct helper_job *job)
 {
 	_cleanup_free_ struct made_frame *frames = NULL;
 	_cleanup_free_ void *areas = NULL;
@@ -131,7 +131,7 @@ static bool frames_are_sound(const struct made_frame *frames, size_t count)
 }
 
 /* 0, or why there are no frames. */
-static int take_frames(const struct reader_answer *from, struct frames_answer *answer,
+static int take_frames(const struct helper_answer *from, struct frames_answer *answer,
 		       void **frames)
 {
 	int err;
@@ -148,8 +148,8 @@ static int take_frames(const struct reader_answer *from, struct frames_answer *a
 	return err || frames_are_sound(*frames, answer->count) ? err : -EPROTO;
 }
 
-/* A reader_answer_fn. */
-static void answer_asked(void *context, const struct reader_answer *from)
+/* A helper_answer_fn. */
+static void answer_asked(void *context, const struct helper_answer *from)
 {
 	_cleanup_free_ struct asked_runtime *asked = context;
 	_cleanup_free_ void *frames = NULL;
@@ -169,7 +169,7 @@ static void answer_asked(void *context, const struct reader_answer *from)
 	asked->answer(asked->context, &answer);
 }
 
-int runtime_reader__ask(struct reader_pool *pool, unsigned int service,
+int runtime_reader__ask(struct helper_pool *pool, unsigned int service,
 			const struct made_request *request, made_answer_fn answer, void *context)
 {
 	struct frames_request sent = {.runtime = *request->runtime,
@@ -187,9 +187,9 @@ int runtime_reader__ask(struct reader_pool *pool, unsigned int service,
 	if (!asked)
 		return -ENOMEM;
 	*asked = (struct asked_runtime){request->ticket, *request->runtime, answer, context};
-	err = reader_pool__ask(pool, &(struct reader_request){
+	err = helper_pool__ask(pool, &(struct helper_request){
 					     .service = service,
-					     .owner = reader_owner((pid_t)request->runtime->tgid),
+					     .owner = helper_owner((pid_t)request->runtime->tgid),
 					     .data = &sent,
 					     .size = sizeof(sent),
 					     .fds = &areas,

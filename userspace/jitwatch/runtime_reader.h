@@ -14,8 +14,8 @@
 
 #include "runtimes/runtime.h"
 
-struct reader_job;
-struct reader_pool;
+struct helper_job;
+struct helper_pool;
 
 /* May ask again. */
 typedef void (*made_answer_fn)(void *context, const struct made_answer *answer);
@@ -24,10 +24,10 @@ typedef void (*made_answer_fn)(void *context, const struct made_answer *answer);
  * Sends the request, with copies of all that it points to, to this service of the pool. 0: there will be one answer, when
  * the owner of the pool takes answers, in any order; -EINVAL, -ENOMEM: there will be none. The process may have ended by then.
  */
-int runtime_reader__ask(struct reader_pool *pool, unsigned int service,
+int runtime_reader__ask(struct helper_pool *pool, unsigned int service,
 			const struct made_request *request, made_answer_fn answer, void *context);
-/* A reader_serve_fn. */
-void runtime_reader__serve(struct reader_job *job);
+/* A helper_serve_fn. */
+void runtime_reader__serve(struct helper_job *job);
 
 /*
  * What a reader does for it. *frames are the caller's. 0; -ENODATA: nothing was found; -ESRCH, -EPERM, …: the memory cannot be

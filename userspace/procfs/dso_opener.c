@@ -26,7 +26,7 @@
 #include "base/log.h"
 #include "procfs/dso_opener_private.h"
 #include "procfs/vdso.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 #define SIGHTINGS_MAX  32768u
 #define MEMBERS_MAX    4096u
@@ -412,15 +412,15 @@ uint64_t dso_opener__pending_since(const struct dso_opener *o)
 int dso_opener__step(struct dso_opener *o)
 {
 	if (o->pool)
-		reader_pool__step(o->pool);
+		helper_pool__step(o->pool);
 	dso_waits__pass_on(o);
 	return take_error(o);
 }
 
 int dso_opener__settle(struct dso_opener *o, uint64_t patience)
 {
-	if (o->pool && reader_pool__waiting(o->pool))
-		reader_pool__settle(o->pool, patience);
+	if (o->pool && helper_pool__waiting(o->pool))
+		helper_pool__settle(o->pool, patience);
 	dso_waits__pass_on(o);
 	return take_error(o);
 }
@@ -430,7 +430,7 @@ int dso_opener__finish(struct dso_opener *o, uint64_t patience)
 	int err = dso_opener__settle(o, patience);
 
 	if (o->pool)
-		reader_pool__end(o->pool);
+		helper_pool__end(o->pool);
 	dso_waits__pass_on(o);
 	return err ? err : take_error(o);
 }

@@ -119,7 +119,7 @@ struct dso_opener {
 	int last_root; /* or negative errno */
 
 	/* searches: dso_searches.c */
-	struct reader_pool *pool; /* NULL: files are searched for in place */
+	struct helper_pool *pool; /* NULL: files are searched for in place */
 	/* for searches that are under way: dso_waits.c */
 	struct dso_wait *waits;
 	VEC(struct passed_event) passed; /* until they end */

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/tenant_open.h"
 #include "procfs/dso_opener_private.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define ROOT_KEPT 2000000 /* ns that a process which starts is taken to have the root it had */
 #define SWEEPS	  4	  /* in the time after which a root may go */
@@ -172,7 +172,7 @@ int dso_roots__of(struct dso_opener *o, pid_t pid)
 	};
 	known = find_root(o, &root);
 	if (known == HASHMAP_NONE)
-		root.owner = reader_owner(pid);
+		root.owner = helper_owner(pid);
 	place = known == HASHMAP_NONE ? add_root(o, &root) : (int)known;
 	if (place < 0)
 		return place;

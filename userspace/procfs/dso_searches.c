@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "procfs/dso_opener_private.h"
-#include "readers/reader_owner.h"
-#include "readers/reader_pool.h"
+#include "helpers/owner.h"
+#include "helpers/pool.h"
 
 #define COPY_MAX (256ull << 20) /* bytes of a file that is kept as a copy */
 
@@ -113,24 +113,26 @@ static void end_search(struct search *s, struct file_finding *facts, int fd)
 	free(s);
 }
 
-static enum file_state state_of_refusal(enum reader_refusal refusal)
+static enum file_state state_of_refusal(enum helper_refusal refusal)
 {
 	switch (refusal) {
-	case READER_HUNG:
+	case HELPER_HUNG:
+	case HELPER_DIED:
+	case HELPER_FORGED:
 		return FILE_STATE_NO_ANSWER;
-	case READER_BANNED:
+	case HELPER_BANNED:
 		return FILE_STATE_NOT_ASKED;
-	case READER_OVER_BUDGET:
+	case HELPER_OVER_BUDGET:
 		return FILE_STATE_OVER_BUDGET;
-	case READER_LATE:
+	case HELPER_LATE:
 		return FILE_STATE_LATE;
 	default:
 		return FILE_STATE_UNOPENED;
 	}
 }
 
-/* A reader_answer_fn. */
-static void take_finding(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_finding(void *context, const struct helper_answer *answer)
 {
 	struct file_finding facts = {.root = SEARCH_MAPPED};
 	int fd = -1;
@@ -155,16 +157,16 @@ static void take_finding(void *context, const struct reader_answer *answer)
 /* Of a process that is gone its parent is the best guess. */
 static uint64_t owner_of(const struct wanted *w)
 {
-	uint64_t owner = reader_owner(w->pid);
+	uint64_t owner = helper_owner(w->pid);
 
-	return owner == READER_OWNER_UNKNOWN ? reader_owner(w->parent) : owner;
+	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(w->parent) : owner;
 }
 
 static int ask_reader(struct search *s, struct file_question *q)
 {
 	struct dso_opener *o = s->opener;
 	int fds[SEARCH_ROOTS];
-	struct reader_request request = {
+	struct helper_request request = {
 		.service = o->caps.service,
 		.owner = s->owner,
 		.holds = true,
@@ -180,7 +182,7 @@ static int ask_reader(struct search *s, struct file_question *q)
 		if (q->has_root[i])
 			fds[request.fd_count++] = o->roots.data[s->roots[i]].fd;
 	}
-	return reader_pool__ask(o->pool, &request);
+	return helper_pool__ask(o->pool, &request);
 }
 
 static void search_in_place(struct search *s, const struct file_question *q)
@@ -219,7 +221,7 @@ static int start_search(struct dso_opener *o, const struct wanted *w, const char
 			dso_roots__hold(o, roots[i]);
 	}
 	ask_about(&q, w);
-	s->user = reader_owner_user(s->owner);
+	s->user = helper_owner_user(s->owner);
 	s->copy_max = q.copy_max = dso_copies__room(o, s->user, COPY_MAX);
 	if (!o->pool) {
 		search_in_place(s, &q);

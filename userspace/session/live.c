@@ -409,7 +409,7 @@ int live_settle_code(struct live *live)
 	while (!err && live_code__waits(live->code) && now < until) {
 		err = live_code__run(live->code, now);
 		if (!err)
-			reader_pool__settle(live->readers, until - now);
+			helper_pool__settle(live->readers, until - now);
 		now = monotonic_ns();
 	}
 	return err;
@@ -495,7 +495,7 @@ static int finish_files(void *context, uint64_t time)
 	struct live *live = context;
 
 	(void)time;
-	reader_pool__set_hurry(live->readers, false);
+	helper_pool__set_hurry(live->readers, false);
 	return settle_readers(live, FILES_AT_END);
 }
 
@@ -697,7 +697,7 @@ void live__free(struct live *live)
 	bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
-	reader_pool__free(live->readers);
+	helper_pool__free(live->readers);
 	for (const struct live_part *part = live->parts; part->object; part++)
 		if (part->free)
 			part->free(part->object);
@@ -768,7 +768,7 @@ static int settle_at_start(struct live *live)
 		err = settle_readers(live, DRAIN_INTERVAL);
 		if (!err)
 			err = drain_in_time(live);
-	} while (!err && reader_pool__waiting(live->readers) && monotonic_ns() < until);
+	} while (!err && helper_pool__waiting(live->readers) && monotonic_ns() < until);
 	return err;
 }
 
@@ -799,7 +799,7 @@ int live__begin(struct live *live, struct failure *failure)
 		err = settle_readers(live, CODE_AT_START);
 	if (err)
 		return fail(failure, err, "cannot read what is there: %s", strerror(-err));
-	reader_pool__set_hurry(live->readers, true);
+	helper_pool__set_hurry(live->readers, true);
 	return 0;
 }
 
@@ -971,7 +971,7 @@ struct dso_opener *live__dso_opener(struct live *live)
 	return live->opener;
 }
 
-struct reader_pool *live__readers(struct live *live)
+struct helper_pool *live__readers(struct live *live)
 {
 	return live->readers;
 }

@@ -101,7 +101,7 @@ uint64_t live__target_cpu(const struct live *live);
 bool live__threads_ended(struct live *live);
 
 struct dso_opener *live__dso_opener(struct live *live);
-struct reader_pool *live__readers(struct live *live);
+struct helper_pool *live__readers(struct live *live);
 struct build_service *live__builders(struct live *live);
 /* What is left out is noted there, and becomes events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);

@@ -19,7 +19,7 @@
 #include "jitwatch/code_reader.h"
 #include "runtimes/finder.h"
 #include "process/code_functions.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u
@@ -294,8 +294,8 @@ void live_code_begins(struct live_code *c, const struct code_process *process, u
 		c->begun = now;
 }
 
-/* A reader_answer_fn. */
-static void take_info(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_info(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct code_request *request = context;
 	struct live_code *c = request->code;
@@ -308,7 +308,7 @@ static void take_info(void *context, const struct reader_answer *answer)
 		return;
 	process->looked_at = false;
 	if (code_reader__take_info(answer, &found)) {
-		process->looks = answer->refusal == READER_LATE ? process->looks : LOOKS;
+		process->looks = answer->refusal == HELPER_LATE ? process->looks : LOOKS;
 		return;
 	}
 	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->pid, found.info.has,
@@ -340,7 +340,7 @@ static bool is_plain(struct live_code *c, struct code_process *process)
 	if (!process->program)
 		return false;
 	process->plain_key = plain_files__of_owner(process->program,
-						   reader_owner((pid_t)process->pid));
+						   helper_owner((pid_t)process->pid));
 	return plain_files__has(&c->plain, process->plain_key);
 }
 

@@ -203,8 +203,8 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* A reader_answer_fn. What waits is asked next. */
-static void take_events(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. What waits is asked next. */
+static void take_events(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct code_request *request = context;
 	struct live_code *c = request->code;

@@ -52,7 +52,7 @@ static bool is_calm(const struct live *live)
 /* Is there an answer that a tick should not be late for? */
 static bool hurries(const struct live *live)
 {
-	return is_calm(live) ? is_held_up(live) : reader_pool__waiting(live->readers) > 0;
+	return is_calm(live) ? is_held_up(live) : helper_pool__waiting(live->readers) > 0;
 }
 
 /* Functions that are dropped soon, and those of processes that end soon, are to be read before that. */
@@ -135,16 +135,16 @@ static void take_found_files(struct live *live)
 
 int live_pace__ask_readers(struct live *live)
 {
-	return is_calm(live) && reader_pool__queues(live->readers) ? dso_opener__step(live->opener)
+	return is_calm(live) && helper_pool__queues(live->readers) ? dso_opener__step(live->opener)
 								   : 0;
 }
 
 /* -1: what readers have answered can wait. */
 static int readers_fd(const struct live *live)
 {
-	return !is_calm(live) || is_held_up(live) || reader_pool__queues(live->readers) ||
+	return !is_calm(live) || is_held_up(live) || helper_pool__queues(live->readers) ||
 			       live_code__looks(live->code)
-		       ? reader_pool__fd(live->readers)
+		       ? helper_pool__fd(live->readers)
 		       : -1;
 }
 

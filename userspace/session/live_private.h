@@ -25,7 +25,7 @@ struct live {
 	struct outside_books *books;
 	struct tasks *tasks;
 	struct live_part parts[PARTS_MAX + 1]; /* up to the first without an object */
-	struct reader_pool *readers;
+	struct helper_pool *readers;
 	struct build_service *builders;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;

@@ -18,7 +18,7 @@
 #include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"
 #include "procfs/proc_maps.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define S	 1000000000ull
 #define DEADLINE (2 * S) /* of one thing that is asked */
@@ -28,32 +28,33 @@
 
 enum { ASK_MAPS, ASK_FILE, ASK_RUNTIMES, ASK_COUNT };
 
-static int new_pool(struct reader_pool **pool)
+static int new_pool(struct helper_pool **pool)
 {
-	static const reader_serve_fn services[ASK_COUNT] = {
+	static const helper_serve_fn services[ASK_COUNT] = {
 		[ASK_MAPS] = proc_maps__serve,
 		[ASK_FILE] = survey_file__serve,
 		[ASK_RUNTIMES] = survey_runtimes__serve,
 	};
-	const struct reader_pool_options options = {
+	const struct helper_pool_options options = {
+		.class = HELPER_READER,
+		.keeper = HELPER_KEEPER,
 		.services = services,
 		.service_count = ASK_COUNT,
-		.name = "sysprof-reader",
-		.readers = READERS,
+		.at_once = READERS,
 		.deadline = DEADLINE,
 		.hangs = HANGS,
 		.credit = PATIENCE,
 	};
 
-	return reader_pool__new(&options, pool);
+	return helper_pool__new(&options, pool);
 }
 
-static int ask(const struct process_survey *survey, struct reader_pool *pool, unsigned int service,
-	       const void *data, size_t size, reader_answer_fn answer, void *context)
+static int ask(const struct process_survey *survey, struct helper_pool *pool, unsigned int service,
+	       const void *data, size_t size, helper_answer_fn answer, void *context)
 {
-	return reader_pool__ask(pool, &(struct reader_request){
+	return helper_pool__ask(pool, &(struct helper_request){
 					      .service = service,
-					      .owner = reader_owner(survey->pid),
+					      .owner = helper_owner(survey->pid),
 					      .data = data,
 					      .size = size,
 					      .answer = answer,
@@ -61,7 +62,7 @@ static int ask(const struct process_survey *survey, struct reader_pool *pool, un
 				      });
 }
 
-static bool take(const struct reader_answer *answer, void *to, size_t size)
+static bool take(const struct helper_answer *answer, void *to, size_t size)
 {
 	if (answer->refusal || answer->size != size)
 		return false;
@@ -108,8 +109,8 @@ static int take_mapping(void *context, const struct proc_mapping *m)
 	return 0;
 }
 
-/* A reader_answer_fn. */
-static void take_maps(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_maps(void *context, const struct helper_answer *answer)
 {
 	struct process_survey *s = context;
 	struct proc_maps_result result = {};
@@ -119,7 +120,7 @@ static void take_maps(void *context, const struct reader_answer *answer)
 		s->maps_read = result.lines > 0;
 }
 
-static int read_maps(struct process_survey *s, struct reader_pool *pool)
+static int read_maps(struct process_survey *s, struct helper_pool *pool)
 {
 	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), dir = -1;
 	int err;
@@ -129,27 +130,27 @@ static int read_maps(struct process_survey *s, struct reader_pool *pool)
 		return dir;
 	err = proc_maps__ask(pool, ASK_MAPS, s->pid, dir, take_maps, s);
 	if (!err)
-		reader_pool__settle(pool, PATIENCE);
+		helper_pool__settle(pool, PATIENCE);
 	return err;
 }
 
 /* ---- what is in them ------------------------------------------------------------------------- */
 
-static void take_file(void *context, const struct reader_answer *answer)
+static void take_file(void *context, const struct helper_answer *answer)
 {
 	struct surveyed_file *file = context;
 
 	file->answered = take(answer, &file->file, sizeof(file->file));
 }
 
-static void take_runtimes(void *context, const struct reader_answer *answer)
+static void take_runtimes(void *context, const struct helper_answer *answer)
 {
 	struct process_survey *s = context;
 
 	s->memory_answered = take(answer, &s->memory, sizeof(s->memory));
 }
 
-static int ask_about_files(struct process_survey *s, struct reader_pool *pool)
+static int ask_about_files(struct process_survey *s, struct helper_pool *pool)
 {
 	int err = 0;
 
@@ -284,7 +285,7 @@ static void see_program(struct process_survey *s)
 	}
 }
 
-static int look_closer(struct process_survey *s, struct reader_pool *pool)
+static int look_closer(struct process_survey *s, struct helper_pool *pool)
 {
 	uint32_t pid = (uint32_t)s->pid;
 	/* first: the files of its runtimes may not answer later */
@@ -292,14 +293,14 @@ static int look_closer(struct process_survey *s, struct reader_pool *pool)
 
 	if (!err)
 		err = ask_about_files(s, pool);
-	reader_pool__settle(pool, PATIENCE);
-	reader_pool__end(pool); /* who has not answered now does not */
+	helper_pool__settle(pool, PATIENCE);
+	helper_pool__end(pool); /* who has not answered now does not */
 	return err;
 }
 
 static int look(struct process_survey *s)
 {
-	struct reader_pool *pool = NULL;
+	struct helper_pool *pool = NULL;
 	struct jit_tail *tail = NULL;
 	int err = new_pool(&pool);
 
@@ -313,7 +314,7 @@ static int look(struct process_survey *s)
 	if (!err)
 		err = look_closer(s, pool);
 	jit_tail__free(tail);
-	reader_pool__free(pool);
+	helper_pool__free(pool);
 	if (err)
 		return err;
 	see_program(s);

@@ -16,13 +16,13 @@
 #include "runtimes/finder.h"
 #include "symbolize/debug_file.h"
 
-_Static_assert(sizeof(struct survey_mapping) <= READER_REQUEST_MAX, "it is one request");
+_Static_assert(sizeof(struct survey_mapping) <= MESSAGE_SIZE_MAX, "it is one request");
 
 #define FILE_MAX     (16ull << 30) /* bytes of a file that is looked at */
 #define BUILD_ID_MAX 64u
 
 /* 0, or -EPROTO: it is no such request. The path ends. */
-static int take_mapping(const struct reader_job *job, struct survey_mapping *mapping)
+static int take_mapping(const struct helper_job *job, struct survey_mapping *mapping)
 {
 	if (job->request_size != sizeof(*mapping))
 		return -EPROTO;
@@ -101,7 +101,7 @@ static void look_at(const struct survey_mapping *mapping, int fd, struct elf_fil
 				      sizeof(answer->version));
 }
 
-void survey_file__serve(struct reader_job *job)
+void survey_file__serve(struct helper_job *job)
 {
 	struct survey_file *answer = job->answer;
 	struct survey_mapping mapping;
@@ -123,7 +123,7 @@ void survey_file__serve(struct reader_job *job)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-void survey_runtimes__serve(struct reader_job *job)
+void survey_runtimes__serve(struct helper_job *job)
 {
 	struct survey_memory *answer = job->answer;
 	struct found_runtimes found = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a survey asks of a process that may not answer: its files and its memory are looked at by reader processes (see
- * readers/reader_pool.h), one request for each thing that can hold a reader up.
+ * helpers/pool.h), one request for each thing that can hold a reader up.
  */
 #ifndef SESSION_SURVEY_READER_H
 #define SESSION_SURVEY_READER_H
@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "runtimes/runtime.h"
 
 /* A file that is mapped at [start, end). */
@@ -43,7 +43,7 @@ struct survey_file {
 	char version[32]; /* of the runtime in it: runtime.read_version; "" */
 };
 
-void survey_file__serve(struct reader_job *job);
+void survey_file__serve(struct helper_job *job);
 
 /* ---- its runtimes: survey_runtimes__serve; the request is a pid ------------------------------- */
 
@@ -52,6 +52,6 @@ struct survey_memory {
 	struct runtime_findings findings;
 };
 
-void survey_runtimes__serve(struct reader_job *job);
+void survey_runtimes__serve(struct helper_job *job);
 
 #endif

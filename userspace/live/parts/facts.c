@@ -121,8 +121,8 @@ static int report(struct facts *f, pid_t pid, uint64_t since, enum facts_state s
 	return f->options.push(f->options.context, &e.event.header);
 }
 
-/* A reader_answer_fn. */
-static void take_answer(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_answer(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct facts_request *request = context;
 	struct facts *f = request->facts;
@@ -132,7 +132,7 @@ static void take_answer(void *context, const struct reader_answer *answer)
 	int err;
 
 	fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
-	if (answer->refusal == READER_ENDED)
+	if (answer->refusal == HELPER_ENDED)
 		return;
 	if (fact_reader__take(answer, &facts)) {
 		f->stats.answered++;

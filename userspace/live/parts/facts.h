@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 #include "live/part.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "stream/event_queue.h"
 
 #define FACT_WAITING_MAX 4096u
 
 struct facts_options {
 	struct tasks *tasks;
-	struct reader_pool *readers;
+	struct helper_pool *readers;
 	unsigned int service; /* of theirs: fact_reader__serve */
 	/* Variables that are wanted beside those of environment_names; copied. */
 	const char *const *names;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static uint64_t own_mount_namespace(void)
 	return number;
 }
 
-uint64_t reader_owner(pid_t pid)
+uint64_t helper_owner(pid_t pid)
 {
 	char number[16];
 	uint64_t theirs;
@@ -52,7 +52,7 @@ uint64_t reader_owner(pid_t pid)
 	return theirs == own_mount_namespace() ? 0 : IN_NAMESPACE + theirs;
 }
 
-uint32_t reader_owner_user(uint64_t owner)
+uint32_t helper_owner_user(uint64_t owner)
 {
 	return owner < IN_NAMESPACE ? (uint32_t)owner : 0;
 }
