@@ -36,197 +36,93 @@ const char *cpython_verdict__text(enum cpython_verdict verdict)
 	return (unsigned int)verdict < CPYTHON_VERDICTS ? texts[verdict] : "";
 }
 
-/* ---- constants ------------------------------------------------------------------------------- */
+/* ---- offsets --------------------------------------------------------------------------------- */
 
-static const struct cpython_layout of_3_11 = {
-	.interpreters = 40,
-	.tss_key = 592,
-	.interp_next = 0,
-	.interp_threads = 16,
-	.gil_holder = 368,
-	.gil_locked = 376,
-	.thread_next = 8,
-	.thread_interp = 16,
-	.thread_id = 152,
-	.thread_frame = 56,
-	.has_cframes = true,
-	.cframe_frame = 8,
-	.cframe_previous = 16,
-	.frame_size = 80,
-	.frame_previous = 48,
-	.frame_code = 32,
-	.frame_instruction = 56,
-	.frame_owner = 69,
-	.frame_is_entry = 68,
-	.code_firstline = 72,
-	.code_filename = 112,
-	.code_name = 120,
-	.code_qualname = 128,
-	.code_linetable = 136,
-	.code_firsttraceable = 168,
-	.code_bytecode = 184,
-	.str_length = 16,
-	.str_hash = 24,
-	.str_state = 32,
-	.str_ascii = 48,
-	.str_other = 72,
-	.bytes_size = 16,
-	.bytes_data = 32,
+/* The limit of what a table may say; the offsets in 3.11 and 3.12; and their places in the tables of 3.13, 3.14 and 3.15. 0: nowhere. */
+static const struct field {
+	uint16_t to; /* in struct cpython_layout */
+	uint32_t limit;
+	uint16_t at[5];
+} fields[] = {
+#define FIELD(name, limit, ...)                                                                    \
+	{                                                                                          \
+		offsetof(struct cpython_layout, name), limit,                                      \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
+	FIELD(interpreters, THREAD_MAX, 40, 40, 40, 40, 40),
+	FIELD(tss_key, 0, 592, 1544, 0, 0, 0),
+	FIELD(interp_next, RUNTIME_MAX, 0, 0, 64, 64, 64),
+	FIELD(interp_threads, RUNTIME_MAX, 16, 72, 72, 72, 72),
+	FIELD(interp_gil, RUNTIME_MAX, 0, 384, 112, 120, 120),
+	FIELD(gil_holder, RUNTIME_MAX, 368, 8, 144, 152, 152),
+	FIELD(gil_locked, RUNTIME_MAX, 376, 16, 136, 144, 144),
+	FIELD(thread_next, THREAD_MAX, 8, 8, 168, 192, 192),
+	FIELD(thread_interp, THREAD_MAX, 16, 16, 176, 200, 200),
+	FIELD(thread_id, THREAD_MAX, 152, 136, 192, 216, 240),
+	FIELD(thread_frame, THREAD_MAX, 56, 56, 184, 208, 208),
+	FIELD(thread_holds_gil, THREAD_MAX, 0, 0, 0, 0, 272),
+	FIELD(thread_requests_gil, THREAD_MAX, 0, 0, 0, 0, 280),
+	FIELD(cframe_frame, 0, 8, 0, 0, 0, 0),
+	FIELD(cframe_previous, 0, 16, 8, 0, 0, 0),
+	FIELD(frame_size, CPYTHON_FRAME_MAX, 80, 80, 224, 248, 312),
+	FIELD(frame_previous, CPYTHON_FRAME_MAX, 48, 8, 232, 256, 320),
+	FIELD(frame_code, CPYTHON_FRAME_MAX, 32, 0, 240, 264, 328),
+	FIELD(frame_instruction, CPYTHON_FRAME_MAX, 56, 56, 248, 272, 336),
+	FIELD(frame_owner, CPYTHON_FRAME_MAX, 69, 70, 264, 288, 352),
+	FIELD(frame_is_entry, 0, 68, 0, 0, 0, 0),
+	FIELD(code_firstline, CPYTHON_HEAD_MAX, 72, 68, 312, 352, 416),
+	FIELD(code_version, 0, 0, 92, 0, 0, 0),
+	FIELD(code_filename, CPYTHON_HEAD_MAX, 112, 112, 280, 320, 384),
+	FIELD(code_name, 0, 120, 0, 0, 0, 0),
+	FIELD(code_qualname, CPYTHON_HEAD_MAX, 128, 128, 296, 336, 400),
+	FIELD(code_linetable, CPYTHON_HEAD_MAX, 136, 136, 304, 344, 408),
+	FIELD(code_firsttraceable, 0, 168, 176, 0, 0, 0),
+	FIELD(code_bytecode, CODE_MAX, 184, 192, 344, 384, 448),
+	FIELD(str_length, CODE_MAX, 16, 16, 552, 632, 728),
+	FIELD(str_hash, 0, 24, 0, 0, 0, 0),
+	FIELD(str_state, CODE_MAX, 32, 32, 544, 624, 720),
+	FIELD(str_ascii, CODE_MAX, 48, 40, 560, 640, 736),
+	FIELD(str_other, CODE_MAX, 72, 56, 0, 0, 744),
+	FIELD(bytes_size, CODE_MAX, 16, 16, 520, 600, 696),
+	FIELD(bytes_data, CODE_MAX, 32, 32, 528, 608, 704),
+#undef FIELD
 };
+#define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
 
-static const struct cpython_layout of_3_12 = {
-	.interpreters = 40,
-	.tss_key = 1544,
-	.interp_next = 0,
-	.interp_threads = 72,
-	.interp_gil = 384,
-	.gil_holder = 8,
-	.gil_locked = 16,
-	.thread_next = 8,
-	.thread_interp = 16,
-	.thread_id = 136,
-	.thread_frame = 56,
-	.has_cframes = true,
-	.has_own_anchors = true,
-	.cframe_frame = 0,
-	.cframe_previous = 8,
-	.frame_size = 80,
-	.frame_previous = 8,
-	.frame_code = 0,
-	.frame_instruction = 56,
-	.frame_owner = 70,
-	.code_firstline = 68,
-	.code_version = 92,
-	.code_filename = 112,
-	.code_qualname = 128,
-	.code_linetable = 136,
-	.code_firsttraceable = 176,
-	.code_bytecode = 192,
-	.str_length = 16,
-	.str_state = 32,
-	.str_ascii = 40,
-	.str_other = 56,
-	.bytes_size = 16,
-	.bytes_data = 32,
-};
-
-enum cpython_verdict cpython_layout__of_version(uint32_t version, struct cpython_layout *layout)
-{
-	if (version < 0x030b0000)
-		return CPYTHON_TOO_OLD;
-	if (version >= 0x030d0000)
-		return CPYTHON_BAD_TABLE;
-	*layout = cpython_minor(version) == 11 ? of_3_11 : of_3_12;
-	return CPYTHON_OK;
-}
-
-/* ---- the table ------------------------------------------------------------------------------- */
-
-/* Where in the table a field's offset is, in bytes; 0: nowhere. */
-struct positions {
-	uint16_t interpreters, interp_next, interp_threads, interp_gil;
-	uint16_t gil, gil_locked, gil_holder; /* offsets in the interpreter of its own GIL */
-	uint16_t thread_next, thread_interp, thread_frame, thread_id, holds_gil, requests_gil;
-	uint16_t frame_size, frame_previous, frame_code, frame_instruction, frame_owner;
-	uint16_t code_filename, code_qualname, code_linetable, code_firstline, code_bytecode;
-	uint16_t bytes_size, bytes_data, str_state, str_length, str_ascii, str_other;
-	uint16_t holds_gil_at; /* no position: the offset itself, which the table has not */
-	bool has_base_frame;
+/* What a table has besides: the GIL of an interpreter, of which gil_holder and gil_locked are parts, and what it does not have. */
+static const struct tabled_version {
+	uint16_t gil;	    /* its place in the table */
+	uint16_t holds_gil; /* the offset of thread_holds_gil itself; 0: as the table says */
+	uint16_t tss_key;   /* the offset itself; 3.15 has a word of thread-local storage */
+	bool has_base_frame, has_str_other;
+} versions[] = {
+	{.gil = 120, .tss_key = 2160},
+	{.gil = 128, .holds_gil = 36, .tss_key = 2336},
+	{.gil = 128, .has_base_frame = true, .has_str_other = true},
 };
 
 #define POSITION_FREE_THREADED 16u
 
-static const struct positions of_3_13 = {
-	.interpreters = 40,
-	.interp_next = 64,
-	.interp_threads = 72,
-	.interp_gil = 112,
-	.gil = 120,
-	.gil_locked = 136,
-	.gil_holder = 144,
-	.thread_next = 168,
-	.thread_interp = 176,
-	.thread_frame = 184,
-	.thread_id = 192,
-	.frame_size = 224,
-	.frame_previous = 232,
-	.frame_code = 240,
-	.frame_instruction = 248,
-	.frame_owner = 264,
-	.code_filename = 280,
-	.code_qualname = 296,
-	.code_linetable = 304,
-	.code_firstline = 312,
-	.code_bytecode = 344,
-	.bytes_size = 520,
-	.bytes_data = 528,
-	.str_state = 544,
-	.str_length = 552,
-	.str_ascii = 560,
-};
+static void set_field(struct cpython_layout *l, const struct field *field, uint32_t offset)
+{
+	memcpy((char *)l + field->to, &offset, sizeof(offset));
+}
 
-static const struct positions of_3_14 = {
-	.interpreters = 40,
-	.interp_next = 64,
-	.interp_threads = 72,
-	.interp_gil = 120,
-	.gil = 128,
-	.gil_locked = 144,
-	.gil_holder = 152,
-	.thread_next = 192,
-	.thread_interp = 200,
-	.thread_frame = 208,
-	.thread_id = 216,
-	.frame_size = 248,
-	.frame_previous = 256,
-	.frame_code = 264,
-	.frame_instruction = 272,
-	.frame_owner = 288,
-	.code_filename = 320,
-	.code_qualname = 336,
-	.code_linetable = 344,
-	.code_firstline = 352,
-	.code_bytecode = 384,
-	.bytes_size = 600,
-	.bytes_data = 608,
-	.str_state = 624,
-	.str_length = 632,
-	.str_ascii = 640,
-	.holds_gil_at = 36,
-};
+enum cpython_verdict cpython_layout__of_version(uint32_t version, struct cpython_layout *layout)
+{
+	unsigned int minor = cpython_minor(version);
 
-static const struct positions of_3_15 = {
-	.interpreters = 40,
-	.interp_next = 64,
-	.interp_threads = 72,
-	.interp_gil = 120,
-	.gil = 128,
-	.gil_locked = 144,
-	.gil_holder = 152,
-	.thread_next = 192,
-	.thread_interp = 200,
-	.thread_frame = 208,
-	.thread_id = 240,
-	.holds_gil = 272,
-	.requests_gil = 280,
-	.frame_size = 312,
-	.frame_previous = 320,
-	.frame_code = 328,
-	.frame_instruction = 336,
-	.frame_owner = 352,
-	.code_filename = 384,
-	.code_qualname = 400,
-	.code_linetable = 408,
-	.code_firstline = 416,
-	.code_bytecode = 448,
-	.bytes_size = 696,
-	.bytes_data = 704,
-	.str_state = 720,
-	.str_length = 728,
-	.str_ascii = 736,
-	.str_other = 744,
-	.has_base_frame = true,
-};
+	if (version < 0x030b0000)
+		return CPYTHON_TOO_OLD;
+	if (version >= 0x030d0000)
+		return CPYTHON_BAD_TABLE;
+	*layout = (struct cpython_layout){.has_cframes = true, .has_own_anchors = minor != 11};
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		set_field(layout, &fields[i], fields[i].at[minor != 11]);
+	return CPYTHON_OK;
+}
 
 /* A table that is being read. `bad`: a value was larger than its limit. */
 struct reading {
@@ -250,47 +146,23 @@ static uint32_t take(struct reading *r, uint16_t position, uint32_t limit)
 	return value > limit ? 0 : value;
 }
 
-static void take_threads(struct reading *r, const struct positions *p, struct cpython_layout *l)
+static void take_table(struct reading *r, unsigned int version, struct cpython_layout *l)
 {
-	uint32_t gil = take(r, p->gil, RUNTIME_MAX);
-	uint32_t locked = take(r, p->gil_locked, RUNTIME_MAX),
-		 holder = take(r, p->gil_holder, RUNTIME_MAX);
+	const struct tabled_version *v = &versions[version];
+	uint32_t gil = take(r, v->gil, RUNTIME_MAX);
 
-	l->interpreters = take(r, p->interpreters, THREAD_MAX);
-	l->interp_next = take(r, p->interp_next, RUNTIME_MAX);
-	l->interp_threads = take(r, p->interp_threads, RUNTIME_MAX);
-	l->interp_gil = take(r, p->interp_gil, RUNTIME_MAX);
-	r->bad |= locked < gil || holder < gil;
-	l->gil_locked = locked - gil;
-	l->gil_holder = holder - gil;
-	l->thread_next = take(r, p->thread_next, THREAD_MAX);
-	l->thread_interp = take(r, p->thread_interp, THREAD_MAX);
-	l->thread_frame = take(r, p->thread_frame, THREAD_MAX);
-	l->thread_id = take(r, p->thread_id, THREAD_MAX);
-	l->thread_holds_gil = p->holds_gil ? take(r, p->holds_gil, THREAD_MAX) : p->holds_gil_at;
-	l->thread_requests_gil = take(r, p->requests_gil, THREAD_MAX);
-}
-
-static void take_objects(struct reading *r, const struct positions *p, struct cpython_layout *l)
-{
-	l->frame_size = take(r, p->frame_size, CPYTHON_FRAME_MAX);
-	l->frame_previous = take(r, p->frame_previous, CPYTHON_FRAME_MAX);
-	l->frame_code = take(r, p->frame_code, CPYTHON_FRAME_MAX);
-	l->frame_instruction = take(r, p->frame_instruction, CPYTHON_FRAME_MAX);
-	l->frame_owner = take(r, p->frame_owner, CPYTHON_FRAME_MAX);
-	l->code_filename = take(r, p->code_filename, CPYTHON_HEAD_MAX);
-	l->code_qualname = take(r, p->code_qualname, CPYTHON_HEAD_MAX);
-	l->code_linetable = take(r, p->code_linetable, CPYTHON_HEAD_MAX);
-	l->code_firstline = take(r, p->code_firstline, CPYTHON_HEAD_MAX);
-	l->code_bytecode = take(r, p->code_bytecode, CODE_MAX);
+	for (size_t i = 0; i < FIELD_COUNT; i++)
+		set_field(l, &fields[i], take(r, fields[i].at[2 + version], fields[i].limit));
+	r->bad |= l->gil_locked < gil || l->gil_holder < gil;
+	l->gil_locked -= gil;
+	l->gil_holder -= gil;
 	l->code_version = l->code_firstline + FROM_FIRSTLINE;
 	l->code_firsttraceable = l->code_bytecode - FROM_TRACEABLE;
-	l->bytes_size = take(r, p->bytes_size, CODE_MAX);
-	l->bytes_data = take(r, p->bytes_data, CODE_MAX);
-	l->str_state = take(r, p->str_state, CODE_MAX);
-	l->str_length = take(r, p->str_length, CODE_MAX);
-	l->str_ascii = take(r, p->str_ascii, CODE_MAX);
-	l->str_other = p->str_other ? take(r, p->str_other, CODE_MAX) : l->str_ascii + COMPACT_MORE;
+	if (v->holds_gil)
+		l->thread_holds_gil = v->holds_gil;
+	if (!v->has_str_other)
+		l->str_other = l->str_ascii + COMPACT_MORE;
+	l->has_base_frame = v->has_base_frame;
 }
 
 /* A pointer of an object, behind its head, within the bytes that are read of it. */
@@ -372,50 +244,42 @@ bool cpython_version__is_known(uint32_t version)
 	       (level == IS_RELEASE || level == IS_CANDIDATE);
 }
 
-/* Its own minor's first; of a minor that is newer than all, the newest first. */
-static const struct positions *positions_of(uint32_t version, unsigned int attempt)
+/* Of `versions`: its own minor's first; of a minor that is newer than all, the newest first. -1: no attempt is left. */
+static int version_of(uint32_t version, unsigned int attempt)
 {
-	static const struct positions *const known[] = {&of_3_15, &of_3_14, &of_3_13};
-	unsigned int minor = cpython_minor(version), count = sizeof(known) / sizeof(*known);
-	unsigned int own = minor < NEWEST_KNOWN ? NEWEST_KNOWN - minor : 0;
+	const unsigned int count = sizeof(versions) / sizeof(versions[0]);
+	unsigned int minor = cpython_minor(version);
+	unsigned int own = minor < NEWEST_KNOWN ? NEWEST_KNOWN - minor : 0; /* from the newest */
 
 	if (attempt >= count || (attempt && cpython_version__is_known(version)))
-		return NULL;
-	if (!attempt)
-		return known[own];
-	return known[attempt <= own ? attempt - 1 : attempt];
-}
-
-/* Not in the table. From 3.15 on the key is gone: a word of thread-local storage has its place. */
-static uint32_t tss_key_of(uint32_t version)
-{
-	unsigned int minor = cpython_minor(version);
-
-	return minor == 13 ? 2160 : minor == 14 ? 2336 : 0;
+		return -1;
+	if (attempt && attempt <= own)
+		own = attempt - 1;
+	else if (attempt)
+		own = attempt;
+	return (int)(count - 1 - own);
 }
 
 enum cpython_verdict cpython_layout__of_table(const uint8_t *table, size_t size,
 					      unsigned int attempt, struct cpython_layout *layout)
 {
 	struct reading r = {.table = table, .size = size};
-	const struct positions *p;
+	unsigned int minor;
 	uint32_t version;
+	int known;
 
 	if (!cpython_table__is(table, size, &version))
 		return CPYTHON_BAD_TABLE;
 	if (take(&r, POSITION_FREE_THREADED, UINT32_MAX) || r.bad)
 		return CPYTHON_FREE_THREADED;
-	p = positions_of(version, attempt);
-	if (!p)
+	known = version_of(version, attempt);
+	if (known < 0)
 		return CPYTHON_UNKNOWN_VERSION;
-	*layout = (struct cpython_layout){
-		.has_own_anchors = true,
-		.has_init_shim = true,
-		.has_base_frame = p->has_base_frame,
-		.tss_key = tss_key_of(version),
-	};
-	take_threads(&r, p, layout);
-	take_objects(&r, p, layout);
+	*layout = (struct cpython_layout){.has_own_anchors = true, .has_init_shim = true};
+	take_table(&r, (unsigned int)known, layout);
+	/* not in the table: it goes by the minor, whichever table fits */
+	minor = cpython_minor(version);
+	layout->tss_key = minor - 13 < NEWEST_KNOWN - 13 ? versions[minor - 13].tss_key : 0;
 	if (r.bad || !are_threads_plausible(layout) || !is_frame_plausible(layout) ||
 	    !is_code_plausible(layout) || !are_texts_plausible(layout))
 		return CPYTHON_BAD_TABLE;
