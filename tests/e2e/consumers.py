@@ -68,6 +68,7 @@ def outputs(base):
             for word in ("-o", base + suffix)]
 
 
+@alone
 def test_rich_command():
     base = scratch("rich")
     names = "duty", "kstack", "dl", "rename", "storm", "exits_leader", "chain"

@@ -511,6 +511,7 @@ def check_full_disk(suffix, pages):
         yield f".{suffix}, {pages} pages: left behind {set(after) ^ set(before)}"
 
 
+@alone
 def test_full_disk():
     need_root()
     problems = []

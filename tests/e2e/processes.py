@@ -566,6 +566,7 @@ def test_vfork_and_posix_spawn():
         assert not [row for row in parent if "leaf" in row[0]], parent
 
 
+@alone
 def test_setuid_exec():
     """Counters that belong to a task vanish when it executes a set-user-ID program."""
     path, binary = scratch("setuid.folded"), copied("chain", "suid-chain")

@@ -166,6 +166,7 @@ wait
 """
 
 
+@alone
 def test_children_that_are_there_and_that_come():
     path, own = scratch("children.json.gz"), scratch("no-children.json.gz")
     script = SHELL.format(chain=fixture("chain"), loop=fixture("loop"))
