@@ -129,8 +129,10 @@ static void ask_again(void *context, const struct made_answer *answer)
 static void again_test(void **state)
 {
 	static const helper_serve_fn services[] = {runtime_reader__serve};
-	const struct helper_pool_options options = {
-		.services = services, .service_count = 1, .name = "test"};
+	const struct helper_pool_options options = {.class = HELPER_READER,
+						    .keeper = HELPER_KEEPER,
+						    .services = services,
+						    .service_count = 1};
 	struct asking a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},
 			   .areas = {{0, 4096}}};
 
