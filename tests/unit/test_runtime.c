@@ -249,13 +249,13 @@ static void test_judgement(void **state)
 
 	(void)state;
 	assert_int_equal(vec_push(&s.files, file), 0);
-	madeup_memory.describe(&found, &s.memory.findings, &s.memory.findings.of[0]);
+	madeup_memory.describe(&found, &s.found, &s.found.of[0]);
 	assert_int_equal(process_survey__judge(&s), 0);
 	assert_int_equal(s.runtimes.data[0].mark, SURVEY_BAD);
 	assert_string_equal(s.runtimes.data[0].remedy, "start it");
 	found.version = 3;
 	s.runtimes.count = 0;
-	madeup_memory.describe(&found, &s.memory.findings, &s.memory.findings.of[0]);
+	madeup_memory.describe(&found, &s.found, &s.found.of[0]);
 	assert_int_equal(process_survey__judge(&s), 0);
 	assert_int_equal(s.runtimes.count, 1);
 	assert_int_equal(s.runtimes.data[0].mark, SURVEY_GOOD);

@@ -25,7 +25,7 @@ static struct runtime_finding *found(const char *file)
 
 	while (runtime_memory(number) != runtime_of_file(file)->memory)
 		number++;
-	return &s.memory.findings.of[number];
+	return &s.found.of[number];
 }
 
 static void found_python(enum cpython_verdict verdict, uint32_t minor, uint32_t micro)

@@ -14,6 +14,7 @@
 #include "base/mapping_path.h"
 #include "base/proc_task.h"
 #include "capture/target.h"
+#include "jitwatch/code_reader.h"
 #include "jitwatch/jit_file.h"
 #include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"
@@ -33,7 +34,7 @@ static int new_pool(struct helper_pool **pool)
 	static const helper_serve_fn services[ASK_COUNT] = {
 		[ASK_MAPS] = proc_maps__serve,
 		[ASK_FILE] = survey_file__serve,
-		[ASK_RUNTIMES] = survey_runtimes__serve,
+		[ASK_RUNTIMES] = code_reader__serve,
 	};
 	const struct helper_pool_options options = {
 		.class = HELPER_READER,
@@ -47,27 +48,6 @@ static int new_pool(struct helper_pool **pool)
 	};
 
 	return helper_pool__new(&options, pool);
-}
-
-static int ask(const struct process_survey *survey, struct helper_pool *pool, unsigned int service,
-	       const void *data, size_t size, helper_answer_fn answer, void *context)
-{
-	return helper_pool__ask(pool, &(struct helper_request){
-					      .service = service,
-					      .owner = helper_owner(survey->pid),
-					      .data = data,
-					      .size = size,
-					      .answer = answer,
-					      .context = context,
-				      });
-}
-
-static bool take(const struct helper_answer *answer, void *to, size_t size)
-{
-	if (answer->refusal || answer->size != size)
-		return false;
-	memcpy(to, answer->data, size);
-	return true;
 }
 
 /* ---- its mappings ---------------------------------------------------------------------------- */
@@ -140,14 +120,16 @@ static void take_file(void *context, const struct helper_answer *answer)
 {
 	struct surveyed_file *file = context;
 
-	file->answered = take(answer, &file->file, sizeof(file->file));
+	file->answered = !answer->refusal && answer->size == sizeof(file->file);
+	if (file->answered)
+		memcpy(&file->file, answer->data, sizeof(file->file));
 }
 
 static void take_runtimes(void *context, const struct helper_answer *answer)
 {
 	struct process_survey *s = context;
 
-	s->memory_answered = take(answer, &s->memory, sizeof(s->memory));
+	s->memory_answered = !code_reader__take_info(answer, &s->found);
 }
 
 static int ask_about_files(struct process_survey *s, struct helper_pool *pool)
@@ -158,7 +140,14 @@ static int ask_about_files(struct process_survey *s, struct helper_pool *pool)
 		struct survey_mapping at = s->files.data[i].at;
 
 		snprintf(at.path, sizeof(at.path), "%s", s->files.data[i].path);
-		err = ask(s, pool, ASK_FILE, &at, sizeof(at), take_file, &s->files.data[i]);
+		err = helper_pool__ask(pool, &(struct helper_request){
+						     .service = ASK_FILE,
+						     .owner = helper_owner(s->pid),
+						     .data = &at,
+						     .size = sizeof(at),
+						     .answer = take_file,
+						     .context = &s->files.data[i],
+					     });
 	}
 	return err;
 }
@@ -287,9 +276,9 @@ static void see_program(struct process_survey *s)
 
 static int look_closer(struct process_survey *s, struct helper_pool *pool)
 {
-	uint32_t pid = (uint32_t)s->pid;
 	/* first: the files of its runtimes may not answer later */
-	int err = ask(s, pool, ASK_RUNTIMES, &pid, sizeof(pid), take_runtimes, s);
+	int err = code_reader__ask(pool, ASK_RUNTIMES, (uint32_t)s->pid, 0, NULL, 0, take_runtimes,
+				   s);
 
 	if (!err)
 		err = ask_about_files(s, pool);

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/vec.h"
+#include "runtimes/runtime.h"
 #include "session/survey_reader.h"
 
 #define SURVEY_FILES_MAX 512u /* of one process; others are counted */
@@ -51,7 +52,7 @@ struct process_survey {
 	uint64_t made;	     /* bytes of executable memory without a file */
 	size_t left_out;     /* executable files beyond SURVEY_FILES_MAX */
 	bool memory_answered;
-	struct survey_memory memory;
+	struct runtime_findings found; /* in its memory, if that answered */
 	VEC(struct surveyed_file) files;
 	VEC(struct surveyed_map) maps;
 	VEC(struct surveyed_runtime) runtimes;

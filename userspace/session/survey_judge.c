@@ -46,7 +46,7 @@ static const struct runtime_finding *finding_of(const struct process_survey *s,
 
 	while (runtime_memory(number) != memory)
 		number++;
-	return &s->memory.findings.of[number];
+	return &s->found.of[number];
 }
 
 /* `file`: of which it was recognized; NULL: by its memory alone. */
@@ -103,11 +103,11 @@ int process_survey__judge(struct process_survey *s)
 		if (!known || is_absent(s, known))
 			continue;
 		if (known->memory)
-			seen[finding_of(s, known->memory) - s->memory.findings.of] = true;
+			seen[finding_of(s, known->memory) - s->found.of] = true;
 		err = add_runtime(s, known, &s->files.data[i]);
 	}
 	for (unsigned int i = 0; !err && s->memory_answered && (memory = runtime_memory(i)); i++)
-		if (!seen[i] && s->memory.findings.of[i].is_seen)
+		if (!seen[i] && s->found.of[i].is_seen)
 			err = add_runtime(s, memory->home, NULL);
 	return err;
 }

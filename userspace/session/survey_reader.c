@@ -13,7 +13,7 @@
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "runtimes/finder.h"
+#include "runtimes/runtime.h"
 #include "symbolize/debug_file.h"
 
 _Static_assert(sizeof(struct survey_mapping) <= MESSAGE_SIZE_MAX, "it is one request");
@@ -119,22 +119,4 @@ void survey_file__serve(struct helper_job *job)
 		return;
 	look_at(&mapping, fd, file, answer);
 	elf_file__free(file);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-void survey_runtimes__serve(struct helper_job *job)
-{
-	struct survey_memory *answer = job->answer;
-	struct found_runtimes found = {};
-	uint32_t pid;
-
-	job->answer_size = sizeof(*answer);
-	answer->error = -EPROTO;
-	if (job->request_size != sizeof(pid))
-		return;
-	memcpy(&pid, job->request, sizeof(pid));
-	answer->error = runtime_finder__look((pid_t)pid, &found);
-	found_runtimes__describe(&found, &answer->findings);
-	found_runtimes__fini(&found);
 }

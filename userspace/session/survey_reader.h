@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a survey asks of a process that may not answer: its files and its memory are looked at by reader processes (see
+ * What a survey asks of a process that may not answer: its files are looked at by reader processes (see
  * helpers/pool.h), one request for each thing that can hold a reader up.
  */
 #ifndef SESSION_SURVEY_READER_H
@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "helpers/pool.h"
-#include "runtimes/runtime.h"
 
 /* A file that is mapped at [start, end). */
 struct survey_mapping {
@@ -44,14 +43,5 @@ struct survey_file {
 };
 
 void survey_file__serve(struct helper_job *job);
-
-/* ---- its runtimes: survey_runtimes__serve; the request is a pid ------------------------------- */
-
-struct survey_memory {
-	int32_t error; /* 0; negative errno: its mappings cannot be read */
-	struct runtime_findings findings;
-};
-
-void survey_runtimes__serve(struct helper_job *job);
 
 #endif
