@@ -36,7 +36,6 @@
 #define DEPTH	       256
 #define MACHINE_ID     "/etc/machine-id"
 #define LISTEN_DEFAULT "127.0.0.1:4041"
-#define OTHERS_MAX     5
 
 struct agent {
 	struct agent_start start; /* settings is NULL */
@@ -172,6 +171,13 @@ static void limit(struct agent *a, const struct agent_settings *settings)
 		a->budget = budget__new(&options);
 }
 
+static int watch(struct agent *a, int fd, struct failure *failure)
+{
+	int err = session__watch(a->session, fd);
+
+	return err ? fail(failure, err, "cannot wait for requests: %s", strerror(-err)) : 0;
+}
+
 static int listen_for_questions(struct agent *a, struct failure *failure)
 {
 	const struct endpoint_options options = {
@@ -179,10 +185,12 @@ static int listen_for_questions(struct agent *a, struct failure *failure)
 		.stuck_after = STUCK_AFTER,
 		.seconds_max = WISH_SECONDS,
 	};
+	int err;
 
 	if (a->start.dry_run || !strcmp(a->listen, "none"))
 		return 0;
-	return endpoint__new(&options, &a->endpoint, failure);
+	err = endpoint__new(&options, &a->endpoint, failure);
+	return err ? err : watch(a, endpoint__fd(a->endpoint), failure);
 }
 
 static int keep_settings(struct agent *a, const struct agent_settings *settings)
@@ -209,6 +217,8 @@ static int open_all(struct agent *a, const struct agent_settings *settings, stru
 		err = open_session(a, settings->hz, failure);
 	if (!err)
 		err = publisher__configure(a->publisher, settings, failure);
+	if (!err)
+		err = watch(a, a->start.wake_fd, failure);
 	if (!err)
 		err = listen_for_questions(a, failure);
 	return err;
@@ -444,19 +454,11 @@ static uint64_t next_thing(const struct agent *a, uint64_t now)
 	return end < next ? end : next;
 }
 
-int agent__step(struct agent *a, struct pollfd *others, size_t count, struct failure *failure)
+int agent__step(struct agent *a, struct failure *failure)
 {
-	struct pollfd fds[OTHERS_MAX + 1];
 	uint64_t now = monotonic_ns();
-	int err;
+	int err = session__step(a->session, next_thing(a, now), failure);
 
-	if (count > OTHERS_MAX)
-		count = OTHERS_MAX;
-	memcpy(fds, others, count * sizeof(*fds));
-	fds[count] = (struct pollfd){.fd = a->endpoint ? endpoint__fd(a->endpoint) : -1,
-				     .events = POLLIN};
-	err = session__step(a->session, fds, count + 1, next_thing(a, now), failure);
-	memcpy(others, fds, count * sizeof(*fds));
 	if (err)
 		return err;
 	now = monotonic_ns();

@@ -10,7 +10,6 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@ struct agent_start {
 	const char *version;
 	bool safe;     /* frame pointers alone; nobody's symbols are read */
 	FILE *dry_run; /* NULL: windows are sent; else what would be sent is written there */
+	int wake_fd;   /* once it is readable agent__step() returns */
 	void (*say)(const char *text); /* for the log: what changes while it runs, a line each */
 };
 
@@ -35,8 +35,8 @@ void agent__free(struct agent *a);
 
 int agent__start(struct agent *a, struct failure *failure);
 
-/* Waits for events, one of `others` (at most 5), or a second, and works. */
-int agent__step(struct agent *a, struct pollfd *others, size_t count, struct failure *failure);
+/* Waits for events, the `wake_fd`, or a second, and works. */
+int agent__step(struct agent *a, struct failure *failure);
 
 /*
  * Other settings, from the window in hand on. 0; -EBUSY: not now, call again a little later; else nothing has changed.

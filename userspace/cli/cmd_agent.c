@@ -105,11 +105,10 @@ static bool is_done(const struct running_agent *r)
 
 static int run_until_the_end(struct running_agent *r, struct failure *failure)
 {
-	struct pollfd wake = {.fd = r->signal_fd, .events = POLLIN};
 	int err = 0, number = 0;
 
 	while (!err && !is_done(r) && number != SIGTERM && number != SIGINT) {
-		err = agent__step(r->agent, &wake, 1, failure);
+		err = agent__step(r->agent, failure);
 		report_manager(r);
 		number = next_signal(r->signal_fd);
 		if (number == SIGHUP || r->reload)
@@ -151,6 +150,7 @@ static int run(struct running_agent *r, struct failure *failure)
 		.version = SYSPROF_VERSION,
 		.safe = r->safe,
 		.dry_run = r->options->mode == AGENT_DRY_RUN ? stdout : NULL,
+		.wake_fd = r->signal_fd,
 		.say = say,
 	};
 	int err = agent__new(&start, &r->agent, failure), stop_err;

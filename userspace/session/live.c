@@ -29,6 +29,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -646,6 +648,9 @@ static int init(struct live *live, const struct live_options *options)
 							 .released = release_task,
 							 .context = live});
 	live->idle = cpu_idle__new();
+	live->wakes = epoll_create1(EPOLL_CLOEXEC);
+	if (live->wakes < 0)
+		return -errno;
 	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
 	    !live->tasks || !live->idle)
 		return -ENOMEM;
@@ -680,6 +685,11 @@ int live__open(const struct live_options *options, struct live **result, struct 
 		goto err_out;
 	if (live->groups)
 		groups_part__attach(live->groups, live->session);
+	err = live_pace__init(live);
+	if (err) {
+		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
+		goto err_out;
+	}
 	err = live_targets__add(live, options, failure);
 	if (err)
 		goto err_out;
@@ -694,6 +704,8 @@ void live__free(struct live *live)
 {
 	if (!live)
 		return;
+	if (live->wakes > 0)
+		close(live->wakes);
 	bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <poll.h>
 #include <sys/types.h>
 
 #include <sysprof/event_handler.h>
@@ -66,8 +65,18 @@ bool live__is_behind(const struct live *live);
 /* Events that wait to be handed on. */
 size_t live__held(const struct live *live);
 int live__start(struct live *live, struct failure *failure);
-/* Waits until a tick is due, one of `others` (at most 8) is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
-void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until);
+/* What a descriptor stands for that ends live__wait() when it is readable. */
+enum live_wake {
+	LIVE_WAKE_KERNEL,  /* the kernel side needs the mappings of a process */
+	LIVE_WAKE_RINGS,   /* a ring is half full */
+	LIVE_WAKE_READERS, /* a reader has answered */
+	LIVE_WAKE_TABLES,  /* an unwind table is ready: a tick is due soon */
+	LIVE_WAKE_OTHER,   /* the caller's */
+};
+/* Until it is closed. -1 is fine. 0 or negative errno. */
+int live__watch(struct live *live, int fd, enum live_wake wake);
+/* Waits until a tick is due, a descriptor of the last two kinds is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
+void live__wait(struct live *live, uint64_t until);
 /* Is it time for live__tick()? live__wait() may return before. */
 bool live__is_due(const struct live *live);
 /* Something has come that a tick has to take into the stream: the next one may be early. */

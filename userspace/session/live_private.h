@@ -57,10 +57,12 @@ struct live {
 	event_stage_fn stage; /* the caller's; NULL: none */
 	void *stage_context;
 	uint64_t last_anchor;
-	uint64_t due;	    /* the next tick; ns */
-	uint64_t earliest;  /* where something asks for it to be early; ns */
-	uint64_t woken_cpu; /* CPU time of the thread when it was woken for the last one */
-	bool ticked;	    /* since the last plan */
+	int wakes;	     /* an epoll set: what ends live__wait() */
+	bool awaits_readers; /* readers are in it now */
+	uint64_t due;	     /* the next tick; ns */
+	uint64_t earliest;   /* where something asks for it to be early; ns */
+	uint64_t woken_cpu;  /* CPU time of the thread when it was woken for the last one */
+	bool ticked;	     /* since the last plan */
 	uint64_t wake_interval;
 	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
 	bool changed;  /* side-band of targets has come since the last tick */
@@ -85,6 +87,8 @@ uint64_t live_targets__cpu(const struct live *live);
 
 /* ---- live_pace.c ----------------------------------------------------------------------------- */
 
+/* The kernel side and the readers end the wait from now on. 0 or negative errno. */
+int live_pace__init(struct live *live);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
 /* At the end of a tick: what it has asked for is handed out, if the next one would do that too late. */

@@ -31,7 +31,6 @@
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -77,12 +76,14 @@ int session__start(struct session *s, bool await_tables, int cancel, struct fail
 /* The recording: what is known is written up to here. 0 or negative errno of the file. */
 void session__set_writer(struct session *s, struct recording_writer *writer);
 
+/* Once the descriptor is readable session__step() returns, until it is closed. -1 is fine. 0 or negative errno. */
+int session__watch(struct session *s, int fd);
+
 /*
- * Waits until there are events, one of `others` (at most 7) is readable, or `until` (CLOCK_MONOTONIC ns) has
+ * Waits until there are events, a watched descriptor is readable, or `until` (CLOCK_MONOTONIC ns) has
  * passed. Then processes the events.
  */
-int session__step(struct session *s, struct pollfd *others, size_t count, uint64_t until,
-		  struct failure *failure);
+int session__step(struct session *s, uint64_t until, struct failure *failure);
 
 /*
  * Ends the open window now. One of the next steps closes it, when all earlier events have arrived. 0, or
