@@ -26,7 +26,7 @@
 #define LAST_PATIENCE  (SECOND / 2)	/* for requests under way at the end */
 #define METRICS_EVERY  (2 * SECOND)
 #define STUCK_AFTER    (60 * SECOND)
-#define WISH_SECONDS   60	     /* a profile that is asked for is one window */
+#define WISH_SECONDS   60	     /* a requested profile is one window */
 #define WISH_PATIENCE  (30 * SECOND) /* until windows before it are finished */
 #define WISH_AGAIN     (SECOND / 10)
 #define UNWIND_BYTES   (UINT64_C(32) << 20)
@@ -55,7 +55,7 @@ struct agent {
 	uint64_t memory_limit;
 	unsigned int hz; /* of the settings */
 
-	struct endpoint *endpoint; /* NULL: nobody listens */
+	struct endpoint *endpoint; /* NULL: no listener */
 	uint64_t metrics_next;
 	uint64_t wish_until;	   /* the open window is somebody's: it ends then; 0: it is not */
 	struct endpoint_wish wish; /* waits for its window, or for the publisher; id 0: none does */
@@ -288,7 +288,7 @@ static int end_window(struct agent *a, uint64_t now, struct failure *failure)
 	return err ? fail(failure, err, "cannot end the window: %s", strerror(-err)) : 0;
 }
 
-/* A window that is somebody's lasts as long as was asked for, whatever the clock's plan was. */
+/* A window for a requested profile lasts as long as requested, whatever the clock planned. */
 static int end_what_ends(struct agent *a, struct failure *failure)
 {
 	struct clock_readings now;
@@ -359,7 +359,7 @@ static void check_budget(struct agent *a, uint64_t now)
 	apply_budget(a);
 }
 
-/* ---- who asks -------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void fill_metrics(struct agent *a, struct agent_metrics *m)
 {
@@ -422,7 +422,7 @@ static bool give_window(struct agent *a, uint64_t now)
 	return publisher__try_wish(a->publisher, a->endpoint, &a->wish, a->wish_since);
 }
 
-/* Who asks right after an answer comes while that window is still being sent: that is no reason for a refusal. */
+/* A request right after an answer may come while that window is still being sent: that is no reason to refuse it. */
 static void take_wish(struct agent *a, uint64_t now)
 {
 	if (!a->wish.id) {

@@ -5,7 +5,7 @@
  *   collector (the caller of agent__*())   session, clock of the windows, budget, metrics
  *   finisher (session/finisher.h)          names a closed window and hands it to agent/publisher.h
  *   a thread a sink (agent/sink.h)         sends
- *   endpoint (agent/endpoint.h)            answers who asks for metrics, health or a profile
+ *   endpoint (agent/endpoint.h)            answers requests for metrics, health or a profile
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -22,7 +22,7 @@ struct agent;
 struct agent_start {
 	const struct agent_settings *settings; /* what is needed of them is copied */
 	const char *version;
-	bool safe;     /* frame pointers alone; nobody's symbols are read */
+	bool safe;     /* frame pointers alone; no symbols are read */
 	FILE *dry_run; /* NULL: windows are sent; else what would be sent is written there */
 	int wake_fd;   /* once it is readable agent__step() returns */
 	void (*say)(const char *text); /* for the log: what changes while it runs, a line each */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sets of labels, each once: what tells one service from another. They outlive windows as long as somebody holds them. */
+/* Sets of labels, each once: they separate services. They outlive windows as long as they are held. */
 #ifndef AGENT_LABEL_SET_H
 #define AGENT_LABEL_SET_H
 

@@ -34,7 +34,7 @@ static uint32_t code_point(const char *s, size_t length)
 }
 
 /*
- * Controls, C1 too; what ends a line for some readers; and what nobody sees, or what turns the direction of writing: two
+ * Controls, C1 too; what ends a line for some readers; and invisible characters, or what turns the direction of writing: two
  * names would look the same, or one like another.
  */
 static bool is_control(const char *s, size_t length)

@@ -26,7 +26,7 @@ struct kept_group {
 	char *path, *program; /* program: of the process; "" unknown */
 	enum service_source source;
 	struct label_set *set; /* held */
-	uint64_t used;	       /* window in which it was set or asked for */
+	uint64_t used;	       /* window in which it was set or used */
 	uint64_t window, cpu;  /* in which, and of how much CPU time, it was set */
 };
 

@@ -37,7 +37,7 @@ struct services {
 	struct service_memory *memory;
 	uint64_t window;
 	VEC(struct active) active;     /* by process */
-	VEC(struct numbered_pid) pids; /* of active processes, in order, if anybody asked */
+	VEC(struct numbered_pid) pids; /* of active processes, in order, once needed */
 	VEC(struct label_set *) used;
 	VEC(struct agent_service) services;
 	VEC(uint32_t) service_of_process;
@@ -230,7 +230,7 @@ static int decide_all(struct services *s, const struct profile *p, uint64_t now)
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
-/* In the root are all that nobody has put anywhere: they have nothing in common. */
+/* In the root are all processes that were never put anywhere: they have nothing in common. */
 static bool is_group(const char *path)
 {
 	return strspn(path, "/.") < strlen(path);
@@ -271,7 +271,7 @@ static int note_groups(struct services *s, const struct profile *p)
 
 /*
  * A process of which not all is known, and another of its control group that has said more: it is taken for the same if
- * nobody knows which program it runs, or if it is the same one and has been given a name (many scripts have one
+ * it is unknown which program it runs, or if it is the same one and has been given a name (many scripts have one
  * interpreter).
  */
 static bool follows(const struct services *s, const struct profile *p, uint32_t number,

@@ -338,7 +338,7 @@ static uint64_t anonymous_of(pid_t pid)
 								    : line_of(text, "\nRssAnon:");
 }
 
-/* PSS; where that cannot be read, what is resident and nobody else's. */
+/* PSS; where that cannot be read, what is resident and not shared. */
 static uint64_t memory_of(pid_t pid)
 {
 	_cleanup_free_ char *text = NULL;
@@ -398,7 +398,7 @@ static bool is_ours(struct usage *u, pid_t pid)
 	return false;
 }
 
-/* Is nobody in this directory's group but us? */
+/* Is no other process in this directory's group? */
 static bool group_is_ours(struct usage *u, const char *directory)
 {
 	_cleanup_free_ char *text = NULL;

@@ -28,8 +28,9 @@ struct running_agent {
 	struct agent_options *options;
 	struct agent *agent;
 	int signal_fd;
-	uint64_t watchdog, told; /* how often the manager wants to hear of us; when it did, ns */
-	bool safe, reload;	 /* the latter: SIGHUP has come */
+	uint64_t watchdog,
+		notified;  /* how often the manager expects a message; when it got the last, ns */
+	bool safe, reload; /* the latter: SIGHUP has come */
 };
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -92,9 +93,9 @@ static void report_manager(struct running_agent *r)
 {
 	uint64_t now = monotonic_ns();
 
-	if (!r->watchdog || now - r->told < r->watchdog)
+	if (!r->watchdog || now - r->notified < r->watchdog)
 		return;
-	r->told = now;
+	r->notified = now;
 	notify_manager("WATCHDOG=1");
 }
 

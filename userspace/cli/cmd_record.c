@@ -34,7 +34,7 @@ struct recording {
 	struct session *session;
 	struct recording_writer *writer;
 	struct held_command command;
-	VEC(int) pidfds; /* of the processes asked for; -1: this one has ended */
+	VEC(int) pidfds; /* of the requested processes; -1: this one has ended */
 	struct progress progress;
 	int signal_fd;
 	uint64_t started;

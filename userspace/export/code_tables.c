@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers for code and strings, given out in order of first use; what a number stands for is told later. */
+/* Numbers for code and strings, allocated in order of first use and described later. */
 #include "export/code_tables.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define NOT_SAMPLED "[not sampled]"
 #define TRUNCATED   "[truncated]"
@@ -269,7 +269,7 @@ static bool has_mapping(const struct code_tables *t, const struct profile_dso *d
 	       dso->kind == DSO_KERNEL;
 }
 
-/* Another tool may know the symbols, and can tell by the build id that it has the right file. */
+/* Another tool may know the symbols, and can check by the build id that it has the right file. */
 static bool may_be_named_elsewhere(const struct profile_dso *dso)
 {
 	return dso->kind == DSO_FILE && dso->build_id_size;

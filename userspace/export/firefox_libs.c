@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/facts.h"
+#include "export/describe.h"
 
 /*
  * The Breakpad form of a build-id: its first 16 bytes as a GUID, whose first three fields are

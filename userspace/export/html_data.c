@@ -22,7 +22,7 @@
 #include "base/strtab.h"
 #include "base/vec.h"
 #include "export/call_tree.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/summary_json.h"
 
 #define DATA_VERSION 1
@@ -52,13 +52,12 @@ struct page {
 	const struct profile *p;
 	FILE *out;
 	struct strtab *strings;
-	uint32_t *
-		string_of; /* by string of the profile: its number here, 0 if it was not asked for */
+	uint32_t *string_of; /* by string of the profile: its number here, 0: none yet */
 	struct page_functions functions;
 	struct page_frames frames;
 	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
 	bool *dso_used;		 /* by dso: it is in a stack */
-	uint32_t *module_of_dso; /* number of its display name; 0: not asked for yet */
+	uint32_t *module_of_dso; /* number of its display name; 0: none yet */
 	struct call_tree tree;	 /* keys are frames */
 	uint32_t *number;	 /* of a node of the tree, in preorder */
 	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */

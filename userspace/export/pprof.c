@@ -15,7 +15,7 @@
  *   - symbolized: has_functions, and every location has a line. What has no symbol is called "[name of the
  *     file]", as it is everywhere else;
  *   - or not at all: no flags and no lines. Only a file with a build id of which no location has a name: another
- *     tool may know the symbols, and can tell that it has the right file. The addresses are offsets in the file
+ *     tool may know the symbols, and can check that it has the right file. The addresses are offsets in the file
  *     then, since the program headers were not seen. pprof shows them as "[name of the file]".
  */
 #include "export/exporters.h"
@@ -27,7 +27,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "export/comments.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/pprof_writer.h"
 
 #define MAX_LABELS 6

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define NO_ROW UINT32_MAX
 

@@ -308,7 +308,7 @@ int cdp__samples(struct cdp *c, struct json_value samples, struct json_value del
 		more = json_column__init(&cpu_column, c->text, cpu);
 	while (!more && (more = json_column__next(&ids, &id)) > 0)
 		more = add_sample(c, &id, &times, &line_column, &cpu_column);
-	/* a delta too many is the time after the last sample, for some writers; nobody's sample */
+	/* a delta too many is the time after the last sample, for some writers; it has no sample */
 	return more;
 }
 

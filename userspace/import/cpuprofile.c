@@ -213,7 +213,7 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 	struct frames frames = {.b = request->builder};
 	int err = json_walk__init(&walk, &text, text.start, JSON_OBJECT);
 
-	/* to the end first: a file that is cut off is told as that, not by what is missing in it */
+	/* to the end first: a file that is cut off is reported as that, not by what is missing in it */
 	while (!err && (err = json_walk__next(&walk)) > 0)
 		err = 0;
 	if (!err)

@@ -166,7 +166,7 @@ static bool recognizes_folded(const uint8_t *bytes, size_t size)
 		newline = line_end(at, end);
 		err = split_line((struct span){at, newline}, &line);
 		if (err == -EBADMSG)
-			return lines > 0; /* what follows is told as damaged */
+			return lines > 0; /* what follows is reported as damaged */
 		lines += !err;
 	}
 	return lines > 0;

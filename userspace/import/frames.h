@@ -47,7 +47,7 @@ void frames__fini(struct frames *f);
 struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count);
 
-/* A file with code, by its path; `number` tells files of one path apart. */
+/* A file with code, by its path; `number` separates files of one path. */
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
 
 /* From hexadecimal digits; what is none, or too long for one (Go's own ids), is no build-id. */

@@ -9,12 +9,12 @@
 
 /*
  * What a sample says; 0 where it says nothing. A thread with a tid may change its name: then `thread` is its
- * name at the time, and does not tell threads apart.
+ * name at the time, and does not separate threads.
  */
 struct owner {
 	uint32_t pid, tid;
 	struct string_id process, thread;
-	struct string_id cgroup; /* tells no two owners apart */
+	struct string_id cgroup; /* does not separate owners */
 };
 
 struct owner_process {

@@ -88,7 +88,7 @@ void profile_builder__process_facts(struct profile_builder *b, struct process_id
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The column of a process's memory, made when it is first asked for; NULL: no memory. */
+/* The column of a process's memory, made when it is first needed; NULL: no memory. */
 static struct memory_column *memory_column(struct profile_builder *b, struct process_id id)
 {
 	uint32_t *number;

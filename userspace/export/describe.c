@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/facts.h"
+#include "export/describe.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What several formats say in the same words: clocks, books, JIT code, limits, names of files. */
-#ifndef EXPORT_FACTS_H
-#define EXPORT_FACTS_H
+/* Texts and JSON members that several formats share: clocks, books, JIT code, limits, names of files. */
+#ifndef EXPORT_DESCRIBE_H
+#define EXPORT_DESCRIBE_H
 
 #include <stdbool.h>
 #include <stddef.h>
