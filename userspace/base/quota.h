@@ -78,6 +78,18 @@
 	  "reading directories of zip archives")                                                   \
 	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \
 	  "readings of one archive's directory")                                                   \
+	X(DEBUG_SEARCH, TIME, NONE, HELD(15 * QUOTA_SECOND), HELD(30 * QUOTA_SECOND), REFUSE,      \
+	  DEBUG_FILES, "searching debug files, in one run; root's own files have no limit")        \
+	X(DEBUG_COPIES, BYTES, NONE, HELD(256 * QUOTA_MB), HELD(512 * QUOTA_MB), REFUSE,           \
+	  FILE_COPIES, "copies of debug files in memory; the same")                                \
+	X(CRC_BYTES, BYTES, HELD(2 * QUOTA_GB), HELD(4 * QUOTA_GB), OTHERS(8 * QUOTA_GB), REFUSE,  \
+	  DEBUG_FILES, "bytes read for the CRC of debug links")                                    \
+	X(CRC_TIME, TIME, NONE, HELD(10 * QUOTA_SECOND), OTHERS(20 * QUOTA_SECOND), REFUSE,        \
+	  DEBUG_FILES, "reading them")                                                             \
+	X(SYMBOLS, CPU, NONE, HELD(120 * QUOTA_SECOND), OTHERS(480 * QUOTA_SECOND), REFUSE,        \
+	  SYMBOLS,                                                                                 \
+	  "processes that read modules for their symbols, in one run; those of root have "         \
+	  "no limit but their own")                                                                \
 	X(JIT_BYTES, BYTES, NONE, GROWS(256 * QUOTA_MB, 600 * QUOTA_SECOND),                       \
 	  GROWS(512 * QUOTA_MB, 600 * QUOTA_SECOND), REFUSE, JIT_FILES,                            \
 	  "bytes read of perf maps and jitdumps; the sums go on if a watcher hangs, and what "     \

@@ -69,6 +69,7 @@ static enum survey_debug find_debug(const struct survey_mapping *mapping, int fd
 
 	if (has_debug_info(file))
 		return SURVEY_DEBUG_INSIDE;
+	crc_ledger__init(&counts.crcs);
 	size = elf_file__build_id(file, build_id, sizeof(build_id));
 	snprintf(path, sizeof(path), "%.*s", (int)mapping_path_length(mapping->path),
 		 mapping->path);

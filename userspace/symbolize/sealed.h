@@ -5,7 +5,8 @@
  * answer with locations over a socket. A crash, a limit or a hang in one costs that module's lines.
  *
  * The same children are the parallelism: as many at a time as there are idle CPUs. Users take turns, and what the children of one
- * user's files take in all has a limit, as what those of all users but root take (sealed_shares.h).
+ * user's files take in all has a limit, as what those of all users but root take (QUOTA_SYMBOLS). What a child may take is set aside
+ * when it starts, and what it has not used is given back when it has ended.
  */
 #ifndef SYMBOLIZE_SEALED_H
 #define SYMBOLIZE_SEALED_H
