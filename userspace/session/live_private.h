@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the live stream share: live.c (sources), live_pace.c (when ticks are) and
- * live_targets.c (who is recorded). */
+/* What the files of the live stream share: live.c (ticks), live_open.c (up to the first one), live_pace.c (when ticks are) and
+ * live_targets.c (what is recorded). */
 #ifndef SESSION_LIVE_PRIVATE_H
 #define SESSION_LIVE_PRIVATE_H
 
@@ -96,6 +96,19 @@ int live_pace__ask_readers(struct live *live);
 
 /* ---- live.c ---------------------------------------------------------------------------------- */
 
+#define LIVE_DRAIN_INTERVAL                                                                        \
+	50000000ull /* ns between two readings of the rings while /proc is read, at least */
+
+/* The stage of the queue. */
+int live_stage_event(void *live, const struct event_header **event);
+/* tasks_options.released. */
+int live_release_task(void *live, struct task *task, enum task_end how);
+/* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
+int live_push_from_proc(void *live, struct event_header *event);
+/* Takes what readers have answered, until all have, or for so long (ns). 0 or negative errno. */
+int live_settle_readers(struct live *live, uint64_t patience);
+/* While /proc is read, which can take seconds: reads the rings if the last time was too long ago. 0 or negative errno. */
+int live_drain_in_time(struct live *live);
 /* Takes all that is in the rings now. 0 or negative errno. */
 int live_read_rings(struct live *live);
 /*
