@@ -140,7 +140,7 @@ static const struct note_ops *ops_of(const struct managed_frames *m, const struc
 
 static bool has_number(const struct managed_frames *m, const struct code_words *words)
 {
-	return ops_of(m, words)->lasting(words->check) == CODE_NUMBERED;
+	return note_lasting(ops_of(m, words), words->check) == CODE_NUMBERED;
 }
 
 /*

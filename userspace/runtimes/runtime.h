@@ -91,7 +91,8 @@ struct note_ops {
 	bool is_urgent; /* memory of its functions is reused within milliseconds */
 	bool is_inherited; /* a child of fork has its parent's functions, and the kernel notes them from the fork on */
 	bool names_leaf; /* as the caller of code without a frame of its own it says what that may be */
-	enum code_lasting (*lasting)(uint64_t check);
+	enum code_lasting lasting; /* of a function with a check … */
+	bool needs_check;	   /* … without one its words can be another function's later */
 	/* What to ask about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's words. */
 	unsigned int (*ask)(const struct sample_event *e, const struct frame_note *note,
 			    struct code_question *questions);
@@ -100,6 +101,11 @@ struct note_ops {
 				     bool (*is_made)(const void *context, uint64_t address),
 				     const void *context);
 };
+
+static inline enum code_lasting note_lasting(const struct note_ops *ops, uint64_t check)
+{
+	return ops->needs_check && !check ? CODE_MOVES : ops->lasting;
+}
 
 /* ---- memory: in a reader process -------------------------------------------------------------- */
 

@@ -399,7 +399,7 @@ enum code_lasting live_code_lasting(const struct live_code *c, uint32_t kind, ui
 {
 	const struct note_ops *ops = kind < FRAME_NOTE_COUNT ? c->notes.of[kind] : NULL;
 
-	return ops ? ops->lasting(check) : CODE_STAYS;
+	return ops ? note_lasting(ops, check) : CODE_STAYS;
 }
 
 static enum code_lasting lasting(const struct live_code *c, const struct code_question *question)
@@ -559,7 +559,9 @@ static int want_note(struct live_code *c, struct code_process *process,
 {
 	const struct note_ops *ops = c->notes.of[note->kind];
 	struct code_question questions[NOTE_QUESTIONS_MAX] = {code_question(e, note)};
-	unsigned int count = !ops ? 0 : ops->ask ? ops->ask(e, note, questions) : 1;
+	unsigned int count = !ops || ops->order == NOTE_PLACES_GROUP ? 0
+			     : ops->ask				     ? ops->ask(e, note, questions)
+								     : 1;
 	int err = 0;
 
 	for (unsigned int i = 0; i < count && !err; i++)

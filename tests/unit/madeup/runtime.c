@@ -78,13 +78,11 @@ static void describe(const void *state, struct runtime_findings *findings,
 
 /* ---- in the collector ------------------------------------------------------------------------ */
 
-static enum code_lasting lasting(uint64_t check)
-{
-	return check ? CODE_NUMBERED : CODE_MOVES;
-}
-
 static const struct note_ops notes[] = {
-	{.kind = MADEUP_NOTE, .counted_as = MADEUP_NOTE, .calls = MADEUP_NOTE, .lasting = lasting},
+	{.kind = MADEUP_NOTE,
+	 .counted_as = MADEUP_NOTE,
+	 .calls = MADEUP_NOTE,
+	 .lasting = CODE_NUMBERED},
 };
 
 static void judge(const struct runtime_finding *found, const struct runtime *runtime,

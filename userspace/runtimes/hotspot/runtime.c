@@ -97,18 +97,6 @@ static void describe(const void *state, struct runtime_findings *findings,
 
 /* ---- in the collector ------------------------------------------------------------------------ */
 
-static enum code_lasting moves(uint64_t check)
-{
-	(void)check;
-	return CODE_MOVES;
-}
-
-static enum code_lasting stays(uint64_t check)
-{
-	(void)check;
-	return CODE_STAYS;
-}
-
 static unsigned int ask_code(const struct sample_event *e, const struct frame_note *note,
 			     struct code_question *questions)
 {
@@ -127,15 +115,12 @@ static struct note_placing place_code(const struct frame_note *note, uint64_t na
 }
 
 static const struct note_ops notes[] = {
-	{.kind = FRAME_NOTE_HOTSPOT,
-	 .counted_as = FRAME_NOTE_HOTSPOT,
-	 .calls = FRAME_NOTE_HOTSPOT,
-	 .lasting = moves},
+	{.kind = FRAME_NOTE_HOTSPOT, .counted_as = FRAME_NOTE_HOTSPOT, .calls = FRAME_NOTE_HOTSPOT},
 	{.kind = FRAME_NOTE_HOTSPOT_CODE,
 	 .counted_as = FRAME_NOTE_HOTSPOT,
 	 .calls = FRAME_NOTE_HOTSPOT,
 	 .naming = NAMED_BY_CODE,
-	 .lasting = stays,
+	 .lasting = CODE_STAYS,
 	 .ask = ask_code,
 	 .place = place_code},
 };

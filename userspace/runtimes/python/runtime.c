@@ -212,12 +212,6 @@ static int read_copy(struct code_answers *answers, const struct code_copy_event 
 	return code_copy__send(answers, copy, &l);
 }
 
-static enum code_lasting lasting(uint64_t check)
-{
-	(void)check;
-	return CODE_LASTS;
-}
-
 /*
  * From 3.13 on the interpreter has a frame of no function before each __init__. Its code, a constant, has no line and no
  * version; any other code has a version.
@@ -229,15 +223,6 @@ static unsigned int ask(const struct sample_event *e, const struct frame_note *n
 	return note->function && note->check;
 }
 
-static unsigned int ask_nothing(const struct sample_event *e, const struct frame_note *note,
-				struct code_question *questions)
-{
-	(void)e;
-	(void)note;
-	(void)questions;
-	return 0;
-}
-
 static const struct note_ops notes[] = {
 	{.kind = FRAME_NOTE_PYTHON,
 	 .counted_as = FRAME_NOTE_PYTHON,
@@ -245,12 +230,9 @@ static const struct note_ops notes[] = {
 	 .order = NOTE_IN_GROUP,
 	 .is_urgent = true,
 	 .is_inherited = true,
-	 .lasting = lasting,
+	 .lasting = CODE_LASTS,
 	 .ask = ask},
-	{.kind = FRAME_NOTE_PYTHON_LOOP,
-	 .order = NOTE_PLACES_GROUP,
-	 .lasting = lasting,
-	 .ask = ask_nothing},
+	{.kind = FRAME_NOTE_PYTHON_LOOP, .order = NOTE_PLACES_GROUP},
 };
 
 static void judge(const struct runtime_finding *found, const struct runtime *runtime,

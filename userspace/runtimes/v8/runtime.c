@@ -125,24 +125,6 @@ static void describe(const void *state, struct runtime_findings *findings,
 
 /* ---- in the collector ------------------------------------------------------------------------ */
 
-/* Recordings of before it was noted have functions by their addresses alone. */
-static enum code_lasting lasting(uint64_t check)
-{
-	return check ? CODE_NUMBERED : CODE_MOVES;
-}
-
-static enum code_lasting moves(uint64_t check)
-{
-	(void)check;
-	return CODE_MOVES;
-}
-
-static enum code_lasting stays(uint64_t check)
-{
-	(void)check;
-	return CODE_STAYS;
-}
-
 static bool returns_to(uint64_t frame)
 {
 	enum frame_kind kind = frame_kind(frame);
@@ -229,7 +211,8 @@ static const struct note_ops notes[] = {
 	 .counted_as = FRAME_NOTE_V8,
 	 .calls = FRAME_NOTE_V8,
 	 .is_urgent = true,
-	 .lasting = lasting,
+	 .lasting = CODE_NUMBERED,
+	 .needs_check = true, /* old recordings have functions by their addresses alone */
 	 .ask = ask,
 	 .place = place},
 	{.kind = FRAME_NOTE_V8_WASM,
@@ -237,13 +220,12 @@ static const struct note_ops notes[] = {
 	 .calls = FRAME_NOTE_V8_WASM,
 	 .naming = NAMED_BY_MODULE,
 	 .names_leaf = true,
-	 .lasting = moves,
 	 .ask = ask_wasm,
 	 .place = place},
 	{.kind = FRAME_NOTE_V8_FRAME,
 	 .counted_as = FRAME_NOTE_V8,
 	 .calls = FRAME_NOTE_V8_FRAME,
-	 .lasting = stays,
+	 .lasting = CODE_STAYS,
 	 .place = place_frame},
 };
 
