@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 
 #define ATTRIBUTES_MAX 4096 /* bytes of the whole text */
@@ -78,13 +79,6 @@ bool label_value_set(char *value, size_t size, const char *text)
 		used--;
 	value[used] = '\0';
 	return used > 0;
-}
-
-static int hex_digit(char c)
-{
-	if (isdigit((unsigned char)c))
-		return c - '0';
-	return isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
 }
 
 /* In place. False: not sound. */

@@ -13,6 +13,7 @@
 
 #include "agent/label_set.h"
 #include "agent/service_memory.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 #define STACKS_TRIED 64 /* of a process, for its program */
@@ -347,19 +348,10 @@ static int list_pids(struct services *s, const struct profile *p)
 /* The last life of a pid in this window; NULL: it did nothing. */
 static const struct active *last_life(const struct services *s, uint32_t pid)
 {
-	size_t low = 0, high = s->pids.count;
+	const struct numbered_pid *pids = s->pids.data;
+	size_t end = partition_point(pids, s->pids.count, p, p->pid <= pid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->pids.data[middle].pid <= pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && s->pids.data[low - 1].pid == pid
-		       ? &s->active.data[s->pids.data[low - 1].number]
-		       : NULL;
+	return end && pids[end - 1].pid == pid ? &s->active.data[pids[end - 1].number] : NULL;
 }
 
 /* Of what has this pid, or had it when it last ran; NULL: unknown. Kernel threads start no programs. */

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file_url.h"
+#include "base/parse.h"
 
 struct frame_key {
 	const struct frame *frame;
@@ -127,14 +128,6 @@ struct string_id frames__file(struct frames *f, const char *url)
 	_cleanup_free_ char *path = file_url_decode(url);
 
 	return path ? profile_builder__string(f->b, path) : (struct string_id){0};
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 void frames__set_build_id(struct profile_dso *dso, const char *text)
