@@ -129,7 +129,7 @@ static inline void close_opener(struct dso_opener *o)
 	size_t images = 0, fds = 0, roots = 0, sightings = 0, references = 0, counted = 0;
 
 	for (size_t i = 0; i < o->images.count; i++) {
-		const struct image *image = &o->images.data[i];
+		const struct dso_image *image = &o->images.data[i];
 
 		fds += image->fd >= 0;
 		images += image->path != NULL;

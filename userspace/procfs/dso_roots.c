@@ -94,27 +94,13 @@ void dso_roots__sweep(struct dso_opener *o)
 	}
 }
 
-/* The least recently used one, or LRU_NONE: all are in use, and nobody has more than this owner. */
-static uint32_t root_to_close(const struct dso_opener *o, uint64_t owner)
-{
-	uint32_t place = lru__idle(&o->root_order, o->now, o->caps.idle);
-	uint32_t most;
-
-	if (place != LRU_NONE)
-		return place;
-	most = quota__most(&o->root_quota, owner, 1);
-	place = most < QUOTA_OWNERS ? lru__oldest(&o->root_order) : LRU_NONE;
-	while (place != LRU_NONE && !quota__is_of(&o->root_quota, most, o->roots.data[place].owner))
-		place = lru__newer(&o->root_order, place);
-	return place;
-}
-
 static int make_root_room(struct dso_opener *o, uint64_t owner)
 {
 	if (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner))
 		dso_roots__sweep(o);
 	while (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner)) {
-		uint32_t place = root_to_close(o, owner);
+		uint32_t place = lru__to_evict(&o->root_order, o->now, o->caps.idle, &o->root_quota,
+					       owner, LRU_OWNERS(o->roots));
 
 		if (place == LRU_NONE)
 			return -EMFILE;
@@ -130,19 +116,16 @@ static int add_root(struct dso_opener *o, const struct root *root)
 	int err = make_root_room(o, root->owner);
 
 	if (!err)
-		err = lru__take(&o->root_order, &place);
+		err = lru__take_in(&o->root_order, &o->roots, &place);
 	if (err)
 		return err;
-	err = vec_reserve(&o->roots, (size_t)place + 1);
-	if (!err)
-		err = hashmap__add_number(&o->by_root, hash_root(root), place);
+	o->roots.data[place].fd = -1;
+	err = hashmap__add_number(&o->by_root, hash_root(root), place);
 	if (err) {
 		lru__release(&o->root_order, place);
 		return err;
 	}
 	quota__take(&o->root_quota, root->owner, 1, 0);
-	if (o->roots.count == place)
-		o->roots.count++;
 	o->roots.data[place] = *root;
 	o->roots.data[place].serial = ++o->next_serial;
 	o->fds++;

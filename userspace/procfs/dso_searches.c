@@ -72,13 +72,13 @@ static void judge_copy(const struct search *s, struct file_finding *facts, int *
 {
 	struct dso_opener *o = s->opener;
 	bool left = *fd < 0 ? facts->copy_too_big && s->copy_max < COPY_MAX
-			    : dso_copies__room(o, s->user, facts->copied) < facts->copied;
+			    : dso_images__copy_room(o, s->user, facts->copied) < facts->copied;
 
 	if (*fd < 0 && facts->copy_too_big && !left)
-		dso_copies__note(o, s->user, facts, true);
+		dso_images__note_copy(o, s->user, facts, true);
 	if (!left)
 		return;
-	dso_copies__note(o, s->user, facts, false);
+	dso_images__note_copy(o, s->user, facts, false);
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
@@ -222,7 +222,7 @@ static int start_search(struct dso_opener *o, const struct wanted *w, const char
 	}
 	ask_about(&q, w);
 	s->user = helper_owner_user(s->owner);
-	s->copy_max = q.copy_max = dso_copies__room(o, s->user, COPY_MAX);
+	s->copy_max = q.copy_max = dso_images__copy_room(o, s->user, COPY_MAX);
 	if (!o->pool) {
 		search_in_place(s, &q);
 		return 0;
@@ -257,16 +257,6 @@ int dso_searches__mapping(struct dso_opener *o, const struct wanted *w, int root
 	return start_search(o, w, w->path, roots, done, context);
 }
 
-int dso_searches__path(struct dso_opener *o, const struct wanted *w, int root, search_done_fn done,
-		       void *context)
-{
-	int roots[SEARCH_ROOTS];
-
-	no_roots(roots);
-	roots[SEARCH_PROCESS] = root;
-	return start_search(o, w, w->path, roots, done, context);
-}
-
 int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found *found)
 {
 	struct file_question q;
@@ -277,7 +267,7 @@ int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found
 	no_roots(roots);
 	roots[SEARCH_PROCESS] = o->roots.data[o->own_root].fd;
 	ask_about(&q, w);
-	q.copy_max = dso_copies__room(o, 0, COPY_MAX);
+	q.copy_max = dso_images__copy_room(o, 0, COPY_MAX);
 	*found = (struct found){.root = o->own_root, .path = w->path};
 	fd = file_search__find(&q, roots, &found->facts);
 	if (fd < 0)

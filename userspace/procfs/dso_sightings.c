@@ -130,28 +130,19 @@ static bool make_sighting_room(struct dso_opener *o)
 }
 
 static int make_sighting(struct dso_opener *o, const struct sighting *sighting, uint64_t hash,
-			 uint32_t *result)
+			 uint32_t *index)
 {
-	uint32_t index;
-	int err = lru__take(&o->sighting_order, &index);
+	int err = lru__take_in(&o->sighting_order, &o->sightings, index);
 
 	if (err)
 		return err;
-	err = vec_reserve(&o->sightings, (size_t)index + 1);
-	if (!err) {
-		if (o->sightings.count == index)
-			o->sightings.count++;
-		o->sightings.data[index] = *sighting;
-		err = hashmap__add_number(&o->by_numbers, hash, index);
-	}
+	o->sightings.data[*index] = *sighting;
+	err = hashmap__add_number(&o->by_numbers, hash, *index);
 	if (err) {
-		if (o->sightings.count > index)
-			o->sightings.data[index].path = NULL;
-		lru__release(&o->sighting_order, index);
-		return err;
+		o->sightings.data[*index].path = NULL;
+		lru__release(&o->sighting_order, *index);
 	}
-	*result = index;
-	return 0;
+	return err;
 }
 
 int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, uint32_t image)
