@@ -141,7 +141,7 @@
 		if (known)                                                                         \
 			return known;                                                              \
 		if (vec_reserve(map, map->count + 1) ||                                            \
-		    hashmap__add_number(&map->index, hash_, map->count))                           \
+		    hashmap__add(&map->index, hash_, map->count))                                  \
 			return NULL;                                                               \
 		map->data[map->count] = *entry;                                                    \
 		return &map->data[map->count++];                                                   \
@@ -162,8 +162,7 @@
 	{                                                                                          \
 		hashmap__reset(&map->index);                                                       \
 		for (size_t i = 0; i < map->count; i++)                                            \
-			(void)hashmap__add_number(&map->index, hash(key_of(map, &map->data[i])),   \
-						  i);                                              \
+			(void)hashmap__add(&map->index, hash(key_of(map, &map->data[i])), i);      \
 	}                                                                                          \
 	__attribute__((unused)) static inline void NAME##__clear(struct NAME *map)                 \
 	{                                                                                          \

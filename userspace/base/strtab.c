@@ -95,7 +95,7 @@ int64_t strtab__intern(struct strtab *table, const char *s)
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, s, size);
-	if (hashmap__add_number(&table->strings.index, hash, table->strings.count))
+	if (hashmap__add(&table->strings.index, hash, table->strings.count))
 		return -ENOMEM;
 	table->strings.data[table->strings.count] = copy;
 	return (int64_t)table->strings.count++;

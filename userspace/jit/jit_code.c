@@ -492,7 +492,7 @@ static int add_code(struct jit_code *c, const struct dump_record *r, uint32_t lo
 		return err;
 	if (before != HASHMAP_NONE)
 		hashmap__erase(&c->by_start, hash_u64(r->address), before);
-	return hashmap__add_number(&c->by_start, hash_u64(r->address), entry);
+	return hashmap__add(&c->by_start, hash_u64(r->address), entry);
 }
 
 static int move_code(struct jit_code *c, const struct dump_record *r)

@@ -329,11 +329,11 @@ static int index_image(struct dso_opener *o, uint32_t index)
 	uint32_t before;
 
 	if (image->shared)
-		return hashmap__add_number(&o->by_build_id, hash_build_id(&image->build_id), index);
+		return hashmap__add(&o->by_build_id, hash_build_id(&image->build_id), index);
 	before = image_with_inode(o, image->device, image->inode);
 	if (before != HASHMAP_NONE) /* the file has changed */
 		hashmap__erase(&o->by_inode, hash, before);
-	return hashmap__add_number(&o->by_inode, hash, index);
+	return hashmap__add(&o->by_inode, hash, index);
 }
 
 static void unindex_image(struct dso_opener *o, uint32_t index)

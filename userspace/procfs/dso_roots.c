@@ -120,7 +120,7 @@ static int add_root(struct dso_opener *o, const struct root *root)
 	if (err)
 		return err;
 	o->roots.data[place].fd = -1;
-	err = hashmap__add_number(&o->by_root, hash_root(root), place);
+	err = hashmap__add(&o->by_root, hash_root(root), place);
 	if (err) {
 		lru__release(&o->root_order, place);
 		return err;

@@ -137,7 +137,7 @@ static int make_sighting(struct dso_opener *o, const struct sighting *sighting, 
 	if (err)
 		return err;
 	o->sightings.data[*index] = *sighting;
-	err = hashmap__add_number(&o->by_numbers, hash, *index);
+	err = hashmap__add(&o->by_numbers, hash, *index);
 	if (err) {
 		o->sightings.data[*index].path = NULL;
 		lru__release(&o->sighting_order, *index);
