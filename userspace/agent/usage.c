@@ -145,6 +145,8 @@ static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part p
 		return USAGE_CPU_READERS;
 	if (!strcmp(comm, "sysprof-jit"))
 		return USAGE_CPU_JIT;
+	if (!strcmp(comm, "sysprof-builder"))
+		return USAGE_CPU_BUILDER;
 	if (!strcmp(comm, "sysprof-sealed") || !strcmp(comm, "sysprof-files"))
 		return USAGE_CPU_SYMBOLIZER;
 	return parent;
@@ -283,9 +285,7 @@ static enum usage_cpu_part part_of_thread(int self, pid_t tid)
 	size = proc_read_small(self, path, name, sizeof(name) - 1);
 	if (size > 0)
 		name[strcspn(name, "\n")] = '\0';
-	if (!strcmp(name, "sysprof-finish"))
-		return USAGE_CPU_FINISHER;
-	return strcmp(name, "sysprof-tables") ? USAGE_CPU_THREADS : USAGE_CPU_BUILDER;
+	return strcmp(name, "sysprof-finish") ? USAGE_CPU_THREADS : USAGE_CPU_FINISHER;
 }
 
 /* What is of no thread that lives is of one that has ended. */

@@ -27,7 +27,7 @@ struct session;
 #define USAGE_CPU_PARTS(X)                                                                         \
 	X(COLLECTOR, "collector", "the thread that reads events")                                  \
 	X(FINISHER, "finisher", "the thread that finishes windows")                                \
-	X(BUILDER, "table_builder", "the thread that builds unwind tables")                        \
+	X(BUILDER, "table_builder", "the processes that build unwind tables")                      \
 	X(THREADS, "other_threads", "senders, the endpoint")                                       \
 	X(READERS, "readers", "processes that open files and read mappings")                       \
 	X(JIT, "jit_watcher", "processes that read perf maps and jitdumps")                        \

@@ -60,6 +60,7 @@ struct helper_pool_options {
 	uint64_t deadline;  /* ns without progress; 0: a second */
 	uint64_t wall_time; /* ns that a request may take, with progress; 0: ten deadlines */
 	unsigned int hangs; /* that an owner may cause; 0: QUOTA_HANGS */
+	bool any_cpu_time;  /* owners' CPU time has no limit here: the caller has one */
 	uint64_t
 		credit; /* ns of helpers' CPU time that an owner may have at once; 0: QUOTA_HELPER_CPU */
 	uint64_t

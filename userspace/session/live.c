@@ -554,7 +554,7 @@ struct helper_pool *live__readers(struct live *live)
 	return live->readers;
 }
 
-struct build_service *live__builders(struct live *live)
+struct helper_pool *live__builders(struct live *live)
 {
 	return live->builders;
 }

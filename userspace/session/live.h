@@ -30,7 +30,7 @@
 #include "live/parts/groups.h"
 #include "stream/event_queue.h"
 
-struct build_service;
+struct helper_pool;
 struct live;
 struct live_code;
 
@@ -111,7 +111,7 @@ bool live__threads_ended(struct live *live);
 
 struct dso_opener *live__dso_opener(struct live *live);
 struct helper_pool *live__readers(struct live *live);
-struct build_service *live__builders(struct live *live);
+struct helper_pool *live__builders(struct live *live);
 /* What is left out is noted there, and becomes events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);
 /* What is known of the runtimes of each process. */

@@ -18,7 +18,7 @@
 #include "session/live_private.h"
 #include "session/readers.h"
 #include "stream/meta.h"
-#include "unwind/build_service.h"
+#include "unwind/build.h"
 
 #define FILES_PATIENCE 500000ull     /* ns: for readers to find a file, within a tick */
 #define FILES_AT_START 2000000000ull /* ns: the same for all files of all processes there are */
@@ -265,7 +265,7 @@ static int init(struct live *live, const struct live_options *options)
 	/* processes are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers);
 	if (!err)
-		err = build_service__start(NULL, &live->builders);
+		err = helper_pool__new(&builder_options, &live->builders);
 	if (!err)
 		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
 								   .service = SERVICE_FILES,
@@ -321,7 +321,7 @@ void live__free(struct live *live)
 	for (const struct live_part *part = live->parts; part->object; part++)
 		if (part->free)
 			part->free(part->object);
-	build_service__free(live->builders);
+	helper_pool__free(live->builders);
 	outside_books__free(live->books);
 	cpu_idle__free(live->idle);
 	tasks__free(live->tasks);

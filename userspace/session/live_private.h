@@ -26,7 +26,7 @@ struct live {
 	struct tasks *tasks;
 	struct live_part parts[PARTS_MAX + 1]; /* up to the first without an object */
 	struct helper_pool *readers;
-	struct build_service *builders;
+	struct helper_pool *builders;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;

@@ -17,15 +17,14 @@
  * Threads and processes, and what they own:
  *
  *   collector         the thread that calls session__*(): sources (session/live), queue, world, the open
- *                     window, the recording file, mapped files, the kernel's unwind tables
+ *                     window, the recording file, mapped files, unwind tables and their cache
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
- *   table builder     unwind/table_builder: the file that it reads, the tables that it builds
  *   children          the JIT watcher, which reads perf maps and jitdumps of processes (jitwatch/jit_tail), its
  *                     keeper, and its child that asks a JVM for its map (jitwatch/jvm_attach); sandboxed
  *                     readers of ELF and DWARF (symbolize/sealed); COMMAND is the caller's
  *
- * Threads hand over closed windows, tables and copies of events: never an object that two of them change. All
+ * Threads hand over closed windows and copies of events: never an object that two of them change. All
  * functions are called by the collector, but for session__wait_fds' readers.
  */
 #ifndef SESSION_SESSION_H

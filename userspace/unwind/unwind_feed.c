@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is read once, when the first process that has it mapped is sampled. The builder thread builds its
- * table, and again if the table was evicted and is needed.
+ * A file is read once, when the first process that has it mapped is sampled. A builder process builds
+ * its table, and again if the table was evicted and is needed.
  *
  * On a machine that compiles programs continuously, most files are mapped by a single process that has
  * ended before the table is of use. So building has a credit of CPU time, which grows slowly. When it is

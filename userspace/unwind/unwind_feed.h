@@ -23,7 +23,7 @@
 
 struct unwind_feed;
 
-struct build_service;
+struct helper_pool;
 struct table_cache;
 
 /* What an image is to unwinding. */
@@ -34,7 +34,7 @@ struct fed_image {
 
 struct unwind_feed_options {
 	struct table_store *store;
-	struct build_service *builders; /* of the feed alone, which does not own it */
+	struct helper_pool *builders; /* of builder_options; not owned */
 	struct table_cache
 		*cache;	    /* NULL: none; owned from now on, even if unwind_feed__new() fails */
 	size_t table_limit; /* bytes of one table at most */

@@ -25,8 +25,9 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/quota.h"
+#include "unwind/build.h"
 #include "unwind/build_pieces.h"
-#include "unwind/build_service.h"
 #include "unwind/table_builder.h"
 
 #define LIMIT  (4u << 20)
@@ -53,13 +54,65 @@ static int open_library(void)
 	return fd;
 }
 
-static struct build_result build(struct build_service *s, int fd, uint64_t limit)
-{
-	const struct build_request request = {.fd = fd, .limit = limit, .owner = OWNER};
-	struct build_result result;
+/* One request at a time, as the feed makes them. */
+struct built {
+	int err;
+	enum helper_refusal why; /* of the pool */
+	enum table_refusal refusal;
+	struct unwind_table_image image;
+	uint64_t cpu_ns;
+};
 
-	build_service__build(s, &request, &result);
-	return result;
+struct order {
+	int memory;
+	uint64_t limit;
+	struct built built;
+};
+
+static void take(void *context, const struct helper_answer *answer)
+{
+	struct order *order = context;
+	struct built *built = &order->built;
+
+	built->why = answer->refusal;
+	built->cpu_ns = answer->cpu_ns;
+	if (!answer->refusal)
+		built->err = build_reply__take(answer->data, answer->size, order->memory,
+					       order->limit, &built->image, &built->refusal);
+}
+
+static struct built build_kind(struct helper_pool *pool, int fd, uint64_t limit,
+			       enum build_kind kind, uint64_t owner)
+{
+	const struct build_question question = {.limit = limit, .kind = kind};
+	struct order order = {.memory = sealed_memory__new("table", limit), .limit = limit};
+	const int fds[] = {fd, order.memory};
+	const struct helper_request request = {.owner = owner,
+					       .data = &question,
+					       .size = sizeof(question),
+					       .fds = fds,
+					       .fd_count = 2,
+					       .answer = take,
+					       .context = &order};
+
+	assert_true(order.memory >= 0);
+	assert_int_equal(helper_pool__ask(pool, &request), 0);
+	assert_true(helper_pool__settle(pool, 60 * SECOND));
+	close(order.memory);
+	return order.built;
+}
+
+static struct built build(struct helper_pool *pool, int fd, uint64_t limit)
+{
+	return build_kind(pool, fd, limit, BUILD_FILE, OWNER);
+}
+
+static struct helper_pool *start_builders(void)
+{
+	struct helper_pool *pool;
+
+	assert_int_equal(helper_pool__new(&builder_options, &pool), 0);
+	return pool;
 }
 
 static void build_here(int fd, struct unwind_table_image *image)
@@ -76,12 +129,12 @@ static void same_table_test(void **state)
 	_cleanup_close_ int library = open_library(),
 			    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct unwind_table_image own;
-	struct build_service *s;
-	struct build_result result;
+	struct helper_pool *s;
+	struct built result;
 
 	(void)state;
 	build_here(library, &own);
-	assert_int_equal(build_service__start(NULL, &s), 0);
+	s = start_builders();
 	for (int i = 0; i < 5; i++) {
 		result = build(s, library, LIMIT);
 		assert_int_equal(result.err, 0);
@@ -100,7 +153,7 @@ static void same_table_test(void **state)
 	result = build(s, null, LIMIT);
 	assert_int_equal(result.err, -ENOEXEC);
 	assert_int_equal(result.refusal, TABLE_REFUSAL_NONE);
-	build_service__free(s);
+	helper_pool__free(s);
 	unwind_table_image__fini(&own);
 }
 
@@ -111,24 +164,23 @@ static void bad_pieces_test(void **state)
 		{1, 0x1000, 0x2000, 0, 1ull << 32 | 100}, {1ull << 60}, {2, 0x1000, 0x2000, 0, 0}};
 	const struct unwind_piece piece = {
 		0x1000, 0x2000, {.data = (const uint8_t *)"", .size = 0}};
-	struct build_request request = {.limit = LIMIT, .kind = BUILD_PIECES};
-	struct build_result result;
-	struct build_service *s;
+	int fd;
+	struct built result;
+	struct helper_pool *s;
 
 	(void)state;
-	assert_int_equal(build_service__start(NULL, &s), 0);
+	s = start_builders();
 	for (size_t i = 0; i < 4; i++) {
-		request.fd = i < 3 ? memfd_create("pieces", MFD_CLOEXEC)
-				   : build_pieces__write(&piece, 1);
-		assert_true(request.fd >= 0);
+		fd = i < 3 ? memfd_create("pieces", MFD_CLOEXEC) : build_pieces__write(&piece, 1);
+		assert_true(fd >= 0);
 		if (i < 3)
-			assert_int_equal(write(request.fd, FORGED[i], sizeof(FORGED[i])),
+			assert_int_equal(write(fd, FORGED[i], sizeof(FORGED[i])),
 					 sizeof(FORGED[i]));
-		build_service__build(s, &request, &result);
+		result = build_kind(s, fd, LIMIT, BUILD_PIECES, QUOTA_NOBODY);
 		assert_int_equal(result.err, i < 3 ? -EBADMSG : -ENODATA);
-		close(request.fd);
+		close(fd);
 	}
-	build_service__free(s);
+	helper_pool__free(s);
 }
 
 /* ---- what somebody makes of them -------------------------------------------------------------- */
@@ -142,6 +194,9 @@ enum trick {
 	SPIN,
 	SHORT_REPLY,
 	WRONG_TICKET,
+	WRONG_SERVICE,
+	ANOTHER_START,
+	HALF_A_FRAME,
 	TOO_BIG,
 	NO_BYTES,
 	NOT_SEALED,
@@ -161,10 +216,11 @@ enum trick {
 	TRICKS
 };
 
-static void make_honest(const struct build_question *q, int library, int memory,
-			struct build_reply *reply)
+static void make_honest(struct helper_job *job)
 {
-	build_child__work(q, library, memory, reply);
+	const struct build_reply *reply = job->answer;
+
+	build__serve(job);
 	if (reply->err)
 		_exit(EXIT_FAILURE);
 }
@@ -207,13 +263,24 @@ static void say_who(int memory, struct build_reply *reply)
 			     : -EIO;
 }
 
-static void play(const struct build_question *q, int file, int memory, struct build_reply *reply)
+static void __attribute__((noreturn)) write_frame(uint64_t ticket, uint32_t service, uint32_t flags)
 {
+	const struct message_frame frame = {.ticket = ticket, .service = service, .flags = flags};
+
+	_exit(write_full(3, &frame, sizeof(frame)));
+}
+
+static void play(struct helper_job *job)
+{
+	const struct build_question *q = job->request;
+	struct build_reply *reply = job->answer;
+	int library = job->fds[0], memory = job->fds[1];
 	unsigned char trick = HONEST;
-	int library = file;
+
+	job->answer_size = sizeof(*reply);
 
 	/* the trick lies behind the library, which is not changed by it */
-	if (lseek(file, -1, SEEK_END) < 0 || read(file, &trick, 1) != 1)
+	if (lseek(library, -1, SEEK_END) < 0 || read(library, &trick, 1) != 1)
 		_exit(EXIT_FAILURE);
 	switch (trick) {
 	case DIE:
@@ -228,17 +295,22 @@ static void play(const struct build_question *q, int file, int memory, struct bu
 		for (;;)
 			;
 	case SHORT_REPLY:
-		_exit(write_full(3, reply, sizeof(*reply) - 1));
-	case WRONG_TICKET:
-		make_honest(q, library, memory, reply);
-		reply->ticket++;
+		job->answer_size--;
 		break;
+	case WRONG_TICKET: /* the answer to a request that is not there */
+		write_frame(1000, 0, MESSAGE_DONE);
+	case WRONG_SERVICE:
+		write_frame(1, 1, MESSAGE_DONE);
+	case ANOTHER_START:
+		write_frame(0, 0, MESSAGE_PROGRESS);
+	case HALF_A_FRAME:
+		_exit(write_full(3, reply, sizeof(struct message_frame) - 1));
 	case TOO_BIG:
-		make_honest(q, library, memory, reply);
+		make_honest(job);
 		reply->image.size = q->limit + UNWIND_IMAGE_ALIGNMENT;
 		break;
 	case NO_BYTES:
-		make_honest(q, library, memory, reply);
+		make_honest(job);
 		reply->image.size = 0;
 		break;
 	case NOT_SEALED:
@@ -256,7 +328,7 @@ static void play(const struct build_question *q, int file, int memory, struct bu
 			_exit(EXIT_FAILURE);
 		break;
 	case BAD_LAYOUT:
-		make_honest(q, library, memory, reply);
+		make_honest(job);
 		reply->image.table.index += 16;
 		break;
 	case UNKNOWN_ERROR:
@@ -296,17 +368,20 @@ static void play(const struct build_question *q, int file, int memory, struct bu
 		say_who(memory, reply);
 		break;
 	default:
-		make_honest(q, library, memory, reply);
+		make_honest(job);
 	}
 }
 
-static struct build_service *start_tricks(void)
+static struct helper_pool *start_tricks(void)
 {
-	const struct build_service_options options = {
-		.work = play, .patience = SECOND / 5, .wall_time = 2 * SECOND};
-	struct build_service *s;
+	static const helper_serve_fn tricks[] = {play};
+	struct helper_pool_options options = builder_options;
+	struct helper_pool *s;
 
-	assert_int_equal(build_service__start(&options, &s), 0);
+	options.services = tricks;
+	options.deadline = SECOND / 5;
+	options.wall_time = 2 * SECOND;
+	assert_int_equal(helper_pool__new(&options, &s), 0);
 	return s;
 }
 
@@ -325,21 +400,19 @@ static int trick_file(enum trick trick)
 	return fd;
 }
 
-static struct build_result do_trick(struct build_service *s, enum trick trick, uint32_t owner)
+static struct built do_trick(struct helper_pool *s, enum trick trick, uint64_t owner)
 {
 	_cleanup_close_ int fd = trick_file(trick);
-	const struct build_request request = {.fd = fd, .limit = LIMIT, .owner = owner};
-	struct build_result result;
+	struct built result = build_kind(s, fd, LIMIT, BUILD_FILE, owner);
 
-	build_service__build(s, &request, &result);
-	assert_true(!result.err == (result.image.bytes != NULL));
+	assert_true((!result.err && !result.why) == (result.image.bytes != NULL));
 	return result;
 }
 
 /* The one after it has its table. */
-static void assert_next_is_good(struct build_service *s)
+static void assert_next_is_good(struct helper_pool *s)
 {
-	struct build_result result = do_trick(s, HONEST, OWNER);
+	struct built result = do_trick(s, HONEST, OWNER);
 
 	assert_int_equal(result.err, 0);
 	assert_int_equal(unwind_table_image__check(&result.image), 0);
@@ -351,35 +424,38 @@ static void lies_test(void **state)
 	static const struct {
 		enum trick trick;
 		int err;
-		enum table_refusal refusal;
+		enum helper_refusal why;
 	} CASES[] = {
-		{DIE, -EPIPE, TABLE_REFUSAL_DIED},
-		{EXIT, -EPIPE, TABLE_REFUSAL_DIED},
-		{SHORT_REPLY, -EPROTO, TABLE_REFUSAL_FORGED},
-		{WRONG_TICKET, -EPROTO, TABLE_REFUSAL_FORGED},
-		{TOO_BIG, -EPROTO, TABLE_REFUSAL_FORGED},
-		{NO_BYTES, -EPROTO, TABLE_REFUSAL_FORGED},
-		{NOT_SEALED, -EPROTO, TABLE_REFUSAL_FORGED},
-		{STILL_MAPPED, -EPROTO, TABLE_REFUSAL_FORGED},
-		{BAD_TABLE, -EPROTO, TABLE_REFUSAL_FORGED},
-		{BAD_LAYOUT, -EPROTO, TABLE_REFUSAL_FORGED},
-		{UNKNOWN_ERROR, -EPROTO, TABLE_REFUSAL_FORGED},
-		{UNKNOWN_REFUSAL, -EPROTO, TABLE_REFUSAL_FORGED},
-		{ERROR_WITH_REFUSAL, -EPROTO, TABLE_REFUSAL_FORGED},
+		{DIE, 0, HELPER_DIED},
+		{EXIT, 0, HELPER_DIED},
+		{SHORT_REPLY, -EPROTO, HELPER_ANSWERED},
+		{WRONG_TICKET, 0, HELPER_FORGED},
+		{WRONG_SERVICE, 0, HELPER_FORGED},
+		{ANOTHER_START, 0, HELPER_FORGED},
+		{HALF_A_FRAME, 0, HELPER_FORGED},
+		{TOO_BIG, -EPROTO, HELPER_ANSWERED},
+		{NO_BYTES, -EPROTO, HELPER_ANSWERED},
+		{NOT_SEALED, -EPROTO, HELPER_ANSWERED},
+		{STILL_MAPPED, -EPROTO, HELPER_ANSWERED},
+		{BAD_TABLE, -EPROTO, HELPER_ANSWERED},
+		{BAD_LAYOUT, -EPROTO, HELPER_ANSWERED},
+		{UNKNOWN_ERROR, -EPROTO, HELPER_ANSWERED},
+		{UNKNOWN_REFUSAL, -EPROTO, HELPER_ANSWERED},
+		{ERROR_WITH_REFUSAL, -EPROTO, HELPER_ANSWERED},
 	};
-	struct build_service *s = start_tricks();
+	struct helper_pool *s = start_tricks();
 
 	(void)state;
 	assert_next_is_good(s);
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		struct build_result result = do_trick(s, CASES[i].trick, OWNER);
+		struct built result = do_trick(s, CASES[i].trick, OWNER);
 
-		if (result.err != CASES[i].err || result.refusal != CASES[i].refusal)
-			fail_msg("trick %d: %s, %s", CASES[i].trick, strerror(-result.err),
-				 table_refusal_text(result.refusal));
+		if (result.err != CASES[i].err || result.why != CASES[i].why)
+			fail_msg("trick %d: %s, %d", CASES[i].trick, strerror(-result.err),
+				 result.why);
 		assert_next_is_good(s);
 	}
-	build_service__free(s);
+	helper_pool__free(s);
 }
 
 /* Fork and signals end it, other calls fail. */
@@ -387,56 +463,56 @@ static void confined_test(void **state)
 {
 	static const enum trick DEADLY[] = {FORK, SIGNAL, SOCKET},
 				REFUSED[] = {GROWN, OPEN_FILE, MORE_MEMORY, WHO};
-	struct build_service *s = start_tricks();
+	struct helper_pool *s = start_tricks();
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(DEADLY) / sizeof(DEADLY[0]); i++)
-		assert_int_equal(do_trick(s, DEADLY[i], OWNER).refusal, TABLE_REFUSAL_DIED);
+		assert_int_equal(do_trick(s, DEADLY[i], OWNER).why, HELPER_DIED);
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
-		struct build_result result = do_trick(s, REFUSED[i], OWNER);
+		struct built result = do_trick(s, REFUSED[i], OWNER);
 
 		if (result.err != -ENODATA)
 			fail_msg("trick %d: %s", REFUSED[i], strerror(-result.err));
 	}
 	assert_next_is_good(s);
-	build_service__free(s);
+	helper_pool__free(s);
 }
 
 /* One that does nothing, or never ends; a user who has several of them waits in vain, others do not. */
 static void hanging_test(void **state)
 {
-	struct build_service *s = start_tricks();
-	struct build_result result;
+	struct helper_pool *s = start_tricks();
+	struct built result;
 	uint64_t begin = monotonic_ns();
 
 	(void)state;
 	result = do_trick(s, SPIN, OWNER);
-	assert_int_equal(result.refusal, TABLE_REFUSAL_HUNG);
+	assert_int_equal(result.why, HELPER_HUNG);
 	assert_true(result.cpu_ns > SECOND / 100); /* what it took is known all the same */
 	for (int i = 0; i < 2; i++) {
 		result = do_trick(s, SLEEP, OWNER);
-		assert_int_equal(result.refusal, TABLE_REFUSAL_HUNG);
+		assert_int_equal(result.why, HELPER_HUNG);
 		assert_true(result.cpu_ns < SECOND);
 	}
 	assert_true(monotonic_ns() - begin >= 2 * SECOND);
 	result = do_trick(s, HONEST, OWNER);
-	assert_int_equal(result.refusal, TABLE_REFUSAL_BANNED);
+	assert_int_equal(result.why, HELPER_BANNED);
 	assert_int_equal(result.cpu_ns, 0);
-	for (uint32_t other = 0; other < 2; other++) {
-		result = do_trick(s, HONEST, other);
+	for (int i = 0; i < 2; i++) {
+		result = do_trick(s, HONEST, i ? OWNER + 1 : QUOTA_NOBODY);
 		assert_int_equal(result.err, 0);
 		unwind_table_image__fini(&result.image);
 	}
 	/* nobody does that to the administrator */
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(do_trick(s, SLEEP, 0).refusal, TABLE_REFUSAL_HUNG);
-	result = do_trick(s, HONEST, 0);
+		assert_int_equal(do_trick(s, SLEEP, QUOTA_NOBODY).why, HELPER_HUNG);
+	result = do_trick(s, HONEST, QUOTA_NOBODY);
 	assert_int_equal(result.err, 0);
 	unwind_table_image__fini(&result.image);
-	build_service__free(s);
+	helper_pool__free(s);
 }
 
-static enum table_refusal ask_thread(struct table_builder *b, int fd)
+static enum table_refusal ask_for_table(struct table_builder *b, int fd)
 {
 	const struct table_request request = {.fd = fd, .effort = TABLE_BUILD, .owner = OWNER};
 	struct built_table built;
@@ -453,7 +529,7 @@ static void owners_test(void **state)
 {
 	_cleanup_close_ int library = open_library(), bad = trick_file(SLEEP),
 			    good = trick_file(HONEST);
-	struct build_service *s = start_tricks();
+	struct helper_pool *s = start_tricks();
 	struct table_builder *b;
 	struct stat st;
 
@@ -461,13 +537,13 @@ static void owners_test(void **state)
 	if (fstat(library, &st) || st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
 		fail_msg("the C library is not the administrator's");
 	assert_int_equal(table_builder__new(LIMIT, s, NULL, &b), 0);
-	assert_int_equal(ask_thread(b, good), TABLE_REFUSAL_NONE);
+	assert_int_equal(ask_for_table(b, good), TABLE_REFUSAL_NONE);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ask_thread(b, bad), TABLE_REFUSAL_HUNG);
-	assert_int_equal(ask_thread(b, good), TABLE_REFUSAL_BANNED);
-	assert_int_equal(ask_thread(b, library), TABLE_REFUSAL_NONE);
+		assert_int_equal(ask_for_table(b, bad), TABLE_REFUSAL_HUNG);
+	assert_int_equal(ask_for_table(b, good), TABLE_REFUSAL_BANNED);
+	assert_int_equal(ask_for_table(b, library), TABLE_REFUSAL_NONE);
 	table_builder__free(b);
-	build_service__free(s);
+	helper_pool__free(s);
 }
 
 /* ---- who kills them --------------------------------------------------------------------------- */
@@ -482,6 +558,18 @@ static pid_t first_child(pid_t pid)
 	return (pid_t)strtol(line, NULL, 10);
 }
 
+static pid_t only_child(pid_t pid)
+{
+	char path[64], line[4096], *end;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (read_line(path, line, sizeof(line)))
+		return 0;
+	child = (pid_t)strtol(line, &end, 10);
+	return strtol(end, NULL, 10) ? 0 : child;
+}
+
 static void wait_until(bool done)
 {
 	static unsigned int turns;
@@ -494,7 +582,7 @@ static void wait_until(bool done)
 /* The one that waits for its file is killed: who asks next does not notice. */
 static void killed_test(void **state)
 {
-	struct build_service *s;
+	struct helper_pool *s;
 	pid_t keeper;
 
 	(void)state;
@@ -505,10 +593,10 @@ static void killed_test(void **state)
 		pid_t builder = 0;
 
 		assert_next_is_good(s);
-		while (!(builder = first_child(keeper)))
+		/* the one that has answered is ending */
+		while (!(builder = only_child(keeper)) || kill(builder, SIGKILL))
 			wait_until(false);
 		wait_until(true);
-		assert_int_equal(kill(builder, SIGKILL), 0);
 		while (first_child(keeper) == builder)
 			wait_until(false);
 		wait_until(true);
@@ -516,11 +604,11 @@ static void killed_test(void **state)
 	assert_next_is_good(s);
 	/* without a keeper there are no tables, and nothing else happens */
 	assert_int_equal(kill(keeper, SIGKILL), 0);
-	while (do_trick(s, ERROR_WITH_REFUSAL, OWNER).refusal != TABLE_REFUSAL_DIED)
+	while (do_trick(s, ERROR_WITH_REFUSAL, OWNER).why == HELPER_ANSWERED)
 		wait_until(false);
 	wait_until(true);
-	assert_int_equal(do_trick(s, HONEST, OWNER).refusal, TABLE_REFUSAL_DIED);
-	build_service__free(s);
+	assert_int_equal(do_trick(s, HONEST, OWNER).why, HELPER_ENDED);
+	helper_pool__free(s);
 	assert_int_equal(first_child(getpid()), 0);
 }
 
