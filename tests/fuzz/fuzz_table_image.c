@@ -12,12 +12,13 @@
 
 #include "fuzz.h"
 #include "fuzz_walk.h"
-#include "unwind/build.h"
+#include "unwind/build_reply.h"
 #include "unwind/unwind.h"
 #include "unwind/unwind_table.h"
 
 #define BUCKETS_TRIED 4096
 #define FIELDS_SIZE   sizeof(struct build_reply)
+#define TICKET	      7
 #define LIMIT	      65536
 
 /* As it is built: five rows, two rules. */
@@ -29,7 +30,8 @@ static const struct good {
 		uint8_t numbers[6], addresses[6], rest[516];
 	} bytes;
 } GOOD = {
-	.reply = {.image = {.table = {.base = 0x1000,
+	.reply = {.ticket = TICKET,
+		  .image = {.table = {.base = 0x1000,
 				      .buckets = 3,
 				      .index = 32,
 				      .numbers = 48,
@@ -93,8 +95,8 @@ static int memory_with(const void *bytes, size_t size, bool sealed)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	enum table_refusal refusal = TABLE_REFUSAL_NONE;
-	struct unwind_table_image image = {};
+	const struct build_request request = {.limit = LIMIT};
+	struct build_result result = {};
 	struct build_reply reply;
 	bool sealed;
 	int fd, err;
@@ -104,14 +106,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&reply, data, FIELDS_SIZE);
 	sealed = !reply.image.bytes; /* a pointer of theirs is not used for anything else */
 	fd = memory_with(data + FIELDS_SIZE, size - FIELDS_SIZE, sealed);
-	err = build_reply__take(&reply, sizeof(reply), fd, LIMIT, &image, &refusal);
+	err = build_reply__take(&reply, TICKET, fd, &request, &result);
 	close(fd);
-	MUST(err <= 0 && !err == (image.bytes != NULL));
-	MUST(refusal < TABLE_REFUSAL_DIED && (err == -EFBIG) == (refusal != 0));
+	MUST(err <= 0 && !err == (result.image.bytes != NULL));
+	MUST(result.refusal < TABLE_REFUSAL_DIED && (err == -EFBIG) == (result.refusal != 0));
 	if (err)
 		return 0;
-	MUST(sealed && image.size <= LIMIT);
-	try_all(&image);
-	unwind_table_image__fini(&image);
+	MUST(sealed && reply.ticket == TICKET && result.image.size <= LIMIT);
+	try_all(&result.image);
+	unwind_table_image__fini(&result.image);
 	return 0;
 }

@@ -9,14 +9,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/map.h"
+#include "base/hashmap.h"
 #include "base/vec.h"
 
 struct elf_name {
 	uint64_t offset; /* in the table */
 	char *text;
 };
-MAP_TYPE(elf_name_map, struct elf_name);
 
 /*
  * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. Or, without `data`,
@@ -26,7 +25,8 @@ struct elf_strings {
 	char *data;
 	uint64_t offset; /* in the file */
 	size_t size;
-	struct elf_name_map names;
+	VEC(struct elf_name) names;
+	struct hashmap by_offset;
 };
 
 #define MAX_CODE_SEGMENTS 64 /* linkers make one or two */

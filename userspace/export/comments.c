@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/outside_books.h"
-#include "export/describe.h"
+#include "export/facts.h"
 
 #define COMMENT_SIZE 1024
 

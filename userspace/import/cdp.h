@@ -18,19 +18,14 @@
 
 enum cdp_kind { CDP_CODE, CDP_ROOT, CDP_IDLE };
 
-/* What a callFrame describes. */
-struct cdp_code {
+struct cdp_node {
+	uint64_t id;
+	uint32_t parent; /* index, or CDP_NONE */
 	enum cdp_kind kind;
 	uint32_t category;
 	struct function_id function;
 	struct string_id file;
 	struct dso_id dso;
-};
-
-struct cdp_node {
-	uint64_t id;
-	uint32_t parent; /* index, or CDP_NONE */
-	struct cdp_code code;
 	struct stack_id stack;		 /* 0 until it is made */
 	uint32_t first_tick, tick_count; /* positionTicks */
 	uint32_t next_tick,
@@ -58,19 +53,24 @@ struct cdp_sample {
 	uint64_t cpu;  /* of $sysprof */
 };
 
-/* A callFrame by its bytes in the file: most nodes have one that was there before. */
+/* What a callFrame says, by its bytes in the file: most nodes have one that was there before. */
 struct cdp_call_frame {
 	struct json_value text;
-	struct cdp_code code;
+	enum cdp_kind kind;
+	uint32_t category;
+	struct function_id function;
+	struct string_id file;
+	struct dso_id dso;
 };
 
 /* Of all profiles of a file. */
-MAP_TYPE(cdp_call_frames, struct cdp_call_frame);
-MAP_KEY(cdp_call_frames, struct cdp_call_frame, struct json_value, entry->text)
-MAP_FUNCTIONS(cdp_call_frames, struct cdp_call_frame, struct json_value, cdp_call_frames__key,
-	      json_value_hash, json_value_equal);
+struct cdp_call_frames {
+	VEC(struct cdp_call_frame) known;
+	struct hashmap map;
+};
 
-DEFINE_MAP_BY(cdp_nodes, struct cdp_node, uint64_t, id);
+void cdp_call_frames__init(struct cdp_call_frames *frames);
+void cdp_call_frames__fini(struct cdp_call_frames *frames);
 
 struct cdp {
 	const struct json_text *text;
@@ -80,7 +80,8 @@ struct cdp {
 	struct process_id process;
 	const char
 		*program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
-	struct cdp_nodes nodes;
+	VEC(struct cdp_node) nodes;
+	struct hashmap ids;
 	VEC(struct cdp_tick) ticks;
 	VEC(struct cdp_edge) edges;
 	VEC(struct cdp_sample) samples;

@@ -10,19 +10,26 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
 
 #define HANDLE_OF_KERNFS 0xfe /* FILEID_KERNFS: what follows is the id */
 
-DEFINE_MAP_BY(group_map, struct known_group, uint64_t, id);
-
 struct group_paths {
 	char *root;
-	int root_fd; /* -1: the kernel is not asked */
-	struct group_map groups;
+	int root_fd; /* -1: nobody is asked */
+	VEC(struct known_group) groups;
+	struct hashmap by_id;
 	size_t bytes;
 	uint64_t uses;
 };
+
+static bool id_is(const void *owner, uint32_t index, const void *key)
+{
+	const struct group_paths *p = owner;
+
+	return p->groups.data[index].id == *(const uint64_t *)key;
+}
 
 int group_paths__new(const char *root, struct group_paths **paths)
 {
@@ -30,6 +37,7 @@ int group_paths__new(const char *root, struct group_paths **paths)
 
 	if (!p)
 		return -ENOMEM;
+	hashmap__init(&p->by_id, id_is, p);
 	p->root_fd = root ? open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	p->root = strdup(root ? root : "");
 	if (!p->root) {
@@ -48,7 +56,8 @@ void group_paths__free(struct group_paths *p)
 		free(p->groups.data[i].path);
 	if (p->root_fd >= 0)
 		close(p->root_fd);
-	group_map__fini(&p->groups);
+	hashmap__fini(&p->by_id);
+	vec_free(&p->groups);
 	free(p->root);
 	free(p);
 }
@@ -63,43 +72,51 @@ static int compare_uses(const void *a, const void *b)
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
-/* Half of them go, and half of their bytes. */
-static void make_room(struct group_paths *p)
+/* Half of them go, and half of their bytes. 0 or -ENOMEM: then none is left. */
+static int make_room(struct group_paths *p)
 {
 	size_t kept = 0, bytes = 0;
+	int err = 0;
 
 	qsort(p->groups.data, p->groups.count, sizeof(*p->groups.data), compare_uses);
-	while (kept < p->groups.count && kept < GROUP_PATHS_MAX / 2) {
+	hashmap__clear(&p->by_id);
+	while (!err && kept < p->groups.count && kept < GROUP_PATHS_MAX / 2) {
 		size_t size = strlen(p->groups.data[kept].path) + 1;
 
 		if (bytes + size > GROUP_PATHS_BYTES / 2)
 			break;
-		kept++;
-		bytes += size;
+		err = hashmap__add(&p->by_id, hash_u64(p->groups.data[kept].id), (uint32_t)kept);
+		kept += !err;
+		bytes += err ? 0 : size;
 	}
 	for (size_t i = kept; i < p->groups.count; i++)
 		free(p->groups.data[i].path);
 	p->groups.count = kept;
 	p->bytes = bytes;
-	group_map__reindex(&p->groups);
+	return err;
 }
 
 int group_paths__add(struct group_paths *p, uint64_t id, const char *path)
 {
 	struct known_group group = {.id = id, .used = ++p->uses};
 	size_t size = strlen(path) + 1;
+	int err = 0;
 
-	if (group_map__find(&p->groups, id))
+	if (hashmap__find(&p->by_id, hash_u64(id), &id) != HASHMAP_NONE)
 		return 0;
 	if (p->groups.count >= GROUP_PATHS_MAX || p->bytes + size > GROUP_PATHS_BYTES)
-		make_room(p);
-	group.path = strdup(path);
-	if (!group.path || !group_map__need(&p->groups, &group, NULL)) {
-		free(group.path);
+		err = make_room(p);
+	group.path = err ? NULL : strdup(path);
+	if (!group.path)
 		return -ENOMEM;
-	}
-	p->bytes += size;
-	return 0;
+	err = vec_push(&p->groups, group);
+	if (!err && (err = hashmap__add(&p->by_id, hash_u64(id), (uint32_t)p->groups.count - 1)))
+		p->groups.count--;
+	if (err)
+		free(group.path);
+	else
+		p->bytes += size;
+	return err;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -145,18 +162,18 @@ static const char *ask_kernel(const struct group_paths *p, uint64_t id, char lin
 
 struct known_group *group_paths__find(struct group_paths *p, uint64_t id)
 {
-	struct known_group *known = group_map__find(&p->groups, id);
+	uint32_t index = hashmap__find(&p->by_id, hash_u64(id), &id);
 	char link[PATH_MAX];
 	const char *path;
 
-	if (!known) {
+	if (index == HASHMAP_NONE) {
 		path = ask_kernel(p, id, link);
 		if (!path || group_paths__add(p, id, path))
 			return NULL;
-		known = &p->groups.data[p->groups.count - 1];
+		index = (uint32_t)p->groups.count - 1;
 	}
-	known->used = ++p->uses;
-	return known;
+	p->groups.data[index].used = ++p->uses;
+	return &p->groups.data[index];
 }
 
 struct known_group *group_paths__all(struct group_paths *p, size_t *count)

@@ -244,6 +244,7 @@ static void take_over(struct unwind_rows *r, struct unwind_rows *from)
 	struct unwind_rows old = *r;
 
 	*r = *from;
+	r->numbers.owner = r;
 	*from = old;
 }
 
