@@ -382,7 +382,7 @@ int http_client__new(const struct http_options *o, struct http_client **client,
 	return 0;
 }
 
-_zero_registers_ void http_client__free(struct http_client *c)
+void http_client__free(struct http_client *c)
 {
 	if (!c)
 		return;
@@ -650,7 +650,7 @@ _zero_registers_ int http_client__post(struct http_client *c, const struct http_
 	return transfer(c, r, &credentials, &t);
 }
 
-_zero_registers_ void http_answer__fini(struct http_answer *answer)
+void http_answer__fini(struct http_answer *answer)
 {
 	secret_free(answer->body);
 	*answer = (struct http_answer){};

@@ -24,7 +24,8 @@ static inline void cleanup_secret(void *p)
 
 /*
  * For a function that copies or compares secrets. String functions leave pieces of them in vector registers, and the next
- * variadic function saves those registers on its stack: they are zero when the function returns. GCC 11, Clang 15.
+ * variadic function saves those registers on its stack: they are zero when the function returns. A compiler without the
+ * attribute (Clang 14, which builds the fuzzers) leaves the pieces there.
  */
 #if __has_attribute(zero_call_used_regs)
 #define _zero_registers_ __attribute__((zero_call_used_regs("all")))
