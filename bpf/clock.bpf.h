@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * When a tick came, and whether ticks before it did not run us.
+ * The time of a tick, and the number of ticks before it that did not run the program.
  *
- * The kernel runs no perf_event program on a CPU that is inside bpf() (a map update, say), and
- * tells nobody. The timer of a clock event, however, stays on a grid of CLOCK_MONOTONIC, a whole
- * number of periods from its origin: a tick can be late, never early, and a missed one does not
- * move the next. So the number of grid points between two runs is the number of ticks that did not
- * run the program.
+ * The kernel runs no perf_event program on a CPU that is inside bpf() (a map update, say), and does not report it. The timer
+ * of a clock event, however, stays on a grid of CLOCK_MONOTONIC, a whole number of periods from its origin: a tick can be
+ * late, never early, and a missed one does not move the next. So the number of grid points between two runs is the number of
+ * ticks that did not run the program.
  *
- * The origin is the time at which the event was enabled (at this rate), which perf tells in the event's own
- * clock; the timer starts some 5 to 20 us later. Points are counted with a sixteenth of a period to spare,
- * so that no jitter around a point counts it twice; what a very late tick adds to one gap it takes
- * from the next. The sum of all lines is then the number of the last point, whatever happened
- * between. Should perf restart the timer (other events coming and going on this CPU), the phase
- * moves by microseconds, and the sum is off by one tick at most.
+ * The origin is the time at which the event was enabled (at this rate), which perf reports in the event's own clock; the timer
+ * starts some 5 to 20 us later. Points are counted with a tolerance of a sixteenth of a period, so that no jitter around a
+ * point counts it twice; a very late tick adds to one gap what it takes from the next. The sum of all lines is then the number
+ * of the last point. If perf restarts the timer (other events on this CPU), the phase moves by microseconds, and the sum is
+ * off by one tick at most.
  */
 #ifndef BPF_CLOCK_BPF_H
 #define BPF_CLOCK_BPF_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Copies of what names a function of Python, with the first sample that it is in.
+ * Copies of the objects that name a Python function, sent before its first sample.
  *
- * CPython frees code as soon as nothing refers to it: the body of a module that is imported, what `exec` runs. Whoever reads its
- * name a few milliseconds later finds another object there. So the few objects that it is read from are copied in the tick.
- * What does not fit into a copy is read from the process, as is what was met when too much had been copied already.
+ * CPython frees code as soon as nothing refers to it: the body of an imported module, or what `exec` runs. A reader that comes a
+ * few milliseconds later finds another object there. So the tick copies the few objects that the name is read from. Objects
+ * that do not fit, and functions beyond the limit of copies, are read from the process.
  */
 #ifndef BPF_CODE_COPY_BPF_H
 #define BPF_CODE_COPY_BPF_H
@@ -14,17 +14,17 @@
 #include "maps.bpf.h"
 #include "runtime.bpf.h"
 
-#define CODE_COPIES_NS 125000000ull /* rings are read more often, where somebody fills them */
+#define CODE_COPIES_NS 125000000ull /* rings are drained more often when they fill up */
 #define COPIED_BITS    11
 #define COPIED_SETS    (1u << COPIED_BITS)
 #define COPIED_WAYS    4u
 
 _Static_assert(sizeof(struct code_copy_event) % EVENT_ALIGN == 0, "without a table it ends so");
 
-/* Where one is put together. */
+/* The buffer for one copy. */
 struct code_copy_scratch {
-	__u64 since; /* CLOCK_MONOTONIC: since then … */
-	__u32 bytes; /* … so many were copied */
+	__u64 since; /* CLOCK_MONOTONIC: start of the interval … */
+	__u32 bytes; /* … and copies in it */
 	__u32 lead;
 	union {
 		struct code_copy_event copy;
@@ -39,7 +39,7 @@ struct {
 	__type(value, struct code_copy_scratch);
 } code_copy_scratches SEC(".maps");
 
-/* Hashes of functions of Python that were copied: those of a set push each other out, and are copied once more then. */
+/* Hashes of copied Python functions: members of a set evict each other, and are then copied once more. */
 struct copied_set {
 	__u64 hashes[COPIED_WAYS];
 };
@@ -66,7 +66,7 @@ static __always_inline struct copied_set *copied_set(__u64 hash)
 	return bpf_map_lookup_elem(&copied_codes, &set);
 }
 
-/* Two CPUs may do so at once: one of the two functions is copied once more then. */
+/* Two CPUs may write at once: one of the two functions is copied once more then. */
 static __always_inline void note_copied(const struct notes *n, __u64 code, __u64 check)
 {
 	__u64 hash = hash_of_code(n, code, check);
@@ -80,7 +80,7 @@ static __always_inline void note_copied(const struct notes *n, __u64 code, __u64
 	set->hashes[0] = hash;
 }
 
-/* A function that this sample has not met before. */
+/* A function that is new in this sample. */
 static __always_inline void meet_code(struct notes *n, __u64 code, __u64 check)
 {
 	__u32 at = n->met_count;
@@ -124,7 +124,7 @@ static __always_inline __u64 word_of_copy(const struct code_copy_event *e, __u64
 	return offset <= CODE_COPY_HEAD - 8 ? *(const __u64 *)(e->head + offset) : 0;
 }
 
-/* So much of an object, or what of it is in its first page. The number of bytes. */
+/* Copies `size` bytes of an object, or as many as are in its first page. Returns the number of bytes. */
 static __always_inline __u64 copy_object(unsigned char *to, __u64 size, __u64 address)
 {
 	__u64 in_page = IN_PAGE + 1 - (address & IN_PAGE);
@@ -137,7 +137,7 @@ static __always_inline __u64 copy_object(unsigned char *to, __u64 size, __u64 ad
 	return bpf_probe_read_user(to, in_page, (void *)address) ? 0 : in_page;
 }
 
-/* The bytes object with the lines. False: it does not fit. */
+/* The bytes object with the line table. False: it does not fit. */
 static __always_inline bool copy_table(struct code_copy_scratch *c,
 				       const struct runtime_python *python)
 {
@@ -166,7 +166,7 @@ static __always_inline void copy_hash(struct code_copy_event *e,
 		e->hash_at = 0;
 }
 
-/* Number `which` of those that this sample has met. 0: it is not to be copied again. A global function. */
+/* Function number `which` of those new in this sample. 0: it needs no copy. A global function. */
 __attribute__((noinline)) int copy_code(struct bpf_perf_event_data *ctx, __u32 which)
 {
 	struct code_copy_scratch *c = code_copy_scratch();
@@ -208,7 +208,7 @@ __attribute__((noinline)) int copy_code(struct bpf_perf_event_data *ctx, __u32 w
 				     sizeof(c->lead) + sizeof(*e) + size);
 }
 
-/* Those that the sample has met, before the sample itself. */
+/* The new functions of the sample, before the sample itself. */
 static __always_inline void copy_codes(struct bpf_perf_event_data *ctx, struct notes *n)
 {
 	for (__u32 i = 0; i < CODE_COPIES; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Notes of CPython. It has its own chain of frames, which is walked before the native stack: the loop that runs some of them is
- * the native frame in which its anchor lies, an object on the C stack.
+ * Notes of CPython. It has its own chain of frames, which is walked before the native stack. The loop that runs some of
+ * them is the native frame that contains their anchor, an object on the C stack.
  */
 #ifndef BPF_CPYTHON_BPF_H
 #define BPF_CPYTHON_BPF_H
@@ -10,9 +10,10 @@
 #include "runtime.bpf.h"
 
 #define PYTHON_FRAMES_A_CHECK 32
-#define PYTHON_CHECKS	      12 /* of frames that are noted, … */
-#define PYTHON_PASS_CHECKS    32 /* … and of those that are not: their group's anchor is looked for */
-#define PYTHON_OWNED_BY_C     3 /* the owner of a frame that stands for the C stack: this, or more */
+#define PYTHON_CHECKS	      12 /* noted frames, … */
+#define PYTHON_PASS_CHECKS                                                                         \
+	32 /* … and frames without a note: only their group's anchor is searched */
+#define PYTHON_OWNED_BY_C 3 /* owner of a frame that represents the C stack: this, or more */
 
 static __always_inline __u64 word_of_frame(const struct notes *n, __u64 offset)
 {
@@ -43,7 +44,7 @@ static __always_inline __u64 python_thread(const struct runtime_python *python)
 	return python->hops ? at : 0;
 }
 
-/* How a walk over the chain went on. */
+/* The result of one step along the chain. */
 enum {
 	PYTHON_ROOT, /* to its end */
 	PYTHON_MORE, /* there is another frame */
@@ -51,7 +52,7 @@ enum {
 	PYTHON_TORN, /* that is no frame */
 };
 
-/* What the thread has to do with the GIL: one or two reads of user memory. FRAME_NOTE_GIL_ */
+/* The thread's state towards the GIL: one or two reads of user memory. FRAME_NOTE_GIL_* */
 static __always_inline __u8 python_gil(const struct runtime_python *python, __u64 *thread)
 {
 	struct {
@@ -106,7 +107,7 @@ static __always_inline __u64 word_of_code(const struct notes *n, __u64 offset)
 	return offset <= RUNTIME_CODE_BYTES - 8 ? *(const __u64 *)(n->python_code + offset) : 0;
 }
 
-/* What is looked at of a code object lies close together. */
+/* The fields of a code object that are read lie close together. */
 static __always_inline bool read_code(struct notes *n, __u64 code)
 {
 	__u64 size = n->info.python.code_size;
@@ -150,7 +151,7 @@ static __always_inline __u64 file_of_code(struct notes *n, __u64 filename)
 	return known->led_to;
 }
 
-/* Of the code object that was read: its version, or what stands for one. What cannot be read counts as 0. */
+/* The version of the code object in the buffer, or its substitute. Unreadable parts count as 0. */
 static __always_inline __u32 version_of_code(struct notes *n)
 {
 	const struct runtime_python *python = &n->info.python;
@@ -185,7 +186,7 @@ static __always_inline bool check_code(struct notes *n, __u64 code, __u64 *check
 	return true;
 }
 
-/* Each group will need a note of its loop, too, and the cut one. */
+/* Each group needs a note of its loop as well, and so does the cut one. */
 static __always_inline int note_python(struct notes *n, __u64 code)
 {
 	struct frame_note note = {
@@ -200,8 +201,8 @@ static __always_inline int note_python(struct notes *n, __u64 code)
 }
 
 /*
- * Into n->python_frame. A frame's caller lies right below it, most of the time, so what is below it is read with it, as far as
- * its own page goes: reading 500 bytes costs hardly more than reading 88.
+ * Reads a frame into n->python_frame. Its caller usually lies right below it, so bytes below it are read as well, up to
+ * the page boundary: reading 500 bytes costs hardly more than reading 88.
  */
 static __always_inline bool read_python_frame(struct notes *n, __u64 frame)
 {
@@ -232,7 +233,7 @@ static __always_inline bool read_python_frame(struct notes *n, __u64 frame)
 	return true;
 }
 
-/* Does the frame that was read stand for the C stack? From 3.12 on, one ends each group. */
+/* Does the frame in the buffer represent the C stack? From 3.12 on, one ends each group. */
 static __always_inline bool is_of_c(const struct notes *n)
 {
 	const struct runtime_python *python = &n->info.python;
@@ -310,7 +311,7 @@ __attribute__((noinline)) int python_passes(void)
 	return end;
 }
 
-/* The anchor of the group that has no room for its outer frames: its inner ones stand at its loop all the same. */
+/* The anchor of the group whose outer frames have no room: its inner frames are placed at its loop even so. */
 static __always_inline void find_last_anchor(struct notes *n, __u64 until)
 {
 	if (n->info.python.frame_is_entry != RUNTIME_NONE) {
@@ -322,7 +323,7 @@ static __always_inline void find_last_anchor(struct notes *n, __u64 until)
 			return;
 }
 
-/* A note without a function: here are frames that are not noted. There is room for it. */
+/* A note without a function: frames without notes follow. There is room for it. */
 static __always_inline void note_cut(struct notes *n)
 {
 	__u32 group = n->groups;
@@ -332,13 +333,13 @@ static __always_inline void note_cut(struct notes *n)
 	add_note(n, &note);
 }
 
-/* The frame that the C frame has. */
+/* The frame that the C frame points to. */
 static __always_inline bool enter_cframe(struct notes *n)
 {
 	return !read_word(n->cframe + n->info.python.cframe_frame, &n->frame);
 }
 
-/* Where a thread's state points, is there a frame? */
+/* Does the thread's state point to a frame? */
 static __always_inline bool begin_chain(struct notes *n)
 {
 	const struct runtime_python *python = &n->info.python;
@@ -356,8 +357,8 @@ static __always_inline bool begin_chain(struct notes *n)
 }
 
 /*
- * Up to 3.12 the loop links its C frame in before it has filled it in: what it has then is garbage, and the chain
- * begins at the C frame before.
+ * Up to 3.12 the loop links its C frame in before it initializes it: until then the frame pointer is garbage, and the
+ * chain begins at the previous C frame.
  */
 static __always_inline bool begin_chain_again(struct notes *n)
 {
@@ -368,7 +369,7 @@ static __always_inline bool begin_chain_again(struct notes *n)
 	       enter_cframe(n);
 }
 
-/* The Python frames of the current thread, until it is that late. */
+/* The Python frames of the current thread, until the deadline. */
 static __always_inline void walk_python(struct notes *n, __u64 until)
 {
 	int end = begin_chain(n) ? PYTHON_MORE : PYTHON_ROOT;
@@ -387,7 +388,7 @@ static __always_inline void walk_python(struct notes *n, __u64 until)
 		find_last_anchor(n, until);
 }
 
-/* The next anchor that no frame was found for yet; above all frames, if there is none. */
+/* The next anchor without a native frame; above all frames, if there is none. */
 static __always_inline __u64 next_anchor(const struct notes *n)
 {
 	__u32 group = n->passed;
@@ -398,8 +399,8 @@ static __always_inline __u64 next_anchor(const struct notes *n)
 }
 
 /*
- * The native frame number `frame` has the stack from `sp` up to `cfa`, which is above the next anchor: is it the loop of that
- * group? Anchors that the walk has passed have no frame. A global function.
+ * Native frame number `frame` covers the stack from `sp` up to `cfa`, which is above the next anchor: is it the loop of
+ * that group? Anchors that the walk has passed have no frame. A global function.
  */
 __attribute__((noinline)) int note_loop(__u32 frame, __u64 sp, __u64 cfa)
 {

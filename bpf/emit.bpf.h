@@ -25,7 +25,7 @@ _Static_assert(sizeof(((struct stack_copy *)0)->general) == UNWIND_GENERAL * siz
 /* Errors of bpf_perf_event_output() */
 #define ENOSPC 28
 
-/* Are mappings or tables for this stack not here yet? */
+/* Are mappings or tables missing for this stack? */
 static __always_inline bool lacks_tables(const struct scratch *s)
 {
 	if (!use_tables || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
@@ -33,7 +33,7 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 	return !s->unwind.place_count || s->sample.user_end == STACK_END_NO_TABLE;
 }
 
-/* May another stack be copied in this second? */
+/* Is there budget for another stack copy in this second? */
 static __always_inline bool may_copy(struct scratch *s)
 {
 	if (s->sample.header.time - s->copies_since > NS_PER_S) {
@@ -44,8 +44,8 @@ static __always_inline bool may_copy(struct scratch *s)
 }
 
 /*
- * What lies above the part that is in the sample, in records of its own; how many bytes that is. A piece
- * that finds no room costs the outermost frames, not the sample. A global function, which is verified once.
+ * The stack above the part in the sample, in records of its own; returns its size in bytes. A piece that finds no room
+ * costs the outermost frames, not the sample. A global function, which is verified once.
  */
 __attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64 start)
 {
@@ -90,7 +90,7 @@ __attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64
 	return total;
 }
 
-/* Not in the page below: that may never have been touched. */
+/* Not in the page below, which may never have been touched. */
 static __always_inline __u64 copy_start(__u64 sp)
 {
 	__u64 in_page = sp & (COPY_PAGE - 1);
@@ -99,10 +99,10 @@ static __always_inline __u64 copy_start(__u64 sp)
 }
 
 /*
- * Behind the frames, `at` bytes from the start of the event. The size of the event then.
+ * Behind the frames, `at` bytes from the start of the event. Returns the size of the event.
  *
- * Pages may be missing: the innermost function has made room and not touched it yet, or one further out has
- * more room than it uses. After GAP_MAX missing pages it is the end of the stack, most likely.
+ * Pages may be missing: the innermost function has allocated stack and not touched it yet, or an outer one has allocated more
+ * than it uses. After GAP_MAX missing pages the stack has most likely ended.
  */
 static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
 					 __u64 at)
@@ -154,7 +154,7 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	return at + sizeof(*copy) + size;
 }
 
-/* Behind the frames, `at` bytes from the start of the event. The size of the event then. */
+/* Behind the frames, `at` bytes from the start of the event. Returns the size of the event. */
 static __always_inline __u64 append_notes(struct scratch *s, __u64 at)
 {
 	struct notes *n = s->runtimes ? notes() : NULL;
@@ -172,7 +172,7 @@ static __always_inline __u64 append_notes(struct scratch *s, __u64 at)
 	return at + size;
 }
 
-/* What became of the sample in scratch. */
+/* Emits the sample in scratch and returns its line of the books. */
 static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ctx,
 						  struct scratch *s)
 {

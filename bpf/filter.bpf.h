@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which tasks are wanted, and what they are called.
+ * Which tasks are targets, and their numbers.
  *
- * Membership is kept in numbers of the initial pid namespace: the hooks know those at a task's
- * birth and at its very end, and they cost nothing to get. In a pid namespace of its own the
- * collector cannot know them, so what it adds is marked TARGET_IN_NAMESPACE, and looked up by the
- * task's number in that namespace. All that leaves the programs is in the collector's numbers.
+ * The set has numbers of the initial pid namespace: the hooks have them at a task's birth and at its very end, at no cost. In
+ * a pid namespace of its own the collector does not have them, so its entries are marked TARGET_IN_NAMESPACE and looked up
+ * by the task's number in that namespace. Everything that leaves the programs has the collector's numbers.
  *
- * A member is removed when its task is freed, not when it exits: a process that gives back a lot of
- * memory spends most of its exit after the exit hook (since 6.15).
+ * A member is removed when its task is freed, not when it exits: a process that frees a lot of memory spends most of its exit
+ * after the exit hook (since 6.15).
  */
 #ifndef BPF_FILTER_BPF_H
 #define BPF_FILTER_BPF_H
@@ -60,8 +59,8 @@ static __always_inline bool collector_ids(const struct task_struct *task, struct
 }
 
 /*
- * A number is given out again as soon as its task was waited for, some milliseconds before that is freed and its
- * entry with it. So the first task that is seen under a number is the target, and another one is not.
+ * A number is reused as soon as its task was reaped, some milliseconds before the task and its entry are freed. So the
+ * first task seen under a number is the target, and a later one is not.
  */
 static __always_inline bool is_the_one(__u64 *start_time)
 {
@@ -94,8 +93,8 @@ static __always_inline bool in_targets(const struct task_ids *initial, const str
 #define HELPER_NAME "sysprof-"
 
 /*
- * Is the current task a process that reads files for the collector? They are its children and grandchildren, by that
- * name. COMMAND is a child as well, under its own name; and nobody else's process can hide under this one.
+ * Is the current task a helper process of the collector? Helpers are its children and grandchildren with that name.
+ * COMMAND is a child as well, but under its own name; no other process can match.
  */
 static __noinline bool is_helper(void)
 {
@@ -114,8 +113,7 @@ static __noinline bool is_helper(void)
 }
 
 /*
- * Is the current task wanted? `initial` are its numbers in the initial pid namespace; fills those
- * of the collector's.
+ * Is the current task a target? `initial`: its numbers in the initial pid namespace; the collector's are filled in.
  */
 static __always_inline bool current_is_wanted(const struct task_ids *initial, struct task_ids *ours)
 {
@@ -133,9 +131,9 @@ static __always_inline bool current_is_wanted(const struct task_ids *initial, st
 }
 
 /*
- * A thread that the collector has added, as it is found among all: from now on it is known by its number in the initial
- * pid namespace, the only one that on_exec is told of a thread that had another before, and by its start, without
- * which the old leader's end would be taken for its own.
+ * A thread that the collector has added, found among all tasks. From now on its key is its number in the initial pid
+ * namespace, the only one that on_exec has for a thread that had another before; and its start time, because otherwise the
+ * end of the old leader would remove it.
  */
 static __always_inline void identify_thread(const struct task_struct *task)
 {
@@ -175,8 +173,8 @@ static __always_inline void follow_fork(const struct task_ids *parent,
 }
 
 /*
- * A task that is exiting was added by its number in the collector's namespace, which it is about to
- * lose. Its other number serves it for the rest of its way.
+ * An exiting task was added by its number in the collector's namespace, which it is about to lose. Use its initial
+ * number from here on.
  */
 static __always_inline void rename_exiting(struct task_struct *task, const struct task_ids *initial,
 					   const struct task_ids *ours)
@@ -194,7 +192,7 @@ static __always_inline void rename_exiting(struct task_struct *task, const struc
 	bpf_map_update_elem(&targets, &key, &start_time, BPF_ANY);
 }
 
-/* The task is gone for good. Of a process its leader is the last to go. */
+/* The task is freed. The leader of a process is the last to go. */
 static __always_inline void forget_task(const struct task_struct *task)
 {
 	__u32 tid = BPF_CORE_READ(task, pid);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Children of fork, until the collector has seen them: many live for less time than that takes. A child has the memory of its
- * parent, so it is read as its parent was: with the same words of runtimes, by the same mappings. Only children of processes with
- * a runtime; others cost one look at an array a fork.
+ * Children of fork, until the collector has seen them: many end before. A child has its parent's memory, so it is read like
+ * its parent: with the same words of runtimes, and by the same mappings. Only children of processes with a runtime; for
+ * others a fork costs one array lookup.
  *
- * An array and no hash table: it has no limit that somebody could exhaust, and nobody has to take anything out. Of two children
- * whose numbers end alike the earlier one is forgotten.
+ * It is an array, not a hash table: no tenant can exhaust it, and entries need not be removed. A later child replaces an earlier
+ * one with the same low bits.
  */
 #ifndef BPF_FORKED_BPF_H
 #define BPF_FORKED_BPF_H

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * In which control group a process runs: reported at its first tick and at the first one after it was moved, so that the
- * collector knows it also of processes that end before their /proc is read. And ticks of groups that are left out end
- * here, before a stack is walked.
+ * The control group of a process: reported at its first tick and at the first one after a move, so that the collector has it
+ * also for processes that end before their /proc is read. Ticks of excluded groups end here, before a stack is walked.
  *
- * A group that the collector has not looked at yet is sampled; it leaves the samples out afterwards, if need be. So a new
- * group that is wanted is sampled from its first tick on.
+ * A group that the collector has not checked yet is sampled; the collector drops those samples later if it is excluded. So a
+ * new group that is a target is sampled from its first tick on.
  */
 #ifndef BPF_GROUPS_BPF_H
 #define BPF_GROUPS_BPF_H
@@ -54,28 +53,28 @@ static __always_inline bool in_wanted_group(struct bpf_perf_event_data *ctx, __u
 {
 	struct task_struct *task = current_task();
 	__u32 at = (initial->tgid * 2654435761u) & (GROUP_SLOTS - 1);
-	__u64 group = bpf_get_current_cgroup_id(), who;
+	__u64 group = bpf_get_current_cgroup_id(), life;
 	struct group_slot *slot = bpf_map_lookup_elem(&group_slots, &at);
 	bool same, was_excluded;
 
 	if (!slot)
 		return true;
-	who = HAVE_TYPED_TASK ? task->group_leader->start_time
-			      : BPF_CORE_READ(task, group_leader, start_time);
-	who ^= (__u64)initial->tgid << 40;
-	same = slot->who == who;
+	life = HAVE_TYPED_TASK ? task->group_leader->start_time
+			       : BPF_CORE_READ(task, group_leader, start_time);
+	life ^= (__u64)initial->tgid << 40;
+	same = slot->life == life;
 	if ((!same || slot->group != group) && initial->tid != initial->tgid)
 		group = leaders_group();
 	if (same && slot->group == group)
 		return !group_is_excluded(group);
 	was_excluded = same && group_is_excluded(slot->group);
 	if (!emit_group(ctx, group, time, tgid, was_excluded)) {
-		slot->who = who;
+		slot->life = life;
 		slot->group = group;
 	} else {
 		__sync_fetch_and_add(&groups_unreported, 1);
 	}
-	/* one that was excluded has no baseline of its CPU time before this is known */
+	/* a thread of an excluded group has no CPU time baseline before this is reported */
 	return !was_excluded && !group_is_excluded(group);
 }
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of code that HotSpot has made: no table describes it, and the frame pointer is one more register there. But a JVM
- * keeps a map from each address of its code heaps to the blob that has it, and in a blob's header is the size of its frame.
+ * Frames of HotSpot's code: no table describes it, and the frame pointer is a general register there. But a JVM keeps a map
+ * from each address of its code heaps to the blob that contains it, and a blob's header has the size of its frame.
  *
  * The steps, for a frame with ip, sp and fp; pc is ip, and ip - 1 where ip is a return address:
  *
- *  1. No heap has pc in its reserved range: the frame is not HotSpot's.
- *  2. pc is in the interpreter: RA [fp+8], fp [fp], CFA [fp-8]. Method* is [fp-24]; the bytecode [fp-64], or r13 where the
- *     frame is innermost.
+ *  1. If pc is in no heap's reserved range, the frame is not HotSpot's.
+ *  2. pc is in the interpreter: RA [fp+8], fp [fp], CFA [fp-8]. Method* is [fp-24]; the bytecode [fp-64], or r13 in the
+ *     innermost frame.
  *  3. i = (pc - low) >> shift. While byte i of the map is not 0: 0xff ends the walk, else i -= that byte. The blob is at
  *     low + (i << shift) + block_size.
- *  4. In its header is the frame_size in words. 0: nmethods, adapters and vtable stubs have CFA = sp + 8 and fp as it is,
- *     other stubs CFA = fp + 16 and fp [CFA-16]. Innermost and pc - code < frame_complete: CFA = sp + 8, fp as it is.
+ *  4. Its header has frame_size in words. 0: nmethods, adapters and vtable stubs have CFA = sp + 8 and fp unchanged,
+ *     other stubs CFA = fp + 16 and fp [CFA-16]. Innermost and pc - code < frame_complete: CFA = sp + 8, fp unchanged.
  *     Else CFA = sp + 8 * frame_size, fp [CFA-16].
  *  5. RA [CFA-8]; the caller's sp is the CFA. The fp that is used and the CFA are aligned to 8 and between sp and sp + 1 MB;
- *     the CFA is above sp, but for an innermost frame whose return address is in a register.
+ *     the CFA is above sp, except for an innermost frame whose return address is in a register.
  *
- * Of a compiled frame ip and compile_id name it later; of an interpreted one Method* and the bytecode.
+ * A compiled frame is named later by ip and compile_id; an interpreted one by Method* and the bytecode.
  *
- * The innermost frame may not be made yet, or be gone again: HotSpot's compilers begin and end all methods alike, so the
- * bytes at the instruction pointer tell.
+ * The innermost frame may not exist yet, or no longer: HotSpot's compilers begin and end all methods alike, so the bytes at
+ * the instruction pointer decide.
  *
- * Each part is a global function, which the verifier checks once. Nothing that is read here is trusted: a process can
- * mislead nobody but who walks its own stacks.
+ * Each part is a global function, which the verifier checks once. Nothing that is read here is trusted: a process can only
+ * falsify its own stacks.
  */
 #ifndef BPF_HOTSPOT_BPF_H
 #define BPF_HOTSPOT_BPF_H
@@ -31,7 +31,7 @@
 
 #define HOTSPOT_ELSEWHERE     (-3) /* the frame is not in a code heap */
 
-#define HOTSPOT_KNOWN	      256u /* addresses that are remembered, a power of two */
+#define HOTSPOT_KNOWN	      256u /* cached addresses, a power of two */
 #define HOTSPOT_KNOWN_NS      50000000ull
 #define HOTSPOT_HOPS	      24   /* in the map; 18 have been seen */
 #define HOTSPOT_FREE	      0xff /* in the map: there is no blob */
@@ -140,7 +140,7 @@ static __always_inline void take_header(struct notes *n, __u64 pc)
 	n->jvm.in_prologue = (__s64)(pc - n->jvm.code) < before;
 }
 
-/* By the name. Most frames are of methods, whose name is the same text each time. */
+/* By the blob's name. Most frames are of methods, whose name is the same string each time. */
 static __always_inline enum hotspot_kind read_kind(struct notes *n)
 {
 	__u64 name = header_word(n, n->info.hotspot.name), first;
@@ -215,11 +215,11 @@ __attribute__((noinline)) int hotspot_blob(__u64 pc)
 }
 
 /*
- * What was found out of an address holds for 50 ms: code that has come in its place since would have to return to the very
- * same one, and it takes a collection to free code that was on a stack. The same for what a Method has.
+ * A result for an address is valid for 50 ms: code that has replaced it since would have to return to the very same
+ * address, and only a collection frees code that was on a stack. The same applies to the fields of a Method.
  */
 struct hotspot_known {
-	__u64 address, as_of; /* of a process, as its runtime_info tells */
+	__u64 address, as_of; /* a process, by its runtime_info */
 	__u64 time;
 	__u64 blob, check;
 	__u32 words;
@@ -255,7 +255,7 @@ static __always_inline bool is_known(const struct hotspot_known *known, const st
 	       now - known->time < HOTSPOT_KNOWN_NS;
 }
 
-/* 1: n->jvm has what an address is in; 0: it is in nothing. */
+/* 1: the blob of the address is in n->jvm; 0: there is none. */
 __attribute__((noinline)) int hotspot_place(__u64 pc)
 {
 	struct hotspot_known *known = known_of(pc);
@@ -322,7 +322,7 @@ static __always_inline void note_compiled(struct notes *n, __u32 frame, __u64 ip
 	add_note(n, &note);
 }
 
-/* `bytecode` is where it was when the interpreter last wrote that down; `in_register`, of the innermost frame, newer. */
+/* `bytecode`: as last stored by the interpreter; `in_register`: of the innermost frame, newer. */
 __attribute__((noinline)) int note_interpreted(__u32 frame, __u64 method, __u64 bytecode,
 					       __u64 in_register)
 {
@@ -344,8 +344,8 @@ __attribute__((noinline)) int note_interpreted(__u32 frame, __u64 method, __u64 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /*
- * The return address is at `at`; the caller's frame pointer right below it, if it was saved, else still in its register. A
- * global function.
+ * The return address is at `at`. The caller's frame pointer is right below it, if it was saved, else still in its
+ * register. A global function.
  */
 __attribute__((noinline)) int hotspot_return(__u64 at, __u32 saved)
 {
@@ -369,7 +369,7 @@ __attribute__((noinline)) int hotspot_return(__u64 at, __u32 saved)
 	return unwind_take(&s->unwind, FRAME_CODE_HEAP, ra, at + 8, fp);
 }
 
-/* The interpreter's own frame is above the frame pointer, and the caller's stack pointer written down in it. */
+/* The interpreter's own frame lies above the frame pointer, and stores the caller's stack pointer. */
 __attribute__((noinline)) int hotspot_interpreted(void)
 {
 	struct scratch *s = scratch();
@@ -404,7 +404,7 @@ __attribute__((noinline)) int hotspot_interpreted(void)
 	return unwind_take(&s->unwind, FRAME_CODE_HEAP, s->unwind.high, cfa, s->unwind.low);
 }
 
-/* What the instructions before the frame is complete have left to do. */
+/* The effects of the remaining instructions before the frame is complete. */
 static __always_inline enum hotspot_leaf leaf_of_prologue(__u64 before, __u64 at)
 {
 	bool pushed = before >> 56 == 0x55 ||	  /* push %rbp */
@@ -425,8 +425,8 @@ static __always_inline enum hotspot_leaf leaf_of_prologue(__u64 before, __u64 at
 }
 
 /*
- * Methods end in add $ROOM,%rsp; pop %rbp; cmp …(%r15),%rsp; ja; ret. Where `ja` leads to is lea …(%rip),%r10;
- * mov %r10,…(%r15); jmp. Those that pass on an exception jump instead of returning.
+ * Methods end in add $ROOM,%rsp; pop %rbp; cmp …(%r15),%rsp; ja; ret. `ja` leads to lea …(%rip),%r10; mov %r10,…(%r15);
+ * jmp. Methods that propagate an exception jump instead of returning.
  */
 __attribute__((noinline)) int hotspot_leaf(__u64 ip, __u32 in_prologue)
 {
@@ -461,7 +461,10 @@ __attribute__((noinline)) int hotspot_leaf(__u64 ip, __u32 in_prologue)
 	return in_prologue ? leaf_of_prologue(before, at) : HOTSPOT_WHOLE;
 }
 
-/* Stubs keep a frame pointer. What methods call at their entry has a word of ones between that and the return address. */
+/*
+ * Stubs keep a frame pointer. Those that methods call at their entry have a word of ones between it and the return
+ * address.
+ */
 static __always_inline int step_by_fp(struct unwind_state *s)
 {
 	__u64 fp;
@@ -486,8 +489,8 @@ static __always_inline int step_by_size(struct unwind_state *s, const struct not
 }
 
 /*
- * From compiled to interpreted code arguments are put below where the return address was, and that below them: it is in rax
- * meanwhile, and what the stack pointer was in r13.
+ * From compiled to interpreted code, arguments are copied to where the return address was, and the return address below
+ * them: meanwhile it is in rax, and the former stack pointer in r13.
  */
 static __always_inline int step_from_adapter(struct unwind_state *s)
 {
@@ -501,8 +504,8 @@ static __always_inline int step_from_adapter(struct unwind_state *s)
 }
 
 /*
- * Is it what the oldest frame of a virtual thread on this stack returns to, while its callers are in the heap: mov …(%r15),%rsp?
- * There the stack goes on below them, where the thread was entered.
+ * Is this the return address of the oldest frame of a virtual thread on this stack, whose callers are in the heap: mov
+ * …(%r15),%rsp? There the stack continues below them, where the thread was entered.
  */
 static __always_inline bool is_barrier(__u64 ip)
 {
@@ -525,7 +528,7 @@ static __always_inline int step_without_size(struct unwind_state *s, const struc
 	return step_by_fp(s);
 }
 
-/* Exceptions jump to where they are told of, with the return address in rdx. */
+/* Exceptions jump to their handler's stub, with the return address in rdx. */
 static __always_inline int step_to_register(struct unwind_state *s)
 {
 	__u64 ra = s->general[1];
@@ -548,8 +551,8 @@ static __always_inline int step_from_blob(struct unwind_state *s, const struct n
 }
 
 /*
- * Code that searches strings makes room of its own within a method's frame, and pushes what the stack pointer was. What it
- * was, or 0.
+ * Code that searches strings allocates stack within a method's frame, and pushes the former stack pointer. Returns it,
+ * or 0.
  */
 __attribute__((noinline)) int hotspot_sp_before(__u32 word)
 {
@@ -575,7 +578,7 @@ static __always_inline int step_from_room(struct unwind_state *s, const struct n
 	return STACK_END_CODE_HEAP;
 }
 
-/* The bytes did not say what the innermost frame has, or something else: what leads to code counts. */
+/* The bytes at the instruction pointer are inconclusive: a return address that leads to code decides. */
 static __always_inline int step_otherwise(struct unwind_state *s, const struct notes *n, int leaf)
 {
 	int end = STACK_END_CODE_HEAP;

@@ -40,22 +40,22 @@ volatile __u32 copied_a_second;
 
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
 
-/* Where a copy of the stack begins at most: behind so many frames. */
+/* The maximum number of frames before a copy of the stack. */
 #define COPY_FRAMES_MAX 256
 #define COPY_AT_MAX	(sizeof(struct sample_event) + COPY_FRAMES_MAX * sizeof(__u64))
 #define COPY_PAGE	STACK_PAGE
 #define COPY_PAGES	(STACK_PIECE_MAX / COPY_PAGE)
 #define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
-/* Where a sample is put together, one per CPU. Used by the perf_event program alone. */
+/* The buffer for a sample, one per CPU. Used by the perf_event program alone. */
 struct scratch {
 	struct unwind_state unwind;
-	__u64 copies_since;		 /* CLOCK_MONOTONIC: in the second that began then … */
-	__u32 copied;			 /* … so many bytes of stacks were copied */
+	__u64 copies_since;		 /* CLOCK_MONOTONIC: start of the second … */
+	__u32 copied;			 /* … and bytes of stacks copied in it */
 	__u16 in_system_call, is_fresh;	 /* as of the innermost frame */
-	__u32 runtimes;			 /* RUNTIME_…: what is noted beside its frames */
+	__u32 runtimes;			 /* RUNTIME_*: which notes are made */
 	__u64 next_anchor;		 /* of Python: frames below it run no loop of it */
-	__u64 innermost[UNWIND_GENERAL]; /* its registers, whatever the walk makes of them */
+	__u64 innermost[UNWIND_GENERAL]; /* its registers; the walk does not change them */
 	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 	/*
 	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
@@ -77,7 +77,7 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* Where a piece of a stack is put together: a per-CPU value has 32 KB at most. */
+/* The buffer for a piece of a stack: a per-CPU value has 32 KB at most. */
 struct piece_scratch {
 	__u32 unused, lead; /* as above */
 	union {
@@ -121,11 +121,11 @@ struct {
 } cgroups SEC(".maps");
 
 /*
- * In which control group a process was at its last tick, by a hash of its number: where two share a slot they are reported
- * more often than they need be. `who` tells the processes apart that have had the number. 0: nobody.
+ * The control group of a process at its last tick, by a hash of its pid: processes that share a slot are reported more
+ * often than needed. `life` distinguishes processes that have had the pid. 0: empty.
  */
 struct group_slot {
-	__u64 who, group;
+	__u64 life, group;
 };
 
 struct {
@@ -136,8 +136,8 @@ struct {
 } group_slots SEC(".maps");
 
 /*
- * Groups whose ticks are filtered, by id: the collector adds them when it has looked at their paths. One that finds no
- * room any more pushes another one out, whose samples are left out by the collector then.
+ * Groups whose ticks are filtered, by id: the collector adds them after it has checked their paths. If the map is full,
+ * an older entry is evicted, and the collector drops the samples of that group.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -236,7 +236,7 @@ __u32 unwind_epoch;  /* goes on by the collector */
 __u32 any_excluded;  /* there may be something in `excluded_groups`; the collector's to set */
 __u64 wake_interval; /* ns between two wakes at least; the collector's to set */
 __u64 last_wake;     /* CLOCK_MONOTONIC ns */
-__u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: nobody */
+__u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: none */
 
 /* Counters of the hooks, and what `prepare` found. */
 __u64 target_set_full; /* children that did not fit into `targets` */

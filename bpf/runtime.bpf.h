@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Notes: beside the frames of a stack, the words by which a runtime in the process knows its functions.
+ * Notes: beside the frames of a stack, the words by which a runtime in the process identifies its functions.
  *
- * What the runtimes share: their scratch, who has one, what a child of fork has of its parent. Nothing that is noted is checked:
- * whoever reads the names finds out what is none.
+ * This file has the state that runtimes share: scratch, which processes have one, and what a child of fork inherits. Notes are
+ * not checked here: the reader of the names rejects wrong ones.
  */
 #ifndef BPF_RUNTIME_BPF_H
 #define BPF_RUNTIME_BPF_H
@@ -24,8 +24,8 @@
 #define KNOWN_WORDS	   16u /* a power of two */
 
 /*
- * What a function led to, in this sample: one that calls itself is on the stack many times. Not longer: its memory may be
- * another function's by the next sample.
+ * The result for a function in this sample: a recursive one is on the stack many times. It is not kept longer, because
+ * its memory may hold another function by the next sample.
  */
 struct known_word {
 	__u64 function,
@@ -34,18 +34,18 @@ struct known_word {
 };
 
 /*
- * What a JSFunction led to, on this CPU. Within a sample it is that. In the next one its own words are read again: if they are what
- * they were, it is the same closure of the same function, whose own memory is not looked at then. That holds for less time than
- * V8 takes to collect all that is garbage, before which no function's memory is used again: 1.4 ms at least, of an empty heap.
+ * The result for a JSFunction on this CPU, valid within a sample. In the next one its own words are read again: if they are
+ * unchanged, it is the same closure of the same function, and the function's memory is not read. That holds for less time than
+ * V8 needs for a full collection, before which no function's memory is reused: at least 1.4 ms, with an empty heap.
  */
 struct v8_known {
-	__u64 function, as_of; /* … of the process that was found then */
+	__u64 function, as_of; /* … of that process */
 	__u64 seen, looked_at; /* notes.time */
 	__u64 closure[V8_CLOSURE_WORDS];
 	__u64 shared, check;
 };
 
-/* Where the walk is in the code of a JVM; see hotspot.bpf.h. */
+/* The position of the walk in the code of a JVM; see hotspot.bpf.h. */
 #define HOTSPOT_PIECE  128u /* bytes of the map that are read at once, a power of two */
 #define HOTSPOT_HEADER 256u
 struct jvm_place {
@@ -54,7 +54,7 @@ struct jvm_place {
 	__u64 blob, code, words;
 	__u64 check;		  /* of a compiled method's note */
 	__u32 kind, in_prologue;  /* in_prologue: the frame is not complete */
-	__u64 method_name, as_of; /* the name that blobs of methods have, in the process of then */
+	__u64 method_name, as_of; /* the address of the name of method blobs, and its process */
 	__u64 name[4];
 	__u64 bytes[3]; /* before the instruction pointer, and from there on */
 	unsigned char piece[HOTSPOT_PIECE];
@@ -66,18 +66,21 @@ struct notes {
 	__u32 has; /* info.has, of this sample's process; 0: nothing is noted */
 	__u32 count;
 	__u64 time; /* of the sample */
-	/* Python: the frame to be read next, and its C frame; groups that are whole, and the first that is not passed yet */
+	/*
+	 * Python: the next frame to read, and its C frame; number of complete groups, and of the first one not passed
+	 * yet
+	 */
 	__u64 frame, cframe;
 	__u32 groups, passed;
 	__u8 gil; /* FRAME_NOTE_GIL_ of the sample */
 	__u64 anchors[PYTHON_GROUPS];
-	/* what was read with a frame: those that it calls begin behind it, its callers' end before it */
+	/* bytes read with a frame: its callees begin behind it, its callers end before it */
 	__u64 python_from;
 	__u64 python_window[PYTHON_WINDOW / 8];
 	__u64 python_frame[PYTHON_FRAME_BYTES / 8];
 	unsigned char python_code[RUNTIME_CODE_BYTES]; /* from code_from on */
 	__u64 file_tail[RUNTIME_FILE_TAIL];
-	/* functions that were not copied yet */
+	/* functions without a copy */
 	struct {
 		__u64 function, check;
 	} met[CODE_COPIES];
@@ -107,7 +110,10 @@ struct {
 	__type(value, struct runtime_info);
 } runtimes SEC(".maps");
 
-/* How many processes in `runtimes` have a number that ends like this. Most have none, and pay for no more than this. */
+/*
+ * Number of processes in `runtimes` by the low bits of their pid. Most entries are 0, and a tick of their processes
+ * pays only for this lookup.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RUNTIME_SLOTS);
@@ -133,7 +139,7 @@ static __always_inline bool add_note(struct notes *n, const struct frame_note *n
 	return true;
 }
 
-/* Where it is kept what this function led to. Objects are at multiples of 8, and many are larger. */
+/* The cache slot of a function. Objects are at multiples of 8, and many are larger. */
 static __always_inline struct known_word *known_word(struct notes *n, __u64 function)
 {
 	__u64 at = function >> 4 ^ function >> 8;
@@ -170,7 +176,7 @@ static __always_inline void begin_notes(struct notes *n, const struct runtime_in
 	n->time = time;
 }
 
-/* Of a child that only its fork is known of. It may lose its place to another one meanwhile. */
+/* For a child of which only the fork was seen. Another child may take its slot meanwhile. */
 static __always_inline __u32 find_forked_runtimes(__u32 tgid, __u64 time)
 {
 	struct runtime_fork *fork = fork_of(tgid);
@@ -183,7 +189,7 @@ static __always_inline __u32 find_forked_runtimes(__u32 tgid, __u64 time)
 	return fork->tgid == tgid ? n->has : 0;
 }
 
-/* What is known of the process's runtimes. A program that it executed since has others. */
+/* The runtimes of the process. They are not those of a program that it has executed since. */
 static __always_inline __u32 find_runtimes(__u32 tgid, __u64 time)
 {
 	struct runtime_info *info = bpf_map_lookup_elem(&runtimes, &tgid);
@@ -197,7 +203,7 @@ static __always_inline __u32 find_runtimes(__u32 tgid, __u64 time)
 	return n->has;
 }
 
-/* What the process's children have of it: Python forks, the others do not. */
+/* The part that children inherit: Python forks, the others do not. */
 static __always_inline const struct runtime_info *inherited_runtimes(__u32 tgid)
 {
 	struct runtime_info *info = bpf_map_lookup_elem(&runtimes, &tgid);

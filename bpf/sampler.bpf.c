@@ -4,15 +4,14 @@
  *
  *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter,
  *            clocks, kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
- *  tick_in_python  the same, after the frames of Python were walked: `tick` goes on there
+ *  tick_in_python  continues `tick` after the walk of the Python frames
  *  finish    the rest of both: stacks, emit
- *  on_fork   makes children of targets targets, and lets them have what is known of their parents' runtimes, before they
- *            run their first instruction
- *  on_exec   a thread that is a target gets its process's number when it execs; COMMAND becomes one;
- *            the collector is woken
- *  on_exit   tells the last CPU time of a thread
- *  on_free   takes it out of the set
- *  identify  walks through all tasks once, to find the threads that are targets
+ *  on_fork   adds children of targets to the set, and lets them use their parents' runtimes, before they run their first
+ *            instruction
+ *  on_exec   renames an executing thread to its process's number; makes COMMAND a target; wakes the collector
+ *  on_exit   reports the last CPU time of a thread
+ *  on_free   removes it from the set
+ *  identify  walks over all tasks once, to find the threads that are targets
  *  prepare   is run by the collector (BPF_PROG_TEST_RUN), not by an event
  */
 #include "maps.bpf.h"
@@ -44,7 +43,7 @@ static __always_inline void kernel_stack(struct bpf_perf_event_data *ctx, struct
 		s->sample.kernel_frames = size / sizeof(__u64);
 }
 
-/* What may be noted: of the stack of a program that runs itself. Kernel workers have registers of who made them. */
+/* Notes are made for the stack of a program that runs itself; kernel workers have their maker's registers. */
 static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx, bool from_user,
 					    __u32 tgid, __u64 time)
 {
@@ -61,7 +60,9 @@ static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx, boo
 	return find_runtimes(tgid, time);
 }
 
-/* What a sample is of, and when: all but its stacks. BOOK_DELIVERED: so far; or why there is none. */
+/*
+ * The header of a sample: everything except stacks. Returns BOOK_DELIVERED, or the reason why there is no sample.
+ */
 static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *ctx,
 						   struct cpu_books *books, __u32 cpu)
 {
@@ -126,7 +127,7 @@ int tick_in_python(struct bpf_perf_event_data *ctx);
 
 enum { PROGRAM_PYTHON, PROGRAM_FINISH, PROGRAM_COUNT };
 
-/* One program each has to be verified: together they would be too much for the verifier. */
+/* Each is a program of its own: together they would exceed the verifier's limits. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, PROGRAM_COUNT);
@@ -174,7 +175,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	note_tick(ctx, books, bpf_ktime_get_ns());
 	line = begin_sample(ctx, books, cpu);
 	if (line == BOOK_DELIVERED) {
-		/* each with a number of its own: then the kernel makes a jump of it */
+		/* a constant number for each: the kernel turns it into a jump */
 		if (s->runtimes & RUNTIME_PYTHON)
 			bpf_tail_call_static(ctx, &programs, PROGRAM_PYTHON);
 		bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
@@ -183,7 +184,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	return end_tick(books, line);
 }
 
-/* The current task has made a process. */
+/* The current task has created a process. */
 static __always_inline void inherit_runtimes(const struct task_ids *parent,
 					     const struct task_struct *child)
 {
@@ -209,7 +210,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* What is known of the process's mappings is of the program that it was. */
+/* The published mappings belong to the previous program. */
 static __always_inline void note_exec(__u32 tgid, __u64 now)
 {
 	__u32 hash = unwind_hash(tgid);
@@ -219,7 +220,7 @@ static __always_inline void note_exec(__u32 tgid, __u64 now)
 		*word = unwind_exec_word(tgid, now);
 }
 
-/* COMMAND was held up to here; only now it is what was asked for. */
+/* COMMAND was held until now; it becomes the target here. */
 static __always_inline void begin_command(__u32 tgid, __u32 initial_tgid)
 {
 	__u64 key = initial_tgid, unknown_start = 0;
@@ -231,7 +232,7 @@ static __always_inline void begin_command(__u32 tgid, __u32 initial_tgid)
 		__sync_fetch_and_add(&target_set_full, 1);
 }
 
-/* args: task, its number before, bprm. A thread that execs gets the number of its leader. */
+/* args: task, its previous number, bprm. A thread that calls execve gets the number of its leader. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -310,8 +311,8 @@ int identify(struct bpf_iter__task *ctx)
 }
 
 /*
- * Run by the collector itself, on each CPU in turn right after rq->clock was set: who the collector
- * is, and how far the run queue's clock is from the event's (see cputime.bpf.h).
+ * Run by the collector, on each CPU in turn right after rq->clock was set: stores the collector's number, and the
+ * difference of the run queue's clock and the event's (see cputime.bpf.h).
  */
 SEC("raw_tp")
 int prepare(void *ctx __attribute__((unused)))

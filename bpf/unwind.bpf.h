@@ -95,7 +95,7 @@ static __always_inline __u64 load_place_word(const unsigned char *places, __u64 
 	return *(const __u64 *)(places + offset);
 }
 
-/* Most of the time it was used a moment ago, and nothing is written. */
+/* Usually it was used a moment ago, and nothing is written. */
 static __always_inline void note_use(__u32 table)
 {
 	__u64 *used = bpf_map_lookup_elem(&unwind_used, &table);
@@ -152,7 +152,7 @@ static __always_inline bool find_reserved(struct unwind_state *s, __u64 address)
 	return true;
 }
 
-/* 1 or 0. A global function: it is wanted in many places. */
+/* 1 or 0. A global function: it is used in many places. */
 __attribute__((noinline)) int unwind_locate(__u64 address)
 {
 	struct scratch *s = scratch();
@@ -173,7 +173,7 @@ static __always_inline bool unwind_find_mapping(struct unwind_state *s __attribu
 	return unwind_locate(address);
 }
 
-/* A global function as well: what it branches on is no matter to its caller. */
+/* Also a global function: its branches are then of no concern to its caller. */
 __attribute__((noinline)) int unwind_room(void)
 {
 	struct scratch *s = scratch();
@@ -312,7 +312,7 @@ static __always_inline int unwind_across(struct unwind_state *s __attribute__((u
 	return unwind_to_other_stack();
 }
 
-/* As it was set for the thread; what a program does without telling the kernel (wrfsbase) is not seen. */
+/* The base that was set through the kernel; a wrfsbase instruction is not seen. */
 static __always_inline long unwind_thread_base(struct unwind_state *s __attribute__((unused)),
 					       __u64 *base)
 {
@@ -320,7 +320,7 @@ static __always_inline long unwind_thread_base(struct unwind_state *s __attribut
 	return *base ? 0 : -1;
 }
 
-/* A process that has called execve since its mappings were read has others now. */
+/* A process that has called execve since its mappings were read has other mappings. */
 static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u64 word)
 {
 	__u32 zero = 0, offset = unwind_word_offset(word);
@@ -339,7 +339,9 @@ static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u6
 	s->place_count = unwind_word_count(word);
 }
 
-/* Takes the places of a process. How many they are. A global function: children of fork look for their parents' as well. */
+/*
+ * Uses the places of a process; returns their number. A global function: children of fork use their parents' as well.
+ */
 __attribute__((noinline)) int unwind_places_of(__u32 tgid)
 {
 	struct scratch *s = scratch();
@@ -363,8 +365,8 @@ __attribute__((noinline)) int unwind_places_of(__u32 tgid)
 }
 
 /*
- * A child that nothing was published of yet. What its parent has mapped since it does not have: whoever reads the sample sees
- * by its tag what it was unwound with. Since when the child may have mapped more; 0: nothing was found.
+ * A child without published places. It does not have its parent's later mappings: the collector sees by the sample's
+ * tag which places were used. Returns the time since which the child may have mapped more; 0: no places were found.
  */
 static __always_inline __u64 find_forked_places(__u32 tgid)
 {
@@ -386,7 +388,7 @@ static __always_inline __u64 find_forked_places(__u32 tgid)
 	return 0;
 }
 
-/* Where the places of the sampled process are; none: nothing is known of it yet. */
+/* The places of the sampled process; none: it is unknown so far. */
 static __always_inline void find_process(struct scratch *s)
 {
 	__u64 changed = 0;
@@ -439,8 +441,8 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
 	} while (0)
 
 /*
- * Registers outlive the stack that they belong to: an exiting task has given its memory back, and one in
- * execve has that of its next program, which is not complete yet.
+ * Registers outlive the stack that they belong to: an exiting task has released its memory, and one in execve has the
+ * incomplete memory of its next program.
  */
 static __always_inline bool has_user_stack(struct task_struct *task)
 {
@@ -462,8 +464,8 @@ static __always_inline bool is_behind_call(const struct pt_regs *regs)
 }
 
 /*
- * Has this task just been made by the system call, with a stack of its own? Nothing is on that yet. The call
- * returns 0 to it; its maker's register has an error until there is a number.
+ * Was this task just created by the system call, with a stack of its own? That stack is still empty. The call returns 0
+ * to the new task; its maker's register has an error until there is a number.
  */
 static __always_inline bool is_fresh(const struct pt_regs *regs)
 {
@@ -532,10 +534,10 @@ static __always_inline void mark_trampoline(struct scratch *s)
 						  frame_address(s->sample.frames[at]));
 }
 
-/* What was published of a process is of a moment ago: for so long more may be mapped already. */
+/* Published places are a moment old: within this time the process may have mapped more. */
 #define PLACES_YOUNG 1000000000ull /* ns */
 
-/* A walk that ended where nothing is known to be mapped may lack what is to be published next. */
+/* A walk that ended at an unmapped address may lack places that are about to be published. */
 static __always_inline bool lacks_mappings(const struct scratch *s, int end)
 {
 	const struct unwind_state *u = &s->unwind;
@@ -558,7 +560,7 @@ __attribute__((noinline)) int note_v8_leaf(__u64 fp)
 	return s->unwind.kind == FRAME_POINTER ? note_v8(0, fp) : 0;
 }
 
-/* What the runtimes say of the last frame, which had this stack pointer and frame pointer; the walk is at its caller. */
+/* Notes of the last frame, which had this stack pointer and frame pointer; the walk is at its caller. */
 static __always_inline void note_frame(struct scratch *s, __u64 sp, __u64 fp)
 {
 	__u32 frame = s->sample.user_frames - 1;
@@ -596,7 +598,9 @@ __attribute__((noinline)) int unwind_step(void)
 	return lacks_mappings(s, end) ? STACK_END_NO_TABLE : end;
 }
 
-/* The verifier follows every turn of a loop: so two short ones, of which it sees the inner one once. */
+/*
+ * The verifier follows every iteration of a loop: two nested short ones, the inner of which it verifies once.
+ */
 __attribute__((noinline)) int unwind_steps(void)
 {
 	int end = UNWIND_STEP_ON;

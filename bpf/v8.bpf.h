@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Notes of V8: the words beside the frame pointer of each of its frames, and what the closure among them leads to.
+ * Notes of V8: the words beside the frame pointer of each of its frames, and the function of the closure among them.
  */
 #ifndef BPF_V8_BPF_H
 #define BPF_V8_BPF_H
@@ -20,8 +20,7 @@ static __always_inline __u64 load_v8_word(const struct notes *n, __s64 offset)
 }
 
 /*
- * The words below the frame pointer, into n->v8_frame. Most of the time they are in what was read for the walk, which has
- * read the words at the frame pointer just now.
+ * Reads the words below the frame pointer into n->v8_frame. Usually they are in the page that the walk has just read.
  */
 static __always_inline bool read_v8_frame(struct notes *n, const struct unwind_state *u, __u64 fp)
 {
@@ -86,7 +85,7 @@ static __always_inline struct v8_known *v8_known(struct notes *n, __u64 function
 	return &n->v8_known[at & ((1u << V8_KNOWN_BITS) - 1)];
 }
 
-/* Are the words of the closure that were read those that it had when its function was last looked at? */
+/* Are the words of the closure the same as when its function was last read? */
 static __always_inline bool is_same_closure(const struct notes *n, const struct v8_known *known)
 {
 	__u64 differ = 0;
@@ -116,7 +115,7 @@ static __always_inline bool look_at_v8(struct notes *n, __u64 function, struct v
 	return true;
 }
 
-/* Which function of the program a JSFunction is. False: it is none. */
+/* The function of a JSFunction. False: there is none. */
 static __always_inline bool identify_v8(struct notes *n, __u64 function, struct frame_note *note)
 {
 	struct v8_known *known = v8_known(n, function);
@@ -136,8 +135,8 @@ static __always_inline bool identify_v8(struct notes *n, __u64 function, struct 
 }
 
 /*
- * A frame that is no function's has its type, a small number, where another one has its context. Of WebAssembly's own the next word
- * is the instance of the module.
+ * A frame of no function has its type, a small number, in the place of the context. In a WebAssembly frame the next
+ * word is the instance of the module.
  */
 static __always_inline void note_v8_typed(struct notes *n, struct frame_note *note, __u64 type)
 {
@@ -159,7 +158,7 @@ static __always_inline void note_v8_typed(struct notes *n, struct frame_note *no
 	}
 }
 
-/* The frame number `frame`, whose frame pointer is `fp`. A global function, which is verified once. */
+/* Frame number `frame`, with frame pointer `fp`. A global function, which is verified once. */
 __attribute__((noinline)) int note_v8(__u32 frame, __u64 fp)
 {
 	struct frame_note note = {.frame = frame, .kind = FRAME_NOTE_V8};
@@ -187,7 +186,7 @@ __attribute__((noinline)) int note_v8(__u32 frame, __u64 fp)
 	return 0;
 }
 
-/* The frame number `frame` is not made yet: V8 calls its functions with the JSFunction in a register. */
+/* Frame number `frame` does not exist yet: V8 calls its functions with the JSFunction in a register. */
 __attribute__((noinline)) int note_v8_entered(__u32 frame, __u64 function)
 {
 	struct frame_note note = {.frame = frame, .kind = FRAME_NOTE_V8};

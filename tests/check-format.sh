@@ -66,8 +66,8 @@ for script in "${python[@]}"; do
 		echo "$script: is not executable"
 		status=1
 	}
-	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script" || status=1
 done
+python3 -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' "${python[@]}" || status=1
 
 if grep -nE '[[:blank:]]+$' "${c_files[@]}" "${scripts[@]}" "${python[@]}" Makefile; then
 	echo "trailing blanks"

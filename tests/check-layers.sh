@@ -17,24 +17,24 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 layers='
 base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log, quotas of users; `/proc` parsers that several rooms use
 elf       : base elf                                    | | an open ELF file, its segments, notes and symbols; the function table of Go
-helpers   : base helpers                                | | child processes of the collector, a table of their classes, confinement, ending those that hang
+helpers   : base helpers                                | | child processes of the collector: classes, confinement, keepers, messages, pools, ending those that hang
 profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
 stream    : base stream                                 | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
 capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
-readers   : base helpers readers                                | | processes for system calls that a tenant can block
-runtimes  : base elf runtimes                           | runtime_info.h | the memory of runtimes; layouts, functions and lines of V8, CPython, HotSpot
-procfs    : base elf stream readers procfs                      | event.h event_handler.h meta_keys.h | snapshots of `/proc`, kallsyms, machine facts, mapped files
-jitwatch  : base elf stream helpers readers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; memory of runtimes
-unwind    : base elf helpers unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
+runtimes  : base elf runtimes                           | event.h made_frames.h runtime_info.h | the memory of runtimes; a folder for each of them, and what finds and reads all of them
+procfs    : base elf stream helpers procfs                      | event.h event_handler.h meta_keys.h | snapshots of `/proc`, kallsyms, machine facts, mapped files
+jitwatch  : base elf stream helpers runtimes jitwatch   | event.h event_handler.h made_frames.h runtime_info.h | perf maps and jitdumps as they grow; requests to JVMs; requests about memory of runtimes
+unwind    : base elf helpers runtimes unwind                     | event.h made_frames.h mapping.h unwind_memory.h unwind_state.h unwind_table.h unwind_walk.h | `.eh_frame`, Go tables and instructions → rows → table → store; builders; native unwinding
 jit       : base jit                                    | profile.h | perf map and jitdump formats, timeline of JIT code, names of runtimes
-process   : base stream process profile jit             | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
+process   : base stream process profile jit runtimes     | event.h event_handler.h mapping.h profile.h profile_builder.h | the world at time t; the recorder; names of JIT code
 symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
 serve     : base serve                                  | | the web server on the loopback interface, its routes
-session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers readers runtimes session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
+live      : base stream capture procfs jitwatch helpers live | event.h event_handler.h | the table of live processes; parts that follow them in a live recording: facts, memory, control groups, JIT files
+session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
-cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers readers runtimes session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
+cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
 bpf       :                                             | bpf_shared.h event.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
 sysprof   :                                             | event.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
@@ -73,12 +73,12 @@ windows__set_forgetting : session
 dso_opener__see        : session
 dso_opener__request    : session
 dso_opener__request_by_identity : session
-runtime_reader__new    : session
+runtime_reader__ask    : session
 unwind_feed__new       : session
 finisher__new          : session
 jit_tail__new          : session
-family__new            : session
-proc_reread__new       : session
+tasks__new             : session
+reread_part__new       : session
 recording_read         : session
 '
 
@@ -193,11 +193,19 @@ function owner_of(name) {
 		return "process"
 	if (name ~ /^(event_queue__|recording_)/)
 		return "stream"
-	if (name ~ /^(dso_opener|proc_reread)__/)
+	if (name ~ /^dso_opener__/)
 		return "procfs"
+	if (name ~ /^(tasks|reread_part)__/)
+		return "live"
 	if (name ~ /^(runtime_reader|jit_tail)__/)
 		return "jitwatch"
 	return name ~ /^unwind_feed__/ ? "unwind" : "session"
+}
+
+# "runtimes/python/" of "runtimes/python/layout.h"
+function folder_of(header) {
+	sub(/[^\/]*$/, "", header)
+	return header
 }
 
 function check_quoted(header,    slash, directory) {
@@ -213,6 +221,8 @@ function check_quoted(header,    slash, directory) {
 		complain("\"" header "\" is not named with its directory")
 	} else if (!has(directories[layer], directory)) {
 		complain(layer "/ may not include \"" header "\"")
+	} else if (header ~ /^runtimes\/.*\// && !begins(FILENAME, "userspace/" folder_of(header))) {
+		complain("\"" header "\" is private to its runtime")
 	} else if (header ~ /_private\.h$/ && directory != layer) {
 		complain("\"" header "\" is private to " directory "/")
 	}
@@ -320,6 +330,9 @@ userspace/capture   | #include "symbolize/symbolize.h"
 userspace/capture   | #include <sysprof/profile.h>
 userspace/capture   | #include "procfs/proc_snapshot.h"
 userspace/procfs    | #include "jitwatch/jit_find.h"
+userspace/session   | #include "runtimes/python/layout.h"
+userspace/runtimes  | #include "runtimes/python/layout.h"
+userspace/runtimes/v8 | #include "runtimes/python/layout.h"
 userspace/jitwatch  | #include "capture/target.h"
 userspace/stream    | #include "process/recorder.h"
 userspace/session   | #include "export/folded.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# run.sh [DIR:]SUITE…      DIR is the build that is tested (build)
+# run.sh [DIR:]SUITE[/TEST]…      DIR is the build that is tested (build); with a TEST, that test of the suite alone
 #
 #   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (6)
 #   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
@@ -19,25 +19,26 @@
 # reason as its last line; a reason that says "needs root" or "needs CAP_…" fails the run where CI=true,
 # since there the root-only tests are the point. Its source has these settings, each in a line of its own:
 #   time-limit: SECONDS   otherwise 120, and 300 for e2e
-#   runs: WORD…           beside     what it may record is looked at for names alone, and it measures no time: it may
-#                                    run in parallel with others
+#   runs: WORD…           beside     it measures neither shares of the CPUs nor time: it may run in parallel with others,
+#                                    but for its cases marked @alone (libe2e.py), which run alone
 #                         alone      nothing else may run at the same time
 #                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
 #                         servers    part of that suite, and of no other
 # e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they
 # say `alone`.
-# The parallel ones come first, TEST_JOBS (number of CPUs) at a time.
+# The parallel ones come first, TEST_JOBS at a time: one more than there are CPUs, because all of them wait at times.
 #
 # A unit test or an end-to-end test that failed is run once more at the end, alone: a host that takes the CPUs away for a
 # moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (5)
 # failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded gets no second try.
-# What failed is told once more at the end, with its reasons, and the ten slowest tests are listed.
+# What failed is printed once more at the end, with its reasons, and the ten slowest tests are listed. CPU time is that of
+# the test and of all the processes that were waited for.
 #
 # A test finds
 #   BUILD       the build directory, absolute     SYSPROF   the program
 #   SCRATCH     an empty directory of its own, also TMPDIR, removed afterwards
-#   CASES       short, long or all: which cases of an e2e test are wanted
+#   CASES       which cases of an e2e test are wanted: short, long or all, and then perhaps beside or alone
 #   RECORDINGS  DIR/tests/recordings of the build without sanitizers
 # and its output goes to DIR/tests/log/NAME.log, which is shown when it fails. The recordings that an e2e
 # test leaves in SCRATCH/kept are moved to RECORDINGS/made.
@@ -46,17 +47,18 @@
 # one, while logs and everything else in the build directory stay the user's. A report of a sanitizer
 # fails a test that otherwise passed, whichever of its processes wrote it.
 set -uo pipefail
+TIMEFORMAT='%R %U %S'
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$top" || exit 1
-jobs_at_once=${TEST_JOBS:-$(nproc)}
+jobs_at_once=${TEST_JOBS:-$(($(nproc) + 1))}
 passed=0 failed=0 skipped=0 root_skipped=0
 scratch=""
 refusal=""
 as_root=()
 
-result() { # word, name, seconds, remark
-	printf '%-5s %s%s%s\n' "$1" "$2" "${3:+ ($3 s)}" "${4:+: $4}"
+result() { # word, name, times, remark
+	printf '%-5s %s%s%s\n' "$1" "$2" "${3:+ ($3)}" "${4:+: $4}"
 }
 
 # Prints the result lines of a test and counts them; lines of its log begin with a blank.
@@ -150,7 +152,7 @@ keep_recordings() { # name
 
 # One test of the plan, by its number.
 run_test() {
-	local i=$1 name=${names[$1]} log=${logs[$1]} limit begin took status reports prefix=() command folder=$top
+	local i=$1 name=${names[$1]} log=${logs[$1]} limit took status reports prefix=() command folder=$top
 	read -ra command <<<"${commands[i]}"
 	if [ -n "${refusals[i]}" ]; then
 		result skip "$name" "" "${refusals[i]}"
@@ -168,17 +170,15 @@ run_test() {
 	[ -n "${privileged[i]}" ] && prefix=("${as_root[@]}")
 	[[ ${sources[i]} == tests/e2e/* ]] && folder=$scratch/work
 
-	begin=${EPOCHREALTIME/./}
-	"${prefix[@]}" env -C "$folder" BUILD="${builds[i]}" SYSPROF="${builds[i]}/sysprof" \
+	{ time "${prefix[@]}" env -C "$folder" BUILD="${builds[i]}" SYSPROF="${builds[i]}/sysprof" \
 		SCRATCH="$scratch/work" TMPDIR="$scratch/work" PYTHONDONTWRITEBYTECODE=1 \
 		CI="${CI:-}" CASES="${cases[i]}" RECORDINGS="$top/build/tests/recordings" \
 		ASAN_OPTIONS="exitcode=99:detect_leaks=1:log_path=$scratch/reports/asan" \
 		LSAN_OPTIONS="exitcode=99" \
 		UBSAN_OPTIONS="exitcode=99:print_stacktrace=1:log_path=$scratch/reports/ubsan" \
-		timeout -k 10 "$limit" "${command[@]}" </dev/null >>"$log" 2>&1
+		timeout -k 10 "$limit" "${command[@]}" </dev/null >>"$log" 2>&1; } 2>"$scratch/times"
 	status=$?
-	took=$(((${EPOCHREALTIME/./} - begin) / 100000))
-	took=$((took / 10)).$((took % 10))
+	took=$(awk 'END { printf "%.1f s, CPU %.1f s", $1, $2 + $3 }' "$scratch/times")
 
 	reports=$("${prefix[@]}" find "$scratch/reports" -type f -size +0 -exec cat {} +)
 	[ -n "$reports" ] && printf '%s\n' "--- sanitizer reports" "$reports" >>"$log"
@@ -211,6 +211,18 @@ says() { # source, word
 	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -w -- "$2" >/dev/null
 }
 
+# Whether this suite has cases of a test that are long, or not (short), and run alone, or not (beside).
+has_cases() { # source, long|short, alone|beside
+	awk -v wanted="$2 $3" -v suite="$suite" '
+		/^@/ { marks = marks " " $0 }
+		/^def test_/ {
+			kind = (marks ~ /@(e\.)?long/ ? "long" : "short") (marks ~ /@(e\.)?alone/ ? " alone" : " beside")
+			found += kind == wanted && !(suite == "sanitized" && marks ~ /@(e\.)?natively/)
+		}
+		!/^@/ { marks = "" }
+		END { exit !found }' "$1"
+}
+
 # The sources of a suite's tests, one a line.
 sources_of() {
 	local source place
@@ -235,43 +247,56 @@ sources_of() {
 	esac
 }
 
+# One more test. The settings of its suite are those of plan_suite.
+plan_test() { # source, label, place, cases
+	local i=${#names[@]} name
+	name=$(basename "$1")
+	name=${name%.*}
+	case $suite in
+	unit | golden) commands[i]=$build/${1%.c} ;;
+	fuzz) commands[i]="$top/tests/fuzz/run.sh $name" ;;
+	*) commands[i]=$top/$1 ;;
+	esac
+	names[i]=$2 sources[i]=$1 builds[i]=$build places[i]=$3 cases[i]=$4 limits[i]=$limit
+	# a name of its own for the second half of a test
+	logs[i]=$build/tests/log/$suite-${2##*/}.log
+	rm -f "${logs[i]%.log}.first.log"
+	privileged[i]=$as refusals[i]=$refused
+}
+
 plan_suite() {
-	local dir=build suite=$1 found source name label build place i as="" refused=""
+	local dir=build suite=$1 only="" found source label build place as="" refused="" limit=120 wanted=short
 	[[ $suite == *:* ]] && dir=${suite%%:*} && suite=${suite#*:}
+	[[ $suite == */* ]] && only=${suite#*/} && suite=${suite%%/*}
 	build=$(realpath -m -- "$dir")
 	found=$(sources_of "$suite")
+	[ -z "$only" ] || found=$(grep "/$only\.[a-z]*$" <<<"$found")
 	case $suite in
 	unit) find_root && as=yes ;;
-	e2e | long | sanitized | servers) if find_root; then as=yes; else refused=$refusal; fi ;;
+	e2e | long | sanitized | servers)
+		limit=300
+		if find_root; then as=yes; else refused=$refusal; fi
+		;;
 	esac
-	[ -n "$found" ] || { result FAIL "$dir/$suite" "" "no test found" >"$results/none"; show "$results/none"; }
-	[ "$dir:$suite" != build:e2e ] || "${as_root[@]}" rm -rf build/tests/recordings
+	[ -n "$found" ] || { result FAIL "$dir:$1" "" "no test found" >"$results/none"; show "$results/none"; }
+	[ "$dir:$suite/$only" != build:e2e/ ] || "${as_root[@]}" rm -rf build/tests/recordings
+	[ "$suite" != long ] || wanted=long
+	[ "$suite" != servers ] || wanted=all
 
 	for source in $found; do
-		i=${#names[@]}
-		name=$(basename "$source")
-		name=${name%.*}
-		label=$suite/$name place=beside
-		[[ $suite == layers || $suite == format || $suite == replay ]] && label=$name
-		# a second build of the same tests says which it is
+		label=$suite/$(basename "${source%.*}") place=beside
+		[[ $suite == layers || $suite == format || $suite == replay ]] && label=${label#*/}
+		# a second build of the same tests has its name in front
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
-		commands[i]=$top/$source limits[i]=120 cases[i]=short
-		case $suite in
-		unit | golden) commands[i]=$build/${source%.c} ;;
-		fuzz) commands[i]="$top/tests/fuzz/run.sh $name" ;;
-		e2e | long | sanitized | servers)
-			limits[i]=300
-			# with the sanitizers it is memory that is looked at
-			says "$source" beside || [ "$suite" = sanitized ] || place=alone
-			;;
-		esac
-		[ "$suite" != long ] || cases[i]=long
-		[ "$suite" != servers ] || cases[i]=all
+		# with the sanitizers it is memory that is looked at
+		[[ $suite != e2e && $suite != long && $suite != servers ]] || says "$source" beside || place=alone
 		says "$source" alone && place=alone
-		names[i]=$label sources[i]=$source builds[i]=$build places[i]=$place
-		logs[i]=$build/tests/log/$suite-$name.log
-		rm -f "${logs[i]%.log}.first.log"
-		privileged[i]=$as refusals[i]=$refused
+		if [[ $source == *.py && $place == beside && $suite =~ ^(e2e|long|sanitized)$ ]] && has_cases "$source" "$wanted" alone; then
+			! has_cases "$source" "$wanted" beside || plan_test "$source" "$label" beside "$wanted beside"
+			plan_test "$source" "$label.alone" alone "$wanted alone"
+		else
+			plan_test "$source" "$label" "$place" "$wanted"
+		fi
 	done
 }
 
@@ -348,7 +373,7 @@ print_slowest() {
 	local i
 	echo "the ten slowest:"
 	for i in "${!names[@]}"; do
-		sed -nE 's/^(ok|FAIL) +([^ ]+) \(([0-9.]+) s\).*/\3 s \2/p' "$results/$i"
+		sed -nE 's/^(ok|FAIL) +([^ ]+) \(([0-9.]+ s, CPU [0-9.]+ s)\).*/\3  \2/p' "$results/$i"
 	done | sort -rn | head -n 10 | sed 's/^/  /'
 }
 
@@ -362,7 +387,7 @@ run_alone() {
 }
 
 [ $# -gt 0 ] || {
-	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|servers|replay|fuzz|layers|format…" >&2
+	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|servers|replay|fuzz|layers|format[/TEST]…" >&2
 	exit 2
 }
 results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1

@@ -32,7 +32,6 @@ needs() {
 	build | pc:liblzma:5.2           | liblzma-dev     | xz-devel        | xz         | xz-devel
 	build | pc:libdw:0.188           | libdw-dev       | elfutils-devel  | libelf     | libdw-devel
 	build | pc:libseccomp:2.5        | libseccomp-dev  | libseccomp-devel | libseccomp | libseccomp-devel
-	build | pc:libcap:2.25           | libcap-dev      | libcap-devel    | libcap     | libcap-devel
 	build | pc:zlib:1.2              | zlib1g-dev      | zlib-devel      | zlib       | zlib-devel
 	build | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
 	build | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel

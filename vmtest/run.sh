@@ -213,7 +213,7 @@ check_hotplug() { # console file
 		}'
 }
 
-# The agent names the service that it is asked for, and not the one that it leaves out.
+# The agent names the requested service, and not the excluded one.
 check_agent() { # console file
 	section agent "$1" | grep 'service_name="chain"' ||
 		{ echo "agent: the program is no service of its window"; return 1; }
@@ -286,7 +286,7 @@ main() {
 		count=$((count + 1))
 		(test_kernel "$series" "$suite" "$arch") || failed="$failed $series"
 	done <"$here/kernels.txt"
-	[ "$count" -gt 0 ] || die "no kernel of kernels.txt was asked for"
+	[ "$count" -gt 0 ] || die "no kernel of kernels.txt was requested"
 	[ -z "$failed" ] || die "failed on:$failed"
 	echo "vmtest: $count kernels passed"
 }

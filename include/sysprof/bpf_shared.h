@@ -11,7 +11,7 @@
 /* Bytes before the event in a program's raw perf record. */
 #define OUTPUT_LEAD_SIZE 4u
 
-/* Control groups that are remembered in the kernel: of so many processes, and so many that are left out. */
+/* Control groups in the kernel: entries by process, and entries of excluded groups. */
 #define GROUP_SLOTS	16384u /* a power of two */
 #define EXCLUDED_GROUPS 8192u
 

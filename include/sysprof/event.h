@@ -26,9 +26,9 @@ enum event_type {
 	EVENT_SAMPLE = 1,
 	EVENT_THREAD_CPU = 2, /* CPU time of a thread at its end; also from /proc, start and stop */
 	EVENT_STACK_PIECE = 3, /* more of the stack of the sample that follows; never in a file */
-	EVENT_IN_GROUP = 4, /* in which control group a process runs, by its id; never in a file */
+	EVENT_IN_GROUP = 4,    /* the control group of a process, by its id; never in a file */
 	EVENT_CODE_COPY =
-		5, /* what names a function of Python that is sampled first; never in a file */
+		5, /* objects that name a Python function, copied at its first sample; never in a file */
 	/* from perf side-band records; from /proc if EVENT_FROM_PROC is set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
@@ -42,7 +42,8 @@ enum event_type {
 	EVENT_MAPS_READ = 18, /* all mappings of a process have just been reported */
 	EVENT_MEMORY = 19,    /* how much memory a process has */
 	EVENT_CGROUP = 20,    /* the control group that a process is in */
-	EVENT_FACTS = 21,     /* what a process says about itself, where the session asks for it */
+	EVENT_FACTS =
+		21, /* facts that a process reports about itself, if the session collects them */
 	/* the session */
 	EVENT_CLOCK_ANCHOR = 24,
 	EVENT_BOOKS = 25,
@@ -50,7 +51,7 @@ enum event_type {
 	EVENT_KALLSYMS = 27,
 	EVENT_END = 28,	    /* sampling stopped; time is that of the stop */
 	EVENT_WINDOW = 29,  /* a window ends and the next one begins, at header.time */
-	EVENT_OUTSIDE = 30, /* a row of the books of the outside: what a limit has left out */
+	EVENT_OUTSIDE = 30, /* counts of what limits left out; a row of base/outside_books.h */
 	/* the symbols chunk, appended by a normal stop */
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
@@ -58,7 +59,7 @@ enum event_type {
 	/* files in which processes report their JIT code: perf maps, jitdumps */
 	EVENT_JIT_FILE = 40,
 	EVENT_JIT_BYTES = 41,
-	/* what a runtime's memory says about the words that are noted with frames */
+	/* functions, read from a runtime's memory, that notes of frames refer to */
 	EVENT_CODE_FUNCTION = 48,
 	EVENT_CODE_CHAIN = 49,
 	EVENT_CODE_RUNTIME = 50,
@@ -69,26 +70,25 @@ enum event_type {
 #define EVENT_COMM_EXEC 0x0002 /* EVENT_COMM: the name comes from an execve */
 #define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
 /*
- * EVENT_MMAP: a build-id, but others than the administrator may have written this file or put it there, so it is no
- * other file with this build-id. Device, inode and inode_generation (of its size and times) say which one it is;
- * inode 0: nobody has seen it.
+ * EVENT_MMAP: the event has a build-id, but users other than the administrator can write or create this file. So the
+ * build-id alone does not identify it: device, inode and inode_generation (from size and times) do. inode 0: unknown.
  */
 #define EVENT_UNSHARED 0x0080
-/* EVENT_MMAP: of a file that is one too many of its user's: what is mapped there is not told from other such files. */
+/* EVENT_MMAP: the file's user is over the limit of files, so all such files count as one. */
 #define EVENT_LEFT   0x0100
 #define EVENT_EXITED 0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
-/* EVENT_THREAD_CPU: what it used before was not sampled on purpose: its account goes on from here. */
+/* EVENT_THREAD_CPU: earlier CPU time was deliberately not sampled; accounting starts from this value. */
 #define EVENT_BASELINE 0x0200
-#define EVENT_FINAL    0x0010 /* EVENT_BOOKS: there are no ticks after these counts */
+#define EVENT_FINAL    0x0010 /* EVENT_BOOKS: the last counts; no tick follows */
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
-/* EVENT_CODE_FUNCTION: what was sampled before this was read may have been another one with the same words. */
+/* EVENT_CODE_FUNCTION: earlier samples with the same words may belong to another function. */
 #define EVENT_DOUBTFUL	0x1000
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
 #define EVENT_RECORDER	0x0080 /* EVENT_MEMORY: the process is the recorder */
 /*
- * EVENT_KALLSYMS. ADDED: symbols that the kernel has made since, beside those that it had. MODULES: of a later reading,
- * which has all symbols but those of the kernel's image; they replace the earlier ones with the piece that is LAST.
+ * EVENT_KALLSYMS. ADDED: symbols that the kernel has added; the earlier ones stay valid. MODULES: a later reading, of
+ * all symbols except the kernel image's; they replace the earlier ones when the piece with LAST has arrived.
  */
 #define EVENT_KALLSYMS_ADDED   0x0200
 #define EVENT_KALLSYMS_MODULES 0x0400
@@ -214,22 +214,22 @@ struct sample_event {
 };
 
 /*
- * Which function of a runtime a frame belongs to: the words that identify it in the runtime's own memory, as they were at
- * the sample. What they mean is told by EVENT_CODE_FUNCTION. X(ENUM, runtime)
+ * Which function of a runtime a frame belongs to: the words that identify it in the runtime's memory, as they were at
+ * the sample. EVENT_CODE_FUNCTION resolves them. X(ENUM, runtime)
  *
- * V8         a JavaScript frame: its SharedFunctionInfo. place: offset into the bytecode array, 0: it is not interpreted.
- *            check: in its upper half the number that V8 gives to each function of an isolate, or (Node.js 18 to 21) to its
- *            script; in the lower half that of the function in its script. 0: not known, as in recordings of before
- * PYTHON     a frame of Python: its code object. place: bytes from there to the instruction. function 0: the outer frames
- *            of the group, and the groups behind it, are not noted; check 0: a frame of no function
- * HOTSPOT    an interpreted frame: its Method; check: its ConstMethod; place: bytes from there to the bytecode; 0: not known
- * PYTHON_LOOP  the native frame is the interpreter's loop that runs the Python frames of group `place`
- * HOTSPOT_CODE  compiled code and stubs: the blob that it is in; check: its compile id, and below it the low half of its
- *	      Method's address; place: bytes from the blob to the instruction, or to what a call returns to
- * V8_WASM    a frame of WebAssembly in V8: the instance of its module; check: in what is told of functions, their number + 1
- * V8_FRAME   another frame of V8's whose code was made as the program ran: its type
+ * V8            a JavaScript frame: its SharedFunctionInfo. place: offset into the bytecode array, 0: not interpreted.
+ *               check: upper half: V8's number for the function, unique in its isolate, or (Node.js 18 to 21) the number
+ *               of its script; lower half: the function's number in its script. 0: unknown, as in old recordings
+ * PYTHON        a Python frame: its code object. place: bytes from there to the instruction. function 0: the outer frames
+ *               of the group and all later groups have no notes; check 0: the frame has no function
+ * HOTSPOT       an interpreted frame: its Method; check: its ConstMethod; place: bytes from there to the bytecode; 0: unknown
+ * PYTHON_LOOP   the native frame is the interpreter loop that runs the Python frames of group `place`
+ * HOTSPOT_CODE  compiled code and stubs: the blob; check: its compile id, then the low half of its Method's address;
+ *               place: bytes from the blob to the instruction or the return address
+ * V8_WASM       a WebAssembly frame in V8: the instance of its module; check, in EVENT_CODE_FUNCTION: function index + 1
+ * V8_FRAME      another frame of V8 in code made at run time: its type
  *
- * The numbers are in recordings: a new one comes last.
+ * The numbers are stored in recordings: new ones go at the end.
  */
 #define FRAME_NOTES(X)                                                                             \
 	X(NONE, "")                                                                                \
@@ -249,24 +249,25 @@ enum frame_note_kind {
 };
 
 /*
- * Notes are in the order of frames, leaf first; those of Python's frames are in the order of its own chain and have the number
- * of their group as `frame`. A group is the frames that one call of the interpreter's loop runs.
+ * Notes are in the order of the frames, leaf first. Notes of Python frames are in the order of Python's own chain, and
+ * `frame` is the number of their group: the frames that one call of the interpreter loop runs.
  */
 struct frame_note {
 	__u16 frame;	/* number of the user frame, 0 is the leaf */
 	__u8 kind;	/* enum frame_note_kind */
-	__u8 flags;	/* of Python's notes: FRAME_NOTE_GIL_ */
+	__u8 flags;	/* Python: FRAME_NOTE_GIL_* */
 	__u32 place;	/* in the function's code, see above */
 	__u64 function; /* an address */
-	__u64 check; /* other words that must still be there when the function is read; 0: none */
+	__u64 check;	/* other words that must be unchanged when the function is read; 0: none */
 };
 #define FRAME_NOTES_MAX 256u
 
-/* The thread and the GIL of its interpreter at the sample; all notes of a sample say the same. */
+/* The thread and the GIL of its interpreter at the sample; equal in all notes of a sample. */
 #define FRAME_NOTE_GIL_KNOWN                                                                       \
-	1u /* it was read: without the others the thread ran native code that had released it */
-#define FRAME_NOTE_GIL_HELD  2u
-#define FRAME_NOTE_GIL_WAITS 4u /* it was about to wait for it, or had just waited: Python 3.15 */
+	1u /* the state was read. Without HELD and WAITS, the thread ran native code without the GIL */
+#define FRAME_NOTE_GIL_HELD 2u
+#define FRAME_NOTE_GIL_WAITS                                                                       \
+	4u /* it was about to wait for the GIL, or had just waited (Python 3.15) */
 
 #ifndef __bpf__
 /* The notes of a checked sample. */
@@ -307,13 +308,13 @@ struct stack_piece {
 #define STACK_COPY_MAX	((STACK_PIECES + 1) * STACK_PIECE_MAX)
 
 /*
- * Before the first sample that has a function of Python in it: the objects that say what it is, as they were at that sample.
- * Those of text may be cut, and behind them there may be something else.
+ * Precedes the first sample with a Python function: copies of the objects that describe the function, taken at that
+ * sample. Strings may be truncated, and bytes behind them may belong to something else.
  */
 #define CODE_COPY_HEAD	192u
 #define CODE_COPY_NAME	192u
 #define CODE_COPY_FILE	304u
-#define CODE_COPY_TABLE 8192u /* a longer one is not copied, nor is its function then */
+#define CODE_COPY_TABLE 8192u /* a function with a longer one is not copied */
 struct code_copy_event {
 	struct event_header header;
 	__u32 tgid, reserved;
@@ -334,16 +335,16 @@ struct thread_cpu_event {
 	__u64 cpu_time; /* ns */
 };
 
-/* ---- control groups, by id: from the kernel to the collector, which knows their paths --------- */
+/* ---- control groups by id: from the kernel to the collector, which maps ids to paths ---------- */
 
 /*
- * With the first tick of a process, and the first one after it was moved. Ids are those of directories in the unified
- * hierarchy; none is given out twice.
+ * Sent with the first tick of a process, and with the first one after a move. Ids are those of directories in the
+ * unified hierarchy; they are never reused.
  */
 struct in_group_event {
 	struct event_header header;
 	__u32 tgid;
-	__u32 was_excluded; /* the group that it was in before: so this tick is no sample either */
+	__u32 was_excluded; /* ticks of its previous group are filtered: so this tick is no sample either */
 	__u64 group;
 };
 
@@ -465,9 +466,9 @@ struct memory_event {
 };
 
 /*
- * The path in the unified hierarchy, or in that of the cpu controller, as the recorder's cgroup namespace
- * has it. Told for processes from /proc at once, for others when they have lived for a while; until
- * then a process is where its parent was.
+ * The path in the unified hierarchy, or in that of the cpu controller, as the recorder's cgroup namespace shows it.
+ * Reported at once for processes from /proc, and later for others, once they have run for a while; until then a process
+ * has its parent's group.
  */
 struct cgroup_event {
 	struct event_header header;
@@ -477,7 +478,8 @@ struct cgroup_event {
 };
 
 /*
- * How far the facts about a process were read. A process can hold up who reads its memory, for ever. X(ENUM, sentence)
+ * How much of the facts about a process was read. A process can block a reader of its memory for ever. X(ENUM,
+ * sentence)
  */
 #define FACTS_STATES(X)                                                                            \
 	X(NONE, "not read")                                                                        \
@@ -496,9 +498,9 @@ enum facts_state {
 #define PROCESS_FACTS_SIZE 8192u /* bytes of their text */
 
 /*
- * Facts about one life of a process, all that are known by now: "key\0value\0", `count` times. Keys are "exe" (the path
- * of its program), "script" (of an interpreter: its script, module or main class), "env:NAME" and "otel:ATTRIBUTE" (of
- * its OpenTelemetry process context). They are those of the life that `since` is in.
+ * All facts so far about one life of a process: "key\0value\0", `count` times. Keys are "exe" (the path of its
+ * program), "script" (an interpreter's script, module or main class), "env:NAME" and "otel:ATTRIBUTE" (of its
+ * OpenTelemetry process context). `since` lies in that life.
  */
 struct facts_event {
 	struct event_header header;
@@ -507,7 +509,7 @@ struct facts_event {
 	__u8 reserved[3];
 	__u64 since; /* CLOCK_MONOTONIC ns: when reading began; it ended by header.time */
 	__u32 count;
-	__u32 size; /* of text, without what fills up */
+	__u32 size; /* of text, without padding */
 	char text[];
 };
 
@@ -587,16 +589,16 @@ struct meta_event {
 };
 
 /*
- * What a limit has left out of this recording, or made wait, since `since` and since the last event of this row:
- * counts of events of one user, thing and reason add up. Userspace's base/outside_books.h has the numbers.
+ * What limits left out of this recording, or deferred, since `since` and since the last event with the same user, thing
+ * and reason: counts add up. base/outside_books.h in userspace defines the numbers.
  */
 struct outside_event {
 	struct event_header header;
-	__u32 user; /* a uid; ~0: it was not known any more; ~0 - 1: those who have no row of their own */
-	__u8 thing, reason; /* a reader skips those that it does not know */
+	__u32 user;	    /* a uid; ~0: unknown; ~0 - 1: all users without a row of their own */
+	__u8 thing, reason; /* a reader skips unknown values */
 	__u8 reserved[2];
 	__u64 count; /* in the thing's unit */
-	__u64 since; /* CLOCK_MONOTONIC: of the first of these */
+	__u64 since; /* CLOCK_MONOTONIC: time of the first one */
 };
 
 /* A piece of /proc/kallsyms, whole lines, text symbols only; pieces are in file order. */
@@ -670,11 +672,11 @@ struct jit_file_event {
 	__u8 kind;	     /* enum jit_file_kind */
 	__u8 state;	     /* enum jit_file_state */
 	__u8 reserved[2];
-	__u32 user;  /* to whom it is charged: a uid, or the number of a user namespace; 0: root */
+	__u32 user; /* the user whose quota pays: a uid, or the number of a user namespace; 0: root */
 	char path[]; /* as the process names it; empty: as reported before */
 };
 
-/* jit_bytes_event.flags. LOST: in the place of bytes that could not be kept; never in a file. */
+/* jit_bytes_event.flags. LOST: replaces bytes that could not be kept; never in a file. */
 #define JIT_BYTES_LOST	   0x80000000u
 #define JIT_SNAPSHOT_BEGIN 1u /* the file was rewritten: these are its first bytes */
 #define JIT_SNAPSHOT_END   2u /* these are the last bytes of the rewritten file */
@@ -693,7 +695,7 @@ struct jit_bytes_event {
 
 /* ---- functions of runtimes ------------------------------------------------------------------- */
 
-/* What became of reading a function. X(ENUM, sentence) */
+/* The result of reading a function. X(ENUM, sentence) */
 #define CODE_STATES(X)                                                                             \
 	X(UNKNOWN, "it could not be read")                                                         \
 	X(CONFIRMED, "what was sampled is what was read")                                          \
@@ -707,7 +709,7 @@ enum code_state {
 		CODE_STATE_COUNT
 };
 
-/* From this offset of the function's code on, up to the next row. */
+/* Valid from this offset of the function's code up to the next row. */
 struct code_row {
 	__u32 offset;	    /* in the unit of frame_note.place */
 	__u32 line, column; /* 1-based; 0: unknown */
@@ -717,14 +719,14 @@ struct code_row {
 #define CODE_NAME_MAX 1024u /* bytes with the NUL */
 
 /*
- * The function that a note's words stand for, read from the memory of the process at header.time, when it was first seen; told
- * again when it has changed. Rows ascend by offset; behind them are its name and its file, each with its NUL.
+ * The function that a note's words identify, read from process memory at header.time, after its first sample; reported
+ * again if it changes. Rows ascend by offset. The function's name and file follow them, each with its NUL.
  */
 struct code_function_event {
 	struct event_header header;
 	__u32 pid;
 	__u8 kind;		    /* enum frame_note_kind */
-	__u8 state;		    /* enum code_state; but for CONFIRMED there is no name */
+	__u8 state;		    /* enum code_state; only CONFIRMED has a name */
 	__u16 name_size, file_size; /* with their NUL */
 	__u16 reserved;
 	__u64 function, check; /* as in the note */
@@ -737,7 +739,7 @@ struct code_function_event {
 /* One function of a chain: it was inlined into the next one. */
 struct code_call {
 	__u64 function, check;
-	__u32 line, column; /* what it executes; 0: unknown */
+	__u32 line, column; /* the executing line; 0: unknown */
 };
 
 #define CODE_CALLS_MAX 64u
@@ -758,7 +760,7 @@ enum code_runtime_state {
 		CODE_RUNTIME_STATE_COUNT
 };
 
-/* What was found when a process was looked at; told again when that is something else. */
+/* The state of a runtime in a process; reported again if it changes. */
 struct code_runtime_event {
 	struct event_header header;
 	__u32 pid;
@@ -768,14 +770,14 @@ struct code_runtime_event {
 };
 
 /*
- * What compiled code at an address consists of, innermost first; the last one is the function of the note. Whatever is not
- * CONFIRMED or INFERRED says nothing.
+ * The functions that compiled code at an address consists of, innermost first; the last one is the function of the note.
+ * States other than CONFIRMED and INFERRED have no calls to use.
  *
- * HOTSPOT_CODE: the last one is the blob with the note's check, and no function of the stack. Those before it are of kind
- * HOTSPOT. Where it stands alone the blob is a stub: EVENT_CODE_FUNCTION has its name. If it is INFERRED, the line of the last one
- * says how many of the outermost functions are there for sure.
+ * HOTSPOT_CODE: the last one is the blob with the note's check, not a function of the stack; those before it are of kind
+ * HOTSPOT. If it stands alone, the blob is a stub, and EVENT_CODE_FUNCTION has its name. If the state is INFERRED, the
+ * `line` of the last one is the number of outermost functions that are certain.
  *
- * V8_WASM: the last one is the instance of the note, and no function of the stack; the one before it is the function.
+ * V8_WASM: the last one is the instance of the note, not a function of the stack; the one before it is the function.
  */
 struct code_chain_event {
 	struct event_header header;
@@ -784,7 +786,7 @@ struct code_chain_event {
 	__u8 state;
 	__u16 call_count;
 	__u64 function; /* of the note */
-	__u64 address;	/* of the frame, as the sample has it; less 1, if it is a return address */
+	__u64 address;	/* of the sample's frame, less 1 if it is a return address */
 	struct code_call calls[];
 };
 
@@ -802,7 +804,7 @@ struct symbol_event {
 	__u64 address; /* of the location, as the recorder made it (file offset or kernel address) */
 	__u64 elf_address; /* virtual address in the ELF file; ~0 unknown */
 	__u32 frames;	   /* innermost first, then packed as struct symbol_event_frame + strings */
-	__u32 same_size; /* the chain holds for so many ELF addresses; 0: unknown, as in a recording */
+	__u32 same_size; /* number of ELF addresses with this chain; 0: unknown, as in a recording */
 	char payload[];
 };
 

@@ -11,12 +11,12 @@
 
 #include <sysprof/profile.h>
 
-/* What a file does not have because a bound of docs/FORMATS.md was met; all zero: nothing was. */
+/* What a bound of docs/FORMATS.md left out of a file; all zero: nothing. */
 struct export_left_out {
-	uint64_t names;	     /* that were cut, */
-	size_t name_size;    /* to so many bytes */
-	uint64_t idle_ticks; /* an idle sample stands for so many; 0: one each */
-	uint64_t jits;	     /* processes with JIT code that are not described */
+	uint64_t names;	     /* truncated names, … */
+	size_t name_size;    /* … and their size in bytes */
+	uint64_t idle_ticks; /* ticks of one idle sample; 0: one each */
+	uint64_t jits;	     /* processes with JIT code that are left out */
 };
 
 struct export_request {
@@ -25,7 +25,7 @@ struct export_request {
 	bool lines;			  /* folded: "function:line" */
 	unsigned int top;		  /* text: number of rows, 0: the default */
 	struct thread_id thread;	  /* for formats with one thread per file; 0: the busiest */
-	struct export_left_out *left_out; /* added to; NULL: nobody asks */
+	struct export_left_out *left_out; /* counts are added; may be NULL */
 };
 
 struct exporter {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of code that a process has made and that does not follow the frame pointer: read from the
- * process's memory by jitwatch/, compiled to an unwind table by unwind/.
+ * Frames of JIT code that does not keep frame pointers: read from the process's memory by jitwatch/, compiled to an
+ * unwind table by unwind/.
  */
 #ifndef SYSPROF_MADE_FRAMES_H
 #define SYSPROF_MADE_FRAMES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Code with a fixed frame size. Offsets are from the end of the frame, which is the caller's stack pointer. */
@@ -36,6 +37,26 @@ struct made_runtime {
 	/* addresses in the process from which such frames can be found */
 	uint64_t states[MADE_STATES_MAX];
 	uint32_t state_count;
+};
+
+/* The frames that the memory of a process has are wanted. Valid during the call. */
+struct made_request {
+	uint64_t ticket; /* returned with the answer */
+	const struct made_runtime *runtime;
+	const uint64_t *registers;     /* RUNTIME_REGISTERS of a thread, by DWARF number, or NULL */
+	const struct made_area *areas; /* ascending */
+	size_t area_count;
+};
+
+/* Valid during the call. */
+struct made_answer {
+	uint64_t ticket;
+	int result; /* 0; -ENODATA: nothing was found; -ESRCH, -EPERM, -ETIMEDOUT, …: it cannot be read; -ENOMEM */
+	const struct made_runtime *runtime; /* with what is known of it now */
+	const struct made_frame
+		*frames; /* ascending, without overlap, all in the areas of the request */
+	size_t count;
+	uint64_t cpu_ns, elapsed_ns; /* that reading took */
 };
 
 #endif

@@ -18,7 +18,7 @@ struct mapping {
 	uint32_t read; /* private to mapping_table: the last reading of /proc that reported it */
 };
 
-/* Mappings that lie one behind the other in memory; at least one. */
+/* Adjacent elements of an array of mappings; at least one. */
 struct mapping_run {
 	const struct mapping *data;
 	size_t count;
@@ -26,24 +26,24 @@ struct mapping_run {
 };
 
 /*
- * The executable mappings of a process: sorted, without overlaps. They are in runs of limited length, so
- * that a process with very many of them can get another one without moving all.
+ * The executable mappings of a process: sorted, without overlaps, in runs of limited length, so that an insertion moves
+ * few of them.
  */
 struct mappings {
 	const struct mapping_run *runs;
 	size_t run_count;
 	size_t count; /* of mappings */
-	/* Instead of runs, which are made for who needs all of them: finds one. NULL: there are runs. */
+	/* Finds one mapping, if there are no runs (they are made only on request). NULL: there are runs. */
 	const struct mapping *(*find)(const void *table, uint64_t address);
 	const void *table;
 };
 
-/* Where a walk over all mappings is; {} is the beginning. */
+/* The position of a walk over all mappings; {} is the beginning. */
 struct mapping_cursor {
 	size_t run, index;
 };
 
-/* The next mapping, or NULL. Not for those that can only be found. */
+/* The next mapping, or NULL. Needs runs. */
 static inline const struct mapping *mappings__next(struct mappings maps, struct mapping_cursor *at)
 {
 	const struct mapping *m;

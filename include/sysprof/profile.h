@@ -52,7 +52,7 @@ enum dso_kind {
 	DSO_KERNEL,  /* vmlinux, modules, BPF programs, trampolines */
 	DSO_JIT,     /* anonymous executable memory */
 	DSO_UNKNOWN, /* an address outside every known mapping */
-	DSO_RUNTIME, /* functions that a runtime knows by their words: addresses are numbers of this profile */
+	DSO_RUNTIME, /* functions that only a runtime identifies: addresses are numbers of this profile */
 };
 
 enum profile_category {
@@ -83,7 +83,7 @@ enum code_tier {
 		CODE_TIER_COUNT
 };
 
-/* Is it code that no file has, so that all that is known of its functions is what was told of them? */
+/* Is it code without a file, so that names come from reports about it only? */
 static inline bool dso_kind_is_made(enum dso_kind kind)
 {
 	return kind == DSO_JIT || kind == DSO_RUNTIME;
@@ -128,11 +128,11 @@ enum sample_kind {
 		SAMPLE_KIND_COUNT
 };
 
-/* What a thread of Python had to do with the GIL of its interpreter at a sample. X(ENUM, name) */
+/* The state of a Python thread towards the GIL of its interpreter at a sample. X(ENUM, name) */
 #define GIL_STATES(X)                                                                              \
 	X(UNKNOWN, "")                                                                             \
 	X(HELD, "held")                                                                            \
-	X(RELEASED, "released") /* neither of the others: it ran native code without the GIL */    \
+	X(RELEASED, "released") /* neither: it ran native code without the GIL */                  \
 	X(WAITING, "waiting")	/* it was about to wait for it */
 
 enum gil_state {
@@ -194,12 +194,12 @@ struct profile_location {
 	uint32_t
 		version; /* counts the functions that were at this address over time; 0 is the first */
 	enum code_tier tier;
-	bool ambiguous;	     /* another function may have been at the address, … */
-	uint32_t sure_lines; /* … but for so many of the outermost lines */
-	bool unnamed;	     /* it has no function name from a symbol; known once finished */
+	bool ambiguous;	     /* another function may have been at the address; */
+	uint32_t sure_lines; /* this number of outermost lines is certain even so */
+	bool unnamed;	     /* it has no function name from a symbol; set when finished */
 };
 
-/* May it be another function's? `line` is a number in profile->lines. */
+/* Is this line uncertain? `line` is an index into profile->lines. */
 static inline bool profile_location__is_doubtful(const struct profile_location *l, uint32_t line)
 {
 	return l->ambiguous && line + l->sure_lines < l->first_line + l->line_count;
@@ -217,7 +217,7 @@ enum process_begin {
 	PROCESS_EXECED,
 };
 
-/* What a process says about itself: see struct facts_event. */
+/* A fact that a process reports about itself: see struct facts_event. */
 struct profile_fact {
 	struct string_id key, value;
 };
@@ -235,8 +235,8 @@ struct profile_process {
 	struct string_id cgroup; /* the path of its control group, as last read; 0: unknown */
 	/* the path of the file that it executes, by its mappings; 0: unknown */
 	struct string_id program;
-	uint64_t life; /* the same in all windows of a session, and no other's; 0: unknown */
-	/* Only where the session asked for them. Into profile->facts. */
+	uint64_t life; /* unique in a session, the same in all of its windows; 0: unknown */
+	/* Only if the session collects them. Indexes into profile->facts. */
 	enum facts_state facts_state;
 	uint32_t first_fact, fact_count;
 };
@@ -247,7 +247,7 @@ struct profile_cut {
 	enum stack_end end;
 };
 
-/* From then on a thread had this name. */
+/* A thread's name from `time` on. */
 struct profile_rename {
 	uint64_t time;
 	struct string_id name;
@@ -302,10 +302,10 @@ struct profile_thread {
 	 */
 	uint64_t cpu_excess;
 	struct profile_samples samples[SAMPLE_KIND_COUNT]; /* by kind */
-	/* Of its CPU samples those whose stack is cut, in order; the first 2^32 rows can be here. */
+	/* CPU samples with an incomplete stack, in order; only among the first 2^32 rows. */
 	size_t cut_count;
 	const struct profile_cut *cuts;
-	/* When it got another name than it began with, in order; no more than some hundred. */
+	/* Later names of the thread, in order; at most some hundred. */
 	size_t rename_count;
 	const struct profile_rename *renames;
 };
@@ -325,34 +325,34 @@ struct profile_jit {
 	struct string_id runtime; /* "Node.js", "Java", …; 0: not recognized */
 	struct string_id remedy;  /* how to start it so that its code gets names; 0 unknown */
 	struct string_id
-		refusal; /* why its interpreter's functions are not read from its memory; 0: they are, or it has none */
+		refusal; /* why its interpreter's functions are not read from memory; 0: they are, or it has none */
 	struct profile_jit_file map, dump;
 	uint64_t samples;   /* with a frame in JIT code that no runtime's memory has named */
 	uint64_t unnamed;   /* of these, with such a frame without a name */
-	uint64_t ambiguous; /* of these, with such a frame that may be another function's */
+	uint64_t ambiguous; /* of these, with such a frame that is ambiguous */
 	uint64_t read; /* samples with a frame whose function was read from the process's memory */
 };
 
 /*
- * Frames that a runtime's own memory has names of, of all processes with that runtime: how sure the names are. Those that are in
- * neither of the last two have one.
+ * Frames that are named from a runtime's memory, over all processes with that runtime, and how certain the names are.
+ * Frames that count as neither stale nor unknown have a name.
  */
 struct profile_runtime {
 	struct string_id name; /* "V8", "CPython", … */
 	uint64_t frames;
-	uint64_t ambiguous; /* named, and may be another function's */
-	uint64_t stale;	    /* without a name: what was read was another one */
-	uint64_t unknown;   /* without a name: not read, or not to be read */
+	uint64_t ambiguous; /* named, but possibly of another function */
+	uint64_t stale;	    /* without a name: the memory held another function when it was read */
+	uint64_t unknown;   /* without a name: not read, or not readable */
 };
 
 /* A Python thread and the GIL, by its CPU samples. */
 struct profile_gil {
 	struct process_id process;
 	struct thread_id thread;
-	uint64_t samples;   /* in which it was told */
+	uint64_t samples;   /* with a GIL state */
 	uint64_t held;	    /* of these, the thread held the GIL of its interpreter */
-	uint64_t waiting;   /* of these, it was about to wait for it */
-	uint64_t held_time; /* ns: the CPU time of those that held it */
+	uint64_t waiting;   /* of these, the thread was about to wait for it */
+	uint64_t held_time; /* ns: CPU time of the samples that held it */
 };
 
 struct profile_cpu_books {
@@ -371,15 +371,14 @@ struct profile_lost_range {
 };
 
 /*
- * What was left out, or came late, because a limit said so: a row of the books of the outside. Which things and
- * reasons there are, and their texts, is in userspace's base/outside_books.h.
+ * What a limit left out or deferred. Things, reasons and their texts are in userspace's base/outside_books.h.
  */
 struct profile_outside {
 	uint32_t user; /* a uid, or one of the OUTSIDE_USER_… */
 	uint8_t thing, reason;
 	uint64_t count; /* in the thing's unit */
 	uint64_t
-		since; /* CLOCK_MONOTONIC ns: of the first of them; not before the recording's start */
+		since; /* CLOCK_MONOTONIC ns: time of the first one; not before the recording's start */
 };
 
 struct profile_meta {

@@ -41,7 +41,7 @@ struct process_id profile_builder__process(struct profile_builder *b,
 					   const struct profile_process *process);
 void profile_builder__process_name(struct profile_builder *b, struct process_id id,
 				   struct string_id name);
-/* `execs`: by an execve. Time 0: it has not ended after all. */
+/* `execs`: it ended by an execve. Time 0: it is still running after all. */
 void profile_builder__process_end(struct profile_builder *b, struct process_id id, uint64_t time,
 				  bool execs);
 void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
@@ -106,7 +106,9 @@ void profile_builder__gil(struct profile_builder *b, const struct profile_gil *g
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until);
 
-/* Of one user, thing and reason counts add up. The number of users is bounded: further ones are OUTSIDE_USER_OTHERS. */
+/*
+ * Counts of one user, thing and reason add up. The number of users is bounded: further ones become OUTSIDE_USER_OTHERS.
+ */
 void profile_builder__outside(struct profile_builder *b, const struct profile_outside *row);
 
 /* A clock epoch after the first one began, in time order. */
@@ -138,7 +140,7 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 /* Facts about the JIT code at a location. */
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
 			   bool ambiguous);
-/* Of an ambiguous location so many of the outermost lines are not. */
+/* The number of outermost lines of an ambiguous location that are certain. */
 void profile_builder__sure_lines(struct profile_builder *b, struct location_id id, uint32_t count);
 const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
 						       struct stack_id id);

@@ -24,8 +24,8 @@ struct symbolizer_dso {
 	uint64_t base; /* offset of the dso in the file: not 0 in an archive */
 	int root_fd;   /* its process's root directory, searched first for debug files, or -1 */
 	uint32_t
-		copied_for; /* fd is a copy in memory of this user's file; 0: it is not, or root's */
-	const char *path;   /* for messages */
+		copied_for; /* the user whose file `fd` is a copy of, in memory; 0: it is no copy, or root's file */
+	const char *path; /* for messages */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
 	const char *release; /* DSO_KERNEL: as uname -r has it, or NULL */
@@ -34,27 +34,28 @@ struct symbolizer_dso {
 struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *s);
 /*
- * From now on processes that read modules are forked by one that is forked now, and wait for more questions about what
- * they have read: for a symbolizer that is asked again and again. The calling thread must outlive them.
+ * Keep child processes that read modules, for further requests about the same modules: for a symbolizer that is used
+ * repeatedly. Forks their keeper now; the calling thread must outlive it.
  */
 void symbolizer__keep_readers(struct symbolizer *s);
-/* So much memory may those that wait have together; bytes, SYMBOLIZER_READERS_BYTES at first. */
+/* Limit the memory of all idle children together, in bytes; SYMBOLIZER_READERS_BYTES at first. */
 void symbolizer__limit_readers(struct symbolizer *s, size_t bytes);
 #define SYMBOLIZER_READERS_BYTES ((size_t)24 << 20)
 
 /* /proc/kallsyms in pieces of whole lines; to be called before the first kernel address is resolved. */
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size);
-/* What comes later. The text is whole lines. */
+/* A later piece of /proc/kallsyms, of whole lines. */
 struct kallsyms_piece {
-	bool is_reading; /* of all but the kernel's image, which replaces the one before; else symbols beside those */
-	bool begins, ends; /* of a reading, which is in force when it has ended */
+	bool is_reading; /* a new reading of all symbols except the kernel image's, which replaces the last reading; else symbols to add */
+	bool begins,
+		ends; /* the piece is the first or the last of a reading, which takes effect at its end */
 	const char *text;
 	size_t size;
 };
 int symbolizer__change_kallsyms(struct symbolizer *s, const struct kallsyms_piece *piece);
 /*
- * Were there kernel addresses without a name since the last call, or more symbols added than a new reading costs? Then
- * the kernel's modules should be read again.
+ * Should the kernel's modules be read again? Yes if kernel addresses had no name since the last call, or if more
+ * symbols were added than a new reading costs.
  */
 bool symbolizer__wants_modules(struct symbolizer *s);
 
@@ -81,7 +82,7 @@ struct symbolizer_job {
 
 	enum symbol_state state;
 	const char *
-		lines_lost; /* why existing line information could not be read, a sentence; NULL: none was lost */
+		lines_lost; /* why line information could not be read, a sentence; NULL: none was lost */
 };
 
 struct symbolizer_progress {
@@ -92,11 +93,11 @@ struct symbolizer_progress {
 
 struct symbolizer_options {
 	bool cache; /* look up and keep answers on disk, by the files they came from */
-	bool remember; /* keep some in memory, for the next call: it asks for other addresses of the same functions */
-	struct outside_books *outside; /* where it is counted what limits leave out, or NULL */
+	bool remember; /* keep some answers in memory, for other addresses of the same functions in the next call */
+	struct outside_books *outside; /* counts what limits leave out, or NULL */
 	bool debuginfod;	       /* ask the servers of DEBUGINFOD_URLS for debug files */
-	bool symbols_only; /* read no debug information: names from symbol tables, and lines that the cache has */
-	/* Called now and then. Nonzero cancels: what is unresolved becomes CANCELLED. May be NULL */
+	bool symbols_only; /* do not read debug information: names come from symbol tables, lines from the cache */
+	/* Called from time to time. Nonzero cancels: unresolved addresses become CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);
 	void *context;
 };
@@ -106,7 +107,7 @@ struct symbolizer_counts {
 	size_t modules, modules_cached; /* files, and those answered from the cache alone */
 	uint64_t debug_files_fetched, debug_files_wrong, fetch_failures;
 	uint64_t debug_files_refused; /* too large, or too many, to be verified by their CRC */
-	uint64_t abandoned; /* processes that waited for a file system which does not answer */
+	uint64_t abandoned;	      /* children abandoned because a file system does not answer */
 	const char
 		*fetch_error; /* the reason of the last failure, a clause; NULL: there was none */
 	uint64_t cpu_time;    /* ns, of the sandboxed processes */

@@ -18,7 +18,7 @@ enum unwind_call {
 	UNWIND_CALL_TO,	       /* a call of s->call_target */
 };
 
-/* What is known of an address; s->row is its row in the table. */
+/* Facts about an address; s->row is its row in the table. */
 enum unwind_look {
 	UNWIND_LOOK_NOTHING,
 	UNWIND_LOOK_INFERRED,
@@ -115,7 +115,7 @@ static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
 	ra = s->low;
 	if (!unwind_calls_this(s, ra))
 		return STACK_END_NO_FRAME;
-	s->was_kept = false;		   /* the words are the callee's, or nobody knows */
+	s->was_kept = false;		   /* the words are the callee's, or unknown */
 	s->fp_lost = s->fp_lost || number; /* the function may have pushed it */
 	return unwind_take(s, FRAME_INFERRED, ra, at + 8, s->fp);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The innermost function in code that is made as it runs, where it has no frame: it was just entered, or is about to return. The
- * frame pointer is its caller's then, and following it would skip the caller. Its instructions tell. Part of unwind_walk.h.
+ * The innermost function of JIT code, if it has no frame: it was just entered, or is about to return. The frame pointer is
+ * then its caller's, and following it would skip the caller. The instructions decide. Part of unwind_walk.h.
  *
- * V8's functions begin at a multiple of 64 bytes, and look at some words before they make their frame. They end with a
- * return that takes their arguments with it; where more were passed than they know of, the return address is moved first.
+ * V8's functions begin at a multiple of 64 bytes, and read some words before they make their frame. They end with a return
+ * that pops their arguments; if more arguments were passed than declared, the return address is moved first.
  */
 #ifndef SYSPROF_UNWIND_LEAF_H
 #define SYSPROF_UNWIND_LEAF_H
@@ -14,7 +14,7 @@
 #define UNWIND_ENTRY_BYTES 64u
 #define UNWIND_ENTRY_WORDS (UNWIND_ENTRY_BYTES / 8)
 
-#define UNWIND_LEAF_WORDS  16u /* bytes below the frame pointer: what a function of V8 is known by */
+#define UNWIND_LEAF_WORDS  16u /* the words that identify a function of V8 */
 
 #define UNWIND_PUSH_MOV	   0xe5894855u /* push %rbp; mov %rsp,%rbp, and … */
 #define UNWIND_PUSH_MOV_2  0xec8b4855u /* … the other way to write it */
@@ -24,17 +24,17 @@
 #define UNWIND_CALL_AT	   15
 #define UNWIND_CALL_END	   20
 
-/* What the words beside the frame pointer are of. */
+/* The frame that the words beside the frame pointer belong to. */
 enum unwind_leaf {
-	UNWIND_LEAF_IN_FRAME, /* of the innermost function, if at all */
+	UNWIND_LEAF_IN_FRAME, /* the innermost function's, if any */
 	UNWIND_LEAF_ENTERED,  /* not yet: its frame is not complete */
-	UNWIND_LEAF_LEFT,     /* not any more: they are beside unwind_state.left */
+	UNWIND_LEAF_LEFT,     /* no longer: they are beside unwind_state.left */
 	UNWIND_LEAF_MOVED,    /* nor are they anywhere */
 };
 
 /*
- * One bit for each place in the word, and the three bytes that follow, where a function makes its frame. Not inline: what it has in
- * hand would be on the stack eight times, of which all functions of an eBPF program have 512 bytes together.
+ * One bit for each byte of `word` at which a function makes its frame; `next` has the bytes that follow. Not inline: its
+ * variables would be on the stack eight times, and all functions of an eBPF program share 512 bytes.
  */
 static __attribute__((noinline)) __u64 unwind_frames_made(__u64 word, __u64 next)
 {
@@ -76,7 +76,9 @@ static __always_inline __u64 unwind_entry(struct unwind_state *s)
 	return made | unwind_entry_calls(code[0], code[1]) << UNWIND_CALL_AT;
 }
 
-/* Is it one of the instructions with which V8's functions end, behind pop %rbp? The return address is on top of the stack then. */
+/*
+ * Is this an instruction at the end of a V8 function, after pop %rbp? Then the return address is on top of the stack.
+ */
 static __always_inline bool unwind_is_leaving(__u64 code)
 {
 	return (code & 0xff) == 0xc2 ||				/* ret $BYTES */
@@ -87,7 +89,7 @@ static __always_inline bool unwind_is_leaving(__u64 code)
 	       (code & 0xfff800fffffdf8) == 0xc35000248d4858;
 }
 
-/* Behind that pop. The DWARF number of the register that has the return address; 0: of none. */
+/* Behind that pop. The DWARF number of the register with the return address; 0: none. */
 static __always_inline __u32 unwind_moved_return(__u64 code)
 {
 	if ((code & 0xffffff) == 0xc35241 || (code & 0xffffff00fffffd) == 0xc3524100248d48)
@@ -107,7 +109,9 @@ static __always_inline int unwind_take_leaf(struct unwind_state *s, enum unwind_
 			   s->fp);
 }
 
-/* The builtin that makes the frame of this baseline code has none itself, and has not made it yet. */
+/*
+ * The builtin that makes the frame of this baseline code has no frame of its own, and has not made that one yet.
+ */
 static __always_inline int unwind_leaf_that_calls(struct unwind_state *s)
 {
 	__u64 code[2];

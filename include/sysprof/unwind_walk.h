@@ -214,7 +214,7 @@ static __always_inline bool unwind_in_mapping(struct unwind_state *s, __u64 addr
 	return unwind_find_mapping(s, address);
 }
 
-/* What is not asked for at each frame is found without branches, which the verifier counts as paths. */
+/* Rare fields are found without branches, which the verifier counts as paths. */
 static __always_inline const struct unwind_rule *unwind_rule_of(struct unwind_state *s, __u64 pc,
 								bool is_hot)
 {
@@ -310,10 +310,9 @@ static __always_inline int unwind_signal(struct unwind_state *s)
 }
 
 /*
- * A piece of code that makes room and calls, and has no frame pointer (CPython's trampolines, one for
- * each function of Python: sub $8,%rsp; call *%rcx; add $8,%rsp; ret). Where it is returned to it
- * gives the room back and returns: that is its whole frame. How much room there is; or
- * -STACK_END_FAULT, -STACK_END_NO_FRAME: it is no such code.
+ * Code that allocates stack and calls, without a frame pointer (CPython's trampolines, one for each Python function:
+ * sub $8,%rsp; call *%rcx; add $8,%rsp; ret). At the return address it releases that stack and returns: that is its
+ * whole frame. Returns its size in bytes; or -STACK_END_FAULT, -STACK_END_NO_FRAME: it is other code.
  */
 static __always_inline int unwind_room_at(struct unwind_state *s)
 {
@@ -368,7 +367,7 @@ static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 
 /*
  * The innermost function may not have set up its frame yet, or may have removed it already. Then the frame
- * pointer is the caller's, and following it would skip the caller. The current instruction tells.
+ * pointer is the caller's, and following it would skip the caller. The current instruction decides.
  * UNWIND_STEP_ON: the caller was found this way.
  */
 static __always_inline int unwind_by_prologue(struct unwind_state *s)
@@ -405,7 +404,7 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
-	/* zero, or a path that does not use it may copy what was never set, and the verifier minds */
+	/* zero: a path that does not use it may copy it uninitialized, which the verifier rejects */
 	__u64 cfa = 0, ra = 0, fp = s->fp, base = s->sp;
 	__u32 how = rule->cfa,
 	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
@@ -431,7 +430,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		cfa = base + rule->cfa_offset;
 	}
 	/*
-	 * the stack gets shorter with each frame, but for one whose return address has left it (vfork,
+	 * the stack pointer grows with each frame, except if the return address has left the stack (vfork,
 	 * runtime.clone of Go)
 	 */
 	if (cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER) || (cfa & 7))
@@ -469,7 +468,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 
 /* ---- from one stack to another --------------------------------------------------------------- */
 
-/* Is there a call right before the return address, of what begins at `start` or less than `room` behind? */
+/* Is there a call right before the return address whose target is in [start, start + room)? */
 static __always_inline bool unwind_is_call_of(struct unwind_state *s, __u64 ra, __u64 start,
 					      __u64 room)
 {
@@ -482,8 +481,8 @@ static __always_inline bool unwind_is_call_of(struct unwind_state *s, __u64 ra, 
 }
 
 /*
- * Go's asmcgocall, up to 1.20, has no frame, but notes on the stack that it goes to which goroutine it left, and how
- * deep in its stack; or 0 and the stack pointer, where it stayed. 0, or it cannot be read.
+ * Go's asmcgocall, up to 1.20, has no frame. It stores on the new stack which goroutine it left, and how deep in that
+ * one's stack; or 0 and the stack pointer, if it stayed. 0, or it cannot be read.
  */
 static __always_inline long unwind_go_depth(struct unwind_state *s, __s64 slot)
 {
@@ -500,8 +499,8 @@ static __always_inline long unwind_go_depth(struct unwind_state *s, __s64 slot)
 }
 
 /*
- * What Go's runtime has saved of the goroutine that this thread runs, while it is on another stack. A thread's
- * local storage leads to it. UNWIND_STEP_ON, or an end: the root, if there is none.
+ * The registers that Go's runtime saved for this thread's goroutine, while the thread is on another stack. Thread-local
+ * storage leads to them. UNWIND_STEP_ON, or an end: the root, if there is none.
  */
 static __always_inline int unwind_go_saved(struct unwind_state *s)
 {
@@ -512,7 +511,7 @@ static __always_inline int unwind_go_saved(struct unwind_state *s)
 	if (a->rule.cfa_register && unwind_read(s, &a->offset, sizeof(a->offset),
 						s->mapping.bias + (__u32)a->rule.fp_offset))
 		return STACK_END_FAULT;
-	/* what is saved is where the last change of stacks began, not those before */
+	/* the saved registers are those of the last change of stacks, not of earlier ones */
 	if (s->switches > 1)
 		return STACK_END_NO_RULE;
 	if (unwind_thread_base(s, &at) || unwind_read(s, &at, sizeof(at), at + a->offset) ||
@@ -558,11 +557,11 @@ static __always_inline int unwind_find_across(struct unwind_state *s)
 }
 
 /*
- * Functions of Go that go over to another stack, by s->across. Stacks of Go move and are used again,
- * so where they came from there has to be a call of them right before the return address.
+ * Functions of Go that switch to another stack, by s->across. Go's stacks move and are reused, so the return address on
+ * the old stack must follow a call of this function.
  *
- * Those with a frame keep their frame pointer. The others keep their caller's. morestack goes on with what the goroutine
- * was doing when it had not enough room, if that is still this thread's.
+ * Functions with a frame keep their frame pointer, the others keep their caller's. morestack continues the goroutine that
+ * ran out of stack, if that is still this thread's.
  */
 static __always_inline int unwind_across_at(struct unwind_state *s)
 {
@@ -584,11 +583,11 @@ static __always_inline int unwind_across_at(struct unwind_state *s)
 	return unwind_found(s, FRAME_SWITCH, a->frame[1], a->saved.sp + 8, a->frame[0]);
 }
 
-/* ---- code that nobody describes ------------------------------------------------------------ */
+/* ---- code without CFI ------------------------------------------------------------------------ */
 
 /*
- * Code that nobody describes. Of a file it may keep no frame pointer at all. Where it was followed in vain
- * words are not searched: it may have made room, and what lies there be older calls of itself.
+ * Code without CFI. In a file it may keep no frame pointer at all. Where the frame pointer led nowhere, the stack is
+ * not searched: the code may have allocated stack that holds old return addresses of its own.
  */
 static __always_inline int unwind_undescribed(struct unwind_state *s)
 {
@@ -604,7 +603,7 @@ static __always_inline int unwind_undescribed(struct unwind_state *s)
 		s->leaf = made ? s->leaf : 0;
 		return UNWIND_STEP_ON;
 	}
-	/* also what has called a builtin of V8 without a frame, which is innermost */
+	/* also the caller of a V8 builtin without a frame, which is innermost */
 	if ((innermost || (s->after_call && s->kind != FRAME_POINTER &&
 			   (s->ip & (UNWIND_ENTRY_BYTES - 1)) == UNWIND_CALL_END &&
 			   s->mapping.table == UNWIND_NO_TABLE)) &&
@@ -632,7 +631,7 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 	int end;
 
 	s->in_trampoline = false;
-	/* what the file says is of the task that made it */
+	/* the file describes the task that made this one */
 	if (s->is_fresh && s->all_known)
 		return STACK_END_ROOT;
 	if (!rule && s->missing)

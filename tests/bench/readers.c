@@ -17,7 +17,7 @@
 #include "base/clocks.h"
 #include "procfs/file_search.h"
 #include "procfs/proc_maps.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 #define PATIENCE  60000000000ull /* ns */
 #define TURNS	  9
@@ -25,15 +25,15 @@
 
 enum service { NOTHING, FILES, MAPS, SERVICES };
 
-static void serve_nothing(struct reader_job *job)
+static void serve_nothing(struct helper_job *job)
 {
 	job->answer_size = 1;
 }
 
-static const reader_serve_fn services[SERVICES] = {
+static const helper_serve_fn services[SERVICES] = {
 	[NOTHING] = serve_nothing, [FILES] = file_search__serve, [MAPS] = proc_maps__serve};
 
-static struct reader_pool *pool;
+static struct helper_pool *pool;
 static int root, directory;
 static struct file_question question;
 
@@ -43,7 +43,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-static void take(void *context, const struct reader_answer *answer)
+static void take(void *context, const struct helper_answer *answer)
 {
 	(void)context;
 	if (answer->refusal || !answer->size) {
@@ -60,7 +60,7 @@ static int take_mapping(void *context, const struct proc_mapping *mapping)
 
 static void ask(enum service service)
 {
-	struct reader_request request = {.service = service, .data = "", .size = 1, .answer = take};
+	struct helper_request request = {.service = service, .data = "", .size = 1, .answer = take};
 	int err;
 
 	if (service == MAPS) {
@@ -72,9 +72,9 @@ static void ask(enum service service)
 			request.fds = &root;
 			request.fd_count = 1;
 		}
-		err = reader_pool__ask(pool, &request);
+		err = helper_pool__ask(pool, &request);
 	}
-	if (err || !reader_pool__waiting(pool)) {
+	if (err || !helper_pool__waiting(pool)) {
 		fprintf(stderr, "it cannot be asked: %d\n", err);
 		exit(1);
 	}
@@ -111,10 +111,10 @@ static uint64_t time_turn(enum service service, int how, unsigned int rounds)
 		else
 			ask(service);
 		if (how == 0)
-			reader_pool__settle(pool, PATIENCE);
+			helper_pool__settle(pool, PATIENCE);
 	}
 	if (how == 1)
-		reader_pool__settle(pool, PATIENCE);
+		helper_pool__settle(pool, PATIENCE);
 	return (monotonic_ns() - begin) / rounds;
 }
 
@@ -142,9 +142,10 @@ static void measure(const char *name, enum service service, unsigned int rounds)
 
 int main(int argc, char **argv)
 {
-	struct reader_pool_options options = {.services = services,
+	struct helper_pool_options options = {.services = services,
 					      .service_count = SERVICES,
-					      .name = "bench-reader",
+					      .class = HELPER_READER,
+					      .keeper = HELPER_KEEPER,
 					      .credit = 3600000000000ull};
 	unsigned int rounds = argc == 2 ? (unsigned int)strtoul(argv[1], NULL, 10) : 0;
 	struct stat st;
@@ -153,7 +154,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: readers ROUNDS, at most 4000\n");
 		return 2;
 	}
-	if (reader_pool__new(&options, &pool))
+	if (helper_pool__new(&options, &pool))
 		fail("readers");
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	directory = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -165,6 +166,6 @@ int main(int argc, char **argv)
 	measure("nothing", NOTHING, rounds);
 	measure("mappings", MAPS, rounds);
 	measure("file", FILES, rounds);
-	reader_pool__free(pool);
+	helper_pool__free(pool);
 	return 0;
 }

@@ -221,7 +221,7 @@ static void run_windows(struct session *session, uint64_t seconds, uint64_t inte
 	struct failure failure = {};
 
 	while (monotonic_ns() < end && !ended) {
-		if (session__step(session, NULL, 0, next < end ? next : end, &failure))
+		if (session__step(session, next < end ? next : end, &failure))
 			fail_now("step", &failure);
 		if (monotonic_ns() < next)
 			continue;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long
+# runs: beside long
 """Other people's viewers load the files of real recordings, and see in them what is there."""
 import concurrent.futures
 import glob
@@ -14,8 +14,9 @@ import time
 
 from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
-from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, comms, firefox_threads, fixture,
+from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, alone, comms, firefox_threads, fixture,
                     folded, has_chain, kernel_part, long, main, record, run, scratch, share, total)
+from libgo import pprof
 from librecorded import clang_commands, java_commands, node_commands, python_commands, recorded
 from libviewers import devtools, devtools_tracks, speedscope
 
@@ -67,6 +68,7 @@ def outputs(base):
             for word in ("-o", base + suffix)]
 
 
+@alone
 def test_rich_command():
     base = scratch("rich")
     names = "duty", "kstack", "dl", "rename", "storm", "exits_leader", "chain"
@@ -92,6 +94,7 @@ def test_rich_command():
     assert folded(scratch("again.folded")) == rows
 
 
+@alone
 def test_runtimes():
     """Code that is made while it runs, inlined functions and lines, thousands of functions."""
     recordings = {name: recorded(name) for name in ("python", "node", "clang", "java")}
@@ -138,7 +141,7 @@ def test_all_at_once():
     in_browsers(base)
     for options in ["-raw"], ["-top"], ["-tags"], ["-top", "-tagfocus=process=java"]:
         if shutil.which("go"):
-            assert run("go", "tool", "pprof", *options, base + ".pb.gz", check=0, timeout=200).out.strip()
+            assert pprof(*options, base + ".pb.gz").strip()
 
 
 @long

@@ -33,12 +33,12 @@
 #include "base/json_writer.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
-#include "runtimes/cpython_code.h"
-#include "runtimes/cpython_find.h"
-#include "runtimes/cpython_gil.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
-#include "runtimes/cpython_thread.h"
-#include "runtimes/cpython_walk.h"
+#include "runtimes/python/thread.h"
+#include "runtimes/python/walk.h"
 
 #define FRAMES_MAX	2000u
 #define GROUPS_MAX	500u
@@ -111,7 +111,7 @@ static void read_mappings(void)
 }
 
 /* Writable mappings of the same file, and what has none directly behind them. */
-static size_t own_writable(size_t first, struct cpython_range *ranges, size_t max)
+static size_t own_writable(size_t first, struct target_range *ranges, size_t max)
 {
 	size_t count = 0;
 
@@ -121,7 +121,7 @@ static size_t own_writable(size_t first, struct cpython_range *ranges, size_t ma
 		bool behind = !m->inode && count && ranges[count - 1].end == m->start;
 
 		if (m->writable && (own || behind))
-			ranges[count++] = (struct cpython_range){m->start, m->end};
+			ranges[count++] = (struct target_range){m->start, m->end};
 	}
 	return count;
 }
@@ -129,7 +129,7 @@ static size_t own_writable(size_t first, struct cpython_range *ranges, size_t ma
 static enum cpython_verdict try_file(size_t i, int fd)
 {
 	struct target_memory m = new_memory();
-	struct cpython_range ranges[16];
+	struct target_range ranges[16];
 	struct cpython_symbols symbols;
 	struct cpython_image image = {.writable = ranges};
 	enum cpython_verdict verdict = CPYTHON_ABSENT;

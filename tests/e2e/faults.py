@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: long sanitized
+# runs: beside long sanitized
 """What goes wrong before, while and after recording: one row each.
 
 A row says the exit status, a part of the message, and a time limit. All of them leave nothing
@@ -17,8 +17,8 @@ import subprocess
 import sys
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, Skip, children_of, fixture, folded, has_chain, load_json, long,
-                    main, natively, need_root, run, scratch, share, sysprof, wait_for)
+from libe2e import (SANITIZED, SYSPROF, Background, Skip, alone, children_of, fixture, folded, has_chain,
+                    load_json, long, main, natively, need_root, run, scratch, share, sysprof, wait_for)
 
 LIMIT = 30 if SANITIZED else 10
 libc = ctypes.CDLL(None, use_errno=True)
@@ -511,6 +511,7 @@ def check_full_disk(suffix, pages):
         yield f".{suffix}, {pages} pages: left behind {set(after) ^ set(before)}"
 
 
+@alone
 def test_full_disk():
     need_root()
     problems = []
@@ -535,6 +536,7 @@ def test_full_disk_takes_all_files():
     run("umount", path, check=0)
 
 
+@alone
 def test_full_disk_keeps_the_recording():
     """What a .sysprof held before the disk was full is there and readable; the target runs on."""
     need_root()

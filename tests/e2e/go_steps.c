@@ -267,6 +267,7 @@ static void open_program(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
 	char name[64], line[512];
 	struct elf_file *file;
+	uint64_t address;
 	FILE *maps;
 
 	if (fd < 0 || elf_file__open(fd, &file))
@@ -278,9 +279,10 @@ static void open_program(const char *path)
 	}
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	maps = fopen(name, "r");
-	if (!maps || !fgets(line, sizeof(line), maps))
+	if (!maps || !fgets(line, sizeof(line), maps) ||
+	    elf_file__address_of_offset(file, 0, &address))
 		die(name);
-	bias = strtoull(line, NULL, 16) - elf_file__base_address(file);
+	bias = strtoull(line, NULL, 16) - address;
 	fclose(maps);
 	elf_file__free(file);
 	close(fd);

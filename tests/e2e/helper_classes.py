@@ -7,6 +7,10 @@ classes in helper_classes.json.
 
 A child of no class fails the test, one that has worked without being what its class says, and one that was it and is so no
 longer; so does a class of which no child was seen.
+
+It is of no use with the sanitizers. A build with them has no system call filters and its limits of memory are above what the
+sanitizer reserves; its helpers keep standard error for the reports (helpers/child.c), and the sanitizer searches leaks in a
+process of its own.
 """
 import os
 import shutil

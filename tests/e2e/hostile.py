@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: sanitized
+# runs: beside sanitized
 """Names, files and numbers that a profiled program chose to hurt us with.
 
 Each time: status 0 and whole files, samples not lost, names shown escaped, and where a file is good

@@ -15,11 +15,11 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/clocks.h"
-#include "jitwatch/code_answers.h"
+#include "runtimes/hotspot/found.h"
 #include "process/code_functions.h"
-#include "process/frame_address.h"
+#include "runtimes/frame_address.h"
 #include "process/managed_frames.h"
-#include "runtimes/hotspot_names.h"
+#include "runtimes/hotspot/names.h"
 #include "models/hotspot_walk.h"
 #include "stream/event_decode.h"
 
@@ -27,7 +27,7 @@
 #define ANSWER_LIMIT (2u << 20)
 
 struct naming {
-	struct found_runtimes found;
+	struct hotspot_found found;
 	bool began;
 	struct code_functions *functions; /* all that was told so far */
 	struct profile_builder *builder;  /* of the stack */
@@ -58,9 +58,9 @@ static inline int naming__init(struct naming *n, const struct hotspot_layout *la
 			       const struct hotspot_code *code)
 {
 	*n = (struct naming){.functions = code_functions__new()};
-	n->found.has_hotspot = true;
-	n->found.hotspot = *layout;
-	n->found.hotspot_code = *code;
+	n->found.is_read = true;
+	n->found.layout = *layout;
+	n->found.code = *code;
 	return n->functions ? 0 : -ENOMEM;
 }
 
@@ -130,9 +130,8 @@ static inline void naming__sample(struct naming *n, struct target_memory *memory
 	struct sample_frames frames;
 	struct frame_note *notes;
 
-	n->found.memory = *memory;
 	if (!n->began)
-		code_answers__begin(&n->found);
+		java_runtime.memory->begin(&n->found, memory);
 	n->began = true;
 	memset(e, 0, sizeof(*e));
 	e->header.time = monotonic_ns();
@@ -143,7 +142,7 @@ static inline void naming__sample(struct naming *n, struct target_memory *memory
 	for (size_t i = 0; i < count && e->notes < FRAME_NOTES_MAX; i++) {
 		struct frame_note note = {.frame = i};
 
-		if (is_java[i] && make_note(n->found.hotspot_code.layout, memory, &seen[i], &note))
+		if (is_java[i] && make_note(n->found.code.layout, memory, &seen[i], &note))
 			notes[e->notes++] = note;
 	}
 	n->builder = profile_builder__new();
@@ -193,12 +192,11 @@ static inline void naming__read(struct naming *n, struct target_memory memory, u
 
 	uint64_t start = thread_cpu_ns();
 
-	n->found.memory = memory;
 	for (size_t i = 0; i < e->notes; i++) {
 		struct code_question q = question_of_note(e, &sample_notes(e)[i]);
 
 		n->asked++;
-		n->unanswered += code_answers__add(&answers, &n->found, &q) != 0;
+		n->unanswered += java_runtime.memory->answer(&n->found, &answers, &memory, &q) != 0;
 	}
 	n->cpu_ns += thread_cpu_ns() - start;
 	for (size_t at = 0; at < answers.bytes.count;) {
@@ -247,8 +245,8 @@ static inline void show_other(const struct naming *n, const struct profile_locat
 	printf("noted: %s, not %s; frame %zu of %u; %" PRIu64 " unloads since %" PRIu64
 	       ", sample %" PRIu64 "\n",
 	       k < l->line_count ? name_of(n->profile, &lines[k]) : "-", expected->name,
-	       expected->frame, e->user_frames, n->found.hotspot_unloads.count,
-	       n->found.hotspot_unloads.since, (uint64_t)e->header.time);
+	       expected->frame, e->user_frames, n->found.unloads.count, n->found.unloads.since,
+	       (uint64_t)e->header.time);
 	for (size_t i = 0; i < e->notes; i++) {
 		const struct frame_note *note = &sample_notes(e)[i];
 		const struct code_words words = {.life = 1,

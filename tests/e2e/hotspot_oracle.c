@@ -23,9 +23,9 @@
 #include <time.h>
 
 #include "../fixtures/java/trace_agent.h"
-#include "runtimes/hotspot_counter.h"
-#include "runtimes/hotspot_names.h"
-#include "runtimes/hotspot_words.h"
+#include "runtimes/hotspot/counter.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/words.h"
 #include "models/hotspot_walk.h"
 #include "hotspot_jvm.h"
 #include "hotspot_notes.h"

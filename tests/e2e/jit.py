@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: alone sanitized
+# runs: beside sanitized
 """Code that is made as it runs has the name that it had when the sample was taken.
 
 A fixture makes one function after the other at one address and knows when each ran: its log is the judge.
@@ -12,8 +12,8 @@ import signal
 import socket
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, children_of, deepest, folded, load_json,
-                    main, need_root, record, scratch, share)
+from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest,
+                    folded, load_json, main, need_root, record, scratch, share)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -126,18 +126,21 @@ def enough_at_same_address(least, *options, **more):
 
 # ---- one address, one function after the other --------------------------------------------------
 
+@alone
 def test_two_functions_at_one_address():
     judged = enough_at_same_address(1000, "-p", 500, "-n", 1000)
     assert judged.wrong == 0, judged
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.03 * judged.count, judged
 
 
+@alone
 def test_the_same_told_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, told when the process ends."""
     judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
 
 
+@alone
 def test_two_milliseconds_a_function():
     """Where the file is reopened for each line, too."""
     for options in (), ("-r",):
@@ -148,6 +151,7 @@ def test_two_milliseconds_a_function():
         assert 1 <= judged.flagged < 0.6 * judged.count, judged
 
 
+@alone
 def test_sysprof_is_stopped_for_a_second():
     """Nobody knows when in that second a line was written."""
     judged, path, facts, pid, (begin, end) = same_address("-p", 2, stop=1)
@@ -158,6 +162,7 @@ def test_sysprof_is_stopped_for_a_second():
     assert during.count == during.flagged and during.count > 100, during
 
 
+@alone
 def test_code_in_a_deleted_file():
     """As libffi and others have it where anonymous memory may not be executed."""
     judged = enough_at_same_address(1000, "-x", "-p", 200, "-n", 1000)
@@ -165,12 +170,14 @@ def test_code_in_a_deleted_file():
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.05 * judged.count, judged
 
 
+@alone
 def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
     judged = enough_at_same_address(1000, "-p", 200, "-s", "-n", 1000)
     assert judged.wrong == 0, judged
 
 
+@alone
 def test_unwinding_by_jitdump():
     """Its functions use the frame pointer for something else: what the dump says of frames leads to their caller."""
     need_root()
@@ -281,6 +288,7 @@ def test_what_is_no_map():
         assert "its user's files reached their limit" in result.err, result.err
 
 
+@alone
 def test_a_map_that_grows_without_end():
     """A writer at full speed: bounded in CPU and memory, and no wrong name."""
     with Elsewhere() as f:

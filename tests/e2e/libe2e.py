@@ -3,7 +3,8 @@
 
 A test is a script with functions named test_*; `main(globals())` at its end runs them in order (or
 those named on the command line), prints a line for each and exits 0, 1, or 77 if all were skipped.
-Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=long runs them alone.
+Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=long runs no others.
+Those marked @alone run when nothing else does: CASES="short beside" leaves them out, CASES="short alone" runs no others.
 Those marked @natively are not repeated with the sanitizers.
 """
 import gzip
@@ -26,7 +27,7 @@ SCRATCH = os.environ.get("SCRATCH") or os.getcwd()
 SANITIZED = "asan" in os.path.basename(BUILD)
 
 
-CASES = os.environ.get("CASES", "all")
+CASES = os.environ.get("CASES", "all").split()
 KEPT = os.path.join(SCRATCH, "kept")
 KEPT_MAX = 64 << 20  # bytes of one recording
 
@@ -38,6 +39,12 @@ class Skip(Exception):
 def long(test):
     """A case that only `make test-all` runs, since it takes long."""
     test.is_long = True
+    return test
+
+
+def alone(test):
+    """A case of a test that runs beside others that itself does not: it measures time or shares of the CPUs."""
+    test.is_alone = True
     return test
 
 
@@ -521,7 +528,9 @@ def is_wanted(name, test):
         return name in sys.argv[1:]
     if SANITIZED and getattr(test, "is_native", False):
         return False
-    return CASES == "all" or getattr(test, "is_long", False) == (CASES == "long")
+    if "all" not in CASES and getattr(test, "is_long", False) != ("long" in CASES):
+        return False
+    return len(CASES) < 2 or getattr(test, "is_alone", False) == ("alone" in CASES)
 
 
 def main(scope):

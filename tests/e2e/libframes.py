@@ -106,7 +106,9 @@ def wait_for_word(p, seconds=30):
 
 
 def start(command, *arguments, **options):
-    return subprocess.Popen([str(word) for word in (*command, *arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options)
+    # unbuffered: what has been read is not there for the next select()
+    return subprocess.Popen([str(word) for word in (*command, *arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            bufsize=0, **options)
 
 
 def end(p):

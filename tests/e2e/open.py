@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: alone sanitized
+# runs: beside sanitized
 """sysprof open: what is served, to whom, and what becomes of everybody else; record --open."""
 import gzip
 import http.client

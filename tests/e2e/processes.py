@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long sanitized
+# runs: beside long sanitized
 """Processes as they were at the time: mappings, names, lives and files that come and go."""
 import os
 import re
@@ -9,9 +9,9 @@ import shutil
 import signal
 import sys
 
-from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra, firefox_threads,
-                    fixture, folded, has_chain, kernel_part, long, main, natively, record, run, scratch, share,
-                    started_sampling, total, user_part)
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra,
+                    firefox_threads, fixture, folded, has_chain, kernel_part, long, main, natively, record, run,
+                    scratch, share, started_sampling, total, user_part)
 from librecorded import recorded
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -224,6 +224,7 @@ def test_exec_replaces_name_and_mappings():
 
 # ---- names --------------------------------------------------------------------------------------
 
+@alone
 def test_names_at_the_time():
     path, firefox = scratch("rename.folded"), scratch("rename.json.gz")
     told = Facts(record("-o", path, "-o", firefox, "--", fixture("rename"), "0.15").out)
@@ -294,6 +295,7 @@ def assert_briefs(directory, rows, firefox, count):
                     assert library == f"{directory}/{thread.process}", (library, thread.process)
 
 
+@alone
 @natively
 def test_processes_of_10_ms():
     count, directory = 300, scratch("briefs")
@@ -305,6 +307,7 @@ def test_processes_of_10_ms():
     assert_briefs(directory, rows, firefox, count)
 
 
+@alone
 def test_processes_of_10_ms_in_the_whole_system():
     count, directory = 100, scratch("system-briefs")
     script = new_briefs(directory, count)
@@ -563,6 +566,7 @@ def test_vfork_and_posix_spawn():
         assert not [row for row in parent if "leaf" in row[0]], parent
 
 
+@alone
 def test_setuid_exec():
     """Counters that belong to a task vanish when it executes a set-user-ID program."""
     path, binary = scratch("setuid.folded"), copied("chain", "suid-chain")
@@ -604,24 +608,34 @@ def assert_real(name, key, process, *libraries, at_least=50):
     return threads
 
 
+@natively
+@alone
 def test_python_of_the_system():
     assert_real("python", "system", "python3", "python3")
 
 
+@natively
+@alone
 def test_python_that_runs_this_test():
     """Its own build, often with a shared library."""
     assert_real("python", "own", os.path.basename(os.path.realpath(sys.executable))[:15], "python3")
 
 
+@natively
+@alone
 def test_node():
     node = os.path.realpath(shutil.which("node") or "/nonexistent")
     assert_real("node", "json", os.path.basename(node), "node")
 
 
+@natively
+@alone
 def test_clang():
     assert_real("clang", "clang", "clang", "LLVM", "clang")
 
 
+@natively
+@alone
 def test_java():
     # the source launcher compiles first: libjvm has its share of the time
     assert_real("java", "java", "java", "libjvm")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long sanitized
+# runs: beside long sanitized
 """What `sysprof record` is asked for, and what comes: targets, known call chains, rates, clocks,
 CPUs, depths, durations and files."""
 import glob
@@ -11,9 +11,9 @@ import re
 import subprocess
 import time
 
-from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, comms, firefox_extra, firefox_threads,
-                    fixture, folded, has_chain, kernel_part, load_json, long, main, natively, record, run, scratch, share,
-                    started_sampling, total, user_part, wait_for)
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra,
+                    firefox_threads, fixture, folded, has_chain, kernel_part, load_json, long, main, natively,
+                    record, run, scratch, share, started_sampling, total, user_part, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
@@ -132,6 +132,7 @@ def test_threads_of_a_thread():
         assert len(busy) == wanted and chain.pid not in busy, (options, busy)
 
 
+@alone
 @natively
 def test_process_that_is_also_a_child():
     """Asked for twice, sampled once."""
@@ -165,6 +166,7 @@ wait
 """
 
 
+@alone
 def test_children_that_are_there_and_that_come():
     path, own = scratch("children.json.gz"), scratch("no-children.json.gz")
     script = SHELL.format(chain=fixture("chain"), loop=fixture("loop"))
@@ -193,6 +195,7 @@ def test_no_inherit_of_a_command():
     assert set(comms(folded(path))) <= {"storm"}, comms(folded(path))
 
 
+@alone
 def test_whole_system():
     path = scratch("all.json.gz")
     with Fixture("chain", "30") as one, Fixture("loop", "30") as two:
@@ -206,6 +209,7 @@ def test_whole_system():
     assert seen[one.pid].name == "chain" and seen[two.pid].name == "loop"
 
 
+@alone
 @natively
 @long
 def test_exclude_self():
@@ -300,6 +304,7 @@ def test_max_depth():
 
 # ---- how often, when, where ---------------------------------------------------------------------
 
+@alone
 @natively
 @long
 def test_rates():
@@ -311,6 +316,7 @@ def test_rates():
         assert_sample_count(samples, told.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
 
 
+@alone
 @natively
 def test_cpus():
     if os.sysconf("SC_NPROCESSORS_ONLN") < 2:
@@ -354,6 +360,7 @@ def test_clocks():
         assert seen >= 100, seen
 
 
+@alone
 @natively
 def test_duration():
     with Fixture("chain", "30") as chain:
@@ -484,6 +491,7 @@ BIG_SOURCE = "#include <stdio.h>\n" + "".join(
     f"x += s[i].a[i % {i % 7 + 1}] * {i}; return x + printf(\"%d\", x); }}\n" for i in range(1500))
 
 
+@alone
 def test_whole_system_beside_a_compiler_and_a_storm():
     source, base = scratch("big.c"), scratch("busy")
     with open(source, "w", encoding="utf-8") as f:

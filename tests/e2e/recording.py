@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: sanitized
+# runs: beside sanitized
 """The recording file: killed, damaged, cut, converted elsewhere, replaced, given away."""
 import glob
 import os
@@ -85,6 +85,7 @@ def cpu_ns(pid):
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
+@e.alone
 @natively
 def test_kill_9():
     """Killed in the middle, it holds every sample that is older than a second, and their names."""

@@ -312,7 +312,7 @@ static void run_windows(struct session *session, uint64_t seconds, uint64_t inte
 	uint64_t windows = seconds * 1000000000ull / interval, number = 0, refused = 0;
 
 	while (monotonic_ns() < end) {
-		if (session__step(session, NULL, 0, next < end ? next : end, &failure))
+		if (session__step(session, next < end ? next : end, &failure))
 			fail_now("step", &failure);
 		if (monotonic_ns() < next)
 			continue;

@@ -24,11 +24,16 @@ UNNAMED = "equal, some of them unnamed or marked"
 EARLY = "before the process was looked at"
 
 
-def recorded(p, seconds, name):
-    """The samples of a process that runs, and of its children. What is recorded first makes its tables known."""
-    path, text = fresh(name + ".sysprof"), fresh(name + ".json")
-    record("-p", p.pid, "-d", 1, "-o", path)
-    record("-p", p.pid, "-d", seconds, "-F", 999, "-o", path, timeout=seconds + 60)
+def groups(things):
+    """Of three, which are recorded at a time."""
+    return [things[i:i + 3] for i in range(0, len(things), 3)]
+
+
+def recorded(running, seconds, name):
+    """The samples of processes that run, and of their children. What is recorded first makes their tables known."""
+    path, text, pids = fresh(name + ".sysprof"), fresh(name + ".json"), ",".join(str(p.pid) for p in running)
+    record("-p", pids, "-d", 1, "-o", path)
+    record("-p", pids, "-d", seconds, "-F", 999, "-o", path, timeout=seconds + 60)
     sysprof("convert", path, "-o", text, check=0)
     return sorted(samples_of(text), key=lambda sample: sample.when)
 
@@ -94,20 +99,24 @@ def class_in_subinterpreter(frames, told):
 def compare_told(command, processes, seconds, classify=class_of, result=None):
     """`processes`: the programs of each."""
     result = result or Result()
-    for programs in processes:
-        log = fresh(f"spans-{programs[-1]}")
-        p = start(command, os.path.join(PROGRAMS, "spans.py"), log, 3600, *programs)
+    for group in groups(processes):
+        logs, running = [fresh(f"spans-{programs[-1]}") for programs in group], []
         try:
-            wait_for_word(p)
-            samples = recorded(p, seconds / len(processes), f"told-{programs[-1]}")
+            for programs, log in zip(group, logs):
+                running.append(start(command, os.path.join(PROGRAMS, "spans.py"), log, 3600, *programs))
+            for p in running:
+                wait_for_word(p)
+            samples = recorded(running, seconds * len(group) / len(processes), f"told-{group[0][-1]}")
         finally:
-            end(p)
-        spans = Spans(log + ".*")
+            for p in running:
+                end(p)
+        told = [(programs, Spans(log + ".*")) for programs, log in zip(group, logs)]
         for sample, known in with_looks(samples):
-            stack = spans.at(sample.tid, sample.when)
-            if stack:
-                frames = sample.of_runtime()
-                result.add(known, classify(frames, stack), programs[-1], frames, stack[-len(frames) - 1:])
+            for programs, spans in told:
+                stack = spans.at(sample.tid, sample.when)
+                if stack:
+                    frames = sample.of_runtime()
+                    result.add(known, classify(frames, stack), programs[-1], frames, stack[-len(frames) - 1:])
     return result
 
 
@@ -138,7 +147,7 @@ def test_told():
 
 @long
 def test_told_for_long():
-    check_told([[program] for program in TOLD], 6 * SECONDS, 2000)
+    check_told([[program] for program in TOLD], 3 * SECONDS, 2000)
 
 
 def test_long_chains():
@@ -233,19 +242,24 @@ def class_at_any_instant(frames, trampolines):
 
 def compare_at_any_instant(command, programs, seconds, result):
     result = result or Result()
-    for program in programs:
-        p = start(command, "-X", "perf", "-c", HIDE, os.path.join(PROGRAMS, "running.py"), program, 1)
+    for group in groups(programs):
+        running, fds = [], []
         try:
-            fd = int(wait_for_word(p))
-            wait_for_word(p)
-            samples = recorded(p, seconds / len(programs), f"instant-{program}")
-            trampolines = Map(f"/proc/{p.pid}/fd/{fd}")
+            for program in group:
+                running.append(start(command, "-X", "perf", "-c", HIDE, os.path.join(PROGRAMS, "running.py"), program, 1))
+            for p in running:
+                fds.append(int(wait_for_word(p)))
+                wait_for_word(p)
+            samples = recorded(running, seconds * len(group) / len(programs), f"instant-{group[0]}")
+            trampolines = {p.pid: Map(f"/proc/{p.pid}/fd/{fd}") for p, fd in zip(running, fds)}
         finally:
-            end(p)
+            for p in running:
+                end(p)
+        program_of = {p.pid: program for p, program in zip(running, group)}
         for sample, known in with_looks(samples):
-            frames = sample.frames
-            result.add(known, class_at_any_instant(frames, trampolines), program,
-                       [trampolines.at(f) or (f if f.runtime else f.name) for f in frames[-8:]])
+            frames, at = sample.frames, trampolines[sample.pid].at
+            result.add(known, class_at_any_instant(frames, trampolines[sample.pid]), program_of[sample.pid],
+                       [at(f) or (f if f.runtime else f.name) for f in frames[-8:]])
     return result
 
 
@@ -273,7 +287,7 @@ def test_at_any_instant():
 
 @long
 def test_at_any_instant_for_long():
-    check_at_any_instant(AT_ANY_INSTANT, 7 * SECONDS, 2000)
+    check_at_any_instant(AT_ANY_INSTANT, 4 * SECONDS, 2000)
 
 
 if __name__ == "__main__":

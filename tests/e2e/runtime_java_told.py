@@ -10,6 +10,7 @@ makes the stacks that it tells complete: -XX:+ShowHiddenFrames.
 
 JDKS=DIR has more of them; SECONDS=N makes the recordings longer; SHOW=N tells N examples of what differs.
 """
+import collections
 import os
 import re
 import time
@@ -71,51 +72,56 @@ def class_of(ours, told):
     return "wrong"
 
 
-def compare(home, programs, seconds, classes, examples):
-    log = fresh(f"spans-{programs[-1]}")
+def compare(home, processes, seconds, classes, examples):
+    """`processes`: the programs of each. All of them are in one recording."""
     path, text = fresh("told.sysprof"), fresh("told.json")
-    p = start([os.path.join(home, "bin/java"), *FLAGS, "-cp", compiled("Spans"), "Spans", log + ".log"], *programs)
+    logs, running = {}, []
     try:
-        wait_for_word(p)
+        for programs in processes:
+            log = fresh(f"spans-{programs[-1]}")
+            running.append(start([os.path.join(home, "bin/java"), *FLAGS, "-cp", compiled("Spans"), "Spans", log + ".log"], *programs))
+            logs[log] = programs
+        for p in running:
+            wait_for_word(p)
         time.sleep(0.5)
-        record("-p", p.pid, "-d", seconds + WARM, "-F", 999, "-o", path, timeout=seconds + 60)
+        record("-p", ",".join(str(p.pid) for p in running), "-d", seconds + WARM, "-F", 999, "-o", path, timeout=seconds + 60)
     finally:
-        end(p)
+        for p in running:
+            end(p)
     sysprof("convert", path, "-o", text, check=0)
-    spans, line, first = Spans(log + ".*"), spins_at(), None
-    for sample in sorted(samples_of(text), key=lambda sample: sample.when):
-        told = spans.at(sample.tid, sample.when)
-        if not told:
-            continue
-        first = first or sample.when
-        if sample.when < first + WARM * 1e9:
-            continue
-        told = [(without_address(name), file, at) for name, file, at in told]
-        told[-1] = *told[-1][:2], line
-        ours = of_java(sample.frames)
-        kind = class_of(ours, told)
-        classes[kind] = classes.get(kind, 0) + 1
-        if kind != "equal" and len(examples) < SHOW:
-            examples.append((kind, programs, ours, told, sample.frames))
+    samples, line = sorted(samples_of(text), key=lambda sample: sample.when), spins_at()
+    for log, programs in logs.items():
+        spans, first = Spans(log + ".*"), None
+        for sample in samples:
+            told = spans.at(sample.tid, sample.when)
+            if not told:
+                continue
+            first = first or sample.when
+            if sample.when < first + WARM * 1e9:
+                continue
+            told = [(without_address(name), file, at) for name, file, at in told]
+            told[-1] = *told[-1][:2], line
+            ours = of_java(sample.frames)
+            kind = class_of(ours, told)
+            classes[programs[-1]][kind] += 1
+            if kind != "equal" and len(examples) < SHOW:
+                examples.append((kind, programs, ours, told, sample.frames))
 
 
 def check(major, home, processes, seconds, least):
-    """`processes`: the programs of each."""
     need_root()
-    classes, examples = {}, []
-    for programs in processes:
-        for _ in range(4):  # where others have the CPUs
-            before = sum(classes.values())
-            compare(home, programs, seconds, classes, examples)
-            if sum(classes.values()) - before >= least / len(processes):
-                break
-    total = sum(classes.values())
-    print(f"  JDK {major}: {total} samples: " + ", ".join(f"{n} {kind}" for kind, n in sorted(classes.items(), key=lambda e: -e[1])),
-          flush=True)
+    by_process, examples = collections.defaultdict(collections.Counter), []
+    for _ in range(4):  # where others have the CPUs
+        compare(home, processes, seconds, by_process, examples)
+        if all(by_process[programs[-1]].total() >= least / len(processes) for programs in processes):
+            break
+    classes = sum(by_process.values(), collections.Counter())
+    total = classes.total()
+    print(f"  JDK {major}: {total} samples: " + ", ".join(f"{n} {kind}" for kind, n in classes.most_common()), flush=True)
     for example in examples:
         print(f"    {example}")
     assert total >= least, total
-    assert not classes.get("wrong") and not classes.get("another line"), classes
+    assert not classes["wrong"] and not classes["another line"], classes
     assert classes["equal"] >= 0.99 * total, classes
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 240
-# runs: alone
+# runs: beside
 """What is read of V8's memory, against what V8 itself says of the same process.
 
 Threads of node are stopped at random moments (v8_oracle.c), their frames walked by frame pointer and named from the words

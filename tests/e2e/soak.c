@@ -194,8 +194,8 @@ static void run(struct soak *s, uint64_t interval)
 		if (now >= next_usage &&
 		    usage__step(s->usage, s->session, now, &next_usage, &report))
 			measure(s, &report);
-		if (session__step(s->session, NULL, 0,
-				  min_u64(min_u64(next_window, next_usage), s->end), &failure))
+		if (session__step(s->session, min_u64(min_u64(next_window, next_usage), s->end),
+				  &failure))
 			give_up("step", &failure);
 		if (monotonic_ns() < next_window)
 			continue;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 240
+# runs: beside
 """Files that a tenant forges to cost us CPU time and memory: each is mapped by an unprivileged user.
 
 What is asserted is ten times what is normal, and far below what such files used to cost.

@@ -9,7 +9,7 @@ import os
 import re
 
 from libe2e import firefox_threads, folded, long, main, need_root, record, run, scratch
-from libgo import SOURCES, go, go_build
+from libgo import SOURCES, go_build, pprof
 
 COLD = 1000000000  # ns: until a busy machine has made the tables
 ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall", "runtime.morestack", "_start", "clone3",
@@ -137,7 +137,7 @@ def pprof_stacks(program, path):
             frames = frames[1:]
         result[without_clock(tuple(frames[::-1]))] += weight
 
-    for line in run(go(), "tool", "pprof", "-traces", program, path, check=0).out.splitlines():
+    for line in pprof("-traces", program, path).splitlines():
         if line.startswith("-----"):
             add(frames, weight)
             frames, weight = [], 0.0

@@ -122,8 +122,8 @@ static void try_wire(const char *blob, size_t size, size_t step)
 /* As the file of a cache, with a header and a checksum that are right. */
 static void try_file(const char *blob, size_t size)
 {
-	const struct symbol_file_id id = {.debug_id = 7, .build_id_size = 1};
-	struct symbol_answers *empty = symbol_answers__new(1 << 20), *answers;
+	const struct symbol_key key = {.identity = 7, .build_id_size = 1};
+	struct symbol_answers *empty = symbol_answers__new(), *answers;
 	const void *header;
 	size_t header_size;
 	uint64_t whole = HEADER_SIZE + size;
@@ -131,14 +131,14 @@ static void try_file(const char *blob, size_t size)
 	char *file = malloc(whole);
 
 	MUST(empty && file);
-	symbol_answers__encode(empty, &id, &header, &header_size);
+	symbol_answers__encode(empty, &key, &header, &header_size);
 	MUST(header_size == HEADER_SIZE);
 	memcpy(file, header, HEADER_SIZE);
 	memcpy(file + HEADER_SIZE, blob, size);
 	memcpy(file + 16, &whole, sizeof(whole));
 	crc = crc32_update(0, file + 16, whole - 16);
 	memcpy(file + 12, &crc, sizeof(crc));
-	if (!symbol_answers__open(file, whole, &id, &answers)) {
+	if (!symbol_answers__open(file, whole, &key, &answers)) {
 		for (uint64_t address = 0; address < 16; address++)
 			symbol_answers__find(answers, address);
 		MUST(!symbol_answers__merge(empty, answers));

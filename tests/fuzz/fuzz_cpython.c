@@ -8,13 +8,13 @@
 
 #include "../unit/forge_cpython.h"
 #include "fuzz.h"
-#include "jitwatch/code_copy.h"
-#include "runtimes/cpython_code.h"
-#include "runtimes/cpython_find.h"
-#include "runtimes/cpython_gil.h"
+#include "runtimes/python/copy.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
-#include "runtimes/cpython_thread.h"
-#include "runtimes/cpython_walk.h"
+#include "runtimes/python/thread.h"
+#include "runtimes/python/walk.h"
 #include "stream/event_decode.h"
 
 #define CHANGE 11u
@@ -133,7 +133,7 @@ static void walk(const struct cpython *py, struct forged *f, struct target_memor
 
 static void look(struct forged *f)
 {
-	const struct cpython_range range = {FORGED_BASE, FORGED_BASE + FORGED_SIZE};
+	const struct target_range range = {FORGED_BASE, FORGED_BASE + FORGED_SIZE};
 	struct cpython_symbols s = {.runtime = cpython_minor(f->py.version) < 13 ? FORGED_BASE : 0,
 				    .runtime_size = f->py.version < 0x030c0000 ? 0x28b20 : 0x704a8};
 	const struct cpython_image image = {.symbols = &s, .writable = &range, .writable_count = 1};

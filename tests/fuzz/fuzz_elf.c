@@ -76,8 +76,9 @@ static void take_apart(const struct elf_file *file, uint64_t offset, uint64_t en
 
 static void translate(const struct elf_file *file)
 {
-	uint64_t base = elf_file__base_address(file);
+	uint64_t base = 0;
 
+	elf_file__address_of_offset(file, 0, &base);
 	elf_file__is_relocatable(file);
 	for (unsigned int shift = 0; shift < 64; shift++) {
 		uint64_t result;

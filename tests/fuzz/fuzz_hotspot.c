@@ -8,8 +8,8 @@
 
 #include "../unit/hotspot_image.h"
 #include "fuzz.h"
-#include "runtimes/hotspot_counter.h"
-#include "runtimes/hotspot_names.h"
+#include "runtimes/hotspot/counter.h"
+#include "runtimes/hotspot/names.h"
 
 #define FRAMES_MAX 64
 #define PLACES	   8

@@ -12,13 +12,12 @@
 
 #include "fuzz.h"
 #include "fuzz_walk.h"
-#include "unwind/build_reply.h"
+#include "unwind/build.h"
 #include "unwind/unwind.h"
 #include "unwind/unwind_table.h"
 
 #define BUCKETS_TRIED 4096
 #define FIELDS_SIZE   sizeof(struct build_reply)
-#define TICKET	      7
 #define LIMIT	      65536
 
 /* As it is built: five rows, two rules. */
@@ -30,8 +29,7 @@ static const struct good {
 		uint8_t numbers[6], addresses[6], rest[516];
 	} bytes;
 } GOOD = {
-	.reply = {.ticket = TICKET,
-		  .image = {.table = {.base = 0x1000,
+	.reply = {.image = {.table = {.base = 0x1000,
 				      .buckets = 3,
 				      .index = 32,
 				      .numbers = 48,
@@ -95,8 +93,8 @@ static int memory_with(const void *bytes, size_t size, bool sealed)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct build_request request = {.limit = LIMIT};
-	struct build_result result = {};
+	enum table_refusal refusal = TABLE_REFUSAL_NONE;
+	struct unwind_table_image image = {};
 	struct build_reply reply;
 	bool sealed;
 	int fd, err;
@@ -106,14 +104,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&reply, data, FIELDS_SIZE);
 	sealed = !reply.image.bytes; /* a pointer of theirs is not used for anything else */
 	fd = memory_with(data + FIELDS_SIZE, size - FIELDS_SIZE, sealed);
-	err = build_reply__take(&reply, TICKET, fd, &request, &result);
+	err = build_reply__take(&reply, sizeof(reply), fd, LIMIT, &image, &refusal);
 	close(fd);
-	MUST(err <= 0 && !err == (result.image.bytes != NULL));
-	MUST(result.refusal < TABLE_REFUSAL_DIED && (err == -EFBIG) == (result.refusal != 0));
+	MUST(err <= 0 && !err == (image.bytes != NULL));
+	MUST(refusal < TABLE_REFUSAL_DIED && (err == -EFBIG) == (refusal != 0));
 	if (err)
 		return 0;
-	MUST(sealed && reply.ticket == TICKET && result.image.size <= LIMIT);
-	try_all(&result.image);
-	unwind_table_image__fini(&result.image);
+	MUST(sealed && image.size <= LIMIT);
+	try_all(&image);
+	unwind_table_image__fini(&image);
 	return 0;
 }

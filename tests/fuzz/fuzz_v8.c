@@ -8,11 +8,11 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "runtimes/v8_code.h"
-#include "runtimes/v8_lines.h"
-#include "runtimes/v8_positions.h"
-#include "runtimes/v8_string.h"
-#include "runtimes/v8_trust.h"
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/lines.h"
+#include "runtimes/v8/positions.h"
+#include "runtimes/v8/string.h"
+#include "runtimes/v8/trust.h"
 #include "../unit/v8_support.h"
 
 #define FUZZED (HEAP_SIZE - 65536) /* where the input lies */

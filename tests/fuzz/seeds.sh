@@ -226,6 +226,14 @@ for name, data in ("one", blob[:len(blob) // 2]), ("all", blob), ("told", blob +
     with open(f"{sys.argv[1]}/blob-{name}", "wb") as f:
         f.write(b"\5" + bytes(7) + data)
 ' "$dir" || exit 1
+# messages of helpers, with two descriptors: an answer, and one that ends too soon; see fuzz_message.c
+python3 -c '
+import struct, sys
+frame = struct.pack("<QIIQ", 7, 1, 2, 16) + bytes(range(16))
+for name, data in ("answer", frame), ("cut", frame[:-1]):
+    with open(f"{sys.argv[1]}/message-{name}", "wb") as f:
+        f.write(b"\2" + bytes(7) + data)
+' "$dir" || exit 1
 # recordings: their events, behind a header of fuzz_session.c that repeats nothing
 python3 -c '
 import os, sys

@@ -129,7 +129,7 @@ static inline void close_opener(struct dso_opener *o)
 	size_t images = 0, fds = 0, roots = 0, sightings = 0, references = 0, counted = 0;
 
 	for (size_t i = 0; i < o->images.count; i++) {
-		const struct image *image = &o->images.data[i];
+		const struct dso_image *image = &o->images.data[i];
 
 		fds += image->fd >= 0;
 		images += image->path != NULL;
@@ -151,8 +151,7 @@ static inline void close_opener(struct dso_opener *o)
 	assert_int_equal(references, counted);
 	assert_int_equal(fds + roots, o->fds);
 	assert_true(o->by_build_id.count + o->by_inode.count <= images);
-	assert_int_equal(o->by_sighting.count, sightings);
-	assert_int_equal(o->by_identity.count, sightings);
+	assert_int_equal(o->by_numbers.count, sightings);
 	assert_int_equal(o->by_root.count, roots);
 	dso_opener__free(o);
 }

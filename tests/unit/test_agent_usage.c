@@ -70,7 +70,7 @@ static void *work(void *context)
 static void test_threads(void **state)
 {
 	struct worker workers[] = {
-		{.name = "sysprof-finish"}, {.name = "sysprof-tables"}, {.name = "any"}};
+		{.name = "sysprof-finish"}, {.name = "sysprof-sender"}, {.name = "any"}};
 	pthread_t threads[3];
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second, third;
@@ -86,8 +86,7 @@ static void test_threads(void **state)
 	second = report_at(u, 11000 * MS);
 	assert_int_equal(second.threads, first.threads + 3);
 	assert_true(more(&second, &first, USAGE_CPU_FINISHER) >= 50 * MS);
-	assert_true(more(&second, &first, USAGE_CPU_BUILDER) >= 50 * MS);
-	assert_true(more(&second, &first, USAGE_CPU_THREADS) >= 50 * MS);
+	assert_true(more(&second, &first, USAGE_CPU_THREADS) >= 100 * MS);
 	assert_true(more(&second, &first, USAGE_CPU_COLLECTOR) >= 30 * MS);
 	/* 210 ms of 10 s at least */
 	assert_true(second.cpu >= 0.0205);
@@ -129,7 +128,7 @@ static void test_children(void **state)
 {
 	struct usage *u = usage__new();
 	struct usage_report first = report_at(u, 1000 * MS), second, third;
-	pid_t reader, sealed, short_lived;
+	pid_t reader, sealed, builder, short_lived;
 	int ready[2];
 	char bytes[4];
 
@@ -138,10 +137,12 @@ static void test_children(void **state)
 	assert_int_equal(pipe(ready), 0);
 	reader = fork_worker("sysprof-reader", 80 * MS, ready[1], "sysprof-reader");
 	sealed = fork_worker("sysprof-sealed", 60 * MS, ready[1], NULL);
-	for (int i = 0; i < 3; i++)
+	builder = fork_worker("sysprof-builder", 60 * MS, ready[1], NULL);
+	for (int i = 0; i < 4; i++)
 		assert_int_equal(read(ready[0], bytes, 1), 1);
 	second = report_at(u, 11000 * MS);
-	assert_int_equal(second.processes, 3);
+	assert_int_equal(second.processes, 4);
+	assert_true(more(&second, &first, USAGE_CPU_BUILDER) >= 55 * MS);
 	assert_true(more(&second, &first, USAGE_CPU_READERS) >= 150 * MS);
 	assert_true(more(&second, &first, USAGE_CPU_SYMBOLIZER) >= 55 * MS);
 	assert_true(second.memory_by[USAGE_MEMORY_CHILDREN] > 0);
@@ -150,7 +151,8 @@ static void test_children(void **state)
 	short_lived = fork_worker("sysprof-sealed", 100 * MS, ready[1], NULL);
 	assert_int_equal(read(ready[0], bytes, 1), 1);
 	kill(short_lived, SIGKILL), kill(sealed, SIGKILL), kill(reader, SIGKILL);
-	for (int i = 0; i < 3; i++)
+	kill(builder, SIGKILL);
+	for (int i = 0; i < 4; i++)
 		assert_true(wait(NULL) > 0);
 	third = report_at(u, 21000 * MS);
 	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)

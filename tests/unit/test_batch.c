@@ -321,7 +321,6 @@ static void test_errors_of_the_caller(void **state)
 
 #define SHIFT	0x3400000ull /* where the running kernel lies, beside its vmlinux */
 #define VMLINUX 0xffffffff81000000ull
-#define ID	"595350524f465445535400000000112233445566"
 
 static const char kernel_source[] =
 	"__asm__(\".text\\n.globl _stext\\n_stext: nop\\n\");\n"
@@ -347,20 +346,23 @@ static uint64_t address_of(const char *symbol)
 /* A kernel that is moved as a whole; its vmlinux is found by build-id, on the host. */
 static void test_lines_of_the_kernel(void **state)
 {
-	static const uint8_t id[] = {0x59, 0x53, 0x50, 0x52, 0x4f, 0x46, 0x54, 0x45, 0x53, 0x54,
-				     0x00, 0x00, 0x00, 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66};
-	static const char place[] = "/usr/lib/debug/.build-id/59/"
-				    "5350524f465445535400000000112233445566.debug";
+	/* the first half of a build-id; the second is this process's, since others may run this test */
+	uint8_t id[20] = {0x59, 0x53, 0x50, 0x52, 0x4f, 0x46, 0x54, 0x45, 0x53, 0x54};
 	const struct symbolizer_options options = {};
 	struct symbolizer_counts counts = {};
 	struct symbolizer *s = symbolizer__new();
 	uint64_t outer, addresses[3];
-	char kallsyms[256], path[128];
+	char kallsyms[256], path[128], hex[41], place[128];
+	const uint32_t pid = getpid();
 	struct symbolizer_job job;
 	struct told told;
 	FILE *source;
 
 	(void)state;
+	memcpy(id + 16, &pid, sizeof(pid));
+	for (size_t i = 0; i < sizeof(id); i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	snprintf(place, sizeof(place), "/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2);
 	if (geteuid() != 0) {
 		symbolizer__free(s);
 		print_message("needs root: a debug file has to lie below /usr/lib/debug\n");
@@ -372,8 +374,8 @@ static void test_lines_of_the_kernel(void **state)
 	fputs(kernel_source, source);
 	fclose(source);
 	run("cc -O1 -g -mcmodel=kernel -fno-pic -no-pie -fno-asynchronous-unwind-tables -nostdlib "
-	    "-static -Wl,-Ttext=0x%llx -Wl,--build-id=0x" ID " -Wl,-e,_stext -o vmlinux k.c",
-	    (unsigned long long)VMLINUX);
+	    "-static -Wl,-Ttext=0x%llx -Wl,--build-id=0x%s -Wl,-e,_stext -o vmlinux k.c",
+	    (unsigned long long)VMLINUX, hex);
 	run("mkdir -p $(dirname %s) && cp vmlinux %s", place, place);
 	outer = address_of("outer");
 	snprintf(

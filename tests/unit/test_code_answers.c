@@ -9,7 +9,7 @@
 
 #include "base/clocks.h"
 #include "hotspot_image.h"
-#include "jitwatch/code_answers.h"
+#include "runtimes/hotspot/found.h"
 #include "process/code_functions.h"
 #include "stream/event_decode.h"
 
@@ -19,35 +19,38 @@
 
 struct scene {
 	struct hotspot_image image;
-	struct found_runtimes found;
+	struct hotspot_found found;
+	struct target_memory memory;
 	struct code_answers answers;
 };
 
 static struct scene *open_scene(bool is_moved)
 {
 	struct scene *s = calloc(1, sizeof(*s));
-	struct found_runtimes *f = &s->found;
+	struct hotspot_found *f = &s->found;
 
 	assert_non_null(s);
 	image_init(&s->image, is_moved);
-	f->memory = image_memory(&s->image);
-	assert_int_equal(hotspot_layout__read(&f->hotspot, &f->memory, s->image.exports), 0);
-	assert_int_equal(hotspot_code__read(&f->hotspot_code, &f->hotspot, &f->memory), 0);
-	f->has_hotspot = true;
+	s->memory = image_memory(&s->image);
+	assert_int_equal(hotspot_layout__read(&f->layout, &s->memory, s->image.exports), 0);
+	assert_int_equal(hotspot_code__read(&f->code, &f->layout, &s->memory), 0);
+	f->is_read = true;
 	s->answers = (struct code_answers){.pid = 10, .limit = LIMIT};
 	return s;
 }
 
 static void close_scene(struct scene *s)
 {
-	hotspot_layout__fini(&s->found.hotspot);
+	hotspot_layout__fini(&s->found.layout);
 	code_answers__fini(&s->answers);
 	free(s);
 }
 
 static int ask(struct scene *s, const struct code_question *q)
 {
-	return code_answers__add(&s->answers, &s->found, q);
+	return s->memory.reads_left
+		       ? java_runtime.memory->answer(&s->found, &s->answers, &s->memory, q)
+		       : -EDQUOT;
 }
 
 /* The event at *at, which it moves; NULL: there are no more. */
@@ -142,7 +145,7 @@ static void test_method_that_is_another_one_now(void **state)
 	assert_state(s, &q, CODE_STATE_STALE);
 	q.function = 0x7fff00001000; /* not there */
 	assert_state(s, &q, CODE_STATE_STALE);
-	s->found.has_hotspot = false;
+	s->found.is_read = false;
 	assert_state(s, &q, CODE_STATE_UNKNOWN);
 	close_scene(s);
 }
@@ -172,7 +175,7 @@ static void test_method_of_an_unloaded_class(void **state)
 	close_scene(s);
 	s = open_scene(true);
 	image_put(&s->image, IMAGE_PERF, 0, 4); /* -XX:-UsePerfData */
-	code_answers__begin(&s->found);
+	java_runtime.memory->begin(&s->found, &s->memory);
 	q.time = monotonic_ns();
 	at = 0;
 	assert_int_equal(ask(s, &q), 0);
@@ -290,7 +293,7 @@ static void test_code_that_is_replaced_meanwhile(void **state)
 	struct code_question q = about_code(s, 0x40);
 
 	(void)state;
-	s->found.memory.read = change_while_reading;
+	s->memory.read = change_while_reading;
 	assert_int_equal(ask(s, &q), 0);
 	assert_int_equal(s->answers.bytes.count, 0);
 	assert_int_equal(s->answers.methods.count, 0);
@@ -359,11 +362,11 @@ static void test_limits(void **state)
 	assert_int_equal(s->answers.bytes.count, 0);
 	s->answers.limit = LIMIT;
 	for (uint32_t left = 1; left < 40; left++) {
-		s->found.memory.reads_left = left;
+		s->memory.reads_left = left;
 		s->answers.bytes.count = s->answers.methods.count = 0;
 		assert_int_equal(ask(s, &q), 0);
 	}
-	s->found.memory.reads_left = 0;
+	s->memory.reads_left = 0;
 	assert_int_equal(ask(s, &q), -EDQUOT);
 	close_scene(s);
 }

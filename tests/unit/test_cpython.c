@@ -9,13 +9,13 @@
 
 #include "base/cleanup.h"
 #include "forge_cpython.h"
-#include "runtimes/cpython_check.h"
-#include "runtimes/cpython_code.h"
-#include "runtimes/cpython_find.h"
-#include "runtimes/cpython_gil.h"
+#include "runtimes/python/check.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/find.h"
+#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
-#include "runtimes/cpython_thread.h"
-#include "runtimes/cpython_walk.h"
+#include "runtimes/python/thread.h"
+#include "runtimes/python/walk.h"
 
 #define FRAMES 64
 #define GROUPS 16
@@ -134,7 +134,7 @@ static void by_cookie_test(void **state)
 	for (size_t v = 2; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
 		struct target_memory m = forged_memory(f);
-		const struct cpython_range ranges[] = {
+		const struct target_range ranges[] = {
 			{1, 4096}, {forged_address(0), forged_address(FORGED_SIZE)}};
 		struct cpython_image image = {.writable = ranges, .writable_count = 2};
 		struct cpython py;
@@ -187,7 +187,7 @@ static void unknown_minor_test(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(0x030f02f0);
 	struct target_memory m = forged_memory(f);
-	const struct cpython_range range = {forged_address(0), forged_address(FORGED_SIZE)};
+	const struct target_range range = {forged_address(0), forged_address(FORGED_SIZE)};
 	const struct cpython_image image = {.writable = &range, .writable_count = 1};
 	struct cpython py;
 

@@ -48,7 +48,7 @@ static void leave(struct dso_opener *o, uint32_t number, uint32_t user, bool by_
 {
 	const struct file_finding facts = {.device = 1, .inode = number};
 
-	dso_copies__note(o, user, &facts, by_itself);
+	dso_images__note_copy(o, user, &facts, by_itself);
 }
 
 static void assert_left(uint32_t user, enum outside_reason reason, uint64_t count)
@@ -70,21 +70,21 @@ static void sums_test(void **state)
 	uint32_t image;
 
 	(void)state;
-	assert_true(dso_copies__room(o, 1, 60 * MB) == 60 * MB);
+	assert_true(dso_images__copy_room(o, 1, 60 * MB) == 60 * MB);
 	image = adopt(o, 1, 1, 60 * MB, now);
-	assert_true(dso_copies__room(o, 1, 60 * MB) == 40 * MB);
-	assert_true(dso_copies__room(o, 2, 256 * MB) == 90 * MB);
+	assert_true(dso_images__copy_room(o, 1, 60 * MB) == 40 * MB);
+	assert_true(dso_images__copy_room(o, 2, 256 * MB) == 90 * MB);
 	leave(o, 2, 1, false);
 	assert_left(1, OUTSIDE_BY_USER, 1);
 	/* all together */
 	adopt(o, 3, 2, 85 * MB, now);
-	assert_true(dso_copies__room(o, 3, 60 * MB) == 5 * MB);
-	assert_true(dso_copies__room(o, 1, 60 * MB) == 5 * MB);
+	assert_true(dso_images__copy_room(o, 3, 60 * MB) == 5 * MB);
+	assert_true(dso_images__copy_room(o, 1, 60 * MB) == 5 * MB);
 	leave(o, 4, 3, false);
 	assert_left(3, OUTSIDE_BY_ALL, 1);
 	/* what is closed is given back */
 	dso_images__close(o, image);
-	assert_true(dso_copies__room(o, 1, 200 * MB) == 65 * MB);
+	assert_true(dso_images__copy_room(o, 1, 200 * MB) == 65 * MB);
 	assert_int_equal(quota__used(&o->copies.quota, 1), 0);
 	assert_int_equal(o->copies.quota.total.used, 85 * MB);
 	close_all(o);
@@ -112,15 +112,15 @@ static void idle_test(void **state)
 	(void)state;
 	first = adopt(o, 1, 1, 40 * MB, now);
 	second = adopt(o, 2, 1, 40 * MB, now + 2 * MINUTE);
-	assert_true(dso_copies__room(o, 1, 50 * MB) == 60 * MB - 10 * MB);
+	assert_true(dso_images__copy_room(o, 1, 50 * MB) == 60 * MB - 10 * MB);
 	assert_int_equal(o->images.data[first].fd, -1);
 	assert_true(o->images.data[second].fd >= 0);
 	o->now += 2 * MINUTE;
-	assert_true(dso_copies__room(o, 2, 150 * MB) == 100 * MB);
+	assert_true(dso_images__copy_room(o, 2, 150 * MB) == 100 * MB);
 	assert_true(o->images.data[second].fd >= 0);
 	/* what is held stays */
 	dso_images__hold(o, second);
-	assert_true(dso_copies__room(o, 1, 90 * MB) == 60 * MB);
+	assert_true(dso_images__copy_room(o, 1, 90 * MB) == 60 * MB);
 	dso_images__unhold(o, second);
 	close_all(o);
 }

@@ -23,7 +23,7 @@
 #include "procfs/command_line.h"
 #include "procfs/environment.h"
 #include "base/quota.h"
-#include "procfs/fact_asker.h"
+#include "live/parts/facts.h"
 #include "procfs/fact_reader.h"
 #include "procfs/otel_context.h"
 #include "stream/event_decode.h"
@@ -421,7 +421,7 @@ static bool says(const struct facts_event *e, const char *key, const char *value
 	return false;
 }
 
-static const reader_serve_fn services[] = {fact_reader__serve};
+static const helper_serve_fn services[] = {fact_reader__serve};
 
 /* A child with a context and an environment of its own. */
 static pid_t start_child(char *const *arguments, char *const *environment)
@@ -471,37 +471,57 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static struct fact_asker *new_asker(struct reader_pool **pool, struct heard *heard)
-{
-	const struct reader_pool_options options = {
-		.services = services, .service_count = 1, .name = "test-facts"};
-	static const char *const names[] = {"TEAM"};
-	struct fact_asker *asker = NULL;
+/* The part, with a table and readers of its own. */
+struct asker {
+	struct tasks *tasks;
+	struct helper_pool *pool;
+	struct live_part part;
+};
 
-	assert_int_equal(reader_pool__new(&options, pool), 0);
-	assert_int_equal(fact_asker__new(&(struct fact_asker_options){.readers = *pool,
-								      .names = names,
-								      .name_count = 1,
-								      .push = hear,
-								      .context = heard},
-					 &asker),
+static void new_asker(struct asker *a, struct heard *heard)
+{
+	const struct helper_pool_options options = {.services = services,
+						    .service_count = 1,
+						    .class = HELPER_READER,
+						    .keeper = HELPER_KEEPER};
+	static const char *const names[] = {"TEAM"};
+
+	a->tasks = tasks__new(&(struct tasks_options){});
+	assert_non_null(a->tasks);
+	assert_int_equal(helper_pool__new(&options, &a->pool), 0);
+	assert_int_equal(facts_part__new(&(struct facts_options){.tasks = a->tasks,
+								 .readers = a->pool,
+								 .names = names,
+								 .name_count = 1,
+								 .push = hear,
+								 .context = heard},
+					 &a->part),
 			 0);
-	return asker;
 }
 
-static void end_asker(struct fact_asker *asker, struct reader_pool *pool, struct heard *heard)
+static void end_asker(struct asker *a, struct heard *heard)
 {
-	reader_pool__free(pool);
-	fact_asker__free(asker);
+	helper_pool__free(a->pool);
+	a->part.free(a->part.object);
+	tasks__free(a->tasks);
 	unhear(heard);
 }
 
-static void ask(struct fact_asker *asker, struct reader_pool *pool, pid_t pid, uint64_t time)
+static void sampled(struct asker *a, pid_t pid, uint64_t time)
 {
-	fact_asker__sampled(asker, pid, time);
-	assert_int_equal(fact_asker__run(asker, time), 0);
-	assert_true(reader_pool__settle(pool, 20 * S));
-	assert_int_equal(fact_asker__run(asker, time), 0);
+	struct sample_event sample = {.header.time = time};
+	struct task *task = tasks__need(a->tasks, pid);
+
+	assert_non_null(task);
+	assert_int_equal(a->part.sampled(a->part.object, task, &sample), 0);
+}
+
+static void ask(struct asker *a, pid_t pid, uint64_t time)
+{
+	sampled(a, pid, time);
+	assert_int_equal(a->part.tick(a->part.object, time), 0);
+	assert_true(helper_pool__settle(a->pool, 20 * S));
+	assert_int_equal(a->part.tick(a->part.object, time), 0);
 }
 
 static void a_process_is_asked_once(void **state)
@@ -509,13 +529,13 @@ static void a_process_is_asked_once(void **state)
 	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL};
 	char *environment[] = {"DD_SERVICE=shop", "TEAM=red", "PASSWORD=secret", NULL};
 	struct heard heard = {};
-	struct reader_pool *pool;
-	struct fact_asker *asker = new_asker(&pool, &heard);
+	struct asker asker;
 	pid_t pid = start_child(arguments, environment);
-	struct fact_asker_stats stats;
+	struct facts_stats stats;
 
 	(void)state;
-	ask(asker, pool, pid, S);
+	new_asker(&asker, &heard);
+	ask(&asker, pid, S);
 	assert_int_equal(heard.events.count, 2);
 	assert_int_equal(heard.cgroups, 1);
 	assert_int_equal(heard.events.data[0]->state, FACTS_STATE_FIRST);
@@ -526,37 +546,37 @@ static void a_process_is_asked_once(void **state)
 	assert_null(memmem(heard.events.data[1]->text, heard.events.data[1]->size, "secret", 6));
 	assert_null(memmem(heard.events.data[1]->text, heard.events.data[1]->size, "script", 6));
 	/* not again, until a second later: then without the first one */
-	ask(asker, pool, pid, S + 1);
+	ask(&asker, pid, S + 1);
 	assert_int_equal(heard.events.count, 2);
-	ask(asker, pool, pid, 2 * S);
+	ask(&asker, pid, 2 * S);
 	assert_int_equal(heard.events.count, 3);
 	for (uint64_t i = 0; i < 100; i++)
-		ask(asker, pool, pid, (3 + 10 * i) * S);
+		ask(&asker, pid, (3 + 10 * i) * S);
 	assert_int_equal(heard.events.count, 5);
 	/* another life is asked anew */
-	fact_asker__forget(asker, pid);
-	ask(asker, pool, pid, 2000 * S);
+	assert_int_equal(tasks__exec(asker.tasks, pid), 0);
+	ask(&asker, pid, 2000 * S);
 	assert_int_equal(heard.events.count, 7);
-	fact_asker__forget(asker, pid);
+	assert_int_equal(tasks__exec(asker.tasks, pid), 0);
 	end_child(pid);
-	ask(asker, pool, pid, 3000 * S); /* it is gone */
+	ask(&asker, pid, 3000 * S); /* it is gone */
 	assert_int_equal(heard.events.count, 7);
-	fact_asker__stats(asker, &stats);
+	facts_part__stats(&asker.part, &stats);
 	assert_int_equal(stats.asked, 5);
 	assert_int_equal(stats.answered, 5);
-	end_asker(asker, pool, &heard);
+	end_asker(&asker, &heard);
 }
 
 static void a_context_is_found(void **state)
 {
 	struct heard heard = {};
-	struct reader_pool *pool;
-	struct fact_asker *asker = new_asker(&pool, &heard);
+	struct asker asker;
 	int ends[2];
 	char byte;
 	pid_t pid;
 
 	(void)state;
+	new_asker(&asker, &heard);
 	assert_int_equal(pipe(ends), 0);
 	pid = fork();
 	if (!pid) {
@@ -567,74 +587,70 @@ static void a_context_is_found(void **state)
 			pause();
 	}
 	assert_int_equal(read(ends[0], &byte, 1), 1);
-	ask(asker, pool, pid, S);
+	ask(&asker, pid, S);
 	assert_false(says(heard.events.data[1], "otel:service.name", "shop")); /* not at first */
-	ask(asker, pool, pid, 2 * S);
+	ask(&asker, pid, 2 * S);
 	assert_int_equal(heard.events.count, 3);
 	assert_true(says(heard.events.data[2], "otel:service.name", "shop"));
 	assert_true(says(heard.events.data[2], "otel:service.version", "1.2"));
 	end_child(pid);
 	close(ends[0]);
 	close(ends[1]);
-	end_asker(asker, pool, &heard);
+	end_asker(&asker, &heard);
 }
 
 /* 10,000 pids that are gone, and who was sampled last is asked all the same. */
 static void a_storm_is_not_asked(void **state)
 {
 	struct heard heard = {};
-	struct reader_pool *pool;
-	struct fact_asker *asker = new_asker(&pool, &heard);
-	struct reader_pool_stats spent;
-	struct fact_asker_stats stats;
+	struct asker asker;
+	struct facts_stats stats;
 
 	(void)state;
+	new_asker(&asker, &heard);
 	for (pid_t pid = 5000000; pid < 5010000; pid++)
-		fact_asker__sampled(asker, pid, S);
-	fact_asker__stats(asker, &stats);
+		sampled(&asker, pid, S);
+	facts_part__stats(&asker.part, &stats);
 	assert_int_equal(stats.dropped, 10000 - FACT_WAITING_MAX);
 	for (pid_t pid = 5000000; pid < 5010000; pid++)
-		fact_asker__forget(asker, pid);
-	assert_int_equal(fact_asker__run(asker, S), 0);
-	ask(asker, pool, getpid(), S);
+		assert_int_equal(tasks__exec(asker.tasks, pid), 0);
+	assert_int_equal(asker.part.tick(asker.part.object, S), 0);
+	ask(&asker, getpid(), S);
 	assert_int_equal(heard.events.count, 2);
 	/* those that live are asked, so many at once and so many a second */
 	for (uint64_t i = 0; i < 2 * quota_row(QUOTA_FACT_READINGS)->all.limit; i++) {
-		fact_asker__forget(asker, getpid());
-		ask(asker, pool, getpid(), S + i);
+		assert_int_equal(tasks__exec(asker.tasks, getpid()), 0);
+		ask(&asker, getpid(), S + i);
 	}
-	fact_asker__stats(asker, &stats);
+	facts_part__stats(&asker.part, &stats);
 	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit);
 	assert_true(stats.asked >= quota_row(QUOTA_FACT_LOOKS)->all.limit);
-	fact_asker__forget(asker, getpid());
-	ask(asker, pool, getpid(), 3 * S);
+	assert_int_equal(tasks__exec(asker.tasks, getpid()), 0);
+	ask(&asker, getpid(), 3 * S);
 	for (uint64_t i = 0; i < 100; i++) {
-		fact_asker__forget(asker, getpid());
-		ask(asker, pool, getpid(), 3 * S);
+		assert_int_equal(tasks__exec(asker.tasks, getpid()), 0);
+		ask(&asker, getpid(), 3 * S);
 	}
-	fact_asker__stats(asker, &stats);
+	facts_part__stats(&asker.part, &stats);
 	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
-	reader_pool__stats(pool, &spent);
-	print_message("asking one takes a reader %.0f us of CPU\n",
-		      spent.cpu_ns / 1e3 / (double)stats.asked);
-	end_asker(asker, pool, &heard);
+	end_asker(&asker, &heard);
 }
 
 static void bad_names_are_refused(void **state)
 {
 	static const char *const names[] = {"A=B"};
-	struct fact_asker *asker = NULL;
-	struct fact_asker_options options = {.names = names, .name_count = 1, .push = hear};
+	struct live_part part = {};
+	struct facts_options options = {.names = names, .name_count = 1, .push = hear};
 
 	(void)state;
-	assert_int_equal(fact_asker__new(&options, &asker), -EINVAL);
-	assert_null(asker);
+	assert_int_equal(facts_part__new(&options, &part), -EINVAL);
+	assert_null(part.object);
 }
 
 static void answers_that_are_not_sound(void **state)
 {
-	static uint8_t bytes[READER_ANSWER_MAX];
-	struct reader_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
+	static uint8_t bytes[MESSAGE_SIZE_MAX];
+	struct helper_answer answer = {.data = bytes, .size = PROCESS_FACTS_SIZE};
 	uint32_t *counts = (uint32_t *)bytes;
 
 	(void)state;
@@ -660,7 +676,7 @@ static void answers_that_are_not_sound(void **state)
 	answer.size--;
 	assert_false(fact_reader__take(&answer, &facts));
 	answer.size++;
-	answer.refusal = READER_HUNG;
+	answer.refusal = HELPER_HUNG;
 	assert_false(fact_reader__take(&answer, &facts));
 }
 

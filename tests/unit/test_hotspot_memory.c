@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "hotspot_image.h"
-#include "runtimes/hotspot_counter.h"
-#include "runtimes/hotspot_names.h"
-#include "runtimes/hotspot_words.h"
+#include "runtimes/hotspot/counter.h"
+#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/words.h"
 
 struct scene {
 	struct hotspot_image image;

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "jitwatch/jit_channel.h"
+#include "jitwatch/jit_follower.h"
 #include "jitwatch/jit_tail.h"
 
 #define SECOND	 1000000000ull
@@ -109,6 +110,45 @@ static int hear(void *context, struct event_header *event)
 		h->bytes.count += e->size;
 	}
 	return 0;
+}
+
+static bool never_full(void *context, bool settle)
+{
+	(void)context;
+	(void)settle;
+	return false;
+}
+
+static void refuse_touch(void *context, const struct jit_owner *owner)
+{
+	(void)context;
+	assert_null(owner);
+}
+
+/* No file of a user whose files hung a watcher is opened. */
+static void denied_test(void **state)
+{
+	static struct quota bytes;
+	struct heard h = {};
+	const struct jit_follower_output output = {
+		.push = hear, .is_full = never_full, .touch = refuse_touch, .context = &h};
+	struct jit_follower *r;
+	struct jit_owner owner;
+
+	(void)state;
+	quota__init(&bytes, QUOTA_JIT_BYTES);
+	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
+	assert_int_equal(jit_follower__new(&output, &bytes, &r), 0);
+	assert_int_equal(jit_follower__deny(r, owner.user), 0);
+	jit_follower__follow_map(r, &owner);
+	assert_int_equal(h.last_file, 1);
+	assert_int_equal(h.state, JIT_FILE_STATE_HUNG);
+	h.state = JIT_FILE_STATE_FOLLOWED;
+	jit_follower__follow_dump(r, getpid(), "/tmp/jit-1.dump", 0, 4096);
+	assert_int_equal(h.last_file, 2);
+	assert_int_equal(h.state, JIT_FILE_STATE_HUNG);
+	assert_int_equal(jit_follower__error(r), 0);
+	jit_follower__free(r);
 }
 
 static void append(const char *text)
@@ -412,8 +452,9 @@ static void crowd_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(ring_test),  test(nonsense_test), test(follow_test), test(ended_test),
-		test(users_test), test(crowd_test),    test(pause_test),  test(large_test),
+		test(ring_test),  test(nonsense_test), test(follow_test),
+		test(ended_test), test(denied_test),   test(users_test),
+		test(crowd_test), test(pause_test),    test(large_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,9 +28,7 @@ struct request {
 };
 
 struct answer {
-	struct runtime_info info;
-	struct cpython_layout layout;
-	uint32_t may_come, has_python, python, keeps_frame_pointers;
+	struct runtime_findings findings;
 	int32_t result;
 };
 
@@ -47,7 +45,7 @@ static struct reading {
 } * reading;
 
 static struct {
-	struct reader_pool *pool;
+	struct helper_pool *pool;
 	struct live_code *code;
 	size_t functions, chains, stale;
 	uint64_t now;
@@ -99,7 +97,7 @@ static void write_chain(int fd, uint32_t pid, const struct code_question *q)
 	write_full(fd, &c, sizeof(c));
 }
 
-static void serve(struct reader_job *job)
+static void serve(struct helper_job *job)
 {
 	static struct request request;
 	int fd = memfd_create("answer", MFD_CLOEXEC);
@@ -107,7 +105,7 @@ static void serve(struct reader_job *job)
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
 	if (!request.count && reading->keeps_frame_pointers) {
-		*(struct answer *)job->answer = (struct answer){.keeps_frame_pointers = 1};
+		*(struct answer *)job->answer = (struct answer){.findings.keeps_frame_pointers = 1};
 		job->answer_size = sizeof(struct answer);
 	}
 	for (uint32_t i = 0; i < request.count; i++) {
@@ -129,7 +127,7 @@ static void serve(struct reader_job *job)
 	job->answer_fds[job->answer_fd_count++] = fd;
 }
 
-static const reader_serve_fn services[] = {serve};
+static const helper_serve_fn services[] = {serve};
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
@@ -146,8 +144,11 @@ static int count_event(void *context, struct event_header *event)
 
 static int set_up(void **state)
 {
-	const struct reader_pool_options pool = {
-		.services = services, .service_count = 1, .name = "test-reader", .deadline = S};
+	const struct helper_pool_options pool = {.services = services,
+						 .service_count = 1,
+						 .class = HELPER_READER,
+						 .keeper = HELPER_KEEPER,
+						 .deadline = S};
 	struct live_code_options options = {.push = count_event};
 	union {
 		struct mmap_event m;
@@ -159,7 +160,7 @@ static int set_up(void **state)
 	reading = mmap(NULL, sizeof(*reading), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	reading->state = CODE_STATE_CONFIRMED;
-	assert_int_equal(reader_pool__new(&pool, &live.pool), 0);
+	assert_int_equal(helper_pool__new(&pool, &live.pool), 0);
 	options.readers = live.pool;
 	assert_int_equal(live_code__new(&options, &live.code), 0);
 	mapping.m.pid = (uint32_t)getpid();
@@ -172,7 +173,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	reader_pool__free(live.pool);
+	helper_pool__free(live.pool);
 	live_code__free(live.code);
 	munmap(reading, sizeof(*reading));
 	return 0;
@@ -202,7 +203,7 @@ static void sample(enum frame_kind kind, const struct frame_note *note)
 static void run(void)
 {
 	assert_int_equal(live_code__run(live.code, live.now), 0);
-	assert_true(reader_pool__settle(live.pool, 5 * S));
+	assert_true(helper_pool__settle(live.pool, 5 * S));
 }
 
 static const struct frame_note compiled = {
@@ -254,7 +255,7 @@ static void test_a_process_is_looked_at_with_its_first_sample(void **state)
 	assert_false(live_code__looks(live.code));
 	assert_int_equal(live_code__run(live.code, live.now), 0);
 	assert_true(live_code__looks(live.code));
-	assert_true(reader_pool__settle(live.pool, 5 * S));
+	assert_true(helper_pool__settle(live.pool, 5 * S));
 	assert_false(live_code__looks(live.code));
 	assert_int_equal(reading->looks, 1);
 	assert_true(live_code__begun(live.code) >= live.now); /* a function was asked about */

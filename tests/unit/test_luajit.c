@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jitwatch/luajit.h"
+#include "runtimes/luajit/traces.h"
 #include "unit/luajit_state.h"
 
 static int ask(struct luajit_state *w, const void *dispatch)

@@ -26,9 +26,9 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "procfs/proc_maps.h"
-#include "procfs/proc_reread.h"
+#include "live/parts/reread.h"
 #include "procfs/proc_snapshot.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "stream/event_decode.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -441,23 +441,25 @@ static size_t count_same(const struct told *a, const struct told *b)
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
 static void test_readers_tell_the_same(void **state)
 {
-	static const reader_serve_fn services[] = {proc_maps__serve};
-	const struct reader_pool_options options = {
-		.services = services, .service_count = 1, .name = "test-reader"};
+	static const helper_serve_fn services[] = {proc_maps__serve};
+	const struct helper_pool_options options = {.services = services,
+						    .service_count = 1,
+						    .class = HELPER_READER,
+						    .keeper = HELPER_KEEPER};
 	struct told here = {}, there = {};
 	struct proc_snapshot *s = open_snapshot();
-	struct reader_pool *pool;
+	struct helper_pool *pool;
 	const struct event_header *last;
 	pid_t pid = start_child(map_much);
 
 	(void)state;
-	assert_int_equal(reader_pool__new(&options, &pool), 0);
+	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &here), 0);
 	proc_snapshot__use_readers(s, pool, 0);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
 	assert_int_equal(there.of_type[EVENT_MMAP], 0);
 	assert_true(proc_snapshot__pending_since(s) <= monotonic_ns());
-	assert_true(reader_pool__settle(pool, 60000000000ull));
+	assert_true(helper_pool__settle(pool, 60000000000ull));
 	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
 	assert_int_equal(proc_snapshot__error(s), 0);
 	assert_true(here.of_type[EVENT_MMAP] > MANY / 2);
@@ -469,13 +471,13 @@ static void test_readers_tell_the_same(void **state)
 	told_fini(&there);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
 	stop_child(pid);
-	reader_pool__end(pool);
+	helper_pool__end(pool);
 	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
 	assert_int_equal(there.of_type[EVENT_MAPS_READ], 0);
 	told_fini(&here);
 	told_fini(&there);
 	proc_snapshot__free(s);
-	reader_pool__free(pool);
+	helper_pool__free(pool);
 }
 
 static void nothing(void)
@@ -722,47 +724,49 @@ static void test_rereading_is_limited(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct told told = {.ignore = true};
-	struct proc_reread *r = proc_reread__new(s, take, &told);
+	struct tasks *tasks = tasks__new(&(struct tasks_options){});
+	struct live_part r;
 	uint64_t start;
 
 	(void)state;
-	assert_non_null(r);
-	assert_int_equal(proc_reread__run(r), 0);
-	proc_reread__request(r, getpid());
-	proc_reread__request(r, getpid());
+	assert_non_null(tasks);
+	assert_int_equal(reread_part__new(&(struct reread_options){tasks, s, take, &told}, &r), 0);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
+	reread_part__request(r.object, getpid());
+	reread_part__request(r.object, getpid());
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 0); /* not yet */
 	start = monotonic_ns();
-	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
 	assert_true(told.of_type[EVENT_MMAP] > 2);
 	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
-	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1); /* not asked for */
-	proc_reread__request(r, getpid());
+	reread_part__request(r.object, getpid());
 	while (told.of_type[EVENT_MAPS_READ] == 1) {
-		assert_int_equal(proc_reread__run(r), 0);
+		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 		usleep(1000);
 	}
 	assert_true(monotonic_ns() - start >= 100 * MS);
 	start = monotonic_ns();
-	proc_reread__request(r, getpid());
+	reread_part__request(r.object, getpid());
 	while (told.of_type[EVENT_MAPS_READ] == 2) {
-		assert_int_equal(proc_reread__run(r), 0);
+		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 		usleep(1000);
 	}
 	assert_true(monotonic_ns() - start >= 190 * MS);
-	proc_reread__forget(r, getpid());
-	proc_reread__forget(r, 1);
-	proc_reread__request(r, getpid());
-	assert_int_equal(proc_reread__run(r), 0);
+	assert_int_equal(tasks__exec(tasks, getpid()), 0);
+	assert_int_equal(tasks__exec(tasks, 1), 0);
+	reread_part__request(r.object, getpid());
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
 	/* more processes than are remembered, none of which exists */
 	for (uint32_t pid = 5000000; pid < 5150000; pid++)
-		proc_reread__request(r, pid);
-	assert_int_equal(proc_reread__run(r), 0);
+		reread_part__request(r.object, pid);
+	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
-	proc_reread__free(r);
-	proc_reread__free(NULL);
+	r.free(r.object);
+	tasks__free(tasks);
 	proc_snapshot__free(s);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "jitwatch/pypy.h"
+#include "runtimes/pypy/traces.h"
 
 #define PAGE 4096u
 

@@ -154,6 +154,60 @@ static void rates_of_owners_test(void **state)
 	assert_int_equal(quota__left(&q, 5001, now + 1000), 100);
 }
 
+/* What grows adds up unused, for owners without an account of their own and for all as well. */
+static void growth_test(void **state)
+{
+	const uint64_t began = 1ull << 40;
+
+	(void)state;
+	reset(100, 250, 1000);
+	q.user.grows = q.all.grows = true;
+	quota__begin(&q, began);
+	assert_int_equal(quota__left(&q, 1, began), 100);
+	quota__take(&q, 1, 99, began);
+	assert_int_equal(quota__refusal(&q, 1, 1, began), OUTSIDE_REASON_COUNT);
+	quota__take(&q, 1, 1, began);
+	assert_int_equal(quota__refusal(&q, 1, 1, began), OUTSIDE_BY_USER);
+	assert_int_equal(quota__refusal(&q, 2, 1, began), OUTSIDE_REASON_COUNT);
+	quota__take(&q, 2, 150, began);
+	assert_int_equal(quota__refusal(&q, 3, 1, began), OUTSIDE_BY_ALL);
+	assert_int_equal(quota__left(&q, 1, began + 1000), 100);
+	quota__take(&q, 1, 100, began + 1000);
+	assert_int_equal(quota__refusal(&q, 1, 1, began + 1000), OUTSIDE_BY_USER);
+	assert_int_equal(quota__left(&q, 1, began + 11000), 1000);
+	q.all.limit = 0;
+	for (uint64_t owner = 3; owner < 3000; owner++)
+		quota__take(&q, owner, 100, began);
+	assert_int_equal(quota__refusal(&q, 2999, 1, began), OUTSIDE_BY_USER);
+	assert_int_equal(quota__refusal(&q, 9999, 1, began), OUTSIDE_BY_USER);
+}
+
+/* The sums of a process that hangs are those of the next, and several quotas have one sum. Forged ones are bounded. */
+static void continue_test(void **state)
+{
+	static struct quota next;
+	_Atomic int64_t all = 0;
+
+	(void)state;
+	reset(10, 15, 0);
+	q.shared = &all;
+	quota__take(&q, 1, 10, 0);
+	next = (struct quota){.user = q.user, .all = q.all, .shared = &all};
+	quota__continue(&next, &q);
+	assert_int_equal(quota__refusal(&next, 1, 1, 0), OUTSIDE_BY_USER);
+	assert_int_equal(quota__refusal(&next, 2, 5, 0), OUTSIDE_REASON_COUNT);
+	quota__take(&next, 2, 5, 0);
+	assert_int_equal(all, 15);
+	assert_int_equal(quota__refusal(&q, 3, 1, 0), OUTSIDE_BY_ALL);
+	memset(&q, 0xff, sizeof(q));
+	quota__continue(&next, &q);
+	assert_ptr_equal(next.shared, &all);
+	assert_int_equal(next.user.limit, 10);
+	assert_int_equal(next.all.limit, 15);
+	quota__take(&next, 1, 1, 0);
+	assert_int_equal(quota__refusal(&next, 1, 1, 0), OUTSIDE_BY_USER);
+}
+
 /* ---- docs/SECURITY.md ------------------------------------------------------------------------ */
 
 static const char *const units[] = {"KB", "MB", "GB"};
@@ -244,6 +298,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(most_test),	 cmocka_unit_test(full_test),
 		cmocka_unit_test(limits_test),	 cmocka_unit_test(many_owners_test),
 		cmocka_unit_test(rate_test),	 cmocka_unit_test(rates_of_owners_test),
+		cmocka_unit_test(growth_test),	 cmocka_unit_test(continue_test),
 		cmocka_unit_test(document_test),
 	};
 

@@ -9,74 +9,45 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "jitwatch/luajit.h"
+#include "runtimes/luajit/traces.h"
+#include "base/cleanup.h"
 #include "jitwatch/runtime_reader.h"
+#include "helpers/pool.h"
 #include "unit/luajit_state.h"
 
-#define FRAMES_KEPT 16
-
-/* Answers as they came: an answer's own memory is gone when its callback returns. */
-struct answers {
-	unsigned int count;
-	struct runtime_answer last;
-	struct made_frame frames[FRAMES_KEPT];
-};
-
-static void keep_answer(void *context, const struct runtime_answer *answer)
+static int read_frames(struct made_runtime *runtime, const uint64_t *registers,
+		       const struct made_area *area, struct made_frame **frames, size_t *count)
 {
-	struct answers *a = context;
-
-	a->count++;
-	a->last = *answer;
-	a->last.frames = NULL;
-	assert_true(answer->frame_count <= FRAMES_KEPT);
-	if (answer->frame_count)
-		memcpy(a->frames, answer->frames, answer->frame_count * sizeof(*answer->frames));
-}
-
-static struct runtime_reader *new_reader(struct answers *answers)
-{
-	struct runtime_reader *reader;
-
-	*answers = (struct answers){};
-	assert_int_equal(runtime_reader__new(keep_answer, answers, NULL, 0, &reader), 0);
-	return reader;
+	return runtime_reader__read(&(struct frame_sizes_request){runtime, registers, area, 1},
+				    frames, count);
 }
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 static void luajit_test(void **state)
 {
-	struct answers answers;
-	struct runtime_reader *reader = new_reader(&answers);
+	_cleanup_free_ struct made_frame *frames = NULL, *again = NULL;
+	uint64_t registers[RUNTIME_REGISTERS] = {};
+	struct made_runtime runtime;
 	struct luajit_state w;
-	struct runtime_request request = {.question = RUNTIME_LUAJIT_TRACES, .ticket = 1};
+	size_t count = 0;
 
 	(void)state;
 	luajit_state__init(&w);
-	request.runtime = w.runtime;
-	request.areas = &w.area;
-	request.area_count = 1;
-	assert_int_equal(runtime_reader__ask(reader, &request), 0);
-	assert_int_equal(answers.last.result, -ENODATA);
+	runtime = w.runtime;
+	runtime.by = MADE_BY_LUAJIT;
+	assert_int_equal(read_frames(&runtime, registers, &w.area, &frames, &count), -ENODATA);
 	/* by a register of a thread */
-	request.registers[LUAJIT_DISPATCH] = address_of(w.dispatch);
-	assert_int_equal(runtime_reader__ask(reader, &request), 0);
-	assert_int_equal(answers.last.result, 0);
-	assert_int_equal(answers.last.frame_count, 3);
-	assert_int_equal(answers.frames[0].start, w.area.start + 0x8000);
-	assert_int_equal(answers.frames[0].size, 112);
-	assert_int_equal(answers.last.runtime.state_count, 1);
-	/* the request is as it was; what is known now is in the answer, and good for the next */
-	assert_int_equal(request.runtime.state_count, 0);
-	request.runtime = answers.last.runtime;
-	request.registers[LUAJIT_DISPATCH] = 0;
-	request.ticket = 2;
-	assert_int_equal(runtime_reader__ask(reader, &request), 0);
-	assert_int_equal(answers.last.ticket, 2);
-	assert_int_equal(answers.last.frame_count, 3);
-	assert_int_equal(answers.count, 3);
-	runtime_reader__free(reader);
+	registers[LUAJIT_DISPATCH] = address_of(w.dispatch);
+	assert_int_equal(read_frames(&runtime, registers, &w.area, &frames, &count), 0);
+	assert_int_equal(count, 3);
+	assert_int_equal(frames[0].start, w.area.start + 0x8000);
+	assert_int_equal(frames[0].size, 112);
+	assert_int_equal(runtime.state_count, 1);
+	/* what is known now is good for the next */
+	registers[LUAJIT_DISPATCH] = 0;
+	assert_int_equal(read_frames(&runtime, registers, &w.area, &again, &count), 0);
+	assert_int_equal(count, 3);
 	luajit_state__fini(&w);
 }
 
@@ -84,113 +55,112 @@ static void pypy_test(void **state)
 {
 	/* mov 0x60(%rsp),%rbp; add $0xb8,%rsp; ret */
 	static const char END[] = "\x48\x8b\x6c\x24\x60\x48\x81\xc4\xb8\x00\x00\x00\xc3";
-	struct answers answers;
-	struct runtime_reader *reader = new_reader(&answers);
+	_cleanup_free_ struct made_frame *frames = NULL;
 	unsigned char *code = map_memory(PAGE);
 	const struct made_area area = {address_of(code), address_of(code) + PAGE};
-	const struct runtime_request request = {
-		.question = RUNTIME_PYPY_TRACES,
-		.runtime = {.tgid = (uint32_t)getpid(), .by = MADE_BY_PYPY},
-		.areas = &area,
-		.area_count = 1,
-	};
+	struct made_runtime runtime = {.tgid = (uint32_t)getpid(), .by = MADE_BY_PYPY};
+	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(runtime_reader__ask(reader, &request), 0);
-	assert_int_equal(answers.last.result, -ENODATA);
+	assert_int_equal(read_frames(&runtime, NULL, &area, &frames, &count), -ENODATA);
 	memcpy(code + 100, END, sizeof(END) - 1);
-	assert_int_equal(runtime_reader__ask(reader, &request), 0);
-	assert_int_equal(answers.last.result, 0);
-	assert_int_equal(answers.last.frame_count, 1);
-	assert_int_equal(answers.frames[0].end, area.end);
-	assert_int_equal(answers.frames[0].size, 0xc0);
-	runtime_reader__free(reader);
+	assert_int_equal(read_frames(&runtime, NULL, &area, &frames, &count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(frames[0].end, area.end);
+	assert_int_equal(frames[0].size, 0xc0);
 	munmap(code, PAGE);
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
-
-struct asking_again {
-	struct runtime_reader *reader;
-	struct runtime_request request;
-	struct made_area *areas; /* of the first request, gone when it is answered */
-	unsigned int count;
-};
-
-static void ask_again(void *context, const struct runtime_answer *answer)
-{
-	struct asking_again *a = context;
-
-	assert_int_equal(answer->ticket, a->count);
-	if (++a->count == 3)
-		return;
-	a->request.ticket = a->count;
-	memset(a->areas, 0xff, sizeof(*a->areas));
-	assert_int_equal(runtime_reader__ask(a->reader, &a->request), 0);
-}
-
-/* A callback may ask, and what a request has may change as soon as it was asked. */
-static void again_test(void **state)
-{
-	struct made_area areas[1] = {{0, 4096}};
-	struct asking_again a = {
-		.request = {.question = RUNTIME_PYPY_TRACES, .areas = areas, .area_count = 1},
-		.areas = areas,
-	};
-
-	(void)state;
-	assert_int_equal(runtime_reader__new(ask_again, &a, NULL, 0, &a.reader), 0);
-	assert_int_equal(runtime_reader__ask(a.reader, &a.request), 0);
-	assert_int_equal(a.count, 3);
-	runtime_reader__free(a.reader);
-}
-
-/* Requests that make no sense are not answered. */
-static void bad_request_test(void **state)
-{
-	struct answers answers;
-	struct runtime_reader *reader = new_reader(&answers);
-	struct runtime_request request = {.question = RUNTIME_QUESTION_COUNT};
-
-	(void)state;
-	assert_int_equal(runtime_reader__ask(reader, &request), -EINVAL);
-	request.question = RUNTIME_LUAJIT_TRACES;
-	request.area_count = 1;
-	assert_int_equal(runtime_reader__ask(reader, &request), -EINVAL);
-	request.area_count = 0;
-	request.runtime.state_count = MADE_STATES_MAX + 1;
-	assert_int_equal(runtime_reader__ask(reader, &request), -EINVAL);
-	assert_int_equal(answers.count, 0);
-	runtime_reader__free(reader);
-	runtime_reader__free(NULL);
-}
-
-/* Of a process that has ended nothing is told, whatever is asked. */
+/* A process that has ended has no frames, whatever its runtime was. */
 static void ended_test(void **state)
 {
-	struct answers answers;
-	struct runtime_reader *reader = new_reader(&answers);
-	struct runtime_request request;
-	struct made_area area = {0x10000, 0x20000};
+	_cleanup_free_ struct made_frame *frames = NULL;
+	const struct made_area area = {0x10000, 0x20000};
+	const uint64_t registers[RUNTIME_REGISTERS] = {[LUAJIT_DISPATCH] = 0x100000};
 	pid_t child = fork();
+	size_t count = 0;
 
 	(void)state;
 	if (!child)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	request = (struct runtime_request){.runtime = {.tgid = (uint32_t)child}};
-	request.areas = &area;
-	request.area_count = 1;
-	for (int question = 0; question < RUNTIME_QUESTION_COUNT; question++) {
-		request.question = question;
-		request.registers[LUAJIT_DISPATCH] = 0x100000;
-		assert_int_equal(runtime_reader__ask(reader, &request), 0);
-		assert_int_equal(answers.last.question, question);
-		assert_true(answers.last.result == -ESRCH || answers.last.result == -ENODATA);
-		assert_int_equal(answers.last.frame_count, 0);
+	for (int by = MADE_BY_PYPY; by <= MADE_BY_LUAJIT; by++) {
+		struct made_runtime runtime = {.tgid = (uint32_t)child, .by = by};
+		int result = read_frames(&runtime, registers, &area, &frames, &count);
+
+		assert_true(result == -ESRCH || result == -ENODATA);
+		assert_int_equal(count, 0);
 	}
-	assert_int_equal(answers.count, RUNTIME_QUESTION_COUNT);
-	runtime_reader__free(reader);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+struct asking {
+	struct helper_pool *pool;
+	struct made_runtime runtime;
+	struct made_area areas[1];
+	unsigned int count;
+};
+
+static void ask_again(void *context, const struct made_answer *answer);
+
+static int ask(struct asking *a)
+{
+	const struct made_request request = {
+		.ticket = a->count, .runtime = &a->runtime, .areas = a->areas, .area_count = 1};
+
+	return runtime_reader__ask(a->pool, 0, &request, ask_again, a);
+}
+
+/* A made_answer_fn. */
+static void ask_again(void *context, const struct made_answer *answer)
+{
+	struct asking *a = context;
+
+	assert_int_equal(answer->ticket, a->count);
+	assert_true(answer->result < 0 && answer->result != -ETIMEDOUT);
+	assert_int_equal(answer->runtime->tgid, UINT32_MAX);
+	assert_int_equal(answer->count, 0);
+	if (++a->count < 3)
+		assert_int_equal(ask(a), 0);
+}
+
+/* A callback may ask, and what a request has may change as soon as it was asked. */
+static void again_test(void **state)
+{
+	static const helper_serve_fn services[] = {runtime_reader__serve};
+	const struct helper_pool_options options = {.class = HELPER_READER,
+						    .keeper = HELPER_KEEPER,
+						    .services = services,
+						    .service_count = 1};
+	struct asking a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},
+			   .areas = {{0, 4096}}};
+
+	(void)state;
+	assert_int_equal(helper_pool__new(&options, &a.pool), 0);
+	assert_int_equal(ask(&a), 0);
+	memset(a.areas, 0xff, sizeof(a.areas));
+	assert_true(helper_pool__settle(a.pool, 20000000000ull));
+	assert_int_equal(a.count, 3);
+	helper_pool__free(a.pool);
+}
+
+/* Requests that make no sense are not sent, and not served. */
+static void bad_request_test(void **state)
+{
+	static char answer[MESSAGE_SIZE_MAX];
+	struct helper_job job = {.request = "x", .request_size = 1, .answer = answer};
+	struct asking a = {.runtime = {.state_count = MADE_STATES_MAX + 1}};
+	struct made_frame *frames = NULL;
+	size_t count = 0;
+
+	(void)state;
+	assert_int_equal(ask(&a), -EINVAL);
+	a.runtime.state_count = 0;
+	assert_int_equal(read_frames(&a.runtime, NULL, a.areas, &frames, &count), -EINVAL);
+	runtime_reader__serve(&job);
+	assert_true(job.answer_size > 0);
+	assert_int_equal(job.answer_fd_count, 0);
 }
 
 int main(void)

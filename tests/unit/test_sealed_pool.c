@@ -24,7 +24,7 @@
 #define ADDRESSES 3
 #define ENOUGH	  ((size_t)1 << 30)
 
-static const struct answer_key key = {.identity = 1}, other_key = {.identity = 2};
+static const struct symbol_key key = {.identity = 1}, other_key = {.identity = 2};
 static int self = -1;
 static uint64_t offsets[ADDRESSES];
 
@@ -46,7 +46,7 @@ static int keep_answer(void *context, size_t index, const struct symbol_result *
 	return 0;
 }
 
-static struct answers run(struct sealed_pool *pool, const struct answer_key *of, size_t first,
+static struct answers run(struct sealed_pool *pool, const struct symbol_key *of, size_t first,
 			  size_t count)
 {
 	struct answers answers = {};
@@ -67,7 +67,7 @@ static struct answers run(struct sealed_pool *pool, const struct answer_key *of,
 	return answers;
 }
 
-static pid_t kept_pid(struct sealed_pool *pool, const struct answer_key *of)
+static pid_t kept_pid(struct sealed_pool *pool, const struct symbol_key *of)
 {
 	struct kept_child child;
 

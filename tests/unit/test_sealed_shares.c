@@ -10,7 +10,6 @@
 
 #include "base/clocks.h"
 #include "symbolize/sealed_private.h"
-#include "symbolize/sealed_shares.h"
 
 #define SECOND	  1000000000ull
 #define ADDRESSES 3
@@ -103,43 +102,43 @@ static void test_sum_of_a_user(void **state)
 	outside_books__free(books);
 }
 
-/* Seconds are set aside for who runs, so that many at a time do not take more than the sum. */
-static void test_shares(void **state)
+/* Seconds are set aside for children that run, so many at a time do not take more than the sum of all but root. */
+static void test_sum_of_all(void **state)
 {
-	struct sealed_shares s = {.user_limit = 10 * SECOND, .others_limit = 15 * SECOND};
-	uint32_t root, a, b;
-	bool by_all;
+	static const uint32_t users[] = {GREEDY, OTHER, OTHER + 1, 0};
+	enum { JOBS = sizeof(users) / sizeof(users[0]) };
+	struct outside_books *books = outside_books__new();
+	const struct sealed_work work = {
+		.resolve = burn_of_one, .cpu_seconds = 2, .user_seconds = 60, .others_seconds = 2};
+	struct sealed_job jobs[JOBS];
+	struct test_job tests[JOBS];
+	struct outside_row row;
+	uint64_t left = 0;
 
 	(void)state;
-	assert_int_equal(sealed_shares__open(&s, 0, &root), 0);
-	assert_int_equal(sealed_shares__open(&s, 5, &a), 0);
-	assert_int_equal(sealed_shares__open(&s, 6, &b), 0);
-	assert_int_equal(sealed_shares__begin(&s, a, 6), 6);
-	assert_int_equal(sealed_shares__begin(&s, a, 6), 4);
-	assert_int_equal(sealed_shares__begin(&s, a, 6), 0);
-	assert_false(sealed_shares__has_some(&s, a));
-	assert_false(sealed_shares__is_used_up(&s, a, &by_all)); /* they may give some back */
-	assert_int_equal(sealed_shares__begin(&s, b, 60), 5);
-	sealed_shares__end(&s, b, 5, 5 * SECOND);
-	assert_false(sealed_shares__has_some(&s, b));
-	sealed_shares__end(&s, a, 6, SECOND / 2);
-	assert_int_equal(sealed_shares__begin(&s, a, 60), 5);
-	sealed_shares__end(&s, a, 5, 5 * SECOND);
-	sealed_shares__end(&s, a, 4, 4 * SECOND);
-	assert_true(sealed_shares__is_used_up(&s, a, &by_all) && !by_all);
-	assert_true(sealed_shares__is_used_up(&s, b, &by_all) && by_all);
-	assert_int_equal(sealed_shares__running(&s, a), 0);
-	assert_int_equal(sealed_shares__begin(&s, root, 1000), 1000);
-	sealed_shares__end(&s, root, 1000, 1000 * SECOND);
-	assert_false(sealed_shares__is_used_up(&s, root, &by_all));
-	sealed_shares__fini(&s);
+	for (size_t i = 0; i < JOBS; i++) {
+		make_job(&jobs[i], &tests[i], users[i], books);
+		if (users[i])
+			jobs[i].addresses = tests[0].addresses; /* burns its time */
+	}
+	assert_int_equal(sealed_run_work(jobs, JOBS, 4, NULL, NULL, &work), 0);
+	for (size_t i = 0; i < JOBS; i++)
+		assert_int_equal(jobs[i].report.state,
+				 users[i] ? SYMBOL_STATE_LEFT : SYMBOL_STATE_RESOLVED);
+	assert_true(jobs[0].cpu_time + jobs[1].cpu_time + jobs[2].cpu_time < 3 * SECOND);
+	while (outside_books__take(books, &row)) {
+		assert_true(row.user && row.thing == OUTSIDE_SYMBOLS);
+		left += row.reason == OUTSIDE_BY_ALL ? row.count : 0;
+	}
+	assert_int_equal(left, 3);
+	outside_books__free(books);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sum_of_a_user),
-		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_sum_of_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,22 +10,40 @@
 #include <cmocka.h>
 #undef fail /* a function of ours */
 
-#include "runtimes/cpython_layout.h"
-#include "runtimes/hotspot_layout.h"
-#include "runtimes/v8_layout.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/hotspot/found.h"
+#include "runtimes/v8/layout.h"
 #include "session/plain_files.h"
 #include "session/process_survey.h"
 
 static struct process_survey s;
+
+/* What was found of the runtime that has such a file. */
+static struct runtime_finding *found(const char *file)
+{
+	unsigned int number = 0;
+
+	while (runtime_memory(number) != runtime_of_file(file)->memory)
+		number++;
+	return &s.found.of[number];
+}
+
+static void found_python(enum cpython_verdict verdict, uint32_t minor, uint32_t micro)
+{
+	*found("python") = (struct runtime_finding){.is_seen = true,
+						    .is_read = verdict == CPYTHON_OK,
+						    .verdict = verdict,
+						    .version = {3, minor, micro}};
+}
 
 static void begin(const char *path)
 {
 	struct surveyed_file file = {.path = strdup(path), .answered = true};
 
 	process_survey__fini(&s);
-	s = (struct process_survey){
-		.memory_answered = true,
-		.memory = {.python_verdict = CPYTHON_ABSENT, .v8_verdict = V8_ABSENT}};
+	s = (struct process_survey){.memory_answered = true};
+	found("node")->verdict = V8_ABSENT;
+	found("python")->verdict = CPYTHON_ABSENT;
 	assert_int_equal(vec_push(&s.files, file), 0);
 }
 
@@ -69,16 +87,13 @@ static void test_python(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		begin("/usr/bin/python3.14t");
-		s.memory.python_verdict = refused[i].verdict;
-		s.memory.python_version = 0x030e02f0;
+		found_python(refused[i].verdict, 14, 2);
 		/* its name has a letter behind the version: the memory tells */
 		assert_says(judged(), SURVEY_BAD, refused[i].words, refused[i].remedy);
 		assert_string_equal(s.runtimes.data[0].version, "3.14.2");
 	}
 	begin("/opt/myapp");
-	s.memory.has_python = 1;
-	s.memory.python_verdict = CPYTHON_OK;
-	s.memory.python_version = 0x030b02f0;
+	found_python(CPYTHON_OK, 11, 2);
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
 
@@ -88,11 +103,11 @@ static void test_v8(void **state)
 	begin("/opt/chrome/chrome");
 	assert_says(judged(), SURVEY_BAD, "constants", "--js-flags");
 	begin("/usr/bin/node");
-	s.memory.v8_verdict = V8_TOO_OLD;
+	found("node")->verdict = V8_TOO_OLD;
 	assert_says(judged(), SURVEY_BAD, "older than", "--perf-basic-prof");
 	begin("/usr/bin/node");
-	s.memory.has_v8 = 1;
-	s.memory.v8_verdict = V8_NAMES_ONLY;
+	found("node")->is_read = true;
+	found("node")->verdict = V8_NAMES_ONLY;
 	assert_says(judged(), SURVEY_PARTLY, "without lines", NULL);
 	begin("/usr/bin/node");
 	s.memory_answered = false;
@@ -125,17 +140,17 @@ static void test_java(void **state)
 	(void)state;
 	begin("/usr/lib/jvm/17/lib/server/libjvm.so");
 	assert_says(judged(), SURVEY_BAD, "cannot be read", "-XX:+PreserveFramePointer");
-	s.memory.frame_pointers = HOTSPOT_FLAG_OFF;
+	found("libjvm.so")->flags = HOTSPOT_FLAG_OFF;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_BAD, "first frame of Java", "-XX:+PreserveFramePointer");
 	assert_null(strstr(s.runtimes.data[0].text, "cannot be read"));
-	s.memory.frame_pointers = HOTSPOT_FLAG_ON;
+	found("libjvm.so")->flags = HOTSPOT_FLAG_ON;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_PARTLY, "whole stacks", "--jvm-perfmap");
-	s.memory.has_hotspot = true;
+	found("libjvm.so")->is_read = true;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_PARTLY, "whole stacks", "--jvm-perfmap");
-	s.memory.has_methods = true;
+	found("libjvm.so")->flags |= HOTSPOT_FOUND_METHODS;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_GOOD, "read from its memory", NULL);
 }
@@ -169,7 +184,7 @@ static void test_plain_files(void **state)
 	uint64_t file = identity(1, 2, 3);
 
 	(void)state;
-	plain_files__init(&p);
+	memset(&p, 0, sizeof(p));
 	assert_false(plain_files__has(&p, file));
 	plain_files__add(&p, file);
 	plain_files__add(&p, file);

@@ -30,8 +30,12 @@
 
 static char directory[64];
 
-static const uint8_t BUILD_ID[20] = {0xab, 0xcd, 1, 2, 3};
-static const struct symbol_cache_key KEY = {BUILD_ID, sizeof(BUILD_ID), 7};
+/* What the last reading said. */
+static enum symbol_state found;
+static bool without_lines;
+
+static const struct symbol_key KEY = {
+	.identity = 7, .build_id_size = 20, .build_id = {0xab, 0xcd, 1, 2, 3}};
 
 /* ---- answers that can be told from their address --------------------------------------------- */
 
@@ -130,7 +134,7 @@ static int check_answer(void *context, size_t index, const struct symbol_result 
 }
 
 /* How many of the addresses are known; each is checked. */
-static size_t read_cache(struct symbol_cache *c, const struct symbol_cache_key *key,
+static size_t read_cache(struct symbol_cache *c, const struct symbol_key *key,
 			 const uint64_t *addresses, size_t count, int salt)
 {
 	struct reading r = {.addresses = addresses, .last = -1, .salt = salt};
@@ -138,7 +142,9 @@ static size_t read_cache(struct symbol_cache *c, const struct symbol_cache_key *
 	size_t marked = 0;
 
 	memset(known, 0xee, count);
-	assert_int_equal(symbol_cache__read(c, key, addresses, count, known, check_answer, &r), 0);
+	assert_int_equal(symbol_cache__read(c, key, addresses, count, known, check_answer, &r,
+					    &found, &without_lines),
+			 0);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(known[i] <= 1);
 		marked += known[i];
@@ -147,14 +153,15 @@ static size_t read_cache(struct symbol_cache *c, const struct symbol_cache_key *
 	return r.told;
 }
 
-static void add_answers(struct symbol_cache *c, const struct symbol_cache_key *key,
+static void add_answers(struct symbol_cache *c, const struct symbol_key *key,
 			const uint64_t *addresses, size_t count, unsigned int salt)
 {
 	struct sample_answer s;
 
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(symbol_cache__add(c, key, addresses[i],
-						   make_answer(&s, addresses[i], salt)),
+						   make_answer(&s, addresses[i], salt),
+						   SYMBOL_STATE_RESOLVED),
 				 0);
 }
 
@@ -166,18 +173,18 @@ static struct symbol_cache *open_cache(void)
 	return c;
 }
 
-static void write_cache(const struct symbol_cache_key *key, const uint64_t *addresses, size_t count,
+static void write_cache(const struct symbol_key *key, const uint64_t *addresses, size_t count,
 			unsigned int salt)
 {
 	struct symbol_cache *c = open_cache();
 
 	add_answers(c, key, addresses, count, salt);
-	assert_int_equal(symbol_cache__commit(c, key), 0);
+	symbol_cache__commit(c);
 	symbol_cache__free(c);
 }
 
-static size_t read_fresh(const struct symbol_cache_key *key, const uint64_t *addresses,
-			 size_t count, int salt)
+static size_t read_fresh(const struct symbol_key *key, const uint64_t *addresses, size_t count,
+			 int salt)
 {
 	struct symbol_cache *c = open_cache();
 	size_t known = read_cache(c, key, addresses, count, salt);
@@ -261,9 +268,9 @@ static void test_round_trip(void **state)
 	add_answers(c, &KEY, addresses + 100, 200, 2);
 	add_answers(c, &KEY, addresses + 100, 200, 1);
 	add_answers(c, &KEY, addresses, 100, 1);
-	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 0); /* not yet */
-	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
-	assert_int_equal(symbol_cache__commit(c, &KEY), 0); /* nothing to do */
+	assert_int_equal(list_directory(NULL, 0), 0); /* not yet */
+	symbol_cache__commit(c);
+	symbol_cache__commit(c); /* nothing to do */
 	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), ADDRESSES);
 	symbol_cache__free(c);
 	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), ADDRESSES);
@@ -284,7 +291,8 @@ static void test_sink_stops(void **state)
 	fill_addresses(addresses, 10, 50);
 	write_cache(&KEY, addresses, 10, 1);
 	c = open_cache();
-	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 10, known, check_answer, &r),
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 10, known, check_answer, &r, &found,
+					    &without_lines),
 			 -EINTR);
 	assert_int_equal(r.told, 3);
 	symbol_cache__free(c);
@@ -319,8 +327,7 @@ static void test_kept(void **state)
 	symbol_cache__keep(c, 1 << 20);
 	assert_int_equal(read_cache(c, &KEY, first, ADDRESSES, 1), ADDRESSES);
 	add_answers(c, &KEY, second, ADDRESSES, 2);
-	assert_int_equal(read_cache(c, &KEY, first, ADDRESSES, 1), ADDRESSES); /* not yet */
-	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	symbol_cache__commit(c);
 	assert_int_equal(read_cache(c, &KEY, first, 200, 1), 200);
 	assert_int_equal(read_cache(c, &KEY, second, ADDRESSES, 2), ADDRESSES);
 	assert_int_equal(read_fresh(&KEY, first, ADDRESSES, 1), ADDRESSES); /* nothing is written */
@@ -332,21 +339,20 @@ static void test_kept(void **state)
 
 static void test_kept_limit(void **state)
 {
-	static const uint8_t other_id[20] = {9};
-	const struct symbol_cache_key other = {other_id, sizeof(other_id), 7};
+	const struct symbol_key other = {.identity = 7, .build_id_size = 20, .build_id = {9}};
 	uint64_t addresses[ADDRESSES];
 	struct symbol_cache *c = open_cache();
 
 	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
-	symbol_cache__keep(c, 20000);
+	symbol_cache__keep(c, 80000);
 	for (size_t i = 0; i < ADDRESSES; i++) {
 		add_answers(c, &KEY, addresses + i, 1, 1);
-		assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+		symbol_cache__commit(c);
 		if (i % 10)
 			continue;
 		add_answers(c, &other, addresses + i, 1, 1);
-		assert_int_equal(symbol_cache__commit(c, &other), 0);
+		symbol_cache__commit(c);
 	}
 	/* that of which there is most was written, perhaps more than once; the other one waits */
 	assert_in_range(read_fresh(&KEY, addresses, ADDRESSES, 1), ADDRESSES / 4, ADDRESSES - 1);
@@ -360,36 +366,63 @@ static void test_kept_limit(void **state)
 
 static void test_keys(void **state)
 {
-	static const uint8_t long_id[255] = {1, 2, 3};
-	struct symbol_cache_key other_debug = KEY, shorter = KEY, longest = {long_id, 64, 0};
-	struct symbol_cache_key none = {long_id, 0, 0}, too_long = {long_id, 65, 0};
-	struct symbol_cache_key far_too_long = {long_id, 255, 0};
+	struct symbol_key other = KEY, shorter = KEY, none = KEY, symbols = KEY;
+	const struct symbol_key longest = {.build_id_size = 64, .build_id = {1, 2, 3}};
 	uint64_t addresses[10];
 	struct symbol_cache *c = open_cache();
 
 	(void)state;
 	fill_addresses(addresses, 10, 50);
-	other_debug.debug_id = 8;
+	other.identity = 8;
 	shorter.build_id_size--;
+	none.build_id_size = 0;
+	symbols.symbols_only = 1;
 	add_answers(c, &KEY, addresses, 10, 1);
 	add_answers(c, &longest, addresses, 10, 2);
-	add_answers(c, &other_debug, addresses, 5, 3);
 	add_answers(c, &none, addresses, 10, 1);
-	add_answers(c, &too_long, addresses, 10, 1);
-	add_answers(c, &far_too_long, addresses, 10, 1);
-	assert_int_equal(symbol_cache__commit(c, &longest), 0);
-	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
-	assert_int_equal(symbol_cache__commit(c, &none), 0);
-	assert_int_equal(symbol_cache__commit(c, &too_long), 0);
-	assert_int_equal(symbol_cache__commit(c, &far_too_long), 0);
-	symbol_cache__free(c); /* other_debug is not committed: gone */
+	add_answers(c, &symbols, addresses, 10, 3);
+	symbol_cache__commit(c);
+	add_answers(c, &other, addresses, 5, 3);
+	symbol_cache__free(c); /* writes what was not committed */
 	assert_int_equal(read_fresh(&KEY, addresses, 10, 1), 10);
 	assert_int_equal(read_fresh(&longest, addresses, 10, 2), 10);
-	assert_int_equal(read_fresh(&other_debug, addresses, 10, 3), 0);
+	assert_int_equal(read_fresh(&other, addresses, 10, 3), 5);
 	assert_int_equal(read_fresh(&shorter, addresses, 10, 3), 0);
 	assert_int_equal(read_fresh(&none, addresses, 10, 3), 0);
-	assert_int_equal(read_fresh(&too_long, addresses, 10, 3), 0);
-	assert_int_equal(list_directory(NULL, 0), 2);
+	assert_int_equal(list_directory(NULL, 0), 3);
+	/* lines that are there are better than names alone */
+	assert_int_equal(read_fresh(&symbols, addresses, 10, 1), 10);
+	assert_false(without_lines);
+}
+
+/* Answers that no file can have stay in memory. */
+static void test_memory_alone(void **state)
+{
+	struct symbol_key none = KEY, symbols = KEY, no_symbols = KEY;
+	uint64_t addresses[10];
+	struct symbol_cache *c = open_cache();
+
+	(void)state;
+	fill_addresses(addresses, 10, 50);
+	none.build_id_size = 0;
+	symbols.symbols_only = 1;
+	no_symbols.identity = 9;
+	symbol_cache__keep(c, 1 << 20);
+	add_answers(c, &none, addresses, 10, 1);
+	add_answers(c, &symbols, addresses, 10, 2);
+	assert_int_equal(symbol_cache__add(c, &no_symbols, 77,
+					   &(struct symbol_result){.elf_address = 77},
+					   SYMBOL_STATE_NO_SYMBOLS),
+			 0);
+	symbol_cache__commit(c);
+	assert_int_equal(read_cache(c, &none, addresses, 10, 1), 10);
+	assert_int_equal(found, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(read_cache(c, &symbols, addresses, 10, 2), 10);
+	assert_true(without_lines);
+	assert_int_equal(read_cache(c, &no_symbols, &(uint64_t){77}, 1, -1), 1);
+	assert_int_equal(found, SYMBOL_STATE_NO_SYMBOLS);
+	symbol_cache__free(c);
+	assert_int_equal(list_directory(NULL, 0), 0);
 }
 
 /* More than a file may hold is left out, and what is there can be read. */
@@ -415,16 +448,20 @@ static void test_too_much(void **state)
 			snprintf(names[n], 10, "%04zu.%04zu", i, n);
 			names[n][9] = 'n';
 		}
-		assert_int_equal(symbol_cache__add(c, &KEY, i, &result), 0);
+		assert_int_equal(symbol_cache__add(c, &KEY, i, &result, SYMBOL_STATE_RESOLVED), 0);
 	}
-	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
-	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r), 0);
+	symbol_cache__commit(c);
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r,
+					    &found, &without_lines),
+			 0);
 	assert_in_range(r.told, 1080, 1118); /* 64 MB / 60 KB */
 	/* and more of it does not replace what is there */
-	assert_int_equal(symbol_cache__add(c, &KEY, COUNT - 1, &result), 0);
-	assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+	assert_int_equal(symbol_cache__add(c, &KEY, COUNT - 1, &result, SYMBOL_STATE_RESOLVED), 0);
+	symbol_cache__commit(c);
 	r = (struct reading){.addresses = addresses, .last = -1, .forged = true};
-	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r), 0);
+	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r,
+					    &found, &without_lines),
+			 0);
 	assert_in_range(r.told, 1080, 1118);
 	assert_true(known[COUNT - 1]);
 	symbol_cache__free(c);
@@ -516,12 +553,13 @@ static void test_forged(void **state)
 		crc = crc32_update(0, bad + 16, size - 16);
 		memcpy(bad + 12, &crc, sizeof(crc));
 		replace_path(path, bad, size);
-		assert_int_equal(
-			symbol_cache__read(c, &KEY, addresses, 20, known, check_answer, &r), 0);
+		assert_int_equal(symbol_cache__read(c, &KEY, addresses, 20, known, check_answer, &r,
+						    &found, &without_lines),
+				 0);
 		r.told ? taken++ : refused++;
 		/* what was taken can be merged with as well */
 		add_answers(c, &KEY, addresses, 3, 1);
-		assert_int_equal(symbol_cache__commit(c, &KEY), 0);
+		symbol_cache__commit(c);
 		symbol_cache__free(c);
 	}
 	assert_true(taken > 100 && refused > 100);
@@ -562,7 +600,7 @@ static void test_foreign_files(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_thrown_away(path, addresses, good, size);
-	assert_int_equal(truncate(path, SYMBOL_CACHE_FILE_LIMIT + 1), 0);
+	assert_int_equal(truncate(path, SYMBOL_FILE_LIMIT + 1), 0);
 	assert_thrown_away(path, addresses, good, size);
 	assert_int_equal(truncate(path, 0), 0);
 	assert_thrown_away(path, addresses, good, size);
@@ -670,10 +708,12 @@ static void test_homes(void **state)
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-static struct symbol_cache_key numbered_key(uint8_t id[4], uint8_t number)
+static struct symbol_key numbered_key(uint8_t number)
 {
-	memset(id, number, 4);
-	return (struct symbol_cache_key){id, 4, number};
+	struct symbol_key key = {.identity = number, .build_id_size = 4};
+
+	memset(key.build_id, number, 4);
+	return key;
 }
 
 static void set_age(const char *path, time_t seconds)
@@ -697,12 +737,12 @@ static void test_limit(void **state)
 	char path[512], leftover[512], young[512];
 	struct symbol_cache *c;
 	struct stat st;
-	uint8_t id[4];
+	struct symbol_key key;
 
 	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	for (int i = 1; i <= 8; i++) {
-		struct symbol_cache_key key = numbered_key(id, i);
+		struct symbol_key key = numbered_key(i);
 
 		write_cache(&key, addresses, ADDRESSES, 1);
 		path_of_key(i, path, sizeof(path));
@@ -716,13 +756,11 @@ static void test_limit(void **state)
 	replace_path(young, "x", 1);
 	/* The first is used again, so the second is the oldest. The ninth goes over the limit. */
 	c = symbol_cache__open_at(directory, st.st_size * 17 / 2);
-	numbered_key(id, 1);
-	assert_int_equal(
-		read_cache(c, &(struct symbol_cache_key){id, 4, 1}, addresses, ADDRESSES, 1),
-		ADDRESSES);
-	numbered_key(id, 9);
-	add_answers(c, &(struct symbol_cache_key){id, 4, 9}, addresses, ADDRESSES, 1);
-	assert_int_equal(symbol_cache__commit(c, &(struct symbol_cache_key){id, 4, 9}), 0);
+	key = numbered_key(1);
+	assert_int_equal(read_cache(c, &key, addresses, ADDRESSES, 1), ADDRESSES);
+	key = numbered_key(9);
+	add_answers(c, &key, addresses, ADDRESSES, 1);
+	symbol_cache__commit(c);
 	symbol_cache__free(c);
 	for (int i = 1; i <= 9; i++) {
 		bool expected = i == 1 || i >= 5; /* six are three quarters of the limit */
@@ -748,8 +786,9 @@ static void write_often(unsigned int salt)
 		CHILD_ASSERT(c);
 		for (size_t k = 0; k < ADDRESSES; k++)
 			CHILD_ASSERT(!symbol_cache__add(c, &KEY, addresses[k],
-							make_answer(&s, addresses[k], salt)));
-		CHILD_ASSERT(!symbol_cache__commit(c, &KEY));
+							make_answer(&s, addresses[k], salt),
+							SYMBOL_STATE_RESOLVED));
+		symbol_cache__commit(c);
 		symbol_cache__free(c);
 	}
 	_exit(0);
@@ -792,6 +831,7 @@ int main(void)
 		TEST(test_forged),	  TEST(test_foreign_files), TEST(test_foreign_directories),
 		TEST(test_homes),	  TEST(test_limit),	    TEST(test_writers_at_once),
 		TEST(test_other_version), TEST(test_kept),	    TEST(test_kept_limit),
+		TEST(test_memory_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
-#include "unwind/build_service.h"
+#include "unwind/build.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_cache.h"
 #include "unwind/table_file.h"
@@ -627,7 +627,7 @@ static void test_same_build_id(void **state)
 	unwind_table_image__fini(&built);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------- */
+/* ---- with builders ---------------------------------------------------------------------------- */
 
 static void ask(struct table_builder *b, int fd, enum table_effort effort,
 		struct built_table *built)
@@ -643,11 +643,11 @@ static void test_builder(void **state)
 {
 	_cleanup_close_ int fd = open_library(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct built_table first, second;
-	struct build_service *builders;
+	struct helper_pool *builders;
 	struct table_builder *b;
 
 	(void)state;
-	assert_int_equal(build_service__start(NULL, &builders), 0);
+	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
 	ask(b, fd, TABLE_READ, &first);
 	assert_int_equal(first.err, -ENOENT);
@@ -676,7 +676,7 @@ static void test_builder(void **state)
 										    : TABLE_READ}),
 				 0);
 	table_builder__free(b);
-	build_service__free(builders);
+	helper_pool__free(builders);
 	unwind_table_image__fini(&first.image);
 }
 
@@ -685,11 +685,11 @@ static void test_refusals(void **state)
 	_cleanup_close_ int fd = open_library();
 	struct table_refusals refusals;
 	struct built_table built;
-	struct build_service *builders;
+	struct helper_pool *builders;
 	struct table_builder *b;
 
 	(void)state;
-	assert_int_equal(build_service__start(NULL, &builders), 0);
+	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(1000, builders, NULL, &b), 0);
 	for (int i = 0; i < 3; i++) {
 		ask(b, fd, TABLE_BUILD, &built);
@@ -700,7 +700,7 @@ static void test_refusals(void **state)
 	for (int why = 0; why < TABLE_REFUSAL_COUNT; why++)
 		assert_int_equal(refusals.count[why], why == TABLE_REFUSAL_ROWS ? 3 : 0);
 	table_builder__free(b);
-	build_service__free(builders);
+	helper_pool__free(builders);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
-#include "unwind/build_service.h"
+#include "unwind/build.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_feed.h"
 #include "unwind/unwind_table.h"
@@ -29,7 +29,7 @@
 struct scene {
 	struct table_memory memory;
 	struct table_store *store;
-	struct build_service *builders;
+	struct helper_pool *builders;
 	struct unwind_feed *feed;
 	uint32_t described; /* the last process whose jitdump's table is there */
 	int fds[FILES + 1]; /* by image, from 1 on */
@@ -54,15 +54,13 @@ static int request_file(void *context, struct image_id image)
 	return w->late ? 0 : unwind_feed__answer_file(w->feed, image, fd, 0);
 }
 
-static enum fed_kind kind_of(void *context, struct image_id image)
+static struct fed_image describe(void *context, struct image_id image)
 {
 	struct scene *w = context;
+	const char *name = image.v != 1 ? "" : w->pypy ? "pypy3" : w->jvm ? "libjvm.so" : "";
 
-	if (image.v == MADE_CODE)
-		return FED_JIT;
-	if (w->pypy && image.v == 1)
-		return FED_PYPY;
-	return w->jvm && image.v == 1 ? FED_JVM : FED_FILE;
+	return (struct fed_image){.is_made = image.v == MADE_CODE,
+				  .runtime = runtime_of_file(name)};
 }
 
 static int request_frames(void *context, const struct made_request *request)
@@ -157,7 +155,7 @@ static void set_up_options(struct scene *w, const struct unwind_feed_options *mo
 		.cache = more->cache,
 		.files_max = more->files_max,
 		.request_file = request_file,
-		.kind = kind_of,
+		.describe = describe,
 		.request_frames = request_frames,
 		.described = note_described,
 		.context = w,
@@ -168,7 +166,7 @@ static void set_up_options(struct scene *w, const struct unwind_feed_options *mo
 	table_memory__init(&w->memory, SEGMENT_SIZE, 1);
 	find_files(w);
 	options.store = w->store = table_store__new(&store);
-	assert_int_equal(build_service__start(NULL, &w->builders), 0);
+	assert_int_equal(helper_pool__new(&builder_options, &w->builders), 0);
 	options.builders = w->builders;
 	assert_int_equal(unwind_feed__new(&options, &w->feed), 0);
 }
@@ -191,7 +189,7 @@ static void set_up(struct scene *w, int64_t credit)
 static void tear_down(struct scene *w)
 {
 	unwind_feed__free(w->feed);
-	build_service__free(w->builders);
+	helper_pool__free(w->builders);
 	table_store__free(w->store);
 	for (int i = 1; i <= FILES; i++)
 		close(w->fds[i]);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "jitwatch/code_answers.h"
+#include "runtimes/v8/found.h"
 #include "process/code_functions.h"
 #include "stream/event_decode.h"
 #include "unit/v8_support.h"
@@ -19,7 +19,9 @@
 
 struct scene {
 	struct v8_heap heap;
-	struct found_runtimes found;
+	struct v8_found found;
+	struct target_memory memory;
+	struct found_runtimes process; /* it has no code in files */
 	struct code_answers answers;
 	uint64_t script, name, scope, sfi;
 };
@@ -51,14 +53,14 @@ static struct scene *open_scene(enum v8_version version)
 
 	assert_non_null(s);
 	v8_heap__init(h, version);
-	s->found.has_v8 = true;
-	s->found.v8 = h->layout;
-	s->found.memory = h->memory;
-	v8_reader__init(&s->found.v8_reader, &s->found.v8, h->scripts);
-	s->found.v8_trust.state = V8_TRUSTED;
-	s->found.v8_told = calloc(V8_FUNCTIONS_TOLD, sizeof(*s->found.v8_told));
-	assert_non_null(s->found.v8_told);
-	s->answers = (struct code_answers){.pid = 10, .limit = 1u << 20};
+	s->found.is_read = true;
+	s->found.layout = h->layout;
+	s->memory = h->memory;
+	v8_reader__init(&s->found.reader, &s->found.layout, h->scripts);
+	s->found.trust.state = V8_TRUSTED;
+	s->found.told = calloc(V8_FUNCTIONS_TOLD, sizeof(*s->found.told));
+	assert_non_null(s->found.told);
+	s->answers = (struct code_answers){.pid = 10, .limit = 1u << 20, .found = &s->process};
 	s->script = v8_heap_script(h, v8_heap_string(h, "function first() {}"),
 				   v8_heap_string(h, "app.js"), SCRIPT);
 	next_page(h);
@@ -76,14 +78,14 @@ static struct scene *open_scene(enum v8_version version)
 static void close_scene(struct scene *s)
 {
 	code_answers__fini(&s->answers);
-	free(s->found.v8_told);
+	free(s->found.told);
 	v8_heap__fini(&s->heap);
 	free(s);
 }
 
 static uint64_t number_of(const struct scene *s)
 {
-	return (uint64_t)(s->found.v8.sfi_unique_id > 0 ? UNIQUE : SCRIPT) << 32 | LITERAL;
+	return (uint64_t)(s->found.layout.sfi_unique_id > 0 ? UNIQUE : SCRIPT) << 32 | LITERAL;
 }
 
 /* The answer, or NULL. */
@@ -94,7 +96,7 @@ static const struct code_function_event *ask(struct scene *s, uint64_t check, bo
 	const struct code_function_event *e;
 
 	s->answers.bytes.count = 0;
-	assert_int_equal(code_answers__add(&s->answers, &s->found, &q), 0);
+	assert_int_equal(node_runtime.memory->answer(&s->found, &s->answers, &s->memory, &q), 0);
 	if (!s->answers.bytes.count)
 		return NULL;
 	e = (const void *)s->answers.bytes.data;
@@ -113,7 +115,7 @@ static void assert_named(struct scene *s, uint64_t check, const char *name)
 	assert_string_equal(code_function__name(e), name);
 	assert_string_equal(code_function__file(e), "app.js");
 	assert_int_equal(e->column, FIRST + 1);
-	assert_int_equal(e->row_count, s->found.v8.encoding != V8_POSITIONS_UNKNOWN);
+	assert_int_equal(e->row_count, s->found.layout.encoding != V8_POSITIONS_UNKNOWN);
 }
 
 static void assert_stale(struct scene *s, uint64_t check)
@@ -132,12 +134,12 @@ static void number_test(void **state)
 		struct scene *s = open_scene(v);
 		uint64_t number;
 
-		s->found.v8_reader.memory = &s->heap.memory;
-		assert_int_equal(v8_function__number(&s->found.v8_reader, s->sfi, &number), 0);
+		s->found.reader.memory = &s->heap.memory;
+		assert_int_equal(v8_function__number(&s->found.reader, s->sfi, &number), 0);
 		assert_true(number == number_of(s));
 		/* where V8 was not looked at nobody knows where it is */
-		s->found.v8.has_number = false;
-		assert_int_equal(v8_function__number(&s->found.v8_reader, s->sfi, &number), 0);
+		s->found.layout.has_number = false;
+		assert_int_equal(v8_function__number(&s->found.reader, s->sfi, &number), 0);
 		assert_true(!number);
 		close_scene(s);
 	}
@@ -149,10 +151,10 @@ static void unknown_version_test(void **state)
 	struct scene *s = open_scene(V8_NODE_26);
 
 	(void)state;
-	assert_true(s->found.v8.has_number);
-	v8_layout__fill(&s->found.v8, v8_forged_constant, &forged);
-	assert_false(s->found.v8.has_number);
-	assert_int_equal(found_runtimes__info(&s->found).v8.number, 0);
+	assert_true(s->found.layout.has_number);
+	v8_layout__fill(&s->found.layout, v8_forged_constant, &forged);
+	assert_false(s->found.layout.has_number);
+	assert_int_equal(v8_info(&s->found.layout).number, 0);
 	/* by its address, as before */
 	assert_named(s, 0, "first");
 	close_scene(s);
@@ -164,7 +166,7 @@ static void where_it_is_test(void **state)
 	(void)state;
 	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
 		struct scene *s = open_scene(v);
-		struct runtime_v8 info = found_runtimes__info(&s->found).v8;
+		struct runtime_v8 info = v8_info(&s->found.layout);
 		uint64_t words[3] = {}, check = 0;
 		uint32_t id = 0;
 
@@ -192,11 +194,11 @@ static void same_function_test(void **state)
 		assert_named(s, number_of(s), "first");
 		assert_named(s, 0, "first");
 		/* compiled anew, or moved by the collector: another object says what it is called */
-		v8_heap_word(&s->heap, s->sfi, s->found.v8.sfi_name,
+		v8_heap_word(&s->heap, s->sfi, s->found.layout.sfi_name,
 			     v8_heap_scope(&s->heap, s->name, 0, 14));
 		assert_named(s, number_of(s), "first");
 		/* not compiled yet, when it is inlined: the name itself */
-		v8_heap_word(&s->heap, s->sfi, s->found.v8.sfi_name, s->name);
+		v8_heap_word(&s->heap, s->sfi, s->found.layout.sfi_name, s->name);
 		assert_string_equal(code_function__name(ask(s, number_of(s), false)), "first");
 		close_scene(s);
 	}
@@ -214,9 +216,9 @@ static void another_function_test(void **state)
 		assert_stale(s, number + (UINT64_C(1) << 32)); /* the first one of another */
 		assert_named(s, number, "first");
 		/* it was first, but is not any more */
-		v8_heap_word(h, s->sfi, s->found.v8.sfi_name,
+		v8_heap_word(h, s->sfi, s->found.layout.sfi_name,
 			     v8_heap_scope(h, v8_heap_string(h, "second"), 0, 14));
-		v8_heap_u32(h, s->sfi, s->found.v8.sfi_literal_id, LITERAL + 1);
+		v8_heap_u32(h, s->sfi, s->found.layout.sfi_literal_id, LITERAL + 1);
 		assert_stale(s, number);
 		assert_named(s, number + 1, "second");
 		/* nor is it a function */
@@ -238,10 +240,10 @@ static int read_changing(void *context, void *to, size_t size, uint64_t address)
 	struct v8_heap *h = &c->scene->heap;
 
 	if (h->reads == c->at) {
-		v8_heap_word(h, c->scene->sfi, c->scene->found.v8.sfi_name,
+		v8_heap_word(h, c->scene->sfi, c->scene->found.layout.sfi_name,
 			     v8_heap_scope(h, v8_heap_string(h, "second"), 0, SECOND));
 		v8_heap_word(h, c->scene->sfi, 8, bytecodes(h, SECOND));
-		v8_heap_u32(h, c->scene->sfi, c->scene->found.v8.sfi_literal_id, LITERAL + 1);
+		v8_heap_u32(h, c->scene->sfi, c->scene->found.layout.sfi_literal_id, LITERAL + 1);
 	}
 	return v8_heap_read(h, to, size, address);
 }
@@ -257,8 +259,8 @@ static void meanwhile_test(void **state)
 			struct changing c = {s, at};
 			const struct code_function_event *e;
 
-			s->found.memory.read = read_changing;
-			s->found.memory.context = &c;
+			s->memory.read = read_changing;
+			s->memory.context = &c;
 			e = ask(s, number_of(s), false);
 			assert_non_null(e);
 			if (e->state == CODE_STATE_CONFIRMED) {

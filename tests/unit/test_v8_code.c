@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtimes/v8_bytecodes.h"
-#include "runtimes/v8_code.h"
-#include "runtimes/v8_lines.h"
-#include "runtimes/v8_place.h"
-#include "runtimes/v8_positions.h"
+#include "runtimes/v8/bytecodes.h"
+#include "runtimes/v8/code.h"
+#include "runtimes/v8/lines.h"
+#include "runtimes/v8/place.h"
+#include "runtimes/v8/positions.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtimes/v8_string.h"
-#include "runtimes/v8_trust.h"
+#include "runtimes/v8/string.h"
+#include "runtimes/v8/trust.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "runtimes/v8_wasm.h"
+#include "runtimes/v8/wasm.h"
 #include "unit/forge_wasm.h"
 
 #define INSIDE(which) (WASM_CODE + (which)*WASM_CODE_BYTES + 0x10)

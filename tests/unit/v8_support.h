@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "runtimes/managed_function.h"
-#include "runtimes/v8_function.h"
-#include "runtimes/v8_heap.h"
-#include "runtimes/v8_layout.h"
-#include "runtimes/v8_script.h"
+#include "runtimes/v8/function.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/layout.h"
+#include "runtimes/v8/script.h"
 
 enum v8_version { V8_NODE_20, V8_NODE_24, V8_NODE_26, V8_VERSIONS };
 

@@ -26,7 +26,7 @@
 #define LAST_PATIENCE  (SECOND / 2)	/* for requests under way at the end */
 #define METRICS_EVERY  (2 * SECOND)
 #define STUCK_AFTER    (60 * SECOND)
-#define WISH_SECONDS   60	     /* a profile that is asked for is one window */
+#define WISH_SECONDS   60	     /* a requested profile is one window */
 #define WISH_PATIENCE  (30 * SECOND) /* until windows before it are finished */
 #define WISH_AGAIN     (SECOND / 10)
 #define UNWIND_BYTES   (UINT64_C(32) << 20)
@@ -36,7 +36,6 @@
 #define DEPTH	       256
 #define MACHINE_ID     "/etc/machine-id"
 #define LISTEN_DEFAULT "127.0.0.1:4041"
-#define OTHERS_MAX     5
 
 struct agent {
 	struct agent_start start; /* settings is NULL */
@@ -56,7 +55,7 @@ struct agent {
 	uint64_t memory_limit;
 	unsigned int hz; /* of the settings */
 
-	struct endpoint *endpoint; /* NULL: nobody listens */
+	struct endpoint *endpoint; /* NULL: no listener */
 	uint64_t metrics_next;
 	uint64_t wish_until;	   /* the open window is somebody's: it ends then; 0: it is not */
 	struct endpoint_wish wish; /* waits for its window, or for the publisher; id 0: none does */
@@ -172,6 +171,13 @@ static void limit(struct agent *a, const struct agent_settings *settings)
 		a->budget = budget__new(&options);
 }
 
+static int watch(struct agent *a, int fd, struct failure *failure)
+{
+	int err = session__watch(a->session, fd);
+
+	return err ? fail(failure, err, "cannot wait for requests: %s", strerror(-err)) : 0;
+}
+
 static int listen_for_questions(struct agent *a, struct failure *failure)
 {
 	const struct endpoint_options options = {
@@ -179,10 +185,12 @@ static int listen_for_questions(struct agent *a, struct failure *failure)
 		.stuck_after = STUCK_AFTER,
 		.seconds_max = WISH_SECONDS,
 	};
+	int err;
 
 	if (a->start.dry_run || !strcmp(a->listen, "none"))
 		return 0;
-	return endpoint__new(&options, &a->endpoint, failure);
+	err = endpoint__new(&options, &a->endpoint, failure);
+	return err ? err : watch(a, endpoint__fd(a->endpoint), failure);
 }
 
 static int keep_settings(struct agent *a, const struct agent_settings *settings)
@@ -209,6 +217,8 @@ static int open_all(struct agent *a, const struct agent_settings *settings, stru
 		err = open_session(a, settings->hz, failure);
 	if (!err)
 		err = publisher__configure(a->publisher, settings, failure);
+	if (!err)
+		err = watch(a, a->start.wake_fd, failure);
 	if (!err)
 		err = listen_for_questions(a, failure);
 	return err;
@@ -278,7 +288,7 @@ static int end_window(struct agent *a, uint64_t now, struct failure *failure)
 	return err ? fail(failure, err, "cannot end the window: %s", strerror(-err)) : 0;
 }
 
-/* A window that is somebody's lasts as long as was asked for, whatever the clock's plan was. */
+/* A window for a requested profile lasts as long as requested, whatever the clock planned. */
 static int end_what_ends(struct agent *a, struct failure *failure)
 {
 	struct clock_readings now;
@@ -349,7 +359,7 @@ static void check_budget(struct agent *a, uint64_t now)
 	apply_budget(a);
 }
 
-/* ---- who asks -------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void fill_metrics(struct agent *a, struct agent_metrics *m)
 {
@@ -412,7 +422,7 @@ static bool give_window(struct agent *a, uint64_t now)
 	return publisher__try_wish(a->publisher, a->endpoint, &a->wish, a->wish_since);
 }
 
-/* Who asks right after an answer comes while that window is still being sent: that is no reason for a refusal. */
+/* A request right after an answer may come while that window is still being sent: that is no reason to refuse it. */
 static void take_wish(struct agent *a, uint64_t now)
 {
 	if (!a->wish.id) {
@@ -444,19 +454,11 @@ static uint64_t next_thing(const struct agent *a, uint64_t now)
 	return end < next ? end : next;
 }
 
-int agent__step(struct agent *a, struct pollfd *others, size_t count, struct failure *failure)
+int agent__step(struct agent *a, struct failure *failure)
 {
-	struct pollfd fds[OTHERS_MAX + 1];
 	uint64_t now = monotonic_ns();
-	int err;
+	int err = session__step(a->session, next_thing(a, now), failure);
 
-	if (count > OTHERS_MAX)
-		count = OTHERS_MAX;
-	memcpy(fds, others, count * sizeof(*fds));
-	fds[count] = (struct pollfd){.fd = a->endpoint ? endpoint__fd(a->endpoint) : -1,
-				     .events = POLLIN};
-	err = session__step(a->session, fds, count + 1, next_thing(a, now), failure);
-	memcpy(others, fds, count * sizeof(*fds));
 	if (err)
 		return err;
 	now = monotonic_ns();

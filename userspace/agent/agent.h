@@ -5,12 +5,11 @@
  *   collector (the caller of agent__*())   session, clock of the windows, budget, metrics
  *   finisher (session/finisher.h)          names a closed window and hands it to agent/publisher.h
  *   a thread a sink (agent/sink.h)         sends
- *   endpoint (agent/endpoint.h)            answers who asks for metrics, health or a profile
+ *   endpoint (agent/endpoint.h)            answers requests for metrics, health or a profile
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -23,8 +22,9 @@ struct agent;
 struct agent_start {
 	const struct agent_settings *settings; /* what is needed of them is copied */
 	const char *version;
-	bool safe;     /* frame pointers alone; nobody's symbols are read */
+	bool safe;     /* frame pointers alone; no symbols are read */
 	FILE *dry_run; /* NULL: windows are sent; else what would be sent is written there */
+	int wake_fd;   /* once it is readable agent__step() returns */
 	void (*say)(const char *text); /* for the log: what changes while it runs, a line each */
 };
 
@@ -35,8 +35,8 @@ void agent__free(struct agent *a);
 
 int agent__start(struct agent *a, struct failure *failure);
 
-/* Waits for events, one of `others` (at most 5), or a second, and works. */
-int agent__step(struct agent *a, struct pollfd *others, size_t count, struct failure *failure);
+/* Waits for events, the `wake_fd`, or a second, and works. */
+int agent__step(struct agent *a, struct failure *failure);
 
 /*
  * Other settings, from the window in hand on. 0; -EBUSY: not now, call again a little later; else nothing has changed.

@@ -3,7 +3,7 @@
  * What the parts of the agent pass on: a closed window with the services in it, and the requests that a sink makes
  * of it.
  *
- *   profile of a window ─► services (who is what) ─► struct agent_window
+ *   profile of a window ─► services (of each process) ─► struct agent_window
  *                       ─► a sink's format         ─► struct sealed_window: requests, byte for byte
  *                       ─► spool ─► sender          ─► the backend
  */

@@ -30,7 +30,7 @@ bool answer__says(const struct sink_answer *a, const char *text);
 /* Does its Content-Type begin so? */
 bool answer__has_type(const struct sink_answer *a, const char *type);
 
-/* A page for people, whatever its status: backends give none to who pushes, proxies and other servers do. */
+/* A page for people, whatever its status: backends give none to a client that pushes, proxies and other servers do. */
 bool answer__is_page(const struct sink_answer *a);
 
 /* "… exceeded while adding 2.1 MiB": is that more than the 2 MiB that Pyroscope takes at a time? */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only file that knows libinih. It does not tell its handler the number of a line, so lines are counted where it
+ * The only user of libinih, which does not pass the number of a line to its handler, so lines are counted where it
  * reads them; and it cuts lines in two that do not fit into its buffer, so those are refused.
  */
 #include "agent/config_file.h"

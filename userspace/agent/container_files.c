@@ -143,7 +143,7 @@ int container_config__parse(const char *bytes, size_t size, struct container_tex
 
 /* ---- reading them ---------------------------------------------------------------------------- */
 
-/* Is it the administrator's, and nobody else's to write? */
+/* Is it the administrator's, and not writable by others? */
 static bool is_ours(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && (st->st_uid == 0 || st->st_uid == geteuid()) &&

@@ -15,8 +15,7 @@
 
 #include "agent/container_files.h"
 #include "base/cleanup.h"
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 
 #define S	       1000000000ull
 #define INDEX_INTERVAL (10 * S)
@@ -34,6 +33,7 @@ struct known_container {
 	unsigned int tries;
 	bool found;
 };
+DEFINE_MAP_BY_STRING(known_containers, struct known_container, key);
 
 /* "<pod>_<namespace>_<container>-<id>.log", "<namespace>_<pod>_<uid>" */
 struct logged_pod {
@@ -41,27 +41,16 @@ struct logged_pod {
 	char *names; /* the name of the file, its separators replaced by NULs */
 	const char *pod, *pod_namespace, *container;
 };
+DEFINE_MAP_BY_STRING(logged_pods, struct logged_pod, key);
 
 struct containers {
 	int root_fd;
-	VEC(struct known_container) known;
-	struct hashmap by_key;
-	VEC(struct logged_pod) logged;
-	struct hashmap logged_by_key;
+	struct known_containers known;
+	struct logged_pods logged;
 	bool was_indexed;
 	uint64_t indexed, uses;
 	struct containers_stats stats;
 };
-
-static bool has_key(const void *owner, uint32_t index, const void *key)
-{
-	return !strcmp(((const struct containers *)owner)->known.data[index].key, key);
-}
-
-static bool logged_has_key(const void *owner, uint32_t index, const void *key)
-{
-	return !strcmp(((const struct containers *)owner)->logged.data[index].key, key);
-}
 
 int containers__new(const char *root, struct containers **containers)
 {
@@ -70,8 +59,6 @@ int containers__new(const char *root, struct containers **containers)
 
 	if (!c)
 		return -ENOMEM;
-	hashmap__init(&c->by_key, has_key, c);
-	hashmap__init(&c->logged_by_key, logged_has_key, c);
 	c->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (c->root_fd < 0) {
 		err = -errno;
@@ -86,8 +73,7 @@ static void forget_index(struct containers *c)
 {
 	for (size_t i = 0; i < c->logged.count; i++)
 		free(c->logged.data[i].names);
-	c->logged.count = 0;
-	hashmap__clear(&c->logged_by_key);
+	logged_pods__clear(&c->logged);
 }
 
 void containers__free(struct containers *c)
@@ -99,10 +85,8 @@ void containers__free(struct containers *c)
 	forget_index(c);
 	for (size_t i = 0; i < c->known.count; i++)
 		container_texts__fini(&c->known.data[i].texts);
-	hashmap__fini(&c->by_key);
-	hashmap__fini(&c->logged_by_key);
-	vec_free(&c->known);
-	vec_free(&c->logged);
+	known_containers__fini(&c->known);
+	logged_pods__fini(&c->logged);
 	free(c);
 }
 
@@ -155,22 +139,12 @@ static int add_logged(struct containers *c, const char *name,
 		      bool (*parse)(struct logged_pod *entry))
 {
 	struct logged_pod entry = {.names = strdup(name)};
-	uint64_t hash;
+	bool is_new = false;
 
 	if (!entry.names)
 		return -ENOMEM;
-	if (!parse(&entry))
-		goto leave;
-	hash = hash_string(entry.key);
-	if (hashmap__find(&c->logged_by_key, hash, entry.key) != HASHMAP_NONE)
-		goto leave;
-	if (vec_push(&c->logged, entry))
-		goto leave;
-	if (!hashmap__add(&c->logged_by_key, hash, c->logged.count - 1))
-		return 0;
-	c->logged.count--;
-leave:
-	free(entry.names);
+	if (!parse(&entry) || !logged_pods__need(&c->logged, &entry, &is_new) || !is_new)
+		free(entry.names);
 	return 0;
 }
 
@@ -211,13 +185,11 @@ static int set_text(char **text, const char *value)
 
 static int take_logged(struct containers *c, const char *key, struct container_texts *texts)
 {
-	uint32_t index = hashmap__find(&c->logged_by_key, hash_string(key), key);
-	const struct logged_pod *entry;
+	const struct logged_pod *entry = logged_pods__find(&c->logged, key);
 	int err;
 
-	if (index == HASHMAP_NONE)
+	if (!entry)
 		return 0;
-	entry = &c->logged.data[index];
 	err = set_text(&texts->pod, entry->pod);
 	if (!err)
 		err = set_text(&texts->pod_namespace, entry->pod_namespace);
@@ -270,45 +242,30 @@ static int compare_used(const void *a, const void *b)
 	return x->used < y->used ? 1 : x->used > y->used ? -1 : 0;
 }
 
-/* The half that was not asked for lately goes. 0 or -ENOMEM. */
-static int make_room(struct containers *c)
+/* Evicts the half that was not used lately. */
+static void make_room(struct containers *c)
 {
 	size_t kept = CONTAINERS_KEPT / 2;
 
 	if (c->known.count < CONTAINERS_KEPT)
-		return 0;
+		return;
 	qsort(c->known.data, c->known.count, sizeof(*c->known.data), compare_used);
 	for (size_t i = kept; i < c->known.count; i++)
 		container_texts__fini(&c->known.data[i].texts);
 	c->stats.evicted += c->known.count - kept;
 	c->known.count = kept;
-	hashmap__clear(&c->by_key);
-	for (size_t i = 0; i < kept; i++)
-		if (hashmap__add(&c->by_key, hash_string(c->known.data[i].key), (uint32_t)i)) {
-			for (size_t k = i; k < kept; k++)
-				container_texts__fini(&c->known.data[k].texts);
-			c->known.count = i;
-			return -ENOMEM;
-		}
-	return 0;
+	known_containers__reindex(&c->known);
 }
 
 static struct known_container *need(struct containers *c, const char *key)
 {
-	uint64_t hash = hash_string(key);
-	uint32_t index = hashmap__find(&c->by_key, hash, key);
-	struct known_container known = {};
+	struct known_container *known = known_containers__find(&c->known, key), added = {};
 
-	if (index != HASHMAP_NONE)
-		return &c->known.data[index];
-	snprintf(known.key, sizeof(known.key), "%s", key);
-	if (make_room(c) || vec_push(&c->known, known))
-		return NULL;
-	if (hashmap__add(&c->by_key, hash, (uint32_t)(c->known.count - 1))) {
-		c->known.count--;
-		return NULL;
-	}
-	return &c->known.data[c->known.count - 1];
+	if (known)
+		return known;
+	snprintf(added.key, sizeof(added.key), "%s", key);
+	make_room(c);
+	return known_containers__need(&c->known, &added, NULL);
 }
 
 const struct container_names *containers__find(struct containers *c, const char *id,

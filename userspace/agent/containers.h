@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of containers and pods, from the files of those who run them: containerd, CRI-O, Podman, Docker, and the names of
- * kubelet's log files. No API server is asked. The files are the administrator's, what is in them is his tenants': their
+ * Names of containers and pods, from the files of their runtimes: containerd, CRI-O, Podman, Docker, and the names of
+ * kubelet's log files. No API server is queried. The files are the administrator's, their contents the tenants': their
  * sizes, their depth and every text in them may be meant to harm.
  *
  * A container is looked up once. What was not found is looked up again a few times, since a container may begin before
- * its files are there; and of the many that come and go those that were asked for last are kept.
+ * its files are there; and of the many that come and go those that were used last are kept.
  */
 #ifndef AGENT_CONTAINERS_H
 #define AGENT_CONTAINERS_H

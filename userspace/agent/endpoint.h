@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the agent is asked how it is:
+ * Where the agent reports how it is:
  *
  *   /metrics               what was published last (agent/metrics.h)
  *   /healthz               200 "ok", or 503 and why not: as it was published, or that nothing was for too long
@@ -25,14 +25,14 @@ struct endpoint;
 struct endpoint_options {
 	const char *address;  /* as for server_options */
 	uint64_t stuck_after; /* ns without a publication after which we are not well; 0: never */
-	unsigned int seconds; /* of a profile where nobody says; 0: 30 */
+	unsigned int seconds; /* of a profile without a length of its own; 0: 30 */
 	unsigned int seconds_max; /* 0: 600 */
 };
 
 /* Starts the thread. 0 or negative errno with `failure` filled. */
 int endpoint__new(const struct endpoint_options *options, struct endpoint **endpoint,
 		  struct failure *failure);
-/* Whoever waits is told 503. NULL is fine. */
+/* Waiting requests get 503. NULL is fine. */
 void endpoint__free(struct endpoint *e);
 
 /* Where it listens. Valid as long as the endpoint. */
@@ -57,7 +57,7 @@ int endpoint__fd(const struct endpoint *e);
 bool endpoint__take_wish(struct endpoint *e, struct endpoint_wish *wish);
 /* Does its client still wait? */
 bool endpoint__is_wanted(struct endpoint *e, uint64_t id);
-/* `body`: a pprof file, malloc()ed, given up. If nobody waits any more it is freed. */
+/* `body`: a pprof file, malloc()ed, given up. If no request waits any more it is freed. */
 void endpoint__grant(struct endpoint *e, uint64_t id, void *body, size_t size);
 /* There will be none: `status` (404: no such process or service; 503) and a sentence. */
 void endpoint__refuse(struct endpoint *e, uint64_t id, unsigned int status, const char *why);

@@ -243,7 +243,7 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 	return err;
 }
 
-/* Not sent: nobody answers. */
+/* Not sent: there is no answer. */
 const struct sink_format dir_format = {
 	.name = "dir",
 	.encode = encode,

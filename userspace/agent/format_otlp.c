@@ -194,7 +194,7 @@ static size_t take_attributes(const struct otlp *o, size_t service, struct servi
 	return count;
 }
 
-/* The same for the same window and part: a receiver may tell by it what it has already. */
+/* The same for the same window and part: a receiver may detect by it what it has already. */
 static void make_id(const struct otlp *o, const struct part *part, uint64_t time, uint8_t *id)
 {
 	const struct agent_service *s = &o->window->services[part->service];

@@ -2,7 +2,7 @@
 /*
  * Grafana Pyroscope: Push of pprof, a series a service.
  *
- * Series of a request are taken or refused one by one, but only one failure is told, without saying of which. So a
+ * Series of a request are taken or refused one by one, but only one failure is reported, without saying of which. So a
  * request that was refused is never sent again, and one that may have been taken is sent again byte for byte:
  * Pyroscope knows a profile by its labels and its time.
  *

@@ -5,7 +5,7 @@
  *
  * libcurl sends a request again, unasked, where a kept connection turns out to be closed. The backend may have had it
  * the first time, so that is forbidden: the second time that libcurl is about to send one (CURLOPT_PREREQFUNCTION) the
- * transfer is ended, and counts as one without an answer. The same call tells whether anything was sent at all.
+ * transfer is ended, and counts as one without an answer. The same call reports whether anything was sent at all.
  *
  * libcurl allocates where secrets are, see secret_memory.h.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only door to libcurl, which is loaded by who opens a client: it brings some thirty libraries, and a recording
+ * The only door to libcurl, which is loaded when a client is opened: it brings some thirty libraries, and a recording
  * has no use for them.
  *
  * A client belongs to one thread, but for http_client__stop(). It keeps its connection open between requests, makes
@@ -34,7 +34,7 @@ struct http_request {
 	const void *body;
 	size_t size;
 	void (*sending)(
-		void *context); /* there is a connection, and now it goes; NULL: nobody asks */
+		void *context); /* there is a connection, and now it goes; NULL: not needed */
 	void *context;
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 
 #define ATTRIBUTES_MAX 4096 /* bytes of the whole text */
@@ -34,7 +35,7 @@ static uint32_t code_point(const char *s, size_t length)
 }
 
 /*
- * Controls, C1 too; what ends a line for some readers; and what nobody sees, or what turns the direction of writing: two
+ * Controls, C1 too; what ends a line for some readers; and invisible characters, or what turns the direction of writing: two
  * names would look the same, or one like another.
  */
 static bool is_control(const char *s, size_t length)
@@ -78,13 +79,6 @@ bool label_value_set(char *value, size_t size, const char *text)
 		used--;
 	value[used] = '\0';
 	return used > 0;
-}
-
-static int hex_digit(char c)
-{
-	if (isdigit((unsigned char)c))
-		return c - '0';
-	return isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
 }
 
 /* In place. False: not sound. */

@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
+
+/* Numbers of locations or stacks that are merged to themselves. */
+MAP_TYPE(kept_locations, uint32_t);
+MAP_TYPE(kept_stacks, uint32_t);
 
 struct merging {
 	const struct profile *p;
 	struct merged_code *m;
-	struct hashmap map;
+	struct kept_locations locations;
+	struct kept_stacks stacks;
 };
 
 /* ---- locations ------------------------------------------------------------------------------- */
@@ -23,86 +28,91 @@ static bool is_known_by_address(const struct profile *p, const struct profile_lo
 	return l->unnamed && (kind == DSO_FILE || kind == DSO_VDSO);
 }
 
-/* Columns are not shown by anyone, and tell apart what nobody wants told apart. */
+/* Columns are not shown, and would separate lines that should be one. */
 static bool line_equal(const struct profile_line *a, const struct profile_line *b)
 {
 	return a->function.v == b->function.v && a->file.v == b->file.v && a->line == b->line;
 }
 
-static uint64_t hash_location(const struct profile *p, const struct profile_location *l)
-{
-	uint64_t hash = hash_u64(l->dso.v);
+struct location_key {
+	const struct profile *p;
+	const struct profile_location *location;
+};
 
-	for (uint32_t i = 0; i < l->line_count; i++) {
-		const struct profile_line *line = &p->lines[l->first_line + i];
+static uint64_t hash_location(struct location_key key)
+{
+	uint64_t hash = hash_u64(key.location->dso.v);
+
+	for (uint32_t i = 0; i < key.location->line_count; i++) {
+		const struct profile_line *line = &key.p->lines[key.location->first_line + i];
 
 		hash = hash_combine(hash, hash_u64((uint64_t)line->function.v << 32 | line->line));
 	}
 	return hash;
 }
 
-static bool location_equal(const void *owner, uint32_t index, const void *key)
+static bool same_location(struct location_key a, struct location_key b)
 {
-	const struct merging *merging = owner;
-	const struct profile *p = merging->p;
-	const struct profile_location *l = &p->locations[index], *other = key;
+	const struct profile_line *one = a.p->lines + a.location->first_line,
+				  *other = b.p->lines + b.location->first_line;
 
-	if (l->dso.v != other->dso.v || l->line_count != other->line_count)
+	if (a.location->dso.v != b.location->dso.v ||
+	    a.location->line_count != b.location->line_count)
 		return false;
-	for (uint32_t i = 0; i < l->line_count; i++)
-		if (!line_equal(&p->lines[l->first_line + i], &p->lines[other->first_line + i]))
+	for (uint32_t i = 0; i < a.location->line_count; i++)
+		if (!line_equal(&one[i], &other[i]))
 			return false;
 	return true;
 }
+
+static struct location_key location_key(const struct kept_locations *kept, const uint32_t *id)
+{
+	const struct profile *p = map_owner(kept, struct merging, locations)->p;
+
+	return (struct location_key){p, &p->locations[*id]};
+}
+
+MAP_FUNCTIONS(kept_locations, uint32_t, struct location_key, location_key, hash_location,
+	      same_location);
 
 /* The first one like it, which may be itself. */
 static int merge_location(struct merging *merging, uint32_t id)
 {
 	const struct profile *p = merging->p;
 	const struct profile_location *l = &p->locations[id];
-	uint64_t hash = hash_location(p, l);
-	uint32_t found;
+	const uint32_t *kept = &id;
 
-	merging->m->locations[id] = id;
-	if (is_known_by_address(p, l) || !l->line_count)
-		return 0;
-	found = hashmap__find(&merging->map, hash, l);
-	if (found == HASHMAP_NONE)
-		return hashmap__add(&merging->map, hash, id);
-	merging->m->locations[id] = found;
+	if (!is_known_by_address(p, l) && l->line_count)
+		kept = kept_locations__need(&merging->locations, &id, NULL);
+	if (!kept)
+		return -ENOMEM;
+	merging->m->locations[id] = *kept;
 	return 0;
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-struct stack_key {
-	uint32_t parent, location; /* what they are merged to */
-};
-
-static struct stack_key key_of(const struct merging *merging, uint32_t stack)
+/* Parent and location that a stack is merged to. */
+static uint64_t stack_key(const struct kept_stacks *kept, const uint32_t *id)
 {
-	const struct profile_stack *s = &merging->p->stacks[stack];
+	const struct merging *merging = map_owner(kept, struct merging, stacks);
+	const struct profile_stack *s = &merging->p->stacks[*id];
 
-	return (struct stack_key){merging->m->stacks[s->parent.v],
-				  merging->m->locations[s->location.v]};
+	return (uint64_t)merging->m->stacks[s->parent.v] << 32 |
+	       merging->m->locations[s->location.v];
 }
 
-static bool stack_equal(const void *owner, uint32_t index, const void *key)
-{
-	struct stack_key other = key_of(owner, index);
-
-	return !memcmp(&other, key, sizeof(other));
-}
+MAP_FUNCTIONS(kept_stacks, uint32_t, uint64_t, stack_key, hash_u64, map_same_number);
 
 /* Parents come before: they are merged already. */
 static int merge_stack(struct merging *merging, uint32_t id)
 {
-	struct stack_key key = key_of(merging, id);
-	uint64_t hash = hash_u64((uint64_t)key.parent << 32 | key.location);
-	uint32_t found = hashmap__find(&merging->map, hash, &key);
+	const uint32_t *kept = kept_stacks__need(&merging->stacks, &id, NULL);
 
-	merging->m->stacks[id] = found == HASHMAP_NONE ? id : found;
-	return found == HASHMAP_NONE ? hashmap__add(&merging->map, hash, id) : 0;
+	if (!kept)
+		return -ENOMEM;
+	merging->m->stacks[id] = *kept;
+	return 0;
 }
 
 int merged_code__init(struct merged_code *m, const struct profile *p)
@@ -114,14 +124,12 @@ int merged_code__init(struct merged_code *m, const struct profile *p)
 	m->stacks = calloc(p->stack_count + 1, sizeof(*m->stacks));
 	if (!m->locations || !m->stacks)
 		err = -ENOMEM;
-	hashmap__init(&merging.map, location_equal, &merging);
 	for (uint32_t i = 1; i < p->location_count && !err; i++)
 		err = merge_location(&merging, i);
-	hashmap__fini(&merging.map);
-	hashmap__init(&merging.map, stack_equal, &merging);
 	for (uint32_t i = 1; i < p->stack_count && !err; i++)
 		err = merge_stack(&merging, i);
-	hashmap__fini(&merging.map);
+	kept_locations__fini(&merging.locations);
+	kept_stacks__fini(&merging.stacks);
 	if (err)
 		merged_code__fini(m);
 	return err;

@@ -24,7 +24,7 @@ int push_message__add_series(struct bytes *request, const struct push_series *se
 
 /* ---- OTLP ------------------------------------------------------------------------------------ */
 
-/* The oldest release whose numbers of fields these are. Nothing on the wire tells it. */
+/* The oldest release whose numbers of fields these are. Nothing on the wire has it. */
 #define OTLP_PROFILES_VERSION "1.10"
 
 /* Pieces of a dictionary, in any order. Each appends a row to its table. 0, -ENOMEM. */

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
+#include "export/describe.h"
 
 #define LABEL_MAX 512 /* bytes */
 
@@ -65,7 +66,7 @@ static void count(FILE *out, const char *name, const struct label *labels, size_
 	fprintf(out, " %llu\n", (unsigned long long)value);
 }
 
-/* CPU time of days, to the nanosecond. Not a number is one in this format, but nobody can add it up. */
+/* CPU time of days, to the nanosecond. Not a number is one in this format, but it cannot be added up. */
 static void number(FILE *out, const char *name, const struct label *labels, size_t n, double value)
 {
 	fprintf(out, "sysprof_%s", name);
@@ -94,12 +95,6 @@ static double seconds(uint64_t ns)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static const char *const LINES[BOOK_COUNT] = {
-#define X(id, name, loss, text) [BOOK_##id] = name,
-	BOOK_LINES(X)
-#undef X
-};
-
 /* What has no reason is a state of its own. */
 static const char *state_of(enum book_line line)
 {
@@ -118,16 +113,10 @@ static const char *state_of(enum book_line line)
 
 static const char *reason_of(enum book_line line)
 {
-	bool told = line == BOOK_DELIVERED || line == BOOK_IDLE || line == BOOK_FILTERED;
+	bool is_state = line == BOOK_DELIVERED || line == BOOK_IDLE || line == BOOK_FILTERED;
 
-	return told ? "" : LINES[line];
+	return is_state ? "" : figure_table[FIGURE_BOOKS + line].key;
 }
-
-static const char *const ENDS[STACK_END_COUNT] = {
-#define X(id, name, complete, text) [STACK_END_##id] = name,
-	STACK_ENDS(X)
-#undef X
-};
 
 static void write_samples(FILE *out, const struct agent_metrics *m)
 {
@@ -149,7 +138,8 @@ static void write_samples(FILE *out, const struct agent_metrics *m)
 		  m->sideband_lost);
 	head(out, "unwind_total", "counter", "User stacks by how they end.");
 	for (int i = 0; i < STACK_END_COUNT; i++)
-		count(out, "unwind_total", LABELS({"end", ENDS[i]}), m->ends[i]);
+		count(out, "unwind_total", LABELS({"end", figure_table[FIGURE_ENDS + i].key}),
+		      m->ends[i]);
 	head(out, "frames_total", "counter",
 	     "Innermost frames of samples, with a name and without.");
 	count(out, "frames_total", LABELS({"state", "named"}), m->frames_named);
@@ -301,12 +291,6 @@ static void name_sinks(struct sinks *s)
 
 static void write_results(FILE *out, const struct sinks *s)
 {
-	static const char *const VERDICTS[SINK_VERDICT_COUNT] = {
-#define X(id, text) [SINK_##id] = text,
-		SINK_VERDICTS(X)
-#undef X
-	};
-
 	head(out, "windows_total", "counter",
 	     "Windows that a sink is done with: sent, or dropped for the backend's last answer.");
 	for (size_t i = 0; i < s->count; i++) {
@@ -315,7 +299,8 @@ static void write_results(FILE *out, const struct sinks *s)
 		for (int verdict = 0; verdict < SINK_VERDICT_COUNT; verdict++)
 			if (verdict != SINK_ACCEPTED)
 				count(out, "windows_total",
-				      LABELS({"sink", s->names[i]}, {"result", VERDICTS[verdict]}),
+				      LABELS({"sink", s->names[i]},
+					     {"result", sink_verdict_text(verdict)}),
 				      s->list[i].stats.windows_dropped[verdict]);
 	}
 	head(out, "spool_dropped_windows_total", "counter", "Windows that left a spool unsent.");

@@ -18,7 +18,7 @@
 #include "base/clocks.h"
 
 #define HOST_NAME_MOST 256
-#define NOBODY	       UINT32_MAX /* no service */
+#define NO_SERVICE     UINT32_MAX /* no service */
 
 /* What settings are turned into; replaced as a whole. */
 struct naming {
@@ -31,7 +31,7 @@ struct naming {
 
 /* Somebody waits for a profile. */
 struct wanted_profile {
-	struct endpoint *endpoint; /* NULL: nobody does */
+	struct endpoint *endpoint; /* NULL: none */
 	struct endpoint_wish wish;
 	uint64_t since;
 };
@@ -230,7 +230,7 @@ static void grant_wish(struct publisher *p, const struct agent_window *window,
 		return endpoint__refuse(wanted.endpoint, wanted.wish.id, 503, "out of memory");
 	for (size_t i = 1; i < window->profile->process_count; i++)
 		services[i] = is_wanted(&wanted.wish, window, i) ? window->service_of_process[i]
-								 : NOBODY;
+								 : NO_SERVICE;
 	part.service_of_process = services;
 	grant(&wanted, &part, encoding);
 	free(services);

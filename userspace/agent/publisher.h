@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of a finished window: its services, what each sink is to send of it, a profile for who asked for one, and
+ * What becomes of a finished window: its services, what each sink is to send of it, a profile for a request, and
  * sums for the metrics.
  *
  * The finisher's thread hands windows in; the collector configures it and reads the sums. Handing in may take as long as a

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define RETRY_AFTER_MAX                                                                            \
-	(300 * UINT64_C(1000000000)) /* a backend that asks for more is asked before */
+	(300 * UINT64_C(1000000000)) /* a backend that requests more is tried before */
 
 /*
  * Nanoseconds that a Retry-After header asks for: seconds, or an HTTP date. `date`: the answer's own Date header, which

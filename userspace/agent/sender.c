@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A sink's thread: the oldest window first, request by request. What a request has come to is written down before and
- * after it is sent, so that who comes after a crash goes on where this one was, and knows which request may have arrived
+ * after it is sent, so that the sender after a crash goes on where this one was, and has the request that may have arrived
  * already.
  *
  * A request that is sent again has the same bytes. One whose answer was lost may arrive twice: it is counted as ambiguous

@@ -51,7 +51,7 @@ static const char *last_part(const char *path)
 }
 
 /*
- * Its path; NULL: unknown. One that is too long to be read is an empty fact, and of its mapping /proc tells a part only.
+ * Its path; NULL: unknown. One that is too long to be read is an empty fact, and of its mapping /proc has a part only.
  */
 static const char *program_of(const struct service_question *q)
 {
@@ -277,7 +277,7 @@ void service_decide(const struct service_question *q, struct service_decision *d
 	}
 	apply_rules(q, d, ruled, sizeof(ruled));
 	if (name_by_itself(q, d)) {
-		/* nobody knows better */
+		/* there is no better source */
 	} else if (*ruled) {
 		d->source = SERVICE_FROM_RULE;
 		memcpy(d->name, ruled, sizeof(ruled));

@@ -27,7 +27,7 @@
 	X(EXE, "exe")                                                                              \
 	X(KERNEL, "kernel")                                                                        \
 	X(CGROUP, "cgroup") /* the name of its control group, or that of others in it */           \
-	X(PARENT, "parent") /* nothing is known but who started it */                              \
+	X(PARENT, "parent") /* only its parent is known */                                         \
 	X(NONE, "none")	    /* gone before anything was read: "unknown" */
 
 enum service_source {
@@ -54,7 +54,7 @@ struct service_question {
 /* All texts: fit to be labels; "": none. */
 struct service_decision {
 	enum service_source source;
-	bool container_is_id; /* nobody has given it a name: each one is new */
+	bool container_is_id; /* it has no name: each id is new */
 	char name[LABEL_SERVICE_MAX + 1];
 	char version[LABEL_TEXT_SIZE], name_space[LABEL_TEXT_SIZE], pod[LABEL_TEXT_SIZE];
 	char container[LABEL_TEXT_SIZE], unit[LABEL_TEXT_SIZE], instance[LABEL_TEXT_SIZE];

@@ -5,51 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 
 #define IDLE_WINDOWS                                                                               \
 	240 /* an hour of 15-s windows: a life that did not run for so long is decided anew */
 
+DEFINE_MAP_BY(life_map, struct kept_life, uint64_t, life);
+DEFINE_MAP_BY_STRING(group_map, struct kept_group, path);
+
+struct pid_life {
+	uint32_t pid;
+	uint64_t life; /* the last one of this pid */
+};
+DEFINE_MAP_BY(pid_map, struct pid_life, uint32_t, pid);
+
 struct service_memory {
-	VEC(struct kept_life) lives;
-	struct hashmap by_life, by_pid;
-	VEC(struct kept_group) groups;
-	struct hashmap by_path;
+	struct life_map lives;
+	struct pid_map pids;
+	struct group_map groups;
 	uint64_t evicted;
 };
 
-static bool life_is(const void *owner, uint32_t index, const void *key)
-{
-	const struct service_memory *m = owner;
-
-	return m->lives.data[index].life == *(const uint64_t *)key;
-}
-
-static bool pid_is(const void *owner, uint32_t index, const void *key)
-{
-	const struct service_memory *m = owner;
-
-	return m->lives.data[index].pid == *(const uint32_t *)key;
-}
-
-static bool path_is(const void *owner, uint32_t index, const void *key)
-{
-	const struct service_memory *m = owner;
-
-	return !strcmp(m->groups.data[index].path, key);
-}
-
 struct service_memory *service_memory__new(void)
 {
-	struct service_memory *m = calloc(1, sizeof(*m));
-
-	if (!m)
-		return NULL;
-	hashmap__init(&m->by_life, life_is, m);
-	hashmap__init(&m->by_pid, pid_is, m);
-	hashmap__init(&m->by_path, path_is, m);
-	return m;
+	return calloc(1, sizeof(struct service_memory));
 }
 
 static void free_group(struct kept_group *group)
@@ -65,11 +44,9 @@ void service_memory__free(struct service_memory *m)
 		return;
 	for (size_t i = 0; i < m->groups.count; i++)
 		free_group(&m->groups.data[i]);
-	hashmap__fini(&m->by_life);
-	hashmap__fini(&m->by_pid);
-	hashmap__fini(&m->by_path);
-	vec_free(&m->lives);
-	vec_free(&m->groups);
+	life_map__fini(&m->lives);
+	pid_map__fini(&m->pids);
+	group_map__fini(&m->groups);
 	free(m);
 }
 
@@ -77,65 +54,35 @@ void service_memory__free(struct service_memory *m)
 
 struct kept_life *service_memory__life(struct service_memory *m, uint64_t life)
 {
-	uint32_t index = life ? hashmap__find(&m->by_life, hash_u64(life), &life) : HASHMAP_NONE;
-
-	return index == HASHMAP_NONE ? NULL : &m->lives.data[index];
+	return life ? life_map__find(&m->lives, life) : NULL;
 }
 
 struct kept_life *service_memory__pid(struct service_memory *m, uint32_t pid)
 {
-	uint32_t index = hashmap__find(&m->by_pid, hash_u64(pid), &pid);
+	const struct pid_life *known = pid_map__find(&m->pids, pid);
 
-	return index == HASHMAP_NONE ? NULL : &m->lives.data[index];
+	return known ? service_memory__life(m, known->life) : NULL;
 }
 
-/* This life is its pid's now. */
-static int index_pid(struct service_memory *m, uint32_t index)
+/* Keeps lives that were used in this window or after it. */
+static void drop_lives(struct service_memory *m, uint64_t before)
 {
-	uint32_t pid = m->lives.data[index].pid;
-
-	hashmap__remove(&m->by_pid, hash_u64(pid), &pid);
-	return hashmap__add(&m->by_pid, hash_u64(pid), index);
-}
-
-static int index_life(struct service_memory *m, uint32_t index)
-{
-	uint64_t life = m->lives.data[index].life;
-	int err = hashmap__add(&m->by_life, hash_u64(life), index);
-
-	if (err)
-		return err;
-	err = index_pid(m, index);
-	if (err)
-		hashmap__remove(&m->by_life, hash_u64(life), &life);
-	return err;
-}
-
-/* Keeps those that were used in a window after this one. 0 or -ENOMEM. */
-static int drop_lives(struct service_memory *m, uint64_t before)
-{
+	struct life_map *lives = &m->lives;
 	size_t kept = 0;
-	int err = 0;
 
-	hashmap__clear(&m->by_life);
-	hashmap__clear(&m->by_pid);
-	for (size_t i = 0; i < m->lives.count; i++) {
-		struct kept_life life = m->lives.data[i];
-
-		if (err || life.used < before) {
-			label_set__release(life.set);
-			m->evicted++;
+	for (size_t i = 0; i < lives->count; i++) {
+		if (lives->data[i].used >= before) {
+			lives->data[kept++] = lives->data[i];
 			continue;
 		}
-		m->lives.data[kept] = life;
-		err = index_life(m, (uint32_t)kept);
-		if (err)
-			label_set__release(life.set);
-		else
-			kept++;
+		label_set__release(lives->data[i].set);
+		m->evicted++;
 	}
-	m->lives.count = kept;
-	return err;
+	lives->count = kept;
+	life_map__reindex(lives);
+	for (size_t i = m->pids.count; i-- > 0;)
+		if (!life_map__find(lives, m->pids.data[i].life))
+			pid_map__remove(&m->pids, &m->pids.data[i]);
 }
 
 static int compare_windows(const void *a, const void *b)
@@ -163,21 +110,22 @@ static int median_window(const struct service_memory *m, uint64_t *window)
 /* Without a service so far. NULL: no memory. */
 static struct kept_life *add_life(struct service_memory *m, uint64_t number, uint32_t pid)
 {
+	struct kept_life *life;
+	struct pid_life *last;
 	uint64_t before;
-	int err = 0;
 
 	if (m->lives.count >= LIVES_KEPT) {
-		err = median_window(m, &before);
-		if (!err)
-			err = drop_lives(m, before);
+		if (median_window(m, &before))
+			return NULL;
+		drop_lives(m, before);
 	}
-	if (err || vec_push(&m->lives, (struct kept_life){.life = number, .pid = pid}))
-		return NULL;
-	if (index_life(m, (uint32_t)(m->lives.count - 1))) {
-		m->lives.count--;
-		return NULL;
-	}
-	return &m->lives.data[m->lives.count - 1];
+	last = pid_map__need(&m->pids, &(struct pid_life){.pid = pid}, NULL);
+	life = last ? life_map__need(&m->lives, &(struct kept_life){.life = number, .pid = pid},
+				     NULL)
+		    : NULL;
+	if (life)
+		last->life = number;
+	return life;
 }
 
 int service_memory__keep_life(struct service_memory *m, const struct kept_life *kept)
@@ -200,9 +148,7 @@ int service_memory__keep_life(struct service_memory *m, const struct kept_life *
 
 struct kept_group *service_memory__group(struct service_memory *m, const char *path)
 {
-	uint32_t index = hashmap__find(&m->by_path, hash_string(path), path);
-
-	return index == HASHMAP_NONE ? NULL : &m->groups.data[index];
+	return group_map__find(&m->groups, path);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -212,46 +158,31 @@ static int compare_groups(const void *a, const void *b)
 	return x->used < y->used ? 1 : x->used > y->used ? -1 : 0;
 }
 
-static int make_group_room(struct service_memory *m)
+static void make_group_room(struct service_memory *m)
 {
 	size_t kept = GROUPS_KEPT / 2;
-	int err = 0;
 
 	if (m->groups.count < GROUPS_KEPT)
-		return 0;
+		return;
 	qsort(m->groups.data, m->groups.count, sizeof(*m->groups.data), compare_groups);
-	hashmap__clear(&m->by_path);
-	for (size_t i = 0; i < kept && !err; i++) {
-		err = hashmap__add(&m->by_path, hash_string(m->groups.data[i].path), (uint32_t)i);
-		kept = err ? i : kept;
-	}
 	for (size_t i = kept; i < m->groups.count; i++)
 		free_group(&m->groups.data[i]);
 	m->evicted += m->groups.count - kept;
 	m->groups.count = kept;
-	return err;
+	group_map__reindex(&m->groups);
 }
 
 static int add_group(struct service_memory *m, const struct kept_group *group)
 {
 	struct kept_group copy = *group;
-	int err = make_group_room(m);
 
-	if (err)
-		return err;
+	make_group_room(m);
 	copy.path = strdup(group->path);
 	copy.program = strdup(group->program);
-	if (!copy.path || !copy.program || vec_push(&m->groups, copy)) {
+	if (!copy.path || !copy.program || !group_map__need(&m->groups, &copy, NULL)) {
 		free(copy.path);
 		free(copy.program);
 		return -ENOMEM;
-	}
-	err = hashmap__add(&m->by_path, hash_string(copy.path), (uint32_t)(m->groups.count - 1));
-	if (err) {
-		m->groups.count--;
-		free(copy.path);
-		free(copy.program);
-		return err;
 	}
 	label_set__hold(copy.set);
 	return 0;
@@ -281,11 +212,10 @@ int service_memory__keep_group(struct service_memory *m, const struct kept_group
 	return 0;
 }
 
-int service_memory__sweep(struct service_memory *m, uint64_t window)
+void service_memory__sweep(struct service_memory *m, uint64_t window)
 {
-	if (window % IDLE_WINDOWS || window < IDLE_WINDOWS)
-		return 0;
-	return drop_lives(m, window - IDLE_WINDOWS + 1);
+	if (window % IDLE_WINDOWS == 0 && window >= IDLE_WINDOWS)
+		drop_lives(m, window - IDLE_WINDOWS + 1);
 }
 
 void service_memory__stats(const struct service_memory *m, struct service_memory_stats *stats)

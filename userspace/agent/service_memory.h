@@ -26,7 +26,7 @@ struct kept_group {
 	char *path, *program; /* program: of the process; "" unknown */
 	enum service_source source;
 	struct label_set *set; /* held */
-	uint64_t used;	       /* window in which it was set or asked for */
+	uint64_t used;	       /* window in which it was set or used */
 	uint64_t window, cpu;  /* in which, and of how much CPU time, it was set */
 };
 
@@ -45,8 +45,8 @@ struct kept_group *service_memory__group(struct service_memory *m, const char *p
 /* Unless a busier process has said in this window what it is. 0 or -ENOMEM. */
 int service_memory__keep_group(struct service_memory *m, const struct kept_group *group);
 
-/* After a window: lives that have not been in the last few go. 0 or -ENOMEM. */
-int service_memory__sweep(struct service_memory *m, uint64_t window);
+/* After a window: evicts lives that were not in the last few. */
+void service_memory__sweep(struct service_memory *m, uint64_t window);
 
 struct service_memory_stats {
 	size_t lives, groups;

@@ -11,47 +11,41 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
+
+/* Where the sample of a stack is. */
+struct place {
+	uint32_t stack;
+	size_t sample;
+};
+DEFINE_MAP_BY(places, struct place, uint32_t, stack);
 
 struct service_samples {
 	const struct agent_window *window;
 	const uint32_t *merged;
 	VEC(struct service_sample) samples; /* by service */
 	size_t *first;			    /* by service: its first one; one more at the end */
-	size_t begin;			    /* of the service in hand */
 	uint32_t *place;		    /* by stack: in the tree, callers before callees */
-	struct hashmap by_stack;	    /* of its samples */
+	struct places places;		    /* of the service in hand */
 };
-
-static bool stack_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct service_samples *s = owner;
-
-	return s->samples.data[s->begin + index].stack.v == *(const uint32_t *)key;
-}
 
 static int add_sample(struct service_samples *s, struct stack_id stack, uint64_t ticks,
 		      uint64_t cpu)
 {
-	struct service_sample sample = {stack, ticks, cpu};
-	uint64_t hash;
-	uint32_t found;
+	const struct place place = {s->merged ? s->merged[stack.v] : stack.v, s->samples.count};
+	const struct place *known;
+	bool is_new;
 
 	if (!ticks && !cpu)
 		return 0;
-	if (s->merged)
-		sample.stack.v = s->merged[stack.v];
-	hash = hash_u64(sample.stack.v);
-	found = hashmap__find(&s->by_stack, hash, &sample.stack.v);
-	if (found != HASHMAP_NONE) {
-		s->samples.data[s->begin + found].ticks += ticks;
-		s->samples.data[s->begin + found].cpu += cpu;
-		return 0;
-	}
-	if (vec_push(&s->samples, sample))
+	known = places__need(&s->places, &place, &is_new);
+	if (!known)
 		return -ENOMEM;
-	return hashmap__add(&s->by_stack, hash, (uint32_t)(s->samples.count - 1 - s->begin));
+	if (is_new)
+		return vec_push(&s->samples, (struct service_sample){{place.stack}, ticks, cpu});
+	s->samples.data[known->sample].ticks += ticks;
+	s->samples.data[known->sample].cpu += cpu;
+	return 0;
 }
 
 static int add_thread(struct service_samples *s, const struct profile_thread *thread)
@@ -132,15 +126,15 @@ static int compare_places(const void *a, const void *b, void *context)
 
 static int collect_service(struct service_samples *s, const uint32_t *threads, size_t count)
 {
+	size_t begin = s->samples.count;
 	int err = 0;
 
-	s->begin = s->samples.count;
-	hashmap__clear(&s->by_stack);
+	places__clear(&s->places);
 	for (size_t i = 0; i < count && !err; i++)
 		err = add_thread(s, &s->window->profile->threads[threads[i]]);
-	if (s->samples.count > s->begin)
-		qsort_r(s->samples.data + s->begin, s->samples.count - s->begin,
-			sizeof(*s->samples.data), compare_places, s->place);
+	if (s->samples.count > begin)
+		qsort_r(s->samples.data + begin, s->samples.count - begin, sizeof(*s->samples.data),
+			compare_places, s->place);
 	return err;
 }
 
@@ -172,7 +166,6 @@ int service_samples__new(const struct agent_window *window, const uint32_t *merg
 		return -ENOMEM;
 	s->window = window;
 	s->merged = merged;
-	hashmap__init(&s->by_stack, stack_equal, s);
 	s->first = calloc(window->service_count + 1, sizeof(*s->first));
 	if (s->first)
 		err = collect(s);
@@ -191,7 +184,7 @@ void service_samples__free(struct service_samples *s)
 	vec_free(&s->samples);
 	free(s->first);
 	free(s->place);
-	hashmap__fini(&s->by_stack);
+	places__fini(&s->places);
 	free(s);
 }
 

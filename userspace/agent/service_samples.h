@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The samples of a window by service: all threads and processes of a service together, each stack once. Threads
- * are not told apart, since a backend makes a series of each distinct set of labels.
+ * are not separated, since a backend makes a series of each distinct set of labels.
  *
  * Over a service the samples add up to its ticks and its CPU time exactly, as in a report: the time that a
  * thread used after its last sample is that sample's. Where a thread was never sampled, it is in a sample without

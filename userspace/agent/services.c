@@ -13,6 +13,7 @@
 
 #include "agent/label_set.h"
 #include "agent/service_memory.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 #define STACKS_TRIED 64 /* of a process, for its program */
@@ -37,7 +38,7 @@ struct services {
 	struct service_memory *memory;
 	uint64_t window;
 	VEC(struct active) active;     /* by process */
-	VEC(struct numbered_pid) pids; /* of active processes, in order, if anybody asked */
+	VEC(struct numbered_pid) pids; /* of active processes, in order, once needed */
 	VEC(struct label_set *) used;
 	VEC(struct agent_service) services;
 	VEC(uint32_t) service_of_process;
@@ -230,7 +231,7 @@ static int decide_all(struct services *s, const struct profile *p, uint64_t now)
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
-/* In the root are all that nobody has put anywhere: they have nothing in common. */
+/* In the root are all processes that were never put anywhere: they have nothing in common. */
 static bool is_group(const char *path)
 {
 	return strspn(path, "/.") < strlen(path);
@@ -271,7 +272,7 @@ static int note_groups(struct services *s, const struct profile *p)
 
 /*
  * A process of which not all is known, and another of its control group that has said more: it is taken for the same if
- * nobody knows which program it runs, or if it is the same one and has been given a name (many scripts have one
+ * it is unknown which program it runs, or if it is the same one and has been given a name (many scripts have one
  * interpreter).
  */
 static bool follows(const struct services *s, const struct profile *p, uint32_t number,
@@ -347,19 +348,10 @@ static int list_pids(struct services *s, const struct profile *p)
 /* The last life of a pid in this window; NULL: it did nothing. */
 static const struct active *last_life(const struct services *s, uint32_t pid)
 {
-	size_t low = 0, high = s->pids.count;
+	const struct numbered_pid *pids = s->pids.data;
+	size_t end = partition_point(pids, s->pids.count, p, p->pid <= pid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->pids.data[middle].pid <= pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && s->pids.data[low - 1].pid == pid
-		       ? &s->active.data[s->pids.data[low - 1].number]
-		       : NULL;
+	return end && pids[end - 1].pid == pid ? &s->active.data[pids[end - 1].number] : NULL;
 }
 
 /* Of what has this pid, or had it when it last ran; NULL: unknown. Kernel threads start no programs. */
@@ -546,12 +538,10 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 		err = list_used(s);
 	if (!err)
 		err = number_services(s);
-	if (!err)
-		err = service_memory__sweep(s->memory, s->window);
-	if (!err)
-		err = label_sets__sweep(s->sets, s->window);
 	if (err)
 		return err;
+	service_memory__sweep(s->memory, s->window);
+	label_sets__sweep(s->sets, s->window);
 	assign(s);
 	window->services = s->services.data;
 	window->service_count = s->services.count;

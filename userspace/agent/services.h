@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who is what: the services of a window, by the facts in its profile, by the paths of control groups and by the files of
+ * The services of a window, by the facts in its profile, by the paths of control groups and by the files of
  * container runtimes.
  *
  * A process whose facts are not read yet, or that was gone before, belongs to what its control group is, or to what its

@@ -96,32 +96,21 @@ int agent_settings__add_sink(struct agent_settings *s, const char *to, struct fa
 }
 
 /* Of a list of rules. */
-#define ADD_RULE(list, value)                                                                      \
-	({                                                                                         \
-		char *rule_ = strdup(value);                                                       \
-		int err_ = rule_ ? vec_push(list, rule_) : -ENOMEM;                                \
-		if (err_)                                                                          \
-			free(rule_);                                                               \
-		err_;                                                                              \
-	})
+#define ADD_RULE(key, list)                                                                        \
+	static int set_##key(struct agent_settings *s, const char *value, struct failure *failure) \
+	{                                                                                          \
+		char *rule = strdup(value);                                                        \
+		int err = rule ? vec_push(&s->list, rule) : -ENOMEM;                               \
+                                                                                                   \
+		(void)failure;                                                                     \
+		if (err)                                                                           \
+			free(rule);                                                                \
+		return err;                                                                        \
+	}
 
-static int set_include(struct agent_settings *s, const char *value, struct failure *failure)
-{
-	(void)failure;
-	return ADD_RULE(&s->includes, value);
-}
-
-static int set_exclude(struct agent_settings *s, const char *value, struct failure *failure)
-{
-	(void)failure;
-	return ADD_RULE(&s->excludes, value);
-}
-
-static int set_label(struct agent_settings *s, const char *value, struct failure *failure)
-{
-	(void)failure;
-	return ADD_RULE(&s->labels, value);
-}
+ADD_RULE(include, includes)
+ADD_RULE(exclude, excludes)
+ADD_RULE(label, labels)
 
 static int set_window(struct agent_settings *s, const char *value, struct failure *failure)
 {

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 
-/* A sink, as it was asked for. All strings are its own; NULL: not given. */
+/* A sink, as configured. All strings are its own; NULL: not given. */
 struct sink_settings {
 	char *to; /* "TYPE:URL" */
 	char *bearer_file, *basic_file, *header_file, *ca_file, *tenant;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A sink's thread is waited for at the end, but not for long: it may hang in a disk or in a name server, where nothing
- * stops it. Then it is left behind, and the last one of the two who hold the sink frees it.
+ * stops it. Then it is left behind, and the last of its two holders frees it.
  */
 #include "agent/sink.h"
 
@@ -215,7 +215,7 @@ int sink__put(struct sink *s, struct sealed_window *window)
 		err = spool__put(s->spool, window);
 	pthread_mutex_lock(&s->lock);
 	s->stats.windows_put++;
-	s->stats.windows_sent += empty; /* nobody is to be told of it */
+	s->stats.windows_sent += empty; /* there is nothing to send */
 	s->put = true;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);

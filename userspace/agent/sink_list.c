@@ -85,7 +85,7 @@ static uint64_t identity_of(const struct sink_settings *sink, const char *spool)
 	return hash_text(hash, spool);
 }
 
-/* A directory for each place, the same after a restart, whatever else is asked for. NULL: no memory. */
+/* A directory for each place, the same after a restart, whatever else is configured. NULL: no memory. */
 static char *spool_of(const struct sink_settings *sink, const struct sink_options *options,
 		      const char *spool)
 {
@@ -146,7 +146,7 @@ static bool is_wanted(const struct agent_settings *settings, uint64_t identity)
 	return false;
 }
 
-/* A spool is one sink's: who is to go on with another's has to wait for its end. */
+/* A spool is one sink's: a sink that takes over another's spool has to wait for its end. */
 static void end_unwanted(struct sink_list *list, const struct agent_settings *settings)
 {
 	size_t kept = 0;

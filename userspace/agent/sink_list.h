@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sinks that were asked for, and each window's way to all of them. */
+/* The configured sinks, and each window's way to all of them. */
 #ifndef AGENT_SINK_LIST_H
 #define AGENT_SINK_LIST_H
 
@@ -21,7 +21,7 @@ void sink_list__free(struct sink_list *list, uint64_t patience);
 int sink_list__set(struct sink_list *list, const struct agent_settings *settings,
 		   struct failure *failure);
 
-/* Options of a sink as it was asked for, but for the spool; pointers into `sink`. */
+/* Options of a configured sink, without the spool; pointers into `sink`. */
 void sink_options_of(const struct sink_settings *sink, struct sink_options *options);
 
 size_t sink_list__count(const struct sink_list *list);

@@ -25,7 +25,7 @@ struct sink {
 	struct spool *spool;
 	struct http_client *client; /* the thread's; NULL: a directory is written */
 	pthread_t thread;
-	atomic_int holders; /* the thread, and who made the sink: the last one frees */
+	atomic_int holders; /* the thread and the sink's creator: the last one frees */
 
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;

@@ -9,10 +9,10 @@
  * it, and it is put back in front.
  *
  * Where the disk fails, the window stays in memory; each window that comes tries the disk first, and takes those in memory
- * with it. There are a few of them at most: the oldest of these goes. Windows on the disk stay, since nobody knows
+ * with it. There are a few of them at most: the oldest of these goes. Windows on the disk stay, since it is unknown
  * whether the room that they leave would be ours.
  *
- * `turn` orders those who change anything, and is held while the disk works. `lock` is for the numbers alone.
+ * `turn` orders the threads that change anything, and is held while the disk works. `lock` is for the numbers alone.
  */
 #include "agent/spool.h"
 

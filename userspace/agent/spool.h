@@ -45,7 +45,7 @@ int spool__new(const struct spool_options *options, struct spool **spool, struct
 /* NULL is fine. Windows in memory are moved to the disk if that works, and gone if not. */
 void spool__free(struct spool *s);
 /*
- * For who ends without the thread that uses it: let another process have the directory, from now on nothing is written
+ * For an end without the thread that uses it: lets another process have the directory, from now on nothing is written
  * there but the progress of what is under way. Does not wait for a disk.
  */
 void spool__leave(struct spool *s);
@@ -53,7 +53,7 @@ void spool__leave(struct spool *s);
 /* Takes the window; it is empty afterwards. 0; -ENOSPC, -E2BIG, -ENOMEM: dropped. */
 int spool__put(struct spool *s, struct sealed_window *window);
 
-/* ---- for who sends them: one thread ---------------------------------------------------------- */
+/* ---- for the sender: one thread -------------------------------------------------------------- */
 
 struct spool_window;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * When the agent was started, and did not end as it should: a file in the spool's directory with a line for each such
- * start. After three of them in ten minutes it starts in safe mode, in which it reads nobody's files: whatever made it
+ * start. After three of them in ten minutes it starts in safe mode, in which it reads no files of others: whatever made it
  * end may be in one of them.
  */
 #ifndef AGENT_START_LOG_H
@@ -14,7 +14,7 @@
 #define START_LOG_NS	   UINT64_C(600000000000)
 
 /*
- * Notes a start at `now` (CLOCK_REALTIME ns) in the directory; tells whether it has to be a safe one. A file that is
+ * Notes a start at `now` (CLOCK_REALTIME ns) in the directory; returns whether it has to be a safe one. A file that is
  * damaged counts as empty. 0 or negative errno: the start is not noted.
  */
 int start_log__begin(const char *directory, uint64_t now, bool *safe);

@@ -145,6 +145,8 @@ static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part p
 		return USAGE_CPU_READERS;
 	if (!strcmp(comm, "sysprof-jit"))
 		return USAGE_CPU_JIT;
+	if (!strcmp(comm, "sysprof-builder"))
+		return USAGE_CPU_BUILDER;
 	if (!strcmp(comm, "sysprof-sealed") || !strcmp(comm, "sysprof-files"))
 		return USAGE_CPU_SYMBOLIZER;
 	return parent;
@@ -283,9 +285,7 @@ static enum usage_cpu_part part_of_thread(int self, pid_t tid)
 	size = proc_read_small(self, path, name, sizeof(name) - 1);
 	if (size > 0)
 		name[strcspn(name, "\n")] = '\0';
-	if (!strcmp(name, "sysprof-finish"))
-		return USAGE_CPU_FINISHER;
-	return strcmp(name, "sysprof-tables") ? USAGE_CPU_THREADS : USAGE_CPU_BUILDER;
+	return strcmp(name, "sysprof-finish") ? USAGE_CPU_THREADS : USAGE_CPU_FINISHER;
 }
 
 /* What is of no thread that lives is of one that has ended. */
@@ -338,7 +338,7 @@ static uint64_t anonymous_of(pid_t pid)
 								    : line_of(text, "\nRssAnon:");
 }
 
-/* PSS; where that cannot be read, what is resident and nobody else's. */
+/* PSS; where that cannot be read, what is resident and not shared. */
 static uint64_t memory_of(pid_t pid)
 {
 	_cleanup_free_ char *text = NULL;
@@ -398,7 +398,7 @@ static bool is_ours(struct usage *u, pid_t pid)
 	return false;
 }
 
-/* Is nobody in this directory's group but us? */
+/* Is no other process in this directory's group? */
 static bool group_is_ours(struct usage *u, const char *directory)
 {
 	_cleanup_free_ char *text = NULL;

@@ -7,7 +7,7 @@
  *   children   /proc/PID/task/TID/children, from here downwards; what has ended is in our rusage. Those that live for
  *              less than an interval are the sandboxed readers
  *   programs   their run time, which the kernel counts for one second of ten, since counting costs some 20 ns a run
- *   memory     the control group's own figure where nobody else is in it; else PSS of all processes, read once a minute and
+ *   memory     the control group's own figure where no other process is in it; else PSS of all processes, read once a minute and
  *              followed by what is resident and of no file, and the maps and rings in the kernel
  *
  * Used by the thread that owns the session.
@@ -27,7 +27,7 @@ struct session;
 #define USAGE_CPU_PARTS(X)                                                                         \
 	X(COLLECTOR, "collector", "the thread that reads events")                                  \
 	X(FINISHER, "finisher", "the thread that finishes windows")                                \
-	X(BUILDER, "table_builder", "the thread that builds unwind tables")                        \
+	X(BUILDER, "table_builder", "the processes that build unwind tables")                      \
 	X(THREADS, "other_threads", "senders, the endpoint")                                       \
 	X(READERS, "readers", "processes that open files and read mappings")                       \
 	X(JIT, "jit_watcher", "processes that read perf maps and jitdumps")                        \
@@ -60,7 +60,7 @@ struct usage_report {
 	uint64_t memory;		       /* bytes, of all */
 	uint64_t memory_by[USAGE_MEMORY_PART_COUNT];
 	bool own_cgroup;			      /* `memory` is its figure */
-	bool bpf_known;				      /* the kernel tells run times */
+	bool bpf_known;				      /* the kernel reports run times */
 	unsigned int processes, threads, descriptors; /* children, own threads, own descriptors */
 };
 

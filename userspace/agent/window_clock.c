@@ -49,7 +49,7 @@ bool window_clock__ends(struct window_clock *c, const struct clock_readings *now
 	bool slept = moved(&c->boottime_ahead, ahead(now->boottime, now->monotonic), SUSPEND_NS);
 	bool stepped = moved(&c->realtime_ahead, ahead(now->realtime, now->monotonic), STEP_NS);
 
-	/* who slept finds the wall clock ahead as well: that is no step */
+	/* after a sleep the wall clock is ahead as well: that is no step */
 	c->suspends += slept;
 	c->steps += stepped && !slept;
 	if (!slept && !stepped && now->monotonic < c->end)

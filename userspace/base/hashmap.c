@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Open addressing with linear probing. A slot is 8 bytes: 32 bits of the (scrambled) hash and the element's number,
- * so a probe that does not match rarely calls the owner, and growing never does.
+ * so keys are rarely compared in vain, and never when the table grows.
  *
  * A removed element leaves a tombstone; used slots and tombstones together stay below 3/4 of the capacity, so that
  * every probe ends at an empty slot. If tombstones fill the table, it is rebuilt at the same size.
@@ -44,41 +44,11 @@ static uint32_t scramble_hash(uint64_t hash)
 	return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 }
 
-void hashmap__init(struct hashmap *map, hashmap_equal_fn equal, const void *owner)
-{
-	*map = (struct hashmap){.equal = equal, .owner = owner};
-}
-
 void hashmap__fini(struct hashmap *map)
 {
 	free(map->slots);
 	map->slots = NULL;
 	map->capacity = map->count = map->tombstones = 0;
-}
-
-/* The slot that holds the key, or NULL. */
-static struct hashmap_slot *find_slot(const struct hashmap *map, uint64_t hash, const void *key)
-{
-	uint32_t mask = map->capacity - 1, scrambled = scramble_hash(hash);
-
-	if (!map->count)
-		return NULL;
-	for (uint32_t i = scrambled & mask;; i = (i + 1) & mask) {
-		struct hashmap_slot *slot = &map->slots[i];
-
-		if (slot->index == EMPTY)
-			return NULL;
-		if (slot->index != TOMBSTONE && slot->hash == scrambled &&
-		    map->equal(map->owner, slot->index, key))
-			return slot;
-	}
-}
-
-uint32_t hashmap__find(const struct hashmap *map, uint64_t hash, const void *key)
-{
-	const struct hashmap_slot *slot = find_slot(map, hash, key);
-
-	return slot ? slot->index : HASHMAP_NONE;
 }
 
 /* Put an element into the first slot that is free or a tombstone. */
@@ -128,33 +98,16 @@ static int make_room(struct hashmap *map)
 	return rebuild_slots(map, capacity);
 }
 
-int hashmap__add(struct hashmap *map, uint64_t hash, uint32_t index)
+int hashmap__add(struct hashmap *map, uint64_t hash, size_t index)
 {
-	int err;
+	int err = index < TOMBSTONE ? make_room(map) : -ENOMEM;
 
-	if (index >= TOMBSTONE)
-		return -ENOMEM;
-	err = make_room(map);
 	if (err)
 		return err;
-	if (place_index(map->slots, map->capacity, scramble_hash(hash), index))
+	if (place_index(map->slots, map->capacity, scramble_hash(hash), (uint32_t)index))
 		map->tombstones--;
 	map->count++;
 	return 0;
-}
-
-uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key)
-{
-	struct hashmap_slot *slot = find_slot(map, hash, key);
-	uint32_t index;
-
-	if (!slot)
-		return HASHMAP_NONE;
-	index = slot->index;
-	slot->index = TOMBSTONE;
-	map->tombstones++;
-	map->count--;
-	return index;
 }
 
 /* Frees a large map that was hardly used: clearing it often would cost its size each time. */
@@ -166,8 +119,6 @@ void hashmap__clear(struct hashmap *map)
 	}
 	hashmap__reset(map);
 }
-
-/* ---- by number ------------------------------------------------------------------------------- */
 
 struct hashmap_probe hashmap__probe(uint64_t hash)
 {
@@ -192,11 +143,6 @@ uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe)
 			return slot->index;
 		}
 	}
-}
-
-int hashmap__add_number(struct hashmap *map, uint64_t hash, size_t index)
-{
-	return index < TOMBSTONE ? hashmap__add(map, hash, (uint32_t)index) : -ENOMEM;
 }
 
 /* The slot of an element that is in the map. */

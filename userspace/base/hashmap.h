@@ -2,8 +2,8 @@
 /*
  * An index over elements that live elsewhere (in a vector): hash -> element number.
  *
- * The map holds element numbers and hashes only; the owner's callback compares keys. So one small open-addressing
- * table serves strings, stacks, locations, processes and files.
+ * The map holds element numbers and hashes only; its user compares keys. So one small open-addressing table serves
+ * strings, stacks, locations, processes and files. Elements of a vector of their own have a typed map (base/map.h).
  */
 #ifndef BASE_HASHMAP_H
 #define BASE_HASHMAP_H
@@ -14,32 +14,17 @@
 
 #define HASHMAP_NONE UINT32_MAX
 
-/* Does element `index` of the owner have this key? */
-typedef bool (*hashmap_equal_fn)(const void *owner, uint32_t index, const void *key);
-
+/* Zero-initialised: empty. */
 struct hashmap {
 	struct hashmap_slot *slots;
 	uint32_t capacity; /* a power of two, or 0 */
 	uint32_t count, tombstones;
-	hashmap_equal_fn equal;
-	const void *owner;
 };
 
-void hashmap__init(struct hashmap *map, hashmap_equal_fn equal, const void *owner);
 void hashmap__fini(struct hashmap *map);
 
-/* The element with this key, or HASHMAP_NONE. */
-uint32_t hashmap__find(const struct hashmap *map, uint64_t hash, const void *key);
-
-/* Add element `index`, which must not be there yet. 0, -ENOMEM. */
-int hashmap__add(struct hashmap *map, uint64_t hash, uint32_t index);
-
-/* Take the element with this key out; its number, or HASHMAP_NONE. */
-uint32_t hashmap__remove(struct hashmap *map, uint64_t hash, const void *key);
-
+/* Frees a map that is much larger than what was in it, else as hashmap__reset(). */
 void hashmap__clear(struct hashmap *map);
-
-/* ---- for base/map.h: by number, without the callback ------------------------------------------ */
 
 /* Where the search for a hash has got to. */
 struct hashmap_probe {
@@ -50,8 +35,16 @@ struct hashmap_probe hashmap__probe(uint64_t hash);
 /* The next element with (very probably) this hash, HASHMAP_NONE: there are no more. */
 uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe);
 
-/* 0, -ENOMEM; `index` may be too large for a number. */
-int hashmap__add_number(struct hashmap *map, uint64_t hash, size_t index);
+/*
+ * `i` (uint32_t) is each element with (very probably) this hash, until `break`; HASHMAP_NONE behind the last. Nothing is added or
+ * erased meanwhile.
+ */
+#define hashmap_each(map, hash, i)                                                                 \
+	for (struct hashmap_probe probe_ = hashmap__probe(hash);                                   \
+	     ((i) = hashmap__next((map), &probe_)) != HASHMAP_NONE;)
+
+/* Add an element that is not there yet. 0, -ENOMEM; `index` may be too large for a number. */
+int hashmap__add(struct hashmap *map, uint64_t hash, size_t index);
 /* The element `index`, which was added with this hash, is removed; or is `to` from now on. */
 void hashmap__erase(struct hashmap *map, uint64_t hash, uint32_t index);
 void hashmap__renumber(struct hashmap *map, uint64_t hash, uint32_t index, uint32_t to);

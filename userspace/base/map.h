@@ -29,8 +29,10 @@
 #define BASE_MAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/hashmap.h"
 #include "base/vec.h"
@@ -53,10 +55,17 @@
 	MAP_TYPE(NAME, TYPE);                                                                      \
 	MAP_FUNCTIONS_OF(NAME, TYPE, hash, equal)
 
+/* The key is all bytes of the entry, which has no padding. */
+#define DEFINE_MAP_OF_BYTES(NAME, TYPE)                                                            \
+	MAP_TYPE(NAME, TYPE);                                                                      \
+	MAP_FUNCTIONS_OF_BYTES(NAME, TYPE)
+
 /* The entries are numbers: each is its own key. */
 #define DEFINE_SET(NAME, TYPE)                                                                     \
 	MAP_TYPE(NAME, TYPE);                                                                      \
 	MAP_FUNCTIONS_SET(NAME, TYPE)
+
+#undef MAP_TYPE /* a mask of sys/mman.h, which nothing uses */
 
 /* The two halves of the above, for a struct in a header whose functions only one file needs. */
 #define MAP_TYPE(NAME, TYPE)                                                                       \
@@ -78,6 +87,9 @@
 	MAP_KEY(NAME, TYPE, TYPE const *, entry)                                                   \
 	MAP_FUNCTIONS(NAME, TYPE, TYPE const *, NAME##__key, hash, equal)
 
+#define MAP_FUNCTIONS_OF_BYTES(NAME, TYPE)                                                         \
+	MAP_FUNCTIONS_OF(NAME, TYPE, map_hash_bytes, map_same_bytes)
+
 #define MAP_FUNCTIONS_SET(NAME, TYPE)                                                              \
 	MAP_KEY(NAME, TYPE, TYPE, *entry)                                                          \
 	MAP_FUNCTIONS(NAME, TYPE, TYPE, NAME##__key, map_hash_number, map_same_number)
@@ -93,11 +105,15 @@
 #define map_hash_number(key)  hash_u64((uint64_t)(uintptr_t)(key))
 #define map_same_number(a, b) ((a) == (b))
 #define map_same_string(a, b) (!strcmp((a), (b)))
+#define map_hash_bytes(key)   hash_bytes((key), sizeof(*(key)))
+#define map_same_bytes(a, b)  (!memcmp((a), (b), sizeof(*(a))))
 
 /*
- * The general form. `key_of(map, entry)` gives the KEY of an entry, which may also lie in an object around the map;
+ * The general form. `key_of(map, entry)` gives the KEY of an entry, which may also lie in an object around the map, its map_owner;
  * `hash(key)` and `equal(key, key)` as above.
  */
+#define map_owner(map, TYPE, MEMBER) ((const TYPE *)((const char *)(map)-offsetof(TYPE, MEMBER)))
+
 #define MAP_FUNCTIONS(NAME, TYPE, KEY, key_of, hash, equal)                                        \
 	__attribute__((unused)) static inline TYPE *NAME##__at(const struct NAME *map,             \
 							       uint64_t hash_, KEY key)            \
@@ -125,7 +141,7 @@
 		if (known)                                                                         \
 			return known;                                                              \
 		if (vec_reserve(map, map->count + 1) ||                                            \
-		    hashmap__add_number(&map->index, hash_, map->count))                           \
+		    hashmap__add(&map->index, hash_, map->count))                                  \
 			return NULL;                                                               \
 		map->data[map->count] = *entry;                                                    \
 		return &map->data[map->count++];                                                   \
@@ -146,8 +162,7 @@
 	{                                                                                          \
 		hashmap__reset(&map->index);                                                       \
 		for (size_t i = 0; i < map->count; i++)                                            \
-			(void)hashmap__add_number(&map->index, hash(key_of(map, &map->data[i])),   \
-						  i);                                              \
+			(void)hashmap__add(&map->index, hash(key_of(map, &map->data[i])), i);      \
 	}                                                                                          \
 	__attribute__((unused)) static inline void NAME##__clear(struct NAME *map)                 \
 	{                                                                                          \

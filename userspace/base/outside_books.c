@@ -6,9 +6,8 @@
 #include <stdlib.h>
 
 #include "base/clocks.h"
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/tenant_user.h"
-#include "base/vec.h"
 
 #define KNOWN_PIDS 256		 /* a power of two */
 #define KNOWN_NS   1000000000ull /* how long the user of a process is cached */
@@ -91,21 +90,9 @@ struct known_pid {
 	uint64_t until; /* CLOCK_MONOTONIC ns */
 };
 
-struct outside_books {
-	VEC(struct outside_row) rows;
-	struct hashmap by_key;
-	uint32_t users[OUTSIDE_USERS_MAX];
-	size_t user_count;
-	struct known_pid known[KNOWN_PIDS];
-	size_t emitted; /* rows before this one have nothing new */
-};
-
-static bool row_has_key(const void *owner, uint32_t index, const void *key)
+static bool same_key(const struct outside_row *a, const struct outside_row *b)
 {
-	const struct outside_row *row = &((const struct outside_books *)owner)->rows.data[index];
-	const struct outside_row *k = key;
-
-	return row->user == k->user && row->thing == k->thing && row->reason == k->reason;
+	return a->user == b->user && a->thing == b->thing && a->reason == b->reason;
 }
 
 static uint64_t hash_key(const struct outside_row *key)
@@ -113,21 +100,26 @@ static uint64_t hash_key(const struct outside_row *key)
 	return hash_u64((uint64_t)key->user << 16 | (uint64_t)key->thing << 8 | key->reason);
 }
 
+DEFINE_MAP_OF(row_map, struct outside_row, hash_key, same_key);
+
+struct outside_books {
+	struct row_map rows;
+	uint32_t users[OUTSIDE_USERS_MAX];
+	size_t user_count;
+	struct known_pid known[KNOWN_PIDS];
+	size_t emitted; /* rows before this one have nothing new */
+};
+
 struct outside_books *outside_books__new(void)
 {
-	struct outside_books *b = calloc(1, sizeof(*b));
-
-	if (b)
-		hashmap__init(&b->by_key, row_has_key, b);
-	return b;
+	return calloc(1, sizeof(struct outside_books));
 }
 
 void outside_books__free(struct outside_books *b)
 {
 	if (!b)
 		return;
-	vec_free(&b->rows);
-	hashmap__fini(&b->by_key);
+	row_map__fini(&b->rows);
 	free(b);
 }
 
@@ -145,23 +137,6 @@ static uint32_t user_in(struct outside_books *b, uint32_t user)
 	return user;
 }
 
-/* NULL: no memory. */
-static struct outside_row *find_row(struct outside_books *b, const struct outside_row *key)
-{
-	uint64_t hash = hash_key(key);
-	uint32_t index = hashmap__find(&b->by_key, hash, key);
-
-	if (index != HASHMAP_NONE)
-		return &b->rows.data[index];
-	if (vec_push(&b->rows, *key))
-		return NULL;
-	if (hashmap__add(&b->by_key, hash, b->rows.count - 1)) {
-		b->rows.count--;
-		return NULL;
-	}
-	return &b->rows.data[b->rows.count - 1];
-}
-
 void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thing thing,
 			enum outside_reason reason, uint64_t count)
 {
@@ -170,7 +145,7 @@ void outside_books__add(struct outside_books *b, uint32_t user, enum outside_thi
 	if (!b || !count)
 		return;
 	key.user = user_in(b, user);
-	row = find_row(b, &key);
+	row = row_map__need(&b->rows, &key, NULL);
 	if (!row)
 		return;
 	if (!row->count)

@@ -256,17 +256,6 @@ int parse_size(const char *text, uint64_t *bytes)
 	return err;
 }
 
-static int hex_digit(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 int parse_hex(const char **cursor, uint64_t *value)
 {
 	const char *p = *cursor;

@@ -18,6 +18,16 @@ int parse_size(const char *text, uint64_t *bytes);
 int parse_u32_list(const char *text, uint32_t min, uint32_t max, uint32_t **values, size_t *count);
 /* "0,2-4": a CPU list as in /sys, sorted and without doubles. */
 int parse_cpu_list(const char *text, uint32_t max, uint32_t **values, size_t *count);
+/* The value of a hexadecimal digit of either case; -1: it is none. */
+static inline int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* Hexadecimal digits at *cursor (no prefix), moving it behind them. -EINVAL: none; -ERANGE: > 16. */
 int parse_hex(const char **cursor, uint64_t *value);
 

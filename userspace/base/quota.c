@@ -93,6 +93,11 @@ void quota__init(struct quota *q, enum quota_thing thing)
 	*q = (struct quota){.user = rows[thing].user, .all = rows[thing].all};
 }
 
+void quota__begin(struct quota *q, uint64_t now)
+{
+	q->began = q->total.as_of = q->accounts[SHARED_ACCOUNT].meter.as_of = now;
+}
+
 void quota__continue(struct quota *q, const struct quota *old)
 {
 	struct quota own = {.user = q->user, .all = q->all, .shared = q->shared};
@@ -220,6 +225,10 @@ void quota__give(struct quota *q, uint64_t owner, uint64_t amount)
 	uint64_t given = min_u64(amount, (uint64_t)q->accounts[at].meter.used);
 	struct meter *shared = &q->accounts[SHARED_ACCOUNT].meter;
 
+	if (owner == QUOTA_NOBODY) {
+		take_for_all(q, owner, -(int64_t)amount, 0);
+		return;
+	}
 	q->accounts[at].meter.used -= (int64_t)given;
 	if (given < amount) {
 		amount = min_u64(amount - given, (uint64_t)shared->used);

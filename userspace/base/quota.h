@@ -7,7 +7,7 @@
  * Memory is held until it is given back; time and events are given again as time passes.
  *
  * A quota has an account for each owner: the user of a process (base/tenant_user.h), or the account of its readers
- * (readers/reader_owner.h). 1,023 owners have accounts of their own, further ones share the last. An account without
+ * (helpers/owner.h). 1,023 owners have accounts of their own, further ones share the last. An account without
  * anything in it is used again. No function here needs memory or can fail. Not thread-safe.
  */
 #ifndef BASE_QUOTA_H
@@ -65,10 +65,41 @@
 	  "building unwind tables; only tables for processes younger than 1 s wait")               \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
 	  "unwind tables written to the cache on disk")                                            \
+	X(HELPER_CPU, CPU, NONE, RATE(QUOTA_SECOND, 20 * QUOTA_SECOND), NONE, DEFER, NONE,         \
+	  "reader processes; refused after 2 s")                                                   \
+	X(HOLDING, TIME, NONE, RATE(100 * QUOTA_MS, 2 * QUOTA_SECOND),                             \
+	  RATE(300 * QUOTA_MS, 6 * QUOTA_SECOND), REFUSE, NONE,                                    \
+	  "time for which the stream of events waits for requests to readers; not of root")        \
+	X(REQUESTS, COUNT, NONE, HELD(4096), HELD(8192), REFUSE, NONE,                             \
+	  "requests to reader processes that have no answer yet")                                  \
+	X(HANGS, COUNT, NONE, HELD(2), NONE, REFUSE, NONE,                                         \
+	  "requests that had a reader process hang; then the user is not read any more")           \
 	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, NONE,         \
 	  "reading directories of zip archives")                                                   \
 	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \
-	  "readings of one archive's directory")
+	  "readings of one archive's directory")                                                   \
+	X(DEBUG_SEARCH, TIME, NONE, HELD(15 * QUOTA_SECOND), HELD(30 * QUOTA_SECOND), REFUSE,      \
+	  DEBUG_FILES, "searching debug files, in one run; root's own files have no limit")        \
+	X(DEBUG_COPIES, BYTES, NONE, HELD(256 * QUOTA_MB), HELD(512 * QUOTA_MB), REFUSE,           \
+	  FILE_COPIES, "copies of debug files in memory; the same")                                \
+	X(CRC_BYTES, BYTES, HELD(2 * QUOTA_GB), HELD(4 * QUOTA_GB), OTHERS(8 * QUOTA_GB), REFUSE,  \
+	  DEBUG_FILES, "bytes read for the CRC of debug links")                                    \
+	X(CRC_TIME, TIME, NONE, HELD(10 * QUOTA_SECOND), OTHERS(20 * QUOTA_SECOND), REFUSE,        \
+	  DEBUG_FILES, "reading them")                                                             \
+	X(SYMBOLS, CPU, NONE, HELD(120 * QUOTA_SECOND), OTHERS(480 * QUOTA_SECOND), REFUSE,        \
+	  SYMBOLS,                                                                                 \
+	  "processes that read modules for their symbols, in one run; those of root have "         \
+	  "no limit but their own")                                                                \
+	X(JIT_BYTES, BYTES, NONE, GROWS(256 * QUOTA_MB, 600 * QUOTA_SECOND),                       \
+	  GROWS(512 * QUOTA_MB, 600 * QUOTA_SECOND), REFUSE, JIT_FILES,                            \
+	  "bytes read of perf maps and jitdumps; the sums go on if a watcher hangs, and what "     \
+	  "the next one reads again counts again")                                                 \
+	X(JIT_FILES, COUNT, NONE, HELD(512), NONE, REFUSE, JIT_FILES,                              \
+	  "perf maps and jitdumps that are followed, rejected or looked for")                      \
+	X(JIT_LISTING, CPU, RATE(500 * QUOTA_MS, QUOTA_SECOND), NONE, NONE, DEFER, NONE,           \
+	  "reading what a perf map or jitdump has when it is found")                               \
+	X(JIT_READING, CPU, RATE(20 * QUOTA_MS, QUOTA_SECOND), NONE, NONE, DEFER, NONE,            \
+	  "reading what is added to it")
 
 enum quota_thing {
 #define X(id, ...) QUOTA_##id,
@@ -129,6 +160,8 @@ struct quota {
 };
 
 void quota__init(struct quota *q, enum quota_thing thing);
+/* Limits that grow do so from `now` on. To be called before anything is taken. */
+void quota__begin(struct quota *q, uint64_t now);
 /* Accounts of a quota that a process which hangs may be writing to; limits and `shared` stay. */
 void quota__continue(struct quota *q, const struct quota *old);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Strings lie in blocks that are never resized, so they never move; a vector gives them numbers and
- * a hashmap finds them. A string that is large beside a block gets one of its own.
+ * Strings lie in blocks that are never resized, so they never move; a map gives them numbers and
+ * finds them. A string that is large beside a block gets one of its own.
  */
 #include "base/strtab.h"
 
@@ -9,28 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 
 #define BLOCK_SIZE (64 * 1024)
 #define FIRST_BLOCK                                                                                \
 	1024 /* there may be many tables with hardly a string; doubled from block to block */
 #define LARGE_STRING (BLOCK_SIZE / 8)
 
+MAP_TYPE(text_map, const char *);
+MAP_KEY(text_map, const char *, const char *, *entry)
+MAP_FUNCTIONS(text_map, const char *, const char *, text_map__key, hash_string, map_same_string);
+
 struct strtab {
-	VEC(const char *) strings;
+	struct text_map strings;
 	VEC(char *) blocks;
-	struct hashmap by_text;
 	char *room; /* free part of the block that is being filled */
 	size_t room_size, block_size;
 };
-
-static bool has_text(const void *owner, uint32_t index, const void *key)
-{
-	const struct strtab *table = owner;
-
-	return !strcmp(table->strings.data[index], key);
-}
 
 struct strtab *strtab__new(void)
 {
@@ -38,7 +33,6 @@ struct strtab *strtab__new(void)
 
 	if (!table)
 		return NULL;
-	hashmap__init(&table->by_text, has_text, table);
 	table->block_size = FIRST_BLOCK;
 	if (strtab__intern(table, "") == 0)
 		return table;
@@ -53,8 +47,7 @@ void strtab__free(struct strtab *table)
 	for (size_t i = 0; i < table->blocks.count; i++)
 		free(table->blocks.data[i]);
 	vec_free(&table->blocks);
-	vec_free(&table->strings);
-	hashmap__fini(&table->by_text);
+	text_map__fini(&table->strings);
 	free(table);
 }
 
@@ -90,24 +83,22 @@ static char *allocate_text(struct strtab *table, size_t size)
 int64_t strtab__intern(struct strtab *table, const char *s)
 {
 	size_t size = strlen(s) + 1;
-	uint64_t hash = hash_bytes(s, size - 1);
-	uint32_t number = hashmap__find(&table->by_text, hash, s);
+	uint64_t hash = hash_string(s);
+	const char **known = text_map__at(&table->strings, hash, s);
 	char *copy;
 
-	if (number != HASHMAP_NONE)
-		return number;
-	if (table->strings.count >= HASHMAP_NONE - 1 ||
-	    vec_reserve(&table->strings, table->strings.count + 1))
+	if (known)
+		return known - table->strings.data;
+	if (vec_reserve(&table->strings, table->strings.count + 1))
 		return -ENOMEM;
 	copy = allocate_text(table, size);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, s, size);
-	number = table->strings.count;
-	if (hashmap__add(&table->by_text, hash, number))
+	if (hashmap__add(&table->strings.index, hash, table->strings.count))
 		return -ENOMEM;
-	table->strings.data[table->strings.count++] = copy;
-	return number;
+	table->strings.data[table->strings.count] = copy;
+	return (int64_t)table->strings.count++;
 }
 
 const char *strtab__get(const struct strtab *table, uint32_t number)

@@ -72,18 +72,30 @@ static int add_cpus(struct bpf_session *s, struct failure *failure)
 	return 0;
 }
 
-/* The first CPU of -C that we do not have. */
+bool cpu_is_listed(const uint32_t *cpus, size_t count, uint32_t cpu)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i] == cpu)
+			return true;
+	return false;
+}
+
+struct session_cpu *bpf_session__find_cpu(const struct bpf_session *s, uint32_t cpu)
+{
+	for (size_t i = 0; i < s->cpu_count; i++)
+		if (s->cpus[i].cpu == cpu)
+			return &s->cpus[i];
+	return NULL;
+}
+
+/* The first CPU of -C that is not online. */
 static uint32_t missing_cpu(const struct bpf_session *s, const struct target *target)
 {
-	for (size_t k = 0; k < target->cpu_count; k++) {
-		bool online = false;
+	size_t k = 0;
 
-		for (size_t i = 0; i < s->cpu_count && !online; i++)
-			online = s->cpus[i].cpu == target->cpus[k];
-		if (!online)
-			return target->cpus[k];
-	}
-	return 0;
+	while (k + 1 < target->cpu_count && bpf_session__find_cpu(s, target->cpus[k]))
+		k++;
+	return target->cpus[k];
 }
 
 int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
@@ -95,12 +107,11 @@ int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 	if (err)
 		return err;
 	for (size_t i = 0; i < s->cpu_count; i++) {
-		bool wanted = !target->cpus;
+		struct session_cpu *c = &s->cpus[i];
 
-		for (size_t k = 0; k < target->cpu_count && !wanted; k++)
-			wanted = target->cpus[k] == s->cpus[i].cpu;
-		s->cpus[i].sampled = wanted;
-		if (wanted)
+		c->sampled = !target->cpus ||
+			     cpu_is_listed(target->cpus, target->cpu_count, c->cpu);
+		if (c->sampled)
 			s->sampled[found++] = i;
 	}
 	s->info.cpus = found;
@@ -173,10 +184,8 @@ static int open_tsc(struct bpf_session *s)
 
 static void close_tsc(struct bpf_session *s)
 {
-	for (size_t i = 0; i < s->cpu_count; i++) {
-		cleanup_close(&s->cpus[i].fds.tsc);
-		s->cpus[i].fds.tsc = -1;
-	}
+	for (size_t i = 0; i < s->cpu_count; i++)
+		close_event(&s->cpus[i].fds.tsc);
 }
 
 int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
@@ -316,12 +325,7 @@ static bool is_online(uint32_t cpu)
 	_cleanup_free_ uint32_t *online = NULL;
 	size_t count = 0;
 
-	if (bpf_session__read_online(&online, &count))
-		return true;
-	for (size_t i = 0; i < count; i++)
-		if (online[i] == cpu)
-			return true;
-	return false;
+	return bpf_session__read_online(&online, &count) || cpu_is_listed(online, count, cpu);
 }
 
 static int open_events(struct bpf_session *s, struct failure *failure)
@@ -374,12 +378,6 @@ int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure)
 	int err = open_events(s, failure);
 
 	return err ? err : open_wakes(s, failure);
-}
-
-static void close_event(int *fd)
-{
-	cleanup_close(fd);
-	*fd = -1;
 }
 
 void bpf_session__close_cpu(struct session_cpu *c)

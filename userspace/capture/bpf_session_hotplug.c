@@ -29,22 +29,6 @@
 #define ONLINE_MAX	 4096	      /* bytes of the list of online CPUs */
 #define STANDS_STILL	 900000000ull /* ns in which a living event's time has gone on */
 
-static bool is_listed(const uint32_t *cpus, size_t count, uint32_t cpu)
-{
-	for (size_t i = 0; i < count; i++)
-		if (cpus[i] == cpu)
-			return true;
-	return false;
-}
-
-static struct session_cpu *find_cpu(struct bpf_session *s, uint32_t cpu)
-{
-	for (size_t i = 0; i < s->cpu_count; i++)
-		if (s->cpus[i].cpu == cpu)
-			return &s->cpus[i];
-	return NULL;
-}
-
 /* An account for a CPU that was never there. */
 static int add_cpu(struct bpf_session *s, uint32_t cpu, struct session_cpu **added)
 {
@@ -126,8 +110,7 @@ static void open_counter(struct bpf_session *s, struct session_cpu *c, bool visi
 	memcpy(reason, s->clock_reason, sizeof(reason)); /* it is that of the start */
 	if (bpf_session__open_tsc(s, c, visit, &error) ||
 	    error * 1000 / (per_us ? per_us : 1) > TSC_ERROR_MAX_NS) {
-		cleanup_close(&c->fds.tsc);
-		c->fds.tsc = -1;
+		close_event(&c->fds.tsc);
 	}
 	memcpy(s->clock_reason, reason, sizeof(reason));
 }
@@ -275,7 +258,7 @@ int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_chan
 		s->looked_closely = now;
 	for (size_t i = 0; i < s->cpu_count; i++) {
 		struct session_cpu *c = &s->cpus[i];
-		int err = follow_known(s, c, is_listed(online, count, c->cpu), closely, sink,
+		int err = follow_known(s, c, cpu_is_listed(online, count, c->cpu), closely, sink,
 				       changed, context);
 
 		if (err)
@@ -285,7 +268,7 @@ int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_chan
 		struct session_cpu *c;
 		int err;
 
-		if (find_cpu(s, online[i]) || online[i] >= s->book_count)
+		if (bpf_session__find_cpu(s, online[i]) || online[i] >= s->book_count)
 			continue;
 		err = add_cpu(s, online[i], &c);
 		if (!err)

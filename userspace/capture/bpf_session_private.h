@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/cleanup.h"
 #include "capture/bpf_session.h"
 #include "capture/perf_ring.h"
 #include "capture/ring_sizes.h"
@@ -98,6 +99,15 @@ int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure);
 void bpf_session__close_cpus(struct bpf_session *s);
 
+static inline void close_event(int *fd)
+{
+	cleanup_close(fd);
+	*fd = -1;
+}
+
+bool cpu_is_listed(const uint32_t *cpus, size_t count, uint32_t cpu);
+/* NULL: it was never online in this session. */
+struct session_cpu *bpf_session__find_cpu(const struct bpf_session *s, uint32_t cpu);
 /* The CPUs that are online; the caller frees. 0 or negative errno. */
 int bpf_session__read_online(uint32_t **cpus, size_t *count);
 /* The events and rings of one CPU, to be started. The TSC counter is not among them. */

@@ -91,7 +91,7 @@ bool browser__open(const char *url)
 	failed = pipes[0];
 	pid = fork();
 	if (!pid) {
-		/* twice, so that it becomes nobody's child and needs no wait */
+		/* twice, so that init adopts it and it needs no wait */
 		if (fork())
 			_exit(0);
 		detach();

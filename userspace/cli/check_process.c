@@ -141,7 +141,7 @@ static bool is_sound(const struct survey_file *file)
 	       file->debug <= SURVEY_DEBUG_SEPARATE;
 }
 
-/* Why nothing can be told of the file; NULL: it can. */
+/* Why the file cannot be described; NULL: it can. */
 static const char *file_trouble(const struct surveyed_file *file)
 {
 	if (!file->answered || !is_sound(&file->file))

@@ -17,7 +17,7 @@ static int record_for_a_while(struct session *session, struct failure *failure)
 	int err = session__start(session, false, -1, failure);
 
 	while (!err && monotonic_ns() < end)
-		err = session__step(session, NULL, 0, end, failure);
+		err = session__step(session, end, failure);
 	return err ? err : session__stop(session, failure);
 }
 

@@ -28,8 +28,9 @@ struct running_agent {
 	struct agent_options *options;
 	struct agent *agent;
 	int signal_fd;
-	uint64_t watchdog, told; /* how often the manager wants to hear of us; when it did, ns */
-	bool safe, reload;	 /* the latter: SIGHUP has come */
+	uint64_t watchdog,
+		notified;  /* how often the manager expects a message; when it got the last, ns */
+	bool safe, reload; /* the latter: SIGHUP has come */
 };
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -92,9 +93,9 @@ static void report_manager(struct running_agent *r)
 {
 	uint64_t now = monotonic_ns();
 
-	if (!r->watchdog || now - r->told < r->watchdog)
+	if (!r->watchdog || now - r->notified < r->watchdog)
 		return;
-	r->told = now;
+	r->notified = now;
 	notify_manager("WATCHDOG=1");
 }
 
@@ -105,11 +106,10 @@ static bool is_done(const struct running_agent *r)
 
 static int run_until_the_end(struct running_agent *r, struct failure *failure)
 {
-	struct pollfd wake = {.fd = r->signal_fd, .events = POLLIN};
 	int err = 0, number = 0;
 
 	while (!err && !is_done(r) && number != SIGTERM && number != SIGINT) {
-		err = agent__step(r->agent, &wake, 1, failure);
+		err = agent__step(r->agent, failure);
 		report_manager(r);
 		number = next_signal(r->signal_fd);
 		if (number == SIGHUP || r->reload)
@@ -151,6 +151,7 @@ static int run(struct running_agent *r, struct failure *failure)
 		.version = SYSPROF_VERSION,
 		.safe = r->safe,
 		.dry_run = r->options->mode == AGENT_DRY_RUN ? stdout : NULL,
+		.wake_fd = r->signal_fd,
 		.say = say,
 	};
 	int err = agent__new(&start, &r->agent, failure), stop_err;

@@ -15,7 +15,7 @@
 #include "cli/check_stacks.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "session/process_survey.h"
 
 static const char *level_name(enum feature_level level)

@@ -34,7 +34,7 @@ struct recording {
 	struct session *session;
 	struct recording_writer *writer;
 	struct held_command command;
-	VEC(int) pidfds; /* of the processes asked for; -1: this one has ended */
+	VEC(int) pidfds; /* of the requested processes; -1: this one has ended */
 	struct progress progress;
 	int signal_fd;
 	uint64_t started;
@@ -192,27 +192,18 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Of the first of the processes asked for that has not been seen to end; -1: all have, or none was asked for. */
-static int first_pidfd(const struct recording *r)
-{
-	for (size_t i = 0; i < r->pidfds.count; i++)
-		if (r->pidfds.data[i] >= 0)
-			return r->pidfds.data[i];
-	return -1;
-}
-
 static bool processes_ended(struct recording *r)
 {
+	bool all = r->pidfds.count;
+
 	for (size_t i = 0; i < r->pidfds.count; i++) {
 		struct pollfd ended = {.fd = r->pidfds.data[i], .events = POLLIN};
 
-		if (ended.fd < 0)
-			continue;
-		if (poll(&ended, 1, 0) != 1)
-			return false;
-		close(steal_fd(r->pidfds.data[i]));
+		if (ended.fd >= 0 && poll(&ended, 1, 0) == 1)
+			close(steal_fd(r->pidfds.data[i]));
+		all &= r->pidfds.data[i] < 0;
 	}
-	return r->pidfds.count;
+	return all;
 }
 
 /* Is it time to stop? A Ctrl-C went to COMMAND too, so that decides when we end. */
@@ -245,20 +236,26 @@ static void show_status(struct recording *r, uint64_t now)
 		(unsigned long long)session__lost(r->session), cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
 
+/* What may end the recording before its time. */
+static int watch_ends(struct recording *r, struct failure *failure)
+{
+	int err = session__watch(r->session, r->signal_fd);
+
+	if (!err && r->command.pid)
+		err = session__watch(r->session, r->command.pidfd);
+	for (size_t i = 0; i < r->pidfds.count && !err; i++)
+		err = session__watch(r->session, r->pidfds.data[i]);
+	return err ? fail(failure, err, "cannot wait for an end: %s", strerror(-err)) : 0;
+}
+
 static int run_until_the_end(struct recording *r, struct failure *failure)
 {
-	struct pollfd wake[] = {
-		{.fd = r->signal_fd, .events = POLLIN},
-		{.fd = r->command.pid ? r->command.pidfd : -1, .events = POLLIN},
-		{.fd = -1, .events = POLLIN},
-	};
 	uint64_t now = monotonic_ns();
 	uint64_t end = r->options.duration ? r->started + r->options.duration : UINT64_MAX;
-	int err = 0;
+	int err = watch_ends(r, failure);
 
 	while (!err && !should_stop(r, now)) {
-		wake[2].fd = first_pidfd(r);
-		err = session__step(r->session, wake, sizeof(wake) / sizeof(wake[0]), end, failure);
+		err = session__step(r->session, end, failure);
 		now = monotonic_ns();
 		show_status(r, now);
 	}

@@ -28,7 +28,7 @@ static struct {
 	volatile sig_atomic_t armed; /* the next signal ends the process */
 	volatile sig_atomic_t signalled, from_terminal;
 	volatile sig_atomic_t nothing_to_lose;
-	int notice_fd; /* an eventfd, to wake who polls */
+	int notice_fd; /* an eventfd, to wake the poll loop */
 	bool watching;
 	sigset_t original_mask;
 	struct sigaction original[ENDING_COUNT], original_sigpipe;

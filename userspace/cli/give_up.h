@@ -16,17 +16,17 @@ int give_up__watch(void);
 
 /*
  * Has it come? From a terminal, where Ctrl-C goes to every process of the foreground, or from
- * somebody who meant us alone. Makes the descriptor unreadable again.
+ * a sender that meant this process alone. Makes the descriptor unreadable again.
  */
 bool give_up__signalled(bool *from_terminal);
 
-/* The next one is told by give_up__signalled() again, and ends the process only after that. */
+/* The next one is reported by give_up__signalled() again, and ends the process only after that. */
 void give_up__expect_one_more(void);
 
 /* From now on any of the three ends the process at once. */
 void give_up__arm(void);
 
-/* A reader that went away is a write error, told as such, and no reason to die. */
+/* A reader that went away is a write error, reported as such, and no reason to end. */
 void give_up__ignore_sigpipe(void);
 
 /* In a child: the signal mask and what the signals do, as our caller left them to us. */
@@ -36,7 +36,7 @@ void give_up__restore_signals(void);
 void give_up__remember_file(const char *path);
 void give_up__forget_files(void);
 
-/* All files are written: who gives up from now on loses none. Forgets them, and the signals so far. */
+/* All files are written: giving up from now on loses none. Forgets them, and the signals so far. */
 void give_up__nothing_to_lose(void);
 
 #endif

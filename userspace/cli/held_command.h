@@ -17,7 +17,7 @@ struct held_command {
 	pid_t pid;
 	int pidfd;	/* readable when it has ended; -1: none */
 	int release_fd; /* a byte here lets it go */
-	int error_fd;	/* tells why execve failed; end of file: it did not */
+	int error_fd;	/* has why execve failed; end of file: it did not */
 	bool running, ended;
 	int status;	   /* of waitpid, once ended */
 	uint64_t cpu_time; /* ns it used, its own waited-for children included, once ended */

@@ -41,7 +41,7 @@ static int open_regular(const char *path, uint64_t *size, struct failure *failur
 	return fd;
 }
 
-/* A magic that is cut off or damaged is for the reader of recordings to tell. */
+/* A magic that is cut off or damaged is for the reader of recordings to report. */
 static bool is_recording(int fd)
 {
 	char magic[MAGIC_SIZE];

@@ -67,7 +67,7 @@ static void give_memory_back(void)
 
 /*
  * The C library of a static program looks names up as the system's configuration says, by modules of a C library that
- * may be another one. So it does without them: files, and DNS for hosts. What it lacks besides is told with the version.
+ * may be another one. So it does without them: files, and DNS for hosts. What else it lacks is printed with the version.
  */
 #ifdef SYSPROF_STATIC
 #define VARIANT "\nstatic: without debuginfod; hosts by /etc/hosts and DNS, users by /etc/passwd"

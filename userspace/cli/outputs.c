@@ -314,7 +314,7 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	char temporary[PATH_MAX];
 	uint64_t begin = monotonic_ns(), size = 0;
 	struct export_left_out left_out = {};
-	struct export_request asked = *request;
+	struct export_request own = *request;
 	const char *problem;
 	FILE *out;
 	int err = output_file__open_at(place, &file.file);
@@ -332,8 +332,8 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	}
 	out = output_file__stream(file.file);
 	errno = 0;
-	asked.left_out = &left_out;
-	err = export_to(exporter, asked, path, out, &size);
+	own.left_out = &left_out;
+	err = export_to(exporter, own, path, out, &size);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	if (err && output_file__error(file.file))
@@ -354,7 +354,7 @@ static uint64_t cpu_samples(const struct profile_thread *thread)
 	return thread->samples[SAMPLE_CPU].tick_sum;
 }
 
-/* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n tells further lives of the numbers. */
+/* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n numbers further lives of the numbers. */
 static int sibling_path(const struct output *output, const struct profile *profile,
 			const struct profile_thread *thread, char **sibling)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The files a run leaves: what `-o` asked for, and writing it.
+ * The files a run leaves: those of `-o`, and writing them.
  *
  * All of them are written under temporary names first and renamed once every one is whole, so that
  * a failure leaves none of them behind. The recording itself (.sysprof) is not here: it grows while
@@ -35,16 +35,16 @@ struct outputs {
 
 /*
  * Add what one -o says: PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that suffix, "-"
- * without a format, the recording asked for twice, a path given twice.
+ * without a format, the recording requested twice, a path given twice.
  */
 int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure);
-/* What there is without -o: a file of that name, which nobody else may have made into a link. */
+/* What there is without -o: a file of that name, which another user may not have made into a link. */
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure);
 void outputs__fini(struct outputs *outputs);
 
-/* Path of the recording, if one was asked for, or NULL. */
+/* Path of the recording, if one was requested, or NULL. */
 const char *outputs__recording(const struct outputs *outputs);
-/* It is at another path than was asked for, which is the outputs' from now on; said in a warning. */
+/* It is at another path than requested, which is the outputs' from now on; said in a warning. */
 void outputs__recording_is_at(struct outputs *outputs, char *path);
 /* Is there a file to be made from the profile? */
 bool outputs__any_profile(const struct outputs *outputs);

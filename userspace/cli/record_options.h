@@ -47,7 +47,7 @@ extern const struct option record_long_options[];
 int record_options__parse(struct record_options *options, int argc, char **argv);
 void record_options__fini(struct record_options *options);
 
-/* "-p 12,34", "-a", "-- make -j2": what was asked for, for the metadata. */
+/* "-p 12,34", "-a", "-- make -j2": what was requested, for the metadata. */
 void record_options__describe_target(const struct record_options *options, char *text, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/outside_books.h"
-#include "export/facts.h"
+#include "export/describe.h"
 
 /* By what the files of this machine were taken for those of the recording. */
 static void print_matches(const char *path, const struct profile *profile)

@@ -112,7 +112,7 @@ static void announce(const struct serving *s)
 		print_addresses(s);
 	opened = options->browser && browser__can_open() &&
 		 browser__open(server__entry_url(s->server));
-	/* who asked for the page needs its address, however quiet */
+	/* the page's address is needed, however quiet */
 	if (options->quiet && !opened)
 		fprintf(stderr, "%s/\n", server__url(s->server));
 }

@@ -2,7 +2,7 @@
 /*
  * A profile in the browser: `open`, and `record --open`.
  *
- * Files are made when they are asked for, into memory. The server has no privileges: whatever the
+ * Files are made when they are requested, into memory. The server has no privileges: whatever the
  * process had is given up first.
  */
 #ifndef CLI_SERVING_H

@@ -7,7 +7,7 @@
 
 /*
  * Gives up every privilege that the process has: root called by sudo becomes its caller (SUDO_UID, SUDO_GID) for
- * good, groups and home directory included, and nobody keeps a capability. 0, or negative errno with
+ * good, groups and home directory included, and no capability is kept. 0, or negative errno with
  * `failure` filled: then the process must not go on.
  */
 int drop_privileges(struct failure *failure);

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/outside_books.h"
 #include "base/utf8.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/gil.h"
 
 #define LINES_LOST_SHOWN 2048

@@ -25,7 +25,6 @@
 
 #define MAX_SEGMENTS 4096
 #define MAX_SECTIONS (1 << 18)
-#define PAGE_SIZE    4096
 
 size_t elf_file__record_size(const struct elf_file *file, Elf_Type type)
 {
@@ -45,88 +44,35 @@ size_t elf_file__record_size(const struct elf_file *file, Elf_Type type)
 	}
 }
 
+/* Fields have the same names in both classes. */
+#define COPY(field) .field = narrow.field
+#define DEFINE_WIDEN(name, RECORD, ...)                                                            \
+	static Elf64_##RECORD widen_##name(const void *raw)                                        \
+	{                                                                                          \
+		Elf32_##RECORD narrow;                                                             \
+                                                                                                   \
+		memcpy(&narrow, raw, sizeof(narrow));                                              \
+		return (Elf64_##RECORD){__VA_ARGS__};                                              \
+	}
+
+DEFINE_WIDEN(segment, Phdr, COPY(p_type), COPY(p_flags), COPY(p_offset), COPY(p_vaddr),
+	     COPY(p_paddr), COPY(p_filesz), COPY(p_memsz), COPY(p_align))
+DEFINE_WIDEN(section, Shdr, COPY(sh_name), COPY(sh_type), COPY(sh_flags), COPY(sh_addr),
+	     COPY(sh_offset), COPY(sh_size), COPY(sh_link), COPY(sh_info), COPY(sh_addralign),
+	     COPY(sh_entsize))
+DEFINE_WIDEN(symbol, Sym, COPY(st_name), COPY(st_info), COPY(st_other), COPY(st_shndx),
+	     COPY(st_value), COPY(st_size))
+DEFINE_WIDEN(dynamic, Dyn, COPY(d_tag), COPY(d_un.d_val))
+DEFINE_WIDEN(numbers, Ehdr, COPY(e_type), COPY(e_machine), COPY(e_version), COPY(e_entry),
+	     COPY(e_phoff), COPY(e_shoff), COPY(e_flags), COPY(e_ehsize), COPY(e_phentsize),
+	     COPY(e_phnum), COPY(e_shentsize), COPY(e_shnum), COPY(e_shstrndx))
+
 static Elf64_Ehdr widen_header(const void *raw)
 {
-	Elf32_Ehdr h;
-	Elf64_Ehdr wide;
+	Elf64_Ehdr wide = widen_numbers(raw);
 
-	memcpy(&h, raw, sizeof(h));
-	wide = (Elf64_Ehdr){
-		.e_type = h.e_type,
-		.e_machine = h.e_machine,
-		.e_version = h.e_version,
-		.e_entry = h.e_entry,
-		.e_phoff = h.e_phoff,
-		.e_shoff = h.e_shoff,
-		.e_flags = h.e_flags,
-		.e_ehsize = h.e_ehsize,
-		.e_phentsize = h.e_phentsize,
-		.e_phnum = h.e_phnum,
-		.e_shentsize = h.e_shentsize,
-		.e_shnum = h.e_shnum,
-		.e_shstrndx = h.e_shstrndx,
-	};
-	memcpy(wide.e_ident, h.e_ident, EI_NIDENT);
+	memcpy(wide.e_ident, raw, EI_NIDENT);
 	return wide;
-}
-
-static Elf64_Phdr widen_segment(const void *raw)
-{
-	Elf32_Phdr p;
-
-	memcpy(&p, raw, sizeof(p));
-	return (Elf64_Phdr){
-		.p_type = p.p_type,
-		.p_flags = p.p_flags,
-		.p_offset = p.p_offset,
-		.p_vaddr = p.p_vaddr,
-		.p_paddr = p.p_paddr,
-		.p_filesz = p.p_filesz,
-		.p_memsz = p.p_memsz,
-		.p_align = p.p_align,
-	};
-}
-
-static Elf64_Shdr widen_section(const void *raw)
-{
-	Elf32_Shdr s;
-
-	memcpy(&s, raw, sizeof(s));
-	return (Elf64_Shdr){
-		.sh_name = s.sh_name,
-		.sh_type = s.sh_type,
-		.sh_flags = s.sh_flags,
-		.sh_addr = s.sh_addr,
-		.sh_offset = s.sh_offset,
-		.sh_size = s.sh_size,
-		.sh_link = s.sh_link,
-		.sh_info = s.sh_info,
-		.sh_addralign = s.sh_addralign,
-		.sh_entsize = s.sh_entsize,
-	};
-}
-
-static Elf64_Sym widen_symbol(const void *raw)
-{
-	Elf32_Sym s;
-
-	memcpy(&s, raw, sizeof(s));
-	return (Elf64_Sym){
-		.st_name = s.st_name,
-		.st_info = s.st_info,
-		.st_other = s.st_other,
-		.st_shndx = s.st_shndx,
-		.st_value = s.st_value,
-		.st_size = s.st_size,
-	};
-}
-
-static Elf64_Dyn widen_dynamic(const void *raw)
-{
-	Elf32_Dyn d;
-
-	memcpy(&d, raw, sizeof(d));
-	return (Elf64_Dyn){.d_tag = d.d_tag, .d_un.d_val = d.d_un.d_val};
 }
 
 /*
@@ -347,11 +293,6 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	return 0;
 }
 
-int elf_file__stat(const struct elf_file *file, struct stat *st)
-{
-	return fstat(file->fd, st) ? -errno : 0;
-}
-
 void elf_file__detach(struct elf_file *file)
 {
 	file->fd = -1;
@@ -503,19 +444,6 @@ ssize_t elf_file__read_section(const struct elf_file *file, const struct elf_sec
 	if (size > section->size - offset)
 		size = section->size - offset;
 	return elf_file__read(file, bytes, size, at);
-}
-
-uint64_t elf_file__base_address(const struct elf_file *file)
-{
-	uint64_t lowest = UINT64_MAX;
-
-	for (size_t i = 0; i < file->segments.count; i++) {
-		const Elf64_Phdr *s = &file->segments.data[i];
-
-		if (s->p_type == PT_LOAD && s->p_vaddr < lowest)
-			lowest = s->p_vaddr;
-	}
-	return lowest == UINT64_MAX ? 0 : lowest & ~(uint64_t)(PAGE_SIZE - 1);
 }
 
 uint64_t elf_file__entry(const struct elf_file *file)

@@ -24,9 +24,6 @@ int elf_file__open(int fd, struct elf_file **file);
 /* The same for one that lies in another file, from offset `base` to its end. All offsets are its own. */
 int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
-/* fstat() of its descriptor: the identity of the file. 0 or negative errno. */
-struct stat;
-int elf_file__stat(const struct elf_file *file, struct stat *st);
 /* The descriptor is about to be closed: nothing is read any more. The segments stay available. */
 void elf_file__detach(struct elf_file *file);
 
@@ -63,10 +60,6 @@ int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end
  * no segment covers it; -EIO.
  */
 ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size);
-/* The lowest p_vaddr of all PT_LOAD, rounded down to a page (Firefox's addresses are relative to
- * it); 0 where there is none. */
-uint64_t elf_file__base_address(const struct elf_file *file);
-
 /* An object file, whose sections have no addresses yet (ET_REL); a dwz file has that type as well. */
 bool elf_file__is_relocatable(const struct elf_file *file);
 

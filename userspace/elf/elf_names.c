@@ -10,17 +10,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
 #include "base/minmax.h"
 #include "elf/elf_private.h"
 
 #define NAME_READ 512 /* bytes at first: few names are longer */
 
-static bool has_offset(const void *strings, uint32_t index, const void *offset)
-{
-	return ((const struct elf_strings *)strings)->names.data[index].offset ==
-	       *(const uint64_t *)offset;
-}
+MAP_FUNCTIONS_BY(elf_name_map, struct elf_name, uint64_t, offset);
 
 /* Reads up to `size` bytes. The length of the name, or of all bytes if it does not end; negative errno. */
 static ssize_t read_name(const struct elf_file *file, char *text, size_t size, uint64_t offset)
@@ -53,28 +48,20 @@ static int copy_name(const struct elf_file *file, const struct elf_strings *s, u
 int elf_strings__name(struct elf_file *file, struct elf_strings *s, uint64_t offset, size_t most,
 		      char **name)
 {
-	struct elf_name new = {.offset = offset};
-	uint32_t known;
+	struct elf_name new = {.offset = offset}, *known = elf_name_map__find(&s->names, offset);
 	int err;
 
-	if (!s->by_offset.equal)
-		hashmap__init(&s->by_offset, has_offset, s);
-	known = hashmap__find(&s->by_offset, hash_u64(offset), &offset);
-	if (known != HASHMAP_NONE) {
-		*name = s->names.data[known].text;
-		return 0;
-	}
-	err = vec_reserve(&s->names, s->names.count + 1);
-	if (!err)
+	if (!known) {
 		err = copy_name(file, s, offset, most, &new.text);
-	if (!err && hashmap__add(&s->by_offset, hash_u64(offset), (uint32_t)s->names.count)) {
-		free(new.text);
-		err = -ENOMEM;
+		if (err)
+			return err;
+		known = elf_name_map__need(&s->names, &new, NULL);
 	}
-	if (err)
-		return err;
-	s->names.data[s->names.count++] = new;
-	*name = new.text;
+	if (!known) {
+		free(new.text);
+		return -ENOMEM;
+	}
+	*name = known->text;
 	return 0;
 }
 
@@ -82,8 +69,6 @@ void elf_strings__fini(struct elf_strings *s)
 {
 	for (size_t i = 0; i < s->names.count; i++)
 		free(s->names.data[i].text);
-	vec_free(&s->names);
-	if (s->by_offset.equal)
-		hashmap__fini(&s->by_offset);
+	elf_name_map__fini(&s->names);
 	free(s->data);
 }

@@ -9,13 +9,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 
 struct elf_name {
 	uint64_t offset; /* in the table */
 	char *text;
 };
+MAP_TYPE(elf_name_map, struct elf_name);
 
 /*
  * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. Or, without `data`,
@@ -25,8 +26,7 @@ struct elf_strings {
 	char *data;
 	uint64_t offset; /* in the file */
 	size_t size;
-	VEC(struct elf_name) names;
-	struct hashmap by_offset;
+	struct elf_name_map names;
 };
 
 #define MAX_CODE_SEGMENTS 64 /* linkers make one or two */

@@ -18,19 +18,13 @@
 
 #define NO_KEY UINT32_MAX
 
-static bool frame_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct call_frames *frames = owner;
-
-	return !memcmp(&frames->frames.data[index], key, sizeof(struct call_frame));
-}
+MAP_FUNCTIONS_OF_BYTES(call_frame_table, struct call_frame);
 
 int call_frames__init(struct call_frames *frames, const struct profile *p)
 {
 	int err = 0;
 
 	*frames = (struct call_frames){.p = p};
-	hashmap__init(&frames->map, frame_equal, frames);
 	frames->key_of_line = malloc((p->line_count + 1) * sizeof(*frames->key_of_line));
 	frames->script_of_file = calloc(p->string_count + 1, sizeof(*frames->script_of_file));
 	frames->script_of_dso = calloc(p->dso_count + 1, sizeof(*frames->script_of_dso));
@@ -48,9 +42,8 @@ int call_frames__init(struct call_frames *frames, const struct profile *p)
 void call_frames__fini(struct call_frames *frames)
 {
 	text_limit__fini(&frames->limit);
-	vec_free(&frames->frames);
+	call_frame_table__fini(&frames->frames);
 	vec_free(&frames->texts);
-	hashmap__fini(&frames->map);
 	free(frames->key_of_line);
 	free(frames->script_of_file);
 	free(frames->script_of_dso);
@@ -88,9 +81,7 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 		.column = function->definition_column,
 		.is_jit = dso_kind_is_made(frames->p->dsos[function->dso.v].kind),
 	};
-	uint64_t hash;
-	uint32_t found;
-	int err;
+	const struct call_frame *known;
 
 	(void)location;
 	if (frames->key_of_line[line] != NO_KEY) {
@@ -98,17 +89,10 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 		return 0;
 	}
 	frame.script = script_of(frames, function);
-	hash = hash_bytes(&frame, sizeof(frame));
-	found = hashmap__find(&frames->map, hash, &frame);
-	if (found == HASHMAP_NONE) {
-		found = (uint32_t)frames->frames.count;
-		err = vec_push(&frames->frames, frame);
-		if (!err)
-			err = hashmap__add(&frames->map, hash, found);
-		if (err)
-			return err;
-	}
-	*key = frames->key_of_line[line] = found;
+	known = call_frame_table__need(&frames->frames, &frame, NULL);
+	if (!known)
+		return -ENOMEM;
+	*key = frames->key_of_line[line] = (uint32_t)(known - frames->frames.data);
 	return 0;
 }
 

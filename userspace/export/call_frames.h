@@ -15,8 +15,8 @@
 
 #include <sysprof/profile.h>
 
-#include "base/hashmap.h"
 #include "base/json_writer.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "export/text_limit.h"
 
@@ -28,6 +28,8 @@ struct call_frame {
 	uint32_t is_jit; /* its file is what a runtime calls its script, which may be no path */
 };
 
+MAP_TYPE(call_frame_table, struct call_frame);
+
 /* The JSON of a call frame: bytes of call_frames.text; size 0: not made yet. */
 struct call_frame_text {
 	size_t start, size;
@@ -37,9 +39,8 @@ struct call_frames {
 	const struct profile *p;
 	struct text_limit
 		limit; /* of names; the owner may tighten it before the first is written */
-	VEC(struct call_frame) frames; /* by key */
+	struct call_frame_table frames; /* by key */
 	VEC(struct call_frame_text) texts;
-	struct hashmap map;
 	uint32_t *key_of_line; /* by line of the profile, or CALL_FRAMES_NO_KEY */
 	uint32_t *script_of_file, *script_of_dso; /* 0: no number yet */
 	uint32_t script_count;

@@ -5,23 +5,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct child_key {
-	uint32_t parent, key;
-};
+#define hash_child(node)    hash_u64((uint64_t)(node)->parent << 32 | (node)->key)
+#define is_same_child(a, b) ((a)->parent == (b)->parent && (a)->key == (b)->key)
 
-static bool child_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct call_tree *tree = owner;
-	const struct call_node *node = &tree->nodes.data[index];
-	const struct child_key *child = key;
-
-	return node->parent == child->parent && node->key == child->key;
-}
+MAP_FUNCTIONS_OF(call_nodes, struct call_node, hash_child, is_same_child);
 
 int call_tree__init(struct call_tree *tree, const struct profile *p)
 {
 	*tree = (struct call_tree){0};
-	hashmap__init(&tree->children, child_equal, tree);
 	tree->memo = calloc(p->stack_count + 1, sizeof(*tree->memo));
 	if (!tree->memo || vec_push(&tree->nodes, (struct call_node){0})) {
 		call_tree__fini(tree);
@@ -32,49 +23,37 @@ int call_tree__init(struct call_tree *tree, const struct profile *p)
 
 void call_tree__fini(struct call_tree *tree)
 {
-	hashmap__fini(&tree->children);
 	free(tree->memo);
 	tree->memo = NULL;
-	vec_free(&tree->nodes);
+	call_nodes__fini(&tree->nodes);
 	vec_free(&tree->path);
 }
 
 void call_tree__clear(struct call_tree *tree)
 {
-	tree->nodes.count = 1;
-	tree->nodes.data[CALL_TREE_ROOT] = (struct call_node){0};
-	hashmap__clear(&tree->children);
+	call_nodes__clear(&tree->nodes);
+	tree->nodes.data[tree->nodes.count++] = (struct call_node){0};
 	tree->generation++; /* what the memo has is of no use any more */
 }
 
 int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint32_t *node)
 {
-	struct child_key wanted = {parent, key};
-	uint64_t hash = hash_u64((uint64_t)parent << 32 | key);
-	uint32_t found = hashmap__find(&tree->children, hash, &wanted);
-	struct call_node *owner;
-	int err;
+	const struct call_node wanted = {.parent = parent, .key = key};
+	struct call_node *owner, *child;
+	bool is_new;
 
-	if (found != HASHMAP_NONE) {
-		*node = found;
+	child = call_nodes__need(&tree->nodes, &wanted, &is_new);
+	if (!child)
+		return -ENOMEM;
+	*node = (uint32_t)(child - tree->nodes.data);
+	if (!is_new)
 		return 0;
-	}
-	found = (uint32_t)tree->nodes.count;
-	err = vec_push(&tree->nodes, (struct call_node){.parent = parent, .key = key});
-	if (err)
-		return err;
-	err = hashmap__add(&tree->children, hash, found);
-	if (err) {
-		tree->nodes.count--;
-		return err;
-	}
 	owner = &tree->nodes.data[parent];
 	if (owner->last_child)
-		tree->nodes.data[owner->last_child].next_sibling = found;
+		tree->nodes.data[owner->last_child].next_sibling = *node;
 	else
-		owner->first_child = found;
-	owner->last_child = found;
-	*node = found;
+		owner->first_child = *node;
+	owner->last_child = *node;
 	return 0;
 }
 

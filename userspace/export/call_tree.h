@@ -13,25 +13,26 @@
 
 #include <sysprof/profile.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 
 #define CALL_TREE_ROOT 0u
 
-/* Links are node numbers; the root is nobody's child, so 0 ends a list. */
+/* Links are node numbers; no node has the root as a child, so 0 ends a list. */
 struct call_node {
 	uint32_t parent, key;
 	uint32_t first_child, last_child, next_sibling; /* children in order of first use */
 	uint64_t hits;					/* counted by the owner */
 };
 
+MAP_TYPE(call_nodes, struct call_node);
+
 struct call_tree_memo {
 	uint32_t generation, node;
 };
 
 struct call_tree {
-	VEC(struct call_node) nodes;
-	struct hashmap children;
+	struct call_nodes nodes;     /* the root is in no index */
 	struct call_tree_memo *memo; /* by stack: its node below the last `below` */
 	uint32_t generation, below;
 	VEC(uint32_t) path; /* scratch */

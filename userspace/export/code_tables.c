@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers for code and strings, given out in order of first use; what a number stands for is told later. */
+/* Numbers for code and strings, allocated in order of first use and described later. */
 #include "export/code_tables.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/minmax.h"
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define NOT_SAMPLED "[not sampled]"
 #define TRUNCATED   "[truncated]"
@@ -39,34 +39,28 @@ struct function_row {
 	uint32_t location;
 };
 
+DEFINE_MAP_OF_BYTES(function_rows, struct function_row);
+
 struct code_tables {
 	const struct profile *p;
 	struct code_options options;
 	int error;
 	struct strtab *strings;
-	uint32_t *string_number;	    /* by string of the profile; 0: none yet, or "" */
-	VEC(uint32_t) used_strings;	    /* of the profile: those that have a number */
-	uint32_t *location_number;	    /* by location, and by truncated(); 0: none yet */
-	VEC(uint32_t) locations;	    /* by number - 1; 0: NOT_SAMPLED */
-	uint32_t *mapping_number;	    /* by 2 × dso + whether it is named; 0: none yet */
-	struct dso_facts *dsos;		    /* by dso */
-	VEC(struct mapping_row) mappings;   /* by number - 1 */
-	VEC(struct function_row) functions; /* by number - 1 */
-	struct hashmap function_map;
-	VEC(struct code_line) lines; /* of the location that was described last */
+	uint32_t *string_number;	  /* by string of the profile; 0: none yet, or "" */
+	VEC(uint32_t) used_strings;	  /* of the profile: those that have a number */
+	uint32_t *location_number;	  /* by location, and by truncated(); 0: none yet */
+	VEC(uint32_t) locations;	  /* by number - 1; 0: NOT_SAMPLED */
+	uint32_t *mapping_number;	  /* by 2 × dso + whether it is named; 0: none yet */
+	struct dso_facts *dsos;		  /* by dso */
+	VEC(struct mapping_row) mappings; /* by number - 1 */
+	struct function_rows functions;	  /* by number - 1 */
+	VEC(struct code_line) lines;	  /* of the location that was described last */
 };
 
 static void note_error(struct code_tables *t, int err)
 {
 	if (!t->error)
 		t->error = err;
-}
-
-static bool function_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct code_tables *t = owner;
-
-	return !memcmp(&t->functions.data[index], key, sizeof(struct function_row));
 }
 
 static void describe_dsos(struct code_tables *t)
@@ -94,7 +88,6 @@ struct code_tables *code_tables__new(const struct profile *p, const struct code_
 		return NULL;
 	t->p = p;
 	t->options = *options;
-	hashmap__init(&t->function_map, function_equal, t);
 	t->strings = strtab__new();
 	t->string_number = calloc(p->string_count + 1, sizeof(*t->string_number));
 	t->location_number = calloc(p->location_count + 1, sizeof(*t->location_number));
@@ -121,8 +114,7 @@ void code_tables__free(struct code_tables *t)
 	free(t->mapping_number);
 	free(t->dsos);
 	vec_free(&t->mappings);
-	vec_free(&t->functions);
-	hashmap__fini(&t->function_map);
+	function_rows__fini(&t->functions);
 	vec_free(&t->lines);
 	free(t);
 }
@@ -145,8 +137,8 @@ int code_tables__reset(struct code_tables *t)
 		t->mapping_number[2 * row->dso.v + row->named] = 0;
 	}
 	t->used_strings.count = t->locations.count = 0;
-	t->mappings.count = t->functions.count = 0;
-	hashmap__clear(&t->function_map);
+	t->mappings.count = 0;
+	function_rows__clear(&t->functions);
 	t->error = 0;
 	return 0;
 }
@@ -200,19 +192,12 @@ const char *const *code_tables__strings(const struct code_tables *t, size_t *cou
 
 static uint32_t function_number(struct code_tables *t, const struct function_row *function)
 {
-	uint64_t hash = hash_bytes(function, sizeof(*function));
-	uint32_t found = hashmap__find(&t->function_map, hash, function);
-	int err;
+	const struct function_row *known = function_rows__need(&t->functions, function, NULL);
 
-	if (found != HASHMAP_NONE)
-		return found + 1;
-	found = (uint32_t)t->functions.count;
-	err = vec_push(&t->functions, *function);
-	if (!err)
-		err = hashmap__add(&t->function_map, hash, found);
-	if (err)
-		note_error(t, err);
-	return found + 1;
+	if (known)
+		return (uint32_t)(known - t->functions.data) + 1;
+	note_error(t, -ENOMEM);
+	return 0;
 }
 
 size_t code_tables__function_count(const struct code_tables *t)
@@ -284,7 +269,7 @@ static bool has_mapping(const struct code_tables *t, const struct profile_dso *d
 	       dso->kind == DSO_KERNEL;
 }
 
-/* Another tool may know the symbols, and can tell by the build id that it has the right file. */
+/* Another tool may know the symbols, and can check by the build id that it has the right file. */
 static bool may_be_named_elsewhere(const struct profile_dso *dso)
 {
 	return dso->kind == DSO_FILE && dso->build_id_size;

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/outside_books.h"
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define COMMENT_SIZE 1024
 

@@ -28,7 +28,7 @@
 #include "base/vec.h"
 #include "export/call_frames.h"
 #include "export/call_tree.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/summary_json.h"
 #include "export/row_times.h"
 #include "profile/timeline.h"
@@ -40,7 +40,7 @@
 #define IDLE_SAMPLES_MAX   (1u << 20)
 #define IDLE_SAMPLES_LEAST (1u << 16)
 #define IDLE_FILE_SHARE                                                                            \
-	100 /* threads with less than 1/100 of the samples have no file, unless asked for */
+	100 /* threads with less than 1/100 of the samples have no file, unless requested */
 
 struct tick {
 	uint32_t node, line;
@@ -373,13 +373,13 @@ static int write_cpuprofile(const struct export_request *request)
 	const struct profile *profile = request->profile;
 	struct thread_id id = request->thread.v ? request->thread : export_busiest_thread(profile);
 	/* a file without threads must open, too */
-	struct profile_thread nobody = {.start = profile->start, .end = profile->start};
+	struct profile_thread no_thread = {.start = profile->start, .end = profile->start};
 	struct cpuprofile c;
 	int err;
 
 	if (request->thread.v && id.v >= profile->thread_count)
 		return -EINVAL;
-	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &nobody);
+	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &no_thread);
 	if (!err && id.v)
 		err = text_limit__fit_trees(&c.frames.limit, &id.v, 1);
 	if (!err)

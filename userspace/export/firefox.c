@@ -50,7 +50,7 @@ uint32_t firefox__first_of_process(const struct firefox *f, uint32_t track)
 	return f->first_track[f->p->threads[f->tracks.data[track].thread].process.v] - 1;
 }
 
-/* The recording as a whole is told of on the first track of the process of the busiest thread. */
+/* The recording as a whole is described on the first track of the process of the busiest thread. */
 static int find_processes(struct firefox *f)
 {
 	uint32_t busiest = 0;
@@ -104,18 +104,23 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 /* How many samples a row stands for, where that is not one each. Rows without a stack are in no tree. */
 static void write_weights(const struct firefox *f, const struct profile_samples *samples)
 {
+	const struct timeline_entry *entries = f->entries.data;
 	struct json_writer *w = f->w;
 
 	if (!samples->ticks) {
 		json_key_null(w, "weight");
 		return;
 	}
-	json_key(w, "weight");
-	json_begin_array(w);
-	for (size_t i = 0; i < f->entries.count; i++)
-		json_uint(w, f->entries.data[i].stack.v ? samples->ticks[f->entries.data[i].sample]
-							: 1);
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "weight", f->entries.count,
+		       json_uint(w, entries[i].stack.v ? samples->ticks[entries[i].sample] : 1));
+}
+
+static void write_stack(const struct firefox *f, struct stack_id stack)
+{
+	if (stack.v)
+		json_uint(f->w, firefox_tables__stack(&f->tables, stack));
+	else
+		json_null(f->w);
 }
 
 static void write_samples(const struct firefox *f, const struct profile_samples *samples)
@@ -127,26 +132,11 @@ static void write_samples(const struct firefox *f, const struct profile_samples 
 	json_begin_object(w);
 	json_key_uint(w, "length", f->entries.count);
 	json_key_string(w, "weightType", "samples");
-	json_key(w, "stack");
-	json_begin_array(w);
-	for (size_t i = 0; i < f->entries.count; i++) {
-		if (entries[i].stack.v)
-			json_uint(w, firefox_tables__stack(&f->tables, entries[i].stack));
-		else
-			json_null(w);
-	}
-	json_end_array(w);
-	json_key(w, "time");
-	json_begin_array(w);
-	for (size_t i = 0; i < f->entries.count; i++)
-		json_ns_as_ms(w, (int64_t)(entries[i].time - f->p->start));
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "stack", f->entries.count, write_stack(f, entries[i].stack));
+	FIREFOX_COLUMN(w, "time", f->entries.count,
+		       json_ns_as_ms(w, (int64_t)(entries[i].time - f->p->start)));
 	write_weights(f, samples);
-	json_key(w, "threadCPUDelta");
-	json_begin_array(w);
-	for (size_t i = 0; i < f->entries.count; i++)
-		json_uint(w, entries[i].cpu_delta);
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "threadCPUDelta", f->entries.count, json_uint(w, entries[i].cpu_delta));
 	json_end_object(w);
 }
 
@@ -172,9 +162,7 @@ static int write_thread(struct firefox *f, size_t number_in_file)
 	write_end(f, "processShutdownTime", process->end);
 	write_relative(f, "registerTime", thread->start);
 	write_end(f, "unregisterTime", thread->end);
-	json_key(w, "pausedRanges");
-	json_begin_array(w);
-	json_end_array(w);
+	json_key_empty_array(w, "pausedRanges");
 	json_key_string(w, "pid", track_name(number, process->pid, track->pid_life));
 	json_key_string(w, "tid", track_name(number, thread->tid, track->tid_life));
 	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, number_in_file));
@@ -200,9 +188,7 @@ static void write_no_thread(struct firefox *f)
 	json_key_null(w, "processShutdownTime");
 	json_key_uint(w, "registerTime", 0);
 	json_key_null(w, "unregisterTime");
-	json_key(w, "pausedRanges");
-	json_begin_array(w);
-	json_end_array(w);
+	json_key_empty_array(w, "pausedRanges");
 	json_key_string(w, "pid", "0");
 	json_key_string(w, "tid", "0");
 	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, 0));
@@ -236,11 +222,8 @@ static int write_file(struct firefox *f)
 	err = firefox_write_meta(f);
 	json_key(w, "libs");
 	firefox_tables__write_libs(&f->tables, w);
-	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
-		json_key(w, empty[i]);
-		json_begin_array(w);
-		json_end_array(w);
-	}
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+		json_key_empty_array(w, empty[i]);
 	if (!err)
 		err = firefox_write_counters(f);
 	json_key(w, "shared");

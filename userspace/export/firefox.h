@@ -41,7 +41,7 @@ struct firefox_tables {
 	uint32_t stack_count, frame_count;
 	struct firefox_index strings, functions, libs, natives, sources;
 	VEC(const char *) texts; /* the string array: by number; has our own names, too */
-	VEC(struct firefox_text) own_names; /* those of them that were asked for; a dozen at most */
+	VEC(struct firefox_text) own_names; /* those of them that were added; a dozen at most */
 	VEC(char *) own_texts;		    /* of these, those that were made here */
 	VEC(uint32_t) lib_names;	    /* by library: number of its display name */
 	VEC(uint32_t) source_names;	    /* by source: number of its path */
@@ -67,6 +67,24 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 /* Categories beside those of profile.h. Only where something is known of the GIL: of its markers, not of frames. */
 #define FIREFOX_CATEGORY_GIL CATEGORY_COUNT
 bool firefox_has_gil(const struct profile *p);
+
+static inline void json_key_empty_array(struct json_writer *w, const char *key)
+{
+	json_key(w, key);
+	json_begin_array(w);
+	json_end_array(w);
+}
+
+/* A column of a table: `write` is done for each row `i`. */
+#define FIREFOX_COLUMN(w, name, rows, write)                                                       \
+	do {                                                                                       \
+		json_key((w), (name));                                                             \
+		json_begin_array(w);                                                               \
+		for (size_t i = 0; i < (rows); i++) {                                              \
+			write;                                                                     \
+		}                                                                                  \
+		json_end_array(w);                                                                 \
+	} while (0)
 
 /* ---- the whole file -------------------------------------------------------------------------- */
 

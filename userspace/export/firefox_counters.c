@@ -226,16 +226,9 @@ static void write_rates(const struct firefox *f, const cpu_rows *rows, size_t tr
 
 	begin_counter(f, &cpu_counter, track);
 	json_key_uint(w, "length", rows->count);
-	json_key(w, "time");
-	json_begin_array(w);
-	for (size_t i = 0; i < rows->count; i++)
-		json_ns_as_ms(w, (int64_t)(rows->data[i].time - f->p->start));
-	json_end_array(w);
-	json_key(w, "count");
-	json_begin_array(w);
-	for (size_t i = 0; i < rows->count; i++)
-		json_uint(w, rows->data[i].cpu);
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "time", rows->count,
+		       json_ns_as_ms(w, (int64_t)(rows->data[i].time - f->p->start)));
+	FIREFOX_COLUMN(w, "count", rows->count, json_uint(w, rows->data[i].cpu));
 	end_counter(w);
 }
 
@@ -272,23 +265,15 @@ static int write_cpu_counters(struct firefox *f)
 static void write_memory(const struct firefox *f, const struct profile_memory *memory,
 			 const struct counter_kind *kind, size_t track)
 {
+	const struct profile_memory_reading *r = memory->readings;
 	struct json_writer *w = f->w;
-	uint64_t last = 0;
 
 	begin_counter(f, kind, track);
 	json_key_uint(w, "length", memory->count);
-	json_key(w, "time");
-	json_begin_array(w);
-	for (size_t i = 0; i < memory->count; i++)
-		json_ns_as_ms(w, (int64_t)(memory->readings[i].time - f->p->start));
-	json_end_array(w);
-	json_key(w, "count");
-	json_begin_array(w);
-	for (size_t i = 0; i < memory->count; i++) {
-		json_int(w, (int64_t)(memory->readings[i].bytes - last));
-		last = memory->readings[i].bytes;
-	}
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "time", memory->count,
+		       json_ns_as_ms(w, (int64_t)(r[i].time - f->p->start)));
+	FIREFOX_COLUMN(w, "count", memory->count,
+		       json_int(w, (int64_t)(r[i].bytes - (i ? r[i - 1].bytes : 0))));
 	end_counter(w);
 }
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/facts.h"
+#include "base/parse.h"
+#include "export/describe.h"
 
 /*
  * The Breakpad form of a build-id: its first 16 bytes as a GUID, whose first three fields are
@@ -73,14 +74,6 @@ void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writ
 	for (size_t i = 0; i < t->libs.used.count; i++)
 		write_lib(t, w, (struct dso_id){t->libs.used.data[i]}, architecture);
 	json_end_array(w);
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 char *path_of_file_url(const char *url)

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/outside_books.h"
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define RUNS_OF_FILE	   16384u /* of each kind */
 #define RUNS_OF_THREAD	   256u
@@ -362,7 +362,7 @@ static int collect_flaws(struct firefox *f)
 	return err;
 }
 
-/* Who held the GIL when: not as flaws are, few of them, but as it was. */
+/* When each thread held the GIL or waited for it. More runs than of flaws, so that it is as it was. */
 static int collect_gil(struct firefox *f)
 {
 	size_t share = f->tracks.count ? GIL_RUNS_OF_FILE / f->tracks.count : 0;
@@ -660,18 +660,6 @@ static unsigned int category_of_marker(enum firefox_marker_kind kind)
 	return is_of_gil(kind) ? FIREFOX_CATEGORY_GIL : CATEGORY_OTHER;
 }
 
-#define COLUMN(w, name, markers, write)                                                            \
-	do {                                                                                       \
-		json_key((w), (name));                                                             \
-		json_begin_array(w);                                                               \
-		for (size_t i_ = 0; i_ < (markers).count; i_++) {                                  \
-			const struct firefox_marker *m = &(markers).first[i_];                     \
-			(void)m;                                                                   \
-			write;                                                                     \
-		}                                                                                  \
-		json_end_array(w);                                                                 \
-	} while (0)
-
 static void write_end_time(const struct firefox *f, const struct firefox_marker *m)
 {
 	if (m->end > m->start)
@@ -683,16 +671,19 @@ static void write_end_time(const struct firefox *f, const struct firefox_marker 
 void firefox_write_markers(const struct firefox *f, size_t track)
 {
 	struct marker_span markers = markers_of(f, track);
+	const struct firefox_marker *m = markers.first;
 	struct json_writer *w = f->w;
 
 	json_key(w, "markers");
 	json_begin_object(w);
 	json_key_uint(w, "length", markers.count);
-	COLUMN(w, "data", markers, write_data(f, m, w));
-	COLUMN(w, "name", markers, json_uint(w, f->marker_name[m->kind]));
-	COLUMN(w, "startTime", markers, json_ns_as_ms(w, (int64_t)(m->start - f->p->start)));
-	COLUMN(w, "endTime", markers, write_end_time(f, m));
-	COLUMN(w, "phase", markers, json_uint(w, m->end > m->start)); /* 0: instant, 1: interval */
-	COLUMN(w, "category", markers, json_uint(w, category_of_marker(m->kind)));
+	FIREFOX_COLUMN(w, "data", markers.count, write_data(f, &m[i], w));
+	FIREFOX_COLUMN(w, "name", markers.count, json_uint(w, f->marker_name[m[i].kind]));
+	FIREFOX_COLUMN(w, "startTime", markers.count,
+		       json_ns_as_ms(w, (int64_t)(m[i].start - f->p->start)));
+	FIREFOX_COLUMN(w, "endTime", markers.count, write_end_time(f, &m[i]));
+	/* 0: instant, 1: interval */
+	FIREFOX_COLUMN(w, "phase", markers.count, json_uint(w, m[i].end > m[i].start));
+	FIREFOX_COLUMN(w, "category", markers.count, json_uint(w, category_of_marker(m[i].kind)));
 	json_end_object(w);
 }

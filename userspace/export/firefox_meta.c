@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/outside_books.h"
 #include "base/parse.h"
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define VISIBLE_THREADS	 15
 #define VISIBLE_PART	 20 /* a thread that did less than such a part of the busiest is not shown */

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/facts.h"
+#include "export/describe.h"
 
 /* A JavaScript number can hold a kernel address exactly without its sign bits. */
 #define KERNEL_ADDRESS_MASK ((1ULL << 47) - 1)
@@ -280,7 +280,7 @@ static int name_lib(struct firefox_tables *t, struct dso_id id)
 	return err ? err : vec_push(&t->lib_names, number);
 }
 
-/* A source that is told as a file:// URL is given by its path, which is what a server can open. */
+/* A source with a file:// URL is given by its path, which is what a server can open. */
 static int add_source(struct firefox_tables *t, uint32_t file)
 {
 	const char *name = profile__string(t->p, (struct string_id){file});
@@ -390,36 +390,6 @@ uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id s
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void begin_column(struct json_writer *w, const char *name)
-{
-	json_key(w, name);
-	json_begin_array(w);
-}
-
-static void null_column(struct json_writer *w, const char *name, size_t count)
-{
-	begin_column(w, name);
-	while (count--)
-		json_null(w);
-	json_end_array(w);
-}
-
-static void constant_column(struct json_writer *w, const char *name, size_t count, int64_t value)
-{
-	begin_column(w, name);
-	while (count--)
-		json_int(w, value);
-	json_end_array(w);
-}
-
-static void false_column(struct json_writer *w, const char *name, size_t count)
-{
-	begin_column(w, name);
-	while (count--)
-		json_bool(w, false);
-	json_end_array(w);
-}
-
 static void number_or_null(struct json_writer *w, uint64_t value)
 {
 	if (value)
@@ -436,25 +406,21 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 		json_uint(w, number);
 }
 
-/* Call `each` for every used location, in the order of its frames. */
-typedef void (*location_fn)(const struct firefox_tables *t, struct json_writer *w,
-			    const struct profile_location *location, uint32_t depth);
-
-/* One column of the frame table: a value for each inline level of each location, outermost first. */
-static void frame_column(const struct firefox_tables *t, struct json_writer *w, const char *name,
-			 location_fn value)
-{
-	begin_column(w, name);
-	for (size_t i = 1; i < t->p->location_count; i++) {
-		const struct profile_location *location = &t->p->locations[i];
-
-		if (t->frame_base[i] == FIREFOX_UNUSED)
-			continue;
-		for (uint32_t depth = 0; depth < location->line_count; depth++)
-			value(t, w, location, depth);
-	}
-	json_end_array(w);
-}
+/* A column of the frame table: `write` is done for each inline level of each location, outermost first. */
+#define FRAME_COLUMN(t, w, name, write)                                                            \
+	do {                                                                                       \
+		json_key((w), (name));                                                             \
+		json_begin_array(w);                                                               \
+		for (size_t i = 1; i < (t)->p->location_count; i++) {                              \
+			const struct profile_location *location = &(t)->p->locations[i];           \
+                                                                                                   \
+			if ((t)->frame_base[i] == FIREFOX_UNUSED)                                  \
+				continue;                                                          \
+			for (uint32_t depth = 0; depth < location->line_count; depth++)            \
+				write;                                                             \
+		}                                                                                  \
+		json_end_array(w);                                                                 \
+	} while (0)
 
 static const struct profile_line *line_at(const struct firefox_tables *t,
 					  const struct profile_location *location, uint32_t depth)
@@ -465,72 +431,32 @@ static const struct profile_line *line_at(const struct firefox_tables *t,
 /*
  * The viewer expects an address relative to its library: the ELF virtual address less the base of the
  * first segment. That base is 0 except for old-style executables, and the profile does not have it, so
- * it is the ELF address, or the file offset if that is unknown.
+ * it is the ELF address, or the file offset if that is unknown. -1: in no library.
  */
-static void frame_library_address(const struct firefox_tables *t, struct json_writer *w,
-				  const struct profile_location *location, uint32_t depth)
+static int64_t library_address(const struct firefox_tables *t,
+			       const struct profile_location *location)
 {
 	uint64_t address = location->elf_address != PROFILE_UNKNOWN_ADDRESS ? location->elf_address
 									    : location->address;
 
-	(void)depth;
-	if (t->libs.number[location->dso.v] == FIREFOX_UNUSED)
-		json_int(w, -1);
-	else
-		json_uint(w, address & KERNEL_ADDRESS_MASK);
-}
-
-static void frame_inline_depth(const struct firefox_tables *t, struct json_writer *w,
-			       const struct profile_location *location, uint32_t depth)
-{
-	(void)t, (void)location;
-	json_uint(w, depth);
-}
-
-static void frame_category(const struct firefox_tables *t, struct json_writer *w,
-			   const struct profile_location *location, uint32_t depth)
-{
-	(void)t, (void)depth;
-	json_uint(w, location->category);
+	return t->libs.number[location->dso.v] == FIREFOX_UNUSED
+		       ? -1
+		       : (int64_t)(address & KERNEL_ADDRESS_MASK);
 }
 
 /* firefox_meta.c: write_tiers() */
-static void frame_subcategory(const struct firefox_tables *t, struct json_writer *w,
-			      const struct profile_location *location, uint32_t depth)
+static unsigned int subcategory(const struct profile_location *location, uint32_t depth)
 {
 	bool doubtful = location->ambiguous && depth >= location->sure_lines;
 
-	(void)t;
-	json_uint(w, location->category != CATEGORY_JIT
-			     ? 0
-			     : location->tier + (doubtful ? CODE_TIER_COUNT : 0));
+	return location->category != CATEGORY_JIT
+		       ? 0
+		       : location->tier + (doubtful ? CODE_TIER_COUNT : 0);
 }
 
-static void frame_func(const struct firefox_tables *t, struct json_writer *w,
-		       const struct profile_location *location, uint32_t depth)
+static uint32_t function_row(const struct firefox_tables *t, const struct profile_line *line)
 {
-	uint32_t function = line_at(t, location, depth)->function.v;
-
-	json_uint(w, t->functions.number[t->same_function[function]]);
-}
-
-static void frame_native(const struct firefox_tables *t, struct json_writer *w,
-			 const struct profile_location *location, uint32_t depth)
-{
-	(void)depth;
-	index_or_null(w, t->natives.number[outermost_function(t->p, location).v]);
-}
-
-static void frame_line(const struct firefox_tables *t, struct json_writer *w,
-		       const struct profile_location *location, uint32_t depth)
-{
-	number_or_null(w, line_at(t, location, depth)->line);
-}
-
-static void frame_position(const struct firefox_tables *t, struct json_writer *w,
-			   const struct profile_location *location, uint32_t depth)
-{
-	number_or_null(w, line_at(t, location, depth)->column);
+	return t->functions.number[t->same_function[line->function.v]];
 }
 
 static void write_frames(const struct firefox_tables *t, struct json_writer *w)
@@ -538,16 +464,17 @@ static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 	json_key(w, "frameTable");
 	json_begin_object(w);
 	json_key_uint(w, "length", t->frame_count);
-	frame_column(t, w, "address", frame_library_address);
-	frame_column(t, w, "inlineDepth", frame_inline_depth);
-	frame_column(t, w, "category", frame_category);
-	frame_column(t, w, "subcategory", frame_subcategory);
-	frame_column(t, w, "func", frame_func);
-	frame_column(t, w, "nativeSymbol", frame_native);
-	constant_column(w, "innerWindowID", t->frame_count, 0);
-	frame_column(t, w, "line", frame_line);
-	frame_column(t, w, "column", frame_position);
-	null_column(w, "originalLocation", t->frame_count);
+	FRAME_COLUMN(t, w, "address", json_int(w, library_address(t, location)));
+	FRAME_COLUMN(t, w, "inlineDepth", json_uint(w, depth));
+	FRAME_COLUMN(t, w, "category", json_uint(w, location->category));
+	FRAME_COLUMN(t, w, "subcategory", json_uint(w, subcategory(location, depth)));
+	FRAME_COLUMN(t, w, "func", json_uint(w, function_row(t, line_at(t, location, depth))));
+	FRAME_COLUMN(t, w, "nativeSymbol",
+		     index_or_null(w, t->natives.number[outermost_function(t->p, location).v]));
+	FIREFOX_COLUMN(w, "innerWindowID", t->frame_count, json_int(w, 0));
+	FRAME_COLUMN(t, w, "line", number_or_null(w, line_at(t, location, depth)->line));
+	FRAME_COLUMN(t, w, "column", number_or_null(w, line_at(t, location, depth)->column));
+	FIREFOX_COLUMN(w, "originalLocation", t->frame_count, json_null(w));
 	json_end_object(w);
 }
 
@@ -558,7 +485,8 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 	json_key(w, "stackTable");
 	json_begin_object(w);
 	json_key_uint(w, "length", t->stack_count);
-	begin_column(w, "frame");
+	json_key(w, "frame");
+	json_begin_array(w);
 	for (size_t i = 1; i < p->stack_count; i++) {
 		uint32_t location = p->stacks[i].location.v;
 
@@ -568,7 +496,8 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 			json_uint(w, t->frame_base[location] + depth);
 	}
 	json_end_array(w);
-	begin_column(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
+	json_key(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
+	json_begin_array(w);
 	for (size_t i = 1; i < p->stack_count; i++) {
 		struct stack_id parent = p->stacks[i].parent;
 
@@ -583,6 +512,20 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 	json_end_object(w);
 }
 
+static int64_t resource_of(const struct firefox_tables *t, uint32_t function)
+{
+	uint32_t lib = t->libs.number[t->p->functions[function].dso.v];
+
+	return lib == FIREFOX_UNUSED ? -1 : (int64_t)lib;
+}
+
+static uint32_t source_of(const struct firefox_tables *t, uint32_t function)
+{
+	uint32_t file = t->source_file[function];
+
+	return file ? t->sources.number[file] : FIREFOX_UNUSED;
+}
+
 static void write_functions(const struct firefox_tables *t, struct json_writer *w)
 {
 	const struct profile_function *functions = t->p->functions;
@@ -592,35 +535,17 @@ static void write_functions(const struct firefox_tables *t, struct json_writer *
 	json_key(w, "funcTable");
 	json_begin_object(w);
 	json_key_uint(w, "length", count);
-	begin_column(w, "name");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, t->strings.number[functions[used[i]].name.v]);
-	json_end_array(w);
-	false_column(w, "isJS", count);
-	false_column(w, "relevantForJS", count);
-	begin_column(w, "resource");
-	for (size_t i = 0; i < count; i++) {
-		uint32_t lib = t->libs.number[functions[used[i]].dso.v];
-
-		json_int(w, lib == FIREFOX_UNUSED ? -1 : (int64_t)lib);
-	}
-	json_end_array(w);
-	begin_column(w, "source");
-	for (size_t i = 0; i < count; i++) {
-		uint32_t file = t->source_file[used[i]];
-
-		index_or_null(w, file ? t->sources.number[file] : FIREFOX_UNUSED);
-	}
-	json_end_array(w);
-	begin_column(w, "lineNumber");
-	for (size_t i = 0; i < count; i++)
-		number_or_null(w, functions[used[i]].definition_line);
-	json_end_array(w);
-	begin_column(w, "columnNumber");
-	for (size_t i = 0; i < count; i++)
-		number_or_null(w, functions[used[i]].definition_column);
-	json_end_array(w);
-	null_column(w, "originalLocation", count);
+	FIREFOX_COLUMN(w, "name", count,
+		       json_uint(w, t->strings.number[functions[used[i]].name.v]));
+	FIREFOX_COLUMN(w, "isJS", count, json_bool(w, false));
+	FIREFOX_COLUMN(w, "relevantForJS", count, json_bool(w, false));
+	FIREFOX_COLUMN(w, "resource", count, json_int(w, resource_of(t, used[i])));
+	FIREFOX_COLUMN(w, "source", count, index_or_null(w, source_of(t, used[i])));
+	FIREFOX_COLUMN(w, "lineNumber", count,
+		       number_or_null(w, functions[used[i]].definition_line));
+	FIREFOX_COLUMN(w, "columnNumber", count,
+		       number_or_null(w, functions[used[i]].definition_column));
+	FIREFOX_COLUMN(w, "originalLocation", count, json_null(w));
 	json_end_object(w);
 }
 
@@ -631,16 +556,10 @@ static void write_resources(const struct firefox_tables *t, struct json_writer *
 	json_key(w, "resourceTable");
 	json_begin_object(w);
 	json_key_uint(w, "length", count);
-	begin_column(w, "lib");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, i);
-	json_end_array(w);
-	begin_column(w, "name");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, t->lib_names.data[i]);
-	json_end_array(w);
-	null_column(w, "host", count);
-	constant_column(w, "type", count, 1);
+	FIREFOX_COLUMN(w, "lib", count, json_uint(w, i));
+	FIREFOX_COLUMN(w, "name", count, json_uint(w, t->lib_names.data[i]));
+	FIREFOX_COLUMN(w, "host", count, json_null(w));
+	FIREFOX_COLUMN(w, "type", count, json_int(w, 1));
 	json_end_object(w);
 }
 
@@ -653,48 +572,36 @@ static void write_natives(const struct firefox_tables *t, struct json_writer *w)
 	json_key(w, "nativeSymbols");
 	json_begin_object(w);
 	json_key_uint(w, "length", count);
-	begin_column(w, "libIndex");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, t->libs.number[functions[used[i]].dso.v]);
-	json_end_array(w);
-	begin_column(w, "address");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, functions[used[i]].address & KERNEL_ADDRESS_MASK);
-	json_end_array(w);
-	begin_column(w, "name");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, t->strings.number[functions[used[i]].name.v]);
-	json_end_array(w);
-	begin_column(w, "functionSize");
-	for (size_t i = 0; i < count; i++)
-		number_or_null(w, functions[used[i]].size);
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "libIndex", count,
+		       json_uint(w, t->libs.number[functions[used[i]].dso.v]));
+	FIREFOX_COLUMN(w, "address", count,
+		       json_uint(w, functions[used[i]].address & KERNEL_ADDRESS_MASK));
+	FIREFOX_COLUMN(w, "name", count,
+		       json_uint(w, t->strings.number[functions[used[i]].name.v]));
+	FIREFOX_COLUMN(w, "functionSize", count, number_or_null(w, functions[used[i]].size));
 	json_end_object(w);
 }
 
 static void write_sources(const struct firefox_tables *t, struct json_writer *w)
 {
+	static const char *const empty[] = {"source", "line", "column"};
 	size_t count = t->sources.used.count;
 
 	json_key(w, "sources");
 	json_begin_object(w);
 	json_key_uint(w, "length", count);
-	null_column(w, "id", count);
-	begin_column(w, "filename");
-	for (size_t i = 0; i < count; i++)
-		json_uint(w, t->source_names.data[i]);
-	json_end_array(w);
-	constant_column(w, "startLine", count, 1);
-	constant_column(w, "startColumn", count, 1);
-	null_column(w, "sourceMapURL", count);
-	null_column(w, "content", count);
+	FIREFOX_COLUMN(w, "id", count, json_null(w));
+	FIREFOX_COLUMN(w, "filename", count, json_uint(w, t->source_names.data[i]));
+	FIREFOX_COLUMN(w, "startLine", count, json_int(w, 1));
+	FIREFOX_COLUMN(w, "startColumn", count, json_int(w, 1));
+	FIREFOX_COLUMN(w, "sourceMapURL", count, json_null(w));
+	FIREFOX_COLUMN(w, "content", count, json_null(w));
 	json_end_object(w);
 	json_key(w, "sourceLocationTable");
 	json_begin_object(w);
 	json_key_uint(w, "length", 0);
-	constant_column(w, "source", 0, 0);
-	constant_column(w, "line", 0, 0);
-	constant_column(w, "column", 0, 0);
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+		json_key_empty_array(w, empty[i]);
 	json_end_object(w);
 }
 
@@ -707,9 +614,6 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 	write_resources(t, w);
 	write_natives(t, w);
 	write_sources(t, w);
-	begin_column(w, "stringArray");
-	for (size_t i = 0; i < t->texts.count; i++)
-		json_string(w, t->texts.data[i]);
-	json_end_array(w);
+	FIREFOX_COLUMN(w, "stringArray", t->texts.count, json_string(w, t->texts.data[i]));
 	json_end_object(w);
 }

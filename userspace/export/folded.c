@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "base/minmax.h"
 #include "base/strtab.h"
 #include "base/utf8.h"
@@ -35,6 +36,8 @@ struct comm_stack {
 	uint64_t ticks;
 };
 
+DEFINE_MAP_BY(comm_stacks, struct comm_stack, uint64_t, key);
+
 /* A node of the tree as a child of its parent. */
 struct folded_item {
 	uint32_t node;
@@ -49,8 +52,7 @@ struct folded {
 	struct call_tree tree; /* keys are texts; the children of the root are comms */
 	struct strtab *texts;
 	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
-	VEC(struct comm_stack) stacks;
-	struct hashmap stack_map;
+	struct comm_stacks stacks;
 	VEC(struct folded_item) items; /* still to be written, the next one last */
 	VEC(char) text;		       /* the beginning of the line in hand */
 };
@@ -110,19 +112,11 @@ static int frame_key(void *context, const struct profile_location *location, uin
 	return 0;
 }
 
-static bool comm_stack_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct folded *f = owner;
-
-	return f->stacks.data[index].key == *(const uint64_t *)key;
-}
-
 static int folded__init(struct folded *f, const struct profile *p, bool with_lines)
 {
 	int err;
 
 	*f = (struct folded){.p = p, .with_lines = with_lines};
-	hashmap__init(&f->stack_map, comm_stack_equal, f);
 	err = call_tree__init(&f->tree, p);
 	if (!err)
 		err = text_limit__init(&f->limit, p, false);
@@ -142,8 +136,7 @@ static void folded__fini(struct folded *f)
 	text_limit__fini(&f->limit);
 	strtab__free(f->texts);
 	free(f->key_of_line);
-	vec_free(&f->stacks);
-	hashmap__fini(&f->stack_map);
+	comm_stacks__fini(&f->stacks);
 	vec_free(&f->items);
 	vec_free(&f->text);
 }
@@ -157,16 +150,13 @@ static int compare_stacks(const void *a, const void *b)
 
 static int count_ticks(struct folded *f, uint64_t key, uint64_t ticks)
 {
-	uint64_t hash = hash_u64(key);
-	uint32_t found = hashmap__find(&f->stack_map, hash, &key);
-	int err;
+	struct comm_stack *known = comm_stacks__need(&f->stacks, &(struct comm_stack){.key = key},
+						     NULL);
 
-	if (found != HASHMAP_NONE) {
-		f->stacks.data[found].ticks += ticks;
-		return 0;
-	}
-	err = vec_push(&f->stacks, (struct comm_stack){key, ticks});
-	return err ? err : hashmap__add(&f->stack_map, hash, (uint32_t)f->stacks.count - 1);
+	if (!known)
+		return -ENOMEM;
+	known->ticks += ticks;
+	return 0;
 }
 
 /* Sorted, so those of one comm are adjacent. */

@@ -16,7 +16,7 @@ struct json_writer;
 struct gil_of_process {
 	const struct profile_gil *rows;
 	size_t count;		/* threads */
-	uint64_t samples;	/* in which it was told */
+	uint64_t samples;	/* in which it was known */
 	uint64_t held, waiting; /* of these */
 	double share; /* of the time that the process was recorded: held by a thread that ran */
 };

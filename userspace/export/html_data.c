@@ -17,12 +17,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
 #include "base/json_writer.h"
+#include "base/map.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 #include "export/call_tree.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/summary_json.h"
 
 #define DATA_VERSION 1
@@ -45,19 +45,19 @@ struct page_frame {
 	uint32_t function, flags, file, line;
 };
 
+DEFINE_MAP_OF_BYTES(page_functions, struct page_function);
+DEFINE_MAP_OF_BYTES(page_frames, struct page_frame);
+
 struct page {
 	const struct profile *p;
 	FILE *out;
 	struct strtab *strings;
-	uint32_t *
-		string_of; /* by string of the profile: its number here, 0 if it was not asked for */
-	VEC(struct page_function) functions;
-	struct hashmap function_map;
-	VEC(struct page_frame) frames;
-	struct hashmap frame_map;
+	uint32_t *string_of; /* by string of the profile: its number here, 0: none yet */
+	struct page_functions functions;
+	struct page_frames frames;
 	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
 	bool *dso_used;		 /* by dso: it is in a stack */
-	uint32_t *module_of_dso; /* number of its display name; 0: not asked for yet */
+	uint32_t *module_of_dso; /* number of its display name; 0: none yet */
 	struct call_tree tree;	 /* keys are frames */
 	uint32_t *number;	 /* of a node of the tree, in preorder */
 	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */
@@ -104,26 +104,11 @@ static int intern_id(struct page *page, struct string_id id, uint32_t *number)
 	return err;
 }
 
-static bool function_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct page *page = owner;
-
-	return !memcmp(&page->functions.data[index], key, sizeof(struct page_function));
-}
-
-static bool frame_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct page *page = owner;
-
-	return !memcmp(&page->frames.data[index], key, sizeof(struct page_frame));
-}
-
 /* A row of `sysprof report`: a name in a module, by the name that is shown of both. */
 static int function_of(struct page *page, struct string_id name, struct dso_id dso,
 		       uint32_t *number)
 {
-	struct page_function wanted = {0};
-	uint64_t hash;
+	struct page_function wanted = {0}, *known;
 	int err = intern_id(page, name, &wanted.name);
 
 	if (!err && !page->module_of_dso[dso.v])
@@ -131,13 +116,10 @@ static int function_of(struct page *page, struct string_id name, struct dso_id d
 	if (err)
 		return err;
 	wanted.module = page->module_of_dso[dso.v];
-	hash = hash_bytes(&wanted, sizeof(wanted));
-	*number = hashmap__find(&page->function_map, hash, &wanted);
-	if (*number != HASHMAP_NONE)
-		return 0;
-	*number = (uint32_t)page->functions.count;
-	if (vec_push(&page->functions, wanted) || hashmap__add(&page->function_map, hash, *number))
+	known = page_functions__need(&page->functions, &wanted, NULL);
+	if (!known)
 		return -ENOMEM;
+	*number = (uint32_t)(known - page->functions.data);
 	return 0;
 }
 
@@ -163,7 +145,7 @@ static int add_frame(struct page *page, const struct profile_location *location,
 		.flags = flags_of(location, line),
 		.line = at->line,
 	};
-	uint64_t hash;
+	const struct page_frame *known;
 	int err = function_of(page, page->p->functions[at->function.v].name, location->dso,
 			      &wanted.function);
 
@@ -171,13 +153,10 @@ static int add_frame(struct page *page, const struct profile_location *location,
 		err = intern_id(page, at->file, &wanted.file);
 	if (err)
 		return err;
-	hash = hash_bytes(&wanted, sizeof(wanted));
-	*number = hashmap__find(&page->frame_map, hash, &wanted);
-	if (*number != HASHMAP_NONE)
-		return 0;
-	*number = (uint32_t)page->frames.count;
-	if (vec_push(&page->frames, wanted) || hashmap__add(&page->frame_map, hash, *number))
+	known = page_frames__need(&page->frames, &wanted, NULL);
+	if (!known)
 		return -ENOMEM;
+	*number = (uint32_t)(known - page->frames.data);
 	return 0;
 }
 
@@ -202,8 +181,6 @@ static int page__init(struct page *page, const struct profile *p, FILE *out)
 	int err;
 
 	*page = (struct page){.p = p, .out = out, .base = p->start};
-	hashmap__init(&page->function_map, function_equal, page);
-	hashmap__init(&page->frame_map, frame_equal, page);
 	err = call_tree__init(&page->tree, p);
 	if (err)
 		return err;
@@ -224,10 +201,8 @@ static void page__fini(struct page *page)
 {
 	strtab__free(page->strings);
 	free(page->string_of);
-	vec_free(&page->functions);
-	hashmap__fini(&page->function_map);
-	vec_free(&page->frames);
-	hashmap__fini(&page->frame_map);
+	page_functions__fini(&page->functions);
+	page_frames__fini(&page->frames);
 	free(page->frame_of_line);
 	free(page->module_of_dso);
 	free(page->dso_used);

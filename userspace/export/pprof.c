@@ -15,7 +15,7 @@
  *   - symbolized: has_functions, and every location has a line. What has no symbol is called "[name of the
  *     file]", as it is everywhere else;
  *   - or not at all: no flags and no lines. Only a file with a build id of which no location has a name: another
- *     tool may know the symbols, and can tell that it has the right file. The addresses are offsets in the file
+ *     tool may know the symbols, and can check that it has the right file. The addresses are offsets in the file
  *     then, since the program headers were not seen. pprof shows them as "[name of the file]".
  */
 #include "export/exporters.h"
@@ -24,10 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "export/comments.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/pprof_writer.h"
 
 #define MAX_LABELS 6
@@ -40,13 +40,24 @@ struct pprof_sample {
 	uint64_t ticks, cpu;
 };
 
+static uint64_t hash_sample(const struct pprof_sample *s)
+{
+	return hash_combine(hash_u64((uint64_t)s->stack.v << 32 | s->comm.v), s->gil);
+}
+
+static bool is_same_sample(const struct pprof_sample *a, const struct pprof_sample *b)
+{
+	return a->stack.v == b->stack.v && a->comm.v == b->comm.v && a->gil == b->gil;
+}
+
+DEFINE_MAP_OF(pprof_samples, struct pprof_sample, hash_sample, is_same_sample);
+
 struct pprof {
 	const struct profile *p;
 	struct pprof_writer *writer;
-	struct code_tables *code;	  /* the writer's */
-	int error;			  /* the first one */
-	VEC(struct pprof_sample) samples; /* scratch: those of one thread */
-	struct hashmap sample_map;	  /* by stack and name */
+	struct code_tables *code;     /* the writer's */
+	int error;		      /* the first one */
+	struct pprof_samples samples; /* scratch: those of one thread */
 };
 
 static void note_error(struct pprof *pp, int err)
@@ -118,15 +129,6 @@ static void write_sample(struct pprof *pp, struct stack_id stack, uint64_t ticks
 	note_error(pp, pprof_writer__error(pp->writer));
 }
 
-static bool sample_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct pprof *pp = owner;
-	const struct pprof_sample *sample = &pp->samples.data[index], *wanted = key;
-
-	return sample->stack.v == wanted->stack.v && sample->comm.v == wanted->comm.v &&
-	       sample->gil == wanted->gil;
-}
-
 /* The sample of the file to which a row belongs. */
 static struct pprof_sample *sample_of_row(struct pprof *pp, uint32_t thread, size_t row)
 {
@@ -134,26 +136,18 @@ static struct pprof_sample *sample_of_row(struct pprof *pp, uint32_t thread, siz
 	const struct pprof_sample wanted = {.stack = rows->stack[row],
 					    .comm = rows->comm[row],
 					    .gil = profile_samples__gil(rows, row)};
-	uint64_t hash = hash_combine(hash_u64((uint64_t)wanted.stack.v << 32 | wanted.comm.v),
-				     wanted.gil);
-	uint32_t found = hashmap__find(&pp->sample_map, hash, &wanted);
+	struct pprof_sample *sample = pprof_samples__need(&pp->samples, &wanted, NULL);
 
-	if (found != HASHMAP_NONE)
-		return &pp->samples.data[found];
-	if (vec_push(&pp->samples, wanted) ||
-	    hashmap__add(&pp->sample_map, hash, pp->samples.count - 1)) {
+	if (!sample)
 		note_error(pp, -ENOMEM);
-		return NULL;
-	}
-	return &pp->samples.data[pp->samples.count - 1];
+	return sample;
 }
 
 static void collect_samples(struct pprof *pp, uint32_t thread)
 {
 	const struct profile_samples *rows = &pp->p->threads[thread].samples[SAMPLE_CPU];
 
-	pp->samples.count = 0;
-	hashmap__clear(&pp->sample_map);
+	pprof_samples__clear(&pp->samples);
 	for (size_t i = 0; i < rows->count && !pp->error; i++) {
 		struct pprof_sample *sample = sample_of_row(pp, thread, i);
 
@@ -251,11 +245,9 @@ static int write_pprof(const struct export_request *request)
 	if (!pp.writer)
 		return -ENOMEM;
 	pp.code = pprof_writer__code(pp.writer);
-	hashmap__init(&pp.sample_map, sample_equal, &pp);
 	write_all(&pp);
 	pprof_writer__free(pp.writer);
-	hashmap__fini(&pp.sample_map);
-	vec_free(&pp.samples);
+	pprof_samples__fini(&pp.samples);
 	return pp.error;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/report_private.h"
 
 static const char *const by_names[REPORT_BY_COUNT] = {

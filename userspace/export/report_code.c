@@ -5,52 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/facts.h"
+#include "export/describe.h"
 
 #define NO_ROW UINT32_MAX
 
-/* What makes rows of code equal: all that is shown of them. */
-struct report_code_key {
-	struct string_id name; /* of the function; 0 for dsos */
-	struct string_id file;
-	uint32_t dso, line;
+MAP_FUNCTIONS_OF_BYTES(report_code_keys, struct report_code_key);
+
+struct dso_name {
+	const char *name;
+	uint32_t dso; /* the first one with this name */
 };
-
-static bool key_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct report_code *code = owner;
-
-	return !memcmp(&code->keys.data[index], key, sizeof(struct report_code_key));
-}
+DEFINE_MAP_BY_STRING(dso_names, struct dso_name, name);
 
 /* Dsos with one display name are shown as one: versions of a library, JIT code of all processes. */
 static int merge_dsos(struct report_code *code)
 {
 	const struct profile *p = code->p;
+	struct dso_names names = {};
+	int err = 0;
 
 	code->dso_by_name = calloc(p->dso_count + 1, sizeof(*code->dso_by_name));
 	if (!code->dso_by_name)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < p->dso_count; i++) {
-		struct report_code_key key = {.dso = i};
-		uint64_t hash = hash_string(dso_display_name(p, (struct dso_id){i}));
-		uint32_t slot = hashmap__find(&code->map, hash, &key);
+	for (uint32_t i = 0; i < p->dso_count && !err; i++) {
+		struct dso_name name = {dso_display_name(p, (struct dso_id){i}), i};
+		const struct dso_name *first = dso_names__need(&names, &name, NULL);
 
-		code->dso_by_name[i] = slot == HASHMAP_NONE ? i : slot;
-		if (slot == HASHMAP_NONE && hashmap__add(&code->map, hash, i))
-			return -ENOMEM;
+		err = first ? 0 : -ENOMEM;
+		code->dso_by_name[i] = first ? first->dso : i;
 	}
-	hashmap__clear(&code->map);
-	return 0;
-}
-
-static bool dso_name_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct report_code *code = owner;
-	const struct report_code_key *wanted = key;
-
-	return !strcmp(dso_display_name(code->p, (struct dso_id){index}),
-		       dso_display_name(code->p, (struct dso_id){wanted->dso}));
+	dso_names__fini(&names);
+	return err;
 }
 
 static struct report_code_key key_of(const struct report_code *code,
@@ -71,7 +56,7 @@ static struct report_code_key key_of(const struct report_code *code,
 }
 
 static int add_row(struct report_code *code, const struct report_code_key *key,
-		   enum profile_category category, uint64_t hash, uint32_t *row)
+		   enum profile_category category)
 {
 	const struct profile *p = code->p;
 	const char *dso = dso_display_name(p, (struct dso_id){key->dso});
@@ -84,29 +69,21 @@ static int add_row(struct report_code *code, const struct report_code_key *key,
 		.category = category,
 	};
 
-	*row = (uint32_t)code->rows.count;
-	if (vec_push(&code->rows, new_row) || vec_push(&code->keys, *key) ||
-	    hashmap__add(&code->map, hash, *row))
-		return -ENOMEM;
-	return 0;
+	return vec_push(&code->rows, new_row);
 }
 
 int report_code__row(struct report_code *code, const struct profile_location *location,
 		     uint32_t line, uint32_t *row)
 {
-	struct report_code_key key;
-	uint64_t hash;
-	int err = 0;
+	struct report_code_key wanted, *known;
+	bool is_new;
 
 	if (code->row_of_line[line] == NO_ROW) {
-		key = key_of(code, location, &code->p->lines[line]);
-		hash = hash_bytes(&key, sizeof(key));
-		*row = hashmap__find(&code->map, hash, &key);
-		if (*row == HASHMAP_NONE)
-			err = add_row(code, &key, location->category, hash, row);
-		if (err)
-			return err;
-		code->row_of_line[line] = *row;
+		wanted = key_of(code, location, &code->p->lines[line]);
+		known = report_code_keys__need(&code->keys, &wanted, &is_new);
+		if (!known || (is_new && add_row(code, known, location->category)))
+			return -ENOMEM;
+		code->row_of_line[line] = (uint32_t)(known - code->keys.data);
 	}
 	*row = code->row_of_line[line];
 	return 0;
@@ -117,10 +94,7 @@ int report_code__init(struct report_code *code, const struct profile *p, enum re
 	int err;
 
 	*code = (struct report_code){.p = p, .by = by};
-	hashmap__init(&code->map, dso_name_equal, code);
 	err = merge_dsos(code);
-	hashmap__fini(&code->map);
-	hashmap__init(&code->map, key_equal, code);
 	code->row_of_line = malloc((p->line_count + 1) * sizeof(*code->row_of_line));
 	if (err || !code->row_of_line)
 		return -ENOMEM;
@@ -131,8 +105,7 @@ int report_code__init(struct report_code *code, const struct profile *p, enum re
 void report_code__fini(struct report_code *code)
 {
 	vec_free(&code->rows);
-	vec_free(&code->keys);
-	hashmap__fini(&code->map);
+	report_code_keys__fini(&code->keys);
 	free(code->row_of_line);
 	free(code->dso_by_name);
 }

@@ -8,23 +8,27 @@
 
 #include <stdint.h>
 
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 #include "export/report_rows.h"
 
-struct report_code_key;
+/* The fields that make rows of code equal: all that is shown of them. */
+struct report_code_key {
+	struct string_id name; /* of the function; 0 for dsos */
+	struct string_id file;
+	uint32_t dso, line;
+};
+MAP_TYPE(report_code_keys, struct report_code_key);
 
 struct report_code {
 	const struct profile *p;
 	enum report_by by; /* REPORT_FUNCTION, REPORT_DSO or REPORT_LINE */
 	VEC(struct report_row) rows;
-	VEC(struct report_code_key) keys; /* by row */
-	struct hashmap map;
-	uint32_t *row_of_line; /* by line of the profile */
-	uint32_t *dso_by_name; /* by dso: the first one that is shown under the same name */
+	struct report_code_keys keys; /* by row */
+	uint32_t *row_of_line;	      /* by line of the profile */
+	uint32_t *dso_by_name;	      /* by dso: the first one that is shown under the same name */
 };
 
-/* 0 or -ENOMEM; fini is due in both cases. The object must not move. */
+/* 0 or -ENOMEM; fini is due in both cases. */
 int report_code__init(struct report_code *code, const struct profile *p, enum report_by by);
 void report_code__fini(struct report_code *code);
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/outside_books.h"
 #include "base/utf8.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/report_paint.h"
 #include "export/report_private.h"
 

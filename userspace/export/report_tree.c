@@ -229,7 +229,7 @@ static int compare_numbers(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Puts all parents of b->stacks there as well. `total` marks who is in. */
+/* Puts all parents of b->stacks there as well. `total` marks them. */
 static int add_parents(struct builder *b)
 {
 	for (size_t i = 0; i < b->stacks.count; i++)

@@ -32,7 +32,7 @@ uint64_t row_times__end(const struct row_times *times);
 uint64_t row_times_start(const struct profile *p, const struct profile_thread *thread);
 
 /*
- * The idle samples that a format told of which the profile was read from (profile.idle_known), among the CPU
+ * The idle samples of the format that the profile was read from (profile.idle_known), among the CPU
  * samples of a thread.
  */
 struct idle_rows {

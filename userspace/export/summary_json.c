@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/gil.h"
 
 #define KEY_SIZE     64

@@ -30,7 +30,7 @@ struct text_limit {
 	bool files;		 /* names of files count as well */
 	unsigned int step;	 /* number of the limit; 0: none */
 	uint64_t most;		 /* bytes */
-	struct text_size *sizes; /* by string; 0: not asked for yet */
+	struct text_size *sizes; /* by string; 0: not measured yet */
 	uint64_t *of_location;	 /* the same of locations */
 	uint64_t names_cut;	 /* counted by text_limit__cut() */
 };
@@ -56,7 +56,7 @@ uint64_t text_limit__location(struct text_limit *limit, struct location_id id);
 size_t text_limit__name(const struct text_limit *limit);
 /* The name, or in `buffer` as much of it as there may be. */
 const char *text_limit__cut(struct text_limit *limit, const char *name, char buffer[TEXT_CUT_SIZE]);
-/* Into the request, for whoever asked. */
+/* Into the request. */
 void text_limit__report(const struct text_limit *limit, const struct export_request *request);
 
 /* How many bytes of names a file of this profile may have. */

@@ -14,7 +14,7 @@
  *   does not show the thread. The name of that event never is that of an event of Chrome's, which
  *   DevTools would expect to have Chrome's arguments.
  * - pid and tid are numbers and identify processes and threads. The second life of a number, after an execve
- *   or a reuse, gets a made-up number with the same last digits: 300, then 10000300. The X event tells the
+ *   or a reuse, gets a made-up number with the same last digits: 300, then 10000300. The X event has the
  *   real ones.
  *
  * A sample lasts until the next one, and an (idle) node is a gap. So a gap is one idle sample where the first
@@ -36,7 +36,7 @@
 #include "base/vec.h"
 #include "export/call_frames.h"
 #include "export/call_tree.h"
-#include "export/facts.h"
+#include "export/describe.h"
 #include "export/summary_json.h"
 #include "export/row_times.h"
 #include "export/tracks.h"
@@ -373,7 +373,7 @@ static int write_thread(struct trace *t, const struct profile_thread *thread)
 static int write_events(struct trace *t)
 {
 	/* DevTools has no time range without an event */
-	const struct profile_thread nobody = {.start = t->p->start, .end = t->p->end};
+	const struct profile_thread no_thread = {.start = t->p->start, .end = t->p->end};
 	int err = 0;
 
 	json_key(&t->w, "traceEvents");
@@ -385,7 +385,7 @@ static int write_events(struct trace *t)
 	}
 	if (!t->tracks.count && !err) {
 		write_name(t, "process_name", "nothing was recorded");
-		err = write_span(t, &nobody, t->p->start / 1000,
+		err = write_span(t, &no_thread, t->p->start / 1000,
 				 max_u64(t->p->end, t->p->start) / 1000);
 	}
 	json_end_array(&t->w);

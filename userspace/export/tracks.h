@@ -14,7 +14,7 @@ struct track {
 	uint32_t group; /* first written thread of its process: orders the groups */
 	/*
 	 * Earlier users of the number in this file. A pid that was reused, or whose process called execve,
-	 * is several processes with one number, and viewers tell processes apart by that number only. Tids
+	 * is several processes with one number, and viewers separate processes by that number only. Tids
 	 * likewise.
 	 */
 	uint32_t pid_life, tid_life;

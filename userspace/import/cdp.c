@@ -20,34 +20,6 @@
 #define TIME_LIMIT (1LL << 61)	     /* ns */
 #define DELTA_MAX  (1LL << 50)	     /* µs: 35 years */
 
-static bool id_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct cdp *c = owner;
-
-	return c->nodes.data[index].id == *(const uint64_t *)key;
-}
-
-static bool call_frame_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct json_value *a =
-		&((const struct cdp_call_frames *)owner)->known.data[index].text;
-	const struct json_value *b = key;
-
-	return a->end - a->at == b->end - b->at && !memcmp(a->at, b->at, (size_t)(a->end - a->at));
-}
-
-void cdp_call_frames__init(struct cdp_call_frames *frames)
-{
-	*frames = (struct cdp_call_frames){};
-	hashmap__init(&frames->map, call_frame_equal, frames);
-}
-
-void cdp_call_frames__fini(struct cdp_call_frames *frames)
-{
-	vec_free(&frames->known);
-	hashmap__fini(&frames->map);
-}
-
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
 	       struct cdp_call_frames *call_frames, struct process_id process)
 {
@@ -58,13 +30,11 @@ void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frame
 		.call_frames = call_frames,
 		.process = process,
 	};
-	hashmap__init(&c->ids, id_equal, c);
 }
 
 void cdp__fini(struct cdp *c)
 {
-	vec_free(&c->nodes);
-	hashmap__fini(&c->ids);
+	cdp_nodes__fini(&c->nodes);
 	vec_free(&c->ticks);
 	vec_free(&c->edges);
 	vec_free(&c->samples);
@@ -73,9 +43,9 @@ void cdp__fini(struct cdp *c)
 
 static uint32_t find_node(const struct cdp *c, uint64_t id)
 {
-	uint32_t found = hashmap__find(&c->ids, hash_u64(id), &id);
+	const struct cdp_node *node = cdp_nodes__find(&c->nodes, id);
 
-	return found == HASHMAP_NONE ? CDP_NONE : found;
+	return node ? (uint32_t)(node - c->nodes.data) : CDP_NONE;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -109,25 +79,25 @@ static uint64_t script_number(const struct json_tree *frame)
  * the engine itself. Code in our own files is of any kind; without a file its script is its binary. Native
  * code has names, and no files but those of the disk.
  */
-static void set_dso(struct cdp *c, struct cdp_call_frame *node, const struct json_tree *frame,
+static void set_dso(struct cdp *c, struct cdp_code *code, const struct json_tree *frame,
 		    const char *name, const char *url)
 {
 	uint64_t script = *url ? 0 : script_number(frame);
 	bool is_jit = !*name || (*url && strncmp(url, "file://", strlen("file://")) != 0);
 
 	if (c->program && !is_jit && (*url || script)) {
-		node->category = CATEGORY_USER;
-		node->dso = frames__dso(c->frames, DSO_FILE, c->program, script);
+		code->category = CATEGORY_USER;
+		code->dso = frames__dso(c->frames, DSO_FILE, c->program, script);
 	} else if (*url || script) {
-		node->category = CATEGORY_JIT;
-		node->dso = frames__dso(c->frames, DSO_JIT, "", script);
+		code->category = CATEGORY_JIT;
+		code->dso = frames__dso(c->frames, DSO_JIT, "", script);
 	} else {
-		node->category = CATEGORY_OTHER;
-		node->dso = frames__dso(c->frames, DSO_UNKNOWN, "", 0);
+		code->category = CATEGORY_OTHER;
+		code->dso = frames__dso(c->frames, DSO_UNKNOWN, "", 0);
 	}
 }
 
-static int read_call_frame(struct cdp *c, struct cdp_call_frame *node, struct json_value value)
+static int read_call_frame(struct cdp *c, struct cdp_code *code, struct json_value value)
 {
 	_cleanup_json_ struct json_tree *frame = NULL;
 	int err = json_tree__parse(c->text, value, &frame);
@@ -138,42 +108,27 @@ static int read_call_frame(struct cdp *c, struct cdp_call_frame *node, struct js
 	name = json_tree__string(frame, "functionName", "");
 	url = json_tree__string(frame, "url", "");
 	if (is_meta(name, url, "(root)"))
-		node->kind = CDP_ROOT;
+		code->kind = CDP_ROOT;
 	else if (is_meta(name, url, "(idle)"))
-		node->kind = CDP_IDLE;
-	set_dso(c, node, frame, name, url);
-	node->file = frames__file(c->frames, url);
-	node->function = frames__function(c->frames, name, node->dso, node->file,
+		code->kind = CDP_IDLE;
+	set_dso(c, code, frame, name, url);
+	code->file = frames__file(c->frames, url);
+	code->function = frames__function(c->frames, name, code->dso, code->file,
 					  one_based(frame, "lineNumber"),
 					  one_based(frame, "columnNumber"));
-	return node->function.v ? 0 : -ENOMEM;
+	return code->function.v ? 0 : -ENOMEM;
 }
 
 static int set_frame(struct cdp *c, struct cdp_node *node, struct json_value value)
 {
-	struct cdp_call_frames *frames = c->call_frames;
-	uint64_t hash = hash_bytes(value.at, (size_t)(value.end - value.at));
-	uint32_t found = hashmap__find(&frames->map, hash, &value);
-	struct cdp_call_frame added = {.text = value};
-	int err = 0;
+	bool is_new;
+	struct cdp_call_frame *known = cdp_call_frames__need(
+		c->call_frames, &(struct cdp_call_frame){.text = value}, &is_new);
+	int err = !known ? -ENOMEM : is_new ? read_call_frame(c, &known->code, value) : 0;
 
-	if (found == HASHMAP_NONE) {
-		found = (uint32_t)frames->known.count;
-		err = read_call_frame(c, &added, value);
-		if (!err)
-			err = vec_push(&frames->known, added);
-		if (!err)
-			err = hashmap__add(&frames->map, hash, found);
-	}
-	if (err)
-		return err;
-	added = frames->known.data[found];
-	node->kind = added.kind;
-	node->category = added.category;
-	node->function = added.function;
-	node->file = added.file;
-	node->dso = added.dso;
-	return 0;
+	if (!err)
+		node->code = known->code;
+	return err;
 }
 
 static int add_children(struct cdp *c, uint32_t node, struct json_value children)
@@ -220,7 +175,7 @@ static int add_ticks(struct cdp *c, struct cdp_node *node, struct json_value tic
 
 static int add_node(struct cdp *c, struct json_value value)
 {
-	struct cdp_node node = {.parent = CDP_NONE};
+	struct cdp_node empty = {.parent = CDP_NONE}, *node;
 	struct json_value id, frame, children, parent, ticks;
 	const struct json_member wanted[] = {{"id", &id},
 					     {"callFrame", &frame},
@@ -229,22 +184,26 @@ static int add_node(struct cdp *c, struct json_value value)
 					     {"positionTicks", &ticks}};
 	uint32_t index = (uint32_t)c->nodes.count;
 	int64_t number;
+	bool is_new;
 	int err = json_members(c->text, value, wanted, sizeof(wanted) / sizeof(*wanted));
 
 	if (!err)
 		err = json_integer(c->text, id, "the id of a node", 0, ID_MAX, &number);
 	if (err)
 		return err;
-	node.id = (uint64_t)number;
-	if (find_node(c, node.id) != CDP_NONE)
+	empty.id = (uint64_t)number;
+	node = cdp_nodes__need(&c->nodes, &empty, &is_new);
+	if (!node)
+		return -ENOMEM;
+	if (!is_new)
 		return json_fail(c->text, id.at, -EBADMSG, "two nodes have the id %lld",
 				 (long long)number);
 	if (!frame.at)
 		return json_fail(c->text, value.at, -EBADMSG, "node %lld has no callFrame",
 				 (long long)number);
-	err = set_frame(c, &node, frame);
+	err = set_frame(c, node, frame);
 	if (!err && ticks.at)
-		err = add_ticks(c, &node, ticks);
+		err = add_ticks(c, node, ticks);
 	if (!err && children.at && !json_is(children, "null"))
 		err = add_children(c, index, children);
 	if (!err && parent.at) {
@@ -253,11 +212,7 @@ static int add_node(struct cdp *c, struct json_value value)
 			err = vec_push(&c->edges,
 				       (struct cdp_edge){index, true, (uint64_t)number, parent.at});
 	}
-	if (!err && index >= HASHMAP_NONE)
-		err = -E2BIG;
-	if (!err)
-		err = vec_push(&c->nodes, node);
-	return err ? err : hashmap__add(&c->ids, hash_u64(node.id), index);
+	return err;
 }
 
 int cdp__nodes(struct cdp *c, struct json_value nodes)
@@ -353,7 +308,7 @@ int cdp__samples(struct cdp *c, struct json_value samples, struct json_value del
 		more = json_column__init(&cpu_column, c->text, cpu);
 	while (!more && (more = json_column__next(&ids, &id)) > 0)
 		more = add_sample(c, &id, &times, &line_column, &cpu_column);
-	/* a delta too many is the time after the last sample, for some writers; nobody's sample */
+	/* a delta too many is the time after the last sample, for some writers; it has no sample */
 	return more;
 }
 
@@ -436,14 +391,15 @@ uint64_t cdp__period(const struct cdp *c)
 static struct location_id location_of(struct cdp *c, const struct cdp_node *node, uint32_t line)
 {
 	const struct frame frame = {
-		.dso = node->dso,
-		.category = (enum profile_category)node->category,
-		.process = node->category == CATEGORY_USER ? (struct process_id){0} : c->process,
+		.dso = node->code.dso,
+		.category = (enum profile_category)node->code.category,
+		.process = node->code.category == CATEGORY_USER ? (struct process_id){0}
+								: c->process,
 		.elf_address = PROFILE_UNKNOWN_ADDRESS,
 	};
 	const struct profile_line at = {
-		.function = node->function,
-		.file = {line ? node->file.v : 0},
+		.function = node->code.function,
+		.file = {line ? node->code.file.v : 0},
 		.line = line,
 	};
 
@@ -456,14 +412,15 @@ static bool is_frame(const struct cdp *c, const struct cdp_node *node)
 	const struct cdp_node *parent;
 
 	if (node->parent == CDP_NONE)
-		return node->kind == CDP_CODE;
+		return node->code.kind == CDP_CODE;
 	parent = &c->nodes.data[node->parent];
-	return node->kind != CDP_IDLE || parent->parent != CDP_NONE || parent->kind != CDP_ROOT;
+	return node->code.kind != CDP_IDLE || parent->parent != CDP_NONE ||
+	       parent->code.kind != CDP_ROOT;
 }
 
 static bool is_idle(const struct cdp *c, const struct cdp_node *node)
 {
-	return node->kind == CDP_IDLE && !is_frame(c, node);
+	return node->code.kind == CDP_IDLE && !is_frame(c, node);
 }
 
 /* The nodes from here up to one whose stack is known, or to the root. */

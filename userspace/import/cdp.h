@@ -18,14 +18,19 @@
 
 enum cdp_kind { CDP_CODE, CDP_ROOT, CDP_IDLE };
 
-struct cdp_node {
-	uint64_t id;
-	uint32_t parent; /* index, or CDP_NONE */
+/* What a callFrame describes. */
+struct cdp_code {
 	enum cdp_kind kind;
 	uint32_t category;
 	struct function_id function;
 	struct string_id file;
 	struct dso_id dso;
+};
+
+struct cdp_node {
+	uint64_t id;
+	uint32_t parent; /* index, or CDP_NONE */
+	struct cdp_code code;
 	struct stack_id stack;		 /* 0 until it is made */
 	uint32_t first_tick, tick_count; /* positionTicks */
 	uint32_t next_tick,
@@ -53,24 +58,19 @@ struct cdp_sample {
 	uint64_t cpu;  /* of $sysprof */
 };
 
-/* What a callFrame says, by its bytes in the file: most nodes have one that was there before. */
+/* A callFrame by its bytes in the file: most nodes have one that was there before. */
 struct cdp_call_frame {
 	struct json_value text;
-	enum cdp_kind kind;
-	uint32_t category;
-	struct function_id function;
-	struct string_id file;
-	struct dso_id dso;
+	struct cdp_code code;
 };
 
 /* Of all profiles of a file. */
-struct cdp_call_frames {
-	VEC(struct cdp_call_frame) known;
-	struct hashmap map;
-};
+MAP_TYPE(cdp_call_frames, struct cdp_call_frame);
+MAP_KEY(cdp_call_frames, struct cdp_call_frame, struct json_value, entry->text)
+MAP_FUNCTIONS(cdp_call_frames, struct cdp_call_frame, struct json_value, cdp_call_frames__key,
+	      json_value_hash, json_value_equal);
 
-void cdp_call_frames__init(struct cdp_call_frames *frames);
-void cdp_call_frames__fini(struct cdp_call_frames *frames);
+DEFINE_MAP_BY(cdp_nodes, struct cdp_node, uint64_t, id);
 
 struct cdp {
 	const struct json_text *text;
@@ -80,8 +80,7 @@ struct cdp {
 	struct process_id process;
 	const char
 		*program; /* what wrote $sysprof: its native code is no JIT code. NULL: an engine */
-	VEC(struct cdp_node) nodes;
-	struct hashmap ids;
+	struct cdp_nodes nodes;
 	VEC(struct cdp_tick) ticks;
 	VEC(struct cdp_edge) edges;
 	VEC(struct cdp_sample) samples;

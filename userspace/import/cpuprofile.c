@@ -173,7 +173,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	struct string_id comm;
 	struct thread_id thread;
 	int64_t start, end;
-	struct cdp_call_frames call_frames;
+	struct cdp_call_frames call_frames = {};
 	struct cdp c;
 	int err;
 
@@ -185,7 +185,6 @@ static int read_profile(const struct import_request *request, const struct json_
 	process.name = profile_builder__string(b, name);
 	process.start = (uint64_t)start;
 	comm = id->comm ? profile_builder__string(b, id->comm) : process.name;
-	cdp_call_frames__init(&call_frames);
 	cdp__init(&c, text, frames, &call_frames, profile_builder__process(b, &process));
 	c.program = id->present && !id->ahead ? name : NULL;
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
@@ -211,10 +210,10 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 	struct identity id = {};
 	struct json_walk walk;
 	struct members m;
-	struct frames frames;
+	struct frames frames = {.b = request->builder};
 	int err = json_walk__init(&walk, &text, text.start, JSON_OBJECT);
 
-	/* to the end first: a file that is cut off is told as that, not by what is missing in it */
+	/* to the end first: a file that is cut off is reported as that, not by what is missing in it */
 	while (!err && (err = json_walk__next(&walk)) > 0)
 		err = 0;
 	if (!err)
@@ -225,7 +224,6 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 		err = read_identity(&text, m.own, &id);
 	if (err)
 		goto out;
-	frames__init(&frames, request->builder);
 	err = read_profile(request, &text, &m, &id, &frames);
 	frames__fini(&frames);
 out:

@@ -629,7 +629,7 @@ static int read_firefox(const struct import_request *request, struct import_fail
 	int err;
 
 	r.common = (struct firefox_common){.text = &r.text, .b = r.b};
-	frames__init(&r.common.frames, r.b);
+	r.common.frames.b = r.b;
 	err = r.pids ? read_parts(&r) : -ENOMEM;
 	session->start = r.base;
 	session->end = r.end;

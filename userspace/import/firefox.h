@@ -52,6 +52,7 @@ struct firefox_chain {
 	uint32_t parent, frame, length;
 	struct location_id location;
 };
+MAP_TYPE(firefox_chains, struct firefox_chain);
 
 struct firefox_in {
 	struct firefox_common *common;
@@ -62,8 +63,7 @@ struct firefox_in {
 	VEC(int64_t) frame_address, native_address;
 	firefox_column func_name, func_resource, func_source, func_file, func_line, func_column;
 	firefox_column resource_lib, native_lib, native_size, source_file;
-	VEC(struct firefox_chain) chains;
-	struct hashmap chain_map;
+	struct firefox_chains chains;
 	VEC(uint32_t) chain_of_stack;
 	VEC(struct stack_id) stacks; /* 0: not made yet */
 	VEC(uint32_t) path;	     /* scratch */

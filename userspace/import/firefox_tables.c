@@ -264,13 +264,10 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 	return err;
 }
 
-static bool chain_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct firefox_in *in = owner;
-	const struct firefox_chain *a = &in->chains.data[index], *b = key;
+#define hash_chain(chain)   hash_u64((uint64_t)(chain)->parent << 32 | (chain)->frame)
+#define is_same_chain(a, b) ((a)->parent == (b)->parent && (a)->frame == (b)->frame)
 
-	return a->parent == b->parent && a->frame == b->frame;
-}
+MAP_FUNCTIONS_OF(firefox_chains, struct firefox_chain, hash_chain, is_same_chain);
 
 int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
 		     struct json_value strings, struct json_value sources)
@@ -286,7 +283,6 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struc
 	int err;
 
 	*in = (struct firefox_in){.common = common};
-	hashmap__init(&in->chain_map, chain_equal, in);
 	err = json_members(common->text, tables, wanted, sizeof(wanted) / sizeof(*wanted));
 	if (!err && !t.strings.at)
 		t.strings = strings;
@@ -320,8 +316,7 @@ void firefox_in__fini(struct firefox_in *in)
 	vec_free(&in->strings);
 	vec_free(&in->frame_address);
 	vec_free(&in->native_address);
-	vec_free(&in->chains);
-	hashmap__fini(&in->chain_map);
+	firefox_chains__fini(&in->chains);
 	vec_free(&in->chain_of_stack);
 	vec_free(&in->stacks);
 	vec_free(&in->path);
@@ -462,22 +457,19 @@ static bool continues(const struct firefox_in *in, uint32_t stack)
 
 static int intern_chain(struct firefox_in *in, uint32_t parent, uint32_t frame, uint32_t *chain)
 {
-	struct firefox_chain key = {.parent = parent, .frame = frame, .length = 1};
-	uint64_t hash = hash_u64((uint64_t)parent << 32 | frame);
-	int err;
+	struct firefox_chain key = {.parent = parent, .frame = frame, .length = 1}, *known;
 
-	*chain = hashmap__find(&in->chain_map, hash, &key);
-	if (*chain != HASHMAP_NONE)
-		return 0;
 	if (parent != NO_CHAIN)
 		key.length = in->chains.data[parent].length + 1;
 	if (key.length > FRAME_LINES_MAX)
 		return json_fail(in->common->text, in->common->text->start, -E2BIG,
 				 "more than %u functions inlined into one another",
 				 FRAME_LINES_MAX);
-	*chain = (uint32_t)in->chains.count;
-	err = vec_push(&in->chains, key);
-	return err ? err : hashmap__add(&in->chain_map, hash, *chain);
+	known = firefox_chains__need(&in->chains, &key, NULL);
+	if (!known)
+		return -ENOMEM;
+	*chain = (uint32_t)(known - in->chains.data);
+	return 0;
 }
 
 /* The chain of a stack's leaf: its own frame, and those that it is inlined into. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "base/parse.h"
 #include "base/vec.h"
 #include "import/frames.h"
@@ -41,11 +42,27 @@ struct field {
 	struct location_id location;
 };
 
+static uint64_t hash_field(const struct field *f)
+{
+	return hash_bytes(f->text.at, (size_t)(f->text.end - f->text.at));
+}
+
+static bool is_same_field(const struct field *a, const struct field *b)
+{
+	size_t size = (size_t)(a->text.end - a->text.at);
+
+	return (size_t)(b->text.end - b->text.at) == size && !memcmp(a->text.at, b->text.at, size);
+}
+
+DEFINE_MAP_OF(fields, struct field, hash_field, is_same_field);
+
 struct thread {
 	struct string_id name;
 	struct thread_id id;
 	uint64_t rows;
 };
+
+DEFINE_MAP_BY(threads, struct thread, uint32_t, name.v);
 
 struct folded {
 	struct profile_builder *b;
@@ -56,10 +73,8 @@ struct folded {
 	struct frames frames;
 	struct process_id process;
 	struct dso_id code, kernel, jit;
-	VEC(struct field) fields;
-	struct hashmap field_map;
-	VEC(struct thread) threads;
-	struct hashmap thread_map;
+	struct fields fields;
+	struct threads threads;
 	VEC(char) name; /* scratch */
 };
 
@@ -151,7 +166,7 @@ static bool recognizes_folded(const uint8_t *bytes, size_t size)
 		newline = line_end(at, end);
 		err = split_line((struct span){at, newline}, &line);
 		if (err == -EBADMSG)
-			return lines > 0; /* what follows is told as damaged */
+			return lines > 0; /* what follows is reported as damaged */
 		lines += !err;
 	}
 	return lines > 0;
@@ -206,14 +221,6 @@ static bool find_threads(const struct folded *f)
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
-
-static bool field_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct folded *f = owner;
-	const struct span *a = &f->fields.data[index].text, *b = key;
-
-	return a->end - a->at == b->end - b->at && !memcmp(a->at, b->at, (size_t)(a->end - a->at));
-}
 
 /* A name as a string; NUL does not come, for it would end it. */
 static const char *terminated(struct folded *f, struct span text)
@@ -276,21 +283,17 @@ static struct location_id make_location(struct folded *f, struct span field)
 	return frames__location(&f->frames, &frame, &line, 1);
 }
 
-static int location_of(struct folded *f, struct span field, struct location_id *location)
+static int location_of(struct folded *f, struct span text, struct location_id *location)
 {
-	uint64_t hash = hash_bytes(field.at, (size_t)(field.end - field.at));
-	uint32_t found = hashmap__find(&f->field_map, hash, &field);
-	int err;
+	bool is_new;
+	struct field *field = fields__need(&f->fields, &(struct field){.text = text}, &is_new);
 
-	if (found != HASHMAP_NONE) {
-		*location = f->fields.data[found].location;
-		return 0;
-	}
-	*location = make_location(f, field);
-	if (!location->v)
+	if (field && is_new)
+		field->location = make_location(f, text);
+	if (!field || !field->location.v)
 		return -ENOMEM;
-	err = vec_push(&f->fields, (struct field){field, *location});
-	return err ? err : hashmap__add(&f->field_map, hash, (uint32_t)f->fields.count - 1);
+	*location = field->location;
+	return 0;
 }
 
 static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
@@ -317,13 +320,6 @@ static int stack_of(struct folded *f, struct span rest, struct stack_id *stack)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static bool thread_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct folded *f = owner;
-
-	return f->threads.data[index].name.v == ((const struct string_id *)key)->v;
-}
-
 /* "[name tid=12]" is the thread 12 with that name. */
 static uint32_t take_tid(struct span *field)
 {
@@ -341,25 +337,15 @@ static int thread_of(struct folded *f, struct span field, struct thread **thread
 {
 	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;
 	const char *text = terminated(f, field);
-	struct string_id name = profile_builder__string(f->b, text);
-	uint64_t hash = hash_u64(name.v);
-	uint32_t found = hashmap__find(&f->thread_map, hash, &name);
-	struct thread_id id;
-	int err;
+	const struct thread wanted = {.name = profile_builder__string(f->b, text)};
+	bool is_new, is_main = !f->threads.count;
 
-	if (!text)
+	*thread = text ? threads__need(&f->threads, &wanted, &is_new) : NULL;
+	if (!*thread)
 		return -ENOMEM;
-	if (found == HASHMAP_NONE) {
-		id = profile_builder__thread(f->b, f->process, tid, !f->threads.count, name,
-					     profile_builder__session(f->b)->start);
-		found = (uint32_t)f->threads.count;
-		err = vec_push(&f->threads, (struct thread){.name = name, .id = id});
-		if (!err)
-			err = hashmap__add(&f->thread_map, hash, found);
-		if (err)
-			return err;
-	}
-	*thread = &f->threads.data[found];
+	if (is_new)
+		(*thread)->id = profile_builder__thread(f->b, f->process, tid, is_main, wanted.name,
+							profile_builder__session(f->b)->start);
 	return 0;
 }
 
@@ -413,6 +399,7 @@ static int read_folded(const struct import_request *request, struct import_failu
 	struct profile_process process = {.is_target = true};
 	struct folded f = {
 		.b = request->builder,
+		.frames = {.b = request->builder},
 		.failure = failure,
 		.start = bytes,
 		.end = bytes + request->size,
@@ -427,9 +414,6 @@ static int read_folded(const struct import_request *request, struct import_failu
 	session->start = IMPORT_MADE_UP_START;
 	session->untimed = true;
 	session->finished_symbols = true;
-	hashmap__init(&f.field_map, field_equal, &f);
-	hashmap__init(&f.thread_map, thread_equal, &f);
-	frames__init(&f.frames, f.b);
 	process.name = profile_builder__string(f.b, request->name);
 	process.start = session->start;
 	f.process = profile_builder__process(f.b, &process);
@@ -439,10 +423,8 @@ static int read_folded(const struct import_request *request, struct import_failu
 	f.first_is_thread = find_threads(&f);
 	err = read_lines(&f);
 	frames__fini(&f.frames);
-	hashmap__fini(&f.field_map);
-	hashmap__fini(&f.thread_map);
-	vec_free(&f.fields);
-	vec_free(&f.threads);
+	fields__fini(&f.fields);
+	threads__fini(&f.threads);
 	vec_free(&f.name);
 	return err;
 }

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file_url.h"
+#include "base/parse.h"
 
 struct frame_key {
 	const struct frame *frame;
@@ -22,39 +23,36 @@ static bool same_frame(const struct frame *a, const struct frame *b)
 	       a->ambiguous == b->ambiguous;
 }
 
-static bool frame_equal(const void *owner, uint32_t index, const void *key)
+static struct frame_key key_of(const struct known_frames *known, const struct known_frame *frame)
 {
-	const struct frames *f = owner;
-	const struct known_frame *known = &f->known.data[index];
-	const struct frame_key *k = key;
+	const struct frames *f = map_owner(known, struct frames, known);
 
-	return known->line_count == k->line_count && same_frame(&known->frame, k->frame) &&
-	       (!k->line_count || !memcmp(&f->lines.data[known->first_line], k->lines,
-					  k->line_count * sizeof(*k->lines)));
+	return (struct frame_key){&frame->frame, f->lines.data + frame->first_line,
+				  frame->line_count};
 }
 
-static uint64_t frame_hash(const struct frame_key *k)
+static bool same_key(struct frame_key a, struct frame_key b)
 {
-	uint64_t hash =
-		hash_combine(hash_u64(k->frame->address),
-			     hash_u64((uint64_t)k->frame->dso.v << 32 | k->frame->process.v));
+	return a.line_count == b.line_count && same_frame(a.frame, b.frame) &&
+	       (!a.line_count || !memcmp(a.lines, b.lines, a.line_count * sizeof(*a.lines)));
+}
 
-	return k->line_count
-		       ? hash_combine(hash, hash_bytes(k->lines, k->line_count * sizeof(*k->lines)))
+static uint64_t hash_key(struct frame_key k)
+{
+	uint64_t hash = hash_combine(hash_u64(k.frame->address),
+				     hash_u64((uint64_t)k.frame->dso.v << 32 | k.frame->process.v));
+
+	return k.line_count
+		       ? hash_combine(hash, hash_bytes(k.lines, k.line_count * sizeof(*k.lines)))
 		       : hash;
 }
 
-void frames__init(struct frames *f, struct profile_builder *b)
-{
-	*f = (struct frames){.b = b};
-	hashmap__init(&f->map, frame_equal, f);
-}
+MAP_FUNCTIONS(known_frames, struct known_frame, struct frame_key, key_of, hash_key, same_key);
 
 void frames__fini(struct frames *f)
 {
-	vec_free(&f->known);
+	known_frames__fini(&f->known);
 	vec_free(&f->lines);
-	hashmap__fini(&f->map);
 }
 
 /* Is the address taken, by a frame with other lines? Then it is another version of it. */
@@ -69,39 +67,28 @@ static struct location_id new_location(struct frames *f, const struct frame *fra
 	return profile_builder__version(f->b, id, ++f->versions);
 }
 
-static int remember(struct frames *f, const struct frame_key *key, uint64_t hash,
-		    struct location_id location)
-{
-	struct known_frame known = {location, (uint32_t)f->lines.count, key->line_count,
-				    *key->frame};
-	int err = f->known.count >= HASHMAP_NONE || f->lines.count + key->line_count > UINT32_MAX
-			  ? -ENOMEM
-			  : 0;
-
-	for (uint32_t i = 0; i < key->line_count && !err; i++)
-		err = vec_push(&f->lines, key->lines[i]);
-	if (!err)
-		err = vec_push(&f->known, known);
-	return err ? err : hashmap__add(&f->map, hash, (uint32_t)f->known.count - 1);
-}
-
 struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count)
 {
-	const struct frame_key key = {frame, lines, line_count};
-	uint64_t hash = frame_hash(&key);
-	uint32_t found = hashmap__find(&f->map, hash, &key);
-	struct location_id id;
+	const struct known_frame wanted = {
+		.first_line = (uint32_t)f->lines.count, .line_count = line_count, .frame = *frame};
+	struct known_frame *known;
+	bool is_new;
 
-	if (found != HASHMAP_NONE)
-		return f->known.data[found].location;
-	id = new_location(f, frame);
-	if (!id.v || remember(f, &key, hash, id))
+	if (f->lines.count + line_count > UINT32_MAX ||
+	    vec_reserve(&f->lines, f->lines.count + line_count))
 		return (struct location_id){0};
-	profile_builder__resolve(f->b, id, frame->elf_address, lines, line_count);
+	if (line_count)
+		memcpy(f->lines.data + f->lines.count, lines, line_count * sizeof(*lines));
+	known = known_frames__need(&f->known, &wanted, &is_new);
+	if (!known || !is_new)
+		return known ? known->location : (struct location_id){0};
+	f->lines.count += line_count;
+	known->location = new_location(f, frame);
+	profile_builder__resolve(f->b, known->location, frame->elf_address, lines, line_count);
 	if (frame->tier != CODE_TIER_NONE || frame->ambiguous)
-		profile_builder__code(f->b, id, frame->tier, frame->ambiguous);
-	return id;
+		profile_builder__code(f->b, known->location, frame->tier, frame->ambiguous);
+	return known->location;
 }
 
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number)
@@ -141,14 +128,6 @@ struct string_id frames__file(struct frames *f, const char *url)
 	_cleanup_free_ char *path = file_url_decode(url);
 
 	return path ? profile_builder__string(f->b, path) : (struct string_id){0};
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 void frames__set_build_id(struct profile_dso *dso, const char *text)

@@ -11,7 +11,7 @@
 
 #include <sysprof/profile_builder.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 
 #define FRAME_LINES_MAX 1024 /* of an inline chain */
@@ -31,23 +31,23 @@ struct known_frame {
 	uint32_t first_line, line_count;
 	struct frame frame;
 };
+MAP_TYPE(known_frames, struct known_frame);
 
+/* Begins with its builder and zeros. */
 struct frames {
 	struct profile_builder *b;
-	VEC(struct known_frame) known;
+	struct known_frames known;
 	VEC(struct profile_line) lines;
-	struct hashmap map;
 	uint32_t versions;
 };
 
-void frames__init(struct frames *f, struct profile_builder *b);
 void frames__fini(struct frames *f);
 
 /* The location of a frame with this inline chain, innermost first; 0 when out of memory (the builder's). */
 struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count);
 
-/* A file with code, by its path; `number` tells files of one path apart. */
+/* A file with code, by its path; `number` separates files of one path. */
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
 
 /* From hexadecimal digits; what is none, or too long for one (Go's own ids), is no build-id. */

@@ -142,7 +142,7 @@ static int read_packed(const struct import_request *request, struct import_failu
 	return read_unpacked(&unpacked, failure);
 }
 
-/* Each stack that has samples is walked once by who reads the profile. */
+/* Each stack that has samples is walked once by the readers of a profile. */
 static int check_frames(struct profile_builder *b, struct import_failure *failure)
 {
 	size_t stacks = profile_builder__stack_count(b);

@@ -4,7 +4,7 @@
  *
  * The scanner takes 16 bytes at a time where neither a quote nor a bracket is among them: columns of numbers
  * are most of a profile, and are walked over several times before they are parsed. It checks that brackets
- * match and that strings end; what is in between is checked by who parses it.
+ * match and that strings end; what is in between is checked when it is parsed.
  */
 #include "import/json.h"
 
@@ -486,11 +486,6 @@ static const cJSON *of_tree(const struct json_tree *tree)
 	return (const void *)tree;
 }
 
-static const struct json_tree *as_tree(const cJSON *json)
-{
-	return (const void *)json;
-}
-
 /* The parser does not say whether it was the memory; so large values are refused before. */
 static int parse_tree(const struct json_text *text, struct json_value value, cJSON **json)
 {
@@ -545,23 +540,14 @@ void json_tree__free(struct json_tree *tree)
 	cJSON_Delete((cJSON *)tree);
 }
 
-const struct json_tree *json_tree__get(const struct json_tree *tree, const char *name)
+static const cJSON *member(const struct json_tree *tree, const char *name)
 {
-	return as_tree(cJSON_GetObjectItemCaseSensitive(of_tree(tree), name));
-}
-
-const struct json_tree *json_tree__element(const struct json_tree *tree, size_t index)
-{
-	const cJSON *element = cJSON_IsArray(of_tree(tree)) ? of_tree(tree)->child : NULL;
-
-	while (element && index--)
-		element = element->next;
-	return as_tree(element);
+	return cJSON_GetObjectItemCaseSensitive(of_tree(tree), name);
 }
 
 const char *json_tree__string(const struct json_tree *tree, const char *name, const char *otherwise)
 {
-	const char *text = cJSON_GetStringValue(of_tree(json_tree__get(tree, name)));
+	const char *text = cJSON_GetStringValue(member(tree, name));
 
 	return text ? text : otherwise;
 }
@@ -569,18 +555,11 @@ const char *json_tree__string(const struct json_tree *tree, const char *name, co
 int64_t json_tree__integer(const struct json_tree *tree, const char *name, int64_t min, int64_t max,
 			   int64_t otherwise)
 {
-	const cJSON *number = of_tree(json_tree__get(tree, name));
+	const cJSON *number = member(tree, name);
 
 	if (!cJSON_IsNumber(number) || !(number->valuedouble >= (double)min) ||
 	    !(number->valuedouble <= (double)max))
 		return otherwise;
 	/* the double next to INT64_MAX is beyond it */
 	return number->valuedouble >= 9.2e18 ? max : (int64_t)number->valuedouble;
-}
-
-bool json_tree__bool(const struct json_tree *tree, const char *name, bool otherwise)
-{
-	const cJSON *value = of_tree(json_tree__get(tree, name));
-
-	return cJSON_IsBool(value) ? cJSON_IsTrue(value) : otherwise;
 }

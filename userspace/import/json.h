@@ -6,7 +6,7 @@
  * walked element by element. Columns of numbers are parsed in place; what is small (a call frame, the
  * arguments of an event) becomes a tree, by cJSON. So the memory is that of the text and of one small tree.
  *
- * Every function that can fail tells what is wrong, and at which byte, in the text's import_failure.
+ * Every function that can fail reports what is wrong, and at which byte, in the text's import_failure.
  */
 #ifndef IMPORT_JSON_H
 #define IMPORT_JSON_H
@@ -14,8 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <sysprof/importer.h>
+
+#include "base/hashmap.h"
 
 #define JSON_DEPTH_MAX 512
 #define JSON_TREE_MAX  (1u << 20) /* bytes of a value that becomes a tree */
@@ -42,7 +45,20 @@ enum json_type {
 enum json_type json_type(struct json_value value);
 bool json_is(struct json_value value, const char *literal); /* "null", "true", … */
 
-/* Tell what is wrong at this byte of the text. */
+/* A value as a key of a map (base/map.h): by its bytes. */
+static inline uint64_t json_value_hash(struct json_value v)
+{
+	return v.at ? hash_bytes(v.at, (size_t)(v.end - v.at)) : 0;
+}
+
+static inline bool json_value_equal(struct json_value a, struct json_value b)
+{
+	size_t size = (size_t)(a.end - a.at);
+
+	return (size_t)(b.end - b.at) == size && (!size || !memcmp(a.at, b.at, size));
+}
+
+/* Report what is wrong at this byte of the text. */
 int json_fail(const struct json_text *text, const char *at, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -127,16 +143,12 @@ struct json_tree; /* cJSON's */
 int json_tree__parse(const struct json_text *text, struct json_value value,
 		     struct json_tree **tree); /* -EBADMSG, -E2BIG, -ENOMEM */
 void json_tree__free(struct json_tree *tree);
-/* A member, or NULL; of NULL it is NULL. Of two with the same name it is the first. */
-const struct json_tree *json_tree__get(const struct json_tree *tree, const char *name);
-const struct json_tree *json_tree__element(const struct json_tree *tree, size_t index);
-/* The text of a member that is a string, or `otherwise`. */
+/* The text of a member that is a string, or `otherwise`. Of two members with the same name it is the first. */
 const char *json_tree__string(const struct json_tree *tree, const char *name,
 			      const char *otherwise);
 /* The value of a member that is a number, as an integer in min..max, or `otherwise`. */
 int64_t json_tree__integer(const struct json_tree *tree, const char *name, int64_t min, int64_t max,
 			   int64_t otherwise);
-bool json_tree__bool(const struct json_tree *tree, const char *name, bool otherwise);
 
 static inline void json_cleanup_tree(struct json_tree **tree)
 {

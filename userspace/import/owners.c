@@ -11,112 +11,86 @@ static bool same_owner(const struct owner *a, const struct owner *b)
 	       a->thread.v == b->thread.v;
 }
 
-static bool thread_equal(const void *owner, uint32_t index, const void *key)
-{
-	return same_owner(&((const struct owners *)owner)->threads.data[index].owner, key);
-}
-
-static bool process_equal(const void *owner, uint32_t index, const void *key)
-{
-	return same_owner(&((const struct owners *)owner)->processes.data[index].owner, key);
-}
-
-static uint64_t owner_hash(const struct owner *o)
+static uint64_t hash_owner(const struct owner *o)
 {
 	return hash_combine(hash_u64((uint64_t)o->pid << 32 | o->tid),
 			    hash_u64((uint64_t)o->process.v << 32 | o->thread.v));
 }
 
-void owners__init(struct owners *o, struct profile_builder *b, uint64_t start)
-{
-	*o = (struct owners){.b = b, .start = start};
-	hashmap__init(&o->process_map, process_equal, o);
-	hashmap__init(&o->thread_map, thread_equal, o);
-}
+MAP_KEY(owner_processes, struct owner_process, const struct owner *, &entry->owner)
+MAP_FUNCTIONS(owner_processes, struct owner_process, const struct owner *, owner_processes__key,
+	      hash_owner, same_owner);
+MAP_KEY(owner_threads, struct owner_thread, const struct owner *, &entry->owner)
+MAP_FUNCTIONS(owner_threads, struct owner_thread, const struct owner *, owner_threads__key,
+	      hash_owner, same_owner);
 
 void owners__fini(struct owners *o)
 {
-	vec_free(&o->processes);
-	vec_free(&o->threads);
-	hashmap__fini(&o->process_map);
-	hashmap__fini(&o->thread_map);
+	owner_processes__fini(&o->processes);
+	owner_threads__fini(&o->threads);
 }
 
-static int find_process(struct owners *o, const struct owner *owner, uint32_t *number)
+/* NULL: no memory. */
+static struct owner_process *need_process(struct owners *o, const struct owner *owner)
 {
-	const struct owner key = {.pid = owner->pid, .process = owner->process};
+	const struct owner_process wanted = {
+		.owner = {.pid = owner->pid, .process = owner->process}};
 	const struct profile_process process = {
-		.pid = key.pid,
-		.name = key.process.v ? key.process : o->program,
+		.pid = owner->pid,
+		.name = owner->process.v ? owner->process : o->program,
 		.cgroup = owner->cgroup,
 		.start = o->start,
 		.is_target = true,
 	};
-	struct owner_process added = {.owner = key};
-	uint64_t hash = owner_hash(&key);
-	int err;
+	bool is_new;
+	struct owner_process *known = owner_processes__need(&o->processes, &wanted, &is_new);
 
-	*number = hashmap__find(&o->process_map, hash, &key);
-	if (*number != HASHMAP_NONE)
-		return 0;
-	added.id = profile_builder__process(o->b, &process);
-	*number = (uint32_t)o->processes.count;
-	err = added.id.v ? vec_push(&o->processes, added) : -ENOMEM;
-	return err ? err : hashmap__add(&o->process_map, hash, *number);
+	if (known && is_new)
+		known->id = profile_builder__process(o->b, &process);
+	return known && known->id.v ? known : NULL;
 }
 
 int owners__process(struct owners *o, const struct owner *owner, struct process_id *id)
 {
-	uint32_t number;
-	int err = find_process(o, owner, &number);
+	const struct owner_process *process = need_process(o, owner);
 
-	if (!err)
-		*id = o->processes.data[number].id;
-	return err;
+	if (!process)
+		return -ENOMEM;
+	*id = process->id;
+	return 0;
 }
 
-static int add_thread(struct owners *o, const struct owner *owner, struct string_id comm,
-		      uint32_t *number)
+static int fill_thread(struct owners *o, struct owner_thread *thread, struct string_id name)
 {
-	struct owner_thread added = {.owner = *owner,
-				     .name = owner->thread.v ? owner->thread : comm};
-	struct owner_process *process;
+	const struct owner *owner = &thread->owner;
+	struct owner_process *process = need_process(o, owner);
 	bool is_main;
-	uint32_t found;
-	int err = find_process(o, owner, &found);
 
-	if (err)
-		return err;
-	process = &o->processes.data[found];
-	if (!added.name.v)
-		added.name = owner->process.v ? owner->process : o->program;
+	if (!process)
+		return -ENOMEM;
+	thread->name = name.v ? name : owner->process.v ? owner->process : o->program;
 	is_main = owner->tid == owner->pid && !process->has_main;
 	process->has_main |= is_main;
-	added.id = profile_builder__thread(o->b, process->id, owner->tid, is_main, added.name,
-					   o->start);
-	*number = (uint32_t)o->threads.count;
-	return added.id.v ? vec_push(&o->threads, added) : -ENOMEM;
+	thread->id = profile_builder__thread(o->b, process->id, owner->tid, is_main, thread->name,
+					     o->start);
+	return thread->id.v ? 0 : -ENOMEM;
 }
 
 int owners__thread(struct owners *o, const struct owner *owner, struct string_id comm,
 		   struct owner_thread **thread)
 {
-	struct owner key = *owner;
-	uint64_t hash;
-	uint32_t found;
-	int err;
+	struct owner_thread wanted = {.owner = *owner}, *known;
+	bool is_new;
+	int err = 0;
 
-	if (key.tid)
-		key.thread = (struct string_id){0};
-	hash = owner_hash(&key);
-	found = hashmap__find(&o->thread_map, hash, &key);
-	if (found == HASHMAP_NONE) {
-		err = add_thread(o, &key, owner->thread.v ? owner->thread : comm, &found);
-		if (!err)
-			err = hashmap__add(&o->thread_map, hash, found);
-		if (err)
-			return err;
-	}
-	*thread = &o->threads.data[found];
-	return 0;
+	if (owner->tid)
+		wanted.owner.thread = (struct string_id){0};
+	known = owner_threads__need(&o->threads, &wanted, &is_new);
+	if (!known)
+		return -ENOMEM;
+	if (is_new)
+		err = fill_thread(o, known, owner->thread.v ? owner->thread : comm);
+	if (!err)
+		*thread = known;
+	return err;
 }

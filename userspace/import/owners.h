@@ -5,17 +5,16 @@
 
 #include <sysprof/profile_builder.h>
 
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 
 /*
  * What a sample says; 0 where it says nothing. A thread with a tid may change its name: then `thread` is its
- * name at the time, and does not tell threads apart.
+ * name at the time, and does not separate threads.
  */
 struct owner {
 	uint32_t pid, tid;
 	struct string_id process, thread;
-	struct string_id cgroup; /* tells no two owners apart */
+	struct string_id cgroup; /* does not separate owners */
 };
 
 struct owner_process {
@@ -31,19 +30,21 @@ struct owner_thread {
 	uint64_t rows, tail; /* counted by the caller */
 };
 
+MAP_TYPE(owner_processes, struct owner_process);
+MAP_TYPE(owner_threads, struct owner_thread);
+
+/* Begins with its builder, the start and zeros. */
 struct owners {
 	struct profile_builder *b;
 	struct string_id program; /* the name of a process that has none */
 	uint64_t start;		  /* of all of them, ns */
-	VEC(struct owner_process) processes;
-	VEC(struct owner_thread) threads;
-	struct hashmap process_map, thread_map;
+	struct owner_processes processes;
+	struct owner_threads threads;
 };
 
-void owners__init(struct owners *o, struct profile_builder *b, uint64_t start);
 void owners__fini(struct owners *o);
 
-/* Both are made when they are first asked for. 0, -ENOMEM. */
+/* Both are made when they are first needed. 0, -ENOMEM. */
 int owners__process(struct owners *o, const struct owner *owner, struct process_id *id);
 /* `comm`: its name, where the owner has none. The thread is valid until the next call. */
 int owners__thread(struct owners *o, const struct owner *owner, struct string_id comm,

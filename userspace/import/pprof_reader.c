@@ -16,6 +16,7 @@
 #include <pprof.pb-c.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "base/minmax.h"
 #include "base/wire.h"
 #include "import/frames.h"
@@ -71,6 +72,10 @@ struct location {
 	bool is_idle;
 };
 
+DEFINE_MAP_BY(mappings, struct mapping, uint64_t, id);
+DEFINE_MAP_BY(functions, struct function, uint64_t, id);
+DEFINE_MAP_BY(locations, struct location, uint64_t, id);
+
 struct pprof {
 	const struct import_request *request;
 	struct import_failure *failure;
@@ -80,10 +85,9 @@ struct pprof {
 	struct wire first;     /* that sample */
 	VEC(struct text) strings;
 	VEC(struct value_type) types;
-	VEC(struct mapping) mappings;
-	VEC(struct function) functions;
-	VEC(struct location) locations;
-	struct hashmap mapping_map, function_map, location_map;
+	struct mappings mappings;
+	struct functions functions;
+	struct locations locations;
 	struct owners owners;
 	VEC(struct profile_line) lines; /* scratch */
 	struct value_type period_type;
@@ -155,35 +159,23 @@ static int fail_message(const struct pprof *p, const struct wire *w)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-#define DEFINE_EQUAL(table)                                                                        \
-	static bool table##_equal(const void *owner, uint32_t index, const void *key)              \
-	{                                                                                          \
-		const struct pprof *p = owner;                                                     \
-                                                                                                   \
-		return p->table.data[index].id == *(const uint64_t *)key;                          \
-	}
-DEFINE_EQUAL(mappings)
-DEFINE_EQUAL(functions)
-DEFINE_EQUAL(locations)
-
-/* Remember element number `index` of a table under its id, which may be there once. */
-static int add_id(struct pprof *p, struct hashmap *map, const struct wire *w, uint64_t id,
-		  size_t index)
+/* An element was added under an id, which may be there once. */
+static int check_id(const struct pprof *p, const struct wire *w, uint64_t id, const void *added,
+		    bool is_new)
 {
 	if (!id)
 		return fail_at(p, w->bytes, -EBADMSG, "an id is 0 in field %llu", w->number);
-	if (hashmap__find(map, hash_u64(id), &id) != HASHMAP_NONE)
-		return fail_at(p, w->bytes, -EBADMSG, "the id %llu is there twice", id);
-	if (index >= HASHMAP_NONE)
-		return -E2BIG;
-	return hashmap__add(map, hash_u64(id), (uint32_t)index);
+	if (!added)
+		return -ENOMEM;
+	return is_new ? 0 : fail_at(p, w->bytes, -EBADMSG, "the id %llu is there twice", id);
 }
 
 static int add_mapping(struct pprof *p, const struct wire *w)
 {
 	Pprof__Mapping *m = pprof__mapping__unpack(NULL, w->size, w->bytes);
+	const struct mapping *added;
 	struct mapping mapping;
-	int err;
+	bool is_new = false;
 
 	if (!m)
 		return fail_message(p, w);
@@ -195,15 +187,16 @@ static int add_mapping(struct pprof *p, const struct wire *w)
 		.offset = m->file_offset,
 	};
 	pprof__mapping__free_unpacked(m, NULL);
-	err = add_id(p, &p->mapping_map, w, mapping.id, p->mappings.count);
-	return err ? err : vec_push(&p->mappings, mapping);
+	added = mappings__need(&p->mappings, &mapping, &is_new);
+	return check_id(p, w, mapping.id, added, is_new);
 }
 
 static int add_function(struct pprof *p, const struct wire *w)
 {
 	Pprof__Function *f = pprof__function__unpack(NULL, w->size, w->bytes);
+	const struct function *added;
 	struct function function;
-	int err;
+	bool is_new = false;
 
 	if (!f)
 		return fail_message(p, w);
@@ -214,8 +207,8 @@ static int add_function(struct pprof *p, const struct wire *w)
 		.line = f->start_line,
 	};
 	pprof__function__free_unpacked(f, NULL);
-	err = add_id(p, &p->function_map, w, function.id, p->functions.count);
-	return err ? err : vec_push(&p->functions, function);
+	added = functions__need(&p->functions, &function, &is_new);
+	return check_id(p, w, function.id, added, is_new);
 }
 
 static int read_value_type(struct pprof *p, const struct wire *w, struct value_type *type)
@@ -385,11 +378,6 @@ static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__M
 	return mapping->dso.v ? 0 : -ENOMEM;
 }
 
-static uint32_t find_id(const struct hashmap *map, uint64_t id)
-{
-	return hashmap__find(map, hash_u64(id), &id);
-}
-
 /* The tables are whole: names of mappings, and a process for code that has none. */
 static int mapping_field(struct pprof *p, const struct wire *w)
 {
@@ -401,7 +389,7 @@ static int mapping_field(struct pprof *p, const struct wire *w)
 	m = pprof__mapping__unpack(NULL, w->size, w->bytes);
 	if (!m)
 		return fail_message(p, w);
-	err = name_mapping(p, &p->mappings.data[find_id(&p->mapping_map, m->id)], m);
+	err = name_mapping(p, mappings__find(&p->mappings, m->id), m);
 	pprof__mapping__free_unpacked(m, NULL);
 	return err;
 }
@@ -411,18 +399,21 @@ static uint32_t clamp_line(int64_t line)
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
+static const struct function *find_function(const struct pprof *p, const Pprof__Line *l)
+{
+	return functions__find(&p->functions, l->function_id);
+}
+
 static int add_line(struct pprof *p, const struct wire *w, const Pprof__Line *l, struct dso_id dso)
 {
-	uint32_t index = find_id(&p->function_map, l->function_id);
+	const struct function *f = find_function(p, l);
 	_cleanup_free_ char *name = NULL, *file = NULL;
 	struct profile_line line = {.line = clamp_line(l->line), .column = clamp_line(l->column)};
-	const struct function *f;
 	struct string_id site;
 	int err;
 
-	if (index == HASHMAP_NONE)
+	if (!f)
 		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function_id);
-	f = &p->functions.data[index];
 	err = copy_string(p, f->name, &name);
 	if (!err)
 		err = copy_string(p, f->file, &file);
@@ -440,9 +431,9 @@ static void set_unmapped(struct pprof *p, struct frame *frame, const Pprof__Loca
 	bool has_file = false;
 
 	for (size_t i = 0; i < l->n_line; i++) {
-		uint32_t index = find_id(&p->function_map, l->line[i]->function_id);
+		const struct function *f = find_function(p, l->line[i]);
 
-		has_file |= index != HASHMAP_NONE && p->functions.data[index].file != 0;
+		has_file |= f && f->file != 0;
 	}
 	frame->category = has_file || l->address ? CATEGORY_JIT : CATEGORY_OTHER;
 	frame->dso = frames__dso(&p->frames,
@@ -453,7 +444,6 @@ static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Locatio
 		     struct frame *frame)
 {
 	const struct mapping *m;
-	uint32_t index;
 
 	*frame = (struct frame){
 		.process = p->any, .address = l->address, .elf_address = PROFILE_UNKNOWN_ADDRESS};
@@ -461,10 +451,9 @@ static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Locatio
 		set_unmapped(p, frame, l);
 		return 0;
 	}
-	index = find_id(&p->mapping_map, l->mapping_id);
-	if (index == HASHMAP_NONE)
+	m = mappings__find(&p->mappings, l->mapping_id);
+	if (!m)
 		return fail_at(p, w->bytes, -EBADMSG, "there is no mapping %llu", l->mapping_id);
-	m = &p->mappings.data[index];
 	frame->dso = m->dso;
 	frame->category = m->category;
 	if (m->kind == DSO_FILE && l->address >= m->start && l->address < m->limit)
@@ -476,18 +465,18 @@ static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Locatio
 
 static bool is_idle(const struct pprof *p, const Pprof__Location *l)
 {
-	uint32_t index = l->n_line == 1 ? find_id(&p->function_map, l->line[0]->function_id)
-					: HASHMAP_NONE;
+	const struct function *f = l->n_line == 1 ? find_function(p, l->line[0]) : NULL;
 
-	return index != HASHMAP_NONE && !p->functions.data[index].file &&
-	       string_is(p, p->functions.data[index].name, "(idle)");
+	return f && !f->file && string_is(p, f->name, "(idle)");
 }
 
 static int add_location(struct pprof *p, const struct wire *w, const Pprof__Location *l)
 {
-	struct location location = {.id = l->id, .is_idle = is_idle(p, l)};
+	const struct location wanted = {.id = l->id, .is_idle = is_idle(p, l)};
+	bool is_new = false;
+	struct location *location = locations__need(&p->locations, &wanted, &is_new);
 	struct frame frame;
-	int err = add_id(p, &p->location_map, w, l->id, p->locations.count);
+	int err = check_id(p, w, l->id, location, is_new);
 
 	if (!err)
 		err = set_frame(p, w, l, &frame);
@@ -498,9 +487,9 @@ static int add_location(struct pprof *p, const struct wire *w, const Pprof__Loca
 		err = add_line(p, w, l->line[i], frame.dso);
 	if (err)
 		return err;
-	location.location = frames__location(&p->frames, &frame, p->lines.data,
-					     (uint32_t)p->lines.count);
-	return location.location.v ? vec_push(&p->locations, location) : -ENOMEM;
+	location->location = frames__location(&p->frames, &frame, p->lines.data,
+					      (uint32_t)p->lines.count);
+	return location->location.v ? 0 : -ENOMEM;
 }
 
 static int location_field(struct pprof *p, const struct wire *w)
@@ -661,15 +650,15 @@ static int read_stack(struct pprof *p, const struct wire *w, const Pprof__Sample
 	if (s->n_location_id > IMPORT_DEPTH_MAX)
 		return fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", s->n_location_id);
 	for (size_t i = s->n_location_id; i-- > 0;) {
-		uint32_t index = find_id(&p->location_map, s->location_id[i]);
+		const struct location *l = locations__find(&p->locations, s->location_id[i]);
 
-		if (index == HASHMAP_NONE)
+		if (!l)
 			return fail_at(p, w->bytes, -EBADMSG, "there is no location %llu",
 				       s->location_id[i]);
-		*stack = profile_builder__stack(p->b, *stack, p->locations.data[index].location);
+		*stack = profile_builder__stack(p->b, *stack, l->location);
 		if (!stack->v)
 			return -ENOMEM;
-		*idle = p->locations.data[index].is_idle;
+		*idle = l->is_idle;
 	}
 	return 0;
 }
@@ -764,26 +753,24 @@ static int read_all(struct pprof *p)
 
 static int read_pprof(const struct import_request *request, struct import_failure *failure)
 {
-	struct pprof p = {.request = request, .failure = failure, .b = request->builder};
+	struct pprof p = {
+		.request = request,
+		.failure = failure,
+		.b = request->builder,
+		.frames = {.b = request->builder},
+		.owners = {.b = request->builder, .start = IMPORT_MADE_UP_START},
+	};
 	int err;
 
-	hashmap__init(&p.mapping_map, mappings_equal, &p);
-	hashmap__init(&p.function_map, functions_equal, &p);
-	hashmap__init(&p.location_map, locations_equal, &p);
-	owners__init(&p.owners, p.b, IMPORT_MADE_UP_START);
-	frames__init(&p.frames, p.b);
 	err = read_all(&p);
 	set_session(&p);
 	frames__fini(&p.frames);
-	hashmap__fini(&p.mapping_map);
-	hashmap__fini(&p.function_map);
-	hashmap__fini(&p.location_map);
 	owners__fini(&p.owners);
 	vec_free(&p.strings);
 	vec_free(&p.types);
-	vec_free(&p.mappings);
-	vec_free(&p.functions);
-	vec_free(&p.locations);
+	mappings__fini(&p.mappings);
+	functions__fini(&p.functions);
+	locations__fini(&p.locations);
 	vec_free(&p.lines);
 	return err;
 }

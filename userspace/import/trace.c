@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/map.h"
 #include "base/minmax.h"
 #include "import/cdp.h"
 #include "import/import.h"
@@ -35,13 +36,32 @@ struct name {
 	bool is_own;
 	uint32_t number;
 	int64_t end;
+	struct process_id process; /* 0: none yet */
 };
+
+static uint64_t hash_name(const struct name *n)
+{
+	return hash_combine(hash_u64((uint64_t)n->pid), hash_u64((uint64_t)n->tid));
+}
+
+#define is_same_name(a, b) ((a)->pid == (b)->pid && (a)->tid == (b)->tid)
+
+DEFINE_MAP_OF(names, struct name, hash_name, is_same_name);
 
 struct head {
 	int64_t pid, tid, start;
 	struct json_value id;
 	bool begun; /* its Profile event was seen */
 };
+
+static uint64_t hash_head(const struct head *h)
+{
+	return hash_combine(hash_u64((uint64_t)h->pid), json_value_hash(h->id));
+}
+
+#define is_same_head(a, b) ((a)->pid == (b)->pid && json_value_equal((a)->id, (b)->id))
+
+DEFINE_MAP_OF(heads, struct head, hash_head, is_same_head);
 
 struct chunk {
 	uint32_t head;
@@ -64,14 +84,10 @@ struct trace {
 	struct json_text text;
 	struct frames frames;
 	struct cdp_call_frames call_frames;
-	VEC(struct name) names;
-	VEC(struct head) heads;
-	struct hashmap head_map;
+	struct names processes, threads;
+	struct heads heads;
 	VEC(struct chunk) chunks;
 	VEC(struct lane) lanes;
-	struct hashmap processes; /* by pid: numbers in names, tid 0 */
-	struct hashmap threads;
-	VEC(struct process_id) process_ids; /* by number in names */
 	int64_t start, end;
 	uint64_t period, period_samples;
 	uint64_t own_period, own_realtime; /* of our metadata, ns */
@@ -84,84 +100,43 @@ static bool recognizes_trace(const uint8_t *bytes, size_t size)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool name_equal(const void *owner, uint32_t index, const void *key)
+/* The name of a thread, or of a process (tid 0); it is added if it is new. NULL: no memory. */
+static struct name *need_name(struct names *names, int64_t pid, int64_t tid)
 {
-	const struct trace *t = owner;
-	const struct name *a = &t->names.data[index], *k = key;
-
-	return a->pid == k->pid && a->tid == k->tid;
-}
-
-static uint64_t name_hash(const struct name *key)
-{
-	return hash_combine(hash_u64((uint64_t)key->pid), hash_u64((uint64_t)key->tid));
-}
-
-static struct hashmap *map_of(struct trace *t, bool of_process)
-{
-	return of_process ? &t->processes : &t->threads;
-}
-
-/* The number of a process's or thread's name; it is added if it is new. */
-static int find_name(struct trace *t, bool of_process, int64_t pid, int64_t tid, uint32_t *number)
-{
-	struct name key = {.pid = pid, .tid = of_process ? 0 : tid};
-	struct hashmap *map = map_of(t, of_process);
-	uint64_t hash = name_hash(&key);
-	int err;
-
-	*number = hashmap__find(map, hash, &key);
-	if (*number != HASHMAP_NONE)
-		return 0;
-	*number = (uint32_t)t->names.count;
-	err = vec_push(&t->names, key);
-	return err ? err : hashmap__add(map, hash, *number);
+	return names__need(names, &(struct name){.pid = pid, .tid = tid}, NULL);
 }
 
 static int add_name(struct trace *t, const struct event *e, bool of_process)
 {
 	_cleanup_json_ struct json_tree *args = NULL;
-	uint32_t number;
 	int err = json_tree__parse(&t->text, e->args, &args);
+	struct name *name;
 
-	if (!err)
-		err = find_name(t, of_process, e->pid_number, e->tid_number, &number);
 	if (err)
 		return err;
-	t->names.data[number].text = profile_builder__string(t->b,
-							     json_tree__string(args, "name", ""));
+	name = of_process ? need_name(&t->processes, e->pid_number, 0)
+			  : need_name(&t->threads, e->pid_number, e->tid_number);
+	if (!name)
+		return -ENOMEM;
+	name->text = profile_builder__string(t->b, json_tree__string(args, "name", ""));
 	return 0;
 }
 
 /* ---- profiles and their chunks --------------------------------------------------------------- */
 
-static bool head_equal(const void *owner, uint32_t index, const void *key)
-{
-	const struct trace *t = owner;
-	const struct head *a = &t->heads.data[index], *k = key;
-	size_t size = (size_t)(k->id.end - k->id.at);
-
-	return a->pid == k->pid && (size_t)(a->id.end - a->id.at) == size &&
-	       (!size || !memcmp(a->id.at, k->id.at, size));
-}
-
 static int find_head(struct trace *t, const struct event *e, uint32_t *number)
 {
-	struct head key = {
+	const struct head key = {
 		.pid = e->pid_number, .tid = e->tid_number, .id = e->id, .start = e->time};
-	uint64_t hash = hash_combine(
-		hash_u64((uint64_t)key.pid),
-		key.id.at ? hash_bytes(key.id.at, (size_t)(key.id.end - key.id.at)) : 0);
-	int err;
+	bool is_new;
+	const struct head *head = heads__need(&t->heads, &key, &is_new);
 
-	*number = hashmap__find(&t->head_map, hash, &key);
-	if (*number != HASHMAP_NONE)
-		return 0;
-	if (t->heads.count == HEADS_MAX)
+	if (!head)
+		return -ENOMEM;
+	if (is_new && t->heads.count > HEADS_MAX)
 		return json_fail(&t->text, e->name.at, -E2BIG, "more than %u profiles", HEADS_MAX);
-	*number = (uint32_t)t->heads.count;
-	err = vec_push(&t->heads, key);
-	return err ? err : hashmap__add(&t->head_map, hash, *number);
+	*number = (uint32_t)(head - t->heads.data);
+	return 0;
 }
 
 /* µs */
@@ -244,24 +219,22 @@ static bool is_span(const struct event *e)
 static int add_span(struct trace *t, const struct event *e)
 {
 	_cleanup_json_ struct json_tree *args = NULL;
-	uint32_t thread, process;
+	struct name *thread, *process;
 	int64_t length = 0;
 	int err = json_tree__parse(&t->text, e->args, &args);
 
-	if (!err)
-		err = find_name(t, false, e->pid_number, e->tid_number, &thread);
-	if (!err)
-		err = find_name(t, true, e->pid_number, 0, &process);
 	if (!err && e->dur.at)
 		err = read_time(t, e->dur, &length);
 	if (err)
 		return err;
-	t->names.data[thread].is_own = t->names.data[process].is_own = true;
-	t->names.data[thread].number = (uint32_t)json_tree__integer(args, "tid", 0, UINT32_MAX,
-								    e->tid_number);
-	t->names.data[process].number = (uint32_t)json_tree__integer(args, "pid", 0, UINT32_MAX,
-								     e->pid_number);
-	t->names.data[thread].end = e->time + length;
+	thread = need_name(&t->threads, e->pid_number, e->tid_number);
+	process = need_name(&t->processes, e->pid_number, 0);
+	if (!thread || !process)
+		return -ENOMEM;
+	thread->is_own = process->is_own = true;
+	thread->number = (uint32_t)json_tree__integer(args, "tid", 0, UINT32_MAX, e->tid_number);
+	process->number = (uint32_t)json_tree__integer(args, "pid", 0, UINT32_MAX, e->pid_number);
+	thread->end = e->time + length;
 	return 0;
 }
 
@@ -393,24 +366,20 @@ static uint32_t number_of(const struct name *name, int64_t number)
 
 static int process_of(struct trace *t, int64_t pid, struct process_id *process)
 {
-	uint32_t number;
-	int err = find_name(t, true, pid, 0, &number);
+	struct name *name = need_name(&t->processes, pid, 0);
 
-	while (!err && t->process_ids.count <= number)
-		err = vec_push(&t->process_ids, (struct process_id){0});
-	if (err)
-		return err;
-	if (!t->process_ids.data[number].v) {
-		struct string_id name = t->names.data[number].text;
-		struct profile_process p = {
-			.pid = number_of(&t->names.data[number], pid),
-			.name = name.v ? name : profile_builder__string(t->b, t->request->name),
-			.is_target = true,
-		};
-
-		t->process_ids.data[number] = profile_builder__process(t->b, &p);
-	}
-	*process = t->process_ids.data[number];
+	if (!name)
+		return -ENOMEM;
+	if (!name->process.v)
+		name->process = profile_builder__process(
+			t->b, &(struct profile_process){
+				      .pid = number_of(name, pid),
+				      .name = name->text.v ? name->text
+							   : profile_builder__string(
+								     t->b, t->request->name),
+				      .is_target = true,
+			      });
+	*process = name->process;
 	return process->v ? 0 : -ENOMEM;
 }
 
@@ -422,9 +391,8 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 		   uint32_t *number)
 {
 	struct lane lane = {.pid = head->pid, .tid = head->tid};
+	const struct name *name;
 	bool first = true;
-	uint32_t name;
-	int err;
 
 	for (*number = 0; *number < t->lanes.count; ++*number) {
 		const struct lane *known = &t->lanes.data[*number];
@@ -435,10 +403,10 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 			return 0;
 		first = false;
 	}
-	err = find_name(t, false, head->pid, head->tid, &name);
-	if (err)
-		return err;
-	lane.comm = t->names.data[name].text;
+	name = need_name(&t->threads, head->pid, head->tid);
+	if (!name)
+		return -ENOMEM;
+	lane.comm = name->text;
 	lane.id = profile_builder__thread(
 		t->b, process, (uint32_t)min_u64((uint64_t)head->tid, UINT32_MAX),
 		first && head->tid == head->pid, lane.comm, (uint64_t)head->start);
@@ -548,29 +516,21 @@ static int read_trace(const struct import_request *request, struct import_failur
 	struct trace t = {
 		.request = request,
 		.b = request->builder,
+		.frames = {.b = request->builder},
 		.text = {bytes, bytes + request->size, failure},
 	};
-	int err;
+	int err = read_text(&t);
 
-	hashmap__init(&t.head_map, head_equal, &t);
-	hashmap__init(&t.processes, name_equal, &t);
-	hashmap__init(&t.threads, name_equal, &t);
-	frames__init(&t.frames, t.b);
-	cdp_call_frames__init(&t.call_frames);
-	err = read_text(&t);
 	if (!err)
 		err = read_profiles(&t);
 	set_session(&t);
 	frames__fini(&t.frames);
 	cdp_call_frames__fini(&t.call_frames);
-	hashmap__fini(&t.head_map);
-	hashmap__fini(&t.processes);
-	hashmap__fini(&t.threads);
-	vec_free(&t.names);
-	vec_free(&t.heads);
+	names__fini(&t.processes);
+	names__fini(&t.threads);
+	heads__fini(&t.heads);
 	vec_free(&t.chunks);
 	vec_free(&t.lanes);
-	vec_free(&t.process_ids);
 	return err;
 }
 

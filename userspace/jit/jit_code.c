@@ -73,11 +73,14 @@ static bool is_dump(const struct jit_code *c)
 	return c->use != JIT_CODE_MAP;
 }
 
-static bool starts_at(const void *owner, uint32_t entry, const void *address)
+/* The last entry of code that begins there, or HASHMAP_NONE. */
+static uint32_t entry_at(const struct jit_code *c, uint64_t address)
 {
-	const struct jit_code *c = owner;
+	uint32_t entry;
 
-	return jit_timeline__range(c->timeline, entry).start == *(const uint64_t *)address;
+	hashmap_each(&c->by_start, hash_u64(address),
+		     entry) if (jit_timeline__range(c->timeline, entry).start == address) break;
+	return entry;
 }
 
 struct jit_code *jit_code__new(enum jit_code_use use)
@@ -87,7 +90,6 @@ struct jit_code *jit_code__new(enum jit_code_use use)
 	if (!c)
 		return NULL;
 	c->use = use;
-	hashmap__init(&c->by_start, starts_at, c);
 	c->names = strtab__new();
 	c->timeline = jit_timeline__new();
 	c->functions = strtab__new();
@@ -483,24 +485,26 @@ static int add_range(struct jit_code *c, uint64_t time, uint64_t start, uint64_t
 /* `load`: the record that announced the code. */
 static int add_code(struct jit_code *c, const struct dump_record *r, uint32_t load)
 {
-	uint32_t entry = jit_timeline__count(c->timeline);
+	uint32_t entry = jit_timeline__count(c->timeline), before = entry_at(c, r->address);
 	int err = add_range(c, r->time, r->address, r->address + r->size, load);
 
 	if (err)
 		return err;
-	hashmap__remove(&c->by_start, hash_u64(r->address), &r->address);
+	if (before != HASHMAP_NONE)
+		hashmap__erase(&c->by_start, hash_u64(r->address), before);
 	return hashmap__add(&c->by_start, hash_u64(r->address), entry);
 }
 
 static int move_code(struct jit_code *c, const struct dump_record *r)
 {
-	uint32_t entry = hashmap__remove(&c->by_start, hash_u64(r->from), &r->from);
+	uint32_t entry = entry_at(c, r->from);
 	struct code_range range;
 	uint32_t load;
 	int err;
 
 	if (entry == HASHMAP_NONE)
 		return 0;
+	hashmap__erase(&c->by_start, hash_u64(r->from), entry);
 	range = jit_timeline__range(c->timeline, entry);
 	load = jit_timeline__name(c->timeline, entry);
 	/* an empty range has an address all the same */
@@ -534,7 +538,6 @@ static int clear_timeline(struct jit_code *c)
 	jit_timeline__free(c->timeline);
 	c->timeline = timeline;
 	hashmap__fini(&c->by_start);
-	hashmap__init(&c->by_start, starts_at, c);
 	return 0;
 }
 

@@ -10,9 +10,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "jitwatch/code_answers.h"
-#include "jitwatch/runtime_finder.h"
-#include "readers/reader_owner.h"
+#include "runtimes/answers.h"
+#include "runtimes/finder.h"
+#include "helpers/owner.h"
 #include "stream/event_decode.h"
 
 #define ANSWER_MAX (2u << 20) /* bytes of events */
@@ -23,21 +23,17 @@ struct code_request {
 	uint64_t started; /* tells apart who had the number */
 	struct code_question questions[CODE_QUESTIONS_MAX];
 };
-_Static_assert(sizeof(struct code_request) <= READER_REQUEST_MAX, "it is one request");
-
-_Static_assert(CPYTHON_HEAD_MAX <= CODE_COPY_HEAD, "what is read of a code object is copied");
+_Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one request");
 
 struct code_answer {
-	struct runtime_info info;
-	struct cpython_layout layout; /* of what `info` has of Python */
-	uint32_t may_come, has_python, python, keeps_frame_pointers;
+	struct runtime_findings findings;
 	int32_t result;
 };
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int code_reader__ask(struct reader_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
-		     const struct code_question *questions, size_t count, reader_answer_fn answer,
+int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
+		     const struct code_question *questions, size_t count, helper_answer_fn answer,
 		     void *context)
 {
 	struct code_request request = {.pid = pid, .count = count, .started = started};
@@ -46,9 +42,9 @@ int code_reader__ask(struct reader_pool *pool, unsigned int service, uint32_t pi
 		return -EINVAL;
 	if (count)
 		memcpy(request.questions, questions, count * sizeof(*questions));
-	return reader_pool__ask(pool, &(struct reader_request){
+	return helper_pool__ask(pool, &(struct helper_request){
 					      .service = service,
-					      .owner = reader_owner((pid_t)pid),
+					      .owner = helper_owner((pid_t)pid),
 					      .data = &request,
 					      .size = offsetof(struct code_request, questions) +
 						      count * sizeof(*questions),
@@ -106,7 +102,7 @@ static struct found_runtimes *runtimes_of(const struct code_request *request, bo
 }
 
 static int answer_all(struct found_runtimes *found, const struct code_request *request,
-		      struct reader_job *job)
+		      struct helper_job *job)
 {
 	struct code_answers answers = {.pid = request->pid, .limit = ANSWER_MAX};
 	int fd, err = 0;
@@ -123,12 +119,11 @@ static int answer_all(struct found_runtimes *found, const struct code_request *r
 	return err == -ENOMEM ? err : 0;
 }
 
-void code_reader__serve(struct reader_job *job)
+void code_reader__serve(struct helper_job *job)
 {
 	struct code_answer *answer = job->answer;
 	struct code_request request;
 	struct found_runtimes *found;
-	bool has_python;
 
 	job->answer_size = sizeof(*answer);
 	memset(&request, 0, offsetof(struct code_request, questions));
@@ -147,18 +142,28 @@ void code_reader__serve(struct reader_job *job)
 		answer->result = -ENODATA;
 		return;
 	}
-	answer->info = found_runtimes__info(found);
-	answer->layout = found->python.layout;
-	answer->may_come = found->may_come;
-	answer->python = found_runtimes__python(found, &has_python);
-	answer->has_python = has_python;
-	answer->keeps_frame_pointers = found->hotspot.frame_pointers == HOTSPOT_FLAG_ON;
+	found_runtimes__describe(found, &answer->findings);
 	answer->result = answer_all(found, &request, job);
 }
 
 /* ---- what comes back ------------------------------------------------------------------------- */
 
-int code_reader__take_info(const struct reader_answer *from, struct code_findings *findings)
+/* Bits of runtimes that are not listed, or whose words are not sound, go; so do states that there are none of. */
+static void check_findings(struct runtime_findings *findings)
+{
+	const struct runtime_memory *memory;
+	uint32_t sound = 0;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		if (!memory->is_sound || memory->is_sound(&findings->info))
+			sound |= memory->bits;
+		if (findings->of[i].state >= CODE_RUNTIME_STATE_COUNT)
+			findings->of[i] = (struct runtime_finding){};
+	}
+	findings->info.has &= sound;
+}
+
+int code_reader__take_info(const struct helper_answer *from, struct runtime_findings *findings)
 {
 	struct code_answer answer;
 
@@ -167,19 +172,8 @@ int code_reader__take_info(const struct reader_answer *from, struct code_finding
 	memcpy(&answer, from->data, sizeof(answer));
 	if (answer.result)
 		return -ENODATA;
-	*findings = (struct code_findings){
-		.info = answer.info,
-		.layout = answer.layout,
-		.may_come = answer.may_come != 0,
-		.keeps_frame_pointers = answer.keeps_frame_pointers != 0,
-	};
-	findings->info.has &= RUNTIME_V8 | RUNTIME_PYTHON | RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES;
-	if (findings->info.python.hops > RUNTIME_HOPS)
-		findings->info.has &= ~RUNTIME_PYTHON;
-	if (answer.python >= CODE_RUNTIME_STATE_COUNT)
-		return 0;
-	findings->has_python = answer.has_python != 0;
-	findings->python = answer.python;
+	*findings = answer.findings;
+	check_findings(findings);
 	return 0;
 }
 
@@ -192,7 +186,7 @@ static uint32_t pid_of(const struct event_header *event)
 	return 0;
 }
 
-int code_reader__take_events(const struct reader_answer *answer, uint32_t pid, uint64_t time,
+int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
 			     int (*push)(void *context, struct event_header *event), void *context)
 {
 	_cleanup_free_ char *bytes = NULL;

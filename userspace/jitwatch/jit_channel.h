@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jitwatch/jit_ledger.h"
+#include "base/quota.h"
 
 #define JIT_EVENT_BYTES	  (8u << 20) /* powers of two */
 #define JIT_COMMAND_BYTES (256u << 10)
@@ -31,8 +31,7 @@ struct jit_channel {
 	_Atomic bool ending;
 	_Atomic bool paused; /* no files are read */
 	bool ask_jvms;
-	uint32_t first_number; /* of files */
-	uint32_t denied[JIT_WATCHERS_MAX];
+	uint32_t denied[JIT_WATCHERS_MAX]; /* users whose files hung a watcher before */
 	uint32_t denied_count;
 
 	/* by the watcher */
@@ -42,9 +41,9 @@ struct jit_channel {
 	/* At somebody's files since then, CLOCK_MONOTONIC ns; 0: at nobody's. Renewed as reading goes on. */
 	_Atomic uint64_t touched_at;
 	_Atomic uint32_t touched_user;
-	struct jit_ledger ledger;    /* what was there before is the collector's word */
-	_Atomic bool backlogged;     /* it has more events than there was room for */
-	_Atomic uint64_t bytes_read; /* of the first channel: by all watchers */
+	struct quota bytes; /* read of each user's files; begins with what the watcher before had */
+	_Atomic bool backlogged;    /* it has more events than there was room for */
+	_Atomic int64_t bytes_read; /* of the first channel: by all watchers */
 
 	struct jit_ring commands, events;
 	char command_bytes[JIT_COMMAND_BYTES];

@@ -17,9 +17,7 @@
 
 #define FILES_MAX      1024u /* that are open */
 #define WAITING_MAX    4096u
-#define CPU_WINDOW     1000000000ull /* ns */
-#define CPU_PER_FILE   20000000ull   /* ns of a window */
-#define CPU_FIRST      500000000ull  /* ns of the first, for what is there already */
+#define SLOW_WAIT      1000000000ull /* ns until a file is read that has used up its CPU time */
 #define PARSING_A_BYTE 5	     /* ns */
 #define LOOK_INTERVAL  1000000000ull /* ns: for new files, and for others under an old name */
 #define LOOK_FIRST     (LOOK_INTERVAL / 64)
@@ -38,9 +36,9 @@ struct followed {
 	bool more;	   /* there is more to read */
 	uint64_t grown_at; /* something was read then */
 	uint64_t glance_at;
-	uint64_t window, used; /* CPU, ns */
-	uint64_t slow_until;   /* it has used up its CPU; 0: it has not */
-	uint64_t poll_at;      /* it has no watch; 0: it has */
+	struct meter listing, reading; /* QUOTA_JIT_LISTING, QUOTA_JIT_READING */
+	uint64_t slow_until;	       /* it has used up its CPU time; 0: it has not */
+	uint64_t poll_at;	       /* it has no watch; 0: it has */
 };
 
 /* A process without a map so far. */
@@ -54,8 +52,10 @@ struct jit_follower {
 	int inotify; /* -1: a user may have no more than 128 of these: files are polled then */
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
-	struct jit_ledger *ledger; /* the caller's */
-	uint32_t next_number;
+	VEC(uint32_t) denied;	  /* users */
+	struct quota *bytes;	  /* the caller's */
+	struct quota file_counts; /* of files and processes that are waiting */
+	uint32_t last_number;
 	uint64_t last_read; /* of any file */
 	uint64_t next_look;
 	int err;
@@ -63,18 +63,16 @@ struct jit_follower {
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int jit_follower__new(const struct jit_follower_output *output, uint32_t first_number,
-		      struct jit_ledger *ledger, struct jit_follower **follower)
+int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,
+		      struct jit_follower **follower)
 {
 	struct jit_follower *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
 	r->output = *output;
-	r->next_number = first_number;
-	r->ledger = ledger;
-	if (!ledger->began)
-		ledger->began = monotonic_ns();
+	r->bytes = bytes;
+	quota__init(&r->file_counts, QUOTA_JIT_FILES);
 	r->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	*follower = r;
 	return 0;
@@ -88,6 +86,7 @@ void jit_follower__free(struct jit_follower *r)
 		jit_file__close(&r->files.data[i].file);
 	vec_free(&r->files);
 	vec_free(&r->waiting);
+	vec_free(&r->denied);
 	cleanup_close(&r->inotify);
 	free(r);
 }
@@ -97,9 +96,41 @@ int jit_follower__signs_fd(const struct jit_follower *r)
 	return r->inotify;
 }
 
-void jit_follower__deny(struct jit_follower *r, uint32_t user)
+int jit_follower__deny(struct jit_follower *r, uint32_t user)
 {
-	jit_ledger__deny(r->ledger, user);
+	return vec_push(&r->denied, user);
+}
+
+static bool is_denied(const struct jit_follower *r, uint32_t user)
+{
+	for (size_t i = 0; i < r->denied.count; i++)
+		if (r->denied.data[i] == user)
+			return true;
+	return false;
+}
+
+/* Why no file of this user may be read (on); FOLLOWED: it may. */
+static enum jit_file_state judge_user(const struct jit_follower *r, uint32_t user)
+{
+	if (is_denied(r, user))
+		return JIT_FILE_STATE_HUNG;
+	switch (quota__refusal(r->bytes, user, 1, monotonic_ns())) {
+	case OUTSIDE_BY_USER:
+		return JIT_FILE_STATE_USER_LIMIT;
+	case OUTSIDE_BY_ALL:
+		return JIT_FILE_STATE_LIMIT;
+	default:
+		return JIT_FILE_STATE_FOLLOWED;
+	}
+}
+
+/* One file more of this user. False: that would be too many. */
+static bool count_file(struct jit_follower *r, uint32_t user)
+{
+	if (quota__refusal(&r->file_counts, user, 1, 0) != OUTSIDE_REASON_COUNT)
+		return false;
+	quota__take(&r->file_counts, user, 1, 0);
+	return true;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -145,31 +176,25 @@ static void unwatch_file(struct jit_follower *r, struct followed *f)
 
 static void forget_file(struct jit_follower *r, size_t i)
 {
-	jit_ledger__drop_file(r->ledger, r->files.data[i].file.owner.user);
+	quota__give(&r->file_counts, r->files.data[i].file.owner.user, 1);
 	unwatch_file(r, &r->files.data[i]);
 	jit_file__close(&r->files.data[i].file);
 	r->files.data[i] = r->files.data[--r->files.count];
 }
 
-/*
- * The file has used up its CPU time of this second: it is read again in the next one. The bytes have to be parsed
- * as well, later and by another thread.
- */
+/* `bytes` are parsed as well, later and by another thread: that counts. A file without CPU time left is read a second later. */
 static void account_reading(struct jit_follower *r, struct followed *f, uint64_t used,
 			    uint64_t bytes)
 {
+	const struct quota_limit *limit =
+		&quota_row(f->file.listed ? QUOTA_JIT_READING : QUOTA_JIT_LISTING)->each;
+	struct meter *meter = f->file.listed ? &f->reading : &f->listing;
 	uint64_t now = monotonic_ns();
 
-	used += bytes * PARSING_A_BYTE;
-
-	if (now >= f->window + CPU_WINDOW) {
-		f->window = now;
-		f->used = 0;
-	}
-	f->used += used;
-	if (f->used < (f->file.listed ? CPU_PER_FILE : CPU_FIRST) || f->slow_until)
+	meter__take(meter, limit, used + bytes * PARSING_A_BYTE, now);
+	if (meter__left(meter, limit, now) > 0 || f->slow_until)
 		return;
-	f->slow_until = f->window + CPU_WINDOW;
+	f->slow_until = now + SLOW_WAIT;
 	unwatch_file(r, f);
 }
 
@@ -212,14 +237,14 @@ static void give_up_file(struct jit_follower *r, struct followed *f, enum jit_fi
 	r->err = err ? err : r->err;
 }
 
-/* Its bytes are charged to its user. Over the limit the file is left. */
+/* Over its user's limit the file is left. */
 static void charge_file(struct jit_follower *r, struct followed *f, uint64_t bytes)
 {
 	uint32_t user = f->file.owner.user;
 	enum jit_file_state verdict;
 
-	jit_ledger__charge(r->ledger, user, bytes);
-	verdict = jit_ledger__ask(r->ledger, user, monotonic_ns());
+	quota__take(r->bytes, user, bytes, monotonic_ns());
+	verdict = judge_user(r, user);
 	if (verdict == JIT_FILE_STATE_FOLLOWED || f->file.state != JIT_FILE_STATE_FOLLOWED)
 		return;
 	give_up_file(r, f, verdict);
@@ -334,7 +359,7 @@ static void judge_found(struct jit_follower *r, const struct jit_owner *owner,
 
 	if (found->fd < 0)
 		return;
-	verdict = jit_ledger__ask(r->ledger, owner->user, monotonic_ns());
+	verdict = judge_user(r, owner->user);
 	if (verdict != JIT_FILE_STATE_FOLLOWED)
 		drop_found(found, verdict);
 	else if (count_open(r) >= FILES_MAX)
@@ -346,11 +371,11 @@ static void judge_found(struct jit_follower *r, const struct jit_owner *owner,
 /* Files that are not read are kept as well, so that they are reported once. */
 static bool keep_file(struct jit_follower *r, const struct followed *f)
 {
-	if (r->files.count >= 2 * FILES_MAX || !jit_ledger__add_file(r->ledger, f->file.owner.user))
+	if (r->files.count >= 2 * FILES_MAX || !count_file(r, f->file.owner.user))
 		return false;
 	if (!vec_push(&r->files, *f))
 		return true;
-	jit_ledger__drop_file(r->ledger, f->file.owner.user);
+	quota__give(&r->file_counts, f->file.owner.user, 1);
 	r->err = -ENOMEM;
 	return false;
 }
@@ -363,7 +388,7 @@ static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 	int err;
 
 	judge_found(r, owner, found);
-	err = jit_file__begin(&f.file, r->next_number++, kind, owner, found, monotonic_ns(), &sink);
+	err = jit_file__begin(&f.file, ++r->last_number, kind, owner, found, monotonic_ns(), &sink);
 	r->err = r->err ? r->err : err;
 	if (err || !keep_file(r, &f)) {
 		if (f.file.fd >= 0)
@@ -415,11 +440,6 @@ static int find_surely(struct jit_owner *owner, struct jit_found *found)
 	return -ENOENT;
 }
 
-static bool is_denied(struct jit_follower *r, const struct jit_owner *owner)
-{
-	return jit_ledger__ask(r->ledger, owner->user, 0) == JIT_FILE_STATE_HUNG;
-}
-
 /* 0: it was found, or never will be. */
 static int look_for_map(struct jit_follower *r, struct jit_owner *owner)
 {
@@ -428,7 +448,7 @@ static int look_for_map(struct jit_follower *r, struct jit_owner *owner)
 
 	if (jit_owner__refresh(owner))
 		return -EAGAIN;
-	if (is_denied(r, owner)) {
+	if (is_denied(r, owner->user)) {
 		begin_unread(r, owner, JIT_FILE_MAP, NULL, JIT_FILE_STATE_HUNG);
 		return 0;
 	}
@@ -455,7 +475,7 @@ bool jit_follower__knows_map(const struct jit_follower *r, pid_t pid)
 
 static void forget_waiting(struct jit_follower *r, size_t i)
 {
-	jit_ledger__drop_file(r->ledger, r->waiting.data[i].owner.user);
+	quota__give(&r->file_counts, r->waiting.data[i].owner.user, 1);
 	r->waiting.data[i] = r->waiting.data[--r->waiting.count];
 }
 
@@ -466,7 +486,7 @@ void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *ow
 	if (!look_for_map(r, &w.owner))
 		return;
 	w.next = monotonic_ns() + w.interval;
-	if (r->waiting.count >= WAITING_MAX || !jit_ledger__add_file(r->ledger, w.owner.user))
+	if (r->waiting.count >= WAITING_MAX || !count_file(r, w.owner.user))
 		begin_unread(r, owner, JIT_FILE_MAP, NULL, JIT_FILE_STATE_TOO_MANY);
 	else if (vec_push(&r->waiting, w))
 		r->err = -ENOMEM;
@@ -488,7 +508,7 @@ void jit_follower__follow_dump(struct jit_follower *r, pid_t pid, const char *pa
 
 	if (find_file(r, pid, JIT_FILE_DUMP) || jit_owner__read(pid, &owner))
 		return;
-	if (is_denied(r, &owner)) {
+	if (is_denied(r, owner.user)) {
 		begin_unread(r, &owner, JIT_FILE_DUMP, path, JIT_FILE_STATE_HUNG);
 		return;
 	}
@@ -576,8 +596,8 @@ static void look_for_waiting(struct jit_follower *r, uint64_t now)
 		w->next = now + w->interval;
 		found = look_for_map(r, &w->owner) != -EAGAIN;
 		if (w->owner.user != user) { /* its place is another user's now */
-			jit_ledger__drop_file(r->ledger, user);
-			if (!jit_ledger__add_file(r->ledger, w->owner.user))
+			quota__give(&r->file_counts, user, 1);
+			if (!count_file(r, w->owner.user))
 				found = true;
 		}
 		if (found)
@@ -606,7 +626,7 @@ static bool look_again(struct jit_follower *r, size_t i, uint64_t now)
 	struct jit_found found;
 	int err;
 
-	if (jit_owner__refresh(&owner) || is_denied(r, &owner))
+	if (jit_owner__refresh(&owner) || is_denied(r, owner.user))
 		return false;
 	touch(r, &owner);
 	if (find_surely(&owner, &found) || found.fd < 0)

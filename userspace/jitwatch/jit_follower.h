@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/quota.h"
 #include "jitwatch/jit_find.h"
-#include "jitwatch/jit_ledger.h"
 #include "stream/event_queue.h"
 
 struct jit_follower;
@@ -26,14 +26,14 @@ struct jit_follower_output {
 	void *context;
 };
 
-/* Files get numbers from `first_number` on. What is read is charged in `ledger`, which outlives it. */
-int jit_follower__new(const struct jit_follower_output *output, uint32_t first_number,
-		      struct jit_ledger *ledger, struct jit_follower **follower);
+/* What is read is taken from `bytes` (QUOTA_JIT_BYTES), which outlives it. 0 or -ENOMEM. */
+int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,
+		      struct jit_follower **follower);
 /* NULL is fine. */
 void jit_follower__free(struct jit_follower *r);
 
-/* Nothing of this user is touched any more. */
-void jit_follower__deny(struct jit_follower *r, uint32_t user);
+/* No file of this user is opened any more. 0 or -ENOMEM. */
+int jit_follower__deny(struct jit_follower *r, uint32_t user);
 
 /* Readable when there are signs; -1: files are polled. The follower's own. */
 int jit_follower__signs_fd(const struct jit_follower *r);

@@ -103,6 +103,8 @@ static int run_keeper(const struct child_self *self)
 
 static int make_channels(struct jit_keeper *k)
 {
+	const uint64_t now = monotonic_ns();
+
 	for (int i = 0; i < JIT_WATCHERS_MAX; i++) {
 		k->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (k->wake_fds[i] < 0)
@@ -111,7 +113,9 @@ static int make_channels(struct jit_keeper *k)
 		if (!k->channels[i])
 			return -ENOMEM;
 		/* at the same address in all of them */
-		k->channels[i]->ledger.all = &k->channels[0]->bytes_read;
+		quota__init(&k->channels[i]->bytes, QUOTA_JIT_BYTES);
+		quota__begin(&k->channels[i]->bytes, now);
+		k->channels[i]->bytes.shared = &k->channels[0]->bytes_read;
 	}
 	return 0;
 }

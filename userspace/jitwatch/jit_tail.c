@@ -316,14 +316,13 @@ static int begin_watcher(struct jit_line *l)
 	l->watchers++;
 	channel = channel_of(l);
 	channel->ask_jvms = t->ask_jvms;
-	channel->first_number = 1;
 	channel->asked = t->asked;
 	channel->settling = t->settling;
 	channel->paused = t->paused;
 	memcpy(channel->denied, l->denied, sizeof(channel->denied));
 	channel->denied_count = l->denied_count;
 	if (before)
-		jit_ledger__go_on(&channel->ledger, &before->ledger);
+		quota__continue(&channel->bytes, &before->bytes);
 	l->sent = l->numbers.count = 0;
 	l->seen_at = l->seen = 0;
 	return jit_keeper__begin(&t->keeper, l->current);

@@ -273,10 +273,10 @@ int jit_watcher__run(struct jit_channel *channel, int wake_fd, int life_fd)
 	struct watcher w = {.channel = channel, .wake_fd = wake_fd, .epoll = -1};
 	const struct jit_follower_output output = {
 		.push = keep_event, .is_full = is_full, .touch = touch, .context = &w};
-	int err = jit_follower__new(&output, channel->first_number, &channel->ledger, &w.follower);
+	int err = jit_follower__new(&output, &channel->bytes, &w.follower);
 
 	for (uint32_t i = 0; i < channel->denied_count && !err; i++)
-		jit_follower__deny(w.follower, channel->denied[i]);
+		err = jit_follower__deny(w.follower, channel->denied[i]);
 	if (!err)
 		err = open_descriptors(&w, life_fd);
 	if (!err)

@@ -9,86 +9,23 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jitwatch/luajit.h"
-#include "jitwatch/pypy.h"
-#include "readers/reader_owner.h"
-#include "readers/reader_pool.h"
+#include "helpers/owner.h"
+#include "helpers/pool.h"
 
 #define ARRAY_MAX (64u << 20) /* bytes */
 
-_Static_assert(LUAJIT_DISPATCH < RUNTIME_REGISTERS, "one of the registers of a request");
-
-struct runtime_reader {
-	runtime_answer_fn answer;
-	void *context;
-	struct reader_pool *pool; /* or NULL */
-	unsigned int service;
+struct frames_request {
+	struct made_runtime runtime;
+	uint64_t registers[RUNTIME_REGISTERS]; /* all 0: there are none */
+	uint64_t area_count;		       /* in a descriptor */
 };
 
-int runtime_reader__new(runtime_answer_fn answer, void *context, struct reader_pool *pool,
-			unsigned int service, struct runtime_reader **reader)
-{
-	struct runtime_reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->answer = answer;
-	r->context = context;
-	r->pool = pool;
-	r->service = service;
-	*reader = r;
-	return 0;
-}
-
-void runtime_reader__free(struct runtime_reader *r)
-{
-	free(r);
-}
-
-static bool is_valid(const struct runtime_request *request)
-{
-	return (unsigned int)request->question < RUNTIME_QUESTION_COUNT &&
-	       request->runtime.state_count <= MADE_STATES_MAX &&
-	       (request->areas || !request->area_count);
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/* *frames is the caller's. */
-static void read_runtime(const struct runtime_request *request, struct runtime_answer *answer,
-			 struct made_frame **frames)
-{
-	uint64_t cpu = thread_cpu_ns(), began = monotonic_ns();
-
-	*answer = (struct runtime_answer){.question = request->question,
-					  .ticket = request->ticket,
-					  .runtime = request->runtime};
-	switch (request->question) {
-	case RUNTIME_LUAJIT_TRACES:
-		answer->result = luajit__frames(&answer->runtime,
-						request->registers[LUAJIT_DISPATCH], request->areas,
-						request->area_count, frames, &answer->frame_count);
-		break;
-	case RUNTIME_PYPY_TRACES:
-		answer->result = pypy__frames((pid_t)request->runtime.tgid, request->areas,
-					      request->area_count, frames, &answer->frame_count);
-		break;
-	case RUNTIME_QUESTION_COUNT:
-		break;
-	}
-	answer->frames = *frames;
-	answer->cpu_ns = thread_cpu_ns() - cpu;
-	answer->elapsed_ns = monotonic_ns() - began;
-}
-
-static void read_in_place(struct runtime_reader *r, const struct runtime_request *request)
-{
-	_cleanup_free_ struct made_frame *frames = NULL;
-	struct runtime_answer answer;
-
-	read_runtime(request, &answer, &frames);
-	r->answer(r->context, &answer);
-}
+struct frames_answer {
+	struct made_runtime runtime;
+	uint64_t count; /* of frames, in a descriptor */
+	uint64_t cpu_ns, elapsed_ns;
+	int32_t result;
+};
 
 /* ---- arrays between processes ---------------------------------------------------------------- */
 
@@ -127,40 +64,57 @@ static int take_bytes(int fd, size_t count, size_t size, void **data)
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
-void runtime_reader__serve(struct reader_job *job)
+int runtime_reader__read(const struct frame_sizes_request *request, struct made_frame **frames,
+			 size_t *count)
+{
+	const struct runtime *runtime = runtime_of_made_code(request->runtime->by);
+
+	return runtime ? runtime->frame_sizes(request, frames, count) : -EINVAL;
+}
+
+void runtime_reader__serve(struct helper_job *job)
 {
 	_cleanup_free_ struct made_frame *frames = NULL;
 	_cleanup_free_ void *areas = NULL;
-	struct runtime_answer *answer = job->answer;
-	struct runtime_request request;
+	uint64_t cpu = thread_cpu_ns(), began = monotonic_ns();
+	struct frames_answer *answer = job->answer;
+	struct frames_request request;
+	size_t count = 0;
 	int fd;
 
 	job->answer_size = sizeof(*answer);
-	if (job->request_size != sizeof(request)) {
-		answer->result = -EPROTO;
+	answer->result = -EPROTO;
+	if (job->request_size != sizeof(request))
 		return;
-	}
 	memcpy(&request, job->request, sizeof(request));
+	if (request.runtime.state_count > MADE_STATES_MAX)
+		return;
 	answer->result = take_bytes(job->fd_count ? job->fds[0] : -1, request.area_count,
-				    sizeof(*request.areas), &areas);
+				    sizeof(struct made_area), &areas);
 	if (answer->result)
 		return;
-	request.areas = areas;
-	read_runtime(&request, answer, &frames);
-	fd = share_bytes(frames, answer->frame_count * sizeof(*frames));
-	answer->frames = NULL;
-	if (fd >= 0)
-		job->answer_fds[job->answer_fd_count++] = fd;
-	else
-		answer->frame_count = 0;
+	answer->runtime = request.runtime;
+	answer->result = runtime_reader__read(
+		&(struct frame_sizes_request){&answer->runtime, request.registers, areas,
+					      request.area_count},
+		&frames, &count);
+	answer->cpu_ns = thread_cpu_ns() - cpu;
+	answer->elapsed_ns = monotonic_ns() - began;
+	fd = share_bytes(frames, count * sizeof(*frames));
+	if (fd < 0)
+		return;
+	job->answer_fds[job->answer_fd_count++] = fd;
+	answer->count = count;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* What is asked of a reader process. */
+/* What the answer needs of its request. */
 struct asked_runtime {
-	struct runtime_reader *reader;
-	struct runtime_request request; /* without its areas */
+	uint64_t ticket;
+	struct made_runtime runtime;
+	made_answer_fn answer;
+	void *context;
 };
 
 /* As they are promised to be; they come from another process. */
@@ -176,80 +130,74 @@ static bool frames_are_sound(const struct made_frame *frames, size_t count)
 	return true;
 }
 
-static void take_answer(const struct asked_runtime *asked, const struct reader_answer *from,
-			struct runtime_answer *answer, void **frames)
+/* 0, or why there are no frames. */
+static int take_frames(const struct helper_answer *from, struct frames_answer *answer,
+		       void **frames)
 {
-	const struct runtime_request *request = &asked->request;
+	int err;
 
-	if (from->refusal || from->size != sizeof(*answer)) {
-		answer->result = -ETIMEDOUT;
-	} else {
-		memcpy(answer, from->data, sizeof(*answer));
-		answer->frames = NULL;
-		if (answer->runtime.state_count > MADE_STATES_MAX || answer->result > 0)
-			*answer = (struct runtime_answer){.result = -EPROTO};
-	}
-	if (!answer->result)
-		answer->result = take_bytes(from->fd_count ? from->fds[0] : -1, answer->frame_count,
-					    sizeof(*answer->frames), frames);
-	if (!answer->result && !frames_are_sound(*frames, answer->frame_count))
-		answer->result = -EPROTO;
-	if (answer->result) {
-		answer->runtime = request->runtime;
-		answer->frame_count = 0;
-	}
-	answer->runtime.tgid = request->runtime.tgid;
-	answer->runtime.by = request->runtime.by;
-	answer->frames = *frames;
-	answer->question = request->question;
-	answer->ticket = request->ticket;
+	if (from->refusal || from->size != sizeof(*answer))
+		return -ETIMEDOUT;
+	memcpy(answer, from->data, sizeof(*answer));
+	if (answer->runtime.state_count > MADE_STATES_MAX || answer->result > 0)
+		return -EPROTO;
+	if (answer->result)
+		return answer->result;
+	err = take_bytes(from->fd_count ? from->fds[0] : -1, answer->count,
+			 sizeof(struct made_frame), frames);
+	return err || frames_are_sound(*frames, answer->count) ? err : -EPROTO;
 }
 
-/* A reader_answer_fn. */
-static void answer_asked(void *context, const struct reader_answer *from)
+/* A helper_answer_fn. */
+static void answer_asked(void *context, const struct helper_answer *from)
 {
 	_cleanup_free_ struct asked_runtime *asked = context;
 	_cleanup_free_ void *frames = NULL;
-	struct runtime_answer answer = {};
+	struct frames_answer taken = {};
+	struct made_answer answer = {.ticket = asked->ticket, .runtime = &asked->runtime};
 
-	take_answer(asked, from, &answer, &frames);
-	asked->reader->answer(asked->reader->context, &answer);
+	answer.result = take_frames(from, &taken, &frames);
+	answer.cpu_ns = taken.cpu_ns;
+	answer.elapsed_ns = taken.elapsed_ns;
+	if (!answer.result) {
+		taken.runtime.tgid = asked->runtime.tgid;
+		taken.runtime.by = asked->runtime.by;
+		answer.runtime = &taken.runtime;
+		answer.frames = frames;
+		answer.count = taken.count;
+	}
+	asked->answer(asked->context, &answer);
 }
 
-static int ask_pool(struct runtime_reader *r, const struct runtime_request *request)
+int runtime_reader__ask(struct helper_pool *pool, unsigned int service,
+			const struct made_request *request, made_answer_fn answer, void *context)
 {
-	_cleanup_close_ int areas = share_bytes(request->areas,
-						request->area_count * sizeof(*request->areas));
-	struct asked_runtime *asked = areas < -1 ? NULL : malloc(sizeof(*asked));
-	struct reader_request to_pool;
+	struct frames_request sent = {.runtime = *request->runtime,
+				      .area_count = request->area_count};
+	_cleanup_free_ struct asked_runtime *asked = NULL;
+	_cleanup_close_ int areas = -1;
 	int err;
 
+	if (sent.runtime.state_count > MADE_STATES_MAX)
+		return -EINVAL;
+	if (request->registers)
+		memcpy(sent.registers, request->registers, sizeof(sent.registers));
+	areas = share_bytes(request->areas, request->area_count * sizeof(*request->areas));
+	asked = areas < -1 ? NULL : malloc(sizeof(*asked));
 	if (!asked)
 		return -ENOMEM;
-	*asked = (struct asked_runtime){r, *request};
-	asked->request.areas = NULL;
-	to_pool = (struct reader_request){
-		.service = r->service,
-		.owner = reader_owner((pid_t)request->runtime.tgid),
-		.data = &asked->request,
-		.size = sizeof(asked->request),
-		.fds = &areas,
-		.fd_count = areas >= 0,
-		.answer = answer_asked,
-		.context = asked,
-	};
-	err = reader_pool__ask(r->pool, &to_pool);
-	if (err)
-		free(asked);
+	*asked = (struct asked_runtime){request->ticket, *request->runtime, answer, context};
+	err = helper_pool__ask(pool, &(struct helper_request){
+					     .service = service,
+					     .owner = helper_owner((pid_t)request->runtime->tgid),
+					     .data = &sent,
+					     .size = sizeof(sent),
+					     .fds = &areas,
+					     .fd_count = areas >= 0,
+					     .answer = answer_asked,
+					     .context = asked,
+				     });
+	if (!err)
+		steal_ptr(asked);
 	return err;
-}
-
-int runtime_reader__ask(struct runtime_reader *r, const struct runtime_request *request)
-{
-	if (!is_valid(request))
-		return -EINVAL;
-	if (r->pool)
-		return ask_pool(r, request);
-	read_in_place(r, request);
-	return 0;
 }

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/search.h"
-#include "base/vec.h"
 
 #define ENTRY_BYTES  96	 /* of an entry and its place in the index, about */
 #define VERSIONS_MAX 64u /* of one function */
@@ -26,58 +25,35 @@ struct life_bytes {
 	size_t bytes;
 };
 
+static bool same_entry(const struct entry *a, const struct entry *b)
+{
+	return a->words.life == b->words.life && a->words.kind == b->words.kind &&
+	       a->words.function == b->words.function && a->words.check == b->words.check &&
+	       a->words.address == b->words.address && a->is_chain == b->is_chain;
+}
+
+static uint64_t hash_entry(const struct entry *entry)
+{
+	uint64_t hash = hash_combine(hash_u64(entry->words.life), hash_u64(entry->words.function));
+
+	hash = hash_combine(hash, hash_u64(entry->words.check));
+	hash = hash_combine(hash, hash_u64(entry->words.address));
+	return hash_combine(hash, hash_u64(entry->words.kind * 2u + entry->is_chain));
+}
+
+DEFINE_MAP_OF(entry_map, struct entry, hash_entry, same_entry);
+DEFINE_MAP_BY(life_map, struct life_bytes, uint64_t, life);
+
 struct code_functions {
-	VEC(struct entry) entries;
-	struct hashmap by_words;
-	VEC(struct life_bytes) lives;
-	struct hashmap by_life;
+	struct entry_map entries;
+	struct life_map lives;
 	size_t bytes;
 	uint32_t window; /* how often it was forgotten */
 };
 
-struct wanted {
-	struct code_words words;
-	bool is_chain;
-};
-
-static bool is_entry(const void *owner, uint32_t index, const void *key)
-{
-	const struct code_functions *f = owner;
-	const struct entry *entry = &f->entries.data[index];
-	const struct wanted *wanted = key;
-
-	return entry->words.life == wanted->words.life && entry->words.kind == wanted->words.kind &&
-	       entry->words.function == wanted->words.function &&
-	       entry->words.check == wanted->words.check &&
-	       entry->words.address == wanted->words.address && entry->is_chain == wanted->is_chain;
-}
-
-static bool is_life(const void *owner, uint32_t index, const void *key)
-{
-	const struct code_functions *f = owner;
-
-	return f->lives.data[index].life == *(const uint64_t *)key;
-}
-
-static uint64_t hash_of(const struct wanted *wanted)
-{
-	uint64_t hash = hash_combine(hash_u64(wanted->words.life),
-				     hash_u64(wanted->words.function));
-
-	hash = hash_combine(hash, hash_u64(wanted->words.check));
-	hash = hash_combine(hash, hash_u64(wanted->words.address));
-	return hash_combine(hash, hash_u64(wanted->words.kind * 2u + wanted->is_chain));
-}
-
 struct code_functions *code_functions__new(void)
 {
-	struct code_functions *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return NULL;
-	hashmap__init(&f->by_words, is_entry, f);
-	hashmap__init(&f->by_life, is_life, f);
-	return f;
+	return calloc(1, sizeof(struct code_functions));
 }
 
 static size_t bytes_of(const struct entry *entry)
@@ -103,61 +79,19 @@ void code_functions__free(struct code_functions *f)
 		return;
 	for (size_t i = 0; i < f->entries.count; i++)
 		free_entry(f, &f->entries.data[i]);
-	vec_free(&f->entries);
-	vec_free(&f->lives);
-	hashmap__fini(&f->by_words);
-	hashmap__fini(&f->by_life);
+	entry_map__fini(&f->entries);
+	life_map__fini(&f->lives);
 	free(f);
 }
 
-static struct entry *find_entry(const struct code_functions *f, const struct wanted *wanted)
+/* `wanted` has the words. */
+static struct entry *find_entry(const struct code_functions *f, const struct entry *wanted)
 {
-	uint32_t index = hashmap__find(&f->by_words, hash_of(wanted), wanted);
-
-	if (index == HASHMAP_NONE)
-		return NULL;
-	f->entries.data[index].used = f->window;
-	return &f->entries.data[index];
-}
-
-static struct entry *need_entry(struct code_functions *f, const struct wanted *wanted)
-{
-	struct entry *entry = find_entry(f, wanted);
+	struct entry *entry = entry_map__find(&f->entries, wanted);
 
 	if (entry)
-		return entry;
-	if (vec_push(&f->entries, ((struct entry){.words = wanted->words,
-						  .is_chain = wanted->is_chain,
-						  .used = f->window})))
-		return NULL;
-	if (hashmap__add(&f->by_words, hash_of(wanted), f->entries.count - 1)) {
-		f->entries.count--;
-		return NULL;
-	}
-	f->bytes += ENTRY_BYTES;
-	return &f->entries.data[f->entries.count - 1];
-}
-
-static struct life_bytes *find_life(struct code_functions *f, uint64_t life)
-{
-	uint32_t known = hashmap__find(&f->by_life, hash_u64(life), &life);
-
-	return known == HASHMAP_NONE ? NULL : &f->lives.data[known];
-}
-
-static struct life_bytes *need_life(struct code_functions *f, uint64_t life)
-{
-	struct life_bytes *known = find_life(f, life);
-
-	if (known)
-		return known;
-	if (vec_push(&f->lives, ((struct life_bytes){.life = life})))
-		return NULL;
-	if (hashmap__add(&f->by_life, hash_u64(life), f->lives.count - 1)) {
-		f->lives.count--;
-		return NULL;
-	}
-	return &f->lives.data[f->lives.count - 1];
+		entry->used = f->window;
+	return entry;
 }
 
 /* Is it what was told last, but for the time at which it was read? Something new is that it is not in doubt any more. */
@@ -169,13 +103,15 @@ static bool says_the_same(const struct event_header *last, const struct event_he
 	       !memcmp(last + 1, event + 1, last->size - sizeof(*last));
 }
 
-static int keep(struct code_functions *f, const struct wanted *wanted,
+static int keep(struct code_functions *f, const struct entry *wanted,
 		const struct event_header *event)
 {
-	struct life_bytes *life = need_life(f, wanted->words.life);
+	struct life_bytes *life =
+		life_map__need(&f->lives, &(struct life_bytes){.life = wanted->words.life}, NULL);
 	struct entry *entry = find_entry(f, wanted);
 	size_t size = event->size + (entry ? 0 : ENTRY_BYTES);
 	struct event_header *copy;
+	bool is_new;
 
 	if (!life)
 		return -ENOMEM;
@@ -188,7 +124,9 @@ static int keep(struct code_functions *f, const struct wanted *wanted,
 			entry->is_cut = true;
 		return 0;
 	}
-	entry = need_entry(f, wanted);
+	entry = entry_map__need(&f->entries, wanted, &is_new);
+	if (entry && is_new)
+		f->bytes += ENTRY_BYTES;
 	copy = entry ? malloc(event->size) : NULL;
 	if (!copy)
 		return -ENOMEM;
@@ -205,7 +143,8 @@ static int keep(struct code_functions *f, const struct wanted *wanted,
 int code_functions__add(struct code_functions *f, uint64_t life,
 			const struct code_function_event *event)
 {
-	const struct wanted wanted = {.words = {life, event->kind, event->function, event->check}};
+	const struct entry wanted = {.words = {life, event->kind, event->function, event->check},
+				     .used = f->window};
 
 	return keep(f, &wanted, &event->header);
 }
@@ -219,9 +158,10 @@ static uint64_t check_of_chain(const struct code_chain_event *event)
 int code_functions__add_chain(struct code_functions *f, uint64_t life,
 			      const struct code_chain_event *event)
 {
-	const struct wanted wanted = {.words = {life, event->kind, event->function,
-						check_of_chain(event), event->address},
-				      .is_chain = true};
+	const struct entry wanted = {.words = {life, event->kind, event->function,
+					       check_of_chain(event), event->address},
+				     .is_chain = true,
+				     .used = f->window};
 
 	return keep(f, &wanted, &event->header);
 }
@@ -230,7 +170,7 @@ static size_t versions(const struct code_functions *f, const struct code_words *
 		       bool is_chain)
 {
 	const struct entry *entry =
-		find_entry(f, &(struct wanted){.words = *words, .is_chain = is_chain});
+		find_entry(f, &(struct entry){.words = *words, .is_chain = is_chain});
 
 	return entry ? entry->told.count + entry->is_cut : 0;
 }
@@ -249,7 +189,7 @@ size_t code_functions__chain_versions(const struct code_functions *f,
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time)
 {
-	const struct entry *entry = find_entry(f, &(struct wanted){.words = *words});
+	const struct entry *entry = find_entry(f, &(struct entry){.words = *words});
 	size_t at;
 
 	if (!entry || !entry->told.count)
@@ -287,7 +227,7 @@ const struct code_function_event *code_functions__inherited(const struct code_fu
 const struct code_function_event *
 code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version)
 {
-	const struct entry *entry = find_entry(f, &(struct wanted){.words = *words});
+	const struct entry *entry = find_entry(f, &(struct entry){.words = *words});
 
 	return entry && version < entry->told.count
 		       ? (const struct code_function_event *)entry->told.data[version]
@@ -298,25 +238,11 @@ const struct code_chain_event *code_functions__chain(const struct code_functions
 						     const struct code_words *words, size_t version)
 {
 	const struct entry *entry = find_entry(f,
-					       &(struct wanted){.words = *words, .is_chain = true});
+					       &(struct entry){.words = *words, .is_chain = true});
 
 	return entry && version < entry->told.count
 		       ? (const struct code_chain_event *)entry->told.data[version]
 		       : NULL;
-}
-
-/* Those of lives that are known stay. */
-static void forget_lives(struct code_functions *f, bool (*is_known)(void *context, uint64_t life),
-			 void *context)
-{
-	size_t kept = 0;
-
-	hashmap__clear(&f->by_life);
-	for (size_t i = 0; i < f->lives.count; i++)
-		if (is_known(context, f->lives.data[i].life) &&
-		    !hashmap__add(&f->by_life, hash_u64(f->lives.data[i].life), kept))
-			f->lives.data[kept++] = f->lives.data[i];
-	f->lives.count = kept;
 }
 
 /* Nothing has looked for it for some windows, and its room is wanted. */
@@ -334,24 +260,23 @@ void code_functions__forget(struct code_functions *f,
 	size_t kept = 0;
 
 	f->window++;
-	hashmap__clear(&f->by_words);
 	for (size_t i = 0; i < f->entries.count; i++) {
 		struct entry *entry = &f->entries.data[i];
-		struct wanted wanted = {.words = entry->words, .is_chain = entry->is_chain};
+		struct life_bytes *life = life_map__find(&f->lives, entry->words.life);
 
-		struct life_bytes *life = find_life(f, entry->words.life);
-
-		if (!is_known(context, entry->words.life) || is_outdated(f, entry, life) ||
-		    hashmap__add(&f->by_words, hash_of(&wanted), kept)) {
-			if (life)
-				life->bytes -= bytes_of(entry);
-			free_entry(f, entry);
+		if (is_known(context, entry->words.life) && !is_outdated(f, entry, life)) {
+			f->entries.data[kept++] = *entry;
 			continue;
 		}
-		f->entries.data[kept++] = *entry;
+		if (life)
+			life->bytes -= bytes_of(entry);
+		free_entry(f, entry);
 	}
 	f->entries.count = kept;
-	forget_lives(f, is_known, context);
+	entry_map__reindex(&f->entries);
+	for (size_t i = f->lives.count; i-- > 0;)
+		if (!is_known(context, f->lives.data[i].life))
+			life_map__remove(&f->lives, &f->lives.data[i]);
 }
 
 size_t code_functions__bytes(const struct code_functions *f)

@@ -38,11 +38,8 @@ struct image_table {
 
 /* ---- equality -------------------------------------------------------------------------------- */
 
-static bool is_image(const void *owner, uint32_t slot, const void *key)
+static bool same_image(const struct image *a, const struct image *k)
 {
-	const struct image_table *t = owner;
-	const struct image *a = t->slots.data[slot].image, *k = key;
-
 	if (a->kind != k->kind || a->build_id_size != k->build_id_size ||
 	    a->unshared != k->unshared || memcmp(a->build_id, k->build_id, k->build_id_size) != 0)
 		return false;
@@ -65,6 +62,14 @@ static uint64_t hash_image(const struct image *image)
 	return hash_combine(hash, hash_bytes(image->path, strlen(image->path)));
 }
 
+static uint32_t find_image(const struct image_table *t, uint64_t hash, const struct image *key)
+{
+	uint32_t slot;
+
+	hashmap_each(&t->index, hash, slot) if (same_image(t->slots.data[slot].image, key)) break;
+	return slot;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct image_table *image_table__new(void)
@@ -73,7 +78,6 @@ struct image_table *image_table__new(void)
 
 	if (!t)
 		return NULL;
-	hashmap__init(&t->index, is_image, t);
 	image_table__limit(t, quota_row(QUOTA_IMAGES)->user.limit,
 			   quota_row(QUOTA_IMAGES)->all.limit, LEAST);
 	if (vec_push(&t->slots, (struct slot){})) {
@@ -197,7 +201,7 @@ static struct image *keep_image(const struct image *image)
 }
 
 /* A free slot, which stays among the unused until it is taken. 0: no memory. */
-static uint32_t find_slot(struct image_table *t)
+static uint32_t unused_slot(struct image_table *t)
 {
 	if (t->unused.count)
 		return t->unused.data[t->unused.count - 1];
@@ -213,7 +217,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 	char path[EVENT_PATH_MAX];
 	struct image key = describe_image(event, path);
 	uint64_t hash = hash_image(&key);
-	uint32_t slot = hashmap__find(&t->index, hash, &key);
+	uint32_t slot = find_image(t, hash, &key);
 
 	if (slot != HASHMAP_NONE) {
 		/* a later mapping of the same file may have been opened where the first one was not */
@@ -221,7 +225,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 			t->slots.data[slot].image->file_state = FILE_STATE_RIGHT;
 		return (struct image_id){slot};
 	}
-	slot = find_slot(t);
+	slot = unused_slot(t);
 	if (!slot)
 		return (struct image_id){0};
 	t->slots.data[slot] = (struct slot){.image = keep_image(&key)};
@@ -243,7 +247,7 @@ bool image_table__knows(const struct image_table *t, const struct mmap_event *ev
 	char path[EVENT_PATH_MAX];
 	struct image key = describe_image(event, path);
 
-	return hashmap__find(&t->index, hash_image(&key), &key) != HASHMAP_NONE;
+	return find_image(t, hash_image(&key), &key) != HASHMAP_NONE;
 }
 
 bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
@@ -277,7 +281,7 @@ static void forget_image(struct image_table *t, uint32_t number)
 {
 	struct slot *slot = &t->slots.data[number];
 
-	hashmap__remove(&t->index, hash_image(slot->image), slot->image);
+	hashmap__erase(&t->index, hash_image(slot->image), number);
 	free(slot->image);
 	if (slot->charged)
 		quota__give(&t->quota, slot->user, 1);

@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/outside_books.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"
-#include "jit/jit_runtime.h"
+#include "runtimes/runtime.h"
 #include "stream/symbol_blob.h"
 
 struct code_process {
@@ -70,6 +70,19 @@ struct done_stack {
 	struct stack_id stack;
 };
 
+static bool same_text(const struct kept_text *a, const struct kept_text *b)
+{
+	return a->code == b->code && a->number == b->number && a->is_file == b->is_file;
+}
+
+static uint64_t hash_text(const struct kept_text *text)
+{
+	return hash_combine(hash_u64((uintptr_t)text->code),
+			    (uint64_t)text->number << 1 | text->is_file);
+}
+
+DEFINE_MAP_OF(text_map, struct kept_text, hash_text, same_text);
+
 struct jit_names {
 	struct profile_builder *builder;
 	struct jit_sources *sources;
@@ -80,8 +93,7 @@ struct jit_names {
 	size_t location_count;
 	struct done_stack *done; /* by stack; the same */
 	size_t stack_count;
-	VEC(struct kept_text) texts; /* what was parsed: it may be long, and many places have it */
-	struct hashmap text_map;
+	struct text_map texts; /* what was parsed: it may be long, and many places have it */
 	uint64_t asked_again, changes, changes_most;
 };
 
@@ -95,8 +107,7 @@ static void jit_names__fini(struct jit_names *j)
 		vec_free(&place->versions);
 	}
 	vec_free(&j->places);
-	vec_free(&j->texts);
-	hashmap__fini(&j->text_map);
+	text_map__fini(&j->texts);
 	free(j->place_of);
 	free(j->done);
 	free(j->processes);
@@ -317,29 +328,14 @@ static struct string_id keep_text(struct jit_names *j, struct jit_text text)
 	return profile_builder__string(j->builder, copy);
 }
 
-static bool is_kept_text(const void *owner, uint32_t index, const void *key)
-{
-	const struct jit_names *j = owner;
-	const struct kept_text *text = &j->texts.data[index], *wanted = key;
-
-	return text->code == wanted->code && text->number == wanted->number &&
-	       text->is_file == wanted->is_file;
-}
-
-static uint64_t hash_text(const struct kept_text *text)
-{
-	return hash_combine(hash_u64((uintptr_t)text->code),
-			    (uint64_t)text->number << 1 | text->is_file);
-}
-
 /* What is known of the text with the same key as `text`, which is completed if nothing is. */
 static struct kept_text find_text(struct jit_names *j, struct kept_text text, const char *name)
 {
-	uint32_t found = hashmap__find(&j->text_map, hash_text(&text), &text);
+	const struct kept_text *known = text_map__find(&j->texts, &text);
 	struct jit_name parsed;
 
-	if (found != HASHMAP_NONE)
-		return j->texts.data[found];
+	if (known)
+		return *known;
 	if (text.is_file) {
 		text.file = profile_builder__string(j->builder, name);
 	} else {
@@ -350,8 +346,7 @@ static struct kept_text find_text(struct jit_names *j, struct kept_text text, co
 		text.column = parsed.column;
 		text.tier = parsed.tier;
 	}
-	if (!vec_push(&j->texts, text))
-		hashmap__add(&j->text_map, hash_text(&text), j->texts.count - 1);
+	text_map__need(&j->texts, &text, NULL); /* without memory it is parsed again */
 	return text;
 }
 
@@ -596,7 +591,7 @@ static const char *refusal_text(enum code_runtime_state state)
 static void describe_process(struct jit_names *j, const struct code_process *code)
 {
 	const struct jit_process *process = code->process;
-	const struct jit_runtime *runtime = process->runtime;
+	const struct runtime *runtime = process->runtime;
 	const struct profile_jit jit = {
 		.process = process->id,
 		.runtime = profile_builder__string(j->builder, runtime ? runtime->name : NULL),
@@ -619,7 +614,6 @@ int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 	struct jit_names j = {.builder = builder, .sources = sources};
 	int err;
 
-	hashmap__init(&j.text_map, is_kept_text, &j);
 	if (!count)
 		return 0;
 	err = sort_processes(&j, processes, count);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/log.h"
 #include "base/quota.h"
 #include "base/vec.h"
@@ -16,20 +16,14 @@
 #define ROOM_ROUNDS 16	       /* files that room is made in, at most, for one piece */
 #define FILES_MAX   (1u << 16) /* at one time; more are those of a damaged recording */
 
+DEFINE_MAP_BY(source_map, struct jit_source, uint32_t, file);
+
 struct jit_sources {
-	VEC(struct jit_source) files;
-	struct hashmap by_number;
+	struct source_map files;
 	struct quota memory;
 	uint64_t living_left; /* entries */
 	struct clock clock;   /* of jitdumps that use the TSC */
 };
-
-static bool has_number(const void *owner, uint32_t index, const void *number)
-{
-	const struct jit_sources *s = owner;
-
-	return s->files.data[index].file == *(const uint32_t *)number;
-}
 
 struct jit_sources *jit_sources__new(void)
 {
@@ -37,7 +31,6 @@ struct jit_sources *jit_sources__new(void)
 
 	if (!s)
 		return NULL;
-	hashmap__init(&s->by_number, has_number, s);
 	quota__init(&s->memory, QUOTA_JIT_NAMES);
 	return s;
 }
@@ -60,8 +53,7 @@ void jit_sources__free(struct jit_sources *s)
 		return;
 	for (size_t i = 0; i < s->files.count; i++)
 		free_source(&s->files.data[i]);
-	vec_free(&s->files);
-	hashmap__fini(&s->by_number);
+	source_map__fini(&s->files);
 	free(s);
 }
 
@@ -97,9 +89,7 @@ static enum jit_file_state limit_of(const struct jit_sources *s, const struct ji
 
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file)
 {
-	uint32_t i = hashmap__find(&s->by_number, hash_u64(file), &file);
-
-	return i == HASHMAP_NONE ? NULL : &s->files.data[i];
+	return source_map__find(&s->files, file);
 }
 
 /* NULL: no memory, or too many. */
@@ -110,14 +100,9 @@ static struct jit_source *add_source(struct jit_sources *s, uint32_t file, int *
 	*err = 0;
 	if (source || s->files.count >= FILES_MAX)
 		return source;
-	*err = vec_push(&s->files, (struct jit_source){.file = file});
-	if (*err)
-		return NULL;
-	*err = hashmap__add(&s->by_number, hash_u64(file), s->files.count - 1);
-	if (!*err)
-		return &s->files.data[s->files.count - 1];
-	s->files.count--;
-	return NULL;
+	source = source_map__need(&s->files, &(struct jit_source){.file = file}, NULL);
+	*err = source ? 0 : -ENOMEM;
+	return source;
 }
 
 static int add_file(struct jit_sources *s, const struct jit_file_event *e)
@@ -144,14 +129,6 @@ static int add_file(struct jit_sources *s, const struct jit_file_event *e)
 	return source->code ? 0 : -ENOMEM;
 }
 
-/* Without memory for the index a file is not found any more. */
-static void index_files(struct jit_sources *s)
-{
-	hashmap__clear(&s->by_number);
-	for (size_t i = 0; i < s->files.count; i++)
-		hashmap__add(&s->by_number, hash_u64(s->files.data[i].file), i);
-}
-
 void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last)
 {
 	_cleanup_free_ bool *keep = calloc(s->files.count + 1, sizeof(*keep));
@@ -176,7 +153,7 @@ void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t coun
 		free_source(source);
 	}
 	s->files.count = kept;
-	index_files(s);
+	source_map__reindex(&s->files);
 }
 
 static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "process/frame_address.h"
+#include "runtimes/frame_address.h"
+#include "runtimes/runtime.h"
 
 #define PLACES_MAX (1u << 20) /* of one window; what comes then is one place for each runtime */
 
@@ -22,19 +23,39 @@ struct place {
 	uint64_t frames; /* of samples */
 };
 
+static uint64_t hash_place(const struct place *p)
+{
+	uint64_t hash = hash_combine(hash_u64(p->words.life), hash_u64(p->words.function));
+
+	hash = hash_combine(hash, hash_u64(p->words.check));
+	hash = hash_combine(hash, hash_u64(p->address));
+	return hash_combine(hash, hash_u64((uint64_t)(p->versions + p->chains) << 32 | p->place));
+}
+
+static bool same_place(const struct place *a, const struct place *b)
+{
+	return a->words.life == b->words.life && a->words.kind == b->words.kind &&
+	       a->words.function == b->words.function && a->words.check == b->words.check &&
+	       a->place == b->place && a->address == b->address && a->versions == b->versions &&
+	       a->chains == b->chains;
+}
+
+DEFINE_MAP_OF(place_map, struct place, hash_place, same_place);
+
 /* A life with places, that was forked. */
 struct forked_life {
 	uint64_t life;
 	struct code_kin kin[CODE_KIN_MAX];
 };
 
+DEFINE_MAP_BY(forked_map, struct forked_life, uint64_t, life);
+
 struct managed_frames {
 	struct profile_builder *builder;
 	const struct code_functions *functions;
-	VEC(struct place) places;
-	struct hashmap by_place;
-	VEC(struct forked_life) forked;
-	struct hashmap by_life;
+	struct note_table notes;
+	struct place_map places;
+	struct forked_map forked;
 	struct dso_id dsos[FRAME_NOTE_COUNT];
 	VEC(__u64) frames;
 };
@@ -52,33 +73,6 @@ static const char *const runtime_names[FRAME_NOTE_COUNT] = {
 #undef X
 };
 
-static bool is_place(const void *owner, uint32_t index, const void *key)
-{
-	const struct managed_frames *m = owner;
-	const struct place *a = &m->places.data[index], *b = key;
-
-	return a->words.life == b->words.life && a->words.kind == b->words.kind &&
-	       a->words.function == b->words.function && a->words.check == b->words.check &&
-	       a->place == b->place && a->address == b->address && a->versions == b->versions &&
-	       a->chains == b->chains;
-}
-
-static bool is_forked_life(const void *owner, uint32_t index, const void *key)
-{
-	const struct managed_frames *m = owner;
-
-	return m->forked.data[index].life == *(const uint64_t *)key;
-}
-
-static uint64_t hash_place(const struct place *p)
-{
-	uint64_t hash = hash_combine(hash_u64(p->words.life), hash_u64(p->words.function));
-
-	hash = hash_combine(hash, hash_u64(p->words.check));
-	hash = hash_combine(hash, hash_u64(p->address));
-	return hash_combine(hash, hash_u64((uint64_t)(p->versions + p->chains) << 32 | p->place));
-}
-
 struct managed_frames *managed_frames__new(struct profile_builder *builder,
 					   const struct code_functions *functions)
 {
@@ -88,8 +82,7 @@ struct managed_frames *managed_frames__new(struct profile_builder *builder,
 		return NULL;
 	m->builder = builder;
 	m->functions = functions;
-	hashmap__init(&m->by_place, is_place, m);
-	hashmap__init(&m->by_life, is_forked_life, m);
+	note_table__init(&m->notes);
 	return m;
 }
 
@@ -97,10 +90,8 @@ void managed_frames__free(struct managed_frames *m)
 {
 	if (!m)
 		return;
-	vec_free(&m->places);
-	hashmap__fini(&m->by_place);
-	vec_free(&m->forked);
-	hashmap__fini(&m->by_life);
+	place_map__fini(&m->places);
+	forked_map__fini(&m->forked);
 	vec_free(&m->frames);
 	free(m);
 }
@@ -118,24 +109,21 @@ static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
 	return m->dsos[kind];
 }
 
-/* Its number; negative errno. */
-static int64_t intern(struct managed_frames *m, struct place *place)
+/* The place that is its own, or -E2BIG; -ENOMEM. *known is valid until the next one is added. */
+static int intern(struct managed_frames *m, const struct place *place, struct place **known)
 {
-	uint64_t hash = hash_place(place);
-	uint32_t known = hashmap__find(&m->by_place, hash, place);
-	int err;
-
-	if (known != HASHMAP_NONE)
-		return known;
-	if (m->places.count >= PLACES_MAX && place->words.life)
+	*known = place_map__find(&m->places, place);
+	if (!*known && m->places.count >= PLACES_MAX && place->words.life)
 		return -E2BIG;
-	place->location = profile_builder__location(m->builder, dso_of(m, place->words.kind),
-						    m->places.count, (struct process_id){0},
-						    CATEGORY_JIT);
-	err = vec_push(&m->places, *place);
-	if (!err)
-		err = hashmap__add(&m->by_place, hash, m->places.count - 1);
-	return err ? err : (int64_t)m->places.count - 1;
+	if (*known)
+		return 0;
+	*known = place_map__need(&m->places, place, NULL);
+	if (!*known)
+		return -ENOMEM;
+	(*known)->location = profile_builder__location(m->builder, dso_of(m, place->words.kind),
+						       m->places.count - 1, (struct process_id){0},
+						       CATEGORY_JIT);
+	return 0;
 }
 
 /* What is asked about inlined functions. */
@@ -145,23 +133,27 @@ static struct code_words words_of_chain(const struct place *place)
 				   place->words.check, place->address};
 }
 
-/* Recordings of before it was noted have V8's functions by their addresses alone. */
-static bool has_number(const struct code_words *words)
+static const struct note_ops *ops_of(const struct managed_frames *m, const struct code_words *words)
 {
-	return words->kind == FRAME_NOTE_V8 && words->check;
+	return m->notes.of[words->kind];
+}
+
+static bool has_number(const struct managed_frames *m, const struct code_words *words)
+{
+	return note_lasting(ops_of(m, words), words->check) == CODE_NUMBERED;
 }
 
 /*
- * Which version of it is meant is decided by what has been told by now. Compiled code of HotSpot's and functions of V8 have
- * numbers that no others get: whenever they are told, it is that.
+ * Which version of it is meant is decided by what has been reported by now. Compiled code that is described once and functions
+ * with numbers have words that no others get: whenever they are reported, it is that.
  */
 static void note_versions(const struct managed_frames *m, struct place *place)
 {
 	struct code_words words = words_of_chain(place);
 
-	if (place->words.kind == FRAME_NOTE_HOTSPOT_CODE)
+	if (ops_of(m, &words)->naming == NAMED_BY_CODE)
 		return;
-	if (!has_number(&place->words))
+	if (!has_number(m, &place->words))
 		place->versions = (uint32_t)code_functions__versions(m->functions, &place->words);
 	if (place->address)
 		place->chains = (uint32_t)code_functions__chain_versions(m->functions, &words);
@@ -171,133 +163,101 @@ static void note_versions(const struct managed_frames *m, struct place *place)
 static int note_kin(struct managed_frames *m, const struct managed_process *process)
 {
 	struct forked_life forked = {.life = process->life};
-	uint64_t hash = hash_u64(process->life);
-	int err;
 
-	if (!process->kin || !process->kin[0].life ||
-	    hashmap__find(&m->by_life, hash, &process->life) != HASHMAP_NONE)
+	if (!process->kin || !process->kin[0].life)
 		return 0;
 	memcpy(forked.kin, process->kin, sizeof(forked.kin));
-	err = vec_push(&m->forked, forked);
-	return err ? err : hashmap__add(&m->by_life, hash, m->forked.count - 1);
+	return forked_map__need(&m->forked, &forked, NULL) ? 0 : -ENOMEM;
 }
 
-/* `native`: the frame that it is in the place of; 0: none. */
+/* `address`: of compiled code, by which it is known; 0: by its place. */
 static int push_note(struct managed_frames *m, const struct managed_process *process,
-		     const struct frame_note *note, uint64_t native)
+		     const struct frame_note *note, uint64_t address)
 {
 	struct place place = {
 		.words = {process->life, note->kind, note->function, note->check},
-		.place = note->place,
+		.place = address ? 0 : note->place,
+		.address = address,
 	};
-	int64_t number;
+	struct place *known;
+	int err;
 
-	/*
-	 * Compiled code is known by its address. The word that has the place of an interpreted frame has something else in it,
-	 * which may look the same.
-	 */
-	if ((note->kind == FRAME_NOTE_V8 || note->kind == FRAME_NOTE_V8_WASM) &&
-	    process->is_made(process->context, frame_user_address(native))) {
-		place.address = frame_user_address(native);
-		place.place = 0;
-	}
-	if (note->kind == FRAME_NOTE_HOTSPOT_CODE) {
-		place.address = note_code_address(note, native);
-		place.place = 0;
-	}
 	note_versions(m, &place);
-	number = intern(m, &place);
-	if (number == -E2BIG) {
-		place = (struct place){.words = {.kind = note->kind}};
-		number = intern(m, &place);
-	}
-	if (number < 0)
-		return (int)number;
-	m->places.data[number].frames++;
-	return vec_push(&m->frames, (uint64_t)FRAME_MANAGED << FRAME_KIND_SHIFT | (uint64_t)number);
+	err = intern(m, &place, &known);
+	if (err == -E2BIG)
+		err = intern(m, &(struct place){.words = {.kind = note->kind}}, &known);
+	if (err)
+		return err;
+	known->frames++;
+	return vec_push(&m->frames, (uint64_t)FRAME_MANAGED << FRAME_KIND_SHIFT |
+					    (uint64_t)(known - m->places.data));
 }
 
 struct cursor {
 	const struct frame_note *next, *end;
 };
 
-/*
- * From 3.13 on the interpreter has a frame of no function before each __init__. Its code, a constant, has no line and no
- * version; any other code has a version.
- */
-static bool is_shim(const struct frame_note *note)
+static enum note_order order_of(const struct managed_frames *m, const struct frame_note *note)
 {
-	return note->function && !note->check;
+	return m->notes.of[note->kind]->order;
 }
 
-/* The frames of Python up to a group; those of groups before it that no loop was found for come with them. */
+/* The frames up to a group; those of groups before it that no place was found for come with them. */
 static int push_groups(struct managed_frames *m, const struct managed_process *process,
-		       struct cursor *python, uint32_t group)
+		       struct cursor *grouped, uint32_t group)
 {
 	int err = 0;
 
-	for (; python->next < python->end && !err; python->next++) {
-		if (python->next->kind != FRAME_NOTE_PYTHON)
+	for (; grouped->next < grouped->end && !err; grouped->next++) {
+		const struct frame_note *note = grouped->next;
+
+		if (order_of(m, note) != NOTE_IN_GROUP)
 			continue;
-		if (python->next->frame > group)
+		if (note->frame > group)
 			break;
-		if (!is_shim(python->next))
-			err = push_note(m, process, python->next, 0);
+		if (note->check || !note->function)
+			err = push_note(m, process, note, 0);
 	}
 	return err;
 }
 
 /* The note of frame number `frame`, or NULL. Notes ascend by frame. */
-static const struct frame_note *note_of(struct cursor *notes, size_t frame)
+static const struct frame_note *note_of(const struct managed_frames *m, struct cursor *notes,
+					size_t frame)
 {
 	while (notes->next < notes->end &&
-	       (notes->next->kind == FRAME_NOTE_PYTHON || notes->next->frame < frame))
+	       (order_of(m, notes->next) == NOTE_IN_GROUP || notes->next->frame < frame))
 		notes->next++;
 	return notes->next < notes->end && notes->next->frame == frame ? notes->next : NULL;
 }
 
-/*
- * Is the innermost frame two? What V8 has in its file is called by compiled code without a frame of its own: the words
- * beside the frame pointer are the caller's. But its own functions of JavaScript have frames, and no file.
- */
-static bool is_called_by(const struct managed_frames *m, const struct managed_process *process,
-			 const struct frame_note *note, uint64_t native)
+/* Is it known as a function without a file? Such a one has a frame of its own. */
+static bool has_no_file(const struct managed_frames *m, const struct managed_process *process,
+			const struct frame_note *note)
 {
 	const struct code_words words = {.life = process->life,
 					 .kind = note->kind,
 					 .function = note->function,
 					 .check = note->check};
-	const struct code_function_event *event;
+	const struct code_function_event *event = code_functions__at(m->functions, &words,
+								     UINT64_MAX);
 
-	if ((note->kind != FRAME_NOTE_V8 && note->kind != FRAME_NOTE_V8_WASM) || note->frame ||
-	    note->place || frame_kind(native) != FRAME_IP ||
-	    process->is_made(process->context, frame_user_address(native)))
-		return false;
-	event = code_functions__at(m->functions, &words, UINT64_MAX);
-	return !event || event->state != CODE_STATE_CONFIRMED || *code_function__file(event);
-}
-
-/* Code that V8 has in its file is better known by its symbol than by the type of its frame. */
-static bool is_of_file(const struct managed_process *process, const struct frame_note *note,
-		       uint64_t native)
-{
-	return (note->kind == FRAME_NOTE_V8_FRAME ||
-		(note->kind == FRAME_NOTE_V8_WASM && note->frame)) &&
-	       !process->is_made(process->context, frame_user_address(native));
+	return event && event->state == CODE_STATE_CONFIRMED && !*code_function__file(event);
 }
 
 /*
- * Code that has no frame yet, or none any more, was called by the frame behind it: if that one is WebAssembly, this may be another
- * function of its module, but none of JavaScript, which is called through code with a frame of its own. The address says what it is.
+ * Code that has no frame yet, or none any more, was called by the frame behind it: what that is of can say what this may be.
+ * The address says what it is.
  */
-static const struct frame_note *note_of_leaf(const struct managed_process *process,
+static const struct frame_note *note_of_leaf(const struct managed_frames *m,
+					     const struct managed_process *process,
 					     const struct cursor *notes,
 					     const struct frame_note *note, uint64_t native,
 					     struct frame_note *leaf)
 {
 	const struct frame_note *caller = note ? note + 1 : notes->next;
 
-	if (caller >= notes->end || caller->kind != FRAME_NOTE_V8_WASM || caller->frame != 1 ||
+	if (caller >= notes->end || !m->notes.of[caller->kind]->names_leaf || caller->frame != 1 ||
 	    (note && note->kind == caller->kind) || frame_kind(native) != FRAME_IP ||
 	    !process->is_made(process->context, frame_user_address(native)))
 		return note;
@@ -307,34 +267,45 @@ static const struct frame_note *note_of_leaf(const struct managed_process *proce
 }
 
 static int push_user_frame(struct managed_frames *m, const struct managed_process *process,
-			   const struct frame_note *note, struct cursor *python, uint64_t native)
+			   const struct frame_note *note, struct cursor *grouped, uint64_t native)
 {
+	const struct note_ops *ops = note ? m->notes.of[note->kind] : NULL;
+	struct note_placing at = {};
+	int err = 0;
+
 	if (!note)
 		return vec_push(&m->frames, native);
-	if (note->kind == FRAME_NOTE_PYTHON_LOOP)
-		return push_groups(m, process, python, note->place);
-	if (is_of_file(process, note, native))
-		return vec_push(&m->frames, native);
-	if (is_called_by(m, process, note, native)) {
-		int err = vec_push(&m->frames, native);
+	if (ops->order == NOTE_PLACES_GROUP)
+		return push_groups(m, process, grouped, note->place);
+	if (ops->place)
+		at = ops->place(note, native, process->is_made, process->context);
+	if (at.is_native || (at.has_callee && !has_no_file(m, process, note)))
+		err = vec_push(&m->frames, native);
+	return err || at.is_native ? err : push_note(m, process, note, at.address);
+}
 
-		if (err)
-			return err;
-	}
-	return push_note(m, process, note, native);
+/* Is each of its notes of a runtime that is listed? */
+static bool are_listed(const struct managed_frames *m, const struct sample_event *e)
+{
+	const struct frame_note *notes = sample_notes(e);
+
+	for (size_t i = 0; i < e->notes; i++)
+		if (!m->notes.of[notes[i].kind])
+			return false;
+	return true;
 }
 
 int managed_frames__of(struct managed_frames *m, const struct managed_process *process,
 		       const struct sample_event *e, struct sample_frames *frames)
 {
 	const struct frame_note *first = sample_notes(e);
-	struct cursor python = {first, first + e->notes}, others = python;
+	struct cursor grouped = {first, first + e->notes}, others = grouped;
 	struct frame_note leaf;
 	int err = 0;
 
 	*frames = (struct sample_frames){e->frames, e->kernel_frames,
 					 (size_t)e->kernel_frames + e->user_frames};
-	if (!e->notes || process->is_plain)
+	if (!e->notes || process->is_plain || !are_listed(m, e))
 		return 0;
 	err = note_kin(m, process);
 	m->frames.count = 0;
@@ -342,14 +313,14 @@ int managed_frames__of(struct managed_frames *m, const struct managed_process *p
 		err = vec_push(&m->frames, e->frames[i]);
 	for (size_t i = 0; i < e->user_frames && !err; i++) {
 		uint64_t native = e->frames[e->kernel_frames + i];
-		const struct frame_note *note = note_of(&others, i);
+		const struct frame_note *note = note_of(m, &others, i);
 
 		if (!i)
-			note = note_of_leaf(process, &others, note, native, &leaf);
-		err = push_user_frame(m, process, note, &python, native);
+			note = note_of_leaf(m, process, &others, note, native, &leaf);
+		err = push_user_frame(m, process, note, &grouped, native);
 	}
 	if (!err)
-		err = push_groups(m, process, &python, UINT32_MAX);
+		err = push_groups(m, process, &grouped, UINT32_MAX);
 	frames->frames = m->frames.data;
 	frames->count = m->frames.count;
 	return err;
@@ -388,21 +359,19 @@ static struct function_id function_of(struct managed_frames *m, enum frame_note_
 	return profile_builder__function(m->builder, &function);
 }
 
-/* What was told of the function of Python before its process was forked, or since, of the parent: then that is in doubt. */
+/* What was reported of the function before its process was forked, or since, of the parent: then that is in doubt. */
 static const struct code_function_event *inherited(const struct managed_frames *m,
 						   const struct place *place, bool *ambiguous)
 {
+	const struct forked_life *forked = ops_of(m, &place->words)->is_inherited
+						   ? forked_map__find(&m->forked, place->words.life)
+						   : NULL;
 	const struct code_function_event *event;
-	uint32_t forked;
 	bool sure;
 
-	if (place->words.kind != FRAME_NOTE_PYTHON)
+	if (!forked)
 		return NULL;
-	forked = hashmap__find(&m->by_life, hash_u64(place->words.life), &place->words.life);
-	if (forked == HASHMAP_NONE)
-		return NULL;
-	event = code_functions__inherited(m->functions, &place->words, m->forked.data[forked].kin,
-					  &sure);
+	event = code_functions__inherited(m->functions, &place->words, forked->kin, &sure);
 	if (event)
 		*ambiguous = !sure;
 	return event;
@@ -469,7 +438,7 @@ static const struct code_function_event *event_of(const struct managed_frames *m
 	size_t version = place->versions ? place->versions - 1 : 0;
 	const struct code_function_event *event, *of_parent;
 
-	if (has_number(&place->words))
+	if (has_number(m, &place->words))
 		return numbered(m, &place->words, ambiguous);
 	event = code_functions__get(m->functions, &place->words, version);
 	if (place->versions)
@@ -498,13 +467,13 @@ static struct profile_line line_of(struct managed_frames *m, const struct place 
 	return line;
 }
 
-static const struct code_function_event *
-called_by_v8(const struct managed_frames *m, const struct code_words *words, bool *ambiguous)
+static const struct code_function_event *called_now(const struct managed_frames *m,
+						    const struct code_words *words, bool *ambiguous)
 {
 	const struct code_function_event *event;
 	bool doubtful;
 
-	if (has_number(words)) {
+	if (has_number(m, words)) {
 		event = numbered(m, words, &doubtful);
 	} else {
 		event = code_functions__get(m->functions, words, 0);
@@ -531,7 +500,7 @@ static size_t chain_of(struct managed_frames *m, const struct place *place,
 						  .kind = place->words.kind,
 						  .function = call->function,
 						  .check = call->check};
-		const struct code_function_event *event = called_by_v8(m, &called, ambiguous);
+		const struct code_function_event *event = called_now(m, &called, ambiguous);
 
 		if (!event || event->state != CODE_STATE_CONFIRMED)
 			return 0;
@@ -548,7 +517,7 @@ static size_t chain_of(struct managed_frames *m, const struct place *place,
 	return count;
 }
 
-/* Where frames of Python are missing: the chain was too long, or is not one. */
+/* Where frames are missing: the chain was too long, or is not one. */
 static void resolve_cut(struct managed_frames *m, const struct place *place)
 {
 	struct profile_function function = {
@@ -561,7 +530,7 @@ static void resolve_cut(struct managed_frames *m, const struct place *place)
 	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, &line, 1);
 }
 
-/* ---- compiled code of HotSpot's -------------------------------------------------------------- */
+/* ---- compiled code that is described once --------------------------------------------------- */
 
 /* What it is was told once, and for good: if it was told otherwise before or since, that was of the moment. */
 static const struct code_chain_event *confirmed_chain(const struct managed_frames *m,
@@ -632,7 +601,8 @@ static size_t compiled_lines(struct managed_frames *m, const struct place *place
 	count = *is_stub ? 1 : chain->call_count - 1u;
 	for (size_t i = 0; i < count; i++) {
 		const struct code_call *call = &chain->calls[i];
-		enum frame_note_kind kind = *is_stub ? FRAME_NOTE_HOTSPOT_CODE : FRAME_NOTE_HOTSPOT;
+		enum frame_note_kind kind = *is_stub ? place->words.kind
+						     : ops_of(m, &place->words)->calls;
 		const struct code_words words = {.life = place->words.life,
 						 .kind = kind,
 						 .function = call->function,
@@ -676,11 +646,11 @@ static void resolve_compiled(struct managed_frames *m, const struct place *place
 		runtime->ambiguous += place->frames;
 }
 
-/* ---- WebAssembly in V8 ----------------------------------------------------------------------- */
+/* ---- functions of a module ------------------------------------------------------------------ */
 
 /* The function that the code at the place was, when it was sampled. NULL: not known. */
-static const struct code_function_event *wasm_function(const struct managed_frames *m,
-						       const struct place *place, bool *ambiguous)
+static const struct code_function_event *module_function(const struct managed_frames *m,
+							 const struct place *place, bool *ambiguous)
 {
 	const struct code_words words = words_of_chain(place);
 	size_t version = place->chains ? place->chains - 1 : 0;
@@ -701,15 +671,15 @@ static const struct code_function_event *wasm_function(const struct managed_fram
 			 chain, ambiguous);
 }
 
-static void resolve_wasm(struct managed_frames *m, const struct place *place,
-			 struct profile_runtime *runtime)
+static void resolve_in_module(struct managed_frames *m, const struct place *place,
+			      struct profile_runtime *runtime)
 {
 	const struct code_function_event *event;
 	struct profile_line line;
 	bool ambiguous = false;
 
 	runtime->frames += place->frames;
-	event = wasm_function(m, place, &ambiguous);
+	event = module_function(m, place, &ambiguous);
 	if (!event) {
 		runtime->unknown += place->frames;
 		return;
@@ -762,23 +732,22 @@ static void report_counts(struct managed_frames *m, struct profile_runtime *runt
 	profile_builder__runtime(m->builder, runtime);
 }
 
-static enum frame_note_kind counted_as(const struct place *place)
-{
-	return place->words.kind == FRAME_NOTE_V8_FRAME ? FRAME_NOTE_V8 : place->words.kind;
-}
-
 void managed_frames__resolve(struct managed_frames *m)
 {
+	static void (*const resolve[])(struct managed_frames *, const struct place *,
+				       struct profile_runtime *) = {
+		[NAMED_BY_FUNCTION] = resolve_place,
+		[NAMED_BY_CODE] = resolve_compiled,
+		[NAMED_BY_MODULE] = resolve_in_module,
+	};
 	struct profile_runtime counts[FRAME_NOTE_COUNT] = {};
 
-	for (size_t i = 0; i < m->places.count; i++)
-		if (m->places.data[i].words.kind == FRAME_NOTE_HOTSPOT_CODE)
-			resolve_compiled(m, &m->places.data[i], &counts[FRAME_NOTE_HOTSPOT]);
-		else if (m->places.data[i].words.kind == FRAME_NOTE_V8_WASM)
-			resolve_wasm(m, &m->places.data[i], &counts[FRAME_NOTE_V8_WASM]);
-		else
-			resolve_place(m, &m->places.data[i],
-				      &counts[counted_as(&m->places.data[i])]);
+	for (size_t i = 0; i < m->places.count; i++) {
+		const struct place *place = &m->places.data[i];
+		const struct note_ops *ops = ops_of(m, &place->words);
+
+		resolve[ops->naming](m, place, &counts[ops->counted_as]);
+	}
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++)
 		report_counts(m, &counts[kind], kind);
 }

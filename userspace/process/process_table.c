@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 
 /* ---- pid or tid -> life ---------------------------------------------------------------------- */
@@ -25,71 +25,27 @@ struct id_slot {
 	void *life;
 };
 
-/* Must not move once it is initialised. */
-struct id_map {
-	struct hashmap map;
-	VEC(struct id_slot) slots;
-	VEC(uint32_t) unused;
-};
+DEFINE_MAP_BY(id_map, struct id_slot, uint32_t, id);
 
-static bool slot_equal(const void *owner, uint32_t index, const void *key)
+static void *find_life(const struct id_map *m, uint32_t id)
 {
-	const struct id_map *m = owner;
+	const struct id_slot *slot = id_map__find(m, id);
 
-	return m->slots.data[index].id == *(const uint32_t *)key;
-}
-
-static void id_map__init(struct id_map *m)
-{
-	hashmap__init(&m->map, slot_equal, m);
-}
-
-static void id_map__fini(struct id_map *m)
-{
-	hashmap__fini(&m->map);
-	vec_free(&m->slots);
-	vec_free(&m->unused);
-}
-
-static void *id_map__find(const struct id_map *m, uint32_t id)
-{
-	uint32_t slot = hashmap__find(&m->map, hash_u64(id), &id);
-
-	return slot == HASHMAP_NONE ? NULL : m->slots.data[slot].life;
+	return slot ? slot->life : NULL;
 }
 
 /* `id` must not be there. */
-static int id_map__add(struct id_map *m, uint32_t id, void *life)
+static int add_life(struct id_map *m, uint32_t id, void *life)
 {
-	struct id_slot content = {id, life};
-	uint32_t slot;
-
-	/* room in `unused` for every slot, so that removing cannot fail */
-	if (vec_reserve(&m->unused, m->slots.count + 1))
-		return -ENOMEM;
-	if (m->unused.count) {
-		slot = m->unused.data[m->unused.count - 1];
-	} else {
-		if (vec_push(&m->slots, content))
-			return -ENOMEM;
-		slot = m->slots.count - 1;
-		m->unused.data[m->unused.count++] = slot;
-	}
-	m->slots.data[slot] = content;
-	if (hashmap__add(&m->map, hash_u64(id), slot))
-		return -ENOMEM;
-	m->unused.count--;
-	return 0;
+	return id_map__need(m, &(struct id_slot){id, life}, NULL) ? 0 : -ENOMEM;
 }
 
-static void id_map__remove(struct id_map *m, uint32_t id)
+static void remove_life(struct id_map *m, uint32_t id)
 {
-	uint32_t slot = hashmap__remove(&m->map, hash_u64(id), &id);
+	struct id_slot *slot = id_map__find(m, id);
 
-	if (slot == HASHMAP_NONE)
-		return;
-	m->slots.data[slot].life = NULL;
-	m->unused.data[m->unused.count++] = slot;
+	if (slot)
+		id_map__remove(m, slot);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -128,8 +84,6 @@ struct process_table *process_table__new(void)
 
 	if (!table)
 		return NULL;
-	id_map__init(&table->pids);
-	id_map__init(&table->tids);
 	TAILQ_INIT(&table->living);
 	TAILQ_INIT(&table->dead);
 	TAILQ_INIT(&table->dead_threads);
@@ -157,7 +111,7 @@ static void free_thread(struct process_table *table, struct thread_life *thread)
 	struct process_life *process = thread->process;
 
 	if (thread->indexed)
-		id_map__remove(&table->tids, thread->tid);
+		remove_life(&table->tids, thread->tid);
 	if (thread->ended)
 		TAILQ_REMOVE(&table->dead_threads, thread, link);
 	else
@@ -174,7 +128,7 @@ static void free_process(struct process_table *table, struct process_life *proce
 	while ((thread = TAILQ_FIRST(&process->threads)))
 		free_thread(table, thread);
 	if (process->indexed)
-		id_map__remove(&table->pids, process->pid);
+		remove_life(&table->pids, process->pid);
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	mapping_table__unref(process->maps);
 	shared_text__unref(process->cgroup);
@@ -202,12 +156,12 @@ void process_table__free(struct process_table *table)
 
 struct process_life *process_table__find(const struct process_table *table, uint32_t pid)
 {
-	return id_map__find(&table->pids, pid);
+	return find_life(&table->pids, pid);
 }
 
 struct thread_life *process_table__find_thread(const struct process_table *table, uint32_t tid)
 {
-	return id_map__find(&table->tids, tid);
+	return find_life(&table->tids, tid);
 }
 
 struct process_life *process_table__first_living(const struct process_table *table)
@@ -370,7 +324,7 @@ static void unindex_process(struct process_table *table, struct process_life *pr
 {
 	if (!process->indexed)
 		return;
-	id_map__remove(&table->pids, process->pid);
+	remove_life(&table->pids, process->pid);
 	process->indexed = false;
 }
 
@@ -378,7 +332,7 @@ static void unindex_thread(struct process_table *table, struct thread_life *thre
 {
 	if (!thread->indexed)
 		return;
-	id_map__remove(&table->tids, thread->tid);
+	remove_life(&table->tids, thread->tid);
 	thread->indexed = false;
 }
 
@@ -400,7 +354,7 @@ static struct process_life *insert_process(struct process_table *table, uint32_t
 	TAILQ_INIT(&process->threads);
 	TAILQ_INSERT_TAIL(&table->living, process, link);
 	if (number_life(&table->process_numbers, &process->number) ||
-	    id_map__add(&table->pids, pid, process)) {
+	    add_life(&table->pids, pid, process)) {
 		free_process(table, process);
 		return NULL;
 	}
@@ -445,7 +399,7 @@ struct thread_life *process_table__add_thread(struct process_table *table,
 	TAILQ_INSERT_TAIL(&process->threads, thread, sibling);
 	process->living++;
 	if (number_life(&table->thread_numbers, &thread->number) ||
-	    id_map__add(&table->tids, tid, thread)) {
+	    add_life(&table->tids, tid, thread)) {
 		free_thread(table, thread);
 		return NULL;
 	}

@@ -53,8 +53,9 @@ struct process_life {
 	uint64_t maps_version;			 /* changes with maps */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that tell of its code; 0: none */
 	bool tells_of_code;			 /* one of them is, or was, followed */
-	enum code_runtime_state python;		 /* as it was told; READ: or nothing was */
-	struct code_kin kin[CODE_KIN_MAX];	 /* whose functions it has had since its fork */
+	enum code_runtime_state unread; /* a runtime that is not read, as reported; READ: none */
+	enum frame_note_kind unread_kind;
+	struct code_kin kin[CODE_KIN_MAX]; /* whose functions it has had since its fork */
 
 	/* process_table's own */
 	bool ended, indexed;

@@ -18,8 +18,8 @@
 
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "jit/jit_runtime.h"
-#include "process/frame_address.h"
+#include "runtimes/runtime.h"
+#include "runtimes/frame_address.h"
 #include "process/gil_counts.h"
 #include "process/managed_frames.h"
 #include "process/outside_rows.h"
@@ -298,7 +298,7 @@ static enum profile_category category_of(const struct image *image)
 
 struct runtime_search {
 	struct recorder *r;
-	const struct jit_runtime *best;
+	const struct runtime *best;
 };
 
 static int look_for_runtime(void *context, const struct mapping *mapping)
@@ -306,21 +306,19 @@ static int look_for_runtime(void *context, const struct mapping *mapping)
 	struct runtime_search *search = context;
 	const struct image *image = image_table__get(world__images(search->r->world),
 						     mapping->image);
-	const struct jit_runtime *runtime = image->kind == DSO_FILE
-						    ? jit_runtime_of_file(image->name)
-						    : NULL;
+	const struct runtime *runtime = image->kind == DSO_FILE ? runtime_of_file(image->name)
+								: NULL;
 
 	if (!search->r->runtime_looks)
 		return 1;
 	search->r->runtime_looks--;
-	if (runtime &&
-	    (!search->best || jit_runtime_rank(runtime) < jit_runtime_rank(search->best)))
+	if (runtime && (!search->best || runtime_rank(runtime) < runtime_rank(search->best)))
 		search->best = runtime;
 	return 0;
 }
 
 /* Forks share their mappings, however many: after RUNTIME_LOOKS of them nobody's runtime is known. */
-static const struct jit_runtime *runtime_of(struct recorder *r, const struct mapping_table *table)
+static const struct runtime *runtime_of(struct recorder *r, const struct mapping_table *table)
 {
 	struct runtime_search search = {.r = r};
 
@@ -348,18 +346,18 @@ static void note_jit_process(struct recorder *r, const struct process_life *life
 static void note_refused(struct recorder *r, const struct process_life *first)
 {
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
-		struct jit_process process = {.refused = p->python};
+		struct jit_process process = {.refused = p->unread};
 		struct window_process *entry;
 
-		if (p->python == CODE_RUNTIME_READ || p->tells_of_code)
+		if (p->unread == CODE_RUNTIME_READ || p->tells_of_code)
 			continue;
 		process.id = window_lives__process_id(&r->lives, p);
 		entry = process.id.v ? window_lives__process(&r->lives, p) : NULL;
 		if (!entry)
 			continue;
-		process.runtime = jit_runtime_by_memory(JIT_MEMORY_PYTHON);
+		process.runtime = runtime_of_note(p->unread_kind);
 		if (entry->jit)
-			r->jit_processes.data[entry->jit - 1].refused = p->python;
+			r->jit_processes.data[entry->jit - 1].refused = p->unread;
 		else if (vec_push(&r->jit_processes, process))
 			r->failed = true;
 		else

@@ -38,7 +38,7 @@ int recorder__close(struct recorder *r, uint64_t end);
 /* A sampled process that runs JIT code. */
 struct jit_process {
 	struct process_id id;
-	const struct jit_runtime *runtime; /* NULL: not recognized */
+	const struct runtime *runtime; /* NULL: not recognized */
 	enum code_runtime_state
 		refused; /* why its functions are not read; READ: they are, or it is not known */
 	uint32_t files[JIT_FILE_KIND_COUNT]; /* its perf map and jitdump; 0: none */

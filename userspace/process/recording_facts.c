@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/parse.h"
 #include "base/vec.h"
 
@@ -16,6 +16,8 @@ struct fact {
 	char *key, *value;
 };
 
+DEFINE_MAP_BY_STRING(fact_map, struct fact, key);
+
 /* The books of one CPU. */
 struct cpu_account {
 	struct profile_cpu_books now, begin; /* of the window */
@@ -23,8 +25,7 @@ struct cpu_account {
 };
 
 struct recording_facts {
-	VEC(struct fact) facts; /* in the order in which they were told first */
-	struct hashmap by_key;
+	struct fact_map facts; /* in the order of their first reports */
 	VEC(struct cpu_account) accounts;
 	VEC(uint32_t) account_of; /* by cpu: number + 1, or 0 */
 	uint64_t start, period, fallback_period;
@@ -33,20 +34,9 @@ struct recording_facts {
 	uint64_t tsc_khz;
 };
 
-static bool has_key(const void *owner, uint32_t index, const void *key)
-{
-	const struct recording_facts *f = owner;
-
-	return !strcmp(f->facts.data[index].key, key);
-}
-
 struct recording_facts *recording_facts__new(void)
 {
-	struct recording_facts *f = calloc(1, sizeof(*f));
-
-	if (f)
-		hashmap__init(&f->by_key, has_key, f);
-	return f;
+	return calloc(1, sizeof(struct recording_facts));
 }
 
 void recording_facts__free(struct recording_facts *f)
@@ -57,8 +47,7 @@ void recording_facts__free(struct recording_facts *f)
 		free(f->facts.data[i].key);
 		free(f->facts.data[i].value);
 	}
-	vec_free(&f->facts);
-	hashmap__fini(&f->by_key);
+	fact_map__fini(&f->facts);
 	vec_free(&f->accounts);
 	vec_free(&f->account_of);
 	free(f);
@@ -70,26 +59,25 @@ static int keep_fact(struct recording_facts *f, const char *key, const char *val
 {
 	struct fact fact = {strdup(key), strdup(value)};
 
-	if (!fact.key || !fact.value || vec_push(&f->facts, fact)) {
-		free(fact.key);
-		free(fact.value);
-		return -ENOMEM;
-	}
-	return hashmap__add(&f->by_key, hash_string(key), f->facts.count - 1);
+	if (fact.key && fact.value && fact_map__need(&f->facts, &fact, NULL))
+		return 0;
+	free(fact.key);
+	free(fact.value);
+	return -ENOMEM;
 }
 
 static int replace_fact(struct recording_facts *f, const char *key, const char *value)
 {
-	uint32_t number = hashmap__find(&f->by_key, hash_string(key), key);
+	struct fact *known = fact_map__find(&f->facts, key);
 	char *copy;
 
-	if (number == HASHMAP_NONE)
+	if (!known)
 		return f->facts.count < FACTS_MAX ? keep_fact(f, key, value) : 0;
 	copy = strdup(value);
 	if (!copy)
 		return -ENOMEM;
-	free(f->facts.data[number].value);
-	f->facts.data[number].value = copy;
+	free(known->value);
+	known->value = copy;
 	return 0;
 }
 

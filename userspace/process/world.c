@@ -254,7 +254,8 @@ static bool fork_is_known(struct world *w, const struct task_event *e)
 static void inherit_code(struct process_life *child, const struct process_life *parent,
 			 uint64_t time)
 {
-	child->python = parent->python;
+	child->unread = parent->unread;
+	child->unread_kind = parent->unread_kind;
 	child->kin[0] = (struct code_kin){parent->number.serial, time};
 	memcpy(child->kin + 1, parent->kin, sizeof(child->kin) - sizeof(child->kin[0]));
 }
@@ -654,8 +655,10 @@ int world__code_runtime(struct world *w, const struct code_runtime_event *e)
 {
 	struct process_life *life = process_table__find(w->processes, e->pid);
 
-	if (life && life->start <= e->header.time && e->kind == FRAME_NOTE_PYTHON)
-		life->python = (enum code_runtime_state)e->state;
+	if (life && life->start <= e->header.time) {
+		life->unread = (enum code_runtime_state)e->state;
+		life->unread_kind = (enum frame_note_kind)e->kind;
+	}
 	return 0;
 }
 

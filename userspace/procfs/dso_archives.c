@@ -55,26 +55,6 @@ static bool make_member_room(struct dso_opener *o)
 	return true;
 }
 
-/* Takes its path, if that works. */
-static int keep_member(struct dso_opener *o, const struct member *m, uint32_t *result)
-{
-	uint32_t index;
-	int err = lru__take(&o->member_order, &index);
-
-	if (err)
-		return err;
-	err = vec_reserve(&o->members, (size_t)index + 1);
-	if (err) {
-		lru__release(&o->member_order, index);
-		return err;
-	}
-	if (o->members.count == index)
-		o->members.count++;
-	o->members.data[index] = *m;
-	*result = index;
-	return 0;
-}
-
 /* ---- looking into one ------------------------------------------------------------------------ */
 
 static uint32_t member_at(const struct dso_opener *o, uint32_t archive, uint64_t offset)
@@ -90,7 +70,7 @@ static uint32_t member_at(const struct dso_opener *o, uint32_t archive, uint64_t
 }
 
 /* zip_find() within the limits of CPU time and of readings of this archive; -EAGAIN: not now. */
-static int find_entry(struct dso_opener *o, struct image *archive, uint64_t offset,
+static int find_entry(struct dso_opener *o, struct dso_image *archive, uint64_t offset,
 		      struct zip_entry *entry)
 {
 	const struct quota_limit *cpu = &quota_row(QUOTA_ARCHIVES)->all,
@@ -111,7 +91,7 @@ static int find_entry(struct dso_opener *o, struct image *archive, uint64_t offs
 static int add_member(struct dso_opener *o, uint32_t archive, const struct wanted *w,
 		      uint64_t offset, uint32_t *member)
 {
-	struct image *image = &o->images.data[archive];
+	struct dso_image *image = &o->images.data[archive];
 	_cleanup_free_ char *path = NULL;
 	struct member m = {
 		.archive = archive,
@@ -121,6 +101,7 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 		.generation = w->generation,
 	};
 	struct zip_entry entry;
+	uint32_t place;
 	int err;
 
 	*member = LRU_NONE;
@@ -138,11 +119,13 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 	}
 	if (strlen(path) >= EVENT_PATH_MAX)
 		return 0;
-	m.path = path;
-	err = keep_member(o, &m, member);
-	if (!err)
-		path = NULL;
-	return err;
+	err = lru__take_in(&o->member_order, &o->members, &place);
+	if (err)
+		return err;
+	m.path = steal_ptr(path);
+	o->members.data[place] = m;
+	*member = place;
+	return 0;
 }
 
 static void fill_inner_event(const struct member *member, const struct mmap_event *event,

@@ -10,6 +10,9 @@
  * A build-id is what a file says of itself, and everybody can write a file. So it stands for all files that say
  * the same only if nobody but the administrator can have put them there; such files are one image, in whatever
  * container they lie. Every other file is an image of its own: device, inode, size and times.
+ *
+ * A file that a user's program serves is kept as a copy in memory (file_search.c). Copies have a limit for each user and one
+ * for all; those that were not used for a while are closed to make room.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/minmax.h"
 #include "procfs/dso_opener_private.h"
 
 static uint64_t hash_build_id(const struct build_id *id)
@@ -25,37 +29,20 @@ static uint64_t hash_build_id(const struct build_id *id)
 	return hash_bytes(id->bytes, id->size);
 }
 
-static bool image_has_build_id(const void *owner, uint32_t index, const void *key)
+static uint64_t hash_inode(uint64_t device, uint64_t inode)
 {
-	const struct dso_opener *o = owner;
-
-	return build_id_equal(&o->images.data[index].build_id, key);
-}
-
-struct inode_key {
-	dev_t device;
-	ino_t inode;
-};
-
-static uint64_t hash_inode(const struct inode_key *key)
-{
-	return hash_combine(hash_u64(key->device), hash_u64(key->inode));
-}
-
-static bool image_has_inode(const void *owner, uint32_t index, const void *key)
-{
-	const struct image *image = &((const struct dso_opener *)owner)->images.data[index];
-	const struct inode_key *k = key;
-
-	return image->device == k->device && image->inode == k->inode;
+	return hash_combine(hash_u64(device), hash_u64(inode));
 }
 
 void dso_images__init(struct dso_opener *o)
 {
-	hashmap__init(&o->by_build_id, image_has_build_id, o);
-	hashmap__init(&o->by_inode, image_has_inode, o);
 	lru__init(&o->image_order);
 	lru__init(&o->fd_order);
+	quota__init(&o->copies.quota, QUOTA_FILE_COPIES);
+	if (o->caps.copies_user)
+		o->copies.quota.user.limit = o->caps.copies_user;
+	if (o->caps.copies_all)
+		o->copies.quota.all.limit = o->caps.copies_all;
 	o->vdso = HASHMAP_NONE;
 }
 
@@ -77,7 +64,7 @@ void dso_images__fini(struct dso_opener *o)
 
 void dso_images__use(struct dso_opener *o, uint32_t index)
 {
-	const struct image *image = &o->images.data[index];
+	const struct dso_image *image = &o->images.data[index];
 
 	dso_roots__use(o, image->root);
 	if (image->held)
@@ -101,42 +88,47 @@ void dso_images__unhold(struct dso_opener *o, uint32_t index)
 		dso_images__use(o, index);
 }
 
+/* ---- copies in memory ------------------------------------------------------------------------- */
+
+static void count_copy(struct dso_opener *o, struct dso_image *image, const struct found *found)
+{
+	quota__take(&o->copies.quota, found->user, found->copied, 0);
+	image->copied = found->copied;
+	image->copied_for = found->user;
+}
+
+static void discount_copy(struct dso_opener *o, struct dso_image *image)
+{
+	quota__give(&o->copies.quota, image->copied_for, image->copied);
+	image->copied = 0;
+}
+
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 void dso_images__close(struct dso_opener *o, uint32_t index)
 {
-	struct image *image = &o->images.data[index];
+	struct dso_image *image = &o->images.data[index];
 
 	if (image->fd < 0 || image->held)
 		return;
 	lru__remove(&o->fd_order, index);
 	quota__give(&o->fd_quota, image->owner, 1);
 	close(image->fd);
-	dso_copies__remove(o, image);
+	discount_copy(o, image);
 	image->fd = -1;
 	o->fds--;
 }
 
-/* The least recently used one, or LRU_NONE: all are in use, and nobody has more than this owner. */
-static uint32_t image_to_leave(const struct dso_opener *o, const struct lru *order,
+static uint32_t image_to_evict(const struct dso_opener *o, const struct lru *order,
 			       const struct quota *quota, uint64_t owner)
 {
-	uint32_t index = lru__idle(order, o->now, o->caps.idle);
-	uint32_t most;
-
-	if (index != LRU_NONE)
-		return index;
-	most = quota__most(quota, owner, 1);
-	index = most < QUOTA_OWNERS ? lru__oldest(order) : LRU_NONE;
-	while (index != LRU_NONE && !quota__is_of(quota, most, o->images.data[index].owner))
-		index = lru__newer(order, index);
-	return index;
+	return lru__to_evict(order, o->now, o->caps.idle, quota, owner, LRU_OWNERS(o->images));
 }
 
 bool dso_images__make_fd_room(struct dso_opener *o, uint64_t owner)
 {
 	while (o->fds >= o->caps.fds_max) {
-		uint32_t index = image_to_leave(o, &o->fd_order, &o->fd_quota, owner);
+		uint32_t index = image_to_evict(o, &o->fd_order, &o->fd_quota, owner);
 
 		if (index == LRU_NONE)
 			return false;
@@ -148,7 +140,7 @@ bool dso_images__make_fd_room(struct dso_opener *o, uint64_t owner)
 	return true;
 }
 
-static bool same_content(const struct image *image, const struct stat *st)
+static bool same_content(const struct dso_image *image, const struct stat *st)
 {
 	return image->size == st->st_size && image->modified.tv_sec == st->st_mtim.tv_sec &&
 	       image->modified.tv_nsec == st->st_mtim.tv_nsec;
@@ -156,14 +148,14 @@ static bool same_content(const struct image *image, const struct stat *st)
 
 bool dso_images__is_unchanged(const struct dso_opener *o, uint32_t index)
 {
-	const struct image *image = &o->images.data[index];
+	const struct dso_image *image = &o->images.data[index];
 	struct stat st;
 
 	return image->fd >= 0 && !fstat(image->fd, &st) && same_content(image, &st);
 }
 
 /* The found file is the image, which owns the descriptor from now on and drops an earlier one. */
-static void set_file(struct dso_opener *o, struct image *image, const struct found *found)
+static void set_file(struct dso_opener *o, struct dso_image *image, const struct found *found)
 {
 	struct stat st;
 
@@ -172,8 +164,8 @@ static void set_file(struct dso_opener *o, struct image *image, const struct fou
 		image->size = st.st_size;
 		image->modified = st.st_mtim;
 	}
-	dso_copies__remove(o, image);
-	dso_copies__add(o, image, found);
+	discount_copy(o, image);
+	count_copy(o, image, found);
 	if (image->fd < 0) {
 		image->fd = found->fd;
 		o->fds++;
@@ -186,7 +178,7 @@ static void set_file(struct dso_opener *o, struct image *image, const struct fou
 }
 
 /* Keeps the found file, or closes it if there is no room. */
-static void keep_file(struct dso_opener *o, struct image *image, const struct found *found)
+static void keep_file(struct dso_opener *o, struct dso_image *image, const struct found *found)
 {
 	if (image->fd >= 0 || dso_images__make_fd_room(o, image->owner))
 		set_file(o, image, found);
@@ -194,16 +186,91 @@ static void keep_file(struct dso_opener *o, struct image *image, const struct fo
 		close(found->fd);
 }
 
+static uint64_t room_of(const struct dso_opener *o, uint32_t user)
+{
+	int64_t left = quota__left(&o->copies.quota, user, 0);
+
+	return left > 0 ? (uint64_t)left : 0;
+}
+
+/* Closes the user's copies that were not used for a while, until there is so much room. */
+static void evict_copies(struct dso_opener *o, uint32_t user, uint64_t bytes)
+{
+	uint32_t index = lru__idle(&o->fd_order, o->now, o->caps.idle);
+
+	while (index != LRU_NONE && room_of(o, user) < bytes) {
+		uint32_t next = lru__next_idle(&o->fd_order, index, o->now, o->caps.idle);
+		const struct dso_image *image = &o->images.data[index];
+
+		if (image->copied && image->copied_for == user) {
+			dso_images__close(o, index);
+			o->evicted++;
+		}
+		index = next;
+	}
+}
+
+uint64_t dso_images__copy_room(struct dso_opener *o, uint32_t user, uint64_t wanted)
+{
+	evict_copies(o, user, wanted);
+	return min_u64(room_of(o, user), wanted);
+}
+
+/* Has it been noted before? The last ones are known. */
+static bool is_noted(struct dso_opener *o, const struct file_finding *facts)
+{
+	const uint64_t file[] = {facts->device, facts->inode, facts->size,
+				 (uint64_t)facts->changed.tv_sec, (uint64_t)facts->changed.tv_nsec};
+	uint64_t hash = hash_bytes(file, sizeof(file));
+
+	for (size_t i = 0; i < COPIES_LEFT; i++)
+		if (o->copies.left[i] == hash)
+			return true;
+	o->copies.left[o->copies.next_left++ % COPIES_LEFT] = hash;
+	return false;
+}
+
+void dso_images__note_copy(struct dso_opener *o, uint32_t user, const struct file_finding *facts,
+			   bool by_itself)
+{
+	const enum outside_reason reason = by_itself ? OUTSIDE_BY_ITSELF
+						     : quota__scarcest(&o->copies.quota, user);
+
+	if (!is_noted(o, facts))
+		outside_books__add(o->caps.books, user, OUTSIDE_FILE_COPIES, reason, 1);
+}
+
 /* ---- images come and go ---------------------------------------------------------------------- */
 
 uint32_t dso_images__with_build_id(const struct dso_opener *o, const struct build_id *id)
 {
-	return hashmap__find(&o->by_build_id, hash_build_id(id), id);
+	uint32_t image;
+
+	hashmap_each(&o->by_build_id, hash_build_id(id),
+		     image) if (build_id_equal(&o->images.data[image].build_id, id)) break;
+	return image;
 }
 
-static uint32_t image_with_inode(const struct dso_opener *o, const struct inode_key *key)
+static uint32_t image_with_inode(const struct dso_opener *o, uint64_t device, uint64_t inode)
 {
-	return hashmap__find(&o->by_inode, hash_inode(key), key);
+	uint32_t image;
+
+	hashmap_each(&o->by_inode, hash_inode(device, inode),
+		     image) if (o->images.data[image].device == device &&
+				o->images.data[image].inode == inode) break;
+	return image;
+}
+
+/* The image of this file, if it has this state and build-id, or HASHMAP_NONE. */
+static uint32_t image_in_state(const struct dso_opener *o, uint64_t device, uint64_t inode,
+			       uint64_t state, const struct build_id *id)
+{
+	uint32_t index = image_with_inode(o, device, inode);
+
+	if (index == HASHMAP_NONE || o->images.data[index].state != state ||
+	    !build_id_equal(&o->images.data[index].build_id, id))
+		return HASHMAP_NONE;
+	return index;
 }
 
 /* A file is what it was as long as none of these has changed. */
@@ -230,35 +297,20 @@ static bool stands_for_build_id(const struct file_finding *facts)
 /* The known image of this file, or HASHMAP_NONE. */
 static uint32_t known_image(const struct dso_opener *o, const struct file_finding *facts)
 {
-	struct inode_key key = {facts->device, facts->inode};
-	const struct image *image;
-	uint32_t index;
-
-	if (stands_for_build_id(facts))
-		return dso_images__with_build_id(o, &facts->build_id);
-	index = image_with_inode(o, &key);
-	image = index == HASHMAP_NONE ? NULL : &o->images.data[index];
-	return image && image->state == state_of(facts) &&
-			       build_id_equal(&image->build_id, &facts->build_id)
-		       ? index
-		       : HASHMAP_NONE;
+	return stands_for_build_id(facts) ? dso_images__with_build_id(o, &facts->build_id)
+					  : image_in_state(o, facts->device, facts->inode,
+							   state_of(facts), &facts->build_id);
 }
 
 uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w)
 {
-	struct inode_key key = {makedev(w->major, w->minor), w->inode};
-	uint32_t index = image_with_inode(o, &key);
-	const struct image *image = index == HASHMAP_NONE ? NULL : &o->images.data[index];
-
-	return image && image->state == w->generation &&
-			       build_id_equal(&image->build_id, &w->build_id)
-		       ? index
-		       : HASHMAP_NONE;
+	return image_in_state(o, makedev(w->major, w->minor), w->inode, w->generation,
+			      &w->build_id);
 }
 
 void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_event *event)
 {
-	const struct image *image = &o->images.data[index];
+	const struct dso_image *image = &o->images.data[index];
 
 	dso_event__set_build_id(event, &image->build_id);
 	if (image->build_id.size == 0 || image->shared)
@@ -272,27 +324,30 @@ void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_
 
 static int index_image(struct dso_opener *o, uint32_t index)
 {
-	const struct image *image = &o->images.data[index];
-	struct inode_key key = {image->device, image->inode};
+	const struct dso_image *image = &o->images.data[index];
+	uint64_t hash = hash_inode(image->device, image->inode);
+	uint32_t before;
 
 	if (image->shared)
 		return hashmap__add(&o->by_build_id, hash_build_id(&image->build_id), index);
-	hashmap__remove(&o->by_inode, hash_inode(&key), &key); /* as it was before */
-	return hashmap__add(&o->by_inode, hash_inode(&key), index);
+	before = image_with_inode(o, image->device, image->inode);
+	if (before != HASHMAP_NONE) /* the file has changed */
+		hashmap__erase(&o->by_inode, hash, before);
+	return hashmap__add(&o->by_inode, hash, index);
 }
 
 static void unindex_image(struct dso_opener *o, uint32_t index)
 {
-	const struct image *image = &o->images.data[index];
-	struct inode_key key = {image->device, image->inode};
+	const struct dso_image *image = &o->images.data[index];
 
 	if (image->shared)
-		hashmap__remove(&o->by_build_id, hash_build_id(&image->build_id), &image->build_id);
-	else if (image_with_inode(o, &key) == index) /* not if it was written over since */
-		hashmap__remove(&o->by_inode, hash_inode(&key), &key);
+		hashmap__erase(&o->by_build_id, hash_build_id(&image->build_id), index);
+	else if (image_with_inode(o, image->device, image->inode) ==
+		 index) /* else it has changed since */
+		hashmap__erase(&o->by_inode, hash_inode(image->device, image->inode), index);
 }
 
-static void set_root(struct dso_opener *o, struct image *image, int root)
+static void set_root(struct dso_opener *o, struct dso_image *image, int root)
 {
 	if (image->root >= 0)
 		o->roots.data[image->root].images--;
@@ -304,7 +359,7 @@ static void set_root(struct dso_opener *o, struct image *image, int root)
 void dso_images__set_place(struct dso_opener *o, uint32_t index, int root, const char *path,
 			   size_t path_length)
 {
-	struct image *image = &o->images.data[index];
+	struct dso_image *image = &o->images.data[index];
 	char *copy = strndup(path, path_length);
 
 	if (!copy)
@@ -323,7 +378,7 @@ static void set_found_place(struct dso_opener *o, uint32_t index, const struct f
 
 static void forget_image(struct dso_opener *o, uint32_t index)
 {
-	struct image *image = &o->images.data[index];
+	struct dso_image *image = &o->images.data[index];
 
 	log_debug(LOG_PROCFS, "forgot %s", image->path ? image->path : "a file");
 	dso_sightings__forget_image(o, index);
@@ -342,7 +397,7 @@ static void forget_image(struct dso_opener *o, uint32_t index)
 static int make_image_room(struct dso_opener *o, uint64_t owner)
 {
 	while (o->image_order.count >= o->caps.images_max) {
-		uint32_t index = image_to_leave(o, &o->image_order, &o->image_quota, owner);
+		uint32_t index = image_to_evict(o, &o->image_order, &o->image_quota, owner);
 
 		if (index == LRU_NONE)
 			return -ENOSPC;
@@ -354,7 +409,7 @@ static int make_image_room(struct dso_opener *o, uint64_t owner)
 /* A slot for it; does not take its descriptor. */
 static int make_image(struct dso_opener *o, const struct found *found, uint32_t *result)
 {
-	struct image image = {
+	struct dso_image image = {
 		.fd = -1,
 		.root = NO_ROOT,
 		.build_id = found->facts.build_id,
@@ -372,18 +427,13 @@ static int make_image(struct dso_opener *o, const struct found *found, uint32_t 
 	err = make_image_room(o, image.owner);
 
 	if (!err)
-		err = lru__take(&o->image_order, &index);
+		err = lru__take_in(&o->image_order, &o->images, &index);
 	if (err)
 		return err;
-	err = vec_reserve(&o->images, (size_t)index + 1);
+	o->images.data[index] = image;
+	err = lru__reserve(&o->fd_order, (size_t)index + 1);
 	if (!err)
-		err = lru__reserve(&o->fd_order, (size_t)index + 1);
-	if (!err) {
-		if (o->images.count == index)
-			o->images.count++;
-		o->images.data[index] = image;
 		err = index_image(o, index);
-	}
 	if (err) {
 		lru__release(&o->image_order, index);
 		return err;
@@ -395,7 +445,7 @@ static int make_image(struct dso_opener *o, const struct found *found, uint32_t 
 
 static int add_image(struct dso_opener *o, const struct found *found, uint32_t *index)
 {
-	struct image *image;
+	struct dso_image *image;
 	int err = make_image(o, found, index);
 
 	if (err) {
@@ -412,7 +462,7 @@ static int add_image(struct dso_opener *o, const struct found *found, uint32_t *
 
 int dso_images__adopt(struct dso_opener *o, const struct found *found, uint32_t *index)
 {
-	struct image *image;
+	struct dso_image *image;
 	int err;
 
 	*index = known_image(o, &found->facts);
@@ -444,7 +494,7 @@ void dso_images__forget_root(struct dso_opener *o, int root)
 
 int dso_images__reopen(struct dso_opener *o, uint32_t index, search_done_fn done, void *context)
 {
-	const struct image *image = &o->images.data[index];
+	const struct dso_image *image = &o->images.data[index];
 	struct wanted w = {
 		.path = image->path,
 		.path_length = image->path ? strlen(image->path) : 0,
@@ -454,12 +504,12 @@ int dso_images__reopen(struct dso_opener *o, uint32_t index, search_done_fn done
 
 	if (!image->path || image->root < 0)
 		return -ENOENT;
-	return dso_searches__path(o, &w, image->root, done, context);
+	return dso_searches__mapping(o, &w, image->root, done, context);
 }
 
 bool dso_images__reopened(struct dso_opener *o, uint32_t index, const struct found *found)
 {
-	struct image *image = &o->images.data[index];
+	struct dso_image *image = &o->images.data[index];
 	bool same = image->shared ? stands_for_build_id(&found->facts)
 				  : image->state == state_of(&found->facts);
 

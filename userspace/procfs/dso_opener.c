@@ -26,7 +26,7 @@
 #include "base/log.h"
 #include "procfs/dso_opener_private.h"
 #include "procfs/vdso.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 #define SIGHTINGS_MAX  32768u
 #define MEMBERS_MAX    4096u
@@ -82,7 +82,6 @@ int dso_opener__new(const struct dso_opener_options *options, struct dso_opener 
 	set_caps(o, options);
 	o->pool = o->caps.readers;
 	dso_images__init(o);
-	dso_copies__init(o);
 	dso_sightings__init(o);
 	dso_archives__init(o);
 	dso_roots__init(o);
@@ -177,7 +176,7 @@ static void note_no_descriptor(struct dso_opener *o, struct mmap_event *event)
 
 void dso_event__set_image(struct dso_opener *o, struct mmap_event *event, uint32_t index)
 {
-	const struct image *image = &o->images.data[index];
+	const struct dso_image *image = &o->images.data[index];
 
 	event->file_state = FILE_STATE_RIGHT;
 	if (image->fd < 0)
@@ -412,15 +411,15 @@ uint64_t dso_opener__pending_since(const struct dso_opener *o)
 int dso_opener__step(struct dso_opener *o)
 {
 	if (o->pool)
-		reader_pool__step(o->pool);
+		helper_pool__step(o->pool);
 	dso_waits__pass_on(o);
 	return take_error(o);
 }
 
 int dso_opener__settle(struct dso_opener *o, uint64_t patience)
 {
-	if (o->pool && reader_pool__waiting(o->pool))
-		reader_pool__settle(o->pool, patience);
+	if (o->pool && helper_pool__waiting(o->pool))
+		helper_pool__settle(o->pool, patience);
 	dso_waits__pass_on(o);
 	return take_error(o);
 }
@@ -430,7 +429,7 @@ int dso_opener__finish(struct dso_opener *o, uint64_t patience)
 	int err = dso_opener__settle(o, patience);
 
 	if (o->pool)
-		reader_pool__end(o->pool);
+		helper_pool__end(o->pool);
 	dso_waits__pass_on(o);
 	return err ? err : take_error(o);
 }
@@ -628,11 +627,11 @@ int dso_opener__request_by_identity(struct dso_opener *o, const struct dso_ident
 	return answer_located(o, &w, &located, answer, context);
 }
 
-static struct image *open_image(struct dso_opener *o, const struct dso_identity *identity,
-				uint32_t *index)
+static struct dso_image *open_image(struct dso_opener *o, const struct dso_identity *identity,
+				    uint32_t *index)
 {
 	struct wanted w = wanted_by_identity(identity);
-	struct image *image;
+	struct dso_image *image;
 
 	*index = find_image(o, &w);
 	image = *index == HASHMAP_NONE ? NULL : &o->images.data[*index];
@@ -643,7 +642,7 @@ bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *ide
 {
 	struct statx st;
 	uint32_t index;
-	const struct image *image = open_image(o, identity, &index);
+	const struct dso_image *image = open_image(o, identity, &index);
 
 	/* what is known already: its file system need not answer */
 	return image &&

@@ -34,7 +34,7 @@ struct dso_opener_options {
 	size_t members_max;   /* libraries inside archives: 4,096 */
 	uint64_t idle;	      /* ns: what was used since then is not evicted: 30 s, 1 s at least */
 	/* Files are opened by these processes, with file_search__serve as this service of theirs. NULL: in place. */
-	struct reader_pool *readers;
+	struct helper_pool *readers;
 	unsigned int service;
 	uint64_t copies_user,
 		copies_all;	     /* bytes of copies in memory: 256 MB a user, 512 MB in all */
@@ -104,7 +104,7 @@ int dso_opener__step(struct dso_opener *o);
 int dso_opener__settle(struct dso_opener *o, uint64_t patience);
 /*
  * The same, and then whatever is left is answered with what is known, and so is all that is asked later: the readers
- * end (reader_pool__end()).
+ * end (helper_pool__end()).
  */
 int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ struct root {
 	uint64_t owner;	 /* whose process it was first seen of */
 };
 
-struct image {
+struct dso_image {
 	int fd;	  /* -1: closed */
 	int root; /* the root below which `path` led to it, or NO_ROOT */
 	char *path;
@@ -87,12 +87,12 @@ struct plain_memory {
 
 struct dso_opener {
 	/* images: dso_images.c */
-	VEC(struct image) images;
+	VEC(struct dso_image) images;
 	struct lru image_order;
 	struct lru fd_order;	    /* those that are open */
 	struct hashmap by_build_id; /* those that stand for it */
 	struct hashmap by_inode;    /* the others, by stat's device and inode */
-	/* copies of files: dso_copies.c */
+	/* copies of files */
 	struct {
 		struct quota quota;
 		uint64_t left[COPIES_LEFT]; /* files that were: each is counted once */
@@ -101,8 +101,7 @@ struct dso_opener {
 	/* sightings: dso_sightings.c */
 	VEC(struct sighting) sightings;
 	struct lru sighting_order;
-	struct hashmap by_sighting; /* all fields but the image; a generation of 0 equals any */
-	struct hashmap by_identity; /* no root, and the very generation: there may be several */
+	struct hashmap by_numbers; /* sightings */
 	/* archives: dso_archives.c */
 	VEC(struct member) members;
 	struct lru member_order;
@@ -120,7 +119,7 @@ struct dso_opener {
 	int last_root; /* or negative errno */
 
 	/* searches: dso_searches.c */
-	struct reader_pool *pool; /* NULL: files are searched for in place */
+	struct helper_pool *pool; /* NULL: files are searched for in place */
 	/* for searches that are under way: dso_waits.c */
 	struct dso_wait *waits;
 	VEC(struct passed_event) passed; /* until they end */
@@ -206,9 +205,6 @@ void dso_roots__sweep(struct dso_opener *o);
  */
 int dso_searches__mapping(struct dso_opener *o, const struct wanted *w, int root,
 			  search_done_fn done, void *context);
-/* `path` below this root alone. */
-int dso_searches__path(struct dso_opener *o, const struct wanted *w, int root, search_done_fn done,
-		       void *context);
 /* The same at once, in place, below our own root: for who reads a recording. 0 or negative errno. */
 int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found *found);
 
@@ -269,21 +265,14 @@ void dso_images__set_place(struct dso_opener *o, uint32_t index, int root, const
 			   size_t path_length);
 /* The root is about to be closed. */
 void dso_images__forget_root(struct dso_opener *o, int root);
-
-/* ---- dso_copies.c ---------------------------------------------------------------------------- */
-
-void dso_copies__init(struct dso_opener *o);
 /* How many of the `wanted` bytes a copy for this user may have. Makes room, if what is idle can be closed. */
-uint64_t dso_copies__room(struct dso_opener *o, uint32_t user, uint64_t wanted);
+uint64_t dso_images__copy_room(struct dso_opener *o, uint32_t user, uint64_t wanted);
 /*
  * A file of the user is left, as there is no room, or (`by_itself`) never will be: to the books of the outside. It may be asked for
  * again and again.
  */
-void dso_copies__note(struct dso_opener *o, uint32_t user, const struct file_finding *facts,
-		      bool by_itself);
-/* The image has what was found, or nothing any more. */
-void dso_copies__add(struct dso_opener *o, struct image *image, const struct found *found);
-void dso_copies__remove(struct dso_opener *o, struct image *image);
+void dso_images__note_copy(struct dso_opener *o, uint32_t user, const struct file_finding *facts,
+			   bool by_itself);
 
 /* ---- dso_sightings.c ------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/tenant_open.h"
 #include "procfs/dso_opener_private.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define ROOT_KEPT 2000000 /* ns that a process which starts is taken to have the root it had */
 #define SWEEPS	  4	  /* in the time after which a root may go */
@@ -27,19 +27,24 @@ static uint64_t hash_root(const struct root *root)
 			    (uint64_t)root->major << 32 | root->minor);
 }
 
-static bool root_equal(const void *owner, uint32_t index, const void *key)
+static bool same_root(const struct root *a, const struct root *b)
 {
-	const struct root *root = &((const struct dso_opener *)owner)->roots.data[index];
-	const struct root *other = key;
+	return a->inode == b->inode && a->mount == b->mount && a->major == b->major &&
+	       a->minor == b->minor;
+}
 
-	return root->inode == other->inode && root->mount == other->mount &&
-	       root->major == other->major && root->minor == other->minor;
+static uint32_t find_root(const struct dso_opener *o, const struct root *root)
+{
+	uint32_t place;
+
+	hashmap_each(&o->by_root, hash_root(root),
+		     place) if (same_root(&o->roots.data[place], root)) break;
+	return place;
 }
 
 void dso_roots__init(struct dso_opener *o)
 {
 	lru__init(&o->root_order);
-	hashmap__init(&o->by_root, root_equal, o);
 	o->last_root = NO_ROOT;
 	o->own_root = dso_roots__of(o, getpid());
 	if (o->own_root >= 0)
@@ -66,7 +71,7 @@ static void close_root(struct dso_opener *o, uint32_t place)
 		dso_images__forget_root(o, place);
 	if (o->last_root == (int)place)
 		o->last_pid = 0;
-	hashmap__remove(&o->by_root, hash_root(root), root);
+	hashmap__erase(&o->by_root, hash_root(root), place);
 	lru__release(&o->root_order, place);
 	quota__give(&o->root_quota, root->owner, 1);
 	close(root->fd);
@@ -89,27 +94,13 @@ void dso_roots__sweep(struct dso_opener *o)
 	}
 }
 
-/* The least recently used one, or LRU_NONE: all are in use, and nobody has more than this owner. */
-static uint32_t root_to_close(const struct dso_opener *o, uint64_t owner)
-{
-	uint32_t place = lru__idle(&o->root_order, o->now, o->caps.idle);
-	uint32_t most;
-
-	if (place != LRU_NONE)
-		return place;
-	most = quota__most(&o->root_quota, owner, 1);
-	place = most < QUOTA_OWNERS ? lru__oldest(&o->root_order) : LRU_NONE;
-	while (place != LRU_NONE && !quota__is_of(&o->root_quota, most, o->roots.data[place].owner))
-		place = lru__newer(&o->root_order, place);
-	return place;
-}
-
 static int make_root_room(struct dso_opener *o, uint64_t owner)
 {
 	if (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner))
 		dso_roots__sweep(o);
 	while (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner)) {
-		uint32_t place = root_to_close(o, owner);
+		uint32_t place = lru__to_evict(&o->root_order, o->now, o->caps.idle, &o->root_quota,
+					       owner, LRU_OWNERS(o->roots));
 
 		if (place == LRU_NONE)
 			return -EMFILE;
@@ -125,19 +116,16 @@ static int add_root(struct dso_opener *o, const struct root *root)
 	int err = make_root_room(o, root->owner);
 
 	if (!err)
-		err = lru__take(&o->root_order, &place);
+		err = lru__take_in(&o->root_order, &o->roots, &place);
 	if (err)
 		return err;
-	err = vec_reserve(&o->roots, (size_t)place + 1);
-	if (!err)
-		err = hashmap__add(&o->by_root, hash_root(root), place);
+	o->roots.data[place].fd = -1;
+	err = hashmap__add(&o->by_root, hash_root(root), place);
 	if (err) {
 		lru__release(&o->root_order, place);
 		return err;
 	}
 	quota__take(&o->root_quota, root->owner, 1, 0);
-	if (o->roots.count == place)
-		o->roots.count++;
 	o->roots.data[place] = *root;
 	o->roots.data[place].serial = ++o->next_serial;
 	o->fds++;
@@ -165,9 +153,9 @@ int dso_roots__of(struct dso_opener *o, pid_t pid)
 		.mount = stx.stx_mnt_id,
 		.fd = fd,
 	};
-	known = hashmap__find(&o->by_root, hash_root(&root), &root);
+	known = find_root(o, &root);
 	if (known == HASHMAP_NONE)
-		root.owner = reader_owner(pid);
+		root.owner = helper_owner(pid);
 	place = known == HASHMAP_NONE ? add_root(o, &root) : (int)known;
 	if (place < 0)
 		return place;

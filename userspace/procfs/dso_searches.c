@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "procfs/dso_opener_private.h"
-#include "readers/reader_owner.h"
-#include "readers/reader_pool.h"
+#include "helpers/owner.h"
+#include "helpers/pool.h"
 
 #define COPY_MAX (256ull << 20) /* bytes of a file that is kept as a copy */
 
@@ -72,13 +72,13 @@ static void judge_copy(const struct search *s, struct file_finding *facts, int *
 {
 	struct dso_opener *o = s->opener;
 	bool left = *fd < 0 ? facts->copy_too_big && s->copy_max < COPY_MAX
-			    : dso_copies__room(o, s->user, facts->copied) < facts->copied;
+			    : dso_images__copy_room(o, s->user, facts->copied) < facts->copied;
 
 	if (*fd < 0 && facts->copy_too_big && !left)
-		dso_copies__note(o, s->user, facts, true);
+		dso_images__note_copy(o, s->user, facts, true);
 	if (!left)
 		return;
-	dso_copies__note(o, s->user, facts, false);
+	dso_images__note_copy(o, s->user, facts, false);
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
@@ -113,24 +113,26 @@ static void end_search(struct search *s, struct file_finding *facts, int fd)
 	free(s);
 }
 
-static enum file_state state_of_refusal(enum reader_refusal refusal)
+static enum file_state state_of_refusal(enum helper_refusal refusal)
 {
 	switch (refusal) {
-	case READER_HUNG:
+	case HELPER_HUNG:
+	case HELPER_DIED:
+	case HELPER_FORGED:
 		return FILE_STATE_NO_ANSWER;
-	case READER_BANNED:
+	case HELPER_BANNED:
 		return FILE_STATE_NOT_ASKED;
-	case READER_OVER_BUDGET:
+	case HELPER_OVER_BUDGET:
 		return FILE_STATE_OVER_BUDGET;
-	case READER_LATE:
+	case HELPER_LATE:
 		return FILE_STATE_LATE;
 	default:
 		return FILE_STATE_UNOPENED;
 	}
 }
 
-/* A reader_answer_fn. */
-static void take_finding(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_finding(void *context, const struct helper_answer *answer)
 {
 	struct file_finding facts = {.root = SEARCH_MAPPED};
 	int fd = -1;
@@ -155,16 +157,16 @@ static void take_finding(void *context, const struct reader_answer *answer)
 /* Of a process that is gone its parent is the best guess. */
 static uint64_t owner_of(const struct wanted *w)
 {
-	uint64_t owner = reader_owner(w->pid);
+	uint64_t owner = helper_owner(w->pid);
 
-	return owner == READER_OWNER_UNKNOWN ? reader_owner(w->parent) : owner;
+	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(w->parent) : owner;
 }
 
 static int ask_reader(struct search *s, struct file_question *q)
 {
 	struct dso_opener *o = s->opener;
 	int fds[SEARCH_ROOTS];
-	struct reader_request request = {
+	struct helper_request request = {
 		.service = o->caps.service,
 		.owner = s->owner,
 		.holds = true,
@@ -180,7 +182,7 @@ static int ask_reader(struct search *s, struct file_question *q)
 		if (q->has_root[i])
 			fds[request.fd_count++] = o->roots.data[s->roots[i]].fd;
 	}
-	return reader_pool__ask(o->pool, &request);
+	return helper_pool__ask(o->pool, &request);
 }
 
 static void search_in_place(struct search *s, const struct file_question *q)
@@ -219,8 +221,8 @@ static int start_search(struct dso_opener *o, const struct wanted *w, const char
 			dso_roots__hold(o, roots[i]);
 	}
 	ask_about(&q, w);
-	s->user = reader_owner_user(s->owner);
-	s->copy_max = q.copy_max = dso_copies__room(o, s->user, COPY_MAX);
+	s->user = helper_owner_user(s->owner);
+	s->copy_max = q.copy_max = dso_images__copy_room(o, s->user, COPY_MAX);
 	if (!o->pool) {
 		search_in_place(s, &q);
 		return 0;
@@ -255,16 +257,6 @@ int dso_searches__mapping(struct dso_opener *o, const struct wanted *w, int root
 	return start_search(o, w, w->path, roots, done, context);
 }
 
-int dso_searches__path(struct dso_opener *o, const struct wanted *w, int root, search_done_fn done,
-		       void *context)
-{
-	int roots[SEARCH_ROOTS];
-
-	no_roots(roots);
-	roots[SEARCH_PROCESS] = root;
-	return start_search(o, w, w->path, roots, done, context);
-}
-
 int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found *found)
 {
 	struct file_question q;
@@ -275,7 +267,7 @@ int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found
 	no_roots(roots);
 	roots[SEARCH_PROCESS] = o->roots.data[o->own_root].fd;
 	ask_about(&q, w);
-	q.copy_max = dso_copies__room(o, 0, COPY_MAX);
+	q.copy_max = dso_images__copy_room(o, 0, COPY_MAX);
 	*found = (struct found){.root = o->own_root, .path = w->path};
 	fd = file_search__find(&q, roots, &found->facts);
 	if (fd < 0)

@@ -11,12 +11,6 @@
 
 #include "procfs/dso_opener_private.h"
 
-struct sighting_key {
-	const struct wanted *wanted;
-	uint64_t root;
-	uint32_t only; /* this one alone; HASHMAP_NONE: whichever fits */
-};
-
 /* Without the root and the generation, which rarely differ: they are compared afterwards. */
 static uint64_t hash_numbers(const char *path, size_t path_length, const struct build_id *build_id,
 			     uint64_t inode, uint32_t major, uint32_t minor)
@@ -39,32 +33,24 @@ static bool has_numbers(const struct sighting *s, const struct wanted *w)
 	       !strncmp(s->path, w->path, w->path_length) && s->path[w->path_length] == '\0';
 }
 
-static bool sighting_is(const void *owner, uint32_t index, const void *key)
+/* A generation of 0 equals any. */
+static uint32_t find_sighting(const struct dso_opener *o, const struct wanted *w, uint64_t root)
 {
-	const struct sighting *s = &((const struct dso_opener *)owner)->sightings.data[index];
-	const struct sighting_key *k = key;
+	uint32_t index;
 
-	if (k->only != HASHMAP_NONE)
-		return index == k->only;
-	return s->root == k->root && has_numbers(s, k->wanted) &&
-	       (s->generation == k->wanted->generation || s->generation == 0 ||
-		k->wanted->generation == 0);
-}
+	hashmap_each(&o->by_numbers, hash_wanted(w), index)
+	{
+		const struct sighting *s = &o->sightings.data[index];
 
-static bool sighting_has_identity(const void *owner, uint32_t index, const void *key)
-{
-	const struct sighting *s = &((const struct dso_opener *)owner)->sightings.data[index];
-	const struct sighting_key *k = key;
-
-	if (k->only != HASHMAP_NONE)
-		return index == k->only;
-	return has_numbers(s, k->wanted) && s->generation == k->wanted->generation;
+		if (s->root == root && has_numbers(s, w) &&
+		    (s->generation == w->generation || s->generation == 0 || w->generation == 0))
+			break;
+	}
+	return index;
 }
 
 void dso_sightings__init(struct dso_opener *o)
 {
-	hashmap__init(&o->by_sighting, sighting_is, o);
-	hashmap__init(&o->by_identity, sighting_has_identity, o);
 	lru__init(&o->sighting_order);
 }
 
@@ -73,8 +59,7 @@ void dso_sightings__fini(struct dso_opener *o)
 	for (size_t i = 0; i < o->sightings.count; i++)
 		free(o->sightings.data[i].path);
 	vec_free(&o->sightings);
-	hashmap__fini(&o->by_sighting);
-	hashmap__fini(&o->by_identity);
+	hashmap__fini(&o->by_numbers);
 	lru__fini(&o->sighting_order);
 }
 
@@ -108,12 +93,11 @@ static void unlink_from_image(struct dso_opener *o, uint32_t index)
 static void unindex_sighting(struct dso_opener *o, uint32_t index)
 {
 	const struct sighting *s = &o->sightings.data[index];
-	uint64_t hash = hash_numbers(s->path, strlen(s->path), &s->build_id, s->inode, s->major,
-				     s->minor);
-	struct sighting_key key = {.only = index};
 
-	hashmap__remove(&o->by_sighting, hash, &key);
-	hashmap__remove(&o->by_identity, hash, &key);
+	hashmap__erase(
+		&o->by_numbers,
+		hash_numbers(s->path, strlen(s->path), &s->build_id, s->inode, s->major, s->minor),
+		index);
 }
 
 static void forget_sighting(struct dso_opener *o, uint32_t index)
@@ -146,34 +130,19 @@ static bool make_sighting_room(struct dso_opener *o)
 }
 
 static int make_sighting(struct dso_opener *o, const struct sighting *sighting, uint64_t hash,
-			 uint32_t *result)
+			 uint32_t *index)
 {
-	uint32_t index;
-	int err = lru__take(&o->sighting_order, &index);
+	int err = lru__take_in(&o->sighting_order, &o->sightings, index);
 
 	if (err)
 		return err;
-	err = vec_reserve(&o->sightings, (size_t)index + 1);
-	if (!err) {
-		if (o->sightings.count == index)
-			o->sightings.count++;
-		o->sightings.data[index] = *sighting;
-		err = hashmap__add(&o->by_sighting, hash, index);
-	}
-	if (!err) {
-		err = hashmap__add(&o->by_identity, hash, index);
-		if (err)
-			hashmap__remove(&o->by_sighting, hash,
-					&(struct sighting_key){.only = index});
-	}
+	o->sightings.data[*index] = *sighting;
+	err = hashmap__add(&o->by_numbers, hash, *index);
 	if (err) {
-		if (o->sightings.count > index)
-			o->sightings.data[index].path = NULL;
-		lru__release(&o->sighting_order, index);
-		return err;
+		o->sightings.data[*index].path = NULL;
+		lru__release(&o->sighting_order, *index);
 	}
-	*result = index;
-	return 0;
+	return err;
 }
 
 int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, uint32_t image)
@@ -186,9 +155,7 @@ int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, u
 		.inode = w->inode,
 		.generation = w->generation,
 	};
-	struct sighting_key key = {w, sighting.root, HASHMAP_NONE};
-	uint64_t hash = hash_wanted(w);
-	uint32_t index = hashmap__find(&o->by_sighting, hash, &key);
+	uint32_t index = find_sighting(o, w, sighting.root);
 	int err;
 
 	if (index != HASHMAP_NONE) { /* the file was overwritten, or closed meanwhile */
@@ -197,7 +164,7 @@ int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, u
 		if (!make_sighting_room(o))
 			return 0;
 		sighting.path = strndup(w->path, w->path_length);
-		err = sighting.path ? make_sighting(o, &sighting, hash, &index) : -ENOMEM;
+		err = sighting.path ? make_sighting(o, &sighting, hash_wanted(w), &index) : -ENOMEM;
 		if (err) {
 			free(sighting.path);
 			return err;
@@ -210,25 +177,15 @@ int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, u
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static uint32_t find_sighting(struct dso_opener *o, const struct hashmap *map,
-			      const struct wanted *w, int root)
-{
-	struct sighting_key key = {w, dso_roots__serial(o, root), HASHMAP_NONE};
-	uint32_t index = hashmap__find(map, hash_wanted(w), &key);
-
-	if (index != HASHMAP_NONE)
-		lru__use(&o->sighting_order, index, o->now);
-	return index;
-}
-
 uint32_t dso_sightings__image(struct dso_opener *o, const struct wanted *w, int root,
 			      uint64_t *generation)
 {
-	uint32_t index = find_sighting(o, &o->by_sighting, w, root);
+	uint32_t index = find_sighting(o, w, dso_roots__serial(o, root));
 	const struct sighting *s;
 
 	if (index == HASHMAP_NONE)
 		return HASHMAP_NONE;
+	lru__use(&o->sighting_order, index, o->now);
 	s = &o->sightings.data[index];
 	/* what was closed is opened again if there is room for it, and else known all the same */
 	if (o->images.data[s->image].fd < 0 && w->build_id.size &&
@@ -242,7 +199,16 @@ uint32_t dso_sightings__image(struct dso_opener *o, const struct wanted *w, int 
 
 uint32_t dso_sightings__image_by_identity(struct dso_opener *o, const struct wanted *w)
 {
-	uint32_t index = find_sighting(o, &o->by_identity, w, NO_ROOT);
+	uint32_t index;
 
-	return index == HASHMAP_NONE ? HASHMAP_NONE : o->sightings.data[index].image;
+	hashmap_each(&o->by_numbers, hash_wanted(w), index)
+	{
+		const struct sighting *s = &o->sightings.data[index];
+
+		if (s->generation != w->generation || !has_numbers(s, w))
+			continue;
+		lru__use(&o->sighting_order, index, o->now);
+		return s->image;
+	}
+	return HASHMAP_NONE;
 }

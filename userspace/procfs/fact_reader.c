@@ -12,7 +12,7 @@
 #include "procfs/command_line.h"
 #include "procfs/environment.h"
 #include "procfs/otel_context.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 struct facts_question {
 	uint32_t names_size;
@@ -25,8 +25,8 @@ struct facts_answer {
 	char text[PROCESS_FACTS_SIZE - 8];
 };
 
-_Static_assert(sizeof(struct facts_question) <= READER_REQUEST_MAX, "a request");
-_Static_assert(sizeof(struct facts_answer) <= READER_ANSWER_MAX, "an answer");
+_Static_assert(sizeof(struct facts_question) <= MESSAGE_SIZE_MAX, "a request");
+_Static_assert(sizeof(struct facts_answer) <= MESSAGE_SIZE_MAX, "an answer");
 
 void fact_program_path(char *path)
 {
@@ -68,7 +68,7 @@ static void read_command_line(int dir, struct fact_text *facts)
 		fact_text__add(facts, "script", "", subject, strlen(subject));
 }
 
-void fact_reader__serve(struct reader_job *job)
+void fact_reader__serve(struct helper_job *job)
 {
 	const struct facts_question *q = job->request;
 	struct facts_answer *answer = job->answer;
@@ -90,12 +90,12 @@ void fact_reader__serve(struct reader_job *job)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int fact_reader__ask(struct reader_pool *pool, unsigned int service, pid_t pid, int dir,
+int fact_reader__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
 		     const char *names, size_t names_size, bool with_context,
-		     reader_answer_fn answer, void *context)
+		     helper_answer_fn answer, void *context)
 {
 	_cleanup_free_ struct facts_question *q = calloc(1, sizeof(*q));
-	struct reader_request request;
+	struct helper_request request;
 
 	if (!q)
 		return -ENOMEM;
@@ -104,9 +104,9 @@ int fact_reader__ask(struct reader_pool *pool, unsigned int service, pid_t pid, 
 	q->names_size = (uint32_t)names_size;
 	q->with_context = with_context;
 	memcpy(q->names, names, names_size);
-	request = (struct reader_request){
+	request = (struct helper_request){
 		.service = service,
-		.owner = reader_owner(pid),
+		.owner = helper_owner(pid),
 		.data = q,
 		.size = sizeof(*q),
 		.fds = &dir,
@@ -114,10 +114,10 @@ int fact_reader__ask(struct reader_pool *pool, unsigned int service, pid_t pid, 
 		.answer = answer,
 		.context = context,
 	};
-	return reader_pool__ask(pool, &request);
+	return helper_pool__ask(pool, &request);
 }
 
-bool fact_reader__take(const struct reader_answer *from, struct fact_text *facts)
+bool fact_reader__take(const struct helper_answer *from, struct fact_text *facts)
 {
 	struct facts_answer answer;
 	const char *at = answer.text, *end, *zero, *value;

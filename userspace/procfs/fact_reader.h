@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "procfs/fact_text.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 #define FACT_NAMES_MAX 4096u /* bytes of all names of variables */
 
@@ -20,12 +20,12 @@ void fact_program_path(char *path);
  * `dir`: of the process, below /proc. `names`: variables that are wanted, "A\0B\0". `with_context`: the OpenTelemetry
  * context as well, for which all mappings are looked through. 0, -EINVAL or -ENOMEM.
  */
-int fact_reader__ask(struct reader_pool *pool, unsigned int service, pid_t pid, int dir,
+int fact_reader__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
 		     const char *names, size_t names_size, bool with_context,
-		     reader_answer_fn answer, void *context);
-/* A reader_serve_fn. */
-void fact_reader__serve(struct reader_job *job);
+		     helper_answer_fn answer, void *context);
+/* A helper_serve_fn. */
+void fact_reader__serve(struct helper_job *job);
 /* Adds the facts of an answer. False: it is none, or not sound. */
-bool fact_reader__take(const struct reader_answer *answer, struct fact_text *facts);
+bool fact_reader__take(const struct helper_answer *answer, struct fact_text *facts);
 
 #endif

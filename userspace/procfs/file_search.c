@@ -22,7 +22,7 @@
 #include "base/tenant_open.h"
 #include "base/zip.h"
 #include "elf/elf_build_id.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 #define FILE_SIZE_MAX (8ULL << 30)
 
@@ -204,7 +204,7 @@ size_t file_question__size(const struct file_question *question)
 	return offsetof(struct file_question, path) + strlen(question->path) + 1;
 }
 
-void file_search__serve(struct reader_job *job)
+void file_search__serve(struct helper_job *job)
 {
 	struct file_question question = {};
 	struct file_finding *finding = job->answer;

@@ -14,7 +14,7 @@
 
 #include <sysprof/event.h>
 
-struct reader_job;
+struct helper_job;
 
 struct build_id {
 	uint8_t size; /* 0: none */
@@ -79,8 +79,8 @@ struct file_finding {
 int file_search__find(const struct file_question *question, const int roots[SEARCH_ROOTS],
 		      struct file_finding *finding);
 
-/* A reader_serve_fn: the roots that the question has come as descriptors, in their order. */
-void file_search__serve(struct reader_job *job);
+/* A helper_serve_fn: the roots that the question has come as descriptors, in their order. */
+void file_search__serve(struct helper_job *job);
 /* Bytes of the question that say something. */
 size_t file_question__size(const struct file_question *question);
 

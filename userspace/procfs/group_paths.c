@@ -10,26 +10,19 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 
 #define HANDLE_OF_KERNFS 0xfe /* FILEID_KERNFS: what follows is the id */
 
+DEFINE_MAP_BY(group_map, struct known_group, uint64_t, id);
+
 struct group_paths {
 	char *root;
-	int root_fd; /* -1: nobody is asked */
-	VEC(struct known_group) groups;
-	struct hashmap by_id;
+	int root_fd; /* -1: the kernel is not asked */
+	struct group_map groups;
 	size_t bytes;
 	uint64_t uses;
 };
-
-static bool id_is(const void *owner, uint32_t index, const void *key)
-{
-	const struct group_paths *p = owner;
-
-	return p->groups.data[index].id == *(const uint64_t *)key;
-}
 
 int group_paths__new(const char *root, struct group_paths **paths)
 {
@@ -37,7 +30,6 @@ int group_paths__new(const char *root, struct group_paths **paths)
 
 	if (!p)
 		return -ENOMEM;
-	hashmap__init(&p->by_id, id_is, p);
 	p->root_fd = root ? open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	p->root = strdup(root ? root : "");
 	if (!p->root) {
@@ -56,8 +48,7 @@ void group_paths__free(struct group_paths *p)
 		free(p->groups.data[i].path);
 	if (p->root_fd >= 0)
 		close(p->root_fd);
-	hashmap__fini(&p->by_id);
-	vec_free(&p->groups);
+	group_map__fini(&p->groups);
 	free(p->root);
 	free(p);
 }
@@ -72,51 +63,43 @@ static int compare_uses(const void *a, const void *b)
 	return x->used > y->used ? -1 : x->used < y->used;
 }
 
-/* Half of them go, and half of their bytes. 0 or -ENOMEM: then none is left. */
-static int make_room(struct group_paths *p)
+/* Half of them go, and half of their bytes. */
+static void make_room(struct group_paths *p)
 {
 	size_t kept = 0, bytes = 0;
-	int err = 0;
 
 	qsort(p->groups.data, p->groups.count, sizeof(*p->groups.data), compare_uses);
-	hashmap__clear(&p->by_id);
-	while (!err && kept < p->groups.count && kept < GROUP_PATHS_MAX / 2) {
+	while (kept < p->groups.count && kept < GROUP_PATHS_MAX / 2) {
 		size_t size = strlen(p->groups.data[kept].path) + 1;
 
 		if (bytes + size > GROUP_PATHS_BYTES / 2)
 			break;
-		err = hashmap__add(&p->by_id, hash_u64(p->groups.data[kept].id), (uint32_t)kept);
-		kept += !err;
-		bytes += err ? 0 : size;
+		kept++;
+		bytes += size;
 	}
 	for (size_t i = kept; i < p->groups.count; i++)
 		free(p->groups.data[i].path);
 	p->groups.count = kept;
 	p->bytes = bytes;
-	return err;
+	group_map__reindex(&p->groups);
 }
 
 int group_paths__add(struct group_paths *p, uint64_t id, const char *path)
 {
 	struct known_group group = {.id = id, .used = ++p->uses};
 	size_t size = strlen(path) + 1;
-	int err = 0;
 
-	if (hashmap__find(&p->by_id, hash_u64(id), &id) != HASHMAP_NONE)
+	if (group_map__find(&p->groups, id))
 		return 0;
 	if (p->groups.count >= GROUP_PATHS_MAX || p->bytes + size > GROUP_PATHS_BYTES)
-		err = make_room(p);
-	group.path = err ? NULL : strdup(path);
-	if (!group.path)
-		return -ENOMEM;
-	err = vec_push(&p->groups, group);
-	if (!err && (err = hashmap__add(&p->by_id, hash_u64(id), (uint32_t)p->groups.count - 1)))
-		p->groups.count--;
-	if (err)
+		make_room(p);
+	group.path = strdup(path);
+	if (!group.path || !group_map__need(&p->groups, &group, NULL)) {
 		free(group.path);
-	else
-		p->bytes += size;
-	return err;
+		return -ENOMEM;
+	}
+	p->bytes += size;
+	return 0;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -162,18 +145,18 @@ static const char *ask_kernel(const struct group_paths *p, uint64_t id, char lin
 
 struct known_group *group_paths__find(struct group_paths *p, uint64_t id)
 {
-	uint32_t index = hashmap__find(&p->by_id, hash_u64(id), &id);
+	struct known_group *known = group_map__find(&p->groups, id);
 	char link[PATH_MAX];
 	const char *path;
 
-	if (index == HASHMAP_NONE) {
+	if (!known) {
 		path = ask_kernel(p, id, link);
 		if (!path || group_paths__add(p, id, path))
 			return NULL;
-		index = (uint32_t)p->groups.count - 1;
+		known = &p->groups.data[p->groups.count - 1];
 	}
-	p->groups.data[index].used = ++p->uses;
-	return &p->groups.data[index];
+	known->used = ++p->uses;
+	return known;
 }
 
 struct known_group *group_paths__all(struct group_paths *p, size_t *count)

@@ -85,3 +85,22 @@ uint32_t lru__next_idle(const struct lru *l, uint32_t place, uint64_t now, uint6
 {
 	return if_idle(l, l->places.data[place].newer, now, idle);
 }
+
+static uint64_t owner_at(const struct lru_owners *o, uint32_t place)
+{
+	return *(const uint64_t *)((const char *)o->elements + place * o->size + o->offset);
+}
+
+uint32_t lru__to_evict(const struct lru *l, uint64_t now, uint64_t idle, const struct quota *quota,
+		       uint64_t owner, struct lru_owners owners)
+{
+	uint32_t place = lru__idle(l, now, idle), most;
+
+	if (place != LRU_NONE)
+		return place;
+	most = quota__most(quota, owner, 1);
+	place = most < QUOTA_OWNERS ? l->oldest : LRU_NONE;
+	while (place != LRU_NONE && !quota__is_of(quota, most, owner_at(&owners, place)))
+		place = l->places.data[place].newer;
+	return place;
+}

@@ -9,10 +9,12 @@
 #ifndef PROCFS_LRU_H
 #define PROCFS_LRU_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/quota.h"
 #include "base/vec.h"
 
 #define LRU_NONE  UINT32_MAX
@@ -39,6 +41,20 @@ int lru__take(struct lru *l, uint32_t *place);
 /* The place is free. Takes it out of the order, if it is there. */
 void lru__release(struct lru *l, uint32_t place);
 
+/* The same, and the element of that place exists in a VEC. */
+#define lru__take_in(l, vec, place)                                                                \
+	({                                                                                         \
+		int lru_err_ = lru__take((l), (place));                                            \
+                                                                                                   \
+		if (!lru_err_ && vec_reserve((vec), (size_t) * (place) + 1)) {                     \
+			lru__release((l), *(place));                                               \
+			lru_err_ = -ENOMEM;                                                        \
+		}                                                                                  \
+		if (!lru_err_ && (vec)->count == *(place))                                         \
+			(vec)->count++;                                                            \
+		lru_err_;                                                                          \
+	})
+
 /* Instead of lru__take(), for an order over the places of another table: all below `count`. 0 or -ENOMEM. */
 int lru__reserve(struct lru *l, size_t count);
 
@@ -51,20 +67,27 @@ uint32_t lru__idle(const struct lru *l, uint64_t now, uint64_t idle);
 /* The next one after that, from the least recently used on. */
 uint32_t lru__next_idle(const struct lru *l, uint32_t place, uint64_t now, uint64_t idle);
 
+/* Where the elements of places have their owner, a uint64_t. */
+struct lru_owners {
+	const void *elements;
+	size_t size, offset;
+};
+
+/* Elements of a VEC, which have a field `owner`. */
+#define LRU_OWNERS(vec)                                                                            \
+	((struct lru_owners){(vec).data, sizeof(*(vec).data),                                      \
+			     offsetof(__typeof__(*(vec).data), owner)})
+
+/*
+ * What makes room for one place more of this owner's: the least recently used one if it is idle, else the least recently used of
+ * the owner with the most. LRU_NONE: all are in use, and no owner has more than this one.
+ */
+uint32_t lru__to_evict(const struct lru *l, uint64_t now, uint64_t idle, const struct quota *quota,
+		       uint64_t owner, struct lru_owners owners);
+
 static inline uint32_t lru__newest(const struct lru *l)
 {
 	return l->newest;
-}
-
-/* From the least recently used one on: LRU_NONE is the end. */
-static inline uint32_t lru__oldest(const struct lru *l)
-{
-	return l->oldest;
-}
-
-static inline uint32_t lru__newer(const struct lru *l, uint32_t place)
-{
-	return l->places.data[place].newer;
 }
 
 static inline uint32_t lru__older(const struct lru *l, uint32_t place)

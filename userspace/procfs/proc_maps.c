@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/vec.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define MAPS_STEP     (64u * 1024)
 #define MAPS_LINE_MAX (1u << 20)
@@ -220,7 +220,7 @@ static int add_record(void *context, const struct proc_mapping *mapping)
 	return 0;
 }
 
-void proc_maps__serve(struct reader_job *job)
+void proc_maps__serve(struct helper_job *job)
 {
 	const struct maps_question *question = job->request;
 	struct maps_answer *answer = job->answer;
@@ -250,13 +250,13 @@ void proc_maps__serve(struct reader_job *job)
 	vec_free(&bytes);
 }
 
-int proc_maps__ask(struct reader_pool *pool, unsigned int service, pid_t pid, int dir,
-		   reader_answer_fn answer, void *context)
+int proc_maps__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+		   helper_answer_fn answer, void *context)
 {
 	const struct maps_question question = {.pid = pid};
-	const struct reader_request request = {
+	const struct helper_request request = {
 		.service = service,
-		.owner = reader_owner(pid),
+		.owner = helper_owner(pid),
 		.holds = true,
 		.data = &question,
 		.size = sizeof(question),
@@ -266,7 +266,7 @@ int proc_maps__ask(struct reader_pool *pool, unsigned int service, pid_t pid, in
 		.context = context,
 	};
 
-	return reader_pool__ask(pool, &request);
+	return helper_pool__ask(pool, &request);
 }
 
 /* The record there, if it is sound. */
@@ -308,7 +308,7 @@ static int take_records(const char *bytes, size_t size, maps_line_fn take, void 
 	return err;
 }
 
-int proc_maps__take(const struct reader_answer *from, pid_t *tid, maps_line_fn take, void *context,
+int proc_maps__take(const struct helper_answer *from, pid_t *tid, maps_line_fn take, void *context,
 		    struct proc_maps_result *result)
 {
 	_cleanup_free_ char *bytes = NULL;

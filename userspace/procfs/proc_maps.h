@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/proc_parse.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 /* One executable mapping, its path exact; valid until this returns. 0 or negative errno. */
 typedef int (*maps_line_fn)(void *context, const struct proc_mapping *mapping);
@@ -30,12 +30,12 @@ int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *con
 		    struct proc_maps_result *result);
 
 /* The same by a reader: the pool's answer is for proc_maps__take(). 0, -EINVAL or -ENOMEM. */
-int proc_maps__ask(struct reader_pool *pool, unsigned int service, pid_t pid, int dir,
-		   reader_answer_fn answer, void *context);
-/* A reader_serve_fn. */
-void proc_maps__serve(struct reader_job *job);
+int proc_maps__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+		   helper_answer_fn answer, void *context);
+/* A helper_serve_fn. */
+void proc_maps__serve(struct helper_job *job);
 /* -ENOMEM, or as above. */
-int proc_maps__take(const struct reader_answer *answer, pid_t *tid, maps_line_fn take,
+int proc_maps__take(const struct helper_answer *answer, pid_t *tid, maps_line_fn take,
 		    void *context, struct proc_maps_result *result);
 
 #endif

@@ -46,7 +46,7 @@ struct proc_snapshot {
 	uint64_t tick_ns;
 	uint64_t suspended;	     /* see steady_suspended_ns */
 	VEC(pid_t) tids;	     /* of the process being read */
-	struct reader_pool *readers; /* of mappings, or NULL */
+	struct helper_pool *readers; /* of mappings, or NULL */
 	unsigned int service;
 	struct maps_source *asked; /* mappings that they are reading */
 	int err;		   /* of an answer */
@@ -299,8 +299,8 @@ static void unlink_source(struct maps_source *source)
 	*link = source->next;
 }
 
-/* A reader_answer_fn. What cannot be read is told as nothing. */
-static void take_maps(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. What cannot be read is told as nothing. */
+static void take_maps(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct maps_source *source = context;
 	struct proc_maps_result result;
@@ -350,7 +350,7 @@ int proc_snapshot__error(struct proc_snapshot *s)
 	return err;
 }
 
-void proc_snapshot__use_readers(struct proc_snapshot *s, struct reader_pool *readers,
+void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,
 				unsigned int service)
 {
 	s->readers = readers;

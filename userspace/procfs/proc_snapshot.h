@@ -18,7 +18,7 @@
 #include "stream/event_queue.h"
 
 struct proc_snapshot;
-struct reader_pool;
+struct helper_pool;
 
 /* 0, -ENOMEM, or why /proc cannot be opened. */
 int proc_snapshot__new(struct proc_snapshot **snapshot);
@@ -27,9 +27,9 @@ void proc_snapshot__free(struct proc_snapshot *s);
 /*
  * From now on mappings are read by these processes, with proc_maps__serve as this service of theirs: a process can
  * hold up who reads them. Their events come later, when the pool's owner takes its answers; the pool must have ended
- * (reader_pool__end()) before the snapshot is freed.
+ * (helper_pool__end()) before the snapshot is freed.
  */
-void proc_snapshot__use_readers(struct proc_snapshot *s, struct reader_pool *readers,
+void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,
 				unsigned int service);
 /* The time of the oldest mappings that are being read, or UINT64_MAX: later events must wait for them. */
 uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);

@@ -22,7 +22,7 @@
 /* How often each location is in a stack of a CPU sample. */
 static uint64_t *count_uses(const struct profile_builder *b)
 {
-	_cleanup_free_ uint64_t *of_stack = calloc(b->stacks.stacks.count + 1, sizeof(*of_stack));
+	_cleanup_free_ uint64_t *of_stack = calloc(b->stacks.count + 1, sizeof(*of_stack));
 	uint64_t *uses = calloc(b->locations.count + 1, sizeof(*uses));
 
 	if (!of_stack || !uses) {
@@ -36,8 +36,8 @@ static uint64_t *count_uses(const struct profile_builder *b)
 			of_stack[c->stack.data[k].v]++;
 	}
 	/* parents have smaller numbers */
-	for (size_t i = b->stacks.stacks.count; i-- > 1;) {
-		const struct profile_stack *stack = &b->stacks.stacks.data[i];
+	for (size_t i = b->stacks.count; i-- > 1;) {
+		const struct profile_stack *stack = &b->stacks.data[i];
 
 		of_stack[stack->parent.v] += of_stack[i];
 		uses[stack->location.v] += of_stack[i];

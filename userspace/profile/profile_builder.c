@@ -2,8 +2,8 @@
 /*
  * The write side of the profile: adding. profile_finish.c has what is done at the end.
  *
- * Every table is a vector whose element 0 is a zero placeholder, with a hash index beside it where
- * equal input must give an equal id. The samples of each kind of a thread are columns, 24 bytes a
+ * Every table is a vector whose element 0 is a zero placeholder, or a map (base/map.h) of which the placeholder is in
+ * no index, where equal input must give an equal id. The samples of each kind of a thread are columns, 24 bytes a
  * sample. The builder owns all of it; the finished profile points at these vectors.
  *
  * The first lack of memory is remembered; from then on adders return 0 and finish() fails.
@@ -22,11 +22,8 @@
 
 /* ---- equality of interned things ------------------------------------------------------------- */
 
-static bool dso_equal(const void *owner, uint32_t index, const void *key)
+static bool same_dso(const struct profile_dso *a, const struct profile_dso *k)
 {
-	const struct profile_builder *b = owner;
-	const struct profile_dso *a = &b->dsos.data[index], *k = key;
-
 	if (a->kind != k->kind || a->build_id_size != k->build_id_size ||
 	    a->unshared != k->unshared || memcmp(a->build_id, k->build_id, k->build_id_size) != 0)
 		return false;
@@ -36,7 +33,7 @@ static bool dso_equal(const void *owner, uint32_t index, const void *key)
 	       a->inode_generation == k->inode_generation && a->path.v == k->path.v;
 }
 
-static uint64_t dso_hash(const struct profile_dso *dso)
+static uint64_t hash_dso(const struct profile_dso *dso)
 {
 	uint64_t hash = hash_u64(dso->kind);
 
@@ -49,19 +46,16 @@ static uint64_t dso_hash(const struct profile_dso *dso)
 	return hash_combine(hash, hash_u64(dso->path.v));
 }
 
-static bool function_equal(const void *owner, uint32_t index, const void *key)
+static bool same_function(const struct profile_function *a, const struct profile_function *k)
 {
-	const struct profile_builder *b = owner;
-	const struct profile_function *a = &b->functions.data[index], *k = key;
-
 	return a->name.v == k->name.v && a->dso.v == k->dso.v && a->address == k->address &&
 	       a->size == k->size && a->definition_file.v == k->definition_file.v &&
 	       a->definition_line == k->definition_line &&
 	       a->definition_column == k->definition_column;
 }
 
-/* Of all that function_equal() looks at: what differs only in what is left out would all collide. */
-static uint64_t function_hash(const struct profile_function *f)
+/* Of all fields of same_function(): functions that differ only in an omitted one would all collide. */
+static uint64_t hash_function(const struct profile_function *f)
 {
 	uint64_t hash = hash_u64((uint64_t)f->name.v << 32 | f->dso.v);
 
@@ -72,16 +66,13 @@ static uint64_t function_hash(const struct profile_function *f)
 	return hash_combine(hash, hash_u64(f->definition_column));
 }
 
-static bool location_equal(const void *owner, uint32_t index, const void *key)
+static bool same_location(const struct profile_location *a, const struct profile_location *k)
 {
-	const struct profile_builder *b = owner;
-	const struct profile_location *a = &b->locations.data[index], *k = key;
-
 	return a->dso.v == k->dso.v && a->address == k->address && a->process.v == k->process.v &&
 	       a->version == k->version;
 }
 
-static uint64_t location_hash(const struct profile_location *l)
+static uint64_t hash_location(const struct profile_location *l)
 {
 	uint64_t hash = hash_combine(hash_u64((uint64_t)l->dso.v << 32 | l->process.v),
 				     hash_u64(l->address));
@@ -89,13 +80,30 @@ static uint64_t location_hash(const struct profile_location *l)
 	return l->version ? hash_combine(hash, hash_u64(l->version)) : hash;
 }
 
-static bool meta_equal(const void *owner, uint32_t index, const void *key)
+static bool same_stack(const struct profile_stack *a, const struct profile_stack *k)
 {
-	const struct profile_builder *b = owner;
-	const struct string_id *k = key;
-
-	return b->meta.data[index].key.v == k->v;
+	return a->parent.v == k->parent.v && a->location.v == k->location.v;
 }
+
+static uint64_t hash_stack(const struct profile_stack *s)
+{
+	return hash_u64((uint64_t)s->parent.v << 32 | s->location.v);
+}
+
+MAP_FUNCTIONS_OF(dso_table, struct profile_dso, hash_dso, same_dso);
+MAP_FUNCTIONS_OF(function_table, struct profile_function, hash_function, same_function);
+MAP_FUNCTIONS_OF(location_table, struct profile_location, hash_location, same_location);
+MAP_FUNCTIONS_OF(stack_table, struct profile_stack, hash_stack, same_stack);
+MAP_FUNCTIONS_BY(meta_table, struct profile_meta, uint32_t, key.v);
+
+/* The number of the element that need() of a table returned; 0: no memory. */
+#define number_of(b, table, element)                                                               \
+	({                                                                                         \
+		__auto_type element_ = (element);                                                  \
+		builder_has_failed(b, element_ ? 0 : -ENOMEM)                                      \
+			? 0                                                                        \
+			: (uint32_t)(element_ - (table)->data);                                    \
+	})
 
 /* ---- life and errors ------------------------------------------------------------------------- */
 
@@ -135,13 +143,8 @@ struct profile_builder *profile_builder__new(void)
 
 	if (!b)
 		return NULL;
-	hashmap__init(&b->dso_index, dso_equal, b);
-	hashmap__init(&b->function_index, function_equal, b);
-	hashmap__init(&b->location_index, location_equal, b);
-	hashmap__init(&b->meta_index, meta_equal, b);
-	builder_init_events(b);
 	b->strings = strtab__new();
-	if (stack_table__init(&b->stacks) || !b->strings || add_placeholder(&b->dsos) ||
+	if (!b->strings || add_placeholder(&b->stacks) || add_placeholder(&b->dsos) ||
 	    add_placeholder(&b->functions) || add_placeholder(&b->locations) ||
 	    add_placeholder(&b->processes) || add_placeholder(&b->threads) ||
 	    add_placeholder(&b->columns) || add_sample_type(b, SAMPLE_CPU))
@@ -185,18 +188,14 @@ void profile_builder__free(struct profile_builder *b)
 	vec_free(&b->jits);
 	vec_free(&b->runtimes);
 	vec_free(&b->gils);
-	vec_free(&b->meta);
+	meta_table__fini(&b->meta);
 	vec_free(&b->lost_ranges);
 	builder_free_events(b);
 	stack_table__fini(&b->stacks);
-	hashmap__fini(&b->dso_index);
-	hashmap__fini(&b->function_index);
-	hashmap__fini(&b->location_index);
-	hashmap__fini(&b->meta_index);
-	vec_free(&b->dsos);
-	vec_free(&b->functions);
+	dso_table__fini(&b->dsos);
+	function_table__fini(&b->functions);
 	vec_free(&b->lines);
-	vec_free(&b->locations);
+	location_table__fini(&b->locations);
 	strtab__free(b->strings);
 	free(b);
 }
@@ -222,37 +221,13 @@ struct string_id profile_builder__string(struct profile_builder *b, const char *
 	return (struct string_id){(uint32_t)number};
 }
 
-/*
- * Add `element` to a table with an index, unless an equal one is there: its number, 0 on failure.
- * The three tables have different types, hence a macro.
- */
-#define intern_element(b, table, table_index, hash, element)                                       \
-	({                                                                                         \
-		uint64_t hash_ = (hash);                                                           \
-		uint32_t number_ = hashmap__find((table_index), hash_, (element));                 \
-		if (number_ == HASHMAP_NONE) {                                                     \
-			int err_ = (table)->count >= HASHMAP_NONE ? -ENOMEM                        \
-								  : vec_push((table), *(element)); \
-			number_ = 0;                                                               \
-			if (!builder_has_failed(b, err_)) {                                        \
-				number_ = (table)->count - 1;                                      \
-				if (builder_has_failed(                                            \
-					    b, hashmap__add((table_index), hash_, number_))) {     \
-					(table)->count--;                                          \
-					number_ = 0;                                               \
-				}                                                                  \
-			}                                                                          \
-		}                                                                                  \
-		number_;                                                                           \
-	})
-
 struct dso_id profile_builder__dso(struct profile_builder *b, const struct profile_dso *dso)
 {
 	struct dso_id id;
 
 	if (b->error)
 		return (struct dso_id){0};
-	id.v = intern_element(b, &b->dsos, &b->dso_index, dso_hash(dso), dso);
+	id.v = number_of(b, &b->dsos, dso_table__need(&b->dsos, dso, NULL));
 	/* opening a later mapping of the same file may succeed where the first one failed */
 	if (id.v && dso->file_state == FILE_STATE_RIGHT)
 		b->dsos.data[id.v].file_state = FILE_STATE_RIGHT;
@@ -283,7 +258,7 @@ struct location_id profile_builder__location(struct profile_builder *b, struct d
 	l = location_key(b, dso, address, process);
 	l.category = category;
 	return (struct location_id){
-		intern_element(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+		number_of(b, &b->locations, location_table__need(&b->locations, &l, NULL))};
 }
 
 struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
@@ -302,7 +277,7 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 	if (b->error || !location.v)
 		return (struct location_id){0};
 	return (struct location_id){
-		intern_element(b, &b->locations, &b->location_index, location_hash(&l), &l)};
+		number_of(b, &b->locations, location_table__need(&b->locations, &l, NULL))};
 }
 
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
@@ -323,12 +298,13 @@ void profile_builder__sure_lines(struct profile_builder *b, struct location_id i
 struct stack_id profile_builder__stack(struct profile_builder *b, struct stack_id parent,
 				       struct location_id location)
 {
-	struct stack_id id = {0};
+	struct profile_stack stack = {.parent = parent, .location = location};
 
-	if (b->error || parent.v >= b->stacks.stacks.count)
-		return id;
-	builder_has_failed(b, stack_table__intern(&b->stacks, parent, location, &id));
-	return id;
+	if (b->error || parent.v >= b->stacks.count)
+		return (struct stack_id){0};
+	stack.depth = b->stacks.data[parent.v].depth + 1;
+	return (struct stack_id){
+		number_of(b, &b->stacks, stack_table__need(&b->stacks, &stack, NULL))};
 }
 
 struct function_id profile_builder__function(struct profile_builder *b,
@@ -336,8 +312,8 @@ struct function_id profile_builder__function(struct profile_builder *b,
 {
 	if (b->error)
 		return (struct function_id){0};
-	return (struct function_id){intern_element(b, &b->functions, &b->function_index,
-						   function_hash(function), function)};
+	return (struct function_id){
+		number_of(b, &b->functions, function_table__need(&b->functions, function, NULL))};
 }
 
 /* ---- processes, threads, samples ------------------------------------------------------------- */
@@ -539,17 +515,15 @@ void profile_builder__meta(struct profile_builder *b, const char *key, const cha
 {
 	struct profile_meta entry = {profile_builder__string(b, key),
 				     profile_builder__string(b, value)};
-
-	uint64_t hash = hash_u64(entry.key.v);
-	uint32_t number;
+	struct profile_meta *known;
 
 	if (!entry.key.v)
 		return;
-	number = hashmap__find(&b->meta_index, hash, &entry.key);
-	if (number != HASHMAP_NONE)
-		b->meta.data[number].value = entry.value;
-	else if (b->meta.count < META_MAX && !builder_has_failed(b, vec_push(&b->meta, entry)))
-		builder_has_failed(b, hashmap__add(&b->meta_index, hash, b->meta.count - 1));
+	known = meta_table__find(&b->meta, entry.key.v);
+	if (known)
+		known->value = entry.value;
+	else if (b->meta.count < META_MAX && !meta_table__need(&b->meta, &entry, NULL))
+		builder_has_failed(b, -ENOMEM);
 }
 
 /* Later books of a CPU replace earlier ones. */
@@ -645,12 +619,12 @@ size_t profile_builder__thread_count(const struct profile_builder *b)
 const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
 						       struct stack_id id)
 {
-	return &b->stacks.stacks.data[id.v];
+	return &b->stacks.data[id.v];
 }
 
 size_t profile_builder__stack_count(const struct profile_builder *b)
 {
-	return b->stacks.stacks.count;
+	return b->stacks.count;
 }
 
 size_t profile_builder__location_count(const struct profile_builder *b)
@@ -667,14 +641,14 @@ const struct profile_location *profile_builder__get_location(const struct profil
 struct location_id profile_builder__find_location(const struct profile_builder *b,
 						  struct dso_id dso, uint64_t address)
 {
+	const struct profile_location *known;
 	struct profile_location key;
-	uint32_t number;
 
 	if (!dso.v || dso.v >= b->dsos.count)
 		return (struct location_id){0};
 	key = location_key(b, dso, address, (struct process_id){0});
-	number = hashmap__find(&b->location_index, location_hash(&key), &key);
-	return (struct location_id){number == HASHMAP_NONE ? 0 : number};
+	known = location_table__find(&b->locations, &key);
+	return (struct location_id){known ? (uint32_t)(known - b->locations.data) : 0};
 }
 
 void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,

@@ -8,11 +8,10 @@
 
 #include <sysprof/profile_builder.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 #include "profile/profile.h"
-#include "profile/stack_table.h"
 
 /* Later times become this one, which leaves room for times that count on from it. */
 #define BUILDER_TIME_LIMIT (PROFILE_TIME_MAX / 2)
@@ -52,24 +51,29 @@ struct fact_set {
 	uint32_t first, count; /* of `facts` */
 };
 
+MAP_TYPE(dso_table, struct profile_dso);
+MAP_TYPE(function_table, struct profile_function);
+MAP_TYPE(location_table, struct profile_location);
+MAP_TYPE(stack_table, struct profile_stack); /* a caller has a smaller number than its callees */
+MAP_TYPE(fact_set_table, struct fact_set);
+MAP_TYPE(meta_table, struct profile_meta);
+
 struct profile_builder {
 	int error;
 	bool finished;
 	struct profile profile;
 	struct strtab *strings;
 
-	VEC(struct profile_dso) dsos;
-	VEC(struct profile_function) functions;
+	struct dso_table dsos;
+	struct function_table functions;
 	VEC(struct profile_line) lines;
-	VEC(struct profile_location) locations;
-	struct hashmap dso_index, function_index, location_index, meta_index;
+	struct location_table locations;
 	struct stack_table stacks;
 
 	VEC(struct profile_sample_type) sample_types;
 	VEC(struct profile_process) processes;
 	VEC(struct profile_fact) facts;
-	VEC(struct fact_set) fact_sets; /* each once: forks have the same ones */
-	struct hashmap fact_set_index;
+	struct fact_set_table fact_sets; /* each once: forks have the same ones */
 	VEC(struct profile_thread) threads;
 	VEC(struct thread_columns) columns;  /* by thread */
 	VEC(struct profile_cpu_books) books; /* by cpu once finished */
@@ -77,7 +81,7 @@ struct profile_builder {
 	VEC(struct profile_jit) jits;
 	VEC(struct profile_runtime) runtimes;
 	VEC(struct profile_gil) gils;
-	VEC(struct profile_meta) meta;
+	struct meta_table meta;
 	VEC(struct profile_lost_range) lost_ranges;
 	VEC(struct profile_outside) outside; /* sorted once finished */
 	VEC(uint32_t) outside_users;
@@ -108,7 +112,6 @@ int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end e
 /* Times into the bounds of the session and of the lives, which are final. */
 void builder_settle_events(struct profile_builder *b);
 void builder_freeze_events(struct profile_builder *b);
-void builder_init_events(struct profile_builder *b);
 void builder_free_events(struct profile_builder *b);
 
 #endif

@@ -35,55 +35,51 @@ void profile_builder__process_program(struct profile_builder *b, struct process_
 
 struct fact_key {
 	const struct profile_fact *facts;
-	size_t count;
+	size_t bytes;
 };
 
-static bool has_facts(const void *owner, uint32_t index, const void *key)
+static struct fact_key facts_of(const struct fact_set_table *sets, const struct fact_set *set)
 {
-	const struct profile_builder *b = owner;
-	const struct fact_set *set = &b->fact_sets.data[index];
-	const struct fact_key *k = key;
+	const struct profile_builder *b = map_owner(sets, struct profile_builder, fact_sets);
 
-	return set->count == k->count &&
-	       !memcmp(b->facts.data + set->first, k->facts, k->count * sizeof(*k->facts));
+	return (struct fact_key){b->facts.data + set->first,
+				 set->count * sizeof(struct profile_fact)};
 }
 
-void builder_init_events(struct profile_builder *b)
-{
-	hashmap__init(&b->fact_set_index, has_facts, b);
-}
+#define hash_facts(key)	 hash_bytes((key).facts, (key).bytes)
+#define same_facts(a, b) ((a).bytes == (b).bytes && !memcmp((a).facts, (b).facts, (a).bytes))
+
+MAP_FUNCTIONS(fact_set_table, struct fact_set, struct fact_key, facts_of, hash_facts, same_facts);
 
 /* The set of these facts, which is made if there is none; NULL: no memory. */
-static const struct fact_set *need_fact_set(struct profile_builder *b, const struct fact_key *key)
+static const struct fact_set *need_fact_set(struct profile_builder *b,
+					    const struct profile_fact *facts, size_t count)
 {
-	uint64_t hash = hash_bytes(key->facts, key->count * sizeof(*key->facts));
-	uint32_t index = hashmap__find(&b->fact_set_index, hash, key);
-	struct fact_set set = {b->facts.count, key->count};
+	const struct fact_set wanted = {b->facts.count, count};
+	const struct fact_set *set;
+	bool is_new = false;
 
-	if (index != HASHMAP_NONE)
-		return &b->fact_sets.data[index];
-	if (builder_has_failed(b, vec_reserve(&b->facts, b->facts.count + key->count)) ||
-	    builder_has_failed(b, vec_push(&b->fact_sets, set)))
+	if (builder_has_failed(b, vec_reserve(&b->facts, b->facts.count + count)))
 		return NULL;
-	memcpy(b->facts.data + b->facts.count, key->facts, key->count * sizeof(*key->facts));
-	b->facts.count += key->count;
-	if (builder_has_failed(b, hashmap__add(&b->fact_set_index, hash, b->fact_sets.count - 1)))
-		return NULL;
-	return &b->fact_sets.data[b->fact_sets.count - 1];
+	memcpy(b->facts.data + b->facts.count, facts, count * sizeof(*facts));
+	set = fact_set_table__need(&b->fact_sets, &wanted, &is_new);
+	if (set && is_new)
+		b->facts.count += count;
+	builder_has_failed(b, set ? 0 : -ENOMEM);
+	return set;
 }
 
 void profile_builder__process_facts(struct profile_builder *b, struct process_id id,
 				    enum facts_state state, const struct profile_fact *facts,
 				    size_t count)
 {
-	const struct fact_key key = {facts, count};
 	const struct fact_set *set;
 
 	if (b->error || !id.v || count > PROCESS_FACTS_MAX)
 		return;
 	b->processes.data[id.v].facts_state = state;
 	b->processes.data[id.v].fact_count = 0;
-	set = count ? need_fact_set(b, &key) : NULL;
+	set = count ? need_fact_set(b, facts, count) : NULL;
 	if (!set)
 		return;
 	b->processes.data[id.v].first_fact = set->first;
@@ -92,7 +88,7 @@ void profile_builder__process_facts(struct profile_builder *b, struct process_id
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The column of a process's memory, made when it is first asked for; NULL: no memory. */
+/* The column of a process's memory, made when it is first needed; NULL: no memory. */
 static struct memory_column *memory_column(struct profile_builder *b, struct process_id id)
 {
 	uint32_t *number;
@@ -161,8 +157,7 @@ void builder_free_events(struct profile_builder *b)
 	vec_free(&b->outside_users);
 	free(b->outside_of);
 	vec_free(&b->facts);
-	vec_free(&b->fact_sets);
-	hashmap__fini(&b->fact_set_index);
+	fact_set_table__fini(&b->fact_sets);
 }
 
 /* ---- the books of the outside ---------------------------------------------------------------- */

@@ -199,8 +199,8 @@ static void freeze_tables(struct profile_builder *b)
 	p->line_count = b->lines.count;
 	p->locations = b->locations.data;
 	p->location_count = b->locations.count;
-	p->stacks = b->stacks.stacks.data;
-	p->stack_count = b->stacks.stacks.count;
+	p->stacks = b->stacks.data;
+	p->stack_count = b->stacks.count;
 	p->processes = b->processes.data;
 	p->process_count = b->processes.count;
 	p->facts = b->facts.data;

@@ -26,7 +26,7 @@
  *    were lost, and there are no more idle samples than its idle time has periods (rounded up).
  *
  * Profiles that were read from formats which say when threads were idle (profile.idle_known) have IDLE
- * samples, and those are the idle samples of the second view. In the first view they are asked only
+ * samples, and those are the idle samples of the second view. In the first view they are used only
  * where weights are those of the time after a sample (weight_ahead): IDLE_BEGIN is the first of them between
  * two CPU samples, IDLE_END lies 1 ns before the next CPU sample, and an entry's cpu_delta is the weight of
  * the sample before it.

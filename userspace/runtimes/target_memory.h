@@ -12,6 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Memory of the process, [start, end). */
+struct target_range {
+	uint64_t start, end;
+};
+
 /* All `size` bytes. 0; -ENODATA: they are not there; -ESRCH, -EPERM: the process is gone, or may not be read. */
 typedef int (*target_read_fn)(void *context, void *to, size_t size, uint64_t address);
 

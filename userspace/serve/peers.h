@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who is connected, and who has to go: a crowd of idle or slow connections must not keep the browser out.
+ * The connections, and which of them to close: a crowd of idle or slow connections must not keep the browser out.
  * Peers that have not shown the token are *strangers*.
  */
 #ifndef SERVE_PEERS_H

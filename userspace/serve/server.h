@@ -23,7 +23,7 @@
 struct server;
 struct server_request; /* one that is read, answered or waits */
 
-/* A file that is sent: a descriptor of the caller, who keeps it open until the answer has been given. */
+/* A file that is sent: a descriptor of the caller, which keeps it open until the answer has been given. */
 struct server_file {
 	int fd;
 	uint64_t size; /* bytes */

@@ -15,7 +15,7 @@
 #define API_REQUEST_MAX (64 * 1024)	  /* bytes of a request; more is refused */
 #define SOURCE_MAX	(8 * 1024 * 1024) /* bytes of a source file */
 
-/* The files that may be asked for: absolute paths in the order of strcmp(). The texts are the caller's. */
+/* The files that may be requested: absolute paths in the order of strcmp(). The texts are the caller's. */
 struct source_list {
 	const char *const *paths;
 	size_t count;

@@ -21,14 +21,16 @@ static void note(struct early_functions *f, const struct sample_event *sample,
 	f->any = true;
 }
 
-void early_functions__note(struct early_functions *f, const struct sample_event *sample)
+void early_functions__note(struct early_functions *f, const struct note_table *table,
+			   const struct sample_event *sample)
 {
 	const struct frame_note *notes = sample_notes(sample);
 
 	if (sample->header.flags & EVENT_STACK_COPY)
 		return;
 	for (size_t i = 0; i < sample->notes; i++)
-		if (notes[i].kind == FRAME_NOTE_PYTHON && notes[i].function && notes[i].check)
+		if (table->of[notes[i].kind] && table->of[notes[i].kind]->is_inherited &&
+		    notes[i].function && notes[i].check)
 			note(f, sample, &notes[i]);
 }
 

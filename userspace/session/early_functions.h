@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions of Python in samples of processes that are not known yet: the kernel notes them for a child of fork from its first
+ * Functions in samples of processes that are not known yet, of runtimes whose functions a child of fork inherits: the kernel notes them for a child of fork from its first
  * sample on, and the fork is read after the samples. A table without a limit for anybody: another function takes the place,
  * and this one is noted again with its next sample.
  */
@@ -28,7 +28,8 @@ struct early_functions {
 };
 
 /* Those of a sample. */
-void early_functions__note(struct early_functions *f, const struct sample_event *sample);
+void early_functions__note(struct early_functions *f, const struct note_table *table,
+			   const struct sample_event *sample);
 
 /* 0: it is taken; EARLY_STILL; negative errno. */
 typedef int (*early_function_fn)(void *context, const struct early_function *function);

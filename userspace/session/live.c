@@ -25,60 +25,27 @@
  * limit; records beyond it are lost, and counted like those that did not fit into a ring.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "capture/clock_reader.h"
 #include "capture/cpu_idle.h"
-#include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"
-#include "procfs/kernel_snapshot.h"
-#include "procfs/machine_facts.h"
 #include "session/live_private.h"
-#include "session/readers.h"
 #include "stream/meta.h"
 #include "stream/outside_event.h"
-#include "unwind/build_service.h"
 
 #define ANCHOR_INTERVAL	  1000000000ull /* ns */
 #define CPU_LOOK_INTERVAL 250000000ull	/* ns between looks which CPUs are online */
 #define TSC_ERROR_MAX	  2000ull	/* ns by which a sample's two clocks may differ */
 #define WRITING_TIME	  1000000ull	/* ns: from a record's time until it is in the ring */
-#define FILES_PATIENCE	  500000ull	/* ns: for readers to find a file, within a tick */
-#define FILES_AT_START	  2000000000ull /* ns: the same for all files of all processes there are */
-#define DRAIN_INTERVAL	  50000000ull	/* ns between two readings of the rings, at least */
-#define FILES_AT_END	  2000000000ull
-#define CODE_AT_START	  200000000ull /* ns: for runtimes of processes that are there */
-#define CODE_AT_END	  100000000ull /* ns: for functions that were seen in the last moment */
-#define SLICE		  50000000ull  /* ns */
-#define SLICE_EVENTS	  16	       /* between two looks at the clock */
-#define ASIDE_MAX	  262144       /* side-band records */
-
-/* ---- code that is made as it runs ------------------------------------------------------------ */
-
-#define JIT_START_PATIENCE 100000000ull	 /* ns: to read what there is before sampling begins */
-#define JIT_STOP_PATIENCE  1000000000ull /* ns: to read all once more */
-
-/* An event_push_fn. */
-static int push_jit_event(void *context, struct event_header *event)
-{
-	struct live *live = context;
-	const struct jit_file_event *file = (const struct jit_file_event *)event;
-
-	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
-		live_code__reports(live->code, file->pid);
-	return event_queue__push(live->queue, event);
-}
-
-static int take_jit_events(struct live *live, uint64_t now)
-{
-	return jit_tail__take(live->jit, now, push_jit_event, live);
-}
+#define CODE_AT_END	  100000000ull	/* ns: for functions that were seen in the last moment */
+#define SLICE		  50000000ull	/* ns */
+#define SLICE_EVENTS	  16		/* between two looks at the clock */
+#define ASIDE_MAX	  262144	/* side-band records */
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
@@ -86,13 +53,9 @@ static int take_jit_events(struct live *live, uint64_t now)
 static int push_mapping(void *context, struct mmap_event *mmap)
 {
 	struct live *live = context;
-	int err = jit_targets__see(&live->jit_targets, mmap);
+	struct task *task = tasks__need(live->tasks, (pid_t)mmap->pid);
+	int err = task ? call_parts(live->parts, mapped, task, mmap) : 0;
 
-	if (!err)
-		err = live_code__mapped(live->code, mmap);
-
-	if (mmap->file_state == FILE_STATE_LATE) /* it may be told later */
-		proc_reread__request(live->reread, mmap->pid);
 	return err ? err : event_queue__push(live->queue, &mmap->header);
 }
 
@@ -104,12 +67,12 @@ static int see_and_push(struct live *live, struct event_header *event)
 		return dso_opener__pass(live->opener, event, event_queue__push, live->queue);
 	if (event->type != EVENT_MMAP)
 		return event_queue__push(live->queue, event);
-	return dso_opener__see(live->opener, mmap, family__parent(live->family, mmap->pid),
+	return dso_opener__see(live->opener, mmap, tasks__parent(live->tasks, mmap->pid),
 			       push_mapping, live);
 }
 
 /* Takes what readers have answered, until all is, or for so long (ns). */
-static int settle_readers(struct live *live, uint64_t patience)
+int live_settle_readers(struct live *live, uint64_t patience)
 {
 	int err = dso_opener__settle(live->opener, patience);
 
@@ -133,7 +96,7 @@ static bool slice_is_over(struct live *live)
 }
 
 /* The stage of the queue. */
-static int stage_event(void *context, const struct event_header **event)
+int live_stage_event(void *context, const struct event_header **event)
 {
 	struct live *live = context;
 
@@ -155,28 +118,28 @@ static int release_until(struct live *live, uint64_t until, event_sink_fn sink, 
 static int push_from_rings(void *context, struct event_header *event);
 
 /* While /proc is read, which can take seconds: the rings have not room for that much of what happens meanwhile. */
-static int drain_in_time(struct live *live)
+int live_drain_in_time(struct live *live)
 {
 	uint64_t now = monotonic_ns();
 
-	if (live->started || now < live->drained + DRAIN_INTERVAL)
+	if (live->started || now < live->drained + LIVE_DRAIN_INTERVAL)
 		return 0;
 	live->drained = now;
 	return bpf_session__drain(live->session, push_from_rings, live);
 }
 
 /* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
-static int push_from_proc(void *context, struct event_header *event)
+int live_push_from_proc(void *context, struct event_header *event)
 {
 	struct live *live = context;
 
 	if (event->type == EVENT_PROCESS) {
 		const struct process_event *process = (const struct process_event *)event;
-		int err = family__add_parent(live->family, process->pid, process->ppid);
+		int err = tasks__add_parent(live->tasks, process->pid, process->ppid);
 
 		if (err)
 			return err;
-		err = drain_in_time(live);
+		err = live_drain_in_time(live);
 		if (err)
 			return err;
 	}
@@ -238,29 +201,29 @@ static int report_lost_sideband(struct live *live)
 	return event_queue__push(live->queue, &lost.header);
 }
 
-/* What the rings tell. An event_push_fn. */
+static int take_sample(struct live *live, struct sample_event *sample)
+{
+	struct task *task = tasks__need(live->tasks, (pid_t)sample->tgid);
+	int err = refine_time(live, sample);
+
+	live->samples++;
+	if (!err && task)
+		err = call_parts(live->parts, sampled, task, sample);
+	return err ? err : event_queue__push(live->queue, &sample->header);
+}
+
+/* Records of the rings. An event_push_fn. */
 static int push_from_rings(void *context, struct event_header *event)
 {
 	struct live *live = context;
-	int err;
 
 	switch (event->type) {
 	case EVENT_IN_GROUP:
-		return live_groups__entered(live->groups, (struct in_group_event *)event);
 	case EVENT_GROUP_MADE:
-		return live_groups__made(live->groups, (struct group_made_event *)event);
 	case EVENT_CODE_COPY:
-		return live_code__copied(live->code, (const struct code_copy_event *)event);
+		return call_parts(live->parts, reported, event);
 	case EVENT_SAMPLE:
-		err = refine_time(live, (struct sample_event *)event);
-		live->samples++;
-		process_watch__sampled(live->watch, ((const struct sample_event *)event)->tgid);
-		if (live->facts)
-			fact_asker__sampled(live->facts, ((const struct sample_event *)event)->tgid,
-					    event->time);
-		if (!err)
-			err = live_code__sampled(live->code, (const struct sample_event *)event);
-		return err ? err : event_queue__push(live->queue, event);
+		return take_sample(live, (struct sample_event *)event);
 	case EVENT_FORK:
 	case EVENT_MMAP:
 	case EVENT_COMM:
@@ -284,41 +247,41 @@ static pid_t sideband_pid(const struct event_header *event)
 	}
 }
 
+/* The part's slots are about to be cleared: tasks_options.released. */
+int live_release_task(void *context, struct task *task, enum task_end how)
+{
+	struct live *live = context;
+
+	return how == TASK_EXECED ? call_parts(live->parts, execed, task)
+				  : call_parts(live->parts, exited, task);
+}
+
 /* An event_push_fn. */
 static int take_sideband(void *context, struct event_header *event)
 {
 	struct live *live = context;
 	const struct task_event *task = (const struct task_event *)event;
+	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
 	int err = 0;
 
 	if (slice_is_over(live))
 		return ASIDE_LATER;
 	if (event->type == EVENT_FORK) {
-		err = family__fork(live->family, task);
+		err = tasks__fork(live->tasks, task);
 		if (!err)
-			err = live_code__forked(live->code, task->ppid, task->pid, event->time);
+			err = call_parts(live->parts, forked, task);
 	}
-	if (!err && family__is_target(live->family, sideband_pid(event), event->time)) {
+	if (!err && tasks__is_target(live->tasks, sideband_pid(event), event->time)) {
 		live->changed = true;
-		if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
+		if (is_exec)
 			live_pace__exec(live);
 		err = see_and_push(live, event);
 	}
 	if (event->type == EVENT_EXIT) {
-		family__exit(live->family, task);
 		thread_targets__exit(&live->threads, task);
-		if (task->pid == task->tid)
-			process_watch__forget(live->watch, task->pid);
-	}
-	if (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)
-		process_watch__exec(live->watch, sideband_pid(event));
-	if ((event->type == EVENT_EXIT && task->pid == task->tid) ||
-	    (event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC)) {
-		proc_reread__forget(live->reread, sideband_pid(event));
-		live_code__forget(live->code, sideband_pid(event));
-		if (live->facts)
-			fact_asker__forget(live->facts, sideband_pid(event));
-		err = err ? err : jit_targets__forget(&live->jit_targets, sideband_pid(event));
+		err = err ? err : tasks__exit(live->tasks, task);
+	} else if (is_exec && !err) {
+		err = tasks__exec(live->tasks, sideband_pid(event));
 	}
 	return err;
 }
@@ -377,7 +340,7 @@ static int follow_cpus(struct live *live)
 
 	if (err || !fresh)
 		return err;
-	err = live_targets__snapshot(live, false, push_from_proc);
+	err = live_targets__snapshot(live, false, live_push_from_proc);
 	return err ? err : bpf_session__start_fresh_cpus(live->session, on_cpu_change, live);
 }
 
@@ -390,11 +353,14 @@ static int push_anchor(struct live *live)
 	return event_queue__push(live->queue, &anchor.header);
 }
 
-/* The memory and the control groups of this program and of what ran. */
-static int look_at_processes(struct live *live, uint64_t time)
+static int tick_parts(struct live *live)
 {
-	return process_watch__look(live->watch, live->roots.data, live->roots.count, time,
-				   event_queue__push, live->queue);
+	int err = 0;
+
+	for (const struct live_part *part = live->parts; part->object && !err; part++)
+		if (part->tick)
+			err = part->tick(part->object, monotonic_ns());
+	return err;
 }
 
 /* Side-band records that are younger than `before` wait for the next time. */
@@ -402,8 +368,6 @@ static int read_everything(struct live *live, uint64_t before)
 {
 	int err = bpf_session__drain(live->session, push_from_rings, live);
 
-	if (!err && live->groups)
-		err = live_groups__settle(live->groups);
 	if (!err)
 		err = report_lost_sideband(live);
 	begin_slice(live);
@@ -412,13 +376,10 @@ static int read_everything(struct live *live, uint64_t before)
 	if (!err)
 		live->sideband_until = before;
 	if (!err)
-		err = proc_reread__run(live->reread);
+		err = tasks__sweep(live->tasks, min_u64(min_u64(before, monotonic_ns()),
+							aside__oldest(&live->sideband)));
 	if (!err)
-		err = settle_readers(live, FILES_PATIENCE);
-	if (!err && live->facts && live->started && !live->stopped)
-		err = fact_asker__run(live->facts, monotonic_ns());
-	if (!err && live->started)
-		err = live_code__run(live->code, monotonic_ns());
+		err = tick_parts(live);
 	return err ? err : live_pace__ask_readers(live);
 }
 
@@ -435,252 +396,13 @@ int live_settle_code(struct live *live)
 	while (!err && live_code__waits(live->code) && now < until) {
 		err = live_code__run(live->code, now);
 		if (!err)
-			reader_pool__settle(live->readers, until - now);
+			helper_pool__settle(live->readers, until - now);
 		now = monotonic_ns();
 	}
 	return err;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
-
-/* A zombie does, until it is waited for. */
-static bool process_exists(pid_t pid)
-{
-	return !kill(pid, 0) || errno == EPERM;
-}
-
-/* What the kernel's side has to know of a process's runtimes. */
-static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
-{
-	struct live *live = context;
-
-	return bpf_session__set_runtime(live->session, tgid, info);
-}
-
-static int init_parts(struct live *live, const struct live_options *options)
-{
-	const struct target *target = &options->session.target;
-	int err;
-
-	live->mode = target->mode;
-	live->everyone = target->mode == TARGET_ALL;
-	live->inherit = target->inherit;
-	live->hz = options->session.hz;
-	live->target_text = strdup(options->target_text);
-	live->command_line = strdup(options->command_line);
-	live->books = outside_books__new();
-	live->queue = event_queue__new(options->queue_bytes);
-	if (live->queue)
-		event_queue__set_stage(live->queue, stage_event, live);
-	live->family = family__new(live->everyone, target->inherit, process_exists);
-	live->idle = cpu_idle__new();
-	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
-	    !live->family || !live->idle)
-		return -ENOMEM;
-	/* processes are forked while there is little memory and one thread */
-	err = session_readers__new(live->books, &live->readers);
-	if (!err)
-		err = build_service__start(NULL, &live->builders);
-	if (!err)
-		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
-								   .service = SERVICE_FILES,
-								   .books = live->books},
-				      &live->opener);
-	if (!err)
-		err = jit_tail__new(options->jvm_perfmap, &live->jit);
-	if (!err)
-		jit_tail__count_in(live->jit, live->books);
-	jit_targets__init(&live->jit_targets, live->jit);
-	if (!err)
-		err = proc_snapshot__new(&live->proc);
-	if (!err)
-		proc_snapshot__use_readers(live->proc, live->readers, SERVICE_MAPS);
-	if (!err)
-		err = process_watch__new(options->no_memory, &live->watch);
-	if (!err && options->session.follow_groups)
-		err = live_groups__new(
-			&(struct live_groups_options){.proc = live->proc,
-						      .wanted = options->group_wanted,
-						      .wanted_context = options->group_context,
-						      .push = event_queue__push,
-						      .context = live->queue},
-			&live->groups);
-	if (err)
-		return err;
-	if (options->facts)
-		err = fact_asker__new(
-			&(struct fact_asker_options){.readers = live->readers,
-						     .service = SERVICE_FACTS,
-						     .names = options->fact_names,
-						     .name_count = options->fact_name_count,
-						     .push = event_queue__push,
-						     .context = live->queue},
-			&live->facts);
-	if (err)
-		return err;
-	err = live_code__new(&(struct live_code_options){.readers = live->readers,
-							 .service = SERVICE_CODE,
-							 .books = live->books,
-							 .push = event_queue__push,
-							 .context = live->queue,
-							 .set_runtime = set_runtime,
-							 .runtime_context = live},
-			     &live->code);
-	if (err)
-		return err;
-	live->reread = proc_reread__new(live->proc, push_from_proc, live);
-	if (!live->reread)
-		return -ENOMEM;
-	live->requests = (struct event_source_requests){
-		.context = live->reread,
-		.reread_process = proc_reread__request,
-	};
-	return 0;
-}
-
-int live__open(const struct live_options *options, struct live **result, struct failure *failure)
-{
-	struct live *live = calloc(1, sizeof(*live));
-	int err = live ? init_parts(live, options) : -ENOMEM;
-
-	if (err) {
-		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
-		goto err_out;
-	}
-	err = bpf_session__open(&options->session, &live->session, failure);
-	if (err)
-		goto err_out;
-	if (live->groups)
-		live_groups__attach(live->groups, live->session);
-	err = live_targets__add(live, options, failure);
-	if (err)
-		goto err_out;
-	*result = live;
-	return 0;
-err_out:
-	live__free(live);
-	return err;
-}
-
-void live__free(struct live *live)
-{
-	if (!live)
-		return;
-	bpf_session__free(live->session);
-	jit_tail__free(live->jit);
-	jit_targets__fini(&live->jit_targets);
-	proc_reread__free(live->reread);
-	process_watch__free(live->watch);
-	proc_snapshot__free(live->proc);
-	dso_opener__free(live->opener);
-	reader_pool__free(live->readers);
-	fact_asker__free(live->facts);
-	live_code__free(live->code);
-	live_groups__free(live->groups);
-	build_service__free(live->builders);
-	outside_books__free(live->books);
-	cpu_idle__free(live->idle);
-	family__free(live->family);
-	event_queue__free(live->queue);
-	vec_free(&live->tsc_lags);
-	vec_free(&live->roots);
-	thread_targets__fini(&live->threads);
-	aside__fini(&live->sideband);
-	free(live->target_text);
-	free(live->command_line);
-	free(live->cpu_notes);
-	free(live);
-}
-
-/* ---- starting -------------------------------------------------------------------------------- */
-
-static int push_meta(struct live *live)
-{
-	const struct bpf_session_info *info = bpf_session__info(live->session);
-	uint64_t now = monotonic_ns();
-	const struct {
-		const char *key, *value;
-	} facts[] = {
-		{META_COMMAND, live->command_line},
-		{META_TARGET, live->target_text},
-		{META_EVENT, info->event},
-		{META_CLOCK, info->tsc ? "tsc" : "monotonic"},
-		{META_CLOCK_REASON, info->clock_reason},
-		{META_CPU_TIME_METHOD, info->cpu_time_source},
-	};
-	int err = machine_facts__emit(event_queue__push, live->queue, now);
-
-	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]) && !err; i++)
-		err = meta_event__emit(event_queue__push, live->queue, now, facts[i].key,
-				       facts[i].value);
-	return err ? err : live_push_rate(live, now);
-}
-
-static int push_first_events(struct live *live)
-{
-	struct clock_anchor_event anchors[2];
-	int err;
-
-	clock__start(&live->clock, bpf_session__info(live->session)->tsc, anchors);
-	live->last_anchor = anchors[1].monotonic;
-	err = event_queue__push(live->queue, &anchors[0].header);
-	if (!err)
-		err = event_queue__push(live->queue, &anchors[1].header);
-	if (!err)
-		err = push_meta(live);
-	if (!err)
-		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
-	/* without kallsyms the kernel has no symbols; the profile says so, it is not an error */
-	kernel_modules__init(&live->modules, monotonic_ns());
-	return err == -ENOMEM || !err ? err : 0;
-}
-
-static int settle_at_start(struct live *live)
-{
-	uint64_t until = monotonic_ns() + FILES_AT_START;
-	int err;
-
-	do {
-		err = settle_readers(live, DRAIN_INTERVAL);
-		if (!err)
-			err = drain_in_time(live);
-	} while (!err && reader_pool__waiting(live->readers) && monotonic_ns() < until);
-	return err;
-}
-
-int live__begin(struct live *live, struct failure *failure)
-{
-	int err = push_first_events(live);
-
-	if (err)
-		return fail(failure, err, "cannot read the clocks and the kernel's symbols: %s",
-			    strerror(-err));
-	err = bpf_session__enable_sideband(live->session, failure);
-	if (err)
-		return err;
-	thread_targets__begin(&live->threads, target_thread_runs);
-	if (live->inherit && live->mode == TARGET_PROCESSES) {
-		err = live_targets__add_descendants(live, failure);
-		if (err)
-			return err;
-	}
-	err = live_targets__snapshot(live, true, push_from_proc);
-	if (err)
-		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
-	err = settle_at_start(live);
-	if (err)
-		return fail(failure, err, "cannot open mapped files: %s", strerror(-err));
-	jit_tail__settle(live->jit, JIT_START_PATIENCE);
-	err = take_jit_events(live, monotonic_ns());
-	if (!err)
-		err = live_code__begin(live->code);
-	if (!err)
-		err = settle_readers(live, CODE_AT_START);
-	if (err)
-		return fail(failure, err, "cannot read what is there: %s", strerror(-err));
-	reader_pool__set_hurry(live->readers, true);
-	return 0;
-}
+/* ---- running --------------------------------------------------------------------------------- */
 
 int live__announce(struct live *live, event_sink_fn sink, void *context)
 {
@@ -706,29 +428,6 @@ bool live__is_behind(const struct live *live)
 	       proc_snapshot__pending_since(live->proc) != UINT64_MAX;
 }
 
-int live__start(struct live *live, struct failure *failure)
-{
-	uint64_t threads;
-	/* baselines, as late as can be: a snapshot of a big system takes its time */
-	int err = live_targets__read_cpu(live, 0, &threads);
-
-	if (!err)
-		err = look_at_processes(live, monotonic_ns());
-	if (err)
-		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
-	live->cpu_at_start = live_targets__cpu(live);
-	cpu_idle__start(live->idle);
-	live->start_time = monotonic_ns();
-	err = bpf_session__enable_ticks(live->session, failure);
-	if (err)
-		return err;
-	live->started = true;
-	err = live_push_number(live, META_SAMPLING_START, live->start_time, live->start_time);
-	return err ? fail(failure, err, "cannot start: %s", strerror(-err)) : 0;
-}
-
-/* ---- running --------------------------------------------------------------------------------- */
-
 int live__tick(struct live *live, event_sink_fn sink, void *context)
 {
 	uint64_t began = monotonic_ns();
@@ -749,10 +448,8 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 			err = outside_books__report(live->books, event_queue__push, live->queue,
 						    live->last_anchor);
 		if (!err)
-			err = look_at_processes(live, live->last_anchor);
+			err = call_parts(live->parts, second, live->last_anchor);
 	}
-	if (!err)
-		err = take_jit_events(live, monotonic_ns());
 	if (!err)
 		err = release_until(live, until, sink, context);
 	live->ticked = true;
@@ -781,6 +478,9 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (live->stopped || !live->started)
 		return 0;
 	live->stopped = true;
+	for (const struct live_part *part = live->parts; part->object; part++)
+		if (part->stop)
+			part->stop(part->object);
 	/* once before the end: what was lost from a full ring comes with a later record */
 	err = read_everything(live, monotonic_ns() - WRITING_TIME);
 	if (err)
@@ -788,18 +488,14 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	bpf_session__disable(live->session);
 	end.time = monotonic_ns();
 	err = read_everything(live, UINT64_MAX);
-	jit_tail__finish(live->jit, JIT_STOP_PATIENCE);
-	reader_pool__set_hurry(live->readers, false);
 	if (!err)
-		err = settle_readers(live, FILES_AT_END);
+		err = call_parts(live->parts, finish, end.time);
 	if (!err)
 		err = live_settle_code(live);
 	if (!err)
-		err = take_jit_events(live, end.time);
-	if (!err)
 		err = live_targets__read_cpu(live, end.time, &live->threads_counted);
 	if (!err)
-		err = look_at_processes(live, end.time);
+		err = call_parts(live->parts, second, end.time);
 	if (!err)
 		err = live_push_books(live, 0);
 	if (!err)
@@ -816,7 +512,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 
 int live__judge_groups(struct live *live)
 {
-	return live->groups ? live_groups__judge_again(live->groups) : 0;
+	return live->groups ? groups_part__judge_again(live->groups) : 0;
 }
 
 void live__pause_jit(struct live *live, bool pause)
@@ -853,12 +549,12 @@ struct dso_opener *live__dso_opener(struct live *live)
 	return live->opener;
 }
 
-struct reader_pool *live__readers(struct live *live)
+struct helper_pool *live__readers(struct live *live)
 {
 	return live->readers;
 }
 
-struct build_service *live__builders(struct live *live)
+struct helper_pool *live__builders(struct live *live)
 {
 	return live->builders;
 }
@@ -887,7 +583,7 @@ void live__stats(const struct live *live, struct live_stats *stats)
 		.memory = bpf_session__memory(live->session),
 	};
 	if (live->groups)
-		live_groups__stats(live->groups, &stats->groups);
+		groups_part__stats(live->groups, &stats->groups);
 	event_queue__stats(live->queue, &stats->queue);
 	stats->memory += stats->queue.memory_peak;
 }

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <poll.h>
 #include <sys/types.h>
 
 #include <sysprof/event_handler.h>
@@ -28,10 +27,10 @@
 #include "base/outside_books.h"
 #include "capture/bpf_session.h"
 #include "procfs/dso_opener.h"
-#include "session/live_groups.h"
+#include "live/parts/groups.h"
 #include "stream/event_queue.h"
 
-struct build_service;
+struct helper_pool;
 struct live;
 struct live_code;
 
@@ -66,8 +65,18 @@ bool live__is_behind(const struct live *live);
 /* Events that wait to be handed on. */
 size_t live__held(const struct live *live);
 int live__start(struct live *live, struct failure *failure);
-/* Waits until a tick is due, one of `others` (at most 8) is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
-void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until);
+/* What a descriptor stands for that ends live__wait() when it is readable. */
+enum live_wake {
+	LIVE_WAKE_KERNEL,  /* the kernel side needs the mappings of a process */
+	LIVE_WAKE_RINGS,   /* a ring is half full */
+	LIVE_WAKE_READERS, /* a reader has answered */
+	LIVE_WAKE_TABLES,  /* an unwind table is ready: a tick is due soon */
+	LIVE_WAKE_OTHER,   /* the caller's */
+};
+/* Until it is closed. -1 is fine. 0 or negative errno. */
+int live__watch(struct live *live, int fd, enum live_wake wake);
+/* Waits until a tick is due, a descriptor of the last two kinds is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
+void live__wait(struct live *live, uint64_t until);
 /* Is it time for live__tick()? live__wait() may return before. */
 bool live__is_due(const struct live *live);
 /* Something has come that a tick has to take into the stream: the next one may be early. */
@@ -101,8 +110,8 @@ uint64_t live__target_cpu(const struct live *live);
 bool live__threads_ended(struct live *live);
 
 struct dso_opener *live__dso_opener(struct live *live);
-struct reader_pool *live__readers(struct live *live);
-struct build_service *live__builders(struct live *live);
+struct helper_pool *live__readers(struct live *live);
+struct helper_pool *live__builders(struct live *live);
 /* What is left out is noted there, and becomes events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);
 /* What is known of the runtimes of each process. */
@@ -110,7 +119,7 @@ const struct live_code *live__code(const struct live *live);
 struct bpf_session *live__session(struct live *live);
 
 struct live_stats {
-	struct live_groups_stats groups;
+	struct groups_stats groups;
 	uint64_t samples;
 	uint64_t threads_at_stop;
 	struct event_queue_stats queue;

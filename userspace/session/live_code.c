@@ -13,15 +13,13 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/hashmap.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "jitwatch/code_reader.h"
-#include "jitwatch/runtime_finder.h"
+#include "runtimes/finder.h"
 #include "process/code_functions.h"
-#include "process/frame_address.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u
@@ -52,21 +50,9 @@ _Static_assert(WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
 /* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
 #define STAYS (S / 32)
 
-static bool has_pid(const void *owner, uint32_t index, const void *key)
-{
-	const struct live_code *c = owner;
-
-	return c->processes.data[index]->pid == *(const uint32_t *)key;
-}
-
-static bool is_asked(const void *owner, uint32_t index, const void *key)
-{
-	const struct code_process *process = owner;
-	const struct code_question *a = &process->asked.data[index].question, *b = key;
-
-	return a->kind == b->kind && a->function == b->function && a->check == b->check &&
-	       a->address == b->address;
-}
+MAP_KEY(process_map, struct code_process *, uint32_t, (*entry)->pid)
+MAP_FUNCTIONS(process_map, struct code_process *, uint32_t, process_map__key, map_hash_number,
+	      map_same_number);
 
 int live_code__new(const struct live_code_options *options, struct live_code **code)
 {
@@ -76,8 +62,7 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 		return -ENOMEM;
 	told_budget__init(&c->told);
 	c->options = *options;
-	hashmap__init(&c->by_pid, has_pid, c);
-	plain_files__init(&c->plain);
+	note_table__init(&c->notes);
 	*code = c;
 	return 0;
 }
@@ -85,9 +70,8 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 static void free_process(struct live_code *c, struct code_process *process)
 {
 	c->asked -= process->asked.count;
-	vec_free(&process->asked);
+	asked_map__fini(&process->asked);
 	vec_free(&process->waiting);
-	hashmap__fini(&process->by_question);
 	free(process);
 }
 
@@ -97,8 +81,7 @@ void live_code__free(struct live_code *c)
 		return;
 	for (size_t i = 0; i < c->processes.count; i++)
 		free_process(c, c->processes.data[i]);
-	vec_free(&c->processes);
-	hashmap__fini(&c->by_pid);
+	process_map__fini(&c->processes);
 	plain_files__fini(&c->plain);
 	free(c);
 }
@@ -107,9 +90,9 @@ void live_code__free(struct live_code *c)
 
 struct code_process *live_code_find(const struct live_code *c, uint32_t pid)
 {
-	uint32_t slot = hashmap__find(&c->by_pid, hash_u64(pid), &pid);
+	struct code_process **process = process_map__find(&c->processes, pid);
 
-	return slot == HASHMAP_NONE ? NULL : c->processes.data[slot];
+	return process ? *process : NULL;
 }
 
 static int add_process(struct live_code *c, uint32_t pid, uint64_t program)
@@ -124,20 +107,13 @@ static int add_process(struct live_code *c, uint32_t pid, uint64_t program)
 	process->pid = pid;
 	process->program = program;
 	process->life = ++c->lives;
-	hashmap__init(&process->by_question, is_asked, process);
-	if (vec_push(&c->processes, process)) {
-		free(process);
-		return -ENOMEM;
-	}
-	if (hashmap__add(&c->by_pid, hash_u64(pid), c->processes.count - 1)) {
-		c->processes.count--;
-		free(process);
-		return -ENOMEM;
-	}
-	return 0;
+	if (process_map__need(&c->processes, &process, NULL))
+		return 0;
+	free(process);
+	return -ENOMEM;
 }
 
-/* It is to be looked at; again, if it has been and that is some time ago. */
+/* Schedules a look; restarts the series if the last one is old. */
 static int note_candidate(struct live_code *c, uint32_t pid, uint64_t program)
 {
 	struct code_process *process = live_code_find(c, pid);
@@ -166,7 +142,7 @@ static int note_program(struct live_code *c, const struct mmap_event *mapping)
 
 int live_code__mapped(struct live_code *c, const struct mmap_event *mapping)
 {
-	if (runtime_finder__is_candidate(mapping->path))
+	if (runtime_may_be_in(mapping->path))
 		return note_candidate(c, mapping->pid, 0);
 	if (mapping->protection & PROT_EXEC && runtime_finder__is_program(mapping->path))
 		return note_program(c, mapping);
@@ -202,28 +178,18 @@ static void withdraw(struct live_code *c, struct code_process *process)
 	process->inherits = process->is_like_parent = false;
 }
 
-/* The last one comes to be where it was. Without memory for that nothing changes: a slot of the index is free. */
 void live_code__forget(struct live_code *c, uint32_t pid)
 {
-	uint32_t slot = hashmap__remove(&c->by_pid, hash_u64(pid), &pid), last;
-	struct code_process *process, *moved;
+	struct code_process **known = process_map__find(&c->processes, pid), *process;
 
-	if (slot == HASHMAP_NONE)
+	if (!known)
 		return;
-	process = c->processes.data[slot];
+	process = *known;
+	process_map__remove(&c->processes, known);
 	if (process->from.life)
 		c->gone[pid & (ORPHANS - 1)] = (struct gone_child){pid, process->from};
 	withdraw(c, process);
 	free_process(c, process);
-	last = c->processes.count - 1;
-	moved = c->processes.data[last];
-	if (slot != last) {
-		hashmap__remove(&c->by_pid, hash_u64(moved->pid), &moved->pid);
-		c->processes.data[slot] = moved;
-		if (hashmap__add(&c->by_pid, hash_u64(moved->pid), slot))
-			c->err = -ENOMEM;
-	}
-	c->processes.count--;
 }
 
 /* Makes room in the kernel: who was sampled longest ago gives way. False: nobody can. */
@@ -264,7 +230,7 @@ static void publish_wanted(struct live_code *c, struct code_process *process,
 			   struct runtime_info *info)
 {
 	if (process->tells)
-		info->has &= RUNTIME_HOTSPOT;
+		info->has &= RUNTIME_WALKED;
 	if (info->has)
 		publish(c, process, info);
 	else
@@ -291,25 +257,35 @@ bool live_code__keeps_frame_pointers(const struct live_code *c, uint32_t pid)
 	return process && process->keeps_frame_pointers;
 }
 
-/* What is said of a Python that is not read; and if it is after all. */
-static void report_python(struct live_code *c, struct code_process *process,
-			  const struct code_findings *findings)
+/* A runtime that is not read is reported; and if it is after all. True: the process has one that is or would be. */
+static bool report_states(struct live_code *c, struct code_process *process,
+			  const struct runtime_findings *findings)
 {
-	struct code_runtime_event event = {
-		.header = {.size = sizeof(event),
-			   .type = EVENT_CODE_RUNTIME,
-			   .time = monotonic_ns()},
-		.pid = process->pid,
-		.kind = FRAME_NOTE_PYTHON,
-		.state = findings->python,
-	};
-	int err;
+	const struct runtime_memory *memory;
+	bool any = false;
 
-	if (!findings->has_python || process->python == findings->python)
-		return;
-	process->python = findings->python;
-	err = c->options.push(c->options.context, &event.header);
-	c->err = c->err ? c->err : err;
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		const struct runtime_finding *found = &findings->of[i];
+		struct code_runtime_event event = {
+			.header = {.size = sizeof(event),
+				   .type = EVENT_CODE_RUNTIME,
+				   .time = monotonic_ns()},
+			.pid = process->pid,
+			.kind = memory->reports,
+			.state = found->state,
+		};
+		int err;
+
+		if (!memory->reports || !found->is_there)
+			continue;
+		any = true;
+		if (process->reported[i] == found->state)
+			continue;
+		process->reported[i] = found->state;
+		err = c->options.push(c->options.context, &event.header);
+		c->err = c->err ? c->err : err;
+	}
+	return any;
 }
 
 void live_code_begins(struct live_code *c, const struct code_process *process, uint64_t now)
@@ -318,27 +294,28 @@ void live_code_begins(struct live_code *c, const struct code_process *process, u
 		c->begun = now;
 }
 
-/* A reader_answer_fn. */
-static void take_info(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_info(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct code_request *request = context;
 	struct live_code *c = request->code;
 	struct code_process *process = live_code_find(c, request->pid);
-	struct code_findings found;
+	struct runtime_findings found;
+	bool is_reported;
 
 	c->looking--;
 	if (!process || process->life != request->life)
 		return;
 	process->looked_at = false;
 	if (code_reader__take_info(answer, &found)) {
-		process->looks = answer->refusal == READER_LATE ? process->looks : LOOKS;
+		process->looks = answer->refusal == HELPER_LATE ? process->looks : LOOKS;
 		return;
 	}
 	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->pid, found.info.has,
 		  found.may_come ? ", more may come" : "");
 	process->keeps_frame_pointers = found.keeps_frame_pointers;
-	report_python(c, process, &found);
-	if (!found.info.has && !found.may_come && process->program && !found.has_python) {
+	is_reported = report_states(c, process, &found);
+	if (!found.info.has && !found.may_come && process->program && !is_reported) {
 		plain_files__add(&c->plain, process->plain_key);
 		live_code__forget(c, request->pid);
 		return;
@@ -363,7 +340,7 @@ static bool is_plain(struct live_code *c, struct code_process *process)
 	if (!process->program)
 		return false;
 	process->plain_key = plain_files__of_owner(process->program,
-						   reader_owner((pid_t)process->pid));
+						   helper_owner((pid_t)process->pid));
 	return plain_files__has(&c->plain, process->plain_key);
 }
 
@@ -413,30 +390,40 @@ static int look_at(struct live_code *c, struct code_process *process)
 static void forget_questions(struct live_code *c, struct code_process *process)
 {
 	c->asked -= process->asked.count;
-	hashmap__clear(&process->by_question);
-	process->asked.count = process->waiting.count = 0;
+	asked_map__clear(&process->asked);
+	process->waiting.count = 0;
 	process->has_open = false;
 }
 
-/*
- * Known for good by what is checked are Python's functions, code that HotSpot compiled, and functions of V8 that have a number. Of
- * these last ones more may be known later, so they are read again as well, but it does not matter when.
- */
-static bool may_change(const struct code_question *question)
+enum code_lasting live_code_lasting(const struct live_code *c, uint32_t kind, uint64_t check)
 {
-	return question->kind == FRAME_NOTE_HOTSPOT || question->kind == FRAME_NOTE_V8_WASM ||
-	       (question->kind == FRAME_NOTE_V8 && !question->check);
+	const struct note_ops *ops = kind < FRAME_NOTE_COUNT ? c->notes.of[kind] : NULL;
+
+	return ops ? note_lasting(ops, check) : CODE_STAYS;
 }
 
-static uint64_t recheck_after(const struct code_question *question)
+static enum code_lasting lasting(const struct live_code *c, const struct code_question *question)
 {
-	if (may_change(question) && !question->address)
-		return RECHECK;
-	return question->kind == FRAME_NOTE_V8 || may_change(question) ? RECHECK_SELDOM : 0;
+	return live_code_lasting(c, question->kind, question->check);
+}
+
+/* 0: never. */
+static uint64_t recheck_after(const struct live_code *c, const struct code_question *question)
+{
+	switch (lasting(c, question)) {
+	case CODE_MOVES:
+		return question->address ? RECHECK_SELDOM : RECHECK;
+	case CODE_NUMBERED:
+		return RECHECK_SELDOM;
+	case CODE_STAYS:
+	case CODE_LASTS:
+		break;
+	}
+	return 0;
 }
 
 /* Is it to be asked once more? */
-static bool is_due(const struct asked *asked, uint64_t now)
+static bool is_due(const struct live_code *c, const struct asked *asked, uint64_t now)
 {
 	uint64_t after;
 
@@ -444,7 +431,7 @@ static bool is_due(const struct asked *asked, uint64_t now)
 		return false;
 	if (!asked->confirmed)
 		return asked->tries < TRIES && now >= asked->time + (RECHECK << asked->tries);
-	after = recheck_after(&asked->question);
+	after = recheck_after(c, &asked->question);
 	return after && now >= asked->time + after;
 }
 
@@ -458,14 +445,15 @@ static int ask_again(struct code_process *process, uint32_t known, uint64_t now)
 	return vec_push(&process->waiting, known);
 }
 
-static int want_again(struct code_process *process, uint32_t known, uint64_t now)
+static int want_again(const struct live_code *c, struct code_process *process, uint32_t known,
+		      uint64_t now)
 {
 	struct asked *asked = &process->asked.data[known];
 
-	if (!is_due(asked, now)) {
+	if (!is_due(c, asked, now)) {
 		asked->open_since = asked->is_open ? asked->open_since : now;
 		asked->is_open = asked->confirmed && !asked->question.address &&
-				 may_change(&asked->question);
+				 lasting(c, &asked->question) == CODE_MOVES;
 		process->has_open |= asked->is_open;
 		return 0;
 	}
@@ -476,7 +464,8 @@ static int want_again(struct code_process *process, uint32_t known, uint64_t now
  * Functions that were sampled since they were read, and not again. Their words may have been another one's then, which only a
  * later reading tells. `all`: also those that were read a moment ago, since there will be no later one.
  */
-static int want_open(struct code_process *process, uint64_t now, bool all)
+static int want_open(const struct live_code *c, struct code_process *process, uint64_t now,
+		     bool all)
 {
 	int err = 0;
 
@@ -489,7 +478,7 @@ static int want_open(struct code_process *process, uint64_t now, bool all)
 
 		if (!asked->is_open || asked->waits)
 			continue;
-		if (process->waiting.count < WAITING_MAX && (all || is_due(asked, now)))
+		if (process->waiting.count < WAITING_MAX && (all || is_due(c, asked, now)))
 			err = ask_again(process, i, now);
 		else
 			process->has_open = true;
@@ -500,37 +489,32 @@ static int want_open(struct code_process *process, uint64_t now, bool all)
 static int want_own(struct live_code *c, struct code_process *process,
 		    const struct code_question *question, uint64_t now)
 {
-	uint64_t hash = live_code_hash_question(question);
-	uint32_t known = hashmap__find(&process->by_question, hash, question);
-	int err;
+	struct asked *known = live_code_asked(process, question);
 
 	if (process->waiting.count >= WAITING_MAX)
 		return 0;
-	if (known != HASHMAP_NONE) {
-		process->asked.data[known].window = c->window;
-		return want_again(process, known, now);
+	if (known) {
+		known->window = c->window;
+		return want_again(c, process, known - process->asked.data, now);
 	}
 	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
 		forget_questions(c, process);
-	err = vec_push(&process->asked,
-		       ((struct asked){.question = *question, .waits = true, .window = c->window}));
-	if (err)
-		return err;
+	known = asked_map__need(
+		&process->asked,
+		&(struct asked){.question = *question, .waits = true, .window = c->window}, NULL);
+	if (!known)
+		return -ENOMEM;
 	c->asked++;
-	err = hashmap__add(&process->by_question, hash, process->asked.count - 1);
-	return err ? err : vec_push(&process->waiting, process->asked.count - 1);
+	return vec_push(&process->waiting, process->asked.count - 1);
 }
 
 struct asked *live_code_asked(const struct code_process *process,
 			      const struct code_question *question)
 {
-	uint32_t known = hashmap__find(&process->by_question, live_code_hash_question(question),
-				       question);
-
-	return known == HASHMAP_NONE ? NULL : &process->asked.data[known];
+	return asked_map__find(&process->asked, &(struct asked){.question = *question});
 }
 
-/* A function of Python in a child of fork: most are its parent's as well, which lives longer. */
+/* A function of a child of fork: most are its parent's as well, which lives longer. */
 static int want_of_parent(struct live_code *c, const struct forked_from *from,
 			  const struct code_question *question, uint64_t now)
 {
@@ -544,7 +528,7 @@ static int want(struct live_code *c, struct code_process *process,
 {
 	int err = 0;
 
-	if (process->from.life && question->kind == FRAME_NOTE_PYTHON &&
+	if (process->from.life && c->notes.of[question->kind]->is_inherited &&
 	    !live_code_asked(process, question)) {
 		if (live_code_is_inherited(c, process->from, question))
 			return 0;
@@ -570,60 +554,19 @@ static int want_early(void *context, const struct early_function *early)
 		       : want_of_parent(c, &gone->from, q, q->time);
 }
 
-static bool returns_to(const struct sample_event *e, size_t frame)
-{
-	enum frame_kind kind = frame_kind(e->frames[e->kernel_frames + frame]);
-
-	return kind == FRAME_POINTER || kind == FRAME_TABLE || kind == FRAME_INFERRED ||
-	       kind == FRAME_LEAF_PEEK;
-}
-
-/* The innermost frame, if it is not known as WebAssembly: the one that called it is, and it may be another function of its module. */
-static int want_leaf(struct live_code *c, struct code_process *process,
-		     const struct sample_event *e, struct code_question question)
-{
-	const struct frame_note *notes = sample_notes(e);
-
-	for (size_t i = 0; i < e->notes; i++)
-		if (notes[i].kind == FRAME_NOTE_V8_WASM && !notes[i].frame)
-			return 0;
-	question.is_leaf = true;
-	question.address = frame_address(e->frames[e->kernel_frames]);
-	return want(c, process, &question, e->header.time);
-}
-
 static int want_note(struct live_code *c, struct code_process *process,
 		     const struct sample_event *e, const struct frame_note *note)
 {
-	struct code_question question = {.function = note->function,
-					 .check = note->check,
-					 .time = e->header.time,
-					 .kind = note->kind};
-	uint64_t address;
+	const struct note_ops *ops = c->notes.of[note->kind];
+	struct code_question questions[NOTE_QUESTIONS_MAX] = {code_question(e, note)};
+	unsigned int count = !ops || ops->order == NOTE_PLACES_GROUP ? 0
+			     : ops->ask				     ? ops->ask(e, note, questions)
+								     : 1;
 	int err = 0;
 
-	if (note->kind == FRAME_NOTE_PYTHON_LOOP)
-		return 0;
-	if (note->kind == FRAME_NOTE_PYTHON && (!note->function || !note->check))
-		return 0; /* no function */
-	if (note->kind == FRAME_NOTE_HOTSPOT_CODE)
-		question.address = note_code_address(note,
-						     e->frames[e->kernel_frames + note->frame]);
-	/* the instance of a module says nothing by itself */
-	if (note->kind != FRAME_NOTE_V8_WASM)
-		err = want(c, process, &question, e->header.time);
-	if (err || (note->kind != FRAME_NOTE_V8 && note->kind != FRAME_NOTE_V8_WASM))
-		return err;
-	if (note->kind == FRAME_NOTE_V8_WASM && note->frame == 1)
-		err = want_leaf(c, process, e, question);
-	if (err)
-		return err;
-	question.is_leaf = !note->frame;
-	if (!question.is_leaf && !returns_to(e, note->frame))
-		return 0;
-	address = frame_address(e->frames[e->kernel_frames + note->frame]);
-	question.address = address - !question.is_leaf;
-	return want(c, process, &question, e->header.time);
+	for (unsigned int i = 0; i < count && !err; i++)
+		err = want(c, process, &questions[i], e->header.time);
+	return err;
 }
 
 static uint64_t next_look(const struct code_process *process)
@@ -640,7 +583,7 @@ int live_code__sampled(struct live_code *c, const struct sample_event *e)
 	int err = 0;
 
 	if (!process) {
-		early_functions__note(&c->early, e);
+		early_functions__note(&c->early, &c->notes, e);
 		return 0;
 	}
 	if (process->tells || e->header.flags & EVENT_STACK_COPY || !e->notes)
@@ -692,45 +635,29 @@ static bool is_outdated(const struct live_code *c, const struct asked *asked)
 	return !asked->waits && !asked->is_open && c->window - asked->window >= WINDOWS_ASKED;
 }
 
-/* `numbers`: room for the new number of each of them. */
-static int drop_outdated(struct live_code *c, struct code_process *process, uint32_t *numbers)
-{
-	size_t kept = 0;
-	int err = 0;
-
-	hashmap__clear(&process->by_question);
-	for (size_t i = 0; i < process->asked.count; i++) {
-		const struct asked *asked = &process->asked.data[i];
-
-		numbers[i] = kept;
-		if (is_outdated(c, asked))
-			continue;
-		if (!err)
-			err = hashmap__add(&process->by_question,
-					   live_code_hash_question(&asked->question), kept);
-		process->asked.data[kept++] = *asked;
-	}
-	c->asked -= process->asked.count - kept;
-	process->asked.count = kept;
-	for (size_t i = 0; i < process->waiting.count; i++)
-		process->waiting.data[i] = numbers[process->waiting.data[i]];
-	return err;
-}
-
 /*
- * What was not sampled in the last windows is asked again when it is: nobody keeps what was told for ever. 0 or -ENOMEM.
+ * What was not sampled in the last windows is asked again when it is, since no one keeps it for ever. 0 or -ENOMEM.
  */
 static int forget_outdated(struct live_code *c, struct code_process *process)
 {
-	_cleanup_free_ uint32_t *numbers = NULL;
-	size_t i = 0;
+	_cleanup_free_ uint32_t *numbers = calloc(process->asked.count + 1, sizeof(*numbers));
+	size_t kept = 0;
 
-	while (i < process->asked.count && !is_outdated(c, &process->asked.data[i]))
-		i++;
-	if (i == process->asked.count)
+	if (!numbers)
+		return -ENOMEM;
+	for (size_t i = 0; i < process->asked.count; i++) {
+		numbers[i] = kept;
+		if (!is_outdated(c, &process->asked.data[i]))
+			process->asked.data[kept++] = process->asked.data[i];
+	}
+	if (kept == process->asked.count)
 		return 0;
-	numbers = calloc(process->asked.count, sizeof(*numbers));
-	return numbers ? drop_outdated(c, process, numbers) : -ENOMEM;
+	c->asked -= process->asked.count - kept;
+	process->asked.count = kept;
+	asked_map__reindex(&process->asked);
+	for (size_t i = 0; i < process->waiting.count; i++)
+		process->waiting.data[i] = numbers[process->waiting.data[i]];
+	return 0;
 }
 
 int live_code__close(struct live_code *c, uint64_t now)
@@ -741,7 +668,7 @@ int live_code__close(struct live_code *c, uint64_t now)
 	for (size_t i = 0; i < c->processes.count && !err; i++) {
 		err = forget_outdated(c, c->processes.data[i]);
 		if (!err)
-			err = want_open(c->processes.data[i], now, true);
+			err = want_open(c, c->processes.data[i], now, true);
 	}
 	return err;
 }
@@ -782,7 +709,7 @@ int live_code__run(struct live_code *c, uint64_t now)
 		if (process->wanted)
 			err = look_at(c, process);
 		if (!err)
-			err = want_open(process, now, false);
+			err = want_open(c, process, now, false);
 		if (!err && process->waiting.count && !process->is_asked)
 			err = live_code_ask(c, process, now);
 	}

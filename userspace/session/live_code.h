@@ -16,13 +16,13 @@
 #include <sysprof/runtime_info.h>
 
 #include "base/outside_books.h"
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 #include "stream/event_queue.h"
 
 struct live_code;
 
 struct live_code_options {
-	struct reader_pool *readers;
+	struct helper_pool *readers;
 	unsigned int service;	     /* of theirs: code_reader__serve */
 	struct outside_books *books; /* or NULL */
 	event_push_fn push;	     /* events that were read */

@@ -8,14 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "jitwatch/code_copy.h"
-
-uint64_t live_code_hash_question(const struct code_question *q)
-{
-	uint64_t hash = hash_combine(hash_u64(q->function), hash_u64(q->check));
-
-	return hash_combine(hash, hash_u64(q->address + q->kind));
-}
+#include "runtimes/answers.h"
 
 struct code_request *live_code_request(struct live_code *c, const struct code_process *process)
 {
@@ -58,37 +51,37 @@ static struct code_question question_of(const struct event_header *event)
 static struct asked *note_told(struct live_code *c, struct code_process *process,
 			       const struct code_question *question, uint64_t now)
 {
-	struct asked told = {.question = *question, .time = now, .window = c->window};
+	struct asked *told;
 
-	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL ||
-	    vec_push(&process->asked, told))
+	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
 		return NULL;
-	if (hashmap__add(&process->by_question, live_code_hash_question(question),
-			 process->asked.count - 1)) {
-		process->asked.count--;
-		return NULL;
-	}
-	c->asked++;
-	return &process->asked.data[process->asked.count - 1];
+	told = asked_map__need(
+		&process->asked,
+		&(struct asked){.question = *question, .time = now, .window = c->window}, NULL);
+	c->asked += told != NULL;
+	return told;
 }
 
 /* What was told of it holds, whatever is at its address by now. */
-static bool is_known_for_good(const struct code_function_event *e)
+static bool is_known_for_good(const struct live_code *c, const struct code_function_event *e)
 {
-	return e->kind == FRAME_NOTE_PYTHON || (e->kind == FRAME_NOTE_V8 && e->check);
+	enum code_lasting lasting = live_code_lasting(c, e->kind, e->check);
+
+	return lasting == CODE_LASTS || lasting == CODE_NUMBERED;
 }
 
 /*
  * That something cannot be read now is no news, but for what will never be told otherwise, and for a method that had been
  * told: what was sampled since may be another one.
  */
-static bool is_news(const struct asked *asked, const struct event_header *event, uint64_t hash)
+static bool is_news(const struct live_code *c, const struct asked *asked,
+		    const struct event_header *event, uint64_t hash)
 {
 	const struct code_function_event *e = (const struct code_function_event *)event;
 	bool was_told = asked && asked->confirmed;
 	bool tells = event->type == EVENT_CODE_CHAIN || e->state == CODE_STATE_CONFIRMED;
 
-	if (!tells && e->state == CODE_STATE_STALE && is_known_for_good(e))
+	if (!tells && e->state == CODE_STATE_STALE && is_known_for_good(c, e))
 		tells = !was_told;
 	else if (!tells && e->state == CODE_STATE_STALE)
 		tells = was_told;
@@ -123,7 +116,7 @@ static int report_change(struct live_code *c, struct asked *asked, const struct 
 	} gone = {};
 	uint64_t hash;
 
-	if (!asked || !asked->confirmed || !is_confirmed(event) || is_known_for_good(e))
+	if (!asked || !asked->confirmed || !is_confirmed(event) || is_known_for_good(c, e))
 		return 0;
 	gone.event = (struct code_function_event){
 		.header = {.size = sizeof(gone), .type = EVENT_CODE_FUNCTION, .time = event->time},
@@ -151,7 +144,7 @@ static int take_event(void *context, struct event_header *event)
 	struct asked *asked = live_code_asked(taking->process, &question);
 	uint64_t hash = hash_event(event);
 
-	if (!is_news(asked, event, hash))
+	if (!is_news(c, asked, event, hash))
 		return 0;
 	if (!told_budget__spend(&c->told, &taking->process->told, c->options.books,
 				taking->process->pid, event->size, event->time)) {
@@ -169,10 +162,24 @@ static int take_event(void *context, struct event_header *event)
 	return c->options.push(c->options.context, event);
 }
 
+/* The runtime whose functions are copied, and the kind of its notes. */
+static const struct runtime_memory *copied_runtime(enum frame_note_kind *kind)
+{
+	const struct runtime_memory *memory;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++)
+		if (memory->read_copy)
+			break;
+	*kind = memory ? memory->notes[0].kind : FRAME_NOTE_NONE;
+	return memory;
+}
+
 int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 {
+	enum frame_note_kind kind;
+	const struct runtime_memory *memory = copied_runtime(&kind);
 	const struct code_question question = {
-		.function = copy->function, .check = copy->check, .kind = FRAME_NOTE_PYTHON};
+		.function = copy->function, .check = copy->check, .kind = kind};
 	struct taking taking = {c, live_code_find(c, copy->tgid)};
 	struct code_process *process = taking.process;
 	struct code_answers answers = {.pid = copy->tgid, .limit = EVENT_SIZE_MAX};
@@ -180,13 +187,13 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	struct asked *asked;
 	int err;
 
-	if (!process || process->tells || !process->info.python.head_size)
+	if (!memory || !process || process->tells || !process->layout.size)
 		return 0;
 	asked = live_code_asked(process, &question);
 	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question) ||
 	    !told_budget__may_read(&c->told, copy->header.size, copy->header.time))
 		return 0;
-	err = code_copy__send(&answers, copy, &process->layout);
+	err = memory->read_copy(&answers, copy, &process->layout);
 	if (!err) {
 		event = (struct event_header *)answers.bytes.data;
 		event->time = monotonic_ns();
@@ -196,8 +203,8 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* A reader_answer_fn. What waits is asked next. */
-static void take_events(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. What waits is asked next. */
+static void take_events(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct code_request *request = context;
 	struct live_code *c = request->code;
@@ -214,12 +221,11 @@ static void take_events(void *context, const struct reader_answer *answer)
 }
 
 /* Of these the memory may be used again within milliseconds. */
-static bool is_of_a_new_function(const struct asked *asked)
+static bool is_of_a_new_function(const struct live_code *c, const struct asked *asked)
 {
 	const struct code_question *q = &asked->question;
 
-	return !asked->tries && !q->address &&
-	       (q->kind == FRAME_NOTE_PYTHON || q->kind == FRAME_NOTE_V8);
+	return !asked->tries && !q->address && c->notes.of[q->kind]->is_urgent;
 }
 
 int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now)
@@ -234,7 +240,7 @@ int live_code_ask(struct live_code *c, struct code_process *process, uint64_t no
 
 		if (!asked->tries)
 			live_code_begins(c, process, now);
-		if (is_of_a_new_function(asked))
+		if (is_of_a_new_function(c, asked))
 			c->met = now;
 		asked->waits = asked->is_open = false;
 		asked->time = now;

@@ -2,23 +2,26 @@
 /* Children of fork: what is known of them because it is known of their parents. */
 #include "session/live_code_private.h"
 
+#include <string.h>
+
 #include "process/code_functions.h"
 
 /* As the kernel has done when it was forked; see inherited_runtimes() there. */
 void live_code_inherit(struct code_process *child, const struct code_process *parent, uint64_t time)
 {
-	uint32_t has = parent->has | (parent->inherits ? RUNTIME_PYTHON : 0);
+	uint32_t has = parent->has | (parent->inherits ? RUNTIME_FORKED : 0);
 
 	child->from = (struct forked_from){parent->pid, parent->life, time};
-	child->python = parent->python;
-	child->inherits = has & RUNTIME_PYTHON;
+	memcpy(child->reported, parent->reported, sizeof(child->reported));
+	child->inherits = has & RUNTIME_FORKED;
 	if (!child->inherits)
 		return;
-	child->is_like_parent = has == RUNTIME_PYTHON && !parent->looked_at &&
+	child->is_like_parent = has == RUNTIME_FORKED && !parent->looked_at &&
 				(parent->looks == LOOKS || parent->is_like_parent);
 	child->layout = parent->layout;
-	child->info = (struct runtime_info){
-		.as_of = time, .has = RUNTIME_PYTHON, .python = parent->info.python};
+	child->info = parent->info;
+	child->info.as_of = time;
+	child->info.has = RUNTIME_FORKED;
 }
 
 struct code_process *live_code_parent(const struct live_code *c, const struct forked_from *from)

@@ -3,7 +3,7 @@
 #ifndef SESSION_LIVE_CODE_PRIVATE_H
 #define SESSION_LIVE_CODE_PRIVATE_H
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "jitwatch/code_reader.h"
 #include "session/early_functions.h"
@@ -28,6 +28,24 @@ struct asked {
 	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
 };
 
+static inline uint64_t asked_hash(const struct asked *asked)
+{
+	const struct code_question *q = &asked->question;
+
+	return hash_combine(hash_combine(hash_u64(q->function), hash_u64(q->check)),
+			    hash_u64(q->address + q->kind));
+}
+
+static inline bool asked_equal(const struct asked *x, const struct asked *y)
+{
+	const struct code_question *a = &x->question, *b = &y->question;
+
+	return a->kind == b->kind && a->function == b->function && a->check == b->check &&
+	       a->address == b->address;
+}
+
+DEFINE_MAP_OF(asked_map, struct asked, asked_hash, asked_equal);
+
 /* The process that another one was forked from; life 0: none. */
 struct forked_from {
 	uint32_t pid;
@@ -41,7 +59,8 @@ struct code_process {
 	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
 	uint64_t restarted;
 	uint32_t looks;
-	enum code_runtime_state python; /* as it was told */
+	/* of each runtime_memory(), as it was reported */
+	uint8_t reported[RUNTIME_MEMORIES_MAX]; /* enum code_runtime_state */
 	/* The file that it executes, if nothing but that may have a runtime in it, and that of this user; else 0 */
 	uint64_t program, plain_key;
 	bool wanted, looked_at; /* it is to be looked at; a look is under way */
@@ -51,12 +70,11 @@ struct code_process {
 	struct forked_from from;
 	bool has_open;		   /* some of `asked` are */
 	bool is_asked;		   /* a request about its functions is under way */
-	bool keeps_frame_pointers; /* HotSpot's code, as far as it is known */
+	bool keeps_frame_pointers; /* its JIT code, as far as it is known */
 	struct runtime_info
 		info; /* what the kernel knows of it, while it `has` something, or inherits it */
-	struct cpython_layout layout; /* of its Python */
-	VEC(struct asked) asked;
-	struct hashmap by_question;
+	struct runtime_layout layout; /* what copies of its functions are read by */
+	struct asked_map asked;
 	VEC(uint32_t) waiting; /* numbers of `asked` */
 	uint64_t closed;       /* when those that were open were last looked for */
 	struct meter told;     /* bytes */
@@ -69,11 +87,13 @@ struct gone_child {
 	struct forked_from from;
 };
 
+MAP_TYPE(process_map, struct code_process *);
+
 struct live_code {
 	struct live_code_options options;
-	VEC(struct code_process *) processes;
-	struct hashmap by_pid;
+	struct process_map processes;
 	struct plain_files plain;
+	struct note_table notes;
 	uint64_t lives, swept;
 	uint32_t window;     /* windows that have ended */
 	size_t asked;	     /* of all processes */
@@ -91,6 +111,9 @@ struct code_process *live_code_find(const struct live_code *c, uint32_t pid);
 struct asked *live_code_asked(const struct code_process *process,
 			      const struct code_question *question);
 
+/* How long what is read of a function of this kind holds. */
+enum code_lasting live_code_lasting(const struct live_code *c, uint32_t kind, uint64_t check);
+
 /* Something was met in it that it takes with it when it ends. */
 void live_code_begins(struct live_code *c, const struct code_process *process, uint64_t now);
 
@@ -105,7 +128,6 @@ struct code_request {
 
 /* NULL: no memory. The caller frees it. */
 struct code_request *live_code_request(struct live_code *c, const struct code_process *process);
-uint64_t live_code_hash_question(const struct code_question *q);
 /* What waits, as much as one request may have. 0 or negative errno. */
 int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now);
 

@@ -13,7 +13,8 @@
  * begun: it may be gone by then.
  */
 #include <errno.h>
-#include <string.h>
+#include <poll.h>
+#include <sys/epoll.h>
 
 #include "base/clocks.h"
 #include "base/minmax.h"
@@ -32,10 +33,9 @@
 #define MAPS_LIBRARIES 16000000ull /* ns: from an execve to the last library, mostly */
 #define HELD_UP	       20000000ull /* ns: from a tick to the next while all wait for a file */
 #define FUNCTIONS_COME                                                                             \
-	100000000ull  /* ns: where new functions were met so late, more are expected */
-#define CALM_HZ	 500u /* below it answers that nothing waits for come with the next tick */
-#define WAIT_FDS 8
-#define OWN_FDS	 3
+	100000000ull	   /* ns: where new functions were met so late, more are expected */
+#define CALM_HZ	      500u /* below it answers that nothing waits for come with the next tick */
+#define WAKES_AT_ONCE 8	   /* the others come with the next wait */
 
 /* Do events wait for a file or for mappings? */
 static bool is_held_up(const struct live *live)
@@ -52,7 +52,7 @@ static bool is_calm(const struct live *live)
 /* Is there an answer that a tick should not be late for? */
 static bool hurries(const struct live *live)
 {
-	return is_calm(live) ? is_held_up(live) : reader_pool__waiting(live->readers) > 0;
+	return is_calm(live) ? is_held_up(live) : helper_pool__waiting(live->readers) > 0;
 }
 
 /* Functions that are dropped soon, and those of processes that end soon, are to be read before that. */
@@ -135,61 +135,96 @@ static void take_found_files(struct live *live)
 
 int live_pace__ask_readers(struct live *live)
 {
-	return is_calm(live) && reader_pool__queues(live->readers) ? dso_opener__step(live->opener)
+	return is_calm(live) && helper_pool__queues(live->readers) ? dso_opener__step(live->opener)
 								   : 0;
 }
 
-/* -1: what readers have answered can wait. */
-static int readers_fd(const struct live *live)
+static bool can_readers_wait(const struct live *live)
 {
-	return !is_calm(live) || is_held_up(live) || reader_pool__queues(live->readers) ||
-			       live_code__looks(live->code)
-		       ? reader_pool__fd(live->readers)
-		       : -1;
+	return is_calm(live) && !is_held_up(live) && !helper_pool__queues(live->readers) &&
+	       !live_code__looks(live->code);
 }
 
-/* What is readable of our own. */
-static int take_own(struct live *live, const struct pollfd *fds, int ready)
+static int control_wakes(struct live *live, int operation, int fd, uint32_t events, uint32_t wake)
 {
-	if (ready > 0 && fds[0].revents) {
-		bpf_session__take_wake(live->session);
-		live__hasten(live);
-		ready--;
-	}
-	if (ready > 0 && fds[1].revents) {
-		take_found_files(live);
-		ready--;
-	}
-	if (ready > 0 && fds[2].revents)
-		live->due = 0;
-	return ready;
+	struct epoll_event event = {.events = events, .data.u32 = wake};
+
+	return epoll_ctl(live->wakes, operation, fd, &event) ? -errno : 0;
 }
 
-void live__wait(struct live *live, struct pollfd *others, size_t count, uint64_t until)
+int live__watch(struct live *live, int fd, enum live_wake wake)
 {
-	struct pollfd fds[WAIT_FDS + OWN_FDS] = {
-		{.fd = bpf_session__wake_fd(live->session), .events = POLLIN},
-		{.fd = -1, .events = POLLIN},
-		{.fd = bpf_session__epoll_fd(live->session), .events = POLLIN},
-	};
+	return fd < 0 ? 0 : control_wakes(live, EPOLL_CTL_ADD, fd, EPOLLIN, wake);
+}
+
+int live_pace__init(struct live *live)
+{
+	int err = live__watch(live, bpf_session__wake_fd(live->session), LIVE_WAKE_KERNEL);
+
+	if (!err)
+		err = live__watch(live, bpf_session__epoll_fd(live->session), LIVE_WAKE_RINGS);
+	live->awaits_readers = true;
+	return err ? err : live__watch(live, helper_pool__fd(live->readers), LIVE_WAKE_READERS);
+}
+
+static void choose_readers(struct live *live)
+{
+	bool wanted = !can_readers_wait(live);
+
+	if (wanted != live->awaits_readers &&
+	    !control_wakes(live, EPOLL_CTL_MOD, helper_pool__fd(live->readers),
+			   wanted ? EPOLLIN : 0, LIVE_WAKE_READERS))
+		live->awaits_readers = wanted;
+}
+
+/* True: one of the caller's is readable. */
+static bool take_wakes(struct live *live)
+{
+	struct epoll_event events[WAKES_AT_ONCE];
+	int count = epoll_wait(live->wakes, events, WAKES_AT_ONCE, 0);
+	bool others = false;
+
+	for (int i = 0; i < count; i++) {
+		switch ((enum live_wake)events[i].data.u32) {
+		case LIVE_WAKE_KERNEL:
+			bpf_session__take_wake(live->session);
+			live__hasten(live);
+			break;
+		case LIVE_WAKE_RINGS:
+			live->due = 0;
+			break;
+		case LIVE_WAKE_READERS:
+			take_found_files(live);
+			break;
+		case LIVE_WAKE_TABLES:
+			live__hasten(live);
+			others = true;
+			break;
+		case LIVE_WAKE_OTHER:
+			others = true;
+		}
+	}
+	return others;
+}
+
+void live__wait(struct live *live, uint64_t until)
+{
+	struct pollfd wakes = {.fd = live->wakes, .events = POLLIN};
+	bool others = false;
 	int ready;
 
 	if (live->ticked)
 		plan_next(live, monotonic_ns());
-	if (count > WAIT_FDS)
-		count = WAIT_FDS;
-	memcpy(fds + OWN_FDS, others, count * sizeof(*others));
 	do {
 		uint64_t now = monotonic_ns();
 		uint64_t end = min_u64(until, live->due);
 		uint64_t left = end > now ? end - now : 0;
 		struct timespec timeout = {left / 1000000000, left % 1000000000};
 
-		fds[1].fd = readers_fd(live);
-		ready = ppoll(fds, count + OWN_FDS, &timeout, NULL);
-		ready = take_own(live, fds, ready);
-	} while ((ready == 0 && monotonic_ns() < live->due && monotonic_ns() < until) ||
-		 (ready < 0 && errno == EINTR));
+		choose_readers(live);
+		ready = ppoll(&wakes, 1, &timeout, NULL);
+		others = ready > 0 && take_wakes(live);
+	} while ((ready < 0 && errno == EINTR) ||
+		 (ready >= 0 && !others && monotonic_ns() < live->due && monotonic_ns() < until));
 	live->woken_cpu = thread_cpu_ns();
-	memcpy(others, fds + OWN_FDS, count * sizeof(*others));
 }

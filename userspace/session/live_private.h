@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the live stream share: live.c (sources), live_pace.c (when ticks are) and
- * live_targets.c (who is recorded). */
+/* What the files of the live stream share: live.c (ticks), live_open.c (up to the first one), live_pace.c (when ticks are) and
+ * live_targets.c (what is recorded). */
 #ifndef SESSION_LIVE_PRIVATE_H
 #define SESSION_LIVE_PRIVATE_H
 
 #include "base/vec.h"
-#include "procfs/fact_asker.h"
+#include "live/parts/memory.h"
+#include "live/part.h"
 #include "procfs/kernel_modules.h"
-#include "procfs/process_watch.h"
-#include "procfs/proc_reread.h"
 #include "procfs/proc_snapshot.h"
 #include "session/aside.h"
-#include "session/family.h"
-#include "session/jit_targets.h"
 #include "session/live.h"
 #include "session/live_code.h"
 #include "session/thread_targets.h"
 #include "stream/clock.h"
+
+#define PARTS_MAX 8
 
 struct live {
 	struct bpf_session *session;
@@ -24,26 +23,23 @@ struct live {
 	VEC(uint64_t) tsc_lags; /* by CPU: ns that its TSC counter stood still for */
 	struct event_queue *queue;
 	struct outside_books *books;
-	struct family *family;
-	struct reader_pool *readers;
-	struct build_service *builders;
+	struct tasks *tasks;
+	struct live_part parts[PARTS_MAX + 1]; /* up to the first without an object */
+	struct helper_pool *readers;
+	struct helper_pool *builders;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
-	struct proc_reread *reread;
-	struct process_watch *watch;
 	struct kernel_modules modules;
-	struct fact_asker *facts;   /* NULL: nobody is asked */
-	struct live_code *code;	    /* names of runtimes' functions */
-	struct live_groups *groups; /* NULL: the kernel side does not report them */
+	struct live_code *code;	  /* names of runtimes' functions */
+	struct live_part *groups; /* NULL: the kernel side does not report them */
 	struct event_source_requests requests;
 	struct jit_tail *jit;
-	struct jit_targets jit_targets; /* that are followed there */
 
 	enum target_mode mode;
 	bool everyone;		       /* there is no target list: -a, or a cgroup */
 	bool inherit;		       /* children are targets too */
-	VEC(pid_t) roots;	       /* processes asked for, or those of the threads asked for */
+	struct pid_list roots;	       /* processes asked for, or those of the threads asked for */
 	struct thread_targets threads; /* -t: what was asked for */
 	char *target_text, *command_line;
 	uint64_t last_cpu_look;
@@ -61,10 +57,12 @@ struct live {
 	event_stage_fn stage; /* the caller's; NULL: none */
 	void *stage_context;
 	uint64_t last_anchor;
-	uint64_t due;	    /* the next tick; ns */
-	uint64_t earliest;  /* where something asks for it to be early; ns */
-	uint64_t woken_cpu; /* CPU time of the thread when it was woken for the last one */
-	bool ticked;	    /* since the last plan */
+	int wakes;	     /* an epoll set: what ends live__wait() */
+	bool awaits_readers; /* readers are in it now */
+	uint64_t due;	     /* the next tick; ns */
+	uint64_t earliest;   /* where something asks for it to be early; ns */
+	uint64_t woken_cpu;  /* CPU time of the thread when it was woken for the last one */
+	bool ticked;	     /* since the last plan */
 	uint64_t wake_interval;
 	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
 	bool changed;  /* side-band of targets has come since the last tick */
@@ -89,6 +87,8 @@ uint64_t live_targets__cpu(const struct live *live);
 
 /* ---- live_pace.c ----------------------------------------------------------------------------- */
 
+/* The kernel side and the readers end the wait from now on. 0 or negative errno. */
+int live_pace__init(struct live *live);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
 /* At the end of a tick: what it has asked for is handed out, if the next one would do that too late. */
@@ -96,6 +96,19 @@ int live_pace__ask_readers(struct live *live);
 
 /* ---- live.c ---------------------------------------------------------------------------------- */
 
+#define LIVE_DRAIN_INTERVAL                                                                        \
+	50000000ull /* ns between two readings of the rings while /proc is read, at least */
+
+/* The stage of the queue. */
+int live_stage_event(void *live, const struct event_header **event);
+/* tasks_options.released. */
+int live_release_task(void *live, struct task *task, enum task_end how);
+/* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
+int live_push_from_proc(void *live, struct event_header *event);
+/* Takes what readers have answered, until all have, or for so long (ns). 0 or negative errno. */
+int live_settle_readers(struct live *live, uint64_t patience);
+/* While /proc is read, which can take seconds: reads the rings if the last time was too long ago. 0 or negative errno. */
+int live_drain_in_time(struct live *live);
 /* Takes all that is in the rings now. 0 or negative errno. */
 int live_read_rings(struct live *live);
 /*

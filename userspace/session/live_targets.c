@@ -21,7 +21,7 @@ static int add_root(struct live *live, uint32_t id)
 	for (size_t i = 0; i < live->roots.count; i++)
 		if (live->roots.data[i] == pid)
 			return 0;
-	err = family__add_target(live->family, pid);
+	err = tasks__add_target(live->tasks, pid);
 	return err ? err : vec_push(&live->roots, pid);
 }
 
@@ -67,7 +67,7 @@ int live_targets__add_descendants(struct live *live, struct failure *failure)
 	for (size_t i = 0; i < count && !err; i++) {
 		err = bpf_session__add_target(live->session, pids[i]);
 		if (!err)
-			err = family__add_target(live->family, pids[i]);
+			err = tasks__add_target(live->tasks, pids[i]);
 	}
 	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
 }
@@ -82,7 +82,7 @@ int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
 
 	if (live->everyone)
 		return proc_snapshot__all(live->proc, first, push, live);
-	err = family__living_targets(live->family, &pids, &count);
+	err = tasks__living_targets(live->tasks, &pids, &count);
 	for (size_t i = 0; i < count && !err; i++)
 		err = proc_snapshot__process(live->proc, pids[i], first, push, live);
 	return err;
@@ -112,7 +112,7 @@ static int read_thread_cpu(struct live *live, struct cpu_reading *reading)
 
 	if (live->everyone)
 		return proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, reading);
-	err = family__living_targets(live->family, &pids, &count);
+	err = tasks__living_targets(live->tasks, &pids, &count);
 	for (size_t i = 0; i < count && !err; i++)
 		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, reading);
 	return err;

@@ -11,23 +11,23 @@
 
 #include <sysprof/event.h>
 
-#include "base/hashmap.h"
-#include "base/vec.h"
+#include "base/map.h"
 
 #define PLAIN_FILES_MAX 8192u
 
+DEFINE_SET(file_set, uint64_t);
+
+/* Zeroed, it is empty. */
 struct plain_files {
-	VEC(uint64_t) files;
-	struct hashmap by_file;
+	struct file_set files;
 };
 
-void plain_files__init(struct plain_files *p);
 void plain_files__fini(struct plain_files *p);
 
 /* Which file it is that is mapped; never 0. A build-id that others than the administrator may have written is not enough. */
 uint64_t plain_files__identity(const struct mmap_event *mapping);
 
-/* The same, of a process on that account (readers/reader_owner.h). */
+/* The same, of a process on that account (helpers/owner.h). */
 uint64_t plain_files__of_owner(uint64_t file, uint64_t owner);
 
 bool plain_files__has(const struct plain_files *p, uint64_t file);

@@ -14,11 +14,12 @@
 #include "base/mapping_path.h"
 #include "base/proc_task.h"
 #include "capture/target.h"
+#include "jitwatch/code_reader.h"
 #include "jitwatch/jit_file.h"
 #include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"
 #include "procfs/proc_maps.h"
-#include "readers/reader_owner.h"
+#include "helpers/owner.h"
 
 #define S	 1000000000ull
 #define DEADLINE (2 * S) /* of one thing that is asked */
@@ -28,45 +29,25 @@
 
 enum { ASK_MAPS, ASK_FILE, ASK_RUNTIMES, ASK_COUNT };
 
-static int new_pool(struct reader_pool **pool)
+static int new_pool(struct helper_pool **pool)
 {
-	static const reader_serve_fn services[ASK_COUNT] = {
+	static const helper_serve_fn services[ASK_COUNT] = {
 		[ASK_MAPS] = proc_maps__serve,
 		[ASK_FILE] = survey_file__serve,
-		[ASK_RUNTIMES] = survey_runtimes__serve,
+		[ASK_RUNTIMES] = code_reader__serve,
 	};
-	const struct reader_pool_options options = {
+	const struct helper_pool_options options = {
+		.class = HELPER_READER,
+		.keeper = HELPER_KEEPER,
 		.services = services,
 		.service_count = ASK_COUNT,
-		.name = "sysprof-reader",
-		.readers = READERS,
+		.at_once = READERS,
 		.deadline = DEADLINE,
 		.hangs = HANGS,
 		.credit = PATIENCE,
 	};
 
-	return reader_pool__new(&options, pool);
-}
-
-static int ask(const struct process_survey *survey, struct reader_pool *pool, unsigned int service,
-	       const void *data, size_t size, reader_answer_fn answer, void *context)
-{
-	return reader_pool__ask(pool, &(struct reader_request){
-					      .service = service,
-					      .owner = reader_owner(survey->pid),
-					      .data = data,
-					      .size = size,
-					      .answer = answer,
-					      .context = context,
-				      });
-}
-
-static bool take(const struct reader_answer *answer, void *to, size_t size)
-{
-	if (answer->refusal || answer->size != size)
-		return false;
-	memcpy(to, answer->data, size);
-	return true;
+	return helper_pool__new(&options, pool);
 }
 
 /* ---- its mappings ---------------------------------------------------------------------------- */
@@ -108,8 +89,8 @@ static int take_mapping(void *context, const struct proc_mapping *m)
 	return 0;
 }
 
-/* A reader_answer_fn. */
-static void take_maps(void *context, const struct reader_answer *answer)
+/* A helper_answer_fn. */
+static void take_maps(void *context, const struct helper_answer *answer)
 {
 	struct process_survey *s = context;
 	struct proc_maps_result result = {};
@@ -119,7 +100,7 @@ static void take_maps(void *context, const struct reader_answer *answer)
 		s->maps_read = result.lines > 0;
 }
 
-static int read_maps(struct process_survey *s, struct reader_pool *pool)
+static int read_maps(struct process_survey *s, struct helper_pool *pool)
 {
 	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), dir = -1;
 	int err;
@@ -129,27 +110,29 @@ static int read_maps(struct process_survey *s, struct reader_pool *pool)
 		return dir;
 	err = proc_maps__ask(pool, ASK_MAPS, s->pid, dir, take_maps, s);
 	if (!err)
-		reader_pool__settle(pool, PATIENCE);
+		helper_pool__settle(pool, PATIENCE);
 	return err;
 }
 
 /* ---- what is in them ------------------------------------------------------------------------- */
 
-static void take_file(void *context, const struct reader_answer *answer)
+static void take_file(void *context, const struct helper_answer *answer)
 {
 	struct surveyed_file *file = context;
 
-	file->answered = take(answer, &file->file, sizeof(file->file));
+	file->answered = !answer->refusal && answer->size == sizeof(file->file);
+	if (file->answered)
+		memcpy(&file->file, answer->data, sizeof(file->file));
 }
 
-static void take_runtimes(void *context, const struct reader_answer *answer)
+static void take_runtimes(void *context, const struct helper_answer *answer)
 {
 	struct process_survey *s = context;
 
-	s->memory_answered = take(answer, &s->memory, sizeof(s->memory));
+	s->memory_answered = !code_reader__take_info(answer, &s->found);
 }
 
-static int ask_about_files(struct process_survey *s, struct reader_pool *pool)
+static int ask_about_files(struct process_survey *s, struct helper_pool *pool)
 {
 	int err = 0;
 
@@ -157,7 +140,14 @@ static int ask_about_files(struct process_survey *s, struct reader_pool *pool)
 		struct survey_mapping at = s->files.data[i].at;
 
 		snprintf(at.path, sizeof(at.path), "%s", s->files.data[i].path);
-		err = ask(s, pool, ASK_FILE, &at, sizeof(at), take_file, &s->files.data[i]);
+		err = helper_pool__ask(pool, &(struct helper_request){
+						     .service = ASK_FILE,
+						     .owner = helper_owner(s->pid),
+						     .data = &at,
+						     .size = sizeof(at),
+						     .answer = take_file,
+						     .context = &s->files.data[i],
+					     });
 	}
 	return err;
 }
@@ -284,22 +274,22 @@ static void see_program(struct process_survey *s)
 	}
 }
 
-static int look_closer(struct process_survey *s, struct reader_pool *pool)
+static int look_closer(struct process_survey *s, struct helper_pool *pool)
 {
-	uint32_t pid = (uint32_t)s->pid;
 	/* first: the files of its runtimes may not answer later */
-	int err = ask(s, pool, ASK_RUNTIMES, &pid, sizeof(pid), take_runtimes, s);
+	int err = code_reader__ask(pool, ASK_RUNTIMES, (uint32_t)s->pid, 0, NULL, 0, take_runtimes,
+				   s);
 
 	if (!err)
 		err = ask_about_files(s, pool);
-	reader_pool__settle(pool, PATIENCE);
-	reader_pool__end(pool); /* who has not answered now does not */
+	helper_pool__settle(pool, PATIENCE);
+	helper_pool__end(pool); /* who has not answered now does not */
 	return err;
 }
 
 static int look(struct process_survey *s)
 {
-	struct reader_pool *pool = NULL;
+	struct helper_pool *pool = NULL;
 	struct jit_tail *tail = NULL;
 	int err = new_pool(&pool);
 
@@ -313,7 +303,7 @@ static int look(struct process_survey *s)
 	if (!err)
 		err = look_closer(s, pool);
 	jit_tail__free(tail);
-	reader_pool__free(pool);
+	helper_pool__free(pool);
 	if (err)
 		return err;
 	see_program(s);

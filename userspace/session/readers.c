@@ -7,9 +7,9 @@
 #include "procfs/file_search.h"
 #include "procfs/proc_maps.h"
 
-int session_readers__new(struct outside_books *books, struct reader_pool **pool)
+int session_readers__new(struct outside_books *books, struct helper_pool **pool)
 {
-	static const reader_serve_fn services[SERVICE_COUNT] = {
+	static const helper_serve_fn services[SERVICE_COUNT] = {
 		[SERVICE_FILES] = file_search__serve,	    [SERVICE_MAPS] = proc_maps__serve,
 		[SERVICE_RUNTIMES] = runtime_reader__serve, [SERVICE_FACTS] = fact_reader__serve,
 		[SERVICE_CODE] = code_reader__serve,
@@ -19,13 +19,14 @@ int session_readers__new(struct outside_books *books, struct reader_pool **pool)
 		[SERVICE_RUNTIMES] = OUTSIDE_RUNTIMES, [SERVICE_FACTS] = OUTSIDE_FACTS,
 		[SERVICE_CODE] = OUTSIDE_RUNTIMES,
 	};
-	const struct reader_pool_options options = {
+	const struct helper_pool_options options = {
+		.class = HELPER_READER,
+		.keeper = HELPER_KEEPER,
 		.services = services,
 		.service_count = SERVICE_COUNT,
-		.name = "sysprof-reader",
 		.books = books,
 		.things = things,
 	};
 
-	return reader_pool__new(&options, pool);
+	return helper_pool__new(&options, pool);
 }

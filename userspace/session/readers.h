@@ -3,7 +3,7 @@
 #ifndef SESSION_READERS_H
 #define SESSION_READERS_H
 
-#include "readers/reader_pool.h"
+#include "helpers/pool.h"
 
 enum session_service {
 	SERVICE_FILES,	  /* file_search__serve */
@@ -15,6 +15,6 @@ enum session_service {
 };
 
 /* What has no answer is counted in `books`. The caller must have one thread. 0 or negative errno. */
-int session_readers__new(struct outside_books *books, struct reader_pool **pool);
+int session_readers__new(struct outside_books *books, struct helper_pool **pool);
 
 #endif

@@ -3,6 +3,7 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,6 @@
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */
 #define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
 #define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
-#define OTHERS_MAX	7
 
 struct session {
 	struct live *live;	     /* NULL: a replay */
@@ -83,7 +83,7 @@ static int new_unwinding(const struct session_options *options, struct session *
 	if (err)
 		return err;
 	windows__set_forgetting(s->windows, unwinding__forget_image, s->unwinding);
-	return 0;
+	return live__watch(s->live, unwinding__fd(s->unwinding), LIVE_WAKE_TABLES);
 }
 
 int session__open(const struct session_options *options, struct session **session,
@@ -232,23 +232,16 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-int session__step(struct session *s, struct pollfd *others, size_t count, uint64_t until,
-		  struct failure *failure)
+int session__watch(struct session *s, int fd)
 {
-	struct pollfd fds[OTHERS_MAX + 1];
+	return live__watch(s->live, fd, LIVE_WAKE_OTHER);
+}
+
+int session__step(struct session *s, uint64_t until, struct failure *failure)
+{
 	int err;
 
-	if (count > OTHERS_MAX)
-		count = OTHERS_MAX;
-	if (count)
-		memcpy(fds, others, count * sizeof(*fds));
-	fds[count] = (struct pollfd){.fd = s->unwinding ? unwinding__fd(s->unwinding) : -1,
-				     .events = POLLIN};
-	live__wait(s->live, fds, count + 1, until);
-	if (count)
-		memcpy(others, fds, count * sizeof(*fds));
-	if (fds[count].revents) /* a table, for which samples may be waiting */
-		live__hasten(s->live);
+	live__wait(s->live, until);
 	err = update_tables(s);
 	if (!err && !live__is_due(s->live))
 		return 0;

@@ -17,21 +17,19 @@
  * Threads and processes, and what they own:
  *
  *   collector         the thread that calls session__*(): sources (session/live), queue, world, the open
- *                     window, the recording file, mapped files, the kernel's unwind tables
+ *                     window, the recording file, mapped files, unwind tables and their cache
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
- *   table builder     unwind/table_builder: the file that it reads, the tables that it builds
  *   children          the JIT watcher, which reads perf maps and jitdumps of processes (jitwatch/jit_tail), its
  *                     keeper, and its child that asks a JVM for its map (jitwatch/jvm_attach); sandboxed
  *                     readers of ELF and DWARF (symbolize/sealed); COMMAND is the caller's
  *
- * Threads hand over closed windows, tables and copies of events: never an object that two of them change. All
+ * Threads hand over closed windows and copies of events: never an object that two of them change. All
  * functions are called by the collector, but for session__wait_fds' readers.
  */
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
-#include <poll.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -77,12 +75,14 @@ int session__start(struct session *s, bool await_tables, int cancel, struct fail
 /* The recording: what is known is written up to here. 0 or negative errno of the file. */
 void session__set_writer(struct session *s, struct recording_writer *writer);
 
+/* Once the descriptor is readable session__step() returns, until it is closed. -1 is fine. 0 or negative errno. */
+int session__watch(struct session *s, int fd);
+
 /*
- * Waits until there are events, one of `others` (at most 7) is readable, or `until` (CLOCK_MONOTONIC ns) has
+ * Waits until there are events, a watched descriptor is readable, or `until` (CLOCK_MONOTONIC ns) has
  * passed. Then processes the events.
  */
-int session__step(struct session *s, struct pollfd *others, size_t count, uint64_t until,
-		  struct failure *failure);
+int session__step(struct session *s, uint64_t until, struct failure *failure);
 
 /*
  * Ends the open window now. One of the next steps closes it, when all earlier events have arrived. 0, or

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "process/frame_address.h"
+#include "runtimes/frame_address.h"
 #include "session/unwinding_private.h"
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/survey_reader.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,17 +13,16 @@
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "jitwatch/runtime_finder.h"
+#include "runtimes/runtime.h"
 #include "symbolize/debug_file.h"
 
-_Static_assert(sizeof(struct survey_mapping) <= READER_REQUEST_MAX, "it is one request");
+_Static_assert(sizeof(struct survey_mapping) <= MESSAGE_SIZE_MAX, "it is one request");
 
 #define FILE_MAX     (16ull << 30) /* bytes of a file that is looked at */
-#define RELEASE_MAX  4096u
 #define BUILD_ID_MAX 64u
 
 /* 0, or -EPROTO: it is no such request. The path ends. */
-static int take_mapping(const struct reader_job *job, struct survey_mapping *mapping)
+static int take_mapping(const struct helper_job *job, struct survey_mapping *mapping)
 {
 	if (job->request_size != sizeof(*mapping))
 		return -EPROTO;
@@ -71,6 +69,7 @@ static enum survey_debug find_debug(const struct survey_mapping *mapping, int fd
 
 	if (has_debug_info(file))
 		return SURVEY_DEBUG_INSIDE;
+	crc_ledger__init(&counts.crcs);
 	size = elf_file__build_id(file, build_id, sizeof(build_id));
 	snprintf(path, sizeof(path), "%.*s", (int)mapping_path_length(mapping->path),
 		 mapping->path);
@@ -86,70 +85,24 @@ static enum survey_debug find_debug(const struct survey_mapping *mapping, int fd
 	return debug >= 0 ? SURVEY_DEBUG_SEPARATE : SURVEY_DEBUG_NONE;
 }
 
-/* ---- Java ------------------------------------------------------------------------------------ */
-
-/* JAVA_VERSION="17.0.9" in the text of a JDK's `release`. */
-static void take_version(const char *text, char *version, size_t size)
-{
-	static const char key[] = "JAVA_VERSION=\"";
-	const char *at = strstr(text, key);
-	size_t used = 0;
-
-	if (!at)
-		return;
-	for (at += sizeof(key) - 1; used + 1 < size; at++) {
-		if (!isdigit((unsigned char)*at) && *at != '.' && *at != '_')
-			break;
-		version[used++] = *at;
-	}
-	version[used] = '\0';
-}
-
-/* It lies two directories above that of the library: lib/server/libjvm.so, or lib/amd64/server/ before 9. */
-static void read_java_version(const struct survey_mapping *mapping, char *version, size_t size)
-{
-	_cleanup_close_ int root = tenant_root((pid_t)mapping->pid);
-	char path[PATH_MAX + 32], text[RELEASE_MAX];
-	const char *slash = strrchr(mapping->path, '/');
-	struct stat st;
-
-	if (root < 0 || !slash)
-		return;
-	for (const char *up = "../../"; up && !*version;
-	     up = strlen(up) < 12 ? "../../../../" : NULL) {
-		_cleanup_close_ int fd = -1;
-		ssize_t got;
-
-		snprintf(path, sizeof(path), "%.*s/%srelease", (int)(slash - mapping->path),
-			 mapping->path, up);
-		fd = tenant_open(root, path, 0, RELEASE_MAX, &st);
-		got = fd < 0 ? -1 : pread_full(fd, text, sizeof(text) - 1, 0);
-		text[got > 0 ? got : 0] = '\0';
-		take_version(text, version, size);
-	}
-}
-
-static bool is_jvm(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && !strncmp(slash + 1, "libjvm.so", strlen("libjvm.so"));
-}
-
 /* ---- a file ---------------------------------------------------------------------------------- */
 
 static void look_at(const struct survey_mapping *mapping, int fd, struct elf_file *file,
 		    struct survey_file *answer)
 {
+	const char *slash = strrchr(mapping->path, '/');
+	const struct runtime *runtime = slash ? runtime_like_file(slash + 1) : NULL;
+
 	answer->wide = elf_file__is_x86_64(file);
 	answer->cfi = cfi_of(file);
 	answer->symbols = has_section(file, ".symtab") ? 1 : has_section(file, ".dynsym") ? 2 : 0;
 	answer->debug = find_debug(mapping, fd, file);
-	if (is_jvm(mapping->path))
-		read_java_version(mapping, answer->version, sizeof(answer->version));
+	if (runtime && runtime->read_version)
+		runtime->read_version((pid_t)mapping->pid, mapping->path, answer->version,
+				      sizeof(answer->version));
 }
 
-void survey_file__serve(struct reader_job *job)
+void survey_file__serve(struct helper_job *job)
 {
 	struct survey_file *answer = job->answer;
 	struct survey_mapping mapping;
@@ -167,32 +120,4 @@ void survey_file__serve(struct reader_job *job)
 		return;
 	look_at(&mapping, fd, file, answer);
 	elf_file__free(file);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-void survey_runtimes__serve(struct reader_job *job)
-{
-	struct survey_memory *answer = job->answer;
-	struct found_runtimes found = {};
-	uint32_t pid;
-
-	job->answer_size = sizeof(*answer);
-	answer->error = -EPROTO;
-	if (job->request_size != sizeof(pid))
-		return;
-	memcpy(&pid, job->request, sizeof(pid));
-	answer->error = runtime_finder__look((pid_t)pid, &found);
-	answer->v8_verdict = found.v8_verdict;
-	answer->python_verdict = found.python_verdict;
-	answer->has_v8 = found.has_v8;
-	answer->has_python = found.has_python;
-	answer->has_hotspot = found.has_hotspot;
-	answer->has_methods = found.has_hotspot && found.hotspot.can[HOTSPOT_CAN_NAME];
-	answer->frame_pointers = found.hotspot.frame_pointers;
-	answer->v8_version[0] = found.v8.major;
-	answer->v8_version[1] = found.v8.minor;
-	answer->v8_version[2] = found.v8.build;
-	answer->python_version = found.python.version;
-	found_runtimes__fini(&found);
 }

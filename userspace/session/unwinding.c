@@ -131,44 +131,34 @@ static int request_file(void *context, struct image_id id)
 	return dso_opener__request(u->opener, &identity, answer_file, request);
 }
 
-static const struct {
-	const char *start; /* of the file's name */
-	enum fed_kind kind;
-} runtimes[] = {
-	{"python3", FED_PYTHON}, {"libpython3", FED_PYTHON}, {"pypy", FED_PYPY},
-	{"libpypy", FED_PYPY},	 {"luajit", FED_LUAJIT},     {"libluajit", FED_LUAJIT},
-};
-
-static enum fed_kind kind_of_image(void *context, struct image_id id)
+static struct fed_image describe_image(void *context, struct image_id id)
 {
 	const struct image *image = unwinding__image(context, id);
 
-	if (image->kind == DSO_JIT)
-		return FED_JIT;
-	if (image->kind == DSO_FILE && !strcmp(image->name, "libjvm.so"))
-		return FED_JVM;
-	for (size_t i = 0; image->kind == DSO_FILE && i < sizeof(runtimes) / sizeof(runtimes[0]);
-	     i++)
-		if (!strncmp(image->name, runtimes[i].start, strlen(runtimes[i].start)))
-			return runtimes[i].kind;
-	return FED_FILE;
+	return (struct fed_image){
+		.is_made = image->kind == DSO_JIT,
+		.runtime = image->kind == DSO_FILE ? runtime_like_file(image->name) : NULL,
+	};
+}
+
+/* A made_answer_fn. */
+static void take_frames(void *context, const struct made_answer *answer)
+{
+	struct unwinding *u = context;
+	const struct process_life *process = process_table__find(world__processes(u->world),
+								 answer->runtime->tgid);
+	int err = answer->result == -ENOMEM ? -ENOMEM : unwind_feed__answer_frames(u->feed, answer);
+
+	if (err > 0)
+		err = process ? unwinding__publish_at_once(u, process) : 0;
+	u->err = err ? err : u->err;
 }
 
 static int request_frames(void *context, const struct made_request *made)
 {
 	struct unwinding *u = context;
-	struct runtime_request request = {
-		.question = made->runtime->by == MADE_BY_PYPY ? RUNTIME_PYPY_TRACES
-							      : RUNTIME_LUAJIT_TRACES,
-		.ticket = made->ticket,
-		.runtime = *made->runtime,
-		.areas = made->areas,
-		.area_count = made->area_count,
-	};
 
-	if (made->registers)
-		memcpy(request.registers, made->registers, sizeof(request.registers));
-	return runtime_reader__ask(u->runtimes, &request);
+	return runtime_reader__ask(u->readers, SERVICE_RUNTIMES, made, take_frames, u);
 }
 
 /* Its jitdump's table has been built. */
@@ -236,7 +226,7 @@ static void find_frame_pointers(const struct unwinding *u, const struct process_
 {
 	struct fed_runtimes *runtimes = &known->runtimes;
 
-	if (!runtimes->jvm || runtimes->keeps_frame_pointers ||
+	if (!runtimes->has_own_walk || runtimes->keeps_frame_pointers ||
 	    !live_code__keeps_frame_pointers(u->code, process->pid))
 		return;
 	runtimes->keeps_frame_pointers = true;
@@ -344,29 +334,6 @@ int unwinding__publish_at_once(struct unwinding *u, const struct process_life *p
 		return -ENOMEM;
 	known->urgent = true;
 	return unwinding__publish_again(u, process);
-}
-
-/* What a runtime's memory says. */
-static void take_runtime_answer(void *context, const struct runtime_answer *answer)
-{
-	struct unwinding *u = context;
-	const struct made_answer made = {
-		.ticket = answer->ticket,
-		.runtime = &answer->runtime,
-		.frames = answer->frames,
-		.count = answer->frame_count,
-		.cpu_ns = answer->cpu_ns,
-		.elapsed_ns = answer->elapsed_ns,
-	};
-	const struct process_life *process = process_table__find(world__processes(u->world),
-								 answer->runtime.tgid);
-	int err = answer->result == -ENOMEM ? -ENOMEM : 0;
-
-	if (!err)
-		err = unwind_feed__answer_frames(u->feed, &made);
-	if (err > 0)
-		err = process ? unwinding__publish_at_once(u, process) : 0;
-	u->err = err ? err : u->err;
 }
 
 /* Is it time for another publication? The first ones of a process do not wait. */
@@ -617,7 +584,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	struct unwind_feed_options feed = {
 		.table_limit = options->memory->segment_size,
 		.request_file = request_file,
-		.kind = kind_of_image,
+		.describe = describe_image,
 		.request_frames = request_frames,
 		.described = on_described,
 		.builders = options->builders,
@@ -640,9 +607,8 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	u->books = options->books;
 	u->max_depth = options->max_depth;
 	u->tables = feed.store = table_store__new(&store);
-	err = u->tables ? runtime_reader__new(take_runtime_answer, u, options->readers,
-					      SERVICE_RUNTIMES, &u->runtimes)
-			: -ENOMEM;
+	u->readers = options->readers;
+	err = u->tables ? 0 : -ENOMEM;
 	if (!err && options->cache)
 		feed.cache = table_cache__open();
 	if (!err)
@@ -662,7 +628,6 @@ void unwinding__free(struct unwinding *u)
 	if (!u)
 		return;
 	process_table__unobserve(world__processes(u->world), u);
-	runtime_reader__free(u->runtimes);
 	unwind_feed__free(u->feed);
 	table_store__free(u->tables);
 	for (size_t i = 0; i < u->known.count; i++)

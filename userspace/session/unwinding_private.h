@@ -47,7 +47,7 @@ struct unwinding {
 	struct outside_books *books; /* or NULL */
 	struct table_store *tables;
 	struct unwind_feed *feed;
-	struct runtime_reader *runtimes;
+	struct helper_pool *readers; /* those of the session */
 	const struct live_code *code;
 	unsigned int max_depth;
 	int err;			 /* of an answer */

@@ -2,9 +2,8 @@
 /*
  * Checking and handing on one event.
  *
- * Two tables by type would do for the fixed structs, but nearly every type has one rule of its own;
- * so each is a small function, and the fixed size comes from one switch. Types of a newer
- * recorder are let through and skipped.
+ * One table has a row for each type: its callback, the size of the part that is always there, and its own rule, a small
+ * function. Types of a newer recorder are let through and skipped.
  */
 #include "stream/event_decode.h"
 
@@ -209,64 +208,70 @@ static bool check_symbol(const struct symbol_event *e)
 	return !symbol_event__decode(e, &answer);
 }
 
+static bool check_comm(const struct comm_event *e)
+{
+	return string_ends(e->comm, EVENT_COMM_SIZE, EVENT_COMM_SIZE);
+}
+
+static bool check_thread(const struct thread_event *e)
+{
+	return string_ends(e->comm, EVENT_COMM_SIZE, EVENT_COMM_SIZE);
+}
+
 /* ---- all types ------------------------------------------------------------------------------- */
 
-/* The part of an event that is always there. */
+#define CALL(callback) (handler->callback ? handler->callback(handler->context, e) : 0)
+
+static int decode_meta(const struct meta_event *e, const struct event_handler *handler)
+{
+	if (!handler->meta)
+		return 0;
+	return handler->meta(handler->context, e->text, e->text + strlen(e->text) + 1);
+}
+
+/* X(ID, how the event `e` is handed on, size of what is always there, its rule). Copies of code never reach a handler. */
+#define EVENTS(X)                                                                                  \
+	X(SAMPLE, CALL(sample), sizeof(struct sample_event), check_sample(e))                      \
+	X(THREAD_CPU, CALL(thread_cpu), sizeof(struct thread_cpu_event), true)                     \
+	X(MMAP, CALL(mmap), offsetof(struct mmap_event, path) + 1, check_mmap(e))                  \
+	X(COMM, CALL(comm), sizeof(struct comm_event), check_comm(e))                              \
+	X(FORK, CALL(fork), sizeof(struct task_event), true)                                       \
+	X(EXIT, CALL(exit), sizeof(struct task_event), true)                                       \
+	X(LOST, CALL(lost), sizeof(struct lost_event), check_lost(e))                              \
+	X(PROCESS, CALL(process), offsetof(struct process_event, name) + 1, check_process(e))      \
+	X(THREAD, CALL(thread), sizeof(struct thread_event), check_thread(e))                      \
+	X(MAPS_READ, CALL(maps_read), sizeof(struct maps_read_event), true)                        \
+	X(MEMORY, CALL(memory), sizeof(struct memory_event), true)                                 \
+	X(CGROUP, CALL(cgroup), offsetof(struct cgroup_event, path) + 2, check_cgroup(e))          \
+	X(FACTS, CALL(facts), sizeof(struct facts_event), check_facts(e))                          \
+	X(CLOCK_ANCHOR, CALL(clock_anchor), sizeof(struct clock_anchor_event), true)               \
+	X(BOOKS, CALL(books), sizeof(struct books_event), check_books(e))                          \
+	X(META, decode_meta(e, handler), offsetof(struct meta_event, text) + 2, check_meta(e))     \
+	X(OUTSIDE, CALL(outside), sizeof(struct outside_event), true)                              \
+	X(KALLSYMS, CALL(kallsyms), sizeof(struct kallsyms_event), check_kallsyms(e))              \
+	X(END, CALL(end), sizeof(struct event_header), true)                                       \
+	X(JIT_FILE, CALL(jit_file), offsetof(struct jit_file_event, path) + 1, check_jit_file(e))  \
+	X(JIT_BYTES, CALL(jit_bytes), sizeof(struct jit_bytes_event), check_jit_bytes(e))          \
+	X(CODE_FUNCTION, CALL(code_function), sizeof(struct code_function_event) + 2,              \
+	  check_code_function(e))                                                                  \
+	X(CODE_CHAIN, CALL(code_chain), sizeof(struct code_chain_event), check_code_chain(e))      \
+	X(CODE_COPY, 0, sizeof(struct code_copy_event), check_code_copy(e))                        \
+	X(CODE_RUNTIME, CALL(code_runtime), sizeof(struct code_runtime_event),                     \
+	  check_code_runtime(e))                                                                   \
+	X(SYMBOL_DSO, CALL(symbol_dso), sizeof(struct symbol_dso_event), true)                     \
+	X(SYMBOL, CALL(symbol), sizeof(struct symbol_event), check_symbol(e))                      \
+	X(SYMBOLS_END, CALL(symbols_end), sizeof(struct event_header), true)
+
+/* A type that we do not know has a header alone. */
 static size_t fixed_size(__u16 type)
 {
 	switch (type) {
-	case EVENT_SAMPLE:
-		return sizeof(struct sample_event);
-	case EVENT_THREAD_CPU:
-		return sizeof(struct thread_cpu_event);
-	case EVENT_MMAP:
-		return offsetof(struct mmap_event, path) + 1;
-	case EVENT_COMM:
-		return sizeof(struct comm_event);
-	case EVENT_FORK:
-	case EVENT_EXIT:
-		return sizeof(struct task_event);
-	case EVENT_LOST:
-		return sizeof(struct lost_event);
-	case EVENT_PROCESS:
-		return offsetof(struct process_event, name) + 1;
-	case EVENT_THREAD:
-		return sizeof(struct thread_event);
-	case EVENT_MAPS_READ:
-		return sizeof(struct maps_read_event);
-	case EVENT_MEMORY:
-		return sizeof(struct memory_event);
-	case EVENT_CGROUP:
-		return offsetof(struct cgroup_event, path) + 2;
-	case EVENT_FACTS:
-		return sizeof(struct facts_event);
-	case EVENT_CLOCK_ANCHOR:
-		return sizeof(struct clock_anchor_event);
-	case EVENT_BOOKS:
-		return sizeof(struct books_event);
-	case EVENT_META:
-		return offsetof(struct meta_event, text) + 2;
-	case EVENT_OUTSIDE:
-		return sizeof(struct outside_event);
-	case EVENT_KALLSYMS:
-		return sizeof(struct kallsyms_event);
-	case EVENT_JIT_FILE:
-		return offsetof(struct jit_file_event, path) + 1;
-	case EVENT_JIT_BYTES:
-		return sizeof(struct jit_bytes_event);
-	case EVENT_CODE_FUNCTION:
-		return sizeof(struct code_function_event) + 2;
-	case EVENT_CODE_CHAIN:
-		return sizeof(struct code_chain_event);
-	case EVENT_CODE_COPY:
-		return sizeof(struct code_copy_event);
-	case EVENT_CODE_RUNTIME:
-		return sizeof(struct code_runtime_event);
-	case EVENT_SYMBOL:
-		return sizeof(struct symbol_event);
-	case EVENT_SYMBOL_DSO:
-		return sizeof(struct symbol_dso_event);
-	default: /* a header alone, or of a type that we do not know */
+#define X(id, call, size, check)                                                                   \
+	case EVENT_##id:                                                                           \
+		return size;
+		EVENTS(X)
+#undef X
+	default:
 		return sizeof(struct event_header);
 	}
 }
@@ -276,44 +281,11 @@ static bool check_contents(const struct event_header *event)
 	const void *e = event;
 
 	switch (event->type) {
-	case EVENT_SAMPLE:
-		return check_sample(e);
-	case EVENT_MMAP:
-		return check_mmap(e);
-	case EVENT_COMM:
-		return string_ends(((const struct comm_event *)e)->comm, EVENT_COMM_SIZE,
-				   EVENT_COMM_SIZE);
-	case EVENT_LOST:
-		return check_lost(e);
-	case EVENT_PROCESS:
-		return check_process(e);
-	case EVENT_THREAD:
-		return string_ends(((const struct thread_event *)e)->comm, EVENT_COMM_SIZE,
-				   EVENT_COMM_SIZE);
-	case EVENT_CGROUP:
-		return check_cgroup(e);
-	case EVENT_FACTS:
-		return check_facts(e);
-	case EVENT_BOOKS:
-		return check_books(e);
-	case EVENT_META:
-		return check_meta(e);
-	case EVENT_KALLSYMS:
-		return check_kallsyms(e);
-	case EVENT_JIT_FILE:
-		return check_jit_file(e);
-	case EVENT_JIT_BYTES:
-		return check_jit_bytes(e);
-	case EVENT_CODE_FUNCTION:
-		return check_code_function(e);
-	case EVENT_CODE_CHAIN:
-		return check_code_chain(e);
-	case EVENT_CODE_RUNTIME:
-		return check_code_runtime(e);
-	case EVENT_CODE_COPY:
-		return check_code_copy(e);
-	case EVENT_SYMBOL:
-		return check_symbol(e);
+#define X(id, call, size, check)                                                                   \
+	case EVENT_##id:                                                                           \
+		return check;
+		EVENTS(X)
+#undef X
 	default:
 		return true;
 	}
@@ -336,15 +308,6 @@ int event_check(const struct event_header *event, size_t available)
 	return 0;
 }
 
-#define CALL(callback) (handler->callback ? handler->callback(handler->context, e) : 0)
-
-static int decode_meta(const struct meta_event *e, const struct event_handler *handler)
-{
-	if (!handler->meta)
-		return 0;
-	return handler->meta(handler->context, e->text, e->text + strlen(e->text) + 1);
-}
-
 int event_decode(const struct event_header *event, const struct event_handler *handler)
 {
 	const void *e = event;
@@ -353,60 +316,11 @@ int event_decode(const struct event_header *event, const struct event_handler *h
 	if (err)
 		return err;
 	switch (event->type) {
-	case EVENT_SAMPLE:
-		return CALL(sample);
-	case EVENT_THREAD_CPU:
-		return CALL(thread_cpu);
-	case EVENT_MMAP:
-		return CALL(mmap);
-	case EVENT_COMM:
-		return CALL(comm);
-	case EVENT_FORK:
-		return CALL(fork);
-	case EVENT_EXIT:
-		return CALL(exit);
-	case EVENT_LOST:
-		return CALL(lost);
-	case EVENT_PROCESS:
-		return CALL(process);
-	case EVENT_THREAD:
-		return CALL(thread);
-	case EVENT_MAPS_READ:
-		return CALL(maps_read);
-	case EVENT_MEMORY:
-		return CALL(memory);
-	case EVENT_CGROUP:
-		return CALL(cgroup);
-	case EVENT_FACTS:
-		return CALL(facts);
-	case EVENT_CLOCK_ANCHOR:
-		return CALL(clock_anchor);
-	case EVENT_BOOKS:
-		return CALL(books);
-	case EVENT_META:
-		return decode_meta(e, handler);
-	case EVENT_OUTSIDE:
-		return CALL(outside);
-	case EVENT_KALLSYMS:
-		return CALL(kallsyms);
-	case EVENT_END:
-		return CALL(end);
-	case EVENT_JIT_FILE:
-		return CALL(jit_file);
-	case EVENT_JIT_BYTES:
-		return CALL(jit_bytes);
-	case EVENT_CODE_FUNCTION:
-		return CALL(code_function);
-	case EVENT_CODE_CHAIN:
-		return CALL(code_chain);
-	case EVENT_CODE_RUNTIME:
-		return CALL(code_runtime);
-	case EVENT_SYMBOL_DSO:
-		return CALL(symbol_dso);
-	case EVENT_SYMBOL:
-		return CALL(symbol);
-	case EVENT_SYMBOLS_END:
-		return CALL(symbols_end);
+#define X(id, call, size, check)                                                                   \
+	case EVENT_##id:                                                                           \
+		return call;
+		EVENTS(X)
+#undef X
 	default:
 		return 0;
 	}

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "stream/symbol_blob.h"
-#include "symbolize/answer_memory.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarf.h"
@@ -39,20 +38,17 @@ struct part {
 	struct found_files files;
 	bool unreadable; /* its file system does not answer */
 	enum debug_refusal refusal;
-	struct symbol_cache_key key;
-	bool was_asked;		   /* was looked up in what is known without a child: */
+	struct symbol_key key;
+	bool in_cache;		   /* its answers have a key, and a place */
+	bool was_asked;		   /* was looked up in the cache: */
 	struct symbol_blob cached; /* answers from there, by index … */
 	size_t delivered;	   /* … of which so many bytes were passed on */
-	bool in_cache;		   /* its answers may be kept on disk … */
-	bool in_memory;		   /* … and here */
-	struct answer_key answer_key;
-	enum symbol_state known_state; /* of the answers here */
-	const char *known_lines_lost;
+	enum symbol_state known_state;
+	bool known_without_lines;
 	/* What the cache does not know: addresses, and their indices in the job. */
 	VEC(uint64_t) addresses;
 	VEC(size_t) indices;
 	struct sealed_job *sealed; /* NULL: no child is needed */
-	bool keeps;		   /* something was added to the cache */
 	/* The kernel, if there is a vmlinux: how far it lies from that, and how many are told. */
 	bool has_vmlinux;
 	uint64_t shift;
@@ -182,61 +178,33 @@ static int find_vmlinux(struct batch *b, struct part *part)
 	return err;
 }
 
-static int ask_cache(struct batch *b, struct part *part, const uint64_t *addresses,
-		     unsigned char *known)
+static bool make_key(const struct batch *b, const struct part *part, struct symbol_key *key)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
 
-	if (!b->cache || !dso->build_id_size || !part->files.identity)
-		return 0;
-	part->key = (struct symbol_cache_key){
-		.build_id = dso->build_id,
-		.build_id_size = dso->build_id_size,
-		.debug_id = part->files.identity,
-	};
-	part->in_cache = true;
-	return symbol_cache__read(b->cache, &part->key, addresses, part->job->count, known,
-				  symbol_blob__add, &part->cached);
-}
-
-/* Are answers of this module to be kept in memory? *memory is then where. */
-static bool goes_to_memory(struct batch *b, struct part *part, struct answer_memory **memory)
-{
-	const struct symbolizer_dso *dso = &part->job->dso;
-
-	if (!b->options->remember || part->has_vmlinux || !part->files.identity ||
-	    dso->build_id_size > sizeof(part->answer_key.build_id))
+	if (!part->files.identity || dso->build_id_size > sizeof(key->build_id))
 		return false;
-	*memory = symbolize_answers(b->symbolizer);
-	if (!*memory)
-		return false;
-	part->answer_key = (struct answer_key){
-		.build_id_size = dso->build_id_size,
+	*key = (struct symbol_key){
 		.identity = part->files.identity,
 		.symbols_only = b->options->symbols_only,
+		.build_id_size = dso->build_id_size,
 	};
 	if (dso->build_id_size)
-		memcpy(part->answer_key.build_id, dso->build_id, dso->build_id_size);
+		memcpy(key->build_id, dso->build_id, dso->build_id_size);
 	return true;
 }
 
-/*
- * A module whose answers hold for whole functions is asked of memory alone: what that does not know yet it learns from a
- * child, all at once. The cache on disk knows single addresses.
- */
-static int ask_what_is_known(struct batch *b, struct part *part, const uint64_t *addresses,
-			     unsigned char *known)
+static int ask_cache(struct batch *b, struct part *part, const uint64_t *addresses,
+		     unsigned char *known)
 {
-	struct answer_memory *memory;
-
 	part->was_asked = true;
 	part->known_state = SYMBOL_STATE_RESOLVED;
-	part->in_memory = goes_to_memory(b, part, &memory);
-	if (part->in_memory && answer_memory__has(memory, &part->answer_key))
-		return answer_memory__read(memory, &part->answer_key, addresses, part->job->count,
-					   known, symbol_blob__add, &part->cached,
-					   &part->known_state, &part->known_lines_lost);
-	return ask_cache(b, part, addresses, known);
+	part->in_cache = b->cache && make_key(b, part, &part->key);
+	if (!part->in_cache)
+		return 0;
+	return symbol_cache__read(b->cache, &part->key, addresses, part->job->count, known,
+				  symbol_blob__add, &part->cached, &part->known_state,
+				  &part->known_without_lines);
 }
 
 /* Set aside what is known; what is not is for a child. */
@@ -251,7 +219,7 @@ static int divide_addresses(struct batch *b, struct part *part)
 	for (size_t i = 0; i < job->count && !err; i++)
 		addresses[i] = job->addresses[i] - part->shift;
 	if (!err)
-		err = ask_what_is_known(b, part, addresses, known);
+		err = ask_cache(b, part, addresses, known);
 	for (size_t i = 0; i < job->count && !err; i++) {
 		cached += known[i];
 		if (known[i] || (part->has_vmlinux &&
@@ -306,7 +274,7 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.user = user_of_file(dso),
 		.copied_for = dso->copied_for,
 		.books = b->options->outside,
-		.key = part->in_memory ? &part->answer_key : NULL,
+		.key = part->in_cache && !part->has_vmlinux ? &part->key : NULL,
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = report_fresh,
@@ -394,25 +362,19 @@ static void batch__fini(struct batch *b)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Answers of a whole file are worth keeping; those of half a file would hide the other half. */
+/*
+ * Answers of a whole file are worth keeping; those of half a file would hide the other half. That it has no symbols is
+ * worth knowing, too.
+ */
 static bool may_be_kept(const struct part *part)
 {
 	const struct module_report *report = &part->sealed->report;
 
-	return !part->batch->options->symbols_only && part->in_cache &&
-	       report->state == SYMBOL_STATE_RESOLVED &&
-	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
-}
-
-/* What is wrong with a file is told each time. That it has no symbols is worth knowing, too. */
-static bool may_be_remembered(const struct part *part)
-{
-	const struct module_report *report = &part->sealed->report;
-
-	if (!part->in_memory ||
+	if (!part->in_cache ||
 	    (report->state != SYMBOL_STATE_RESOLVED && report->state != SYMBOL_STATE_NO_SYMBOLS))
 		return false;
-	return part->batch->options->symbols_only || report->dwarf == DWARF_STATE_NONE;
+	return part->key.symbols_only || report->dwarf == DWARF_STATE_NONE ||
+	       report->dwarf == DWARF_STATE_READ;
 }
 
 static void fill_in(struct part *part)
@@ -420,7 +382,7 @@ static void fill_in(struct part *part)
 	struct symbolizer_job *job = part->job;
 	const struct module_report *report = part->sealed ? &part->sealed->report : NULL;
 
-	job->lines_lost = report ? NULL : part->known_lines_lost;
+	job->lines_lost = !report && part->known_without_lines ? lines_not_read : NULL;
 	job->state = report ? report->state : part->known_state;
 	if (report && report->dwarf != DWARF_STATE_NONE && report->dwarf != DWARF_STATE_READ)
 		job->lines_lost = lost_lines[report->dwarf];
@@ -537,9 +499,8 @@ static int finish_part(struct batch *b, struct part *part)
 	struct symbolizer_job *job = part->job;
 	int err = report_rest(b, part);
 
-	/* that it cannot be kept is no reason to be without it now */
-	if (part->keeps)
-		symbol_cache__commit(b->cache, &part->key);
+	if (part->sealed && part->in_cache)
+		symbol_cache__commit(b->cache);
 	return err || !job->done ? err : job->done(job->context, job);
 }
 
@@ -563,16 +524,10 @@ static int report_fresh(void *context, size_t number, const struct symbol_result
 		err = deliver_cached(part, index);
 	if (!err)
 		err = report_result(part, index, result);
-	if (!err && may_be_remembered(part))
-		err = answer_memory__add(
-			symbolize_answers(part->batch->symbolizer), &part->answer_key,
-			part->addresses.data[number], result, part->sealed->report.state,
-			part->batch->options->symbols_only ? lines_not_read : NULL);
-	if (!err && may_be_kept(part)) {
-		part->keeps = true;
+	if (!err && may_be_kept(part))
 		err = symbol_cache__add(part->batch->cache, &part->key,
-					part->addresses.data[number], result);
-	}
+					part->addresses.data[number], result,
+					part->sealed->report.state);
 	return err;
 }
 

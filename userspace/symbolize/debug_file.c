@@ -138,8 +138,8 @@ static uid_t user_of(const struct search *s)
 static int calculate_crc(const struct search *s, int fd, uint32_t *crc)
 {
 	const struct debug_file_request *r = s->request;
-	int err = link_crc(&s->counts->crcs, &CRC_LIMITS, user_of(s), fd,
-			   r->progress ? pass_progress : NULL, (void *)r, crc);
+	int err = link_crc(&s->counts->crcs, user_of(s), fd, r->progress ? pass_progress : NULL,
+			   (void *)r, crc);
 
 	if (err == -EFBIG)
 		s->counts->refusal = DEBUG_REFUSAL_TOO_LARGE;

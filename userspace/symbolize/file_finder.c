@@ -23,6 +23,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/quota.h"
 #include "helpers/watch.h"
 #include "symbolize/finder_child.h"
 
@@ -31,18 +32,11 @@
 #define POLL_NS	    (100 * MS_NS)
 #define HUNG_MAX    8
 #define FOREIGN_MAX 4 /* hung roots of others, until none of them is looked into any more */
-#define USERS_MAX   64
-#define USER_NS	    (15 * SECOND_NS) /* that searching for one user's modules may take */
 #define ROOT	    0
-#define COPY_MAX                                                                                   \
-	(UINT64_C(256) << 20) /* bytes of debug files that are kept as copies, of a user … */
-#define COPIES_MAX (UINT64_C(512) << 20) /* … and of all but root */
-#define NOBODY	   ((uid_t)-1)
+#define NOBODY	    ((uid_t)-1)
 
 static const struct finder_limits LIMITS = {
 	.silence_ns = 5 * SECOND_NS,
-	.user_ns = 15 * SECOND_NS,
-	.others_ns = 30 * SECOND_NS,
 };
 
 struct owner {
@@ -50,11 +44,6 @@ struct owner {
 	dev_t device;
 	bool foreign;	/* its root directory is not ours … */
 	uint64_t mount; /* … but on this mount */
-};
-
-struct account {
-	uid_t user;
-	uint64_t ns, copied;
 };
 
 struct file_finder {
@@ -66,9 +55,8 @@ struct file_finder {
 	struct owner own;		  /* of our root directory */
 	struct owner hung[HUNG_MAX];
 	size_t hung_count, foreign_count;
-	struct account users[USERS_MAX];
-	size_t user_count;
-	uint64_t others_ns, others_copied, abandoned;
+	struct quota time, copies; /* of all but root's own files */
+	uint64_t abandoned;
 	struct outside_books *books; /* or NULL */
 };
 
@@ -83,12 +71,19 @@ struct file_finder *file_finder__new_within(const struct finder_limits *limits)
 	f->limits = *limits;
 	f->socket = -1;
 	note_own_root(f);
+	quota__init(&f->time, QUOTA_DEBUG_SEARCH);
+	quota__init(&f->copies, QUOTA_DEBUG_COPIES);
+	if (limits->user_ns) {
+		f->time.user.limit = limits->user_ns;
+		f->time.all.limit = limits->others_ns;
+	}
 	f->counts = mmap(NULL, sizeof(*f->counts), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (f->counts == MAP_FAILED) {
 		free(f);
 		return NULL;
 	}
+	crc_ledger__init(&f->counts->crcs);
 	return f;
 }
 
@@ -208,46 +203,16 @@ static void note_hung(struct file_finder *f, const struct owner *o)
 		f->hung[f->hung_count++] = *o;
 }
 
-/* Users for whom there is no account share the last one. */
-static struct account *account_of(struct file_finder *f, uid_t user)
-{
-	for (size_t i = 0; i < f->user_count; i++)
-		if (f->users[i].user == user)
-			return &f->users[i];
-	if (f->user_count == USERS_MAX)
-		return &f->users[USERS_MAX - 1];
-	f->users[f->user_count] = (struct account){.user = user};
-	return &f->users[f->user_count++];
-}
-
 static bool is_ours(const struct owner *o)
 {
 	return o->user == ROOT && !o->foreign;
 }
 
-static bool has_credit(struct file_finder *f, const struct owner *o)
+static uint64_t copies_allowed(const struct file_finder *f, const struct owner *o)
 {
-	return is_ours(o) || (account_of(f, o->user)->ns < f->limits.user_ns &&
-			      f->others_ns < f->limits.others_ns);
-}
+	int64_t left = quota__left(&f->copies, o->user, 0);
 
-static void charge(struct file_finder *f, const struct owner *o, uint64_t ns)
-{
-	if (is_ours(o))
-		return;
-	account_of(f, o->user)->ns += ns;
-	f->others_ns += ns;
-}
-
-/* Copies are kept as long as the finder. */
-static uint64_t copies_allowed(struct file_finder *f, const struct owner *o)
-{
-	const struct account *a = is_ours(o) ? NULL : account_of(f, o->user);
-
-	if (!a)
-		return COPY_MAX;
-	return min_u64(COPY_MAX - min_u64(a->copied, COPY_MAX),
-		       COPIES_MAX - min_u64(f->others_copied, COPIES_MAX));
+	return is_ours(o) ? f->copies.user.limit : left > 0 ? (uint64_t)left : 0;
 }
 
 static void note_copies(struct file_finder *f, const struct owner *o,
@@ -255,25 +220,19 @@ static void note_copies(struct file_finder *f, const struct owner *o,
 {
 	if (answer->copies_left)
 		outside_books__add(f->books, o->user, OUTSIDE_FILE_COPIES,
-				   request->copy_max < COPY_MAX ? OUTSIDE_BY_USER
-								: OUTSIDE_BY_ITSELF,
+				   request->copy_max < f->copies.user.limit ? OUTSIDE_BY_USER
+									    : OUTSIDE_BY_ITSELF,
 				   answer->copies_left);
 	/* what is opened for a child is closed with it */
 	if (is_ours(o) || request->question == FINDER_OPEN)
 		return;
-	account_of(f, o->user)->copied += min_u64(answer->copied, COPY_MAX);
-	f->others_copied += min_u64(answer->copied, COPY_MAX);
+	quota__take(&f->copies, o->user, min_u64(answer->copied, f->copies.user.limit), 0);
 }
 
 /* What was not even tried, or not to its end. */
 static void note_left(struct file_finder *f, const struct owner *o, enum outside_reason reason)
 {
 	outside_books__add(f->books, o->user, OUTSIDE_DEBUG_FILES, reason, 1);
-}
-
-static enum outside_reason reason_without_credit(struct file_finder *f, const struct owner *o)
-{
-	return account_of(f, o->user)->ns < f->limits.user_ns ? OUTSIDE_BY_ALL : OUTSIDE_BY_USER;
 }
 
 static enum outside_reason reason_of_refusal(enum debug_refusal refusal)
@@ -353,6 +312,7 @@ static int ask(struct file_finder *f, struct finder_request *request, int elf_fd
 {
 	const struct owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
 	const int sent[FINDER_FDS] = {request->has_elf ? elf_fd : -1, root_fd};
+	enum outside_reason refusal = OUTSIDE_REASON_COUNT;
 	uint64_t begin = monotonic_ns();
 	int err;
 
@@ -360,8 +320,10 @@ static int ask(struct file_finder *f, struct finder_request *request, int elf_fd
 		note_left(f, &owner, OUTSIDE_BY_BANNED);
 		return -ETIMEDOUT;
 	}
-	if (!has_credit(f, &owner)) {
-		note_left(f, &owner, reason_without_credit(f, &owner));
+	if (!is_ours(&owner))
+		refusal = quota__refusal(&f->time, owner.user, 1, 0);
+	if (refusal != OUTSIDE_REASON_COUNT) {
+		note_left(f, &owner, refusal);
 		return -EDQUOT;
 	}
 	request->copy_max = copies_allowed(f, &owner);
@@ -374,8 +336,8 @@ static int ask(struct file_finder *f, struct finder_request *request, int elf_fd
 	err = finder_send(f->socket, request, sizeof(*request), sent);
 	if (!err)
 		err = await_answer(f, a, answer, fds);
-	if (!request->debuginfod) /* a server may take its time */
-		charge(f, &owner, monotonic_ns() - begin);
+	if (!request->debuginfod && !is_ours(&owner)) /* a server may take its time */
+		quota__take(&f->time, owner.user, monotonic_ns() - begin, 0);
 	if (err == -ETIMEDOUT) {
 		note_hung(f, &owner);
 		note_left(f, &owner, OUTSIDE_BY_NO_ANSWER);

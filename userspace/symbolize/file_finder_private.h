@@ -10,7 +10,7 @@
 struct finder_limits {
 	uint64_t silence_ns; /* without a word: it hangs */
 	uint64_t user_ns;    /* that searching for one user's modules may take … */
-	uint64_t others_ns;  /* … and for those of all users but root */
+	uint64_t others_ns; /* … and for those of all users but root; 0: by the table of quotas */
 };
 
 struct file_finder *file_finder__new_within(const struct finder_limits *limits);

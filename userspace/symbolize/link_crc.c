@@ -13,29 +13,17 @@
 #include "base/io.h"
 #include "base/minmax.h"
 
-#define GB	      (UINT64_C(1) << 30)
-#define SECOND_NS     UINT64_C(1000000000)
 #define STEP	      (256u << 10)
 #define PROGRESS_STEP (1u << 20) /* less than what a slow disk reads in some seconds */
 #define EXTENTS_MAX   16384	 /* pieces between holes: debuggers' files have a few */
-#define ROOT	      0
-
-/* 2 GB take a second or two where they are in memory. */
-const struct crc_limits CRC_LIMITS = {
-	.file_bytes = 2 * GB,
-	.user_bytes = 4 * GB,
-	.user_ns = 10 * SECOND_NS,
-	.others_bytes = 8 * GB,
-	.others_ns = 20 * SECOND_NS,
-};
 
 /* One file being read. */
 struct reading {
 	int fd;
 	uint64_t size, data; /* bytes; those of them that are no holes */
 	uint64_t read;
-	const struct crc_limits *limits;
-	struct crc_account *user, *others; /* `others`: NULL for root */
+	struct crc_ledger *ledger;
+	uid_t user;
 	crc_progress_fn progress;
 	void *context;
 	char *buffer;
@@ -44,38 +32,23 @@ struct reading {
 
 /* ---- the books ------------------------------------------------------------------------------- */
 
-/* Users for whom there is no account share the last one. */
-static struct crc_account *account_of(struct crc_ledger *l, uid_t user)
+void crc_ledger__init(struct crc_ledger *ledger)
 {
-	uint64_t count = min_u64(l->user_count, CRC_USERS);
-
-	for (uint64_t i = 0; i < count; i++)
-		if (l->users[i].user == user)
-			return &l->users[i];
-	if (count == CRC_USERS)
-		return &l->users[CRC_USERS - 1];
-	l->users[count] = (struct crc_account){.user = user};
-	l->user_count = count + 1;
-	return &l->users[count];
+	*ledger = (struct crc_ledger){.file_bytes = quota_row(QUOTA_CRC_BYTES)->each.limit};
+	quota__init(&ledger->bytes, QUOTA_CRC_BYTES);
+	quota__init(&ledger->time, QUOTA_CRC_TIME);
 }
 
 static bool has_credit(const struct reading *r, uint64_t bytes)
 {
-	const struct crc_limits *l = r->limits;
-	const struct crc_account *u = r->user, *o = r->others;
-
-	return u->bytes + bytes <= l->user_bytes && u->ns <= l->user_ns &&
-	       (!o || (o->bytes + bytes <= l->others_bytes && o->ns <= l->others_ns));
+	return quota__refusal(&r->ledger->bytes, r->user, bytes, 0) == OUTSIDE_REASON_COUNT &&
+	       quota__refusal(&r->ledger->time, r->user, 0, 0) == OUTSIDE_REASON_COUNT;
 }
 
 static void charge(struct reading *r, uint64_t bytes, uint64_t ns)
 {
-	r->user->bytes += bytes;
-	r->user->ns += ns;
-	if (!r->others)
-		return;
-	r->others->bytes += bytes;
-	r->others->ns += ns;
+	quota__take(&r->ledger->bytes, r->user, bytes, 0);
+	quota__take(&r->ledger->time, r->user, ns, 0);
 }
 
 static const struct crc_memo *find_memo(const struct crc_ledger *l, const struct file_stamp *stamp)
@@ -115,13 +88,13 @@ static void next_piece(const struct reading *r, uint64_t at, uint64_t *start, ui
 /* How much there is to read, before any of it is. */
 static int count_data(struct reading *r)
 {
-	uint64_t start, end;
+	uint64_t start, end, limit = r->ledger->file_bytes ? r->ledger->file_bytes : UINT64_MAX;
 	unsigned int pieces = 0;
 
 	for (uint64_t at = 0; at < r->size; at = end) {
 		next_piece(r, at, &start, &end);
 		r->data += end - start;
-		if (r->data > r->limits->file_bytes || pieces++ == EXTENTS_MAX)
+		if (r->data > limit || pieces++ == EXTENTS_MAX)
 			return -EFBIG;
 	}
 	return 0;
@@ -195,12 +168,13 @@ static int read_file(struct reading *r)
 	return read_pieces(r);
 }
 
-int link_crc(struct crc_ledger *ledger, const struct crc_limits *limits, uid_t user, int fd,
-	     crc_progress_fn progress, void *context, uint32_t *crc)
+int link_crc(struct crc_ledger *ledger, uid_t user, int fd, crc_progress_fn progress, void *context,
+	     uint32_t *crc)
 {
 	struct file_stamp before, after;
 	const struct crc_memo *memo;
-	struct reading r = {.fd = fd, .limits = limits, .progress = progress, .context = context};
+	struct reading r = {
+		.fd = fd, .ledger = ledger, .user = user, .progress = progress, .context = context};
 	int err = file_stamp__read(fd, &before);
 
 	if (err)
@@ -211,8 +185,6 @@ int link_crc(struct crc_ledger *ledger, const struct crc_limits *limits, uid_t u
 	if (memo)
 		return memo->err;
 	r.size = before.size;
-	r.user = account_of(ledger, user);
-	r.others = user == ROOT ? NULL : &ledger->strangers;
 	err = read_file(&r);
 	if (!err && (file_stamp__read(fd, &after) || memcmp(&before, &after, sizeof(after))))
 		return -ESTALE;

@@ -13,17 +13,11 @@
 #include <sys/types.h>
 
 #include "base/file_stamp.h"
+#include "base/quota.h"
 
 #define CRC_MEMOS 64
-#define CRC_USERS 32
-
-struct crc_account {
-	uid_t user;
-	uint64_t bytes, ns; /* read; of time that passed */
-};
-
 /*
- * Of all requests of a session, zeroed at first. Holds no pointers: it may lie in memory that processes share,
+ * Of all requests of a session. Zeroed it has no limits. Holds no pointers: it may lie in memory that processes share,
  * one of which uses it at a time.
  */
 struct crc_ledger {
@@ -33,17 +27,11 @@ struct crc_ledger {
 		int32_t err;
 	} memos[CRC_MEMOS];
 	uint64_t memo_count; /* that were ever made */
-	struct crc_account users[CRC_USERS], strangers;
-	uint64_t user_count;
+	uint64_t file_bytes; /* that are no holes, of one file; 0: no limit */
+	struct quota bytes, time;
 };
 
-struct crc_limits {
-	uint64_t file_bytes;		  /* that are no holes, of one file */
-	uint64_t user_bytes, user_ns;	  /* of one user's modules */
-	uint64_t others_bytes, others_ns; /* of those of all users but root */
-};
-
-extern const struct crc_limits CRC_LIMITS;
+void crc_ledger__init(struct crc_ledger *ledger);
 
 /* Nonzero gives up. */
 typedef int (*crc_progress_fn)(void *context, uint64_t done, uint64_t total);
@@ -53,7 +41,7 @@ typedef int (*crc_progress_fn)(void *context, uint64_t done, uint64_t total);
  * file is too large, or has too many holes; -EDQUOT: the budget is used up; -ESTALE: it changed meanwhile;
  * -EBADMSG: it is cut short; -ECANCELED; -ENOMEM, -EIO.
  */
-int link_crc(struct crc_ledger *ledger, const struct crc_limits *limits, uid_t user, int fd,
-	     crc_progress_fn progress, void *context, uint32_t *crc);
+int link_crc(struct crc_ledger *ledger, uid_t user, int fd, crc_progress_fn progress, void *context,
+	     uint32_t *crc);
 
 #endif

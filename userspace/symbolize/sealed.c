@@ -34,12 +34,12 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/quota.h"
 #include "helpers/watch.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_pool.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"
-#include "symbolize/sealed_shares.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100
@@ -51,8 +51,7 @@
 #define WALL_PER_CPU	 4	      /* other processes want the CPU as well */
 #define FORK_TRIES	 20
 #define STUCK_NS	 10000000000ull
-#define USER_SECONDS	 120u /* of CPU, for all files of a user */
-#define OTHERS_SECONDS	 480u /* … of all users but root */
+#define ROOT		 0
 #define SECOND_NS	 1000000000ull
 
 enum task_state { TASK_WAITING, TASK_RUNNING, TASK_DONE };
@@ -62,8 +61,7 @@ enum child_end { CHILD_ENDED, CHILD_TOO_LATE, CHILD_STUCK };
 
 struct task {
 	struct sealed_job *job;
-	uint64_t size;	  /* of its files */
-	uint32_t account; /* of its user */
+	uint64_t size; /* of its files */
 	enum task_state state;
 	bool symbols_only;	    /* the second try */
 	enum dwarf_state first_try; /* why there was a second one */
@@ -94,7 +92,7 @@ struct run {
 	size_t child_count;
 	unsigned int parallel, fork_failures;
 	const struct sealed_work *work;
-	struct sealed_shares shares;
+	struct quota *cpu; /* of all children; what a running one may take counts as used */
 	char *buffer;
 };
 
@@ -190,11 +188,21 @@ static void add_costs(struct sealed_job *job, const struct rusage *usage, uint64
 	job->peak_memory = max_u64(job->peak_memory, peak);
 }
 
+/* Of what was set aside, `used` ns are spent. */
+static void give_back(struct run *r, uint32_t user, unsigned int seconds, uint64_t used)
+{
+	if (user == ROOT)
+		return;
+	quota__give(r->cpu, user, seconds * SECOND_NS);
+	quota__take(r->cpu, user, used, 0);
+}
+
 /* It is not the run's any more. */
 static void release_child(struct run *r, struct child *child)
 {
-	sealed_shares__end(&r->shares, child->task->account, child->seconds,
-			   child->task->job->cpu_time - child->cost);
+	const struct sealed_job *job = child->task->job;
+
+	give_back(r, job->user, child->seconds, job->cpu_time - child->cost);
 	*child = r->children[--r->child_count];
 }
 
@@ -327,26 +335,50 @@ static int begin_task(struct run *r, struct task *task, unsigned int seconds)
 	return ask_kept_child(r, task, seconds) ? 0 : start_child(r, task, seconds);
 }
 
-/* The next one of a user who has the fewest children, and seconds for it; what its user has none left for is done. */
-static struct task *next_task(struct run *r, unsigned int *seconds)
+static size_t children_of(const struct run *r, uint32_t user)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->child_count; i++)
+		count += r->children[i].task->job->user == user;
+	return count;
+}
+
+/* Seconds of CPU that a child of this user may take. Less than one is nothing. */
+static unsigned int seconds_left(const struct run *r, uint32_t user)
+{
+	int64_t left = user == ROOT ? INT64_MAX : quota__left(r->cpu, user, 0);
+
+	return left > 0 ? (unsigned int)min_u64((uint64_t)left / SECOND_NS, CPU_SECONDS_MAX) : 0;
+}
+
+/* Nothing is left, and no child that runs can give anything back. */
+static bool is_used_up(const struct run *r, uint32_t user, bool *by_all)
+{
+	*by_all = quota__refusal(r->cpu, user, SECOND_NS, 0) == OUTSIDE_BY_ALL;
+	if (seconds_left(r, user))
+		return false;
+	return *by_all ? r->child_count == children_of(r, ROOT) : !children_of(r, user);
+}
+
+/* The next one of a user who has the fewest children; what its user has no CPU time left for is done. */
+static struct task *next_task(struct run *r)
 {
 	struct task *best = NULL;
 	bool by_all;
 
 	for (size_t i = 0; i < r->count; i++) {
 		struct task *task = r->order[i];
+		uint32_t user = task->job->user;
 
 		if (task->state != TASK_WAITING)
 			continue;
-		if (sealed_shares__is_used_up(&r->shares, task->account, &by_all))
+		if (is_used_up(r, user, &by_all))
 			leave(task, by_all);
-		else if ((!best || sealed_shares__running(&r->shares, task->account) <
-					   sealed_shares__running(&r->shares, best->account)) &&
-			 sealed_shares__has_some(&r->shares, task->account))
+		else if (seconds_left(r, user) &&
+			 (!best || children_of(r, user) < children_of(r, best->job->user)))
 			best = task;
 	}
-	if (best)
-		*seconds = sealed_shares__begin(&r->shares, best->account, cpu_seconds(r, best));
 	return best;
 }
 
@@ -357,12 +389,17 @@ static void start_children(struct run *r)
 	size_t wanted = children_wanted(r);
 	unsigned int seconds;
 
-	while (r->child_count < wanted && (task = next_task(r, &seconds))) {
+	while (r->child_count < wanted && (task = next_task(r))) {
+		uint32_t user = task->job->user;
+
+		seconds = min_u64(cpu_seconds(r, task), seconds_left(r, user));
+		if (user != ROOT)
+			quota__take(r->cpu, user, seconds * SECOND_NS, 0);
 		if (!begin_task(r, task, seconds)) {
 			r->fork_failures = 0;
 			continue;
 		}
-		sealed_shares__end(&r->shares, task->account, seconds, 0);
+		give_back(r, user, seconds, 0);
 		if (!r->child_count && ++r->fork_failures > FORK_TRIES) {
 			log_debug(LOG_SYMBOLS, "%s: fork failed too often: no names",
 				  name_of(task));
@@ -636,11 +673,8 @@ static int compare_sizes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* 0 or -ENOMEM. */
-static int prepare_tasks(struct run *r, struct sealed_job *jobs)
+static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 {
-	int err = 0;
-
 	for (size_t i = 0; i < r->count; i++) {
 		struct sealed_job *job = &jobs[i];
 
@@ -655,11 +689,8 @@ static int prepare_tasks(struct run *r, struct sealed_job *jobs)
 		sealed_answers__init(&r->tasks[i].answers, job->count);
 		r->order[i] = &r->tasks[i];
 		r->total += job->count;
-		if (!err)
-			err = sealed_shares__open(&r->shares, job->user, &r->tasks[i].account);
 	}
 	qsort(r->order, r->count, sizeof(*r->order), compare_sizes);
-	return err;
 }
 
 int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,
@@ -668,26 +699,28 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 	_cleanup_free_ struct task *tasks = calloc(count + 1, sizeof(*tasks));
 	_cleanup_free_ struct task **order = calloc(count + 1, sizeof(*order));
 	_cleanup_free_ char *buffer = malloc(READ_SIZE);
+	_cleanup_free_ struct quota *cpu = malloc(sizeof(*cpu));
 	struct run r = {
 		.tasks = tasks,
 		.order = order,
 		.count = count,
 		.parallel = parallel,
 		.work = work,
+		.cpu = cpu,
 		.buffer = buffer,
 	};
 	int err;
 
-	if (!tasks || !order || !buffer)
+	if (!tasks || !order || !buffer || !cpu)
 		return -ENOMEM;
-	r.shares.user_limit = SECOND_NS * (work->user_seconds ? work->user_seconds : USER_SECONDS);
-	r.shares.others_limit = SECOND_NS *
-				(work->others_seconds ? work->others_seconds : OTHERS_SECONDS);
-	err = prepare_tasks(&r, jobs);
-	if (!err)
-		err = run_tasks(&r, poll, context);
+	quota__init(cpu, QUOTA_SYMBOLS);
+	if (work->user_seconds)
+		cpu->user.limit = work->user_seconds * SECOND_NS;
+	if (work->others_seconds)
+		cpu->all.limit = work->others_seconds * SECOND_NS;
+	prepare_tasks(&r, jobs);
+	err = run_tasks(&r, poll, context);
 	end_all(&r);
-	sealed_shares__fini(&r.shares);
 	for (size_t i = 0; i < count; i++)
 		sealed_answers__fini(&tasks[i].answers);
 	return err;

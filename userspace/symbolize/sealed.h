@@ -5,7 +5,8 @@
  * answer with locations over a socket. A crash, a limit or a hang in one costs that module's lines.
  *
  * The same children are the parallelism: as many at a time as there are idle CPUs. Users take turns, and what the children of one
- * user's files take in all has a limit, as what those of all users but root take (sealed_shares.h).
+ * user's files take in all has a limit, as what those of all users but root take (QUOTA_SYMBOLS). What a child may take is set aside
+ * when it starts, and what it has not used is given back when it has ended.
  */
 #ifndef SYMBOLIZE_SEALED_H
 #define SYMBOLIZE_SEALED_H
@@ -26,7 +27,7 @@ struct sealed_job {
 	uint32_t copied_for;	    /* as in struct symbolizer_dso */
 	uint32_t user; /* to whom its children are charged; 0: root, who has no limit */
 	struct outside_books *books;  /* where it is counted if it is left, or NULL */
-	const struct answer_key *key; /* of the files: a child of theirs may be kept; or NULL */
+	const struct symbol_key *key; /* of the files: a child of theirs may be kept; or NULL */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */

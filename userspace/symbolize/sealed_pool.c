@@ -17,7 +17,7 @@
 #define KEPT_TIME UINT64_C(90000000000) /* ns without a question */
 
 struct place {
-	struct answer_key key;
+	struct symbol_key key;
 	struct kept_child child;
 	size_t bytes;
 	uint64_t asked; /* CLOCK_MONOTONIC ns */
@@ -86,7 +86,7 @@ pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_reques
 	return pid > 0 ? pid : sealed_child__start(request, socket);
 }
 
-bool sealed_pool__take(struct sealed_pool *p, const struct answer_key *key,
+bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,
 		       struct kept_child *child)
 {
 	for (size_t i = 0; p && i < p->places.count; i++)
@@ -145,7 +145,7 @@ void sealed_pool__limit(struct sealed_pool *p, size_t bytes)
 		end_place(p, least_worth(p));
 }
 
-void sealed_pool__put(struct sealed_pool *p, const struct answer_key *key,
+void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 		      const struct kept_child *child)
 {
 	struct place place = {.key = *key,

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "symbolize/answer_memory.h"
+#include "symbolize/symbol_answers.h"
 #include "symbolize/sealed_child.h"
 
 struct sealed_pool;
@@ -37,10 +37,10 @@ pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_reques
 			 int *socket);
 
 /* False: there is none for these files. */
-bool sealed_pool__take(struct sealed_pool *p, const struct answer_key *key,
+bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,
 		       struct kept_child *child);
 /* It is the pool's now, which may end it at once. */
-void sealed_pool__put(struct sealed_pool *p, const struct answer_key *key,
+void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 		      const struct kept_child *child);
 /* Ends a child that was taken. */
 void sealed_pool__end(const struct kept_child *child);

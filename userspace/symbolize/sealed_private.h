@@ -13,8 +13,8 @@ struct sealed_work {
 	unsigned int cpu_seconds; /* a child; 0: by the size of its files */
 	uint64_t wall_time;	  /* ns a child; 0: a multiple of its CPU time */
 	uint64_t stuck_time;	  /* ns without any sign of life; 0: some seconds */
-	unsigned int user_seconds,
-		others_seconds; /* of CPU, of a user, of all but root; 0: minutes */
+	/* of CPU, of a user, of all but root; 0: by the table of quotas */
+	unsigned int user_seconds, others_seconds;
 };
 
 int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,

@@ -15,11 +15,14 @@
 
 #include "base/gzip.h"
 #include "base/hashmap.h"
+#include "base/minmax.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "stream/symbol_blob.h"
 
 #define VERSION 3 /* since it is a blob */
+/* Bytes of code: a wrong size of a symbol is wrong no further than this. */
+#define SPAN_MAX (UINT64_C(1) << 20)
 
 static const char MAGIC[8] = "sysprofS";
 
@@ -48,7 +51,6 @@ struct answer_place {
 struct symbol_answers {
 	struct symbol_blob blob; /* with room for the header in front */
 	VEC(struct answer_place) places;
-	size_t size_limit;
 	bool sorted; /* and one place per address */
 	struct symbol_answer found;
 };
@@ -60,13 +62,12 @@ static uint64_t hash_of_maker(void)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-struct symbol_answers *symbol_answers__new(size_t size_limit)
+struct symbol_answers *symbol_answers__new(void)
 {
 	struct symbol_answers *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
-	a->size_limit = size_limit;
 	if (vec_reserve(&a->blob.bytes, sizeof(struct file_header))) {
 		symbol_answers__free(a);
 		return NULL;
@@ -91,7 +92,7 @@ int symbol_answers__add(struct symbol_answers *a, uint64_t address,
 	struct answer_place place = {.address = address, .offset = a->blob.bytes.count};
 	int err;
 
-	if (place.offset + symbol_blob__size_of(result) > a->size_limit)
+	if (place.offset + symbol_blob__size_of(result) > SYMBOL_FILE_LIMIT)
 		return -EFBIG;
 	err = symbol_blob__add(&a->blob, address, result);
 	if (!err)
@@ -125,18 +126,18 @@ static void sort_places(struct symbol_answers *a)
 	a->sorted = true;
 }
 
-void symbol_answers__encode(struct symbol_answers *a, const struct symbol_file_id *id,
+void symbol_answers__encode(struct symbol_answers *a, const struct symbol_key *key,
 			    const void **data, size_t *size)
 {
 	struct file_header header = {.version = VERSION,
 				     .size = a->blob.bytes.count,
 				     .maker = hash_of_maker(),
-				     .debug_id = id->debug_id,
-				     .build_id_size = id->build_id_size};
+				     .debug_id = key->identity,
+				     .build_id_size = key->build_id_size};
 	char *file = a->blob.bytes.data;
 
 	memcpy(header.magic, MAGIC, sizeof(MAGIC));
-	memcpy(header.build_id, id->build_id, id->build_id_size);
+	memcpy(header.build_id, key->build_id, key->build_id_size);
 	memcpy(file, &header, sizeof(header));
 	header.crc = crc32_update(0, file + CRC_START, header.size - CRC_START);
 	memcpy(file, &header, sizeof(header));
@@ -146,15 +147,15 @@ void symbol_answers__encode(struct symbol_answers *a, const struct symbol_file_i
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool header_is_good(const void *data, size_t size, const struct symbol_file_id *id)
+static bool header_is_good(const void *data, size_t size, const struct symbol_key *key)
 {
 	const struct file_header *h = data;
 
 	if (size < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(MAGIC)) || h->version != VERSION ||
 	    h->size != size || h->maker != hash_of_maker())
 		return false;
-	if (h->debug_id != id->debug_id || h->build_id_size != id->build_id_size ||
-	    memcmp(h->build_id, id->build_id, id->build_id_size))
+	if (h->debug_id != key->identity || h->build_id_size != key->build_id_size ||
+	    memcmp(h->build_id, key->build_id, key->build_id_size))
 		return false;
 	return crc32_update(0, (const char *)data + CRC_START, size - CRC_START) == h->crc;
 }
@@ -179,7 +180,7 @@ static int find_places(struct symbol_answers *a)
 	return more < 0 || end != a->blob.bytes.count ? -EBADMSG : 0;
 }
 
-int symbol_answers__open(void *data, size_t size, const struct symbol_file_id *id,
+int symbol_answers__open(void *data, size_t size, const struct symbol_key *key,
 			 struct symbol_answers **answers)
 {
 	struct symbol_answers *a = calloc(1, sizeof(*a));
@@ -191,7 +192,7 @@ int symbol_answers__open(void *data, size_t size, const struct symbol_file_id *i
 	}
 	a->blob.bytes.data = data;
 	a->blob.bytes.count = a->blob.bytes.capacity = size;
-	if (header_is_good(data, size, id))
+	if (header_is_good(data, size, key))
 		err = find_places(a);
 	if (err)
 		symbol_answers__free(a);
@@ -202,7 +203,9 @@ int symbol_answers__open(void *data, size_t size, const struct symbol_file_id *i
 
 size_t symbol_answers__size(const struct symbol_answers *a)
 {
-	return a->blob.bytes.count + a->places.count * sizeof(*a->places.data);
+	size_t copies = a->blob.strings ? 2 : 1; /* most of the bytes are strings */
+
+	return copies * a->blob.bytes.count + a->places.count * sizeof(*a->places.data);
 }
 
 /* NULL: there is none among the first `count` places, which are sorted. */
@@ -223,13 +226,33 @@ static const struct symbol_result *read_place(struct symbol_answers *a,
 	return found > 0 ? &a->found.result : NULL;
 }
 
+/* How many bytes of code from its address on have this answer; lines are of one address alone. */
+static uint64_t extent(const struct symbol_result *result)
+{
+	if (result->same_until <= result->elf_address || result->frame_count > 1 ||
+	    (result->frame_count && (result->frames->file || result->frames->line)))
+		return 1;
+	return min_u64(result->same_until - result->elf_address, SPAN_MAX);
+}
+
 const struct symbol_result *symbol_answers__find(struct symbol_answers *a, uint64_t address)
 {
-	const struct answer_place *place;
+	const struct symbol_result *result;
+	uint64_t distance;
+	size_t behind;
 
 	sort_places(a);
-	place = find_place(a, a->places.count, address);
-	return place ? read_place(a, place) : NULL;
+	behind = partition_point(a->places.data, a->places.count, p, p->address <= address);
+	if (!behind)
+		return NULL;
+	distance = address - a->places.data[behind - 1].address;
+	if (distance >= SPAN_MAX)
+		return NULL;
+	result = read_place(a, &a->places.data[behind - 1]);
+	if (!result || distance >= extent(result))
+		return NULL;
+	a->found.result.elf_address += distance;
+	return result;
 }
 
 int symbol_answers__merge(struct symbol_answers *a, struct symbol_answers *from)

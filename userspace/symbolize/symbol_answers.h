@@ -9,24 +9,27 @@
 #include <sysprof/symbolizer.h>
 
 #define SYMBOL_BUILD_ID_MAX 64
+#define SYMBOL_FILE_LIMIT   (UINT64_C(64) << 20) /* bytes */
 
-/* The module that a file is about. The file contains it and is accepted for no other. */
-struct symbol_file_id {
-	uint64_t debug_id;
-	uint8_t build_id_size;
+/* What answers are made from. Compared as bytes: zeroed before it is filled in, and without padding. */
+struct symbol_key {
+	uint64_t
+		identity; /* of the files, as debug_file_identity(): a debug package installed later is another one */
+	uint32_t symbols_only;	/* 1: no debug information was read; such answers are in no file */
+	uint32_t build_id_size; /* 0: no file can have them */
 	uint8_t build_id[SYMBOL_BUILD_ID_MAX];
 };
 
 struct symbol_answers;
 
-struct symbol_answers *symbol_answers__new(size_t size_limit); /* of the file; NULL: no memory */
+struct symbol_answers *symbol_answers__new(void); /* NULL: no memory */
 /*
  * Takes `data` over (malloced), whatever it returns. 0; -EBADMSG: damaged, of another version or
  * another module; -ENOMEM.
  */
-int symbol_answers__open(void *data, size_t size, const struct symbol_file_id *id,
+int symbol_answers__open(void *data, size_t size, const struct symbol_key *key,
 			 struct symbol_answers **answers);
-void symbol_answers__free(struct symbol_answers *a);
+void symbol_answers__free(struct symbol_answers *a); /* NULL is fine */
 
 /* A later answer for the same address counts. 0; -EFBIG: the file would be too large; -ENOMEM. */
 int symbol_answers__add(struct symbol_answers *a, uint64_t address,
@@ -34,14 +37,17 @@ int symbol_answers__add(struct symbol_answers *a, uint64_t address,
 /* Add what `a` does not have yet, as far as there is room. 0, -ENOMEM. */
 int symbol_answers__merge(struct symbol_answers *a, struct symbol_answers *from);
 
-/* NULL: there is none. Valid until the next call of any function of these answers. */
+/*
+ * The answer for this address, or that for an earlier one as far as it holds (symbol_result.same_until). NULL: there is none.
+ * Valid until the next call of any function of these answers.
+ */
 const struct symbol_result *symbol_answers__find(struct symbol_answers *a, uint64_t address);
 
 /* Bytes in memory, nearly. */
 size_t symbol_answers__size(const struct symbol_answers *a);
 
 /* The file's bytes, which stay these answers'; valid as a result is. */
-void symbol_answers__encode(struct symbol_answers *a, const struct symbol_file_id *id,
+void symbol_answers__encode(struct symbol_answers *a, const struct symbol_key *key,
 			    const void **data, size_t *size);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One file a key in a directory of base/disk_cache. Two processes that write the same one leave one of
- * the two, whole: the loser's answers are missing, no more.
+ * A module has up to two sets of answers: its file as it was read, and what was added since. Both are searched. A file is
+ * written as a whole, so a few answers cost as much as all, and a cache that keeps answers writes when there are many.
  *
- * Who asks again and again for the same modules keeps their files in memory, and writes what is new at the end or
- * when there is much of it: a file is written as a whole, so a few answers cost as much as all.
+ * Two processes that write the same file leave one of the two, whole: the answers of the other one are missing, no more.
  */
 #include "symbolize/symbol_cache.h"
 
@@ -16,51 +15,76 @@
 
 #include "base/disk_cache.h"
 #include "base/log.h"
-#include "base/vec.h"
-#include "symbolize/symbol_answers.h"
+#include "base/map.h"
 
-#define SUFFIX	  ".symbols"
-#define NAME_SIZE (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
+#define SUFFIX	      ".symbols"
+#define NAME_SIZE     (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
+#define MODULE_SHARE  4 /* one module keeps at most such a part of the memory */
+#define PENDING_SHARE 4
 
 _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
+_Static_assert(sizeof(struct symbol_key) == 16 + SYMBOL_BUILD_ID_MAX, "no padding");
 
-/* Answers to be written, of one key. */
-struct pending {
-	struct symbol_file_id id;
-	struct symbol_answers *answers;
-	bool committed; /* at least those that were added first */
-};
-
-/* A file that stays in memory. */
-struct kept_image {
-	struct symbol_file_id id;
-	struct symbol_answers *image;
-	size_t bytes;
+struct module_answers {
+	struct symbol_key key;
+	struct symbol_answers *file;  /* as it was read; NULL: not in memory, or there is none */
+	struct symbol_answers *added; /* since; NULL: nothing */
+	enum symbol_state state;
 	uint64_t used; /* the cache's count of uses then */
 };
 
+MAP_TYPE(module_map, struct module_answers);
+
 struct symbol_cache {
-	struct disk_cache *files;
-	VEC(struct pending) pending;
-	size_t last; /* the pending one that was used last */
-	VEC(struct kept_image) images;
-	size_t kept_bytes; /* of images, and again of answers; 0: none are kept */
+	struct disk_cache *files; /* NULL: there is no directory */
+	struct module_map modules;
+	size_t kept_bytes; /* 0: nothing is kept */
 	uint64_t uses;
 };
 
-static struct symbol_cache *open_files(const char *path, uint64_t limit)
+static const struct symbol_key *key_of(const struct module_map *map, const struct module_answers *m)
+{
+	(void)map;
+	return &m->key;
+}
+
+static uint64_t hash_key(const struct symbol_key *key)
+{
+	return hash_bytes(key, sizeof(*key));
+}
+
+static bool is_same_key(const struct symbol_key *a, const struct symbol_key *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+MAP_FUNCTIONS(module_map, struct module_answers, const struct symbol_key *, key_of, hash_key,
+	      is_same_key);
+
+static struct disk_cache *open_files(const char *path, uint64_t limit)
 {
 	const struct disk_cache_kind kind = {
 		.directory = "symbols",
 		.suffix = SUFFIX,
 		.limit = limit,
-		.file_limit = SYMBOL_CACHE_FILE_LIMIT,
+		.file_limit = SYMBOL_FILE_LIMIT,
 	};
-	struct symbol_cache *c = calloc(1, sizeof(*c));
+
+	return path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
+}
+
+struct symbol_cache *symbol_cache__new(void)
+{
+	return calloc(1, sizeof(struct symbol_cache));
+}
+
+static struct symbol_cache *open_cache(const char *path, uint64_t limit)
+{
+	struct symbol_cache *c = symbol_cache__new();
 
 	if (!c)
 		return NULL;
-	c->files = path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
+	c->files = open_files(path, limit);
 	if (c->files)
 		return c;
 	free(c);
@@ -69,302 +93,275 @@ static struct symbol_cache *open_files(const char *path, uint64_t limit)
 
 struct symbol_cache *symbol_cache__open(void)
 {
-	return open_files(NULL, SYMBOL_CACHE_LIMIT);
+	return open_cache(NULL, SYMBOL_CACHE_LIMIT);
 }
 
 struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit)
 {
-	return open_files(path, limit);
+	return open_cache(path, limit);
 }
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-/* false: nothing can be kept under such a key. */
-static bool id_of_key(const struct symbol_cache_key *key, struct symbol_file_id *id)
-{
-	*id = (struct symbol_file_id){.debug_id = key->debug_id,
-				      .build_id_size = key->build_id_size};
-	if (!key->build_id_size || key->build_id_size > sizeof(id->build_id))
-		return false;
-	memcpy(id->build_id, key->build_id, key->build_id_size);
-	return true;
-}
-
-static void file_name(const struct symbol_file_id *id, char name[NAME_SIZE])
-{
-	char *at = name;
-
-	for (size_t i = 0; i < id->build_id_size; i++)
-		at += snprintf(at, 3, "%02x", id->build_id[i]);
-	snprintf(at, name + NAME_SIZE - at, "-%016llx" SUFFIX, (unsigned long long)id->debug_id);
-}
-
-/* What is known of a module. -ENOENT: nothing, or what there was has been thrown away; -ENOMEM. */
-static int load_image(struct symbol_cache *c, const struct symbol_file_id *id,
-		      struct symbol_answers **image)
-{
-	char name[NAME_SIZE];
-	void *data = NULL;
-	size_t size;
-	int err;
-
-	file_name(id, name);
-	err = disk_cache__read(c->files, name, &data, &size);
-	if (!err)
-		err = symbol_answers__open(data, size, id, image);
-	if (err == -EBADMSG) {
-		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
-		disk_cache__delete(c->files, name);
-	}
-	return !err || err == -ENOMEM ? err : -ENOENT;
-}
-
-static bool same_id(const struct symbol_file_id *a, const struct symbol_file_id *b)
-{
-	return a->debug_id == b->debug_id && a->build_id_size == b->build_id_size &&
-	       !memcmp(a->build_id, b->build_id, a->build_id_size);
-}
-
-/* ---- files in memory ------------------------------------------------------------------------- */
-
-static void forget_image(struct symbol_cache *c, size_t number)
-{
-	symbol_answers__free(c->images.data[number].image);
-	c->images.data[number] = c->images.data[--c->images.count];
-}
-
-static void forget_image_of(struct symbol_cache *c, const struct symbol_file_id *id)
-{
-	for (size_t i = 0; i < c->images.count; i++)
-		if (same_id(&c->images.data[i].id, id)) {
-			forget_image(c, i);
-			return;
-		}
-}
-
-static void keep_image_limit(struct symbol_cache *c)
-{
-	for (;;) {
-		size_t sum = 0, oldest = 0;
-
-		for (size_t i = 0; i < c->images.count; i++) {
-			sum += c->images.data[i].bytes;
-			if (c->images.data[i].used < c->images.data[oldest].used)
-				oldest = i;
-		}
-		if (sum <= c->kept_bytes)
-			return;
-		forget_image(c, oldest);
-	}
-}
-
-/*
- * What is known of a module: from memory, or its file. *borrowed: it stays the cache's, until the next call. As
- * load_image().
- */
-static int find_image(struct symbol_cache *c, const struct symbol_file_id *id,
-		      struct symbol_answers **image, bool *borrowed)
-{
-	struct kept_image kept = {.id = *id, .used = ++c->uses};
-	int err;
-
-	*borrowed = true;
-	for (size_t i = 0; i < c->images.count; i++)
-		if (same_id(&c->images.data[i].id, id)) {
-			c->images.data[i].used = c->uses;
-			*image = c->images.data[i].image;
-			return 0;
-		}
-	err = load_image(c, id, image);
-	if (!err) {
-		kept.image = *image;
-		kept.bytes = symbol_answers__size(*image) + sizeof(kept);
-	}
-	*borrowed = !err && kept.bytes <= c->kept_bytes && !vec_push(&c->images, kept);
-	if (*borrowed)
-		keep_image_limit(c); /* the newest is the last to go */
-	return err;
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-/* NULL: nothing was added under this key. */
-static struct pending *find_pending(struct symbol_cache *c, const struct symbol_file_id *id)
-{
-	if (c->last < c->pending.count && same_id(&c->pending.data[c->last].id, id))
-		return &c->pending.data[c->last];
-	for (size_t i = 0; i < c->pending.count; i++) {
-		if (same_id(&c->pending.data[i].id, id)) {
-			c->last = i;
-			return &c->pending.data[i];
-		}
-	}
-	return NULL;
-}
-
-int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *key,
-		       const uint64_t *addresses, size_t count, unsigned char *known,
-		       symbol_sink_fn sink, void *context)
-{
-	struct symbol_answers *image = NULL;
-	struct symbol_file_id id;
-	struct pending *pending;
-	bool borrowed;
-	int err = 0;
-
-	memset(known, 0, count);
-	if (!id_of_key(key, &id))
-		return 0;
-	pending = find_pending(c, &id);
-	if (pending && !pending->committed)
-		pending = NULL;
-	if (find_image(c, &id, &image, &borrowed)) /* what it cannot tell is found out again */
-		image = NULL;
-	for (size_t i = 0; i < count && !err; i++) {
-		const struct symbol_result *result =
-			pending ? symbol_answers__find(pending->answers, addresses[i]) : NULL;
-
-		if (!result && image)
-			result = symbol_answers__find(image, addresses[i]);
-		if (!result)
-			continue;
-		known[i] = 1;
-		err = sink(context, i, result);
-	}
-	if (!borrowed)
-		symbol_answers__free(image);
-	return err;
-}
-
-static struct pending *new_pending(struct symbol_cache *c, const struct symbol_file_id *id)
-{
-	struct pending pending = {.id = *id,
-				  .answers = symbol_answers__new(SYMBOL_CACHE_FILE_LIMIT)};
-
-	if (!pending.answers)
-		return NULL;
-	if (vec_push(&c->pending, pending)) {
-		symbol_answers__free(pending.answers);
-		return NULL;
-	}
-	c->last = c->pending.count - 1;
-	return &c->pending.data[c->last];
-}
-
-int symbol_cache__add(struct symbol_cache *c, const struct symbol_cache_key *key, uint64_t address,
-		      const struct symbol_result *result)
-{
-	struct symbol_file_id id;
-	struct pending *pending;
-	int err;
-
-	if (!id_of_key(key, &id))
-		return 0;
-	pending = find_pending(c, &id);
-	if (!pending)
-		pending = new_pending(c, &id);
-	if (!pending)
-		return -ENOMEM;
-	err = symbol_answers__add(pending->answers, address, result);
-	return err == -EFBIG ? 0 : err; /* the cache is full, the answer is right all the same */
-}
-
-static int write_answers(struct symbol_cache *c, const struct symbol_file_id *id,
-			 struct symbol_answers *answers)
-{
-	const void *data;
-	struct symbol_answers *old;
-	char name[NAME_SIZE];
-	size_t size;
-	int err = load_image(c, id, &old);
-
-	if (!err) {
-		err = symbol_answers__merge(answers, old);
-		symbol_answers__free(old);
-	}
-	if (err && err != -ENOENT)
-		return err;
-	symbol_answers__encode(answers, id, &data, &size);
-	file_name(id, name);
-	err = disk_cache__write(c->files, name, data, size);
-	log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name, err < 0 ? "not written" : "written",
-		  size);
-	return err;
-}
-
-static int write_pending(struct symbol_cache *c, struct pending *pending)
-{
-	int err = write_answers(c, &pending->id, pending->answers);
-
-	forget_image_of(c, &pending->id);
-	symbol_answers__free(pending->answers);
-	*pending = c->pending.data[--c->pending.count];
-	return err;
-}
-
-/* Where answers are kept, so many of them that the rest is within the limit: those of whom there are most. */
-static int write_most(struct symbol_cache *c)
-{
-	int err = 0;
-
-	for (;;) {
-		uint64_t sum = 0, most = 0;
-		struct pending *largest = NULL;
-
-		for (size_t i = 0; i < c->pending.count; i++) {
-			uint64_t bytes = symbol_answers__size(c->pending.data[i].answers);
-
-			sum += bytes;
-			if (bytes > most && c->pending.data[i].committed) {
-				most = bytes;
-				largest = &c->pending.data[i];
-			}
-		}
-		if (sum <= c->kept_bytes || !largest)
-			return err;
-		err = write_pending(c, largest);
-	}
-}
-
-int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key)
-{
-	struct symbol_file_id id;
-	struct pending *pending;
-
-	if (!id_of_key(key, &id))
-		return 0;
-	pending = find_pending(c, &id);
-	if (!pending)
-		return 0;
-	pending->committed = true;
-	return c->kept_bytes ? write_most(c) : write_pending(c, pending);
-}
-
-/* ---- life ------------------------------------------------------------------------------------ */
 
 void symbol_cache__keep(struct symbol_cache *c, size_t bytes)
 {
 	c->kept_bytes = bytes;
 }
 
-static void write_committed(struct symbol_cache *c)
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void file_name(const struct symbol_key *key, char name[NAME_SIZE])
 {
-	for (size_t i = c->pending.count; i-- > 0;)
-		if (c->pending.data[i].committed)
-			write_pending(c, &c->pending.data[i]);
+	char *at = name;
+
+	for (size_t i = 0; i < key->build_id_size; i++)
+		at += snprintf(at, 3, "%02x", key->build_id[i]);
+	snprintf(at, name + NAME_SIZE - at, "-%016llx" SUFFIX, (unsigned long long)key->identity);
+}
+
+static bool may_have_file(const struct symbol_cache *c, const struct symbol_key *key)
+{
+	return c->files && key->build_id_size && !key->symbols_only;
+}
+
+/* NULL: there is none, or it has been deleted. */
+static struct symbol_answers *load_file(struct symbol_cache *c, const struct symbol_key *key)
+{
+	struct symbol_answers *answers = NULL;
+	char name[NAME_SIZE];
+	void *data = NULL;
+	size_t size;
+	int err;
+
+	if (!may_have_file(c, key))
+		return NULL;
+	file_name(key, name);
+	err = disk_cache__read(c->files, name, &data, &size);
+	if (!err)
+		err = symbol_answers__open(data, size, key, &answers);
+	if (err == -EBADMSG) {
+		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
+		disk_cache__delete(c->files, name);
+	}
+	return answers;
+}
+
+/* Are its answers to be written? */
+static bool goes_to_file(const struct symbol_cache *c, const struct module_answers *m)
+{
+	return may_have_file(c, &m->key) && m->state == SYMBOL_STATE_RESOLVED;
+}
+
+/* What was added is the file then, or is forgotten. */
+static void write_module(struct symbol_cache *c, struct module_answers *m)
+{
+	const void *data;
+	char name[NAME_SIZE];
+	size_t size;
+	int err = 0;
+
+	symbol_answers__free(m->file); /* another process may have written a newer one */
+	m->file = load_file(c, &m->key);
+	if (m->file)
+		err = symbol_answers__merge(m->added, m->file);
+	if (!err) {
+		symbol_answers__encode(m->added, &m->key, &data, &size);
+		file_name(&m->key, name);
+		err = disk_cache__write(c->files, name, data, size);
+		log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name,
+			  err < 0 ? "not written" : "written", size);
+	}
+	symbol_answers__free(err < 0 ? m->added : m->file);
+	if (err >= 0)
+		m->file = m->added;
+	m->added = NULL;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static size_t size_of(const struct symbol_answers *answers)
+{
+	return answers ? symbol_answers__size(answers) : 0;
+}
+
+static size_t pending_bytes(const struct symbol_cache *c, const struct module_answers *m)
+{
+	return goes_to_file(c, m) ? size_of(m->added) : 0;
+}
+
+/* That can be evicted. */
+static size_t kept_bytes(const struct symbol_cache *c, const struct module_answers *m)
+{
+	return sizeof(*m) + size_of(m->file) + size_of(m->added) - pending_bytes(c, m);
+}
+
+size_t symbol_cache__bytes(const struct symbol_cache *c)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < c->modules.count; i++)
+		sum += kept_bytes(c, &c->modules.data[i]);
+	return sum;
+}
+
+static void write_most(struct symbol_cache *c, size_t limit)
+{
+	for (;;) {
+		struct module_answers *largest = NULL;
+		size_t sum = 0, most = 0;
+
+		for (size_t i = 0; i < c->modules.count; i++) {
+			size_t bytes = pending_bytes(c, &c->modules.data[i]);
+
+			sum += bytes;
+			if (bytes <= most)
+				continue;
+			most = bytes;
+			largest = &c->modules.data[i];
+		}
+		if (sum <= limit)
+			return;
+		write_module(c, largest);
+	}
+}
+
+/* What is to be written stays. */
+static void evict(struct symbol_cache *c, struct module_answers *m)
+{
+	symbol_answers__free(m->file);
+	m->file = NULL;
+	if (pending_bytes(c, m))
+		return;
+	symbol_answers__free(m->added);
+	module_map__remove(&c->modules, m);
+}
+
+static struct module_answers *oldest_module(const struct symbol_cache *c)
+{
+	struct module_answers *oldest = NULL;
+
+	for (size_t i = 0; i < c->modules.count; i++) {
+		struct module_answers *m = &c->modules.data[i];
+
+		if (kept_bytes(c, m) > sizeof(*m) && (!oldest || m->used < oldest->used))
+			oldest = m;
+	}
+	return oldest;
+}
+
+static void keep_limits(struct symbol_cache *c)
+{
+	struct module_answers *oldest;
+
+	for (size_t i = c->modules.count; i-- > 0;)
+		if (kept_bytes(c, &c->modules.data[i]) > c->kept_bytes / MODULE_SHARE)
+			evict(c, &c->modules.data[i]);
+	while (symbol_cache__bytes(c) > c->kept_bytes && (oldest = oldest_module(c)))
+		evict(c, oldest);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* NULL: nothing is known of it. */
+static struct module_answers *open_module(struct symbol_cache *c, const struct symbol_key *key)
+{
+	struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};
+	struct module_answers *m = module_map__find(&c->modules, key);
+
+	if (!m || !m->file)
+		new.file = load_file(c, key);
+	if (!m && new.file)
+		m = module_map__need(&c->modules, &new, NULL);
+	if (!m) {
+		symbol_answers__free(new.file);
+		return NULL;
+	}
+	if (new.file)
+		m->file = new.file;
+	m->used = ++c->uses;
+	return m;
+}
+
+static const struct symbol_result *find_answer(const struct module_answers *m, uint64_t address)
+{
+	const struct symbol_result *result = m->added ? symbol_answers__find(m->added, address)
+						      : NULL;
+
+	return result || !m->file ? result : symbol_answers__find(m->file, address);
+}
+
+int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
+		       const uint64_t *addresses, size_t count, unsigned char *known,
+		       symbol_sink_fn sink, void *context, enum symbol_state *state,
+		       bool *without_lines)
+{
+	struct symbol_key whole = *key;
+	const struct module_answers *m = open_module(c, key);
+	int err = 0;
+
+	whole.symbols_only = 0;
+	memset(known, 0, count);
+	if (!m)
+		m = open_module(c, &whole);
+	if (!m)
+		return 0;
+	*state = m->state;
+	*without_lines = m->key.symbols_only;
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct symbol_result *result = find_answer(m, addresses[i]);
+
+		known[i] = result != NULL;
+		if (result)
+			err = sink(context, i, result);
+	}
+	keep_limits(c);
+	return err;
+}
+
+int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint64_t address,
+		      const struct symbol_result *result, enum symbol_state state)
+{
+	struct module_answers new = {.key = *key, .state = state};
+	struct module_answers *m = module_map__find(&c->modules, key);
+	int err;
+
+	if (!m && !c->kept_bytes && !goes_to_file(c, &new))
+		return 0;
+	if (!m)
+		m = module_map__need(&c->modules, &new, NULL);
+	if (m && !m->added)
+		m->added = symbol_answers__new();
+	if (!m || !m->added)
+		return -ENOMEM;
+	m->state = state;
+	m->used = ++c->uses;
+	err = symbol_answers__add(m->added, address, result);
+	return err == -EFBIG ? 0 : err; /* the cache is full, the answer is right all the same */
+}
+
+void symbol_cache__commit(struct symbol_cache *c)
+{
+	write_most(c, c->kept_bytes / PENDING_SHARE);
+	keep_limits(c);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void symbol_cache__reopen(struct symbol_cache *c)
+{
+	write_most(c, 0);
+	disk_cache__free(c->files);
+	c->files = open_files(NULL, SYMBOL_CACHE_LIMIT);
 }
 
 void symbol_cache__free(struct symbol_cache *c)
 {
 	if (!c)
 		return;
-	write_committed(c);
-	while (c->images.count)
-		forget_image(c, c->images.count - 1);
-	vec_free(&c->images);
-	for (size_t i = 0; i < c->pending.count; i++)
-		symbol_answers__free(c->pending.data[i].answers);
-	vec_free(&c->pending);
+	write_most(c, 0);
+	for (size_t i = 0; i < c->modules.count; i++) {
+		symbol_answers__free(c->modules.data[i].file);
+		symbol_answers__free(c->modules.data[i].added);
+	}
+	module_map__fini(&c->modules);
 	disk_cache__free(c->files);
 	free(c);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resolved locations on disk, by build-id: the second profile of a big binary is immediate.
+ * Answers that were found before, by the files they were made from: the second profile of a big binary is immediate, and
+ * so is the next window of one symbolizer.
  *
- * One file a module, in a directory of base/disk_cache. Each has a checksum and the format's version.
+ * On disk there is one file a module, in a directory of base/disk_cache. In memory are the answers that no file can have,
+ * those that are not written yet, and files that were read. Samples of a running program hit the same functions again
+ * and again, but hardly ever the same instructions: an answer without lines serves all the addresses for which it holds.
  */
 #ifndef SYMBOLIZE_SYMBOL_CACHE_H
 #define SYMBOLIZE_SYMBOL_CACHE_H
@@ -12,45 +15,45 @@
 
 #include <sysprof/symbolizer.h>
 
-#define SYMBOL_CACHE_LIMIT	(UINT64_C(512) << 20) /* all files together */
-#define SYMBOL_CACHE_FILE_LIMIT (UINT64_C(64) << 20)
+#include "symbolize/symbol_answers.h"
+
+#define SYMBOL_CACHE_LIMIT (UINT64_C(512) << 20) /* bytes of all files together */
 
 struct symbol_cache;
 
-/* NULL: no cache can be had (no home, foreign directory); everything works without. */
+/* In memory alone. NULL: no memory. */
+struct symbol_cache *symbol_cache__new(void);
+/* The directory of the user. NULL: there can be none (no home, foreign directory); everything works without. */
 struct symbol_cache *symbol_cache__open(void);
-/* The same in a directory of the caller's choice, which is made if it is not there (not what it is
- * in). */
-struct symbol_cache *symbol_cache__open_at(const char *directory, uint64_t limit);
-/* Writes what was put off. */
+/* The same in a directory of the caller's choice, which is created if it is missing (its parents are not). */
+struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit);
+/* Writes what was put off. NULL is fine. */
 void symbol_cache__free(struct symbol_cache *c);
 
 /*
- * For who asks again and again for the same: from now on files stay in memory, so many bytes of them, and commits are
- * put off until the cache is freed or answers take more than as many bytes again. They are read all the same.
+ * For callers that ask again and again for the same modules: from now on so many bytes of answers stay in memory, those that were
+ * used last, and writing is put off until a quarter as many are to be written.
  */
 void symbol_cache__keep(struct symbol_cache *c, size_t bytes);
+/* Writes everything and looks for the directory again, which may be another one by now. */
+void symbol_cache__reopen(struct symbol_cache *c);
 
 /*
- * What is known of this build-id. `debug_id` tells what the answers were made from, as
- * debug_file_identity() does: so a debug package installed later is not hidden by older answers.
+ * Calls the sink for every address that is known, in order of the index; known[i] says for which. *state is what was added with
+ * the answers. With key->symbols_only these are answers with lines as well, as long as there are no others; if they have none,
+ * *without_lines is set. 0, or what the sink returned.
  */
-struct symbol_cache_key {
-	const uint8_t *build_id;
-	uint8_t build_id_size;
-	uint64_t debug_id; /* 0: symbol tables alone */
-};
-
-/* Calls the sink for every address that is known, in order of the index; known[i] says for which.
- * 0, or what the sink returned. */
-int symbol_cache__read(struct symbol_cache *c, const struct symbol_cache_key *key,
+int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		       const uint64_t *addresses, size_t count, unsigned char *known,
-		       symbol_sink_fn sink, void *context);
-/* Add one answer; kept in memory until symbol_cache__commit writes all of this key. */
-int symbol_cache__add(struct symbol_cache *c, const struct symbol_cache_key *key, uint64_t address,
-		      const struct symbol_result *result);
-/* Merge what was added with what is there, the new before the old. 0 or negative errno: nothing was
- * written; the added answers are forgotten all the same. symbol_cache__keep() puts it off. */
-int symbol_cache__commit(struct symbol_cache *c, const struct symbol_cache_key *key);
+		       symbol_sink_fn sink, void *context, enum symbol_state *state,
+		       bool *without_lines);
+/* Add one answer, to be written by symbol_cache__commit() if a file can have it. 0, -ENOMEM. */
+int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint64_t address,
+		      const struct symbol_result *result, enum symbol_state state);
+/* Merge what was added with the files, the new before the old, and keep to the limits. What cannot be written is forgotten. */
+void symbol_cache__commit(struct symbol_cache *c);
+
+/* Bytes that stay in memory now. */
+size_t symbol_cache__bytes(const struct symbol_cache *c);
 
 #endif

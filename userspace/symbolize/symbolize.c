@@ -9,17 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "symbolize/answer_memory.h"
 #include "symbolize/demangle.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/module.h"
 #include "symbolize/sealed_pool.h"
 #include "symbolize/symbol_cache.h"
 
-#define ANSWERS_BYTES ((size_t)8 << 20)
-#define CACHE_USES    40		/* windows, until it is written and opened again */
-#define CACHE_BYTES   ((size_t)2 << 20) /* that it keeps of files, and again of answers */
-#define ADDED_MAX     1024 /* symbols; with more of them those that are gone are worth a new reading */
+#define CACHE_USES  40		      /* windows, until it is written and opened again */
+#define CACHE_BYTES ((size_t)8 << 20) /* that it keeps */
+#define ADDED_MAX   1024 /* symbols; with more of them those that are gone are worth a new reading */
 
 struct symbolizer {
 	struct kallsyms *kallsyms; /* the first reading */
@@ -28,10 +26,9 @@ struct symbolizer {
 	struct kallsyms *incoming; /* the next of these, not complete; or NULL */
 	unsigned int added;	   /* since the last reading */
 	bool unknown;
-	struct answer_memory *answers; /* NULL: not wanted yet */
-	struct symbol_cache *cache;    /* the same */
-	unsigned int cache_uses;       /* since it was opened */
-	struct sealed_pool *pool;      /* NULL: not wanted */
+	struct symbol_cache *cache; /* NULL: not wanted yet */
+	unsigned int cache_uses;
+	struct sealed_pool *pool; /* NULL: not wanted */
 };
 
 struct symbolizer *symbolizer__new(void)
@@ -57,7 +54,6 @@ void symbolizer__free(struct symbolizer *s)
 	kallsyms__free(s->kallsyms);
 	kallsyms__free(s->modules);
 	kallsyms__free(s->incoming);
-	answer_memory__free(s->answers);
 	symbol_cache__free(s->cache);
 	sealed_pool__free(s->pool);
 	free(s);
@@ -114,13 +110,6 @@ static int add_modules(struct symbolizer *s, const struct kallsyms_piece *piece)
 	return 0;
 }
 
-struct answer_memory *symbolize_answers(struct symbolizer *s)
-{
-	if (!s->answers)
-		s->answers = answer_memory__new(ANSWERS_BYTES);
-	return s->answers;
-}
-
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size)
 {
 	return kallsyms__add(s->kallsyms, text, size);
@@ -152,13 +141,14 @@ static int find_kernel_function(struct symbolizer *s, uint64_t address,
 
 struct symbol_cache *symbolize_cache(struct symbolizer *s)
 {
-	if (s->cache && s->cache_uses++ < CACHE_USES)
-		return s->cache;
-	symbol_cache__free(s->cache);
-	s->cache = symbol_cache__open();
-	if (s->cache)
+	if (!s->cache) {
+		s->cache = symbol_cache__new();
+		if (!s->cache)
+			return NULL;
 		symbol_cache__keep(s->cache, CACHE_BYTES);
-	s->cache_uses = 0;
+	}
+	if (s->cache_uses++ % CACHE_USES == 0)
+		symbol_cache__reopen(s->cache);
 	return s->cache;
 }
 

@@ -8,19 +8,15 @@
 
 #include <sysprof/symbolizer.h>
 
-struct answer_memory;
 struct symbol_cache;
-
-/* What its callers asked before, made when it is first wanted. NULL: no memory. */
-struct answer_memory *symbolize_answers(struct symbolizer *s);
 
 /* Where children are kept; NULL: they are not. */
 struct sealed_pool;
 struct sealed_pool *symbolize_pool(struct symbolizer *s);
 
 /*
- * The cache on disk, kept open from call to call: opening it means to go through all its files when something is written.
- * Still opened again from time to time, since its directory may be another one. NULL as symbol_cache__open().
+ * The cache that stays from call to call. Its directory is opened anew now and then, since it may be another one.
+ * NULL: no memory.
  */
 struct symbol_cache *symbolize_cache(struct symbolizer *s);
 

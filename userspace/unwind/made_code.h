@@ -16,24 +16,6 @@
 
 struct made_code;
 
-/* The frames that a process's memory tells of are wanted. Valid during the call. */
-struct made_request {
-	uint64_t ticket; /* comes back with the answer */
-	const struct made_runtime *runtime;
-	const uint64_t *registers; /* a thread's, by DWARF number, or NULL */
-	const struct made_area *areas;
-	size_t area_count;
-};
-
-struct made_answer {
-	uint64_t ticket;
-	const struct made_runtime *runtime; /* with what is known of it now */
-	/* Sorted and without overlap, all in the areas of the request. Valid during the call. */
-	const struct made_frame *frames;
-	size_t count;
-	uint64_t cpu_ns, elapsed_ns; /* that reading took */
-};
-
 struct made_code_options {
 	struct table_store *store;
 	size_t table_limit; /* bytes */

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two lists under one lock: what is asked for and what is done. The eventfd is readable as long as
- * the latter is not empty. The cache is used by the thread alone.
+ * A request is first looked up in the cache. What has to be built waits in the same list; as many requests as builders can
+ * work on are in the pool, so that one that is needed at once can still be moved ahead of the others.
  */
 #include "unwind/table_builder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
@@ -23,17 +21,24 @@
 #include "base/clocks.h"
 #include "base/file_stamp.h"
 #include "base/log.h"
+#include "base/quota.h"
 #include "unwind/table_cache.h"
 
+#define AHEAD	      2 /* requests in the pool: the next one is there when one is answered */
+#define WAIT_NS	      20000000ull /* at a time, for an answer of the pool */
 #define WRITE_REST_NS 500000000ull
+
+enum build_state { BUILD_NEW, BUILD_TO_DO, BUILD_IN_POOL };
 
 struct build {
 	TAILQ_ENTRY(build) link;
-	int fd;
+	enum build_state state;
+	uint64_t ticket; /* in the pool */
+	int fd, memory;
 	uint64_t base; /* where in the file the ELF file begins */
 	enum table_effort effort;
 	uint32_t owner;
-	bool looked_up; /* in the cache */
+	struct file_stamp stamp; /* before it was built */
 	struct built_table result;
 };
 
@@ -41,94 +46,31 @@ TAILQ_HEAD(build_list, build);
 
 struct table_builder {
 	size_t limit;
-	struct build_service *service; /* for the thread alone */
-	struct table_cache *cache;     /* the thread's */
-	bool unwritten;		       /* it may have something to write: the thread's */
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t asked_more, done_more;
-	struct build_list asked, done; /* what is at hand is still in `asked` */
+	struct helper_pool *pool;
+	struct table_cache *cache;
+	bool unwritten; /* the cache may have something to write */
+	struct build_list asked, done;
+	uint64_t tickets;
 	struct table_refusals refusals;
-	bool started, ending;
-	int done_fd;
+	int epoll,
+		wake; /* the latter is readable while there is work that needs no answer of the pool */
+	bool awake;
 };
 
-/* The cache knows whole files only. */
+/* The cache has whole files only. */
 static bool may_cache(const struct table_builder *b, const struct build *build)
 {
 	return b->cache && !build->base && build->result.kind == BUILD_FILE;
 }
 
-/* A file that nobody but root can have written is not on the account of who maps it. */
-static uint32_t owner_of(const struct build *build)
+/* A file that only root can have written is not on the account of the user that maps it. */
+static uint64_t owner_of(const struct build *build)
 {
 	struct stat st;
 	bool roots = !fstat(build->fd, &st) && !st.st_uid && st.st_nlink &&
 		     !(st.st_mode & (S_IWGRP | S_IWOTH));
 
-	return roots ? 0 : build->owner;
-}
-
-static void build_table(struct table_builder *b, struct build *build)
-{
-	const struct build_request request = {
-		.fd = build->fd,
-		.base = build->base,
-		.limit = b->limit,
-		.kind = build->result.kind,
-		.owner = owner_of(build),
-	};
-	struct file_stamp stamp = {};
-	struct build_result result;
-
-	if (may_cache(b, build))
-		(void)file_stamp__read(build->fd, &stamp); /* else the zeros are not the file's */
-	build_service__build(b->service, &request, &result);
-	build->result.err = result.err;
-	build->result.refusal = result.refusal;
-	build->result.image = result.image;
-	build->result.cpu_ns += result.cpu_ns;
-	build->result.builder_ns = result.cpu_ns;
-	if (may_cache(b, build) && !result.err) {
-		table_cache__keep(b->cache, build->fd, &stamp, &build->result.image);
-		b->unwritten = true;
-	}
-}
-
-static void look_up(struct table_builder *b, struct build *build)
-{
-	build->looked_up = true;
-	build->result.err = table_cache__read(b->cache, build->fd, b->limit, &build->result.image);
-	build->result.cached = build->result.err != -ENOENT;
-	if (build->result.err == -EFBIG)
-		build->result.refusal = TABLE_REFUSAL_SIZE;
-}
-
-/* True: there is no more to do about it. */
-static bool work_on(struct table_builder *b, struct build *next)
-{
-	uint64_t begin = thread_cpu_ns();
-	bool look = may_cache(b, next) && !next->looked_up;
-
-	next->result.err = -ENOENT;
-	if (look)
-		look_up(b, next);
-	else if (next->effort == TABLE_BUILD)
-		build_table(b, next);
-	next->result.cpu_ns += thread_cpu_ns() - begin;
-	return !look || next->result.cached || next->effort == TABLE_READ;
-}
-
-/* What may be in the cache comes before what has to be built. */
-static struct build *choose_build(struct table_builder *b)
-{
-	struct build *build = TAILQ_FIRST(&b->asked);
-
-	while (b->cache && build && (build->looked_up || !may_cache(b, build)))
-		build = TAILQ_NEXT(build, link);
-	if (build)
-		return build;
-	return TAILQ_FIRST(&b->asked);
+	return roots || !build->owner ? QUOTA_NOBODY : build->owner;
 }
 
 /* By the name that the kernel has for the file. */
@@ -165,8 +107,37 @@ static void finish_build(struct table_builder *b, struct build *build)
 	TAILQ_REMOVE(&b->asked, build, link);
 	TAILQ_INSERT_TAIL(&b->done, build, link);
 	b->refusals.count[build->result.refusal]++;
-	eventfd_write(b->done_fd, 1);
-	pthread_cond_signal(&b->done_more);
+	if (log_debug_wanted && build->result.kind == BUILD_FILE)
+		log_build(build);
+}
+
+/* ---- the cache ------------------------------------------------------------------------------- */
+
+static void look_up(struct table_builder *b, struct build *build)
+{
+	struct built_table *t = &build->result;
+	uint64_t begin = thread_cpu_ns();
+
+	t->err = -ENOENT;
+	if (may_cache(b, build))
+		t->err = table_cache__read(b->cache, build->fd, b->limit, &t->image);
+	t->cached = t->err != -ENOENT;
+	if (t->err == -EFBIG)
+		t->refusal = TABLE_REFUSAL_SIZE;
+	t->cpu_ns += thread_cpu_ns() - begin;
+	if (t->cached || build->effort == TABLE_READ)
+		finish_build(b, build);
+	else
+		build->state = BUILD_TO_DO;
+}
+
+static struct build *first_in(const struct table_builder *b, enum build_state state)
+{
+	struct build *build = TAILQ_FIRST(&b->asked);
+
+	while (build && build->state != state)
+		build = TAILQ_NEXT(build, link);
+	return build;
 }
 
 static void write_rest(struct table_builder *b)
@@ -177,59 +148,220 @@ static void write_rest(struct table_builder *b)
 		b->unwritten = table_cache__write(b->cache);
 }
 
+/* ---- builders -------------------------------------------------------------------------------- */
+
+static int error_of(enum helper_refusal refusal, enum table_refusal *why)
+{
+	switch (refusal) {
+	case HELPER_HUNG:
+		*why = TABLE_REFUSAL_HUNG;
+		return -ETIMEDOUT;
+	case HELPER_FORGED:
+		*why = TABLE_REFUSAL_FORGED;
+		return -EPROTO;
+	case HELPER_BANNED:
+		*why = TABLE_REFUSAL_BANNED;
+		return -EPERM;
+	default:
+		*why = TABLE_REFUSAL_DIED;
+		return -EPIPE;
+	}
+}
+
+/* A helper_answer_fn. */
+static void take_reply(void *context, const struct helper_answer *answer)
+{
+	struct table_builder *b = context;
+	uint64_t begin = thread_cpu_ns();
+	struct build *build = TAILQ_FIRST(&b->asked);
+	struct built_table *t;
+
+	while (build && build->ticket != answer->ticket)
+		build = TAILQ_NEXT(build, link);
+	if (!build)
+		return;
+	t = &build->result;
+	if (answer->refusal)
+		t->err = error_of(answer->refusal, &t->refusal);
+	else
+		t->err = build_reply__take(answer->data, answer->size, build->memory, b->limit,
+					   &t->image, &t->refusal);
+	if (t->err == -EPROTO)
+		t->refusal = TABLE_REFUSAL_FORGED;
+	if (may_cache(b, build) && !t->err) {
+		table_cache__keep(b->cache, build->fd, &build->stamp, &t->image);
+		b->unwritten = true;
+	}
+	t->builder_ns = answer->cpu_ns;
+	t->cpu_ns += answer->cpu_ns + thread_cpu_ns() - begin;
+	finish_build(b, build);
+}
+
+static int ask_pool(struct table_builder *b, struct build *build)
+{
+	const struct build_question question = {
+		.base = build->base, .limit = b->limit, .kind = build->result.kind};
+	int fds[2] = {build->fd, build->memory = sealed_memory__new("table", b->limit)};
+
+	if (build->memory < 0)
+		return build->memory;
+	if (may_cache(b, build))
+		(void)file_stamp__read(build->fd,
+				       &build->stamp); /* else the zeros are not the file's */
+	build->ticket = ++b->tickets;
+	build->state = BUILD_IN_POOL;
+	return helper_pool__ask(b->pool, &(struct helper_request){.owner = owner_of(build),
+								  .data = &question,
+								  .size = sizeof(question),
+								  .fds = fds,
+								  .fd_count = 2,
+								  .answer = take_reply,
+								  .context = b,
+								  .ticket = build->ticket});
+}
+
+static void hand_over(struct table_builder *b)
+{
+	struct build *build;
+
+	while (helper_pool__waiting(b->pool) < AHEAD && (build = first_in(b, BUILD_TO_DO))) {
+		build->result.err = ask_pool(b, build);
+		if (build->result.err)
+			finish_build(b, build);
+	}
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
 static void free_build(struct build *b)
 {
 	if (b->fd >= 0)
 		close(b->fd);
+	if (b->memory >= 0)
+		close(b->memory);
 	unwind_table_image__fini(&b->result.image);
 	free(b);
 }
 
-static void *build_what_is_asked(void *context)
+/* Whether the caller of poll() is to come back without an answer of the pool. */
+static void set_awake(struct table_builder *b)
 {
-	struct table_builder *b = context;
+	bool awake = TAILQ_FIRST(&b->done) || first_in(b, BUILD_NEW) || b->unwritten;
+	eventfd_t count;
 
-	prctl(PR_SET_NAME, "sysprof-tables");
-	pthread_mutex_lock(&b->lock);
-	while (!b->ending) {
-		struct build *next = choose_build(b);
-		bool done = false;
+	if (awake == b->awake)
+		return;
+	b->awake = awake;
+	if (awake)
+		eventfd_write(b->wake, 1);
+	else
+		eventfd_read(b->wake, &count);
+}
 
-		if (!next && !b->unwritten) {
-			pthread_cond_wait(&b->asked_more, &b->lock);
+int table_builder__ask(struct table_builder *b, const struct table_request *request)
+{
+	struct build *build = calloc(1, sizeof(*build));
+
+	if (!build)
+		return -ENOMEM;
+	build->result.id = request->id;
+	build->result.kind = request->kind;
+	build->base = request->base;
+	build->effort = request->effort;
+	build->owner = request->owner;
+	build->memory = -1;
+	build->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 0);
+	if (build->fd < 0) {
+		int err = -errno;
+
+		free_build(build);
+		return err;
+	}
+	TAILQ_INSERT_TAIL(&b->asked, build, link);
+	set_awake(b);
+	return 0;
+}
+
+void table_builder__hurry(struct table_builder *b, uint32_t id)
+{
+	struct build *build = TAILQ_FIRST(&b->asked);
+
+	while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
+		build = TAILQ_NEXT(build, link);
+	if (!build)
+		return;
+	TAILQ_REMOVE(&b->asked, build, link);
+	TAILQ_INSERT_HEAD(&b->asked, build, link);
+}
+
+/* What may be in the cache comes before what has to be built; the cache is written when there is nothing else to do. */
+static struct build *take_done(struct table_builder *b, bool wait)
+{
+	for (;;) {
+		struct build *build;
+
+		hand_over(b);
+		helper_pool__step(b->pool);
+		hand_over(b);
+		build = TAILQ_FIRST(&b->done);
+		if (build) {
+			TAILQ_REMOVE(&b->done, build, link);
+			return build;
+		}
+		build = first_in(b, BUILD_NEW);
+		if (build) {
+			look_up(b, build);
 			continue;
 		}
-		pthread_mutex_unlock(&b->lock);
-		if (next)
-			done = work_on(b, next);
-		else
+		if (wait && TAILQ_FIRST(&b->asked)) {
+			helper_pool__settle(b->pool, WAIT_NS);
+			continue;
+		}
+		if (b->unwritten)
 			b->unwritten = table_cache__write(b->cache);
-		if (done && log_debug_wanted && next->result.kind == BUILD_FILE)
-			log_build(next);
-		pthread_mutex_lock(&b->lock);
-		if (done)
-			finish_build(b, next);
+		return NULL;
 	}
-	pthread_mutex_unlock(&b->lock);
-	write_rest(b);
-	return NULL;
 }
 
-/* Signals are for the thread that waits for them. */
-static int start_thread(struct table_builder *b)
+bool table_builder__take(struct table_builder *b, bool wait, struct built_table *built)
 {
-	sigset_t all, before;
-	int err;
+	struct build *build = take_done(b, wait);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&b->thread, NULL, build_what_is_asked, b);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	b->started = !err;
-	return -err;
+	set_awake(b);
+	if (!build)
+		return false;
+	*built = build->result;
+	build->result.image = (struct unwind_table_image){};
+	free_build(build);
+	return true;
 }
 
-int table_builder__new(size_t limit, struct build_service *service, struct table_cache *cache,
+void table_builder__refusals(struct table_builder *b, struct table_refusals *refusals)
+{
+	*refusals = b->refusals;
+	refusals->count[TABLE_REFUSAL_NONE] = 0;
+}
+
+int table_builder__fd(const struct table_builder *b)
+{
+	return b->epoll;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static int open_poll(struct table_builder *b)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	b->epoll = epoll_create1(EPOLL_CLOEXEC);
+	b->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (b->epoll < 0 || b->wake < 0 || epoll_ctl(b->epoll, EPOLL_CTL_ADD, b->wake, &event) ||
+	    epoll_ctl(b->epoll, EPOLL_CTL_ADD, helper_pool__fd(b->pool), &event))
+		return -errno;
+	return 0;
+}
+
+int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cache *cache,
 		       struct table_builder **builder)
 {
 	struct table_builder *b = calloc(1, sizeof(*b));
@@ -240,15 +372,11 @@ int table_builder__new(size_t limit, struct build_service *service, struct table
 		return -ENOMEM;
 	}
 	b->limit = limit;
-	b->service = service;
+	b->pool = pool;
 	b->cache = cache;
 	TAILQ_INIT(&b->asked);
 	TAILQ_INIT(&b->done);
-	pthread_mutex_init(&b->lock, NULL);
-	pthread_cond_init(&b->asked_more, NULL);
-	pthread_cond_init(&b->done_more, NULL);
-	b->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = b->done_fd < 0 ? -errno : start_thread(b);
+	err = open_poll(b);
 	if (err) {
 		table_builder__free(b);
 		return err;
@@ -271,102 +399,14 @@ void table_builder__free(struct table_builder *b)
 {
 	if (!b)
 		return;
-	if (b->started) {
-		pthread_mutex_lock(&b->lock);
-		b->ending = true;
-		pthread_cond_signal(&b->asked_more);
-		pthread_mutex_unlock(&b->lock);
-		pthread_join(b->thread, NULL);
-	}
+	helper_pool__forget(b->pool, b);
+	write_rest(b);
 	free_list(&b->asked);
 	free_list(&b->done);
-	pthread_cond_destroy(&b->asked_more);
-	pthread_cond_destroy(&b->done_more);
-	pthread_mutex_destroy(&b->lock);
-	if (b->done_fd >= 0)
-		close(b->done_fd);
+	if (b->wake >= 0)
+		close(b->wake);
+	if (b->epoll >= 0)
+		close(b->epoll);
 	table_cache__free(b->cache);
 	free(b);
-}
-
-int table_builder__ask(struct table_builder *b, const struct table_request *request)
-{
-	struct build *build = calloc(1, sizeof(*build));
-
-	if (!build)
-		return -ENOMEM;
-	build->result.id = request->id;
-	build->result.kind = request->kind;
-	build->base = request->base;
-	build->effort = request->effort;
-	build->owner = request->owner;
-	build->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 0);
-	if (build->fd < 0) {
-		int err = -errno;
-
-		free_build(build);
-		return err;
-	}
-	pthread_mutex_lock(&b->lock);
-	TAILQ_INSERT_TAIL(&b->asked, build, link);
-	pthread_cond_signal(&b->asked_more);
-	pthread_mutex_unlock(&b->lock);
-	return 0;
-}
-
-void table_builder__hurry(struct table_builder *b, uint32_t id)
-{
-	struct build *build;
-
-	pthread_mutex_lock(&b->lock);
-	build = TAILQ_FIRST(&b->asked);
-	while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
-		build = TAILQ_NEXT(build, link);
-	if (build) {
-		TAILQ_REMOVE(&b->asked, build, link);
-		TAILQ_INSERT_HEAD(&b->asked, build, link);
-	}
-	pthread_mutex_unlock(&b->lock);
-}
-
-static struct build *take_done(struct table_builder *b, bool wait)
-{
-	struct build *build;
-	eventfd_t count;
-
-	pthread_mutex_lock(&b->lock);
-	while (wait && !TAILQ_FIRST(&b->done) && TAILQ_FIRST(&b->asked))
-		pthread_cond_wait(&b->done_more, &b->lock);
-	build = TAILQ_FIRST(&b->done);
-	if (build)
-		TAILQ_REMOVE(&b->done, build, link);
-	if (build && !TAILQ_FIRST(&b->done))
-		eventfd_read(b->done_fd, &count);
-	pthread_mutex_unlock(&b->lock);
-	return build;
-}
-
-bool table_builder__take(struct table_builder *b, bool wait, struct built_table *built)
-{
-	struct build *build = take_done(b, wait);
-
-	if (!build)
-		return false;
-	*built = build->result;
-	build->result.image = (struct unwind_table_image){};
-	free_build(build);
-	return true;
-}
-
-void table_builder__refusals(struct table_builder *b, struct table_refusals *refusals)
-{
-	pthread_mutex_lock(&b->lock);
-	*refusals = b->refusals;
-	pthread_mutex_unlock(&b->lock);
-	refusals->count[TABLE_REFUSAL_NONE] = 0;
-}
-
-int table_builder__fd(const struct table_builder *b)
-{
-	return b->done_fd;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The builder thread: has unwind tables built, one file after the other, so that the collector can read its
- * rings meanwhile: the table of a big library takes a tenth of a second. It reads none of the files: processes without
- * privileges do (build_service.h). Cached tables are read instead, before any table is built. The cache is written when
- * there is nothing else to do.
+ * Unwind tables of files: read from the cache, or built by processes without privileges (build.h), so that the collector can
+ * read its rings meanwhile: the table of a big library takes a tenth of a second. All that may be in the cache is read before
+ * any table is built. The cache is written when there is nothing else to do. Used by one thread.
  */
 #ifndef UNWIND_TABLE_BUILDER_H
 #define UNWIND_TABLE_BUILDER_H
@@ -12,19 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/build_service.h"
+#include "unwind/build.h"
 #include "unwind/unwind_table.h"
 
 struct table_builder;
 struct table_cache;
 
 /*
- * Tables of at most `limit` bytes, built by `service`, which is its own to use as long as it lives. Owns the cache
- * (NULL: none), also on failure. 0 or negative errno.
+ * Tables of at most `limit` bytes, built in a pool of builder_options, which outlives it. Owns the cache (NULL: none),
+ * also on failure. 0 or negative errno.
  */
-int table_builder__new(size_t limit, struct build_service *service, struct table_cache *cache,
+int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cache *cache,
 		       struct table_builder **builder);
-/* Waits for the current file, and half a second for cache writes; drops all other requests. */
+/* Takes half a second for cache writes; drops all requests. */
 void table_builder__free(struct table_builder *b);
 
 enum table_effort {
@@ -50,7 +49,8 @@ void table_builder__hurry(struct table_builder *b, uint32_t id);
 struct built_table {
 	uint32_t id;
 	enum build_kind kind;
-	int err;			 /* of build_service__build(); -ENOENT, see TABLE_READ */
+	int err; /* of unwind_table__build(); -EPIPE, -ETIMEDOUT, -EPROTO, -EPERM: as
+				  * `refusal` says; -ENOENT, see TABLE_READ */
 	enum table_refusal refusal;	 /* why, where it is for a limit or the builder */
 	bool cached;			 /* it was read, not built */
 	uint64_t cpu_ns;		 /* CPU time used, here and by the builder */
@@ -58,16 +58,16 @@ struct built_table {
 	struct unwind_table_image image; /* owned by the receiver */
 };
 
-/* The next finished table. False: there is none; with `wait`: and no request is left. */
+/* The next finished table. False: there is none; with `wait`: and no request is left. Without, does not sleep. */
 bool table_builder__take(struct table_builder *b, bool wait, struct built_table *built);
 
-/* How many files have no table, by the reason, since the start. Any thread. */
+/* How many files have no table, by the reason, since the start. */
 struct table_refusals {
 	uint64_t count[TABLE_REFUSAL_COUNT];
 };
 void table_builder__refusals(struct table_builder *b, struct table_refusals *refusals);
 
-/* Readable when a finished table can be taken. */
+/* Readable when table_builder__take() has something to do; there may still be no table. */
 int table_builder__fd(const struct table_builder *b);
 
 #endif

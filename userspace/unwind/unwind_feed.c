@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is read once, when the first process that has it mapped is sampled. The builder thread builds its
- * table, and again if the table was evicted and is needed.
+ * A file is read once, when the first process that has it mapped is sampled. A builder process builds
+ * its table, and again if the table was evicted and is needed.
  *
  * On a machine that compiles programs continuously, most files are mapped by a single process that has
  * ended before the table is of use. So building has a credit of CPU time, which grows slowly. When it is
@@ -152,7 +152,7 @@ static int place_mapping(struct unwind_feed *f, const struct fed_process *proces
 		placement.table = table_of(f, file);
 	if (err)
 		return err;
-	if (file->kind == FED_JIT)
+	if (file->is_made)
 		placement.table = UNWIND_JAVA;
 	return vec_push(&f->placements, placement);
 }
@@ -160,23 +160,15 @@ static int place_mapping(struct unwind_feed *f, const struct fed_process *proces
 void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping *mapping,
 			       struct fed_runtimes *runtimes)
 {
-	switch (f->options.kind(f->options.context, mapping->image)) {
-	case FED_JVM:
-		runtimes->jvm = true;
-		break;
-	case FED_PYTHON:
-		runtimes->python = true;
-		break;
-	case FED_PYPY:
-		runtimes->by = MADE_BY_PYPY;
-		break;
-	case FED_LUAJIT:
-		runtimes->by = MADE_BY_LUAJIT;
-		break;
-	case FED_FILE:
-	case FED_JIT:
-		break;
-	}
+	const struct runtime *runtime =
+		f->options.describe(f->options.context, mapping->image).runtime;
+
+	if (!runtime)
+		return;
+	runtimes->has_own_walk |= runtime->has_own_walk;
+	runtimes->has_trampolines |= runtime->has_trampolines;
+	if (runtime->frame_sizes)
+		runtimes->by = runtime->by;
 }
 
 /* Its number in `mades`, or the count. */
@@ -214,7 +206,7 @@ static int place_pieces(struct unwind_feed *f, uint32_t tgid, const struct unwin
 	return err;
 }
 
-/* Code of PyPy and LuaJIT, whose frames are read from the process. */
+/* Code of runtimes whose frame sizes are read from the process. */
 static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 {
 	int err = 0;
@@ -245,10 +237,10 @@ static bool table_of_made_code(struct unwind_feed *f, const struct fed_process *
 	const struct fed_runtimes *runtimes = &process->runtimes;
 
 	*table = UNWIND_JAVA;
-	if ((runtimes->jvm && !runtimes->keeps_frame_pointers) ||
+	if ((runtimes->has_own_walk && !runtimes->keeps_frame_pointers) ||
 	    describes_itself(f, process->tgid, table))
 		return true;
-	*table = runtimes->python ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	*table = runtimes->has_trampolines ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
 	return runtimes->by == MADE_BY_OTHERS;
 }
 
@@ -386,7 +378,7 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 
 	f->areas.count = 0;
 	for (const struct mapping *m; !err && (m = mappings__next(process->maps, &at));)
-		if (f->options.kind(f->options.context, m->image) == FED_JIT)
+		if (f->options.describe(f->options.context, m->image).is_made)
 			err = vec_push(&f->areas,
 				       (struct made_area){.start = m->start, .end = m->end});
 	return err;
@@ -454,7 +446,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	later = file->state == FILE_LATER;
 	if (file->state == FILE_ASKED)
 		table_builder__hurry(f->builder, image.v);
-	if (file->kind == FED_JIT)
+	if (file->is_made)
 		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
 		return 0;
@@ -488,7 +480,7 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	for (size_t i = 0; i < count; i++) {
 		const struct mapping *m = mappings__find(process->maps, pieces[i].start);
 
-		if (m && f->options.kind(f->options.context, m->image) == FED_JIT)
+		if (m && f->options.describe(f->options.context, m->image).is_made)
 			chosen[kept++] = pieces[i];
 	}
 	return kept;

@@ -16,27 +16,25 @@
 #include <sysprof/made_frames.h>
 #include <sysprof/mapping.h>
 
+#include "runtimes/runtime.h"
 #include "unwind/made_code.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_store.h"
 
 struct unwind_feed;
 
-struct build_service;
+struct helper_pool;
 struct table_cache;
 
-enum fed_kind {
-	FED_FILE,   /* or possibly one */
-	FED_JVM,    /* HotSpot's library */
-	FED_PYTHON, /* CPython: the interpreter, or its library */
-	FED_PYPY,
-	FED_LUAJIT,
-	FED_JIT, /* JIT code */
+/* What an image is to unwinding. */
+struct fed_image {
+	bool is_made;		       /* JIT code */
+	const struct runtime *runtime; /* that is in the file, which makes such code; NULL: none */
 };
 
 struct unwind_feed_options {
 	struct table_store *store;
-	struct build_service *builders; /* of the feed alone, which does not own it */
+	struct helper_pool *builders; /* of builder_options; not owned */
 	struct table_cache
 		*cache;	    /* NULL: none; owned from now on, even if unwind_feed__new() fails */
 	size_t table_limit; /* bytes of one table at most */
@@ -44,7 +42,7 @@ struct unwind_feed_options {
 	size_t files_max;   /* that are known at a time; 0: 8,192 */
 	/* Requests the file of an image: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
-	enum fed_kind (*kind)(void *context, struct image_id image);
+	struct fed_image (*describe)(void *context, struct image_id image);
 	/* As made_code_options.request; unwind_feed__answer_frames() is called. */
 	int (*request_frames)(void *context, const struct made_request *request);
 	/* What unwind_feed__describe() was told of the process is of use now: it must be published again. 0 or -ENOMEM. */
@@ -70,8 +68,8 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
 /* The runtimes that may have made a process's JIT code. {}: none that matters. */
 struct fed_runtimes {
-	bool python;
-	bool jvm;		   /* HotSpot's library is mapped */
+	bool has_trampolines; /* see struct runtime */
+	bool has_own_walk;    /* … one of them is mapped */
 	bool keeps_frame_pointers; /* … and its code keeps them; set by the caller, once that is read */
 	enum made_by by;
 };

@@ -12,8 +12,9 @@
 
 #define YOUNG_NS   1000000000ull /* a process that may not live long */
 #define WAIT_NS	   500000000ull	 /* that a copied stack waits for its tables */
-#define OPEN_MAX   512		 /* descriptors that are kept */
-#define DEATHS_MAX 20		 /* of builders, until a file is taken for the cause */
+#define TAKE_NS	   5000000ull /* at a time, for tables in the cache: others wait for the collector */
+#define OPEN_MAX   512	      /* descriptors that are kept */
+#define DEATHS_MAX 20	      /* of builders, until a file is taken for the cause */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -202,7 +203,7 @@ int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 	*result = file = &f->files.data[image.v];
 	file->recent = true;
 	if (file->state == FILE_UNREAD) {
-		file->kind = f->options.kind(f->options.context, image);
+		file->is_made = f->options.describe(f->options.context, image).is_made;
 		file->state = FILE_REQUESTED;
 		err = f->options.request_file(f->options.context, image);
 		if (err)
@@ -289,7 +290,7 @@ int unwind_feed__take(struct unwind_feed *f)
 	int err = 0;
 
 	table_store__advance(f->options.store, time);
-	while (took && !err)
+	while (took && !err && monotonic_ns() - time < TAKE_NS)
 		err = take_table(f, false, &took);
 	return err;
 }

@@ -20,7 +20,7 @@ enum table_state {
 };
 
 struct fed_file {
-	enum fed_kind kind;
+	bool is_made;	      /* JIT code */
 	struct elf_file *elf; /* its segments are known, also when the descriptor is closed */
 	int fd;		      /* valid once it has an elf; -1: closed, to be requested again */
 	uint64_t base;	      /* where it begins in the file */

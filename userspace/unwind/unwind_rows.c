@@ -11,17 +11,11 @@
 #define ROW_SIZE  2 /* bytes in the image, at least */
 #define ROW_STEPS 2
 
-static bool equal_rules(const void *owner, uint32_t index, const void *key)
-{
-	return unwind_rows__is_rule(owner, index, key);
-}
-
 void unwind_rows__init(struct unwind_rows *r, size_t limit, struct build_budget *budget)
 {
 	*r = (struct unwind_rows){.rows_max = limit / ROW_SIZE, .budget = budget};
 	if (budget)
 		r->rows_max = min_u64(r->rows_max, budget->limits.rows);
-	hashmap__init(&r->numbers, equal_rules, r);
 }
 
 void unwind_rows__drop(struct unwind_rows *r, row_list *rows)
@@ -67,8 +61,9 @@ int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, u
 			return 0;
 	}
 	hash = hash_bytes(rule, sizeof(*rule));
-	*number = hashmap__find(&r->numbers, hash, rule);
-	return *number == HASHMAP_NONE ? add_rule(r, rule, hash, number) : 0;
+	hashmap_each(&r->numbers, hash,
+		     *number) if (unwind_rows__is_rule(r, *number, rule)) return 0;
+	return add_rule(r, rule, hash, number);
 }
 
 /* Room for one more row in the budget, before it is kept. */

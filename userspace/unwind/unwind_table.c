@@ -244,7 +244,6 @@ static void take_over(struct unwind_rows *r, struct unwind_rows *from)
 	struct unwind_rows old = *r;
 
 	*r = *from;
-	r->numbers.owner = r;
 	*from = old;
 }
 

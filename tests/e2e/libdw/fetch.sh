@@ -8,7 +8,7 @@
 set -euo pipefail
 
 suite=trixie
-packages=(libc6 libdw1t64 libelf1t64 libbpf1 libseccomp2 libcap2 liblzma5 zlib1g libbz2-1.0 libzstd1)
+packages=(libc6 libdw1t64 libelf1t64 libbpf1 libseccomp2 liblzma5 zlib1g libbz2-1.0 libzstd1)
 
 die() {
 	echo "fetch.sh: $*" >&2

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory and control groups of processes: which are looked at when, and what a damaged text says. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/proc_parse.h"
+#include "base/vec.h"
+#include "live/parts/memory.h"
+#include "procfs/process_facts.h"
+
+#define S	     1000000000ull
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+static void the_right_hierarchy(void **state)
+{
+	static const struct {
+		const char *text, *path;
+	} cases[] = {
+		{"0::/user.slice/one\n", "/user.slice/one"},
+		{"0::/\n", "/"},
+		{"0::/gone (deleted)\n", "/gone"},
+		{"0::/../..\n", "/../.."},
+		{"0::/with:colons:in it\n", "/with:colons:in it"},
+		/* the unified one, unless it is in the root of that */
+		{"5:cpu,cpuacct:/a\n1:name=systemd:/b\n0::/c\n", "/c"},
+		{"5:cpu,cpuacct:/a\n1:name=systemd:/b\n0::/\n", "/a"},
+		{"5:cpuset:/x\n3:memory:/y\n1:name=systemd:/b\n0::/\n", "/b"},
+		{"5:cpuset:/x\n3:memory:/y\n", NULL},
+		{"4:cpu:/\n0::/\n", "/"},
+		{"4:cpuacct,cpu:/z\n", "/z"},
+		{"4:cpus:/z\n", NULL},
+		/* what is cut off is not believed */
+		{"4:cpu:/whole\n0::/cut of", "/whole"},
+		{"", NULL},
+		{"\n\n", NULL},
+		{"0:\n", NULL},
+		{"0::\n", NULL},
+		{"0::relative\n", NULL},
+		{"::/x\n", "/x"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t length = strlen(cases[i].text), size = 0;
+		char *text = malloc(length ? length : 1); /* for ASan to guard */
+		const char *path;
+
+		memcpy(text, cases[i].text, length);
+		path = proc_parse_cgroup(text, length, &size);
+		if (cases[i].path) {
+			assert_non_null(path);
+			assert_int_equal(size, strlen(cases[i].path));
+			assert_memory_equal(path, cases[i].path, size);
+		} else {
+			assert_null(path);
+		}
+		free(text);
+	}
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+struct told {
+	VEC(struct memory_event) memory;
+	VEC(uint32_t) cgroups; /* pids */
+	char path[EVENT_PATH_MAX];
+	int answer;
+};
+
+static int take(void *context, struct event_header *event)
+{
+	struct told *told = context;
+
+	assert_int_equal(event->flags & EVENT_FROM_PROC, EVENT_FROM_PROC);
+	assert_int_equal(event->size % EVENT_ALIGN, 0);
+	if (event->type == EVENT_MEMORY) {
+		assert_int_equal(vec_push(&told->memory, *(struct memory_event *)event), 0);
+	} else {
+		const struct cgroup_event *cgroup = (void *)event;
+
+		assert_int_equal(event->type, EVENT_CGROUP);
+		assert_int_equal(vec_push(&told->cgroups, cgroup->pid), 0);
+		snprintf(told->path, sizeof(told->path), "%s", cgroup->path);
+	}
+	return told->answer;
+}
+
+static void forget_told(struct told *told)
+{
+	vec_free(&told->memory);
+	vec_free(&told->cgroups);
+}
+
+/* The part, with a table of its own. */
+struct watch {
+	struct tasks *tasks;
+	struct pid_list always;
+	struct live_part part;
+};
+
+static bool process_exists(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
+static void new_watch(struct watch *w, bool groups_only, struct told *told)
+{
+	const struct memory_options options = {
+		.tasks = tasks__new(&(struct tasks_options){.exists = process_exists}),
+		.groups_only = groups_only,
+		.always = &w->always,
+		.push = take,
+		.context = told};
+
+	assert_non_null(options.tasks);
+	*w = (struct watch){.tasks = options.tasks};
+	assert_int_equal(memory_part__new(&options, &w->part), 0);
+}
+
+static void free_watch(struct watch *w)
+{
+	w->part.free(w->part.object);
+	tasks__free(w->tasks);
+}
+
+static void sampled(struct watch *w, pid_t pid)
+{
+	struct sample_event sample = {.tgid = (uint32_t)pid};
+	struct task *task = tasks__need(w->tasks, pid);
+
+	if (task)
+		assert_int_equal(w->part.sampled(w->part.object, task, &sample), 0);
+}
+
+static void ends(struct watch *w, pid_t pid)
+{
+	struct task_event event = {.pid = (uint32_t)pid, .tid = (uint32_t)pid};
+
+	assert_int_equal(tasks__exit(w->tasks, &event), 0);
+}
+
+static int look(struct watch *w, uint64_t time)
+{
+	return w->part.second(w->part.object, time);
+}
+
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void this_program_is_looked_at(void **state)
+{
+	struct watch w;
+	const size_t more = 64 << 20;
+	struct told told = {};
+	char *memory;
+
+	(void)state;
+	new_watch(&w, false, &told);
+	assert_int_equal(look(&w, 5 * S), 0);
+	assert_int_equal(told.memory.count, 1);
+	assert_int_equal(told.memory.data[0].pid, getpid());
+	assert_int_equal(told.memory.data[0].header.flags, EVENT_FROM_PROC | EVENT_RECORDER);
+	assert_true(told.memory.data[0].header.time == 5 * S);
+	assert_int_equal(told.cgroups.count, 1);
+	memory = malloc(more);
+	assert_non_null(memory);
+	memset(memory, 1, more);
+	assert_int_equal(look(&w, 6 * S), 0);
+	assert_int_equal(told.memory.count, 2);
+	assert_true(told.memory.data[1].resident > told.memory.data[0].resident + more / 2);
+	assert_int_equal(told.cgroups.count, 1); /* not every time */
+	assert_int_equal(memory[more / 2], 1);
+	free(memory);
+	forget_told(&told);
+	free_watch(&w);
+}
+
+/* Those that ran since the last time, and those that are asked for; each once, its control group rarely. */
+static void those_that_ran(void **state)
+{
+	pid_t one = start_child(), two = start_child(), always[] = {two};
+	struct watch w;
+	struct told told = {};
+
+	(void)state;
+	new_watch(&w, false, &told);
+	for (int i = 0; i < 3; i++)
+		sampled(&w, one);
+	sampled(&w, getpid());
+	sampled(&w, 2);		 /* a kernel thread, or nobody */
+	sampled(&w, 0x3ffffff0); /* nobody */
+	w.always.data = always;
+	w.always.count = 1;
+	assert_int_equal(look(&w, 5 * S), 0);
+	w.always.count = 0;
+	assert_int_equal(told.memory.count, 3);
+	assert_int_equal(told.memory.data[1].pid, two);
+	assert_int_equal(told.memory.data[1].header.flags, EVENT_FROM_PROC);
+	assert_int_equal(told.memory.data[2].pid, one);
+	assert_int_equal(told.cgroups.count, 3);
+	assert_int_equal(look(&w, 6 * S), 0);
+	assert_int_equal(told.memory.count, 4); /* nobody ran */
+
+	sampled(&w, one);
+	assert_int_equal(look(&w, 7 * S), 0);
+	assert_int_equal(told.memory.count, 6);
+	assert_int_equal(told.cgroups.count, 3);
+	assert_int_equal(tasks__exec(w.tasks, one), 0);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 8 * S), 0);
+	assert_int_equal(told.cgroups.count, 4);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 8 * S + WATCH_CGROUP_NS), 0);
+	assert_int_equal(told.cgroups.count, 4 + 2);
+
+	/* a number that is used again is another process */
+	told.memory.count = told.cgroups.count = 0;
+	sampled(&w, one);
+	ends(&w, one);
+	ends(&w, one);
+	assert_int_equal(look(&w, 30 * S), 0);
+	assert_int_equal(told.memory.count, 1);
+	sampled(&w, one);
+	assert_int_equal(look(&w, 31 * S), 0);
+	assert_int_equal(told.memory.count, 3);
+	assert_int_equal(told.cgroups.count, 1);
+
+	told.answer = -ECANCELED;
+	assert_int_equal(look(&w, 32 * S), -ECANCELED);
+	end_child(one);
+	end_child(two);
+	forget_told(&told);
+	free_watch(&w);
+}
+
+/* Who asks for control groups alone has nothing read in between, and has the others' turns. */
+static void groups_only(void **state)
+{
+	pid_t child = start_child();
+	struct watch w;
+	struct told told = {};
+
+	(void)state;
+	new_watch(&w, true, &told);
+	for (uint64_t i = 0; i < 4; i++) {
+		sampled(&w, child);
+		assert_int_equal(look(&w, (5 + i) * S), 0);
+		assert_int_equal(told.cgroups.count, 2);
+		assert_int_equal(told.memory.count, 2);
+	}
+	assert_int_equal(tasks__exec(w.tasks, child), 0);
+	sampled(&w, child);
+	assert_int_equal(look(&w, 10 * S), 0);
+	assert_int_equal(told.cgroups.count, 3);
+	assert_int_equal(told.cgroups.data[2], child);
+	sampled(&w, child);
+	assert_int_equal(look(&w, 10 * S + WATCH_CGROUP_NS), 0);
+	assert_int_equal(told.cgroups.count, 5);
+	end_child(child);
+	forget_told(&told);
+	free_watch(&w);
+}
+
+/* However many ran: so many are looked at, the busiest of them. */
+static void the_busiest_of_many(void **state)
+{
+	struct watch w;
+	pid_t children[WATCH_MOST + 8];
+	struct told told = {};
+
+	(void)state;
+	new_watch(&w, false, &told);
+	for (size_t i = 0; i < COUNT(children); i++) {
+		children[i] = start_child();
+		for (size_t k = 0; k <= i; k++)
+			sampled(&w, children[i]);
+	}
+	assert_int_equal(look(&w, 5 * S), 0);
+	assert_int_equal(told.memory.count, 1 + WATCH_MOST);
+	for (size_t i = 0; i < WATCH_MOST; i++)
+		assert_int_equal(told.memory.data[1 + i].pid, children[COUNT(children) - 1 - i]);
+	for (size_t i = 0; i < COUNT(children); i++)
+		end_child(children[i]);
+	forget_told(&told);
+	free_watch(&w);
+}
+
+/* Many that end without a word: it stays small, and goes on. */
+static void a_million_processes(void **state)
+{
+	struct watch w;
+	struct told told = {};
+	uint64_t now = 0;
+
+	(void)state;
+	new_watch(&w, false, &told);
+	for (pid_t pid = 1 << 22; pid < (1 << 22) + 1000000; pid++) {
+		sampled(&w, pid);
+		if (pid % 3 == 0)
+			ends(&w, pid);
+		if (pid % 50000)
+			continue;
+		assert_int_equal(look(&w, S), 0);
+		now += 20 * S;
+		assert_int_equal(tasks__sweep(w.tasks, now), 0);
+		assert_int_equal(tasks__sweep(w.tasks, now + 3 * S), 0);
+		assert_null(tasks__find(w.tasks, pid));
+		assert_non_null(tasks__need(w.tasks, pid));
+	}
+	assert_true(told.memory.count >= 10);
+	for (size_t i = 0; i < told.memory.count; i++)
+		assert_int_equal(told.memory.data[i].pid, getpid());
+	forget_told(&told);
+	free_watch(&w);
+}
+
+/* Files of /proc that say something else. */
+static void odd_texts(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t pages;
+	} statms[] = {{"9 3 1 1 0 1 0\n", 3},
+		      {"9 3", 3},
+		      {"9", 0},
+		      {"", 0},
+		      {"9 0 0\n", 0},
+		      {"9 x", 0},
+		      {" ", 0},
+		      {"9 18446744073709551615 1\n", 0},
+		      {"9 9223372036854775807 1\n", 0}};
+	char path[] = "/tmp/memory_part.XXXXXX";
+	int fd = mkstemp(path);
+	struct told told = {};
+	char big[20000];
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < COUNT(statms); i++) {
+		size_t size = strlen(statms[i].text);
+
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, statms[i].text, size, 0), size);
+		told.memory.count = 0;
+		assert_int_equal(process_facts__memory(AT_FDCWD, path, 7, 0, S, take, &told),
+				 statms[i].pages > 0);
+		assert_int_equal(told.memory.count, statms[i].pages > 0);
+		if (statms[i].pages)
+			assert_int_equal(told.memory.data[0].resident,
+					 statms[i].pages * sysconf(_SC_PAGESIZE));
+	}
+	/* a path longer than any event's, and one beyond what is read */
+	memset(big, 'x', sizeof(big));
+	memcpy(big, "4:cpu:/short\n0::/", 17);
+	assert_int_equal(pwrite(fd, big, sizeof(big), 0), sizeof(big));
+	assert_int_equal(process_facts__cgroup(AT_FDCWD, path, 7, S, take, &told), 1);
+	assert_string_equal(told.path, "/short");
+	memset(big, 'x', sizeof(big));
+	memcpy(big, "0::/", 4);
+	big[EVENT_PATH_MAX + 3] = '\n';
+	assert_int_equal(pwrite(fd, big, sizeof(big), 0), sizeof(big));
+	assert_int_equal(process_facts__cgroup(AT_FDCWD, path, 7, S, take, &told), 0);
+	assert_int_equal(process_facts__cgroup(AT_FDCWD, "/nowhere", 7, S, take, &told), 0);
+	close(fd);
+	unlink(path);
+	forget_told(&told);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_right_hierarchy), cmocka_unit_test(this_program_is_looked_at),
+		cmocka_unit_test(those_that_ran),      cmocka_unit_test(the_busiest_of_many),
+		cmocka_unit_test(a_million_processes), cmocka_unit_test(odd_texts),
+		cmocka_unit_test(groups_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

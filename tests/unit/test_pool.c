@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reader processes: answers, descriptors, and requests that hang, crash, burn CPU time or never end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clocks.h"
+#include "helpers/pool.h"
+
+#define DEADLINE 100000000ull /* ns */
+#define LONG	 20000000000ull
+
+enum kind { ECHO, READ_FD, GIVE_FD, HANG, DIE, BURN, WHO };
+
+struct question {
+	enum kind kind;
+	uint32_t value;
+};
+
+static void burn(uint64_t ns)
+{
+	uint64_t until = thread_cpu_ns() + ns;
+
+	while (thread_cpu_ns() < until)
+		;
+}
+
+static void serve(struct helper_job *job)
+{
+	struct question q;
+	uint32_t *answer = job->answer;
+	int ends[2];
+
+	memcpy(&q, job->request, sizeof(q));
+	job->answer_size = sizeof(*answer);
+	*answer = q.value;
+	switch (q.kind) {
+	case READ_FD:
+		*answer = 0;
+		for (size_t i = 0; i < job->fd_count; i++) {
+			char byte = 0;
+
+			if (read(job->fds[i], &byte, 1) == 1)
+				*answer = *answer * 10 + byte;
+		}
+		break;
+	case GIVE_FD:
+		if (!pipe(ends) && write(ends[1], "x", 1) == 1) {
+			job->answer_fds[job->answer_fd_count++] = ends[0];
+			close(ends[1]);
+		}
+		break;
+	case HANG:
+		for (;;)
+			pause();
+	case DIE:
+		raise(SIGKILL);
+		break;
+	case BURN:
+		burn(1000000ull * q.value);
+		break;
+	case WHO:
+		*answer = (uint32_t)getpid();
+		break;
+	default:
+		break;
+	}
+}
+
+static const helper_serve_fn services[] = {serve};
+
+static struct helper_pool *make_pool(const struct helper_pool_options *more)
+{
+	struct helper_pool_options options = {.deadline = DEADLINE};
+	struct helper_pool *pool;
+
+	if (more)
+		options = *more;
+	options.services = services;
+	options.service_count = 1;
+	options.class = HELPER_READER;
+	options.keeper = HELPER_KEEPER;
+	assert_int_equal(helper_pool__new(&options, &pool), 0);
+	return pool;
+}
+
+struct told {
+	unsigned int answers, count[HELPER_ENDED + 1];
+	uint32_t value;
+	size_t fd_count;
+	int fd;
+};
+
+static void take(void *context, const struct helper_answer *answer)
+{
+	struct told *told = context;
+
+	told->answers++;
+	told->count[answer->refusal]++;
+	if (answer->refusal) {
+		assert_int_equal(answer->size, 0);
+		return;
+	}
+	assert_int_equal(answer->size, sizeof(told->value));
+	memcpy(&told->value, answer->data, sizeof(told->value));
+	told->fd_count = answer->fd_count;
+	if (answer->fd_count) {
+		told->fd = answer->fds[0];
+		answer->fds[0] = -1;
+	}
+}
+
+static bool others_wait; /* for what is asked from now on */
+
+static void ask_with(struct helper_pool *pool, uint64_t owner, enum kind kind, uint32_t value,
+		     const int *fds, size_t fd_count, struct told *told)
+{
+	struct question q = {kind, value};
+	struct helper_request request = {.owner = owner,
+					 .holds = others_wait,
+					 .data = &q,
+					 .size = sizeof(q),
+					 .fds = fds,
+					 .fd_count = fd_count,
+					 .answer = take,
+					 .context = told};
+
+	assert_int_equal(helper_pool__ask(pool, &request), 0);
+}
+
+static void ask(struct helper_pool *pool, uint64_t owner, enum kind kind, uint32_t value,
+		struct told *told)
+{
+	ask_with(pool, owner, kind, value, NULL, 0, told);
+}
+
+static void answers_come(void **state)
+{
+	struct helper_pool *pool = make_pool(NULL);
+	struct told told[300] = {};
+
+	(void)state;
+	for (uint32_t i = 0; i < 300; i++)
+		ask(pool, i % 7, ECHO, i, &told[i]);
+	assert_int_equal(told[0].answers, 0);
+	assert_int_equal(helper_pool__waiting(pool), 300);
+	assert_true(helper_pool__settle(pool, LONG));
+	for (uint32_t i = 0; i < 300; i++) {
+		assert_int_equal(told[i].answers, 1);
+		assert_int_equal(told[i].value, i);
+	}
+	helper_pool__free(pool);
+}
+
+static void descriptors_pass(void **state)
+{
+	struct helper_pool *pool = make_pool(NULL);
+	struct told told = {};
+	int ends[2][2], fds[2];
+	char byte;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		byte = (char)(i + 4);
+		assert_int_equal(pipe(ends[i]), 0);
+		assert_int_equal(write(ends[i][1], &byte, 1), 1);
+		fds[i] = ends[i][0];
+	}
+	ask_with(pool, 1, READ_FD, 0, fds, 2, &told);
+	for (int i = 0; i < 2; i++) { /* a copy was taken */
+		close(ends[i][0]);
+		close(ends[i][1]);
+	}
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(told.value, 45);
+	ask(pool, 1, GIVE_FD, 0, &told);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(told.fd_count, 1);
+	assert_int_equal(read(told.fd, &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	assert_true(fcntl(told.fd, F_GETFD) & FD_CLOEXEC);
+	close(told.fd);
+	helper_pool__free(pool);
+}
+
+/* One owner's requests hang; the other one's are answered. */
+static void who_hangs_is_left(void **state)
+{
+	static const enum outside_thing things[] = {OUTSIDE_RUNTIMES};
+	struct outside_books *books = outside_books__new();
+	const struct helper_pool_options counting = {
+		.deadline = DEADLINE, .books = books, .things = things};
+	struct helper_pool *pool = make_pool(&counting);
+	struct outside_row row;
+	struct told bad = {}, good = {};
+	struct helper_pool_stats stats;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		ask(pool, 1, HANG, 0, &bad);
+		ask(pool, 2, ECHO, 5, &good);
+	}
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(good.count[HELPER_ANSWERED], 50);
+	assert_int_equal(bad.answers, 50);
+	assert_in_range(bad.count[HELPER_HUNG], 2, 3); /* two at the same time, and the last */
+	assert_int_equal(bad.count[HELPER_BANNED], 50 - bad.count[HELPER_HUNG]);
+	helper_pool__stats(pool, &stats);
+	assert_int_equal(stats.owners_banned, 1);
+	assert_int_equal(stats.hung, bad.count[HELPER_HUNG]);
+	ask(pool, 1, ECHO, 0, &bad);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(bad.count[HELPER_ANSWERED], 0);
+	/* who it was, is in the books */
+	assert_true(outside_books__take(books, &row));
+	assert_true(row.user == 1 && row.thing == OUTSIDE_RUNTIMES);
+	assert_int_equal(row.reason, OUTSIDE_BY_NO_ANSWER);
+	assert_int_equal(row.count, bad.count[HELPER_HUNG]);
+	assert_true(outside_books__take(books, &row));
+	assert_int_equal(row.reason, OUTSIDE_BY_BANNED);
+	assert_int_equal(row.count, bad.count[HELPER_BANNED]);
+	assert_false(outside_books__take(books, &row));
+	outside_books__free(books);
+	helper_pool__free(pool);
+}
+
+static void who_dies_is_replaced(void **state)
+{
+	const struct helper_pool_options many = {.deadline = DEADLINE, .hangs = 100};
+	struct helper_pool *pool = make_pool(&many);
+	struct told dead = {}, told = {};
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		ask(pool, 1, DIE, 0, &dead);
+	ask(pool, 1, ECHO, 7, &told);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(dead.count[HELPER_DIED], 10);
+	assert_int_equal(told.value, 7);
+	helper_pool__free(pool);
+}
+
+/* A reader that works is not left behind at once, and its owner pays for it. */
+static void cpu_time_is_an_owners(void **state)
+{
+	const struct helper_pool_options options = {.deadline = 200000000, .credit = 50000000};
+	struct helper_pool *pool = make_pool(&options);
+	struct told bad = {}, good = {};
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		ask(pool, 1, BURN, 60, &bad);
+	for (int i = 0; i < 20; i++)
+		ask(pool, 2, ECHO, 3, &good);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(good.count[HELPER_ANSWERED], 20);
+	assert_int_equal(bad.answers, 20);
+	/* some at first, and after each wait for credit; the others waited for too long */
+	assert_true(bad.count[HELPER_ANSWERED] >= 1);
+	assert_true(bad.count[HELPER_OVER_BUDGET] >= 10);
+	helper_pool__free(pool);
+}
+
+static void too_many_wait(void **state)
+{
+	struct helper_pool *pool = make_pool(NULL);
+	struct told told = {};
+
+	(void)state;
+	for (int i = 0; i < 10000; i++)
+		ask(pool, 1, ECHO, 1, &told);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(told.answers, 10000);
+	assert_true(told.count[HELPER_OVER_BUDGET] > 0);
+	assert_true(told.count[HELPER_ANSWERED] >= 4096);
+	helper_pool__free(pool);
+}
+
+static void the_end_answers_all(void **state)
+{
+	struct helper_pool *pool = make_pool(NULL);
+	struct told told = {}, who = {};
+	uint64_t begin;
+
+	(void)state;
+	ask(pool, 3, WHO, 0, &who);
+	assert_true(helper_pool__settle(pool, LONG));
+	for (int i = 0; i < 5; i++)
+		ask(pool, (uint64_t)i, HANG, 0, &told);
+	helper_pool__step(pool);
+	begin = monotonic_ns();
+	helper_pool__free(pool);
+	assert_true(monotonic_ns() - begin < LONG);
+	assert_int_equal(told.count[HELPER_ENDED], 5);
+	/* nobody is left: neither one that was idle nor one that hung */
+	for (int i = 0; i < 500 && !kill((pid_t)who.value, 0); i++)
+		usleep(10000);
+	assert_int_equal(kill((pid_t)who.value, 0), -1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void bad_requests(void **state)
+{
+	static char data[MESSAGE_SIZE_MAX + 1];
+	struct helper_pool *pool = make_pool(NULL);
+	struct helper_request request = {.data = data, .size = sizeof(data), .answer = take};
+
+	(void)state;
+	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	request.size = 0;
+	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	request.size = 1;
+	request.service = 1;
+	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	request.service = 0;
+	request.fd_count = MESSAGE_FDS_MAX + 1;
+	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	assert_int_equal(helper_pool__waiting(pool), 0);
+	helper_pool__free(pool);
+}
+
+/* ---- those who are slow ---------------------------------------------------------------------- */
+
+/* Until so many answers have come. */
+static void settle_for(struct helper_pool *pool, const struct told *told, unsigned int answers)
+{
+	uint64_t until = monotonic_ns() + LONG;
+
+	while (told->answers < answers && monotonic_ns() < until)
+		helper_pool__settle(pool, 5000000);
+	assert_int_equal(told->answers, answers);
+}
+
+/* More of them than there are readers: the others are served. */
+static void slow_ones_are_replaced(void **state)
+{
+	struct helper_pool *pool =
+		make_pool(&(struct helper_pool_options){.deadline = LONG, .at_once = 2});
+	struct told slow = {}, other = {};
+
+	(void)state;
+	for (uint64_t owner = 1; owner <= 5; owner++)
+		ask(pool, owner, HANG, 0, &slow);
+	for (uint32_t i = 0; i < 20; i++)
+		ask(pool, 6, ECHO, i, &other);
+	settle_for(pool, &other, 20);
+	assert_int_equal(other.count[HELPER_ANSWERED], 20);
+	assert_int_equal(slow.answers, 0);
+	helper_pool__free(pool);
+	assert_int_equal(slow.count[HELPER_ENDED], 5);
+}
+
+/* One who has all of his requests hang has one reader. */
+static void a_slow_owner_has_one_reader(void **state)
+{
+	struct helper_pool *pool =
+		make_pool(&(struct helper_pool_options){.deadline = LONG, .at_once = 2});
+	struct told slow = {}, other = {};
+
+	(void)state;
+	ask(pool, 1, HANG, 0, &slow);
+	for (uint64_t until = monotonic_ns() + DEADLINE; monotonic_ns() < until;)
+		helper_pool__settle(pool, 5000000);
+	for (unsigned int i = 0; i < 20; i++)
+		ask(pool, 1, HANG, 0, &slow);
+	for (unsigned int i = 0; i < 20; i++)
+		ask(pool, 2, ECHO, i, &other);
+	settle_for(pool, &other, 20);
+	assert_int_equal(slow.answers, 0);
+	helper_pool__free(pool);
+}
+
+/* Others wait for the answers, and only for so long. The one who is trusted may take the whole deadline. */
+static void patience_ends(void **state)
+{
+	struct helper_pool *pool = make_pool(
+		&(struct helper_pool_options){.deadline = 10 * DEADLINE, .patience = DEADLINE});
+	struct told slow = {}, queued = {}, trusted = {}, nobody_waits = {};
+	struct helper_pool_stats stats;
+
+	(void)state;
+	others_wait = true;
+	helper_pool__set_hurry(pool, true);
+	ask(pool, 1, HANG, 0, &slow);
+	settle_for(pool, &slow, 1);
+	assert_int_equal(slow.count[HELPER_LATE], 1);
+	ask(pool, 1, ECHO, 0, &queued); /* his reader still hangs */
+	settle_for(pool, &queued, 1);
+	assert_int_equal(queued.count[HELPER_LATE], 1);
+	ask(pool, 0, HANG, 0, &trusted);
+	others_wait = false;
+	ask(pool, 2, HANG, 0, &nobody_waits);
+	settle_for(pool, &trusted, 1);
+	settle_for(pool, &nobody_waits, 1);
+	assert_int_equal(trusted.count[HELPER_HUNG], 1);
+	assert_int_equal(nobody_waits.count[HELPER_HUNG], 1);
+	helper_pool__stats(pool, &stats);
+	assert_int_equal(stats.late, 2);
+	assert_int_equal(stats.hung,
+			 3); /* an answer that came too late was none, but the reader did hang */
+	assert_int_equal(slow.answers, 1);
+	helper_pool__free(pool);
+}
+
+/* Nobody is in a hurry: the same request has its whole deadline. */
+static void patience_without_hurry(void **state)
+{
+	struct helper_pool *pool =
+		make_pool(&(struct helper_pool_options){.deadline = DEADLINE, .patience = 1000});
+	struct told slow = {};
+
+	(void)state;
+	others_wait = true;
+	ask(pool, 1, HANG, 0, &slow);
+	settle_for(pool, &slow, 1);
+	others_wait = false;
+	assert_int_equal(slow.count[HELPER_HUNG], 1);
+	helper_pool__free(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_come),
+		cmocka_unit_test(descriptors_pass),
+		cmocka_unit_test(who_hangs_is_left),
+		cmocka_unit_test(who_dies_is_replaced),
+		cmocka_unit_test(cpu_time_is_an_owners),
+		cmocka_unit_test(too_many_wait),
+		cmocka_unit_test(the_end_answers_all),
+		cmocka_unit_test(bad_requests),
+		cmocka_unit_test(slow_ones_are_replaced),
+		cmocka_unit_test(a_slow_owner_has_one_reader),
+		cmocka_unit_test(patience_ends),
+		cmocka_unit_test(patience_without_hurry),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Texts and JSON members that several formats share: clocks, books, JIT code, limits, names of files. */
+#ifndef EXPORT_DESCRIBE_H
+#define EXPORT_DESCRIBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+#include "export/text_line.h"
+#include "profile/figures.h"
+
+/* Is the wall clock at the start of the profile known? Engines write other clocks into their files. */
+bool export_knows_realtime(const struct profile *p);
+
+/* "TSC at 2100.000 MHz" or "CLOCK_MONOTONIC" */
+#define CLOCK_TEXT_SIZE 64
+void describe_clock(char *text, size_t size, const struct profile *p);
+
+/* "90 delivered + 10 idle": counts of all lines of the books, or of the first and those that are not 0. */
+void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool all);
+
+/*
+ * The JIT code of a process, in one line: the files with its names, the samples without a name or with
+ * an ambiguous one, and the remedy. It may contain any bytes.
+ */
+void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit);
+
+/*
+ * How sure the names are that were read from the memory of processes with a runtime, in one line of at most 255 bytes, without
+ * the runtime's name.
+ */
+#define RUNTIME_TEXT_SIZE 256
+void describe_runtime(char *text, size_t size, const struct profile_runtime *runtime);
+/* The member "runtimes", an array with an object for each, if there is one. */
+struct json_writer;
+void write_runtimes(const struct profile *p, struct json_writer *w);
+
+/* The member "jit": an array with an object for each process. */
+void write_jits(const struct profile *p, struct json_writer *w);
+/* How many of them, from the first on: JITS_MAX, with paths of JITS_PATHS_MAX bytes. */
+#define JITS_MAX       4096u
+#define JITS_PATHS_MAX (1u << 20)
+size_t described_jits(const struct profile *p);
+
+/* A row of the books of the outside, in one line of at most 255 bytes. */
+void describe_outside(char *text, size_t size, const struct profile_outside *row);
+/* The member "outside", an array with an object for each row, if there is one; "since" is in us from the start. */
+void write_outside(const struct profile *p, struct json_writer *w);
+
+/* The build-id of a dso; size 0: unknown. That of the kernel is in the facts about the machine. */
+struct dso_build_id {
+	uint8_t size;
+	uint8_t bytes[BUILD_ID_SIZE];
+};
+void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id *build_id);
+
+/* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
+const char *dso_display_name(const struct profile *p, struct dso_id id);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process that forks the helpers of a pool. It is forked early, while the caller has one thread, little memory and no
+ * file that matters, so helpers start fast and have nothing of the collector's. It reads nothing but requests of the
+ * collector. Helpers are its children: the collector waits for none of them, and init takes those that are stuck.
+ */
+#ifndef HELPERS_KEEPER_H
+#define HELPERS_KEEPER_H
+
+#include <sys/types.h>
+
+#include "helpers/child.h"
+
+/*
+ * Forks a keeper of class `class` for helpers that are made by the plan, which is copied; the caller must have one thread.
+ * 0 or negative errno. The end of *control is the keeper's end.
+ */
+int keeper__start(enum helper_class_id class, const struct child_plan *helper, pid_t *keeper,
+		  int *control);
+/*
+ * Requests a helper and does not wait for it: *socket (SOCK_SEQPACKET) is the caller's end, and is closed by the other side
+ * if no helper can be had. 0; -EAGAIN: too many requests wait; negative errno: the keeper has ended.
+ */
+int keeper__fork(int control, int *socket);
+
+#endif

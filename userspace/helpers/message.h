@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The message between the collector and its helpers: a frame, bytes, and descriptors, as one packet of a SOCK_SEQPACKET
+ * socket. The receiver checks the frame and each length; what the bytes mean is checked by the service. What is too large
+ * for a packet is passed as a descriptor of sealed memory.
+ */
+#ifndef HELPERS_MESSAGE_H
+#define HELPERS_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fd_message.h"
+
+#define MESSAGE_SIZE_MAX 8192 /* bytes after the frame */
+#define MESSAGE_FDS_MAX	 16   /* root directories of one search (procfs/file_search.h) */
+
+enum message_flag {
+	MESSAGE_PROGRESS = 1, /* the helper is ready, or still at work */
+	MESSAGE_DONE = 2,     /* the answer to a request */
+	MESSAGE_FLAGS = MESSAGE_PROGRESS | MESSAGE_DONE
+};
+
+struct message_frame {
+	uint64_t ticket; /* the request's; the answer repeats it */
+	uint32_t service;
+	uint32_t flags;
+	uint64_t size; /* of the bytes after it */
+};
+
+struct message {
+	struct message_frame frame;
+	const void *bytes;
+	const int *fds; /* the caller's */
+	size_t fd_count;
+};
+
+/* Where a message is received. The bytes are aligned to 8. */
+struct message_buffer {
+	struct message_frame frame;
+	char bytes[MESSAGE_SIZE_MAX];
+	int fds[MESSAGE_FDS_MAX]; /* of the receiver, which closes them */
+	size_t fd_count;
+};
+
+/* `flags`: as of sendmsg(). 0 or negative errno; -EMSGSIZE: more bytes or descriptors than a message may have. */
+int message__send(int socket, const struct message *message, int flags);
+/*
+ * `flags`: as of recvmsg(). 1; 0: the other end is closed; negative errno. -EBADMSG: it is no message, and none of its
+ * descriptors stays open.
+ */
+int message__receive(int socket, struct message_buffer *buffer, int flags);
+/* Closes those that are not -1. */
+void message__close_fds(const int *fds, size_t count);
+
+/* ---- more than a packet ----------------------------------------------------------------------- */
+
+/* Memory of a size that cannot change, for another process to write. A descriptor or negative errno. */
+int sealed_memory__new(const char *name, size_t size);
+/* No process can write it any more. 0 or negative errno; -EBUSY: it is mapped for writing. */
+int sealed_memory__seal(int fd);
+/* Reads `size` bytes. 0; -EPROTO: it can still be written or resized, or has fewer bytes. */
+int sealed_memory__read(int fd, void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef HELPERS_OWNER_H
+#define HELPERS_OWNER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/tenant_user.h"
+
+#define HELPER_OWNER_UNKNOWN TENANT_UNKNOWN
+
+/*
+ * On whose account a process is read: its user (base/tenant_user.h); user 0 of another mount namespace than ours is
+ * somebody else than user 0 here. Makes no system call that the process can hold up.
+ */
+uint64_t helper_owner(pid_t pid);
+/* The user of an account, for the books of the outside. */
+uint32_t helper_owner_user(uint64_t owner);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of live processes: parents, which processes are targets, and a slot for each part of the live stream.
+ *
+ * It is the userspace copy of the kernel's target set, maintained from side-band records and /proc. Side-band records come
+ * from every process of the system and are ordered only within one CPU. So membership has a time: a process is a target from
+ * its fork until its pid is reused, and a record is checked against its own time. Records should come ordered by time.
+ *
+ * A sample may come before the record of its process's fork. So an entry is also made for the first sample of an unknown pid;
+ * a fork record fills in the rest and leaves the slots alone.
+ *
+ * Slots are zero at first. execve and the exit of the leader clear them, once, after the callback `released`. An entry is kept
+ * for 2 s after the exit, because the last records may still be in transit, and while the process has other threads.
+ * The end of a process whose exit record was lost is found by a sweep.
+ *
+ * An entry does not move, but tasks__sweep() and tasks__free() free it. What outlives a call holds a task_id.
+ */
+#ifndef LIVE_TASKS_H
+#define LIVE_TASKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <sysprof/event.h>
+
+/* Entries without a record of their fork, at most; the table of targets has no limit of its own. */
+#define TASKS_UNKNOWN_MAX 65536u
+
+/* A program in a process: the serial changes with each execve, exit and reuse of the pid. */
+struct task_id {
+	pid_t pid;
+	uint64_t serial; /* never 0 */
+};
+
+struct task {
+	struct task_id id;
+	pid_t parent; /* 0: unknown */
+	bool is_target, is_unknown;
+	uint64_t since, until; /* it is a target in [since, until), CLOCK_MONOTONIC ns */
+	uint64_t ended;	       /* UINT64_MAX while it lives */
+
+	/* Slots of the parts, until the process ends; those in `program` until the next execve. */
+	struct task_slots {
+		uint32_t samples; /* memory: since its last round */
+		bool rereads;	  /* reread: it waits for another reading of /proc */
+		struct task_program {
+			bool has_no_memory;   /* memory: it is the kernel's */
+			uint64_t cgroup_next; /* memory: when its control group is read again */
+			uint8_t reread_times; /* reread: readings so far, up to a limit */
+			uint64_t reread_next; /* reread: not before this time */
+			bool facts_reported;  /* facts: program and control group were reported */
+			bool facts_waits;     /* facts: it is in a queue */
+			uint8_t facts_looks;  /* facts: requests so far */
+			uint64_t facts_first; /* facts: when a reader was first asked */
+			bool has_jit;	      /* jit: it is followed */
+		} program;
+	} slots;
+};
+
+enum task_end { TASK_EXECED, TASK_EXITED };
+
+struct tasks_options {
+	bool everyone; /* every process is a target */
+	bool inherit;  /* children of targets are targets */
+	/* Whether a process has threads, or is a zombie. NULL: none has. */
+	bool (*exists)(pid_t pid);
+	/* The slots are about to be cleared. NULL: nothing depends on them. */
+	int (*released)(void *context, struct task *task, enum task_end how);
+	void *context;
+};
+
+struct tasks;
+
+/* NULL: out of memory. */
+struct tasks *tasks__new(const struct tasks_options *options);
+/* Calls no `released`. NULL is fine. */
+void tasks__free(struct tasks *t);
+
+/* NULL: it is not in the table. */
+struct task *tasks__find(const struct tasks *t, pid_t pid);
+/* NULL: that program has ended. */
+struct task *tasks__get(const struct tasks *t, struct task_id id);
+/* Adds an entry if there is none. NULL: out of memory, too many unknown ones, or pid 0. */
+struct task *tasks__need(struct tasks *t, pid_t pid);
+
+/* A requested process. 0, -ENOMEM. */
+int tasks__add_target(struct tasks *t, pid_t pid);
+/* The parent of a process that existed before the recording. 0, -ENOMEM. */
+int tasks__add_parent(struct tasks *t, pid_t pid, pid_t parent);
+
+/* Side-band records; those of threads are ignored. 0, -ENOMEM, or what `released` returned. */
+int tasks__fork(struct tasks *t, const struct task_event *event);
+int tasks__exit(struct tasks *t, const struct task_event *event);
+int tasks__exec(struct tasks *t, pid_t pid);
+
+/*
+ * Frees what ended some time before `now`, and finds processes that ended without a record. Every record older than `now`
+ * must have been passed on. Does nothing if called again within a second. 0, or what `released` returned.
+ */
+int tasks__sweep(struct tasks *t, uint64_t now);
+
+bool tasks__is_target(const struct tasks *t, pid_t pid, uint64_t time);
+/* 0: unknown. */
+pid_t tasks__parent(const struct tasks *t, pid_t pid);
+
+/* Targets that have not ended, unordered, in a new array (caller frees). 0, -ENOMEM. */
+int tasks__living_targets(const struct tasks *t, pid_t **pids, size_t *count);
+
+#endif

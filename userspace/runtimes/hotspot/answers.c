@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Methods of HotSpot's. What is told of compiled code is so for sure: it is looked at before and after its methods are read, and
+ * as long as it is there, so are they. Of an interpreted method the words may have come to be another one's since the sample.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "runtimes/hotspot/found.h"
+#include "runtimes/hotspot/names.h"
+
+#define BLOB_NAME_MAX 128u
+
+static const enum code_state hotspot_states[] = {
+	[HOTSPOT_CONFIRMED] = CODE_STATE_CONFIRMED,
+	[HOTSPOT_STALE] = CODE_STATE_STALE,
+	[HOTSPOT_UNKNOWN] = CODE_STATE_UNKNOWN,
+};
+
+static enum code_state state_of_error(int err)
+{
+	return err == -ENODATA || err == -ENOENT || err == -ELOOP ? CODE_STATE_STALE
+								  : CODE_STATE_UNKNOWN;
+}
+
+/* Behind its bytecode it has no lines. */
+static int end_rows(struct managed_function *f, uint32_t code_size)
+{
+	struct managed_row end = {.offset = code_size};
+
+	if (!f->rows.count)
+		return 0;
+	if (f->rows.count >= CODE_ROWS_MAX) {
+		f->rows.count = CODE_ROWS_MAX - 1;
+		end.offset = f->rows.data[CODE_ROWS_MAX - 1].offset;
+	}
+	return vec_push(&f->rows, end);
+}
+
+/* Read, and looked at again. `f` is to be freed. */
+static enum code_state describe_method(struct hotspot_found *found, const struct hotspot_method *m,
+				       struct managed_function *f)
+{
+	const struct hotspot_layout *l = &found->layout;
+	int err = hotspot_method__describe(l, found->memory, m, f);
+
+	if (!err)
+		err = end_rows(f, m->code_size);
+	return err ? state_of_error(err)
+		   : hotspot_states[hotspot_method__check(l, found->memory, m)];
+}
+
+/*
+ * A class that was unloaded since may have left this address to another one. Without a count of these, what is the same as
+ * before has to do.
+ */
+static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code_question *q)
+{
+	return unloads->is_known ? !hotspot_unloads__none_since(unloads, q->time) : !q->is_told;
+}
+
+static int add_method(struct code_answers *answers, struct hotspot_found *found,
+		      const struct code_question *q, enum code_state state,
+		      const struct managed_function *f)
+{
+	struct hotspot_unloads *unloads = &found->unloads;
+
+	hotspot_unloads__look(unloads, &found->layout, found->memory);
+	return code_answers__function(answers, q, state,
+				      (uint32_t)found->layout.at[HOTSPOT_CONST_METHOD_SIZE],
+				      state == CODE_STATE_CONFIRMED ? f : NULL,
+				      is_doubtful(unloads, q) ? EVENT_DOUBTFUL : 0);
+}
+
+int hotspot_answers__method(struct code_answers *answers, struct hotspot_found *found,
+			    const struct code_question *q)
+{
+	struct managed_function f = {};
+	struct hotspot_method m;
+	enum code_state state = CODE_STATE_UNKNOWN;
+	int err;
+
+	if (found->is_read) {
+		err = hotspot_method__read(&found->layout, found->memory, q->function, &m);
+		if (err)
+			state = state_of_error(err);
+		else if (m.const_method != q->check)
+			state = CODE_STATE_STALE;
+		else
+			state = describe_method(found, &m, &f);
+	}
+	err = add_method(answers, found, q, state, &f);
+	managed_function__fini(&f);
+	return err;
+}
+
+/* ---- compiled code of HotSpot's -------------------------------------------------------------- */
+
+/* As the programs in the kernel make it, whatever kind of blob it is. 0: nothing can be read. */
+static uint64_t check_of_header(struct hotspot_found *found, uint64_t blob)
+{
+	const struct hotspot_layout *l = &found->layout;
+	uint32_t compile_id, method;
+
+	if (!l->known[HOTSPOT_COMPILE_ID] || !l->known[HOTSPOT_METHOD_OF] ||
+	    target_memory__u32(found->memory, &compile_id, blob + l->at[HOTSPOT_COMPILE_ID]) ||
+	    target_memory__u32(found->memory, &method, blob + l->at[HOTSPOT_METHOD_OF]))
+		return 0;
+	return (uint64_t)compile_id << 32 | method;
+}
+
+static bool is_compiled(const struct hotspot_blob *blob)
+{
+	return blob->kind == HOTSPOT_NMETHOD || blob->kind == HOTSPOT_NATIVE;
+}
+
+/* Is the blob of the note still there? Where a stub has no header like a method's, those words are of its code. */
+static enum code_state find_blob(struct hotspot_found *found, const struct code_question *q,
+				 struct hotspot_blob *blob)
+{
+	struct hotspot_code *code = &found->code;
+	uint64_t address;
+	int err = hotspot_code__find(code, found->memory, q->function, &address);
+
+	if (!err && address != q->function)
+		return CODE_STATE_STALE;
+	if (!err)
+		err = hotspot_code__is_used(code, found->memory, address);
+	if (!err)
+		err = hotspot_code__blob(code, found->memory, address, blob);
+	if (err)
+		return state_of_error(err);
+	if (q->address - q->function >= blob->size)
+		return CODE_STATE_STALE;
+	if (!q->check && !is_compiled(blob))
+		return CODE_STATE_CONFIRMED;
+	return check_of_header(found, address) == q->check ? CODE_STATE_CONFIRMED
+							   : CODE_STATE_STALE;
+}
+
+struct compiled_code {
+	struct code_chain_event event;
+	struct code_call calls[CODE_CALLS_MAX];
+	unsigned int sure; /* of the outermost calls, if it is INFERRED */
+};
+
+static void add_call(struct compiled_code *e, const struct code_call *call)
+{
+	e->calls[e->event.call_count++] = *call;
+}
+
+/* 1: it cannot be told. */
+static int add_scope(struct code_answers *answers, struct hotspot_found *found,
+		     const struct hotspot_scope *scope, uint64_t time, struct compiled_code *e)
+{
+	struct managed_function f = {};
+	const struct managed_row *row = NULL;
+	struct hotspot_method m;
+	struct code_question q = {
+		.kind = FRAME_NOTE_HOTSPOT, .function = scope->method, .time = time};
+	bool is_told;
+	int err = hotspot_method__read(&found->layout, found->memory, scope->method, &m);
+
+	if (err)
+		return 1;
+	q.check = m.const_method;
+	if (describe_method(found, &m, &f) != CODE_STATE_CONFIRMED) {
+		managed_function__fini(&f);
+		return 1;
+	}
+	is_told = code_answers__has(answers, &q);
+	if (scope->index >= 0)
+		row = managed_function__row(&f, (uint32_t)scope->index);
+	add_call(e, &(struct code_call){q.function, q.check, row ? row->line : 0, 0});
+	if (!is_told)
+		err = add_method(answers, found, &q, CODE_STATE_CONFIRMED, &f);
+	if (!is_told && !err)
+		err = vec_push(&answers->methods, q);
+	managed_function__fini(&f);
+	return err;
+}
+
+/* Where it is not known for sure what is inlined, it is the compiled method alone, without a line. */
+static int read_chain(struct hotspot_found *found, const struct hotspot_blob *blob,
+		      uint64_t address, struct hotspot_chain *chain)
+{
+	/* the description behind an address is that of what returns there */
+	int err = hotspot_chain__read(&found->code, found->memory, blob, address, true, chain);
+
+	if (err)
+		return err;
+	if (chain->is_cut || chain->count >= CODE_CALLS_MAX ||
+	    chain->scopes[chain->count - 1].method != blob->method) {
+		chain->scopes[0] = (struct hotspot_scope){.method = blob->method, .index = -1};
+		chain->count = chain->sure = 1;
+	}
+	return 0;
+}
+
+/* 0; 1: it cannot be told; negative errno. */
+static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
+		      const struct code_question *q, const struct hotspot_blob *blob,
+		      struct compiled_code *e)
+{
+	struct hotspot_chain chain;
+	int err = read_chain(found, blob, q->address, &chain);
+
+	if (err)
+		return err == -ENOMEM ? err : 1;
+	if (chain.sure < chain.count) {
+		e->event.state = CODE_STATE_INFERRED;
+		e->sure = chain.sure;
+	}
+	for (unsigned int i = 0; i < chain.count && !err; i++)
+		err = add_scope(answers, found, &chain.scopes[i], q->time, e);
+	return err;
+}
+
+/* Not a function of the program's: its name is in brackets. */
+static int add_stub(struct code_answers *answers, struct hotspot_found *found,
+		    const struct code_question *q, const struct hotspot_blob *blob)
+{
+	struct code_question stub = {.kind = q->kind, .function = q->function, .check = q->check};
+	struct managed_function f = {};
+	char text[BLOB_NAME_MAX], name[BLOB_NAME_MAX + 2];
+	int err = hotspot_blob__name(blob, found->memory, text, sizeof(text));
+
+	if (err && err != -ENAMETOOLONG)
+		return 1;
+	snprintf(name, sizeof(name), "[%s]", text);
+	utf8_sanitize(f.name, sizeof(f.name), name);
+	return code_answers__function(answers, &stub, CODE_STATE_CONFIRMED, 0, &f, 0);
+}
+
+static int add_code(struct code_answers *answers, const struct code_question *q,
+		    enum code_state state, struct compiled_code *e)
+{
+	if (state != CODE_STATE_CONFIRMED) {
+		e->event.call_count = 0;
+		e->event.state = state;
+	}
+	add_call(e, &(struct code_call){q->function, q->check, e->sure, 0});
+	e->event.header.size =
+		(uint32_t)(sizeof(e->event) + e->event.call_count * sizeof(e->calls[0]));
+	return code_answers__append(answers, e, e->event.header.size);
+}
+
+/* What it consists of at an address, if it is the same before and after that was read. */
+int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *found,
+			  const struct code_question *q)
+{
+	struct compiled_code e = {.event = {.header = {.type = EVENT_CODE_CHAIN},
+					    .pid = answers->pid,
+					    .kind = q->kind,
+					    .state = CODE_STATE_CONFIRMED,
+					    .function = q->function,
+					    .address = q->address}};
+	size_t bytes = answers->bytes.count, methods = answers->methods.count;
+	struct hotspot_blob blob;
+	enum code_state state;
+	int err;
+
+	if (!found->is_read || !q->address)
+		return 0;
+	state = find_blob(found, q, &blob);
+	if (state == CODE_STATE_UNKNOWN)
+		return 0;
+	if (state == CODE_STATE_STALE)
+		return add_code(answers, q, state, &e);
+	err = is_compiled(&blob) ? add_scopes(answers, found, q, &blob, &e)
+				 : add_stub(answers, found, q, &blob);
+	if (!err)
+		state = find_blob(found, q, &blob);
+	if (!err && state == CODE_STATE_CONFIRMED)
+		err = add_code(answers, q, state, &e);
+	if (err || state != CODE_STATE_CONFIRMED) {
+		answers->bytes.count = bytes;
+		answers->methods.count = methods;
+	}
+	return err > 0 ? 0 : err;
+}

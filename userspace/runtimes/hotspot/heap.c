@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtimes/hotspot/heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "base/search.h"
+
+#define SHIFT_MAX	22u
+#define SHIFT_MIN	5u
+#define HEAP_MAX	(UINT64_C(4) << 30)
+#define ADDRESS_BITS	47
+#define FREE		0xffu
+#define MAP_PIECE	64u
+#define NAME_READ	40u
+#define FRAME_WORDS_MAX (1u << 17)
+
+/* ---- heaps ----------------------------------------------------------------------------------- */
+
+static int read_heap(struct hotspot_code *code, struct target_memory *memory, uint64_t heap)
+{
+	const uint64_t *at = code->layout->at;
+	uint64_t space = heap + at[HOTSPOT_HEAP_MEMORY], map = heap + at[HOTSPOT_HEAP_SEGMAP];
+	struct hotspot_heap h = {};
+	uint64_t map_high = 0;
+	uint32_t shift;
+	const struct {
+		uint64_t from, *to;
+	} words[] = {
+		{space + at[HOTSPOT_SPACE_LOW_BOUNDARY], &h.low},
+		{space + at[HOTSPOT_SPACE_HIGH_BOUNDARY], &h.high},
+		{space + at[HOTSPOT_SPACE_HIGH], &h.committed},
+		{map + at[HOTSPOT_SPACE_LOW], &h.map},
+		{map + at[HOTSPOT_SPACE_HIGH], &map_high},
+	};
+	int err = target_memory__u32(memory, &shift, heap + at[HOTSPOT_HEAP_SEGMENT_SHIFT]);
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && !err; i++)
+		err = target_memory__word(memory, words[i].to, words[i].from);
+	if (err)
+		return err;
+	if (h.low >= h.high || h.high >> ADDRESS_BITS || h.high - h.low > HEAP_MAX ||
+	    h.committed < h.low || h.committed > h.high || map_high < h.map || shift < SHIFT_MIN ||
+	    shift > SHIFT_MAX || (code->count && shift != code->shift))
+		return -ENODATA;
+	code->shift = shift;
+	h.map_size = min_u64(map_high - h.map, (h.committed - h.low) >> shift);
+	code->heaps[code->count++] = h;
+	return 0;
+}
+
+static int compare_heaps(const void *a, const void *b)
+{
+	const struct hotspot_heap *x = a, *y = b;
+
+	return x->low < y->low ? -1 : x->low > y->low;
+}
+
+/* Ascending, and none within another. */
+static int sort_heaps(struct hotspot_code *code)
+{
+	qsort(code->heaps, code->count, sizeof(code->heaps[0]), compare_heaps);
+	for (unsigned int i = 1; i < code->count; i++)
+		if (code->heaps[i].low < code->heaps[i - 1].high)
+			return -ENODATA;
+	return 0;
+}
+
+static int read_interpreter(struct hotspot_code *code, struct target_memory *memory)
+{
+	const uint64_t *at = code->layout->at;
+	uint64_t queue;
+	uint32_t end;
+	int err = target_memory__word(memory, &queue, at[HOTSPOT_INTERPRETER]);
+
+	if (!err)
+		err = target_memory__word(memory, &code->bytecode_start,
+					  queue + at[HOTSPOT_QUEUE_START]);
+	if (!err)
+		err = target_memory__u32(memory, &end, queue + at[HOTSPOT_QUEUE_END]);
+	if (!err)
+		code->bytecode_end = code->bytecode_start + min_u64(end, HOTSPOT_CODE_MAX);
+	return err;
+}
+
+int hotspot_code__read(struct hotspot_code *code, const struct hotspot_layout *layout,
+		       struct target_memory *memory)
+{
+	const uint64_t *at = layout->at;
+	uint64_t array, data;
+	uint32_t length = 0;
+	int err;
+
+	*code = (struct hotspot_code){.layout = layout};
+	if (!layout->can[HOTSPOT_CAN_UNWIND])
+		return -ENODATA;
+	err = target_memory__word(memory, &array, at[HOTSPOT_HEAPS]);
+	if (!err)
+		err = target_memory__u32(memory, &length, array + at[HOTSPOT_ARRAY_LENGTH]);
+	if (!err)
+		err = target_memory__word(memory, &data, array + at[HOTSPOT_ARRAY_DATA]);
+	if (!err && (!length || length > HOTSPOT_HEAPS_MAX))
+		err = -ENODATA;
+	for (uint32_t i = 0; i < length && !err; i++) {
+		uint64_t heap;
+
+		err = target_memory__word(memory, &heap, data + i * sizeof(heap));
+		if (!err)
+			err = read_heap(code, memory, heap);
+	}
+	if (!err)
+		err = sort_heaps(code);
+	return err ? err : read_interpreter(code, memory);
+}
+
+const struct hotspot_heap *hotspot_code__heap(const struct hotspot_code *code, uint64_t address)
+{
+	for (unsigned int i = 0; i < code->count; i++)
+		if (address >= code->heaps[i].low && address < code->heaps[i].high)
+			return &code->heaps[i];
+	return NULL;
+}
+
+int hotspot_code__find(const struct hotspot_code *code, struct target_memory *memory,
+		       uint64_t address, uint64_t *blob)
+{
+	const struct hotspot_heap *h = hotspot_code__heap(code, address);
+	unsigned char piece[MAP_PIECE];
+	uint64_t at, start = 1, end = 0;
+
+	if (!h)
+		return -ENOENT;
+	at = (address - h->low) >> code->shift;
+	for (unsigned int hops = 0; hops < HOTSPOT_HOPS_MAX; hops++) {
+		unsigned char back;
+
+		if (at < start || at >= end) {
+			int err;
+
+			end = at + 1;
+			start = end > MAP_PIECE ? end - MAP_PIECE : 0;
+			err = target_memory__read(memory, piece, end - start, h->map + start);
+			if (err)
+				return err;
+		}
+		back = piece[at - start];
+		if (back == FREE)
+			return -ENOENT;
+		if (!back) {
+			*blob = h->low + (at << code->shift) +
+				code->layout->at[HOTSPOT_HEAP_BLOCK_SIZE];
+			return 0;
+		}
+		if (back > at)
+			return -ELOOP;
+		at -= back;
+	}
+	return -ELOOP;
+}
+
+/* ---- a blob ---------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *prefix;
+	enum hotspot_kind kind;
+} kinds_by_name[] = {
+	{"nmethod", HOTSPOT_NMETHOD},
+	{"native nmethod", HOTSPOT_NATIVE},
+	{"Interpreter", HOTSPOT_BYTECODE},
+	{"StubRoutines (continuation", HOTSPOT_CONTINUATION},
+	{"Stub Generator continuation", HOTSPOT_CONTINUATION},
+	{"StubRoutines", HOTSPOT_STUBS},
+	{"Stub Generator", HOTSPOT_STUBS},
+	{"I2C/C2I adapters", HOTSPOT_ADAPTERS},
+	{"MethodHandles adapters", HOTSPOT_ADAPTERS},
+	{"vtable chunks", HOTSPOT_NO_FRAME},
+	{"InlineCacheBuffer", HOTSPOT_NO_FRAME},
+	{"ExceptionBlob", HOTSPOT_EXCEPTION},
+	{"SafepointBlob", HOTSPOT_SAFEPOINT},
+	{"DeoptimizationBlob", HOTSPOT_DEOPT},
+};
+
+static enum hotspot_kind kind_by_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kinds_by_name) / sizeof(kinds_by_name[0]); i++)
+		if (!strncmp(name, kinds_by_name[i].prefix, strlen(kinds_by_name[i].prefix)))
+			return kinds_by_name[i].kind;
+	return HOTSPOT_RUNTIME;
+}
+
+static int read_kind(struct hotspot_code *code, struct target_memory *memory, uint64_t name,
+		     enum hotspot_kind *kind)
+{
+	size_t slot = (name >> 3 ^ name >> 12) % HOTSPOT_NAMES_KNOWN;
+	char text[NAME_READ];
+	int err;
+
+	if (code->kinds[slot].name != name || !name) {
+		err = target_memory__string(memory, text, sizeof(text), name);
+		if (err && err != -ENAMETOOLONG)
+			return err;
+		code->kinds[slot].name = name;
+		code->kinds[slot].kind = kind_by_name(text);
+	}
+	*kind = code->kinds[slot].kind;
+	return 0;
+}
+
+struct header {
+	const struct hotspot_layout *layout;
+	const unsigned char *bytes;
+};
+
+static bool has(const struct header *h, enum hotspot_fact fact)
+{
+	return h->layout->known[fact];
+}
+
+static uint64_t number_at(const struct header *h, enum hotspot_fact fact, size_t size)
+{
+	uint64_t number = 0;
+
+	if (has(h, fact))
+		memcpy(&number, h->bytes + h->layout->at[fact], size);
+	return number;
+}
+
+static void take_code(const struct header *h, struct hotspot_blob *b)
+{
+	if (has(h, HOTSPOT_BLOB_CODE_OFFSET)) {
+		b->code = b->address + (uint32_t)number_at(h, HOTSPOT_BLOB_CODE_OFFSET, 4);
+		b->code_end = b->address + (uint32_t)number_at(h, HOTSPOT_BLOB_DATA_OFFSET, 4);
+		/* there it became narrower, too */
+		b->frame_complete = (int16_t)number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 2) < 0
+					    ? 0
+					    : number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 2);
+	} else {
+		b->code = number_at(h, HOTSPOT_BLOB_CODE_BEGIN, 8);
+		b->code_end = number_at(h, HOTSPOT_BLOB_CODE_END, 8);
+		b->frame_complete = (int32_t)number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 4) < 0
+					    ? 0
+					    : number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 4);
+	}
+}
+
+static uint64_t within(const struct hotspot_blob *b, uint64_t address)
+{
+	return address >= b->code && address < b->code_end ? address : 0;
+}
+
+static void take_nmethod(const struct header *h, struct hotspot_blob *b)
+{
+	b->method = number_at(h, HOTSPOT_METHOD_OF, 8);
+	b->compile_id = number_at(h, HOTSPOT_COMPILE_ID, 4);
+	b->orig_pc_offset = number_at(h, HOTSPOT_ORIG_PC_OFFSET, 4);
+	if (has(h, HOTSPOT_VERIFIED_ENTRY))
+		b->verified_entry = within(b, number_at(h, HOTSPOT_VERIFIED_ENTRY, 8));
+	else
+		b->verified_entry =
+			within(b, b->code + number_at(h, HOTSPOT_VERIFIED_ENTRY_OFFSET, 2));
+	if (has(h, HOTSPOT_DEOPT_HANDLER))
+		b->deopt_handler = within(b, number_at(h, HOTSPOT_DEOPT_HANDLER, 8));
+	else if (has(h, HOTSPOT_DEOPT_HANDLER_OFFSET))
+		b->deopt_handler =
+			within(b, b->address + number_at(h, HOTSPOT_DEOPT_HANDLER_OFFSET, 4));
+}
+
+int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
+		       const unsigned char *bytes, uint64_t address, struct hotspot_blob *b)
+{
+	const struct header h = {code->layout, bytes};
+	const struct hotspot_heap *heap = hotspot_code__heap(code, address);
+	int err;
+
+	*b = (struct hotspot_blob){.address = address};
+	b->name = number_at(&h, HOTSPOT_BLOB_NAME, 8);
+	b->size = number_at(&h, HOTSPOT_BLOB_SIZE, 4);
+	b->frame_size = number_at(&h, HOTSPOT_BLOB_FRAME_SIZE, 4);
+	take_code(&h, b);
+	if (!heap || !b->size || b->size > heap->high - address || b->code < address ||
+	    b->code_end < b->code || b->code_end > address + b->size)
+		return -ENODATA;
+	if (b->frame_size > FRAME_WORDS_MAX) /* -1: it has none */
+		b->frame_size = 0;
+	err = read_kind(code, memory, b->name, &b->kind);
+	if (err)
+		return err;
+	if (b->kind == HOTSPOT_NMETHOD || b->kind == HOTSPOT_NATIVE)
+		take_nmethod(&h, b);
+	return 0;
+}
+
+int hotspot_code__blob(struct hotspot_code *code, struct target_memory *memory, uint64_t address,
+		       struct hotspot_blob *blob)
+{
+	unsigned char bytes[HOTSPOT_HEADER_MAX];
+	int err = target_memory__read(memory, bytes, code->layout->header_size, address);
+
+	return err ? err : hotspot_code__take(code, memory, bytes, address, blob);
+}
+
+int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory *memory,
+			  uint64_t blob)
+{
+	const struct hotspot_layout *l = code->layout;
+	uint8_t used = 1;
+	int err = 0;
+
+	if (l->known[HOTSPOT_HEAP_BLOCK_USED])
+		err = target_memory__read(memory, &used, sizeof(used),
+					  blob - l->at[HOTSPOT_HEAP_BLOCK_SIZE] +
+						  l->at[HOTSPOT_HEAP_BLOCK_USED]);
+	return err ? err : used ? 0 : -ENODATA;
+}
+
+int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *memory, char *name,
+		       size_t size)
+{
+	return target_memory__string(memory, name, size, blob->name);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtimes/hotspot/layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "runtimes/target_blocks.h"
+
+#define ENTRIES_MAX	 20000u /* all tables of JDK 21 together have 2,064, its flags 1,400 */
+#define STRIDE_MAX	 256u
+#define NAME_MAX_SIZE	 64u
+#define OFFSET_MAX	 0x10000u /* of a field, size of a type: larger ones are forged */
+#define STUB_ENTRIES_MAX 256u
+
+const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {
+	[HOTSPOT_STRUCTS] = "gHotSpotVMStructs",
+	[HOTSPOT_STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
+	[HOTSPOT_STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
+	[HOTSPOT_STRUCT_FIELD] = "gHotSpotVMStructEntryFieldNameOffset",
+	[HOTSPOT_STRUCT_OFFSET] = "gHotSpotVMStructEntryOffsetOffset",
+	[HOTSPOT_STRUCT_ADDRESS] = "gHotSpotVMStructEntryAddressOffset",
+	[HOTSPOT_TYPES] = "gHotSpotVMTypes",
+	[HOTSPOT_TYPE_STRIDE] = "gHotSpotVMTypeEntryArrayStride",
+	[HOTSPOT_TYPE_NAME] = "gHotSpotVMTypeEntryTypeNameOffset",
+	[HOTSPOT_TYPE_SIZE] = "gHotSpotVMTypeEntrySizeOffset",
+	[HOTSPOT_INTS] = "gHotSpotVMIntConstants",
+	[HOTSPOT_INT_STRIDE] = "gHotSpotVMIntConstantEntryArrayStride",
+	[HOTSPOT_INT_NAME] = "gHotSpotVMIntConstantEntryNameOffset",
+	[HOTSPOT_INT_VALUE] = "gHotSpotVMIntConstantEntryValueOffset",
+};
+
+enum kind { FIELD, STATIC, SIZE, CONSTANT };
+
+static const char *const fact_names[HOTSPOT_FACT_COUNT] = {
+#define X(name) [HOTSPOT_##name] = #name,
+	HOTSPOT_FACTS(X)
+#undef X
+};
+
+/* Those of a type stand together. */
+static const struct wanted {
+	const char *type, *field;
+	enum kind kind;
+	enum hotspot_fact fact;
+} wanted[] = {
+	{"CodeCache", "_heaps", STATIC, HOTSPOT_HEAPS},
+	{"GrowableArrayBase", "_len", FIELD, HOTSPOT_ARRAY_LENGTH},
+	{"GrowableArray<int>", "_data", FIELD, HOTSPOT_ARRAY_DATA},
+	{"CodeHeap", "_memory", FIELD, HOTSPOT_HEAP_MEMORY},
+	{"CodeHeap", "_segmap", FIELD, HOTSPOT_HEAP_SEGMAP},
+	{"CodeHeap", "_log2_segment_size", FIELD, HOTSPOT_HEAP_SEGMENT_SHIFT},
+	{"VirtualSpace", "_low_boundary", FIELD, HOTSPOT_SPACE_LOW_BOUNDARY},
+	{"VirtualSpace", "_high_boundary", FIELD, HOTSPOT_SPACE_HIGH_BOUNDARY},
+	{"VirtualSpace", "_low", FIELD, HOTSPOT_SPACE_LOW},
+	{"VirtualSpace", "_high", FIELD, HOTSPOT_SPACE_HIGH},
+	{"HeapBlock", "", SIZE, HOTSPOT_HEAP_BLOCK_SIZE},
+	{"HeapBlock::Header", "_used", FIELD, HOTSPOT_HEAP_BLOCK_USED},
+	{"CodeBlob", "_name", FIELD, HOTSPOT_BLOB_NAME},
+	{"CodeBlob", "_size", FIELD, HOTSPOT_BLOB_SIZE},
+	{"CodeBlob", "_frame_size", FIELD, HOTSPOT_BLOB_FRAME_SIZE},
+	{"CodeBlob", "_frame_complete_offset", FIELD, HOTSPOT_BLOB_FRAME_COMPLETE},
+	{"CodeBlob", "_code_begin", FIELD, HOTSPOT_BLOB_CODE_BEGIN},
+	{"CodeBlob", "_code_end", FIELD, HOTSPOT_BLOB_CODE_END},
+	{"CodeBlob", "_code_offset", FIELD, HOTSPOT_BLOB_CODE_OFFSET},
+	{"CodeBlob", "_data_offset", FIELD, HOTSPOT_BLOB_DATA_OFFSET},
+	{"CodeBlob", "_mutable_data", FIELD, HOTSPOT_BLOB_MUTABLE_DATA},
+	{"CodeBlob", "_relocation_size", FIELD, HOTSPOT_BLOB_RELOCATION_SIZE},
+	{"CompiledMethod", "_method", FIELD, HOTSPOT_METHOD_OF},
+	{"CompiledMethod", "_deopt_handler_begin", FIELD, HOTSPOT_DEOPT_HANDLER},
+	{"CompiledMethod", "_scopes_data_begin", FIELD, HOTSPOT_SCOPES_DATA},
+	{"nmethod", "_method", FIELD, HOTSPOT_METHOD_OF},
+	{"nmethod", "_compile_id", FIELD, HOTSPOT_COMPILE_ID},
+	{"nmethod", "_verified_entry_point", FIELD, HOTSPOT_VERIFIED_ENTRY},
+	{"nmethod", "_verified_entry_offset", FIELD, HOTSPOT_VERIFIED_ENTRY_OFFSET},
+	{"nmethod", "_deopt_handler_offset", FIELD, HOTSPOT_DEOPT_HANDLER_OFFSET},
+	{"nmethod", "_orig_pc_offset", FIELD, HOTSPOT_ORIG_PC_OFFSET},
+	{"nmethod", "_scopes_pcs_offset", FIELD, HOTSPOT_SCOPES_PCS},
+	{"nmethod", "_dependencies_offset", FIELD, HOTSPOT_SCOPES_PCS_END},
+	{"nmethod", "_scopes_data_offset", FIELD, HOTSPOT_SCOPES_DATA},
+	{"nmethod", "_metadata_offset", FIELD, HOTSPOT_METADATA_OFFSET},
+	{"nmethod", "_immutable_data", FIELD, HOTSPOT_IMMUTABLE_DATA},
+	{"nmethod", "_immutable_data_size", FIELD, HOTSPOT_IMMUTABLE_SIZE},
+	{"Method", "_constMethod", FIELD, HOTSPOT_CONST_METHOD},
+	{"ConstMethod", "_constants", FIELD, HOTSPOT_CONSTANTS},
+	{"ConstMethod", "_name_index", FIELD, HOTSPOT_NAME_INDEX},
+	{"ConstMethod", "_signature_index", FIELD, HOTSPOT_SIGNATURE_INDEX},
+	{"ConstMethod", "_code_size", FIELD, HOTSPOT_CODE_SIZE},
+	{"ConstMethod", "_flags", FIELD, HOTSPOT_METHOD_FLAGS},
+	{"ConstMethod", "_flags._flags", FIELD, HOTSPOT_METHOD_FLAGS},
+	{"ConstMethod", "", SIZE, HOTSPOT_CONST_METHOD_SIZE},
+	{"ConstantPool", "_pool_holder", FIELD, HOTSPOT_POOL_HOLDER},
+	{"ConstantPool", "_source_file_name_index", FIELD, HOTSPOT_POOL_FILE_INDEX},
+	{"ConstantPool", "_length", FIELD, HOTSPOT_POOL_LENGTH},
+	{"ConstantPool", "", SIZE, HOTSPOT_POOL_SIZE},
+	{"Klass", "_name", FIELD, HOTSPOT_KLASS_NAME},
+	{"Symbol", "_hash_and_refcount", FIELD, HOTSPOT_SYMBOL_REFERENCES},
+	{"Symbol", "_length", FIELD, HOTSPOT_SYMBOL_LENGTH},
+	{"Symbol", "_body", FIELD, HOTSPOT_SYMBOL_BODY},
+	{"AbstractInterpreter", "_code", STATIC, HOTSPOT_INTERPRETER},
+	{"StubQueue", "_stub_buffer", FIELD, HOTSPOT_QUEUE_START},
+	{"StubQueue", "_queue_end", FIELD, HOTSPOT_QUEUE_END},
+	{"InterpreterCodelet", "_size", FIELD, HOTSPOT_CODELET_SIZE},
+	{"InterpreterCodelet", "_description", FIELD, HOTSPOT_CODELET_DESCRIPTION},
+	{"InterpreterCodelet", "", SIZE, HOTSPOT_CODELET_TYPE_SIZE},
+	{"JavaThread", "_cont_entry", FIELD, HOTSPOT_CONT_ENTRY},
+	{"StubRoutines", "_call_stub_return_address", STATIC, HOTSPOT_CALL_STUB_RETURN},
+	{"PerfMemory", "_start", STATIC, HOTSPOT_PERF_START},
+	{"PerfMemory", "_top", STATIC, HOTSPOT_PERF_TOP},
+	{"Abstract_VM_Version", "_vm_major_version", STATIC, HOTSPOT_VM_MAJOR},
+	{"JVMFlag", "flags", STATIC, HOTSPOT_FLAGS},
+	{"JVMFlag", "numFlags", STATIC, HOTSPOT_FLAG_COUNT},
+	{"JVMFlag", "_name", FIELD, HOTSPOT_FLAG_NAME},
+	{"JVMFlag", "_addr", FIELD, HOTSPOT_FLAG_VALUE},
+	{"JVMFlag", "", SIZE, HOTSPOT_FLAG_SIZE},
+	{"Flag", "flags", STATIC, HOTSPOT_FLAGS},
+	{"Flag", "numFlags", STATIC, HOTSPOT_FLAG_COUNT},
+	{"Flag", "_name", FIELD, HOTSPOT_FLAG_NAME},
+	{"Flag", "_addr", FIELD, HOTSPOT_FLAG_VALUE},
+	{"Flag", "", SIZE, HOTSPOT_FLAG_SIZE},
+	{"frame::interpreter_frame_sender_sp_offset", "", CONSTANT, HOTSPOT_SENDER_SP_OFFSET},
+};
+
+#define WANTED (sizeof(wanted) / sizeof(wanted[0]))
+
+struct reading {
+	struct hotspot_layout *layout;
+	struct target_blocks blocks;
+	uint64_t exported[HOTSPOT_EXPORTS];
+	/* of the type that the last entries were of */
+	uint64_t type_address;
+	size_t first, end;
+	bool is_stubs;
+};
+
+struct table {
+	uint64_t array, stride;
+	int (*visit)(struct reading *r, const unsigned char *entry);
+};
+
+static uint64_t word_at(const unsigned char *entry, uint64_t offset)
+{
+	uint64_t word = 0;
+
+	if (offset <= STRIDE_MAX - sizeof(word))
+		memcpy(&word, entry + offset, sizeof(word));
+	return word;
+}
+
+static int read_name(struct reading *r, char name[NAME_MAX_SIZE], uint64_t address)
+{
+	int err = target_blocks__string(&r->blocks, name, NAME_MAX_SIZE, address);
+
+	return err == -ENAMETOOLONG ? 0 : err;
+}
+
+/* The first of several entries for a fact is the one that counts. */
+static void note(struct hotspot_layout *l, const struct wanted *w, uint64_t value)
+{
+	if (l->known[w->fact] || ((w->kind == FIELD || w->kind == SIZE) && value > OFFSET_MAX) ||
+	    (w->kind != FIELD && w->kind != CONSTANT && !value))
+		return;
+	l->at[w->fact] = value;
+	l->known[w->fact] = true;
+}
+
+static int look_up_type(struct reading *r, uint64_t address)
+{
+	char name[NAME_MAX_SIZE];
+	int err = read_name(r, name, address);
+
+	if (err)
+		return err;
+	r->type_address = address;
+	for (r->first = 0; r->first < WANTED && strcmp(wanted[r->first].type, name); r->first++)
+		;
+	for (r->end = r->first; r->end < WANTED && !strcmp(wanted[r->end].type, name); r->end++)
+		;
+	r->is_stubs = !strcmp(name, "StubRoutines");
+	return 0;
+}
+
+static int note_stub(struct hotspot_layout *l, uint64_t address)
+{
+	if (!address || l->stub_entries.count == STUB_ENTRIES_MAX)
+		return 0;
+	return vec_push(&l->stub_entries, address);
+}
+
+static int visit_field(struct reading *r, const unsigned char *entry)
+{
+	uint64_t type = word_at(entry, r->exported[HOTSPOT_STRUCT_TYPE]);
+	uint64_t offset = word_at(entry, r->exported[HOTSPOT_STRUCT_OFFSET]);
+	uint64_t address = word_at(entry, r->exported[HOTSPOT_STRUCT_ADDRESS]);
+	char name[NAME_MAX_SIZE];
+	int err = type == r->type_address ? 0 : look_up_type(r, type);
+
+	if (!err && r->is_stubs)
+		err = note_stub(r->layout, address);
+	if (err || r->first == r->end)
+		return err;
+	err = read_name(r, name, word_at(entry, r->exported[HOTSPOT_STRUCT_FIELD]));
+	if (err)
+		return err;
+	for (size_t i = r->first; i < r->end; i++)
+		if ((wanted[i].kind == FIELD || wanted[i].kind == STATIC) &&
+		    !strcmp(wanted[i].field, name))
+			note(r->layout, &wanted[i], wanted[i].kind == STATIC ? address : offset);
+	return 0;
+}
+
+static int visit_type(struct reading *r, const unsigned char *entry)
+{
+	int err = look_up_type(r, word_at(entry, r->exported[HOTSPOT_TYPE_NAME]));
+
+	if (err)
+		return err;
+	for (size_t i = r->first; i < r->end; i++)
+		if (wanted[i].kind == SIZE)
+			note(r->layout, &wanted[i], word_at(entry, r->exported[HOTSPOT_TYPE_SIZE]));
+	return 0;
+}
+
+static int visit_constant(struct reading *r, const unsigned char *entry)
+{
+	int err = look_up_type(r, word_at(entry, r->exported[HOTSPOT_INT_NAME]));
+
+	if (!err && r->first < r->end && wanted[r->first].kind == CONSTANT)
+		note(r->layout, &wanted[r->first],
+		     (uint64_t)(int32_t)word_at(entry, r->exported[HOTSPOT_INT_VALUE]));
+	return err;
+}
+
+/* Entries up to one without a name. */
+static int each_entry(struct reading *r, enum hotspot_export array, enum hotspot_export stride,
+		      enum hotspot_export name,
+		      int (*visit)(struct reading *r, const unsigned char *entry))
+{
+	uint64_t at = r->exported[array], step = r->exported[stride];
+
+	if (!at || !step || step > STRIDE_MAX)
+		return -ENODATA;
+	r->type_address = 0;
+	for (unsigned int i = 0; i < ENTRIES_MAX; i++, at += step) {
+		unsigned char entry[STRIDE_MAX] = {};
+		int err = target_blocks__read(&r->blocks, entry, step, at);
+
+		if (!err && !word_at(entry, r->exported[name]))
+			return 0;
+		if (!err)
+			err = visit(r, entry);
+		if (err)
+			return err;
+	}
+	return -ENODATA;
+}
+
+static int read_tables(struct reading *r, const uint64_t exports[HOTSPOT_EXPORTS])
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < HOTSPOT_EXPORTS && !err; i++)
+		err = exports[i] ? target_blocks__read(&r->blocks, &r->exported[i],
+						       sizeof(r->exported[i]), exports[i])
+				 : -ENODATA;
+	if (!err)
+		err = each_entry(r, HOTSPOT_STRUCTS, HOTSPOT_STRUCT_STRIDE, HOTSPOT_STRUCT_TYPE,
+				 visit_field);
+	if (!err)
+		err = each_entry(r, HOTSPOT_TYPES, HOTSPOT_TYPE_STRIDE, HOTSPOT_TYPE_NAME,
+				 visit_type);
+	if (!err)
+		err = each_entry(r, HOTSPOT_INTS, HOTSPOT_INT_STRIDE, HOTSPOT_INT_NAME,
+				 visit_constant);
+	return err;
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+/* The value of a flag of type bool. 1, 0; -ENODATA: there is none of this name; else as reading fails. */
+static int find_flag(struct reading *r, const char *wanted_name)
+{
+	const struct hotspot_layout *l = r->layout;
+	uint64_t at, count = 0, size = l->at[HOTSPOT_FLAG_SIZE];
+	int err = target_blocks__read(&r->blocks, &at, sizeof(at), l->at[HOTSPOT_FLAGS]);
+
+	if (!err)
+		err = target_blocks__read(&r->blocks, &count, sizeof(count),
+					  l->at[HOTSPOT_FLAG_COUNT]);
+	for (uint64_t i = 0; i < count && i < ENTRIES_MAX && !err; i++, at += size) {
+		unsigned char entry[STRIDE_MAX] = {}, value;
+		char name[NAME_MAX_SIZE];
+
+		err = target_blocks__read(&r->blocks, entry, size, at);
+		if (!err)
+			err = read_name(r, name, word_at(entry, l->at[HOTSPOT_FLAG_NAME]));
+		if (err || strcmp(name, wanted_name))
+			continue;
+		err = target_blocks__read(&r->blocks, &value, sizeof(value),
+					  word_at(entry, l->at[HOTSPOT_FLAG_VALUE]));
+		return err ? err : value != 0;
+	}
+	return err ? err : -ENODATA;
+}
+
+static enum hotspot_flag read_flag(struct reading *r, const char *name)
+{
+	const struct hotspot_layout *l = r->layout;
+	int value;
+
+	for (unsigned int i = HOTSPOT_FLAGS; i <= HOTSPOT_FLAG_VALUE; i++)
+		if (!l->known[i])
+			return HOTSPOT_FLAG_UNKNOWN;
+	if (!l->at[HOTSPOT_FLAG_SIZE] || l->at[HOTSPOT_FLAG_SIZE] > STRIDE_MAX)
+		return HOTSPOT_FLAG_UNKNOWN;
+	value = find_flag(r, name);
+	if (value < 0)
+		return HOTSPOT_FLAG_UNKNOWN;
+	return value ? HOTSPOT_FLAG_ON : HOTSPOT_FLAG_OFF;
+}
+
+/* ---- what that is enough for ----------------------------------------------------------------- */
+
+static void judge(struct hotspot_layout *l, enum hotspot_part part, const enum hotspot_fact *needed,
+		  size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (l->known[needed[i]])
+			continue;
+		l->can[part] = false;
+		if (!*l->missing[part])
+			snprintf(l->missing[part], sizeof(l->missing[part]), "%s",
+				 fact_names[needed[i]]);
+	}
+}
+
+#define JUDGE(l, part, ...)                                                                        \
+	do {                                                                                       \
+		const enum hotspot_fact needed_[] = {__VA_ARGS__};                                 \
+		judge(l, part, needed_, sizeof(needed_) / sizeof(needed_[0]));                     \
+	} while (0)
+
+static void judge_names(struct hotspot_layout *l)
+{
+	JUDGE(l, HOTSPOT_CAN_NAME, HOTSPOT_METHOD_OF, HOTSPOT_COMPILE_ID, HOTSPOT_CONST_METHOD,
+	      HOTSPOT_CONSTANTS, HOTSPOT_NAME_INDEX, HOTSPOT_CODE_SIZE, HOTSPOT_CONST_METHOD_SIZE,
+	      HOTSPOT_POOL_HOLDER, HOTSPOT_POOL_SIZE, HOTSPOT_KLASS_NAME, HOTSPOT_SYMBOL_LENGTH,
+	      HOTSPOT_SYMBOL_BODY);
+	JUDGE(l, HOTSPOT_CAN_LINE, HOTSPOT_METHOD_FLAGS, HOTSPOT_POOL_FILE_INDEX,
+	      HOTSPOT_POOL_LENGTH, HOTSPOT_VM_MAJOR, HOTSPOT_SCOPES_PCS, HOTSPOT_SCOPES_DATA);
+	if (l->known[HOTSPOT_IMMUTABLE_DATA])
+		JUDGE(l, HOTSPOT_CAN_LINE, HOTSPOT_IMMUTABLE_SIZE, HOTSPOT_BLOB_MUTABLE_DATA,
+		      HOTSPOT_BLOB_RELOCATION_SIZE);
+	else
+		JUDGE(l, HOTSPOT_CAN_LINE, HOTSPOT_SCOPES_PCS_END, HOTSPOT_METADATA_OFFSET);
+	l->can[HOTSPOT_CAN_LINE] = l->can[HOTSPOT_CAN_LINE] && l->can[HOTSPOT_CAN_NAME];
+}
+
+static void judge_all(struct hotspot_layout *l)
+{
+	for (unsigned int i = 0; i < HOTSPOT_PARTS; i++)
+		l->can[i] = true;
+	JUDGE(l, HOTSPOT_CAN_UNWIND, HOTSPOT_HEAPS, HOTSPOT_ARRAY_LENGTH, HOTSPOT_ARRAY_DATA,
+	      HOTSPOT_HEAP_MEMORY, HOTSPOT_HEAP_SEGMAP, HOTSPOT_HEAP_SEGMENT_SHIFT,
+	      HOTSPOT_SPACE_LOW_BOUNDARY, HOTSPOT_SPACE_HIGH_BOUNDARY, HOTSPOT_SPACE_LOW,
+	      HOTSPOT_SPACE_HIGH, HOTSPOT_HEAP_BLOCK_SIZE, HOTSPOT_BLOB_NAME, HOTSPOT_BLOB_SIZE,
+	      HOTSPOT_BLOB_FRAME_SIZE, HOTSPOT_BLOB_FRAME_COMPLETE, HOTSPOT_INTERPRETER,
+	      HOTSPOT_QUEUE_START, HOTSPOT_QUEUE_END, HOTSPOT_SENDER_SP_OFFSET);
+	if (l->known[HOTSPOT_BLOB_CODE_OFFSET])
+		JUDGE(l, HOTSPOT_CAN_UNWIND, HOTSPOT_BLOB_DATA_OFFSET);
+	else
+		JUDGE(l, HOTSPOT_CAN_UNWIND, HOTSPOT_BLOB_CODE_BEGIN, HOTSPOT_BLOB_CODE_END);
+	judge_names(l);
+	JUDGE(l, HOTSPOT_CAN_COUNT, HOTSPOT_PERF_START, HOTSPOT_PERF_TOP);
+}
+
+static void measure_header(struct hotspot_layout *l)
+{
+	for (unsigned int i = HOTSPOT_BLOB_NAME; i <= HOTSPOT_IMMUTABLE_SIZE; i++) {
+		if (!l->known[i])
+			continue;
+		if (l->at[i] + 8 > HOTSPOT_HEADER_MAX) {
+			l->known[i] = false;
+			continue;
+		}
+		if (l->at[i] + 8 > l->header_size)
+			l->header_size = l->at[i] + 8;
+	}
+}
+
+int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
+			 const uint64_t exports[HOTSPOT_EXPORTS])
+{
+	_cleanup_free_ struct reading *r = calloc(1, sizeof(*r));
+	int err;
+
+	*l = (struct hotspot_layout){};
+	if (!r)
+		return -ENOMEM;
+	r->layout = l;
+	err = target_blocks__init(&r->blocks, memory);
+	if (!err)
+		err = read_tables(r, exports);
+	if (!err && l->known[HOTSPOT_VM_MAJOR])
+		err = target_blocks__read(&r->blocks, &l->major, sizeof(l->major),
+					  l->at[HOTSPOT_VM_MAJOR]);
+	if (!err)
+		l->frame_pointers = read_flag(r, "PreserveFramePointer");
+	target_blocks__fini(&r->blocks);
+	if (err) {
+		hotspot_layout__fini(l);
+		return err;
+	}
+	measure_header(l);
+	judge_all(l);
+	return 0;
+}
+
+void hotspot_layout__fini(struct hotspot_layout *l)
+{
+	vec_free(&l->stub_entries);
+}

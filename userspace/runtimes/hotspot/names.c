@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtimes/hotspot/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "base/utf8.h"
+
+#define HAS_LINES      1u
+#define LINE_TABLE_MAX (256u << 10)
+#define LINE_PIECE     512u
+#define LINE_SKIP      0xffu
+#define LINE_ENTRY_MAX 11u /* bytes: the escape, and two numbers of 5 */
+#define ADDRESS_BITS   47
+#define PAGE	       4096u
+#define SYMBOL_READ    64u
+#define HEADER_READ    128u /* of a ConstMethod and of a ConstantPool; both have less */
+#define UNSIGNED5_LOW  192u
+#define EXCLUDED_SINCE 20u /* JDK */
+
+bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsigned int excluded,
+		       uint32_t *number)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		uint32_t byte;
+
+		if (*at >= size || bytes[*at] < excluded)
+			return false;
+		byte = bytes[(*at)++];
+		sum += (byte - excluded) << 6 * i;
+		if (byte < UNSIGNED5_LOW)
+			break;
+	}
+	*number = sum;
+	return true;
+}
+
+static unsigned int excluded_of(const struct hotspot_layout *l)
+{
+	return l->major >= EXCLUDED_SINCE;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_address(uint64_t address)
+{
+	return address >= 4096 && !(address & 7) && !(address >> ADDRESS_BITS);
+}
+
+/* An entry of a constant pool: whether it is resolved is in its lowest bit. */
+static int read_entry(const struct hotspot_layout *l, struct target_memory *memory, uint64_t pool,
+		      uint16_t index, uint64_t *entry)
+{
+	int err = target_memory__word(memory, entry,
+				      pool + l->at[HOTSPOT_POOL_SIZE] + 8 * (uint64_t)index);
+
+	*entry &= ~UINT64_C(1);
+	return err;
+}
+
+/* How many refer to it: the lower half of a word with its hash. 1: not known. */
+static unsigned int references_of(const struct hotspot_layout *l, const char *bytes, uint64_t size)
+{
+	uint64_t at = l->at[HOTSPOT_SYMBOL_REFERENCES];
+	uint16_t references = 1;
+
+	if (l->known[HOTSPOT_SYMBOL_REFERENCES] && at + sizeof(references) <= size)
+		memcpy(&references, bytes + at, sizeof(references));
+	return references;
+}
+
+/* Cut where it does not fit; it always ends. Most are read at once, with what lies behind them in their page. */
+static int read_symbol(const struct hotspot_layout *l, struct target_memory *memory,
+		       uint64_t symbol, char *text, size_t size)
+{
+	uint64_t body = l->at[HOTSPOT_SYMBOL_BODY], at = l->at[HOTSPOT_SYMBOL_LENGTH];
+	char bytes[SYMBOL_READ];
+	uint64_t part = min_u64(sizeof(bytes), PAGE - (symbol & (PAGE - 1)));
+	uint16_t length;
+	int err;
+
+	*text = '\0';
+	if (!is_address(symbol) || at + sizeof(length) > part)
+		return -ENODATA;
+	err = target_memory__read(memory, bytes, part, symbol);
+	if (err)
+		return err;
+	memcpy(&length, bytes + at, sizeof(length));
+	length = min_u64(length, size - 1);
+	if (body + length <= part)
+		memcpy(text, bytes + body, length);
+	else
+		err = target_memory__read(memory, text, length, symbol + body);
+	/* memory that was freed is in use for something else: no symbol has a NUL in it (JVMS 4.4.7) */
+	if (!err && (!references_of(l, bytes, part) || memchr(text, '\0', length)))
+		err = -ENODATA;
+	text[err ? 0 : length] = '\0';
+	return err;
+}
+
+/* "W$$Lambda+0x00007f86a4001000": of a hidden class. */
+static void strip_address(char *name)
+{
+	char *plus = strrchr(name, '+');
+
+	if (plus && !strncmp(plus, "+0x", 3) && plus[3] &&
+	    plus[3 + strspn(plus + 3, "0123456789abcdef")] == '\0')
+		*plus = '\0';
+}
+
+struct texts {
+	char class_name[MANAGED_NAME_MAX], method_name[MANAGED_NAME_MAX], file[MANAGED_NAME_MAX];
+	char signature[MANAGED_NAME_MAX]; /* "(I[Ljava/lang/String;)V"; "": not known */
+	char joined[2 * MANAGED_NAME_MAX + 2];
+};
+
+static uint64_t number_at(const unsigned char *bytes, uint64_t offset, size_t size)
+{
+	uint64_t number = 0;
+
+	if (offset <= HEADER_READ - size)
+		memcpy(&number, bytes + offset, size);
+	return number;
+}
+
+static int read_file(const struct hotspot_layout *l, struct target_memory *memory,
+		     const unsigned char *pool_bytes, uint64_t pool, struct texts *t)
+{
+	uint16_t index = number_at(pool_bytes, l->at[HOTSPOT_POOL_FILE_INDEX], 2);
+	uint64_t symbol;
+	int err;
+
+	/* the pool of a MethodHandle's intrinsic has the index of its class, and not that name */
+	if (!l->can[HOTSPOT_CAN_LINE] || !index ||
+	    index >= number_at(pool_bytes, l->at[HOTSPOT_POOL_LENGTH], 4))
+		return 0;
+	err = read_entry(l, memory, pool, index, &symbol);
+	return err ? err : read_symbol(l, memory, symbol, t->file, sizeof(t->file));
+}
+
+static int read_texts(const struct hotspot_layout *l, struct target_memory *memory,
+		      const struct hotspot_method *m, struct texts *t)
+{
+	unsigned char bytes[HEADER_READ];
+	uint64_t holder, symbol;
+	int err = is_address(m->pool) ? read_entry(l, memory, m->pool, m->name_index, &symbol)
+				      : -ENODATA;
+
+	if (!err)
+		err = read_symbol(l, memory, symbol, t->method_name, sizeof(t->method_name));
+	if (!err && m->signature_index)
+		err = read_entry(l, memory, m->pool, m->signature_index, &symbol);
+	if (!err && m->signature_index)
+		err = read_symbol(l, memory, symbol, t->signature, sizeof(t->signature));
+	if (!err)
+		err = target_memory__read(
+			memory, bytes, min_u64(l->at[HOTSPOT_POOL_SIZE], sizeof(bytes)), m->pool);
+	if (err)
+		return err;
+	holder = number_at(bytes, l->at[HOTSPOT_POOL_HOLDER], 8);
+	err = is_address(holder)
+		      ? target_memory__word(memory, &symbol, holder + l->at[HOTSPOT_KLASS_NAME])
+		      : -ENODATA;
+	if (!err)
+		err = read_symbol(l, memory, symbol, t->class_name, sizeof(t->class_name));
+	if (!err && (!*t->class_name || !*t->method_name))
+		err = -ENODATA; /* they are gone */
+	return err ? err : read_file(l, memory, bytes, m->pool, t);
+}
+
+/* ---- as HotSpot writes them ------------------------------------------------------------------ */
+
+/* What does not fit is left out. */
+struct line {
+	char *text;
+	size_t size, used;
+};
+
+static void add_text(struct line *line, const char *text, size_t size)
+{
+	size = min_u64(size, line->size - 1 - line->used);
+	memcpy(line->text + line->used, text, size);
+	line->used += size;
+	line->text[line->used] = '\0';
+}
+
+static void add_string(struct line *line, const char *text)
+{
+	add_text(line, text, strlen(text));
+}
+
+static void dots_for_slashes(char *name)
+{
+	for (; *name; name++)
+		if (*name == '/')
+			*name = '.';
+}
+
+static const char *basic_type(char letter)
+{
+	static const struct {
+		char letter;
+		const char *name;
+	} types[] = {
+		{'B', "byte"}, {'C', "char"},  {'D', "double"},	 {'F', "float"}, {'I', "int"},
+		{'J', "long"}, {'S', "short"}, {'Z', "boolean"}, {'V', "void"},
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].letter == letter)
+			return types[i].name;
+	return NULL;
+}
+
+/* One type of a signature: "[Ljava/lang/String;". False: it is none. */
+static bool add_type(struct line *line, const char **at)
+{
+	size_t dimensions = strspn(*at, "[");
+	const char *type = *at + dimensions, *basic = basic_type(*type), *end;
+
+	if (*type == 'L') {
+		end = strchr(type, ';');
+		if (!end)
+			return false;
+		add_text(line, type + 1, (size_t)(end - type) - 1);
+		*at = end + 1;
+	} else if (basic) {
+		add_string(line, basic);
+		*at = type + 1;
+	} else {
+		return false;
+	}
+	for (; dimensions; dimensions--)
+		add_string(line, "[]");
+	return true;
+}
+
+static bool add_signed_name(struct line *line, const struct texts *t)
+{
+	const char *at = t->signature, *end = strrchr(at, ')'), *result = end ? end + 1 : at;
+
+	if (*at++ != '(' || !end || !add_type(line, &result) || *result)
+		return false;
+	add_string(line, " ");
+	add_string(line, t->class_name);
+	add_string(line, ".");
+	add_string(line, t->method_name);
+	for (const char *between = "("; *at != ')'; between = ", ") {
+		add_string(line, between);
+		if (!add_type(line, &at))
+			return false;
+	}
+	add_string(line, t->signature[1] == ')' ? "()" : ")");
+	return true;
+}
+
+/* The file is named without its directory, which has the name of the package. */
+static void join_texts(struct texts *t, struct managed_function *f)
+{
+	const char *slash = strrchr(t->class_name, '/');
+	int package = slash ? (int)(slash - t->class_name) + 1 : 0;
+	struct line line = {t->joined, sizeof(t->joined), 0};
+
+	if (*t->file) {
+		snprintf(t->joined, sizeof(t->joined), "%.*s%s", package, t->class_name, t->file);
+		utf8_sanitize(f->file, sizeof(f->file), t->joined);
+	}
+	strip_address(t->class_name);
+	if (!add_signed_name(&line, t))
+		snprintf(t->joined, sizeof(t->joined), "%s.%s", t->class_name, t->method_name);
+	dots_for_slashes(t->joined);
+	utf8_sanitize(f->name, sizeof(f->name), t->joined);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+struct line_table {
+	struct target_memory *memory;
+	uint64_t address;
+	size_t got, at;
+	unsigned char bytes[LINE_PIECE];
+};
+
+/* As much as fits, up to the end of its page: what follows may not be there. */
+static int read_piece(struct line_table *t)
+{
+	uint64_t size = min_u64(4096 - (t->address & 4095), LINE_PIECE - t->got);
+	int err = target_memory__read(t->memory, t->bytes + t->got, size, t->address);
+
+	if (err)
+		return err;
+	t->got += size;
+	t->address += size;
+	return 0;
+}
+
+/* A whole entry ahead, which may begin at the end of one page and go on in the next. */
+static int refill(struct line_table *t)
+{
+	size_t left = t->got - t->at;
+	int err = 0;
+
+	if (left >= LINE_ENTRY_MAX)
+		return 0;
+	memmove(t->bytes, t->bytes + t->at, left);
+	t->at = 0;
+	t->got = left;
+	while (!err && t->got < LINE_ENTRY_MAX)
+		err = read_piece(t);
+	return t->got ? 0 : err;
+}
+
+static int32_t from_sign_bit(uint32_t v)
+{
+	return (int32_t)(v >> 1 ^ -(v & 1));
+}
+
+/* False: this was the last. */
+static bool take_line(struct line_table *t, unsigned int excluded, uint32_t *index, uint32_t *line)
+{
+	uint32_t index_delta, line_delta;
+	unsigned char byte;
+
+	if (t->at >= t->got || !(byte = t->bytes[t->at]))
+		return false;
+	t->at++;
+	if (byte != LINE_SKIP) {
+		*index += byte >> 3;
+		*line += byte & 7;
+		return true;
+	}
+	if (!hotspot_unsigned5(t->bytes, t->got, &t->at, excluded, &index_delta) ||
+	    !hotspot_unsigned5(t->bytes, t->got, &t->at, excluded, &line_delta))
+		return false;
+	*index += from_sign_bit(index_delta);
+	*line += from_sign_bit(line_delta);
+	return true;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct managed_row *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int read_lines(const struct hotspot_layout *l, struct target_memory *memory,
+		      const struct hotspot_method *m, struct managed_function *f)
+{
+	struct line_table t = {.memory = memory};
+	uint32_t index = 0, line = 0;
+	bool sorted = true;
+	int err = 0;
+
+	if (!m->has_lines)
+		return 0;
+	t.address = m->const_method + l->at[HOTSPOT_CONST_METHOD_SIZE] + m->code_size;
+	while (f->rows.count < MANAGED_ROWS_MAX) {
+		err = refill(&t);
+		if (err || !take_line(&t, excluded_of(l), &index, &line))
+			break;
+		if (index >= m->code_size || !line || line > UINT16_MAX)
+			break; /* the format has no more than 16 bits of both */
+		sorted = sorted &&
+			 (!f->rows.count || f->rows.data[f->rows.count - 1].offset <= index);
+		err = vec_push(&f->rows, (struct managed_row){.offset = index, .line = line});
+		if (err)
+			return err;
+	}
+	if (!sorted)
+		qsort(f->rows.data, f->rows.count, sizeof(f->rows.data[0]), compare_rows);
+	if (f->rows.count)
+		f->line = f->rows.data[0].line;
+	return err;
+}
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+int hotspot_method__read(const struct hotspot_layout *l, struct target_memory *memory,
+			 uint64_t method, struct hotspot_method *m)
+{
+	uint64_t size = min_u64(l->at[HOTSPOT_CONST_METHOD_SIZE], HEADER_READ);
+	unsigned char bytes[HEADER_READ] = {};
+	int err;
+
+	*m = (struct hotspot_method){.method = method};
+	if (!l->can[HOTSPOT_CAN_NAME] || !is_address(method))
+		return -ENODATA;
+	err = target_memory__word(memory, &m->const_method, method + l->at[HOTSPOT_CONST_METHOD]);
+	if (!err && !is_address(m->const_method))
+		err = -ENODATA;
+	if (!err)
+		err = target_memory__read(memory, bytes, size, m->const_method);
+	if (err)
+		return err;
+	m->pool = number_at(bytes, l->at[HOTSPOT_CONSTANTS], 8);
+	m->name_index = number_at(bytes, l->at[HOTSPOT_NAME_INDEX], 2);
+	if (l->known[HOTSPOT_SIGNATURE_INDEX])
+		m->signature_index = number_at(bytes, l->at[HOTSPOT_SIGNATURE_INDEX], 2);
+	m->code_size = number_at(bytes, l->at[HOTSPOT_CODE_SIZE], 2);
+	m->has_lines = l->can[HOTSPOT_CAN_LINE] &&
+		       number_at(bytes, l->at[HOTSPOT_METHOD_FLAGS], 2) & HAS_LINES;
+	return 0;
+}
+
+int hotspot_method__describe(const struct hotspot_layout *l, struct target_memory *memory,
+			     const struct hotspot_method *m, struct managed_function *f)
+{
+	_cleanup_free_ struct texts *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	err = read_texts(l, memory, m, t);
+	if (err)
+		return err;
+	join_texts(t, f);
+	return l->can[HOTSPOT_CAN_LINE] ? read_lines(l, memory, m, f) : 0;
+}
+
+int32_t hotspot_method__index(const struct hotspot_layout *l, const struct hotspot_method *m,
+			      uint64_t bytecode)
+{
+	uint64_t start = m->const_method + l->at[HOTSPOT_CONST_METHOD_SIZE];
+
+	return bytecode >= start && bytecode - start < m->code_size ? (int32_t)(bytecode - start)
+								    : -1;
+}
+
+enum hotspot_truth hotspot_method__check(const struct hotspot_layout *l,
+					 struct target_memory *memory,
+					 const struct hotspot_method *m)
+{
+	struct hotspot_method now;
+	int err = hotspot_method__read(l, memory, m->method, &now);
+
+	if (err && err != -ENODATA)
+		return HOTSPOT_UNKNOWN;
+	return !err && now.const_method == m->const_method && now.code_size == m->code_size
+		       ? HOTSPOT_CONFIRMED
+		       : HOTSPOT_STALE;
+}
+
+enum hotspot_truth hotspot_blob__check(struct hotspot_code *code, struct target_memory *memory,
+				       const struct hotspot_blob *blob)
+{
+	struct hotspot_blob now;
+	uint64_t address;
+	int err = hotspot_code__find(code, memory, blob->address, &address);
+
+	if (err == -ENOENT || err == -ELOOP || (!err && address != blob->address))
+		return HOTSPOT_STALE;
+	if (!err)
+		err = hotspot_code__is_used(code, memory, blob->address);
+	if (!err)
+		err = hotspot_code__blob(code, memory, blob->address, &now);
+	if (err)
+		return err == -ENODATA ? HOTSPOT_STALE : HOTSPOT_UNKNOWN;
+	return now.compile_id == blob->compile_id && now.method == blob->method &&
+			       now.size == blob->size
+		       ? HOTSPOT_CONFIRMED
+		       : HOTSPOT_STALE;
+}

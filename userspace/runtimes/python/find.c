@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtimes/python/find.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "runtimes/python/check.h"
+
+#define SEARCHED_MAX (1u << 20)
+#define PIECE	     (64u << 10)
+#define COOKIE_WORDS 16u /* bytes: the cookie and the version */
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int note_object(void *context, const struct elf_symbol *symbol)
+{
+	struct cpython_symbols *s = context;
+
+	if (!strcmp(symbol->name, "_PyRuntime") && !s->runtime)
+		s->runtime = symbol->address;
+	else if (!strcmp(symbol->name, "Py_Version"))
+		s->version_word = symbol->address;
+	else if (!strcmp(symbol->name, "PyCode_Type"))
+		s->code_type = symbol->address;
+	return 0;
+}
+
+static int note_function(void *context, const struct elf_symbol *symbol)
+{
+	struct cpython_symbols *s = context;
+
+	if (strcmp(symbol->name, "PyGILState_GetThisThreadState") != 0)
+		return 0;
+	s->gilstate = symbol->address;
+	return 1;
+}
+
+int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols)
+{
+	struct elf_section section;
+	ssize_t got;
+
+	*symbols = (struct cpython_symbols){};
+	if (!elf_file__is_x86_64(file))
+		return -ENOEXEC;
+	if (!elf_file__find_section(file, ".PyRuntime", &section)) {
+		symbols->runtime = section.address;
+		symbols->runtime_size = section.size;
+	}
+	elf_file__each_object(file, true, note_object, symbols);
+	if (!symbols->runtime)
+		return -ENOENT;
+	if (elf_file__each_symbol(file, note_function, symbols) != 1)
+		return 0;
+	got = elf_file__read_at(file, symbols->gilstate, symbols->gilstate_code,
+				sizeof(symbols->gilstate_code));
+	symbols->gilstate_size = got > 0 ? got : 0;
+	return 0;
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+/* The first table in a piece of memory, by its offset; `size`: there is none. */
+static size_t find_cookie(const uint8_t *bytes, size_t size)
+{
+	uint32_t version;
+
+	for (size_t at = 0; at + COOKIE_WORDS <= size; at += 8)
+		if (cpython_table__is(bytes + at, size - at, &version))
+			return at;
+	return size;
+}
+
+/* Pieces overlap by what could lie across their edge. */
+static uint64_t search_range(struct target_memory *m, struct target_range range, uint8_t *bytes,
+			     uint64_t *left)
+{
+	uint64_t at = (range.start + 7) & ~UINT64_C(7);
+
+	while (at < range.end && range.end - at >= COOKIE_WORDS && *left >= COOKIE_WORDS) {
+		size_t size = min_u64(min_u64(range.end - at, PIECE), *left), found;
+
+		*left -= size;
+		if (target_memory__read(m, bytes, size, at))
+			return 0;
+		found = find_cookie(bytes, size);
+		if (found < size)
+			return at + found;
+		if (size < PIECE)
+			return 0;
+		at += size - COOKIE_WORDS;
+	}
+	return 0;
+}
+
+static uint64_t search(const struct cpython_image *image, struct target_memory *m)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(PIECE);
+	uint64_t left = SEARCHED_MAX, found = 0;
+
+	for (size_t i = 0; bytes && !found && i < image->writable_count; i++)
+		found = search_range(m, image->writable[i], bytes, &left);
+	return found;
+}
+
+/*
+ * Of 3.12 and older. Where Py_Version is not exported the section's size tells: it differs by 300 KB between the two,
+ * and within each by less than a page.
+ */
+static enum cpython_verdict version_of(const struct cpython_image *image, struct target_memory *m,
+				       uint32_t *version)
+{
+	const struct cpython_symbols *s = image->symbols;
+	uint64_t word;
+
+	if (s && s->version_word) {
+		if (target_memory__word(m, &word, s->version_word + image->bias))
+			return CPYTHON_UNREADABLE;
+		*version = word;
+		return word >> 24 == 3 ? CPYTHON_OK : CPYTHON_NO_VERSION;
+	}
+	if (!s || !s->runtime_size || s->code_type)
+		return CPYTHON_TOO_OLD; /* 3.7 to 3.10 export other things, and not this */
+	if (s->runtime_size >> 12 == 0x28b20 >> 12)
+		*version = 0x030b00f0;
+	else if (s->runtime_size >> 12 == 0x70210 >> 12)
+		*version = 0x030c00f0;
+	else
+		return CPYTHON_NO_VERSION;
+	return CPYTHON_OK;
+}
+
+static enum cpython_verdict open_table(const uint8_t *table, size_t size, struct target_memory *m,
+				       struct cpython *py)
+{
+	enum cpython_verdict verdict = CPYTHON_UNKNOWN_VERSION;
+	bool known = cpython_version__is_known(py->version), too_early = false;
+
+	for (unsigned int attempt = 0;; attempt++) {
+		verdict = cpython_layout__of_table(table, size, attempt, &py->layout);
+		if (verdict == CPYTHON_UNKNOWN_VERSION)
+			return too_early ? CPYTHON_NOT_STARTED : verdict;
+		if (known || verdict == CPYTHON_FREE_THREADED)
+			return verdict;
+		if (verdict == CPYTHON_OK)
+			verdict = cpython__self_check(py, m);
+		if (verdict == CPYTHON_OK)
+			return verdict;
+		too_early |= verdict == CPYTHON_NOT_STARTED;
+	}
+}
+
+enum cpython_verdict cpython__find(const struct cpython_image *image, struct target_memory *m,
+				   struct cpython *py)
+{
+	const struct cpython_symbols *s = image->symbols;
+	bool told = s && s->runtime;
+	uint8_t table[CPYTHON_TABLE_MAX];
+	enum cpython_verdict verdict;
+
+	*py = (struct cpython){.runtime = told ? s->runtime + image->bias : search(image, m)};
+	if (!py->runtime)
+		return CPYTHON_ABSENT;
+	if (s && s->code_type)
+		py->code_type = s->code_type + image->bias;
+	if (target_memory__read(m, table, sizeof(table), py->runtime))
+		return CPYTHON_UNREADABLE;
+	if (cpython_table__is(table, sizeof(table), &py->version))
+		return open_table(table, sizeof(table), m, py);
+	verdict = version_of(image, m, &py->version);
+	return verdict ? verdict : cpython_layout__of_version(py->version, &py->layout);
+}

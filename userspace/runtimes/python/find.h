@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CPython in an image of a process: where its _PyRuntime is, of which version, and how it is laid out.
+ *
+ * What the file says is one thing (cpython_symbols: it may be kept by the file's identity), what the process has of it
+ * another. The runtime is recognized by content, never by a file's name: it may be in the program, in libpython, or in
+ * anything that it was linked into.
+ */
+#ifndef RUNTIMES_PYTHON_FIND_H
+#define RUNTIMES_PYTHON_FIND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/elf_file.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/target_memory.h"
+
+#define CPYTHON_CODE_BYTES 64u
+
+/* Virtual addresses of the file; 0: it does not tell. */
+struct cpython_symbols {
+	uint64_t runtime;      /* section .PyRuntime (3.11 on), or the symbol _PyRuntime */
+	uint64_t runtime_size; /* of the section; 0: by the symbol */
+	uint64_t version_word; /* Py_Version: 3.11 on */
+	uint64_t code_type;    /* PyCode_Type */
+	uint64_t gilstate;     /* PyGILState_GetThisThreadState(), and how it begins */
+	uint8_t gilstate_code[CPYTHON_CODE_BYTES];
+	size_t gilstate_size;
+};
+
+/*
+ * What a file tells of the CPython in it. 0; -ENOENT: nothing; -ENOEXEC: not 64-bit x86. Reads the section headers, the
+ * exported objects (as elf_file__each_object() bounds them), and only where there is a runtime the functions.
+ */
+int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols);
+
+/* An image of a process. */
+struct cpython_image {
+	const struct cpython_symbols *symbols; /* of its file; NULL or empty: nothing is known */
+	uint64_t bias;			       /* what is added to addresses of the file */
+	/* its own writable mappings: searched for a table (3.13 on) where its file tells nothing. Up to 1 MB is read. */
+	const struct target_range *writable;
+	size_t writable_count;
+};
+
+/*
+ * CPYTHON_OK and *py; else why not. CPYTHON_NOT_STARTED is for a version that needs a self-check, and has no Python
+ * frame yet.
+ */
+enum cpython_verdict cpython__find(const struct cpython_image *image, struct target_memory *m,
+				   struct cpython *py);
+
+#endif

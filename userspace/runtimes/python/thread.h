@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The state (PyThreadState) of a thread that is known by its fs base, and the states that an interpreter lists.
+ *
+ * The current state of a thread (_Py_tss_tstate) is no help: it is NULL whenever the GIL is released. The one that
+ * PyGILState_GetThisThreadState() returns stays: up to 3.14 under a pthread key, from 3.15 on in a word of
+ * thread-local storage. Both are found from the fs base by a few loads.
+ */
+#ifndef RUNTIMES_PYTHON_THREAD_H
+#define RUNTIMES_PYTHON_THREAD_H
+
+#include <stdint.h>
+
+#include "runtimes/python/find.h"
+#include "runtimes/python/layout.h"
+#include "runtimes/target_memory.h"
+
+#define CPYTHON_HOPS 3u
+
+/*
+ * p = fs base; for each hop p = *(u64 *)(p + offset): p is the state, or 0. One hop: thread-local storage at a constant
+ * offset, or a key below 32. Two: a larger key. Three: the storage of a library that was loaded later (through the DTV).
+ * A load that fails means that this thread has none yet.
+ */
+struct cpython_thread_word {
+	uint32_t hops;
+	int64_t offset[CPYTHON_HOPS];
+};
+
+/*
+ * Finds that word, and tries it on the threads that the interpreters list: a state has its thread's fs base in it.
+ * CPYTHON_OK; CPYTHON_NOT_STARTED: no thread to try it on, or too few to be sure of; CPYTHON_OTHER_LIBC;
+ * CPYTHON_THREADS_UNKNOWN; CPYTHON_UNREADABLE.
+ */
+enum cpython_verdict cpython_thread_word__find(const struct cpython *py,
+					       const struct cpython_image *image,
+					       struct target_memory *m,
+					       struct cpython_thread_word *word);
+
+/* 0 and the state, 0 if the thread has none; -EDQUOT, -ESRCH, -EPERM as of target_memory. */
+int cpython_thread_word__state(const struct cpython_thread_word *word, struct target_memory *m,
+			       uint64_t fs, uint64_t *state);
+
+#define CPYTHON_THREADS_MAX 4096u /* that are told of all interpreters */
+
+struct cpython_thread {
+	uint64_t state, interpreter;
+	uint64_t fs; /* 0: it is not bound to a thread */
+};
+
+/*
+ * Each thread state of each interpreter, newest first, as far as links can be followed. `visit` nonzero stops and is
+ * returned. 0; -ENOENT: there is no interpreter; negative errno of the first read that failed.
+ */
+typedef int (*cpython_thread_fn)(void *context, const struct cpython_thread *thread);
+int cpython__each_thread(const struct cpython *py, struct target_memory *m, cpython_thread_fn visit,
+			 void *context);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The contract of a runtime: what sysprof needs to recognize it, to give advice about it, to read its functions or the sizes
+ * of its frames from a process, and to judge what was found.
+ *
+ * table.c lists all runtimes. One that is only recognized has a row there; one whose memory is read has a folder, and nothing
+ * outside of it names that runtime, except bpf/ and the numbers in event.h and runtime_info.h. CONTRIBUTING.md, "a runtime",
+ * says what to write.
+ *
+ * Memory is read in a reader process, where runtimes/finder.h and runtimes/answers.h call what `struct runtime_memory` has.
+ * The collector only asks: `struct note_ops` says when, and what the words of a frame stand for.
+ */
+#ifndef RUNTIMES_RUNTIME_H
+#define RUNTIMES_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <sysprof/event.h>
+#include <sysprof/made_frames.h>
+#include <sysprof/runtime_info.h>
+
+#include "runtimes/target_memory.h"
+
+struct code_answers;
+struct elf_file;
+struct stat;
+
+/* ---- questions: from the words that the kernel noted of a frame ------------------------------ */
+
+struct code_question {
+	uint64_t function, check; /* as in a note */
+	uint64_t address; /* in compiled code: whose functions are inlined there? 0: not asked */
+	uint64_t time;	  /* of the sample that it is asked for */
+	uint32_t kind;	  /* enum frame_note_kind */
+	uint16_t
+		is_leaf; /* the address is where the thread was; 0: the byte before a return address */
+	uint16_t
+		is_told; /* 1: its answer is known, and need not be told again while it is the same */
+};
+/* What its words alone ask. */
+static inline struct code_question code_question(const struct sample_event *e,
+						 const struct frame_note *note)
+{
+	return (struct code_question){.function = note->function,
+				      .check = note->check,
+				      .time = e->header.time,
+				      .kind = note->kind};
+}
+#define NOTE_QUESTIONS_MAX 3u /* of one note */
+
+/* How long an answer about a function holds: that with these words in its note. */
+enum code_lasting {
+	CODE_MOVES, /* the words can be another function's later: read it again while it is sampled */
+	CODE_STAYS, /* it is read once */
+	CODE_LASTS, /* … and no other function ever has these words */
+	CODE_NUMBERED, /* no other function has these words, but more may be known of it later: read it again, seldom */
+};
+
+/* What the frames of one kind of note are named by. */
+enum note_naming {
+	NAMED_BY_FUNCTION, /* the function of the note, or the chain at its address */
+	NAMED_BY_CODE, /* the chain of a piece of compiled code, which is described once and ends with the code itself */
+	NAMED_BY_MODULE, /* the first call of the chain at its address */
+};
+
+/* Where the frames of one kind of note stand in a stack. */
+enum note_order {
+	NOTE_OF_FRAME, /* in the place of its native frame */
+	NOTE_IN_GROUP, /* in groups, in an order of their own; `frame` is the group's number. Without a check: no function */
+	NOTE_PLACES_GROUP, /* the frames of the group in `place` stand here */
+};
+
+/* How a note and its native frame become frames of the stack. */
+struct note_placing {
+	uint64_t
+		address; /* of compiled code: the frame is known by that; 0: by its place in the function */
+	bool is_native; /* the native frame says more */
+	bool has_callee; /* the native frame as well, inside: called by a function that has a file, or is not known */
+};
+
+/* One kind of note. */
+struct note_ops {
+	enum frame_note_kind kind;
+	enum frame_note_kind counted_as; /* among the frames of a profile's runtimes */
+	enum frame_note_kind calls;	 /* the kind of the functions in its chains */
+	enum note_naming naming;
+	enum note_order order;
+	bool is_urgent; /* memory of its functions is reused within milliseconds */
+	bool is_inherited; /* a child of fork has its parent's functions, and the kernel notes them from the fork on */
+	bool names_leaf; /* as the caller of code without a frame of its own it says what that may be */
+	enum code_lasting lasting; /* of a function with a check … */
+	bool needs_check;	   /* … without one its words can be another function's later */
+	/* What to ask about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's words. */
+	unsigned int (*ask)(const struct sample_event *e, const struct frame_note *note,
+			    struct code_question *questions);
+	/* `native`: the packed frame of the note. `is_made`: is that the address of code without a file? NULL: by its place. */
+	struct note_placing (*place)(const struct frame_note *note, uint64_t native,
+				     bool (*is_made)(const void *context, uint64_t address),
+				     const void *context);
+};
+
+static inline enum code_lasting note_lasting(const struct note_ops *ops, uint64_t check)
+{
+	return ops->needs_check && !check ? CODE_MOVES : ops->lasting;
+}
+
+/* ---- memory: in a reader process -------------------------------------------------------------- */
+
+/* A file that a process has mapped, and that may have the runtime in it. */
+struct runtime_lookup {
+	struct elf_file *file;
+	const struct stat *st;
+	uint32_t user; /* whose process it is: tenant_user() */
+	bool has_bias;
+	uint64_t bias;			     /* what is added to addresses of the file */
+	const struct target_range *writable; /* its writable mappings */
+	size_t writable_count;
+	struct target_memory memory; /* of the process */
+	bool may_come; /* set: the runtime is there and has not begun, another look is worth it */
+};
+
+/* What was found of a runtime, as it goes to the collector and into the judgement of `check -p`. */
+struct runtime_finding {
+	uint32_t is_seen;  /* it is in the process, read or not, */
+	uint32_t is_there; /* … and has begun */
+	uint32_t is_read;
+	uint32_t state;		 /* enum code_runtime_state, where it is reported */
+	uint32_t verdict, flags; /* its own */
+	uint32_t version[3];
+};
+
+/* What a copy of a function (EVENT_CODE_COPY) is read by, in the collector. */
+#define RUNTIME_LAYOUT_MAX 256u
+struct runtime_layout {
+	uint32_t size; /* 0: none */
+	uint32_t reserved;
+	char bytes[RUNTIME_LAYOUT_MAX];
+};
+
+/* What a process has. It comes from another process: the collector checks it by `is_sound`. */
+#define RUNTIME_MEMORIES_MAX 8u
+struct runtime_findings {
+	struct runtime_info info; /* for the kernel; `has` is 0 if that is nothing */
+	struct runtime_layout layout;
+	uint32_t may_come;
+	uint32_t keeps_frame_pointers; /* JIT code that is not walked otherwise does */
+	struct runtime_finding of[RUNTIME_MEMORIES_MAX];
+};
+
+/* ---- judging: `check -p` ---------------------------------------------------------------------- */
+
+enum survey_mark {
+	SURVEY_GOOD,   /* named */
+	SURVEY_PARTLY, /* some of it is */
+	SURVEY_BAD,
+};
+
+struct surveyed_runtime {
+	const char *name; /* "Node.js" */
+	char version[40]; /* "" */
+	enum survey_mark mark;
+	char text[256];	    /* what works, or what is missing and why */
+	const char *remedy; /* NULL: none is needed, or known */
+};
+
+void __attribute__((format(printf, 3, 4)))
+surveyed_runtime__judge(struct surveyed_runtime *runtime, enum survey_mark mark, const char *format,
+			...);
+
+struct runtime;
+
+/* How the memory of a runtime is read. Runtimes that are built on the same engine share one. */
+struct runtime_memory {
+	const struct runtime *home; /* the one that it is called by, where no file says which */
+	uint32_t bits;		    /* RUNTIME_… of runtime_info.has */
+	const struct note_ops *notes;
+	size_t note_count;
+
+	/* In a reader, with a zeroed `state` of so many bytes for each process. */
+	size_t state_size;
+	void (*find)(void *state, struct runtime_lookup *lookup); /* once for each file */
+	void (*fini)(void *state);				  /* NULL: nothing is to be freed */
+	/* Before the questions of a request. NULL: nothing is to be done. */
+	void (*begin)(void *state, struct target_memory *memory);
+	/* Adds events to `answers`, or none. 0; -E2BIG, -EDQUOT: a limit is reached; -ENOMEM. */
+	int (*answer)(void *state, struct code_answers *answers, struct target_memory *memory,
+		      const struct code_question *question);
+	void (*describe)(const void *state, struct runtime_findings *findings,
+			 struct runtime_finding *own);
+
+	/* In the collector. NULL: whatever `info` says is sound. */
+	bool (*is_sound)(const struct runtime_info *info);
+	/* The EVENT_CODE_FUNCTION of a copy, added to `answers`. 0; -ENODATA: it is incomplete; -ENOMEM. NULL: there are no copies. */
+	int (*read_copy)(struct code_answers *answers, const struct code_copy_event *copy,
+			 const struct runtime_layout *layout);
+	enum frame_note_kind
+		reports; /* the kind whose state goes to the recording (EVENT_CODE_RUNTIME); NONE: none */
+
+	/* `version`: of the file that it was recognized by; "". Fills the mark, the text, the version and the remedy. */
+	void (*judge)(const struct runtime_finding *found, const struct runtime *runtime,
+		      const char *version, struct surveyed_runtime *judgement);
+	bool is_absent_unless_read; /* a file of its name alone says nothing */
+	bool needs_walk; /* a perf map has its names, but does not make its stacks whole */
+};
+
+/* ---- a runtime -------------------------------------------------------------------------------- */
+
+#define RUNTIME_FILES	  4u
+#define RUNTIME_REGISTERS 16
+
+/* The sizes of the frames of its JIT code, which keeps no frame pointers; in a reader process. */
+struct frame_sizes_request {
+	struct made_runtime *runtime; /* with what is known of it so far */
+	const uint64_t *
+		registers; /* RUNTIME_REGISTERS of a thread that runs its code, by DWARF number, or all 0 */
+	const struct made_area *areas; /* executable memory without a file, ascending */
+	size_t area_count;
+};
+
+struct runtime {
+	const char *name;
+	struct runtime_file {
+		const char *start; /* of the name of a file that it is in */
+		bool whole;	   /* … and all of it, but for a version: digits and dots */
+	} files[RUNTIME_FILES];
+	const char *
+		modules; /* what names of files have that it loads, and that it is not in; NULL: nothing */
+	const char *remedy; /* how to start it so that it reports its code; NULL: it cannot */
+	const char *
+		lacks; /* what a recording lacks if it was started without that: words for a list */
+	const struct runtime_memory *memory; /* NULL: its functions are not read */
+	/* The version of the one in a file that the process has mapped, in a reader process. NULL: its memory says it. */
+	void (*read_version)(pid_t pid, const char *path, char *version, size_t size);
+	/* How its JIT code is unwound. */
+	bool has_own_walk; /* the kernel walks it by what was found, or it keeps frame pointers */
+	bool has_trampolines; /* pieces of it are so small that their instructions say how */
+	enum made_by by;      /* by sizes of frames: */
+	/* Ascending, without overlap, in *frames, which is the caller's to free. 0; -ENODATA: there are none; -ENOMEM. */
+	int (*frame_sizes)(const struct frame_sizes_request *request, struct made_frame **frames,
+			   size_t *count);
+};
+
+/* By the name of a file that a process has mapped, without its directories. NULL: it is none. */
+const struct runtime *runtime_of_file(const char *name);
+/* The same, whatever is behind the beginning of the name: "python3.12-dbg". */
+const struct runtime *runtime_like_file(const char *name);
+/* May a file of this path have a runtime in it whose memory is read? */
+bool runtime_may_be_in(const char *path);
+/* By what JIT code was made by. NULL: none. */
+const struct runtime *runtime_of_made_code(enum made_by by);
+/* Lower comes first where a process has several. */
+unsigned int runtime_rank(const struct runtime *runtime);
+
+/* Those whose memory is read, by numbers from 0 on, less than RUNTIME_MEMORIES_MAX. NULL: there are no more. */
+const struct runtime_memory *runtime_memory(unsigned int number);
+/* The one whose frames have a kind of note. NULL: none. */
+const struct runtime *runtime_of_note(enum frame_note_kind kind);
+
+/* All kinds of notes, by kind; NULL: no runtime has it. Filled once by each of its users. */
+struct note_table {
+	const struct note_ops *of[FRAME_NOTE_COUNT];
+};
+void note_table__init(struct note_table *notes);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Functions of JavaScript, and what is inlined in their compiled code. */
+#include <errno.h>
+#include <string.h>
+
+#include "runtimes/v8/found.h"
+#include "runtimes/v8/lines.h"
+#include "runtimes/v8/place.h"
+
+static struct v8_told *answer_of(struct v8_found *found, uint64_t sfi)
+{
+	return &found->told[(sfi >> 3 ^ sfi >> 9) & (V8_FUNCTIONS_TOLD - 1)];
+}
+
+/* One look at what was told already is enough, if it is the same function. What lacked something is read anew. */
+static bool is_unchanged(struct v8_found *found, const struct code_question *q)
+{
+	const struct v8_told *told = answer_of(found, q->function);
+	uint64_t now_at;
+
+	return q->is_told && told->sfi == q->function &&
+	       v8_function__check(&found->reader, q->function, &told->identity, &now_at) ==
+		       V8_CONFIRMED;
+}
+
+static void note_told(struct v8_found *found, const struct code_question *q,
+		      const struct v8_function *about, const struct managed_function *f)
+{
+	bool whole = about->sfi == q->function && !about->lost_script &&
+		     (about->is_builtin || f->rows.count);
+
+	*answer_of(found, q->function) = (struct v8_told){whole ? q->function : 0, about->identity};
+}
+
+/* Is the function that was sampled there? By its address alone nobody knows. */
+static bool is_the_one(struct v8_reader *r, const struct code_question *q, uint64_t sfi)
+{
+	uint64_t number;
+
+	return !q->check || (!v8_function__number(r, sfi, &number) && number == q->check);
+}
+
+/* -ENODATA: another function is there, or has come while name and lines were read: looked at last, without the pages. */
+static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
+			    const struct code_question *q, struct managed_function *f,
+			    struct v8_function *about)
+{
+	struct target_memory *memory = r->memory;
+	uint64_t bytecodes;
+	int err;
+
+	code_answers__keep_pages(answers, memory);
+	err = v8_function__read(r, q->function, f, about);
+	if (!err && q->check && about->number != q->check)
+		err = -ENODATA;
+	if (!err)
+		v8_lines__read(r, about->sfi, f, &bytecodes); /* else it has no lines */
+	memory->pages = NULL;
+	return !err && !is_the_one(r, q, about->sfi) ? -ENODATA : err;
+}
+
+static int add_v8_function(struct code_answers *answers, struct v8_found *found,
+			   const struct code_question *q)
+{
+	struct v8_reader *r = &found->reader;
+	struct managed_function f = {};
+	struct v8_function about;
+	int err;
+
+	if (is_unchanged(found, q))
+		return 0;
+	err = read_v8_function(answers, r, q, &f, &about);
+	if (!err)
+		note_told(found, q, &about, &f);
+	err = err ? code_answers__function(answers, q,
+					   err == -ENODATA ? CODE_STATE_STALE : CODE_STATE_UNKNOWN,
+					   0, NULL, 0)
+		  : code_answers__function(answers, q, CODE_STATE_CONFIRMED,
+					   (uint32_t)v8_layout__bytecode_bias(&found->layout), &f,
+					   0);
+	managed_function__fini(&f);
+	return err;
+}
+
+/*
+ * As v8_place__chain(). Where the thread was in no code of V8's heap the words of the frame are its caller's: a function of
+ * WebAssembly that was just entered.
+ */
+static int find_chain(struct code_answers *answers, struct v8_found *found,
+		      const struct code_question *q, struct v8_chain *chain)
+{
+	struct v8_reader *r = &found->reader;
+	int err;
+
+	code_answers__keep_pages(answers, r->memory);
+	err = v8_place__chain(r, &found->bytecodes, q->function, q->address, q->is_leaf, chain);
+	r->memory->pages = NULL;
+	if (err != -ENOENT || !q->is_leaf)
+		return err;
+	*chain = (struct v8_chain){.is_blind = true, .count = 1};
+	chain->at[0].sfi = q->function;
+	chain->at[0].position = -1;
+	return 0;
+}
+
+/* What runs at an address, inlined functions as well, and what they are. */
+static int add_v8_chain(struct code_answers *answers, struct v8_found *found,
+			const struct code_question *q)
+{
+	struct {
+		struct code_chain_event event;
+		struct code_call calls[V8_INLINED_MAX];
+	} e = {};
+	struct v8_reader *r = &found->reader;
+	struct v8_chain chain;
+	int err = 0;
+
+	/* most functions are interpreted while a program starts, by code that is in V8's file */
+	if (found_runtimes__is_file_code(answers->found, q->address) ||
+	    find_chain(answers, found, q, &chain) || chain.is_cut || !chain.count ||
+	    !is_the_one(r, q, q->function))
+		return 0;
+	for (unsigned int i = 0; i < chain.count && !err; i++) {
+		struct code_question inlined = {.kind = q->kind, .function = chain.at[i].sfi};
+		struct code_call *call = &e.calls[i];
+
+		if (q->check && inlined.function == q->function)
+			inlined.check = q->check;
+		else if (q->check && v8_function__number(r, inlined.function, &inlined.check))
+			return 0;
+		*call = (struct code_call){.function = inlined.function, .check = inlined.check};
+		v8_lines__place(r, chain.at[i].sfi, chain.at[i].position, &call->line,
+				&call->column);
+		if (inlined.function != q->function)
+			err = add_v8_function(answers, found, &inlined);
+	}
+	if (err)
+		return err;
+	e.event = (struct code_chain_event){
+		.header = {.type = EVENT_CODE_CHAIN,
+			   .size = sizeof(e.event) + chain.count * sizeof(e.calls[0])},
+		.pid = answers->pid,
+		.kind = q->kind,
+		.state = chain.is_blind || chain.is_deoptimized ? CODE_STATE_INFERRED
+								: CODE_STATE_CONFIRMED,
+		.call_count = chain.count,
+		.function = q->function,
+		.address = q->address,
+	};
+	return code_answers__append(answers, &e, e.event.header.size);
+}
+
+/* Each word is tried once. */
+static bool is_v8(struct v8_found *found, uint64_t sfi)
+{
+	struct v8_trust *trust = &found->trust;
+
+	if (!found->is_read)
+		return false;
+	if (trust->state == V8_TRUST_OPEN) {
+		for (uint32_t i = 0; i < trust->seen && i < V8_TRUST_CANDIDATES; i++)
+			if (found->seen[i] == sfi)
+				return true;
+		if (trust->seen < V8_TRUST_CANDIDATES)
+			found->seen[trust->seen] = sfi;
+		v8_trust__see(trust, &found->reader, sfi);
+	}
+	return trust->state != V8_REFUSED;
+}
+
+int v8_answers__function(struct code_answers *answers, struct v8_found *found,
+			 const struct code_question *q)
+{
+	if (q->address)
+		return found->is_read && found->trust.state != V8_REFUSED
+			       ? add_v8_chain(answers, found, q)
+			       : 0;
+	if (!is_v8(found, q->function))
+		return code_answers__function(answers, q, CODE_STATE_UNKNOWN, 0, NULL, 0);
+	return add_v8_function(answers, found, q);
+}

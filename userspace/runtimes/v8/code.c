@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Instructions begin at multiples of 64 bytes, behind the header of the object that they are in. So the way back from an
+ * address leads to it in steps of 64: to the first word there that is the map of such objects. The header names the Code
+ * object, which says where its instructions are; instructions that only look like a header do not agree with it.
+ */
+#include "runtimes/v8/code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/lines.h"
+#include "runtimes/v8/positions.h"
+
+#define ALIGNMENT     64u
+#define FIRST_BLOCK   1024u /* bytes that are read at once: most functions are small */
+#define LARGEST_BLOCK 16384u
+#define PAGE	      4096u
+#define CHUNK_BITS                                                                                 \
+	20 /* a piece of the range that V8 reserves for code of the heap; four of its chunks */
+#define KIND_MASK      15
+#define ARRAY_MAX      (1u << 16) /* elements of any array that is followed */
+#define WRAPPED	       8	  /* SharedFunctionInfoWrapper: what is wrapped */
+#define WEAK	       2
+#define INLININGS_SEEN 128 /* functions inlined in one code … */
+#define LITERALS_SEEN  512 /* … and what it refers to, among which they are */
+
+/* ---- where code begins ----------------------------------------------------------------------- */
+
+static bool is_stream_map(struct v8_reader *r, uint64_t map)
+{
+	int32_t type;
+
+	if (!v8_is_object(map))
+		return false;
+	if (r->stream_map)
+		return map == r->stream_map;
+	if (v8_reader__type(r, map, &type) || type != r->layout->type_instruction_stream)
+		return false;
+	r->stream_map = map;
+	return true;
+}
+
+static enum v8_code_kind kind_of(const struct v8_layout *l, uint32_t flags)
+{
+	int32_t above = (int32_t)(flags & KIND_MASK) - l->kind_baseline;
+
+	return above >= 0 && above <= 2 ? (enum v8_code_kind)(V8_CODE_BASELINE + above)
+					: V8_CODE_OTHER;
+}
+
+/* The Code that a header names, if it says the same of where its instructions are. */
+static int read_code(struct v8_reader *r, uint64_t word, uint64_t start, uint64_t pc,
+		     struct v8_code *code)
+{
+	const struct v8_layout *l = r->layout;
+	struct v8_object o;
+	int err = v8_object__read(r, word, &o);
+
+	if (err)
+		return err == -EINVAL || err == -ENODATA ? -ENOENT : err;
+	if (o.type != l->type_code || v8_object__word(&o, l->code_start) != start)
+		return -ENOENT;
+	*code = (struct v8_code){
+		.start = start,
+		.size = v8_object__u32(&o, l->code_size),
+		.word = word,
+		.kind = kind_of(l, v8_object__u32(&o, l->code_flags)),
+		.deopt = v8_object__word(&o, l->code_deopt),
+		.positions = v8_object__word(&o, l->code_positions),
+	};
+	/* what lies before this one does not reach the address either */
+	return pc - start < code->size ? 0 : -ENODATA;
+}
+
+/* The headers in one block, the last one first. -ENOENT: go on with what is before it. */
+static int search_block(struct v8_reader *r, const unsigned char *block, uint64_t address,
+			uint64_t size, uint64_t pc, struct v8_code *code)
+{
+	const uint32_t header = r->layout->stream_start;
+
+	for (uint64_t start = address + size; start >= address + header; start -= ALIGNMENT) {
+		uint64_t words[2];
+		int err;
+
+		memcpy(words, block + (start - header - address), sizeof(words));
+		if (!is_stream_map(r, words[0]))
+			continue;
+		err = read_code(r, words[1], start, pc, code);
+		if (err != -ENOENT)
+			return err;
+	}
+	return -ENOENT;
+}
+
+/* A block, or where memory begins within it, its last page. `begin` is told. */
+static int read_block(struct v8_reader *r, unsigned char *block, uint64_t *begin, uint64_t end)
+{
+	const uint64_t page = (end - 1) & ~(uint64_t)(PAGE - 1);
+	int err = target_memory__read(r->memory, block, end - *begin, *begin);
+
+	if (err != -ENODATA || page <= *begin)
+		return err;
+	*begin = page;
+	return target_memory__read(r->memory, block, end - page, page);
+}
+
+static uint64_t *chunk_slot(struct v8_reader *r, uint64_t address)
+{
+	return &r->code_chunks[(address >> CHUNK_BITS) & (V8_CHUNKS_KNOWN - 1)];
+}
+
+static void note_chunk(struct v8_reader *r, uint64_t address)
+{
+	*chunk_slot(r, address) = (address >> CHUNK_BITS) + 1;
+}
+
+/* Code of the heap has been seen near that address. */
+static bool is_in_heap(struct v8_reader *r, uint64_t address)
+{
+	return *chunk_slot(r, address) == (address >> CHUNK_BITS) + 1;
+}
+
+/* A header lies within the 64 bytes before its instructions, so that blocks need not overlap. */
+static int search(struct v8_reader *r, uint64_t pc, struct v8_code *code)
+{
+	const uint64_t last = pc & ~(uint64_t)(ALIGNMENT - 1);
+	const uint64_t lowest = last > V8_CODE_MAX ? last - V8_CODE_MAX : 0;
+	unsigned char block[LARGEST_BLOCK];
+	uint64_t size = FIRST_BLOCK, end = last;
+
+	while (end > lowest) {
+		uint64_t begin = end - lowest > size ? end - size : lowest;
+		int err = read_block(r, block, &begin, end);
+
+		if (!err)
+			err = search_block(r, block, begin, end - begin, pc, code);
+		else if (err == -ENODATA)
+			return -ENOENT;
+		if (err == -ENODATA)
+			note_chunk(r, code->start);
+		if (err != -ENOENT)
+			return err == -ENODATA ? -ENOENT : err;
+		end = begin;
+		size = min_u64(size * 2, LARGEST_BLOCK);
+	}
+	return -ENOENT;
+}
+
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+/* The SFI that a word leads to, directly or in a wrapper. 0: to none. */
+static int follow_sfi(struct v8_reader *r, uint64_t word, uint64_t *sfi)
+{
+	const struct v8_layout *l = r->layout;
+	struct v8_object o;
+	int err;
+
+	*sfi = 0;
+	if ((word & 3) == (1 | WEAK))
+		word &= ~(uint64_t)WEAK;
+	err = v8_object__read(r, word, &o);
+	if (!err && l->type_sfi_wrapper > 0 && o.type == l->type_sfi_wrapper) {
+		word = v8_object__word(&o, WRAPPED);
+		err = v8_object__read(r, word, &o);
+	}
+	if (err)
+		return err == -EINVAL || err == -ENODATA ? 0 : err;
+	if (o.type == l->type_sfi)
+		*sfi = word;
+	return 0;
+}
+
+/* An element of an array. -EAGAIN: it has none such. */
+static int element(struct v8_reader *r, uint64_t array, int64_t index, uint64_t *word)
+{
+	uint64_t address;
+	uint32_t count;
+	int err = v8_array__find(r, array, ARRAY_MAX, &address, &count);
+
+	if (err)
+		return err;
+	if (index < 0 || index >= count)
+		return -EAGAIN;
+	return target_memory__word(r->memory, word, address + 8 * index);
+}
+
+/* InliningPositions[id - 1]: the position of the call, and which literal is the function that was called (-1: itself). */
+struct inlining {
+	uint64_t position;
+	int32_t literal, padding;
+};
+
+_Static_assert(sizeof(struct inlining) == 16, "V8's");
+
+/* Is it inlined into itself, somewhere above it? Numbers fall on the way up. */
+static bool is_own_ancestor(const struct inlining *all, uint32_t id)
+{
+	uint32_t above = id;
+
+	for (;;) {
+		uint32_t next = v8_position__inlining(all[above - 1].position);
+
+		if (!next || next >= above)
+			return false;
+		above = next;
+		if (all[above - 1].literal == all[id - 1].literal)
+			return true;
+	}
+}
+
+/* Whether one is the function that the code is of. Literals are SharedFunctionInfos, or weak pointers to them. */
+static int has_outer(struct v8_reader *r, const struct v8_code *code, const struct inlining *all,
+		     uint32_t count, bool *has)
+{
+	uint64_t literals[LITERALS_SEEN], word, address;
+	uint32_t length;
+	int err = element(r, code->deopt, r->layout->deopt_literals, &word);
+
+	if (!err)
+		err = v8_array__find(r, word, ARRAY_MAX, &address, &length);
+	if (err)
+		return err;
+	length = min_u64(length, LITERALS_SEEN);
+	err = target_memory__read(r->memory, literals, length * sizeof(*literals), address);
+	for (uint32_t i = 0; i < count && !err; i++) {
+		int32_t literal = all[i].literal;
+
+		*has |= literal < 0 || (uint32_t)literal >= length ||
+			(literals[literal] & ~(uint64_t)WEAK) == code->sfi;
+	}
+	return err;
+}
+
+static int find_recursion(struct v8_reader *r, struct v8_code *code)
+{
+	struct inlining all[INLININGS_SEEN];
+	uint64_t array, address;
+	uint32_t count;
+	int err = element(r, code->deopt, r->layout->deopt_inlining, &array);
+
+	if (!err)
+		err = v8_array__find(r, array, ARRAY_MAX * sizeof(*all), &address, &count);
+	if (err)
+		return err;
+	code->is_recursive = count > sizeof(all); /* nobody knows */
+	count = min_u64(count / sizeof(*all), INLININGS_SEEN);
+	err = target_memory__read(r->memory, all, count * sizeof(*all), address);
+	for (uint32_t id = 1; id <= count && !err; id++)
+		code->is_recursive |= is_own_ancestor(all, id);
+	return err || code->is_recursive ? err
+					 : has_outer(r, code, all, count, &code->is_recursive);
+}
+
+static int read_owner(struct v8_reader *r, struct v8_code *code)
+{
+	const struct v8_layout *l = r->layout;
+	uint64_t word;
+	int err;
+
+	if (code->kind == V8_CODE_OTHER)
+		return 0;
+	if (code->kind == V8_CODE_BASELINE)
+		return v8_lines__follow_bytecodes(r, code->deopt, &code->bytecode_array);
+	err = element(r, code->deopt, l->deopt_sfi, &word);
+	if (!err)
+		err = follow_sfi(r, word, &code->sfi);
+	if (!err)
+		err = element(r, code->deopt, l->deopt_count, &word);
+	if (!err && v8_is_smi(word) && v8_smi(word) > 0)
+		code->inlined = v8_smi(word);
+	if (!err && code->inlined && code->sfi)
+		err = find_recursion(r, code);
+	return err == -EAGAIN ? 0 : err;
+}
+
+int v8_code__at(struct v8_reader *r, uint64_t pc, struct v8_code *code)
+{
+	struct v8_code found;
+	int err;
+
+	if (!r->layout->has_code)
+		return -ENOTSUP;
+	err = search(r, pc, &found);
+	if (err == -ENOENT && is_in_heap(r, pc))
+		return -ENODATA;
+	if (err)
+		return err;
+	note_chunk(r, pc);
+	err = read_owner(r, &found);
+	if (!err)
+		*code = found;
+	return err;
+}
+
+enum v8_code_owner v8_code__owner(struct v8_reader *r, const struct v8_code *code, uint64_t sfi)
+{
+	uint64_t array;
+
+	if (code->sfi)
+		return code->sfi == sfi ? V8_OWNER_SAME : V8_OWNER_OTHER;
+	if (!code->bytecode_array || v8_lines__bytecode_array(r, sfi, &array) || !array)
+		return V8_OWNER_UNKNOWN;
+	return array == code->bytecode_array ? V8_OWNER_SAME : V8_OWNER_OTHER;
+}
+
+/* ---- what is inlined there ------------------------------------------------------------------- */
+
+/* The word of the last entry that is not behind an offset; 0: there is none. */
+static int position_at(struct v8_reader *r, const struct v8_code *code, uint64_t offset,
+		       uint64_t *word)
+{
+	_cleanup_free_ unsigned char *bytes = NULL;
+	struct v8_positions p;
+	uint32_t size;
+	int err = v8_lines__table(r, code->positions, &bytes, &size);
+
+	*word = 0;
+	if (err)
+		return err == -ENODATA ? 0 : err;
+	v8_positions__init(&p, r->layout->encoding, bytes, size);
+	while (v8_positions__next(&p) && (p.code < 0 || (uint64_t)p.code <= offset))
+		*word = p.word;
+	return 0;
+}
+
+static int read_inlining(struct v8_reader *r, uint64_t array, uint32_t id,
+			 struct inlining *inlining)
+{
+	const uint32_t size = sizeof(*inlining);
+	uint64_t address;
+	uint32_t count;
+	int err = v8_array__find(r, array, ARRAY_MAX * size, &address, &count);
+
+	if (err)
+		return err;
+	if ((uint64_t)id * size > count)
+		return -EAGAIN;
+	return target_memory__read(r->memory, inlining, size, address + (uint64_t)(id - 1) * size);
+}
+
+static int read_inlined_sfi(struct v8_reader *r, const struct v8_code *code, int32_t literal,
+			    uint64_t *sfi)
+{
+	uint64_t literals, word;
+	int err;
+
+	*sfi = code->sfi;
+	if (literal == -1)
+		return 0;
+	err = element(r, code->deopt, r->layout->deopt_literals, &literals);
+	if (!err)
+		err = element(r, literals, literal, &word);
+	if (!err)
+		err = follow_sfi(r, word, sfi);
+	return err ? err : *sfi ? 0 : -EAGAIN;
+}
+
+static void add_function(struct v8_chain *chain, uint64_t sfi, uint64_t position)
+{
+	chain->at[chain->count].sfi = sfi;
+	chain->at[chain->count++].position = v8_position__source(position);
+}
+
+/* A function is inlined before those that are inlined into it: so that numbers fall on the way out, and it ends. */
+static int add_inlined(struct v8_reader *r, const struct v8_code *code, uint64_t *word,
+		       struct v8_chain *chain)
+{
+	uint64_t array;
+	uint32_t id = v8_position__inlining(*word);
+	int err = id ? element(r, code->deopt, r->layout->deopt_inlining, &array) : 0;
+
+	while (!err && id) {
+		struct inlining inlining;
+		uint64_t sfi;
+
+		if (chain->count == V8_INLINED_MAX - 1) {
+			chain->is_cut = true;
+			return 0;
+		}
+		err = read_inlining(r, array, id, &inlining);
+		if (!err)
+			err = read_inlined_sfi(r, code, inlining.literal, &sfi);
+		if (!err && v8_position__inlining(inlining.position) >= id)
+			err = -EAGAIN;
+		if (err)
+			break;
+		add_function(chain, sfi, *word);
+		*word = inlining.position;
+		id = v8_position__inlining(*word);
+	}
+	return err;
+}
+
+/*
+ * V8 gives code up by changing the return addresses into it: to its exits, each of which is a call of a builtin by a table.
+ * Behind a call in code that is in use never comes another at once.
+ */
+static int find_exit(struct v8_reader *r, uint64_t return_address, bool *is_exit)
+{
+	static const unsigned char call[] = {0x41, 0xff, 0x55}; /* call *disp8(%r13) */
+	unsigned char bytes[sizeof(call)];
+	int err = target_memory__read(r->memory, bytes, sizeof(bytes), return_address);
+
+	*is_exit = !err && !memcmp(bytes, call, sizeof(call));
+	return err == -ENODATA ? 0 : err;
+}
+
+int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t return_address,
+		   struct v8_chain *chain)
+{
+	struct v8_chain found = {.is_approximate = code->kind == V8_CODE_MAGLEV ||
+						   code->is_recursive};
+	uint64_t word = 0;
+	int err;
+
+	if (code->kind < V8_CODE_MAGLEV || !code->sfi || return_address <= code->start)
+		return -ENODATA;
+	err = find_exit(r, return_address, &found.is_deoptimized);
+	if (!err && !found.is_deoptimized)
+		err = position_at(r, code, return_address - 1 - code->start, &word);
+	if (err)
+		return err;
+	found.is_blind = !word && code->inlined;
+	err = add_inlined(r, code, &word, &found);
+	if (err)
+		return err;
+	add_function(&found, code->sfi, found.is_cut ? 0 : word);
+	*chain = found;
+	return 0;
+}

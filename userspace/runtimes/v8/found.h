@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* V8 in a process, as a reader has found it, and the answers about its frames: between the files of this folder. */
+#ifndef RUNTIMES_V8_FOUND_H
+#define RUNTIMES_V8_FOUND_H
+
+#include "runtimes/answers_private.h"
+#include "runtimes/v8/bytecodes.h"
+#include "runtimes/v8/function.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/trust.h"
+
+extern const struct runtime node_runtime;
+
+struct v8_wasm;
+
+#define V8_FUNCTIONS_TOLD 1024u /* a power of two */
+
+/* A function that was told with all that is known of such ones. */
+struct v8_told {
+	uint64_t sfi; /* 0: none */
+	struct v8_identity identity;
+};
+
+struct v8_found {
+	bool is_read;
+	bool was_looked_for;	 /* else `verdict` is none */
+	enum v8_verdict verdict; /* of the V8 that was found; ABSENT: of none */
+	struct v8_layout layout;
+	struct v8_bytecodes bytecodes;
+	struct v8_scripts *scripts;
+	struct v8_reader reader;
+	struct v8_trust trust;
+	uint64_t seen[V8_TRUST_CANDIDATES]; /* what it was tried on */
+	struct v8_told *told;		    /* V8_FUNCTIONS_TOLD, by a few bits of their address */
+	struct v8_wasm *wasm;		    /* NULL: it was not asked about */
+};
+
+/* As runtime_memory.answer. found->reader.memory is set. */
+int v8_answers__function(struct code_answers *answers, struct v8_found *found,
+			 const struct code_question *q);
+int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
+		     const struct code_question *q);
+int v8_answers__frame(struct code_answers *answers, struct v8_found *found,
+		      const struct code_question *q);
+
+/* What the kernel reads of its frames. */
+struct runtime_v8 v8_info(const struct v8_layout *v8);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* V8 by the contract of runtimes/runtime.h: Node.js, and what else is built on it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtimes/advice.h"
+#include "runtimes/frame_address.h"
+#include "runtimes/runtime.h"
+#include "runtimes/v8/files.h"
+#include "runtimes/v8/found.h"
+#include "runtimes/v8/script.h"
+#include "runtimes/v8/wasm.h"
+
+/* ---- in a reader ----------------------------------------------------------------------------- */
+
+static void find(void *state, struct runtime_lookup *lookup)
+{
+	struct v8_found *found = state;
+	bool readable;
+
+	if (found->is_read)
+		return;
+	readable = v8_files__read(lookup->file, lookup->st, lookup->user, &found->layout,
+				  &found->bytecodes);
+	if (found->layout.verdict != V8_ABSENT) {
+		found->verdict = found->layout.verdict;
+		found->was_looked_for = true;
+	}
+	if (!readable)
+		return;
+	found->scripts = v8_scripts__new();
+	found->told = calloc(V8_FUNCTIONS_TOLD, sizeof(*found->told));
+	if (!found->scripts || !found->told)
+		return;
+	v8_reader__init(&found->reader, &found->layout, found->scripts);
+	found->is_read = true;
+}
+
+static void fini(void *state)
+{
+	struct v8_found *found = state;
+
+	v8_scripts__free(found->scripts);
+	free(found->told);
+	v8_wasm__free(found->wasm);
+}
+
+static void begin(void *state, struct target_memory *memory)
+{
+	struct v8_found *found = state;
+
+	(void)memory;
+	if (found->wasm)
+		v8_wasm__begin(found->wasm);
+}
+
+static int answer(void *state, struct code_answers *answers, struct target_memory *memory,
+		  const struct code_question *q)
+{
+	struct v8_found *found = state;
+
+	found->reader.memory = memory;
+	return q->kind == FRAME_NOTE_V8	       ? v8_answers__function(answers, found, q)
+	       : q->kind == FRAME_NOTE_V8_WASM ? v8_answers__wasm(answers, found, q)
+					       : v8_answers__frame(answers, found, q);
+}
+
+#define CLOSURE 24 /* of a JSFunction: what is behind what it has as an object */
+
+struct runtime_v8 v8_info(const struct v8_layout *v8)
+{
+	struct runtime_v8 info = {
+		.context = v8->off_context,
+		.function = v8->off_function,
+		.bytecode_offset = v8->off_bytecode_offset,
+		.shared = v8->off_shared - 1, /* less the tag */
+		.typed = v8->frames_made,
+		.typed_leaf = v8->frames_made_leaf,
+		.wasm = v8->frame_wasm > 0 && v8->frame_wasm < V8_FRAME_TYPES
+				? (uint32_t)v8->frame_wasm
+				: 0,
+	};
+
+	info.closure = info.shared - 16; /* the words on both sides */
+	if (!v8->has_number)
+		return info;
+	info.closure = CLOSURE - 1;
+	info.number = v8->sfi_literal_id - 1;
+	if (v8->sfi_unique_id > 0)
+		return info;
+	info.script = v8->sfi_script - 1;
+	info.script_id = v8->script_id + 4 - 1; /* the upper half of a Smi */
+	return info;
+}
+
+/* Does the kernel read as much below the frame pointer? */
+static bool are_near(const struct runtime_v8 *info)
+{
+	const int32_t offsets[] = {info->context, info->function, info->bytecode_offset};
+
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+		if (offsets[i] >= 0 || offsets[i] < -(int32_t)RUNTIME_V8_FRAME || offsets[i] % 8)
+			return false;
+	return true;
+}
+
+static void describe(const void *state, struct runtime_findings *findings,
+		     struct runtime_finding *own)
+{
+	const struct v8_found *found = state;
+
+	*own = (struct runtime_finding){
+		.is_seen = found->is_read,
+		.is_there = found->is_read,
+		.is_read = found->is_read,
+		.verdict = found->was_looked_for ? found->verdict : V8_ABSENT,
+		.version = {found->layout.major, found->layout.minor, found->layout.build},
+	};
+	if (!found->is_read)
+		return;
+	findings->info.v8 = v8_info(&found->layout);
+	if (are_near(&findings->info.v8))
+		findings->info.has |= RUNTIME_V8;
+}
+
+/* ---- in the collector ------------------------------------------------------------------------ */
+
+static bool returns_to(uint64_t frame)
+{
+	enum frame_kind kind = frame_kind(frame);
+
+	return kind == FRAME_POINTER || kind == FRAME_TABLE || kind == FRAME_INFERRED ||
+	       kind == FRAME_LEAF_PEEK;
+}
+
+/* What runs in the code of the frame. False: what its address is is not known. */
+static bool ask_code(const struct sample_event *e, const struct frame_note *note,
+		     struct code_question *question)
+{
+	uint64_t frame = e->frames[e->kernel_frames + note->frame];
+
+	*question = code_question(e, note);
+	question->is_leaf = !note->frame;
+	question->address = frame_address(frame) - !question->is_leaf;
+	return question->is_leaf || returns_to(frame);
+}
+
+static unsigned int ask(const struct sample_event *e, const struct frame_note *note,
+			struct code_question *questions)
+{
+	questions[0] = code_question(e, note);
+	return 1 + ask_code(e, note, &questions[1]);
+}
+
+/* The innermost frame, if it is not known as WebAssembly: the one that called it is, and it may be another function of its module. */
+static bool ask_leaf(const struct sample_event *e, const struct frame_note *note,
+		     struct code_question *question)
+{
+	const struct frame_note *notes = sample_notes(e);
+
+	for (size_t i = 0; i < e->notes; i++)
+		if (notes[i].kind == FRAME_NOTE_V8_WASM && !notes[i].frame)
+			return false;
+	*question = code_question(e, note);
+	question->is_leaf = true;
+	question->address = frame_address(e->frames[e->kernel_frames]);
+	return true;
+}
+
+/* The instance of a module says nothing by itself. */
+static unsigned int ask_wasm(const struct sample_event *e, const struct frame_note *note,
+			     struct code_question *questions)
+{
+	unsigned int count = note->frame == 1 && ask_leaf(e, note, &questions[0]);
+
+	return count + ask_code(e, note, &questions[count]);
+}
+
+/*
+ * Compiled code is known by its address. The word that has the place of an interpreted frame has something else in it, which
+ * may look the same.
+ *
+ * The innermost frame may be two: what V8 has in its file is called by compiled code without a frame of its own, and the words
+ * beside the frame pointer are the caller's. But its own functions of JavaScript have frames, and no file.
+ */
+static struct note_placing place(const struct frame_note *note, uint64_t native,
+				 bool (*is_made)(const void *context, uint64_t address),
+				 const void *context)
+{
+	uint64_t address = frame_user_address(native);
+
+	if (is_made(context, address))
+		return (struct note_placing){.address = address};
+	return (struct note_placing){
+		.has_callee = !note->frame && !note->place && frame_kind(native) == FRAME_IP,
+		.is_native = note->kind == FRAME_NOTE_V8_WASM && note->frame,
+	};
+}
+
+/* Code that V8 has in its file is better known by its symbol than by the type of its frame. */
+static struct note_placing place_frame(const struct frame_note *note, uint64_t native,
+				       bool (*is_made)(const void *context, uint64_t address),
+				       const void *context)
+{
+	(void)note;
+	return (struct note_placing){.is_native = !is_made(context, frame_user_address(native))};
+}
+
+static const struct note_ops notes[] = {
+	{.kind = FRAME_NOTE_V8,
+	 .counted_as = FRAME_NOTE_V8,
+	 .calls = FRAME_NOTE_V8,
+	 .is_urgent = true,
+	 .lasting = CODE_NUMBERED,
+	 .needs_check = true, /* old recordings have functions by their addresses alone */
+	 .ask = ask,
+	 .place = place},
+	{.kind = FRAME_NOTE_V8_WASM,
+	 .counted_as = FRAME_NOTE_V8_WASM,
+	 .calls = FRAME_NOTE_V8_WASM,
+	 .naming = NAMED_BY_MODULE,
+	 .names_leaf = true,
+	 .ask = ask_wasm,
+	 .place = place},
+	{.kind = FRAME_NOTE_V8_FRAME,
+	 .counted_as = FRAME_NOTE_V8,
+	 .calls = FRAME_NOTE_V8_FRAME,
+	 .lasting = CODE_STAYS,
+	 .place = place_frame},
+};
+
+static void judge(const struct runtime_finding *found, const struct runtime *runtime,
+		  const char *version, struct surveyed_runtime *judgement)
+{
+	(void)version;
+	if (!found->is_read) {
+		surveyed_runtime__judge(judgement, SURVEY_BAD, "%s: %s", runtime->lacks,
+					v8_verdict__text(found->verdict));
+		judgement->remedy = runtime->remedy;
+		return;
+	}
+	if (found->version[0])
+		snprintf(judgement->version, sizeof(judgement->version), "V8 %u.%u.%u",
+			 found->version[0], found->version[1], found->version[2]);
+	surveyed_runtime__judge(
+		judgement, found->verdict == V8_NAMES_ONLY ? SURVEY_PARTLY : SURVEY_GOOD,
+		"functions are read from its memory: %s", v8_verdict__text(found->verdict));
+}
+
+static const struct runtime_memory v8_memory = {
+	.home = &node_runtime,
+	.bits = RUNTIME_V8,
+	.notes = notes,
+	.note_count = sizeof(notes) / sizeof(notes[0]),
+	.state_size = sizeof(struct v8_found),
+	.find = find,
+	.fini = fini,
+	.begin = begin,
+	.answer = answer,
+	.describe = describe,
+	.judge = judge,
+};
+
+const struct runtime node_runtime = {
+	.name = "Node.js",
+	.files = {{"node", true}, {"nodejs", true}, {"libnode.so", false}, {"nsolid", true}},
+	.remedy = "start it with node --perf-basic-prof (NODE_OPTIONS works too)",
+	.lacks = NO_NAMES,
+	.memory = &v8_memory,
+};
+
+const struct runtime deno_runtime = {
+	.name = "Deno",
+	.files = {{"deno", true}},
+	.remedy = "start it with --v8-flags=--perf-basic-prof",
+	.lacks = NO_NAMES,
+	.memory = &v8_memory,
+};
+
+#define CHROME "start it with --js-flags=--perf-basic-prof --no-sandbox"
+
+const struct runtime chrome_runtime = {
+	.name = "Chrome",
+	.files = {{"chrome", true}, {"chromium", true}},
+	.remedy = CHROME,
+	.lacks = NO_NAMES,
+	.memory = &v8_memory,
+};
+
+const struct runtime electron_runtime = {
+	.name = "Electron",
+	.files = {{"electron", true}},
+	.remedy = CHROME,
+	.lacks = NO_NAMES,
+	.memory = &v8_memory,
+};

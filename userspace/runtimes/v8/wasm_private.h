@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Modules, between the way from an instance to its module (v8_wasm_find.c) and its code (v8_wasm.c). */
+#ifndef RUNTIMES_V8_WASM_PRIVATE_H
+#define RUNTIMES_V8_WASM_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "runtimes/managed_function.h"
+#include "runtimes/v8/heap.h"
+#include "runtimes/v8/wasm_bytes.h"
+
+#define WASM_OBJECT_BYTES 1024 /* of an instance, and of a NativeModule, that are looked at */
+
+/* Words that have led from one to the next: as long as they do, it is the same module. */
+#define WASM_LINKS 6
+struct wasm_link {
+	uint64_t address, value;
+};
+
+/* A piece of code that the tree does not have yet. */
+struct wasm_code {
+	uint64_t start, object;
+};
+
+struct v8_wasm_module {
+	uint64_t instance; /* 0: free */
+	uint64_t last_use;
+	struct wasm_link links[WASM_LINKS];
+	unsigned int link_count;
+	uint64_t native;  /* NativeModule */
+	uint64_t tree;	  /* the header of the tree of its code, in it */
+	uint64_t checked; /* in this request */
+	char url[MANAGED_FILE_MAX];
+	struct wasm_bytes bytes;
+	uint32_t size_at, index_at, inlined_at; /* in a piece of code */
+	bool is_calibrated;			/* … these are right */
+	/* code that was made since V8 itself has looked some up, by start; read once in a request, in which one */
+	VEC(struct wasm_code) fresh;
+	uint64_t fresh_read;
+};
+
+/* Fills all up to `bytes`, which the caller ends. 0; -ENODATA: it was not found; -ENOMEM; or as target_memory__read(). */
+int wasm_module__find(struct v8_reader *r, uint64_t instance, struct v8_wasm_module *module);
+/* Is it still the one that was found? */
+bool wasm_module__is_there(struct v8_reader *r, const struct v8_wasm_module *module);
+
+static inline bool wasm_is_pointer(uint64_t word)
+{
+	return word >= 4096 && word < 1ull << 47 && word % 8 == 0;
+}
+
+/* libstdc++'s, in a NativeModule: a tree, behind it a vector of code that is not in it yet, then a table by function. */
+enum {
+	TREE_PARENT = 8,
+	TREE_LEFT = 16,
+	TREE_RIGHT = 24,
+	TREE_COUNT = 32,
+	TREE_FRESH = 40,
+	TREE_TABLE = 64,
+	TREE_BYTES = 72,
+	NODE_KEY = 32,
+	NODE_VALUE = 40,
+	NODE_BYTES = 48,
+};
+
+struct tree_header {
+	uint64_t color, parent, left, right, count;
+	uint64_t fresh_begin, fresh_end, fresh_capacity;
+	uint64_t table;
+};
+struct tree_node {
+	uint64_t color, parent, left, right, key, value;
+};
+_Static_assert(sizeof(struct tree_header) == TREE_BYTES && sizeof(struct tree_node) == NODE_BYTES,
+	       "as in memory");
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A live recording from open to the first tick: its sources, its parts, and what exists before sampling begins. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clocks.h"
+#include "capture/clock_reader.h"
+#include "capture/cpu_idle.h"
+#include "live/parts/facts.h"
+#include "live/parts/jit.h"
+#include "live/parts/reread.h"
+#include "procfs/kernel_snapshot.h"
+#include "procfs/machine_facts.h"
+#include "session/live_private.h"
+#include "session/readers.h"
+#include "stream/meta.h"
+#include "unwind/build.h"
+
+#define FILES_PATIENCE 500000ull     /* ns: for readers to find a file, within a tick */
+#define FILES_AT_START 2000000000ull /* ns: the same for all files of all processes there are */
+#define FILES_AT_END   2000000000ull
+#define CODE_AT_START  200000000ull /* ns: for runtimes of processes that are there */
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static int add_groups(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct groups_options groups = {.proc = live->proc,
+					      .wanted = options->group_wanted,
+					      .wanted_context = options->group_context,
+					      .push = event_queue__push,
+					      .context = live->queue};
+
+	if (!options->session.follow_groups)
+		return 0;
+	live->groups = part;
+	return groups_part__new(&groups, part);
+}
+
+static int add_memory(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct memory_options memory = {.tasks = live->tasks,
+					      .groups_only = options->no_memory,
+					      .always = &live->roots,
+					      .push = event_queue__push,
+					      .context = live->queue};
+
+	return memory_part__new(&memory, part);
+}
+
+static int add_reread(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct reread_options reread = {.tasks = live->tasks,
+					      .snapshot = live->proc,
+					      .push = live_push_from_proc,
+					      .context = live};
+	int err = reread_part__new(&reread, part);
+
+	(void)options;
+	live->requests = (struct event_source_requests){
+		.context = part->object,
+		.reread_process = reread_part__request,
+	};
+	return err;
+}
+
+/* An event_push_fn. */
+static int push_jit_event(void *context, struct event_header *event)
+{
+	struct live *live = context;
+	const struct jit_file_event *file = (const struct jit_file_event *)event;
+
+	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
+		live_code__reports(live->code, file->pid);
+	return event_queue__push(live->queue, event);
+}
+
+static int add_jit(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	int err = jit_tail__new(options->jvm_perfmap, &live->jit);
+
+	if (err)
+		return err;
+	jit_tail__count_in(live->jit, live->books);
+	err = jit_part__new(
+		&(struct jit_options){.tail = live->jit, .push = push_jit_event, .context = live},
+		part);
+	if (err)
+		jit_tail__free(live->jit);
+	return err;
+}
+
+static int settle_files(void *context, uint64_t now)
+{
+	(void)now;
+	return live_settle_readers(context, FILES_PATIENCE);
+}
+
+static int finish_files(void *context, uint64_t time)
+{
+	struct live *live = context;
+
+	(void)time;
+	helper_pool__set_hurry(live->readers, false);
+	return live_settle_readers(live, FILES_AT_END);
+}
+
+/* What readers have answered; parts below it use them. */
+static int add_files(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	(void)options;
+	*part = (struct live_part){.object = live, .tick = settle_files, .finish = finish_files};
+	return 0;
+}
+
+static int add_facts(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	const struct facts_options facts = {.tasks = live->tasks,
+					    .readers = live->readers,
+					    .service = SERVICE_FACTS,
+					    .names = options->fact_names,
+					    .name_count = options->fact_name_count,
+					    .push = event_queue__push,
+					    .context = live->queue};
+
+	return options->facts ? facts_part__new(&facts, part) : 0;
+}
+
+/* The runtimes of a process, for the kernel side. */
+static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
+{
+	struct live *live = context;
+
+	return bpf_session__set_runtime(live->session, tgid, info);
+}
+
+static int code_sampled(void *code, struct task *task, const struct sample_event *sample)
+{
+	(void)task;
+	return live_code__sampled(code, sample);
+}
+
+static int code_reported(void *code, const struct event_header *event)
+{
+	return event->type == EVENT_CODE_COPY
+		       ? live_code__copied(code, (const struct code_copy_event *)event)
+		       : 0;
+}
+
+static int code_forked(void *code, const struct task_event *fork)
+{
+	return live_code__forked(code, fork->ppid, fork->pid, fork->header.time);
+}
+
+static int code_mapped(void *code, struct task *task, const struct mmap_event *mapping)
+{
+	(void)task;
+	return live_code__mapped(code, mapping);
+}
+
+static int code_ended(void *code, struct task *task)
+{
+	live_code__forget(code, (uint32_t)task->id.pid);
+	return 0;
+}
+
+static int code_begin(void *code)
+{
+	return live_code__begin(code);
+}
+
+static int code_tick(void *code, uint64_t now)
+{
+	return live_code__run(code, now);
+}
+
+static void code_free(void *code)
+{
+	live_code__free(code);
+}
+
+static int add_code(struct live *live, const struct live_options *options, struct live_part *part)
+{
+	int err = live_code__new(&(struct live_code_options){.readers = live->readers,
+							     .service = SERVICE_CODE,
+							     .books = live->books,
+							     .push = event_queue__push,
+							     .context = live->queue,
+							     .set_runtime = set_runtime,
+							     .runtime_context = live},
+				 &live->code);
+
+	(void)options;
+	*part = (struct live_part){
+		.object = live->code,
+		.sampled = code_sampled,
+		.reported = code_reported,
+		.forked = code_forked,
+		.mapped = code_mapped,
+		.execed = code_ended,
+		.exited = code_ended,
+		.begin = code_begin,
+		.tick = code_tick,
+		.free = code_free,
+	};
+	return err;
+}
+
+static int add_parts(struct live *live, const struct live_options *options)
+{
+	/* in the order in which they are called */
+	static int (*const add[])(struct live *, const struct live_options *,
+				  struct live_part *) = {
+		add_groups, add_memory, add_reread, add_jit, add_files, add_facts, add_code, NULL,
+	};
+	struct live_part *part = live->parts;
+	int err = 0;
+
+	for (size_t i = 0; add[i] && !err; i++) {
+		err = add[i](live, options, part);
+		part += part->object != NULL;
+	}
+	return err;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* True for a zombie, until it is reaped. */
+static bool process_exists(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
+static int init(struct live *live, const struct live_options *options)
+{
+	const struct target *target = &options->session.target;
+	int err;
+
+	live->mode = target->mode;
+	live->everyone = target->mode == TARGET_ALL;
+	live->inherit = target->inherit;
+	live->hz = options->session.hz;
+	live->target_text = strdup(options->target_text);
+	live->command_line = strdup(options->command_line);
+	live->books = outside_books__new();
+	live->queue = event_queue__new(options->queue_bytes);
+	if (live->queue)
+		event_queue__set_stage(live->queue, live_stage_event, live);
+	live->tasks = tasks__new(&(struct tasks_options){.everyone = live->everyone,
+							 .inherit = target->inherit,
+							 .exists = process_exists,
+							 .released = live_release_task,
+							 .context = live});
+	live->idle = cpu_idle__new();
+	live->wakes = epoll_create1(EPOLL_CLOEXEC);
+	if (live->wakes < 0)
+		return -errno;
+	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
+	    !live->tasks || !live->idle)
+		return -ENOMEM;
+	/* processes are forked while there is little memory and one thread */
+	err = session_readers__new(live->books, &live->readers);
+	if (!err)
+		err = helper_pool__new(&builder_options, &live->builders);
+	if (!err)
+		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
+								   .service = SERVICE_FILES,
+								   .books = live->books},
+				      &live->opener);
+	if (!err)
+		err = proc_snapshot__new(&live->proc);
+	if (err)
+		return err;
+	proc_snapshot__use_readers(live->proc, live->readers, SERVICE_MAPS);
+	return add_parts(live, options);
+}
+
+int live__open(const struct live_options *options, struct live **result, struct failure *failure)
+{
+	struct live *live = calloc(1, sizeof(*live));
+	int err = live ? init(live, options) : -ENOMEM;
+
+	if (err) {
+		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
+		goto err_out;
+	}
+	err = bpf_session__open(&options->session, &live->session, failure);
+	if (err)
+		goto err_out;
+	if (live->groups)
+		groups_part__attach(live->groups, live->session);
+	err = live_pace__init(live);
+	if (err) {
+		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
+		goto err_out;
+	}
+	err = live_targets__add(live, options, failure);
+	if (err)
+		goto err_out;
+	*result = live;
+	return 0;
+err_out:
+	live__free(live);
+	return err;
+}
+
+void live__free(struct live *live)
+{
+	if (!live)
+		return;
+	if (live->wakes > 0)
+		close(live->wakes);
+	bpf_session__free(live->session);
+	proc_snapshot__free(live->proc);
+	dso_opener__free(live->opener);
+	helper_pool__free(live->readers);
+	for (const struct live_part *part = live->parts; part->object; part++)
+		if (part->free)
+			part->free(part->object);
+	helper_pool__free(live->builders);
+	outside_books__free(live->books);
+	cpu_idle__free(live->idle);
+	tasks__free(live->tasks);
+	event_queue__free(live->queue);
+	vec_free(&live->tsc_lags);
+	vec_free(&live->roots);
+	thread_targets__fini(&live->threads);
+	aside__fini(&live->sideband);
+	free(live->target_text);
+	free(live->command_line);
+	free(live->cpu_notes);
+	free(live);
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static int push_meta(struct live *live)
+{
+	const struct bpf_session_info *info = bpf_session__info(live->session);
+	uint64_t now = monotonic_ns();
+	const struct {
+		const char *key, *value;
+	} facts[] = {
+		{META_COMMAND, live->command_line},
+		{META_TARGET, live->target_text},
+		{META_EVENT, info->event},
+		{META_CLOCK, info->tsc ? "tsc" : "monotonic"},
+		{META_CLOCK_REASON, info->clock_reason},
+		{META_CPU_TIME_METHOD, info->cpu_time_source},
+	};
+	int err = machine_facts__emit(event_queue__push, live->queue, now);
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]) && !err; i++)
+		err = meta_event__emit(event_queue__push, live->queue, now, facts[i].key,
+				       facts[i].value);
+	return err ? err : live_push_rate(live, now);
+}
+
+static int push_first_events(struct live *live)
+{
+	struct clock_anchor_event anchors[2];
+	int err;
+
+	clock__start(&live->clock, bpf_session__info(live->session)->tsc, anchors);
+	live->last_anchor = anchors[1].monotonic;
+	err = event_queue__push(live->queue, &anchors[0].header);
+	if (!err)
+		err = event_queue__push(live->queue, &anchors[1].header);
+	if (!err)
+		err = push_meta(live);
+	if (!err)
+		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
+	/* without kallsyms the kernel has no symbols; the profile says so, it is not an error */
+	kernel_modules__init(&live->modules, monotonic_ns());
+	return err == -ENOMEM || !err ? err : 0;
+}
+
+static int settle_at_start(struct live *live)
+{
+	uint64_t until = monotonic_ns() + FILES_AT_START;
+	int err;
+
+	do {
+		err = live_settle_readers(live, LIVE_DRAIN_INTERVAL);
+		if (!err)
+			err = live_drain_in_time(live);
+	} while (!err && helper_pool__waiting(live->readers) && monotonic_ns() < until);
+	return err;
+}
+
+int live__begin(struct live *live, struct failure *failure)
+{
+	int err = push_first_events(live);
+
+	if (err)
+		return fail(failure, err, "cannot read the clocks and the kernel's symbols: %s",
+			    strerror(-err));
+	err = bpf_session__enable_sideband(live->session, failure);
+	if (err)
+		return err;
+	thread_targets__begin(&live->threads, target_thread_runs);
+	if (live->inherit && live->mode == TARGET_PROCESSES) {
+		err = live_targets__add_descendants(live, failure);
+		if (err)
+			return err;
+	}
+	err = live_targets__snapshot(live, true, live_push_from_proc);
+	if (err)
+		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
+	err = settle_at_start(live);
+	if (err)
+		return fail(failure, err, "cannot open mapped files: %s", strerror(-err));
+	err = call_parts(live->parts, begin);
+	if (!err)
+		err = live_settle_readers(live, CODE_AT_START);
+	if (err)
+		return fail(failure, err, "cannot read what is there: %s", strerror(-err));
+	helper_pool__set_hurry(live->readers, true);
+	return 0;
+}
+
+int live__start(struct live *live, struct failure *failure)
+{
+	uint64_t threads;
+	/* baselines, as late as can be: a snapshot of a big system takes its time */
+	int err = live_targets__read_cpu(live, 0, &threads);
+
+	if (!err)
+		err = call_parts(live->parts, second, monotonic_ns());
+	if (err)
+		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
+	live->cpu_at_start = live_targets__cpu(live);
+	cpu_idle__start(live->idle);
+	live->start_time = monotonic_ns();
+	err = bpf_session__enable_ticks(live->session, failure);
+	if (err)
+		return err;
+	live->started = true;
+	err = live_push_number(live, META_SAMPLING_START, live->start_time, live->start_time);
+	return err ? fail(failure, err, "cannot start: %s", strerror(-err)) : 0;
+}
