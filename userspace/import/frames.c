@@ -27,7 +27,8 @@ static struct frame_key key_of(const struct known_frames *known, const struct kn
 {
 	const struct frames *f = map_owner(known, struct frames, known);
 
-	return (struct frame_key){&frame->frame, f->lines.data + frame->first_line,
+	return (struct frame_key){&frame->frame,
+				  frame->line_count ? &f->lines.data[frame->first_line] : NULL,
 				  frame->line_count};
 }
 
