@@ -27,10 +27,10 @@
 #                         servers    part of that suite, and of no other
 # e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they
 # say `alone`.
-# The parallel ones come first, TEST_JOBS at a time: one more than there are CPUs, because all of them wait at times.
+# The parallel ones come first, TEST_JOBS at a time: as many as there are CPUs.
 #
-# A unit test or an end-to-end test that failed is run once more at the end, alone: a host that takes the CPUs away for a
-# moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (5)
+# A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
+# for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
 # failures are none of the host's: then nothing is run again. A report of a sanitizer, a crash or a limit that was exceeded gets no second try.
 # What failed is printed once more at the end, with its reasons, and the ten slowest tests are listed. CPU time is that of
 # the test and of all the processes that were waited for.
@@ -51,7 +51,7 @@ TIMEFORMAT='%R %U %S'
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$top" || exit 1
-jobs_at_once=${TEST_JOBS:-$(($(nproc) + 1))}
+jobs_at_once=${TEST_JOBS:-$(nproc)}
 passed=0 failed=0 skipped=0 root_skipped=0
 scratch=""
 refusal=""
@@ -336,18 +336,21 @@ run_beside() {
 
 # What failed may be the host's doing: status 1 of a program that compares what it saw, and not many of them.
 run_again() {
-	local i again=()
+	local i try again=()
 	for i in "${!names[@]}"; do
 		[[ ${sources[i]} == tests/e2e/* || ${sources[i]} == tests/unit/* ]] || continue
 		grep -q '^FAIL ' "$results/$i" || continue
 		grep -q '^FAIL .*: exit status 1$' "$results/$i" || return 0
 		again+=("$i")
 	done
-	[ "${#again[@]}" -gt 0 ] && [ "$failed" -eq "${#again[@]}" ] && [ "$failed" -le "${SECOND_TRIES:-5}" ] || return 0
-	echo "once more, alone: what failed"
+	[ "${#again[@]}" -gt 0 ] && [ "$failed" -eq "${#again[@]}" ] && [ "$failed" -le "${SECOND_TRIES:-8}" ] || return 0
+	echo "again, alone: what failed"
 	for i in "${again[@]}"; do
 		mv "${logs[i]}" "${logs[i]%.log}.first.log"
-		run_test "$i" >"$results/$i"
+		for try in 1 2; do
+			run_test "$i" >"$results/$i"
+			! grep -q '^ok ' "$results/$i" || break
+		done
 		failed=$((failed - 1))
 		show "$results/$i"
 		grep -q '^ok ' "$results/$i" && unsteady+=("${names[i]}")
@@ -411,6 +414,6 @@ if [ "${CI:-}" = true ] && [ "$root_skipped" -gt 0 ]; then
 	echo "CI=true, and $root_skipped tests that need root were skipped: that is a failure"
 	status=1
 fi
-[ ${#unsteady[@]} -eq 0 ] || echo "unsteady, passed at the second try: ${unsteady[*]}"
+[ ${#unsteady[@]} -eq 0 ] || echo "unsteady, passed when they ran again: ${unsteady[*]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $status

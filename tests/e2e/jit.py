@@ -282,7 +282,7 @@ def test_what_is_no_map():
             out.truncate(0)
             out.seek(size)
             out.write(f"\n{code:x} 1000 behind\n".encode())
-        result = record("-p", f.pid, "-d", 1, "-o", scratch("hole.folded"))
+        result = record("-p", f.pid, "-d", 4, "-o", scratch("hole.folded"))
         peak = int(result.err.split(" MB peak memory, ")[0].split()[-1])
         assert peak < (1500 if SANITIZED else 200), result.err
         assert "its user's files reached their limit" in result.err, result.err

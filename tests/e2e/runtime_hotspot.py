@@ -17,6 +17,7 @@ ORACLE = os.path.join(BUILD, "tests/e2e/hotspot_oracle")
 EXCLUDED = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Shapes.interpreted"]
 TRACE_SIZE = 1 << 20
 STOPS = 120
+STUBS = 3  # HOTSPOT_STUBS
 SECONDS = float(os.environ.get("SECONDS", 0))
 
 
@@ -168,9 +169,13 @@ def test_every_step():
     with shapes("mixed") as pid:
         run("sleep", 1.5)
         total, result = oracle("steps", pid, 4000, 3, "java", "fresh")
-    wrong = total.get("steps_broken", 0) + total.get("steps_other", 0)
-    print(f"  {total}")
-    assert total["steps_in_java"] > 1500 and wrong <= 0.01 * total["steps_in_java"], result
+    wrong = {int(kind): int(n) for kind, n in re.findall(r"^wrong steps in kind (\d+): (\d+)$", result.out, re.M)}
+    print(f"  {total}, wrong by kind of blob: {wrong}")
+    assert sum(wrong.values()) == total.get("steps_broken", 0) + total.get("steps_other", 0), result
+    assert total["steps_in_java"] > 1500, result
+    # Stubs have no table, and after their `leave` no frame: how often a step is there depends on which of them is called.
+    stubs = wrong.pop(STUBS, 0)
+    assert sum(wrong.values()) <= 0.005 * total["steps_in_java"] and stubs <= 0.03 * total["steps_in_java"], result
 
 
 def test_what_it_publishes():

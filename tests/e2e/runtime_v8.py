@@ -16,7 +16,7 @@ import random
 import subprocess
 import time
 
-from libe2e import BUILD, Background, main, need_root, wait_for
+from libe2e import BUILD, Background, alone, main, need_root, wait_for
 from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
@@ -276,6 +276,7 @@ def check_steps(binary, name):
     return {row[1]: int(row[2]) for row in (line.split() for line in told.splitlines()) if row[0] == "total"}
 
 
+@alone
 def test_steps():
     need_root()
     for binary in all_nodes():
