@@ -18,7 +18,7 @@
 #   make fuzz                fuzz the parsers, FUZZ_SECONDS=60 each
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make soak                SECONDS=600 of what an agent is made of, beside churn: nothing may grow; the log of
-#                              memory, descriptors and CPU time is build/soak.log
+#                              memory, descriptors and CPU time is build/soak.log. Then cases of e2e for longer.
 #   make bench               measure the budgets             make format      clang-format -i
 #                            SECTIONS="programs unwinding": those alone, see tests/bench/bench.py
 #
@@ -358,8 +358,9 @@ bench: all $(FIXTURES) $(BENCHES) $(BUILD)/tests/e2e/push_windows build/programs
 	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
 
 # Programs of the tests, for as long as one likes; as root, through sudo where one is not.
-soak: all $(FIXTURES) $(BUILD)/tests/e2e/soak
+soak: tests-build
 	$(Q)tests/soak.sh $(BUILD) $(SECONDS)
+	$(Q)tests/run.sh $(BUILD):soak
 
 # What the shells complete, from the tables that the command line is parsed by.
 COMPLETIONS := $(BUILD)/completions/sysprof $(BUILD)/completions/_sysprof $(BUILD)/completions/sysprof.fish

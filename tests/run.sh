@@ -7,6 +7,7 @@
 #   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
 #   e2e        .sh and .py of tests/e2e, but "lib*"        format   tests/check-format.sh
 #   long       the long cases of those that have some (test-all)
+#   soak       cases that repeat others for longer (make soak)
 #   sanitized  those of e2e that are repeated with the sanitizers
 #   servers    those of e2e that want running backends (test-servers); no other suite has them
 #   replay     what e2e and long recorded, read by this build; see tests/replay.py
@@ -24,6 +25,7 @@
 #                         alone      nothing else may run at the same time
 #                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
+#                         soak       it has cases that only `make soak` runs (@soak)
 #                         servers    part of that suite, and of no other
 # e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they
 # say `alone`.
@@ -211,12 +213,12 @@ says() { # source, word
 	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -w -- "$2" >/dev/null
 }
 
-# Whether this suite has cases of a test that are long, or not (short), and run alone, or not (beside).
-has_cases() { # source, long|short, alone|beside
+# Whether this suite has cases of a test that are long, or not (short), or for `make soak`, and run alone, or not (beside).
+has_cases() { # source, short|long|soak, alone|beside
 	awk -v wanted="$2 $3" -v suite="$suite" '
 		/^@/ { marks = marks " " $0 }
 		/^def test_/ {
-			kind = (marks ~ /@(e\.)?long/ ? "long" : "short") (marks ~ /@(e\.)?alone/ ? " alone" : " beside")
+			kind = (marks ~ /@(e\.)?soak/ ? "soak" : marks ~ /@(e\.)?long/ ? "long" : "short") (marks ~ /@(e\.)?alone/ ? " alone" : " beside")
 			found += kind == wanted && !(suite == "sanitized" && marks ~ /@(e\.)?natively/)
 		}
 		!/^@/ { marks = "" }
@@ -235,7 +237,7 @@ sources_of() {
 			[ "$place" != "$1" ] || echo "$source"
 		done
 		;;
-	long | sanitized)
+	long | sanitized | soak)
 		for source in $(sources_of e2e); do
 			says "$source" "$1" && echo "$source"
 		done
@@ -273,14 +275,14 @@ plan_suite() {
 	[ -z "$only" ] || found=$(grep "/$only\.[a-z]*$" <<<"$found")
 	case $suite in
 	unit) find_root && as=yes ;;
-	e2e | long | sanitized | servers)
+	e2e | long | sanitized | servers | soak)
 		limit=300
 		if find_root; then as=yes; else refused=$refusal; fi
 		;;
 	esac
 	[ -n "$found" ] || { result FAIL "$dir:$1" "" "no test found" >"$results/none"; show "$results/none"; }
 	[ "$dir:$suite/$only" != build:e2e/ ] || "${as_root[@]}" rm -rf build/tests/recordings
-	[ "$suite" != long ] || wanted=long
+	[[ $suite != long && $suite != soak ]] || wanted=$suite
 	[ "$suite" != servers ] || wanted=all
 
 	for source in $found; do
@@ -289,9 +291,9 @@ plan_suite() {
 		# a second build of the same tests has its name in front
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
 		# with the sanitizers it is memory that is looked at
-		[[ $suite != e2e && $suite != long && $suite != servers ]] || says "$source" beside || place=alone
+		[[ ! $suite =~ ^(e2e|long|soak|servers)$ ]] || says "$source" beside || place=alone
 		says "$source" alone && place=alone
-		if [[ $source == *.py && $place == beside && $suite =~ ^(e2e|long|sanitized)$ ]] && has_cases "$source" "$wanted" alone; then
+		if [[ $source == *.py && $place == beside && $suite =~ ^(e2e|long|sanitized|soak)$ ]] && has_cases "$source" "$wanted" alone; then
 			! has_cases "$source" "$wanted" beside || plan_test "$source" "$label" beside "$wanted beside"
 			plan_test "$source" "$label.alone" alone "$wanted alone"
 		else
@@ -390,7 +392,7 @@ run_alone() {
 }
 
 [ $# -gt 0 ] || {
-	echo "usage: $0 [DIR:]unit|golden|e2e|long|sanitized|servers|replay|fuzz|layers|format[/TEST]…" >&2
+	echo "usage: $0 [DIR:]unit|golden|e2e|long|soak|sanitized|servers|replay|fuzz|layers|format[/TEST]…" >&2
 	exit 2
 }
 results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1

@@ -4,6 +4,7 @@
 A test is a script with functions named test_*; `main(globals())` at its end runs them in order (or
 those named on the command line), prints a line for each and exits 0, 1, or 77 if all were skipped.
 Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=long runs no others.
+Those marked @soak repeat others for longer: CASES=soak, as `make soak` sets it, runs them alone.
 Those marked @alone run when nothing else does: CASES="short beside" leaves them out, CASES="short alone" runs no others.
 Those marked @natively are not repeated with the sanitizers.
 """
@@ -39,6 +40,12 @@ class Skip(Exception):
 def long(test):
     """A case that only `make test-all` runs, since it takes long."""
     test.is_long = True
+    return test
+
+
+def soak(test):
+    """A case that `make soak` runs: it has no assertion that a shorter one lacks, but sees more of what is rare."""
+    test.is_soak = True
     return test
 
 
@@ -528,7 +535,9 @@ def is_wanted(name, test):
         return name in sys.argv[1:]
     if SANITIZED and getattr(test, "is_native", False):
         return False
-    if "all" not in CASES and getattr(test, "is_long", False) != ("long" in CASES):
+    if getattr(test, "is_soak", False) != ("soak" in CASES):
+        return False
+    if not {"all", "soak"} & set(CASES) and getattr(test, "is_long", False) != ("long" in CASES):
         return False
     return len(CASES) < 2 or getattr(test, "is_alone", False) == ("alone" in CASES)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside long
+# runs: beside soak
 """Stacks of CPython in recordings, frame for frame, against two oracles that sysprof is not shown.
 
 Programs that spin at the bottom of a stack that they have told (tests/fixtures/cpython/spans.py): each sample from within such
@@ -13,7 +13,7 @@ PYTHONS="NAME=COMMAND …" and SECONDS=N measure others, and more.
 import bisect
 import os
 
-from libe2e import Skip, long, main, need_root, record, sysprof
+from libe2e import Skip, main, need_root, record, soak, sysprof
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_looks
 from runtime_cpython import PROGRAMS, pythons
 
@@ -145,7 +145,7 @@ def test_told():
     check_told([TOLD], SECONDS, 300)
 
 
-@long
+@soak
 def test_told_for_long():
     check_told([[program] for program in TOLD], 3 * SECONDS, 2000)
 
@@ -285,7 +285,7 @@ def test_at_any_instant():
     check_at_any_instant(AT_ANY_INSTANT[:3], SECONDS, 300)
 
 
-@long
+@soak
 def test_at_any_instant_for_long():
     check_at_any_instant(AT_ANY_INSTANT, 4 * SECONDS, 2000)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: beside long
+# runs: beside soak
 """Stacks of Java in recordings, frame for frame, against what the program says of itself, which sysprof is not shown.
 
 Programs that spin at the bottom of a stack that they have told, by Throwable.getStackTrace (tests/fixtures/java/Spans.java): each
@@ -15,7 +15,7 @@ import os
 import re
 import time
 
-from libe2e import long, main, need_root, record, sysprof
+from libe2e import main, need_root, record, soak, sysprof
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word
 from libjava import SOURCES, compiled, jdks
 
@@ -130,7 +130,7 @@ def test_told():
         check(major, home, [PROGRAMS], SECONDS, 200)
 
 
-@long
+@soak
 def test_told_for_long():
     for major, home in jdks().items():
         check(major, home, [[program] for program in PROGRAMS], SECONDS, 2000)
